@@ -1,0 +1,16 @@
+{
+  "targets": [{
+    "target_name": "farkv",
+    "sources": ["<!@(node -p \"require('fs').readdirSync('native',{withFileTypes:true}).filter(d=>d.isDirectory()&&d.name!=='test').flatMap(d=>require('fs').readdirSync('native/'+d.name).filter(f=>f.endsWith('.c')).map(f=>'native/'+d.name+'/'+f)).join(' ')\")"],
+    "defines": ["_GNU_SOURCE", "NAPI_VERSION=8"],
+    "cflags": ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-pthread"],
+    "cflags!": ["-O3"],
+    "libraries": ["-ldl"],
+    "conditions": [
+      ["'<!(echo ${FARKV_SANITIZE:-none})'!='none'", {
+        "cflags": ["-fsanitize=<!(echo ${FARKV_SANITIZE:-none})", "-fno-omit-frame-pointer"],
+        "ldflags": ["-fsanitize=<!(echo ${FARKV_SANITIZE:-none})"]
+      }]
+    ]
+  }]
+}

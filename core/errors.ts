@@ -1,0 +1,44 @@
+/**
+ * The closed set of error codes that farkv shows to a program, and the one error class that carries them.
+ *
+ * An expected outcome (a missing key, a compare-and-swap that lost) is a value, never an error. No caller branches on a
+ * message's text. The names that come from native code are the ones of native/base/status.h; a test holds the two in step.
+ */
+export type ErrorCode =
+  | 'ERR_KEY_INVALID'
+  | 'ERR_VALUE_TOO_LARGE'
+  | 'ERR_TABLE_FULL'
+  | 'ERR_BUSY'
+  | 'ERR_NOT_OWNER'
+  | 'ERR_SHARD_UNAVAILABLE'
+  | 'ERR_INDETERMINATE'
+  | 'ERR_UNAUTHORIZED'
+  | 'ERR_PROTOCOL_VERSION'
+  | 'ERR_PROTOCOL'
+  | 'ERR_TIMEOUT'
+  | 'ERR_DISCONNECTED'
+  | 'ERR_REMOTE_ACCESS'
+  | 'ERR_CORRUPT'
+  | 'ERR_ABORTED'
+  | 'ERR_CLOSED'
+  | 'ERR_NO_MEMORY'
+  | 'ERR_BUFFER_TOO_SMALL'
+  | 'ERR_UNSUPPORTED'
+  | 'ERR_ADDRESS_IN_USE'
+  | 'ERR_ADDRESS_INVALID'
+  | 'ERR_CONFIG'
+  | 'ERR_DATA_DIR'
+  | 'ERR_NO_LEADER'
+  | 'ERR_ADDON'
+  | 'ERR_INTERNAL';
+
+/** An operating error. `cause`, where there is one, is the error underneath. */
+export class FarkvError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'FarkvError';
+    this.code = code;
+  }
+}

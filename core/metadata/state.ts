@@ -1,0 +1,71 @@
+/**
+ * What the servers agree on: who is a member, who owns each shard, and where its memory lies. This state is the same on
+ * every server after the same log entries; it is changed by core/metadata/machine.ts only.
+ *
+ * rkeys are credentials: they are in this state because clients need them, and are shown to authenticated clients only, never in
+ * logs or `farkv status`.
+ */
+
+export type Provider = 'verbs' | 'shm' | 'tcp' | 'sim';
+
+/** Where a server's data plane can be reached. `group` is the data-plane thread that answers there. */
+export interface FabricAddress {
+  readonly provider: Provider;
+  /** As native/fabric/fabric.h writes addresses: `unix:/path`, `192.0.2.1:7000`, `[2001:db8::1]:7000`. */
+  readonly address: string;
+  readonly group: number;
+  /** For shm: the boot id of the host, so that a client knows whether it is on the same one. */
+  readonly host?: string;
+}
+
+export interface Member {
+  /** Chosen once by the operator, or taken from the data directory; `s1`, `cache-7`. */
+  readonly id: string;
+  /** Raft node number: derived from the id, never 0. */
+  readonly raftId: number;
+  /** 64 random bits, new at every start of the process; hex. */
+  readonly incarnation: string;
+  /** `host:port` of the control plane, several where the server has several. */
+  readonly control: readonly string[];
+  readonly fabric: readonly FabricAddress[];
+  readonly memoryBytes: number;
+}
+
+/** One registered segment of a shard's table. Numbers that need 64 bits are decimal strings of unsigned integers. */
+export interface Region {
+  readonly provider: Provider;
+  readonly kind: 'index' | 'heap';
+  readonly segment: number;
+  readonly tag: number;
+  readonly bytes: number;
+  readonly remoteAddress: string;
+  readonly rkey: string;
+}
+
+export interface Shard {
+  readonly shard: number;
+  /** Member id; undefined while nobody owns it. */
+  readonly owner?: string;
+  /** Data-plane group at the owner. */
+  readonly group: number;
+  /** Rises by one with every new owner or restart of the owner: the high bits of versions. */
+  readonly epoch: number;
+  /** 64 random bits for each time an owner opens the shard; hex. Undefined until the owner has registered its regions. */
+  readonly incarnation?: string;
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly regions: readonly Region[];
+}
+
+export interface MetadataState {
+  readonly formatVersion: number;
+  readonly clusterId: string;
+  /** Rises with every change that a client must see. */
+  readonly mapEpoch: number;
+  /** 16 bytes, hex: the seed of the hash of keys (native/base/hash.h). For authenticated clients only. */
+  readonly hashSeed: string;
+  /** 16 bytes, hex: signs tickets (native/wire/wire.h). Servers only. */
+  readonly ticketSecret: string;
+  readonly members: ReadonlyMap<string, Member>;
+  readonly shards: readonly Shard[];
+}

@@ -1,0 +1,58 @@
+/**
+ * The messages of the control plane: length-prefixed msgpackr frames over TCP (or TLS), on one port for clients,
+ * operators and peers. The first frame of a connection is a Hello; its role decides what may follow.
+ *
+ * Not for the data path: GET and PUT travel over the fabric (native/wire/wire.h).
+ */
+import type { ErrorCode } from '../errors.js';
+import type { Member, Shard } from '../metadata/state.js';
+
+export const PROTOCOL_MIN = 1;
+export const PROTOCOL_MAX = 1;
+
+export type Role = 'client' | 'admin' | 'peer';
+
+/** First frame from the side that connects. */
+export interface Hello {
+  readonly t: 'hello';
+  readonly magic: 'farkv';
+  readonly versions: readonly [min: number, max: number];
+  readonly role: Role;
+  readonly token?: string;
+  /** Peers: who is calling and of which cluster. */
+  readonly from?: string;
+  readonly clusterId?: string;
+  /** Clients that come back keep their id, so that retried changes are recognised. 64 bits, hex. */
+  readonly clientId?: string;
+}
+
+/** First frame back. After `ok: false` the server closes. */
+export type Welcome =
+  | { readonly t: 'welcome'; readonly ok: true; readonly version: number; readonly serverId: string; readonly clusterId: string; readonly clientId?: string; readonly ticket?: Uint8Array }
+  | { readonly t: 'welcome'; readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly versions: readonly [number, number] };
+
+/** What a client knows of the cluster. */
+export interface ClientMap {
+  readonly clusterId: string;
+  readonly mapEpoch: number;
+  readonly hashSeed: string;
+  readonly members: readonly Member[];
+  readonly shards: readonly Shard[];
+}
+
+/** Server to client: once after the welcome, then whenever mapEpoch rises. `ticket` comes again before the old one expires. */
+export interface MapPush { readonly t: 'map'; readonly map: ClientMap; readonly ticket?: Uint8Array }
+
+/** A call and its answer, any role. `id` is the caller's. */
+export interface Call { readonly t: 'call'; readonly id: number; readonly method: string; readonly args: unknown }
+export type Answer =
+  | { readonly t: 'answer'; readonly id: number; readonly ok: true; readonly result: unknown }
+  | { readonly t: 'answer'; readonly id: number; readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly leader?: string };
+
+/** Raft traffic between peers: `message` is a RaftMessage of core/raft, checked by core/protocol before it is stepped. */
+export interface RaftFrame { readonly t: 'raft'; readonly message: unknown }
+
+export interface Ping { readonly t: 'ping'; readonly id: number }
+export interface Pong { readonly t: 'pong'; readonly id: number }
+
+export type Frame = Hello | Welcome | MapPush | Call | Answer | RaftFrame | Ping | Pong;

@@ -1,0 +1,37 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+/** Who may import whom: core imports itself only; server and client never each other. */
+const forbid = (files, patterns) => ({ files, rules: { 'no-restricted-imports': ['error', { patterns }] } });
+
+export default tseslint.config(
+  { ignores: ['dist/**', 'build/**', 'node_modules/**', 'prebuilds/**', 'test/fixtures/**'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [...tseslint.configs.strictTypeChecked, ...tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/prefer-readonly': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+    },
+  },
+  {
+    files: ['**/*.mjs', '**/*.js'],
+    languageOptions: { globals: { process: 'readonly', console: 'readonly', Buffer: 'readonly', URL: 'readonly', setTimeout: 'readonly' } },
+  },
+  {
+    files: ['**/*.test.ts', 'test/**/*.ts'],
+    rules: { '@typescript-eslint/no-non-null-assertion': 'off', '@typescript-eslint/no-floating-promises': 'error' },
+  },
+  forbid(['core/**/*.ts'], [
+    { regex: '^node:', message: 'core has no I/O' },
+    { regex: '/(server|client|native|bench|test)/', message: 'core imports itself only' },
+  ]),
+  forbid(['client/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'client imports core and native only' }]),
+  forbid(['server/**/*.ts'], [{ regex: '/(client|test)/', message: 'server imports core and native only (server/cli may import client and bench)' }]),
+  { files: ['server/cli/**/*.ts'], rules: { 'no-restricted-imports': 'off' } },
+  { files: ['core/**/*.test.ts'], rules: { 'no-restricted-imports': 'off' } },
+);

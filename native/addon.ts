@@ -1,0 +1,283 @@
+/**
+ * The native boundary: the types of what the Node-API addon (native/node/) offers, and its loading.
+ *
+ * One crossing per call or per batch; results that come later are fetched with `drain`, many at a time. Two classes: DataPlane is
+ * the owner's side (used by server/ in its worker thread), NativeClient the client's (used by client/). Neither is for users.
+ * 64-bit numbers are bigint where every bit counts (versions), Number where 2^53 is enough (bytes, milliseconds).
+ */
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { FarkvError, type ErrorCode } from '../core/errors.js';
+import type { Provider } from '../core/metadata/state.js';
+
+/** Constants that exist once, in C. */
+export interface Constants {
+  /** Index: fkv_status. Members are 'OK', 'NOT_FOUND', 'VERSION_MISMATCH' or an ErrorCode. */
+  readonly statusNames: readonly string[];
+  readonly statusTexts: readonly string[];
+  readonly keyMax: number;
+  readonly valueMax: number;
+  readonly dedupWindow: number;
+  readonly wireVersionMin: number;
+  readonly wireVersionMax: number;
+  readonly layoutVersion: number;
+  readonly memoryMin: number;
+  /** Providers that this build has. */
+  readonly providers: readonly Provider[];
+}
+
+// ---------------------------------------------------------------- owner's side
+
+export interface DataPlaneOptions {
+  readonly serverIncarnation: bigint;
+  /** 16 bytes each. */
+  readonly hashSeed: Uint8Array;
+  readonly ticketSecret: Uint8Array;
+  readonly shards: number;
+  readonly leaseMs: number;
+  readonly driftPpm: number;
+  readonly listen: readonly { readonly provider: Provider; readonly address: string; readonly group: number }[];
+  /** Data-plane threads. */
+  readonly groups: number;
+  readonly maxClients: number;
+  /** Requests one client may have in the owner's hands; more push back. */
+  readonly clientQuota: number;
+  /** How long an idle data-plane thread polls before it sleeps, microseconds. */
+  readonly spinUs: number;
+  readonly hugePages: boolean;
+}
+
+export interface NativeRegion {
+  readonly provider: Provider;
+  readonly kind: 'index' | 'heap';
+  readonly segment: number;
+  readonly tag: number;
+  readonly bytes: number;
+  readonly remoteAddress: bigint;
+  readonly rkey: bigint;
+}
+
+export interface ShardLayout {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly incarnation: bigint;
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly regions: readonly NativeRegion[];
+}
+
+/** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
+export interface DataPlaneStats {
+  readonly groups: readonly {
+    readonly group: number;
+    readonly threadId: number;
+    readonly clients: number;
+    readonly requests: Readonly<Record<'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan', number>>;
+    readonly refused: Readonly<Record<string, number>>;
+    readonly duplicates: number;
+    readonly putLatencyNs: { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number };
+    readonly readsServed: number;
+  }[];
+  readonly shards: readonly {
+    readonly shard: number;
+    readonly serving: boolean;
+    readonly entries: number;
+    readonly keyValueBytes: number;
+    readonly indexBytes: number;
+    readonly heapBytes: number;
+    readonly memoryBytes: number;
+    readonly quarantineBytes: number;
+    readonly freeBytes: number;
+    readonly buckets: number;
+    readonly overflowBuckets: number;
+    readonly longestChain: number;
+    readonly splits: number;
+    readonly expired: number;
+  }[];
+}
+
+/** The owner's threads. Made stopped; `start` listens. Methods throw FarkvError-coded errors ({ code: 'ERR_...' }). */
+export interface DataPlane {
+  /** Listens and starts the threads; answers with the addresses that were really bound. Throws ERR_ADDRESS_IN_USE and the like. */
+  start(): { readonly provider: Provider; readonly address: string; readonly group: number }[];
+  /** Allocates, prefaults and registers a shard's first segments off the data-plane thread. The shard answers ERR_SHARD_UNAVAILABLE until served. */
+  openShard(o: { readonly shard: number; readonly group: number; readonly epoch: number; readonly incarnation: bigint; readonly memoryBytes: number }): Promise<ShardLayout>;
+  /** Begins to grant leases and to answer for the shard, at once. */
+  serveShard(shard: number): Promise<void>;
+  /** Stops answering, waits until every granted lease has run out, deregisters. */
+  closeShard(shard: number): Promise<void>;
+  layout(shard: number): Promise<ShardLayout>;
+  stats(): Promise<DataPlaneStats>;
+  /** Called on the owning event loop when a shard's segments changed. */
+  onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
+  /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */
+  close(): Promise<void>;
+}
+
+// ---------------------------------------------------------------- client's side
+
+export interface NativeClientOptions {
+  readonly hashSeed: Uint8Array;
+  readonly shards: number;
+  readonly ticket: Uint8Array;
+  /** Providers in order of preference; the addresses given to setOwner are tried in it. */
+  readonly timeoutMs: number;
+  /** Operations in flight at once; more answer ERR_BUSY synchronously. */
+  readonly maxOutstanding: number;
+  /** How long a put may poll for its reply inside the call before it returns as pending, microseconds. 0: never. */
+  readonly putSpinUs: number;
+  /** Called on the event loop when `drain` has something (once until drained). */
+  readonly onReady: () => void;
+  /** Called when a connection came, broke, or was refused, or a shard map looks old. */
+  readonly onEvent: (event: NativeClientEvent) => void;
+}
+
+export type NativeClientEvent =
+  | { readonly type: 'connected'; readonly owner: number; readonly provider: Provider }
+  | { readonly type: 'disconnected'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
+  | { readonly type: 'refused'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
+  | { readonly type: 'not-owner'; readonly shard: number };
+
+/** One data-plane thread of one server. `owner` is a number the SDK chooses. */
+export interface OwnerAddress {
+  readonly owner: number;
+  readonly serverIncarnation: bigint;
+  /** In order of preference; the first that connects is used. */
+  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+}
+
+export interface ShardRoute {
+  readonly shard: number;
+  /** -1: nobody. */
+  readonly owner: number;
+  readonly epoch: number;
+  readonly incarnation: bigint;
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly regions: readonly NativeRegion[];
+}
+
+/** Fixed records of a drained completion: see `NativeClient.completions`. */
+export const enum CompletionField {
+  Id = 0,
+  /** fkv_status. */
+  Status = 1,
+  /** Bytes of the value (GET), entries (SCAN). */
+  Bytes = 2,
+  /** Where the value lies in the slab given to drain; -1 when it was written into the caller's own buffer. */
+  Offset = 3,
+  Codec = 4,
+  UserFlags = 5,
+  VersionLow = 6,
+  VersionHigh = 7,
+  Words = 8,
+}
+
+export interface NativeClientStats {
+  readonly gets: number;
+  readonly getHits: number;
+  readonly reads: number;
+  readonly readBytes: number;
+  readonly retries: number;
+  readonly twoSidedGets: number;
+  readonly leaseRenewals: number;
+  readonly lateDiscards: number;
+  readonly tornReads: number;
+  readonly changes: number;
+  readonly owners: readonly { readonly owner: number; readonly provider: Provider | undefined; readonly connected: boolean }[];
+}
+
+/**
+ * A synchronous answer of the client's calls:
+ *   n >= 0   done; GET: bytes of the value, written at target[offset...]
+ *   n < 0    -(status): NOT_FOUND, VERSION_MISMATCH or an error; ERR_BUFFER_TOO_SMALL leaves the needed size in info
+ *   PENDING_BASE + id   will come by drain()
+ * After a synchronous answer `info` holds what a completion record would: version, codec, user flags, bytes.
+ */
+export type Answer = number;
+export const PENDING_BASE = 2 ** 40;
+
+export interface PutOptions {
+  readonly ttlMs: number;
+  readonly userFlags: number;
+  readonly codec: number;
+}
+
+export interface NativeClient {
+  setTicket(ticket: Uint8Array): void;
+  setOwners(owners: readonly OwnerAddress[]): void;
+  setRoutes(routes: readonly ShardRoute[]): void;
+  /** Uint32Array of CompletionField.Words numbers: the record of the last synchronous answer. */
+  readonly info: Uint32Array;
+  /** Uint32Array: drain writes its records here, CompletionField.Words each. */
+  readonly completions: Uint32Array;
+  /** Keys are strings (UTF-8) or bytes. target may be undefined for get: then the value comes to drain's slab. */
+  get(ns: number, key: string | Uint8Array, target: Uint8Array | undefined, offset: number, timeoutMs: number): Answer;
+  /** Spins until answered; ERR_UNSUPPORTED over tcp. Never returns PENDING. */
+  getSync(ns: number, key: string | Uint8Array, target: Uint8Array, offset: number, timeoutMs: number): Answer;
+  /**
+   * Values are packed into target from offset on; records[i * Words ...] is filled for each key, as a completion record whose Id is the
+   * index. Returns how many are pending (0: all done); each pending key comes by drain with its own id, left in its record's
+   * Id field. A value that no longer fits in target has status ERR_BUFFER_TOO_SMALL and its size in Bytes.
+   */
+  getMany(ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
+  put(ns: number, key: string | Uint8Array, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
+  /** expected 0n: the key must be absent. value undefined: compare-and-delete. */
+  compareAndSwap(ns: number, key: string | Uint8Array, expected: bigint, value: Uint8Array | undefined, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
+  delete(ns: number, key: string | Uint8Array, timeoutMs: number): Answer;
+  /** One SCAN step on one shard; the reply's body (native/wire/wire.h fkv_scan_entry) comes to drain's slab; next cursor = version. */
+  scan(ns: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean, timeoutMs: number): Answer;
+  shardOf(ns: number, key: string | Uint8Array): number;
+  /** Gives up on an operation: it completes with ERR_ABORTED. */
+  cancel(id: number): void;
+  /** Rings the doorbells of what was posted since the last flush or poll. */
+  flush(): void;
+  /** Polls, then moves finished operations out: values are packed into slab from 0 on, records into `completions`. Returns the number of
+   * records; stops early when slab or records are full (`more` is then true in info[0]). A value larger than slab has
+   * ERR_BUFFER_TOO_SMALL in its record, stays held, and is fetched by take. */
+  drain(slab: Uint8Array): number;
+  take(id: number, target: Uint8Array): void;
+  stats(): NativeClientStats;
+  /** Fails what is outstanding with ERR_CLOSED (it may be drained once more), disconnects, frees. Idempotent. */
+  close(): void;
+}
+
+/** What native/node/ exports. */
+export interface Addon {
+  readonly constants: Constants;
+  readonly DataPlane: new (options: DataPlaneOptions) => DataPlane;
+  readonly NativeClient: new (options: NativeClientOptions) => NativeClient;
+  /** A fkv_ticket of 40 bytes. */
+  makeTicket(secret: Uint8Array, client: bigint, expiresMs: number, trust: number, flags: number): Uint8Array;
+  hashKey(seed: Uint8Array, ns: number, key: string | Uint8Array): bigint;
+  crc32c(bytes: Uint8Array, crc?: number): number;
+  /** fdatasync-free helpers that Node.js lacks. */
+  bootTimeNs(): bigint;
+  /** flock(LOCK_EX | LOCK_NB) on an open descriptor; false when another process holds it. */
+  tryLock(fd: number): boolean;
+}
+
+function packageRoot(): string {
+  let dir = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(dir, 'package.json'))) dir = dirname(dir);
+  return dir;
+}
+
+function load(): Addon {
+  const require = createRequire(import.meta.url);
+  try {
+    const build = require('node-gyp-build') as (dir: string) => unknown;
+    return build(packageRoot()) as Addon;
+  } catch (cause) {
+    throw new FarkvError(
+      'ERR_ADDON',
+      `farkv's native addon could not be loaded on ${process.platform}-${process.arch}. ` +
+        'Prebuilt binaries are for linux-x64 (glibc); elsewhere install gcc, make and python3, then run: npm rebuild farkv',
+      { cause },
+    );
+  }
+}
+
+export const addon: Addon = load();

@@ -1,0 +1,165 @@
+/* fabric.h: the one contract of four providers: verbs, shm, tcp, sim.
+ *
+ * For: connections, registered memory, one-sided READs, two-sided SENDs, completions, wake-up by descriptor.
+ * Not for: keys, shards, leases. Nothing above this file knows which provider it runs on, but for fab_direct().
+ *
+ * The loop of a thread that owns a completion queue (CQ):
+ *
+ *     for (;;) {
+ *         n = fab_poll(cq, wc, N);            // completions, received messages, connection events
+ *         ... handle each; post READs and SENDs; release received messages ...
+ *         fab_flush(cq);                      // one doorbell / one write per connection touched
+ *         if (n == 0 && spun long enough) {
+ *             if (fab_arm(cq) == 0) poll(fab_fd(cq));   // fab_arm returns 1 when something arrived meanwhile
+ *         }
+ *     }
+ *
+ * Threads. A CQ, its listeners and its connections are used by one thread at a time; only fab_wake() may be called from
+ * any thread. fab_reg, fab_dereg, fab_open and fab_close may be called from any thread.
+ * Memory. A registered region and the local buffer of a READ must outlive every operation that may touch them:
+ * fab_dereg() returns only when no READ by any peer can touch the region any more (shm excepted: a client's mapping
+ * outlives deregistration, which is why leases are checked after every READ); a local buffer is free again when
+ * its FAB_WC_READ, with whatever status, was polled.
+ * Errors. A failed operation completes with a status other than FAB_SUCCESS. After such a completion the connection is in
+ * error, as a queue pair is: everything outstanding completes with FAB_WR_FLUSH_ERR, then FAB_WC_DISCONNECT comes once,
+ * then the user calls fab_disconnect() to free it. No operation is ever left without a completion: each provider
+ * bounds every READ in time (fab_options.op_timeout_ms, then FAB_RESP_TIMEOUT_ERR or FAB_RETRY_EXC_ERR).
+ * Functions that return int return 0 (or a count) or a negative errno: -EAGAIN no credits or queue full, -ENOTCONN,
+ * -EMSGSIZE, -EINVAL, -EADDRINUSE, -EACCES, -ENOMEM, ...
+ */
+#ifndef FARKV_FABRIC_H
+#define FARKV_FABRIC_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "../base/region.h"
+
+typedef enum fab_provider { FAB_SHM = 1, FAB_TCP = 2, FAB_SIM = 3, FAB_VERBS = 4 } fab_provider;
+const char *fab_provider_name(fab_provider p);   /* "shm", "tcp", "sim", "verbs" */
+
+/* Modelled on enum ibv_wc_status; closed. */
+typedef enum fab_wc_status {
+    FAB_SUCCESS = 0,
+    FAB_LOC_LEN_ERR,        /* message longer than the receiver takes */
+    FAB_LOC_PROT_ERR,       /* the local buffer is not registered */
+    FAB_WR_FLUSH_ERR,       /* the connection was in error before this was tried */
+    FAB_REM_INV_REQ_ERR,    /* the peer could not parse the request */
+    FAB_REM_ACCESS_ERR,     /* wrong rkey, out of bounds, wrong trust domain, deregistered */
+    FAB_REM_OP_ERR,         /* the peer failed while serving */
+    FAB_RETRY_EXC_ERR,      /* the peer does not answer */
+    FAB_RNR_RETRY_EXC_ERR,  /* the peer posts no receives */
+    FAB_RESP_TIMEOUT_ERR,   /* no response within op_timeout_ms */
+    FAB_FATAL_ERR,          /* device or port lost */
+    FAB_GENERAL_ERR,
+    FAB_WC_STATUS_COUNT
+} fab_wc_status;
+const char *fab_wc_status_name(fab_wc_status s);
+
+typedef enum fab_wc_opcode {
+    FAB_WC_READ = 1,     /* a READ ended; wr_id is the caller's */
+    FAB_WC_RECV,         /* a message came: data, bytes; give it back with fab_release() */
+    FAB_WC_SEND_READY,   /* after -EAGAIN from fab_send: credits are back, try again */
+    FAB_WC_ATTACH,       /* a fab_attach ended; wr_id is the caller's */
+    FAB_WC_ACCEPT,       /* a peer asks: private data in data, bytes (valid until the next fab_poll); answer with
+                            fab_accept or fab_reject. conn is new */
+    FAB_WC_CONNECT,      /* fab_connect ended; status says how; on success data, bytes are the peer's reply */
+    FAB_WC_DISCONNECT    /* the connection is gone; comes once, last */
+} fab_wc_opcode;
+
+typedef struct fab_domain fab_domain;   /* a provider opened: protection domain, registered memory, helper threads */
+typedef struct fab_cq fab_cq;
+typedef struct fab_listener fab_listener;
+typedef struct fab_conn fab_conn;
+typedef struct fab_mr fab_mr;
+
+typedef struct fab_wc {
+    fab_wc_opcode opcode;
+    fab_wc_status status;
+    uint64_t wr_id;
+    fab_conn *conn;
+    const void *data;
+    uint32_t bytes;
+} fab_wc;
+
+typedef struct fab_options {
+    fab_provider provider;
+    uint32_t op_timeout_ms;      /* default 1000 */
+    uint32_t max_message;        /* largest SEND in bytes; default 16 KiB; both ends take the smaller */
+    uint32_t max_conns;          /* per listener; more are rejected; default 4096 */
+    uint32_t handshake_ms;       /* a peer that says nothing is dropped; default 2000 */
+    uint32_t busy_poll_us;       /* tcp responder: spin before epoll_wait; default 0 */
+    struct sim_world *sim;       /* FAB_SIM only */
+    void (*log)(void *ctx, int level, const char *text);   /* may be NULL; called from any thread */
+    void *log_ctx;
+} fab_options;
+
+enum { FAB_PRIVATE_MAX = 56 };   /* what rdma_cm carries in a connection request */
+
+/* ---- domain and memory ---- */
+int fab_open(const fab_options *o, fab_domain **out);
+void fab_close(fab_domain *d);   /* all connections, listeners, CQs and MRs are gone before */
+fab_provider fab_provider_of(const fab_domain *d);
+
+/* Registers a region for REMOTE_READ by connections of `trust` (a trust domain, given at fab_accept; 0 is a domain like
+ * any other). rkeys are 64 random bits (shm, tcp) or the device's; never logged. */
+int fab_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+/* Registers ordinary memory as a destination of READs only; no peer can reach it. */
+int fab_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
+uint64_t fab_mr_rkey(const fab_mr *m);
+uint64_t fab_mr_addr(const fab_mr *m);           /* the remote address of the region's first byte, as peers name it */
+void fab_dereg(fab_mr *m);
+
+/* ---- completion queues ---- */
+int fab_cq_create(fab_domain *d, fab_cq **out);
+void fab_cq_destroy(fab_cq *cq);
+int fab_poll(fab_cq *cq, fab_wc *wc, int max);   /* never blocks */
+void fab_flush(fab_cq *cq);                      /* pushes out what was posted since the last flush */
+int fab_arm(fab_cq *cq);                         /* 0: fab_fd will become readable at the next event; 1: poll again now */
+int fab_fd(fab_cq *cq);                          /* pollable; may be handed to epoll or uv_poll */
+void fab_wake(fab_cq *cq);                       /* makes fab_fd readable; from any thread */
+
+/* ---- connections ----
+ * Addresses are text: shm "unix:/path/to.sock"; tcp "192.0.2.1:7000" or "[2001:db8::1]:7000"; sim "sim:NAME";
+ * verbs as tcp. Port 0 listens on a free port; fab_listener_address() says which. */
+int fab_listen(fab_cq *cq, const char *address, fab_listener **out);
+const char *fab_listener_address(const fab_listener *l);
+void fab_unlisten(fab_listener *l);
+int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+int fab_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);  /* the peer's FAB_WC_CONNECT has REM_ACCESS_ERR and priv */
+/* Ends and frees the connection. No completion of it is polled afterwards; messages not yet released are freed. */
+void fab_disconnect(fab_conn *c);
+void fab_set_user(fab_conn *c, void *user);
+void *fab_user(const fab_conn *c);
+uint32_t fab_max_message(const fab_conn *c);
+
+/* ---- data ---- */
+typedef struct fab_read {
+    uint64_t wr_id;
+    void *local;
+    fab_mr *local_mr;        /* from fab_reg_local; covers local */
+    uint64_t remote_addr;
+    uint64_t rkey;
+    uint32_t bytes;
+} fab_read;
+
+/* Posts n READs behind one doorbell (rung by fab_flush). Returns how many were taken, from the front; 0 to n - 1 when the
+ * queue is full (post the rest after a completion), or a negative errno. */
+int fab_post_reads(fab_conn *c, const fab_read *r, int n);
+
+/* Copies the message and queues it; the caller's buffers are free on return. Messages of a connection arrive in order,
+ * whole. -EAGAIN when the peer has given no credits: FAB_WC_SEND_READY follows. */
+int fab_send(fab_conn *c, const struct iovec *iov, int n);
+/* Gives a received message back, and with it a credit to the peer. Messages of a connection may be released in any order. */
+void fab_release(fab_conn *c, const void *message);
+
+/* A region of the peer is made known before it is first READ (shm maps it; others need nothing and complete at once).
+ * Completes with FAB_WC_ATTACH; FAB_REM_ACCESS_ERR when the rkey is not known there, which does not break the connection. */
+int fab_attach(fab_conn *c, uint64_t rkey, uint64_t remote_addr, uint64_t bytes, uint64_t wr_id);
+void fab_detach(fab_conn *c, uint64_t rkey);
+/* shm only: where the attached region's first byte is in this process, to be read with acquire loads and checked again after
+ * reading; NULL on the other providers. Valid until fab_detach or fab_disconnect. */
+const uint8_t *fab_direct(fab_conn *c, uint64_t rkey);
+
+#endif

@@ -1,0 +1,121 @@
+/* table.h: the owner's side of a shard's table. One writer: every function here is called by the data-plane thread of the
+ * shard only, but where it says otherwise. Readers are elsewhere and see only the bytes of layout.h.
+ *
+ * A change is two stages, prepare and commit, from the first day: between them replication will hold it at the backups.
+ * Nothing that is only prepared can be seen: table_prepare() answers FKV_BUSY for a key that has a prepared change, and
+ * the caller queues the operation behind it (compare-and-swap, DELETE and two-sided GET alike).
+ *
+ * Memory. The table never allocates a segment by itself: when it runs low it calls `want_segment`; the caller makes, prefaults
+ * and registers memory on another thread and hands it over with table_add_segment(). Retired segments go back
+ * through `retire_segment` once no GET can be reading them. All memory is counted against memory_bytes.
+ * Freed extents and overflow buckets are quarantined for quarantine_ns (longer than a whole GET may live), bounded by
+ * quarantine_bytes; when that is full, changes get FKV_BUSY.
+ */
+#ifndef FARKV_TABLE_H
+#define FARKV_TABLE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/hash.h"
+#include "../base/region.h"
+#include "../base/status.h"
+#include "layout.h"
+
+typedef struct table table;
+typedef enum { TABLE_INDEX = 1, TABLE_HEAP = 2 } table_segment_kind;
+
+typedef struct table_config {
+    uint32_t shard;
+    uint32_t epoch;               /* ownership epoch, the high bits of versions; at most 2^20 - 1 */
+    fkv_seed seed;
+    uint64_t memory_bytes;        /* segments in all; at least TABLE_MEMORY_MIN */
+    uint64_t quarantine_ns;       /* default 2 s */
+    uint64_t quarantine_bytes;    /* default memory_bytes / 8, at least 2 segments */
+    /* Asks for a segment of at least `bytes`; called from inside table functions, answers later through table_add_segment or
+     * table_segment_refused. `ctx` is the config's. */
+    void (*want_segment)(void *ctx, table_segment_kind kind, size_t bytes);
+    void (*retire_segment)(void *ctx, uint32_t segment);
+    void *ctx;
+} table_config;
+enum { TABLE_MEMORY_MIN = 4 << 20 };
+
+fkv_status table_create(const table_config *c, table **out);
+void table_destroy(table *t);           /* the caller frees the regions */
+
+/* The sizes to ask for, so that the caller can have the first ones ready before the table opens. */
+size_t table_first_index_bytes(const table_config *c);
+size_t table_first_heap_bytes(const table_config *c);
+/* Region memory must be zero. `tag` is a fresh random incarnation tag, not 0. */
+fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment);
+void table_segment_refused(table *t, table_segment_kind kind, size_t bytes);
+
+/* What a reader must know of the memory. Invariant: index segments are in bucket order. */
+typedef struct table_segment {
+    table_segment_kind kind;
+    uint32_t segment;       /* number that locations name; for an index segment its ordinal */
+    uint32_t tag;
+    uint64_t bytes;
+    const fkv_region *region;
+} table_segment;
+uint32_t table_layout_epoch(const table *t);     /* changes whenever a segment comes or goes */
+uint32_t table_buckets(const table *t);
+int table_segments(const table *t, table_segment *out, int max);   /* returns how many there are */
+
+/* ---- changes ---- */
+typedef enum { TABLE_PUT = 1, TABLE_DELETE, TABLE_CAS, TABLE_CAS_DELETE } table_op_kind;
+typedef struct table_op {
+    table_op_kind kind;
+    uint16_t ns;
+    uint16_t key_bytes;
+    uint8_t codec;
+    const void *key;
+    uint64_t hash;                /* fkv_hash_key of ns and key */
+    const void *value;            /* NULL with value_bytes > 0: space is reserved, see table_prepared.value */
+    uint32_t value_bytes;
+    uint32_t user_flags;
+    uint64_t expiry_ms;           /* wall clock, 0 never */
+    uint64_t expected_version;    /* CAS: must be the present version; 0 = must be absent */
+} table_op;
+
+typedef struct table_prepared {
+    uint64_t handle;              /* opaque */
+    uint64_t version;             /* what the entry will have */
+    uint8_t *value;               /* where a reserved value is to be written, by any thread, before table_seal */
+} table_prepared;
+
+/* OK: prepared. BUSY: key has a prepared change, or memory must first leave quarantine, or a segment is on its way (`*why`
+ * says which). NOT_FOUND (delete of a missing key), VERSION_MISMATCH (`*present` = the version there is, 0 = absent),
+ * TABLE_FULL, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. */
+typedef enum { TABLE_BUSY_KEY = 1, TABLE_BUSY_QUARANTINE, TABLE_BUSY_SEGMENT } table_busy;
+fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint64_t *present, table_busy *why);
+/* Checksums a value that was written after prepare; any thread, before commit. A value given to table_prepare is sealed. */
+void table_seal(table *t, const table_prepared *p);
+void table_commit(table *t, const table_prepared *p);    /* DEAD old, LIVE new, slot: the change takes effect */
+void table_abort(table *t, const table_prepared *p);
+
+/* ---- reads by the owner ---- */
+typedef struct table_entry {
+    uint64_t version, expiry_ms;
+    uint32_t value_bytes, user_flags;
+    uint16_t ns, key_bytes;
+    uint8_t codec;
+    const uint8_t *key, *value;   /* valid until the quarantine has passed after the entry's replacement */
+} table_entry;
+fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out, table_busy *why);
+
+/* One step of a scan of a namespace. *cursor starts at 0 and is 0 again at the end. Calls `emit` for the entries of one bucket
+ * chain; every key that is present from the first to the last step is emitted at least once, growth or not. */
+void table_scan(table *t, uint16_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
+
+/* Background work in bounded slices: quarantine, splits, expiry. Returns true when there is more to do now. */
+bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
+
+typedef struct table_stats {
+    uint64_t entries, key_value_bytes;
+    uint64_t index_bytes, heap_bytes, memory_bytes;    /* registered; the limit */
+    uint64_t live_extent_bytes, quarantine_bytes, free_bytes;
+    uint64_t buckets, overflow_buckets, longest_chain, splits, expired, prepared;
+} table_stats;
+void table_get_stats(const table *t, table_stats *out);
+
+#endif

@@ -1,0 +1,43 @@
+#include "check.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/hash.h"
+
+static int tests_run;
+static uint64_t seed;
+static const char *current = "";
+
+uint64_t check_seed(void) {
+    if (seed == 0) {
+        const char *given = getenv("FARKV_SEED");
+        if (given) seed = strtoull(given, NULL, 0);
+        else fkv_random(&seed, sizeof seed);
+        if (seed == 0) seed = 1;
+    }
+    return seed;
+}
+void check_run(const char *name, void (*test)(void)) {
+    const char *only = getenv("FARKV_TEST");
+    if (only && strcmp(only, name) != 0) return;
+    current = name;
+    test();
+    tests_run++;
+}
+void check_failed(const char *file, int line, const char *what) {
+    fprintf(stderr, "%s:%d: %s: failed: %s\n", file, line, current, what);
+    if (seed) fprintf(stderr, "replay: FARKV_SEED=%llu FARKV_TEST=%s\n", (unsigned long long)seed, current);
+    abort();
+}
+void check_eq(const char *file, int line, const char *what, long long a, long long b) {
+    if (a == b) return;
+    char text[512];
+    snprintf(text, sizeof text, "%s (%lld and %lld)", what, a, b);
+    check_failed(file, line, text);
+}
+int check_end(int argc, char **argv) {
+    (void)argc;
+    const char *slash = strrchr(argv[0], '/');
+    printf("ok %s: %d tests\n", slash ? slash + 1 : argv[0], tests_run);
+    return 0;
+}

@@ -1,8 +1,8 @@
 // Makes a clone ready: dependencies, the native addon, the compiled TypeScript; does only what is missing or stale.
 // Run by `npm test` and `npm run demo` before they start.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync, closeSync, openSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import process from 'node:process';
 
 const root = join(import.meta.dirname, '..');
@@ -54,13 +54,17 @@ if (mtime('node_modules/.package-lock.json') < mtime('package-lock.json')) {
 }
 if (addonStale) {
   say('building the native addon (node-gyp)');
-  run('node', ['node_modules/node-gyp/bin/node-gyp.js', existsSync(join(root, 'build/Makefile')) ? 'build' : 'rebuild', '--silent']);
+  // The headers that came with this Node.js serve, where they did; else node-gyp downloads them.
+  const prefix = dirname(dirname(process.execPath));
+  const headers = existsSync(join(prefix, 'include/node/node_api.h')) ? [`--nodedir=${prefix}`] : [];
+  // Configured anew each time: the list of sources in binding.gyp is read then.
+  run(process.execPath, ['node_modules/node-gyp/bin/node-gyp.js', 'configure', '--silent', ...headers]);
+  run(process.execPath, ['node_modules/node-gyp/bin/node-gyp.js', 'build', '--silent', ...headers]);
 }
 const sources = Math.max(...['core', 'server', 'client', 'native', 'bench', 'test'].map((d) => newest(d, /\.ts$/)), mtime('tsconfig.json'));
 if (mtime('dist/.built') < sources) {
   say('compiling TypeScript');
   if (mtime('dist/.tsbuildinfo') === 0) rmSync(join(root, 'dist'), { recursive: true, force: true });
-  run('node', ['node_modules/typescript/bin/tsc', '-p', '.']);
-  closeSync(openSync(join(root, 'dist/.built'), 'w'));
+  run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', '.']);
   writeFileSync(join(root, 'dist/.built'), '');
 }

@@ -24,6 +24,8 @@ void fkv_mac(const fkv_seed *secret, const void *bytes, size_t n, uint8_t mac[16
 
 /* CRC32C (Castagnoli, RFC 3720 B.4), hardware instructions where the CPU has them. Chainable: start with crc = 0. */
 uint32_t fkv_crc32c(uint32_t crc, const void *bytes, size_t n);
+/* The same by tables, whatever the CPU has: what fkv_crc32c falls back to, and what its tests compare it with. */
+uint32_t fkv_crc32c_portable(uint32_t crc, const void *bytes, size_t n);
 
 /* Cryptographically strong random bytes (getrandom). For rkeys, incarnations, secrets. */
 void fkv_random(void *out, size_t n);

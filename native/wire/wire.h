@@ -6,14 +6,29 @@
  *   request  = fkv_request, key, then an inline value or a fkv_rendezvous
  *   reply    = fkv_reply, then op-specific bytes
  *
- * A reply names its request by `id`, which the client chooses; replies may come in any order. Requests that change something
- * carry `sequence`: the owner keeps the last FKV_DEDUP_WINDOW sequences of each client and answers a repeated one from
- * memory, so that a retry, also over a new connection, is never a second write.
+ * A reply names its request by `id`, which the client chooses; replies may come in any order. A request that gets a reply gets
+ * its last message (the one without FKV_REPLY_MORE) once.
+ *
+ * Retries. Requests that change something carry `sequence`, which counts from 1 for one client on one shard: the owner keeps the
+ * results of the last FKV_DEDUP_WINDOW sequences of each client on each shard and answers a repeated one from memory, so that a
+ * retry, also over a new connection, is never a second write. A retry that comes while its first copy is still being worked on
+ * takes that one's reply over (the first copy's id is answered ABORTED). An older sequence than the window gets STALE_SEQUENCE.
+ * The owner forgets a client that was silent for FKV_DEDUP_IDLE_MS, or earlier when it runs out of room for windows; so that
+ * forgetting is never a second write either, a request that was sent before carries FKV_REQUEST_RETRY, is answered
+ * STALE_SEQUENCE when its window may have been forgotten, and is never sent again after FKV_DEDUP_IDLE_MS / 2.
+ *
+ * Leases. A LEASE reply lists the shards that it covers, each with its incarnation (fkv_lease_shard). It says: until the time
+ * at which the client *sent* the request plus the nanoseconds granted, less the clocks' drift, what a READ finds in the memory of
+ * these shards is the truth. A shard that is not listed, or listed with another incarnation than the client knows, is not
+ * covered; what was granted for it before runs out by itself. A client therefore keeps one deadline for each shard and moves it
+ * forward only. A shard that is being closed is not listed any more, and closes when the last deadline that covers it has passed.
+ *
  * Everything here is hostile until checked: wire_parse_request copies the fixed part out before it validates it.
  */
 #ifndef FARKV_WIRE_H
 #define FARKV_WIRE_H
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "../base/hash.h"
@@ -22,9 +37,15 @@
 enum {
     FKV_WIRE_VERSION_MIN = 1,
     FKV_WIRE_VERSION_MAX = 1,
-    FKV_DEDUP_WINDOW = 1024,        /* sequences remembered for one client; also the most changes it may have outstanding */
-    FKV_SCAN_REPLY_MAX = 12 << 10   /* bytes of entries in one SCAN reply */
+    FKV_DEDUP_WINDOW = 1024,        /* sequences remembered for one client on one shard; also the most changes it may have
+                                       outstanding there */
+    FKV_DEDUP_IDLE_MS = 600000,
+    FKV_MESSAGE_MIN = 4096,         /* a peer that takes only smaller messages (fab_max_message) is refused */
+    FKV_SCAN_REPLY_MAX = 12 << 10,  /* bytes of entries in one message of a SCAN reply */
+    FKV_SCAN_STEP_MAX = 256 << 10,  /* bytes of entries in all messages of one SCAN reply */
+    FKV_TTL_MAX_MS = 0              /* see FKV_TTL_MAX */
 };
+#define FKV_TTL_MAX ((uint64_t)1 << 46)   /* milliseconds; arrival plus this fits the 48 bits of an extent's expiry */
 
 /* ---- connection ---- */
 typedef struct fkv_ticket {         /* made by any server's control plane for an authenticated client */
@@ -36,9 +57,10 @@ typedef struct fkv_ticket {         /* made by any server's control plane for an
 } fkv_ticket;
 static_assert(sizeof(fkv_ticket) == 40, "fits the private data");
 enum { FKV_TICKET_READ = 1, FKV_TICKET_WRITE = 2 };
-void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t trust, uint32_t flags, fkv_ticket *out);
+void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t trust, uint32_t flags,
+                     fkv_ticket *out);
 /* Constant time in the code's bytes. now_ms is wall clock. */
-int fkv_ticket_ok(const fkv_seed *secret, const fkv_ticket *t, uint64_t now_ms);
+bool fkv_ticket_ok(const fkv_seed *secret, const fkv_ticket *t, uint64_t now_ms);
 
 typedef struct fkv_hello {
     uint32_t magic;                 /* FKV_HELLO_MAGIC */
@@ -62,28 +84,33 @@ static_assert(sizeof(fkv_welcome) == 32, "drawing");
 
 /* ---- requests ---- */
 typedef enum fkv_op {
-    FKV_OP_LEASE = 1,   /* ask for or renew the lease of all shards of this connection's owner thread */
-    FKV_OP_LAYOUT,      /* the segments of one shard; body of the reply: fkv_layout, then fkv_layout_segment[count] */
+    FKV_OP_LEASE = 1,   /* ask for or renew the lease of all shards that this connection's owner thread serves; body of the reply:
+                           fkv_lease_shard[]. With FKV_REPLY_MORE each message is a grant of its own for the shards it lists */
+    FKV_OP_LAYOUT,      /* the segments of one shard; body of the reply: fkv_layout, then fkv_layout_segment[here] */
     FKV_OP_GET,         /* two-sided; reply body: value, in one or several messages (FKV_REPLY_MORE) */
     FKV_OP_PUT,
     FKV_OP_DELETE,
     FKV_OP_CAS,         /* like PUT, with `expected` */
     FKV_OP_CAS_DELETE,
-    FKV_OP_SCAN,        /* `expected` = cursor, `value_bytes` = most entries; reply body: fkv_scan_entry + key [+ value], ... */
+    FKV_OP_SCAN,        /* `expected` = cursor, `value_bytes` = wanted entries, at least 1 (a reply ends after the bucket chain in
+                           which they are reached, so it may have more); reply body: fkv_scan_entry + key [+ value], ..., whole
+                           entries in each message; `version` of the last message = next cursor, 0 at the end */
     FKV_OP_CANCEL       /* the client no longer waits for request `expected`; no reply */
 } fkv_op;
 enum {
     FKV_REQUEST_RENDEZVOUS = 1,     /* the value is a fkv_rendezvous, to be READ by the owner */
-    FKV_REQUEST_SCAN_VALUES = 2     /* SCAN replies with values too, where they fit */
+    FKV_REQUEST_SCAN_VALUES = 2,    /* SCAN replies with values too, where they fit */
+    FKV_REQUEST_RETRY = 4           /* this change was sent before */
 };
 
 typedef struct fkv_request {
     uint8_t op, flags, codec, reserved;
     uint32_t shard;
     uint64_t id;
-    uint64_t sequence;              /* changes: from 1, ascending for one client on one shard; else 0 */
+    uint64_t sequence;              /* changes: from 1, one more with each change of one client on one shard; at most 2^56 - 1;
+                                       else 0 */
     uint64_t expected;              /* CAS: version; SCAN: cursor */
-    uint64_t expiry;                /* changes: time to live in milliseconds from arrival, 0 never */
+    uint64_t expiry;                /* PUT, CAS: time to live in milliseconds from arrival, <= FKV_TTL_MAX, 0 never; else 0 */
     uint32_t value_bytes;
     uint32_t user_flags;
     uint16_t key_bytes, ns;
@@ -91,7 +118,10 @@ typedef struct fkv_request {
 } fkv_request;
 static_assert(sizeof(fkv_request) == 56, "drawing");
 
-typedef struct fkv_rendezvous { uint64_t rkey, addr; } fkv_rendezvous;
+/* The value lies in the client's registered memory, at addr under rkey; region_* is that memory as a whole, for fab_attach. It
+ * must stay as it is until the reply has come or the connection is gone. */
+typedef struct fkv_rendezvous { uint64_t rkey, addr, region_addr, region_bytes; } fkv_rendezvous;
+static_assert(sizeof(fkv_rendezvous) == 32, "drawing");
 
 /* ---- replies ---- */
 enum { FKV_REPLY_MORE = 1 };        /* another message with this id follows */
@@ -110,6 +140,12 @@ typedef struct fkv_reply {
     uint32_t buckets;               /* the shard's, so that the client's idea of B follows */
 } fkv_reply;
 static_assert(sizeof(fkv_reply) == 56, "drawing");
+
+typedef struct fkv_lease_shard {
+    uint32_t shard, layout_epoch;
+    uint64_t incarnation;           /* fkv_layout.incarnation */
+} fkv_lease_shard;
+static_assert(sizeof(fkv_lease_shard) == 16, "drawing");
 
 typedef struct fkv_layout {
     uint64_t incarnation;           /* of the shard at this owner: 64 random bits */
@@ -136,7 +172,14 @@ typedef struct fkv_scan_entry {
 static_assert(sizeof(fkv_scan_entry) == 32, "drawing");
 
 /* Copies the fixed part and checks every length against `bytes`, the limits and the op. *key and *body point into the
- * message. Returns FKV_OK or FKV_BAD_REQUEST, KEY_INVALID, VALUE_TOO_LARGE. */
+ * message. Returns FKV_OK or FKV_BAD_REQUEST, KEY_INVALID, VALUE_TOO_LARGE. *r is the copy whenever bytes >= sizeof(fkv_request),
+ * so that an error can be answered under the request's id; else it is zero. */
 fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *r, const uint8_t **key, const uint8_t **body);
+/* FKV_OK or FKV_BAD_REQUEST. What follows from r->op and r->body_bytes can be relied on: a LEASE body is whole fkv_lease_shards,
+ * a LAYOUT body holds as many segments as it says, a SCAN body is whole entries, a GET's piece lies within its value. */
 fkv_status wire_parse_reply(const void *message, uint32_t bytes, fkv_reply *r, const uint8_t **body);
+/* Reads the entry at *at (start with 0) of a SCAN body and moves *at behind it. False at the end, and when what is left is no
+ * entry (then *at is less than body_bytes). *value is NULL when the entry came without its value. */
+bool wire_next_scan_entry(const uint8_t *body, uint32_t body_bytes, uint32_t *at, fkv_scan_entry *e, const uint8_t **key,
+                         const uint8_t **value);
 #endif

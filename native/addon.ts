@@ -128,9 +128,20 @@ export interface NativeClientOptions {
   readonly maxOutstanding: number;
   /** How long a put may poll for its reply inside the call before it returns as pending, microseconds. 0: never. */
   readonly putSpinUs: number;
-  /** Called on the event loop when `drain` has something (once until drained). */
+  /**
+   * How long `flush` may poll for the GETs that it sent before it returns, microseconds. 0: never. Polling ends as soon as one operation
+   * is finished. It pays where the event loop would otherwise sleep and be woken for each reply (a sequential `await get` over tcp).
+   */
+  readonly getSpinUs: number;
+  /**
+   * Called on the event loop when `drain` has something (once until drained), never from inside a call to this object: there the
+   * result of `flush` says it.
+   */
   readonly onReady: () => void;
-  /** Called when a connection came, broke, or was refused, or a shard map looks old. */
+  /**
+   * Called when a connection came, broke, or was refused, or a shard map looks old: on the event loop, never from inside a call to
+   * this object.
+   */
   readonly onEvent: (event: NativeClientEvent) => void;
 }
 
@@ -205,6 +216,13 @@ export interface PutOptions {
   readonly codec: number;
 }
 
+/**
+ * One client: its connections, leases, layouts and outstanding operations. It keeps the event loop alive only while operations are
+ * outstanding or wait to be drained; an idle connected client does not keep a process from ending. Ids are 32 bits; an id is used
+ * again only long after its operation was drained. setOwners and setRoutes replace the whole list: an owner or a shard that is not
+ * named any more is dropped, one that is named as before is left alone. Connections are made for owners that a route names, by
+ * themselves, again and again until they succeed; operations wait for them until their time is over.
+ */
 export interface NativeClient {
   setTicket(ticket: Uint8Array): void;
   setOwners(owners: readonly OwnerAddress[]): void;
@@ -232,8 +250,12 @@ export interface NativeClient {
   shardOf(ns: number, key: string | Uint8Array): number;
   /** Gives up on an operation: it completes with ERR_ABORTED. */
   cancel(id: number): void;
-  /** Rings the doorbells of what was posted since the last flush or poll. */
-  flush(): void;
+  /**
+   * Rings the doorbells of what was posted since the last flush or poll (a call that returned PENDING did not ring them), then may poll
+   * for up to getSpinUs. Returns how many operations are finished and wait for `drain`; the caller that sees more than 0 may drain at
+   * once, and onReady is then not called for them.
+   */
+  flush(): number;
   /** Polls, then moves finished operations out: values are packed into slab from 0 on, records into `completions`. Returns the number of
    * records; stops early when slab or records are full (`more` is then true in info[0]). A value larger than slab has
    * ERR_BUFFER_TOO_SMALL in its record, stays held, and is fetched by take. */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "../base/hash.h"
 #include "../base/status.h"
 
 /* Each adds its exports; false with a JavaScript exception pending. */
@@ -21,5 +22,25 @@ bool binding_bytes(napi_env env, napi_value v, uint8_t **bytes, size_t *n);
 /* A key: UTF-8 of a string, or bytes; written to or pointed at. `room` must hold FKV_KEY_MAX + 4 bytes. Returns FKV_OK or
  * FKV_KEY_INVALID (empty, too long, or neither string nor bytes); never throws. */
 fkv_status binding_key(napi_env env, napi_value v, uint8_t *room, const uint8_t **key, size_t *n);
+/* 16 bytes of a hash seed or secret. `name` is for the exception. */
+bool binding_seed(napi_env env, napi_value v, const char *name, fkv_seed *out);
+
+/* arguments.c: an options object's fields. Each throws an Error with code ERR_CONFIG that names the field, and returns false,
+ * when the field is missing, of another type, or outside min..max. */
+bool binding_number(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint64_t *out);
+bool binding_u64(napi_env env, napi_value object, const char *name, uint64_t *out);        /* a bigint */
+bool binding_bool(napi_env env, napi_value object, const char *name, bool *out);
+/* Text of 1 to room - 1 bytes. */
+bool binding_text(napi_env env, napi_value object, const char *name, char *out, size_t room);
+/* The field as it is; an array for binding_array, with its length. */
+bool binding_field(napi_env env, napi_value object, const char *name, napi_value *out);
+bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n);
+bool binding_bad_option(napi_env env, const char *format, ...) __attribute__((format(printf, 2, 3)));   /* throws; false */
+
+/* Fields of a result; false with an exception pending. */
+bool binding_set_number(napi_env env, napi_value object, const char *name, double v);
+bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v);       /* a bigint */
+bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v);
+bool binding_set_function(napi_env env, napi_value object, const char *name, napi_callback f, void *ctx);
 
 #endif

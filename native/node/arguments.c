@@ -1,0 +1,90 @@
+/* arguments.c: fields of options objects in, fields of results out. TypeScript's types promise nothing at run time, so every
+ * field is checked here, and the error names it. */
+#include "binding.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+bool binding_bad_option(napi_env env, const char *format, ...) {
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    bool pending = false;
+    napi_is_exception_pending(env, &pending);
+    if (!pending) napi_throw_error(env, "ERR_CONFIG", text);
+    return false;
+}
+
+bool binding_field(napi_env env, napi_value object, const char *name, napi_value *out) {
+    napi_valuetype type;
+    if (napi_typeof(env, object, &type) != napi_ok) return false;
+    if (type != napi_object) return binding_bad_option(env, "an options object with %s was expected", name);
+    return napi_get_named_property(env, object, name, out) == napi_ok;
+}
+
+bool binding_number(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint64_t *out) {
+    napi_value v;
+    double d;
+    if (!binding_field(env, object, name, &v)) return false;
+    /* NaN and the infinities fail the comparisons, so the conversion below is defined. */
+    if (napi_get_value_double(env, v, &d) == napi_ok && d >= (double)min && d <= (double)max && d == (double)(uint64_t)d) {
+        *out = (uint64_t)d;
+        return true;
+    }
+    return binding_bad_option(env, "%s must be an integer from %" PRIu64 " to %" PRIu64, name, min, max);
+}
+
+bool binding_u64(napi_env env, napi_value object, const char *name, uint64_t *out) {
+    napi_value v;
+    bool lossless = false;
+    if (!binding_field(env, object, name, &v)) return false;
+    if (napi_get_value_bigint_uint64(env, v, out, &lossless) == napi_ok && lossless) return true;
+    return binding_bad_option(env, "%s must be a bigint from 0 to 2^64 - 1", name);
+}
+
+bool binding_bool(napi_env env, napi_value object, const char *name, bool *out) {
+    napi_value v;
+    if (!binding_field(env, object, name, &v)) return false;
+    return napi_get_value_bool(env, v, out) == napi_ok || binding_bad_option(env, "%s must be true or false", name);
+}
+
+bool binding_text(napi_env env, napi_value object, const char *name, char *out, size_t room) {
+    napi_value v;
+    size_t n;
+    if (!binding_field(env, object, name, &v)) return false;
+    if (napi_get_value_string_utf8(env, v, NULL, 0, &n) != napi_ok || n == 0 || n >= room) {
+        return binding_bad_option(env, "%s must be text of 1 to %zu bytes", name, room - 1);
+    }
+    return napi_get_value_string_utf8(env, v, out, room, &n) == napi_ok;
+}
+
+bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n) {
+    bool is_array = false;
+    if (!binding_field(env, object, name, out)) return false;
+    if (napi_is_array(env, *out, &is_array) != napi_ok || !is_array) return binding_bad_option(env, "%s must be an array", name);
+    return napi_get_array_length(env, *out, n) == napi_ok;
+}
+
+bool binding_set_number(napi_env env, napi_value object, const char *name, double v) {
+    napi_value value;
+    return napi_create_double(env, v, &value) == napi_ok && napi_set_named_property(env, object, name, value) == napi_ok;
+}
+
+bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v) {
+    napi_value value;
+    return napi_create_bigint_uint64(env, v, &value) == napi_ok && napi_set_named_property(env, object, name, value) == napi_ok;
+}
+
+bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v) {
+    napi_value value;
+    return napi_create_string_utf8(env, v, NAPI_AUTO_LENGTH, &value) == napi_ok &&
+           napi_set_named_property(env, object, name, value) == napi_ok;
+}
+
+bool binding_set_function(napi_env env, napi_value object, const char *name, napi_callback f, void *ctx) {
+    napi_value value;
+    return napi_create_function(env, name, NAPI_AUTO_LENGTH, f, ctx, &value) == napi_ok &&
+           napi_set_named_property(env, object, name, value) == napi_ok;
+}

@@ -1,0 +1,193 @@
+/* common.c: constants that exist once, in C; tickets, hashes, clocks and locks for TypeScript; errors and bytes across the
+ * boundary. Not for: objects with a life of their own (server_binding.c, client_binding.c). No state. */
+#include "binding.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include "../base/clock.h"
+#include "../table/table.h"
+#include "../wire/wire.h"
+
+void binding_throw(napi_env env, fkv_status s, const char *text) {
+    bool pending = false;
+    napi_is_exception_pending(env, &pending);
+    if (!pending) napi_throw_error(env, fkv_status_name(s), text ? text : fkv_status_text(s));
+}
+
+napi_value binding_error(napi_env env, fkv_status s, const char *text) {
+    napi_value code, message, error;
+    if (!text) text = fkv_status_text(s);
+    if (napi_create_string_utf8(env, fkv_status_name(s), NAPI_AUTO_LENGTH, &code) != napi_ok) return NULL;
+    if (napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &message) != napi_ok) return NULL;
+    return napi_create_error(env, code, message, &error) == napi_ok ? error : NULL;
+}
+
+static bool bytes_of(napi_env env, napi_value v, uint8_t **bytes, size_t *n) {
+    bool is_array = false;
+    napi_typedarray_type type;
+    void *at = NULL;
+    if (napi_is_typedarray(env, v, &is_array) != napi_ok || !is_array) return false;
+    if (napi_get_typedarray_info(env, v, &type, n, &at, NULL, NULL) != napi_ok || type != napi_uint8_array) return false;
+    *bytes = at;
+    return true;
+}
+
+bool binding_bytes(napi_env env, napi_value v, uint8_t **bytes, size_t *n) {
+    if (bytes_of(env, v, bytes, n)) return true;
+    napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE", "a Uint8Array or Buffer was expected");
+    return false;
+}
+
+bool binding_seed(napi_env env, napi_value v, const char *name, fkv_seed *out) {
+    uint8_t *bytes;
+    size_t n;
+    if (!bytes_of(env, v, &bytes, &n) || n != sizeof *out) {
+        return binding_bad_option(env, "%s must be a Uint8Array of 16 bytes", name);
+    }
+    memcpy(out, bytes, sizeof *out);
+    return true;
+}
+
+fkv_status binding_key(napi_env env, napi_value v, uint8_t *room, const uint8_t **key, size_t *n) {
+    /* Tried as a string first, without asking for the type: one call for the usual key. */
+    if (napi_get_value_string_utf8(env, v, (char *)room, FKV_KEY_MAX + 4, n) == napi_ok) {
+        /* Only whole characters are copied, so exactly FKV_KEY_MAX bytes may be all of it or the part that fitted. */
+        if (*n == FKV_KEY_MAX && napi_get_value_string_utf8(env, v, NULL, 0, n) != napi_ok) return FKV_KEY_INVALID;
+        *key = room;
+    } else {
+        uint8_t *bytes;
+        if (!bytes_of(env, v, &bytes, n)) return FKV_KEY_INVALID;
+        *key = bytes;
+    }
+    return *n >= 1 && *n <= FKV_KEY_MAX ? FKV_OK : FKV_KEY_INVALID;
+}
+
+/* The callback's arguments; false with an exception pending when there are fewer than `needed`. */
+static bool arguments(napi_env env, napi_callback_info info, napi_value *argv, size_t needed, size_t room) {
+    size_t n = room;
+    if (napi_get_cb_info(env, info, &n, argv, NULL, NULL) != napi_ok) return false;
+    if (n >= needed) return true;
+    char text[64];
+    snprintf(text, sizeof text, "%zu arguments were expected", needed);
+    napi_throw_type_error(env, "ERR_MISSING_ARGS", text);
+    return false;
+}
+
+static bool number_argument(napi_env env, napi_value v, const char *name, double max, double *out) {
+    if (napi_get_value_double(env, v, out) == napi_ok && *out >= 0 && *out <= max && *out == (double)(uint64_t)*out) return true;
+    return binding_bad_option(env, "%s must be an integer from 0 to %.0f", name, max);
+}
+
+static napi_value make_ticket(napi_env env, napi_callback_info info) {
+    napi_value argv[5], buffer, out;
+    fkv_seed secret;
+    uint64_t client;
+    bool lossless;
+    double expires_ms, trust, flags;
+    void *at;
+    if (!arguments(env, info, argv, 5, 5) || !binding_seed(env, argv[0], "secret", &secret)) return NULL;
+    if (napi_get_value_bigint_uint64(env, argv[1], &client, &lossless) != napi_ok || !lossless || client == 0) {
+        binding_bad_option(env, "client must be a bigint from 1 to 2^64 - 1");
+        return NULL;
+    }
+    if (!number_argument(env, argv[2], "expiresMs", 9007199254740991.0, &expires_ms)) return NULL;
+    if (!number_argument(env, argv[3], "trust", UINT32_MAX, &trust)) return NULL;
+    if (!number_argument(env, argv[4], "flags", FKV_TICKET_READ | FKV_TICKET_WRITE, &flags)) return NULL;
+    if (napi_create_arraybuffer(env, sizeof(fkv_ticket), &at, &buffer) != napi_ok) return NULL;
+    fkv_ticket ticket;
+    fkv_ticket_make(&secret, client, (uint64_t)expires_ms, (uint32_t)trust, (uint32_t)flags, &ticket);
+    memcpy(at, &ticket, sizeof ticket);
+    return napi_create_typedarray(env, napi_uint8_array, sizeof ticket, buffer, 0, &out) == napi_ok ? out : NULL;
+}
+
+static napi_value hash_key(napi_env env, napi_callback_info info) {
+    napi_value argv[3], out;
+    fkv_seed seed;
+    double ns;
+    uint8_t room[FKV_KEY_MAX + 4];
+    const uint8_t *key;
+    size_t n;
+    if (!arguments(env, info, argv, 3, 3) || !binding_seed(env, argv[0], "seed", &seed)) return NULL;
+    if (!number_argument(env, argv[1], "ns", UINT16_MAX, &ns)) return NULL;
+    fkv_status s = binding_key(env, argv[2], room, &key, &n);
+    if (s != FKV_OK) {
+        binding_throw(env, s, NULL);
+        return NULL;
+    }
+    return napi_create_bigint_uint64(env, fkv_hash_key(&seed, (uint16_t)ns, key, n), &out) == napi_ok ? out : NULL;
+}
+
+static napi_value crc32c(napi_env env, napi_callback_info info) {
+    napi_value argv[2], out;
+    uint8_t *bytes;
+    size_t n;
+    double crc = 0;
+    napi_valuetype type;
+    if (!arguments(env, info, argv, 1, 2) || !binding_bytes(env, argv[0], &bytes, &n)) return NULL;
+    if (napi_typeof(env, argv[1], &type) != napi_ok) return NULL;
+    if (type != napi_undefined && !number_argument(env, argv[1], "crc", UINT32_MAX, &crc)) return NULL;
+    return napi_create_uint32(env, fkv_crc32c((uint32_t)crc, bytes, n), &out) == napi_ok ? out : NULL;
+}
+
+static napi_value boot_time_ns(napi_env env, napi_callback_info info) {
+    (void)info;
+    napi_value out;
+    return napi_create_bigint_uint64(env, fkv_now_ns(), &out) == napi_ok ? out : NULL;
+}
+
+static napi_value try_lock(napi_env env, napi_callback_info info) {
+    napi_value argv[1], out;
+    double fd;
+    if (!arguments(env, info, argv, 1, 1) || !number_argument(env, argv[0], "fd", INT32_MAX, &fd)) return NULL;
+    bool locked = flock((int)fd, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno != EWOULDBLOCK) {
+        char text[160];
+        snprintf(text, sizeof text, "flock of descriptor %d failed: %m", (int)fd);
+        binding_throw(env, FKV_INTERNAL, text);
+        return NULL;
+    }
+    return napi_get_boolean(env, locked, &out) == napi_ok ? out : NULL;
+}
+
+static bool add_list(napi_env env, napi_value object, const char *name, const char *const *items, uint32_t n) {
+    napi_value list, item;
+    if (napi_create_array_with_length(env, n, &list) != napi_ok) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (napi_create_string_utf8(env, items[i], NAPI_AUTO_LENGTH, &item) != napi_ok) return false;
+        if (napi_set_element(env, list, i, item) != napi_ok) return false;
+    }
+    return napi_object_freeze(env, list) == napi_ok && napi_set_named_property(env, object, name, list) == napi_ok;
+}
+
+static bool add_constants(napi_env env, napi_value exports) {
+    napi_value c;
+    const char *names[FKV_STATUS_COUNT], *texts[FKV_STATUS_COUNT];
+    static const char *const providers[] = { "shm", "tcp" };   /* sim lives in one process and is driven from C */
+    static const struct { const char *name; double value; } numbers[] = {
+        { "keyMax", FKV_KEY_MAX }, { "valueMax", FKV_VALUE_MAX }, { "dedupWindow", FKV_DEDUP_WINDOW },
+        { "wireVersionMin", FKV_WIRE_VERSION_MIN }, { "wireVersionMax", FKV_WIRE_VERSION_MAX },
+        { "layoutVersion", FKV_LAYOUT_VERSION }, { "memoryMin", TABLE_MEMORY_MIN },
+    };
+    for (int i = 0; i < FKV_STATUS_COUNT; i++) {
+        names[i] = fkv_status_name((fkv_status)i);
+        texts[i] = fkv_status_text((fkv_status)i);
+    }
+    if (napi_create_object(env, &c) != napi_ok) return false;
+    if (!add_list(env, c, "statusNames", names, FKV_STATUS_COUNT) || !add_list(env, c, "statusTexts", texts, FKV_STATUS_COUNT)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!binding_set_number(env, c, numbers[i].name, numbers[i].value)) return false;
+    }
+    if (!add_list(env, c, "providers", providers, sizeof providers / sizeof *providers)) return false;
+    return napi_object_freeze(env, c) == napi_ok && napi_set_named_property(env, exports, "constants", c) == napi_ok;
+}
+
+bool binding_init_common(napi_env env, napi_value exports) {
+    return add_constants(env, exports) && binding_set_function(env, exports, "makeTicket", make_ticket, NULL) &&
+           binding_set_function(env, exports, "hashKey", hash_key, NULL) &&
+           binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
+           binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&
+           binding_set_function(env, exports, "tryLock", try_lock, NULL);
+}

@@ -94,7 +94,7 @@ typedef struct fab_options {
     void *log_ctx;
 } fab_options;
 
-enum { FAB_PRIVATE_MAX = 56 };   /* what rdma_cm carries in a connection request */
+enum { FAB_PRIVATE_MAX = 48 };   /* rdma_cm carries 56 in a connection request; 8 are the verbs provider's own */
 
 /* ---- domain and memory ---- */
 int fab_open(const fab_options *o, fab_domain **out);

@@ -29,6 +29,8 @@ export interface Member {
   readonly control: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly memoryBytes: number;
+  /** 64 random bits of its data directory, hex. Servers only; not in a client's map. */
+  readonly instance?: string;
 }
 
 /** One registered segment of a shard's table. Numbers that need 64 bits are decimal strings of unsigned integers. */
@@ -66,6 +68,8 @@ export interface MetadataState {
   readonly hashSeed: string;
   /** 16 bytes, hex: signs tickets (native/wire/wire.h). Servers only. */
   readonly ticketSecret: string;
+  /** Ids of the servers that vote in the metadata group, sorted. */
+  readonly voters: readonly string[];
   readonly members: ReadonlyMap<string, Member>;
   readonly shards: readonly Shard[];
 }

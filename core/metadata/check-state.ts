@@ -1,0 +1,59 @@
+/**
+ * Validators of the parts of the metadata that travel: in client maps, in commands and in snapshots. Structure and ranges only;
+ * whether a command makes sense in the present state is decided by machine.ts.
+ */
+import { decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
+import type { FabricAddress, Member, Region, Shard } from './state.js';
+
+/** Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has 8,192. */
+export const REGIONS_MAX = 8192;
+export const MEMBERS_MAX = 64;
+export const SHARDS_MAX = 4096;
+export const GROUPS_MAX = 64;
+/** Ownership epochs are the high 20 bits of versions (native/table/layout.h). */
+export const EPOCH_MAX = 2 ** 20 - 1;
+
+export const memberId = pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a member id (letters, digits, . _ -; at most 63)');
+const provider = oneOf('verbs', 'shm', 'tcp', 'sim');
+const address = text(300);
+const uint32 = uint(2 ** 32 - 1);
+export const shardNumber = uint(SHARDS_MAX - 1);
+export const groupNumber = uint(GROUPS_MAX - 1);
+export const epochNumber = uint(EPOCH_MAX);
+export const layoutNumber = uint32;
+
+export const checkFabricAddress = record<FabricAddress>({ provider, address, group: groupNumber, host: maybe(text(128)) });
+export const checkFabricAddresses = list(checkFabricAddress, 1024);
+export const checkControlAddresses = list(address, 64);
+
+export const checkMember = record<Member>({
+  id: memberId,
+  raftId: uint(),
+  incarnation: hex64,
+  control: checkControlAddresses,
+  fabric: checkFabricAddresses,
+  memoryBytes: uint(),
+  instance: maybe(hex64),
+});
+
+export const checkRegion = record<Region>({
+  provider,
+  kind: oneOf('index', 'heap'),
+  segment: uint(65_535),
+  tag: uint32,
+  bytes: uint(),
+  remoteAddress: decimal64,
+  rkey: decimal64,
+});
+export const checkRegions = list(checkRegion, REGIONS_MAX);
+
+export const checkShard = record<Shard>({
+  shard: shardNumber,
+  owner: maybe(memberId),
+  group: groupNumber,
+  epoch: epochNumber,
+  incarnation: maybe(hex64),
+  layoutEpoch: layoutNumber,
+  buckets: layoutNumber,
+  regions: checkRegions,
+});

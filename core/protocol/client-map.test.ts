@@ -1,0 +1,62 @@
+import test from 'ava';
+import type { MetadataState, Region, Shard } from '../metadata/state.js';
+import { mapFrames, MapAssembler, clientMap } from './client-map.js';
+import { FrameReader } from './frame.js';
+import { SERVER_FRAME_LIMITS } from './limits.js';
+import type { ClientMap, MapPush } from './messages.js';
+
+const region = (segment: number): Region => ({ provider: 'shm', kind: 'heap', segment, tag: 1, bytes: 4096, remoteAddress: '18446744073709551615', rkey: '18446744073709551615' });
+const shard = (n: number, regions: number, layoutEpoch = 1): Shard => ({
+  shard: n, owner: 's1', group: 0, epoch: 1, incarnation: '0123456789abcdef', layoutEpoch, buckets: 64, regions: Array.from({ length: regions }, (_, i) => region(i)),
+});
+function state(mapEpoch: number, shards: readonly Shard[], clusterId = 'ab'.repeat(16)): MetadataState {
+  return {
+    formatVersion: 1, clusterId, mapEpoch, hashSeed: '00'.repeat(16), ticketSecret: '5ec12e75'.repeat(4), voters: ['s1'], shards,
+    members: new Map([['s1', { id: 's1', raftId: 1, incarnation: '00'.repeat(8), control: ['127.0.0.1:7400'], fabric: [], memoryBytes: 1, instance: 'cc'.repeat(8) }]]),
+  };
+}
+function receive(assembler: MapAssembler, frames: Uint8Array[]): { readonly map: ClientMap | undefined; readonly pushes: MapPush[] } {
+  const reader = new FrameReader(SERVER_FRAME_LIMITS);
+  const pushes: MapPush[] = [];
+  for (const f of frames) reader.push(f, (frame) => frame.t === 'map' && pushes.push(frame) > 0);
+  return { map: pushes.map((p) => assembler.push(p)).at(-1), pushes };
+}
+
+test('a map of many regions travels in several frames and takes effect once', (t) => {
+  const all = state(5, Array.from({ length: 40 }, (_, i) => shard(i, 200)));
+  const frames = mapFrames(all, undefined, new Uint8Array(40));
+  t.true(frames.length > 1);
+  const { map, pushes } = receive(new MapAssembler(), frames);
+  t.deepEqual(map, clientMap(all));
+  t.deepEqual(pushes.map((p) => [p.more ?? false, p.ticket !== undefined]), frames.map((_, i) => [i < frames.length - 1, i === 0]));
+});
+
+test('only changed shards are sent to a client that knows the others', (t) => {
+  const shards = [shard(0, 2), shard(1, 2), shard(2, 2)];
+  const before = state(1, shards);
+  const after = state(2, [shard(0, 3, 2), ...shards.slice(1)]);
+  const assembler = new MapAssembler();
+  receive(assembler, mapFrames(before, undefined));
+  const { map, pushes } = receive(assembler, mapFrames(after, before));
+  t.deepEqual(pushes[0]?.map.shards.map((s) => s.shard), [0]);
+  t.deepEqual(map, clientMap(after));
+});
+
+test('the map of another cluster is sent whole', (t) => {
+  const shards = [shard(0, 1)];
+  const { pushes } = receive(new MapAssembler(), mapFrames(state(1, shards, 'cd'.repeat(16)), state(9, shards)));
+  t.is(pushes[0]?.partial, undefined);
+  t.is(pushes[0]?.map.shards.length, 1);
+});
+
+test('a client never gets the ticket secret or the identity of a data directory', (t) => {
+  const text = Buffer.concat(mapFrames(state(1, [shard(0, 1)]), undefined)).toString('latin1');
+  t.false(text.includes('5ec12e75'));
+  t.false(text.includes('ticketSecret'));
+  t.false(text.includes('instance'));
+});
+
+test('a shard with the most regions fits a frame', (t) => {
+  const frames = mapFrames(state(1, [shard(0, 8192)]), undefined);
+  t.is(receive(new MapAssembler(), frames).map?.shards[0]?.regions.length, 8192);
+});

@@ -1,0 +1,76 @@
+/**
+ * The map that a server sends to its clients, cut into frames, and put together again. Both directions stand here so that
+ * they cannot differ: `mapFrames` at the server, MapAssembler at the client.
+ */
+import type { Member, MetadataState, Shard } from '../metadata/state.js';
+import { encodeFrame } from './frame.js';
+import { MAP_FRAME_BYTES } from './limits.js';
+import type { ClientMap, MapPush } from './messages.js';
+
+/** About what a region costs in a frame; only the cutting depends on it. */
+const REGION_BYTES = 128;
+const SHARD_BYTES = 192;
+
+function memberForClients(m: Member): Member {
+  return { id: m.id, raftId: m.raftId, incarnation: m.incarnation, control: m.control, fabric: m.fabric, memoryBytes: m.memoryBytes };
+}
+
+/** The part of the metadata that a client may have: no ticket secret, nothing of the servers' own. */
+export function clientMap(state: MetadataState, shards: readonly Shard[] = state.shards): ClientMap {
+  return {
+    clusterId: state.clusterId,
+    mapEpoch: state.mapEpoch,
+    hashSeed: state.hashSeed,
+    members: [...state.members.values()].map(memberForClients),
+    shards,
+  };
+}
+
+/**
+ * The frames that bring a client from `known` (undefined: nothing) to `state`. Shards are compared by identity, which the
+ * metadata machine keeps for what did not change. Written one after the other; the first carries the ticket.
+ */
+export function mapFrames(state: MetadataState, known: MetadataState | undefined, ticket?: Uint8Array): Uint8Array[] {
+  const base = known?.clusterId === state.clusterId ? known : undefined;
+  const changed = base === undefined ? state.shards : state.shards.filter((s, i) => s !== base.shards[i]);
+  const parts: Shard[][] = [[]];
+  let bytes = 0;
+  for (const shard of changed) {
+    const cost = SHARD_BYTES + shard.regions.length * REGION_BYTES;
+    if (bytes > 0 && bytes + cost > MAP_FRAME_BYTES) {
+      parts.push([]);
+      bytes = 0;
+    }
+    parts.at(-1)?.push(shard);
+    bytes += cost;
+  }
+  return parts.map((shards, i) => {
+    const push: MapPush = {
+      t: 'map',
+      map: clientMap(state, shards),
+      ...(i === 0 && ticket !== undefined ? { ticket } : {}),
+      ...(base === undefined ? {} : { partial: true }),
+      ...(i < parts.length - 1 ? { more: true } : {}),
+    };
+    return encodeFrame(push);
+  });
+}
+
+/** At the client, one for each connection. */
+export class MapAssembler {
+  #map: ClientMap | undefined;
+  #parts: MapPush[] = [];
+
+  /** The whole map once the last frame of a push has come, undefined before. */
+  push(frame: MapPush): ClientMap | undefined {
+    this.#parts.push(frame);
+    if (frame.more === true) return undefined;
+    const parts = this.#parts;
+    this.#parts = [];
+    const byNumber = new Map<number, Shard>();
+    if (parts[0]?.partial === true) for (const s of this.#map?.shards ?? []) byNumber.set(s.shard, s);
+    for (const part of parts) for (const s of part.map.shards) byNumber.set(s.shard, s);
+    this.#map = { ...frame.map, shards: [...byNumber.values()].sort((a, b) => a.shard - b.shard) };
+    return this.#map;
+  }
+}

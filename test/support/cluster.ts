@@ -1,0 +1,252 @@
+/**
+ * Real server processes for integration tests: start N of them, wait until each says that it is ready, kill them, start them
+ * again, and take everything away at the end whatever happened. They are run as an operator would run them:
+ * `farkv server ...` from dist, on loopback, each with a data directory of its own under the system's temporary directory.
+ *
+ *     const cluster = await Cluster.start(t, { servers: 3 });
+ *     ... cluster.addresses for connect() ...
+ *     await cluster.servers[0].kill();          // SIGKILL, and waits for the end
+ *     await cluster.servers[0].start();         // again, same directory, same port; waits for its ready line
+ *
+ * Not for: tests of one function; they need no process.
+ */
+import type { ExecutionContext } from 'ava';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+/** dist/server/cli/main.js */
+export const CLI = fileURLToPath(new URL('../../server/cli/main.js', import.meta.url));
+
+/** What `farkv server --json` prints when it is ready. */
+export interface ReadyLine {
+  readonly event: 'ready';
+  readonly id: string;
+  readonly clusterId: string;
+  readonly control: readonly string[];
+  readonly fabric: readonly { readonly provider: string; readonly address: string; readonly group: number }[];
+  readonly shards: readonly number[];
+  readonly dataDir: string;
+  readonly pid: number;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ClusterOptions {
+  /** Default 1. */
+  readonly servers?: number;
+  /** Default 4 for each server. */
+  readonly shards?: number;
+  /** Default 64mb. */
+  readonly memory?: string;
+  /** More options of `farkv server`, for every server. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Wait for the ready lines; default true. */
+  readonly ready?: boolean;
+}
+
+/** Loopback ports below the range that the kernel gives to outgoing connections, so that nothing takes them between two starts. */
+export async function freePorts(count: number): Promise<number[]> {
+  const found: number[] = [];
+  while (found.length < count) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer();
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    server.close();
+    await once(server, 'close');
+    if (!found.includes(port)) found.push(port);
+  }
+  return found;
+}
+
+export class ServerProcess {
+  readonly id: string;
+  /** host:port of the control plane. */
+  readonly address: string;
+  readonly dataDir: string;
+  args: readonly string[];
+  stdout = '';
+  stderr = '';
+  readyLine: ReadyLine | undefined;
+  readonly #env: Readonly<Record<string, string>>;
+  #child: ChildProcess | undefined;
+  #exit: Promise<Exit> = Promise.resolve({ code: null, signal: null });
+  #watchers: (() => void)[] = [];
+
+  constructor(id: string, address: string, dataDir: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+    this.id = id;
+    this.address = address;
+    this.dataDir = dataDir;
+    this.args = args;
+    this.#env = env;
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error(`${this.id} is not running`);
+    return pid;
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** How the process that was started last ended; waits for it. */
+  get exit(): Promise<Exit> {
+    return this.#exit;
+  }
+
+  /** Starts the process without waiting for anything but its id. Earlier output is forgotten. */
+  launch(): void {
+    if (this.running) throw new Error(`${this.id} is running already`);
+    this.stdout = '';
+    this.stderr = '';
+    this.readyLine = undefined;
+    const child = spawn(process.execPath, ['--enable-source-maps', CLI, 'server', '--json', '--stop-with-stdin', ...this.args], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...process.env, ...this.#env },
+    });
+    this.#child = child;
+    child.stdin.on('error', () => undefined);
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text;
+      this.#changed();
+    });
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      this.stdout += `${line}\n`;
+      if (line.startsWith('{"event":"ready"')) this.readyLine = JSON.parse(line) as ReadyLine;
+      this.#changed();
+    });
+    this.#exit = new Promise((resolve) => {
+      child.once('error', () => resolve({ code: null, signal: null }));
+      child.once('close', (code, signal) => {
+        resolve({ code, signal });
+        this.#changed();
+      });
+    });
+  }
+
+  /** Launches and waits for the ready line. Fails with what the server said when it ends instead. */
+  async start(): Promise<ReadyLine> {
+    this.launch();
+    return await this.ready();
+  }
+
+  async ready(): Promise<ReadyLine> {
+    await this.waitUntil(() => this.readyLine !== undefined, 'its ready line');
+    if (this.readyLine === undefined) throw new Error('unreachable');
+    return this.readyLine;
+  }
+
+  /** Waits until `text` (or a match) has been written to standard error since the launch. */
+  async said(text: string | RegExp): Promise<void> {
+    await this.waitUntil(() => (typeof text === 'string' ? this.stderr.includes(text) : text.test(this.stderr)), String(text));
+  }
+
+  async waitUntil(condition: () => boolean, what: string): Promise<void> {
+    while (!condition()) {
+      if (!this.running) throw new Error(`${this.id} ended while ${what} was waited for\n${this.stdout}${this.stderr}`);
+      await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    }
+  }
+
+  /** Sends the signal and waits for the end; `stop` is the graceful one. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> {
+    if (this.running) this.#child?.kill(signal);
+    return await this.#exit;
+  }
+
+  async stop(): Promise<Exit> {
+    return await this.kill('SIGTERM');
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
+  }
+
+  #changed(): void {
+    const waiting = this.#watchers;
+    this.#watchers = [];
+    for (const wake of waiting) wake();
+  }
+}
+
+export class Cluster {
+  readonly servers: ServerProcess[] = [];
+  readonly directory: string;
+
+  private constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /** Control addresses, for connect(). */
+  get addresses(): string[] {
+    return this.servers.map((s) => s.address);
+  }
+
+  server(index: number): ServerProcess {
+    const one = this.servers[index];
+    if (one === undefined) throw new RangeError(`there is no server ${index}`);
+    return one;
+  }
+
+  static async start(t: Pick<ExecutionContext, 'teardown'>, options: ClusterOptions = {}): Promise<Cluster> {
+    const count = options.servers ?? 1;
+    const cluster = new Cluster(await mkdtemp(join(tmpdir(), 'farkv-test-')));
+    t.teardown(() => cluster.remove());
+    const ports = await freePorts(count);
+    const peers = ports.map((port, i) => `s${i + 1}=127.0.0.1:${port}`).join(',');
+    for (const [i, port] of ports.entries()) {
+      const id = `s${i + 1}`;
+      const dataDir = join(cluster.directory, id);
+      const args = [
+        '--id', id, '--listen', `127.0.0.1:${port}`, '--peers', peers, '--data-dir', dataDir,
+        '--memory', options.memory ?? '64mb', '--shards', String(options.shards ?? 4 * count), ...(options.args ?? []),
+      ];
+      cluster.servers.push(new ServerProcess(id, `127.0.0.1:${port}`, dataDir, args, options.env ?? {}));
+    }
+    for (const s of cluster.servers) s.launch();
+    if (options.ready !== false) await Promise.all(cluster.servers.map((s) => s.ready()));
+    return cluster;
+  }
+
+  /** Ends every process, kindly first, and removes the directories. Safe to call again. */
+  async remove(): Promise<void> {
+    await Promise.all(
+      this.servers.map(async (s) => {
+        if (!s.running) return;
+        const deadline = setTimeout(() => s.signal('SIGKILL'), 10_000);
+        s.signal('SIGCONT');
+        await s.stop();
+        clearTimeout(deadline);
+      }),
+    );
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** Runs `farkv ...` to its end. */
+export async function farkv(args: readonly string[], options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {}): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
+  const child = spawn(process.execPath, ['--enable-source-maps', CLI, ...args], { stdio: 'pipe', env: { ...process.env, ...options.env } });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(options.input ?? '');
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+  return { code, signal, stdout, stderr };
+}

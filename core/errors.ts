@@ -27,6 +27,8 @@ export type ErrorCode =
   | 'ERR_ADDRESS_IN_USE'
   | 'ERR_ADDRESS_INVALID'
   | 'ERR_CONFIG'
+  /** An argument of a call is of the wrong type or out of its range; nothing was sent. */
+  | 'ERR_ARGUMENT'
   | 'ERR_DATA_DIR'
   | 'ERR_NO_LEADER'
   | 'ERR_ADDON'

@@ -12,7 +12,7 @@ const codes: Readonly<Record<ErrorCode, true>> = {
   ERR_SHARD_UNAVAILABLE: true, ERR_INDETERMINATE: true, ERR_UNAUTHORIZED: true, ERR_PROTOCOL_VERSION: true, ERR_PROTOCOL: true,
   ERR_TIMEOUT: true, ERR_DISCONNECTED: true, ERR_REMOTE_ACCESS: true, ERR_CORRUPT: true, ERR_ABORTED: true, ERR_CLOSED: true,
   ERR_NO_MEMORY: true, ERR_BUFFER_TOO_SMALL: true, ERR_UNSUPPORTED: true, ERR_ADDRESS_IN_USE: true, ERR_ADDRESS_INVALID: true,
-  ERR_CONFIG: true, ERR_DATA_DIR: true, ERR_NO_LEADER: true, ERR_ADDON: true, ERR_INTERNAL: true,
+  ERR_CONFIG: true, ERR_ARGUMENT: true, ERR_DATA_DIR: true, ERR_NO_LEADER: true, ERR_ADDON: true, ERR_INTERNAL: true,
 };
 
 /** A code of a later version is an internal error to this one: the message still says what happened. */

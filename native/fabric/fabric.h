@@ -127,7 +127,8 @@ const char *fab_listener_address(const fab_listener *l);
 void fab_unlisten(fab_listener *l);
 int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
 int fab_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
-int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);  /* the peer's FAB_WC_CONNECT has REM_ACCESS_ERR and priv */
+int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);  /* the peer's FAB_WC_CONNECT has REM_ACCESS_ERR and priv;
+                                                                        frees c, as fab_disconnect does */
 /* Ends and frees the connection. No completion of it is polled afterwards; messages not yet released are freed. */
 void fab_disconnect(fab_conn *c);
 void fab_set_user(fab_conn *c, void *user);

@@ -11,12 +11,13 @@
 #pragma weak fab_shm_ops
 #pragma weak fab_tcp_ops
 #pragma weak fab_sim_ops
+#pragma weak fab_verbs_ops
 
 static const struct { const char *name; const fab_ops *ops; } providers[] = {
     [FAB_SHM] = {"shm", &fab_shm_ops},
     [FAB_TCP] = {"tcp", &fab_tcp_ops},
     [FAB_SIM] = {"sim", &fab_sim_ops},
-    [FAB_VERBS] = {"verbs", NULL},
+    [FAB_VERBS] = {"verbs", &fab_verbs_ops},
 };
 enum { PROVIDERS = sizeof providers / sizeof providers[0] };
 

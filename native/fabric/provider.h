@@ -75,6 +75,7 @@ typedef struct fab_ops {
 extern const fab_ops fab_shm_ops;
 extern const fab_ops fab_tcp_ops;
 extern const fab_ops fab_sim_ops;
+extern const fab_ops fab_verbs_ops;   /* where the build had the headers of rdma-core */
 
 struct fab_domain {
     const fab_ops *ops;

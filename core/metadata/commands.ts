@@ -1,0 +1,174 @@
+/**
+ * The commands that change the metadata: entries of the replicated log. Written by one version of farkv and applied by another, so
+ * each carries its format and is refused, not guessed at, when this version does not know it.
+ *
+ * (proposer, sequence) names a command: a proposer that got no answer proposes the same bytes again, and the second
+ * copy in the log changes nothing. A proposer is one start of one server: 64 random bits.
+ */
+import { FarkvError } from '../errors.js';
+import { fields, hex128, hex64, list, literal, maybe, oneOf, record, uint } from '../protocol/check.js';
+import { COMMAND_LIMITS } from '../protocol/limits.js';
+import { decodeValue, encodeValue } from '../protocol/value.js';
+import {
+  checkControlAddresses, checkFabricAddresses, checkRegions, epochNumber, layoutNumber, memberId, MEMBERS_MAX, REGIONS_MAX, shardNumber, SHARDS_MAX,
+} from './check-state.js';
+import type { FabricAddress, Region } from './state.js';
+
+export const COMMAND_FORMAT = 1;
+
+/** Changes that one proposer may have unanswered; see Window in machine.ts. */
+export const PROPOSALS_MAX = 64;
+
+/** The first one wins and makes the cluster; later ones are refused. */
+export interface Bootstrap {
+  readonly t: 'bootstrap';
+  readonly clusterId: string;
+  readonly hashSeed: string;
+  readonly ticketSecret: string;
+  readonly shards: number;
+  readonly voters: readonly string[];
+}
+
+/**
+ * A server has started. `replaces` is the incarnation that the metadata has for this id (missing: none): a join that was delayed
+ * past a later start of the same server no longer fits and is refused.
+ */
+export interface MemberJoin {
+  readonly t: 'member-join';
+  readonly id: string;
+  readonly incarnation: string;
+  readonly replaces?: string;
+  readonly instance: string;
+  readonly control: readonly string[];
+  readonly fabric: readonly FabricAddress[];
+  readonly memoryBytes: number;
+}
+
+/** The member will not come back: its shards, and what was in them, are given up. */
+export interface MemberLeave {
+  readonly t: 'member-leave';
+  readonly id: string;
+  readonly incarnation: string;
+}
+
+/** Gives every shard without an owner to a member (placement.ts). */
+export interface AssignShards {
+  readonly t: 'assign-shards';
+}
+
+/** An owner has registered a shard's memory under the epoch that it was given. */
+export interface ShardOpened {
+  readonly t: 'shard-opened';
+  readonly shard: number;
+  readonly owner: string;
+  readonly memberIncarnation: string;
+  readonly epoch: number;
+  readonly incarnation: string;
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly regions: readonly Region[];
+}
+
+export type SegmentName = Pick<Region, 'provider' | 'kind' | 'segment'>;
+
+/** Segments came or went since layout epoch `from`, which must be what the metadata has. */
+export interface ShardLayoutChanged {
+  readonly t: 'shard-layout';
+  readonly shard: number;
+  readonly incarnation: string;
+  readonly from: number;
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly add: readonly Region[];
+  readonly remove: readonly SegmentName[];
+}
+
+export interface NoOp {
+  readonly t: 'no-op';
+}
+
+export type Command = Bootstrap | MemberJoin | MemberLeave | AssignShards | ShardOpened | ShardLayoutChanged | NoOp;
+
+export interface Proposal {
+  readonly proposer: string;
+  /** From 1, by one. */
+  readonly sequence: number;
+  readonly command: Command;
+}
+
+const checks = {
+  bootstrap: record<Bootstrap>({
+    t: literal('bootstrap'),
+    clusterId: hex128,
+    hashSeed: hex128,
+    ticketSecret: hex128,
+    shards: uint(SHARDS_MAX),
+    voters: list(memberId, MEMBERS_MAX),
+  }),
+  'member-join': record<MemberJoin>({
+    t: literal('member-join'),
+    id: memberId,
+    incarnation: hex64,
+    replaces: maybe(hex64),
+    instance: hex64,
+    control: checkControlAddresses,
+    fabric: checkFabricAddresses,
+    memoryBytes: uint(),
+  }),
+  'member-leave': record<MemberLeave>({ t: literal('member-leave'), id: memberId, incarnation: hex64 }),
+  'assign-shards': record<AssignShards>({ t: literal('assign-shards') }),
+  'shard-opened': record<ShardOpened>({
+    t: literal('shard-opened'),
+    shard: shardNumber,
+    owner: memberId,
+    memberIncarnation: hex64,
+    epoch: epochNumber,
+    incarnation: hex64,
+    layoutEpoch: layoutNumber,
+    buckets: layoutNumber,
+    regions: checkRegions,
+  }),
+  'shard-layout': record<ShardLayoutChanged>({
+    t: literal('shard-layout'),
+    shard: shardNumber,
+    incarnation: hex64,
+    from: layoutNumber,
+    layoutEpoch: layoutNumber,
+    buckets: layoutNumber,
+    add: checkRegions,
+    remove: list(record<SegmentName>({ provider: oneOf('verbs', 'shm', 'tcp', 'sim'), kind: oneOf('index', 'heap'), segment: uint(65_535) }), REGIONS_MAX),
+  }),
+  'no-op': record<NoOp>({ t: literal('no-op') }),
+};
+
+function isKind(kind: unknown): kind is Command['t'] {
+  return typeof kind === 'string' && Object.hasOwn(checks, kind);
+}
+
+/** Throws ERR_PROTOCOL when the command is larger than an entry may be. */
+export function encodeProposal(p: Proposal): Uint8Array {
+  const bytes = encodeValue({ format: COMMAND_FORMAT, proposer: p.proposer, sequence: p.sequence, command: p.command });
+  if (bytes.length > COMMAND_LIMITS.bytes) {
+    throw new FarkvError('ERR_PROTOCOL', `a metadata change (${p.command.t}) of ${bytes.length} bytes; at most ${COMMAND_LIMITS.bytes} fit an entry`);
+  }
+  return bytes;
+}
+
+/**
+ * Throws ERR_PROTOCOL_VERSION for a format or kind of command that this version does not know, ERR_PROTOCOL for malformed bytes.
+ * In both cases the entry must not be skipped: the server that cannot read it stops applying.
+ */
+export function decodeProposal(bytes: Uint8Array): Proposal {
+  const value = fields(decodeValue(bytes, COMMAND_LIMITS), 'entry');
+  const format = uint()(value.format, 'entry.format');
+  const command = fields(value.command, 'entry.command');
+  const kind = command.t;
+  if (format > COMMAND_FORMAT || (typeof kind === 'string' && !isKind(kind))) {
+    throw new FarkvError(
+      'ERR_PROTOCOL_VERSION',
+      `the metadata has an entry of a later version of farkv (format ${format}, ${typeof kind === 'string' ? kind.slice(0, 40) : 'unknown'}); this version knows format ${COMMAND_FORMAT}: upgrade this server`,
+    );
+  }
+  if (format === 0 || !isKind(kind)) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
+  return { proposer: hex64(value.proposer, 'entry.proposer'), sequence: uint()(value.sequence, 'entry.sequence'), command: checks[kind](command, 'entry.command') };
+}

@@ -1,0 +1,117 @@
+/**
+ * The replicated state machine: committed entries in, the metadata out. It is the same on every server after the same entries,
+ * so it has no clock, no randomness and nothing else that could differ.
+ *
+ * `state` is never changed in place: whoever holds one may keep it. What commands mean stands in reduce.ts; here stand their
+ * order, their reading, and that each takes effect once.
+ */
+import { FarkvError } from '../errors.js';
+import { fields, hex64, list, literal, pattern, record, uint, type Check } from '../protocol/check.js';
+import { STATE_LIMITS } from '../protocol/limits.js';
+import { decodeValue, encodeValue } from '../protocol/value.js';
+import { checkMember, checkShard, memberId, MEMBERS_MAX, SHARDS_MAX } from './check-state.js';
+import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
+import { EMPTY, reduce, type Refused } from './reduce.js';
+import type { Member, MetadataState, Shard } from './state.js';
+
+const STATE_FORMAT = 1;
+/** Proposers remembered. One is added with every start of a server; a copy of its proposals must not come later than so many starts. */
+const PROPOSERS_MAX = 256;
+
+/**
+ * Which sequences of a proposer have been applied. It has at most PROPOSALS_MAX unanswered at a time, so whatever is further than that
+ * below the highest one has been answered. Bit i of `seen` stands for top - i.
+ */
+interface Window {
+  readonly top: number;
+  readonly seen: bigint;
+}
+const WINDOW_MASK = (1n << BigInt(PROPOSALS_MAX)) - 1n;
+
+export interface Applied {
+  readonly proposal: Proposal;
+  /** 'duplicate': it took effect, or was refused, with an earlier copy. */
+  readonly outcome: { readonly ok: true } | Refused | 'duplicate';
+}
+
+export class MetadataMachine {
+  #state: MetadataState = EMPTY;
+  /** In order of last use. */
+  readonly #proposers = new Map<string, Window>();
+
+  get state(): MetadataState {
+    return this.#state;
+  }
+
+  /**
+   * Applies one entry's bytes. Throws, and changes nothing, when the entry cannot be read (decodeProposal): the caller then
+   * must not apply anything after it.
+   */
+  apply(bytes: Uint8Array): Applied {
+    const proposal = decodeProposal(bytes);
+    if (!this.#first(proposal)) return { proposal, outcome: 'duplicate' };
+    const reduced = reduce(this.#state, proposal.command);
+    if (!reduced.ok) return { proposal, outcome: reduced };
+    this.#state = reduced.state;
+    return { proposal, outcome: { ok: true } };
+  }
+
+  #first(p: Proposal): boolean {
+    const window = this.#proposers.get(p.proposer) ?? { top: 0, seen: 0n };
+    const ahead = p.sequence - window.top;
+    if (ahead <= -PROPOSALS_MAX) return false;
+    if (ahead <= 0 && (window.seen & (1n << BigInt(-ahead))) !== 0n) return false;
+    const seen = ahead > PROPOSALS_MAX ? 1n : ahead > 0 ? ((window.seen << BigInt(ahead)) & WINDOW_MASK) | 1n : window.seen | (1n << BigInt(-ahead));
+    this.#proposers.delete(p.proposer);
+    this.#proposers.set(p.proposer, { top: Math.max(window.top, p.sequence), seen });
+    const oldest = this.#proposers.keys().next();
+    if (this.#proposers.size > PROPOSERS_MAX && oldest.done !== true) this.#proposers.delete(oldest.value);
+    return true;
+  }
+
+  /**
+   * Everything that the entries so far have made, to stand in their place. It holds secrets. Equal machines make equal bytes: the
+   * checks that will read it also put its fields in order.
+   */
+  snapshot(): Uint8Array {
+    const state = { ...this.#state, members: [...this.#state.members.values()] };
+    return encodeValue({
+      format: STATE_FORMAT,
+      state: checkSaved(state, 'state'),
+      proposers: [...this.#proposers].map(([proposer, w]) => ({ proposer, top: w.top, seen: w.seen.toString(16).padStart(16, '0') })),
+    });
+  }
+
+  /** Throws ERR_PROTOCOL_VERSION for a snapshot of a later version, ERR_PROTOCOL for malformed bytes, and changes nothing then. */
+  restore(bytes: Uint8Array): void {
+    const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
+    const format = uint()(value.format, 'snapshot.format');
+    if (format > STATE_FORMAT) {
+      throw new FarkvError('ERR_PROTOCOL_VERSION', `the metadata has a snapshot of a later version of farkv (format ${format}); this version knows format ${STATE_FORMAT}: upgrade this server`);
+    }
+    const saved = checkSaved(value.state, 'snapshot.state');
+    const proposers = checkProposers(value.proposers, 'snapshot.proposers');
+    this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
+    this.#proposers.clear();
+    for (const p of proposers) this.#proposers.set(p.proposer, { top: p.top, seen: BigInt(`0x${p.seen}`) });
+  }
+}
+
+type Saved = Omit<MetadataState, 'members'> & { readonly members: readonly Member[] };
+const hexOrNone: Check<string> = pattern(/^([0-9a-f]{32})?$/, '32 hexadecimal digits or nothing');
+const shardsInOrder: Check<readonly Shard[]> = (value, at) => {
+  const shards = list(checkShard, SHARDS_MAX)(value, at);
+  if (shards.some((s, i) => s.shard !== i)) throw new FarkvError('ERR_PROTOCOL', 'malformed message: shards out of order');
+  return shards;
+};
+const checkSaved = record<Saved>({
+  formatVersion: literal(1),
+  clusterId: hexOrNone,
+  mapEpoch: uint(),
+  hashSeed: hexOrNone,
+  ticketSecret: hexOrNone,
+  voters: list(memberId, MEMBERS_MAX),
+  members: list(checkMember, MEMBERS_MAX),
+  shards: shardsInOrder,
+});
+const checkProposers = list(record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }), PROPOSERS_MAX);

@@ -14,15 +14,22 @@
  *   | tag 32 | level 8 | flags 8 | 0 | overflow 40 | layout epoch 24  |        |         |         |
  *   +--------------------------------+--------------------------------+--------+-- ... --+---------+
  *   tag      the incarnation tag of the segment; the only check there is when the answer is a miss
- *   level    the bucket holds the keys whose low `level` hash bits equal its number. A reader whose B is old finds a
- *            higher level than it expected and, if its key's low `level` bits differ, goes to the right bucket.
- *   overflow location of the next bucket of the chain (in a HEAP segment, size class FKV_CLASS_BUCKET), 0 = none
- *   slot     fingerprint 16 | size class 8 | location 40;  0 = empty
+ *   level    the bucket holds the keys whose low `level` hash bits equal its number (0 in an overflow bucket). A reader whose B
+ *            is old finds a higher level than it expected: fkv_buckets_known() says what B must be at least, and unless
+ *            fkv_bucket_covers() its key it goes to fkv_bucket_of() that B. This ends: B rises with every step.
+ *   overflow location of the next bucket of the chain (in a HEAP segment, size class FKV_CLASS_BUCKET), 0 = none; no HEAP
+ *            segment has number 0
+ *   epoch    the layout epoch when word 1 was last stored: a hint only
+ *   slot     fingerprint 16 | size class 8 | location 40;  0 = empty; fingerprint 0: kept for a prepared insert, not for readers
  *   location segment number 16 | offset in 32-byte units 24
+ *
+ * A key that stays in the table stays in its slot; when a split or the shortening of a chain copies a slot elsewhere, the old
+ * copy stays valid until the quarantine has passed and is only then cleared. A chain grows and shrinks at its end only.
  *
  * Split of bucket b into b and b' = b + 2^level, while being read: b' is written whole; then word 0 of b gets the new level
  * (this publishes it); the slots that moved stay in b, and stay valid for a reader that holds the old word 0, until the quarantine
- * has passed; then they are cleared. A reader that saw the old header therefore never misses a key that was there.
+ * has passed; then they are cleared. A reader that saw the old header therefore never misses a key that was there. Changes of
+ * a key that moved are made in b' from then on: who follows the old slot finds a DEAD extent and starts again.
  *
  * HEAP. An extent is 32-byte aligned; its header is 40 bytes; then the key; then the value.
  *
@@ -37,8 +44,16 @@
  *   35 flags        u8    FKV_EXTENT_FLAG_*
  *   36 user flags   u32   opaque, the caller's
  *
- * PUT: write the new extent as PENDING; mark the old one DEAD; mark the new one LIVE (here the PUT takes effect); store the
- * slot; acknowledge. DELETE: mark DEAD; clear the slot; acknowledge. A reader takes LIVE only.
+ * PUT: write the new extent as PENDING; mark the old one DEAD; store the slot; mark the new one LIVE (here the PUT takes effect);
+ * acknowledge. DELETE: mark DEAD; clear the slot; acknowledge. A reader takes LIVE only; from PENDING or DEAD it goes back to
+ * the index. Why this order (each is a switch of test/protocol_model_test.c that finds a violation):
+ *   DEAD before LIVE    else one reader returns the new value and a later one the old value through its cached location
+ *   PENDING             else a cached location whose extent was reused for the same key returns a value not yet in effect
+ *   slot before LIVE    else, where the key was absent before, a reader returns the new value through such a cached location
+ *                       and a later one finds no slot
+ *
+ * How long a GET may take, from before its first READ was posted to after its last one was polled: fkv_get_life_ns(). A reader
+ * discards what took longer. Freed extents, overflow buckets and moved slots are left as they are for longer than that.
  */
 #ifndef FARKV_TABLE_LAYOUT_H
 #define FARKV_TABLE_LAYOUT_H
@@ -105,11 +120,25 @@ static inline uint64_t fkv_slot(uint16_t fp, uint8_t cls, uint64_t loc) { return
 static inline uint16_t fkv_slot_fingerprint(uint64_t s) { return (uint16_t)(s >> 48); }
 static inline uint8_t fkv_slot_class(uint64_t s) { return (uint8_t)(s >> 40); }
 static inline uint64_t fkv_slot_location(uint64_t s) { return s & 0xffffffffffu; }
+/* Whether bucket number `b`, whose word 0 was read, is the one that holds the keys with these hash bits. */
+static inline int fkv_bucket_covers(uint64_t w0, uint32_t b, uint32_t hash_bits) {
+    return (((uint64_t)hash_bits ^ b) & ((1ull << (fkv_bucket_level(w0) & 31)) - 1)) == 0;
+}
+/* How many buckets there are at least, once bucket number `b` was seen with this word 0. */
+static inline uint32_t fkv_buckets_known(uint64_t w0, uint32_t b) {
+    uint32_t level = fkv_bucket_level(w0) & 31, half = level ? 1u << (level - 1) : 0;
+    return (b < half ? b + half : b) + 1;
+}
 /* extent */
 static inline uint64_t fkv_extent_expiry(uint64_t e) { return e & 0xffffffffffffu; }
 static inline uint16_t fkv_extent_namespace(uint64_t e) { return (uint16_t)(e >> 48); }
 static inline uint64_t fkv_expiry_ns(uint64_t expiry_ms, uint16_t ns) { return expiry_ms | (uint64_t)ns << 48; }
 static inline uint64_t fkv_version(uint32_t epoch, uint64_t seq) { return (uint64_t)epoch << 44 | seq; }
+
+/* The longest a GET of an extent of this many bytes may take: 250 ms (two round trips across a continent, or a garbage
+ * collection in between) and 20 ns a byte (a 64 MiB value at 50 MB/s). */
+enum { FKV_GET_LIFE_NS = 250 * 1000 * 1000, FKV_GET_LIFE_NS_PER_BYTE = 20 };
+static inline uint64_t fkv_get_life_ns(uint64_t extent_bytes) { return FKV_GET_LIFE_NS + extent_bytes * FKV_GET_LIFE_NS_PER_BYTE; }
 
 /* Size classes. 0..63: 1..64 units, one apart (so 1,056 bytes, a 16 B key with a 1,000 B value, fits exactly).
  * 64..223: 16 a doubling, at most 6.25 % apart, to 2 MiB. 224..243: 4 a doubling, to 64 MiB. 244: 64 MiB + 4 KiB.

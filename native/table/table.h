@@ -8,8 +8,10 @@
  * Memory. The table never allocates a segment by itself: when it runs low it calls `want_segment`; the caller makes, prefaults
  * and registers memory on another thread and hands it over with table_add_segment(). Retired segments go back
  * through `retire_segment` once no GET can be reading them. All memory is counted against memory_bytes.
- * Freed extents and overflow buckets are quarantined for quarantine_ns (longer than a whole GET may live), bounded by
- * quarantine_bytes; when that is full, changes get FKV_BUSY.
+ * Freed extents and overflow buckets are quarantined for longer than a whole GET may live: fkv_get_life_ns() of their size and
+ * a fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY.
+ *
+ * Time is what the last table_tick() said, for expiry too: call it in every turn of the thread's loop, before the changes.
  */
 #ifndef FARKV_TABLE_H
 #define FARKV_TABLE_H
@@ -29,10 +31,10 @@ typedef struct table_config {
     uint32_t epoch;               /* ownership epoch, the high bits of versions; at most 2^20 - 1 */
     fkv_seed seed;
     uint64_t memory_bytes;        /* segments in all; at least TABLE_MEMORY_MIN */
-    uint64_t quarantine_ns;       /* default 2 s */
-    uint64_t quarantine_bytes;    /* default memory_bytes / 8, at least 2 segments */
-    /* Asks for a segment of at least `bytes`; called from inside table functions, answers later through table_add_segment or
-     * table_segment_refused. `ctx` is the config's. */
+    uint64_t quarantine_ns;       /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
+    uint64_t quarantine_bytes;    /* 0: memory_bytes / 8 */
+    /* Asks for a segment of at least `bytes`; called from inside table functions, answered later, not from inside, through
+     * table_add_segment or table_segment_refused with the same kind and, when refused, the same bytes. `ctx` is the config's. */
     void (*want_segment)(void *ctx, table_segment_kind kind, size_t bytes);
     void (*retire_segment)(void *ctx, uint32_t segment);
     void *ctx;
@@ -45,7 +47,9 @@ void table_destroy(table *t);           /* the caller frees the regions */
 /* The sizes to ask for, so that the caller can have the first ones ready before the table opens. */
 size_t table_first_index_bytes(const table_config *c);
 size_t table_first_heap_bytes(const table_config *c);
-/* Region memory must be zero. `tag` is a fresh random incarnation tag, not 0. */
+/* Region memory must be zero; bytes a multiple of 64 KiB, of a heap segment at most 512 MiB. `tag` is a fresh random incarnation
+ * tag, not 0. The region's fields are copied; its memory stays mapped until retire_segment or table_destroy. Numbers of retired
+ * segments come again only after 65,535 others. */
 fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment);
 void table_segment_refused(table *t, table_segment_kind kind, size_t bytes);
 
@@ -55,7 +59,7 @@ typedef struct table_segment {
     uint32_t segment;       /* number that locations name; for an index segment its ordinal */
     uint32_t tag;
     uint64_t bytes;
-    const fkv_region *region;
+    const fkv_region *region;   /* the table's copy; valid until the next table_add_segment or retirement */
 } table_segment;
 uint32_t table_layout_epoch(const table *t);     /* changes whenever a segment comes or goes */
 uint32_t table_buckets(const table *t);
@@ -80,15 +84,19 @@ typedef struct table_op {
 typedef struct table_prepared {
     uint64_t handle;              /* opaque */
     uint64_t version;             /* what the entry will have */
-    uint8_t *value;               /* where a reserved value is to be written, by any thread, before table_seal */
+    uint8_t *value;               /* where a reserved value is to be written (fkv_copy_in of words.h), by any thread, before
+                                     table_seal; NULL for deletes */
+    fkv_extent *extent;           /* opaque */
 } table_prepared;
 
-/* OK: prepared. BUSY: key has a prepared change, or memory must first leave quarantine, or a segment is on its way (`*why`
+/* OK: prepared. BUSY: the key has a prepared change, or memory must first leave quarantine, or a segment is on its way (`*why`
  * says which). NOT_FOUND (delete of a missing key), VERSION_MISMATCH (`*present` = the version there is, 0 = absent),
- * TABLE_FULL, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. */
+ * TABLE_FULL, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. A CAS_DELETE of an absent key is NOT_FOUND when
+ * 0 was expected, else VERSION_MISMATCH. */
 typedef enum { TABLE_BUSY_KEY = 1, TABLE_BUSY_QUARANTINE, TABLE_BUSY_SEGMENT } table_busy;
 fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint64_t *present, table_busy *why);
-/* Checksums a value that was written after prepare; any thread, before commit. A value given to table_prepare is sealed. */
+/* Checksums a value that was written after prepare; any thread, before commit. It touches the extent only, not the table.
+ * A value given to table_prepare is sealed. */
 void table_seal(table *t, const table_prepared *p);
 void table_commit(table *t, const table_prepared *p);    /* DEAD old, LIVE new, slot: the change takes effect */
 void table_abort(table *t, const table_prepared *p);
@@ -104,18 +112,35 @@ typedef struct table_entry {
 fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out, table_busy *why);
 
 /* One step of a scan of a namespace. *cursor starts at 0 and is 0 again at the end. Calls `emit` for the entries of one bucket
- * chain; every key that is present from the first to the last step is emitted at least once, growth or not. */
+ * chain; every key that is present from the first to the last step is emitted at least once (exactly once, but for what a
+ * client's retry repeats), growth or not: the cursor is a position in the bit-reversed hash, and splits only refine its order.
+ * Any other cursor is answered too: it need not be one that was handed out. */
 void table_scan(table *t, uint16_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
 
-/* Background work in bounded slices: quarantine, splits, expiry. Returns true when there is more to do now. */
+/* Brings what a coming change or read of this hash will touch closer: stage 0 the bucket, stage 1 (some 100 ns later) the extents
+ * whose fingerprint matches. A thread that has a batch of requests calls 0 for all, then 1 for all, then prepares. */
+void table_prefetch(const table *t, uint64_t hash, int stage);
+
+/* Background work in bounded slices: quarantine, splits, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as fkv_wall_ms; `budget` is
+ * about how many entries may be touched. Returns true when there is more to do now; idle work is paced by the clock, so every
+ * 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
 
+/* Registered bytes that cannot take another entry now: buckets in use, live and prepared extents, overflow buckets, what sits in
+ * quarantine, and the ends of pages that no extent fits in. registered = used + free_bytes + index not yet in use. */
 typedef struct table_stats {
     uint64_t entries, key_value_bytes;
     uint64_t index_bytes, heap_bytes, memory_bytes;    /* registered; the limit */
     uint64_t live_extent_bytes, quarantine_bytes, free_bytes;
     uint64_t buckets, overflow_buckets, longest_chain, splits, expired, prepared;
+    uint64_t used_bytes;          /* see above */
+    uint64_t private_bytes;       /* not registered: what the owner keeps for itself */
+    uint64_t evacuated;           /* extents moved to empty a segment */
 } table_stats;
 void table_get_stats(const table *t, table_stats *out);
+
+/* Walks everything and checks every invariant, checksums included; NULL when all hold, else what does not. For tests and for
+ * an operator's doubt: it stops the writer for as long as it takes. */
+const char *table_check(table *t);
 
 #endif

@@ -1,0 +1,100 @@
+/**
+ * Elections: ticking towards one, asking for votes, granting them, winning and losing.
+ *
+ * Pre-vote and check-quorum are always on, together with the rule that makes both work: a member that heard a leader within the
+ * minimum election time-out ignores requests for votes, whatever their term. So a member that was cut off, or removed and not told,
+ * cannot depose a leader that a quorum hears; and a leader that no quorum hears steps down within one time-out.
+ */
+import { isVoter, membersOf } from './configuration.js';
+import type { TimeoutNow, VoteReply, VoteRequest } from './messages.js';
+import { quorumValue, voteResult } from './quorum.js';
+import type { Raft } from './raft.js';
+import { tickReads } from './reads.js';
+import { broadcastHeartbeat, lead } from './sending.js';
+
+export function tick(raft: Raft): void {
+  raft.electionElapsed++;
+  if (raft.role === 'leader') tickLeader(raft);
+  else if (raft.electionElapsed >= raft.electionTimeout && raft.promotable) campaign(raft, 'pre-vote', false);
+  tickReads(raft);
+}
+
+function tickLeader(raft: Raft): void {
+  if (raft.electionElapsed >= raft.options.electionTicks) {
+    raft.electionElapsed = 0;
+    raft.transferee = 0;
+    if (!quorumIsActive(raft)) {
+      raft.becomeFollower(raft.term, 0);
+      return;
+    }
+  }
+  raft.heartbeatElapsed++;
+  if (raft.heartbeatElapsed >= raft.options.heartbeatTicks) {
+    raft.heartbeatElapsed = 0;
+    broadcastHeartbeat(raft);
+  }
+}
+
+/** Check-quorum: whether a quorum was heard since the last time, which begins the next period. */
+function quorumIsActive(raft: Raft): boolean {
+  const active = quorumValue(raft.config, (id) => (id === raft.id || raft.progress.get(id)?.active === true ? 1 : 0)) >= 1;
+  for (const [id, progress] of raft.progress) {
+    // A snapshot to a member that went silent would hold its bytes in memory for as long as it is away.
+    if (id !== raft.id && !progress.active && progress.state === 'snapshot') progress.becomeProbe();
+    progress.active = false;
+  }
+  return active;
+}
+
+/** Campaigns at once. `transfer`: at the wish of the leader, so without a pre-vote and past the rule above. */
+export function campaign(raft: Raft, kind: 'pre-vote' | 'vote', transfer: boolean): void {
+  if (kind === 'pre-vote') raft.becomePreCandidate();
+  else raft.becomeCandidate();
+  const term = kind === 'pre-vote' ? raft.term + 1 : raft.term;
+  raft.votes.set(raft.id, true);
+  if (voteResult(raft.config, raft.votes) === 'won') {
+    won(raft);
+    return;
+  }
+  const { lastIndex, lastTerm } = raft.log;
+  for (const to of membersOf(raft.config)) {
+    if (to === raft.id || !isVoter(raft.config, to)) continue;
+    raft.send({ type: kind, from: raft.id, to, term, lastIndex, lastTerm, transfer });
+  }
+}
+
+function won(raft: Raft): void {
+  if (raft.role === 'pre-candidate') campaign(raft, 'vote', false);
+  else lead(raft);
+}
+
+/** Whether a request for a vote is to be ignored because this member hears a leader. */
+export function hearsLeader(raft: Raft, m: VoteRequest): boolean {
+  return !m.transfer && raft.leader !== 0 && raft.electionElapsed < raft.options.electionTicks;
+}
+
+/** The request's term is at least this member's; for a vote it is this member's by now. */
+export function onVoteRequest(raft: Raft, m: VoteRequest): void {
+  const preVote = m.type === 'pre-vote';
+  const free = raft.vote === m.from || (raft.vote === 0 && raft.leader === 0) || (preVote && m.term > raft.term);
+  // A learner grants votes too: the candidate may know of a configuration in which it is a voter before it does itself.
+  const granted = free && raft.log.isUpToDate(m.lastIndex, m.lastTerm);
+  raft.send({ type: preVote ? 'pre-vote-reply' : 'vote-reply', from: raft.id, to: m.from, term: granted ? m.term : raft.term, granted });
+  if (granted && !preVote) {
+    raft.vote = m.from;
+    raft.electionElapsed = 0;
+  }
+}
+
+export function onVoteReply(raft: Raft, m: VoteReply): void {
+  if (raft.role !== (m.type === 'pre-vote-reply' ? 'pre-candidate' : 'candidate')) return;
+  if (!raft.votes.has(m.from)) raft.votes.set(m.from, m.granted);
+  const result = voteResult(raft.config, raft.votes);
+  if (result === 'won') won(raft);
+  else if (result === 'lost') raft.becomeFollower(raft.term, 0);
+}
+
+export function onTimeoutNow(raft: Raft, m: TimeoutNow): void {
+  if (m.from !== raft.leader && raft.leader !== 0) return;
+  if (raft.role !== 'leader' && raft.promotable) campaign(raft, 'vote', true);
+}

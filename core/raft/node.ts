@@ -1,0 +1,261 @@
+/**
+ * RaftNode: what a driver uses. Messages, ticks and proposals go in; Ready tells what to do because of them. The contract between the
+ * two is in index.ts. No method blocks, and none may be called from within another.
+ */
+import { ownLogIsDurable } from './acknowledgement.js';
+import type { ConfigChange } from './config-change.js';
+import type { Configuration } from './configuration.js';
+import { EntryType, type HardState } from './entry.js';
+import { campaign, tick } from './election.js';
+import { invariant, present } from './invariant.js';
+import { proposalRefusal, proposeChange, transferLeadership, type ChangeRefusal, type ProposalRefusal, type Proposed, type TransferRefusal } from './membership.js';
+import type { RaftMessage } from './messages.js';
+import { completeOptions, type RaftSettings } from './options.js';
+import { Raft, type RestoredState, type Role } from './raft.js';
+import { answerReads, requestRead, roundIsDue, type ReadRefusal } from './reads.js';
+import type { RaftStatus, Ready } from './ready.js';
+import { appendEntry, broadcastAppend, broadcastHeartbeat } from './sending.js';
+import type { Snapshot, SnapshotMeta } from './snapshot.js';
+import { step } from './step.js';
+
+export class RaftNode {
+  readonly #raft: Raft;
+  /** What is on disk. */
+  #persisted: HardState;
+  #outstanding: Ready | undefined;
+
+  constructor(settings: RaftSettings, restored: RestoredState) {
+    this.#raft = new Raft(completeOptions(settings), restored);
+    this.#persisted = restored.hardState;
+  }
+
+  get id(): number {
+    return this.#raft.id;
+  }
+  get role(): Role {
+    return this.#raft.role;
+  }
+  get term(): number {
+    return this.#raft.term;
+  }
+  get leader(): number {
+    return this.#raft.leader;
+  }
+  get config(): Configuration {
+    return this.#raft.config;
+  }
+
+  // ---------------------------------------------------------------- input
+
+  /** A message that went through checkRaftMessage and is for this member. */
+  step(message: RaftMessage): void {
+    step(this.#raft, message);
+  }
+
+  tick(): void {
+    tick(this.#raft);
+  }
+
+  /** Campaigns now, without waiting for the election time-out; for a group of one, and for tests. */
+  campaign(): void {
+    if (this.#raft.role !== 'leader' && this.#raft.promotable) campaign(this.#raft, 'pre-vote', false);
+  }
+
+  /**
+   * Appends an entry at the leader. That it was accepted says nothing yet: it has taken effect when an entry with this index and this
+   * term is in `committed`; if another entry is at that index, it never will.
+   */
+  propose(data: Uint8Array): Proposed<ProposalRefusal> {
+    const raft = this.#raft;
+    invariant(data.length > 0, 'an entry without data is a leader\'s own');
+    const over = raft.uncommittedBytes > 0 && raft.uncommittedBytes + data.length > raft.options.maxUncommittedBytes;
+    const reason = proposalRefusal(raft) ?? (over ? 'busy' : undefined);
+    if (reason !== undefined) return { ok: false, reason };
+    const entry = appendEntry(raft, EntryType.Normal, data);
+    this.#proposed = true;
+    return { ok: true, index: entry.index, term: entry.term };
+  }
+
+  /** Appends the next configuration at the leader; a joint one is left by itself. */
+  proposeChange(change: ConfigChange): Proposed<ChangeRefusal> {
+    return proposeChange(this.#raft, change);
+  }
+
+  /** A linearizable read. `undefined`: accepted; then `ctx` comes in exactly one of readStates and abortedReads. */
+  readIndex(ctx: number): ReadRefusal | undefined {
+    return requestRead(this.#raft, ctx);
+  }
+
+  transferLeadership(to: number): TransferRefusal | undefined {
+    return transferLeadership(this.#raft, to);
+  }
+
+  // ---------------------------------------------------------------- output
+
+  hasReady(): boolean {
+    const raft = this.#raft;
+    if (this.#outstanding !== undefined) return false;
+    return (
+      this.#proposed ||
+      raft.outbox.length > 0 ||
+      this.#hardStateChanged() ||
+      this.#snapshotDue() !== undefined ||
+      (raft.log.lastIndex > raft.log.stable && !raft.storageFull) ||
+      this.#committable() > raft.log.applied ||
+      raft.reads.states.length > 0 ||
+      raft.reads.aborted.length > 0 ||
+      roundIsDue(raft)
+    );
+  }
+
+  /** Takes what is to be done. The next call comes after advance() or storageRefused(). */
+  ready(): Ready {
+    invariant(this.#outstanding === undefined, 'one Ready at a time');
+    const raft = this.#raft;
+    const { log, reads } = raft;
+    // Proposals and reads of one round through the driver's loop share their messages.
+    if (this.#proposed && raft.role === 'leader') broadcastAppend(raft);
+    this.#proposed = false;
+    if (roundIsDue(raft)) {
+      reads.round++;
+      broadcastHeartbeat(raft);
+      answerReads(raft);
+    }
+    const hardState = { term: raft.term, vote: raft.vote, commit: log.commit };
+    const voted = hardState.term !== this.#persisted.term || hardState.vote !== this.#persisted.vote;
+    const entries = log.lastIndex > log.stable && !raft.storageFull ? log.slice(log.stable + 1, log.lastIndex, Infinity) : [];
+    const snapshot = this.#snapshotDue();
+    const end = this.#committable();
+    const ready: Ready = {
+      hardState: this.#hardStateChanged() ? hardState : undefined,
+      snapshot,
+      entries,
+      mustSync: voted || entries.length > 0 || snapshot !== undefined,
+      messages: raft.outbox,
+      committed: end > log.applied ? log.slice(log.applied + 1, end, raft.options.maxCommittedBytes) : [],
+      readStates: reads.states,
+      abortedReads: reads.aborted,
+    };
+    raft.outbox = [];
+    reads.states = [];
+    reads.aborted = [];
+    this.#outstanding = ready;
+    return ready;
+  }
+
+  /** All of the outstanding Ready is done: persisted, sent, applied. */
+  advance(): void {
+    const ready = this.#takeOutstanding();
+    const raft = this.#raft;
+    if (ready.hardState !== undefined) this.#persisted = ready.hardState;
+    if (ready.snapshot !== undefined) {
+      raft.snapshot = ready.snapshot;
+      if (raft.pendingSnapshot === ready.snapshot) raft.pendingSnapshot = undefined;
+    }
+    const last = ready.entries.at(-1);
+    if (last !== undefined) raft.log.stableTo(last.index, last.term);
+    this.#applied(ready);
+    if (raft.role === 'leader') ownLogIsDurable(raft);
+  }
+
+  /**
+   * In place of advance(), when the disk had no room for the outstanding Ready's entries or snapshot. The driver has persisted its
+   * hardState (which needs no room, server/raft-storage), has sent none of its messages and has done the rest. From now on this member
+   * takes no proposals and no entries, and claims nothing that is not on its disk; it still votes, leads, and answers reads.
+   */
+  storageRefused(): void {
+    const ready = this.#takeOutstanding();
+    const raft = this.#raft;
+    if (ready.hardState !== undefined) this.#persisted = { ...ready.hardState, commit: this.#persisted.commit };
+    raft.storageFull = true;
+    // Accepts that were made since then claim entries that did not get to the disk.
+    raft.outbox = raft.outbox.filter((message) => message.type !== 'append-accept');
+    this.#applied(ready);
+  }
+
+  /** There may be room again: the next Ready offers what is not on disk, and proposals are taken. */
+  retryStorage(): void {
+    this.#raft.storageFull = false;
+  }
+
+  // ---------------------------------------------------------------- snapshots
+
+  /** What a snapshot of the state machine stands for that has applied all up to `index` (at most what advance() has confirmed). */
+  snapshotMeta(index: number): SnapshotMeta {
+    const { log } = this.#raft;
+    invariant(index >= log.baseIndex && index > 0 && index <= log.applied, 'a snapshot is of what is applied');
+    return { index, term: present(log.termAt(index)), config: this.#raft.configAt(index) };
+  }
+
+  /**
+   * The driver has made a snapshot and its disk holds it: entries that it covers may go, but for the newest `keepEntries` of them,
+   * which spare followers that are a little behind a snapshot.
+   */
+  compact(snapshot: Snapshot, keepEntries: number): void {
+    const raft = this.#raft;
+    if (snapshot.meta.index <= (raft.snapshot?.meta.index ?? 0)) return;
+    invariant(snapshot.meta.index <= raft.log.applied, 'a snapshot is of what is applied');
+    raft.snapshot = snapshot;
+    raft.compactTo(snapshot.meta.index - keepEntries);
+  }
+
+  /** The term of the entry at `index`; undefined where it is compacted or does not exist. For the driver's waiting proposals. */
+  termAt(index: number): number | undefined {
+    return this.#raft.log.termAt(index);
+  }
+
+  status(): RaftStatus {
+    const raft = this.#raft;
+    const { log } = raft;
+    return {
+      id: raft.id,
+      role: raft.role,
+      term: raft.term,
+      leader: raft.leader,
+      commit: log.commit,
+      applied: log.applied,
+      firstIndex: log.baseIndex + 1,
+      lastIndex: log.lastIndex,
+      logBytes: log.bytes,
+      config: raft.config,
+      configCommitted: raft.configIndex <= log.commit,
+      transferee: raft.transferee,
+      storageFull: raft.storageFull,
+      progress: [...raft.progress].map(([id, { state, match, active }]) => ({ id, state, match, active })),
+    };
+  }
+
+  // ---------------------------------------------------------------- inside
+
+  /** Proposals were appended since the last Ready and have not been sent. */
+  #proposed = false;
+
+  #takeOutstanding(): Ready {
+    const ready = this.#outstanding;
+    invariant(ready !== undefined, 'only a Ready that was taken is finished');
+    this.#outstanding = undefined;
+    return ready;
+  }
+
+  #applied(ready: Ready): void {
+    const last = ready.committed.at(-1);
+    // A snapshot that came in meanwhile has gone further.
+    if (last !== undefined && last.index > this.#raft.log.applied) this.#raft.log.appliedTo(last.index);
+  }
+
+  #hardStateChanged(): boolean {
+    const { term, vote, log, storageFull } = this.#raft;
+    const { term: oldTerm, vote: oldVote, commit } = this.#persisted;
+    return term !== oldTerm || vote !== oldVote || (log.commit !== commit && !storageFull);
+  }
+
+  #snapshotDue(): Snapshot | undefined {
+    return this.#raft.storageFull ? undefined : this.#raft.pendingSnapshot;
+  }
+
+  /** Up to where entries may be applied: committed, and on this member's disk. */
+  #committable(): number {
+    const { log, pendingSnapshot } = this.#raft;
+    return pendingSnapshot === undefined ? Math.min(log.commit, log.stable) : log.applied;
+  }
+}

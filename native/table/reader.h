@@ -1,0 +1,161 @@
+/* reader.h: what a reader does with the bytes of layout.h: buckets and extents, landed by a READ or loaded in place.
+ *
+ * For: native/lookup and tests. Not for: where segments lie, retries, leases. Three rules are the caller's, and a result that
+ * breaks one is discarded:
+ *   - a lease that covered the GET is still running after the last READ completed or the last check below returned;
+ *   - the GET took no longer than fkv_get_life_ns(), from before its first READ to then;
+ *   - a location that was kept from an earlier GET is used only while its segment number still has the tag it had then.
+ *
+ * Two ways to an extent, with the same answers:
+ *   fkv_extent_check   bytes that a READ landed in private memory; torn bytes are found by the checksum
+ *   fkv_extent_copy    memory that the owner may be changing; torn bytes are found as with a sequence lock: version and state
+ *                      are loaded before the copy and after it. Versions never repeat, so there is no ABA; version is loaded
+ *                      before state, so a version of a life that began meanwhile is not combined with the LIVE of the last one.
+ * Nothing that a header says is believed before it is checked against the size of the class: headers may be torn or hostile.
+ */
+#ifndef FARKV_TABLE_READER_H
+#define FARKV_TABLE_READER_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include "../base/hash.h"
+#include "../base/shared_copy.h"
+#include "layout.h"
+
+/* ---- buckets ---- */
+
+/* Copies a bucket out of memory that may be changing. Word 0 is loaded last: where it still has the old level, no split was
+ * published before, so no slot that was loaded earlier had been cleared for one. */
+static inline void fkv_bucket_copy(const void *shared, fkv_bucket *out) {
+    const fkv_bucket *b = shared;
+    for (int i = 0; i < FKV_SLOTS; i++) out->slot[i] = __atomic_load_n(&b->slot[i], FKV_SHARED_LOAD);
+    fkv_copy_shared_end();
+    out->word1 = __atomic_load_n(&b->word1, __ATOMIC_ACQUIRE);
+    out->word0 = __atomic_load_n(&b->word0, __ATOMIC_ACQUIRE);
+}
+
+typedef enum fkv_bucket_state {
+    FKV_BUCKET_HERE = 1,    /* this bucket, and its chain, hold the key if there is one */
+    FKV_BUCKET_ELSEWHERE,   /* it was split: *buckets was raised, take fkv_bucket_of() it */
+    FKV_BUCKET_FOREIGN      /* not the memory it was (tag), or the shard has another owner: refresh the layout */
+} fkv_bucket_state;
+
+/* What a primary bucket says of itself. `tag` is that of the index segment; `buckets` the reader's idea of how many there are. */
+static inline fkv_bucket_state fkv_bucket_check(const fkv_bucket *b, uint32_t tag, uint32_t number, uint32_t hash_bits,
+                                                uint32_t *buckets) {
+    if (fkv_bucket_tag(b->word0) != tag || (fkv_bucket_flags(b->word0) & FKV_BUCKET_MOVED) || fkv_bucket_level(b->word0) > 31)
+        return FKV_BUCKET_FOREIGN;
+    uint32_t known = fkv_buckets_known(b->word0, number);
+    if (known > *buckets) *buckets = known;
+    if (fkv_bucket_covers(b->word0, number, hash_bits)) return FKV_BUCKET_HERE;
+    return fkv_bucket_of(hash_bits, *buckets) != number ? FKV_BUCKET_ELSEWHERE : FKV_BUCKET_FOREIGN;
+}
+/* An overflow bucket has a tag only: that of its heap segment. */
+static inline bool fkv_overflow_check(const fkv_bucket *b, uint32_t tag) { return fkv_bucket_tag(b->word0) == tag; }
+
+/* The first slot from `from` on with this fingerprint, or -1. Several keys of a bucket may have it. */
+static inline int fkv_bucket_find(const fkv_bucket *b, uint16_t fingerprint, int from) {
+    for (int i = from; i < FKV_SLOTS; i++)
+        if (fkv_slot_fingerprint(b->slot[i]) == fingerprint) return i;
+    return -1;
+}
+/* Where the extent (or overflow bucket) of a slot lies in its segment: false when it does not fit, which torn or foreign bytes
+ * can say. */
+static inline bool fkv_location_range(uint64_t location, uint32_t cls, uint64_t segment_bytes, uint64_t *offset, uint32_t *bytes) {
+    *offset = (uint64_t)fkv_location_unit(location) * FKV_UNIT;
+    *bytes = fkv_class_units(cls) * FKV_UNIT;
+    return *bytes != 0 && *offset + *bytes <= segment_bytes;
+}
+
+/* ---- extents ---- */
+
+typedef enum fkv_read {
+    FKV_READ_OK = 1,
+    FKV_READ_OTHER_KEY,     /* a whole, live extent of another key: fingerprints collide, try the next slot */
+    FKV_READ_AGAIN,         /* pending, dead, torn, or not the memory it was: go back to the index */
+    FKV_READ_TOO_SMALL      /* the caller's buffer is smaller than found->value_bytes */
+} fkv_read;
+
+typedef struct fkv_wanted {
+    const void *key;
+    uint16_t key_bytes, ns;
+    uint32_t tag;           /* of the segment */
+} fkv_wanted;
+
+typedef struct fkv_found {
+    uint64_t version;
+    uint64_t expiry_ms;     /* wall clock of the owner, 0 never: the caller compares */
+    uint32_t value_bytes, value_offset;
+    uint32_t user_flags;
+    uint8_t codec;
+} fkv_found;
+
+static inline bool fkv_extent_lengths_fit(const fkv_extent *h, size_t bytes) {
+    return h->key_bytes != 0 && h->key_bytes <= FKV_KEY_MAX && (uint64_t)FKV_EXTENT_HEADER + h->key_bytes + h->value_bytes <= bytes;
+}
+static inline void fkv_extent_describe(const fkv_extent *h, fkv_found *out) {
+    *out = (fkv_found){ .version = h->version, .expiry_ms = fkv_extent_expiry(h->expiry_ns), .value_bytes = h->value_bytes,
+                        .value_offset = FKV_EXTENT_HEADER + h->key_bytes, .user_flags = h->user_flags, .codec = h->codec };
+}
+static inline uint32_t fkv_extent_crc(const void *extent, uint32_t key_bytes, uint32_t value_bytes) {
+    return fkv_crc32c(0, (const uint8_t *)extent + 8, FKV_EXTENT_HEADER - 8 + (size_t)key_bytes + value_bytes);
+}
+
+/* `bytes` bytes of an extent landed at `landed`, which is 8-byte aligned and private. On OK the value is at
+ * landed + found->value_offset. Another key is believed only with a good checksum: torn bytes must not become a miss. */
+static inline fkv_read fkv_extent_check(const void *landed, size_t bytes, const fkv_wanted *want, fkv_found *found) {
+    if (bytes < FKV_EXTENT_HEADER) return FKV_READ_AGAIN;
+    fkv_extent h;
+    memcpy(&h, landed, sizeof h);
+    if (h.state != FKV_EXTENT_LIVE || h.tag != want->tag || !fkv_extent_lengths_fit(&h, bytes)) return FKV_READ_AGAIN;
+    if (fkv_extent_crc(landed, h.key_bytes, h.value_bytes) != h.crc) return FKV_READ_AGAIN;
+    if (h.key_bytes != want->key_bytes || fkv_extent_namespace(h.expiry_ns) != want->ns ||
+        memcmp((const uint8_t *)landed + FKV_EXTENT_HEADER, want->key, want->key_bytes) != 0)
+        return FKV_READ_OTHER_KEY;
+    fkv_extent_describe(&h, found);
+    return FKV_READ_OK;
+}
+
+/* Whether `bytes` bytes of shared memory, from an 8-byte boundary on, equal private ones. */
+static inline bool fkv_shared_equal(const void *shared, const void *own, size_t bytes) {
+    const fkv_shared_word *w = shared;
+    const uint8_t *p = own;
+    for (; bytes >= 8; bytes -= 8, p += 8) {
+        uint64_t mine;
+        memcpy(&mine, p, 8);
+        if (__atomic_load_n(w++, FKV_SHARED_LOAD) != mine) return false;
+    }
+    if (bytes == 0) return true;
+    uint64_t mine = 0;
+    memcpy(&mine, p, bytes);
+    return ((__atomic_load_n(w, FKV_SHARED_LOAD) ^ mine) & ((1ull << 8 * bytes) - 1)) == 0;
+}
+
+/* The extent lies at `shared`, mapped and possibly changing, `bytes` long (its class). On OK the value was copied to `to`.
+ * No checksum: the owner's stores reach this process whole, word by word, and in order. */
+static inline fkv_read fkv_extent_copy(const void *shared, size_t bytes, const fkv_wanted *want, void *to, size_t room,
+                                       fkv_found *found) {
+    const fkv_extent *e = shared;
+    const uint64_t *word = shared;
+    if (bytes < FKV_EXTENT_HEADER) return FKV_READ_AGAIN;
+    uint64_t head[FKV_EXTENT_HEADER / 8];
+    head[1] = __atomic_load_n(&e->version, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&e->state, __ATOMIC_ACQUIRE) != FKV_EXTENT_LIVE) return FKV_READ_AGAIN;
+    for (int i = 2; i < FKV_EXTENT_HEADER / 8; i++) head[i] = __atomic_load_n(word + i, FKV_SHARED_LOAD);
+    head[0] = 0;
+    fkv_extent h;
+    memcpy(&h, head, sizeof h);
+    if (h.tag != want->tag || !fkv_extent_lengths_fit(&h, bytes)) return FKV_READ_AGAIN;
+    bool ours = h.key_bytes == want->key_bytes && fkv_extent_namespace(h.expiry_ns) == want->ns &&
+                fkv_shared_equal((const uint8_t *)shared + FKV_EXTENT_HEADER, want->key, want->key_bytes);
+    if (ours && h.value_bytes <= room)
+        fkv_copy_shared(to, (const uint8_t *)shared + FKV_EXTENT_HEADER + h.key_bytes, h.value_bytes);
+    fkv_copy_shared_end();
+    bool changed = __atomic_load_n(&e->state, __ATOMIC_RELAXED) != FKV_EXTENT_LIVE ||
+                   __atomic_load_n(&e->version, __ATOMIC_RELAXED) != h.version;
+    if (changed) return FKV_READ_AGAIN;
+    if (!ours) return FKV_READ_OTHER_KEY;
+    fkv_extent_describe(&h, found);
+    return h.value_bytes <= room ? FKV_READ_OK : FKV_READ_TOO_SMALL;
+}
+#endif

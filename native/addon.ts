@@ -24,7 +24,7 @@ export interface Constants {
   readonly wireVersionMax: number;
   readonly layoutVersion: number;
   readonly memoryMin: number;
-  /** Providers that this build has. */
+  /** Providers that this build has and whose libraries are here. */
   readonly providers: readonly Provider[];
 }
 
@@ -279,6 +279,8 @@ export interface Addon {
   bootTimeNs(): bigint;
   /** flock(LOCK_EX | LOCK_NB) on an open descriptor; false when another process holds it. */
   tryLock(fd: number): boolean;
+  /** Why verbs cannot be used here (not built, or a library is missing), or undefined. A device is not looked for. */
+  verbsMissing(): string | undefined;
 }
 
 function packageRoot(): string {

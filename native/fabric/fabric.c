@@ -25,6 +25,12 @@ static bool known(fab_provider p) { return (unsigned)p < PROVIDERS && providers[
 
 const char *fab_provider_name(fab_provider p) { return known(p) ? providers[p].name : "unknown"; }
 
+const char *fab_provider_missing(fab_provider p) {
+    if (!known(p)) return "no such provider";
+    if (!providers[p].ops) return "not in this build: its headers were missing (apt-get install libibverbs-dev librdmacm-dev, then build again)";
+    return providers[p].ops->missing ? providers[p].ops->missing() : NULL;
+}
+
 const char *fab_wc_status_name(fab_wc_status s) {
     static const char *const names[] = {
         [FAB_SUCCESS] = "SUCCESS",

@@ -37,6 +37,8 @@
 
 typedef enum fab_provider { FAB_SHM = 1, FAB_TCP = 2, FAB_SIM = 3, FAB_VERBS = 4 } fab_provider;
 const char *fab_provider_name(fab_provider p);   /* "shm", "tcp", "sim", "verbs" */
+/* NULL when fab_open can be tried with it here; else why not: not in this build, or a library that is missing and what brings it. */
+const char *fab_provider_missing(fab_provider p);
 
 /* Modelled on enum ibv_wc_status; closed. */
 typedef enum fab_wc_status {

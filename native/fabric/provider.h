@@ -39,6 +39,7 @@ enum {
 enum { FAB_LOG_ERROR = 0, FAB_LOG_WARNING = 1, FAB_LOG_INFO = 2, FAB_LOG_DEBUG = 3 };
 
 typedef struct fab_ops {
+    const char *(*missing)(void);    /* as fab_provider_missing; NULL: nothing ever is */
     /* `o` has its defaults filled in and was checked; *out->options is set by fabric.c after open returned, so open itself uses `o`.
      * Helper threads that need the options keep their own copy. */
     int (*open)(const fab_options *o, fab_domain **out);

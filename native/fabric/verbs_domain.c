@@ -7,7 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+static const char *missing(void) {
+    const char *why;
+    return verbs_lib_load(&why) ? NULL : why;
+}
+
 const fab_ops fab_verbs_ops = {
+    .missing = missing,
     .open = verbs_open, .close = verbs_close,
     .reg = verbs_reg, .reg_local = verbs_reg_local, .dereg = verbs_dereg,
     .cq_create = verbs_cq_create, .cq_destroy = verbs_cq_destroy,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include "../base/clock.h"
+#include "../fabric/fabric.h"
 #include "../table/table.h"
 #include "../wire/wire.h"
 
@@ -150,6 +151,14 @@ static napi_value try_lock(napi_env env, napi_callback_info info) {
     return napi_get_boolean(env, locked, &out) == napi_ok ? out : NULL;
 }
 
+static napi_value verbs_missing(napi_env env, napi_callback_info info) {
+    (void)info;
+    napi_value out;
+    const char *why = fab_provider_missing(FAB_VERBS);
+    napi_status s = why ? napi_create_string_utf8(env, why, NAPI_AUTO_LENGTH, &out) : napi_get_undefined(env, &out);
+    return s == napi_ok ? out : NULL;
+}
+
 static bool add_list(napi_env env, napi_value object, const char *name, const char *const *items, uint32_t n) {
     napi_value list, item;
     if (napi_create_array_with_length(env, n, &list) != napi_ok) return false;
@@ -163,7 +172,9 @@ static bool add_list(napi_env env, napi_value object, const char *name, const ch
 static bool add_constants(napi_env env, napi_value exports) {
     napi_value c;
     const char *names[FKV_STATUS_COUNT], *texts[FKV_STATUS_COUNT];
-    static const char *const providers[] = { "shm", "tcp" };   /* sim lives in one process and is driven from C */
+    static const fab_provider offered[] = { FAB_VERBS, FAB_SHM, FAB_TCP };   /* sim lives in one process and is driven from C */
+    const char *providers[sizeof offered / sizeof *offered];
+    uint32_t present = 0;
     static const struct { const char *name; double value; } numbers[] = {
         { "keyMax", FKV_KEY_MAX }, { "valueMax", FKV_VALUE_MAX }, { "dedupWindow", FKV_DEDUP_WINDOW },
         { "wireVersionMin", FKV_WIRE_VERSION_MIN }, { "wireVersionMax", FKV_WIRE_VERSION_MAX },
@@ -180,7 +191,10 @@ static bool add_constants(napi_env env, napi_value exports) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!binding_set_number(env, c, numbers[i].name, numbers[i].value)) return false;
     }
-    if (!add_list(env, c, "providers", providers, sizeof providers / sizeof *providers)) return false;
+    for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {
+        if (!fab_provider_missing(offered[i])) providers[present++] = fab_provider_name(offered[i]);
+    }
+    if (!add_list(env, c, "providers", providers, present)) return false;
     return napi_object_freeze(env, c) == napi_ok && napi_set_named_property(env, exports, "constants", c) == napi_ok;
 }
 
@@ -189,5 +203,6 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "hashKey", hash_key, NULL) &&
            binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
            binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&
-           binding_set_function(env, exports, "tryLock", try_lock, NULL);
+           binding_set_function(env, exports, "tryLock", try_lock, NULL) &&
+           binding_set_function(env, exports, "verbsMissing", verbs_missing, NULL);
 }

@@ -1,0 +1,106 @@
+/**
+ * From what the host has to what is wrong with it: each problem with the command that mends it. Pure.
+ * An `error` means that `--transport verbs` cannot work; a `warning` that it would work worse than it could.
+ */
+import type { Device } from './devices.js';
+import type { System } from './system.js';
+
+export interface Problem {
+  readonly severity: 'error' | 'warning';
+  readonly text: string;
+  readonly mend: string;
+}
+
+export interface Report {
+  /** Whether `--transport verbs` would work. */
+  readonly ok: boolean;
+  /** Why the addon has no verbs, or undefined when libibverbs and librdmacm were opened. */
+  readonly librariesMissing: string | undefined;
+  readonly devices: readonly Device[];
+  readonly system: System;
+  /** Memory that a server wants to register, for the judgement of the limit. */
+  readonly memoryBytes: number;
+  readonly problems: readonly Problem[];
+}
+
+/** An address can be routed to when it is not a link-local one. */
+const routable = (gid: string): boolean => !gid.startsWith('fe80');
+
+function ofDevice(d: Device): Problem[] {
+  const problems: Problem[] = [];
+  if (d.uverbs === undefined) {
+    problems.push({ severity: 'error', text: `${d.name} has no user-space device (/dev/infiniband/uverbsN)`, mend: 'modprobe ib_uverbs' });
+  }
+  for (const p of d.ports) {
+    const name = `${d.name} port ${p.port}`;
+    const nic = p.networkInterfaces[0];
+    if (p.state !== 'ACTIVE') {
+      const mend = d.fabric === 'InfiniBand' ? 'check the cable, and that a subnet manager runs: systemctl start opensm' : `ip link set ${nic?.name ?? 'INTERFACE'} up`;
+      problems.push({ severity: 'error', text: `${name} is ${p.state} (${p.physicalState})`, mend });
+      continue;
+    }
+    if (d.fabric === 'RoCE' && !p.gids.some((g) => g.type === 'RoCE v2' && routable(g.gid))) {
+      problems.push({
+        severity: p.gids.some((g) => routable(g.gid)) ? 'warning' : 'error',
+        text: `${name} has no routable RoCE v2 GID`,
+        mend: `ip addr add ADDRESS/PREFIX dev ${nic?.name ?? 'INTERFACE'}`,
+      });
+    }
+    for (const i of p.networkInterfaces) {
+      if (d.fabric === 'RoCE' && i.mtuBytes > 0 && i.mtuBytes < 4200) {
+        problems.push({
+          severity: 'warning',
+          text: `${i.name} has an MTU of ${i.mtuBytes}: RoCE packets carry ${i.mtuBytes >= 2200 ? 2048 : 1024} bytes instead of 4096`,
+          mend: `ip link set ${i.name} mtu 4200  (and on every switch between)`,
+        });
+      }
+    }
+  }
+  return problems;
+}
+
+function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[] {
+  const problems: Problem[] = [];
+  for (const [module, loaded] of Object.entries(s.modules)) {
+    if (!loaded && anyDevice) problems.push({ severity: 'error', text: `kernel module ${module} is not loaded`, mend: `modprobe ${module}` });
+  }
+  if (!s.mayLockAnything && s.memlockSoftBytes !== undefined && s.memlockSoftBytes < memoryBytes) {
+    problems.push({
+      severity: 'error',
+      text: `the limit of locked memory is ${s.memlockSoftBytes} bytes; registering regions needs ${memoryBytes}`,
+      mend: s.memlockHardBytes === undefined || s.memlockHardBytes >= memoryBytes
+        ? 'ulimit -l unlimited'
+        : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',
+    });
+  }
+  if (s.hugePages.free === 0 && (s.shmemHugePages === 'never' || s.shmemHugePages === 'unknown')) {
+    const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
+    problems.push({ severity: 'warning', text: 'no huge pages are free: regions use small ones', mend: `sysctl -w vm.nr_hugepages=${pages}` });
+  }
+  for (const [key, value] of Object.entries(s.sysctls)) {
+    if (key.endsWith('.rp_filter') && value === '1') {
+      problems.push({ severity: 'warning', text: `${key} is strict: with several interfaces in one subnet RoCE connections may time out`, mend: `sysctl -w ${key}=2` });
+    }
+  }
+  return problems;
+}
+
+export function diagnose(facts: Pick<Report, 'librariesMissing' | 'devices' | 'system' | 'memoryBytes'>): Report {
+  const problems: Problem[] = [];
+  if (facts.librariesMissing !== undefined) {
+    problems.push({ severity: 'error', text: facts.librariesMissing, mend: 'apt-get install libibverbs1 librdmacm1 ibverbs-providers' });
+  }
+  if (facts.devices.length === 0) {
+    problems.push({
+      severity: 'error',
+      text: 'no RDMA device',
+      mend: 'install the driver of your NIC (rdma-core); to try without one: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev INTERFACE',
+    });
+  }
+  const perDevice = facts.devices.map(ofDevice);
+  // One good device is enough: what is wrong with the others is then only worth a warning.
+  const someGood = perDevice.some((ps) => ps.every((p) => p.severity !== 'error'));
+  problems.push(...perDevice.flat().map((p) => (someGood && p.severity === 'error' ? { ...p, severity: 'warning' as const } : p)));
+  problems.push(...ofSystem(facts.system, facts.memoryBytes, facts.devices.length > 0));
+  return { ...facts, problems, ok: problems.every((p) => p.severity !== 'error') };
+}

@@ -1,0 +1,105 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import test from 'ava';
+import { findDevices } from './devices.js';
+import { diagnose, type Report } from './diagnose.js';
+import { renderReport } from './render.js';
+import { readSystem } from './system.js';
+
+/** A host's files as soft-RoCE shows them; `change` replaces some, undefined removes. */
+function host(change: Record<string, string | undefined> = {}): string {
+  const root = mkdtempSync(join(tmpdir(), 'farkv-doctor-'));
+  const port = 'sys/class/infiniband/rxe0/ports/1';
+  const files: Record<string, string | undefined> = {
+    'sys/class/infiniband/rxe0/node_type': '1: CA\n',
+    'sys/class/infiniband/rxe0/fw_ver': '\n',
+    'sys/class/infiniband/rxe0/parent': 'eth0\n',
+    [`${port}/state`]: '4: ACTIVE\n',
+    [`${port}/phys_state`]: '5: LinkUp\n',
+    [`${port}/link_layer`]: 'Ethernet\n',
+    [`${port}/rate`]: '2.5 Gb/sec (1X SDR)\n',
+    [`${port}/gids/0`]: 'fe80:0000:0000:0000:0000:00ff:fe00:0001\n',
+    [`${port}/gids/1`]: '0000:0000:0000:0000:0000:ffff:0a09:0001\n',
+    [`${port}/gids/2`]: '0000:0000:0000:0000:0000:0000:0000:0000\n',
+    [`${port}/gid_attrs/types/0`]: 'RoCE v2\n',
+    [`${port}/gid_attrs/types/1`]: 'RoCE v2\n',
+    [`${port}/gid_attrs/ndevs/1`]: 'eth0\n',
+    'sys/class/infiniband_verbs/uverbs0/ibdev': 'rxe0\n',
+    'sys/class/net/eth0/mtu': '4200\n',
+    'sys/class/net/eth0/operstate': 'up\n',
+    'sys/module/ib_core/x': '',
+    'sys/module/ib_uverbs/x': '',
+    'sys/module/rdma_cm/x': '',
+    'sys/module/rdma_ucm/x': '',
+    'proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              8388608              bytes\n',
+    'proc/self/status': 'CapEff:\t000001ffffffffff\n',
+    'proc/meminfo': 'HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n',
+    'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size [advise] never deny force\n',
+    'proc/sys/net/ipv4/conf/eth0/rp_filter': '2\n',
+    ...change,
+  };
+  for (const [path, text] of Object.entries(files)) {
+    if (text === undefined) continue;
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  return root;
+}
+
+function examine(change: Record<string, string | undefined>, librariesMissing?: string): Report {
+  const root = host(change);
+  try {
+    const devices = findDevices(root);
+    const interfaces = devices.flatMap((d) => d.ports.flatMap((p) => p.networkInterfaces.map((i) => i.name)));
+    return diagnose({ librariesMissing, devices, system: readSystem(root, interfaces), memoryBytes: 2 ** 30 });
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+}
+
+test('a host with an active RoCE v2 port is ok, and its GIDs are listed without the unused ones', (t) => {
+  const r = examine({});
+  t.true(r.ok);
+  t.deepEqual(r.problems, []);
+  t.is(r.devices[0]?.fabric, 'RoCE');
+  t.deepEqual(r.devices[0]?.ports[0]?.gids.map((g) => g.index), [0, 1]);
+  t.regex(renderReport(r), /ok: --transport verbs would work/);
+});
+
+test('a host without libraries and devices is not ok, and both are said', (t) => {
+  const r = examine({ 'sys/class/infiniband/rxe0/node_type': undefined, 'sys/class/infiniband/rxe0/ports/1/state': '1: DOWN\n' }, 'libibverbs.so.1 is not installed');
+  t.false(r.ok);
+  t.true(r.problems.some((p) => p.mend.includes('libibverbs1')));
+  t.true(r.problems.some((p) => p.text.includes('is DOWN') && p.mend === 'ip link set eth0 up'));
+});
+
+test('a small limit of locked memory matters only without CAP_IPC_LOCK', (t) => {
+  const r = examine({ 'proc/self/status': 'CapEff:\t0000000000000000\n' });
+  t.false(r.ok);
+  t.regex(r.problems[0]?.mend ?? '', /LimitMEMLOCK/);
+  t.true(examine({}).ok);
+});
+
+test('what would make RDMA slower is a warning with a command', (t) => {
+  const r = examine({
+    'sys/class/net/eth0/mtu': '1500\n',
+    'proc/sys/net/ipv4/conf/eth0/rp_filter': '1\n',
+    'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise [never] deny force\n',
+  });
+  t.true(r.ok);
+  t.deepEqual(r.problems.map((p) => p.severity), ['warning', 'warning', 'warning']);
+  t.true(r.problems.some((p) => p.mend === 'sysctl -w net.ipv4.conf.eth0.rp_filter=2'));
+});
+
+test('a RoCE port with link-local GIDs only cannot be routed to', (t) => {
+  const r = examine({ 'sys/class/infiniband/rxe0/ports/1/gids/1': undefined });
+  t.false(r.ok);
+  t.regex(r.problems[0]?.text ?? '', /no routable RoCE v2 GID/);
+});
+
+test('missing kernel modules are named with modprobe', (t) => {
+  const r = examine({ 'sys/module/rdma_ucm/x': undefined });
+  t.false(r.ok);
+  t.is(r.problems[0]?.mend, 'modprobe rdma_ucm');
+});

@@ -1,0 +1,32 @@
+/** A doctor's report as text for a person. */
+import type { Device } from './devices.js';
+import type { Report } from './diagnose.js';
+
+function deviceLines(d: Device): string[] {
+  const lines = [`${d.name}  ${d.fabric}${d.firmware === '' ? '' : `  firmware ${d.firmware}`}  /dev/infiniband/${d.uverbs ?? '(none)'}`];
+  for (const p of d.ports) {
+    lines.push(`  port ${p.port}  ${p.state}  ${p.physicalState}  ${p.linkLayer}  ${p.rate}`);
+    for (const i of p.networkInterfaces) lines.push(`    interface ${i.name}  MTU ${i.mtuBytes}  ${i.state}`);
+    for (const g of p.gids) lines.push(`    GID ${g.index}  ${g.gid}  ${g.type ?? ''}${g.networkInterface === undefined ? '' : `  ${g.networkInterface}`}`);
+  }
+  return lines;
+}
+
+const limit = (bytes: number | undefined): string => (bytes === undefined ? 'unlimited' : `${bytes} bytes`);
+
+export function renderReport(r: Report): string {
+  const s = r.system;
+  const lines = [
+    `libraries     ${r.librariesMissing ?? 'libibverbs and librdmacm found'}`,
+    `modules       ${Object.entries(s.modules).map(([m, on]) => `${m} ${on ? 'loaded' : 'missing'}`).join(', ')}`,
+    `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
+    `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${s.hugePages.sizeBytes / 1024} KiB each; for shared memory: ${s.shmemHugePages}`,
+    ...Object.entries(s.sysctls).map(([k, v]) => `sysctl        ${k} = ${v}`),
+    '',
+    ...(r.devices.length === 0 ? ['no RDMA devices'] : r.devices.flatMap(deviceLines)),
+    '',
+  ];
+  for (const p of r.problems) lines.push(`${p.severity}: ${p.text}`, `  mend: ${p.mend}`);
+  lines.push(r.ok ? 'ok: --transport verbs would work' : 'not ok: --transport verbs would not work; shm and tcp do');
+  return `${lines.join('\n')}\n`;
+}

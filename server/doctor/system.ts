@@ -1,0 +1,61 @@
+/** What else of the host matters to RDMA: kernel modules, the limit of locked memory, huge pages, sysctls. Reads files only. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { list, readLine } from './devices.js';
+
+export interface System {
+  /** Of those that verbs needs: which are loaded or built in. */
+  readonly modules: Readonly<Record<string, boolean>>;
+  /** RLIMIT_MEMLOCK of this process in bytes; undefined: unlimited. */
+  readonly memlockSoftBytes: number | undefined;
+  readonly memlockHardBytes: number | undefined;
+  /** The process may lock what it likes whatever the limit (CAP_IPC_LOCK). */
+  readonly mayLockAnything: boolean;
+  readonly hugePages: { readonly sizeBytes: number; readonly total: number; readonly free: number };
+  /** Transparent huge pages for shared memory: what `regions` can get without reserved pages. */
+  readonly shmemHugePages: string;
+  readonly sysctls: Readonly<Record<string, string>>;
+}
+
+const neededModules = ['ib_core', 'ib_uverbs', 'rdma_cm', 'rdma_ucm'];
+/** With several interfaces in one subnet these decide which of them answers: wrong ones make RoCE connections time out. */
+const perInterface = ['rp_filter', 'arp_ignore', 'arp_announce'];
+const capIpcLock = 1n << 14n;
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function memlock(limits: string): [number | undefined, number | undefined] {
+  const line = /^Max locked memory\s+(\S+)\s+(\S+)/m.exec(limits);
+  const bytes = (text: string | undefined): number | undefined => (text === undefined || text === 'unlimited' ? undefined : Number(text));
+  return [bytes(line?.[1]), bytes(line?.[2])];
+}
+
+export function readSystem(root: string, interfaces: readonly string[]): System {
+  const [memlockSoftBytes, memlockHardBytes] = memlock(readText(join(root, 'proc/self/limits')));
+  const meminfo = readText(join(root, 'proc/meminfo'));
+  const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(meminfo)?.[1] ?? 0);
+  const effective = /^CapEff:\s+([0-9a-f]+)/m.exec(readText(join(root, 'proc/self/status')))?.[1] ?? '0';
+  const loaded = list(join(root, 'sys/module'));
+  const sysctls: Record<string, string> = {};
+  for (const name of interfaces) {
+    for (const key of perInterface) {
+      const value = readLine(join(root, 'proc/sys/net/ipv4/conf', name, key));
+      if (value !== undefined) sysctls[`net.ipv4.conf.${name}.${key}`] = value;
+    }
+  }
+  return {
+    modules: Object.fromEntries(neededModules.map((m) => [m, loaded.includes(m)])),
+    memlockSoftBytes,
+    memlockHardBytes,
+    mayLockAnything: (BigInt(`0x${effective}`) & capIpcLock) !== 0n,
+    hugePages: { sizeBytes: field('Hugepagesize') * 1024, total: field('HugePages_Total'), free: field('HugePages_Free') },
+    shmemHugePages: /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown',
+    sysctls,
+  };
+}

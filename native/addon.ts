@@ -177,7 +177,7 @@ export const enum CompletionField {
   Status = 1,
   /** Bytes of the value (GET), entries (SCAN). */
   Bytes = 2,
-  /** Where the value lies in the slab given to drain; -1 when it was written into the caller's own buffer. */
+  /** Where the value lies in the slab given to drain (in getMany's target for a key that was answered at once). */
   Offset = 3,
   Codec = 4,
   UserFlags = 5,
@@ -209,6 +209,8 @@ export interface NativeClientStats {
  */
 export type Answer = number;
 export const PENDING_BASE = 2 ** 40;
+/** In the Status field of getMany's records: the key is pending, its id is in the Id field. */
+export const PENDING_STATUS = 255;
 
 export interface PutOptions {
   readonly ttlMs: number;
@@ -231,14 +233,17 @@ export interface NativeClient {
   readonly info: Uint32Array;
   /** Uint32Array: drain writes its records here, CompletionField.Words each. */
   readonly completions: Uint32Array;
-  /** Keys are strings (UTF-8) or bytes. target may be undefined for get: then the value comes to drain's slab. */
+  /**
+   * Keys are strings (UTF-8) or bytes. target is written by an answer at once only, and may be undefined; the value of a GET that became
+   * pending always comes to drain's slab: a buffer of JavaScript may be detached or moved to another thread before it would be written.
+   */
   get(ns: number, key: string | Uint8Array, target: Uint8Array | undefined, offset: number, timeoutMs: number): Answer;
   /** Spins until answered; ERR_UNSUPPORTED over tcp. Never returns PENDING. */
   getSync(ns: number, key: string | Uint8Array, target: Uint8Array, offset: number, timeoutMs: number): Answer;
   /**
    * Values are packed into target from offset on; records[i * Words ...] is filled for each key, as a completion record whose Id is the
-   * index. Returns how many are pending (0: all done); each pending key comes by drain with its own id, left in its record's
-   * Id field. A value that no longer fits in target has status ERR_BUFFER_TOO_SMALL and its size in Bytes.
+   * index. Returns how many are pending (0: all done); a pending key's record has Status PENDING_STATUS and the operation's id
+   * in its Id field; it comes by drain, its value to drain's slab. A value that no longer fits in target has status ERR_BUFFER_TOO_SMALL and its size in Bytes.
    */
   getMany(ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
   put(ns: number, key: string | Uint8Array, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;

@@ -1,0 +1,14 @@
+import test from 'ava';
+import { nearest } from './nearest.js';
+
+test('a misspelt name finds the one that was meant', (t) => {
+  const known = ['recordcount', 'operationcount', 'readproportion', 'insertproportion'];
+  t.is(nearest('recordcnt', known), 'recordcount');
+  t.is(nearest('ReadProportion', known), 'readproportion');
+  t.is(nearest('operatoincount', known), 'operationcount');
+});
+
+test('a name that is like nothing known finds nothing', (t) => {
+  t.is(nearest('colour', ['recordcount', 'target']), undefined);
+  t.is(nearest('x', []), undefined);
+});

@@ -1,0 +1,108 @@
+import test from 'ava';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { FarkvError } from '../../core/errors.js';
+import { loadSettings, type GivenOptions } from './load.js';
+import { envName, OPTION_NAMES, SERVER_OPTIONS } from './options.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'farkv-load-'));
+test.after.always(() => rmSync(directory, { recursive: true, force: true }));
+let files = 0;
+function file(content: string): string {
+  const path = join(directory, `f${++files}`);
+  writeFileSync(path, content);
+  return path;
+}
+const load = (given: GivenOptions = {}, env: NodeJS.ProcessEnv = {}) => loadSettings(given, { env, dashes: true });
+const refused = (message: RegExp) => ({ instanceOf: FarkvError, code: 'ERR_CONFIG', message });
+
+test('without anything given, one server on loopback with the documented defaults', (t) => {
+  t.like(load(), {
+    id: 's1', listen: [{ host: '127.0.0.1', port: 7400 }], fabricListen: [{ host: '127.0.0.1', port: 0 }], peers: [{ id: 's1', addresses: ['127.0.0.1:7400'] }],
+    transports: ['shm', 'tcp'], memoryBytes: 2 ** 30, shards: 4, dataDir: undefined, token: undefined, leaseMs: 2000,
+  });
+});
+
+test('every default is a value that its own option takes, and every option says its default or limits', (t) => {
+  for (const name of OPTION_NAMES) {
+    const spec = SERVER_OPTIONS[name];
+    if ('default' in spec) t.notThrows(() => spec.parse(spec.default), name);
+    t.false(spec.describe.endsWith('.'), name);
+  }
+});
+
+test('flags go before the environment, the environment before the file', (t) => {
+  const config = file('memory: 8mb\nleaseMs: 300\nmax-clients: 5\n');
+  t.like(load({ config }), { memoryBytes: 8 << 20, leaseMs: 300, maxClients: 5 });
+  t.like(load({ config }, { FARKV_MEMORY: '16mb', FARKV_LEASE_MS: '400ms' }), { memoryBytes: 16 << 20, leaseMs: 400, maxClients: 5 });
+  t.like(load({ config, memory: '32mb' }, { FARKV_MEMORY: '16mb' }), { memoryBytes: 32 << 20 });
+  t.like(load({}, { FARKV_CONFIG: config }), { memoryBytes: 8 << 20 });
+});
+
+test('the file may be JSON, and peers a map', (t) => {
+  const config = file('{ "id": "b", "peers": { "b": "10.0.0.2:7400", "a": ["10.0.0.1:7400", "[fd00::1]:7400"] }, "strict": true }');
+  t.like(load({ config }), { id: 'b', strict: true, shards: 8, peers: [{ id: 'a', addresses: ['10.0.0.1:7400', '[fd00::1]:7400'] }, { id: 'b', addresses: ['10.0.0.2:7400'] }] });
+});
+
+test('an unknown option or key is named with the one that was probably meant', (t) => {
+  t.throws(() => load({ memroy: '1gb' }), refused(/unknown option --memroy; did you mean --memory\?/));
+  t.throws(() => load({ config: file('lease: 5\nleasems: 300') }), refused(/unknown key/));
+  t.throws(() => load({ config: file('sharsd: 3') }), refused(/unknown key sharsd; did you mean shards\?/));
+  t.throws(() => loadSettings({ dataDri: 'x' }, { env: {}, dashes: false }), refused(/unknown option dataDri; did you mean dataDir\?/));
+});
+
+test('a file that is missing, malformed or no map is refused', (t) => {
+  t.throws(() => load({ config: join(directory, 'nowhere') }), refused(/cannot be read/));
+  t.throws(() => load({ config: file('a: [') }), refused(/cannot be read/));
+  t.throws(() => load({ config: file('- 1') }), refused(/not a map/));
+  t.notThrows(() => load({ config: file('') }));
+});
+
+test('a wrong value names its place and the limits', (t) => {
+  t.throws(() => load({ shards: '0' }), refused(/--shards: must be from 1 to 4096, not 0/));
+  t.throws(() => load({}, { [envName('lease-ms')]: '1' }), refused(/FARKV_LEASE_MS: must be from 100 to 60000 ms/));
+  t.throws(() => load({ config: file('memory: lots') }), refused(/memory in .*: "lots" is not a size/));
+  t.throws(() => load({ strict: 'maybe' }), refused(/--strict/));
+  t.throws(() => load({ listen: 'nonsense' }), refused(/--listen: "nonsense" is not an address/));
+  t.throws(() => load({ id: 'a/b' }), refused(/--id/));
+  t.throws(() => load({ transport: 'smh' }), refused(/--transport: "smh" is not one of/));
+  t.throws(() => load({ transport: 'auto,tcp' }), refused(/auto cannot stand beside/));
+});
+
+test('peers must be complete', (t) => {
+  const peers = 's1=127.0.0.1:1,s2=127.0.0.1:2';
+  t.throws(() => load({ peers }), refused(/--id is needed with several --peers/));
+  t.throws(() => load({ peers, id: 's3' }), refused(/s3 is not in it/));
+  t.throws(() => load({ peers: 's1', id: 's1' }), refused(/not id=host:port/));
+  t.throws(() => load({ peers: 's1=127.0.0.1:0', id: 's1' }), refused(/must know the port/));
+  t.throws(() => load({ peers: Array.from({ length: 10 }, (_, i) => `s${i}=127.0.0.1:${i + 1}`).join(','), id: 's1' }), refused(/at most 9/));
+  t.is(load({ peers: 'only=127.0.0.1:1' }).id, 'only');
+});
+
+test('beyond loopback a server needs a token, TLS or --insecure', (t) => {
+  const [cert, key] = [file('cert'), file('key')];
+  t.throws(() => load({ listen: '0.0.0.0:7400' }), refused(/can be reached from other machines/));
+  t.throws(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0' }), refused(/can be reached/));
+  t.throws(() => load({ listen: '[::]:7400' }), refused(/can be reached/));
+  t.notThrows(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0', transport: 'shm' }));
+  t.notThrows(() => load({ listen: '0.0.0.0:7400', insecure: true }));
+  t.notThrows(() => load({ listen: '0.0.0.0:7400' }, { FARKV_TOKEN: 'x' }));
+  t.notThrows(() => load({ listen: '0.0.0.0:7400', 'tls-cert': cert, 'tls-key': key }));
+});
+
+test('secrets come from files too, and one source must be meant', (t) => {
+  t.like(load({ 'token-file': file('secret\nrest\n'), 'peer-token': 'p' }), { token: 'secret', peerToken: 'p' });
+  t.throws(() => load({ 'token-file': file('\n') }), refused(/is empty/));
+  t.throws(() => load({ 'token-file': join(directory, 'nowhere') }), refused(/ENOENT/));
+  t.throws(() => load({ 'token-file': file('a') }, { FARKV_TOKEN: 'b' }), refused(/both given/));
+});
+
+test('TLS needs certificate and key, and files that can be read', (t) => {
+  const pem = file('pem');
+  t.like(load({ 'tls-cert': pem, 'tls-key': pem, 'tls-ca': pem }), { tls: { cert: pem, key: pem, ca: pem } });
+  t.throws(() => load({ 'tls-cert': pem }), refused(/--tls-key is needed/));
+  t.throws(() => load({ 'tls-key': pem }), refused(/--tls-cert is needed/));
+  t.throws(() => load({ 'tls-ca': pem }), refused(/no meaning/));
+  t.throws(() => load({ 'tls-cert': pem, 'tls-key': join(directory, 'nowhere') }), refused(/--tls-key: .*ENOENT/));
+});

@@ -1,0 +1,156 @@
+/**
+ * The options of a server, once: their names, what they mean, their defaults and limits, and how each is read. Flags, environment
+ * variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
+ */
+import { availableParallelism } from 'node:os';
+import { parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
+
+export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
+
+export interface OptionSpec<T> {
+  readonly group: OptionGroup;
+  /** Shown by --help; ends without a full stop. Says units and limits. */
+  readonly describe: string;
+  /** As text, shown by --help, and read like any other value. Undefined: there is none, and the option may stay unset. */
+  readonly default?: string;
+  readonly kind: 'text' | 'flag' | 'list';
+  /** Throws an Error that completes "--name: ...". */
+  readonly parse: (value: unknown) => T;
+}
+
+function text(value: unknown): string {
+  if (typeof value !== 'string' && typeof value !== 'number') throw new Error('expected text');
+  const t = String(value);
+  if (t === '') throw new Error('is empty');
+  return t;
+}
+
+function flag(value: unknown): boolean {
+  if (value === true || value === 'true' || value === '1' || value === 1) return true;
+  if (value === false || value === 'false' || value === '0' || value === 0) return false;
+  throw new Error(`"${String(value)}" is neither true nor false`);
+}
+
+/** A list, or text with commas. */
+function items(value: unknown): string[] {
+  const all = Array.isArray(value) ? (value as unknown[]) : [value];
+  return all.flatMap((one) => text(one).split(',')).map((one) => one.trim()).filter((one) => one !== '');
+}
+
+function within(min: number, max: number, read: (value: unknown) => number, unit = ''): (value: unknown) => number {
+  return (value) => {
+    const n = read(value);
+    if (!Number.isSafeInteger(n) || n < min || n > max) throw new Error(`must be from ${min} to ${max}${unit}, not ${String(value)}`);
+    return n;
+  };
+}
+
+function integer(value: unknown): number {
+  return /^\d+$/.test(String(value).trim()) ? Number(value) : NaN;
+}
+
+function identifier(value: unknown): string {
+  const id = text(value);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(id)) throw new Error(`"${id}" is not a server id: letters, digits, . _ -, at most 63`);
+  return id;
+}
+
+export interface PeerAddress {
+  readonly id: string;
+  readonly address: string;
+}
+
+/** `s1=host:port,s2=host:port`, a list of such, or a map of id to address or addresses. The same id may come several times. */
+function peers(value: unknown): PeerAddress[] {
+  const pairs: (readonly [unknown, unknown])[] =
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([id, at]) => (Array.isArray(at) ? (at as unknown[]) : [at]).map((one) => [id, one] as const))
+      : items(value).map((item) => {
+          const cut = item.indexOf('=');
+          if (cut < 1) throw new Error(`"${item}" is not id=host:port`);
+          return [item.slice(0, cut), item.slice(cut + 1)] as const;
+        });
+  return pairs.map(([id, at]) => {
+    const { port } = parseHostPort(at);
+    if (port === 0) throw new Error(`"${String(at)}": other servers must know the port`);
+    return { id: identifier(id), address: text(at).trim() };
+  });
+}
+
+function listens(value: unknown): HostPort[] {
+  const all = items(value).map(parseHostPort);
+  if (all.length === 0) throw new Error('is empty');
+  return all;
+}
+
+const transportNames = ['auto', 'shm', 'tcp', 'verbs'] as const;
+export type TransportName = (typeof transportNames)[number];
+function transports(value: unknown): TransportName[] {
+  return items(value).map((name) => {
+    const known = transportNames.find((one) => one === name);
+    if (known === undefined) throw new Error(`"${name}" is not one of ${transportNames.join(', ')}`);
+    return known;
+  });
+}
+
+const levels = ['debug', 'info', 'warn', 'error'] as const;
+function level(value: unknown): (typeof levels)[number] {
+  const known = levels.find((one) => one === value);
+  if (known === undefined) throw new Error(`"${String(value)}" is not one of ${levels.join(', ')}`);
+  return known;
+}
+
+function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
+  return spec;
+}
+
+const threads = Math.max(1, Math.min(4, availableParallelism() - 1));
+
+export const SERVER_OPTIONS = {
+  id: option({ group: 'Cluster', kind: 'text', parse: identifier, describe: 'Name of this server in the cluster: letters, digits, . _ -, at most 63. Needed with several --peers; else s1' }),
+  peers: option({
+    group: 'Cluster', kind: 'list', parse: peers,
+    describe: 'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; the ids are fixed when the cluster is made',
+  }),
+  shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the whole cluster, 1 to 4096, fixed when the cluster is made. Default: 4 for each server' }),
+  'data-dir': option({
+    group: 'Cluster', kind: 'text', parse: text,
+    describe: 'Directory of the metadata log, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot come back to a cluster of several',
+  }),
+  listen: option({ group: 'Addresses', kind: 'list', default: '127.0.0.1:7400', parse: listens, describe: 'Control addresses host:port; several with commas; port 0 takes a free one. [host]:port for IPv6' }),
+  'fabric-listen': option({
+    group: 'Addresses', kind: 'list', parse: listens,
+    describe: 'Data addresses host:port of the tcp and verbs transports; data-plane thread n takes port + n, or any free one with port 0. Default: the hosts of --listen with port 0',
+  }),
+  advertise: option({ group: 'Addresses', kind: 'list', parse: items, describe: 'Hosts under which clients reach this server, where that is not what it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine' }),
+  transport: option({ group: 'Addresses', kind: 'list', default: 'auto', parse: transports, describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has' }),
+  strict: option({ group: 'Addresses', kind: 'flag', default: 'false', parse: flag, describe: 'Refuse to start when a transport cannot be offered, also with auto' }),
+  memory: option({ group: 'Memory', kind: 'text', default: '1gb', parse: within(4 << 20, 2 ** 46, parseSize, ' bytes'), describe: 'Memory for tables, 4mb to 64tb, at least 4mb for each shard here. Taken as they grow. Units b, k, kb, mb, gb, tb are powers of 1024' }),
+  'huge-pages': option({ group: 'Memory', kind: 'flag', default: 'false', parse: flag, describe: 'Try to use huge pages for tables' }),
+  token: option({ group: 'Security', kind: 'text', parse: text, describe: 'Secret that clients, operators and (without --peer-token) servers must show; at most 1024 characters. Others on this machine can see it in the process list: prefer --token-file or FARKV_TOKEN' }),
+  'token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the token (its first line)' }),
+  'peer-token': option({ group: 'Security', kind: 'text', parse: text, describe: 'Another secret for the servers among themselves, so that a client cannot pose as one' }),
+  'peer-token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the peer token (its first line)' }),
+  'tls-cert': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificate chain for the control addresses; with --tls-key. Then only TLS 1.3 is answered' }),
+  'tls-key': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM private key of --tls-cert' }),
+  'tls-ca': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificates of the authorities that signed the other servers\' certificates. Default: those of the system' }),
+  insecure: option({ group: 'Security', kind: 'flag', default: 'false', parse: flag, describe: 'Listen beyond loopback although there is neither token nor TLS' }),
+  'data-plane-threads': option({ group: 'Limits', kind: 'text', default: String(threads), parse: within(1, 64, integer), describe: 'Threads that answer PUTs, 1 to 64; each has its part of the shards' }),
+  'max-clients': option({ group: 'Limits', kind: 'text', default: '1024', parse: within(1, 65_536, integer), describe: 'Data connections to one data-plane thread, 1 to 65536; more are refused' }),
+  'client-quota': option({ group: 'Limits', kind: 'text', default: '256', parse: within(1, 4096, integer), describe: 'Requests of one client in a data-plane thread\'s hands, 1 to 4096; more wait at the client' }),
+  'max-connections': option({ group: 'Limits', kind: 'text', default: '4096', parse: within(1, 65_536, integer), describe: 'Control connections, 1 to 65536; more are refused. A frame from a client is at most 64 KiB, from another server 4 MiB' }),
+  'lease-ms': option({ group: 'Timing', kind: 'text', default: '2000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'How long a client may read without asking again, 100 to 60000 ms. A restarted server waits that long before it serves' }),
+  'drift-ppm': option({ group: 'Timing', kind: 'text', default: '1000', parse: within(0, 100_000, integer), describe: 'Bound on the difference in rate of any two machines\' clocks, parts per million, 0 to 100000' }),
+  'spin-us': option({ group: 'Timing', kind: 'text', default: '50', parse: within(0, 1_000_000, integer), describe: 'How long a data-plane thread polls before it sleeps, microseconds, 0 to 1000000' }),
+  'handshake-ms': option({ group: 'Timing', kind: 'text', default: '5000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'A control connection that has not introduced itself is closed after this, 100 to 60000 ms' }),
+  'election-ms': option({ group: 'Timing', kind: 'text', default: '1000', parse: within(200, 60_000, parseDuration, ' ms'), describe: 'A metadata leader that is silent for one to two times this is replaced, 200 to 60000 ms' }),
+  'assign-after-ms': option({ group: 'Timing', kind: 'text', default: '10000', parse: within(0, 3_600_000, parseDuration, ' ms'), describe: 'How long a new cluster waits for all its servers before it gives the shards to those that came, 0 to 3600000 ms' }),
+  'log-level': option({ group: 'Other', kind: 'text', default: 'info', parse: level, describe: 'What is written to standard error: debug, info, warn, error' }),
+} as const;
+
+export type OptionName = keyof typeof SERVER_OPTIONS;
+export const OPTION_NAMES = Object.keys(SERVER_OPTIONS) as OptionName[];
+export type OptionValue<N extends OptionName> = (typeof SERVER_OPTIONS)[N] extends OptionSpec<infer T> ? T : never;
+
+export const envName = (name: string): string => `FARKV_${name.toUpperCase().replaceAll('-', '_')}`;
+export const camelName = (name: string): string => name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

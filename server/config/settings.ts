@@ -1,0 +1,52 @@
+/** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
+import type { Provider } from '../../core/metadata/state.js';
+import type { HostPort } from './units.js';
+
+export interface Peer {
+  readonly id: string;
+  /** Control addresses, in the order in which they are tried. */
+  readonly addresses: readonly string[];
+}
+
+export interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca?: string;
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+export interface ServerSettings {
+  readonly id: string;
+  readonly listen: readonly HostPort[];
+  /** Hosts that others should use instead of those listened on; empty: the same. */
+  readonly advertise: readonly string[];
+  readonly fabricListen: readonly HostPort[];
+  /** All voters of the metadata group, this one among them, sorted by id. */
+  readonly peers: readonly Peer[];
+  readonly transports: readonly Provider[];
+  /** True when --transport was `auto`: what this machine has not is left out without an error. */
+  readonly transportAuto: boolean;
+  readonly strict: boolean;
+  readonly memoryBytes: number;
+  readonly shards: number;
+  /** Undefined: a directory of its own that is removed at the end. */
+  readonly dataDir?: string;
+  readonly token?: string;
+  readonly peerToken?: string;
+  readonly tls?: TlsFiles;
+  readonly insecure: boolean;
+  readonly leaseMs: number;
+  readonly driftPpm: number;
+  readonly dataPlaneThreads: number;
+  readonly maxClients: number;
+  readonly clientQuota: number;
+  readonly spinUs: number;
+  readonly hugePages: boolean;
+  readonly maxConnections: number;
+  readonly handshakeMs: number;
+  readonly tickMs: number;
+  readonly electionMs: number;
+  readonly assignAfterMs: number;
+  readonly logLevel: LogLevel;
+}

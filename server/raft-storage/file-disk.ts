@@ -1,0 +1,108 @@
+/** A Disk that is a directory. See disk.ts for why it is synchronous. */
+import fs from 'node:fs';
+import { join } from 'node:path';
+import type { Disk, DiskFile } from './disk.js';
+
+class OpenFile implements DiskFile {
+  #size: number;
+
+  constructor(private readonly fd: number) {
+    this.#size = fs.fstatSync(fd).size;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  write(bytes: Uint8Array, position: number): void {
+    // A short write is not an error: what stopped it says so when the rest is tried.
+    for (let done = 0; done < bytes.length; ) {
+      done += fs.writeSync(this.fd, bytes, done, bytes.length - done, position + done);
+      this.#size = Math.max(this.#size, position + done);
+    }
+  }
+
+  datasync(): void {
+    fs.fdatasyncSync(this.fd);
+  }
+
+  truncate(size: number): void {
+    fs.ftruncateSync(this.fd, size);
+    this.#size = size;
+  }
+
+  close(): void {
+    fs.closeSync(this.fd);
+  }
+}
+
+/** Only its owner may read it: the log holds rkeys and secrets. */
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+export class FileDisk implements Disk {
+  readonly #directory: number;
+  #lock: number | undefined;
+
+  /** Makes the directory if there is none. `tryLock` is the addon's: flock without waiting. */
+  constructor(
+    readonly path: string,
+    private readonly tryLock: (fd: number) => boolean,
+  ) {
+    fs.mkdirSync(path, { recursive: true, mode: DIRECTORY_MODE });
+    this.#directory = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+    const parent = fs.openSync(join(path, '..'), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+    fs.fsyncSync(parent);
+    fs.closeSync(parent);
+  }
+
+  names(): string[] {
+    return fs.readdirSync(this.path);
+  }
+
+  read(name: string): Uint8Array | undefined {
+    try {
+      return fs.readFileSync(join(this.path, name));
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  create(name: string): DiskFile {
+    return new OpenFile(fs.openSync(join(this.path, name), 'w+', FILE_MODE));
+  }
+
+  open(name: string): DiskFile {
+    return new OpenFile(fs.openSync(join(this.path, name), 'r+'));
+  }
+
+  rename(from: string, to: string): void {
+    fs.renameSync(join(this.path, from), join(this.path, to));
+  }
+
+  remove(name: string): void {
+    fs.rmSync(join(this.path, name));
+  }
+
+  syncNames(): void {
+    fs.fsyncSync(this.#directory);
+  }
+
+  lock(name: string): boolean {
+    // Opened without truncation and never removed: a lock file that is replaced would be two files, each locked by one process.
+    const fd = fs.openSync(join(this.path, name), fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
+    if (!this.tryLock(fd)) {
+      fs.closeSync(fd);
+      return false;
+    }
+    this.#lock = fd;
+    return true;
+  }
+
+  close(): void {
+    if (this.#lock !== undefined) fs.closeSync(this.#lock);
+    this.#lock = undefined;
+    fs.closeSync(this.#directory);
+  }
+}

@@ -1,0 +1,95 @@
+#!/usr/bin/env node
+/**
+ * `farkv`: finds the command, lets yargs read the rest, and turns what went wrong into one line and an exit code. What the commands
+ * do stands in commands/.
+ */
+import { realpathSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import yargs from 'yargs';
+import { FarkvError } from '../../core/errors.js';
+import { camelName } from '../config/options.js';
+import { unknownName } from '../config/nearest.js';
+import type { AnyCommand } from './command.js';
+import { EXIT_CODES_HELP, exitCodeOf } from './exit-codes.js';
+
+const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: AnyCommand }>>> = {
+  server: () => import('./commands/server.js'),
+  status: () => import('./commands/status.js'),
+  get: () => import('./commands/get.js'),
+  put: () => import('./commands/put.js'),
+  delete: () => import('./commands/delete.js'),
+  scan: () => import('./commands/scan.js'),
+  bench: () => import('./commands/bench.js'),
+  doctor: async () => ({ default: (await import('./commands/doctor.js')).doctorCommand }),
+};
+
+function version(): string {
+  const require = createRequire(import.meta.url);
+  for (const path of ['../../package.json', '../../../package.json']) {
+    try {
+      return (require(path) as { readonly version: string }).version;
+    } catch {
+      continue;
+    }
+  }
+  return 'unknown';
+}
+
+/** The words that a wrong option may have been meant for: what the chosen command declares. */
+interface ParserOptions {
+  readonly key: Readonly<Record<string, unknown>>;
+  readonly alias: Readonly<Record<string, readonly string[]>>;
+}
+
+function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOptions): true {
+  const known = [...Object.keys(options.key), ...Object.entries(options.alias).flatMap(([name, more]) => [name, ...more])];
+  const spelled = new Set([...known, ...known.map(camelName), '_', '$0']);
+  for (const name of Object.keys(argv)) {
+    if (spelled.has(name)) continue;
+    throw new FarkvError('ERR_CONFIG', unknownName('option', name, known.filter((n) => n.length > 1), name.length === 1 ? '-' : '--'));
+  }
+  return true;
+}
+
+/** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
+export async function main(args: readonly string[]): Promise<void> {
+  const at = args.findIndex((word) => !word.startsWith('-'));
+  const name = at < 0 ? undefined : args[at];
+  const chosen = name === undefined ? undefined : Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const commands = await Promise.all((chosen === undefined ? Object.values(COMMANDS) : [chosen]).map(async (load) => (await load()).default));
+  const one = chosen === undefined ? undefined : commands[0];
+  const words = one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
+
+  const parser = yargs(words)
+    .scriptName('farkv')
+    .usage('$0 COMMAND [OPTIONS]\n\nA distributed key-value store whose GETs are one-sided READs.')
+    .version(version())
+    .parserConfiguration({ 'parse-positional-numbers': false, 'populate--': false })
+    .option('help', { alias: 'h', type: 'boolean', describe: 'Show help; after a command, all of its options and limits' })
+    .demandCommand(1, 'A command is needed.')
+    .strictCommands()
+    .recommendCommands()
+    .example('$0 server --data-dir /var/lib/farkv', 'one server on 127.0.0.1:7400')
+    .example('$0 put greeting hello && $0 get greeting', 'write and read a key')
+    .example('$0 status', 'members, leader, shards, memory')
+    .epilogue(EXIT_CODES_HELP)
+    .wrap(process.stdout.isTTY ? Math.min(process.stdout.columns, 140) : 120)
+    .exitProcess(false)
+    .fail(false);
+  for (const command of commands) parser.command(command);
+  if (one?.ownOptions !== true) parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
+  try {
+    await parser.parseAsync();
+  } catch (error) {
+    const code = exitCodeOf(error);
+    process.stderr.write(`farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`);
+    if (error instanceof Error && process.env.FARKV_STACK !== undefined) process.stderr.write(`${error.stack ?? ''}\n`);
+    if (code === 2) process.stderr.write(`Try: farkv ${one === undefined ? '' : `${name ?? ''} `}--help\n`);
+    process.exitCode = code;
+  }
+}
+
+// npm's bin directory holds a link to this file.
+const script = process.argv[1];
+if (script !== undefined && realpathSync(script) === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

@@ -175,7 +175,7 @@ export const enum CompletionField {
   Id = 0,
   /** fkv_status. */
   Status = 1,
-  /** Bytes of the value (GET), entries (SCAN). */
+  /** Bytes of the value (GET) or of the entries (SCAN): so a large page can be taken as a large value is. */
   Bytes = 2,
   /** Where the value lies in the slab given to drain (in getMany's target for a key that was answered at once). */
   Offset = 3,
@@ -243,7 +243,8 @@ export interface NativeClient {
   /**
    * Values are packed into target from offset on; records[i * Words ...] is filled for each key, as a completion record whose Id is the
    * index. Returns how many are pending (0: all done); a pending key's record has Status PENDING_STATUS and the operation's id
-   * in its Id field; it comes by drain, its value to drain's slab. A value that no longer fits in target has status ERR_BUFFER_TOO_SMALL and its size in Bytes.
+   * in its Id field; it comes by drain, its value to drain's slab. A value that no longer fits in target has status
+   * ERR_BUFFER_TOO_SMALL and its size in Bytes.
    */
   getMany(ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
   put(ns: number, key: string | Uint8Array, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;

@@ -14,7 +14,7 @@ export interface FabricAddress {
   /** As native/fabric/fabric.h writes addresses: `unix:/path`, `192.0.2.1:7000`, `[2001:db8::1]:7000`. */
   readonly address: string;
   readonly group: number;
-  /** For shm: the boot id of the host, so that a client knows whether it is on the same one. */
+  /** For shm: shmHost() of native/host.ts at the server, so that a client knows whether it is on the same host. */
   readonly host?: string;
 }
 

@@ -53,7 +53,7 @@
 export { bootstrapState, emptyState } from './bootstrap.js';
 export { checkRaftMessage, type CheckedMessage } from './check-message.js';
 export type { ConfigChange, ConfigChangeRefusal, MemberChange } from './config-change.js';
-export { decodeConfiguration, formatConfiguration, isJoint, isVoter, membersOf, type Configuration } from './configuration.js';
+export { decodeConfiguration, encodeConfiguration, formatConfiguration, isJoint, isVoter, membersOf, type Configuration } from './configuration.js';
 export { EntryType, entryBytes, type Entry, type HardState } from './entry.js';
 export { RaftInvariantError } from './invariant.js';
 export type { ChangeRefusal, Proposed, ProposalRefusal, TransferRefusal } from './membership.js';

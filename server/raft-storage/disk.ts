@@ -36,8 +36,16 @@ export interface Disk {
   close(): void;
 }
 
-/** Whether an error of a write says that there is no room, and nothing worse. */
-export function isNoRoom(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG';
+/** There was no room for new bytes or a new name. The only failure of a write after which the directory is still trusted. */
+export class NoRoom extends Error {}
+
+/** Does one write or one creation (never a sync: after a failed one nothing is known), and tells want of room from other failures. */
+export function needingRoom<T>(write: () => T): T {
+  try {
+    return write();
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') throw new NoRoom('no room', { cause: error });
+    throw error;
+  }
 }

@@ -6,8 +6,8 @@
  */
 import { decodeConfiguration, encodeConfiguration, type Snapshot } from '../../core/raft/index.js';
 import { readU64, viewOf, writeU64, type Checksum } from './checksum.js';
-import { Damage } from './damage.js';
-import type { Disk } from './disk.js';
+import { Damage, NewerFormat } from './damage.js';
+import { needingRoom, NoRoom, type Disk } from './disk.js';
 
 const MAGIC = new TextEncoder().encode('FKVSNAP\0');
 const FORMAT = 1;
@@ -35,12 +35,12 @@ export function writeSnapshot(disk: Disk, snapshot: Snapshot, checksum: Checksum
   view.setUint32(12, checksum(bytes.subarray(16)), true);
 
   const name = nameOf(meta.index);
-  const file = disk.create(`${name}.new`);
+  const file = needingRoom(() => disk.create(`${name}.new`));
   try {
-    file.write(bytes, 0);
+    needingRoom(() => file.write(bytes, 0));
   } catch (error) {
     file.close();
-    disk.remove(`${name}.new`);
+    if (error instanceof NoRoom) disk.remove(`${name}.new`);
     throw error;
   }
   file.datasync();
@@ -53,7 +53,7 @@ function decode(bytes: Uint8Array, checksum: Checksum): Snapshot | undefined {
   const view = viewOf(bytes);
   if (bytes.length < FIXED || !MAGIC.every((byte, i) => bytes[i] === byte)) return undefined;
   const format = view.getUint32(8, true);
-  if (format !== FORMAT) throw new Damage(`a snapshot has format ${format}, which this version does not know`);
+  if (format > FORMAT) throw new NewerFormat(`its snapshot has format ${format}, this version knows ${FORMAT}`);
   if (checksum(bytes.subarray(16)) !== view.getUint32(12, true)) return undefined;
   const start = FIXED + view.getUint32(32, true);
   const config = start <= bytes.length ? decodeConfiguration(bytes.subarray(FIXED, start)) : undefined;

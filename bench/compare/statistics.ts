@@ -1,0 +1,27 @@
+/** Medians and spreads: what a comparison says of its rounds. Pure. */
+
+export interface Spread {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The p-quantile (0 to 1) of values, by linear interpolation between neighbours (type 7 of Hyndman and Fan, 1996). */
+export function quantile(values: readonly number[], p: number): number {
+  if (values.length === 0) throw new RangeError('a quantile of nothing');
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (sorted.length - 1) * p;
+  const below = sorted[Math.floor(at)] ?? 0;
+  const above = sorted[Math.ceil(at)] ?? below;
+  return below + (above - below) * (at - Math.floor(at));
+}
+
+/** Median with the smallest and largest value: with five to ten rounds nothing finer is honest. */
+export function spread(values: readonly number[]): Spread {
+  return { median: quantile(values, 0.5), low: Math.min(...values), high: Math.max(...values) };
+}
+
+/** Ratios of two contestants round by round, so that what drifts with the machine cancels. */
+export function ratios(a: readonly number[], b: readonly number[]): number[] {
+  return a.map((x, i) => x / (b[i] ?? Number.NaN));
+}

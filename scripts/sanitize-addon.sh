@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the addon with the address sanitizer, in a folder of its own, and runs the tests of the native boundary with it.
+# Leak detection is off: V8 leaves its own behind at exit.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cp -r "$root/native" "$root/binding.gyp" "$root/package.json" "$dir"
+cp -r "$root/dist" "$dir/dist"
+ln -s "$root/node_modules" "$dir/node_modules"
+cd "$dir"
+prefix=$(node -p 'require("path").dirname(require("path").dirname(process.execPath))')
+headers=()
+[ ! -f "$prefix/include/node/node_api.h" ] || headers=("--nodedir=$prefix")
+FARKV_SANITIZE=address node node_modules/node-gyp/bin/node-gyp.js rebuild --silent "${headers[@]}"
+export LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0
+node node_modules/ava/entrypoints/cli.mjs --serial 'dist/native/**/*.test.js'

@@ -20,6 +20,9 @@
  *  - fab_disconnect() may be called at any time, also with work outstanding and on a connection that is not yet connected. When it
  *    returns, no local buffer and no attached region is touched any more.
  *  - fab_send, fab_post_reads and fab_attach on a connection that is not connected, or in error, give -ENOTCONN.
+ *  - A connection made by fab_connect has trust domain 0 on the connecting side.
+ *  - An address that cannot be parsed is an errno at once; one that nobody answers at is a failed FAB_WC_CONNECT.
+ *  - fab_detach concerns a region whose FAB_WC_ATTACH was polled; of anything else it does nothing.
  *  - READs complete in the order posted. SENDs and READs are not ordered with each other.
  *  - A READ whose local buffer is not inside its local_mr completes with FAB_LOC_PROT_ERR and breaks the connection.
  *  - Data of FAB_WC_RECV is 8-byte aligned.

@@ -1,0 +1,230 @@
+/* direct.c: the whole GET over memory that is mapped in this process (shm): no READ is posted, nothing is allocated.
+ *
+ * The first look takes slots in place and believes only what an extent confirms: LIVE, the right tag and key, unchanged while it
+ * was copied. Such an extent is the key's value at that moment, however old the way to it (layout.h: at most one extent of a key is
+ * LIVE), so a hit needs no look at the bucket's header and no bound on the GET's life; only the lease is checked, after the copy.
+ * Whatever the first look does not find is looked for carefully: from a copy of the bucket whose header is checked, along the chain, and
+ * within fkv_get_life_ns(), because a miss rests on what was *not* seen.
+ */
+#include "lookup_internal.h"
+
+enum { PREFETCH_MAX = 1024 };   /* bytes of an extent */
+
+typedef enum { LOOK_FOUND, LOOK_TOO_SMALL, LOOK_MISS, LOOK_AGAIN, LOOK_LATER } look;
+
+typedef struct search {
+    lookup *l;
+    lookup_shard *sh;
+    const lookup_key *key;
+    uint64_t hash;
+    uint8_t *to;
+    size_t room;
+    fkv_found found;
+} search;
+
+static inline const fkv_bucket *bucket_at(const lookup_shard *sh, uint32_t number) {
+    if (__builtin_expect(number < sh->index_buckets, 1)) return (const fkv_bucket *)(const void *)(sh->index + (size_t)number * FKV_BUCKET_BYTES);
+    const lookup_view *v = layout_index_view(sh->layout, number);
+    if (!v || !v->direct) return NULL;
+    return (const fkv_bucket *)(const void *)(v->direct + (size_t)(number - v->first) * FKV_BUCKET_BYTES);
+}
+
+/* Where a location lies in this process; NULL: a segment that we do not know or have not mapped, or out of its bounds. */
+static inline const uint8_t *place_of(const lookup_shard *sh, uint64_t location, uint32_t cls, uint32_t *bytes, uint32_t *tag) {
+    uint32_t number = fkv_location_segment(location);
+    if (number >= sh->layout->heap_count) return NULL;
+    const lookup_view *v = &sh->layout->heap[number];
+    uint64_t offset;
+    if (!v->direct || !fkv_location_range(location, cls, v->bytes, &offset, bytes)) return NULL;
+    *tag = v->tag;
+    return v->direct + offset;
+}
+
+static inline look look_at_slot(search *s, uint64_t slot) {
+    fkv_wanted want = { .key = s->key->bytes, .key_bytes = (uint16_t)s->key->count, .ns = s->key->ns };
+    uint32_t bytes;
+    const uint8_t *extent = place_of(s->sh, fkv_slot_location(slot), fkv_slot_class(slot), &bytes, &want.tag);
+    if (!extent) return LOOK_LATER;
+    s->l->stats.reads++;
+    s->l->stats.read_bytes += bytes;
+    switch (fkv_extent_copy(extent, bytes, &want, s->to, s->room, &s->found)) {
+    case FKV_READ_OK: return LOOK_FOUND;
+    case FKV_READ_TOO_SMALL: return LOOK_TOO_SMALL;
+    case FKV_READ_OTHER_KEY: return LOOK_MISS;
+    default: return LOOK_AGAIN;
+    }
+}
+
+/* Slots in place, as they are now. */
+static inline look first_look(search *s, const fkv_bucket *b) {
+    uint16_t fingerprint = fkv_hash_fingerprint(s->hash);
+    s->l->stats.reads++;
+    s->l->stats.read_bytes += FKV_BUCKET_BYTES;
+    for (int i = 0; i < FKV_SLOTS; i++) {
+        uint64_t slot = __atomic_load_n(&b->slot[i], FKV_SHARED_LOAD);
+        if (fkv_slot_fingerprint(slot) != fingerprint) continue;
+        look r = look_at_slot(s, slot);
+        if (r != LOOK_MISS) return r;
+    }
+    return LOOK_MISS;
+}
+
+static look look_in_chain(search *s, fkv_bucket *b) {
+    for (int chain = 0;; chain++) {
+        for (int i = -1; (i = fkv_bucket_find(b, fkv_hash_fingerprint(s->hash), i + 1)) >= 0;) {
+            look r = look_at_slot(s, b->slot[i]);
+            if (r != LOOK_MISS) return r;
+        }
+        uint64_t next = fkv_bucket_overflow(b->word1);
+        if (!next) return LOOK_MISS;
+        if (chain + 1 >= FKV_CHAIN_MAX) return LOOK_AGAIN;
+        uint32_t bytes, tag;
+        const uint8_t *at = place_of(s->sh, next, FKV_CLASS_BUCKET, &bytes, &tag);
+        if (!at) return LOOK_LATER;
+        fkv_bucket_copy(at, b);
+        s->l->stats.reads++;
+        s->l->stats.read_bytes += FKV_BUCKET_BYTES;
+        if (!fkv_overflow_check(b, tag)) return LOOK_AGAIN;
+    }
+}
+
+static look careful_look(search *s) {
+    lookup_shard *sh = s->sh;
+    uint64_t started = session_now(s->l->session);
+    uint32_t bits = fkv_hash_bucket_bits(s->hash), number = fkv_bucket_of(bits, sh->buckets);
+    for (;;) {
+        const lookup_view *v = layout_index_view(sh->layout, number);
+        fkv_bucket b;
+        if (!v || !v->direct) return LOOK_LATER;
+        fkv_bucket_copy(v->direct + (size_t)(number - v->first) * FKV_BUCKET_BYTES, &b);
+        s->l->stats.reads++;
+        s->l->stats.read_bytes += FKV_BUCKET_BYTES;
+        fkv_bucket_state state = fkv_bucket_check(&b, v->tag, number, bits, &sh->buckets);
+        if (state == FKV_BUCKET_FOREIGN) return LOOK_LATER;
+        if (state == FKV_BUCKET_ELSEWHERE) {
+            number = fkv_bucket_of(bits, sh->buckets);
+            continue;
+        }
+        look r = look_in_chain(s, &b);
+        if (r == LOOK_MISS && session_now(s->l->session) - started > fkv_get_life_ns(FKV_BUCKET_BYTES)) return LOOK_AGAIN;
+        return r;
+    }
+}
+
+static inline void pause_briefly(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static look look_again(search *s) {
+    for (int i = 0; i <= LOOKUP_RETRIES; i++) {
+        look r = careful_look(s);
+        if (r != LOOK_AGAIN) return r;
+        s->l->stats.retries++;
+        s->l->stats.torn++;
+        pause_briefly();
+    }
+    return LOOK_LATER;
+}
+
+/* The checks after the last load. */
+static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out) {
+    lookup *l = s->l;
+    if (__builtin_expect(now >= s->sh->lease_until, 0)) {
+        l->stats.late++;
+        return false;
+    }
+    s->sh->peer->used = true;
+    l->stats.gets++;
+    bool expired = r != LOOK_MISS && s->found.expiry_ms && session_wall_ms(s->sh->peer, now) >= s->found.expiry_ms;
+    if (r == LOOK_MISS || expired) {
+        *out = (lookup_result){ .status = FKV_NOT_FOUND };
+        return true;
+    }
+    *out = (lookup_result){ .status = r == LOOK_FOUND ? FKV_OK : FKV_BUFFER_TOO_SMALL, .codec = s->found.codec,
+                            .user_flags = s->found.user_flags, .version = s->found.version, .value_bytes = s->found.value_bytes };
+    l->stats.hits++;
+    return true;
+}
+
+static inline void attend(lookup *l, lookup_shard *sh, uint64_t now) {
+    l->since_poll++;
+    if (__builtin_expect(now >= sh->renew_at || l->since_poll >= POLL_EVERY, 0)) shard_attend(l, sh, now);
+}
+
+/* Where to look first; NULL: the shard cannot be read in place now. */
+static inline const fkv_bucket *begin(search *s, lookup *l, const lookup_key *k) {
+    if (__builtin_expect(k->count == 0 || k->count > FKV_KEY_MAX, 0)) return NULL;
+    s->l = l;
+    s->key = k;
+    s->hash = fkv_hash_key(&l->seed, k->ns, k->bytes, k->count);
+    s->sh = &l->shard[fkv_hash_shard(s->hash, l->shards)];
+    return s->sh->index ? bucket_at(s->sh, fkv_bucket_of(fkv_hash_bucket_bits(s->hash), s->sh->buckets)) : NULL;
+}
+
+static inline look run(search *s, const fkv_bucket *b) {
+    look r = first_look(s, b);
+    return r == LOOK_MISS || r == LOOK_AGAIN ? look_again(s) : r;
+}
+
+bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, lookup_result *out) {
+    search s;
+    const fkv_bucket *b = begin(&s, l, k);
+    if (!b) return false;
+    s.to = to;
+    s.room = room;
+    look r = run(&s, b);
+    uint64_t now = session_now(l->session);
+    bool done = r != LOOK_LATER && conclude(&s, r, now, out);
+    attend(l, s.sh, now);
+    return done;
+}
+
+/* Brings the extent that a bucket most likely leads to closer, while others are being looked for. */
+static inline void prefetch_extent(const search *s, const fkv_bucket *b) {
+    uint16_t fingerprint = fkv_hash_fingerprint(s->hash);
+    for (int i = 0; i < FKV_SLOTS; i++) {
+        uint64_t slot = __atomic_load_n(&b->slot[i], FKV_SHARED_LOAD);
+        if (fkv_slot_fingerprint(slot) != fingerprint) continue;
+        uint32_t bytes, tag;
+        const uint8_t *at = place_of(s->sh, fkv_slot_location(slot), fkv_slot_class(slot), &bytes, &tag);
+        if (!at) return;
+        for (uint32_t line = 0; line < bytes && line < PREFETCH_MAX; line += 64) __builtin_prefetch(at + line);
+        return;
+    }
+}
+
+size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at, bool *done) {
+    search s[LOOKUP_GROUP];
+    const fkv_bucket *b[LOOKUP_GROUP];
+    look r[LOOKUP_GROUP];
+    size_t used = 0;
+    for (int i = 0; i < n; i++) {
+        b[i] = begin(&s[i], l, &k[i]);
+        if (!b[i]) continue;
+        __builtin_prefetch(b[i]);
+        __builtin_prefetch((const uint8_t *)b[i] + 64);
+    }
+    for (int i = 0; i < n; i++) if (b[i]) prefetch_extent(&s[i], b[i]);
+    for (int i = 0; i < n; i++) {
+        at[i] = used;
+        s[i].to = to + used;
+        s[i].room = room - used;
+        r[i] = b[i] ? run(&s[i], b[i]) : LOOK_LATER;
+        if (r[i] == LOOK_FOUND) used += s[i].found.value_bytes;
+    }
+    uint64_t now = session_now(l->session);
+    for (int i = 0; i < n; i++) {
+        done[i] = r[i] != LOOK_LATER && conclude(&s[i], r[i], now, &out[i]);
+        if (b[i]) l->since_poll++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!b[i]) continue;
+        attend(l, s[i].sh, now);         /* once is enough: the others have the same owner, or the next group attends to theirs */
+        break;
+    }
+    return used;
+}

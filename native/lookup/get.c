@@ -1,0 +1,455 @@
+/* get.c: one GET as a state machine over fabric.h; many are under way at once.
+ *
+ *               lookup_start
+ *                    |                     not ready: layout, lease, segments, connection
+ *                    v                   +------------------------------------------------+
+ *     +-------> shard_ready? ------------+--> WAITING --- what was missing came ----------+--> shard_ready?
+ *     |              | ready             |
+ *     |              v                   +--> (the owner must be asked) ------------------------------------+
+ *     |         READ bucket <--------------------------------------+                                         |
+ *     |              |                                             |                                         |
+ *     |   FOREIGN    | HERE            ELSEWHERE: the other one,   |                                         |
+ *     |<-- drop the  |                 or the next of the chain ---+                                         |
+ *     |    layout    v                                             |                                         |
+ *     |         a slot with the fingerprint? --- no, chain goes on-+                                         |
+ *     |              | yes            \                                                                      |
+ *     |              v                 +-- no, and no chain --> NOT_FOUND, if the checks below hold          |
+ *     |         READ extent  <------------ other key: next slot                                              |
+ *     |              |                                                                                       v
+ *     |<-- AGAIN: ---+-- OK --> life and lease still good? -- yes --> DONE <---------------------------- ASKING the owner
+ *     |    pending, dead, torn          | no: late, discarded                                                ^
+ *     +<--------------------------------+                                                                    |
+ *     after LOOKUP_RETRIES of these: ------------------------------------------------------------------------+
+ *
+ * A GET may start at READ extent when its location is known already. A READ that fails breaks its connection; its GET waits for the next
+ * one. The deadline ends a GET in any state; a READ that is still under way then keeps its memory until it completes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "lookup_internal.h"
+
+enum { PIECE = 1 << 20, PIECES = 8 };
+
+/* ---- the end ---- */
+
+static void leave(lookup_get *g) {
+    layout_release(g->layout);
+    g->layout = NULL;
+    g->peer = NULL;
+}
+
+static void finish(lookup_get *g, fkv_status status) {
+    lookup *l = g->l;
+    list_remove(&g->link);
+    timer_clear(session_timers(l->session), &g->deadline);
+    if (!g->pending) leave(g);           /* a segment that is being READ stays attached until that has ended */
+    g->state = GET_DONE;
+    g->result.status = status;
+    if (status == FKV_OK) l->stats.hits++;
+    l->config.done(l->config.ctx, g);
+}
+
+static void deadline_fired(timer_node *t) { lookup_cancel(LIST_OF(t, lookup_get, deadline), FKV_TIMEOUT); }
+
+void lookup_cancel(lookup_get *g, fkv_status why) {
+    if (g->state == GET_DONE || g->state == GET_FREE) return;
+    if (g->state == GET_ASKING) {
+        session_cancel(g->l->session, g->request, why);
+        return;
+    }
+    const lookup_shard *sh = &g->l->shard[g->shard];
+    if (why == FKV_TIMEOUT && g->state == GET_WAITING) {
+        if (!sh->peer) why = FKV_SHARD_CLOSED;
+        else if (!sh->peer->conn) why = FKV_DISCONNECTED;
+    }
+    finish(g, why);
+}
+
+/* ---- waiting, asking, doing it again ---- */
+
+static void wait_for_shard(lookup_get *g) {
+    leave(g);
+    g->state = GET_WAITING;
+    list_push(&g->l->shard[g->shard].waiting, &g->link);
+}
+
+static void answered(void *user, session_answer *a) {
+    lookup_get *g = user;
+    fkv_status status = a->status;
+    if (status == FKV_OK) {
+        g->value = session_take_body(a);
+        if (!g->value) status = FKV_NO_MEMORY;
+        g->value_owned = true;
+        g->result = (lookup_result){ .codec = a->reply.codec, .user_flags = a->reply.user_flags, .version = a->reply.version,
+                                     .value_bytes = a->body_bytes };
+    }
+    finish(g, status);
+}
+
+void get_ask(lookup_get *g) {
+    lookup *l = g->l;
+    leave(g);
+    session_ask a = { .op = FKV_OP_GET, .shard = g->shard, .ns = g->ns, .key = g->key, .key_bytes = g->key_bytes,
+                      .deadline_ns = g->deadline_ns, .done = answered, .user = g };
+    fkv_status s = session_request(l->session, &a, &g->request);
+    if (s != FKV_OK) {
+        finish(g, s);
+        return;
+    }
+    timer_clear(session_timers(l->session), &g->deadline);   /* the request has the same one */
+    g->state = GET_ASKING;
+    l->stats.two_sided++;
+}
+
+/* From the index again, unless that was done often enough. */
+static void again(lookup_get *g) {
+    g->l->stats.retries++;
+    if (++g->retries > LOOKUP_RETRIES) get_ask(g);
+    else get_run(g);
+}
+
+static void late(lookup_get *g) {
+    g->l->stats.late++;
+    again(g);
+}
+
+/* What was read by this layout is not the memory that the layout was about. */
+static void foreign(lookup_get *g) {
+    lookup *l = g->l;
+    l->stats.foreign++;
+    if (l->shard[g->shard].layout == g->layout) layout_drop(l, g->shard);
+    again(g);
+}
+
+/* ---- READs ---- */
+
+/* Posts what is left of the READ. When the queue is full the rest waits in lookup.unposted. */
+static void post(lookup_get *g) {
+    lookup *l = g->l;
+    fab_mr *mr = buffer_mr(g->state == GET_BUCKET ? l->bucket_chunk : g->room.chunk, g->peer->domain);
+    uint8_t *to = g->state == GET_BUCKET ? (uint8_t *)g->bucket : g->room.base;
+    int taken = mr && g->peer->conn ? PIECES : -1;
+    while (taken == PIECES && g->posted < g->bytes) {
+        fab_read r[PIECES];
+        int n = 0;
+        for (uint32_t at = g->posted; n < PIECES && at < g->bytes; n++) {
+            uint32_t bytes = g->bytes - at < PIECE ? g->bytes - at : PIECE;
+            r[n] = (fab_read){ .wr_id = (uint64_t)(uintptr_t)g, .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
+                               .rkey = g->rkey, .bytes = bytes };
+            at += bytes;
+        }
+        taken = fab_post_reads(g->peer->conn, r, n);
+        for (int i = 0; i < taken; i++, g->pending++) g->posted += r[i].bytes;
+        if (taken == n) taken = PIECES;
+    }
+    if (g->pending && list_empty(&g->flying)) {
+        g->flew_to = g->peer;
+        list_push(&l->flying, &g->flying);
+    }
+    if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
+    if (taken < 0 && !g->pending) wait_for_shard(g);   /* the connection is lost: its end is on the way */
+    if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;
+}
+
+static void start_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t offset, uint32_t bytes) {
+    g->state = state;
+    g->tag = v->tag;
+    g->remote = v->segment->addr + offset;
+    g->rkey = v->segment->rkey;
+    g->bytes = bytes;
+    g->posted = g->pending = 0;
+    g->read_status = FAB_SUCCESS;
+    g->l->stats.reads++;
+    g->l->stats.read_bytes += bytes;
+    post(g);
+}
+
+static void read_bucket(lookup_get *g) {
+    lookup_view *v = layout_index_view(g->layout, g->number);
+    if (!v) {                            /* it was split into a segment that this layout does not know yet */
+        g->l->shard[g->shard].outdated = true;
+        again(g);
+        return;
+    }
+    g->chain = 0;
+    start_read(g, GET_BUCKET, v, (uint64_t)(g->number - v->first) * FKV_BUCKET_BYTES, FKV_BUCKET_BYTES);
+}
+
+/* A location that the index named: attached memory of a segment that the layout knows, or another round. */
+static lookup_view *locate(lookup_get *g, uint64_t location, uint32_t cls, uint64_t *offset, uint32_t *bytes) {
+    lookup *l = g->l;
+    lookup_view *v = layout_heap_view(g->layout, fkv_location_segment(location));
+    if (!v) {
+        l->shard[g->shard].outdated = true;   /* a new segment: its layout is asked for before the next round */
+        layout_refresh(l, g->shard);
+        if (l->shard[g->shard].layout_request) wait_for_shard(g);
+        else again(g);
+        return NULL;
+    }
+    if (v->segment->state != SEGMENT_READY) {
+        if (v->segment->state == SEGMENT_ATTACHING) wait_for_shard(g);
+        else again(g);
+        return NULL;
+    }
+    if (fkv_location_range(location, cls, v->bytes, offset, bytes)) return v;
+    again(g);
+    return NULL;
+}
+
+static void read_extent(lookup_get *g) {
+    lookup *l = g->l;
+    uint64_t slot = g->bucket->slot[g->slot], offset;
+    uint32_t bytes;
+    lookup_view *v = locate(g, fkv_slot_location(slot), fkv_slot_class(slot), &offset, &bytes);
+    if (!v) return;
+    if (g->room.base && g->room.bytes < bytes) buffer_give(&l->buffers, &g->room);
+    if (!g->room.base) {
+        int e = buffer_take(&l->buffers, bytes, &g->room);
+        if (e == -EAGAIN) {
+            leave(g);
+            g->state = GET_STARVED;
+            list_push(&l->starved, &g->link);
+            return;
+        }
+        if (e) {
+            finish(g, FKV_NO_MEMORY);
+            return;
+        }
+    }
+    start_read(g, GET_EXTENT, v, offset, bytes);
+}
+
+/* ---- answers ---- */
+
+static bool lease_good(lookup_get *g, uint64_t now) {
+    const lookup_shard *sh = &g->l->shard[g->shard];
+    return g->layout->incarnation == sh->lease_incarnation && now < sh->lease_granted_until;
+}
+
+/* `bytes`: of what the answer rests on. */
+static void conclude(lookup_get *g, fkv_status status, uint32_t bytes) {
+    uint64_t now = lookup_polled_ns(g->l);
+    if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now)) late(g);
+    else finish(g, status);
+}
+
+static void search_bucket(lookup_get *g, int from) {
+    g->slot = fkv_bucket_find(g->bucket, fkv_hash_fingerprint(g->hash), from);
+    if (g->slot >= 0) {
+        read_extent(g);
+        return;
+    }
+    uint64_t next = fkv_bucket_overflow(g->bucket->word1), offset;
+    uint32_t bytes;
+    if (!next) {
+        conclude(g, FKV_NOT_FOUND, FKV_BUCKET_BYTES);
+        return;
+    }
+    if (++g->chain >= FKV_CHAIN_MAX) {
+        again(g);
+        return;
+    }
+    lookup_view *v = locate(g, next, FKV_CLASS_BUCKET, &offset, &bytes);
+    if (v) start_read(g, GET_BUCKET, v, offset, bytes);
+}
+
+static void bucket_landed(lookup_get *g) {
+    lookup_shard *sh = &g->l->shard[g->shard];
+    if (g->chain) {
+        if (fkv_overflow_check(g->bucket, g->tag)) search_bucket(g, 0);
+        else again(g);
+        return;
+    }
+    uint32_t bits = fkv_hash_bucket_bits(g->hash), buckets = sh->buckets;
+    switch (fkv_bucket_check(g->bucket, g->tag, g->number, bits, &buckets)) {
+    case FKV_BUCKET_FOREIGN: foreign(g); break;
+    case FKV_BUCKET_ELSEWHERE:
+        if (sh->layout == g->layout) sh->buckets = buckets;
+        g->number = fkv_bucket_of(bits, buckets);
+        read_bucket(g);
+        break;
+    case FKV_BUCKET_HERE:
+        if (sh->layout == g->layout) sh->buckets = buckets;
+        search_bucket(g, 0);
+        break;
+    }
+}
+
+static void extent_landed(lookup_get *g) {
+    fkv_wanted want = { .key = g->key, .key_bytes = g->key_bytes, .ns = g->ns, .tag = g->tag };
+    fkv_found found;
+    switch (fkv_extent_check(g->room.base, g->bytes, &want, &found)) {
+    case FKV_READ_OK: break;
+    case FKV_READ_OTHER_KEY: search_bucket(g, g->slot + 1); return;
+    default:
+        g->l->stats.torn++;
+        again(g);
+        return;
+    }
+    g->result = (lookup_result){ .codec = found.codec, .user_flags = found.user_flags, .version = found.version,
+                                 .value_bytes = found.value_bytes };
+    g->value = g->room.base + found.value_offset;
+    bool expired = found.expiry_ms && session_wall_ms(g->peer, lookup_polled_ns(g->l)) >= found.expiry_ms;
+    conclude(g, expired ? FKV_NOT_FOUND : FKV_OK, g->bytes);
+}
+
+/* ---- the machine ---- */
+
+void get_run(lookup_get *g) {
+    lookup *l = g->l;
+    leave(g);
+    shard_readiness r = shard_ready(l, g->shard);
+    if (r == SHARD_WAIT) {
+        wait_for_shard(g);
+        return;
+    }
+    if (r == SHARD_ASK) {
+        get_ask(g);
+        return;
+    }
+    lookup_shard *sh = &l->shard[g->shard];
+    g->layout = sh->layout;
+    g->layout->refs++;
+    g->peer = sh->peer;
+    g->number = fkv_bucket_of(fkv_hash_bucket_bits(g->hash), sh->buckets);
+    g->started_ns = session_now(l->session);
+    read_bucket(g);
+}
+
+static void get_free(lookup_get *g) {
+    lookup *l = g->l;
+    buffer_give(&l->buffers, &g->room);
+    if (g->value_owned) free(g->value);
+    if (g->key != g->key_room) free(g->key);
+    g->value = NULL;
+    g->value_owned = false;
+    g->key = g->key_room;
+    g->state = GET_FREE;
+    list_push_front(&l->free, &g->link);
+}
+
+static void feed_starved(lookup *l) {
+    fkv_list all;
+    list_take_all(&l->starved, &all);
+    while (!list_empty(&all)) {
+        lookup_get *g = LIST_OF(all.next, lookup_get, link);
+        list_remove(&g->link);
+        get_run(g);
+    }
+}
+
+void lookup_release(lookup_get *g) {
+    g->released = true;
+    if (g->pending) return;
+    get_free(g);
+    if (!list_empty(&g->l->starved)) feed_starved(g->l);
+}
+
+/* All its READs have completed, or never will. */
+static void landed(lookup_get *g) {
+    list_remove(&g->flying);
+    if (g->state == GET_DONE) {
+        leave(g);
+        if (g->released) get_free(g);
+        return;
+    }
+    list_remove(&g->link);               /* unposted, when a piece failed before the last was posted */
+    if (g->read_status == FAB_SUCCESS) {
+        if (g->state == GET_BUCKET) bucket_landed(g);
+        else extent_landed(g);
+        return;
+    }
+    lookup *l = g->l;
+    if (g->read_status == FAB_REM_ACCESS_ERR) {
+        l->stats.foreign++;
+        if (l->shard[g->shard].layout == g->layout) layout_drop(l, g->shard);
+    }
+    l->stats.retries++;
+    if (++g->retries > LOOKUP_RETRIES) get_ask(g);
+    else wait_for_shard(g);              /* its connection is in error: the next one wakes it */
+}
+
+void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
+    (void)ctx, (void)p;
+    lookup_get *g = (lookup_get *)(uintptr_t)wc->wr_id;
+    g->pending--;
+    if (wc->status != FAB_SUCCESS && g->read_status == FAB_SUCCESS) g->read_status = wc->status;
+    if (g->pending || (g->posted < g->bytes && g->read_status == FAB_SUCCESS && g->state != GET_DONE)) return;
+    landed(g);
+}
+
+void get_link_lost(lookup *l, session_peer *p) {
+    fkv_list lost;
+    list_init(&lost);
+    for (fkv_list *i = l->flying.next, *next; i != &l->flying; i = next) {
+        next = i->next;
+        lookup_get *g = LIST_OF(i, lookup_get, flying);
+        if (g->flew_to != p) continue;
+        list_remove(i);
+        list_push(&lost, i);
+    }
+    while (!list_empty(&lost)) {
+        lookup_get *g = LIST_OF(lost.next, lookup_get, flying);
+        g->pending = 0;
+        g->read_status = FAB_WR_FLUSH_ERR;
+        landed(g);
+    }
+}
+
+void get_post_rest(lookup *l) {
+    fkv_list all;
+    list_take_all(&l->unposted, &all);
+    while (!list_empty(&all)) {
+        lookup_get *g = LIST_OF(all.next, lookup_get, link);
+        list_remove(&g->link);
+        post(g);
+    }
+}
+
+/* ---- starting one ---- */
+
+fkv_status get_table(lookup *l) {
+    l->table = calloc(l->capacity, sizeof *l->table);
+    l->bucket_chunk = buffer_chunk_new(&l->buffers, (size_t)l->capacity * FKV_BUCKET_BYTES);
+    if (!l->table || !l->bucket_chunk) return FKV_NO_MEMORY;
+    for (uint32_t i = 0; i < l->capacity; i++) {
+        lookup_get *g = &l->table[i];
+        g->l = l;
+        g->key = g->key_room;
+        g->bucket = (fkv_bucket *)(void *)(l->bucket_chunk->base + (size_t)i * FKV_BUCKET_BYTES);
+        timer_init(&g->deadline, deadline_fired);
+        list_init(&g->flying);
+        list_push(&l->free, &g->link);
+    }
+    return FKV_OK;
+}
+
+fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t deadline_ns, void *user, lookup_get **out) {
+    if (k->count == 0 || k->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
+    if (list_empty(&l->free)) return FKV_BUSY;
+    lookup_get *g = LIST_OF(l->free.next, lookup_get, link);
+    uint8_t *key = k->count <= KEY_ROOM ? g->key_room : malloc(k->count);
+    if (!key) return FKV_NO_MEMORY;
+    list_remove(&g->link);
+    memcpy(key, k->bytes, k->count);
+    g->key = key;
+    g->key_bytes = (uint16_t)k->count;
+    g->ns = k->ns;
+    g->hash = lookup_hash(l, k);
+    g->shard = fkv_hash_shard(g->hash, l->shards);
+    g->deadline_ns = deadline_ns;
+    g->user = user;
+    g->released = false;
+    g->retries = 0;
+    g->result = (lookup_result){ 0 };
+    timer_set(session_timers(l->session), &g->deadline, deadline_ns);
+    l->stats.gets++;
+    *out = g;
+    get_run(g);
+    return FKV_OK;
+}
+
+void *lookup_user(const lookup_get *g) { return g->user; }
+const lookup_result *lookup_result_of(const lookup_get *g) { return &g->result; }
+const uint8_t *lookup_value(const lookup_get *g) { return g->value; }

@@ -1,0 +1,107 @@
+/* lookup.c: a lookup's life, and what it does when its session tells it something. */
+#include "lookup_internal.h"
+#include <stdlib.h>
+
+static void link_up(void *ctx, session_peer *p) {
+    lookup *l = ctx;
+    session_renew(l->session, p);        /* whoever connects is about to read */
+    for (uint32_t i = 0; i < l->shards; i++) {
+        if (l->shard[i].peer != p) continue;
+        shard_view(l, i);
+        if (!list_empty(&l->shard[i].waiting)) shard_wake(l, i);
+    }
+}
+
+static void link_down(void *ctx, session_peer *p) {
+    lookup *l = ctx;
+    layout_link_lost(l, p);
+    get_link_lost(l, p);
+    for (uint32_t i = 0; i < l->shards; i++) {
+        if (l->shard[i].peer != p) continue;
+        l->shard[i].listed = l->shard[i].uncovered = false;
+    }
+}
+
+static void shard_news(void *ctx, session_peer *p, uint32_t shard, uint32_t layout_epoch, uint32_t buckets) {
+    lookup *l = ctx;
+    lookup_shard *sh = &l->shard[shard];
+    if (sh->peer != p || !sh->layout) return;
+    if (layout_epoch > sh->layout->layout_epoch) sh->outdated = true;
+    if (buckets > sh->buckets && buckets <= sh->layout->capacity) sh->buckets = buckets;
+}
+
+static void tell(void *ctx, const session_event *e) {
+    lookup *l = ctx;
+    l->config.event(l->config.ctx, e);
+}
+
+static void polled(void *ctx) {
+    lookup *l = ctx;
+    if (!list_empty(&l->unposted)) get_post_rest(l);
+    l->polled_ns = 0;
+}
+
+fkv_status lookup_create(const lookup_config *c, lookup **out) {
+    *out = NULL;
+    if (c->max_gets == 0) return FKV_BAD_REQUEST;
+    lookup *l = calloc(1, sizeof *l);
+    if (!l) return FKV_NO_MEMORY;
+    l->config = *c;
+    l->seed = c->seed;
+    l->shards = c->session.shards;
+    /* Ended GETs whose READs are still under way keep their places: room for half as many of them. */
+    l->capacity = c->max_gets + c->max_gets / 2 + 8;
+    list_init(&l->free);
+    list_init(&l->starved);
+    list_init(&l->unposted);
+    list_init(&l->flying);
+    list_init(&l->segments);
+    buffer_pool_init(&l->buffers, c->buffer_bytes ? c->buffer_bytes : 256u << 20);
+    session_hooks h = { .ctx = l, .event = tell, .up = link_up, .down = link_down, .read = get_read_done, .attach = layout_attached,
+                        .lease = shard_lease, .lease_end = shard_lease_end, .shard_news = shard_news, .polled = polled };
+    l->shard = aligned_alloc(64, (l->shards * sizeof *l->shard + 63) & ~(size_t)63);
+    fkv_status s = l->shard ? FKV_OK : FKV_NO_MEMORY;
+    for (uint32_t i = 0; s == FKV_OK && i < l->shards; i++) {
+        l->shard[i] = (lookup_shard){ 0 };
+        list_init(&l->shard[i].waiting);
+    }
+    if (s == FKV_OK) s = get_table(l);
+    if (s == FKV_OK) s = session_create(&c->session, &h, &l->session);
+    if (s != FKV_OK) {
+        lookup_close(l);
+        return s;
+    }
+    *out = l;
+    return FKV_OK;
+}
+
+void lookup_close(lookup *l) {
+    if (!l) return;
+    l->closing = true;
+    for (uint32_t i = 0; l->session && i < l->capacity; i++) lookup_cancel(&l->table[i], FKV_CLOSED);
+    if (l->session) session_shutdown(l->session);
+    for (uint32_t i = 0; l->table && i < l->capacity; i++) {
+        if (l->table[i].state != GET_FREE) lookup_release(&l->table[i]);
+    }
+    for (uint32_t i = 0; l->shard && i < l->shards; i++) {
+        layout_release(l->shard[i].layout);
+        free(l->shard[i].route_regions);
+    }
+    buffer_pool_free(&l->buffers);
+    session_close(l->session);
+    free(l->table);
+    free(l->shard);
+    free(l);
+}
+
+session *lookup_session(lookup *l) { return l->session; }
+
+uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return fkv_hash_key(&l->seed, k->ns, k->bytes, k->count); }
+uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_hash_shard(lookup_hash(l, k), l->shards); }
+
+fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
+    session_peer *p = session_peer_of(l->session, shard);
+    return p && p->conn ? p->provider : (fab_provider)0;
+}
+
+void lookup_get_stats(const lookup *l, lookup_stats *out) { *out = l->stats; }

@@ -1,0 +1,108 @@
+/* lookup.h: the client's side of a GET: where a shard's memory lies, and how an entry is found in it by one-sided READs.
+ *
+ * For: GETs of one client, over every provider. A lookup has the client's session in it. Not for: changes and scans, which go to
+ * the session directly; JavaScript.
+ *
+ * Two ways, with the same answers:
+ *   lookup_direct   where the memory is mapped in this process (shm): the whole GET in one call, the value copied straight to where
+ *                   the caller wants it; nothing allocated, no object, no system call
+ *   lookup_get      any provider, many at once: a state machine over fabric.h (get.c draws it)
+ *
+ * Promise: OK and NOT_FOUND are linearizable: the answer was true at some time between the call and its end. What holds it up is
+ * checked after the last READ has completed: a lease of the shard's present incarnation still runs; the GET took no longer than
+ * fkv_get_life_ns(); tags, checksum or sequence lock, and states are right. What fails a check is discarded and done again, at
+ * most LOOKUP_RETRIES times, then the owner is asked (a two-sided GET), until the operation's time is over.
+ *
+ * Threads: one, as for session.h. `done` is called from inside session_poll, session_tick, session_flush, and lookup_start,
+ * lookup_cancel, lookup_release, lookup_set_route. It must not call any of these but lookup_release.
+ */
+#ifndef FARKV_LOOKUP_H
+#define FARKV_LOOKUP_H
+#include "../session/session.h"
+#include "../table/layout.h"
+
+enum { LOOKUP_RETRIES = 8, LOOKUP_GROUP = 16 };
+
+typedef struct lookup lookup;
+typedef struct lookup_get lookup_get;
+
+typedef struct lookup_config {
+    session_config session;
+    fkv_seed seed;
+    uint32_t max_gets;           /* at once */
+    uint64_t buffer_bytes;       /* where READs land, at most; 0: 256 MiB. A GET that finds no room waits */
+    void *ctx;                   /* of the two below */
+    void (*event)(void *ctx, const session_event *e);
+    void (*done)(void *ctx, lookup_get *g);
+} lookup_config;
+
+fkv_status lookup_create(const lookup_config *c, lookup **out);
+/* Ends what is outstanding with CLOSED (`done` is called from inside), disconnects, frees. Results not yet released are freed too. */
+void lookup_close(lookup *l);
+session *lookup_session(lookup *l);
+
+/* ---- where shards lie ---- */
+typedef struct lookup_region {
+    fab_provider provider;
+    uint8_t kind;                /* table_segment_kind */
+    uint32_t segment, tag;
+    uint64_t bytes, addr, rkey;
+} lookup_region;
+typedef struct lookup_route {
+    uint32_t shard;
+    int64_t owner;               /* as for session_set_owners; -1: nobody */
+    uint32_t epoch;              /* of ownership */
+    uint64_t incarnation;
+    uint32_t layout_epoch, buckets;
+    const lookup_region *regions;
+    uint32_t count;
+} lookup_route;
+/* What the cluster's metadata says of a shard. What the owner itself said later wins: see layout.c. */
+fkv_status lookup_set_route(lookup *l, const lookup_route *r);
+
+/* ---- GET ---- */
+typedef struct lookup_result {
+    fkv_status status;
+    uint8_t codec;
+    uint32_t user_flags;
+    uint64_t version;
+    uint32_t value_bytes;        /* also with BUFFER_TOO_SMALL */
+} lookup_result;
+
+typedef struct lookup_key {
+    const uint8_t *bytes;
+    uint32_t count;
+    uint16_t ns;
+} lookup_key;
+
+uint64_t lookup_hash(const lookup *l, const lookup_key *k);
+uint32_t lookup_shard_of(const lookup *l, const lookup_key *k);
+/* Of the connection to the shard's owner; 0: there is none. */
+fab_provider lookup_provider_of(lookup *l, uint32_t shard);
+
+/* The whole GET. False: not possible now (no mapping, no lease, a change in the way): use lookup_start. out->status is OK,
+ * NOT_FOUND or BUFFER_TOO_SMALL. */
+bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, lookup_result *out);
+/* Up to LOOKUP_GROUP of them, their cache misses overlapped. Values are packed into `to` in order; at[i] is where each lies. A value
+ * that does not fit any more is BUFFER_TOO_SMALL. done[i] false: as above. Returns the bytes used. */
+size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at, bool *done);
+
+/* Starts one; `done` is called once, after *out was set. BUSY: max_gets are under way. KEY_INVALID. */
+fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t deadline_ns, void *user, lookup_get **out);
+/* Ends it with `why`, unless it has ended. */
+void lookup_cancel(lookup_get *g, fkv_status why);
+void *lookup_user(const lookup_get *g);
+/* After `done`: what came, and the value, until lookup_release, which every GET that was started needs once. */
+const lookup_result *lookup_result_of(const lookup_get *g);
+const uint8_t *lookup_value(const lookup_get *g);
+void lookup_release(lookup_get *g);
+
+/* ---- counters ---- */
+typedef struct lookup_stats {
+    uint64_t gets, hits;
+    uint64_t reads, read_bytes;  /* READs, counted also where they are this process's own loads */
+    uint64_t retries, two_sided, late, torn, foreign;
+} lookup_stats;
+void lookup_get_stats(const lookup *l, lookup_stats *out);
+
+#endif

@@ -1,0 +1,186 @@
+/* lookup_internal.h: what the files of native/lookup share. Private to the folder.
+ *
+ *   lookup.c    a lookup's life, the session's hooks      shard.c    is a shard ready to be read? leases; who waits
+ *   get.c       the state machine of one GET              layout.c   layouts and segments: made, attached, replaced
+ *   direct.c    the whole GET over mapped memory          buffers.c  where READs land
+ */
+#ifndef FARKV_LOOKUP_INTERNAL_H
+#define FARKV_LOOKUP_INTERNAL_H
+#include "../base/list.h"
+#include "../session/timers.h"
+#include "../table/reader.h"
+#include "../table/table.h"
+#include "buffers.h"
+#include "lookup.h"
+
+enum { KEY_ROOM = 64, POLL_EVERY = 256 };
+
+/* ---- where memory lies ---- */
+
+typedef enum { SEGMENT_NEW, SEGMENT_ATTACHING, SEGMENT_READY, SEGMENT_REFUSED } segment_state;
+
+/* One registered segment, as named by one or several successive layouts of a shard. */
+typedef struct lookup_segment {
+    fkv_list link;                   /* lookup.segments */
+    uint32_t refs;                   /* layouts that name it, and an attach under way */
+    uint32_t shard, number, tag;
+    uint8_t kind;
+    uint64_t bytes, addr, rkey;
+    segment_state state;
+    session_peer *peer;              /* to which it is attached or being attached; NULL: none */
+    const uint8_t *direct;           /* where it is mapped; NULL: not */
+} lookup_segment;
+
+/* What a reader needs of a segment, side by side. */
+typedef struct lookup_view {
+    const uint8_t *direct;
+    uint64_t bytes;
+    uint32_t tag;
+    uint32_t first;                  /* index: number of its first bucket */
+    lookup_segment *segment;         /* NULL: there is no heap segment of this number */
+} lookup_view;
+
+/* Invariant: what a layout names never changes; what is learned later is another layout. */
+typedef struct lookup_layout {
+    uint32_t refs;                   /* the shard's, and one for each GET that reads by it */
+    fab_provider provider;           /* whose rkeys these are */
+    uint64_t incarnation;
+    uint32_t epoch, layout_epoch;
+    uint32_t buckets;                /* how many there were when it was made */
+    uint32_t capacity;               /* buckets that the index segments hold */
+    uint32_t index_count, heap_count;
+    lookup_view *index;              /* in bucket order */
+    lookup_view *heap;               /* by segment number */
+} lookup_layout;
+
+typedef struct lookup_shard {
+    /* What lookup_direct needs of a shard: one cache line. */
+    uint64_t lease_until;            /* of the layout's incarnation; 0: none */
+    uint64_t renew_at;               /* from then on a reader asks for the lease again */
+    lookup_layout *layout;           /* NULL: none */
+    session_peer *peer;              /* the owner; NULL: nobody */
+    const uint8_t *index;            /* where the first index segment is mapped; NULL: this shard cannot be read in place now */
+    uint32_t index_buckets;          /* how many buckets that is */
+    uint32_t buckets;                /* how many we know of in all; rises while an incarnation lives */
+
+    /* The rest. */
+    uint64_t lease_incarnation;      /* what the last lease covered */
+    uint64_t lease_granted_until;
+    bool listed;                     /* by the LEASE reply that is being received */
+    bool uncovered;                  /* the last LEASE reply did not list it: the owner has to be asked */
+    bool outdated;                   /* a newer layout of the same incarnation is known to exist */
+    uint64_t uncovered_ns;
+    uint64_t layout_request;         /* LAYOUT under way, 0: none */
+    fkv_list waiting;                /* GETs that wait for the shard to become ready */
+    lookup_region *route_regions;    /* of all providers, from lookup_set_route */
+    uint32_t route_count, route_epoch, route_layout_epoch, route_buckets;
+    uint64_t route_incarnation;
+} lookup_shard;
+
+/* ---- a GET ---- */
+
+typedef enum {
+    GET_FREE,
+    GET_WAITING,      /* in its shard's `waiting` */
+    GET_STARVED,      /* in lookup.starved: no room for its extent */
+    GET_BUCKET,       /* a bucket is being READ: the primary one, or one of the chain */
+    GET_EXTENT,       /* an extent is being READ */
+    GET_ASKING,       /* the owner was asked */
+    GET_DONE
+} get_state;
+
+struct lookup_get {
+    fkv_list link;                   /* free, waiting, starved, or lookup.unposted */
+    fkv_list flying;                 /* lookup.flying while READs of it are under way */
+    timer_node deadline;
+    lookup *l;
+    get_state state;
+    bool released;                   /* the user is done with it; it is freed with its last READ */
+    uint8_t retries;
+    uint8_t chain;                   /* buckets of the chain behind it */
+    uint16_t key_bytes, ns;
+    uint32_t shard;
+    uint64_t hash, deadline_ns;
+    uint8_t *key;                    /* key_room or of malloc */
+    lookup_layout *layout;           /* by which it reads; NULL while it does not */
+    session_peer *peer;
+    uint64_t started_ns;             /* before its first READ was posted, this time round */
+    uint32_t number;                 /* of the primary bucket */
+    int slot;                        /* that led to the extent */
+    uint32_t tag;                    /* of the segment that is being READ */
+
+    fkv_bucket *bucket;              /* where buckets land: its own part of lookup.bucket_chunk */
+    buffer room;                     /* where the extent lands */
+    uint64_t remote, rkey;           /* the READ in pieces: bytes from `remote` on */
+    uint32_t bytes, posted, pending;
+    session_peer *flew_to;
+    fab_wc_status read_status;
+
+    uint64_t request;                /* GET_ASKING */
+    lookup_result result;
+    uint8_t *value;
+    bool value_owned;                /* of malloc */
+    void *user;
+    uint8_t key_room[KEY_ROOM];
+};
+
+struct lookup {
+    session *session;
+    fkv_seed seed;
+    uint32_t shards;
+    uint32_t since_poll;             /* direct GETs since the completion queues were looked at */
+    bool closing;
+    lookup_shard *shard;
+    lookup_config config;
+    lookup_get *table;
+    uint32_t capacity;
+    fkv_list free, starved, unposted, flying;
+    fkv_list segments;
+    buffer_pool buffers;
+    buffer_chunk *bucket_chunk;
+    uint64_t polled_ns;              /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
+    lookup_stats stats;
+};
+
+/* ---- shard.c ---- */
+typedef enum { SHARD_READY, SHARD_WAIT, SHARD_ASK } shard_readiness;
+/* READY: its layout, lease and index can be used now. WAIT: what is missing is on its way. ASK: the owner must be asked. */
+shard_readiness shard_ready(lookup *l, uint32_t shard);
+void shard_wake(lookup *l, uint32_t shard);            /* runs the GETs that wait */
+void shard_view(lookup *l, uint32_t shard);            /* brings the line that lookup_direct reads up to date */
+void shard_ask_waiting(lookup *l, uint32_t shard);     /* what waits asks the owner instead */
+void shard_lease(void *ctx, session_peer *p, const fkv_lease_shard *list, uint32_t n, uint64_t until_ns, uint64_t renew_ns);
+void shard_lease_end(void *ctx, session_peer *p, fkv_status s);
+void shard_attend(lookup *l, lookup_shard *sh, uint64_t now);   /* from inside loops over lookup_direct */
+
+/* ---- layout.c ---- */
+void layout_release(lookup_layout *y);
+void layout_refresh(lookup *l, uint32_t shard);        /* asks the owner, unless that is under way */
+void layout_drop(lookup *l, uint32_t shard);           /* what is known is wrong: none until the owner was asked */
+bool layout_from_route(lookup *l, uint32_t shard);     /* true: there is one now */
+bool layout_attach(lookup *l, uint32_t shard);         /* true: every index segment is attached */
+void layout_attached(void *ctx, session_peer *p, const fab_wc *wc);
+void layout_link_lost(lookup *l, session_peer *p);
+static inline lookup_view *layout_index_view(lookup_layout *y, uint32_t bucket) {
+    uint32_t i = y->index_count;
+    while (i-- > 0) if (bucket >= y->index[i].first) return bucket < y->capacity ? &y->index[i] : NULL;
+    return NULL;
+}
+static inline lookup_view *layout_heap_view(lookup_layout *y, uint32_t number) {
+    return number < y->heap_count && y->heap[number].segment ? &y->heap[number] : NULL;
+}
+
+/* ---- get.c ---- */
+fkv_status get_table(lookup *l);
+void get_run(lookup_get *g);                           /* in no list */
+void get_ask(lookup_get *g);
+void get_read_done(void *ctx, session_peer *p, const fab_wc *wc);
+void get_link_lost(lookup *l, session_peer *p);
+void get_post_rest(lookup *l);                         /* what waited for room in a queue */
+
+static inline uint64_t lookup_polled_ns(lookup *l) {
+    if (!l->polled_ns) l->polled_ns = session_now(l->session);
+    return l->polled_ns;
+}
+
+#endif

@@ -1,0 +1,316 @@
+/* request.c: the table of requests; the queues in which they wait; sending; what happens to them when a connection is lost.
+ *
+ * A request waits in exactly one list: its owner's queue (`waiting`), the queue of shards without owner (`unrouted`), or its shard's
+ * `parked`; or it is in its owner's `sent`. Ids carry the slot's generation, so that a late reply finds nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../table/layout.h"
+#include "session_internal.h"
+
+enum { INDEX_BITS = 20, MESSAGE_DEFAULT = 16 << 10, DELAY_FIRST_MS = 1, DELAY_MAX_MS = 64 };
+static const uint64_t MS = 1000000;
+
+static void deadline_fired(timer_node *t) {
+    request *r = LIST_OF(t, request, deadline);
+    session_cancel(r->session, request_id(r), FKV_TIMEOUT);
+}
+
+static void delay_fired(timer_node *t) {
+    request_queue(LIST_OF(t, request, delay), false);
+}
+
+/* Each shard may need a LAYOUT and each owner a LEASE on top of what callers have under way. */
+fkv_status request_table(session *s) {
+    s->reserved = s->config.shards + 64;
+    s->capacity = s->config.max_requests + s->reserved;
+    s->table = calloc(s->capacity, sizeof *s->table);
+    if (!s->table) return FKV_NO_MEMORY;
+    for (uint32_t i = 0; i < s->capacity; i++) {
+        request *r = &s->table[i];
+        r->session = s;
+        r->index = i;
+        r->generation = 1;
+        list_init(&r->in_window);
+        timer_init(&r->deadline, deadline_fired);
+        timer_init(&r->delay, delay_fired);
+        list_push(&s->free, &r->link);
+    }
+    s->free_count = s->capacity;
+    return FKV_OK;
+}
+
+void request_table_free(session *s) { free(s->table); }
+
+uint64_t request_id(const request *r) { return r->generation << INDEX_BITS | r->index; }
+
+request *request_of(session *s, uint64_t id) {
+    uint64_t index = id & ((1u << INDEX_BITS) - 1);
+    if (index >= s->capacity) return NULL;
+    request *r = &s->table[index];
+    return r->state != REQUEST_FREE && request_id(r) == id ? r : NULL;
+}
+
+void request_free(request *r) {
+    session *s = r->session;
+    if (r->message != r->room) free(r->message);
+    if (r->memory) rendezvous_give(s->pool, r->memory, false);
+    r->message = NULL;
+    r->memory = NULL;
+    r->state = REQUEST_FREE;
+    r->generation++;
+    list_push_front(&s->free, &r->link);
+    s->free_count++;
+}
+
+/* ---- a new request ---- */
+
+static uint32_t inline_max(const session_owner *o) {
+    return o && o->state == OWNER_UP ? fab_max_message(o->conn) : MESSAGE_DEFAULT;
+}
+
+/* Moves the value, which lies behind the key in the message or at `value`, to registered memory. */
+static fkv_status use_rendezvous(request *r, const uint8_t *value) {
+    fkv_status s = rendezvous_take(r->session->pool, r->head.value_bytes, &r->memory);
+    if (s != FKV_OK) return s;
+    memcpy(r->memory->region.base, value, r->head.value_bytes);
+    r->head.flags |= FKV_REQUEST_RENDEZVOUS;
+    r->message_bytes = (uint32_t)(sizeof r->head + r->head.key_bytes + sizeof(fkv_rendezvous));
+    return FKV_OK;
+}
+
+static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
+    bool valued = a->op == FKV_OP_PUT || a->op == FKV_OP_CAS;
+    r->head = (fkv_request){ .op = (uint8_t)a->op, .flags = a->flags, .codec = a->codec, .shard = a->shard, .expected = a->expected,
+                             .expiry = a->ttl_ms, .value_bytes = a->value_bytes, .user_flags = a->user_flags,
+                             .key_bytes = (uint16_t)a->key_bytes, .ns = a->ns };
+    size_t fixed = sizeof r->head + a->key_bytes;
+    size_t bytes = fixed + (valued ? a->value_bytes : 0);
+    bool large = bytes > inline_max(o);
+    size_t room = large ? fixed + sizeof(fkv_rendezvous) : bytes;
+    r->message = room <= sizeof r->room ? r->room : malloc(room);
+    if (!r->message) return FKV_NO_MEMORY;
+    if (a->key_bytes) memcpy(r->message + sizeof r->head, a->key, a->key_bytes);
+    r->message_bytes = (uint32_t)bytes;
+    if (large) return use_rendezvous(r, a->value);
+    if (bytes > fixed) memcpy(r->message + fixed, a->value, a->value_bytes);
+    return FKV_OK;
+}
+
+fkv_status session_request(session *s, const session_ask *a, uint64_t *id) { return request_start(s, a, NULL, id); }
+
+fkv_status request_start(session *s, const session_ask *a, session_owner *pinned, uint64_t *id) {
+    if (a->shard >= s->config.shards) return FKV_BAD_REQUEST;
+    if (a->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
+    if (op_changes(a->op) && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
+    if (s->closing) return FKV_CLOSED;
+    if (s->free_count <= (op_internal(a->op) ? 0 : s->reserved)) return FKV_BUSY;
+    request *r = LIST_OF(s->free.next, request, link);
+    list_remove(&r->link);
+    s->free_count--;
+    fkv_status status = fill(r, a, s->shard[a->shard].owner);
+    if (status != FKV_OK) {
+        request_free(r);
+        return status;
+    }
+    r->pinned = pinned;
+    r->sent_before = false;
+    r->refusals = 0;
+    r->why = FKV_TIMEOUT;
+    r->first_sent_ns = r->sent_ns = 0;
+    r->done = a->done;
+    r->user = a->user;
+    s->outstanding++;
+    s->stats.requests++;
+    if (op_changes(a->op)) s->stats.changes++;
+    timer_set(&s->timers, &r->deadline, a->deadline_ns);
+    request_queue(r, op_internal(a->op));
+    *id = request_id(r);
+    return FKV_OK;
+}
+
+/* ---- queues ---- */
+
+void request_queue(request *r, bool first) {
+    session *s = r->session;
+    session_owner *o = r->pinned ? r->pinned : s->shard[r->head.shard].owner;
+    r->owner = o;
+    r->state = REQUEST_WAITING;
+    timer_clear(&s->timers, &r->delay);
+    fkv_list *queue = o ? &o->waiting : &s->unrouted;
+    if (first) list_push_front(queue, &r->link);
+    else list_push(queue, &r->link);
+    if (o) requests_wake(o);
+}
+
+void requests_wake(session_owner *o) {
+    if (o->state == OWNER_UP && !o->blocked && list_empty(&o->pushing)) list_push(&o->session->pushing, &o->pushing);
+}
+
+/* An owner that is full, or does not serve the shard yet, is asked again after a little more time each time. */
+void request_delay(request *r, fkv_status why) {
+    session *s = r->session;
+    if (r->state == REQUEST_SENT) r->owner->sent_count--;
+    r->state = REQUEST_DELAYED;
+    r->owner = NULL;
+    r->why = why;
+    uint64_t ms = r->refusals < 6 ? (uint64_t)DELAY_FIRST_MS << r->refusals : DELAY_MAX_MS;
+    r->refusals++;
+    uint64_t ns = (uint64_t)((double)(ms * MS) * (0.5 + session_random(s)));
+    list_remove(&r->link);
+    timer_set(&s->timers, &r->delay, session_now(s) + ns);
+}
+
+/* ---- sending ---- */
+
+static fkv_status prepare_message(request *r, session_owner *o) {
+    if (!r->memory && r->message_bytes > fab_max_message(o->conn)) {
+        if (r->head.op != FKV_OP_PUT && r->head.op != FKV_OP_CAS) return FKV_BAD_REQUEST;
+        fkv_status s = use_rendezvous(r, r->message + sizeof r->head + r->head.key_bytes);
+        if (s != FKV_OK) return s;
+    }
+    if (r->memory) {
+        fab_mr *mr;
+        if (rendezvous_register(r->memory, o->peer.domain, &mr) != 0) return FKV_NO_MEMORY;
+        fkv_rendezvous v = { .rkey = fab_mr_rkey(mr), .addr = fab_mr_addr(mr), .region_addr = fab_mr_addr(mr),
+                             .region_bytes = r->memory->region.bytes };
+        memcpy(r->message + sizeof r->head + r->head.key_bytes, &v, sizeof v);
+    }
+    r->head.id = request_id(r);
+    if (r->sent_before && op_changes(r->head.op)) r->head.flags |= FKV_REQUEST_RETRY;
+    memcpy(r->message, &r->head, sizeof r->head);
+    return FKV_OK;
+}
+
+/* Returns 0, -EAGAIN, or another errno when the connection takes no more. Ends the request when it cannot be sent at all. */
+static int send_one(session_owner *o, request *r, uint64_t now) {
+    if (r->sent_before && now - r->first_sent_ns > (uint64_t)FKV_DEDUP_IDLE_MS / 2 * MS) {
+        request_finish(r, op_changes(r->head.op) ? FKV_STALE_SEQUENCE : FKV_TIMEOUT, NULL, NULL, 0, false);
+        return 0;
+    }
+    fkv_status s = prepare_message(r, o);
+    if (s != FKV_OK) {
+        request_finish(r, r->sent_before && op_changes(r->head.op) ? FKV_STALE_SEQUENCE : s, NULL, NULL, 0, false);
+        return 0;
+    }
+    struct iovec v = { .iov_base = r->message, .iov_len = r->message_bytes };
+    int e = fab_send(o->conn, &v, 1);
+    if (e) return e;
+    if (r->sent_before) o->session->stats.resent++;
+    else r->first_sent_ns = now;
+    r->sent_before = true;
+    r->sent_ns = now;
+    r->state = REQUEST_SENT;
+    list_remove(&r->link);
+    list_push(&o->sent, &r->link);
+    o->sent_count++;
+    return 0;
+}
+
+void requests_push(session_owner *o) {
+    session *s = o->session;
+    list_remove(&o->pushing);
+    if (o->state != OWNER_UP || o->blocked || list_empty(&o->waiting)) return;
+    uint64_t now = session_now(s);   /* before the first SEND: a lease counts from here */
+    while (o->state == OWNER_UP && !list_empty(&o->waiting)) {
+        request *r = LIST_OF(o->waiting.next, request, link);
+        if (op_changes(r->head.op) && !shard_open_window(&s->shard[r->head.shard], r)) {
+            list_remove(&r->link);
+            r->owner = NULL;
+            list_push(&s->shard[r->head.shard].parked, &r->link);
+            continue;
+        }
+        int e = send_one(o, r, now);
+        if (e == -EAGAIN) o->blocked = true;
+        if (e) return;               /* not EAGAIN: the connection is in error, and its end is on the way */
+    }
+}
+
+/* ---- the end of a request ---- */
+
+void request_finish(request *r, fkv_status status, const fkv_reply *reply, uint8_t *body, uint32_t body_bytes, bool body_owned) {
+    session *s = r->session;
+    session_answer a = { .id = request_id(r), .status = status, .replied = reply != NULL, .body = body, .body_bytes = body_bytes,
+                         .body_owned = body_owned };
+    if (reply) a.reply = *reply;
+    bool answered_once = reply && !(r->head.flags & FKV_REQUEST_RETRY) && r->state == REQUEST_SENT;
+    bool keep = r->state == REQUEST_SENT && !reply && r->memory && s->closing == false && r->owner->state == OWNER_UP;
+    timer_clear(&s->timers, &r->deadline);
+    timer_clear(&s->timers, &r->delay);
+    if (r->state == REQUEST_SENT && !keep) r->owner->sent_count--;
+    if (keep) r->state = REQUEST_ABANDONED;
+    else list_remove(&r->link);
+    if (r->body && r->body != body) free(r->body);
+    r->body = NULL;
+    if (r->memory && answered_once) {
+        rendezvous_give(s->pool, r->memory, true);
+        r->memory = NULL;
+    }
+    s->outstanding--;
+    session_done *done = r->done;
+    void *user = r->user;
+    shard_leave_window(s, r);
+    if (!keep) request_free(r);
+    if (done) done(user, &a);
+    if (a.body_owned) free(a.body);
+}
+
+uint8_t *session_take_body(session_answer *a) {
+    uint8_t *taken = a->body;
+    if (!a->body_owned) {
+        taken = malloc(a->body_bytes ? a->body_bytes : 1);
+        if (taken && a->body_bytes) memcpy(taken, a->body, a->body_bytes);
+    }
+    a->body_owned = false;
+    return taken;
+}
+
+static fkv_status reason_of_end(const request *r, fkv_status why) {
+    if (r->sent_before && op_changes(r->head.op)) return why == FKV_TIMEOUT ? FKV_STALE_SEQUENCE : why;
+    if (why != FKV_TIMEOUT || r->state == REQUEST_SENT) return why;
+    if (r->state == REQUEST_DELAYED) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;
+    session_owner *o = r->session->shard[r->head.shard].owner;
+    if (!o) return FKV_SHARD_CLOSED;
+    return o->state == OWNER_UP ? FKV_TIMEOUT : FKV_DISCONNECTED;
+}
+
+void session_cancel(session *s, uint64_t id, fkv_status why) {
+    request *r = request_of(s, id);
+    if (!r || r->state == REQUEST_ABANDONED) return;
+    session_owner *o = r->state == REQUEST_SENT ? r->owner : NULL;
+    /* An owner that READs a value must be let finish: its answer says when the memory is free again. */
+    if (o && o->state == OWNER_UP && !op_internal(r->head.op) && !r->memory) {
+        fkv_request cancel = { .op = FKV_OP_CANCEL, .shard = r->head.shard, .expected = id };
+        struct iovec v = { .iov_base = &cancel, .iov_len = sizeof cancel };
+        (void)fab_send(o->conn, &v, 1);   /* only a courtesy: lost when there is no credit */
+    }
+    request_finish(r, reason_of_end(r, why), NULL, NULL, 0, false);
+}
+
+void requests_of_lost_link(session_owner *o) {
+    o->blocked = false;
+    while (!list_empty(&o->sent)) {
+        request *r = LIST_OF(o->sent.prev, request, link);   /* from the last, so that the first is in front again */
+        if (r->state == REQUEST_ABANDONED) {
+            list_remove(&r->link);
+            o->sent_count--;
+            request_free(r);
+        } else if (op_internal(r->head.op)) {
+            request_finish(r, FKV_DISCONNECTED, NULL, NULL, 0, false);
+        } else {
+            free(r->body);
+            r->body = NULL;
+            list_remove(&r->link);
+            o->sent_count--;
+            request_queue(r, true);
+        }
+    }
+    for (fkv_list *l = o->waiting.next, *next; l != &o->waiting; l = next) {
+        next = l->next;
+        request *r = LIST_OF(l, request, link);
+        if (!op_internal(r->head.op)) continue;
+        request_finish(r, FKV_DISCONNECTED, NULL, NULL, 0, false);
+        next = o->waiting.next;      /* what was called may have changed the list */
+    }
+}

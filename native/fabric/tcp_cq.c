@@ -1,0 +1,221 @@
+/* tcp_cq.c: the completion queue: fab_poll, fab_flush, fab_arm and the descriptor to wait on.
+ *
+ * fab_fd is an epoll descriptor that holds the sockets of the client connections, an eventfd (fab_wake, the responder) and a timerfd
+ * (deadlines while the user sleeps). Without client connections fab_poll makes no system call at all.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "../base/clock.h"
+#include "tcp.h"
+
+enum { CLOCK_EVERY = 32 };    /* polls: deadlines are looked at when nothing came, and at least so often */
+
+static int watch(int epoll, int fd) {
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+int tcp_cq_create(fab_domain *domain, fab_cq **out) {
+    tcp_domain *d = (tcp_domain *)domain;
+    tcp_cq *cq = aligned_alloc(64, (sizeof *cq + 63) / 64 * 64);
+    if (!cq) return -ENOMEM;
+    *cq = (tcp_cq){.eventfd = -1, .timerfd = -1};
+    cq->ready_end = &cq->ready;
+    cq->deferred_end = &cq->deferred;
+    TAILQ_INIT(&cq->dirty);
+    TAILQ_INIT(&cq->awaiting);
+    int e = tcp_io_init(&cq->io, d, cq, false);
+    if (e) {
+        free(cq);
+        return e;
+    }
+    cq->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    cq->timerfd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (cq->eventfd < 0 || cq->timerfd < 0) e = -errno;
+    if (e == 0) e = watch(cq->io.epoll, cq->eventfd);
+    if (e == 0) e = watch(cq->io.epoll, cq->timerfd);
+    if (e) tcp_cq_destroy(&cq->head);
+    else *out = &cq->head;
+    return e;
+}
+
+/* Events that nobody will poll: their memory goes back to the connections, which are freed after. */
+static void drop(tcp_event *e) {
+    while (e) {
+        tcp_event *next = e->next;
+        if (e->kind == TCP_EV_MESSAGE) TAILQ_INSERT_TAIL(&e->conn->unreleased, (tcp_message *)e, link);
+        else if (e->kind == TCP_EV_ATTACH) free(e);
+        else if (e->kind == TCP_EV_GONE) TAILQ_INSERT_TAIL(&e->conn->io->conns, e->conn, io_link);
+        e = next;
+    }
+}
+
+void tcp_cq_destroy(fab_cq *head) {
+    tcp_cq *cq = (tcp_cq *)head;
+    if (cq->responder) tcp_responder_stop(cq->responder);
+    drop(cq->ready);
+    drop(cq->deferred);
+    drop(cq->inbox);
+    if (cq->responder) tcp_responder_free(cq->responder);
+    tcp_io_end(&cq->io);
+    if (cq->eventfd >= 0) close(cq->eventfd);
+    if (cq->timerfd >= 0) close(cq->timerfd);
+    free(cq);
+}
+
+/* ---- events ---- */
+
+void tcp_cq_append(tcp_cq *cq, tcp_event *e) {
+    e->next = NULL;
+    *cq->ready_end = e;
+    cq->ready_end = &e->next;
+}
+
+void tcp_cq_defer(tcp_cq *cq, tcp_event *e) {
+    e->next = NULL;
+    *cq->deferred_end = e;
+    cq->deferred_end = &e->next;
+}
+
+static void take_deferred(tcp_cq *cq) {
+    if (!cq->deferred) return;
+    *cq->deferred_end = cq->ready;
+    if (!cq->ready) cq->ready_end = cq->deferred_end;
+    cq->ready = cq->deferred;
+    cq->deferred = NULL;
+    cq->deferred_end = &cq->deferred;
+}
+
+static void take_inbox(tcp_cq *cq) {
+    if (!__atomic_load_n(&cq->inbox, __ATOMIC_RELAXED)) return;
+    tcp_event *e = __atomic_exchange_n(&cq->inbox, NULL, __ATOMIC_ACQUIRE), *oldest = NULL, *newest = e;
+    while (e) {
+        tcp_event *next = e->next;
+        e->next = oldest;
+        oldest = e;
+        e = next;
+    }
+    *cq->ready_end = oldest;
+    cq->ready_end = &newest->next;
+}
+
+void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l) {
+    take_inbox(cq);
+    for (tcp_event *e = cq->ready; e; e = e->next)
+        if (e->kind == TCP_EV_UP && e->conn->listener == l && !e->conn->gone) tcp_reject(&e->conn->head, NULL, 0);
+}
+
+/* ---- client connections ---- */
+
+static void ask_epoll(tcp_cq *cq) {
+    struct epoll_event e[TCP_EVENTS];
+    int n = epoll_wait(cq->io.epoll, e, TCP_EVENTS, 0);
+    for (int i = 0; i < n; i++)
+        if (e[i].data.ptr) tcp_io_event(&cq->io, e[i].data.ptr, e[i].events);
+}
+
+static void drive(tcp_cq *cq) {
+    if (cq->io.sockets > TCP_DIRECT || cq->io.attention) {
+        ask_epoll(cq);
+    } else {
+        tcp_conn *c, *next;
+        for (c = TAILQ_FIRST(&cq->io.conns); c; c = next) {
+            next = TAILQ_NEXT(c, io_link);
+            if (c->fd >= 0) tcp_io_event(&cq->io, c, EPOLLIN);
+        }
+    }
+    tcp_io_run(&cq->io);
+}
+
+/* ---- time ---- */
+
+static void look_at_clock(tcp_cq *cq) {
+    uint64_t now = fkv_now_ns();
+    tcp_io_timers(&cq->io, now);
+    tcp_read_deadlines(cq, now);
+    if (cq->timer_ns && now >= cq->timer_ns) {
+        uint64_t ticks;
+        if (read(cq->timerfd, &ticks, sizeof ticks) > 0) cq->timer_ns = 0;
+    }
+}
+
+static void set_timer(tcp_cq *cq) {
+    uint64_t at = tcp_io_next_timer(&cq->io), reads = tcp_read_next_deadline(cq);
+    if (at == 0 || (reads && reads < at)) at = reads;
+    /* A timer that fires too early costs one poll; setting it for every sleep would cost a system call each. */
+    if (at == 0 || (cq->timer_ns && cq->timer_ns <= at)) return;
+    uint64_t now = fkv_now_ns(), wait = at > now ? at - now : 1;
+    struct itimerspec t = {.it_value = {.tv_sec = (time_t)(wait / 1000000000u), .tv_nsec = (long)(wait % 1000000000u)}};
+    timerfd_settime(cq->timerfd, 0, &t, NULL);
+    cq->timer_ns = at;
+}
+
+/* ---- the public side ---- */
+
+int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
+    tcp_cq *cq = (tcp_cq *)head;
+    cq->polls++;
+    if (cq->armed) {
+        cq->armed = false;
+        __atomic_store_n(&cq->sleeping, 0, __ATOMIC_RELAXED);
+    }
+    if (__atomic_load_n(&cq->woken, __ATOMIC_RELAXED)) {
+        uint64_t times;
+        __atomic_store_n(&cq->woken, 0, __ATOMIC_RELAXED);
+        if (read(cq->eventfd, &times, sizeof times) < 0) times = 0;
+    }
+    take_deferred(cq);
+    if (cq->io.sockets) drive(cq);
+    take_inbox(cq);
+    int n = tcp_deliver(cq, wc, max);
+    bool timed = cq->timer_ns || !TAILQ_EMPTY(&cq->awaiting) || !TAILQ_EMPTY(&cq->io.timers);
+    if (timed && (n == 0 || cq->polls % CLOCK_EVERY == 0)) {
+        look_at_clock(cq);
+        if (n == 0) n = tcp_deliver(cq, wc, max);
+    }
+    return n;
+}
+
+void tcp_cq_mark_dirty(tcp_conn *c) {
+    if (c->is_dirty) return;
+    c->is_dirty = true;
+    TAILQ_INSERT_TAIL(&((tcp_cq *)c->head.cq)->dirty, c, dirty_link);
+}
+
+void tcp_flush(fab_cq *head) {
+    tcp_cq *cq = (tcp_cq *)head;
+    tcp_conn *c;
+    while ((c = TAILQ_FIRST(&cq->dirty))) {
+        TAILQ_REMOVE(&cq->dirty, c, dirty_link);
+        c->is_dirty = false;
+        tcp_flush_conn(c);
+    }
+}
+
+int tcp_arm(fab_cq *head) {
+    tcp_cq *cq = (tcp_cq *)head;
+    if (cq->ready || cq->deferred || !TAILQ_EMPTY(&cq->io.runnable)) return 1;
+    if (cq->responder) {
+        cq->armed = true;
+        __atomic_store_n(&cq->sleeping, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&cq->inbox, __ATOMIC_SEQ_CST)) {
+            __atomic_store_n(&cq->sleeping, 0, __ATOMIC_RELAXED);
+            return 1;
+        }
+    }
+    set_timer(cq);
+    return 0;
+}
+
+int tcp_fd(fab_cq *cq) { return ((tcp_cq *)cq)->io.epoll; }
+
+void tcp_wake(fab_cq *head) {
+    tcp_cq *cq = (tcp_cq *)head;
+    uint64_t one = 1;
+    if (write(cq->eventfd, &one, sizeof one) < 0) return;    /* full: readable already */
+    __atomic_store_n(&cq->woken, 1, __ATOMIC_RELEASE);       /* after the write: a poll in between reads it next time */
+}

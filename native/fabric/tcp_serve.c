@@ -1,0 +1,49 @@
+/* tcp_serve.c: the owner's half of a READ: requests of the peer in, DATA frames out. No JavaScript, no data-plane thread: this runs in
+ * the responder, or, for memory of a client that its owner READs, in that client's fab_poll.
+ *
+ * READs are answered in the order in which they came. A small one is answered by one frame; a large one in pieces of at most TCP_CHUNK,
+ * so that other connections, and SENDs of this one, have their turn in between. The rkey is looked up again for every piece:
+ * deregistration in the middle of a READ makes it fail, and never makes it touch memory that is gone.
+ */
+#include "../base/shared_copy.h"
+#include "tcp.h"
+
+enum { SMALLEST_PIECE = 4 << 10 };   /* of a large READ; less room than this is left for the next write */
+
+static size_t refuse(tcp_conn *c, const tcp_request *q, uint8_t *out) {
+    tcp_frame f = {.type = TCP_DATA, .status = FAB_REM_ACCESS_ERR, .last = true, .number = q->number};
+    /* As a queue pair does: one refused READ ends the connection. It also makes guessing rkeys as slow as connecting is. */
+    c->nak = true;
+    c->serve_head = c->serve_tail;
+    return tcp_frame_encode(&f, out);
+}
+
+size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
+    tcp_domain *d = tcp_domain_of(c);
+    size_t used = 0;
+    if (c->serve_head == c->serve_tail || c->nak) return 0;
+    pthread_rwlock_rdlock(&d->mr_lock);
+    while (c->serve_head != c->serve_tail) {
+        tcp_request *q = &c->requests[c->serve_head % TCP_DEPTH];
+        size_t left = q->bytes - q->done, space = room - used;
+        size_t least = q->bytes <= TCP_CHUNK ? left : left < SMALLEST_PIECE ? left : SMALLEST_PIECE;
+        if (space < TCP_HEADER_BYTES + least) break;
+        size_t n = left < TCP_CHUNK ? left : TCP_CHUNK;
+        if (n > space - TCP_HEADER_BYTES) n = space - TCP_HEADER_BYTES;
+        const uint8_t *from = tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->trust);
+        if (!from) {
+            used += refuse(c, q, out + used);
+            break;
+        }
+        tcp_frame f = {.type = TCP_DATA, .last = n == left, .number = q->number, .argument = n};
+        used += tcp_frame_encode(&f, out + used);
+        fkv_copy_shared(out + used, from + q->done, n);
+        used += n;
+        q->done += (uint32_t)n;
+        if (n < left) continue;
+        c->serve_head++;
+        fkv_copy_shared_end();   /* READs of a connection see memory in the order in which they were posted */
+    }
+    pthread_rwlock_unlock(&d->mr_lock);
+    return used;
+}

@@ -48,7 +48,11 @@ TEST(a_well_formed_request_of_each_op_parses) {
     CHECK_EQ(parse_keyed(q, 8), FKV_OK);
     q.flags = FKV_REQUEST_RENDEZVOUS;
     q.value_bytes = FKV_VALUE_MAX;
-    CHECK_EQ(parse_keyed(q, 3 + sizeof(fkv_rendezvous)), FKV_OK);
+    fkv_request r;
+    uint8_t rest[3 + sizeof(fkv_rendezvous)] = { 0 };
+    fkv_rendezvous v = { .addr = 4096, .region_addr = 4096, .region_bytes = FKV_VALUE_MAX };
+    memcpy(rest + 3, &v, sizeof v);
+    CHECK_EQ(parse(&q, rest, sizeof rest, &r), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_GET, .key_bytes = FKV_KEY_MAX }, FKV_KEY_MAX), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_DELETE, .sequence = 1, .key_bytes = 1 }, 1), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CAS_DELETE, .sequence = 1, .expected = 3, .key_bytes = 1 }, 1), FKV_OK);
@@ -92,6 +96,27 @@ TEST(a_request_that_breaks_one_rule_is_refused) {
     q = put(3, 0);
     q.flags = FKV_REQUEST_RENDEZVOUS;
     CHECK_EQ(parse_keyed(q, 3 + sizeof(fkv_rendezvous)), FKV_BAD_REQUEST);
+}
+
+TEST(a_rendezvous_lies_within_the_region_it_names) {
+    fkv_request q = put(1, 100), r;
+    q.flags = FKV_REQUEST_RENDEZVOUS;
+    const struct { uint64_t addr, region_addr, region_bytes; fkv_status s; } cases[] = {
+        { 1000, 1000, 100, FKV_OK },
+        { 1000, 900, 200, FKV_OK },
+        { 1000, 1000, 99, FKV_BAD_REQUEST },
+        { 999, 1000, 200, FKV_BAD_REQUEST },
+        { UINT64_MAX, 1000, 4096, FKV_BAD_REQUEST },
+        { UINT64_MAX - 10, UINT64_MAX - 10, 4096, FKV_BAD_REQUEST },
+        { 1000, 1000, FKV_RENDEZVOUS_REGION_MAX + 1, FKV_BAD_REQUEST },
+        { 1000, 1000, UINT64_MAX, FKV_BAD_REQUEST },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t rest[1 + sizeof(fkv_rendezvous)] = { 'k' };
+        fkv_rendezvous v = { .addr = cases[i].addr, .region_addr = cases[i].region_addr, .region_bytes = cases[i].region_bytes };
+        memcpy(rest + 1, &v, sizeof v);
+        CHECK_EQ(parse(&q, rest, sizeof rest, &r), cases[i].s);
+    }
 }
 
 TEST(every_truncation_of_a_request_is_refused) {
@@ -243,6 +268,7 @@ int main(int argc, char **argv) {
     RUN(a_well_formed_request_of_each_op_parses);
     RUN(keys_and_values_outside_their_limits_have_their_own_status);
     RUN(a_request_that_breaks_one_rule_is_refused);
+    RUN(a_rendezvous_lies_within_the_region_it_names);
     RUN(every_truncation_of_a_request_is_refused);
     RUN(random_requests_parse_to_something_within_the_message);
     RUN(replies_are_checked_by_their_op);

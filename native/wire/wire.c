@@ -21,10 +21,20 @@ static const struct { uint8_t traits, flags; } ops[FKV_OP_CANCEL + 1] = {
 };
 static const uint64_t SEQUENCE_MAX = ((uint64_t)1 << 56) - 1;
 
-static fkv_status check_value(const fkv_request *r, uint32_t left) {
+static bool rendezvous_ok(const uint8_t *body, uint32_t value_bytes) {
+    fkv_rendezvous v;
+    memcpy(&v, body, sizeof v);
+    if (v.region_bytes > FKV_RENDEZVOUS_REGION_MAX || v.region_addr + v.region_bytes < v.region_addr) return false;
+    if (v.addr < v.region_addr) return false;
+    uint64_t at = v.addr - v.region_addr;
+    return at <= v.region_bytes && value_bytes <= v.region_bytes - at;
+}
+
+static fkv_status check_value(const fkv_request *r, const uint8_t *body, uint32_t left) {
     if (r->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (!(r->flags & FKV_REQUEST_RENDEZVOUS)) return left == r->value_bytes ? FKV_OK : FKV_BAD_REQUEST;
-    return r->value_bytes != 0 && left == sizeof(fkv_rendezvous) ? FKV_OK : FKV_BAD_REQUEST;
+    if (r->value_bytes == 0 || left != sizeof(fkv_rendezvous)) return FKV_BAD_REQUEST;
+    return rendezvous_ok(body, r->value_bytes) ? FKV_OK : FKV_BAD_REQUEST;
 }
 
 fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *r, const uint8_t **key, const uint8_t **body) {
@@ -50,7 +60,7 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     left -= r->key_bytes;
     *key = (const uint8_t *)message + sizeof *r;
     *body = *key + r->key_bytes;
-    if (traits & VALUED) return check_value(r, left);
+    if (traits & VALUED) return check_value(r, *body, left);
     if (left) return FKV_BAD_REQUEST;
     if (r->op == FKV_OP_SCAN) return r->value_bytes ? FKV_OK : FKV_BAD_REQUEST;
     return r->value_bytes ? FKV_BAD_REQUEST : FKV_OK;

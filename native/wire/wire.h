@@ -12,7 +12,7 @@
  * Retries. Requests that change something carry `sequence`, which counts from 1 for one client on one shard: the owner keeps the
  * results of the last FKV_DEDUP_WINDOW sequences of each client on each shard and answers a repeated one from memory, so that a
  * retry, also over a new connection, is never a second write. A retry that comes while its first copy is still being worked on
- * takes that one's reply over (the first copy's id is answered ABORTED). An older sequence than the window gets STALE_SEQUENCE.
+ * is answered together with it. An older sequence than the window gets STALE_SEQUENCE.
  * The owner forgets a client that was silent for FKV_DEDUP_IDLE_MS, or earlier when it runs out of room for windows; so that
  * forgetting is never a second write either, a request that was sent before carries FKV_REQUEST_RETRY, is answered
  * STALE_SEQUENCE when its window may have been forgotten, and is never sent again after FKV_DEDUP_IDLE_MS / 2.
@@ -95,7 +95,8 @@ typedef enum fkv_op {
     FKV_OP_SCAN,        /* `expected` = cursor, `value_bytes` = wanted entries, at least 1 (a reply ends after the bucket chain in
                            which they are reached, so it may have more); reply body: fkv_scan_entry + key [+ value], ..., whole
                            entries in each message; `version` of the last message = next cursor, 0 at the end */
-    FKV_OP_CANCEL       /* the client no longer waits for request `expected`; no reply */
+    FKV_OP_CANCEL       /* the client no longer waits for request `expected`. There is no reply to CANCEL; the cancelled request
+                           is answered as ever, with ABORTED when it had not yet taken effect and was dropped */
 } fkv_op;
 enum {
     FKV_REQUEST_RENDEZVOUS = 1,     /* the value is a fkv_rendezvous, to be READ by the owner */
@@ -122,6 +123,7 @@ static_assert(sizeof(fkv_request) == 56, "drawing");
  * must stay as it is until the reply has come or the connection is gone. */
 typedef struct fkv_rendezvous { uint64_t rkey, addr, region_addr, region_bytes; } fkv_rendezvous;
 static_assert(sizeof(fkv_rendezvous) == 32, "drawing");
+#define FKV_RENDEZVOUS_REGION_MAX ((uint64_t)1 << 30)
 
 /* ---- replies ---- */
 enum { FKV_REPLY_MORE = 1 };        /* another message with this id follows */

@@ -1,0 +1,142 @@
+/* client.c: connections: asked for, accepted or refused, ended.
+ *
+ * A client is ended after the completions at hand were looked at (client_doom only marks it), because some may be its own, and
+ * not before the copier has stopped reading its memory. */
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "internal.h"
+
+static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h, uint8_t *version) {
+    if (wc->bytes < sizeof *h) return FKV_BAD_REQUEST;
+    memcpy(h, wc->data, sizeof *h);
+    if (h->magic != FKV_HELLO_MAGIC || h->version_min > h->version_max) return FKV_BAD_REQUEST;
+    if (h->version_min > FKV_WIRE_VERSION_MAX || h->version_max < FKV_WIRE_VERSION_MIN) return FKV_VERSION_UNSUPPORTED;
+    *version = h->version_max < FKV_WIRE_VERSION_MAX ? h->version_max : FKV_WIRE_VERSION_MAX;
+    if (!fkv_ticket_ok(&d->c.ticket_secret, &h->ticket, fkv_wall_ms())) return FKV_UNAUTHORIZED;
+    /* Memory is registered for trust domain 0 only. */
+    return h->ticket.trust == 0 ? FKV_OK : FKV_UNAUTHORIZED;
+}
+
+static bool take_place(dataplane *d) {
+    if (__atomic_add_fetch(&d->clients, 1, __ATOMIC_RELAXED) <= d->c.max_clients) return true;
+    __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
+    return false;
+}
+static void give_place(dataplane *d) { __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED); }
+
+static client *make(group *g, fab_provider p, fab_conn *conn, const fkv_ticket *t) {
+    client *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->memory = dedup_enter(&g->dedup, t->client, g->now_ns);
+    if (!c->memory) {
+        free(c);
+        return NULL;
+    }
+    c->g = g;
+    c->conn = conn;
+    c->provider = p;
+    c->flags = t->flags;
+    list_init(&c->of_group);
+    list_init(&c->sending);
+    list_init(&c->blocked);
+    list_init(&c->ops);
+    list_init(&c->out);
+    return c;
+}
+
+static void unmake(client *c) {
+    dedup_leave(&c->g->dedup, c->memory, c->g->now_ns);
+    free(c);
+}
+
+void client_ask(group *g, fab_provider p, const fab_wc *wc) {
+    dataplane *d = g->d;
+    fkv_hello h;
+    uint8_t version = FKV_WIRE_VERSION_MAX;
+    client *c = NULL;
+    fkv_status s = check_hello(d, wc, &h, &version);
+    if (s == FKV_OK && !take_place(d)) s = FKV_BUSY;
+    else if (s == FKV_OK && !(c = make(g, p, wc->conn, &h.ticket))) {
+        give_place(d);
+        s = FKV_NO_MEMORY;
+    }
+    fkv_welcome w = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
+                      .server_incarnation = d->c.server_incarnation, .lease_ms = d->c.lease_ms, .drift_ppm = d->c.drift_ppm,
+                      .wall_ms = fkv_wall_ms() };
+    if (!c) {
+        g->stats.refused[s]++;
+        fab_reject(wc->conn, &w, sizeof w);
+        return;
+    }
+    fab_set_user(wc->conn, c);
+    if (fab_accept(wc->conn, h.ticket.trust, &w, sizeof w) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
+        fab_disconnect(wc->conn);
+        unmake(c);
+        give_place(d);
+        return;
+    }
+    c->max_message = fab_max_message(wc->conn);
+    list_push(&g->clients, &c->of_group);
+    g->stats.clients++;
+}
+
+void client_doom(client *c) {
+    if (c->doomed) return;
+    c->doomed = true;
+    list_remove(&c->sending);
+    list_remove(&c->blocked);
+    list_remove(&c->of_group);
+    list_push(&c->g->doomed, &c->of_group);
+}
+
+static void lose(op *o) {
+    list_remove(&o->of_client);
+    o->client->op_count--;
+    o->client = NULL;
+    o->message = NULL;   /* was freed with the connection */
+}
+
+/* What it asked for and what has not taken effect is dropped; what is prepared goes on without it. Followers go first: none of
+ * this client is to take another's place. */
+static void end_ops(client *c) {
+    for (fkv_list *l = c->ops.next, *next; l != &c->ops; l = next) {
+        next = l->next;
+        op *o = LIST_OF(l, op, of_client);
+        if (o->state != OP_FOLLOWS) continue;
+        wait_remove(o);
+        lose(o);
+        op_free(o);
+    }
+    while (!list_empty(&c->ops)) {
+        op *o = LIST_OF(c->ops.next, op, of_client);
+        if (o->state == OP_WAITS_KEY || o->state == OP_WAITS_MEMORY) wait_remove(o);
+        else if (o->state == OP_ANSWERS) list_remove(&o->link);
+        lose(o);
+        if (o->state == OP_TRANSFERS) transfer_orphan(o);
+        else if (o->state != OP_READY) op_abandon(o);
+    }
+}
+
+void clients_reap(group *g) {
+    for (fkv_list *l = g->doomed.next, *next; l != &g->doomed; l = next) {
+        next = l->next;
+        client *c = LIST_OF(l, client, of_group);
+        if (c->copying) {
+            transfers_hurry(c);
+            continue;
+        }
+        fab_disconnect(c->conn);
+        end_ops(c);
+        list_remove(&c->of_group);
+        g->stats.clients--;
+        give_place(g->d);
+        unmake(c);
+    }
+}
+
+bool clients_to_reap(const group *g) {
+    const fkv_list *l = g->doomed.next;
+    while (l != &g->doomed && LIST_OF(l, client, of_group)->copying) l = l->next;
+    return l != &g->doomed;
+}

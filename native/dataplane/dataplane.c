@@ -1,0 +1,213 @@
+/* dataplane.c: the data plane as a whole: made, started, stopped; calls from other threads become commands that are posted to the
+ * thread that owns what they are about. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+
+enum { LEASE_MS_MAX = 3600000, DRIFT_PPM_MAX = 100000, CLIENTS_MAX = 65536, QUOTA_MAX = 65536 };
+
+/* ---- create ---- */
+
+static bool config_ok(const dataplane_config *c) {
+    if (c->shards < 1 || c->shards > 65536 || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX) return false;
+    if (c->lease_ms < 1 || c->lease_ms > LEASE_MS_MAX || c->drift_ppm > DRIFT_PPM_MAX) return false;
+    if (c->max_clients < 1 || c->max_clients > CLIENTS_MAX || c->client_quota < 1 || c->client_quota > QUOTA_MAX) return false;
+    if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
+    if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
+    for (uint32_t i = 0; i < c->listens; i++) {
+        const dataplane_listen *l = &c->listen[i];
+        if (l->provider < FAB_SHM || l->provider > FAB_VERBS || l->group >= c->groups) return false;
+        if (!l->address || strlen(l->address) >= sizeof *((dataplane *)0)->bound) return false;
+    }
+    return true;
+}
+
+static void free_config(dataplane *d) {
+    for (uint32_t i = 0; d->listen && i < d->c.listens; i++) free((char *)(uintptr_t)d->listen[i].address);
+    free(d->listen);
+}
+
+static bool copy_config(dataplane *d, const dataplane_config *c) {
+    d->c = *c;
+    if (!d->c.quarantine_ns) d->c.quarantine_ns = (uint64_t)FKV_GET_LIFE_NS / 5 * 6;
+    if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
+    if (!d->c.dedup_bytes) d->c.dedup_bytes = 64 << 20;
+    if (!d->c.wait_ms) d->c.wait_ms = 1000;
+    if (!d->c.transfer_ms) d->c.transfer_ms = 30000;
+    if (!d->c.stall_ms) d->c.stall_ms = 5000;
+    d->listen = calloc(c->listens + 1, sizeof *d->listen);
+    if (!d->listen) return false;
+    for (uint32_t i = 0; i < c->listens; i++) {
+        d->listen[i] = c->listen[i];
+        d->listen[i].address = strdup(c->listen[i].address);
+        if (!d->listen[i].address) return false;
+    }
+    d->c.listen = d->listen;
+    return true;
+}
+
+fkv_status dataplane_create(const dataplane_config *c, dataplane **out) {
+    *out = NULL;
+    if (!config_ok(c)) return FKV_BAD_REQUEST;
+    dataplane *d = calloc(1, sizeof *d);
+    if (!d) return FKV_NO_MEMORY;
+    d->listener = calloc(c->listens + 1, sizeof *d->listener);
+    d->bound = calloc(c->listens + 1, sizeof *d->bound);
+    d->place = calloc(c->shards, sizeof *d->place);
+    if (!copy_config(d, c) || !d->listener || !d->bound || !d->place) {
+        free_config(d);
+        free(d->listener);
+        free(d->bound);
+        free(d->place);
+        free(d);
+        return FKV_NO_MEMORY;
+    }
+    d->grant_until_ns = UINT64_MAX;
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->stopped, NULL);
+    *out = d;
+    return FKV_OK;
+}
+
+/* ---- start ---- */
+
+/* `at` is the listener that was being dealt with, for the error's text. */
+static int open_domains(dataplane *d, const dataplane_listen **at) {
+    for (uint32_t i = 0; i < d->c.listens; i++) {
+        fab_provider p = d->listen[i].provider;
+        *at = &d->listen[i];
+        if (d->domain[p]) continue;
+        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .sim = d->c.sim };
+        int e = fab_open(&o, &d->domain[p]);
+        if (e) return e;
+    }
+    return 0;
+}
+
+static int listen_all(dataplane *d, const dataplane_listen **at) {
+    for (uint32_t i = 0; i < d->c.listens; i++) {
+        const dataplane_listen *l = *at = &d->listen[i];
+        group *g = d->group[l->group];
+        int e = group_add_provider(g, l->provider);
+        if (e == 0) e = fab_listen(g->cq[l->provider], l->address, &d->listener[i]);
+        if (e) return e;
+        snprintf(d->bound[i], sizeof d->bound[i], "%s", fab_listener_address(d->listener[i]));
+    }
+    return 0;
+}
+
+static int create_groups(dataplane *d) {
+    int e = 0;
+    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = group_create(d, i, &d->group[i]);
+    return e;
+}
+
+static int start_threads(dataplane *d) {
+    int e = worker_start(&d->memory, "farkv-memory");
+    if (e == 0) e = worker_start(&d->copier, "farkv-copier");
+    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = group_start(d->group[i]);
+    return e;
+}
+
+void dataplane_unlisten(dataplane *d, uint32_t number) {
+    for (uint32_t i = 0; i < d->c.listens; i++) {
+        if (d->listen[i].group != number) continue;
+        fab_unlisten(d->listener[i]);
+        d->listener[i] = NULL;
+    }
+}
+
+/* From whatever was reached to nothing. Threads first, so that all the rest belongs to this one. */
+static void tear_down(dataplane *d) {
+    for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) group_join(d->group[i]);
+    worker_stop(&d->copier);
+    worker_stop(&d->memory);
+    for (int ran = 1; ran;) {
+        ran = worker_drain(&d->copier) + worker_drain(&d->memory);
+        for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) ran += group_drain(d->group[i]);
+    }
+    for (uint32_t i = 0; i < d->c.groups; i++) {
+        dataplane_unlisten(d, i);
+        if (d->group[i]) group_free_shards(d->group[i]);
+        group_free(d->group[i]);
+        d->group[i] = NULL;
+    }
+    worker_free(&d->copier);
+    worker_free(&d->memory);
+    for (int p = 0; p < PROVIDERS; p++) {
+        fab_close(d->domain[p]);
+        d->domain[p] = NULL;
+    }
+    memset(d->place, 0, d->c.shards * sizeof *d->place);
+}
+
+static fkv_status status_of(int e) {
+    switch (-e) {
+    case EADDRINUSE: return FKV_ADDRESS_IN_USE;
+    case ENOMEM: case EMFILE: case ENFILE: case EAGAIN: return FKV_NO_MEMORY;
+    case EOPNOTSUPP: case ENOSYS: return FKV_UNSUPPORTED;
+    default: return FKV_ADDRESS_INVALID;
+    }
+}
+
+static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, char *why, size_t room) {
+    errno = -e;
+    if (!at) snprintf(why, room, "the data plane's threads could not be started: %m");
+    else if (!d->domain[at->provider]) snprintf(why, room, "%s could not be opened: %m", fab_provider_name(at->provider));
+    else snprintf(why, room, "cannot listen on %s: %m", at->address);
+    tear_down(d);
+    return status_of(e);
+}
+
+fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
+    const dataplane_listen *at = NULL;
+    if (d->state != DP_CREATED) {
+        snprintf(why, why_room, "the data plane was started before");
+        return FKV_CLOSED;
+    }
+    int e = create_groups(d);
+    if (e == 0) e = open_domains(d, &at);
+    if (e == 0) e = listen_all(d, &at);
+    if (e == 0) {
+        at = NULL;
+        e = start_threads(d);
+    }
+    if (e) return start_failed(d, e, at, why, why_room);
+    pthread_mutex_lock(&d->lock);
+    d->state = DP_RUNNING;
+    pthread_mutex_unlock(&d->lock);
+    return FKV_OK;
+}
+
+const char *dataplane_address(const dataplane *d, uint32_t i) { return d->bound[i]; }
+
+/* ---- stop ---- */
+
+void dataplane_stop(dataplane *d) {
+    pthread_mutex_lock(&d->lock);
+    bool mine = d->state == DP_RUNNING;
+    if (mine) d->state = DP_STOPPING;
+    else if (d->state == DP_CREATED) d->state = DP_STOPPED;
+    while (!mine && d->state != DP_STOPPED) pthread_cond_wait(&d->stopped, &d->lock);
+    pthread_mutex_unlock(&d->lock);
+    if (!mine) return;
+    tear_down(d);
+    pthread_mutex_lock(&d->lock);
+    d->state = DP_STOPPED;
+    pthread_cond_broadcast(&d->stopped);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void dataplane_destroy(dataplane *d) {
+    if (!d) return;
+    dataplane_stop(d);
+    pthread_mutex_destroy(&d->lock);
+    pthread_cond_destroy(&d->stopped);
+    free_config(d);
+    free(d->listener);
+    free(d->bound);
+    free(d->place);
+    free(d);
+}

@@ -1,0 +1,138 @@
+/* dataplane.h: the owner's side of the data path: one thread per shard group that polls, prepares, commits and acknowledges,
+ * grants leases and answers two-sided requests, without ever entering JavaScript.
+ *
+ * For: server/ through native/node/server_binding.c, and C tests. Not for: decisions. Which shards are opened, when they are
+ * served and closed, and what is told to clients about them, is decided by the caller.
+ *
+ * Life:   create -> start -> open_shard, serve_shard, close_shard, layout, stats -> stop -> destroy
+ * A shard that is open answers SHARD_CLOSED until it is served; whether old leases on an earlier incarnation have run out before
+ * that is the caller's to know. Threads: create, start, stop and destroy by one thread at a time (stop may be called by several:
+ * all return when it is done); the rest by any thread, between start and stop. Calls that take a `done` return at once; done is
+ * called once, on a thread of the data plane or of the caller, must not block, and owns `result` (free it with free()).
+ *
+ * Memory that is bounded, for each group: requests in the owner's hands, at most 2 * client_quota of a client, 400 bytes each and
+ * what they carry; remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which are counted
+ * in the shard's own memory.
+ */
+#ifndef FARKV_DATAPLANE_H
+#define FARKV_DATAPLANE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/hash.h"
+#include "../base/status.h"
+#include "../fabric/fabric.h"
+#include "../table/table.h"
+
+typedef struct dataplane dataplane;
+
+typedef struct dataplane_listen {
+    fab_provider provider;
+    uint32_t group;
+    const char *address;            /* as fabric.h writes addresses */
+} dataplane_listen;
+
+typedef struct dataplane_config {
+    uint64_t server_incarnation;
+    fkv_seed hash_seed, ticket_secret;
+    uint32_t shards;                /* of the cluster; 1 to 65,536 */
+    uint32_t groups;                /* threads; 1 to DATAPLANE_GROUPS_MAX */
+    uint32_t lease_ms, drift_ppm;
+    uint32_t max_clients;           /* connections in all groups together */
+    uint32_t client_quota;          /* requests of one connection in the owner's hands; one more is answered BUSY */
+    uint32_t spin_us;               /* how long an idle thread polls before it sleeps */
+    bool huge_pages;
+    const dataplane_listen *listen; /* copied by create */
+    uint32_t listens;
+    struct sim_world *sim;          /* FAB_SIM only */
+    /* Limits with defaults, taken where 0 is given. */
+    uint64_t quarantine_ns;         /* table.h */
+    uint64_t quarantine_bytes;      /* table.h */
+    uint64_t transfer_bytes;        /* large values on their way at once, for each group; default 256 MiB, at least one value's */
+    uint64_t dedup_bytes;           /* remembered changes, for each group; default 64 MiB */
+    uint32_t wait_ms;               /* how long a change waits for its key or for memory before BUSY; default 1,000 */
+    uint32_t transfer_ms;           /* how long a large value may take from its request to its end; default 30,000 */
+    uint32_t stall_ms;              /* a connection that takes no reply for so long is ended; default 5,000 */
+    /* Called on a helper thread after the segments of a shard changed; must not block. May be NULL. */
+    void (*on_layout)(void *ctx, uint32_t shard, uint32_t layout_epoch);
+    void *ctx;
+} dataplane_config;
+enum { DATAPLANE_GROUPS_MAX = 64, DATAPLANE_LISTENS_MAX = 256 };
+
+/* OK, or BAD_REQUEST for a configuration outside the limits above, or NO_MEMORY. */
+fkv_status dataplane_create(const dataplane_config *c, dataplane **out);
+/* Opens the providers, listens, starts the threads. On failure everything is as after create, and `why` has a sentence. */
+fkv_status dataplane_start(dataplane *d, char *why, size_t why_room);
+/* The i-th listener's address as really bound, i < config.listens; after start. */
+const char *dataplane_address(const dataplane *d, uint32_t i);
+/* Ends everything that start and open_shard began: fails what is pending with CLOSED, disconnects, joins, deregisters, unmaps.
+ * Blocks for as long as that takes. Idempotent. */
+void dataplane_stop(dataplane *d);
+/* Stops if need be, and frees. */
+void dataplane_destroy(dataplane *d);
+
+typedef void (*dataplane_done)(void *ctx, fkv_status s, void *result);
+
+typedef struct dataplane_region {
+    fab_provider provider;
+    table_segment_kind kind;
+    uint32_t segment, tag;
+    uint64_t bytes, addr, rkey;
+} dataplane_region;
+typedef struct dataplane_layout {
+    uint32_t shard, epoch;
+    uint64_t incarnation;
+    uint32_t layout_epoch, buckets;
+    uint32_t count;
+    dataplane_region region[];
+} dataplane_layout;
+
+typedef struct dataplane_shard {
+    uint32_t shard, group, epoch;   /* epoch: at most 2^20 - 1 */
+    uint64_t incarnation;
+    uint64_t memory_bytes;
+} dataplane_shard;
+
+/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or group that does not exist or for too
+ * little memory, NO_MEMORY. The memory is allocated, prefaulted and registered off the data-plane thread. */
+void dataplane_open_shard(dataplane *d, const dataplane_shard *s, dataplane_done done, void *ctx);
+/* Grants leases and answers, from now on. NOT_OWNER when it is not open. */
+void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
+/* Stops answering at once; is done when every lease that covers the shard has run out, no large value is being written, and the
+ * memory is deregistered and freed. NOT_OWNER when it is not open; BUSY when it is being closed. */
+void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
+void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);   /* result: dataplane_layout */
+
+/* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and after it
+ * requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first: no end. */
+void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
+
+typedef enum {
+    DATAPLANE_LEASE, DATAPLANE_LAYOUT, DATAPLANE_GET, DATAPLANE_PUT, DATAPLANE_DELETE, DATAPLANE_CAS, DATAPLANE_SCAN,
+    DATAPLANE_REQUESTS
+} dataplane_request_kind;
+extern const char *const dataplane_request_names[DATAPLANE_REQUESTS];
+
+typedef struct dataplane_group_stats {
+    uint32_t group, thread_id, clients;
+    uint64_t requests[DATAPLANE_REQUESTS];
+    uint64_t refused[FKV_STATUS_COUNT];      /* requests and connections answered with an error, by its status */
+    uint64_t duplicates;                     /* changes answered from memory */
+    uint64_t put_count, put_p50_ns, put_p99_ns, put_max_ns;
+    uint64_t transfers;                      /* large values taken in */
+    uint64_t sleeps;                         /* times the thread went to sleep */
+    uint64_t reads_served;                   /* READs of peers that this process served, where the provider counts them */
+} dataplane_group_stats;
+typedef struct dataplane_shard_stats {
+    uint32_t shard, group;
+    bool serving;
+    table_stats table;
+} dataplane_shard_stats;
+typedef struct dataplane_stats {
+    uint32_t groups, shards;
+    dataplane_group_stats group[DATAPLANE_GROUPS_MAX];
+    dataplane_shard_stats shard[];
+} dataplane_stats;
+void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx);                    /* result: dataplane_stats */
+
+#endif

@@ -1,0 +1,223 @@
+/* dedup.c: see dedup.h.
+ *
+ * An entry is two words:   sequence 56 | status 8 ,  version (or, in progress, the operation)          0 = empty
+ * The entry of sequence s is entry[s & mask]. Two sequences that meet in one entry are a whole ring apart, so the window grows
+ * until the ring is FKV_DEDUP_WINDOW long; from then on the older one is overwritten and `forgotten` rises to it.
+ * Invariant: a sequence above `forgotten` that is not in the ring was never begun, or was cancelled. */
+#include "dedup.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../wire/wire.h"
+
+enum { FIRST_ENTRIES = 64, IN_PROGRESS = 255, TABLE_FIRST = 64 };
+static const uint64_t IDLE_NS = (uint64_t)FKV_DEDUP_IDLE_MS * 1000000u;
+
+typedef struct entry { uint64_t tag, result; } entry;
+typedef struct window {
+    uint64_t forgotten;
+    uint32_t mask;
+    entry e[];
+} window;
+
+struct dedup_client {
+    fkv_list gone;
+    dedup_client *next;      /* in the table's chain */
+    uint64_t id, left_ns;
+    uint32_t pins, slots;
+    window **windows;        /* by slot; NULL: this client has changed nothing there */
+};
+
+static uint64_t sequence_of(const entry *e) { return e->tag >> 8; }
+static uint8_t status_of(const entry *e) { return (uint8_t)e->tag; }
+static uint64_t tag_of(uint64_t sequence, uint8_t status) { return sequence << 8 | status; }
+static uint64_t window_bytes(uint32_t mask) { return sizeof(window) + ((uint64_t)mask + 1) * sizeof(entry); }
+
+int dedup_init(dedup *d, uint64_t bytes_max) {
+    *d = (dedup){ .mask = TABLE_FIRST - 1, .bytes_max = bytes_max };
+    list_init(&d->gone);
+    d->table = calloc(TABLE_FIRST, sizeof *d->table);
+    return d->table ? 0 : -ENOMEM;
+}
+
+static void drop_window(dedup *d, dedup_client *c, uint32_t slot) {
+    if (!c->windows[slot]) return;
+    d->bytes -= window_bytes(c->windows[slot]->mask);
+    free(c->windows[slot]);
+    c->windows[slot] = NULL;
+}
+
+static void drop_client(dedup *d, dedup_client *c) {
+    for (uint32_t i = 0; i < c->slots; i++) drop_window(d, c, i);
+    d->bytes -= sizeof *c + c->slots * sizeof *c->windows;
+    dedup_client **at = &d->table[c->id & d->mask];
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    d->clients--;
+    list_remove(&c->gone);
+    free(c->windows);
+    free(c);
+}
+
+void dedup_free(dedup *d) {
+    if (!d->table) return;
+    for (uint32_t i = 0; i <= d->mask; i++) while (d->table[i]) drop_client(d, d->table[i]);
+    free(d->table);
+    d->table = NULL;
+}
+
+static bool drop_longest_gone(dedup *d, uint64_t now_ns, bool early) {
+    if (list_empty(&d->gone)) return false;
+    dedup_client *c = LIST_OF(d->gone.next, dedup_client, gone);
+    uint64_t due = c->left_ns + IDLE_NS;
+    if (due > now_ns) {
+        if (!early) return false;
+        if (due > d->doubt_until_ns) d->doubt_until_ns = due;
+    }
+    drop_client(d, c);
+    return true;
+}
+
+static bool take_bytes(dedup *d, uint64_t bytes, uint64_t now_ns) {
+    while (d->bytes + bytes > d->bytes_max) if (!drop_longest_gone(d, now_ns, true)) return false;
+    d->bytes += bytes;
+    return true;
+}
+
+static void grow_table(dedup *d) {
+    uint32_t mask = d->mask * 2 + 1;
+    dedup_client **table = calloc((size_t)mask + 1, sizeof *table);
+    if (!table) return;   /* longer chains */
+    for (uint32_t i = 0; i <= d->mask; i++) {
+        for (dedup_client *c = d->table[i], *next; c; c = next) {
+            next = c->next;
+            c->next = table[c->id & mask];
+            table[c->id & mask] = c;
+        }
+    }
+    free(d->table);
+    d->table = table;
+    d->mask = mask;
+}
+
+dedup_client *dedup_enter(dedup *d, uint64_t client, uint64_t now_ns) {
+    while (drop_longest_gone(d, now_ns, false)) {}
+    dedup_client *c = d->table[client & d->mask];
+    while (c && c->id != client) c = c->next;
+    if (!c) {
+        if (!take_bytes(d, sizeof *c, now_ns)) return NULL;
+        c = calloc(1, sizeof *c);
+        if (!c) {
+            d->bytes -= sizeof *c;
+            return NULL;
+        }
+        c->id = client;
+        list_init(&c->gone);
+        if (d->clients > d->mask) grow_table(d);
+        c->next = d->table[client & d->mask];
+        d->table[client & d->mask] = c;
+        d->clients++;
+    }
+    list_remove(&c->gone);
+    c->pins++;
+    return c;
+}
+
+void dedup_hold(dedup_client *c) { c->pins++; }
+
+void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns) {
+    if (--c->pins) return;
+    c->left_ns = now_ns;
+    list_push(&d->gone, &c->gone);
+}
+
+static window *make_window(dedup *d, uint32_t entries, uint64_t now_ns) {
+    if (!take_bytes(d, window_bytes(entries - 1), now_ns)) return NULL;
+    window *w = calloc(1, window_bytes(entries - 1));
+    if (w) w->mask = entries - 1;
+    else d->bytes -= window_bytes(entries - 1);
+    return w;
+}
+
+static window *first_window(dedup *d, dedup_client *c, uint32_t slot, uint64_t now_ns) {
+    if (slot >= c->slots) {
+        uint32_t slots = slot + 1;
+        if (!take_bytes(d, (slots - c->slots) * sizeof *c->windows, now_ns)) return NULL;
+        window **w = realloc(c->windows, slots * sizeof *w);
+        if (!w) {
+            d->bytes -= (slots - c->slots) * sizeof *c->windows;
+            return NULL;
+        }
+        memset(w + c->slots, 0, (slots - c->slots) * sizeof *w);
+        c->windows = w;
+        c->slots = slots;
+    }
+    return c->windows[slot] = make_window(d, FIRST_ENTRIES, now_ns);
+}
+
+/* Twice the ring. Entries that did not meet in the old one do not meet in the new one. */
+static bool grow_window(dedup *d, dedup_client *c, uint32_t slot, uint64_t now_ns) {
+    window *old = c->windows[slot];
+    if (old->mask + 1 >= FKV_DEDUP_WINDOW) return false;
+    window *w = make_window(d, 2 * (old->mask + 1), now_ns);
+    if (!w) return false;
+    w->forgotten = old->forgotten;
+    for (uint32_t i = 0; i <= old->mask; i++) if (old->e[i].tag) w->e[sequence_of(&old->e[i]) & w->mask] = old->e[i];
+    drop_window(d, c, slot);
+    c->windows[slot] = w;
+    return true;
+}
+
+dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns, void **op,
+                         fkv_status *status, uint64_t *version) {
+    window *w = slot < c->slots ? c->windows[slot] : NULL;
+    if (!w) {
+        if (retry && now_ns < d->doubt_until_ns) return DEDUP_FORGOTTEN;
+        w = first_window(d, c, slot, now_ns);
+        if (!w) return DEDUP_NO_ROOM;
+        if (now_ns < d->doubt_until_ns) w->forgotten = sequence - 1;   /* earlier ones may have been made */
+    }
+    for (;;) {
+        entry *e = &w->e[sequence & w->mask];
+        uint64_t there = sequence_of(e);
+        if (there == sequence) {
+            if (status_of(e) == IN_PROGRESS) {
+                *op = (void *)(uintptr_t)e->result;
+                return DEDUP_IN_PROGRESS;
+            }
+            *status = (fkv_status)status_of(e);
+            *version = e->result;
+            return DEDUP_DONE;
+        }
+        if (sequence <= w->forgotten) return DEDUP_FORGOTTEN;
+        if (e->tag && grow_window(d, c, slot, now_ns)) {
+            w = c->windows[slot];
+            continue;
+        }
+        if (there > sequence) return DEDUP_FORGOTTEN;
+        if (e->tag && status_of(e) == IN_PROGRESS) return DEDUP_NO_ROOM;
+        if (there) w->forgotten = there > w->forgotten ? there : w->forgotten;
+        e->tag = tag_of(sequence, IN_PROGRESS);
+        e->result = (uint64_t)(uintptr_t)*op;
+        return DEDUP_NEW;
+    }
+}
+
+/* The entry of a sequence that is in progress. It is there: entries in progress are never overwritten. */
+static entry *in_progress(dedup_client *c, uint32_t slot, uint64_t sequence) {
+    window *w = c->windows[slot];
+    return &w->e[sequence & w->mask];
+}
+void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status status, uint64_t version) {
+    *in_progress(c, slot, sequence) = (entry){ tag_of(sequence, (uint8_t)status), version };
+}
+void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence) { *in_progress(c, slot, sequence) = (entry){ 0, 0 }; }
+void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op) {
+    in_progress(c, slot, sequence)->result = (uint64_t)(uintptr_t)op;
+}
+
+void dedup_drop_slot(dedup *d, uint32_t slot) {
+    for (uint32_t i = 0; i <= d->mask; i++) {
+        for (dedup_client *c = d->table[i]; c; c = c->next) if (slot < c->slots) drop_window(d, c, slot);
+    }
+}

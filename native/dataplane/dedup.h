@@ -1,0 +1,49 @@
+/* dedup.h: what changes a client has made, so that a retry is answered and not made again. One thread.
+ *
+ * For each client and shard there is a window: a ring of the last sequences with their results. It grows from 64 to
+ * FKV_DEDUP_WINDOW entries of 16 bytes. A client is remembered for FKV_DEDUP_IDLE_MS after its last connection; all windows
+ * together are at most bytes_max. When room runs out, clients without a connection are forgotten first, the longest gone first;
+ * then windows stop growing.
+ * Whatever is forgotten early is known to be forgotten: a retry that may be a second write gets DEDUP_FORGOTTEN. */
+#ifndef FARKV_DATAPLANE_DEDUP_H
+#define FARKV_DATAPLANE_DEDUP_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "../base/list.h"
+#include "../base/status.h"
+
+typedef struct dedup_client dedup_client;
+typedef struct dedup {
+    dedup_client **table;       /* by client id, chained */
+    uint32_t mask, clients;
+    uint64_t bytes, bytes_max;
+    fkv_list gone;              /* clients that nothing pins, the longest gone first */
+    uint64_t doubt_until_ns;    /* until then a retry without a window may be one of a client that was forgotten early */
+} dedup;
+
+int dedup_init(dedup *d, uint64_t bytes_max);   /* 0 or -ENOMEM */
+void dedup_free(dedup *d);
+
+/* A connection of the client, or an operation of it, holds its memory; NULL when there is none left. */
+dedup_client *dedup_enter(dedup *d, uint64_t client, uint64_t now_ns);
+void dedup_hold(dedup_client *c);
+void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns);
+
+typedef enum {
+    DEDUP_NEW,           /* make the change; dedup_finish, dedup_cancel or dedup_hand_over follows */
+    DEDUP_DONE,          /* *status and *version are its result */
+    DEDUP_IN_PROGRESS,   /* *op is the one that is making it */
+    DEDUP_FORGOTTEN,     /* it may have been made */
+    DEDUP_NO_ROOM        /* no memory, or the window is full of changes in progress */
+} dedup_answer;
+/* `slot` numbers the shards of this data-plane thread from 0. *op is the operation that asks, and the one in progress after that
+ * answer. */
+dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns, void **op,
+                         fkv_status *status, uint64_t *version);
+void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status status, uint64_t version);
+void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence);      /* it had no effect: as if never begun */
+void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op);
+/* The shard is gone, and with it everything that its changes did. Nothing of it is in progress. */
+void dedup_drop_slot(dedup *d, uint32_t slot);
+
+#endif

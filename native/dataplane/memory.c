@@ -1,0 +1,162 @@
+/* memory.c: segments: allocated, prefaulted, registered with every provider of the shard's group, and all of that undone. On the
+ * memory thread, since each of it may take many milliseconds and deregistration waits for READs under way. */
+#include <stdlib.h>
+#include "internal.h"
+
+enum { TRUST = 0, HUGE_BYTES = 2 << 20 };
+
+static int register_with(segment *s, fab_domain *d, fab_provider p) {
+    int e = fab_reg(d, &s->region, TRUST, &s->remote[p]);
+    if (e == 0 && s->kind == TABLE_HEAP) e = fab_reg_local(d, s->region.base, s->region.bytes, &s->local[p]);
+    return e;
+}
+
+/* NULL: no memory. */
+static segment *segment_make(const group *g, table_segment_kind kind, size_t bytes) {
+    segment *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    bool huge = g->d->c.huge_pages && bytes % HUGE_BYTES == 0;
+    int flags = FKV_REGION_PREFAULT | (huge ? FKV_REGION_TRY_HUGE : 0);
+    s->kind = kind;
+    while (s->tag == 0) fkv_random(&s->tag, sizeof s->tag);
+    int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
+    for (int i = 0; e == 0 && i < g->polled_count; i++) e = register_with(s, g->d->domain[g->polled[i]], g->polled[i]);
+    if (e == 0) return s;
+    segment_free(s);
+    return NULL;
+}
+
+void segment_free(segment *s) {
+    if (!s) return;
+    for (int p = 0; p < PROVIDERS; p++) {
+        fab_dereg(s->remote[p]);
+        fab_dereg(s->local[p]);
+    }
+    fkv_region_free(&s->region);
+    free(s);
+}
+
+/* ---- a shard opens ---- */
+
+void memory_open(job *j) {
+    command *c = (command *)j;
+    table_config t = table_config_of(c->d, &c->open, NULL);
+    c->first_index = segment_make(c->g, TABLE_INDEX, table_first_index_bytes(&t));
+    c->first_heap = c->first_index ? segment_make(c->g, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
+    if (!c->first_heap) {
+        c->status = FKV_NO_MEMORY;
+        memory_opened(c, NULL);
+        return;
+    }
+    c->job.run = shard_open;
+    group_post(c->g, &c->job);
+}
+
+static void opened(job *j) {
+    command *c = (command *)j;
+    if (c->failed) shard_free(c->failed);
+    segment_free(c->first_index);
+    segment_free(c->first_heap);
+    dataplane_place(c->d, c->number, c->status == FKV_OK ? PLACE_OPEN : PLACE_NONE);
+    if (c->status != FKV_OK) {
+        free(c->result);
+        c->result = NULL;
+    }
+    command_done(c, c->status, c->result);
+}
+
+void memory_opened(command *c, shard *failed) {
+    c->failed = failed;
+    c->job.run = opened;
+    worker_post(&c->d->memory, &c->job);
+}
+
+/* ---- a shard wants a segment ---- */
+
+static void want_answered(job *j) {
+    want *w = (want *)j;
+    shard *s = w->shard;
+    group *g = s->g;
+    s->wanted--;
+    w->busy = false;
+    if (g->stopping || s->state == SHARD_CLOSING) {
+        if (w->segment) memory_free_segment(g, w->segment);
+        return;
+    }
+    if (!w->segment || shard_add_segment(s, w->segment) != FKV_OK) {
+        if (w->segment) memory_free_segment(g, w->segment);
+        table_segment_refused(s->table, w->kind, w->bytes);
+    }
+    s->tick_ns = g->now_ns;
+    g->feed_starved = true;
+}
+
+static void want_make(job *j) {
+    want *w = (want *)j;
+    w->segment = segment_make(w->shard->g, w->kind, w->bytes);
+    w->job.run = want_answered;
+    group_post(w->shard->g, &w->job);
+}
+
+void memory_want(void *ctx, table_segment_kind kind, size_t bytes) {
+    shard *s = ctx;
+    want *w = s->wants;
+    while (w->busy) w++;   /* there are as many as the table can have asked for */
+    *w = (want){ .job.run = want_make, .shard = s, .busy = true, .kind = kind, .bytes = bytes };
+    s->wanted++;
+    worker_post(&s->g->d->memory, &w->job);
+}
+
+/* ---- and gives them back ---- */
+
+static void free_job(job *j) { segment_free((segment *)(void *)((char *)j - offsetof(segment, job))); }
+
+void memory_free_segment(group *g, segment *s) {
+    s->job.run = free_job;
+    worker_post(&g->d->memory, &s->job);
+}
+
+void memory_retire(void *ctx, uint32_t number) {
+    shard *s = ctx;
+    segment **at = &s->segments;
+    while ((*at)->kind != TABLE_HEAP || (*at)->number != number) at = &(*at)->next;
+    segment *g = *at;
+    *at = g->next;
+    memory_free_segment(s->g, g);
+}
+
+static void close_job(job *j) {
+    command *c = (command *)j;
+    shard_free(c->failed);
+    dataplane_place(c->d, c->number, PLACE_NONE);
+    command_done(c, c->status, NULL);
+}
+
+void memory_close(command *c, shard *s) {
+    c->failed = s;
+    c->status = FKV_OK;
+    c->job.run = close_job;
+    worker_post(&c->d->memory, &c->job);
+}
+
+/* ---- and others are told ---- */
+
+typedef struct notice {
+    job job;
+    dataplane *d;
+    uint32_t shard, layout_epoch;
+} notice;
+
+static void notice_job(job *j) {
+    notice *n = (notice *)j;
+    if (n->d->c.on_layout) n->d->c.on_layout(n->d->c.ctx, n->shard, n->layout_epoch);
+    free(n);
+}
+
+bool memory_notify(const shard *s) {
+    notice *n = malloc(sizeof *n);
+    if (!n) return false;
+    *n = (notice){ { NULL, notice_job }, s->g->d, s->number, table_layout_epoch(s->table) };
+    worker_post(&s->g->d->memory, &n->job);
+    return true;
+}

@@ -1,0 +1,77 @@
+/* read.c: two-sided GET, SCAN and LAYOUT: what is answered. How it is sent, in one message or many, is in stream.c. */
+#include <string.h>
+#include "internal.h"
+
+enum { SCAN_CHAINS_MAX = 1024, SCAN_VALUES_ROOM = 128 << 10 };
+/* A chain is serialised whole: its keys without values fit behind everything that was let in before. */
+static_assert(SCAN_VALUES_ROOM + FKV_CHAIN_MAX * FKV_SLOTS * (sizeof(fkv_scan_entry) + FKV_KEY_MAX) <= FKV_SCAN_STEP_MAX,
+              "a SCAN reply fits its room");
+
+static void describe_shard(op *o) {
+    o->reply.layout_epoch = table_layout_epoch(o->shard->table);
+    o->reply.buckets = table_buckets(o->shard->table);
+}
+
+attempt_result read_attempt(op *o) {
+    const fkv_request *r = &o->request;
+    table_entry e;
+    table_busy why;
+    if (o->shard->state != SHARD_SERVING) {
+        op_answer(o, FKV_SHARD_CLOSED);
+        return ATTEMPT_DONE;
+    }
+    fkv_status s = table_get(o->shard->table, r->ns, o->key, r->key_bytes, o->hash, &e, &why);
+    if (s == FKV_BUSY) return ATTEMPT_KEY;
+    if (s != FKV_OK) {
+        op_answer(o, s);
+        return ATTEMPT_DONE;
+    }
+    o->reply.version = e.version;
+    o->reply.expiry_ms = e.expiry_ms;
+    o->reply.value_bytes = e.value_bytes;
+    o->reply.user_flags = e.user_flags;
+    o->reply.codec = e.codec;
+    describe_shard(o);
+    o->stream_value = e.value;
+    o->stream_checked_ns = o->group->now_ns;
+    stream_start(o, e.value_bytes);
+    return ATTEMPT_DONE;
+}
+
+typedef struct scan_out {
+    uint8_t *bytes;
+    uint32_t at, entries, value_max;   /* value_max: an entry with its value must fit one message */
+    bool values;
+} scan_out;
+
+static void emit(void *ctx, const table_entry *e) {
+    scan_out *out = ctx;
+    uint32_t fixed = (uint32_t)sizeof(fkv_scan_entry) + e->key_bytes;
+    bool value = out->values && e->value_bytes <= out->value_max - fixed && out->at + fixed + e->value_bytes <= SCAN_VALUES_ROOM;
+    fkv_scan_entry s = { .version = e->version, .expiry_ms = e->expiry_ms, .value_bytes = e->value_bytes,
+                         .user_flags = e->user_flags, .key_bytes = e->key_bytes, .codec = e->codec, .has_value = value };
+    memcpy(out->bytes + out->at, &s, sizeof s);
+    memcpy(out->bytes + out->at + sizeof s, e->key, e->key_bytes);
+    if (value) memcpy(out->bytes + out->at + fixed, e->value, e->value_bytes);
+    out->at += fixed + (value ? e->value_bytes : 0);
+    out->entries++;
+}
+
+/* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. */
+void read_scan(op *o) {
+    scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
+                     .value_max = stream_body_max(o->client) };
+    uint64_t cursor = o->request.expected;
+    int chains = 0;
+    do table_scan(o->shard->table, o->request.ns, &cursor, emit, &out);
+    while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < SCAN_CHAINS_MAX);
+    o->reply.version = cursor;
+    describe_shard(o);
+    o->stream_bytes = out.bytes;
+    stream_start(o, out.at);
+}
+
+void read_layout(op *o) {
+    describe_shard(o);
+    stream_start(o, (uint32_t)table_segments(o->shard->table, NULL, 0));
+}

@@ -1,0 +1,107 @@
+/* request.c: a message has come: checked, counted, and sent on its way by its kind. What follows for a change is in change.c, for
+ * a read in read.c. */
+#include "../base/clock.h"
+#include "internal.h"
+
+const char *const dataplane_request_names[DATAPLANE_REQUESTS] = { "lease", "layout", "get", "put", "delete", "cas", "scan" };
+
+static const uint8_t kind_of[FKV_OP_CANCEL + 1] = {
+    [FKV_OP_LEASE] = DATAPLANE_LEASE, [FKV_OP_LAYOUT] = DATAPLANE_LAYOUT, [FKV_OP_GET] = DATAPLANE_GET,
+    [FKV_OP_PUT] = DATAPLANE_PUT, [FKV_OP_DELETE] = DATAPLANE_DELETE, [FKV_OP_CAS] = DATAPLANE_CAS,
+    [FKV_OP_CAS_DELETE] = DATAPLANE_CAS, [FKV_OP_SCAN] = DATAPLANE_SCAN,
+};
+
+static bool is_change(uint8_t op) { return op == FKV_OP_PUT || (op >= FKV_OP_DELETE && op <= FKV_OP_CAS_DELETE); }
+static bool has_key(uint8_t op) { return op >= FKV_OP_GET && op <= FKV_OP_CAS_DELETE; }
+
+/* Whether the owner may answer for the shard now; the lease of the owner itself counts. */
+static fkv_status shard_status(const group *g, const shard *s) {
+    if (!s) return FKV_NOT_OWNER;
+    if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
+    return g->now_ns < __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
+}
+
+static fkv_status admit(group *g, client *c, op *o) {
+    const fkv_request *r = &o->request;
+    uint32_t needed = is_change(r->op) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
+    if (!(c->flags & needed)) return FKV_UNAUTHORIZED;
+    if (r->op == FKV_OP_LEASE) return FKV_OK;   /* not counted: what a client waits for must not end its reads */
+    if (c->op_count > g->d->c.client_quota) return FKV_BUSY;
+    if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
+    o->shard = g->by_number[r->shard];
+    fkv_status s = shard_status(g, o->shard);
+    if (s != FKV_OK || !has_key(r->op)) return s;
+    o->hash = fkv_hash_key(&g->d->c.hash_seed, r->ns, o->key, r->key_bytes);
+    return fkv_hash_shard(o->hash, g->d->c.shards) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
+}
+
+static op *find(client *c, uint64_t id) {
+    for (fkv_list *l = c->ops.next; l != &c->ops; l = l->next) {
+        op *o = LIST_OF(l, op, of_client);
+        if (o->request.id == id) return o;
+    }
+    return NULL;
+}
+
+/* What has not taken effect is dropped; what is prepared goes on. Either is answered, so that the client knows. */
+static void cancel(client *c, uint64_t id) {
+    op *o = find(c, id);
+    if (!o) return;
+    if (o->state == OP_WAITS_KEY || o->state == OP_WAITS_MEMORY || o->state == OP_FOLLOWS) {
+        wait_remove(o);
+        op *heir = op_pass_on(o);
+        op_answer(o, FKV_ABORTED);
+        if (heir) wait_or_run(heir);
+    } else if (o->state == OP_TRANSFERS) {
+        transfer_fail(o, FKV_ABORTED);
+    } else if (o->state == OP_ANSWERS && o->streams) {
+        stream_fail(o, FKV_ABORTED);
+    }
+}
+
+void request_received(group *g, client *c, const fab_wc *wc) {
+    /* A client that neither takes replies nor stops asking: beyond this it is not worth keeping. */
+    op *o = c->op_count <= 2 * g->d->c.client_quota ? op_new(c) : NULL;
+    if (!o) {
+        g->stats.refused[FKV_BUSY]++;
+        client_doom(c);
+        return;
+    }
+    o->message = wc->data;
+    fkv_status s = wire_parse_request(wc->data, wc->bytes, &o->request, &o->key, &o->body);
+    if (wc->bytes < sizeof o->request) {   /* there is no id under which to answer */
+        g->stats.refused[FKV_BAD_REQUEST]++;
+        op_free(o);
+        client_doom(c);
+        return;
+    }
+    if (s == FKV_OK && o->request.op == FKV_OP_CANCEL) {
+        uint64_t id = o->request.expected;
+        op_free(o);
+        cancel(c, id);
+        return;
+    }
+    o->reply = (fkv_reply){ .op = o->request.op, .shard = o->request.shard, .id = o->request.id };
+    if (s == FKV_OK) {
+        g->stats.requests[kind_of[o->request.op]]++;
+        s = admit(g, c, o);
+    }
+    if (s != FKV_OK) {
+        op_answer(o, s);
+        return;
+    }
+    if (o->shard) o->shard->touched = true;
+    if (has_key(o->request.op)) table_prefetch(o->shard->table, o->hash, 0);
+    g->batch[g->batch_count++] = o;
+}
+
+void request_run(op *o) {
+    if (o->client->doomed) return;   /* it ends with its client */
+    switch ((fkv_op)o->request.op) {
+    case FKV_OP_LEASE: stream_start(o, o->group->d->c.shards); break;
+    case FKV_OP_LAYOUT: read_layout(o); break;
+    case FKV_OP_SCAN: read_scan(o); break;
+    case FKV_OP_GET: wait_or_run(o); break;
+    default: change_arrived(o); break;
+    }
+}

@@ -1,0 +1,238 @@
+/* shard.c: shards come, are served, get their background work, and go: the group's side. Memory is made and freed elsewhere
+ * (memory.c).
+ *
+ * A shard that is being closed answers nothing any more, its table is not touched any more, and it waits until every lease that
+ * covers it has run out: until then what clients READ there is still the truth, since nobody else has the shard yet. */
+#include <stdlib.h>
+#include "internal.h"
+
+static const uint64_t MS = 1000000;
+enum { BUSY_TICK_MS = 20, REST_TICK_MS = 100, STARVED_TICK_MS = 1, TICK_BUDGET = 64 };
+
+static segment *find_segment(const shard *s, const table_segment *t) {
+    segment *g = s->segments;
+    while (g && (g->kind != t->kind || g->number != t->segment)) g = g->next;
+    return g;
+}
+
+/* The table's list, as of its present layout epoch; NULL: no memory. */
+static const table_segment *segment_list(shard *s, uint32_t *count) {
+    uint32_t epoch = table_layout_epoch(s->table);
+    *count = (uint32_t)table_segments(s->table, NULL, 0);
+    if (s->list && s->list_epoch == epoch) return s->list;
+    table_segment *list = realloc(s->list, (*count + 1) * sizeof *list);
+    if (!list) return NULL;
+    table_segments(s->table, list, (int)*count);
+    s->list = list;
+    s->list_epoch = epoch;
+    return list;
+}
+
+uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room) {
+    uint32_t count, n = 0;
+    const table_segment *list = segment_list(s, &count);
+    for (uint32_t i = first; list && i < count && n < room; i++, n++) {
+        const segment *g = find_segment(s, &list[i]);
+        out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind, .segment = list[i].segment, .tag = list[i].tag,
+                                       .bytes = list[i].bytes, .rkey = fab_mr_rkey(g->remote[p]),
+                                       .addr = fab_mr_addr(g->remote[p]) };
+    }
+    return n;
+}
+
+static dataplane_layout *describe(shard *s) {
+    uint32_t count;
+    const table_segment *list = segment_list(s, &count);
+    const group *g = s->g;
+    size_t bytes = sizeof(dataplane_layout) + (size_t)count * (size_t)g->polled_count * sizeof(dataplane_region);
+    dataplane_layout *l = list ? calloc(1, bytes) : NULL;
+    if (!l) return NULL;
+    l->shard = s->number;
+    l->epoch = s->epoch;
+    l->incarnation = s->incarnation;
+    l->layout_epoch = table_layout_epoch(s->table);
+    l->buckets = table_buckets(s->table);
+    for (int k = 0; k < g->polled_count; k++) {
+        for (uint32_t i = 0; i < count; i++) {
+            fab_provider p = g->polled[k];
+            const fab_mr *mr = find_segment(s, &list[i])->remote[p];
+            l->region[l->count++] = (dataplane_region){ .provider = p, .kind = list[i].kind, .segment = list[i].segment,
+                                                        .tag = list[i].tag, .bytes = list[i].bytes, .addr = fab_mr_addr(mr),
+                                                        .rkey = fab_mr_rkey(mr) };
+        }
+    }
+    return l;
+}
+
+fkv_status shard_add_segment(shard *s, segment *g) {
+    fkv_status status = table_add_segment(s->table, g->kind, &g->region, g->tag, &g->number);
+    if (status != FKV_OK) return status;
+    g->next = s->segments;
+    s->segments = g;
+    return FKV_OK;
+}
+
+void shard_free(shard *s) {
+    if (s->table) table_destroy(s->table);
+    while (s->segments) {
+        segment *g = s->segments;
+        s->segments = g->next;
+        segment_free(g);
+    }
+    free(s->list);
+    free(s);
+}
+
+/* ---- open ---- */
+
+static uint32_t free_slot(const group *g) {
+    for (uint32_t slot = 0;; slot++) {
+        bool taken = false;
+        for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) taken |= LIST_OF(l, shard, of_group)->slot == slot;
+        if (!taken) return slot;
+    }
+}
+
+static fkv_status make(group *g, command *c, shard **out) {
+    shard *s = *out = calloc(1, sizeof *s);
+    if (!s) return FKV_NO_MEMORY;
+    *s = (shard){ .g = g, .number = c->number, .epoch = c->open.epoch, .slot = free_slot(g), .incarnation = c->open.incarnation,
+                  .tick_ns = UINT64_MAX };
+    list_init(&s->of_group);
+    table_config t = table_config_of(g->d, &c->open, s);
+    fkv_status status = table_create(&t, &s->table);
+    if (status != FKV_OK) return status;
+    table_tick(s->table, g->now_ns, g->wall_ms, 0);
+    segment **first[] = { &c->first_index, &c->first_heap };
+    for (int i = 0; i < 2; i++) {
+        status = shard_add_segment(s, *first[i]);
+        if (status != FKV_OK) return status;
+        *first[i] = NULL;   /* the shard's from here on */
+    }
+    s->notified_epoch = table_layout_epoch(s->table);
+    return FKV_OK;
+}
+
+void shard_open(job *j) {
+    command *c = (command *)j;
+    group *g = c->g;
+    shard *s = NULL;
+    c->status = g->stopping ? FKV_CLOSED : make(g, c, &s);
+    if (c->status == FKV_OK && !(c->result = describe(s))) c->status = FKV_NO_MEMORY;
+    if (c->status == FKV_OK) {
+        list_push(&g->shards, &s->of_group);
+        g->by_number[s->number] = s;
+        s = NULL;
+    }
+    memory_opened(c, s);
+}
+
+/* ---- serve, describe ---- */
+
+static shard *shard_of(command *c) { return c->g->stopping ? NULL : c->g->by_number[c->number]; }
+static fkv_status none(const command *c) { return c->g->stopping ? FKV_CLOSED : FKV_NOT_OWNER; }
+
+void shard_serve(job *j) {
+    command *c = (command *)j;
+    shard *s = shard_of(c);
+    fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
+    if (status == FKV_OK) s->state = SHARD_SERVING;
+    command_done(c, status, NULL);
+}
+
+void shard_layout(job *j) {
+    command *c = (command *)j;
+    shard *s = shard_of(c);
+    dataplane_layout *l = s ? describe(s) : NULL;
+    command_done(c, l ? FKV_OK : s ? FKV_NO_MEMORY : none(c), l);
+}
+
+/* ---- close ---- */
+
+static bool refuse(op *o, const shard *s) {
+    if (o->shard != s) return false;
+    if (o->state == OP_WAITS_KEY || o->state == OP_WAITS_MEMORY) {
+        wait_remove(o);
+        op_answer(o, FKV_SHARD_CLOSED);
+        return true;
+    }
+    if (o->state == OP_ANSWERS && o->streams) {
+        stream_fail(o, FKV_SHARD_CLOSED);
+        return true;
+    }
+    return o->state == OP_TRANSFERS && transfer_fail(o, FKV_SHARD_CLOSED);
+}
+
+/* Followers are answered with those that they follow. Answering one op may end others, so the list is looked at from its start
+ * after each. */
+static void refuse_all(fkv_list *clients, const shard *s) {
+    for (fkv_list *l = clients->next; l != clients; l = l->next) {
+        client *c = LIST_OF(l, client, of_group);
+        for (fkv_list *m = c->ops.next; m != &c->ops;) {
+            m = refuse(LIST_OF(m, op, of_client), s) ? c->ops.next : m->next;
+        }
+    }
+}
+
+void shard_close(job *j) {
+    command *c = (command *)j;
+    shard *s = shard_of(c);
+    if (!s || s->state == SHARD_CLOSING) {
+        command_done(c, s ? FKV_BUSY : none(c), NULL);
+        return;
+    }
+    s->state = SHARD_CLOSING;
+    s->closing = c;
+    refuse_all(&c->g->clients, s);
+    refuse_all(&c->g->doomed, s);
+}
+
+static void finish_close(group *g, shard *s) {
+    list_remove(&s->of_group);
+    g->by_number[s->number] = NULL;
+    dedup_drop_slot(&g->dedup, s->slot);
+    memory_close(s->closing, s);
+}
+
+/* ---- background work ---- */
+
+static uint64_t next_tick(group *g, shard *s, bool more) {
+    if (more) return g->now_ns;
+    if (s->quarantined) return g->now_ns + STARVED_TICK_MS * MS;
+    if (s->touched) {
+        s->touched = false;
+        return g->now_ns + BUSY_TICK_MS * MS;
+    }
+    table_stats t;
+    table_get_stats(s->table, &t);
+    bool resting = t.quarantine_bytes == 0 && t.prepared == 0 && !s->has_expiry && s->wanted == 0;
+    return resting ? UINT64_MAX : g->now_ns + REST_TICK_MS * MS;
+}
+
+void shards_tick(group *g) {
+    for (fkv_list *l = g->shards.next, *next; l != &g->shards; l = next) {
+        next = l->next;
+        shard *s = LIST_OF(l, shard, of_group);
+        if (s->state == SHARD_CLOSING) {
+            if (s->held == 0 && s->wanted == 0 && g->now_ns >= s->lease_until_ns) finish_close(g, s);
+            continue;
+        }
+        if (s->touched || s->tick_ns <= g->now_ns) {
+            bool more = table_tick(s->table, g->now_ns, g->wall_ms, TICK_BUDGET + 4 * g->batch_count);
+            s->tick_ns = next_tick(g, s, more);
+            if (!list_empty(&g->starved)) g->feed_starved = true;
+        }
+        uint32_t epoch = table_layout_epoch(s->table);
+        if (s->notified_epoch != epoch && memory_notify(s)) s->notified_epoch = epoch;
+    }
+}
+
+uint64_t shards_deadline(const group *g) {
+    uint64_t at = UINT64_MAX;
+    for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) {
+        const shard *s = LIST_OF(l, shard, of_group);
+        bool waits = s->held || s->wanted;   /* what ends that also ends the sleep */
+        at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
+    }
+    return at;
+}

@@ -8,7 +8,6 @@
 #include "provider.h"
 
 /* A provider that is not linked into this build has a null entry, and fab_open says so. */
-#pragma weak fab_shm_ops
 #pragma weak fab_tcp_ops
 #pragma weak fab_sim_ops
 #pragma weak fab_verbs_ops

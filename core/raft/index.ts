@@ -41,8 +41,10 @@
  *   - A proposal's outcome: when (index, term) comes in committed it took effect. When another term is at its index in committed, or
  *     a snapshot passes its index, it is unknown to this member and the caller asks again under the same (client, sequence).
  *
- * Compaction: once in a while (by logBytes of status()), data = the state machine at index = the last applied;
- *   snapshot = { meta: node.snapshotMeta(index), data }; persist it (storage.saveSnapshot); node.compact(snapshot, keepEntries).
+ * Compaction: once in a while (by logBytes of status()), between two rounds of the loop:
+ *   const meta = node.snapshotMeta();               of node.applied, which is where the state machine is; undefined: not now
+ *   const snapshot = { meta, data: the state machine's bytes };
+ *   if (storage.saveSnapshot(snapshot) === 'done') node.compact(snapshot, keepEntries);
  *   Followers that need what is gone are sent the snapshot in chunks, by this core.
  *
  * RaftInvariantError, out of any method, means that this member must stop.

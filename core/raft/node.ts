@@ -5,7 +5,7 @@
 import { ownLogIsDurable } from './acknowledgement.js';
 import type { ConfigChange } from './config-change.js';
 import type { Configuration } from './configuration.js';
-import { EntryType, type HardState } from './entry.js';
+import { EntryType, type Entry, type HardState } from './entry.js';
 import { campaign, tick } from './election.js';
 import { invariant, present } from './invariant.js';
 import { proposalRefusal, proposeChange, transferLeadership, type ChangeRefusal, type ProposalRefusal, type Proposed, type TransferRefusal } from './membership.js';
@@ -22,11 +22,14 @@ export class RaftNode {
   readonly #raft: Raft;
   /** What is on disk. */
   #persisted: HardState;
+  /** Behind the log's own while a snapshot waits to be given to the state machine. */
+  #appliedIndex: number;
   #outstanding: Ready | undefined;
 
   constructor(settings: RaftSettings, restored: RestoredState) {
     this.#raft = new Raft(completeOptions(settings), restored);
     this.#persisted = restored.hardState;
+    this.#appliedIndex = this.#raft.log.applied;
   }
 
   get id(): number {
@@ -43,6 +46,19 @@ export class RaftNode {
   }
   get config(): Configuration {
     return this.#raft.config;
+  }
+  get lastIndex(): number {
+    return this.#raft.log.lastIndex;
+  }
+  get commit(): number {
+    return this.#raft.log.commit;
+  }
+  /** Up to where the driver's state machine is, as far as advance() told. */
+  get applied(): number {
+    return this.#appliedIndex;
+  }
+  get storageFull(): boolean {
+    return this.#raft.storageFull;
   }
 
   // ---------------------------------------------------------------- input
@@ -151,6 +167,7 @@ export class RaftNode {
     if (ready.snapshot !== undefined) {
       raft.snapshot = ready.snapshot;
       if (raft.pendingSnapshot === ready.snapshot) raft.pendingSnapshot = undefined;
+      this.#appliedIndex = ready.snapshot.meta.index;
     }
     const last = ready.entries.at(-1);
     if (last !== undefined) raft.log.stableTo(last.index, last.term);
@@ -180,10 +197,14 @@ export class RaftNode {
 
   // ---------------------------------------------------------------- snapshots
 
-  /** What a snapshot of the state machine stands for that has applied all up to `index` (at most what advance() has confirmed). */
-  snapshotMeta(index: number): SnapshotMeta {
+  /**
+   * What a snapshot of the state machine stands for, which has applied all up to this.applied. undefined: there is no use in one now,
+   * since it would be empty, or a newer one has come in from the leader and waits in the next Ready.
+   */
+  snapshotMeta(): SnapshotMeta | undefined {
     const { log } = this.#raft;
-    invariant(index >= log.baseIndex && index > 0 && index <= log.applied, 'a snapshot is of what is applied');
+    const index = this.#appliedIndex;
+    if (index === 0 || index < log.baseIndex) return undefined;
     return { index, term: present(log.termAt(index)), config: this.#raft.configAt(index) };
   }
 
@@ -194,7 +215,7 @@ export class RaftNode {
   compact(snapshot: Snapshot, keepEntries: number): void {
     const raft = this.#raft;
     if (snapshot.meta.index <= (raft.snapshot?.meta.index ?? 0)) return;
-    invariant(snapshot.meta.index <= raft.log.applied, 'a snapshot is of what is applied');
+    invariant(snapshot.meta.index <= this.#appliedIndex, 'a snapshot is of what is applied');
     raft.snapshot = snapshot;
     raft.compactTo(snapshot.meta.index - keepEntries);
   }
@@ -202,6 +223,11 @@ export class RaftNode {
   /** The term of the entry at `index`; undefined where it is compacted or does not exist. For the driver's waiting proposals. */
   termAt(index: number): number | undefined {
     return this.#raft.log.termAt(index);
+  }
+
+  /** The entry at `index`; undefined where it is compacted or does not exist. */
+  entryAt(index: number): Entry | undefined {
+    return this.#raft.log.entryAt(index);
   }
 
   status(): RaftStatus {
@@ -213,7 +239,7 @@ export class RaftNode {
       term: raft.term,
       leader: raft.leader,
       commit: log.commit,
-      applied: log.applied,
+      applied: this.#appliedIndex,
       firstIndex: log.baseIndex + 1,
       lastIndex: log.lastIndex,
       logBytes: log.bytes,
@@ -239,8 +265,10 @@ export class RaftNode {
 
   #applied(ready: Ready): void {
     const last = ready.committed.at(-1);
+    if (last === undefined) return;
+    this.#appliedIndex = last.index;
     // A snapshot that came in meanwhile has gone further.
-    if (last !== undefined && last.index > this.#raft.log.applied) this.#raft.log.appliedTo(last.index);
+    if (last.index > this.#raft.log.applied) this.#raft.log.appliedTo(last.index);
   }
 
   #hardStateChanged(): boolean {

@@ -126,6 +126,8 @@ export class RaftStorage {
 
   static #read(options: StorageOptions): OpenedStorage {
     const { disk, checksum, notice } = options;
+    // The process before may have died between making a name and syncing it. What this one is going to build on must not vanish later.
+    disk.syncNames();
     const state = StateFile.open(disk, checksum);
     const snapshot = readNewestSnapshot(disk, checksum);
     const snapshotIndex = snapshot?.meta.index ?? 0;

@@ -74,6 +74,7 @@ export class StateFile {
     const state = new StateFile(disk.open(STATE_FILE), checksum, hard.a, hard.b, acknowledged, hard.sequence, (marker?.sequence ?? 0) + 1);
     // One copy is older or bad: both are made the same again, so that the next damage finds two.
     if (slots[0]?.sequence !== slots[1]?.sequence) state.writeHardState(hard.a, hard.b);
+    else state.file.datasync();
     return state;
   }
 

@@ -1,0 +1,220 @@
+/**
+ * Runs the metadata's Raft member: its clock, its disk, its messages, and the state machine behind it. The order of each round is
+ * core/raft's contract: persist, then send, then apply, then advance.
+ *
+ * What may wait for a vote or an acknowledgement is on disk before it leaves, because persist() returns only then. The disk is
+ * written synchronously on purpose (server/raft-storage/disk.ts).
+ */
+import { FarkvError } from '../../core/errors.js';
+import { MetadataMachine, type Applied } from '../../core/metadata/machine.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import { checkRaftMessage, EntryType, RaftNode, type Entry, type ProposalRefusal, type RaftMessage, type RaftStatus, type RestoredState, type Snapshot } from '../../core/raft/index.js';
+import { describeError, type Log } from '../log.js';
+import type { RaftStorage } from '../raft-storage/raft-storage.js';
+
+export interface DriverOptions {
+  readonly storage: Pick<RaftStorage, 'persist' | 'saveSnapshot'>;
+  readonly restored: RestoredState;
+  readonly raftId: number;
+  /** 48 random bits. */
+  readonly incarnation: number;
+  readonly random: () => number;
+  readonly tickMs: number;
+  readonly electionMs: number;
+  /** Sends to message.to, or loses it. */
+  readonly send: (message: RaftMessage) => void;
+  readonly log: Log;
+  /** The member cannot go on: an entry of a later version, or a broken invariant. Called once. */
+  readonly fatal: (error: FarkvError) => void;
+  /** A snapshot is made when the log has grown by this much. */
+  readonly compactBytes?: number;
+}
+
+const COMPACT_BYTES = 8 << 20;
+/** Entries kept behind a snapshot for followers that are a little late. */
+const KEEP_ENTRIES = 1024;
+const RETRY_STORAGE_MS = 1000;
+/** Rounds before other events get their turn. */
+const ROUNDS = 32;
+
+export class MetadataDriver {
+  readonly #options: DriverOptions;
+  readonly #node: RaftNode;
+  readonly #machine = new MetadataMachine();
+  readonly #appliedListeners: ((applied: Applied) => void)[] = [];
+  readonly #stateListeners: ((state: MetadataState) => void)[] = [];
+  readonly #leaderListeners: ((leader: number) => void)[] = [];
+  #scheduled = false;
+  #stopped = false;
+  #leader = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #compactedBytes = 0;
+
+  constructor(options: DriverOptions) {
+    this.#options = options;
+    const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
+    this.#node = new RaftNode(
+      { id: options.raftId, incarnation: options.incarnation, random: options.random, electionTicks: ticks, heartbeatTicks: Math.max(1, Math.floor(ticks / 10)) },
+      options.restored,
+    );
+    if (options.restored.snapshot !== undefined) this.#machine.restore(options.restored.snapshot.data);
+  }
+
+  get state(): MetadataState {
+    return this.#machine.state;
+  }
+  /** Raft number of the leader that this member follows, or its own; 0: none known. */
+  get leader(): number {
+    return this.#node.leader;
+  }
+  get leads(): boolean {
+    return this.#node.role === 'leader';
+  }
+  status(): RaftStatus {
+    return this.#node.status();
+  }
+
+  /** Every applied command, also refused ones and duplicates. */
+  onApplied(listener: (applied: Applied) => void): void {
+    this.#appliedListeners.push(listener);
+  }
+  /** After a round that changed the metadata. */
+  onState(listener: (state: MetadataState) => void): void {
+    this.#stateListeners.push(listener);
+  }
+  onLeader(listener: (leader: number) => void): void {
+    this.#leaderListeners.push(listener);
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#guarded(() => this.#node.tick());
+    }, this.#options.tickMs);
+    // Alone there is nobody to wait for.
+    this.#guarded(() => {
+      if (this.#node.config.voters.length === 1) this.#node.campaign();
+    });
+  }
+
+  /** A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to send. */
+  receive(from: number, value: unknown): void {
+    const checked = checkRaftMessage(value);
+    if (!checked.ok) throw new FarkvError('ERR_PROTOCOL', `malformed Raft message: ${checked.why}`);
+    if (checked.message.from !== from || checked.message.to !== this.#options.raftId) throw new FarkvError('ERR_PROTOCOL', 'a Raft message between other members');
+    this.#guarded(() => this.#node.step(checked.message));
+  }
+
+  /** Undefined: taken, and it will show in onApplied when it is committed, unless this member loses its leadership before. */
+  propose(bytes: Uint8Array): ProposalRefusal | undefined {
+    let refusal: ProposalRefusal | undefined;
+    this.#guarded(() => {
+      const proposed = this.#node.propose(bytes);
+      refusal = proposed.ok ? undefined : proposed.reason;
+    });
+    return refusal;
+  }
+
+  /** Hands the leadership to another member, if this one has it, so that the others need not wait for an election. */
+  handOver(to: number): void {
+    this.#guarded(() => void this.#node.transferLeadership(to));
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+    clearTimeout(this.#retry);
+  }
+
+  /** Every way into the member: a broken invariant ends it, and whatever the input made ready is done soon. */
+  #guarded(input: () => void): void {
+    if (this.#stopped) return;
+    try {
+      input();
+    } catch (cause) {
+      this.#fail(cause);
+      return;
+    }
+    if (this.#scheduled || !this.#node.hasReady()) return;
+    this.#scheduled = true;
+    // Not at once: what arrives in the same turn of the event loop shares one write to disk.
+    setImmediate(() => {
+      this.#scheduled = false;
+      try {
+        this.#rounds();
+      } catch (cause) {
+        this.#fail(cause);
+      }
+    });
+  }
+
+  #fail(cause: unknown): void {
+    if (this.#stopped) return;
+    this.stop();
+    const error = cause instanceof FarkvError ? cause : new FarkvError('ERR_INTERNAL', `the metadata's Raft member has stopped: ${describeError(cause)}`, { cause });
+    this.#options.fatal(error);
+  }
+
+  #rounds(): void {
+    const before = this.#machine.state;
+    for (let i = 0; i < ROUNDS && !this.#stopped && this.#node.hasReady(); i++) this.#round();
+    if (this.#stopped) return;
+    if (this.#machine.state !== before) for (const listener of this.#stateListeners) listener(this.#machine.state);
+    if (this.#node.leader !== this.#leader) {
+      this.#leader = this.#node.leader;
+      for (const listener of this.#leaderListeners) listener(this.#leader);
+    }
+    // More to do, or a listener made more.
+    this.#guarded(() => undefined);
+  }
+
+  #round(): void {
+    const node = this.#node;
+    const ready = node.ready();
+    if (this.#options.storage.persist(ready) === 'full') {
+      this.#apply(undefined, ready.committed);
+      node.storageRefused();
+      this.#options.log.error('there is no room on the disk of the data directory: this server takes no metadata changes until there is');
+      this.#retry ??= setTimeout(() => {
+        this.#retry = undefined;
+        this.#guarded(() => node.retryStorage());
+      }, RETRY_STORAGE_MS);
+      return;
+    }
+    for (const message of ready.messages) this.#options.send(message);
+    this.#apply(ready.snapshot, ready.committed);
+    node.advance();
+    this.#compact();
+  }
+
+  #apply(snapshot: Snapshot | undefined, committed: readonly Entry[]): void {
+    if (snapshot !== undefined) this.#machine.restore(snapshot.data);
+    for (const entry of committed) {
+      if (entry.type !== EntryType.Normal || entry.data.length === 0) continue;
+      let applied: Applied;
+      try {
+        applied = this.#machine.apply(entry.data);
+      } catch (cause) {
+        const code = cause instanceof FarkvError ? cause.code : 'ERR_INTERNAL';
+        throw new FarkvError(code, `entry ${entry.index} of the metadata log cannot be applied: ${describeError(cause)}`, { cause });
+      }
+      for (const listener of this.#appliedListeners) listener(applied);
+    }
+  }
+
+  /** Replaces the log's beginning by a snapshot when it has grown enough. */
+  #compact(): void {
+    const { logBytes } = this.#node.status();
+    if (logBytes - this.#compactedBytes < (this.#options.compactBytes ?? COMPACT_BYTES)) return;
+    const meta = this.#node.snapshotMeta();
+    if (meta === undefined) return;
+    const snapshot = { meta, data: this.#machine.snapshot() };
+    if (this.#options.storage.saveSnapshot(snapshot) === 'full') {
+      // Tried again when the log has grown as much once more.
+      this.#compactedBytes = logBytes;
+      return;
+    }
+    this.#node.compact(snapshot, KEEP_ENTRIES);
+    this.#compactedBytes = this.#node.status().logBytes;
+  }
+}

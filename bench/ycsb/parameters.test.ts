@@ -1,0 +1,60 @@
+import test from 'ava';
+import { readFileSync } from 'node:fs';
+import { parseParameters } from './parameters.js';
+import { parseProperties } from './properties.js';
+
+const parse = (properties: Readonly<Record<string, string>>) => parseParameters(new Map(Object.entries(properties)), ['redis.']);
+
+test("YCSB's defaults", (t) => {
+  const p = parse({});
+  t.is(p.fieldCount, 10);
+  t.is(p.fieldLength, 100);
+  t.deepEqual(p.proportions, { READ: 0.95, UPDATE: 0.05, INSERT: 0, SCAN: 0, READMODIFYWRITE: 0 });
+  t.is(p.requestDistribution, 'uniform');
+  t.false(p.orderedInserts);
+  t.true(p.readAllFields);
+  t.false(p.writeAllFields);
+  t.deepEqual(p.percentiles, [50, 95, 99]);
+  t.is(p.measurementInterval, 'op');
+});
+
+test('insertcount is what recordcount leaves from insertstart on', (t) => {
+  t.is(parse({ recordcount: '1000', insertstart: '400' }).insertCount, 600);
+  t.throws(() => parse({ recordcount: '1000', insertstart: '400', insertcount: '700' }), { message: /recordcount=1000 must be at least/ });
+});
+
+test('the shipped workloads have the standard proportions', (t) => {
+  const workload = (letter: string) => parseParameters(parseProperties(readFileSync(new URL(`../../../bench/ycsb/workloads/workload${letter}`, import.meta.url), 'utf8')));
+  const expected: Record<string, readonly [Partial<Record<string, number>>, string]> = {
+    a: [{ READ: 0.5, UPDATE: 0.5 }, 'zipfian'],
+    b: [{ READ: 0.95, UPDATE: 0.05 }, 'zipfian'],
+    c: [{ READ: 1 }, 'zipfian'],
+    d: [{ READ: 0.95, INSERT: 0.05 }, 'latest'],
+    e: [{ SCAN: 0.95, INSERT: 0.05 }, 'zipfian'],
+    f: [{ READ: 0.5, READMODIFYWRITE: 0.5 }, 'zipfian'],
+  };
+  for (const [letter, [proportions, distribution]] of Object.entries(expected)) {
+    const p = workload(letter);
+    t.is(p.recordCount, 1000);
+    t.is(p.operationCount, 1000);
+    t.deepEqual(p.proportions, { READ: 0, UPDATE: 0, INSERT: 0, SCAN: 0, READMODIFYWRITE: 0, ...proportions });
+    t.is(p.requestDistribution, distribution as typeof p.requestDistribution);
+  }
+});
+
+test('a wrong value is refused with what was expected', (t) => {
+  t.throws(() => parse({ recordcount: 'many' }), { code: 'ERR_CONFIG', message: /property recordcount=many: a number/ });
+  t.throws(() => parse({ recordcount: '-1' }), { code: 'ERR_CONFIG' });
+  t.throws(() => parse({ recordcount: '1.5' }), { message: /an integer/ });
+  t.throws(() => parse({ recordcount: '' }), { code: 'ERR_CONFIG' });
+  t.throws(() => parse({ dataintegrity: 'yes' }), { message: /true or false/ });
+  t.throws(() => parse({ requestdistribution: 'zipf' }), { message: /one of uniform, zipfian/ });
+  t.throws(() => parse({ 'hdrhistogram.percentiles': '50,x' }), { code: 'ERR_CONFIG' });
+  t.throws(() => parse({ dataintegrity: 'true', fieldlengthdistribution: 'uniform' }), { message: /constant/ });
+  t.throws(() => parse({ readproportion: '0', updateproportion: '0' }), { message: /nothing to do/ });
+});
+
+test('an unknown property names the nearest known one; those of databases and of YCSB are left alone', (t) => {
+  t.throws(() => parse({ recordcnt: '5' }), { code: 'ERR_CONFIG', message: 'unknown property recordcnt; did you mean recordcount?' });
+  t.notThrows(() => parse({ 'redis.host': 'x', workload: 'site.ycsb.workloads.CoreWorkload', table: 'usertable' }));
+});

@@ -1,0 +1,74 @@
+/**
+ * Checks of what a program passes to the client's methods, before anything is sent. Keys and the sizes of values are checked by the native
+ * side, which answers at once.
+ */
+import { argumentError } from './errors.js';
+
+export interface ReadOptions {
+  /** Milliseconds; 1 to 2^31 - 1. By default the client's. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface WriteOptions extends ReadOptions {
+  /** The entry expires so many milliseconds after it was written; at least 1. By default never. */
+  readonly ttlMs?: number;
+  /** 32 bits of the caller's, stored with the value; see getEntry. */
+  readonly flags?: number;
+}
+
+/** A little under 9,000 years: expiry is 48 bits of milliseconds. */
+const TTL_MAX = 2 ** 47;
+
+export function checkTimeout(value: unknown): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > 2 ** 31 - 1) {
+    throw argumentError('timeoutMs is an integer of milliseconds from 1 to 2147483647');
+  }
+  return value;
+}
+
+export function checkSignal(value: unknown): AbortSignal {
+  if (value instanceof AbortSignal) return value;
+  throw argumentError('signal is an AbortSignal');
+}
+
+export function checkTtl(value: unknown): number {
+  if (value === undefined) return 0;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > TTL_MAX) {
+    throw argumentError(`ttlMs is an integer of milliseconds from 1 to ${TTL_MAX}`);
+  }
+  return value;
+}
+
+export function checkFlags(value: unknown): number {
+  if (value === undefined) return 0;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 2 ** 32 - 1) {
+    throw argumentError('flags is an integer from 0 to 4294967295');
+  }
+  return value;
+}
+
+export function checkVersion(value: unknown): bigint {
+  if (typeof value !== 'bigint' || value < 0n || value >= 1n << 64n) {
+    throw argumentError('the expected version is a bigint, as getEntry gives it; 0n: the key must be absent');
+  }
+  return value;
+}
+
+export function checkNamespace(value: unknown): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > 65_535) {
+    throw argumentError('a namespace is an integer from 0 to 65535');
+  }
+  return value;
+}
+
+export function checkTarget(target: unknown, offset: unknown): void {
+  if (!(target instanceof Uint8Array)) throw argumentError('the target of getInto is a Buffer or Uint8Array');
+  if (typeof offset !== 'number' || !Number.isInteger(offset) || offset < 0 || offset > target.length) {
+    throw argumentError(`the offset is an integer from 0 to the buffer's length, ${target.length}`);
+  }
+}
+
+export function checkKeys(keys: unknown): void {
+  if (!Array.isArray(keys)) throw argumentError('keys is an array of texts and Uint8Arrays');
+}

@@ -1,0 +1,274 @@
+/**
+ * What a program holds: a Keyspace is one namespace seen through one codec; the Client that connect() gives is a Keyspace that also has
+ * the connection. Views (`namespace`, `withCodec`) share the connection, cost nothing, and end with it.
+ *
+ * Promises: GET, PUT, DELETE and compare-and-swap are linearizable per key. A change that ended with ERR_INDETERMINATE or was aborted may have
+ * taken effect. Operations that are not awaited may take effect in any order.
+ */
+import {
+  checkFlags, checkKeys, checkNamespace, checkSignal, checkTarget, checkTimeout, checkTtl, checkVersion, type ReadOptions, type WriteOptions,
+} from './arguments.js';
+import { batchError, type BatchReads } from './batch-reads.js';
+import { bufferCodec, checkCodec, encodeWith, msgpackCodec, type BufferValue, type Codec } from './codec.js';
+import { argumentError, rejected, Status, statusError } from './errors.js';
+import type { Limits, Operations } from './operations.js';
+import { PendingDelete, PendingPut, PendingSwap, type ChangeOutcome, type Key, type Stored } from './pending.js';
+import type { ScanEntry, ScanKey, Scanner, ScanOptions, ScanPage } from './scan.js';
+import type { Settings } from './options.js';
+import type { Parts, Session } from './session.js';
+import type { ClientStats, Transport } from './transport.js';
+import { EntryReader, PlainReader, versionOf, type Entry } from './value-reader.js';
+
+/** What became of a compare-and-swap. */
+export type Swap =
+  | { readonly swapped: true; readonly version: bigint }
+  /** version: the one that the key has now; 0n: it is absent. */
+  | { readonly swapped: false; readonly version: bigint };
+
+/** One item of putMany. */
+export interface PutItem<In> {
+  readonly key: Key;
+  readonly value: In;
+  readonly ttlMs?: number;
+  readonly flags?: number;
+}
+
+/** What all views of a client share. */
+export interface Shared {
+  readonly operations: Operations;
+  readonly batches: BatchReads;
+  readonly scanner: Scanner;
+  readonly defaults: Limits;
+}
+
+const putOutcome: ChangeOutcome<void> = (status) => {
+  if (status !== Status.ok) throw statusError(status);
+};
+const deleteOutcome: ChangeOutcome<boolean> = (status) => {
+  if (status !== Status.ok && status !== Status.notFound) throw statusError(status);
+  return status === Status.ok;
+};
+const swapOutcome: ChangeOutcome<Swap> = (status, words, at) => {
+  if (status === Status.ok) return { swapped: true, version: versionOf(words, at) };
+  if (status === Status.versionMismatch) return { swapped: false, version: versionOf(words, at) };
+  if (status === Status.notFound) return { swapped: false, version: 0n };
+  throw statusError(status);
+};
+
+export class Keyspace<In, Out = In> {
+  readonly #shared: Shared;
+  readonly #ns: number;
+  readonly #codec: Codec<In, Out>;
+  readonly #plain: PlainReader<Out>;
+  readonly #entry: EntryReader<Out>;
+  /** How put stores when it is told nothing else. */
+  readonly #stored: Stored;
+
+  /** @internal connect() makes clients. */
+  constructor(shared: Shared, ns: number, codec: Codec<In, Out>) {
+    this.#shared = shared;
+    this.#ns = ns;
+    this.#codec = codec;
+    this.#plain = new PlainReader(codec);
+    this.#entry = new EntryReader(codec);
+    this.#stored = { ttlMs: 0, flags: 0, codec: codec.id };
+  }
+
+  /** The value, or undefined when there is none. */
+  get(key: Key, options?: ReadOptions): Promise<Out | undefined> {
+    try {
+      return this.#shared.operations.read(this.#ns, key, this.#plain, this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** The value with its version and flags. */
+  getEntry(key: Key, options?: ReadOptions): Promise<Entry<Out> | undefined> {
+    try {
+      return this.#shared.operations.read(this.#ns, key, this.#entry, this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** The values of many keys, in their order. Rejects when a key failed, after all have ended (see batchError). */
+  async getMany(keys: readonly Key[], options?: ReadOptions): Promise<(Out | undefined)[]> {
+    checkKeys(keys);
+    return await this.#shared.batches.read(this.#ns, keys, this.#plain, this.#limits(options));
+  }
+
+  /**
+   * Writes the value's bytes, undecoded, into `target` from `offset` on, and answers with their number; undefined: no such key. Answers at
+   * once where the transport can (shm), with a promise where it cannot, so `await` it or look. ERR_BUFFER_TOO_SMALL when they do not
+   * fit; what is wrong at once is thrown.
+   */
+  getInto(key: Key, target: Uint8Array, offset = 0, options?: ReadOptions): number | undefined | Promise<number | undefined> {
+    checkTarget(target, offset);
+    return this.#shared.operations.readInto(this.#ns, key, target, offset, this.#limits(options));
+  }
+
+  /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
+  getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
+    return this.#shared.operations.readSync(this.#ns, key, this.#plain, this.#limits(options).timeoutMs);
+  }
+
+  /** As getInto, but spins until the answer is there: shm and verbs only. */
+  getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
+    checkTarget(target, offset);
+    return this.#shared.operations.readIntoSync(this.#ns, key, target, offset, this.#limits(options).timeoutMs);
+  }
+
+  put(key: Key, value: In, options?: WriteOptions): Promise<void> {
+    try {
+      const bytes = encodeWith(this.#codec, value);
+      return this.#shared.operations.submit(new PendingPut(this.#ns, key, bytes, this.#how(options), putOutcome), this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
+  async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
+    const limits = this.#limits(options);
+    const failures: unknown[] = [];
+    const puts: Promise<unknown>[] = [];
+    for (const item of items) {
+      if (typeof item !== 'object') throw argumentError('putMany takes objects { key, value }');
+      puts.push(this.put(item.key, item.value, { ...limitsOf(limits), ...storedOf(item) }).catch((error: unknown) => failures.push(error)));
+    }
+    await Promise.all(puts);
+    if (failures.length > 0) throw batchError(failures, puts.length);
+  }
+
+  /** Whether there was such a key. */
+  delete(key: Key, options?: ReadOptions): Promise<boolean> {
+    try {
+      return this.#shared.operations.submit(new PendingDelete(this.#ns, key, deleteOutcome), this.#limits(options));
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** Puts the value if the key's version is still `expected`, which getEntry told; 0n: if the key is absent. */
+  compareAndSwap(key: Key, expected: bigint, value: In, options?: WriteOptions): Promise<Swap> {
+    try {
+      return this.#swap(key, expected, encodeWith(this.#codec, value), options);
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** Deletes the key if its version is still `expected`. */
+  compareAndDelete(key: Key, expected: bigint, options?: ReadOptions): Promise<Swap> {
+    try {
+      return this.#swap(key, expected, undefined, options);
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** All keys of the namespace, with their values where asked for; what that promises is said in scan.ts. */
+  scan(options: ScanOptions & { readonly values: true }): AsyncGenerator<ScanEntry<Out>, void, undefined>;
+  scan(options?: ScanOptions): AsyncGenerator<ScanKey, void, undefined>;
+  async *scan(options: ScanOptions = {}): AsyncGenerator<ScanKey, void, undefined> {
+    let { cursor } = options;
+    do {
+      const page: ScanPage<ScanKey> = await this.scanPage({ ...options, ...(cursor === undefined ? {} : { cursor }) });
+      yield* page.entries;
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+  }
+
+  /** One page of a scan, and the cursor of the next one. */
+  scanPage(options: ScanOptions & { readonly values: true }): Promise<ScanPage<ScanEntry<Out>>>;
+  scanPage(options?: ScanOptions): Promise<ScanPage<ScanKey>>;
+  async scanPage(options: ScanOptions = {}): Promise<ScanPage<ScanKey>> {
+    const { scanner } = this.#shared;
+    const limits = this.#limits(options);
+    if (options.values === true) return await scanner.entries(this.#ns, options, this.#codec, limits);
+    return await scanner.keys(this.#ns, options, limits);
+  }
+
+  /**
+   * The same store seen through another namespace: the same key in two namespaces is two entries. Namespaces are numbers from 0 (the
+   * default) to 65535, because they are part of every entry; which number is whose is for the program to say.
+   */
+  namespace(namespace: number): Keyspace<In, Out> {
+    return new Keyspace(this.#shared, checkNamespace(namespace), this.#codec);
+  }
+
+  /** The same namespace seen through another codec. */
+  withCodec(codec: 'buffer'): Keyspace<BufferValue, Buffer>;
+  withCodec<T = unknown>(codec: 'msgpack'): Keyspace<T>;
+  withCodec<I, O>(codec: Codec<I, O>): Keyspace<I, O>;
+  withCodec(codec: 'buffer' | 'msgpack' | Codec<unknown>): Keyspace<never, unknown> {
+    return new Keyspace<never, unknown>(this.#shared, this.#ns, resolveCodec(codec));
+  }
+
+  #swap(key: Key, expected: bigint, value: Uint8Array | undefined, options: WriteOptions | undefined): Promise<Swap> {
+    const operation = new PendingSwap(this.#ns, key, checkVersion(expected), value, this.#how(options), swapOutcome);
+    return this.#shared.operations.submit(operation, this.#limits(options));
+  }
+
+  #limits(options: ReadOptions | undefined): Limits {
+    const { defaults } = this.#shared;
+    if (options === undefined || (options.timeoutMs === undefined && options.signal === undefined)) return defaults;
+    return {
+      timeoutMs: options.timeoutMs === undefined ? defaults.timeoutMs : checkTimeout(options.timeoutMs),
+      signal: options.signal === undefined ? undefined : checkSignal(options.signal),
+    };
+  }
+
+  #how(options: WriteOptions | undefined): Stored {
+    if (options === undefined || (options.ttlMs === undefined && options.flags === undefined)) return this.#stored;
+    return { ttlMs: checkTtl(options.ttlMs), flags: checkFlags(options.flags), codec: this.#codec.id };
+  }
+}
+
+function limitsOf({ timeoutMs, signal }: Limits): ReadOptions {
+  return signal === undefined ? { timeoutMs } : { timeoutMs, signal };
+}
+
+function storedOf<In>({ ttlMs, flags }: PutItem<In>): Pick<WriteOptions, 'ttlMs' | 'flags'> {
+  return { ...(ttlMs === undefined ? {} : { ttlMs }), ...(flags === undefined ? {} : { flags }) };
+}
+
+/** A connected client. It does not keep a process alive while nothing is under way. */
+export class Client<In, Out = In> extends Keyspace<In, Out> {
+  readonly #session: Session;
+
+  /** @internal connect() makes clients. */
+  constructor(session: Session, parts: Parts, settings: Settings, codec: Codec<In, Out>) {
+    super({ ...parts, defaults: { timeoutMs: settings.timeoutMs } }, settings.namespace, codec);
+    this.#session = session;
+  }
+
+  /** Which transport reaches which server, and why that one. */
+  transports(): readonly Transport[] {
+    return this.#session.transports();
+  }
+
+  /** Counters since connect. */
+  stats(): ClientStats {
+    return this.#session.stats();
+  }
+
+  /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */
+  close(): Promise<void> {
+    this.#session.close();
+    return Promise.resolve();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** A codec by its name, or one of the program's own. */
+export function resolveCodec(codec: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined): Codec<never, unknown> {
+  if (codec === undefined || codec === 'buffer') return bufferCodec;
+  if (codec === 'msgpack') return msgpackCodec<unknown>();
+  if (typeof codec !== 'object') throw argumentError('codec is "buffer", "msgpack" or an object { id, name, encode, decode }');
+  return checkCodec(codec);
+}

@@ -1,0 +1,58 @@
+/**
+ * The errors of the SDK: FarkvError and its codes, and how a status of the native side becomes one.
+ *
+ * Errors are made only when something went wrong: a missing key and a lost compare-and-swap are values and never come here.
+ */
+import { FarkvError, type ErrorCode } from '../core/errors.js';
+import { addon } from '../native/addon.js';
+
+export { FarkvError, type ErrorCode } from '../core/errors.js';
+
+const { statusNames, statusTexts } = addon.constants;
+
+function statusNumber(name: string): number {
+  const at = statusNames.indexOf(name);
+  if (at < 0) throw new FarkvError('ERR_ADDON', `the native addon knows no status ${name}; it is of another version`);
+  return at;
+}
+
+/** The statuses that decide what an answer means; taken from the addon by name, so that they exist once. */
+export const Status = {
+  ok: statusNumber('OK'),
+  notFound: statusNumber('NOT_FOUND'),
+  versionMismatch: statusNumber('VERSION_MISMATCH'),
+  keyInvalid: statusNumber('ERR_KEY_INVALID'),
+  busy: statusNumber('ERR_BUSY'),
+  timeout: statusNumber('ERR_TIMEOUT'),
+  aborted: statusNumber('ERR_ABORTED'),
+  closed: statusNumber('ERR_CLOSED'),
+  bufferTooSmall: statusNumber('ERR_BUFFER_TOO_SMALL'),
+} as const;
+
+/** The error of a status. `detail` says more than the status's own text where the caller knows more. */
+export function statusError(status: number, detail?: string): FarkvError {
+  const code = (statusNames[status] ?? 'ERR_INTERNAL') as ErrorCode;
+  const text = statusTexts[status] ?? `status ${status} is unknown`;
+  return new FarkvError(code, detail === undefined ? text : `${text} (${detail})`);
+}
+
+/** The error of a status that an operation on this key ended with. */
+export function keyError(status: number, key: unknown): FarkvError {
+  return statusError(status, status === Status.keyInvalid ? describeKey(key) : undefined);
+}
+
+/** What is wrong with a key, for a person; the key itself is not repeated, it may be a secret. */
+function describeKey(key: unknown): string {
+  if (typeof key === 'string') return key === '' ? 'this one is empty' : `this one has ${Buffer.byteLength(key)} in UTF-8`;
+  if (key instanceof Uint8Array) return key.length === 0 ? 'this one is empty' : `this one has ${key.length}`;
+  return `text or a Uint8Array is expected, this one is ${key === null ? 'null' : `of type ${typeof key}`}`;
+}
+
+export function argumentError(text: string, cause?: unknown): FarkvError {
+  return new FarkvError('ERR_ARGUMENT', text, cause === undefined ? undefined : { cause });
+}
+
+/** A rejected promise of whatever was thrown. */
+export function rejected<T>(error: unknown): Promise<T> {
+  return Promise.reject(error instanceof Error ? error : new FarkvError('ERR_INTERNAL', 'something that is no error was thrown', { cause: error }));
+}

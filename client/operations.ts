@@ -1,0 +1,278 @@
+/**
+ * The engine of a client: gives operations to the native side, and settles them when it answers. Every view of a client shares one.
+ *
+ *   at once      the native call returned the answer (a GET over shared memory, a put whose reply came while it was polled for)
+ *   outstanding  the native side works on it; its completion record comes with `drain`
+ *   queued       the native side had no room (ERR_BUSY); posted, in order, as soon as something completes
+ *
+ * Doorbells are rung once for all that was posted in one microtask; completions are drained many at a time. Time-outs, retries and leases
+ * are the native side's; only what is queued is timed here.
+ *
+ * A loop that awaits answers which are there already never leaves the microtask queue, and would starve the program's timers and
+ * sockets. Therefore every BREATH answers one comes by way of setImmediate.
+ *
+ * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab that were handed
+ * to a caller are not written again (value-memory.ts).
+ */
+import { CompletionField, PENDING_BASE, type NativeClient, type NativeClientStats } from '../native/addon.js';
+import { AbortWatch } from './abort-watch.js';
+import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
+import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
+import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
+import { aligned, SLAB_VALUE_MAX, type ValueMemory } from './value-memory.js';
+import type { ValueReader } from './value-reader.js';
+import { WaitingQueue } from './waiting-queue.js';
+
+const ID: number = CompletionField.Id;
+const STATUS: number = CompletionField.Status;
+const BYTES: number = CompletionField.Bytes;
+
+const BREATH = 1024;
+
+/** How long an operation may take, and what may end it earlier. */
+export interface Limits {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Operations {
+  readonly #native: NativeClient;
+  readonly #outstanding = new Map<number, Pending<unknown>>();
+  readonly #queue: WaitingQueue;
+  readonly #values: ValueMemory;
+  readonly #cursor: DrainCursor;
+  readonly #atOnce: AnswerAtOnce;
+  readonly #aborts = new AbortWatch((operation) => this.#abort(operation));
+  #flushing = false;
+  #breath = BREATH;
+  #closed = false;
+
+  constructor(native: NativeClient, values: ValueMemory, maxQueued: number) {
+    this.#native = native;
+    this.#values = values;
+    this.#cursor = new DrainCursor(native, values);
+    this.#atOnce = new AnswerAtOnce(native.info);
+    this.#queue = new WaitingQueue(maxQueued, (operation, timeoutMs) => this.#post(operation, timeoutMs));
+  }
+
+  // ---------------------------------------------------------------- reads
+
+  /** A GET; undefined when there is no such key. */
+  read<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
+    if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
+    this.#values.ready();
+    const { memory, used } = this.#values;
+    const answer = this.#native.get(ns, key, memory, used, limits.timeoutMs);
+    if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
+    try {
+      if (answer >= 0) return this.#resolved(this.#valueAtOnce(reader, memory, used, answer));
+      if (answer === -Status.notFound) return this.#resolved(undefined);
+      if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(ns, key, reader, limits));
+      if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
+      throw keyError(-answer, key);
+    } catch (error) {
+      return rejected(error);
+    }
+  }
+
+  /** A GET that spins until it is answered. */
+  readSync<T>(ns: number, key: Key, reader: ValueReader<T>, timeoutMs: number): T | undefined {
+    this.#values.ready();
+    const { memory, used } = this.#values;
+    let answer = this.#native.getSync(ns, key, memory, used, timeoutMs);
+    if (answer >= 0) return this.#valueAtOnce(reader, memory, used, answer);
+    while (answer === -Status.bufferTooSmall) {
+      const own = Buffer.allocUnsafeSlow(this.#native.info[BYTES] ?? 0);
+      answer = this.#native.getSync(ns, key, own, 0, timeoutMs);
+      if (answer >= 0) return reader.read(own.subarray(0, answer), this.#native.info, 0);
+    }
+    if (answer === -Status.notFound) return undefined;
+    throw keyError(-answer, key);
+  }
+
+  /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
+  readInto(ns: number, key: Key, target: Uint8Array, offset: number, limits: Limits): number | undefined | Promise<number | undefined> {
+    if (limits.signal?.aborted === true) throw abortError(limits.signal);
+    const answer = this.#native.get(ns, key, target, offset, limits.timeoutMs);
+    if (answer >= PENDING_BASE) return this.#outstand(new PendingInto(ns, key, target, offset), answer, limits);
+    if (answer >= 0) return --this.#breath > 0 ? answer : this.#breathe(answer);
+    if (answer === -Status.notFound) return --this.#breath > 0 ? undefined : this.#breathe(undefined);
+    if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
+    if (answer === -Status.busy) return this.#wait(new PendingInto(ns, key, target, offset), limits);
+    throw keyError(-answer, key);
+  }
+
+  readIntoSync(ns: number, key: Key, target: Uint8Array, offset: number, timeoutMs: number): number | undefined {
+    const answer = this.#native.getSync(ns, key, target, offset, timeoutMs);
+    if (answer >= 0) return answer;
+    if (answer === -Status.notFound) return undefined;
+    if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
+    throw keyError(-answer, key);
+  }
+
+  #valueAtOnce<T>(reader: ValueReader<T>, memory: Buffer, offset: number, length: number): T {
+    // Taken before it is decoded: a codec may call the client.
+    this.#values.used = aligned(offset + length);
+    const value = reader.read(memory.subarray(offset, offset + length), this.#native.info, 0);
+    if (reader.copies && this.#values.memory === memory) this.#values.used = offset;
+    return value;
+  }
+
+  /** The value did not fit in the slab's rest: in a new slab, or in memory of its own. It may have grown meanwhile. */
+  #readLarge<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): T | undefined | Promise<T | undefined> {
+    for (;;) {
+      const bytes = this.#native.info[BYTES] ?? 0;
+      const small = bytes <= SLAB_VALUE_MAX;
+      if (small) this.#values.renew();
+      const memory = small ? this.#values.memory : Buffer.allocUnsafeSlow(bytes);
+      const answer = this.#native.get(ns, key, memory, 0, limits.timeoutMs);
+      if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
+      if (answer >= 0) return small ? this.#valueAtOnce(reader, memory, 0, answer) : reader.read(memory.subarray(0, answer), this.#native.info, 0);
+      if (answer === -Status.notFound) return undefined;
+      if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
+      if (answer !== -Status.bufferTooSmall) throw keyError(-answer, key);
+    }
+  }
+
+  // ---------------------------------------------------------------- changes, scans, batches
+
+  /** Posts an operation; behind what is queued, so that changes keep the order of their calls. */
+  submit<T>(operation: Pending<T>, limits: Limits): Promise<T> {
+    if (limits.signal?.aborted === true) {
+      operation.fail(abortError(limits.signal));
+      return operation.promise;
+    }
+    if (this.#queue.length > 0) return this.#wait(operation, limits);
+    const answer = operation.post(this.#native, limits.timeoutMs);
+    if (answer >= PENDING_BASE) return this.#outstand(operation, answer, limits);
+    if (answer === -Status.busy) return this.#wait(operation, limits);
+    operation.later = --this.#breath <= 0;
+    if (operation.later) this.#breath = BREATH;
+    this.#settleAtOnce(operation, answer);
+    return operation.promise;
+  }
+
+  /** Takes over an operation that a batch call posted. */
+  adopt<T>(operation: Pending<T>, id: number, limits: Limits): Promise<T> {
+    return this.#outstand(operation, PENDING_BASE + id, limits);
+  }
+
+  // ---------------------------------------------------------------- the native side's answers
+
+  /** Settles everything that is finished: the native side's onReady. */
+  drain(): void {
+    const { completions, info } = this.#native;
+    for (;;) {
+      this.#values.ready();
+      const records = this.#cursor.drain();
+      const more = info[0] === 1;
+      for (let i = 0; i < records; i++) {
+        const at = i * COMPLETION_WORDS;
+        const id = completions[at + ID] ?? 0;
+        const operation = this.#outstanding.get(id);
+        if (operation === undefined) throw new FarkvError('ERR_INTERNAL', `a completion for operation ${id}, which nobody waits for`);
+        this.#outstanding.delete(id);
+        this.#cursor.at = at;
+        operation.settle(this.#cursor);
+      }
+      this.#cursor.commit();
+      if (!more) break;
+      // Stopped for want of room in the slab, not of records.
+      if (records * COMPLETION_WORDS < completions.length) this.#values.renew();
+    }
+    if (this.#queue.length > 0) this.#queue.pump();
+  }
+
+  /** Operations that are not settled. */
+  get unsettled(): number {
+    return this.#outstanding.size + this.#queue.length;
+  }
+
+  stats(): NativeClientStats {
+    return this.#native.stats();
+  }
+
+  /** Fails what is not settled with ERR_CLOSED and closes the native client. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const queued = this.#queue.clear();
+    this.#native.close();
+    this.drain();
+    for (const operation of [...this.#outstanding.values(), ...queued]) {
+      if (!operation.settled) operation.fail(statusError(Status.closed));
+    }
+    this.#outstanding.clear();
+  }
+
+  // ---------------------------------------------------------------- inside
+
+  #outstand<T>(operation: Pending<T>, answer: number, limits: Limits): Promise<T> {
+    operation.id = answer - PENDING_BASE;
+    this.#outstanding.set(operation.id, operation as Pending<unknown>);
+    this.#watch(operation, limits);
+    if (!this.#flushing) {
+      this.#flushing = true;
+      queueMicrotask(this.#flush);
+    }
+    return operation.promise;
+  }
+
+  readonly #flush = (): void => {
+    this.#flushing = false;
+    if (this.#closed || this.#native.flush() === 0) return;
+    if (--this.#breath > 0) {
+      this.drain();
+    } else {
+      this.#breath = BREATH;
+      setImmediate(this.#drainLater);
+    }
+  };
+
+  readonly #drainLater = (): void => {
+    if (!this.#closed) this.drain();
+  };
+
+  #wait<T>(operation: Pending<T>, limits: Limits): Promise<T> {
+    // Where nothing is under way, nothing will make room.
+    if (this.#closed) operation.fail(statusError(Status.closed));
+    else if (this.unsettled === 0) operation.fail(statusError(Status.busy));
+    else this.#queue.push(operation as Pending<unknown>, limits.timeoutMs);
+    if (!operation.settled) this.#watch(operation, limits);
+    return operation.promise;
+  }
+
+  #post(operation: Pending<unknown>, timeoutMs: number): boolean {
+    const answer = operation.post(this.#native, timeoutMs);
+    if (answer >= PENDING_BASE) void this.#outstand(operation, answer, { timeoutMs });
+    else if (answer === -Status.busy && this.#outstanding.size > 0) return false;
+    else this.#settleAtOnce(operation, answer);
+    return true;
+  }
+
+  #settleAtOnce<T>(operation: Pending<T>, answer: number): void {
+    const status = answer < 0 ? -answer : Status.ok;
+    this.#native.info[STATUS] = status;
+    if (status === Status.keyInvalid) operation.fail(keyError(status, operation.key));
+    else operation.settle(this.#atOnce);
+  }
+
+  #watch<T>(operation: Pending<T>, limits: Limits): void {
+    if (limits.signal !== undefined && operation.signal === undefined) operation.watch(limits.signal, this.#aborts);
+  }
+
+  #abort(operation: Pending<unknown>): void {
+    // The native side ends it with a completion record; what is still queued was never sent.
+    if (operation.id >= 0) this.#native.cancel(operation.id);
+    else if (operation.signal !== undefined) operation.fail(abortError(operation.signal));
+  }
+
+  #resolved<T>(value: T): Promise<T> {
+    return --this.#breath > 0 ? Promise.resolve(value) : this.#breathe(value);
+  }
+
+  #breathe<T>(value: T): Promise<T> {
+    this.#breath = BREATH;
+    return new Promise((resolve) => setImmediate(resolve, value));
+  }
+}

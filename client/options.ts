@@ -1,0 +1,175 @@
+/**
+ * What connect() is told, checked and with its defaults. Addresses are `host:port`, `[ipv6]:port` or `farkv://[token@]host:port[,host:port...]`
+ * (`farkvs://` for TLS), with options after a `?`: farkv://db1,db2:7401?transport=tcp&strict=true.
+ */
+import { nearest } from '../core/nearest.js';
+import { checkNamespace, checkTimeout } from './arguments.js';
+import { FarkvError } from './errors.js';
+import type { Transport, TransportChoice } from './transport.js';
+import type { ErrorCode } from './errors.js';
+
+export const DEFAULT_PORT = 7400;
+
+export interface ClientTls {
+  /** PEM; by default the system's authorities. */
+  readonly ca?: string | Buffer | readonly (string | Buffer)[];
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  /** The name that the certificate must have; by default the address's host. */
+  readonly servername?: string;
+}
+
+/** What happens to a client's connections; for logs. Never contains keys, values, tokens or rkeys. */
+export type ClientEvent =
+  | { readonly type: 'transport'; readonly transport: Transport }
+  | { readonly type: 'control'; readonly server: string; readonly connected: boolean; readonly reason?: string }
+  | { readonly type: 'map'; readonly mapEpoch: number }
+  | { readonly type: 'warning'; readonly code: ErrorCode; readonly message: string };
+
+export interface ConnectOptions {
+  /** One server or several; one that answers is enough, the others are learned from it. */
+  readonly servers: string | readonly string[];
+  readonly token?: string;
+  readonly tls?: boolean | ClientTls;
+  readonly transport?: TransportChoice;
+  /** Do not fall back to another transport than the one asked for (with auto: than the best one possible). */
+  readonly strict?: boolean;
+  /** Of each operation that says nothing else, milliseconds; default 5,000. */
+  readonly timeoutMs?: number;
+  /** Of connect() itself, milliseconds; default 10,000. */
+  readonly connectTimeoutMs?: number;
+  /** 0 to 65535; default 0. */
+  readonly namespace?: number;
+  /** Operations that the native side works on at once, 1 to 65,536; default 4,096. More are queued. */
+  readonly maxOutstanding?: number;
+  /** Operations that may wait in that queue; more end with ERR_BUSY. Default 1,048,576. */
+  readonly maxQueued?: number;
+  /** How long a put may poll for its answer before the event loop goes on, microseconds; default 0. */
+  readonly putSpinUs?: number;
+  /** How long GETs that were sent may be polled for before the event loop goes on, microseconds; default 0. */
+  readonly getSpinUs?: number;
+  readonly onEvent?: (event: ClientEvent) => void;
+  /** Ends connect(). */
+  readonly signal?: AbortSignal;
+}
+
+export interface Settings {
+  readonly servers: readonly string[];
+  readonly token: string | undefined;
+  readonly tls: ClientTls | undefined;
+  readonly transport: TransportChoice;
+  readonly strict: boolean;
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly namespace: number;
+  readonly maxOutstanding: number;
+  readonly maxQueued: number;
+  readonly putSpinUs: number;
+  readonly getSpinUs: number;
+  readonly onEvent: (event: ClientEvent) => void;
+  readonly signal: AbortSignal | undefined;
+}
+
+const KNOWN = [
+  'servers', 'token', 'tls', 'transport', 'strict', 'timeoutMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs',
+  'getSpinUs', 'onEvent', 'signal', 'codec',
+];
+/** What may stand behind the `?` of an address. */
+const IN_ADDRESS = ['transport', 'strict', 'timeoutMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs'];
+
+function bad(text: string): FarkvError {
+  return new FarkvError('ERR_CONFIG', text);
+}
+
+function unknown(what: string, name: string, known: readonly string[]): FarkvError {
+  const near = nearest(name, known);
+  return bad(`unknown ${what} ${name}${near === undefined ? '' : `; did you mean ${near}?`}`);
+}
+
+/** host and port of an address; the port may be left out. */
+export function parseServer(text: string): { readonly host: string; readonly port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|([^\s:/[\]@?]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = match?.[3] === undefined ? DEFAULT_PORT : Number(match[3]);
+  if (host === undefined || port < 1 || port > 65_535) {
+    throw new FarkvError('ERR_ADDRESS_INVALID', `"${text}" is not an address such as 127.0.0.1:7400, [::1]:7400 or db1.example.net`);
+  }
+  return { host, port };
+}
+
+export function formatServer(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** The parts of a farkv:// address; other texts are lists of host:port. */
+function readAddress(text: string): { servers: string[]; token?: string; tls?: boolean; query: ReadonlyMap<string, string> } {
+  const match = /^(farkvs?):\/\/(?:([^@/?]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(text);
+  if (match === null && text.includes('://')) throw new FarkvError('ERR_ADDRESS_INVALID', 'an address begins with farkv:// or farkvs://, or is host:port');
+  const hosts = (match?.[3] ?? text).split(',').map((host) => host.trim());
+  const servers = hosts.map((host) => {
+    const { host: name, port } = parseServer(host);
+    return formatServer(name, port);
+  });
+  const query = new Map(new URLSearchParams(match?.[4] ?? ''));
+  for (const name of query.keys()) if (!IN_ADDRESS.includes(name)) throw unknown('option in the address', name, IN_ADDRESS);
+  const token = match?.[2] === undefined ? undefined : decodeURIComponent(match[2]);
+  return { servers, query, ...(token === undefined ? {} : { token }), ...(match?.[1] === 'farkvs' ? { tls: true } : {}) };
+}
+
+function integer(name: string, value: unknown, low: number, high: number, byDefault: number): number {
+  if (value === undefined) return byDefault;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < low || value > high) throw bad(`${name} is an integer from ${low} to ${high}`);
+  return value;
+}
+
+function fromText(name: string, text: string): unknown {
+  if (name === 'transport') return text;
+  if (name === 'strict') return text === 'true' ? true : text === 'false' ? false : text;
+  return text === '' ? Number.NaN : Number(text);
+}
+
+/** Throws ERR_CONFIG and ERR_ADDRESS_INVALID. */
+export function parseOptions(given: string | ConnectOptions): Settings {
+  // Types promise nothing to a program in JavaScript.
+  const direct = (typeof given === 'string' ? { servers: given } : given) as unknown;
+  if (typeof direct !== 'object' || direct === null) throw bad('connect takes an address or an object of options');
+  for (const name of Object.keys(direct)) if (!KNOWN.includes(name)) throw unknown('option', name, KNOWN);
+  const { servers } = direct as { readonly servers?: unknown };
+  const texts: unknown[] = Array.isArray(servers) ? servers : [servers];
+  if (texts.length === 0 || !texts.every((text) => typeof text === 'string')) throw bad('servers: an address or a list of addresses is needed');
+  const addresses = texts.map(readAddress);
+  const merged: Record<string, unknown> = {};
+  for (const { query, token, tls } of addresses) {
+    for (const [name, text] of query) merged[name] = fromText(name, text);
+    if (token !== undefined) merged.token = token;
+    if (tls !== undefined) merged.tls = tls;
+  }
+  for (const [name, value] of Object.entries(direct as Record<string, unknown>)) if (value !== undefined) merged[name] = value;
+  return check(merged, [...new Set(addresses.flatMap(({ servers }) => servers))]);
+}
+
+function check(o: Readonly<Record<string, unknown>>, servers: readonly string[]): Settings {
+  const { token, transport = 'auto', strict = false, onEvent, signal, tls } = o;
+  if (token !== undefined && (typeof token !== 'string' || token === '' || token.length > 1024)) throw bad('token is a text of at most 1024 characters');
+  if (transport !== 'auto' && transport !== 'shm' && transport !== 'verbs' && transport !== 'tcp') throw bad('transport is auto, shm, verbs or tcp');
+  if (typeof strict !== 'boolean') throw bad('strict is true or false');
+  if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad('signal is an AbortSignal');
+  if (tls !== undefined && typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null)) throw bad('tls is true, false or an object { ca, cert, key, servername }');
+  return {
+    servers,
+    token,
+    tls: tls === true ? {} : tls === undefined || tls === false ? undefined : tls,
+    transport,
+    strict,
+    timeoutMs: o.timeoutMs === undefined ? 5000 : checkTimeout(o.timeoutMs),
+    connectTimeoutMs: integer('connectTimeoutMs', o.connectTimeoutMs, 1, 2 ** 31 - 1, 10_000),
+    namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
+    maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),
+    maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
+    putSpinUs: integer('putSpinUs', o.putSpinUs, 0, 1_000_000, 0),
+    getSpinUs: integer('getSpinUs', o.getSpinUs, 0, 1_000_000, 0),
+    onEvent: (onEvent as Settings['onEvent'] | undefined) ?? (() => undefined),
+    signal,
+  };
+}

@@ -1,0 +1,288 @@
+/**
+ * Operations that were not answered at once: what each needs to be posted (again), and what it does with its completion record.
+ *
+ * An operation is in one of two places: under its id in the table of what the native side works on, or in the queue of what still waits
+ * for room there (operations.ts). Its promise is settled exactly once, by `settle` or `fail`.
+ */
+import { CompletionField, type Answer, type NativeClient } from '../native/addon.js';
+import type { AbortWatch } from './abort-watch.js';
+import type { Completion } from './completion.js';
+import { FarkvError, Status, statusError } from './errors.js';
+import type { ValueReader } from './value-reader.js';
+
+export type Key = string | Uint8Array;
+
+const STATUS: number = CompletionField.Status;
+const BYTES: number = CompletionField.Bytes;
+const OFFSET: number = CompletionField.Offset;
+
+type Resolve<T> = (value: T) => void;
+type Reject = (reason: unknown) => void;
+
+let latestResolve: Resolve<never> = () => undefined;
+let latestReject: Reject = () => undefined;
+/** One executor for all promises: a closure for each operation would be garbage. */
+const capture = (resolve: Resolve<never>, reject: Reject): void => {
+  latestResolve = resolve;
+  latestReject = reject;
+};
+
+export abstract class Pending<T> {
+  id = -1;
+  /** Monotonic milliseconds; set when the operation has to wait before it is posted. */
+  deadline = 0;
+  settled = false;
+  /** True: the result is handed over in the next turn of the event loop (see operations.ts). */
+  later = false;
+  /** undefined: an operation on no one key. */
+  readonly key: Key | undefined;
+  readonly promise: Promise<T>;
+  readonly #resolve: Resolve<T>;
+  readonly #reject: Reject;
+  #signal: AbortSignal | undefined;
+  #watch: AbortWatch | undefined;
+
+  constructor(key: Key | undefined) {
+    this.key = key;
+    this.promise = new Promise<T>(capture as (resolve: Resolve<T>, reject: Reject) => void);
+    this.#resolve = latestResolve as Resolve<T>;
+    this.#reject = latestReject;
+  }
+
+  /** Gives the operation to the native side. */
+  abstract post(native: NativeClient, timeoutMs: number): Answer;
+
+  /** What the record says; throws FarkvError. */
+  protected abstract outcome(status: number, completion: Completion): T;
+
+  settle(completion: Completion): void {
+    const status = completion.words[completion.at + STATUS] ?? 0;
+    try {
+      this.resolve(this.outcome(status, completion));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  resolve(value: T): void {
+    this.#end();
+    if (this.later) setImmediate(this.#resolve, value);
+    else this.#resolve(value);
+  }
+
+  fail(error: unknown): void {
+    this.#end();
+    this.#reject(error);
+  }
+
+  /** From now on the operation ends when the signal fires. */
+  watch(signal: AbortSignal, watch: AbortWatch): void {
+    this.#signal = signal;
+    this.#watch = watch;
+    watch.add(this as Pending<unknown>, signal);
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#signal;
+  }
+
+  /** The error of an operation that a signal ended; the signal's reason is its cause. */
+  protected failure(status: number, detail?: string): FarkvError {
+    if (status === Status.aborted && this.#signal?.aborted === true) return abortError(this.#signal);
+    return statusError(status, detail);
+  }
+
+  #end(): void {
+    this.settled = true;
+    if (this.#signal !== undefined) this.#watch?.remove(this as Pending<unknown>, this.#signal);
+  }
+}
+
+export function abortError(signal: AbortSignal): FarkvError {
+  return new FarkvError('ERR_ABORTED', 'cancelled by the caller', { cause: signal.reason });
+}
+
+/** A GET whose value is decoded. */
+export class PendingRead<T> extends Pending<T | undefined> {
+  readonly #ns: number;
+  readonly #key: Key;
+  readonly #reader: ValueReader<T>;
+
+  constructor(ns: number, key: Key, reader: ValueReader<T>) {
+    super(key);
+    this.#ns = ns;
+    this.#key = key;
+    this.#reader = reader;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    return native.get(this.#ns, this.#key, undefined, 0, timeoutMs);
+  }
+
+  protected outcome(status: number, completion: Completion): T | undefined {
+    const { words, at, large } = completion;
+    const length = words[at + BYTES] ?? 0;
+    if (status === Status.ok) {
+      const offset = words[at + OFFSET] ?? 0;
+      const value = this.#reader.read(completion.bytes(offset, length), words, at);
+      if (!this.#reader.copies) completion.keep(offset + length);
+      return value;
+    }
+    if (status === Status.notFound) return undefined;
+    if (!large) throw this.failure(status);
+    const own = Buffer.allocUnsafeSlow(length);
+    completion.take(own);
+    return this.#reader.read(own, words, at);
+  }
+}
+
+/** A GET into the caller's buffer. */
+export class PendingInto extends Pending<number | undefined> {
+  readonly #ns: number;
+  readonly #key: Key;
+  readonly #target: Uint8Array;
+  readonly #offset: number;
+
+  constructor(ns: number, key: Key, target: Uint8Array, offset: number) {
+    super(key);
+    this.#ns = ns;
+    this.#key = key;
+    this.#target = target;
+    this.#offset = offset;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    return native.get(this.#ns, this.#key, undefined, 0, timeoutMs);
+  }
+
+  protected outcome(status: number, completion: Completion): number | undefined {
+    const { words, at, large } = completion;
+    if (status === Status.notFound) return undefined;
+    if (status !== Status.ok && !large) throw this.failure(status);
+    const length = words[at + BYTES] ?? 0;
+    const room = this.#target.length - this.#offset;
+    if (length > room) {
+      // A value that is held must be taken for its memory to be given back.
+      if (large) completion.take(Buffer.allocUnsafeSlow(length));
+      throw tooSmall(length, room);
+    }
+    if (large) completion.take(this.#target.subarray(this.#offset));
+    else this.#target.set(completion.bytes(words[at + OFFSET] ?? 0, length), this.#offset);
+    return length;
+  }
+}
+
+export function tooSmall(bytes: number, room: number): FarkvError {
+  return statusError(Status.bufferTooSmall, `the value has ${bytes} bytes, there is room for ${room}`);
+}
+
+/** What became of a change, from its status and record; throws FarkvError. */
+export type ChangeOutcome<T> = (status: number, words: Uint32Array, at: number) => T;
+
+abstract class PendingChange<T> extends Pending<T> {
+  readonly #outcome: ChangeOutcome<T>;
+
+  constructor(key: Key, outcome: ChangeOutcome<T>) {
+    super(key);
+    this.#outcome = outcome;
+  }
+
+  protected outcome(status: number, completion: Completion): T {
+    if (status === Status.aborted) throw this.failure(status);
+    return this.#outcome(status, completion.words, completion.at);
+  }
+}
+
+/** How a value is stored; made once for a put that has no options. */
+export interface Stored {
+  readonly ttlMs: number;
+  readonly flags: number;
+  readonly codec: number;
+}
+
+export class PendingPut extends PendingChange<void> {
+  readonly #ns: number;
+  readonly #key: Key;
+  readonly #value: Uint8Array;
+  readonly #stored: Stored;
+
+  constructor(ns: number, key: Key, value: Uint8Array, stored: Stored, outcome: ChangeOutcome<void>) {
+    super(key, outcome);
+    this.#ns = ns;
+    this.#key = key;
+    this.#value = value;
+    this.#stored = stored;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    const { ttlMs, flags, codec } = this.#stored;
+    return native.put(this.#ns, this.#key, this.#value, ttlMs, flags, codec, timeoutMs);
+  }
+}
+
+export class PendingDelete extends PendingChange<boolean> {
+  readonly #ns: number;
+  readonly #key: Key;
+
+  constructor(ns: number, key: Key, outcome: ChangeOutcome<boolean>) {
+    super(key, outcome);
+    this.#ns = ns;
+    this.#key = key;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    return native.delete(this.#ns, this.#key, timeoutMs);
+  }
+}
+
+export class PendingSwap<T> extends PendingChange<T> {
+  readonly #ns: number;
+  readonly #key: Key;
+  readonly #expected: bigint;
+  readonly #value: Uint8Array | undefined;
+  readonly #stored: Stored;
+
+  /** value undefined: compare-and-delete. */
+  constructor(ns: number, key: Key, expected: bigint, value: Uint8Array | undefined, stored: Stored, outcome: ChangeOutcome<T>) {
+    super(key, outcome);
+    this.#ns = ns;
+    this.#key = key;
+    this.#expected = expected;
+    this.#value = value;
+    this.#stored = stored;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    const { ttlMs, flags, codec } = this.#stored;
+    return native.compareAndSwap(this.#ns, this.#key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
+  }
+}
+
+/** One step of a scan; `parse` reads the reply's body before its memory is used again. */
+export class PendingScan<T> extends Pending<T> {
+  readonly #ns: number;
+  readonly #shard: number;
+  readonly #cursor: bigint;
+  readonly #entries: number;
+  readonly #withValues: boolean;
+  readonly #parse: (completion: Completion) => T;
+
+  constructor(ns: number, shard: number, cursor: bigint, entries: number, withValues: boolean, parse: (completion: Completion) => T) {
+    super(undefined);
+    this.#ns = ns;
+    this.#shard = shard;
+    this.#cursor = cursor;
+    this.#entries = entries;
+    this.#withValues = withValues;
+    this.#parse = parse;
+  }
+
+  post(native: NativeClient, timeoutMs: number): Answer {
+    return native.scan(this.#ns, this.#shard, this.#cursor, this.#entries, this.#withValues, timeoutMs);
+  }
+
+  protected outcome(status: number, completion: Completion): T {
+    if (status !== Status.ok && !completion.large) throw this.failure(status);
+    return this.#parse(completion);
+  }
+}

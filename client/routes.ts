@@ -1,0 +1,120 @@
+/**
+ * From the map that servers push to what the native side wants to know: owners, each one data-plane thread of one incarnation of a server,
+ * and for each shard its owner and regions.
+ *
+ * Owners are numbered here; a number is never used for another server, or for the same one after a restart. Invariant: #numbers has an entry for each
+ * owner of the last map and no other.
+ */
+import type { ClientMap } from '../core/protocol/messages.js';
+import type { Member, Region, Shard } from '../core/metadata/state.js';
+import type { NativeRegion, OwnerAddress, ShardRoute } from '../native/addon.js';
+import { FarkvError } from './errors.js';
+import { plan, TransportState, type Surroundings, type TransportChoice } from './transport.js';
+
+export interface Routing {
+  readonly owners: readonly OwnerAddress[];
+  readonly routes: readonly ShardRoute[];
+}
+
+function nativeRegion(region: Region): NativeRegion {
+  return {
+    provider: region.provider,
+    kind: region.kind,
+    segment: region.segment,
+    tag: region.tag,
+    bytes: region.bytes,
+    remoteAddress: BigInt(region.remoteAddress),
+    rkey: BigInt(region.rkey),
+  };
+}
+
+/** Converting the regions of a shard again is left out where the shard did not change. */
+interface Converted {
+  readonly shard: Shard;
+  readonly owner: number;
+  readonly route: ShardRoute;
+}
+
+export class Routes {
+  readonly #choice: TransportChoice;
+  readonly #strict: boolean;
+  readonly #here: Surroundings;
+  #numbers = new Map<string, number>();
+  #states = new Map<number, TransportState>();
+  readonly #converted = new Map<number, Converted>();
+  #next = 1;
+  #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: number } | undefined;
+
+  constructor(choice: TransportChoice, strict: boolean, here: Surroundings) {
+    this.#choice = choice;
+    this.#strict = strict;
+    this.#here = here;
+  }
+
+  /** Throws when the map is of another cluster, or not whole. */
+  update(map: ClientMap): Routing {
+    this.#check(map);
+    const members = new Map(map.members.map((member) => [member.id, member]));
+    const owners = new Map<number, OwnerAddress>();
+    const numbers = new Map<string, number>();
+    const states = new Map<number, TransportState>();
+    const ownerOf = (shard: Shard): number => {
+      const member = shard.owner === undefined || shard.incarnation === undefined ? undefined : members.get(shard.owner);
+      if (member === undefined) return -1;
+      const name = `${member.id}/${member.incarnation}/${shard.group}`;
+      const number = numbers.get(name) ?? this.#numbers.get(name) ?? this.#next++;
+      numbers.set(name, number);
+      if (!owners.has(number)) owners.set(number, this.#owner(number, member, shard.group, states));
+      return number;
+    };
+    const routes = map.shards.map((shard) => this.#route(shard, ownerOf(shard)));
+    this.#numbers = numbers;
+    this.#states = states;
+    return { owners: [...owners.values()], routes };
+  }
+
+  state(owner: number): TransportState | undefined {
+    return this.#states.get(owner);
+  }
+
+  get states(): readonly TransportState[] {
+    return [...this.#states.values()];
+  }
+
+  #owner(owner: number, member: Member, group: number, states: Map<number, TransportState>): OwnerAddress {
+    const planned = plan(member, group, this.#choice, this.#strict, this.#here);
+    const state = this.#states.get(owner) ?? new TransportState(member.id, group, planned);
+    state.plan = planned;
+    states.set(owner, state);
+    return { owner, serverIncarnation: BigInt(`0x${member.incarnation}`), addresses: planned.addresses };
+  }
+
+  #route(shard: Shard, owner: number): ShardRoute {
+    const before = this.#converted.get(shard.shard);
+    if (before?.shard === shard && before.owner === owner) return before.route;
+    const route: ShardRoute = {
+      shard: shard.shard,
+      owner,
+      epoch: shard.epoch,
+      incarnation: BigInt(`0x${shard.incarnation ?? '0'}`),
+      layoutEpoch: shard.layoutEpoch,
+      buckets: shard.buckets,
+      regions: shard.regions.map(nativeRegion),
+    };
+    this.#converted.set(shard.shard, { shard, owner, route });
+    return route;
+  }
+
+  #check(map: ClientMap): void {
+    if (map.shards.some((shard, i) => shard.shard !== i)) throw new FarkvError('ERR_PROTOCOL', 'a map whose shards are not numbered from 0 on');
+    const { clusterId, hashSeed } = map;
+    const shards = map.shards.length;
+    this.#known ??= { clusterId, hashSeed, shards };
+    if (this.#known.clusterId !== clusterId) {
+      throw new FarkvError('ERR_CONFIG', `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`);
+    }
+    if (this.#known.hashSeed !== hashSeed || this.#known.shards !== shards) {
+      throw new FarkvError('ERR_PROTOCOL', 'the hash seed or the number of shards of a cluster never changes, but did');
+    }
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * Scans: all keys of a namespace, shard after shard, page after page, in no order that means anything.
+ *
+ * A key that is present from the first page to the last comes at least once, also while the table grows; one that is put or deleted meanwhile
+ * may come or not; one may come twice. A cursor is text that can be kept and given to any client of the same cluster.
+ */
+import { CompletionField } from '../native/addon.js';
+import { argumentError, FarkvError } from './errors.js';
+import type { Completion } from './completion.js';
+import type { Limits, Operations } from './operations.js';
+import { PendingScan } from './pending.js';
+import type { ReadOptions } from './arguments.js';
+import { EntryReader, type Entry, versionOf } from './value-reader.js';
+import { decodeWith, type Codec } from './codec.js';
+
+const BYTES: number = CompletionField.Bytes;
+const OFFSET: number = CompletionField.Offset;
+
+export interface ScanOptions extends ReadOptions {
+  /** Also the values; default false: keys only. */
+  readonly values?: boolean;
+  /** About how many entries a page has; 1 to 4,096, default 256. */
+  readonly batch?: number;
+  /** Where to go on: a page's cursor. */
+  readonly cursor?: string;
+}
+
+export interface ScanKey {
+  /** The key's bytes; `String(key)` where keys are text. */
+  readonly key: Buffer;
+  readonly version: bigint;
+  readonly flags: number;
+  /** Wall clock, milliseconds; undefined: never. */
+  readonly expiresAtMs: number | undefined;
+}
+
+export interface ScanEntry<T> extends ScanKey {
+  readonly value: T;
+}
+
+export interface ScanPage<E> {
+  readonly entries: E[];
+  /** For the next page; undefined after the last one. */
+  readonly cursor: string | undefined;
+}
+
+/** An entry as it stands in a reply; bytes are undefined where the value was not asked for or did not fit. */
+interface RawEntry extends ScanKey {
+  readonly codec: number;
+  readonly bytes: Buffer | undefined;
+}
+
+/** Bytes of native/wire/wire.h fkv_scan_entry. */
+const HEADER = 32;
+
+function parseEntries(body: Buffer): RawEntry[] {
+  const entries: RawEntry[] = [];
+  let at = 0;
+  const need = (bytes: number): void => {
+    if (bytes > body.length - at) throw new FarkvError('ERR_PROTOCOL', 'a scan reply ends within an entry');
+  };
+  while (at < body.length) {
+    need(HEADER);
+    const expiry = Number(body.readBigUInt64LE(at + 8));
+    const valueBytes = body.readUInt32LE(at + 16);
+    const keyBytes = body.readUInt16LE(at + 24);
+    const hasValue = body[at + 27] === 1;
+    const head = {
+      version: body.readBigUInt64LE(at),
+      expiresAtMs: expiry === 0 ? undefined : expiry,
+      flags: body.readUInt32LE(at + 20),
+      codec: body[at + 26] ?? 0,
+    };
+    at += HEADER;
+    need(keyBytes + (hasValue ? valueBytes : 0));
+    const key = body.subarray(at, at + keyBytes);
+    at += keyBytes;
+    const bytes = hasValue ? body.subarray(at, at + valueBytes) : undefined;
+    if (hasValue) at += valueBytes;
+    entries.push({ key, ...head, bytes });
+  }
+  return entries;
+}
+
+/** A step's entries and the shard's next cursor, 0n at its end. */
+interface Step {
+  readonly entries: RawEntry[];
+  readonly next: bigint;
+}
+
+function parseStep(completion: Completion): Step {
+  const { words, at } = completion;
+  const length = words[at + BYTES] ?? 0;
+  const next = versionOf(words, at);
+  const large = completion.large;
+  const body = large ? Buffer.allocUnsafeSlow(length) : completion.bytes(words[at + OFFSET] ?? 0, length);
+  if (large) completion.take(body);
+  else completion.keep((words[at + OFFSET] ?? 0) + length);
+  return { entries: parseEntries(body), next };
+}
+
+/** shard.cursor, the cursor in hexadecimal. */
+function parseCursor(text: unknown, shards: number): { readonly shard: number; readonly cursor: bigint } {
+  if (text === undefined) return { shard: 0, cursor: 0n };
+  const match = typeof text === 'string' ? /^(\d{1,4})\.([0-9a-f]{1,16})$/.exec(text) : null;
+  const shard = Number(match?.[1] ?? Number.NaN);
+  if (match === null || !(shard < shards)) throw argumentError('cursor is one that a page of a scan of this cluster gave');
+  return { shard, cursor: BigInt(`0x${match[2] ?? '0'}`) };
+}
+
+function checkBatch(batch: unknown): number {
+  if (batch === undefined) return 256;
+  if (typeof batch !== 'number' || !Number.isInteger(batch) || batch < 1 || batch > 4096) throw argumentError('batch is an integer from 1 to 4096');
+  return batch;
+}
+
+export class Scanner {
+  readonly #operations: Operations;
+  readonly #shards: number;
+
+  constructor(operations: Operations, shards: number) {
+    this.#operations = operations;
+    this.#shards = shards;
+  }
+
+  async keys(ns: number, options: ScanOptions, limits: Limits): Promise<ScanPage<ScanKey>> {
+    const { entries, cursor } = await this.#page(ns, options, false, limits);
+    return { entries: entries.map(({ key, version, flags, expiresAtMs }) => ({ key, version, flags, expiresAtMs })), cursor };
+  }
+
+  async entries<Out>(ns: number, options: ScanOptions, codec: Codec<never, Out>, limits: Limits): Promise<ScanPage<ScanEntry<Out>>> {
+    const page = await this.#page(ns, options, true, limits);
+    const whole = await Promise.all(page.entries.map((raw) => this.#whole(ns, raw, codec, limits)));
+    return { entries: whole.filter((entry) => entry !== undefined), cursor: page.cursor };
+  }
+
+  async #page(ns: number, options: ScanOptions, withValues: boolean, limits: Limits): Promise<ScanPage<RawEntry>> {
+    const batch = checkBatch(options.batch);
+    let { shard, cursor } = parseCursor(options.cursor, this.#shards);
+    const entries: RawEntry[] = [];
+    // Several steps where shards hold little: a page of a few entries would cost a round trip each.
+    while (shard < this.#shards && entries.length < batch) {
+      const step = await this.#operations.submit(new PendingScan(ns, shard, cursor, batch - entries.length, withValues, parseStep), limits);
+      for (const entry of step.entries) entries.push(entry);
+      cursor = step.next;
+      if (cursor === 0n) shard++;
+    }
+    return { entries, cursor: shard < this.#shards ? `${shard}.${cursor.toString(16)}` : undefined };
+  }
+
+  /** A value that did not fit in the reply is read by itself; undefined: it was deleted meanwhile. */
+  async #whole<Out>(ns: number, raw: RawEntry, codec: Codec<never, Out>, limits: Limits): Promise<ScanEntry<Out> | undefined> {
+    const { key, version, flags, expiresAtMs, bytes } = raw;
+    if (bytes !== undefined) return { key, version, flags, expiresAtMs, value: decodeWith(codec, bytes, raw.codec) };
+    const entry: Entry<Out> | undefined = await this.#operations.read(ns, key, new EntryReader(codec), limits);
+    return entry === undefined ? undefined : { key, expiresAtMs, ...entry };
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * One client's connection to a cluster: the control connection, the native client that is made when the first map has come, and what passes
+ * between them. connect.ts makes it; views of the client use its `operations`.
+ *
+ * Ready means: a map is there, every shard in it has an owner, every owner's data plane was tried and at least one is connected. When the time for that
+ * is over and one is connected, that will do: the operations on the others say what is wrong with them.
+ */
+import type { ClientMap } from '../core/protocol/messages.js';
+import { addon, type NativeClient, type NativeClientEvent } from '../native/addon.js';
+import { BatchReads } from './batch-reads.js';
+import { ControlConnection } from './control-connection.js';
+import { FarkvError } from './errors.js';
+import { abortError } from './pending.js';
+import { Operations } from './operations.js';
+import { parseServer, type Settings } from './options.js';
+import { Routes } from './routes.js';
+import { Scanner } from './scan.js';
+import { surroundings, type ClientStats, type Transport } from './transport.js';
+import { ValueMemory } from './value-memory.js';
+
+/** A server whose map is old is left for another one, at most so often. */
+const STALE_MAP_MS = 2000;
+/** Refusals that no waiting mends: when every server answers with one, connect fails at once. */
+const FINAL = new Set(['ERR_UNAUTHORIZED', 'ERR_PROTOCOL_VERSION', 'ERR_CONFIG', 'ERR_ADDRESS_INVALID']);
+
+/** What there is once the first map has come. */
+export interface Parts {
+  readonly native: NativeClient;
+  readonly operations: Operations;
+  readonly batches: BatchReads;
+  readonly scanner: Scanner;
+}
+
+export class Session {
+  readonly #settings: Settings;
+  readonly #routes: Routes;
+  readonly #control: ControlConnection;
+  readonly #open: Promise<Parts>;
+  #opened: (parts: Parts) => void = () => undefined;
+  #refused: (error: FarkvError) => void = () => undefined;
+  #settled = false;
+  #parts: Parts | undefined;
+  #ticket: Uint8Array | undefined;
+  #unowned = false;
+  #mapEpoch = -1;
+  #mapAt = 0;
+  #controlErrors: readonly FarkvError[] = [];
+  #closed = false;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#routes = new Routes(settings.transport, settings.strict, surroundings());
+    this.#open = new Promise<Parts>((resolve, reject) => {
+      this.#opened = resolve;
+      this.#refused = reject;
+    });
+    this.#control = new ControlConnection({
+      servers: settings.servers,
+      token: settings.token,
+      tls: settings.tls,
+      handlers: {
+        map: (map) => this.#map(map),
+        ticket: (ticket) => this.#newTicket(ticket),
+        connected: (server) => settings.onEvent({ type: 'control', server, connected: true }),
+        failed: (server, error) => settings.onEvent({ type: 'control', server, connected: false, reason: error.message }),
+        roundFailed: (errors) => this.#roundFailed(errors),
+      },
+    });
+  }
+
+  /** Resolves when ready; see above. The session is closed when it rejects. */
+  async open(): Promise<Parts> {
+    const { signal, connectTimeoutMs } = this.#settings;
+    const aborted = (): void => this.#fail(signal === undefined ? new FarkvError('ERR_ABORTED', 'cancelled') : abortError(signal));
+    if (signal?.aborted === true) throw abortError(signal);
+    signal?.addEventListener('abort', aborted, { once: true });
+    const timer = setTimeout(() => this.#timeIsOver(), connectTimeoutMs);
+    this.#control.start();
+    try {
+      const parts = await this.#open;
+      this.#control.unref();
+      return parts;
+    } catch (error) {
+      this.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', aborted);
+    }
+  }
+
+  transports(): readonly Transport[] {
+    return this.#routes.states.map((state) => state.report());
+  }
+
+  stats(): ClientStats {
+    if (this.#parts === undefined) throw new FarkvError('ERR_CLOSED', 'not connected');
+    const { gets, getHits, reads, readBytes, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads, changes } = this.#parts.operations.stats();
+    return { gets, getHits, reads, readBytes, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads, changes, transports: this.transports() };
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#control.close();
+    this.#parts?.operations.close();
+  }
+
+  // ---------------------------------------------------------------- what the control connection says
+
+  #map(map: ClientMap): void {
+    if (this.#closed || map.clusterId === '' || map.shards.length === 0) return;
+    // A server that is behind the one before it brings nothing new.
+    if (map.mapEpoch < this.#mapEpoch) return;
+    const { owners, routes } = this.#routes.update(map);
+    const parts = (this.#parts ??= this.#start(map));
+    parts.native.setOwners(owners);
+    parts.native.setRoutes(routes);
+    this.#mapEpoch = map.mapEpoch;
+    this.#mapAt = performance.now();
+    this.#unowned = routes.some((route) => route.owner < 0);
+    this.#control.learn(map.members.flatMap((member) => member.control).filter(isServer));
+    this.#settings.onEvent({ type: 'map', mapEpoch: map.mapEpoch });
+    this.#look();
+  }
+
+  #start(map: ClientMap): Parts {
+    if (this.#ticket === undefined) throw new FarkvError('ERR_PROTOCOL', 'a map came without a ticket');
+    const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs } = this.#settings;
+    const native = new addon.NativeClient({
+      hashSeed: Buffer.from(map.hashSeed, 'hex'),
+      shards: map.shards.length,
+      ticket: this.#ticket,
+      timeoutMs,
+      maxOutstanding,
+      putSpinUs,
+      getSpinUs,
+      onReady: () => this.#parts?.operations.drain(),
+      onEvent: (event) => this.#native(event),
+    });
+    const operations = new Operations(native, new ValueMemory(), maxQueued);
+    return { native, operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, map.shards.length) };
+  }
+
+  #newTicket(ticket: Uint8Array): void {
+    this.#ticket = ticket;
+    this.#parts?.native.setTicket(ticket);
+  }
+
+  #roundFailed(errors: readonly FarkvError[]): void {
+    this.#controlErrors = errors;
+    const [first] = errors;
+    if (first !== undefined && this.#parts === undefined && errors.every((error) => FINAL.has(error.code))) {
+      this.#fail(new FarkvError(first.code, this.#describe('no server accepts this client', errors), { cause: first }));
+    }
+  }
+
+  // ---------------------------------------------------------------- what the native side says
+
+  #native(event: NativeClientEvent): void {
+    if (this.#closed) return;
+    if (event.type === 'not-owner') {
+      // The server will push what changed, unless it has lost its cluster.
+      const now = performance.now();
+      if (now - this.#mapAt < STALE_MAP_MS) return;
+      this.#mapAt = now;
+      this.#control.reconnect();
+      return;
+    }
+    const state = this.#routes.state(event.owner);
+    if (state === undefined) return;
+    if (event.type === 'connected') state.connectedBy(event.provider);
+    else state.failed(event.provider, event.reason);
+    this.#settings.onEvent({ type: 'transport', transport: state.report() });
+    this.#look();
+  }
+
+  // ---------------------------------------------------------------- ready or not
+
+  #look(): void {
+    if (this.#settled || this.#parts === undefined) return;
+    const { states } = this.#routes;
+    const unreachable = states.filter((state) => state.unreachable);
+    if (unreachable.length > 0 && (this.#settings.strict || unreachable.length === states.length)) {
+      const { transport, strict } = this.#settings;
+      const what = strict && transport !== 'auto' ? `transport ${transport} cannot be used, and strict allows no other` : 'no transport can be used';
+      this.#fail(new FarkvError('ERR_UNSUPPORTED', `${what}: ${unreachable.map((s) => `${s.server}: ${s.report().reason}`).join(', ')}`));
+      return;
+    }
+    if (this.#unowned || !states.every((state) => state.tried) || !states.some((state) => state.connected)) return;
+    this.#succeed(this.#parts);
+  }
+
+  #timeIsOver(): void {
+    const { connectTimeoutMs } = this.#settings;
+    if (this.#parts !== undefined && this.#routes.states.some((state) => state.connected)) {
+      this.#succeed(this.#parts);
+    } else if (this.#parts !== undefined) {
+      const why = this.transports().map(({ server, reason }) => `${server}: ${reason}`).join('; ');
+      const text = `no server's data plane could be reached within ${connectTimeoutMs} ms`;
+      this.#fail(new FarkvError('ERR_TIMEOUT', why === '' ? `${text}: no shard has an owner yet` : `${text} (${why})`));
+    } else {
+      const [cause] = this.#controlErrors;
+      this.#fail(new FarkvError('ERR_TIMEOUT', this.#describe(`no server answered within ${connectTimeoutMs} ms`, this.#controlErrors), { cause }));
+    }
+  }
+
+  #succeed(parts: Parts): void {
+    this.#settled = true;
+    this.#opened(parts);
+  }
+
+  #fail(error: FarkvError): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#refused(error);
+  }
+
+  #describe(what: string, errors: readonly FarkvError[]): string {
+    const reasons = [...new Set(errors.map((error) => error.message))].join('; ');
+    return `${what} (${this.#settings.servers.join(', ')})${reasons === '' ? '' : `: ${reasons}`}`;
+  }
+}
+
+function isServer(address: string): boolean {
+  try {
+    parseServer(address);
+    return true;
+  } catch {
+    return false;
+  }
+}

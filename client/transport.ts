@@ -1,0 +1,159 @@
+/**
+ * Which transport reaches which server: what is preferred, what is possible from here, what was picked in the end, and why.
+ *
+ * auto prefers shared memory, then verbs, then tcp. A transport that was asked for by name comes first and the others follow in that order;
+ * with `strict` nothing follows: what cannot be reached so is not reached. The native side tries a server's addresses in the order given
+ * here and tells which one it got.
+ */
+import { statSync } from 'node:fs';
+import type { FabricAddress, Member, Provider } from '../core/metadata/state.js';
+import { addon, type NativeClientStats } from '../native/addon.js';
+import { shmHost } from '../native/host.js';
+import type { ErrorCode } from './errors.js';
+
+export type TransportChoice = 'auto' | 'shm' | 'verbs' | 'tcp';
+
+const AUTO: readonly Provider[] = ['shm', 'verbs', 'tcp'];
+
+/** The connection to one data-plane thread of one server. */
+export interface Transport {
+  readonly server: string;
+  readonly group: number;
+  /** undefined: not connected, and not connected before. */
+  readonly provider: Provider | undefined;
+  readonly connected: boolean;
+  /** Why it is this one and not a better one, or why it is none; for people. */
+  readonly reason: string;
+}
+
+/** Counters since connect. `reads / gets` is READs per GET. */
+export type ClientStats = Omit<NativeClientStats, 'owners'> & { readonly transports: readonly Transport[] };
+
+/** The order in which providers are tried. */
+export function preference(choice: TransportChoice, strict: boolean): readonly Provider[] {
+  if (choice === 'auto') return AUTO;
+  return strict ? [choice] : [choice, ...AUTO.filter((provider) => provider !== choice)];
+}
+
+export interface Reachable {
+  readonly provider: Provider;
+  readonly address: string;
+}
+
+/** What can be tried for one data-plane thread, and why the rest cannot. */
+export interface Plan {
+  readonly addresses: readonly Reachable[];
+  readonly refused: readonly string[];
+}
+
+/** What this process can know before it tries; replaced in tests. */
+export interface Surroundings {
+  readonly host: string;
+  readonly providers: readonly Provider[];
+  /** Why the socket of a shm address cannot be used from here, undefined when it can. */
+  readonly socketProblem: (path: string) => string | undefined;
+}
+
+function socketProblem(path: string): string | undefined {
+  const uid = process.geteuid?.();
+  try {
+    const found = statSync(path);
+    if (!found.isSocket()) return `${path} is not a socket`;
+    return uid === undefined || uid === 0 || found.uid === uid ? undefined : `the server runs as user ${found.uid}, this process as ${uid}`;
+  } catch (error) {
+    return `its socket cannot be seen from here (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'})`;
+  }
+}
+
+export function surroundings(): Surroundings {
+  return { host: shmHost(), providers: addon.constants.providers, socketProblem };
+}
+
+function problem(address: FabricAddress, here: Surroundings): string | undefined {
+  if (!here.providers.includes(address.provider)) return 'this build has it not';
+  if (address.provider !== 'shm') return undefined;
+  if (address.host !== here.host) return 'the server is on another host or in another container';
+  return here.socketProblem(address.address.replace(/^unix:/, ''));
+}
+
+/** auto with strict tries the best transport that is possible, and only that one. */
+export function plan(member: Member, group: number, choice: TransportChoice, strict: boolean, here: Surroundings): Plan {
+  const addresses: Reachable[] = [];
+  const refused: string[] = [];
+  for (const provider of preference(choice, strict)) {
+    const offered = member.fabric.filter((address) => address.provider === provider && address.group === group);
+    if (offered.length === 0) {
+      refused.push(`${provider}: the server does not offer it`);
+      continue;
+    }
+    const problems = offered.map((address) => problem(address, here));
+    offered.forEach((address, i) => {
+      if (problems[i] === undefined) addresses.push({ provider, address: address.address });
+    });
+    const [first] = problems;
+    if (first !== undefined && problems.every((p) => p !== undefined)) refused.push(`${provider}: ${first}`);
+    if (strict && addresses.length > 0) break;
+  }
+  return { addresses, refused };
+}
+
+/** One owner as the native side's events change it. */
+export class TransportState {
+  readonly server: string;
+  readonly group: number;
+  #plan: Plan;
+  #provider: Provider | undefined;
+  #connected = false;
+  /** Whether it was tried at all, successfully or not. */
+  tried = false;
+  /** Providers that were possible and failed, with the last reason. */
+  readonly #failed = new Map<Provider, ErrorCode>();
+
+  constructor(server: string, group: number, plan: Plan) {
+    this.server = server;
+    this.group = group;
+    this.#plan = plan;
+    this.tried = plan.addresses.length === 0;
+  }
+
+  set plan(plan: Plan) {
+    this.#plan = plan;
+  }
+
+  get connected(): boolean {
+    return this.#connected;
+  }
+
+  /** There is nothing that could be tried from here. */
+  get unreachable(): boolean {
+    return this.#plan.addresses.length === 0;
+  }
+
+  connectedBy(provider: Provider): void {
+    this.#provider = provider;
+    this.#connected = true;
+    this.tried = true;
+    this.#failed.delete(provider);
+  }
+
+  failed(provider: Provider, reason: ErrorCode): void {
+    this.#connected = false;
+    this.tried = true;
+    this.#failed.set(provider, reason);
+  }
+
+  report(): Transport {
+    return { server: this.server, group: this.group, provider: this.#provider, connected: this.#connected, reason: this.#reason() };
+  }
+
+  #reason(): string {
+    const better = preference('auto', false);
+    const rank = this.#provider === undefined ? better.length : better.indexOf(this.#provider);
+    const failures = Array.from(this.#failed, ([provider, code]) => `${provider}: failed with ${code}`);
+    const refused = this.#plan.refused.filter((text) => !this.#connected || better.indexOf(text.split(':')[0] as Provider) < rank);
+    const why = [...refused, ...failures].join('; ');
+    if (!this.#connected) return why === '' ? 'not connected yet' : `not connected (${why})`;
+    if (this.#provider === 'shm') return 'same host';
+    return why === '' ? 'as asked for' : why;
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * What a read makes of a value's bytes and its record: the decoded value, or an entry with its version. One object of each kind for a
+ * client's view, so that a get allocates nothing for saying what it wants.
+ */
+import { CompletionField } from '../native/addon.js';
+import { decodeWith, type Codec } from './codec.js';
+
+const CODEC: number = CompletionField.Codec;
+const USER_FLAGS: number = CompletionField.UserFlags;
+const VERSION_LOW: number = CompletionField.VersionLow;
+const VERSION_HIGH: number = CompletionField.VersionHigh;
+
+/** A value with what is stored beside it. */
+export interface Entry<T> {
+  readonly value: T;
+  /** For compareAndSwap. Never the same for two writes, not even after a delete or a restart. */
+  readonly version: bigint;
+  /** The 32 bits given to put. */
+  readonly flags: number;
+}
+
+export interface ValueReader<T> {
+  /** True: the result does not refer to the bytes. */
+  readonly copies: boolean;
+  /** words[at ...] is the completion record. Throws FarkvError. */
+  read(bytes: Buffer, words: Uint32Array, at: number): T;
+}
+
+export function versionOf(words: Uint32Array, at: number): bigint {
+  return (BigInt(words[at + VERSION_HIGH] ?? 0) << 32n) | BigInt(words[at + VERSION_LOW] ?? 0);
+}
+
+export class PlainReader<Out> implements ValueReader<Out> {
+  readonly copies: boolean;
+  readonly #codec: Codec<never, Out>;
+
+  constructor(codec: Codec<never, Out>) {
+    this.#codec = codec;
+    this.copies = codec.copies === true;
+  }
+
+  read(bytes: Buffer, words: Uint32Array, at: number): Out {
+    return decodeWith(this.#codec, bytes, words[at + CODEC] ?? 0);
+  }
+}
+
+export class EntryReader<Out> implements ValueReader<Entry<Out>> {
+  readonly copies: boolean;
+  readonly #codec: Codec<never, Out>;
+
+  constructor(codec: Codec<never, Out>) {
+    this.#codec = codec;
+    this.copies = codec.copies === true;
+  }
+
+  read(bytes: Buffer, words: Uint32Array, at: number): Entry<Out> {
+    // The record first: a codec that calls the client has it overwritten.
+    const version = versionOf(words, at);
+    const flags = words[at + USER_FLAGS] ?? 0;
+    return { value: decodeWith(this.#codec, bytes, words[at + CODEC] ?? 0), version, flags };
+  }
+}

@@ -121,9 +121,9 @@ void table_scan(table *t, uint16_t ns, uint64_t *cursor, void (*emit)(void *ctx,
  * whose fingerprint matches. A thread that has a batch of requests calls 0 for all, then 1 for all, then prepares. */
 void table_prefetch(const table *t, uint64_t hash, int stage);
 
-/* Background work in bounded slices: quarantine, splits, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as fkv_wall_ms; `budget` is
- * about how many entries may be touched. Returns true when there is more to do now; idle work is paced by the clock, so every
- * 10 to 100 ms is often enough for a table that rests. */
+/* Background work in bounded slices: quarantine, splits, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as fkv_wall_ms;
+ * `budget` is about how many entries may be touched. Returns true when there is more to do now; idle work is paced by the
+ * clock, so every 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
 
 /* Registered bytes that cannot take another entry now: buckets in use, live and prepared extents, overflow buckets, what sits in

@@ -1,0 +1,134 @@
+/* evacuate.c: emptying a heap segment, so that its memory can be used for other size classes.
+ *
+ * A span keeps its class for the life of its segment, so memory that was given to 100 B values cannot hold 1,000 B ones. When a
+ * class finds no memory although enough is free elsewhere, the segment with the least in it is hidden from allocation, what
+ * lives in it is moved, and when the quarantine has let go of the last extent the segment is retired: its rkey, tag and number
+ * die with it, and a new segment may come.
+ *
+ * One pass over the index finds everything, for slots and chains name the segment. A move is a PUT of the same bytes with the same
+ * version: PENDING, old DEAD, slot, LIVE. Chains with moving slots, prepared keys and kept slots wait for the next pass.
+ */
+#include "internal.h"
+#include "reader.h"
+
+enum { MOVE_COST = 8 };
+#define RETRY_NS 1000000000ull
+
+typedef enum { MOVED_ALL, MUST_WAIT, NO_ROOM } outcome;
+
+bool table_evacuate_start(table *t) {
+    if (t->evacuating) return true;
+    if (t->now_ns < t->evacuate_after_ns) return false;
+    heap_segment *best = NULL;
+    uint64_t used = 0;
+    for (uint32_t n = 1; n < t->heap_room; n++) {
+        heap_segment *g = t->heap[n];
+        if (!g) continue;
+        used += g->used_bytes;
+        if (g->large || g->used == 0 || g->used_bytes > g->region.bytes / 4 * 3) continue;
+        if (!best || g->used_bytes < best->used_bytes) best = g;
+    }
+    if (!best) return false;
+    uint64_t free_elsewhere = t->heap_bytes - best->region.bytes - (used - best->used_bytes);
+    if (best->used_bytes > free_elsewhere) return false;
+    table_heap_hide(t, best, true);
+    t->evacuating = best->number;
+    t->evacuate_bucket = 0;
+    return true;
+}
+
+static void cancel(table *t) {
+    table_heap_hide(t, t->heap[t->evacuating], false);
+    t->evacuating = 0;
+    t->evacuate_after_ns = t->now_ns + RETRY_NS;
+}
+
+/* The same key, value and version in another place; the tag in the header, and so the checksum, are the new segment's. */
+static void copy_extent(table *t, const fkv_extent *from, uint64_t location) {
+    fkv_extent *to = at_location(t, location), h = *from;
+    uint32_t body = (uint32_t)h.key_bytes + h.value_bytes;
+    h.tag = t->heap[fkv_location_segment(location)]->tag;
+    __atomic_store_n(&to->state, FKV_EXTENT_PENDING, __ATOMIC_RELAXED);
+    fkv_store_fence();
+    fkv_copy_in((uint8_t *)to + 8, (const uint8_t *)&h + 8, FKV_EXTENT_HEADER - 8);
+    fkv_copy_in((uint8_t *)to + FKV_EXTENT_HEADER, extent_key(from), body);
+    uint32_t crc = fkv_crc32c(0, (const uint8_t *)&h + 8, FKV_EXTENT_HEADER - 8);
+    __atomic_store_n(&to->crc, fkv_crc32c(crc, extent_key(from), body), FKV_SHARED_STORE);
+}
+
+static outcome move_extent(table *t, uint64_t *slot) {
+    uint64_t word = *slot;
+    uint32_t cls = fkv_slot_class(word);
+    fkv_extent *e = extent_of(t, word);
+    if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;
+    uint16_t ns = fkv_extent_namespace(e->expiry_ns);
+    if (table_prepared_find(t, extent_hash(t, e), ns, extent_key(e), e->key_bytes)) return MUST_WAIT;
+    if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return MUST_WAIT;
+    uint64_t location = table_heap_take(t, cls);
+    if (!location) {
+        table_quarantine_unplace(t, cls);
+        return t->quarantined_of[cls] ? MUST_WAIT : NO_ROOM;
+    }
+    copy_extent(t, e, location);
+    set_state(e, FKV_EXTENT_DEAD);
+    fkv_publish_word(slot, fkv_slot(fkv_slot_fingerprint(word), (uint8_t)cls, location));
+    set_state(at_location(t, location), FKV_EXTENT_LIVE);
+    table_quarantine_extent(t, fkv_slot_location(word), cls);
+    t->evacuated++;
+    return MOVED_ALL;
+}
+
+/* A reader that is on its way to the old overflow bucket finds there what it would have found before the move. */
+static outcome move_overflow(table *t, fkv_bucket *before) {
+    uint64_t location = fkv_bucket_overflow(before->word1);
+    const fkv_bucket *old = at_location(t, location);
+    if (!table_quarantine_place(t, FKV_CLASS_BUCKET)) return MUST_WAIT;
+    uint64_t copy = table_overflow_make(t, old->slot, FKV_SLOTS, fkv_bucket_overflow(old->word1));
+    if (!copy) {
+        table_quarantine_unplace(t, FKV_CLASS_BUCKET);
+        return t->quarantined_of[FKV_CLASS_BUCKET] ? MUST_WAIT : NO_ROOM;
+    }
+    fkv_publish_word(&before->word1, fkv_bucket_word1(copy, t->layout_epoch & 0xffffff));
+    table_quarantine_extent(t, location, FKV_CLASS_BUCKET);
+    t->overflow_buckets--;
+    return MOVED_ALL;
+}
+
+static outcome move_chain(table *t, uint32_t number, int *budget) {
+    if (t->moving[number]) return MUST_WAIT;
+    outcome all = MOVED_ALL;
+    for (fkv_bucket *b = bucket_at(t, number); b; b = overflow_of(t, b)) {
+        for (int i = 0; i < FKV_SLOTS; i++) {
+            if (b->slot[i] == 0 || fkv_location_segment(fkv_slot_location(b->slot[i])) != t->evacuating) continue;
+            outcome o = move_extent(t, &b->slot[i]);
+            if (o > all) all = o;
+            *budget -= MOVE_COST;
+        }
+        uint64_t next = fkv_bucket_overflow(b->word1);
+        if (next && fkv_location_segment(next) == t->evacuating) {
+            outcome o = move_overflow(t, b);
+            if (o > all) all = o;
+        }
+    }
+    return all;
+}
+
+bool table_evacuate_step(table *t, int *budget) {
+    if (!t->evacuating) return false;
+    const heap_segment *g = t->heap[t->evacuating];
+    if (g->used == g->quarantined) {
+        if (g->used == 0) table_retire_empty(t);
+        return false;
+    }
+    while (*budget > 0) {
+        if (move_chain(t, t->evacuate_bucket, budget) == NO_ROOM) {
+            cancel(t);
+            return false;
+        }
+        --*budget;
+        if (++t->evacuate_bucket < t->buckets) continue;
+        t->evacuate_bucket = 0;
+        return false;    /* what had to wait is for the next pass, not for now */
+    }
+    return true;
+}

@@ -1,0 +1,177 @@
+/* heap.c: extents and overflow buckets are taken from spans, spans from segments.
+ *
+ * A class takes from the first of its spans that has room: an extent given back if there is one, else the next never used.
+ * Nothing here knows what an extent holds; when one may be given back is the quarantine's business.
+ */
+#include "internal.h"
+
+/* The word of a free extent that links it to the next free one of its span: its expiry, or the slot in that place of a bucket,
+ * where a number below 2^48 is a slot that no reader matches. */
+static uint64_t *link_of(void *extent) { return &((fkv_extent *)extent)->expiry_ns; }
+
+static uint8_t *object_at(const table *t, const span *s, uint32_t object) {
+    return t->heap[s->segment]->base + (size_t)s->first_block * BLOCK_BYTES + (size_t)object * class_bytes(s->cls);
+}
+
+span *table_span_at(const table *t, uint64_t location) {
+    const heap_segment *g = t->heap[fkv_location_segment(location)];
+    return &t->spans[g->span_of_block[fkv_location_unit(location) / (BLOCK_BYTES / FKV_UNIT)]];
+}
+
+/* ---- lists of spans with room ---- */
+
+static void list(table *t, uint32_t id) {
+    span *s = &t->spans[id];
+    s->previous = 0;
+    s->next = t->room[s->cls];
+    if (s->next) t->spans[s->next].previous = id;
+    t->room[s->cls] = id;
+    s->listed = true;
+}
+static void unlist(table *t, uint32_t id) {
+    span *s = &t->spans[id];
+    if (s->previous) t->spans[s->previous].next = s->next;
+    else t->room[s->cls] = s->next;
+    if (s->next) t->spans[s->next].previous = s->previous;
+    s->listed = false;
+}
+
+void table_heap_hide(table *t, heap_segment *g, bool hide) {
+    if (g->evacuating == hide) return;
+    g->evacuating = hide;
+    uint64_t rest = (uint64_t)(g->blocks - g->next_block) * BLOCK_BYTES;
+    t->unspanned = hide ? t->unspanned - rest : t->unspanned + rest;
+    for (uint32_t id = g->first_span; id; id = t->spans[id].next_in_segment) {
+        const span *s = &t->spans[id];
+        if (hide && s->listed) unlist(t, id);
+        if (!hide && s->used < s->objects) list(t, id);
+    }
+}
+
+void table_heap_forget(table *t, heap_segment *g) {
+    table_heap_hide(t, g, true);
+    while (g->first_span) {
+        uint32_t id = g->first_span;
+        g->first_span = t->spans[id].next_in_segment;
+        t->spans[id].next = t->free_span;
+        t->free_span = id;
+        t->span_count--;
+    }
+}
+
+/* ---- new spans ---- */
+
+/* A free record for a span; 0 when there is no private memory. */
+static uint32_t span_record(table *t) {
+    if (!t->free_span) {
+        uint32_t room = t->span_room ? 2 * t->span_room : 64;
+        span *more = realloc(t->spans, (size_t)room * sizeof *more);
+        if (!more) return 0;
+        t->spans = more;
+        for (uint32_t id = room - 1; id >= (t->span_room ? t->span_room : 1); id--) {
+            more[id].next = t->free_span;
+            t->free_span = id;
+        }
+        t->span_room = room;
+    }
+    return t->free_span;
+}
+
+/* The fullest segment that has `blocks` left, so that ends of segments are used up; NULL when there is none. */
+static heap_segment *segment_with(const table *t, uint32_t blocks) {
+    heap_segment *best = NULL;
+    for (uint32_t n = 1; n < t->heap_room; n++) {
+        heap_segment *g = t->heap[n];
+        if (!g || g->evacuating || g->blocks - g->next_block < blocks) continue;
+        if (!best || g->blocks - g->next_block < best->blocks - best->next_block) best = g;
+    }
+    return best;
+}
+
+static uint32_t new_span(table *t, uint32_t cls) {
+    span_shape shape = t->shape[cls];
+    heap_segment *g = segment_with(t, shape.blocks);
+    uint32_t id = g ? span_record(t) : 0;
+    if (!id) return 0;
+    span *s = &t->spans[id];
+    t->free_span = s->next;
+    *s = (span){ .next_in_segment = g->first_span, .first_block = g->next_block, .segment = (uint16_t)g->number,
+                 .objects = shape.objects, .cls = (uint8_t)cls };
+    g->first_span = id;
+    for (uint32_t i = 0; i < shape.blocks; i++) g->span_of_block[g->next_block + i] = id;
+    g->next_block += shape.blocks;
+    uint64_t bytes = (uint64_t)shape.blocks * BLOCK_BYTES;
+    g->used_bytes += bytes - (uint64_t)shape.objects * class_bytes(cls);
+    if (class_bytes(cls) > LARGE_BYTES) g->large++;
+    t->unspanned -= bytes;
+    t->span_count++;
+    list(t, id);
+    table_watch_memory(t);
+    return id;
+}
+
+/* ---- take and give ---- */
+
+/* The one that the next change will write: its first lines; the hardware follows. */
+static void prefetch_for_writing(const uint8_t *object, uint32_t bytes) {
+    for (uint32_t at = 0; at < bytes && at < 256; at += 64) __builtin_prefetch(object + at, 1);
+}
+
+uint64_t table_heap_take(table *t, uint32_t cls) {
+    uint32_t id = t->room[cls];
+    if (!id && !(id = new_span(t, cls))) return 0;
+    span *s = &t->spans[id];
+    uint32_t object;
+    if (s->free_head) {
+        object = s->free_head - 1u;
+        s->free_head = (uint16_t)*link_of(object_at(t, s, object));
+        if (s->free_head) prefetch_for_writing(object_at(t, s, s->free_head - 1u), class_bytes(cls));
+    } else {
+        object = s->carved++;
+    }
+    if (++s->used == s->objects) unlist(t, id);
+    heap_segment *g = t->heap[s->segment];
+    g->used++;
+    g->used_bytes += class_bytes(cls);
+    uint32_t unit = s->first_block * (BLOCK_BYTES / FKV_UNIT) + object * fkv_class_units(cls);
+    return fkv_location(s->segment, unit);
+}
+
+void table_heap_give(table *t, uint64_t location, uint32_t cls) {
+    heap_segment *g = t->heap[fkv_location_segment(location)];
+    span *s = table_span_at(t, location);
+    assert(s->cls == cls && s->used > 0);
+    uint32_t unit = fkv_location_unit(location) - s->first_block * (BLOCK_BYTES / FKV_UNIT);
+    fkv_store_word(link_of(at_location(t, location)), s->free_head);
+    s->free_head = (uint16_t)(unit / fkv_class_units(cls) + 1);
+    s->used--;
+    g->used--;
+    g->used_bytes -= class_bytes(cls);
+    if (!s->listed && !g->evacuating) list(t, (uint32_t)(s - t->spans));
+}
+
+/* ---- when there is no room ---- */
+
+static bool quarantine_would_empty_a_segment(const table *t) {
+    for (uint32_t n = 1; n < t->heap_room; n++)
+        if (t->heap[n] && t->heap[n]->used > 0 && t->heap[n]->used == t->heap[n]->quarantined) return true;
+    return false;
+}
+
+/* In this order: more memory, memory that comes back by itself, memory that can be made to come back. */
+fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why) {
+    *why = TABLE_BUSY_SEGMENT;
+    if (table_ask_heap(t, cls)) return FKV_BUSY;
+    if (t->quarantined_of[cls]) {
+        *why = TABLE_BUSY_QUARANTINE;
+        return FKV_BUSY;
+    }
+    while (table_retire_empty(t))
+        if (table_ask_heap(t, cls)) return FKV_BUSY;
+    if (t->evacuating) return FKV_BUSY;
+    if (table_sweep_for_memory(t) || quarantine_would_empty_a_segment(t)) {
+        *why = TABLE_BUSY_QUARANTINE;
+        return FKV_BUSY;
+    }
+    return table_evacuate_start(t) ? FKV_BUSY : FKV_TABLE_FULL;
+}

@@ -1,0 +1,258 @@
+/* internal.h: what the files of native/table share. Nothing outside this folder includes it, but for its tests.
+ *
+ *   table.c       create, destroy, stats           change.c      prepare, seal, commit, abort, get
+ *   segment.c     segments come, are asked for, go  prepared.c    the set of prepared changes
+ *   classes.c     size classes and span shapes      quarantine.c  what must stay as it is for a while
+ *   heap.c        spans, extents                    tick.c        background work, expiry
+ *   index.c       buckets, slots, chains            evacuate.c    emptying a heap segment
+ *   split.c       growth by one bucket              scan.c, invariants.c
+ *
+ * Memory of a heap segment: 4 KiB blocks, handed out from the front as spans; a span holds extents of one size class for the
+ * life of the segment, so a stale location can point at another extent's header but never into a value. The records below are
+ * private memory; in registered memory there is nothing but buckets and extents. A free extent's expiry word links it to the
+ * next.
+ */
+#ifndef FARKV_TABLE_INTERNAL_H
+#define FARKV_TABLE_INTERNAL_H
+#include <assert.h>
+#include <stdlib.h>
+#include "table.h"
+#include "words.h"
+
+enum {
+    BLOCK_BYTES = 4096,
+    SEGMENT_GRAIN = 64 << 10,                            /* segments are multiples of it */
+    GRAIN_BUCKETS = SEGMENT_GRAIN / FKV_BUCKET_BYTES,    /* 512 */
+    SPAN_BLOCKS_MAX = 64,                                /* of spans with several extents: 256 KiB */
+    LARGE_BYTES = SPAN_BLOCKS_MAX * BLOCK_BYTES,         /* an extent above has a span of its own and is never evacuated */
+    SEGMENT_NUMBERS = 1 << 16,
+    DELAY_QUEUES = 3,
+    DELAY_MARKS = 128,
+    CLASSES = 256
+};
+/* Linear hashing splits while entries > buckets * LOAD_HALVES / 2. At 7.5 entries of 14 slots, buckets not yet split hold up to 15:
+ * about 1.5 % of the keys lie in overflow buckets, and the index costs 17 to 18.5 bytes an entry. */
+enum { LOAD_HALVES = 15 };
+
+/* ---- heap ---- */
+typedef struct span_shape { uint16_t blocks, objects; } span_shape;
+
+typedef struct span {
+    uint32_t next, previous;       /* among the spans of its class that have room; 0 = none */
+    uint32_t next_in_segment;
+    uint32_t first_block;
+    uint16_t segment;
+    uint16_t objects;
+    uint16_t used;                 /* handed out: live, prepared or quarantined */
+    uint16_t carved;               /* ever handed out; the rest of the span was never written. used <= carved <= objects */
+    uint16_t free_head;            /* object + 1 of the first of the carved - used free ones; 0 = none */
+    uint8_t cls;
+    bool listed;                   /* in the list of its class: used < objects, and the segment is not being evacuated */
+} span;
+
+typedef struct heap_segment {
+    uint8_t *base;
+    fkv_region region;
+    uint32_t tag, number;
+    uint32_t blocks, next_block;   /* blocks from next_block on belong to no span yet */
+    uint32_t *span_of_block;
+    uint32_t first_span;
+    uint32_t used, quarantined;    /* extents handed out, and of these in quarantine */
+    uint32_t large;                /* spans of extents above LARGE_BYTES */
+    uint64_t used_bytes;           /* of extents handed out, and ends of spans */
+    bool evacuating;
+} heap_segment;
+
+/* ---- index ---- */
+typedef struct index_segment {
+    fkv_region region;
+    uint32_t tag;
+    uint32_t first_bucket;
+} index_segment;
+
+/* Where an entry was found. */
+typedef struct place {
+    uint32_t bucket;
+    uint64_t *slot;
+    uint64_t word;
+    fkv_extent *extent;
+} place;
+
+/* ---- quarantine ---- */
+/* Items pushed between two ticks get the time of the later one: never too early. `first` bounds how far marks are merged. */
+typedef struct delay_mark { uint64_t end, first_ns, last_ns; } delay_mark;
+typedef struct delay_queue {
+    uint64_t *items;
+    uint64_t capacity;             /* a power of two; head <= tail <= head + capacity */
+    uint64_t head, tail;           /* counts of items ever taken and put */
+    uint64_t reserved;             /* places promised to prepared changes: tail + reserved <= head + capacity */
+    uint64_t delay_ns;
+    delay_mark mark[DELAY_MARKS];
+    uint32_t first_mark, marks;
+} delay_queue;
+
+/* ---- prepared changes ---- */
+typedef struct prepared {
+    uint32_t next;                 /* in its hash chain or the free list; index + 1 */
+    uint32_t generation;
+    table_op_kind kind;
+    uint64_t hash;
+    uint64_t version;
+    const fkv_extent *keyed;       /* an extent that holds the key */
+    uint64_t old_word;             /* the slot of what is there now; 0 = absent */
+    uint64_t new_word;             /* the slot to store; 0 for deletes */
+    uint64_t kept_word;            /* the word that keeps a slot for an insert; 0 else */
+} prepared;
+enum { PREPARED_HEADS = 1024 };
+
+struct table {
+    table_config config;
+    uint64_t now_ns, wall_ms;
+    uint64_t sequence;             /* of versions */
+    uint32_t layout_epoch;
+    span_shape shape[CLASSES];
+
+    uint32_t buckets;              /* B of linear hashing; 0 before the first index segment */
+    uint8_t **directory;           /* of each 512 buckets, in order */
+    uint32_t grains;               /* length of directory */
+    uint8_t *moving;               /* of each bucket: quarantine items that will clear slots in its chain */
+    index_segment *index;
+    uint32_t index_segments;
+
+    heap_segment **heap;           /* by number; heap[0] is NULL */
+    uint32_t heap_room;            /* length of heap */
+    uint32_t last_number;
+    uint32_t heap_segments;
+    span *spans;                   /* spans[0] is unused */
+    uint32_t span_room, span_count, free_span;
+    uint32_t room[CLASSES];        /* first span of the class that has room */
+    uint64_t unspanned;            /* bytes of blocks that belong to no span, evacuating segments left out */
+
+    uint64_t index_bytes, heap_bytes;      /* registered */
+    uint64_t asked_index, asked_heap, asked_large;   /* bytes asked for and not yet answered */
+    uint64_t refused_until_ns;
+
+    delay_queue delay[DELAY_QUEUES];
+    uint32_t quarantined_of[CLASSES];      /* extents in quarantine */
+    uint64_t quarantine_bytes, quarantine_reserved;
+
+    prepared *prepared;
+    uint32_t prepared_room, free_prepared, prepared_count;
+    uint32_t prepared_head[PREPARED_HEADS];
+
+    uint32_t evacuating;           /* heap segment number; 0 = none */
+    uint32_t evacuate_bucket;      /* next bucket of the pass */
+    uint64_t evacuate_after_ns;    /* no new attempt before */
+
+    uint64_t expiring;             /* entries with an expiry */
+    uint64_t expiry_floor_ms;      /* no entry expires before; UINT64_MAX when none does */
+    uint64_t pass_floor_ms;        /* the floor as the pass under way finds it */
+    uint32_t sweep_bucket;         /* next bucket of the pass */
+    uint64_t sweep_ns;             /* when the hand last moved */
+    bool sweep_hurry;              /* memory is wanted: as fast as the budget allows, to the end of the pass */
+
+    uint64_t entries, key_value_bytes, live_bytes;
+    uint64_t overflow_buckets, longest_chain, splits, expired, evacuated;
+};
+
+/* ---- small things ---- */
+static inline fkv_bucket *bucket_at(const table *t, uint32_t b) {
+    return (fkv_bucket *)(void *)(t->directory[b / GRAIN_BUCKETS] + (size_t)(b % GRAIN_BUCKETS) * FKV_BUCKET_BYTES);
+}
+static inline uint32_t bucket_of(const table *t, uint64_t hash) { return fkv_bucket_of(fkv_hash_bucket_bits(hash), t->buckets); }
+static inline void *at_location(const table *t, uint64_t location) {
+    return t->heap[fkv_location_segment(location)]->base + (size_t)fkv_location_unit(location) * FKV_UNIT;
+}
+static inline fkv_extent *extent_of(const table *t, uint64_t word) { return at_location(t, fkv_slot_location(word)); }
+static inline fkv_bucket *overflow_of(const table *t, const fkv_bucket *b) {
+    uint64_t location = fkv_bucket_overflow(b->word1);
+    return location ? at_location(t, location) : NULL;
+}
+static inline const uint8_t *extent_key(const fkv_extent *e) { return (const uint8_t *)e + FKV_EXTENT_HEADER; }
+static inline const uint8_t *extent_value(const fkv_extent *e) { return extent_key(e) + e->key_bytes; }
+static inline uint32_t class_bytes(uint32_t cls) { return fkv_class_units(cls) * FKV_UNIT; }
+/* While an extent is PENDING another thread may be writing its value, which shares a word with the end of the key. */
+static inline uint64_t extent_hash(const table *t, const fkv_extent *e) {
+    uint8_t copy[FKV_KEY_MAX];
+    const uint8_t *key = extent_key(e);
+    if (e->state == FKV_EXTENT_PENDING) {
+        fkv_copy_shared(copy, key, e->key_bytes);
+        key = copy;
+    }
+    return fkv_hash_key(&t->config.seed, fkv_extent_namespace(e->expiry_ns), key, e->key_bytes);
+}
+static inline bool extent_expired(const table *t, const fkv_extent *e) {
+    uint64_t expiry = fkv_extent_expiry(e->expiry_ns);
+    return expiry != 0 && expiry <= t->wall_ms;
+}
+static inline table_entry entry_of(const fkv_extent *e) {
+    return (table_entry){ .version = e->version, .expiry_ms = fkv_extent_expiry(e->expiry_ns), .value_bytes = e->value_bytes,
+                          .user_flags = e->user_flags, .ns = fkv_extent_namespace(e->expiry_ns), .key_bytes = e->key_bytes,
+                          .codec = e->codec, .key = extent_key(e), .value = extent_value(e) };
+}
+static inline void set_state(fkv_extent *e, uint32_t state) { __atomic_store_n(&e->state, state, __ATOMIC_RELEASE); }
+static inline uint64_t registered(const table *t) { return t->index_bytes + t->heap_bytes; }
+static inline uint64_t asked(const table *t) { return t->asked_index + t->asked_heap + t->asked_large; }
+
+/* classes.c */
+void table_span_shapes(span_shape shape[CLASSES]);
+
+/* segment.c */
+bool table_ask_index(table *t);
+bool table_ask_heap(table *t, uint32_t cls);     /* true when a segment that can hold the class is on its way */
+bool table_retire_empty(table *t);               /* one heap segment without extents goes back; false when there is none */
+void table_watch_memory(table *t);               /* asks early */
+
+/* heap.c: all memory of extents and overflow buckets */
+uint64_t table_heap_take(table *t, uint32_t cls);            /* a location; 0 when there is no room now */
+void table_heap_give(table *t, uint64_t location, uint32_t cls);
+span *table_span_at(const table *t, uint64_t location);
+void table_heap_forget(table *t, heap_segment *s);           /* drops the spans of an empty segment */
+void table_heap_hide(table *t, heap_segment *s, bool hide);  /* no extents are taken from a hidden segment */
+/* Why table_heap_take failed, having done what can be done about it. */
+fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why);
+
+/* index.c */
+bool table_index_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes, place *out);
+uint64_t *table_index_slot(const table *t, uint64_t hash, uint64_t word);   /* the first slot of the hash's chain that is `word` */
+fkv_status table_index_keep(table *t, uint64_t hash, uint64_t word, table_busy *why);   /* stores into an empty slot */
+void table_index_removed(table *t, uint32_t bucket);         /* after a slot of its chain was cleared */
+void table_index_open(table *t, uint32_t from, uint32_t to); /* new buckets of the first index segment */
+uint64_t table_overflow_make(table *t, const uint64_t *slots, uint32_t count, uint64_t next);   /* a location; 0: no room */
+
+/* split.c */
+bool table_split_wanted(const table *t);
+bool table_split(table *t);                                  /* one bucket; false when that must wait */
+void table_clear_moved(table *t, uint64_t item);             /* called by the quarantine */
+
+/* quarantine.c */
+bool table_quarantine_fits(const table *t, uint64_t bytes);
+bool table_quarantine_place(table *t, uint32_t cls);         /* promises a place for one extent; false: no private memory */
+void table_quarantine_unplace(table *t, uint32_t cls);
+void table_quarantine_extent(table *t, uint64_t location, uint32_t cls);   /* takes a promised place */
+bool table_quarantine_room(table *t, uint32_t items);        /* places for moved slots; false: no private memory */
+void table_quarantine_moved(table *t, uint32_t bucket, uint32_t position, uint32_t mask);
+static inline uint32_t moved_bucket(uint64_t item) { return (uint32_t)item; }
+static inline uint32_t moved_mask(uint64_t item) { return (uint32_t)(item >> 32) & 0x3fff; }
+static inline uint32_t moved_position(uint64_t item) { return (uint32_t)(item >> 46) & 0xf; }
+static inline bool item_is_moved(uint64_t item) { return item >> 63; }
+void table_quarantine_stamp(table *t);
+bool table_quarantine_drain(table *t, int *budget);          /* true when more is due */
+
+/* prepared.c */
+prepared *table_prepared_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes);
+prepared *table_prepared_add(table *t, uint64_t hash, uint64_t *handle);    /* NULL: no private memory */
+prepared *table_prepared_get(table *t, uint64_t handle);
+void table_prepared_remove(table *t, prepared *p);
+
+/* change.c */
+void table_entry_gone(table *t, const fkv_extent *e, uint32_t cls);    /* counters, before the extent is quarantined */
+
+/* evacuate.c */
+bool table_evacuate_start(table *t);
+bool table_evacuate_step(table *t, int *budget);
+
+/* tick.c */
+bool table_sweep_for_memory(table *t);           /* true when expired entries may still be found */
+
+#endif

@@ -1,0 +1,200 @@
+/* segment.c: registered memory comes, is asked for in time, and goes.
+ *
+ * Sizes follow what is registered already: the next segment is about an eighth of it, so there are about eight to a doubling and
+ * what is registered but not yet used stays small for a small shard and a large one. Within the limit of memory_bytes a part
+ * is kept for the index, in proportion to the size of the entries there are, so that the heap never starves it.
+ */
+#include "internal.h"
+
+enum {
+    HEAP_FIRST_MAX = 1 << 20,
+    HEAP_MAX = 64 << 20,
+    INDEX_FIRST_MAX = 1 << 20,
+    INDEX_MAX = 16 << 20,
+    REFUSED_NS = 100 * 1000 * 1000,
+    INDEX_BYTES_AN_ENTRY = 19        /* see LOAD_HALVES */
+};
+
+static uint64_t clamp(uint64_t x, uint64_t low, uint64_t high) { return x < low ? low : x > high ? high : x; }
+static uint64_t power_below(uint64_t x) { return x ? 1ull << (63 - __builtin_clzll(x)) : 0; }
+static uint64_t grain_up(uint64_t x) { return (x + SEGMENT_GRAIN - 1) / SEGMENT_GRAIN * SEGMENT_GRAIN; }
+static uint64_t grain_down(uint64_t x) { return x / SEGMENT_GRAIN * SEGMENT_GRAIN; }
+
+size_t table_first_index_bytes(const table_config *c) {
+    return clamp(power_below(c->memory_bytes / 1024), SEGMENT_GRAIN, INDEX_FIRST_MAX);
+}
+size_t table_first_heap_bytes(const table_config *c) {
+    return clamp(power_below(c->memory_bytes / 16), 4 * SEGMENT_GRAIN, HEAP_FIRST_MAX);
+}
+static uint64_t next_index_bytes(const table *t) {
+    return clamp(power_below(t->index_bytes / 8), table_first_index_bytes(&t->config), INDEX_MAX);
+}
+static uint64_t next_heap_bytes(const table *t) {
+    uint64_t first = table_first_heap_bytes(&t->config);
+    return clamp(power_below(t->heap_bytes / 8), first, clamp(power_below(t->config.memory_bytes / 16), first, HEAP_MAX));
+}
+
+/* ---- asking ---- */
+
+static uint64_t budget(const table *t) {
+    uint64_t taken = registered(t) + asked(t);
+    return t->config.memory_bytes > taken ? t->config.memory_bytes - taken : 0;
+}
+/* What the heap may still have: the index keeps its share of the limit, as entries of the present mean size would need it.
+ * A thousand entries of 256 bytes are presumed, so that the first few do not decide. */
+static uint64_t heap_budget(const table *t) {
+    uint64_t mean = (t->live_bytes + 256 * 1000) / (t->entries + 1000);
+    uint64_t share = t->config.memory_bytes / (INDEX_BYTES_AN_ENTRY + mean) * INDEX_BYTES_AN_ENTRY;
+    uint64_t kept = share > t->index_bytes + t->asked_index ? share - t->index_bytes - t->asked_index : 0;
+    uint64_t b = budget(t);
+    return b > kept ? b - kept : 0;
+}
+
+bool table_ask_index(table *t) {
+    if (t->asked_index) return true;
+    uint64_t bytes = clamp(next_index_bytes(t), 0, grain_down(budget(t)));
+    if (bytes == 0 || t->now_ns < t->refused_until_ns) return false;
+    t->asked_index = bytes;
+    t->config.want_segment(t->config.ctx, TABLE_INDEX, bytes);
+    return true;
+}
+
+/* A segment that has room for one span of `need` bytes: of the usual size, or of four such spans where that is more. */
+static bool ask_heap(table *t, uint64_t need) {
+    if (need <= t->asked_heap || need <= t->asked_large) return true;
+    if (t->now_ns < t->refused_until_ns) return false;
+    uint64_t usual = next_heap_bytes(t), bytes = usual;
+    if (4 * need > bytes) bytes = clamp(4 * need, usual, HEAP_MAX);
+    if (need > bytes) bytes = need;
+    bytes = clamp(bytes, 0, grain_down(heap_budget(t)));
+    if (bytes == 0 || bytes < need) return false;
+    uint64_t *slot = need <= usual && !t->asked_heap ? &t->asked_heap : &t->asked_large;
+    if (*slot) return false;
+    *slot = bytes;
+    t->config.want_segment(t->config.ctx, TABLE_HEAP, bytes);
+    return true;
+}
+bool table_ask_heap(table *t, uint32_t cls) { return ask_heap(t, grain_up((uint64_t)t->shape[cls].blocks * BLOCK_BYTES)); }
+
+void table_watch_memory(table *t) {
+    uint32_t capacity = t->grains * GRAIN_BUCKETS, early = capacity / 16 > 256 ? capacity / 16 : 256;
+    if (!t->asked_index && t->buckets + early > capacity) table_ask_index(t);
+    if (!t->asked_heap && t->unspanned < next_heap_bytes(t) / 4) ask_heap(t, SEGMENT_GRAIN);
+}
+
+void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
+    if (kind == TABLE_INDEX) t->asked_index = 0;
+    else if (bytes == t->asked_large) t->asked_large = 0;
+    else t->asked_heap = 0;
+    t->refused_until_ns = t->now_ns + REFUSED_NS;
+}
+
+/* ---- coming ---- */
+
+static fkv_status add_index(table *t, const fkv_region *r, uint32_t tag, uint32_t *segment) {
+    uint32_t grains = (uint32_t)(r->bytes / SEGMENT_GRAIN), all = t->grains + grains;
+    uint8_t **directory = realloc(t->directory, all * sizeof *directory);
+    if (!directory) return FKV_NO_MEMORY;
+    t->directory = directory;
+    uint8_t *moving = realloc(t->moving, (size_t)all * GRAIN_BUCKETS);
+    if (!moving) return FKV_NO_MEMORY;
+    t->moving = moving;
+    index_segment *index = realloc(t->index, (t->index_segments + 1) * sizeof *index);
+    if (!index) return FKV_NO_MEMORY;
+    t->index = index;
+    memset(moving + (size_t)t->grains * GRAIN_BUCKETS, 0, (size_t)grains * GRAIN_BUCKETS);
+    for (uint32_t i = 0; i < grains; i++) directory[t->grains + i] = r->base + (size_t)i * SEGMENT_GRAIN;
+    index[t->index_segments] = (index_segment){ .region = *r, .tag = tag, .first_bucket = t->grains * GRAIN_BUCKETS };
+    *segment = t->index_segments++;
+    t->grains = all;
+    t->index_bytes += r->bytes;
+    t->asked_index = 0;
+    if (t->buckets == 0) table_index_open(t, 0, grains * GRAIN_BUCKETS);
+    return FKV_OK;
+}
+
+/* The next number that is not in use, after the last one given: a number comes again as late as possible. */
+static uint32_t free_number(const table *t) {
+    uint32_t n = t->last_number;
+    do n = n + 1 < SEGMENT_NUMBERS ? n + 1 : 1;
+    while (n < t->heap_room && t->heap[n]);
+    return n;
+}
+
+static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t *segment) {
+    if (t->heap_segments == SEGMENT_NUMBERS - 1) return FKV_TABLE_FULL;
+    uint32_t number = free_number(t);
+    if (number >= t->heap_room) {
+        uint32_t room = t->heap_room ? 2 * t->heap_room : 16;
+        heap_segment **more = realloc(t->heap, room * sizeof *more);
+        if (!more) return FKV_NO_MEMORY;
+        memset(more + t->heap_room, 0, (room - t->heap_room) * sizeof *more);
+        t->heap = more;
+        t->heap_room = room;
+    }
+    heap_segment *g = calloc(1, sizeof *g);
+    uint32_t blocks = (uint32_t)(r->bytes / BLOCK_BYTES);
+    uint32_t *span_of_block = calloc(blocks, sizeof *span_of_block);
+    if (!g || !span_of_block) {
+        free(g);
+        free(span_of_block);
+        return FKV_NO_MEMORY;
+    }
+    *g = (heap_segment){ .base = r->base, .region = *r, .tag = tag, .number = number, .blocks = blocks,
+                         .span_of_block = span_of_block };
+    t->heap[number] = g;
+    t->last_number = number;
+    t->heap_segments++;
+    t->heap_bytes += r->bytes;
+    t->unspanned += r->bytes;
+    if (t->asked_large && r->bytes >= t->asked_large) t->asked_large = 0;
+    else t->asked_heap = 0;
+    *segment = number;
+    return FKV_OK;
+}
+
+fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment) {
+    uint64_t most = kind == TABLE_INDEX ? 1ull << 31 : (uint64_t)FKV_SEGMENT_UNITS_MAX * FKV_UNIT;
+    if (tag == 0 || r->bytes == 0 || r->bytes % SEGMENT_GRAIN != 0 || r->bytes > most) return FKV_BAD_REQUEST;
+    fkv_status s = kind == TABLE_INDEX ? add_index(t, r, tag, segment) : add_heap(t, r, tag, segment);
+    if (s == FKV_OK) t->layout_epoch++;
+    return s;
+}
+
+/* ---- going ---- */
+
+bool table_retire_empty(table *t) {
+    for (uint32_t n = 1; n < t->heap_room; n++) {
+        heap_segment *g = t->heap[n];
+        if (!g || g->used > 0) continue;
+        if (t->evacuating == n) t->evacuating = 0;
+        table_heap_forget(t, g);
+        t->heap[n] = NULL;
+        t->heap_segments--;
+        t->heap_bytes -= g->region.bytes;
+        t->layout_epoch++;
+        free(g->span_of_block);
+        free(g);
+        t->config.retire_segment(t->config.ctx, n);
+        return true;
+    }
+    return false;
+}
+
+/* ---- what readers must know ---- */
+
+uint32_t table_layout_epoch(const table *t) { return t->layout_epoch; }
+uint32_t table_buckets(const table *t) { return t->buckets; }
+
+int table_segments(const table *t, table_segment *out, int max) {
+    int n = 0;
+    for (uint32_t i = 0; i < t->index_segments; i++, n++)
+        if (n < max) out[n] = (table_segment){ TABLE_INDEX, i, t->index[i].tag, t->index[i].region.bytes, &t->index[i].region };
+    for (uint32_t i = 1; i < t->heap_room; i++) {
+        const heap_segment *g = t->heap[i];
+        if (!g) continue;
+        if (n < max) out[n] = (table_segment){ TABLE_HEAP, i, g->tag, g->region.bytes, &g->region };
+        n++;
+    }
+    return n;
+}

@@ -26,6 +26,12 @@ export function text(max: number): Check<string> {
   };
 }
 
+/** Makes any text fit `text(max)`: for messages that go to the other side. */
+export function printable(value: string, max: number): string {
+  // eslint-disable-next-line no-control-regex -- control characters are what is replaced
+  return value.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ').slice(0, max);
+}
+
 export function pattern(expression: RegExp, name: string): Check<string> {
   return (value, at) => {
     if (typeof value !== 'string' || !expression.test(value)) refuse(at, name);

@@ -26,7 +26,9 @@ const callId = uint();
 const version = uint(65_535);
 const ticket = bytes(256);
 const code: Check<ErrorCode> = knownCode;
-const message = text(2000);
+/** Characters of an error's message. */
+export const MESSAGE_MAX = 2000;
+const message = text(MESSAGE_MAX);
 
 const versions: Check<readonly [number, number]> = (value, at) => {
   const [min, max] = list(version, 2)(value, at);

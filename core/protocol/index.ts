@@ -3,5 +3,6 @@ export { APPEND_BYTES, CLIENT_FRAME_LIMITS, COMMAND_LIMITS, PEER_FRAME_LIMITS, S
 export { decodeValue, encodeValue } from './value.js';
 export { encodeFrame, FrameReader } from './frame.js';
 export { clientMap, MapAssembler, mapFrames } from './client-map.js';
-export { checkFrame, knownCode } from './frames.js';
+export { printable } from './check.js';
+export { checkFrame, knownCode, MESSAGE_MAX } from './frames.js';
 export * from './messages.js';

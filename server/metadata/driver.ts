@@ -10,7 +10,7 @@ import { MetadataMachine, type Applied } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { checkRaftMessage, EntryType, RaftNode, type Entry, type ProposalRefusal, type RaftMessage, type RaftStatus, type RestoredState, type Snapshot } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
-import type { RaftStorage } from '../raft-storage/raft-storage.js';
+import type { RaftStorage } from '../raft-storage/index.js';
 
 export interface DriverOptions {
   readonly storage: Pick<RaftStorage, 'persist' | 'saveSnapshot'>;

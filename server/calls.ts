@@ -1,0 +1,57 @@
+/** Calls of the control plane: their names, who may make them, and what they answer. */
+import { FarkvError } from '../core/errors.js';
+import { decodeProposal } from '../core/metadata/commands.js';
+import { bytes, record } from '../core/protocol/check.js';
+import { COMMAND_LIMITS, type Role } from '../core/protocol/index.js';
+import type { MetadataDriver } from './metadata/driver.js';
+import type { Peers } from './metadata/peers.js';
+import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
+
+export interface CallContext {
+  readonly id: string;
+  readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader'>;
+  readonly peers: Pick<Peers, 'call' | 'idOf' | 'voters'>;
+  readonly own: () => Promise<Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'dataPlane'>>;
+}
+
+/** How long another server may take to say how it is. */
+const STATUS_MS = 1000;
+
+const checkPropose = record<{ readonly bytes: Uint8Array }>({ bytes: bytes(COMMAND_LIMITS.bytes) });
+
+async function nodeStatus(context: CallContext): Promise<NodeStatus> {
+  return { id: context.id, ...raftPart(context.driver.status()), ...(await context.own()) };
+}
+
+async function status(context: CallContext): Promise<ClusterStatus> {
+  const { driver, peers, id } = context;
+  const nodes = new Map<string, NodeStatus>([[id, await nodeStatus(context)]]);
+  await Promise.all(
+    peers.voters.map(async (peer) => {
+      if (peer === id) return;
+      // Whoever does not answer is shown as unreachable.
+      const answer = await peers.call(peer, 'node-status', {}, STATUS_MS).then((value) => checkNodeStatus(value, peer), () => undefined);
+      if (answer !== undefined) nodes.set(peer, answer);
+    }),
+  );
+  const leader = peers.idOf(driver.leader);
+  return clusterStatus(driver.state, nodes, peers.voters, { term: driver.status().term, answeredBy: id, ...(leader === undefined ? {} : { leader }) });
+}
+
+/** A change that another server asks for: it is read here, so that nothing gets into the log that a server would stop at. */
+function propose({ driver, peers }: CallContext, args: unknown): Record<string, never> {
+  const entry = checkPropose(args, 'propose').bytes;
+  decodeProposal(entry);
+  const refusal = driver.propose(entry);
+  if (refusal === undefined) return {};
+  if (refusal === 'not-leader') throw new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
+  throw new FarkvError('ERR_BUSY', `the leader takes no changes now (${refusal})`);
+}
+
+/** Throws a FarkvError for a call that is not known, or not for this role. */
+export async function answerCall(context: CallContext, role: Role, method: string, args: unknown): Promise<unknown> {
+  if (method === 'status') return await status(context);
+  if (role === 'peer' && method === 'node-status') return await nodeStatus(context);
+  if (role === 'peer' && method === 'propose') return propose(context, args);
+  throw new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${role}`);
+}

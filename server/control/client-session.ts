@@ -1,0 +1,76 @@
+/**
+ * One client: it gets the map, then what changes, and a new ticket before the old one expires. A client that reads slowly gets fewer,
+ * larger pushes (each is what changed since the last one it was sent), and is dropped when it takes nothing for long.
+ */
+import { FarkvError } from '../../core/errors.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import { mapFrames } from '../../core/protocol/index.js';
+import type { Connection } from './connection.js';
+import { RENEW_MS } from './tickets.js';
+
+/** Above this many waiting bytes a client is sent nothing new. */
+const BACKLOG_PAUSE = 1 << 20;
+const STALLED_MS = 30_000;
+
+/** Clients mostly know the same map: the frames between two states are made once for all of them. */
+export class MapFrames {
+  #from: MetadataState | undefined;
+  #to: MetadataState | undefined;
+  #frames: readonly Uint8Array[] = [];
+
+  between(known: MetadataState | undefined, state: MetadataState): readonly Uint8Array[] {
+    if (this.#to !== state || this.#from !== known || this.#frames.length === 0) {
+      this.#from = known;
+      this.#to = state;
+      this.#frames = mapFrames(state, known);
+    }
+    return this.#frames;
+  }
+}
+
+export class ClientSession {
+  readonly clientId: string;
+  readonly #connection: Connection;
+  readonly #frames: MapFrames;
+  readonly #ticket: () => Uint8Array;
+  readonly #renewal: NodeJS.Timeout;
+  #known: MetadataState | undefined;
+  #stalled: NodeJS.Timeout | undefined;
+
+  constructor(connection: Connection, clientId: string, frames: MapFrames, ticket: () => Uint8Array) {
+    this.#connection = connection;
+    this.clientId = clientId;
+    this.#frames = frames;
+    this.#ticket = ticket;
+    this.#renewal = setInterval(() => this.#renew(), RENEW_MS);
+    this.#renewal.unref();
+  }
+
+  /** Sends what the client does not know yet, unless it is still taking what came before. */
+  push(state: MetadataState): void {
+    if (this.#connection.closed || this.#known === state) return;
+    if (this.#connection.backlog > BACKLOG_PAUSE) {
+      this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client takes nothing for ${STALLED_MS} ms`)), STALLED_MS).unref();
+      return;
+    }
+    for (const frame of this.#frames.between(this.#known, state)) this.#connection.sendBytes(frame);
+    this.#known = state;
+  }
+
+  drained(state: MetadataState): void {
+    clearTimeout(this.#stalled);
+    this.#stalled = undefined;
+    this.push(state);
+  }
+
+  close(): void {
+    clearInterval(this.#renewal);
+    clearTimeout(this.#stalled);
+  }
+
+  #renew(): void {
+    const known = this.#known;
+    if (known === undefined || this.#connection.backlog > BACKLOG_PAUSE) return;
+    for (const frame of mapFrames(known, known, this.#ticket())) this.#connection.sendBytes(frame);
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * The control port: who may come in, as what, and what each may then do. Clients get maps and tickets, operators make calls,
+ * other servers bring Raft messages and proposals.
+ *
+ * Until a connection's hello is accepted it costs one socket, one frame of 64 KiB at most, and --handshake-ms of time.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { FarkvError, type ErrorCode } from '../../core/errors.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import {
+  CLIENT_FRAME_LIMITS, MESSAGE_MAX, PEER_FRAME_LIMITS, printable, PROTOCOL_MAX, PROTOCOL_MIN, type Call, type Frame, type Hello, type Role, type Welcome,
+} from '../../core/protocol/index.js';
+import type { Log } from '../log.js';
+import { describeError } from '../log.js';
+import type { TokenCheck } from './auth.js';
+import { ClientSession, MapFrames } from './client-session.js';
+import { Connection } from './connection.js';
+import { issueTicket, type MakeTicket } from './tickets.js';
+
+export interface ControlPlaneOptions {
+  readonly serverId: string;
+  readonly instance: string;
+  readonly handshakeMs: number;
+  /** For clients and operators. */
+  readonly token: TokenCheck;
+  readonly peerToken: TokenCheck;
+  readonly state: () => MetadataState;
+  readonly makeTicket: MakeTicket;
+  /** Throws a FarkvError when this peer must not come in. */
+  readonly peerArrives: (hello: Hello) => void;
+  /** A Raft message of an accepted peer. Throws ERR_PROTOCOL when it is none. */
+  readonly peerMessage: (from: string, message: unknown) => void;
+  /** Answers a call, or throws a FarkvError. */
+  readonly call: (role: Role, method: string, args: unknown) => Promise<unknown>;
+  readonly log: Log;
+}
+
+/** Calls of one connection that are being answered. */
+const CALLS_MAX = 32;
+/** Changes within this time are sent together. */
+const COALESCE_MS = 5;
+
+export class ControlPlane {
+  readonly #options: ControlPlaneOptions;
+  readonly #sessions = new Set<ClientSession>();
+  readonly #frames = new MapFrames();
+  #push: NodeJS.Timeout | undefined;
+  rejected = 0;
+
+  constructor(options: ControlPlaneOptions) {
+    this.#options = options;
+  }
+
+  get clients(): number {
+    return this.#sessions.size;
+  }
+
+  /** The metadata changed: clients hear of it soon. */
+  stateChanged(): void {
+    this.#push ??= setTimeout(() => {
+      this.#push = undefined;
+      const state = this.#options.state();
+      for (const session of this.#sessions) session.push(state);
+    }, COALESCE_MS);
+  }
+
+  close(): void {
+    clearTimeout(this.#push);
+    for (const session of this.#sessions) session.close();
+  }
+
+  accept(socket: Socket): void {
+    new Visit(socket, this.#options, {
+      welcome: (connection, clientId) => {
+        const ticket = (): Uint8Array => issueTicket(this.#options.makeTicket, this.#options.state(), clientId, Date.now());
+        const session = new ClientSession(connection, clientId, this.#frames, ticket);
+        this.#sessions.add(session);
+        return session;
+      },
+      left: (session) => {
+        session.close();
+        this.#sessions.delete(session);
+      },
+      rejected: () => (this.rejected += 1),
+    });
+  }
+}
+
+interface Host {
+  readonly welcome: (connection: Connection, clientId: string) => ClientSession;
+  readonly left: (session: ClientSession) => void;
+  readonly rejected: () => void;
+}
+
+/** One connection from its first byte to its end. */
+class Visit {
+  readonly #options: ControlPlaneOptions;
+  readonly #host: Host;
+  readonly #connection: Connection;
+  readonly #deadline: NodeJS.Timeout;
+  #hello: Hello | undefined;
+  #session: ClientSession | undefined;
+  #calls = 0;
+
+  constructor(socket: Socket, options: ControlPlaneOptions, host: Host) {
+    this.#options = options;
+    this.#host = host;
+    this.#deadline = setTimeout(() => this.#connection.close(new FarkvError('ERR_TIMEOUT', 'it said nothing')), options.handshakeMs);
+    this.#connection = new Connection(socket, CLIENT_FRAME_LIMITS, {
+      frame: (frame) => this.#frame(frame),
+      closed: (error) => this.#closed(error),
+      drained: () => this.#session?.drained(options.state()),
+    });
+  }
+
+  #closed(error: Error | undefined): void {
+    clearTimeout(this.#deadline);
+    if (this.#session !== undefined) this.#host.left(this.#session);
+    if (this.#hello === undefined) this.#host.rejected();
+    if (error !== undefined) this.#options.log.debug(`a connection from ${this.#connection.remote} is closed: ${describeError(error)}`);
+  }
+
+  #frame(frame: Frame): void {
+    if (this.#hello === undefined) {
+      if (frame.t !== 'hello') throw new FarkvError('ERR_PROTOCOL', 'the first frame is not a hello');
+      this.#arrives(frame);
+      return;
+    }
+    switch (frame.t) {
+      case 'ping':
+        this.#connection.send({ t: 'pong', id: frame.id });
+        break;
+      case 'call':
+        void this.#answer(frame, this.#hello.role);
+        break;
+      case 'raft':
+        if (this.#hello.role !== 'peer') throw new FarkvError('ERR_PROTOCOL', 'a Raft message from one that is no server');
+        this.#options.peerMessage(this.#hello.from ?? '', frame.message);
+        break;
+      default:
+        throw new FarkvError('ERR_PROTOCOL', `a ${frame.t} frame, which is not for a server`);
+    }
+  }
+
+  #refuse(code: ErrorCode, message: string): void {
+    this.#options.log.info(`${this.#connection.remote} was refused: ${message}`);
+    this.#host.rejected();
+    this.#connection.end({ t: 'welcome', ok: false, code, message: printable(message, MESSAGE_MAX), versions: [PROTOCOL_MIN, PROTOCOL_MAX] });
+  }
+
+  #arrives(hello: Hello): void {
+    const { serverId, token, peerToken, state, instance } = this.#options;
+    clearTimeout(this.#deadline);
+    const version = Math.min(hello.versions[1], PROTOCOL_MAX);
+    if (version < Math.max(hello.versions[0], PROTOCOL_MIN)) {
+      this.#refuse('ERR_PROTOCOL_VERSION', `this server speaks protocol ${PROTOCOL_MIN} to ${PROTOCOL_MAX}, the caller ${hello.versions[0]} to ${hello.versions[1]}`);
+      return;
+    }
+    if (!(hello.role === 'peer' ? peerToken : token).accepts(hello.token)) {
+      this.#refuse('ERR_UNAUTHORIZED', hello.token === undefined ? 'this server wants a token' : 'the token is not the right one');
+      return;
+    }
+    const { clusterId } = state();
+    const welcome: Extract<Welcome, { ok: true }> = { t: 'welcome', ok: true, version, serverId, clusterId };
+    if (hello.role === 'peer') {
+      try {
+        this.#options.peerArrives(hello);
+      } catch (error) {
+        if (!(error instanceof FarkvError)) throw error;
+        this.#refuse(error.code, error.message);
+        return;
+      }
+      this.#hello = hello;
+      this.#connection.setLimits(PEER_FRAME_LIMITS);
+      this.#connection.send({ ...welcome, instance });
+    } else if (hello.role === 'admin') {
+      this.#hello = hello;
+      this.#connection.send(welcome);
+    } else if (clusterId === '') {
+      this.#refuse('ERR_NO_LEADER', 'the cluster is not ready yet: its servers have not found each other');
+    } else {
+      this.#hello = hello;
+      this.#welcomeClient(hello, welcome);
+    }
+  }
+
+  #welcomeClient(hello: Hello, welcome: Extract<Welcome, { ok: true }>): void {
+    const { state, makeTicket } = this.#options;
+    // 0 names no client.
+    const clientId = hello.clientId !== undefined && /[1-9a-f]/.test(hello.clientId) ? hello.clientId : newClientId();
+    this.#session = this.#host.welcome(this.#connection, clientId);
+    this.#connection.send({ ...welcome, clientId, ticket: issueTicket(makeTicket, state(), clientId, Date.now()) });
+    this.#session.push(state());
+  }
+
+  async #answer(call: Call, role: Role): Promise<void> {
+    const failed = (code: ErrorCode, message: string): void => this.#connection.send({ t: 'answer', id: call.id, ok: false, code, message: printable(message, MESSAGE_MAX) });
+    if (this.#calls >= CALLS_MAX) {
+      failed('ERR_BUSY', `more than ${CALLS_MAX} calls at once`);
+      return;
+    }
+    this.#calls += 1;
+    try {
+      const result = await this.#options.call(role, call.method, call.args);
+      this.#connection.send({ t: 'answer', id: call.id, ok: true, result });
+    } catch (error) {
+      if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
+      failed(error instanceof FarkvError ? error.code : 'ERR_INTERNAL', error instanceof FarkvError ? error.message : 'the server failed');
+    } finally {
+      this.#calls -= 1;
+    }
+  }
+}
+
+function newClientId(): string {
+  const bytes = randomBytes(8);
+  return bytes.every((b) => b === 0) ? newClientId() : bytes.toString('hex');
+}

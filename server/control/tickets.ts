@@ -1,0 +1,19 @@
+/**
+ * Tickets: what an authenticated client shows to data planes (native/wire/wire.h). Any server makes them, for all share the secret
+ * that is in the metadata. A ticket is good for TICKET_MS and is renewed at half of it, so a client that loses
+ * its server has time to find another.
+ */
+import type { MetadataState } from '../../core/metadata/state.js';
+
+export const TICKET_MS = 20 * 60_000;
+export const RENEW_MS = TICKET_MS / 2;
+/** FKV_TICKET_READ | FKV_TICKET_WRITE */
+const READ_WRITE = 3;
+/** The one trust domain that there is for now. */
+const TRUST = 0;
+
+export type MakeTicket = (secret: Uint8Array, client: bigint, expiresMs: number, trust: number, flags: number) => Uint8Array;
+
+export function issueTicket(make: MakeTicket, state: MetadataState, clientId: string, nowMs: number): Uint8Array {
+  return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, TRUST, READ_WRITE);
+}

@@ -1,0 +1,225 @@
+/**
+ * A server's directory: who it is, of which cluster, and whether leases of its last run may still be held. The metadata log in
+ * it is server/raft-storage's.
+ *
+ *   lock            held (flock) as long as the process lives: a second process with the same directory does not start, and
+ *                   whoever gets the lock knows that the last holder is dead
+ *   identity.json   id, instance (64 random bits of this directory), voters, and the cluster once it is known
+ *   serving.json    there while shards may be served: how long leases were granted for
+ *   raft/           the log
+ *   *.sock          the shm transport's sockets, when the path is short enough (runtime-directory.ts)
+ *
+ * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
+ */
+import { closeSync, fsyncSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { FarkvError } from '../core/errors.js';
+import { memberId, MEMBERS_MAX } from '../core/metadata/check-state.js';
+import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
+import type { Peer } from './config/settings.js';
+
+interface Identity {
+  readonly format: 1;
+  readonly id: string;
+  readonly instance: string;
+  readonly voters: readonly string[];
+  readonly clusterId?: string;
+  /** raft/ has been made: it must be there from then on. */
+  readonly log?: boolean;
+}
+const checkIdentity = record<Identity>({ format: literal(1), id: memberId, instance: hex64, voters: list(memberId, MEMBERS_MAX), clusterId: maybe(hex128), log: maybe(boolean) });
+
+/** How long the leases of a run may be held after its end. */
+export interface Serving {
+  readonly leaseMs: number;
+  readonly driftPpm: number;
+}
+const checkServing = record<Serving>({ leaseMs: uint(3_600_000), driftPpm: uint(1_000_000) });
+
+export interface OpenOptions {
+  /** Undefined: a temporary one. */
+  readonly path: string | undefined;
+  readonly id: string;
+  readonly peers: readonly Peer[];
+  /** 64 random bits, hex; used when the directory is new. */
+  readonly newInstance: string;
+  /** native/addon.ts tryLock */
+  readonly tryLock: (fd: number) => boolean;
+}
+
+function refuse(message: string, cause?: unknown): never {
+  throw new FarkvError('ERR_DATA_DIR', message, cause === undefined ? undefined : { cause });
+}
+
+/** Where temporary directories and sockets of this user lie; made private, and refused when somebody else made it. */
+export function privateTemporaryDirectory(): string {
+  const uid = process.getuid?.() ?? 0;
+  const path = join(tmpdir(), `farkv-${uid}`);
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const s = statSync(path);
+  if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0) refuse(`${path} is not a private directory of this user (0700)`);
+  return path;
+}
+
+function lockDirectory(path: string, tryLock: (fd: number) => boolean): number {
+  const fd = openSync(join(path, 'lock'), 'a', 0o600);
+  if (tryLock(fd)) return fd;
+  closeSync(fd);
+  refuse(`${path} is in use by another farkv server`);
+}
+
+export class DataDirectory {
+  readonly path: string;
+  readonly ephemeral: boolean;
+  /** Nothing was in it: this server has never been part of a cluster. */
+  readonly fresh: boolean;
+  /** What the last run left, undefined when it ended in order. */
+  readonly lastRun: Serving | undefined;
+  #identity: Identity;
+  readonly #lock: number;
+
+  private constructor(path: string, ephemeral: boolean, lock: number, options: OpenOptions) {
+    this.path = path;
+    this.ephemeral = ephemeral;
+    this.#lock = lock;
+    const voters = options.peers.map((p) => p.id);
+    const found = this.#read('identity.json', checkIdentity);
+    this.fresh = found === undefined;
+    if (found === undefined) {
+      const strangers = readdirSync(path).filter((name) => name !== 'lock' && name !== 'lost+found');
+      if (strangers.length > 0) refuse(`${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')})`);
+    } else {
+      if (found.id !== options.id) refuse(`${path} belongs to server ${found.id}, not ${options.id}`);
+      if (found.voters.join() !== voters.join()) {
+        refuse(`${path} belongs to a cluster of ${found.voters.join(', ')}, but --peers names ${voters.join(', ')}: the servers of a cluster are fixed when it is made`);
+      }
+    }
+    this.#identity = found ?? { format: 1, id: options.id, instance: options.newInstance, voters };
+    if (found === undefined) this.#write('identity.json', this.#identity);
+    this.lastRun = this.#read('serving.json', checkServing);
+  }
+
+  /** Throws ERR_DATA_DIR: in use, of another server or cluster, damaged, or not writable. */
+  static open(options: OpenOptions): DataDirectory {
+    const ephemeral = options.path === undefined;
+    let path: string;
+    try {
+      path = options.path === undefined ? mkdtempSync(join(privateTemporaryDirectory(), 'run-')) : resolve(options.path);
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+    } catch (cause) {
+      if (cause instanceof FarkvError) throw cause;
+      refuse(`${options.path ?? tmpdir()} cannot be made: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, cause);
+    }
+    let lock: number | undefined;
+    try {
+      lock = lockDirectory(path, options.tryLock);
+      if (ephemeral) removeLeftovers(path, options.tryLock);
+      return new DataDirectory(path, ephemeral, lock, options);
+    } catch (cause) {
+      if (lock !== undefined) closeSync(lock);
+      if (cause instanceof FarkvError) throw cause;
+      refuse(`${path} cannot be used: ${(cause as Error).message}`, cause);
+    }
+  }
+
+  get instance(): string {
+    return this.#identity.instance;
+  }
+  /** '' until it is known. */
+  get clusterId(): string {
+    return this.#identity.clusterId ?? '';
+  }
+  get raftPath(): string {
+    return join(this.path, 'raft');
+  }
+
+  get hasLog(): boolean {
+    return this.#identity.log === true;
+  }
+
+  logMade(): void {
+    if (this.hasLog) return;
+    this.#identity = { ...this.#identity, log: true };
+    this.#write('identity.json', this.#identity);
+  }
+
+  setClusterId(clusterId: string): void {
+    if (this.clusterId === clusterId) return;
+    if (this.clusterId !== '') refuse(`${this.path} belongs to cluster ${this.clusterId}, the metadata to ${clusterId}`);
+    this.#identity = { ...this.#identity, clusterId };
+    this.#write('identity.json', this.#identity);
+  }
+
+  /** On disk before the first lease is granted. */
+  markServing(serving: Serving): void {
+    // Where the last run's leases were longer, the longer ones count until this run has waited for them, which it has by now.
+    this.#write('serving.json', serving);
+  }
+
+  /** Every lease has run out: the next start need not wait. */
+  clearServing(): void {
+    rmSync(join(this.path, 'serving.json'), { force: true });
+    this.#sync();
+  }
+
+  /** Gives the lock back; removes a temporary directory. */
+  close(): void {
+    if (this.ephemeral) rmSync(this.path, { recursive: true, force: true });
+    closeSync(this.#lock);
+  }
+
+  #read<T>(name: string, check: Check<T>): T | undefined {
+    let text: string;
+    try {
+      text = readFileSync(join(this.path, name), 'utf8');
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw cause;
+    }
+    try {
+      return check(JSON.parse(text) as unknown, name);
+    } catch (cause) {
+      refuse(`${join(this.path, name)} is damaged; restore the directory from a copy, or start this server under a new one`, cause);
+    }
+  }
+
+  /** Replaced as a whole: after a crash there is the old file or the new one. */
+  #write(name: string, value: unknown): void {
+    const temporary = join(this.path, `${name}.new`);
+    const fd = openSync(temporary, 'w', 0o600);
+    try {
+      writeSync(fd, `${JSON.stringify(value, undefined, 2)}\n`);
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, join(this.path, name));
+    this.#sync();
+  }
+
+  #sync(): void {
+    const fd = openSync(this.path, 'r');
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+/** Temporary directories of servers that were killed: nobody holds their locks any more. */
+function removeLeftovers(own: string, tryLock: (fd: number) => boolean): void {
+  const parent = privateTemporaryDirectory();
+  for (const name of readdirSync(parent)) {
+    const path = join(parent, name);
+    if (!name.startsWith('run-') || path === own) continue;
+    try {
+      const fd = openSync(join(path, 'lock'), 'r');
+      if (tryLock(fd)) rmSync(path, { recursive: true, force: true });
+      closeSync(fd);
+    } catch {
+      // Another server is about to make it, or to remove it.
+    }
+  }
+}

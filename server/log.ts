@@ -1,0 +1,44 @@
+/** What a server says about itself. Never given: tokens, rkeys, seeds, tickets, keys or values of users. */
+import type { LogLevel } from './config/settings.js';
+
+export type LogSink = (level: LogLevel, text: string) => void;
+
+const order: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
+
+export class Log {
+  readonly #least: number;
+  readonly #sink: LogSink;
+
+  constructor(least: LogLevel, sink: LogSink) {
+    this.#least = order.indexOf(least);
+    this.#sink = sink;
+  }
+
+  debug(text: string): void {
+    this.#say('debug', text);
+  }
+  info(text: string): void {
+    this.#say('info', text);
+  }
+  warn(text: string): void {
+    this.#say('warn', text);
+  }
+  error(text: string): void {
+    this.#say('error', text);
+  }
+
+  #say(level: LogLevel, text: string): void {
+    if (order.indexOf(level) >= this.#least) this.#sink(level, text);
+  }
+}
+
+/** An error's message with those of its causes, for one line of the log. */
+export function describeError(error: unknown): string {
+  const parts: string[] = [];
+  let at: unknown = error;
+  for (let i = 0; i < 5 && at instanceof Error; i++) {
+    if (!parts.includes(at.message)) parts.push(at.message);
+    at = at.cause;
+  }
+  return parts.length === 0 ? String(error) : parts.join(': ');
+}

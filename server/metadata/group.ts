@@ -1,0 +1,158 @@
+/**
+ * This server's part of the metadata group: the Raft member with its log, the ways to the other servers, the changes that this server
+ * asks for, and the leader's duties. It only puts them together.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { FarkvError } from '../../core/errors.js';
+import { raftIdOf } from '../../core/metadata/placement.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import type { Addon } from '../../native/addon.js';
+import type { ServerSettings } from '../config/settings.js';
+import type { Trust } from '../control/tls.js';
+import type { DataDirectory } from '../data-directory.js';
+import type { Log } from '../log.js';
+import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
+import { MetadataDriver } from './driver.js';
+import { LeaderDuties } from './leader-duties.js';
+import { Peers } from './peers.js';
+import { Proposer } from './proposer.js';
+
+export interface GroupOptions {
+  readonly settings: ServerSettings;
+  readonly directory: DataDirectory;
+  readonly native: Pick<Addon, 'tryLock' | 'crc32c'>;
+  readonly trust: Trust | undefined;
+  /** 64 random bits of this start, hex. */
+  readonly incarnation: string;
+  readonly log: Log;
+  /** The server must not go on. */
+  readonly fatal: (error: FarkvError) => void;
+  /** So many servers refuse this one that there will be no majority with it. */
+  readonly outcast: (error: FarkvError) => void;
+}
+
+const CALL_MS = 5000;
+const HAND_OVER_TICKS = 20;
+
+export class MetadataGroup {
+  readonly driver: MetadataDriver;
+  readonly peers: Peers;
+  readonly proposer: Proposer;
+  readonly #duties: LeaderDuties;
+  readonly #storage: RaftStorage;
+  readonly #tickMs: number;
+
+  /** Throws ERR_DATA_DIR when the log is damaged, missing, or another server's. */
+  constructor(options: GroupOptions) {
+    const { settings, log } = options;
+    const { storage, restored } = openLog(options);
+    this.#storage = storage;
+    this.#tickMs = settings.tickMs;
+    const driver: MetadataDriver = new MetadataDriver({
+      storage, restored, log,
+      raftId: raftIdOf(settings.id),
+      incarnation: randomBytes(6).readUIntBE(0, 6) + 1,
+      random: Math.random,
+      tickMs: settings.tickMs,
+      electionMs: settings.electionMs,
+      send: (message) => peers.send(message),
+      fatal: options.fatal,
+    });
+    const peers: Peers = new Peers({
+      id: settings.id, instance: options.directory.instance, peers: settings.peers, trust: options.trust, log,
+      token: settings.peerToken ?? settings.token,
+      timeoutMs: CALL_MS,
+      state: () => driver.state,
+      clusterId: () => options.directory.clusterId,
+      outcast: options.outcast,
+    });
+    const proposer = new Proposer({
+      proposer: options.incarnation,
+      retryMs: 2 * settings.electionMs,
+      submit: async (bytes) => {
+        const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';
+        if (refusal === undefined) return;
+        const leader = peers.idOf(driver.leader);
+        if (refusal !== 'not-leader' || leader === undefined || leader === settings.id) {
+          throw new FarkvError('ERR_NO_LEADER', `the metadata group does not take changes now (${refusal})`);
+        }
+        await peers.call(leader, 'propose', { bytes }, CALL_MS);
+      },
+    });
+    const duties = new LeaderDuties({
+      voters: peers.voters, shards: settings.shards, assignAfterMs: settings.assignAfterMs, log,
+      leads: () => driver.leads,
+      state: () => driver.state,
+      propose: (command, ms) => proposer.propose(command, ms),
+      randomHex: (n) => randomBytes(n).toString('hex'),
+    });
+    driver.onApplied((applied) => proposer.applied(applied));
+    driver.onState(() => duties.look());
+    driver.onLeader((leader) => {
+      log.info(leader === 0 ? 'the metadata group has no leader' : `${peers.idOf(leader) ?? 'a stranger'} leads the metadata group`);
+      duties.look();
+    });
+    this.driver = driver;
+    this.peers = peers;
+    this.proposer = proposer;
+    this.#duties = duties;
+  }
+
+  start(): void {
+    this.driver.start();
+    this.peers.start();
+  }
+
+  /** Resolves when there is a cluster; `waiting` is called every so often until then. */
+  async whenClustered(waitingMs: number, waiting: () => void): Promise<MetadataState> {
+    const timer = setInterval(waiting, waitingMs);
+    timer.unref();
+    await new Promise<void>((resolve) => {
+      const look = (): void => {
+        if (this.driver.state.clusterId !== '') resolve();
+      };
+      this.driver.onState(look);
+      look();
+    });
+    clearInterval(timer);
+    return this.driver.state;
+  }
+
+  /** Before this server stops on purpose: the others need not wait until they miss it. */
+  async handOver(): Promise<void> {
+    const next = this.peers.reach.connected[0];
+    if (!this.driver.leads || next === undefined) return;
+    this.driver.handOver(raftIdOf(next));
+    const leads = (): boolean => this.driver.leads;
+    for (let i = 0; i < HAND_OVER_TICKS && leads(); i++) await new Promise((resolve) => setTimeout(resolve, this.#tickMs));
+  }
+
+  stop(): void {
+    this.#duties.close();
+    this.proposer.close();
+    this.driver.stop();
+    this.peers.close();
+    this.#storage.close();
+  }
+}
+
+function openLog({ directory, native, settings, log }: GroupOptions): ReturnType<typeof RaftStorage.open> {
+  // The log is made once in a directory's life. A directory that has lost it has lost its votes (metadata/peers.ts).
+  if (directory.hasLog && !existsSync(join(directory.raftPath, 'member'))) {
+    throw new FarkvError('ERR_DATA_DIR', `${directory.raftPath} is missing or incomplete: put it back from a copy that was made while the server was stopped`);
+  }
+  const opened = RaftStorage.open({
+    disk: new FileDisk(directory.raftPath, native.tryLock),
+    // The log belongs to its data directory: one that was put into another is refused.
+    identity: { clusterId: directory.instance, memberId: raftIdOf(settings.id) },
+    bootstrap: settings.peers.map((p) => raftIdOf(p.id)),
+    checksum: native.crc32c,
+    rebuild: 'put a copy of its data directory in place that was made while the server was stopped',
+    notice: (text) => log.warn(text),
+    fatal: endProcess,
+  });
+  directory.logMade();
+  return opened;
+}

@@ -1,0 +1,300 @@
+/**
+ * A server, put together, in its own thread. Start-up, in order; each step needs the one before:
+ *
+ *   1  the data directory is locked          whoever held it is dead: leases of the last run count from here
+ *   2  control addresses are bound           a port in use ends the start before anything is promised
+ *   3  the Raft member starts                other servers are dialed; alone, it leads at once
+ *   4  the metadata has a cluster            bootstrapped by the leader, or read from the log
+ *   5  the data plane listens                it needs the cluster's hash seed and ticket secret
+ *   6  this start joins                      the metadata closes what the last start served: new epochs
+ *   7  shards are opened, told, and served   after the leases of the last run are over (regions/region-life.ts)
+ *
+ * A restart goes the same way; 4 is read from the disk, and 7 waits.
+ */
+import { randomBytes } from 'node:crypto';
+import { FarkvError } from '../core/errors.js';
+import { raftIdOf } from '../core/metadata/placement.js';
+import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import type { Addon, DataPlane } from '../native/addon.js';
+import { shmHost } from '../native/host.js';
+import { answerCall, type CallContext } from './calls.js';
+import type { ServerSettings } from './config/settings.js';
+import { formatHostPort, formatSize } from './config/units.js';
+import { TokenCheck } from './control/auth.js';
+import { advertised } from './control/advertise.js';
+import { ControlPlane } from './control/control-plane.js';
+import { Listener } from './control/listener.js';
+import { serverTls, trustOf } from './control/tls.js';
+import { DataDirectory } from './data-directory.js';
+import { describeError, Log, type LogSink } from './log.js';
+import { MetadataGroup } from './metadata/group.js';
+import { asFarkvError } from './native-errors.js';
+import { waitForLeases } from './regions/lease-wait.js';
+import { hex64, RegionLife } from './regions/region-life.js';
+import { removeSockets, socketPaths } from './runtime-directory.js';
+import type { ClusterStatus } from './status.js';
+import { availableTransports, fabricAddresses, listenList } from './transports.js';
+import { PACKAGE_VERSION } from './version.js';
+
+export type Native = Pick<Addon, 'constants' | 'DataPlane' | 'makeTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock'>;
+
+export interface ReadyInfo {
+  readonly id: string;
+  readonly clusterId: string;
+  readonly control: readonly string[];
+  readonly fabric: readonly FabricAddress[];
+  readonly shards: readonly number[];
+  readonly dataDir: string;
+  readonly ephemeral: boolean;
+}
+
+const WAITING_MS = 5000;
+const JOIN_MS = 30_000;
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const random64 = (): bigint => randomBytes(8).readBigUInt64LE() | 1n;
+
+export class FarkvNode {
+  /** Rejects when the server cannot go on, also before it is ready; ERR_CLOSED when it was stopped. */
+  readonly failure: Promise<never>;
+  readonly #fail: (error: FarkvError) => void;
+  readonly #settings: ServerSettings;
+  readonly #native: Native;
+  readonly #log: Log;
+  readonly #incarnation = random64();
+  readonly #startedMs = Date.now();
+  /** What is to be undone, newest last. */
+  readonly #undo: (() => void | Promise<void>)[] = [];
+  #starting: Promise<ReadyInfo> | undefined;
+  #stopping: Promise<void> | undefined;
+  #joined = false;
+  #regions: RegionLife | undefined;
+  #dataPlane: DataPlane | undefined;
+  #calls: CallContext | undefined;
+
+  constructor(settings: ServerSettings, native: Native, sink: LogSink) {
+    this.#settings = settings;
+    this.#native = native;
+    this.#log = new Log(settings.logLevel, sink);
+    let reject: ((error: FarkvError) => void) | undefined;
+    this.failure = new Promise<never>((_, no) => {
+      reject = no;
+    });
+    this.failure.catch(() => undefined);
+    this.#fail = (error) => reject?.(error);
+  }
+
+  /** Resolves when every shard of this server is served. Rejects with why not, after everything is undone. */
+  async start(): Promise<ReadyInfo> {
+    try {
+      this.#starting = this.#start();
+      return await this.#starting;
+    } catch (error) {
+      await this.stop();
+      throw asFarkvError(error);
+    }
+  }
+
+  async status(): Promise<ClusterStatus> {
+    if (this.#calls === undefined) throw new FarkvError('ERR_CLOSED', 'the server is not running');
+    return (await answerCall(this.#calls, 'admin', 'status', undefined)) as ClusterStatus;
+  }
+
+  /** Idempotent. Waits, for a bounded time, until clients can no longer read what this server gives up. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  async #stop(): Promise<void> {
+    this.#fail(new FarkvError('ERR_CLOSED', 'the server was stopped'));
+    // Every wait of the start ends with `failure`; what it has made is known then.
+    await this.#starting?.catch(() => undefined);
+    for (const undo of this.#undo.splice(0).reverse()) {
+      try {
+        await undo();
+      } catch (error) {
+        this.#log.warn(`stopping: ${describeError(error)}`);
+      }
+    }
+  }
+
+  /** A wait of the start: ends early when the server is stopped or cannot go on. */
+  #unlessFailed<T>(promise: Promise<T>): Promise<T> {
+    return Promise.race([promise, this.failure]);
+  }
+
+  async #start(): Promise<ReadyInfo> {
+    const { id, dataDir, peers, tls } = this.#settings;
+    const transports = availableTransports(this.#settings, this.#native.constants.providers, this.#log);
+    const directory = DataDirectory.open({ path: dataDir, id, peers, newInstance: randomBytes(8).toString('hex'), tryLock: this.#native.tryLock });
+    const lockedNs = this.#native.bootTimeNs();
+    this.#undo.push(() => directory.close());
+
+    const group = new MetadataGroup({
+      settings: this.#settings, directory, native: this.#native, incarnation: hex64(this.#incarnation), log: this.#log,
+      trust: tls === undefined ? undefined : trustOf(tls.ca),
+      fatal: (error) => this.#fail(error),
+      outcast: (error) => {
+        if (!this.#joined) this.#fail(error);
+      },
+    });
+    this.#undo.push(() => group.stop());
+    const control = await this.#control(group, directory);
+    this.#undo.push(() => group.handOver());
+
+    group.start();
+    const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
+    directory.setClusterId(state.clusterId);
+    this.#checkSize(state);
+    const fabric = this.#listen(state, directory, transports);
+    const regions = this.#regionLife(group, directory, lockedNs);
+    await this.#unlessFailed(this.#join(group, directory, control, fabric));
+    regions.stateChanged();
+    await this.#unlessFailed(regions.until(() => group.driver.state.shards.every((s) => s.owner !== undefined) && regions.settled));
+    return { id, clusterId: state.clusterId, control, fabric, shards: regions.serving, dataDir: directory.path, ephemeral: directory.ephemeral };
+  }
+
+  #sayWaiting(group: MetadataGroup): void {
+    const { connected, missing } = group.peers.reach;
+    this.#log.info(`waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`);
+  }
+
+  #checkSize({ shards }: MetadataState): void {
+    const { memoryBytes, peers } = this.#settings;
+    if (shards.length !== this.#settings.shards) this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
+    const least = Math.ceil(shards.length / peers.length) * this.#native.constants.memoryMin;
+    if (memoryBytes < least) {
+      throw new FarkvError('ERR_CONFIG', `--memory: ${formatSize(memoryBytes)} is too little for this server's part of ${shards.length} shards; at least ${formatSize(least)}`);
+    }
+  }
+
+  /** Binds the control addresses and answers there. Returns them as others may use them. */
+  async #control({ driver, peers }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
+    const { id, handshakeMs, token, peerToken, listen, maxConnections, advertise } = this.#settings;
+    const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
+    const plane = new ControlPlane({
+      serverId: id, instance: directory.instance, handshakeMs, log: this.#log,
+      token: new TokenCheck(token),
+      peerToken: new TokenCheck(peerToken ?? token),
+      state: () => driver.state,
+      makeTicket: this.#native.makeTicket,
+      peerArrives: (hello) => peers.arrives(hello),
+      peerMessage: (from, message) => driver.receive(raftIdOf(from), message),
+      call: (role, method, args) => answerCall(calls, role, method, args),
+    });
+    const listener = await Listener.open({ addresses: listen, tls, maxConnections, handshakeMs, connection: (socket) => plane.accept(socket) });
+    this.#undo.push(async () => {
+      plane.close();
+      await listener.close();
+    });
+    const calls: CallContext = {
+      id, driver, peers,
+      own: async () => ({
+        version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: listener.connections, clients: plane.clients,
+        ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
+      }),
+    };
+    this.#calls = calls;
+    driver.onState((state) => {
+      plane.stateChanged();
+      this.#stateChanged(state);
+    });
+    this.#log.info(`control on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`);
+    return advertised(listener.bound, advertise);
+  }
+
+  #stateChanged(state: MetadataState): void {
+    const { id } = this.#settings;
+    if (this.#joined && state.members.get(id)?.incarnation !== hex64(this.#incarnation)) this.#fail(new FarkvError('ERR_CONFIG', `another server has joined as ${id}`));
+    this.#regions?.stateChanged();
+  }
+
+  /** Starts the data plane. Returns its addresses as clients may use them. */
+  #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): FabricAddress[] {
+    const settings = this.#settings;
+    const groups = Math.max(1, Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / settings.peers.length)));
+    const sockets = transports.includes('shm') ? socketPaths(directory.path, groups) : [];
+    removeSockets(sockets);
+    const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
+      const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, hugePages } = settings;
+      const plane = new this.#native.DataPlane({
+        serverIncarnation: this.#incarnation,
+        hashSeed: Buffer.from(state.hashSeed, 'hex'),
+        ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
+        shards: state.shards.length,
+        listen: listenList(settings, offered, groups, sockets),
+        leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, hugePages,
+      });
+      try {
+        return [plane, plane.start()];
+      } catch (error) {
+        void plane.close();
+        throw error;
+      }
+    };
+    let started: ReturnType<typeof offer>;
+    try {
+      started = offer(transports);
+    } catch (error) {
+      // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
+      if (!transports.includes('verbs') || !settings.transportAuto || settings.strict) throw error;
+      this.#log.warn(`verbs cannot be offered: ${describeError(error)}`);
+      started = offer(transports.filter((p) => p !== 'verbs'));
+    }
+    const [plane, bound] = started;
+    this.#dataPlane = plane;
+    this.#undo.push(async () => {
+      this.#dataPlane = undefined;
+      await plane.close();
+      removeSockets(sockets);
+    });
+    plane.onLayout = (shard) => this.#regions?.layoutChanged(shard);
+    this.#log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
+    return fabricAddresses(bound, settings, shmHost());
+  }
+
+  #regionLife({ driver, proposer }: MetadataGroup, directory: DataDirectory, lockedNs: bigint): RegionLife {
+    const { leaseMs, driftPpm, id, memoryBytes } = this.#settings;
+    const dataPlane = this.#dataPlane;
+    if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
+    const regions = new RegionLife({
+      memberId: id, incarnation: hex64(this.#incarnation), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
+      state: () => driver.state,
+      propose: (command, ms) => proposer.propose(command, ms),
+      leasesOver: waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }),
+      beforeServing: () => directory.markServing({ leaseMs, driftPpm }),
+      random64, sleep,
+      log: this.#log,
+      fatal: (error) => this.#fail(error),
+    });
+    this.#regions = regions;
+    this.#undo.push(async () => {
+      this.#regions = undefined;
+      if (await regions.close(2 * leaseMs + 1000)) directory.clearServing();
+    });
+    return regions;
+  }
+
+  /** Returns when the metadata names this start of the server. */
+  async #join({ driver, proposer }: MetadataGroup, directory: DataDirectory, control: readonly string[], fabric: readonly FabricAddress[]): Promise<void> {
+    const { id, memoryBytes } = this.#settings;
+    const incarnation = hex64(this.#incarnation);
+    for (;;) {
+      const present = driver.state.members.get(id)?.incarnation;
+      if (present === incarnation) break;
+      try {
+        const outcome = await proposer.propose(
+          { t: 'member-join', id, incarnation, ...(present === undefined ? {} : { replaces: present }), instance: directory.instance, control, fabric, memoryBytes },
+          JOIN_MS,
+        );
+        if (outcome !== 'unknown' && !outcome.ok && outcome.code !== 'ERR_BUSY') throw new FarkvError(outcome.code, outcome.message);
+      } catch (error) {
+        if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
+        this.#log.info(`still joining: ${describeError(error)}`);
+      }
+    }
+    this.#joined = true;
+    this.#log.info(`joined as ${id}`);
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * The life of this server's shards: what the metadata gives to it is opened in the data plane, told to the metadata, and served;
+ * what the metadata takes away is closed.
+ *
+ *     assigned (owner = this server, epoch E)
+ *        -> openShard(E, a random incarnation)      memory is allocated and registered; nothing is answered
+ *        -> shard-opened is applied                 the metadata knows the regions, for this epoch and no other
+ *        -> the leases of the last run are over     nobody reads the regions that were there before
+ *        -> serveShard                              leases are granted, PUTs are taken
+ *
+ * Order matters: a shard is opened only under an epoch that the metadata gave to this start of the server, so versions never repeat;
+ * and it is served only when no reader of an older epoch is left, so nobody sees the old value after the new one.
+ */
+import type { DataPlane, NativeRegion, ShardLayout } from '../../native/addon.js';
+import { FarkvError } from '../../core/errors.js';
+import type { Command } from '../../core/metadata/commands.js';
+import { segmentKey } from '../../core/metadata/reduce.js';
+import type { MetadataState, Region, Shard } from '../../core/metadata/state.js';
+import { describeError, type Log } from '../log.js';
+import type { Outcome } from '../metadata/proposer.js';
+
+export interface RegionLifeOptions {
+  readonly memberId: string;
+  /** Of this start of the server, hex. */
+  readonly incarnation: string;
+  readonly memoryBytes: number;
+  /** The least that a shard needs. */
+  readonly shardMemoryMin: number;
+  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout'>;
+  readonly state: () => MetadataState;
+  readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
+  /** Resolves when the leases of the last run are over. */
+  readonly leasesOver: Promise<void>;
+  /** Called before the first shard is served: what is granted from now on must be waited for by the next start. */
+  readonly beforeServing: () => void;
+  /** 64 random bits. */
+  readonly random64: () => bigint;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly log: Log;
+  /** This server must not go on. */
+  readonly fatal: (error: FarkvError) => void;
+}
+
+interface OwnShard {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly incarnation: bigint;
+  readonly memoryBytes: number;
+  /** The data plane has it. */
+  opened: boolean;
+  serving: boolean;
+  /** The data plane's layout changed since it was last told to the metadata. */
+  dirty: boolean;
+  telling: boolean;
+  abandoned: boolean;
+}
+
+const PROPOSE_MS = 60_000;
+const LOOK_AGAIN_MS = 100;
+
+export class RegionLife {
+  readonly #options: RegionLifeOptions;
+  readonly #own = new Map<number, OwnShard>();
+  readonly #waiters: (() => void)[] = [];
+  #marked = false;
+  #closing = false;
+
+  constructor(options: RegionLifeOptions) {
+    this.#options = options;
+  }
+
+  /** To be called after this server's join was applied, and whenever the metadata changed since. */
+  stateChanged(): void {
+    if (this.#closing) return;
+    const state = this.#options.state();
+    const mine = state.members.get(this.#options.memberId)?.incarnation === this.#options.incarnation;
+    for (const own of this.#own.values()) {
+      const s = state.shards[own.shard];
+      if (!mine || s?.owner !== this.#options.memberId || s.epoch !== own.epoch) this.#abandon(own);
+    }
+    if (!mine) return;
+    const fresh = state.shards.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard));
+    if (fresh.length > 0) this.#openAll(fresh);
+    this.#wake();
+  }
+
+  /** Every shard that the metadata gives to this server is served. */
+  get settled(): boolean {
+    const { shards } = this.#options.state();
+    return shards.every((s) => s.owner !== this.#options.memberId || (this.#own.get(s.shard)?.serving === true && this.#own.get(s.shard)?.epoch === s.epoch));
+  }
+
+  /** Resolves when `condition` holds; it is looked at after every change here. Rejects with ERR_CLOSED after close(). */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      if (this.#closing) throw new FarkvError('ERR_CLOSED', 'the server is closing');
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    }
+  }
+
+  /** Numbers of the shards that are served. */
+  get serving(): number[] {
+    return [...this.#own.values()].filter((own) => own.serving).map((own) => own.shard).sort((a, b) => a - b);
+  }
+
+  /** The data plane says that a shard's segments changed. */
+  layoutChanged(shard: number): void {
+    const own = this.#own.get(shard);
+    if (own === undefined || this.#closing) return;
+    own.dirty = true;
+    void this.#tell(own);
+  }
+
+  /** Stops answering and waits until every granted lease is over. False when that was not certain within the time. */
+  async close(timeoutMs: number): Promise<boolean> {
+    this.#closing = true;
+    this.#wake();
+    const closed = Promise.all([...this.#own.values()].filter((own) => own.opened).map(async (own) => await this.#options.dataPlane.closeShard(own.shard))).then(
+      () => true,
+      (error: unknown) => {
+        this.#options.log.warn(`closing the shards failed: ${describeError(error)}`);
+        return false;
+      },
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), timeoutMs);
+    });
+    const result = await Promise.race([closed, late]);
+    clearTimeout(timer);
+    return result;
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+
+  #openAll(shards: readonly Shard[]): void {
+    const { memoryBytes, shardMemoryMin, fatal, random64 } = this.#options;
+    const used = [...this.#own.values()].reduce((sum, own) => sum + own.memoryBytes, 0);
+    const each = Math.floor((memoryBytes - used) / shards.length);
+    if (each < shardMemoryMin) {
+      const count = this.#own.size + shards.length;
+      fatal(new FarkvError('ERR_CONFIG', `--memory ${memoryBytes} is too little for the ${count} shards of this server: at least ${count * shardMemoryMin} bytes are needed`));
+      return;
+    }
+    for (const s of shards) {
+      const own: OwnShard = { shard: s.shard, epoch: s.epoch, incarnation: random64(), memoryBytes: each, opened: false, serving: false, dirty: false, telling: false, abandoned: false };
+      this.#own.set(s.shard, own);
+      this.#open(own, s.group).catch((error: unknown) => {
+        if (this.#closing || own.abandoned) return;
+        fatal(error instanceof FarkvError ? error : new FarkvError('ERR_INTERNAL', `shard ${own.shard} cannot be opened: ${describeError(error)}`, { cause: error }));
+      });
+    }
+  }
+
+  async #open(own: OwnShard, group: number): Promise<void> {
+    const { dataPlane, leasesOver, beforeServing, log } = this.#options;
+    const layout = await dataPlane.openShard({ shard: own.shard, group, epoch: own.epoch, incarnation: own.incarnation, memoryBytes: own.memoryBytes });
+    own.opened = true;
+    if (!(await this.#announce(own, layout))) return;
+    await leasesOver;
+    if (own.abandoned || this.#closing) return;
+    if (!this.#marked) {
+      beforeServing();
+      this.#marked = true;
+    }
+    await dataPlane.serveShard(own.shard);
+    own.serving = true;
+    log.debug(`shard ${own.shard} is served in epoch ${own.epoch}`);
+    this.#wake();
+    // Segments may have come between the layout that was announced and now.
+    own.dirty = true;
+    await this.#tell(own);
+  }
+
+  /** The metadata's idea of the shard, while it is still this server's in this epoch. */
+  #current(own: OwnShard): Shard | undefined {
+    const { state, memberId } = this.#options;
+    const s = state().shards[own.shard];
+    return own.abandoned || this.#closing || s?.owner !== memberId || s.epoch !== own.epoch ? undefined : s;
+  }
+
+  /** True when the metadata has this server's regions. */
+  async #announce(own: OwnShard, layout: ShardLayout): Promise<boolean> {
+    const { memberId, incarnation } = this.#options;
+    for (;;) {
+      const s = this.#current(own);
+      if (s === undefined) return false;
+      if (s.incarnation !== undefined) return s.incarnation === hex64(own.incarnation);
+      await this.#propose({
+        t: 'shard-opened', shard: own.shard, owner: memberId, memberIncarnation: incarnation, epoch: own.epoch,
+        incarnation: hex64(own.incarnation), layoutEpoch: layout.layoutEpoch, buckets: layout.buckets, regions: layout.regions.map(regionOf),
+      });
+    }
+  }
+
+  /** Tells the metadata what changed, one change at a time; what changes meanwhile is told together. */
+  async #tell(own: OwnShard): Promise<void> {
+    if (own.telling) return;
+    own.telling = true;
+    try {
+      while (own.dirty) {
+        const known = this.#current(own);
+        if (known?.incarnation === undefined || known.incarnation !== hex64(own.incarnation)) return;
+        own.dirty = false;
+        const layout = await this.#options.dataPlane.layout(own.shard);
+        if (layout.layoutEpoch === known.layoutEpoch) continue;
+        const outcome = await this.#propose(layoutDelta(known, layout));
+        // Refused or unknown: the difference is taken anew from what the metadata has now.
+        if (outcome !== 'applied') own.dirty = true;
+      }
+    } catch (error) {
+      if (!this.#closing && !own.abandoned) this.#options.log.warn(`the layout of shard ${own.shard} could not be told: ${describeError(error)}`);
+    } finally {
+      own.telling = false;
+    }
+  }
+
+  async #propose(command: Command): Promise<'applied' | 'look again'> {
+    try {
+      const outcome = await this.#options.propose(command, PROPOSE_MS);
+      if (outcome !== 'unknown' && outcome.ok) return 'applied';
+      if (outcome !== 'unknown') this.#options.log.debug(`${command.t} was refused: ${outcome.message}`);
+    } catch (error) {
+      // Without a leader for so long, the change stays to be made.
+      if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
+    }
+    await this.#options.sleep(LOOK_AGAIN_MS);
+    return 'look again';
+  }
+
+  /** The shard is no longer this server's in this epoch: it stops answering, then its memory goes. */
+  #abandon(own: OwnShard): void {
+    if (own.abandoned) return;
+    own.abandoned = true;
+    own.serving = false;
+    this.#options.log.warn(`shard ${own.shard} is no longer this server's in epoch ${own.epoch}`);
+    const closed = own.opened ? this.#options.dataPlane.closeShard(own.shard) : Promise.resolve();
+    closed
+      .catch((error: unknown) => this.#options.log.warn(`closing shard ${own.shard} failed: ${describeError(error)}`))
+      .finally(() => {
+        this.#own.delete(own.shard);
+        // It may have been given to this server again under a newer epoch.
+        this.stateChanged();
+      });
+  }
+}
+
+export function hex64(n: bigint): string {
+  return n.toString(16).padStart(16, '0');
+}
+
+export function regionOf(r: NativeRegion): Region {
+  return { provider: r.provider, kind: r.kind, segment: r.segment, tag: r.tag, bytes: r.bytes, remoteAddress: r.remoteAddress.toString(), rkey: r.rkey.toString() };
+}
+
+function same(a: Region, b: Region): boolean {
+  return a.tag === b.tag && a.bytes === b.bytes && a.remoteAddress === b.remoteAddress && a.rkey === b.rkey;
+}
+
+/** What brings the metadata's idea of a shard to the data plane's. */
+export function layoutDelta(known: Shard, layout: ShardLayout): Extract<Command, { t: 'shard-layout' }> {
+  const before = new Map(known.regions.map((r) => [segmentKey(r), r]));
+  const now = layout.regions.map(regionOf);
+  const present = new Set(now.map(segmentKey));
+  return {
+    t: 'shard-layout', shard: known.shard, incarnation: known.incarnation ?? '', from: known.layoutEpoch, layoutEpoch: layout.layoutEpoch, buckets: layout.buckets,
+    add: now.filter((r) => {
+      const old = before.get(segmentKey(r));
+      return old === undefined || !same(old, r);
+    }),
+    remove: known.regions.filter((r) => !present.has(segmentKey(r))).map(({ provider, kind, segment }) => ({ provider, kind, segment })),
+  };
+}

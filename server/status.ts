@@ -1,0 +1,129 @@
+/**
+ * What `farkv status` and a handle's status() show. Counts, sizes and addresses only: no rkeys, seeds, secrets, tickets or client ids.
+ */
+import type { DataPlaneStats } from '../native/addon.js';
+import { record, text, uint, type Check } from '../core/protocol/check.js';
+import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import type { RaftStatus } from '../core/raft/index.js';
+
+/** Of one server, by itself. */
+export interface NodeStatus {
+  readonly id: string;
+  readonly version: string;
+  readonly processId: number;
+  readonly uptimeMs: number;
+  /** Of the metadata group. */
+  readonly role: string;
+  readonly term: number;
+  readonly commitIndex: number;
+  readonly appliedIndex: number;
+  readonly logBytes: number;
+  readonly connections: number;
+  readonly clients: number;
+  /** Undefined until the data plane has been started. */
+  readonly dataPlane?: DataPlaneStats;
+}
+
+export interface MemberStatus {
+  readonly id: string;
+  /** absent: has never joined. unreachable: the server that was asked has no answer from it. */
+  readonly state: 'up' | 'unreachable' | 'absent';
+  readonly leader: boolean;
+  readonly control: readonly string[];
+  readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'group'>[];
+  readonly memoryBytes: number;
+  readonly node?: NodeStatus;
+}
+
+export interface ShardStatus {
+  readonly shard: number;
+  readonly owner?: string;
+  readonly group: number;
+  readonly epoch: number;
+  /** unassigned, closed (its owner has not opened it), open (regions are known), serving, unreachable (its owner does not answer). */
+  readonly state: 'unassigned' | 'closed' | 'open' | 'serving' | 'unreachable';
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly regions: readonly { readonly provider: Provider; readonly kind: 'index' | 'heap'; readonly count: number; readonly bytes: number }[];
+  readonly entries?: number;
+  readonly keyValueBytes?: number;
+  /** Registered memory. */
+  readonly memoryBytes?: number;
+}
+
+export interface ClusterStatus {
+  readonly clusterId: string;
+  readonly mapEpoch: number;
+  /** Id of the metadata leader; undefined while there is none. */
+  readonly leader?: string;
+  readonly term: number;
+  /** Who answered. */
+  readonly answeredBy: string;
+  readonly members: readonly MemberStatus[];
+  readonly shards: readonly ShardStatus[];
+}
+
+export function raftPart(status: RaftStatus): Pick<NodeStatus, 'role' | 'term' | 'commitIndex' | 'appliedIndex' | 'logBytes'> {
+  return { role: status.role, term: status.term, commitIndex: status.commit, appliedIndex: status.applied, logBytes: status.logBytes };
+}
+
+function regionSums(state: MetadataState, shard: number): ShardStatus['regions'] {
+  const sums = new Map<string, { provider: Provider; kind: 'index' | 'heap'; count: number; bytes: number }>();
+  for (const r of state.shards[shard]?.regions ?? []) {
+    const key = `${r.provider}/${r.kind}`;
+    const sum = sums.get(key) ?? { provider: r.provider, kind: r.kind, count: 0, bytes: 0 };
+    sum.count += 1;
+    sum.bytes += r.bytes;
+    sums.set(key, sum);
+  }
+  return [...sums.values()];
+}
+
+/** Puts together what the metadata says and what each server answered. */
+export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>, voters: readonly string[], about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>): ClusterStatus {
+  const members = voters.map((id): MemberStatus => {
+    const member = state.members.get(id);
+    const node = nodes.get(id);
+    return {
+      id,
+      state: node !== undefined ? 'up' : member === undefined ? 'absent' : 'unreachable',
+      leader: about.leader === id,
+      control: member?.control ?? [],
+      fabric: (member?.fabric ?? []).map(({ provider, address, group }) => ({ provider, address, group })),
+      memoryBytes: member?.memoryBytes ?? 0,
+      ...(node === undefined ? {} : { node }),
+    };
+  });
+  const shards = state.shards.map((s): ShardStatus => {
+    const node = s.owner === undefined ? undefined : nodes.get(s.owner);
+    const own = node?.dataPlane?.shards.find((one) => one.shard === s.shard);
+    const open = s.incarnation !== undefined;
+    return {
+      shard: s.shard,
+      ...(s.owner === undefined ? {} : { owner: s.owner }),
+      group: s.group,
+      epoch: s.epoch,
+      state: s.owner === undefined ? 'unassigned' : node === undefined ? 'unreachable' : !open ? 'closed' : own?.serving === true ? 'serving' : 'open',
+      layoutEpoch: s.layoutEpoch,
+      buckets: s.buckets,
+      regions: regionSums(state, s.shard),
+      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.memoryBytes }),
+    };
+  });
+  return { clusterId: state.clusterId, mapEpoch: state.mapEpoch, ...about, members, shards };
+}
+
+/** The part of a peer's answer that is relied on; the statistics are shown as they come. */
+export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
+  const known = record<Omit<NodeStatus, 'dataPlane'>>({
+    id: text(63), version: text(64), processId: uint(), uptimeMs: uint(), role: text(32), term: uint(), commitIndex: uint(), appliedIndex: uint(), logBytes: uint(),
+    connections: uint(), clients: uint(),
+  })(value, at);
+  const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;
+  return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane) };
+};
+
+function checkStats(value: unknown): DataPlaneStats {
+  const { groups, shards } = value as { readonly groups?: unknown; readonly shards?: unknown };
+  return { groups: (Array.isArray(groups) ? groups : []) as DataPlaneStats['groups'], shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'] };
+}

@@ -1,0 +1,148 @@
+/* client.h: the object behind NativeClient, shared by the files client_*.c. Private to native/node.
+ *
+ *   client_binding.c   the class: constructor, close, life           client_loop.c    libuv: waiting, timers, callbacks
+ *   client_calls.c     get, getSync, put, ... : one crossing each    client_many.c    getMany
+ *   client_ops.c       the table of operations                       client_drain.c   drain, take
+ *   client_map.c       setTicket, setOwners, setRoutes               client_stats.c   stats
+ *
+ * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the JavaScript
+ * object, each of its methods (they are made for the object and carry the pointer, so no call has to look it up), and the two
+ * arrays that lie in it. It is open until close(), the end of the environment, or the collection of the object; what follows finds `lookup` NULL.
+ *
+ * Operations. get, put and the others either answer at once or leave a client_op, which ends exactly once: it becomes READY and waits
+ * to be drained. JavaScript's memory is never kept beyond a call: values that are sent are copied before it returns, and values that
+ * came later leave native memory only when drain or take copies them.
+ */
+#ifndef FARKV_NODE_CLIENT_H
+#define FARKV_NODE_CLIENT_H
+#include <uv.h>
+#include "../base/list.h"
+#include "../lookup/lookup.h"
+#include "binding.h"
+
+enum {
+    CLIENT_QUEUES = 5,
+    CLIENT_EVENTS = 256,             /* waiting to be told; more are dropped */
+    CLIENT_COMPLETIONS = 512,        /* records of one drain */
+    CLIENT_WORDS = 8,                /* CompletionField.Words in addon.ts */
+    CLIENT_PENDING_STATUS = 255,     /* PENDING_STATUS in addon.ts */
+    CLIENT_ID_BITS = 16              /* of an id are the place in the table; the rest is a generation */
+};
+
+/* CompletionField in addon.ts. */
+enum { FIELD_ID, FIELD_STATUS, FIELD_BYTES, FIELD_OFFSET, FIELD_CODEC, FIELD_USER_FLAGS, FIELD_VERSION_LOW, FIELD_VERSION_HIGH };
+
+typedef enum { OP_FREE, OP_OUTSTANDING, OP_READY, OP_HELD } client_op_state;   /* HELD: too large for a slab, waits for take */
+
+typedef struct client client;
+
+typedef struct client_op {
+    fkv_list link;                   /* free, busy, ready, held */
+    client *c;
+    uint32_t index, generation;
+    client_op_state state;
+    bool is_get;                     /* counted in gets */
+    lookup_get *get;                 /* NULL: not a GET, or released */
+    uint64_t request;                /* of the session, for what is not a GET */
+    lookup_result result;
+    uint8_t *value;                  /* the lookup's while `get`, else of malloc; NULL: none */
+} client_op;
+
+typedef struct client_watch {
+    uv_poll_t poll;
+    client *c;
+    fab_cq *cq;
+} client_watch;
+
+struct client {
+    lookup *lookup;                  /* NULL: closed */
+    napi_env env;
+    uint32_t holders;
+    uint32_t shards;
+    uint64_t put_spin_ns, get_spin_ns;
+    double timeout_ms;
+
+    /* operations */
+    client_op *table;
+    uint32_t capacity, outstanding, ready_count, gets;   /* outstanding: neither free nor held; gets: of those not yet ready */
+    fkv_list free, busy, ready, held;
+    uint32_t spin_misses, spin_skip; /* polling in flush that brought nothing, and how many times it is left out for it */
+
+    /* the loop */
+    uv_loop_t *loop;
+    uv_prepare_t prepare;
+    uv_idle_t idle;
+    uv_timer_t timer;
+    uint64_t timer_due_ns;
+    client_watch *watch[CLIENT_QUEUES];
+    uint32_t watches, handles;       /* handles: open ones of libuv */
+    bool keeps_alive, told;          /* told: onReady was called and the ready list was not empty since */
+    bool delivering;
+    napi_async_context context;
+    napi_async_cleanup_hook_handle cleanup;
+    napi_ref on_ready, on_event, resource;
+    session_event events[CLIENT_EVENTS];
+    uint32_t event_first, event_count;
+
+    /* arrays shared with JavaScript */
+    uint32_t info[CLIENT_WORDS];
+    uint32_t completions[CLIENT_COMPLETIONS * CLIENT_WORDS];
+};
+
+/* client_binding.c */
+void client_drop(client *c);                           /* one holder less */
+void client_close(client *c);
+/* The client of a callback and its arguments, missing ones undefined; NULL with an exception pending. */
+client *client_arguments(napi_env env, napi_callback_info info, napi_value *argv, size_t n);
+
+/* client_ops.c */
+bool client_ops_create(client *c, uint32_t capacity);
+client_op *client_op_take(client *c);                  /* NULL: too many are outstanding */
+void client_op_free(client_op *o);
+void client_op_ready(client_op *o, fkv_status s);      /* ended: waits to be drained */
+uint32_t client_op_id(const client_op *o);
+client_op *client_op_of(client *c, uint32_t id);
+void client_get_done(void *ctx, lookup_get *g);        /* lookup_config.done */
+void client_request_done(void *user, session_answer *a);
+void client_record(uint32_t *words, uint32_t id, const lookup_result *r, uint32_t offset);
+void client_ops_close(client *c);                      /* values that lie in the lookup's memory are saved */
+
+/* client_loop.c */
+bool client_loop_open(client *c, napi_env env);
+void client_loop_watch(client *c);                     /* completion queues that are new */
+void client_loop_close(client *c);
+void client_keep_alive(client *c);                     /* as long as something is outstanding */
+void client_event(void *ctx, const session_event *e);  /* lookup_config.event */
+
+/* Methods. */
+napi_value client_get(napi_env env, napi_callback_info info);
+napi_value client_get_sync(napi_env env, napi_callback_info info);
+napi_value client_get_many(napi_env env, napi_callback_info info);
+napi_value client_put(napi_env env, napi_callback_info info);
+napi_value client_compare_and_swap(napi_env env, napi_callback_info info);
+napi_value client_delete(napi_env env, napi_callback_info info);
+napi_value client_scan(napi_env env, napi_callback_info info);
+napi_value client_shard_of(napi_env env, napi_callback_info info);
+napi_value client_cancel(napi_env env, napi_callback_info info);
+napi_value client_flush(napi_env env, napi_callback_info info);
+napi_value client_drain(napi_env env, napi_callback_info info);
+napi_value client_take(napi_env env, napi_callback_info info);
+napi_value client_set_ticket(napi_env env, napi_callback_info info);
+napi_value client_set_owners(napi_env env, napi_callback_info info);
+napi_value client_set_routes(napi_env env, napi_callback_info info);
+napi_value client_stats(napi_env env, napi_callback_info info);
+
+/* An answer: done, or -(status). */
+static inline napi_value client_answer(napi_env env, double v) {
+    napi_value out;
+    return napi_create_double(env, v, &out) == napi_ok ? out : NULL;
+}
+static inline napi_value client_refuse(napi_env env, fkv_status s) {
+    napi_value out;
+    return napi_create_int32(env, -(int32_t)s, &out) == napi_ok ? out : NULL;
+}
+static inline napi_value client_pending(napi_env env, const client_op *o) {
+    return client_answer(env, 1099511627776.0 + client_op_id(o));   /* PENDING_BASE, 2^40 */
+}
+
+#endif

@@ -1,0 +1,302 @@
+/* client_calls.c: the methods that ask for something: arguments in, an answer or an operation out. None throws for what a user's
+ * operation may bring: that is an answer. */
+#include <sched.h>
+#include <string.h>
+#include "client.h"
+
+typedef struct key_room {
+    uint8_t bytes[FKV_KEY_MAX + 4];
+    lookup_key key;
+} key_room;
+
+static inline fkv_status read_key(napi_env env, napi_value ns, napi_value v, key_room *out) {
+    uint32_t number;
+    size_t n;
+    if (napi_get_value_uint32(env, ns, &number) != napi_ok || number > UINT16_MAX) return FKV_BAD_REQUEST;
+    fkv_status s = binding_key(env, v, out->bytes, &out->key.bytes, &n);
+    out->key.count = (uint32_t)n;
+    out->key.ns = (uint16_t)number;
+    return s;
+}
+
+/* A number of milliseconds from now; what is not one is the client's own. */
+static uint64_t deadline_of(client *c, napi_env env, napi_value v) {
+    double ms;
+    if (napi_get_value_double(env, v, &ms) != napi_ok || !(ms > 0)) ms = c->timeout_ms;
+    if (ms > 2147483647.0) ms = 2147483647.0;
+    return session_now(lookup_session(c->lookup)) + (uint64_t)(ms * 1e6);
+}
+
+/* False when `target` is neither bytes nor undefined, or `offset` lies outside of it. */
+static inline bool read_target(napi_env env, napi_value target, napi_value offset, uint8_t **to, size_t *room) {
+    napi_typedarray_type type;
+    napi_valuetype kind;
+    void *bytes;
+    double d;
+    if (napi_get_typedarray_info(env, target, &type, room, &bytes, NULL, NULL) != napi_ok) {
+        *to = NULL;
+        *room = 0;
+        return napi_typeof(env, target, &kind) == napi_ok && kind == napi_undefined;
+    }
+    if (type != napi_uint8_array || napi_get_value_double(env, offset, &d) != napi_ok || !(d >= 0 && d <= (double)*room)) return false;
+    *to = (uint8_t *)bytes + (size_t)d;
+    *room -= (size_t)d;
+    return true;
+}
+
+static napi_value answer_result(client *c, napi_env env, const lookup_result *r) {
+    client_record(c->info, 0, r, UINT32_MAX);
+    return r->status == FKV_OK ? client_answer(env, r->value_bytes) : client_refuse(env, r->status);
+}
+
+static napi_value refuse(client *c, napi_env env, fkv_status s) {
+    return answer_result(c, env, &(lookup_result){ .status = s });
+}
+
+/* ---- GET ---- */
+
+/* Starts a GET that cannot be answered in place. */
+static fkv_status start_get(client *c, const lookup_key *k, uint64_t deadline, client_op **out) {
+    client_op *o = client_op_take(c);
+    if (!o) return FKV_BUSY;
+    o->is_get = true;
+    c->gets++;
+    fkv_status s = lookup_start(c->lookup, k, deadline, o, &o->get);
+    if (s != FKV_OK) client_op_free(o);
+    *out = o;
+    return s;
+}
+
+napi_value client_get(napi_env env, napi_callback_info info) {
+    napi_value argv[5];
+    client *c = client_arguments(env, info, argv, 5);
+    key_room k;
+    uint8_t *to;
+    size_t room;
+    lookup_result r;
+    client_op *o;
+    if (!c) return NULL;
+    if (!c->lookup) return refuse(c, env, FKV_CLOSED);
+    fkv_status s = read_key(env, argv[0], argv[1], &k);
+    if (s != FKV_OK) return refuse(c, env, s);
+    if (!read_target(env, argv[2], argv[3], &to, &room)) return refuse(c, env, FKV_BAD_REQUEST);
+    if (to && lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
+    s = start_get(c, &k.key, deadline_of(c, env, argv[4]), &o);
+    if (s != FKV_OK) return refuse(c, env, s);
+    return client_pending(env, o);
+}
+
+/* Polls until the operation has ended, now and then giving the processor to an owner that may share it. */
+static void spin(client *c, const client_op *o) {
+    session *s = lookup_session(c->lookup);
+    for (uint32_t i = 1; o->state == OP_OUTSTANDING; i++) {
+        session_flush(s);
+        int n = session_poll(s);
+        if (i % 64 == 0) session_tick(s);
+        if (n == 0 && i % 16 == 0) sched_yield();
+    }
+}
+
+napi_value client_get_sync(napi_env env, napi_callback_info info) {
+    napi_value argv[5];
+    client *c = client_arguments(env, info, argv, 5);
+    key_room k;
+    uint8_t *to;
+    size_t room;
+    lookup_result r;
+    client_op *o;
+    if (!c) return NULL;
+    if (!c->lookup) return refuse(c, env, FKV_CLOSED);
+    fkv_status s = read_key(env, argv[0], argv[1], &k);
+    if (s != FKV_OK) return refuse(c, env, s);
+    if (!read_target(env, argv[2], argv[3], &to, &room) || !to) return refuse(c, env, FKV_BAD_REQUEST);
+    if (lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
+    if (lookup_provider_of(c->lookup, lookup_shard_of(c->lookup, &k.key)) == FAB_TCP) return refuse(c, env, FKV_UNSUPPORTED);
+    s = start_get(c, &k.key, deadline_of(c, env, argv[4]), &o);
+    if (s != FKV_OK) return refuse(c, env, s);
+    spin(c, o);
+    r = o->result;
+    if (r.status == FKV_OK && r.value_bytes > room) r.status = FKV_BUFFER_TOO_SMALL;
+    if (r.status == FKV_OK && r.value_bytes) memcpy(to, o->value, r.value_bytes);
+    client_op_free(o);
+    return answer_result(c, env, &r);
+}
+
+/* ---- what travels by SEND ---- */
+
+static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, uint64_t spin_ns) {
+    client_op *o = client_op_take(c);
+    if (!o) return refuse(c, env, FKV_BUSY);
+    session *s = lookup_session(c->lookup);
+    a->deadline_ns = deadline_of(c, env, timeout);
+    a->done = client_request_done;
+    a->user = o;
+    fkv_status status = session_request(s, a, &o->request);
+    if (status != FKV_OK) {
+        client_op_free(o);
+        return refuse(c, env, status);
+    }
+    if (spin_ns == 0 || c->outstanding > 1) return client_pending(env, o);
+    /* Alone: its reply may be here sooner than the event loop would be. */
+    session_flush(s);
+    for (uint64_t until = session_now(s) + spin_ns; o->state == OP_OUTSTANDING && session_now(s) < until;) session_poll(s);
+    if (o->state == OP_OUTSTANDING) return client_pending(env, o);
+    lookup_result r = o->result;
+    client_op_free(o);
+    return answer_result(c, env, &r);
+}
+
+static bool read_u32(napi_env env, napi_value v, uint32_t max, uint32_t *out) {
+    return napi_get_value_uint32(env, v, out) == napi_ok && *out <= max;
+}
+
+/* ns, key and value; the key lies in *k. False: *s says why. */
+static bool read_change(client *c, napi_env env, const napi_value *argv, key_room *k, session_ask *a, fkv_status *s) {
+    *s = c->lookup ? read_key(env, argv[0], argv[1], k) : FKV_CLOSED;
+    if (*s != FKV_OK) return false;
+    a->ns = k->key.ns;
+    a->key = k->key.bytes;
+    a->key_bytes = k->key.count;
+    a->shard = lookup_shard_of(c->lookup, &k->key);
+    return true;
+}
+
+/* ttlMs, userFlags, codec. */
+static bool read_attributes(napi_env env, const napi_value *argv, session_ask *a) {
+    double ttl;
+    uint32_t codec;
+    if (napi_get_value_double(env, argv[0], &ttl) != napi_ok || !(ttl >= 0 && ttl <= (double)FKV_TTL_MAX)) return false;
+    if (napi_get_value_uint32(env, argv[1], &a->user_flags) != napi_ok || !read_u32(env, argv[2], UINT8_MAX, &codec)) return false;
+    a->ttl_ms = (uint64_t)ttl;
+    a->codec = (uint8_t)codec;
+    return true;
+}
+
+static fkv_status read_value(napi_env env, napi_value v, session_ask *a) {
+    napi_typedarray_type type;
+    size_t n;
+    void *bytes;
+    if (napi_get_typedarray_info(env, v, &type, &n, &bytes, NULL, NULL) != napi_ok || type != napi_uint8_array) return FKV_BAD_REQUEST;
+    if (n > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
+    a->value = bytes;
+    a->value_bytes = (uint32_t)n;
+    return FKV_OK;
+}
+
+napi_value client_put(napi_env env, napi_callback_info info) {
+    napi_value argv[7];
+    client *c = client_arguments(env, info, argv, 7);
+    key_room k;
+    fkv_status s;
+    session_ask a = { .op = FKV_OP_PUT };
+    if (!c) return NULL;
+    if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
+    s = read_value(env, argv[2], &a);
+    if (s != FKV_OK) return refuse(c, env, s);
+    if (!read_attributes(env, argv + 3, &a)) return refuse(c, env, FKV_BAD_REQUEST);
+    return send_request(c, env, &a, argv[6], c->put_spin_ns);
+}
+
+napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
+    napi_value argv[8];
+    client *c = client_arguments(env, info, argv, 8);
+    key_room k;
+    fkv_status s;
+    napi_valuetype type;
+    bool lossless;
+    session_ask a = { .op = FKV_OP_CAS };
+    if (!c) return NULL;
+    if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
+    if (napi_get_value_bigint_uint64(env, argv[2], &a.expected, &lossless) != napi_ok || !lossless) return refuse(c, env, FKV_BAD_REQUEST);
+    if (napi_typeof(env, argv[3], &type) != napi_ok) return NULL;
+    if (type == napi_undefined) {
+        a.op = FKV_OP_CAS_DELETE;
+    } else {
+        s = read_value(env, argv[3], &a);
+        if (s != FKV_OK) return refuse(c, env, s);
+        if (!read_attributes(env, argv + 4, &a)) return refuse(c, env, FKV_BAD_REQUEST);
+    }
+    return send_request(c, env, &a, argv[7], c->put_spin_ns);
+}
+
+napi_value client_delete(napi_env env, napi_callback_info info) {
+    napi_value argv[3];
+    client *c = client_arguments(env, info, argv, 3);
+    key_room k;
+    fkv_status s;
+    session_ask a = { .op = FKV_OP_DELETE };
+    if (!c) return NULL;
+    if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
+    return send_request(c, env, &a, argv[2], c->put_spin_ns);
+}
+
+napi_value client_scan(napi_env env, napi_callback_info info) {
+    napi_value argv[6];
+    client *c = client_arguments(env, info, argv, 6);
+    uint32_t ns;
+    bool lossless, values;
+    session_ask a = { .op = FKV_OP_SCAN };
+    if (!c) return NULL;
+    if (!c->lookup) return refuse(c, env, FKV_CLOSED);
+    if (!read_u32(env, argv[0], UINT16_MAX, &ns) || !read_u32(env, argv[1], c->shards - 1, &a.shard)) return refuse(c, env, FKV_BAD_REQUEST);
+    if (napi_get_value_bigint_uint64(env, argv[2], &a.expected, &lossless) != napi_ok || !lossless) return refuse(c, env, FKV_BAD_REQUEST);
+    if (!read_u32(env, argv[3], UINT32_MAX, &a.value_bytes) || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
+    if (napi_get_value_bool(env, argv[4], &values) != napi_ok) return refuse(c, env, FKV_BAD_REQUEST);
+    a.ns = (uint16_t)ns;
+    a.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
+    return send_request(c, env, &a, argv[5], 0);
+}
+
+napi_value client_shard_of(napi_env env, napi_callback_info info) {
+    napi_value argv[2];
+    client *c = client_arguments(env, info, argv, 2);
+    key_room k;
+    if (!c) return NULL;
+    if (!c->lookup) return client_refuse(env, FKV_CLOSED);
+    fkv_status s = read_key(env, argv[0], argv[1], &k);
+    return s == FKV_OK ? client_answer(env, lookup_shard_of(c->lookup, &k.key)) : client_refuse(env, s);
+}
+
+/* ---- the rest ---- */
+
+napi_value client_cancel(napi_env env, napi_callback_info info) {
+    napi_value argv[1], undefined;
+    client *c = client_arguments(env, info, argv, 1);
+    uint32_t id;
+    if (!c) return NULL;
+    client_op *o = c->lookup && napi_get_value_uint32(env, argv[0], &id) == napi_ok ? client_op_of(c, id) : NULL;
+    if (o && o->state == OP_OUTSTANDING) {
+        if (o->get) lookup_cancel(o->get, FKV_ABORTED);
+        else session_cancel(lookup_session(c->lookup), o->request, FKV_ABORTED);
+    }
+    return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
+}
+
+/* Polls for the first of a few GETs. Where that brought nothing it is left out for a while, longer each time: the owner is far
+ * away, or needs this processor. */
+static void spin_for_get(client *c, session *s) {
+    enum { FEW = 4, MISSES_MAX = 6 };
+    if (!c->get_spin_ns || !c->gets || c->gets > FEW || c->ready_count) return;
+    if (c->spin_skip) {
+        c->spin_skip--;
+        return;
+    }
+    for (uint64_t until = session_now(s) + c->get_spin_ns; !c->ready_count && session_now(s) < until;) session_poll(s);
+    if (c->ready_count) {
+        c->spin_misses = 0;
+    } else {
+        if (c->spin_misses < MISSES_MAX) c->spin_misses++;
+        c->spin_skip = (1u << c->spin_misses) - 1;
+    }
+}
+
+napi_value client_flush(napi_env env, napi_callback_info info) {
+    client *c = client_arguments(env, info, NULL, 0);
+    if (!c) return NULL;
+    if (c->lookup) {
+        session *s = lookup_session(c->lookup);
+        session_flush(s);
+        spin_for_get(c, s);
+    }
+    return client_answer(env, c->ready_count);
+}

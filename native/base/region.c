@@ -67,7 +67,8 @@ static int make(const char *name, size_t bytes, int flags, bool huge, fkv_region
 int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out) {
     *out = (fkv_region){.fd = -1};
     if (bytes == 0) return -EINVAL;
-    if ((flags & FKV_REGION_TRY_HUGE) && make(name, bytes, flags, true, out) == 0) return 0;
+    bool whole = bytes % HUGE_BYTES == 0;   /* else huge pages would make the region larger than was asked */
+    if ((flags & FKV_REGION_TRY_HUGE) && whole && make(name, bytes, flags, true, out) == 0) return 0;
     return make(name, bytes, flags, false, out);
 }
 

@@ -87,8 +87,8 @@ export interface ServerHandle extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** An RDMA device that the kernel knows. Whether it works shows when it is used (`farkv doctor`). */
-function hasRdmaDevice(): boolean {
+/** @internal An RDMA device that the kernel knows. Whether it works shows when it is used (`farkv doctor`). */
+export function hasRdmaDevice(): boolean {
   try {
     return readdirSync('/sys/class/infiniband').length > 0;
   } catch {
@@ -106,9 +106,10 @@ export async function startServer(options: ServerOptions = {}, control: StartCon
   return await startWith({ settings }, control);
 }
 
-/** For the command line, which has read its own options. */
+/** @internal For the command line, which has read its own options. */
 export async function startWith(start: Start, { log, signal }: StartControl): Promise<ServerHandle> {
-  if (signal?.aborted === true) throw new FarkvError('ERR_ABORTED', 'the start was given up');
+  const given = (): boolean => signal?.aborted === true;
+  if (given()) throw new FarkvError('ERR_ABORTED', 'the start was given up');
   const thread = new NodeThread(start, log);
   const abort = (): void => thread.stop();
   signal?.addEventListener('abort', abort, { once: true });
@@ -116,7 +117,7 @@ export async function startWith(start: Start, { log, signal }: StartControl): Pr
     const info = await thread.ready;
     return new Handle(info, thread);
   } catch (error) {
-    if (signal?.aborted === true) throw new FarkvError('ERR_ABORTED', 'the start was given up', { cause: error });
+    if (given()) throw new FarkvError('ERR_ABORTED', 'the start was given up', { cause: error });
     throw error;
   } finally {
     signal?.removeEventListener('abort', abort);

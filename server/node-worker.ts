@@ -18,7 +18,7 @@ async function run(start: Start): Promise<void> {
   // Imported here, so that a missing addon is an answer and not a thread that dies.
   const { addon } = await import('../native/addon.js');
   const node = new FarkvNode(start.settings, addon, (level, text) => say({ t: 'log', level, text }));
-  let stopping = false;
+  const life = { stopping: false };
   port?.on('message', (message: ToNode) => {
     if (message.t === 'status') {
       node.status().then(
@@ -27,7 +27,7 @@ async function run(start: Start): Promise<void> {
       );
       return;
     }
-    stopping = true;
+    life.stopping = true;
     void node.stop().then(() => say({ t: 'stopped' }));
   });
   const info = await node.start();
@@ -35,7 +35,7 @@ async function run(start: Start): Promise<void> {
   try {
     await node.failure;
   } catch (error) {
-    if (stopping) return;
+    if (life.stopping) return;
     await node.stop();
     throw error;
   }

@@ -14,7 +14,3 @@ export interface CliCommand<Options> extends CommandModule<object, Options> {
   /** The handler checks option names itself. */
   readonly ownOptions?: boolean;
 }
-
-/** Keeps the types of a command's options while the list of commands does not care. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- yargs' own idiom: a list of modules of different options
-export type AnyCommand = CliCommand<any>;

@@ -9,11 +9,12 @@ import { fileURLToPath } from 'node:url';
 import yargs from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { camelName } from '../config/options.js';
-import { unknownName } from '../config/nearest.js';
-import type { AnyCommand } from './command.js';
+import { unknownName } from '../config/unknown-name.js';
+import type { CliCommand } from './command.js';
 import { EXIT_CODES_HELP, exitCodeOf } from './exit-codes.js';
 
-const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: AnyCommand }>>> = {
+/** Each exports a CliCommand of its own options; here their types do not matter. */
+const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
   server: () => import('./commands/server.js'),
   status: () => import('./commands/status.js'),
   get: () => import('./commands/get.js'),
@@ -57,7 +58,7 @@ export async function main(args: readonly string[]): Promise<void> {
   const at = args.findIndex((word) => !word.startsWith('-'));
   const name = at < 0 ? undefined : args[at];
   const chosen = name === undefined ? undefined : Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  const commands = await Promise.all((chosen === undefined ? Object.values(COMMANDS) : [chosen]).map(async (load) => (await load()).default));
+  const commands = await Promise.all((chosen === undefined ? Object.values(COMMANDS) : [chosen]).map(async (load) => (await load()).default as CliCommand<object>));
   const one = chosen === undefined ? undefined : commands[0];
   const words = one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
 

@@ -1,0 +1,86 @@
+/** `farkv server`: runs a server until it is told to stop. */
+import type { Argv } from 'yargs';
+import type { CliCommand } from '../command.js';
+import { OPTION_NAMES, SERVER_OPTIONS, envName } from '../../config/options.js';
+import type { ServerHandle } from '../../index.js';
+
+/** Beside the options of config/options.ts. */
+interface ServerArguments {
+  readonly config?: string;
+  readonly json: boolean;
+  readonly 'stop-with-stdin': boolean;
+}
+
+const CONTROL_LIMITS = `Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 segments; 4 to 32 MiB of undelivered control traffic a connection.`;
+
+function builder(y: Argv): Argv<ServerArguments> {
+  let parser = y
+    .usage('$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then lets the leases of its clients run out and ends.')
+    .option('config', { group: 'Other', type: 'string', describe: 'YAML or JSON file with any of these options by name' })
+    .option('json', { group: 'Other', type: 'boolean', default: false, describe: 'Print one JSON line when ready: {"event":"ready",...}' })
+    .option('stop-with-stdin', { group: 'Other', type: 'boolean', default: false, describe: 'Stop when standard input ends: for a server that belongs to the program that starts it' });
+  for (const name of OPTION_NAMES) {
+    const spec = SERVER_OPTIONS[name];
+    parser = parser.option(name, {
+      group: spec.group,
+      describe: spec.describe,
+      // Values are read by config/load.ts, the same for flags, environment and file.
+      type: spec.kind === 'flag' ? 'boolean' : 'string',
+      ...('default' in spec ? { defaultDescription: spec.default } : {}),
+    });
+  }
+  return (parser as unknown as Argv<ServerArguments>)
+    .example('$0 server', 'one server on 127.0.0.1:7400 with a temporary directory')
+    .example('$0 server --data-dir /var/lib/farkv --memory 8gb', 'one that remembers its cluster')
+    .example('$0 server --id s1 --peers s1=10.0.0.1:7400,s2=10.0.0.2:7400,s3=10.0.0.3:7400 --listen 10.0.0.1:7400 --token-file /etc/farkv/token --data-dir /var/lib/farkv', 'one of three')
+    .epilogue(
+      `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags go first, then the environment, then the file.\n\n` +
+        `${CONTROL_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
+    );
+}
+
+function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void {
+  if (json) {
+    const { id, clusterId, fabric, shards, dataDir } = server;
+    process.stdout.write(`${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, fabric, shards, dataDir, pid: process.pid })}\n`);
+    return;
+  }
+  const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ');
+  process.stdout.write(
+    `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; data ${data}; ${server.shards.length} shards; ` +
+      `directory ${server.dataDir}${ephemeral ? ' (temporary, removed at the end)' : ''}\n`,
+  );
+}
+
+async function handler(args: ServerArguments): Promise<void> {
+  const { loadSettings } = await import('../../config/load.js');
+  const { hasRdmaDevice, startWith } = await import('../../index.js');
+  const given = Object.fromEntries([...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]));
+  const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
+
+  const stop = new AbortController();
+  const told = (): void => stop.abort();
+  process.on('SIGTERM', told);
+  process.on('SIGINT', told);
+  if (args['stop-with-stdin']) process.stdin.on('end', told).on('error', told).resume();
+  try {
+    const server = await startWith({ settings }, {
+      signal: stop.signal,
+      log: (level, text) => process.stderr.write(`${new Date().toISOString()} ${level} ${text}\n`),
+    });
+    announce(server, args.json, settings.dataDir === undefined);
+    stop.signal.addEventListener('abort', () => void server.close());
+    if (stop.signal.aborted) void server.close();
+    await server.closed;
+  } catch (error) {
+    // Told to stop before it was ready.
+    if (!stop.signal.aborted) throw error;
+  } finally {
+    process.off('SIGTERM', told);
+    process.off('SIGINT', told);
+    process.stdin.destroy();
+  }
+}
+
+const command: CliCommand<ServerArguments> = { command: 'server', describe: 'Run a server', builder, handler };
+export default command;

@@ -1,0 +1,92 @@
+/** `farkv status`: what a cluster says about itself. */
+import type { Argv } from 'yargs';
+import { FarkvError } from '../../../core/errors.js';
+import { formatSize } from '../../config/units.js';
+import type { ClusterStatus } from '../../status.js';
+import type { CliCommand } from '../command.js';
+import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
+import { table } from '../table.js';
+
+interface StatusArguments extends ConnectionArguments {
+  readonly json: boolean;
+}
+
+function builder(y: Argv): Argv<StatusArguments> {
+  return connectionOptions(y)
+    .option('json', { type: 'boolean', default: false, describe: 'Print everything as one JSON document; its field names are stable' })
+    .example('$0 status', 'members, leader, shards, regions and memory')
+    .example("$0 status --json | jq '.shards[] | select(.state != \"serving\")'", 'shards that do not answer')
+    .epilogue('Exit codes: 0 every shard is served and there is a leader, 1 not so, 2 wrong usage, 69 no server answers, 77 not authorized');
+}
+
+async function ask(connection: Connection): Promise<ClusterStatus> {
+  const { ControlClient } = await import('../../control/client-connection.js');
+  const { parseHostPort } = await import('../../config/units.js');
+  let last: unknown;
+  for (const address of connection.addresses) {
+    try {
+      parseHostPort(address);
+    } catch (cause) {
+      throw new FarkvError('ERR_ADDRESS_INVALID', `--connect: ${(cause as Error).message}`, { cause });
+    }
+    try {
+      const { timeoutMs, tls, token } = connection;
+      const client = await ControlClient.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
+      try {
+        return (await client.call('status', {}, timeoutMs)) as ClusterStatus;
+      } finally {
+        client.close();
+      }
+    } catch (error) {
+      last = error;
+    }
+  }
+  throw last;
+}
+
+function healthy(status: ClusterStatus): boolean {
+  return status.leader !== undefined && status.shards.length > 0 && status.shards.every((s) => s.state === 'serving');
+}
+
+export function renderStatus(status: ClusterStatus): string {
+  const sum = (id: string, of: 'memoryBytes' | 'entries'): number => status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
+  const members = table(
+    [{ title: 'MEMBER' }, { title: 'STATE' }, { title: 'CONTROL' }, { title: 'DATA' }, { title: 'SHARDS', right: true }, { title: 'ENTRIES', right: true }, { title: 'MEMORY', right: true }, { title: 'LIMIT', right: true }, { title: 'CLIENTS', right: true }],
+    status.members.map((m) => {
+      const up = m.node !== undefined;
+      return [
+        m.id,
+        m.leader ? `${m.state}, leader` : m.state,
+        m.control.join(' ') || '-',
+        [...new Set(m.fabric.map((f) => f.provider))].join(' ') || '-',
+        String(status.shards.filter((s) => s.owner === m.id).length),
+        up ? String(sum(m.id, 'entries')) : '-',
+        up ? formatSize(sum(m.id, 'memoryBytes')) : '-',
+        m.memoryBytes === 0 ? '-' : formatSize(m.memoryBytes),
+        m.node === undefined ? '-' : String(m.node.clients),
+      ];
+    }),
+  );
+  const shards = table(
+    [{ title: 'SHARD', right: true }, { title: 'OWNER' }, { title: 'STATE' }, { title: 'EPOCH', right: true }, { title: 'LAYOUT', right: true }, { title: 'BUCKETS', right: true }, { title: 'REGIONS' }, { title: 'ENTRIES', right: true }, { title: 'MEMORY', right: true }],
+    status.shards.map((s) => {
+      const providers = [...new Set(s.regions.map((r) => r.provider))];
+      const regions = providers.map((p) => `${p} ${s.regions.filter((r) => r.provider === p).reduce((n, r) => n + r.count, 0)}`).join(', ');
+      return [
+        String(s.shard), s.owner ?? '-', s.state, String(s.epoch), String(s.layoutEpoch), String(s.buckets), regions || '-',
+        s.entries === undefined ? '-' : String(s.entries), s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes),
+      ];
+    }),
+  );
+  const head = `cluster ${status.clusterId || '(not made yet)'}, map epoch ${status.mapEpoch}, leader ${status.leader ?? 'none'} in term ${status.term} (asked ${status.answeredBy})`;
+  return `${head}\n\n${members}\n${shards}`;
+}
+
+async function handler(args: StatusArguments): Promise<void> {
+  const status = await ask(readConnection(args));
+  process.stdout.write(args.json ? `${JSON.stringify(status, undefined, 2)}\n` : renderStatus(status));
+  if (!healthy(status)) process.exitCode = 1;
+}
+
+const command: CliCommand<StatusArguments> = { command: 'status', describe: 'Show members, leader, shards, regions and memory', builder, handler };
+export default command;

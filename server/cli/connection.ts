@@ -1,37 +1,35 @@
 /**
- * How commands that talk to a running server are told where it is: --connect, --token and TLS, with environment variables for
- * what one does not want to type.
+ * How `farkv status` is told where a server is: the part of client-options.ts that an operator's connection needs, for it
+ * transports, namespaces and the like mean nothing.
  */
 import { readFileSync } from 'node:fs';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../core/errors.js';
-import { parseDuration } from '../config/units.js';
+import { DEFAULT_CONTROL_PORT, parseAddress } from '../config/units.js';
+import { durationOf, tlsCaOf, tokenOf, type ClientArguments } from './client-options.js';
 
-export interface ConnectionArguments {
-  readonly connect: string;
-  readonly token?: string;
-  readonly 'token-file'?: string;
-  readonly tls?: boolean;
-  readonly 'tls-ca'?: string;
-  readonly timeout: string;
-}
+export type ConnectionArguments = Pick<ClientArguments, 'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'timeout'>;
 
-export const DEFAULT_ADDRESS = '127.0.0.1:7400';
+const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_CONTROL_PORT}`;
+const TIMEOUT_MAX_MS = 3_600_000;
 
 export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> {
-  return y
-    .option('connect', {
-      alias: 'c', type: 'string', default: process.env.FARKV_CONNECT ?? DEFAULT_ADDRESS, defaultDescription: `$FARKV_CONNECT or ${DEFAULT_ADDRESS}`,
-      describe: 'Control addresses of servers, host:port, several with commas; one that answers is enough',
-    })
-    .option('token', { type: 'string', describe: 'Secret of the cluster. Default: $FARKV_TOKEN' })
-    .option('token-file', { type: 'string', describe: 'File with the token (its first line). Default: $FARKV_TOKEN_FILE' })
-    .option('tls', { type: 'boolean', describe: 'Connect over TLS, and trust the authorities of the system. Default: $FARKV_TLS' })
-    .option('tls-ca', { type: 'string', describe: 'PEM certificates of the authorities to trust instead; implies --tls. Default: $FARKV_TLS_CA' })
-    .option('timeout', { type: 'string', default: '5s', describe: 'How long to wait for an answer: 500ms, 2s; at most 1h' }) as unknown as Argv<T & ConnectionArguments>;
+  const environment = process.env.FARKV_CONNECT;
+  return y.options({
+    connect: {
+      alias: 'c', type: 'string', requiresArg: true, default: environment === undefined || environment === '' ? DEFAULT_ADDRESS : environment,
+      describe: 'Servers, host:port, several with commas: the first that answers is asked (FARKV_CONNECT)',
+    },
+    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Others on this machine can see it in the process list: prefer the variable or --token-file' },
+    'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
+    tls: { type: 'boolean', default: false, describe: 'Use TLS, and trust the authorities of the system' },
+    'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust instead; implies --tls (FARKV_TLS_CA)' },
+    timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'How long to wait for each server: 500ms, 5s; at most 1h' },
+  }) as unknown as Argv<T & ConnectionArguments>;
 }
 
 export interface Connection {
+  /** host:port each. */
   readonly addresses: readonly string[];
   readonly token?: string;
   /** undefined: no TLS. Without `ca`, the authorities of the system. */
@@ -39,32 +37,32 @@ export interface Connection {
   readonly timeoutMs: number;
 }
 
-function fileOf(option: string, path: string): Buffer {
+/** Throws ERR_CONFIG. */
+export function readConnection(args: ConnectionArguments): Connection {
+  const timeoutMs = durationOf('timeout', args.timeout);
+  if (timeoutMs < 1 || timeoutMs > TIMEOUT_MAX_MS) throw new FarkvError('ERR_CONFIG', '--timeout: must be from 1ms to 1h');
+  const token = tokenOf(args);
+  const ca = tlsCaOf(args);
+  return {
+    timeoutMs,
+    addresses: args.connect.split(',').map(readAddress),
+    ...(token === undefined || token === '' ? {} : { token }),
+    ...(ca === undefined ? (args.tls ? { tls: {} } : {}) : { tls: { ca: authorities(ca) } }),
+  };
+}
+
+function readAddress(text: string): string {
   try {
-    return readFileSync(path);
+    return parseAddress(text);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `${option}: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
+    throw new FarkvError('ERR_ADDRESS_INVALID', `--connect: ${(cause as Error).message}`, { cause });
   }
 }
 
-/** Throws ERR_CONFIG. */
-export function readConnection(args: ConnectionArguments, env: NodeJS.ProcessEnv = process.env): Connection {
-  let timeoutMs: number;
+function authorities(path: string): Buffer {
   try {
-    timeoutMs = parseDuration(args.timeout);
+    return readFileSync(path);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `--timeout: ${(cause as Error).message}`, { cause });
+    throw new FarkvError('ERR_CONFIG', `--tls-ca: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
   }
-  if (timeoutMs < 1 || timeoutMs > 3_600_000) throw new FarkvError('ERR_CONFIG', '--timeout: must be from 1ms to 1h');
-  const addresses = args.connect.split(',').map((a) => a.trim()).filter((a) => a !== '');
-  if (addresses.length === 0) throw new FarkvError('ERR_CONFIG', '--connect is empty');
-  const tokenFile = args['token-file'] ?? (args.token === undefined && env.FARKV_TOKEN === undefined ? env.FARKV_TOKEN_FILE : undefined);
-  const token = args.token ?? (tokenFile === undefined ? env.FARKV_TOKEN : fileOf('--token-file', tokenFile).toString('utf8').split(/\r?\n/)[0]?.trim());
-  const ca = args['tls-ca'] ?? env.FARKV_TLS_CA;
-  const tls = args.tls ?? (ca !== undefined || ['1', 'true'].includes(env.FARKV_TLS ?? ''));
-  return {
-    addresses, timeoutMs,
-    ...(token === undefined || token === '' ? {} : { token }),
-    ...(tls ? { tls: ca === undefined ? {} : { ca: fileOf('--tls-ca', ca) } } : {}),
-  };
 }

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { formatHostPort, formatSize, isLoopback, parseDuration, parseHostPort, parseSize } from './units.js';
+import { formatHostPort, formatSize, isLoopback, parseAddress, parseDuration, parseHostPort, parseSize } from './units.js';
 
 test('sizes are read in powers of 1,024', (t) => {
   t.deepEqual(['4096', '1k', '64mb', '64 MiB', '1gb', '1.5G', '2tb', 100].map(parseSize), [4096, 1024, 2 ** 26, 2 ** 26, 2 ** 30, 1.5 * 2 ** 30, 2 ** 41, 100]);
@@ -14,6 +14,11 @@ test('durations are milliseconds unless they say otherwise', (t) => {
 test('addresses are host and port, IPv6 in brackets', (t) => {
   for (const text of ['127.0.0.1:7400', '[::1]:0', 'db-1.example.net:65535', '[fe80::1%eth0]:1']) t.is(formatHostPort(parseHostPort(text)), text);
   for (const bad of ['', '7400', '127.0.0.1', '::1:7400', 'a:b', 'host:65536', 'host:-1', 'a b:1', '[::1]', 'http://x:1']) t.throws(() => parseHostPort(bad), { message: /is not an address/ }, bad);
+});
+
+test('the port of an address to dial may be left out', (t) => {
+  t.deepEqual(['db1', 'db1:1', '127.0.0.1', '[::1]', '[::1]:9'].map(parseAddress), ['db1:7400', 'db1:1', '127.0.0.1:7400', '[::1]:7400', '[::1]:9']);
+  for (const bad of ['', '::1', 'a b', ':7400']) t.throws(() => parseAddress(bad), undefined, bad);
 });
 
 test('loopback is told from the rest', (t) => {

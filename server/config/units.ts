@@ -50,6 +50,14 @@ export function formatHostPort(a: HostPort): string {
   return a.host.includes(':') ? `[${a.host}]:${a.port}` : `${a.host}:${a.port}`;
 }
 
+export const DEFAULT_CONTROL_PORT = 7400;
+
+/** An address to dial, where the port may be left out. */
+export function parseAddress(value: string): string {
+  const text = value.trim();
+  return formatHostPort(parseHostPort(/:\d+$/.test(text) && !/^[^[]*:[^:]*:/.test(text) ? text : `${text}:${DEFAULT_CONTROL_PORT}`));
+}
+
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host) || /^::ffff:127\./i.test(host);
 }

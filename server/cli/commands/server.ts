@@ -11,14 +11,11 @@ interface ServerArguments {
   readonly 'stop-with-stdin': boolean;
 }
 
-const CONTROL_LIMITS = `Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 segments; 4 to 32 MiB of undelivered control traffic a connection.`;
+const FIXED_LIMITS =
+  'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection that does not take 64 MiB of what it is sent is closed.';
 
 function builder(y: Argv): Argv<ServerArguments> {
-  let parser = y
-    .usage('$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then lets the leases of its clients run out and ends.')
-    .option('config', { group: 'Other', type: 'string', describe: 'YAML or JSON file with any of these options by name' })
-    .option('json', { group: 'Other', type: 'boolean', default: false, describe: 'Print one JSON line when ready: {"event":"ready",...}' })
-    .option('stop-with-stdin', { group: 'Other', type: 'boolean', default: false, describe: 'Stop when standard input ends: for a server that belongs to the program that starts it' });
+  let parser = y.usage('$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then lets the leases of its clients run out and ends.');
   for (const name of OPTION_NAMES) {
     const spec = SERVER_OPTIONS[name];
     parser = parser.option(name, {
@@ -29,14 +26,17 @@ function builder(y: Argv): Argv<ServerArguments> {
       ...('default' in spec ? { defaultDescription: spec.default } : {}),
     });
   }
-  return (parser as unknown as Argv<ServerArguments>)
+  return parser
+    .option('config', { group: 'Other', type: 'string', describe: 'YAML or JSON file with any of these options by name' })
+    .option('json', { group: 'Other', type: 'boolean', default: false, describe: 'Print one JSON line when ready: {"event":"ready",...}' })
+    .option('stop-with-stdin', { group: 'Other', type: 'boolean', default: false, describe: 'Stop when standard input ends: for a server that belongs to the program that starts it' })
     .example('$0 server', 'one server on 127.0.0.1:7400 with a temporary directory')
     .example('$0 server --data-dir /var/lib/farkv --memory 8gb', 'one that remembers its cluster')
     .example('$0 server --id s1 --peers s1=10.0.0.1:7400,s2=10.0.0.2:7400,s3=10.0.0.3:7400 --listen 10.0.0.1:7400 --token-file /etc/farkv/token --data-dir /var/lib/farkv', 'one of three')
     .epilogue(
       `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags go first, then the environment, then the file.\n\n` +
-        `${CONTROL_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
-    );
+        `${FIXED_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
+    ) as unknown as Argv<ServerArguments>;
 }
 
 function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void {

@@ -1,6 +1,5 @@
 /** `farkv status`: what a cluster says about itself. */
 import type { Argv } from 'yargs';
-import { FarkvError } from '../../../core/errors.js';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
@@ -21,16 +20,10 @@ function builder(y: Argv): Argv<StatusArguments> {
 
 async function ask(connection: Connection): Promise<ClusterStatus> {
   const { ControlClient } = await import('../../control/client-connection.js');
-  const { parseHostPort } = await import('../../config/units.js');
+  const { addresses, timeoutMs, tls, token } = connection;
   let last: unknown;
-  for (const address of connection.addresses) {
+  for (const address of addresses) {
     try {
-      parseHostPort(address);
-    } catch (cause) {
-      throw new FarkvError('ERR_ADDRESS_INVALID', `--connect: ${(cause as Error).message}`, { cause });
-    }
-    try {
-      const { timeoutMs, tls, token } = connection;
       const client = await ControlClient.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
       try {
         return (await client.call('status', {}, timeoutMs)) as ClusterStatus;

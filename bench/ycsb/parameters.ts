@@ -55,7 +55,7 @@ const LIMIT = 2 ** 31 - 1;
 /** Known to YCSB and harmless to accept: they concern what this runner has not (scans, the JVM, other exporters). */
 const ACCEPTED = new Set([
   'workload', 'table', 'db', 'dotransactions', 'readallfieldsbyname', 'minscanlength', 'maxscanlength', 'scanlengthdistribution',
-  'measurementtype', 'measurement.trackjvm', 'reportlatencyforeacherror', 'latencytrackederrors', 'status', 'label', 'spin.sleep',
+  'measurement.trackjvm', 'exportfile', 'reportlatencyforeacherror', 'latencytrackederrors', 'status', 'label', 'spin.sleep',
 ]);
 
 class Reader {
@@ -165,6 +165,8 @@ export function parseParameters(properties: Properties, databasePrefixes: readon
     outstanding: read.integer('outstanding', 1, 1, 65_536),
     seed: read.integer('seed', (Date.now() ^ (process.pid << 16)) & 0x7fffffff, 0, LIMIT),
   };
+  // The one kind of measurement there is; another one asked for must not go by in silence.
+  read.choice('measurementtype', ['hdrhistogram'], 'hdrhistogram');
   refuseUnknown(properties, read.known, databasePrefixes);
   checkTogether(parameters);
   return parameters;

@@ -7,7 +7,8 @@
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
-import { DATABASE_PREFIXES, type DatabaseName } from './databases/open.js';
+import type { DatabaseName } from './database-names.js';
+import { DATABASE_PREFIXES } from './databases/open.js';
 import type { Facts } from './databases/database.js';
 import { parseLengthHistogram, type LengthHistogram } from './generators/histogram.js';
 import { SequentialGenerator, SharedCounter } from './generators/shared-counter.js';

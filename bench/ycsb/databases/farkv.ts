@@ -58,7 +58,7 @@ export class FarkvDatabase implements Database {
     const s = this.#settings;
     const ca = s['farkv.ca'];
     this.#client = await connect({
-      servers: s['farkv.servers'].split(','),
+      servers: s['farkv.servers'],
       ...(s['farkv.token'] === '' ? {} : { token: s['farkv.token'] }),
       ...(ca === '' ? {} : { tls: { ca: await readFile(ca) } }),
       transport: choiceSetting(s, 'farkv.transport', ['auto', 'shm', 'verbs', 'tcp']),

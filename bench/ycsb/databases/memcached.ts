@@ -5,7 +5,7 @@
 import type { MemcacheClient } from 'memcache-client';
 import type { Properties } from '../properties.js';
 import type { Database, Facts } from './database.js';
-import { databaseSettings, numberSetting, optionalPackage } from './settings.js';
+import { databaseSettings, numberSetting, optionalPackage, unreachable } from './settings.js';
 
 export class MemcachedDatabase implements Database {
   readonly name = 'memcached';
@@ -22,7 +22,12 @@ export class MemcachedDatabase implements Database {
   async init(): Promise<void> {
     const { MemcacheClient: Client } = await optionalPackage('memcache-client', () => import('memcache-client'));
     const client = new Client({ server: { server: this.#settings['memcached.hosts'], maxConnections: 1 }, noDelay: true, cmdTimeout: 10_000 });
-    this.#version = String(await client.version());
+    try {
+      this.#version = String(await client.version()).replace(/^VERSION,?\s*/, '');
+    } catch (cause) {
+      client.shutdown();
+      throw unreachable('memcached', this.#settings['memcached.hosts'], cause);
+    }
     this.#client = client;
   }
 

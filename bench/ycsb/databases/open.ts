@@ -1,5 +1,6 @@
 /** The databases by name. */
 import { FarkvError } from '../../../core/errors.js';
+import { DATABASES } from '../database-names.js';
 import { recordBytes, writeDirectory } from '../record.js';
 import { BasicDatabase } from './basic.js';
 import type { Database, DatabaseOptions } from './database.js';
@@ -7,9 +8,6 @@ import { FarkvDatabase } from './farkv.js';
 import { LmdbDatabase } from './lmdb.js';
 import { MemcachedDatabase } from './memcached.js';
 import { RedisDatabase } from './redis.js';
-
-export const DATABASES = ['farkv', 'redis', 'memcached', 'lmdb', 'basic'] as const;
-export type DatabaseName = (typeof DATABASES)[number];
 
 /** Properties that begin so belong to the databases. */
 export const DATABASE_PREFIXES = ['farkv.', 'redis.', 'memcached.', 'lmdb.', 'basicdb.'] as const;

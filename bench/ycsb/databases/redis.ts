@@ -5,7 +5,7 @@
 import type { Redis } from 'ioredis';
 import type { Properties } from '../properties.js';
 import type { Database, Facts } from './database.js';
-import { databaseSettings, numberSetting, optionalPackage } from './settings.js';
+import { databaseSettings, numberSetting, optionalPackage, unreachable } from './settings.js';
 
 export class RedisDatabase implements Database {
   readonly name = 'redis';
@@ -34,9 +34,15 @@ export class RedisDatabase implements Database {
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
     });
-    // A broken connection fails the operations on it; the event itself needs a listener.
-    client.on('error', () => undefined);
-    await client.connect();
+    // A broken connection fails the operations on it; what broke it is told by this event only.
+    let broken: Error | undefined;
+    client.on('error', (error: Error) => (broken = error));
+    try {
+      await client.connect();
+    } catch (cause) {
+      client.disconnect();
+      throw unreachable('redis', `${this.#settings['redis.host']}:${this.#settings['redis.port']}`, broken ?? cause);
+    }
     this.#version = /redis_version:(\S+)/.exec(await client.info('server'))?.[1] ?? 'unknown';
     this.#client = client;
   }

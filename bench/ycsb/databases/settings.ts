@@ -40,3 +40,8 @@ export async function optionalPackage<T>(name: string, load: () => Promise<T>): 
     throw cause;
   }
 }
+
+/** The error of a store that does not answer. */
+export function unreachable(store: string, address: string, cause: unknown): FarkvError {
+  return new FarkvError('ERR_DISCONNECTED', `${store} at ${address} cannot be reached: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+}

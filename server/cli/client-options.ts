@@ -1,0 +1,112 @@
+/**
+ * The options that every command shares which talks to a cluster as a client: where it is, the token, TLS, the transport. Each is also read
+ * from the environment (FARKV_CONNECT, FARKV_TOKEN, ...), so that scripts need not repeat them.
+ *
+ * This file imports neither the SDK nor the addon, so that --help works without them.
+ */
+import { readFileSync } from 'node:fs';
+import type { Argv } from 'yargs';
+import type { BufferValue, Client } from '../../client/index.js';
+import type { ConnectOptions } from '../../client/options.js';
+import { FarkvError } from '../../core/errors.js';
+import { parseDuration } from '../config/units.js';
+
+export interface ClientArguments {
+  readonly connect: string;
+  readonly token: string | undefined;
+  readonly tokenFile: string | undefined;
+  readonly tls: boolean;
+  readonly tlsCa: string | undefined;
+  readonly transport: 'auto' | 'shm' | 'verbs' | 'tcp';
+  readonly strict: boolean;
+  readonly namespace: number;
+  readonly timeout: string;
+  readonly verbose: boolean;
+}
+
+const TRANSPORTS = ['auto', 'shm', 'verbs', 'tcp'] as const;
+
+/** A variable that is set to nothing counts as not set. */
+function environment(name: string): string | undefined {
+  const value = process.env[name];
+  return value === '' ? undefined : value;
+}
+
+function transportOf(text: string | undefined): (typeof TRANSPORTS)[number] {
+  const found = TRANSPORTS.find((transport) => transport === (text ?? 'auto'));
+  if (found === undefined) throw new FarkvError('ERR_CONFIG', `FARKV_TRANSPORT=${text ?? ''}: one of ${TRANSPORTS.join(', ')} is expected`);
+  return found;
+}
+
+export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
+  return y.options({
+    connect: { alias: 'c', type: 'string', requiresArg: true, default: environment('FARKV_CONNECT') ?? '127.0.0.1:7400', defaultDescription: '127.0.0.1:7400', describe: 'Servers, host:port, several with commas; or a farkv:// address (FARKV_CONNECT)' },
+    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Others on this machine can see it in the process list: prefer the variable or --token-file' },
+    'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
+    tls: { type: 'boolean', default: false, describe: 'Use TLS towards the servers\' control addresses' },
+    'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust; implies --tls (FARKV_TLS_CA)' },
+    transport: { choices: TRANSPORTS, default: transportOf(environment('FARKV_TRANSPORT')), describe: 'How to reach the tables (FARKV_TRANSPORT)' },
+    strict: { type: 'boolean', default: false, describe: 'Do not fall back to another transport' },
+    namespace: { alias: 'n', type: 'number', requiresArg: true, default: 0, describe: 'Namespace, 0 to 65535' },
+    timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'Time for the operation: 500ms, 5s, 1m' },
+    verbose: { alias: 'v', type: 'boolean', default: false, describe: 'Say on standard error which transport is used, and why' },
+  }) as unknown as Argv<T & ClientArguments>;
+}
+
+export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): string | undefined {
+  if (args.token !== undefined) return args.token;
+  const file = args.tokenFile ?? environment('FARKV_TOKEN_FILE');
+  if (file === undefined) return environment('FARKV_TOKEN');
+  try {
+    return readFileSync(file, 'utf8').split(/\r?\n/)[0];
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `the token file ${file} cannot be read: ${cause instanceof Error ? cause.message : ''}`, { cause });
+  }
+}
+
+export function tlsCaOf(args: Pick<ClientArguments, 'tlsCa'>): string | undefined {
+  return args.tlsCa ?? environment('FARKV_TLS_CA');
+}
+
+export function durationOf(name: string, text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `--${name} ${text}: ${cause instanceof Error ? cause.message : 'a duration is expected'}`, { cause });
+  }
+}
+
+/** Connects as the options say. */
+export async function connectWith(args: ClientArguments): Promise<Client<BufferValue, Buffer>> {
+  const { connect } = await import('../../client/index.js');
+  const ca = tlsCaOf(args);
+  const token = tokenOf(args);
+  const timeoutMs = Math.max(1, durationOf('timeout', args.timeout));
+  const options: ConnectOptions = {
+    servers: args.connect,
+    ...(token === undefined ? {} : { token }),
+    ...(ca === undefined ? (args.tls ? { tls: true } : {}) : { tls: { ca: readFileSync(ca) } }),
+    ...(args.transport === 'auto' ? {} : { transport: args.transport }),
+    ...(args.strict ? { strict: true } : {}),
+    ...(args.namespace === 0 ? {} : { namespace: args.namespace }),
+    timeoutMs,
+    connectTimeoutMs: timeoutMs,
+  };
+  const client = await connect(options);
+  if (args.verbose) {
+    for (const { server, group, provider, reason } of client.transports()) {
+      process.stderr.write(`${server} thread ${group}: ${provider ?? 'not connected'} (${reason})\n`);
+    }
+  }
+  return client;
+}
+
+/** Connects, does something, and disconnects whatever happened. */
+export async function withClient<T>(args: ClientArguments, work: (client: Client<BufferValue, Buffer>) => Promise<T>): Promise<T> {
+  const client = await connectWith(args);
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,45 @@
+/** `farkv get KEY`: one value to standard output. */
+import type { CliCommand } from '../command.js';
+import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { EXIT } from '../exit-codes.js';
+import { jsonKey, jsonValue, keyOf } from '../key-text.js';
+import { Output } from '../output.js';
+
+interface GetArguments extends ClientArguments {
+  readonly key: string;
+  readonly hex: boolean;
+  readonly raw: boolean;
+  readonly json: boolean;
+}
+
+const get: CliCommand<GetArguments> = {
+  command: 'get <key>',
+  describe: 'Print the value of a key',
+  builder: (y) =>
+    clientOptions(y.positional('key', { type: 'string', demandOption: true, describe: 'The key, 1 to 1024 bytes' }))
+      .option('hex', { type: 'boolean', default: false, describe: 'KEY is in hexadecimal' })
+      .option('raw', { type: 'boolean', default: false, describe: 'Print the value\'s bytes and nothing else; without it a line feed follows' })
+      .option('json', { type: 'boolean', default: false, describe: 'Print one JSON object: key, value (valueBase64 where it is no text), version, flags' })
+      .example('$0 get greeting', 'print it')
+      .example('$0 get picture --raw > picture.png', 'bytes as they are')
+      .epilogue('Exit code 3 when there is no such key.'),
+  handler: async (args) => {
+    const key = keyOf(args.key, args.hex);
+    const entry = await withClient(args, (client) => client.getEntry(key));
+    if (entry === undefined) {
+      process.stderr.write('farkv get: no such key\n');
+      process.exitCode = EXIT.notFound;
+      return;
+    }
+    const output = new Output();
+    if (args.json) {
+      const { value, version, flags } = entry;
+      await output.write(`${JSON.stringify({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags })}\n`);
+      return;
+    }
+    await output.write(entry.value);
+    if (!args.raw) await output.write('\n');
+  },
+};
+
+export default get;

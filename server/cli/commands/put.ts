@@ -1,0 +1,53 @@
+/** `farkv put KEY [VALUE]`: the value from the command line, a file, or standard input. */
+import { readFile } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { FarkvError } from '../../../core/errors.js';
+import type { CliCommand } from '../command.js';
+import { clientOptions, durationOf, withClient, type ClientArguments } from '../client-options.js';
+import { keyOf } from '../key-text.js';
+
+interface PutArguments extends ClientArguments {
+  readonly key: string;
+  readonly value: string | undefined;
+  readonly file: string | undefined;
+  readonly hex: boolean;
+  readonly ttl: string | undefined;
+  readonly flags: number;
+}
+
+async function valueOf(args: PutArguments): Promise<Buffer> {
+  if (args.value !== undefined && args.file !== undefined) throw new FarkvError('ERR_CONFIG', 'a value and --file exclude each other');
+  if (args.value !== undefined) return Buffer.from(args.value);
+  if (args.file === undefined || args.file === '-') return await buffer(process.stdin);
+  try {
+    return await readFile(args.file);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `the file ${args.file} cannot be read: ${cause instanceof Error ? cause.message : ''}`, { cause });
+  }
+}
+
+const put: CliCommand<PutArguments> = {
+  command: 'put <key> [value]',
+  describe: 'Write a key',
+  builder: (y) =>
+    clientOptions(
+      y
+        .positional('key', { type: 'string', demandOption: true, describe: 'The key, 1 to 1024 bytes' })
+        .positional('value', { type: 'string', describe: 'The value, at most 64 MiB; without it and without --file it is read from standard input' }),
+    )
+      .option('file', { alias: 'f', type: 'string', requiresArg: true, describe: 'Read the value from this file; - is standard input' })
+      .option('hex', { type: 'boolean', default: false, describe: 'KEY is in hexadecimal' })
+      .option('ttl', { type: 'string', requiresArg: true, describe: 'The entry expires after this: 500ms, 60s, 10m, 24h' })
+      .option('flags', { type: 'number', requiresArg: true, default: 0, describe: '32 bits stored with the value' })
+      .example('$0 put greeting hello', 'a value on the command line')
+      .example('$0 put picture --file picture.png --ttl 24h', 'a file, for a day')
+      .example('date | $0 put now', 'standard input, with its line feed'),
+  handler: async (args) => {
+    const key = keyOf(args.key, args.hex);
+    const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);
+    const value = await valueOf(args);
+    await withClient(args, (client) => client.put(key, value, { ...(ttlMs === undefined ? {} : { ttlMs }), ...(args.flags === 0 ? {} : { flags: args.flags }) }));
+  },
+};
+
+export default put;

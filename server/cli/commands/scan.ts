@@ -1,0 +1,49 @@
+/** `farkv scan`: the keys of a namespace, one a line. */
+import type { CliCommand } from '../command.js';
+import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { jsonKey, jsonValue, printable } from '../key-text.js';
+import { Output } from '../output.js';
+
+interface ScanArguments extends ClientArguments {
+  readonly values: boolean;
+  readonly json: boolean;
+  readonly count: boolean;
+  readonly limit: number | undefined;
+}
+
+const scan: CliCommand<ScanArguments> = {
+  command: 'scan',
+  describe: 'List all keys of a namespace, in no order',
+  builder: (y) =>
+    clientOptions(y)
+      .option('values', { type: 'boolean', default: false, describe: 'Print KEY, a tab, VALUE' })
+      .option('json', { type: 'boolean', default: false, describe: 'Print one JSON object a line: key (keyHex where it is no text), version, flags, expiresAtMs, and value with --values' })
+      .option('count', { type: 'boolean', default: false, describe: 'Print only how many there are' })
+      .option('limit', { type: 'number', requiresArg: true, describe: 'Stop after so many' })
+      .example('$0 scan --values --json | jq .key', 'for a script')
+      .epilogue(
+        'A key that is there from the beginning to the end comes at least once; one that is written or deleted meanwhile may come or not. ' +
+          'In lines of text a backslash is \\\\ and what is not printable \\xNN.',
+      ),
+  handler: async (args) => {
+    const output = new Output();
+    const limit = args.limit ?? Number.POSITIVE_INFINITY;
+    let seen = 0;
+    await withClient(args, async (client) => {
+      if (limit < 1) return;
+      for await (const entry of args.values ? client.scan({ values: true }) : client.scan()) {
+        const value = 'value' in entry && Buffer.isBuffer(entry.value) ? entry.value : undefined;
+        if (args.json) {
+          const { key, version, flags, expiresAtMs } = entry;
+          await output.write(`${JSON.stringify({ ...jsonKey(key), ...(value === undefined ? {} : jsonValue(value)), version: String(version), flags, expiresAtMs })}\n`);
+        } else if (!args.count) {
+          await output.write(value === undefined ? `${printable(entry.key)}\n` : `${printable(entry.key)}\t${printable(value)}\n`);
+        }
+        if (++seen >= limit || output.gone) break;
+      }
+    });
+    if (args.count) await output.write(`${seen}\n`);
+  },
+};
+
+export default scan;

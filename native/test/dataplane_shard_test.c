@@ -1,0 +1,219 @@
+/* dataplane_shard_test.c: shards are opened, served, leased and closed; their layout is what readers are told. */
+#include "dataplane_rig.h"
+
+static fab_provider provider;
+static rig r;
+static raw c;
+
+static void up(uint64_t memory) {
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, memory);
+    raw_up(&c, &r, 1);
+}
+static void down(void) {
+    raw_down(&c);
+    rig_down(&r);
+}
+static fkv_status get_status(const char *key) {
+    fkv_reply reply;
+    free(raw_get(&c, key, &reply));
+    return (fkv_status)reply.status;
+}
+
+TEST(a_shard_answers_only_while_it_is_served_here) {
+    rig_init(&r, provider, NULL);
+    rig_start(&r);
+    raw_up(&c, &r, 1);
+    const char *key = "k";
+    uint32_t shard = raw_shard_of(0, key, 1);
+    CHECK_EQ(raw_put(&c, key, "v", 1), FKV_NOT_OWNER);
+    CHECK_EQ(get_status(key), FKV_NOT_OWNER);
+    CHECK_EQ(rig_open_shard(&r, shard, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    CHECK_EQ(raw_put(&c, key, "v", 1), FKV_SHARD_CLOSED);
+    CHECK_EQ(get_status(key), FKV_SHARD_CLOSED);
+    rig_serve(&r, shard);
+    CHECK_EQ(raw_put(&c, key, "v", 1), FKV_OK);
+    fkv_request q = raw_request(&c, FKV_OP_GET, key);
+    q.shard = (shard + 1) % RIG_SHARDS;
+    CHECK_EQ(raw_ask(&c, &q, key, NULL, 0, NULL), FKV_NOT_OWNER);
+    q.shard = RIG_SHARDS;
+    CHECK_EQ(raw_ask(&c, &q, key, NULL, 0, NULL), FKV_BAD_REQUEST);
+    CHECK_EQ(rig_open_shard(&r, (shard + 1) % RIG_SHARDS, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    rig_serve(&r, (shard + 1) % RIG_SHARDS);
+    q.shard = (shard + 1) % RIG_SHARDS;   /* served, but not this key's */
+    CHECK_EQ(raw_ask(&c, &q, key, NULL, 0, NULL), FKV_BAD_REQUEST);
+    rig_close(&r, shard);
+    CHECK_EQ(raw_put(&c, key, "v", 1), FKV_NOT_OWNER);
+    CHECK_EQ(rig_open_shard(&r, shard, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    rig_serve(&r, shard);
+    CHECK_EQ(get_status(key), FKV_NOT_FOUND);
+    down();
+}
+
+TEST(shards_are_opened_and_closed_once) {
+    rig_init(&r, provider, NULL);
+    rig_start(&r);
+    CHECK_EQ(rig_open_shard(&r, 1, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    CHECK_EQ(rig_open_shard(&r, 1, 0, TABLE_MEMORY_MIN, NULL), FKV_BUSY);
+    CHECK_EQ(rig_open_shard(&r, RIG_SHARDS, 0, TABLE_MEMORY_MIN, NULL), FKV_BAD_REQUEST);
+    CHECK_EQ(rig_open_shard(&r, 2, 1, TABLE_MEMORY_MIN, NULL), FKV_BAD_REQUEST);
+    CHECK_EQ(rig_open_shard(&r, 2, 0, TABLE_MEMORY_MIN - 1, NULL), FKV_BAD_REQUEST);
+    CHECK_EQ(rig_open_shard(&r, 2, 0, (uint64_t)1 << 60, NULL), FKV_OK);   /* a limit, not an allocation */
+    CHECK_EQ(rig_shard_call(&r, dataplane_serve_shard, 3), FKV_NOT_OWNER);
+    CHECK_EQ(rig_shard_call(&r, dataplane_close_shard, 3), FKV_NOT_OWNER);
+    CHECK_EQ(rig_shard_call(&r, dataplane_get_layout, 3), FKV_NOT_OWNER);
+    rig_close(&r, 1);
+    CHECK_EQ(rig_shard_call(&r, dataplane_close_shard, 1), FKV_NOT_OWNER);
+    rig_down(&r);
+}
+
+static uint32_t lease(fkv_lease_shard *out, fkv_reply *reply) {
+    fkv_request q = raw_request(&c, FKV_OP_LEASE, "");
+    raw_message *m = raw_receive(&c, raw_send(&c, &q, "", NULL, 0));
+    uint32_t n = m->bytes / (uint32_t)sizeof *out;
+    CHECK(n <= RIG_SHARDS && !(m->reply.flags & FKV_REPLY_MORE));
+    memcpy(out, m->body, m->bytes);
+    *reply = m->reply;
+    free(m);
+    return n;
+}
+
+TEST(a_lease_covers_the_served_shards_by_their_incarnation) {
+    fkv_lease_shard list[RIG_SHARDS];
+    fkv_reply reply;
+    rig_init(&r, provider, NULL);
+    rig_up(&r, 2, TABLE_MEMORY_MIN);
+    CHECK_EQ(rig_open_shard(&r, 3, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    raw_up(&c, &r, 1);
+    uint64_t before = fkv_wall_ms();
+    CHECK_EQ(lease(list, &reply), 2);
+    CHECK_EQ(reply.status, FKV_OK);
+    CHECK_EQ(reply.expiry_ms, 200000000);
+    CHECK(reply.version >= before && reply.version <= fkv_wall_ms());
+    CHECK(list[0].shard == 0 && list[0].incarnation == 1000 && list[1].shard == 1 && list[1].incarnation == 1001);
+    rig_serve(&r, 3);
+    CHECK_EQ(lease(list, &reply), 3);
+    CHECK_EQ(list[2].incarnation, 1003);
+    down();
+}
+
+TEST(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease) {
+    fkv_lease_shard list[RIG_SHARDS];
+    fkv_reply reply;
+    rig_call closing;
+    up(TABLE_MEMORY_MIN);
+    CHECK_EQ(lease(list, &reply), RIG_SHARDS);
+    uint64_t granted_until = fkv_now_ns();   /* later than the client's request: so it is a lower bound with the grant added */
+    CHECK_EQ(lease(list, &reply), RIG_SHARDS);
+    rig_call_init(&closing);
+    dataplane_close_shard(r.d, 2, rig_done, &closing);
+    /* Until then nothing more is granted for it and nothing is answered, and the others go on. */
+    do CHECK_EQ(lease(list, &reply), RIG_SHARDS - 1);
+    while (!rig_is_done(&closing));
+    CHECK(fkv_now_ns() >= granted_until + reply.expiry_ms);
+    CHECK_EQ(closing.status, FKV_OK);
+    CHECK(list[0].shard == 0 && list[1].shard == 1 && list[2].shard == 3);
+    down();
+}
+
+TEST(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease) {
+    fkv_lease_shard list[RIG_SHARDS];
+    fkv_reply reply;
+    up(TABLE_MEMORY_MIN);
+    CHECK_EQ(raw_put(&c, "k", "v", 1), FKV_OK);
+    uint64_t end = fkv_now_ns() + 100000000;
+    dataplane_set_grant_until(r.d, end);
+    do {
+        uint64_t asked = fkv_now_ns();
+        lease(list, &reply);
+        if (reply.status == FKV_OK) CHECK(asked + reply.expiry_ms <= end + (fkv_now_ns() - asked));
+    } while (reply.status == FKV_OK);
+    CHECK_EQ(reply.status, FKV_SHARD_CLOSED);
+    CHECK(fkv_now_ns() >= end);
+    CHECK_EQ(raw_put(&c, "k", "w", 1), FKV_SHARD_CLOSED);
+    CHECK_EQ(get_status("k"), FKV_SHARD_CLOSED);
+    dataplane_set_grant_until(r.d, UINT64_MAX);
+    raw_expect(&c, "k", "v");
+    down();
+}
+
+static uint32_t layouts;   /* atomic */
+static void count_layout(void *ctx, uint32_t shard, uint32_t epoch) {
+    (void)ctx, (void)shard, (void)epoch;
+    __atomic_add_fetch(&layouts, 1, __ATOMIC_RELAXED);
+}
+
+static fkv_layout layout_of(uint32_t shard, fkv_layout_segment *out, uint32_t room) {
+    fkv_request q = raw_request(&c, FKV_OP_LAYOUT, "");
+    fkv_layout l;
+    uint32_t at = 0;
+    q.shard = shard;
+    uint64_t id = raw_send(&c, &q, "", NULL, 0);
+    for (bool more = true; more;) {
+        raw_message *m = raw_receive(&c, id);
+        CHECK_EQ(m->reply.status, FKV_OK);
+        memcpy(&l, m->body, sizeof l);
+        CHECK(l.first == at && at + l.here <= room);
+        memcpy(out + at, m->body + sizeof l, l.here * sizeof *out);
+        at += l.here;
+        more = m->reply.flags & FKV_REPLY_MORE;
+        free(m);
+    }
+    CHECK_EQ(l.count, at);
+    return l;
+}
+
+TEST(the_layout_names_every_segment_and_grows_with_the_table) {
+    static fkv_layout_segment seg[64];
+    dataplane_layout *opened;
+    fkv_reply reply;
+    rig_init(&r, provider, NULL);
+    r.config.on_layout = count_layout;
+    layouts = 0;
+    rig_start(&r);
+    CHECK_EQ(rig_open_shard(&r, 0, 0, 64 << 20, &opened), FKV_OK);
+    rig_serve(&r, 0);
+    raw_up(&c, &r, 1);
+    fkv_layout l = layout_of(0, seg, 64);
+    CHECK(l.incarnation == 1000 && l.epoch == 3 && l.layout_epoch == opened->layout_epoch && l.count == opened->count);
+    CHECK_EQ(l.buckets, opened->buckets);
+    for (uint32_t i = 0; i < l.count; i++) {
+        CHECK(seg[i].kind == opened->region[i].kind && seg[i].segment == opened->region[i].segment);
+        CHECK(seg[i].tag == opened->region[i].tag && seg[i].tag != 0 && seg[i].bytes == opened->region[i].bytes);
+        CHECK(seg[i].rkey == opened->region[i].rkey && seg[i].addr == opened->region[i].addr);
+    }
+    free(opened);
+    static char value[8000];
+    uint32_t epoch = l.layout_epoch;
+    for (int i = 0; i < 20000 && epoch < l.layout_epoch + 3; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key-%d", i);
+        if (raw_shard_of(0, key, strlen(key)) != 0) continue;
+        fkv_request q = raw_request(&c, FKV_OP_PUT, key);
+        q.value_bytes = sizeof value;
+        CHECK_EQ(raw_ask(&c, &q, key, value, sizeof value, &reply), FKV_OK);
+        CHECK(reply.layout_epoch >= epoch && reply.buckets >= l.buckets);
+        epoch = reply.layout_epoch;
+    }
+    CHECK(epoch >= l.layout_epoch + 3);
+    CHECK(layout_of(0, seg, 64).count > l.count);
+    while (__atomic_load_n(&layouts, __ATOMIC_RELAXED) == 0) raw_poll(&c);
+    down();
+}
+
+int main(int argc, char **argv) {
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP };
+    const char *only = getenv("FARKV_PROVIDER");
+    alarm(300);
+    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+        provider = providers[i];
+        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
+        RUN(a_shard_answers_only_while_it_is_served_here);
+        RUN(shards_are_opened_and_closed_once);
+        RUN(a_lease_covers_the_served_shards_by_their_incarnation);
+        RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
+        RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
+        RUN(the_layout_names_every_segment_and_grows_with_the_table);
+    }
+    return check_end(argc, argv);
+}

@@ -15,7 +15,7 @@ static bool writes(table_op_kind k) { return k == TABLE_PUT || k == TABLE_CAS; }
 static void header_words(const fkv_extent *h, uint64_t words[4]) { memcpy(words, (const uint8_t *)h + 8, 32); }
 
 /* Writes an extent as PENDING, which no reader takes, before anything else of it changes. */
-static void write_extent(table *t, uint64_t location, const table_op *op, uint64_t version, fkv_extent **out) {
+static fkv_extent *write_extent(table *t, uint64_t location, const table_op *op, uint64_t version) {
     fkv_extent *e = at_location(t, location);
     fkv_extent h = { .version = version, .tag = t->heap[fkv_location_segment(location)]->tag, .value_bytes = op->value_bytes,
                      .expiry_ns = fkv_expiry_ns(op->expiry_ms, op->ns), .key_bytes = op->key_bytes, .codec = op->codec,
@@ -34,7 +34,7 @@ static void write_extent(table *t, uint64_t location, const table_op *op, uint64
         uint32_t crc = fkv_crc32c(fkv_crc32c(0, words, sizeof words), op->key, op->key_bytes);
         __atomic_store_n(&e->crc, crc, FKV_SHARED_STORE);
     }
-    *out = e;
+    return e;
 }
 
 void table_seal(table *t, const table_prepared *p) {
@@ -67,23 +67,25 @@ static fkv_status condition(const table_op *op, uint64_t present) {
 /* Takes the extent and, for a key that is absent, a slot. With nothing taken on failure. */
 static fkv_status take_memory(table *t, const table_op *op, prepared *p, table_busy *why) {
     uint8_t cls = fkv_class_of((size_t)FKV_EXTENT_HEADER + op->key_bytes + op->value_bytes);
-    if (!table_quarantine_place(t, cls)) return FKV_NO_MEMORY;    /* for an abort */
-    fkv_status s = FKV_OK;
     uint64_t location = table_heap_take(t, cls);
-    if (!location) s = table_heap_why(t, cls, why);
-    if (s == FKV_OK) {
-        fkv_extent *e;
-        write_extent(t, location, op, p->version, &e);
-        p->keyed = e;
+    if (!location) {
+        fkv_status s = table_heap_why(t, cls, why);
+        if (s != FKV_TABLE_FULL) return s;
+        location = table_heap_take_larger(t, &cls);
+        if (!location) return s;
+    }
+    fkv_status s = FKV_NO_MEMORY;
+    if (table_quarantine_place(t, cls)) {    /* for an abort */
+        p->keyed = write_extent(t, location, op, p->version);
         p->new_word = fkv_slot(fkv_hash_fingerprint(op->hash), cls, location);
         if (p->old_word) return FKV_OK;
         p->kept_word = fkv_slot(0, cls, location);
         s = table_index_keep(t, op->hash, p->kept_word, why);
         if (s == FKV_OK) return FKV_OK;
-        set_state(e, FKV_EXTENT_DEAD);
-        table_heap_give(t, location, cls);
+        set_state(at_location(t, location), FKV_EXTENT_DEAD);
+        table_quarantine_unplace(t, cls);
     }
-    table_quarantine_unplace(t, cls);
+    table_heap_give(t, location, cls);
     return s;
 }
 

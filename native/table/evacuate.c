@@ -18,14 +18,13 @@ typedef enum { MOVED_ALL, MUST_WAIT, NO_ROOM } outcome;
 
 bool table_evacuate_start(table *t) {
     if (t->evacuating) return true;
-    if (t->now_ns < t->evacuate_after_ns) return false;
     heap_segment *best = NULL;
     uint64_t used = 0;
     for (uint32_t n = 1; n < t->heap_room; n++) {
         heap_segment *g = t->heap[n];
         if (!g) continue;
         used += g->used_bytes;
-        if (g->large || g->used == 0 || g->used_bytes > g->region.bytes / 4 * 3) continue;
+        if (g->large || g->used == 0 || t->now_ns < g->evacuate_after_ns || g->used_bytes > g->region.bytes / 4 * 3) continue;
         if (!best || g->used_bytes < best->used_bytes) best = g;
     }
     if (!best) return false;
@@ -38,9 +37,10 @@ bool table_evacuate_start(table *t) {
 }
 
 static void cancel(table *t) {
-    table_heap_hide(t, t->heap[t->evacuating], false);
+    heap_segment *g = t->heap[t->evacuating];
+    table_heap_hide(t, g, false);
+    g->evacuate_after_ns = t->now_ns + RETRY_NS;
     t->evacuating = 0;
-    t->evacuate_after_ns = t->now_ns + RETRY_NS;
 }
 
 /* The same key, value and version in another place; the tag in the header, and so the checksum, are the new segment's. */
@@ -58,22 +58,24 @@ static void copy_extent(table *t, const fkv_extent *from, uint64_t location) {
 
 static outcome move_extent(table *t, uint64_t *slot) {
     uint64_t word = *slot;
-    uint32_t cls = fkv_slot_class(word);
+    uint8_t cls = fkv_slot_class(word), to_cls = cls;
     fkv_extent *e = extent_of(t, word);
     if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;
     uint16_t ns = fkv_extent_namespace(e->expiry_ns);
     if (table_prepared_find(t, extent_hash(t, e), ns, extent_key(e), e->key_bytes)) return MUST_WAIT;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return MUST_WAIT;
     uint64_t location = table_heap_take(t, cls);
+    if (!location) location = table_heap_take_larger(t, &to_cls);
     if (!location) {
         table_quarantine_unplace(t, cls);
-        return t->quarantined_of[cls] ? MUST_WAIT : NO_ROOM;
+        return NO_ROOM;
     }
     copy_extent(t, e, location);
     set_state(e, FKV_EXTENT_DEAD);
-    fkv_publish_word(slot, fkv_slot(fkv_slot_fingerprint(word), (uint8_t)cls, location));
+    fkv_publish_word(slot, fkv_slot(fkv_slot_fingerprint(word), to_cls, location));
     set_state(at_location(t, location), FKV_EXTENT_LIVE);
     table_quarantine_extent(t, fkv_slot_location(word), cls);
+    t->live_bytes += class_bytes(to_cls) - class_bytes(cls);
     t->evacuated++;
     return MOVED_ALL;
 }
@@ -86,7 +88,7 @@ static outcome move_overflow(table *t, fkv_bucket *before) {
     uint64_t copy = table_overflow_make(t, old->slot, FKV_SLOTS, fkv_bucket_overflow(old->word1));
     if (!copy) {
         table_quarantine_unplace(t, FKV_CLASS_BUCKET);
-        return t->quarantined_of[FKV_CLASS_BUCKET] ? MUST_WAIT : NO_ROOM;
+        return NO_ROOM;
     }
     fkv_publish_word(&before->word1, fkv_bucket_word1(copy, t->layout_epoch & 0xffffff));
     table_quarantine_extent(t, location, FKV_CLASS_BUCKET);

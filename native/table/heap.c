@@ -137,6 +137,16 @@ uint64_t table_heap_take(table *t, uint32_t cls) {
     return fkv_location(s->segment, unit);
 }
 
+/* At most twice as large: what would be lost otherwise is a change. Nothing is taken that has no span yet. */
+uint64_t table_heap_take_larger(table *t, uint8_t *cls) {
+    for (uint32_t larger = *cls + 1u; larger < FKV_CLASS_COUNT && class_bytes(larger) <= 2 * class_bytes(*cls); larger++) {
+        if (!t->room[larger]) continue;
+        *cls = (uint8_t)larger;
+        return table_heap_take(t, larger);
+    }
+    return 0;
+}
+
 void table_heap_give(table *t, uint64_t location, uint32_t cls) {
     heap_segment *g = t->heap[fkv_location_segment(location)];
     span *s = table_span_at(t, location);

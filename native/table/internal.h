@@ -61,6 +61,7 @@ typedef struct heap_segment {
     uint32_t large;                /* spans of extents above LARGE_BYTES */
     uint64_t used_bytes;           /* of extents handed out, and ends of spans */
     bool evacuating;
+    uint64_t evacuate_after_ns;    /* an attempt failed for want of room: none before this time */
 } heap_segment;
 
 /* ---- index ---- */
@@ -142,7 +143,6 @@ struct table {
 
     uint32_t evacuating;           /* heap segment number; 0 = none */
     uint32_t evacuate_bucket;      /* next bucket of the pass */
-    uint64_t evacuate_after_ns;    /* no new attempt before */
 
     uint64_t expiring;             /* entries with an expiry */
     uint64_t expiry_floor_ms;      /* no entry expires before; UINT64_MAX when none does */
@@ -195,7 +195,7 @@ static inline uint64_t registered(const table *t) { return t->index_bytes + t->h
 static inline uint64_t asked(const table *t) { return t->asked_index + t->asked_heap + t->asked_large; }
 
 /* classes.c */
-void table_span_shapes(span_shape shape[CLASSES]);
+void table_span_shapes(span_shape shape[CLASSES], uint64_t memory_bytes);
 
 /* segment.c */
 bool table_ask_index(table *t);
@@ -205,6 +205,7 @@ void table_watch_memory(table *t);               /* asks early */
 
 /* heap.c: all memory of extents and overflow buckets */
 uint64_t table_heap_take(table *t, uint32_t cls);            /* a location; 0 when there is no room now */
+uint64_t table_heap_take_larger(table *t, uint8_t *cls);     /* one of the next classes where one is free; raises *cls */
 void table_heap_give(table *t, uint64_t location, uint32_t cls);
 span *table_span_at(const table *t, uint64_t location);
 void table_heap_forget(table *t, heap_segment *s);           /* drops the spans of an empty segment */

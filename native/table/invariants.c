@@ -42,7 +42,7 @@ static void check_live(walk *w, uint64_t word, const fkv_extent *e) {
     uint32_t cls = fkv_slot_class(word);
     EXPECT(e->tag == w->t->heap[fkv_location_segment(fkv_slot_location(word))]->tag);
     EXPECT(fkv_extent_lengths_fit(e, class_bytes(cls)));
-    EXPECT(fkv_class_of((size_t)FKV_EXTENT_HEADER + e->key_bytes + e->value_bytes) == cls);
+    EXPECT(fkv_class_of((size_t)FKV_EXTENT_HEADER + e->key_bytes + e->value_bytes) <= cls);
     if (w->wrong) return;
     EXPECT(fkv_extent_crc(e, e->key_bytes, e->value_bytes) == e->crc);
     w->entries++;

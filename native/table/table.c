@@ -15,7 +15,7 @@ fkv_status table_create(const table_config *c, table **out) {
     static const uint64_t largest[DELAY_QUEUES] = { 64 << 10, 2 << 20, FKV_EXTENT_HEADER + FKV_KEY_MAX + FKV_VALUE_MAX };
     for (int i = 0; i < DELAY_QUEUES; i++) t->delay[i].delay_ns = t->config.quarantine_ns + largest[i] * QUARANTINE_NS_PER_BYTE;
     t->expiry_floor_ms = t->pass_floor_ms = UINT64_MAX;
-    table_span_shapes(t->shape);
+    table_span_shapes(t->shape, c->memory_bytes);
     *out = t;
     return FKV_OK;
 }

@@ -77,17 +77,28 @@ export interface DataPlaneStats {
     readonly requests: Readonly<Record<'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan', number>>;
     readonly refused: Readonly<Record<string, number>>;
     readonly duplicates: number;
+    /** From arrival to acknowledgement, of PUT, DELETE and compare-and-swap. */
     readonly putLatencyNs: { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number };
+    /** READs of peers that this process itself served: only tcp does; 0 where memory or a NIC does it alone. */
     readonly readsServed: number;
+    /** Large values taken in by rendezvous. */
+    readonly transfers: number;
+    /** Times the thread went to sleep. */
+    readonly sleeps: number;
   }[];
   readonly shards: readonly {
     readonly shard: number;
+    readonly group: number;
     readonly serving: boolean;
     readonly entries: number;
     readonly keyValueBytes: number;
     readonly indexBytes: number;
     readonly heapBytes: number;
     readonly memoryBytes: number;
+    /** Registered bytes that cannot take another entry now. */
+    readonly usedBytes: number;
+    /** Not registered: what the owner keeps for itself. */
+    readonly privateBytes: number;
     readonly quarantineBytes: number;
     readonly freeBytes: number;
     readonly buckets: number;
@@ -95,6 +106,8 @@ export interface DataPlaneStats {
     readonly longestChain: number;
     readonly splits: number;
     readonly expired: number;
+    readonly evacuated: number;
+    readonly prepared: number;
   }[];
 }
 
@@ -110,6 +123,11 @@ export interface DataPlane {
   closeShard(shard: number): Promise<void>;
   layout(shard: number): Promise<ShardLayout>;
   stats(): Promise<DataPlaneStats>;
+  /**
+   * The owner's own lease from the metadata group, as bootTimeNs counts: no lease is granted beyond it, and after it requests are
+   * answered ERR_SHARD_UNAVAILABLE. 2n ** 64n - 1n, as at first: no end. Takes effect at once.
+   */
+  setGrantUntil(bootNs: bigint): void;
   /** Called on the owning event loop when a shard's segments changed. */
   onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
   /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */

@@ -45,7 +45,8 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
     command *c = make(d, o->shard, memory_open, done, ctx);
     if (!c) return;
     c->open = *o;
-    bool good = o->shard < d->c.shards && o->group < d->c.groups && o->epoch < 1u << 20 && o->memory_bytes >= TABLE_MEMORY_MIN;
+    bool good = o->shard < d->c.shards && o->group < d->c.groups && o->epoch <= DATAPLANE_EPOCH_MAX &&
+                o->memory_bytes >= TABLE_MEMORY_MIN;
     pthread_mutex_lock(&d->lock);
     fkv_status s = !good ? FKV_BAD_REQUEST : open_status(d, o->shard);
     s = s == FKV_NOT_OWNER && d->place[o->shard].state == PLACE_NONE ? FKV_OK : s == FKV_OK || s == FKV_NOT_OWNER ? FKV_BUSY : s;

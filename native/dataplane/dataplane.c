@@ -6,14 +6,13 @@
 #include <string.h>
 #include "internal.h"
 
-enum { LEASE_MS_MAX = 3600000, DRIFT_PPM_MAX = 100000, CLIENTS_MAX = 65536, QUOTA_MAX = 65536 };
-
 /* ---- create ---- */
 
 static bool config_ok(const dataplane_config *c) {
-    if (c->shards < 1 || c->shards > 65536 || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX) return false;
-    if (c->lease_ms < 1 || c->lease_ms > LEASE_MS_MAX || c->drift_ppm > DRIFT_PPM_MAX) return false;
-    if (c->max_clients < 1 || c->max_clients > CLIENTS_MAX || c->client_quota < 1 || c->client_quota > QUOTA_MAX) return false;
+    if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX) return false;
+    if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
+    if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX) return false;
+    if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
     for (uint32_t i = 0; i < c->listens; i++) {

@@ -35,7 +35,7 @@ typedef struct dataplane_listen {
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed, ticket_secret;
-    uint32_t shards;                /* of the cluster; 1 to 65,536 */
+    uint32_t shards;                /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
     uint32_t groups;                /* threads; 1 to DATAPLANE_GROUPS_MAX */
     uint32_t lease_ms, drift_ppm;
     uint32_t max_clients;           /* connections in all groups together */
@@ -57,7 +57,17 @@ typedef struct dataplane_config {
     void (*on_layout)(void *ctx, uint32_t shard, uint32_t layout_epoch);
     void *ctx;
 } dataplane_config;
-enum { DATAPLANE_GROUPS_MAX = 64, DATAPLANE_LISTENS_MAX = 256 };
+enum {
+    DATAPLANE_SHARDS_MAX = 65536,
+    DATAPLANE_GROUPS_MAX = 64,
+    DATAPLANE_LISTENS_MAX = 256,
+    DATAPLANE_LEASE_MS_MAX = 3600000,
+    DATAPLANE_DRIFT_PPM_MAX = 100000,
+    DATAPLANE_CLIENTS_MAX = 65536,
+    DATAPLANE_QUOTA_MAX = 65536,
+    DATAPLANE_SPIN_US_MAX = 1000000,
+    DATAPLANE_EPOCH_MAX = (1 << 20) - 1
+};
 
 /* OK, or BAD_REQUEST for a configuration outside the limits above, or NO_MEMORY. */
 fkv_status dataplane_create(const dataplane_config *c, dataplane **out);
@@ -88,7 +98,7 @@ typedef struct dataplane_layout {
 } dataplane_layout;
 
 typedef struct dataplane_shard {
-    uint32_t shard, group, epoch;   /* epoch: at most 2^20 - 1 */
+    uint32_t shard, group, epoch;   /* epoch: at most DATAPLANE_EPOCH_MAX */
     uint64_t incarnation;
     uint64_t memory_bytes;
 } dataplane_shard;

@@ -1,0 +1,22 @@
+/* server.h: what the server_*.c files share. Private to them. */
+#ifndef FARKV_NODE_SERVER_H
+#define FARKV_NODE_SERVER_H
+#include "../dataplane/dataplane.h"
+#include "binding.h"
+
+/* Objects of addon.ts; NULL with an exception pending. */
+napi_value server_layout(napi_env env, const dataplane_layout *l);
+napi_value server_stats(napi_env env, const dataplane_stats *s);
+napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_config *c);
+
+/* DataPlaneOptions. `room` holds what `listen` points to. False with an exception pending. */
+enum { SERVER_ADDRESS_MAX = 256 };
+typedef struct server_options {
+    dataplane_config config;
+    dataplane_listen listen[DATAPLANE_LISTENS_MAX];
+    char room[DATAPLANE_LISTENS_MAX][SERVER_ADDRESS_MAX];
+} server_options;
+bool server_read_options(napi_env env, napi_value v, server_options *out);
+bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out);
+
+#endif

@@ -1,0 +1,67 @@
+/* server_options.c: options of the DataPlane class in. dataplane_create checks them as a whole; here each field is checked, so
+ * that the error can name it. */
+#include <string.h>
+#include "server.h"
+
+static bool read_u32(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint32_t *out) {
+    uint64_t v;
+    if (!binding_number(env, object, name, min, max, &v)) return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+static bool read_seed(napi_env env, napi_value object, const char *name, fkv_seed *out) {
+    napi_value v;
+    return binding_field(env, object, name, &v) && binding_seed(env, v, name, out);
+}
+
+static bool read_provider(napi_env env, napi_value object, fab_provider *out) {
+    char text[16];
+    if (!binding_text(env, object, "provider", text, sizeof text)) return false;
+    for (fab_provider p = FAB_SHM; p <= FAB_VERBS; p++) {
+        if (p == FAB_SIM || strcmp(text, fab_provider_name(p)) != 0) continue;
+        *out = p;
+        return true;
+    }
+    return binding_bad_option(env, "%s is no provider to listen with", text);
+}
+
+static bool read_listen(napi_env env, napi_value object, server_options *out) {
+    napi_value list, item;
+    uint32_t n;
+    if (!binding_array(env, object, "listen", &list, &n)) return false;
+    if (n > DATAPLANE_LISTENS_MAX) return binding_bad_option(env, "listen may have %d entries", DATAPLANE_LISTENS_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        dataplane_listen *l = &out->listen[i];
+        if (napi_get_element(env, list, i, &item) != napi_ok || !read_provider(env, item, &l->provider)) return false;
+        if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
+        if (!read_u32(env, item, "group", 0, out->config.groups - 1, &l->group)) return false;
+        l->address = out->room[i];
+    }
+    out->config.listen = out->listen;
+    out->config.listens = n;
+    return true;
+}
+
+bool server_read_options(napi_env env, napi_value v, server_options *out) {
+    dataplane_config *c = &out->config;
+    *c = (dataplane_config){ 0 };
+    return binding_u64(env, v, "serverIncarnation", &c->server_incarnation) && read_seed(env, v, "hashSeed", &c->hash_seed) &&
+           read_seed(env, v, "ticketSecret", &c->ticket_secret) &&
+           read_u32(env, v, "shards", 1, DATAPLANE_SHARDS_MAX, &c->shards) &&
+           read_u32(env, v, "groups", 1, DATAPLANE_GROUPS_MAX, &c->groups) &&
+           read_u32(env, v, "leaseMs", 1, DATAPLANE_LEASE_MS_MAX, &c->lease_ms) &&
+           read_u32(env, v, "driftPpm", 0, DATAPLANE_DRIFT_PPM_MAX, &c->drift_ppm) &&
+           read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
+           read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
+           read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
+           binding_bool(env, v, "hugePages", &c->huge_pages) && read_listen(env, v, out);
+}
+
+bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {
+    *out = (dataplane_shard){ 0 };
+    return read_u32(env, v, "shard", 0, c->shards - 1, &out->shard) && read_u32(env, v, "group", 0, c->groups - 1, &out->group) &&
+           read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) &&
+           binding_u64(env, v, "incarnation", &out->incarnation) &&
+           binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
+}

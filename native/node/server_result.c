@@ -1,0 +1,106 @@
+/* server_result.c: what the data plane answers, as JavaScript objects. */
+#include "server.h"
+
+static bool add_object(napi_env env, napi_value list, uint32_t i, napi_value *out) {
+    return napi_create_object(env, out) == napi_ok && napi_set_element(env, list, i, *out) == napi_ok;
+}
+
+static bool set_array(napi_env env, napi_value object, const char *name, napi_value *out) {
+    return napi_create_array(env, out) == napi_ok && napi_set_named_property(env, object, name, *out) == napi_ok;
+}
+
+napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_config *c) {
+    napi_value list, item;
+    if (napi_create_array(env, &list) != napi_ok) return NULL;
+    for (uint32_t i = 0; i < c->listens; i++) {
+        if (!add_object(env, list, i, &item)) return NULL;
+        if (!binding_set_text(env, item, "provider", fab_provider_name(c->listen[i].provider))) return NULL;
+        if (!binding_set_text(env, item, "address", dataplane_address(d, i))) return NULL;
+        if (!binding_set_number(env, item, "group", c->listen[i].group)) return NULL;
+    }
+    return list;
+}
+
+static bool set_region(napi_env env, napi_value o, const dataplane_region *r) {
+    return binding_set_text(env, o, "provider", fab_provider_name(r->provider)) &&
+           binding_set_text(env, o, "kind", r->kind == TABLE_INDEX ? "index" : "heap") &&
+           binding_set_number(env, o, "segment", r->segment) && binding_set_number(env, o, "tag", r->tag) &&
+           binding_set_number(env, o, "bytes", (double)r->bytes) && binding_set_u64(env, o, "remoteAddress", r->addr) &&
+           binding_set_u64(env, o, "rkey", r->rkey);
+}
+
+napi_value server_layout(napi_env env, const dataplane_layout *l) {
+    napi_value o, regions, region;
+    if (napi_create_object(env, &o) != napi_ok) return NULL;
+    bool good = binding_set_number(env, o, "shard", l->shard) && binding_set_number(env, o, "epoch", l->epoch) &&
+                binding_set_u64(env, o, "incarnation", l->incarnation) &&
+                binding_set_number(env, o, "layoutEpoch", l->layout_epoch) &&
+                binding_set_number(env, o, "buckets", l->buckets) && set_array(env, o, "regions", &regions);
+    for (uint32_t i = 0; good && i < l->count; i++) {
+        good = add_object(env, regions, i, &region) && set_region(env, region, &l->region[i]);
+    }
+    return good ? o : NULL;
+}
+
+static bool set_counts(napi_env env, napi_value o, const dataplane_group_stats *g) {
+    napi_value requests, refused;
+    if (napi_create_object(env, &requests) != napi_ok || napi_create_object(env, &refused) != napi_ok) return false;
+    for (int i = 0; i < DATAPLANE_REQUESTS; i++) {
+        if (!binding_set_number(env, requests, dataplane_request_names[i], (double)g->requests[i])) return false;
+    }
+    for (int i = 0; i < FKV_STATUS_COUNT; i++) {
+        if (g->refused[i] == 0) continue;
+        if (!binding_set_number(env, refused, fkv_status_name((fkv_status)i), (double)g->refused[i])) return false;
+    }
+    return napi_set_named_property(env, o, "requests", requests) == napi_ok &&
+           napi_set_named_property(env, o, "refused", refused) == napi_ok;
+}
+
+static bool set_latency(napi_env env, napi_value o, const dataplane_group_stats *g) {
+    napi_value l;
+    return napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)g->put_count) &&
+           binding_set_number(env, l, "p50", (double)g->put_p50_ns) &&
+           binding_set_number(env, l, "p99", (double)g->put_p99_ns) &&
+           binding_set_number(env, l, "max", (double)g->put_max_ns) &&
+           napi_set_named_property(env, o, "putLatencyNs", l) == napi_ok;
+}
+
+static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g) {
+    return binding_set_number(env, o, "group", g->group) && binding_set_number(env, o, "threadId", g->thread_id) &&
+           binding_set_number(env, o, "clients", g->clients) && set_counts(env, o, g) &&
+           binding_set_number(env, o, "duplicates", (double)g->duplicates) &&
+           binding_set_number(env, o, "transfers", (double)g->transfers) &&
+           binding_set_number(env, o, "sleeps", (double)g->sleeps) &&
+           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latency(env, o, g);
+}
+
+static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s) {
+    const table_stats *t = &s->table;
+    const struct { const char *name; uint64_t value; } numbers[] = {
+        { "shard", s->shard }, { "group", s->group }, { "entries", t->entries }, { "keyValueBytes", t->key_value_bytes },
+        { "indexBytes", t->index_bytes }, { "heapBytes", t->heap_bytes }, { "memoryBytes", t->memory_bytes },
+        { "usedBytes", t->used_bytes }, { "quarantineBytes", t->quarantine_bytes }, { "freeBytes", t->free_bytes },
+        { "buckets", t->buckets }, { "overflowBuckets", t->overflow_buckets }, { "longestChain", t->longest_chain },
+        { "splits", t->splits }, { "expired", t->expired }, { "evacuated", t->evacuated }, { "prepared", t->prepared },
+        { "privateBytes", t->private_bytes },
+    };
+    napi_value serving;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (!binding_set_number(env, o, numbers[i].name, (double)numbers[i].value)) return false;
+    }
+    return napi_get_boolean(env, s->serving, &serving) == napi_ok &&
+           napi_set_named_property(env, o, "serving", serving) == napi_ok;
+}
+
+napi_value server_stats(napi_env env, const dataplane_stats *s) {
+    napi_value o, groups, shards, item;
+    if (napi_create_object(env, &o) != napi_ok) return NULL;
+    if (!set_array(env, o, "groups", &groups) || !set_array(env, o, "shards", &shards)) return NULL;
+    for (uint32_t i = 0; i < s->groups; i++) {
+        if (!add_object(env, groups, i, &item) || !set_group(env, item, &s->group[i])) return NULL;
+    }
+    for (uint32_t i = 0; i < s->shards; i++) {
+        if (!add_object(env, shards, i, &item) || !set_shard(env, item, &s->shard[i])) return NULL;
+    }
+    return o;
+}

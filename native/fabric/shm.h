@@ -35,7 +35,6 @@ enum {
     SHM_READS = 512,               /* READs outstanding on a connection */
     SHM_READ_BUDGET = 64 << 10,    /* bytes copied by one poll, so that a large READ does not delay small work */
     SHM_ATTACH_WINDOW = 64,        /* attach requests unanswered on a socket; more wait, so its buffers never fill */
-    SHM_BELL_DRAIN = 32,           /* rings after which the bell's socket is emptied */
     SHM_MR_BUCKETS = 256
 };
 
@@ -170,7 +169,6 @@ struct shm_conn {
     fab_wc_status status;            /* why it broke */
     uint64_t touched;                /* the poll that last gave a completion other than RECV in order */
     uint64_t last_message;           /* ENDING: in.head where the peer's last message ends */
-    uint32_t bell_events;
     shm_conn *next_dirty, *next_reading;
     shm_conn *next_announced, *next_ending;
     unsigned announce;               /* SHM_NEWS_* not yet given */

@@ -268,8 +268,9 @@ uint8_t *session_take_body(session_answer *a) {
 
 static fkv_status reason_of_end(const request *r, fkv_status why) {
     if (r->sent_before && op_changes(r->head.op)) return why == FKV_TIMEOUT ? FKV_STALE_SEQUENCE : why;
-    if (why != FKV_TIMEOUT || r->state == REQUEST_SENT) return why;
-    if (r->state == REQUEST_DELAYED) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;
+    if (why != FKV_TIMEOUT) return why;
+    if (r->why != FKV_TIMEOUT) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;   /* how it was refused last */
+    if (r->state == REQUEST_SENT) return why;
     session_owner *o = r->session->shard[r->head.shard].owner;
     if (!o) return FKV_SHARD_CLOSED;
     return o->state == OWNER_UP ? FKV_TIMEOUT : FKV_DISCONNECTED;

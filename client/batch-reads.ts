@@ -6,7 +6,7 @@
  */
 import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/addon.js';
 import { COMPLETION_WORDS } from './completion.js';
-import { FarkvError, keyError, Status } from './errors.js';
+import { FarkvError, keyError, Status, statusError } from './errors.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingRead, type Key } from './pending.js';
 import type { ValueReader } from './value-reader.js';
@@ -32,6 +32,7 @@ export class BatchReads {
 
   /** results[i] belongs to keys[i]. Rejects when any key failed, after all have ended. */
   async read<T>(ns: number, keys: readonly Key[], reader: ValueReader<T>, limits: Limits): Promise<(T | undefined)[]> {
+    if (this.#operations.closed) throw statusError(Status.closed);
     const results = new Array<T | undefined>(keys.length).fill(undefined);
     const failures: unknown[] = [];
     const later: Promise<unknown>[] = [];

@@ -188,6 +188,10 @@ export class Operations {
     return this.#outstanding.size + this.#queue.length;
   }
 
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   stats(): NativeClientStats {
     return this.#native.stats();
   }

@@ -9,6 +9,7 @@ enum { BODY_MAX = 16 << 20 };   /* of a reply in several messages that is not a 
 /* ---- replies in several messages ---- */
 
 static bool append(request *r, const fkv_reply *reply, const uint8_t *body) {
+    if (!r->body) r->body_bytes = 0;   /* what the request's place counted for the one before it */
     uint64_t bytes = (uint64_t)r->body_bytes + reply->body_bytes;
     if (bytes > BODY_MAX) return false;
     if (bytes > r->body_room || !r->body) {

@@ -95,9 +95,9 @@ export class PeerLink {
       client.close();
       throw error;
     }
-    log.debug(`connected to ${id} at ${address}`);
     this.#lastError = '';
     this.#client = client;
+    log.debug(`connected to ${id} at ${address}`);
     const pings = setInterval(() => {
       client.ping(timeoutMs).catch(() => client.close());
     }, PING_MS);

@@ -1,0 +1,116 @@
+import test from 'ava';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { FarkvError } from '../core/errors.js';
+import { addon } from '../native/addon.js';
+import { DataDirectory, type OpenOptions } from './data-directory.js';
+import { socketPaths } from './runtime-directory.js';
+
+const parent = mkdtempSync(join(tmpdir(), 'farkv-dd-'));
+test.after.always(() => rmSync(parent, { recursive: true, force: true }));
+let count = 0;
+const fresh = (): string => join(parent, `d${++count}`);
+const peers = (...ids: string[]): OpenOptions['peers'] => ids.map((id) => ({ id, addresses: ['127.0.0.1:1'] }));
+const open = (path: string | undefined, more: Partial<OpenOptions> = {}): DataDirectory =>
+  DataDirectory.open({ path, id: 's1', peers: peers('s1', 's2'), newInstance: '0123456789abcdef', tryLock: (fd) => addon.tryLock(fd), ...more });
+const refused = (message: RegExp) => ({ instanceOf: FarkvError, code: 'ERR_DATA_DIR', message });
+
+test('a new directory is private and remembers who it belongs to', (t) => {
+  const path = fresh();
+  const first = open(path);
+  t.true(first.fresh);
+  t.is(first.clusterId, '');
+  t.is(statSync(path).mode & 0o777, 0o700);
+  t.is(statSync(join(path, 'identity.json')).mode & 0o777, 0o600);
+  first.setClusterId('ab'.repeat(16));
+  first.close();
+  const second = open(path, { newInstance: 'ffffffffffffffff' });
+  t.like(second, { fresh: false, clusterId: 'ab'.repeat(16), instance: '0123456789abcdef', lastRun: undefined });
+  t.throws(() => second.setClusterId('cd'.repeat(16)), refused(/belongs to cluster/));
+  second.close();
+});
+
+test('two servers cannot have the same directory at once', (t) => {
+  const path = fresh();
+  const first = open(path);
+  t.throws(() => open(path), refused(/in use by another farkv server/));
+  first.close();
+  t.notThrows(() => open(path).close());
+});
+
+test('a directory of another server, of another list of servers, or of something else is refused', (t) => {
+  const path = fresh();
+  open(path).close();
+  t.throws(() => open(path, { id: 's2' }), refused(/belongs to server s1, not s2/));
+  t.throws(() => open(path, { peers: peers('s1', 's3') }), refused(/fixed when it is made/));
+  const other = fresh();
+  mkdirSync(other);
+  writeFileSync(join(other, 'photo.jpg'), '');
+  t.throws(() => open(other), refused(/not empty and not a farkv data directory \(photo.jpg\)/));
+  t.throws(() => open(join(other, 'photo.jpg')), refused(/cannot be (made|used)/));
+});
+
+test('a damaged file is refused and named', (t) => {
+  for (const [name, content] of [['identity.json', '{"format":1,'], ['identity.json', '{"format":2}'], ['serving.json', '{"leaseMs":-5}']] as const) {
+    const path = fresh();
+    open(path).close();
+    writeFileSync(join(path, name), content);
+    t.throws(() => open(path), refused(new RegExp(`${name} is damaged`)));
+  }
+});
+
+test('the mark of served shards outlives the process until it is cleared', (t) => {
+  const path = fresh();
+  const first = open(path);
+  first.markServing({ leaseMs: 2000, driftPpm: 100 });
+  first.close();
+  const second = open(path);
+  t.deepEqual(second.lastRun, { leaseMs: 2000, driftPpm: 100 });
+  second.clearServing();
+  second.close();
+  const third = open(path);
+  t.is(third.lastRun, undefined);
+  third.close();
+});
+
+test('a temporary directory is removed at the end, and so is that of a server that was killed', (t) => {
+  const first = open(undefined);
+  const { path } = first;
+  t.true(existsSync(join(path, 'identity.json')));
+  t.is(statSync(dirname(path)).mode & 0o777, 0o700);
+  const dead = join(dirname(path), `run-dead${process.pid}`);
+  mkdirSync(dead);
+  writeFileSync(join(dead, 'lock'), '');
+  const second = open(undefined);
+  t.false(existsSync(dead));
+  t.true(existsSync(path), 'the directory of a living one stays');
+  first.close();
+  second.close();
+  t.false(existsSync(path));
+});
+
+test('sockets lie in the data directory where their path fits, else under a name of its own', (t) => {
+  t.deepEqual(socketPaths('/var/lib/farkv', 2), ['/var/lib/farkv/g0.sock', '/var/lib/farkv/g1.sock']);
+  const long = `/var/lib/${'x'.repeat(100)}`;
+  const paths = socketPaths(long, 2);
+  t.true(paths.every((p) => p.length <= 107));
+  t.deepEqual(paths, socketPaths(long, 2));
+  t.notDeepEqual(paths, socketPaths(`${long}y`, 2));
+});
+
+test('a place where nothing can be made is an error that names it', (t) => {
+  t.throws(() => open('/dev/null/farkv'), refused(/\/dev\/null\/farkv cannot be made: ENOTDIR/));
+});
+
+test('nothing but the identity is written before the cluster is known', (t) => {
+  const path = fresh();
+  const d = open(path);
+  t.deepEqual(JSON.parse(readFileSync(join(path, 'identity.json'), 'utf8')), { format: 1, id: 's1', instance: '0123456789abcdef', voters: ['s1', 's2'] });
+  t.false(d.hasLog);
+  d.logMade();
+  d.close();
+  const again = open(path);
+  t.true(again.hasLog);
+  again.close();
+});

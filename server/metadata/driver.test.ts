@@ -1,0 +1,252 @@
+import test, { type ExecutionContext } from 'ava';
+import { FarkvError } from '../../core/errors.js';
+import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { encodeValue } from '../../core/protocol/index.js';
+import { bootstrapState, type RaftMessage, type Snapshot } from '../../core/raft/index.js';
+import { Log } from '../log.js';
+import type { Persisted } from '../raft-storage/index.js';
+import { MetadataDriver, type DriverOptions } from './driver.js';
+import { LeaderDuties } from './leader-duties.js';
+import { Proposer, type Outcome } from './proposer.js';
+
+const quiet = new Log('error', () => undefined);
+const bootstrap: Command = { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 4, voters: ['s1'] };
+
+class MemoryStorage {
+  readonly snapshots: Snapshot[] = [];
+  answer: () => Persisted = () => 'done';
+  persists = 0;
+
+  persist(): Persisted {
+    this.persists += 1;
+    return this.answer();
+  }
+
+  saveSnapshot(snapshot: Snapshot): Persisted {
+    this.snapshots.push(snapshot);
+    return this.answer();
+  }
+}
+
+interface Member {
+  readonly raftId: number;
+  readonly storage: MemoryStorage;
+  readonly driver: MetadataDriver;
+  readonly proposer: Proposer;
+  readonly failures: FarkvError[];
+}
+
+/** Members that hear each other in the same process, unless they are cut off. */
+class Group {
+  readonly members: Member[] = [];
+  readonly cut = new Set<number>();
+  readonly sent: RaftMessage[] = [];
+  readonly #changed: (() => void)[] = [];
+
+  constructor(t: Pick<ExecutionContext, 'teardown'>, count: number, options: Partial<DriverOptions> = {}) {
+    const ids = Array.from({ length: count }, (_, i) => i + 1);
+    for (const raftId of ids) {
+      const storage = new MemoryStorage();
+      const failures: FarkvError[] = [];
+      const driver = new MetadataDriver({
+        storage, raftId, restored: bootstrapState(ids), incarnation: raftId, random: Math.random, tickMs: 5, electionMs: 50, log: quiet,
+        send: (message) => this.#send(message),
+        fatal: (error) => {
+          failures.push(error);
+          this.#wake();
+        },
+        ...options,
+      });
+      const proposer = new Proposer({
+        proposer: raftId.toString(16).padStart(16, '0'), retryMs: 40,
+        submit: (bytes) => {
+          const leader = this.cut.has(raftId) ? undefined : this.members[driver.leader - 1];
+          const refusal = leader === undefined || this.cut.has(leader.raftId) ? 'not-leader' : leader.driver.propose(bytes);
+          return refusal === undefined ? Promise.resolve() : Promise.reject(new FarkvError('ERR_NO_LEADER', refusal));
+        },
+      });
+      driver.onApplied((applied) => proposer.applied(applied));
+      driver.onApplied(() => this.#wake());
+      driver.onLeader(() => this.#wake());
+      driver.onState(() => this.#wake());
+      this.members.push({ raftId, storage, driver, proposer, failures });
+    }
+    for (const m of this.members) m.driver.start();
+    t.teardown(() => {
+      for (const m of this.members) {
+        m.proposer.close();
+        m.driver.stop();
+      }
+    });
+  }
+
+  #send(message: RaftMessage): void {
+    this.sent.push(message);
+    if (this.cut.has(message.from) || this.cut.has(message.to)) return;
+    setImmediate(() => this.members[message.to - 1]?.driver.receive(message.from, message));
+  }
+
+  #wake(): void {
+    for (const wake of this.#changed.splice(0)) wake();
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#changed.push(resolve));
+  }
+
+  get leader(): Member | undefined {
+    return this.members.find((m) => m.driver.leads && !this.cut.has(m.raftId));
+  }
+
+  async elected(): Promise<Member> {
+    await this.until(() => this.leader !== undefined);
+    return this.leader!;
+  }
+
+  one(index = 0): Member {
+    return this.members[index]!;
+  }
+}
+
+const ok = (outcome: Outcome): boolean => outcome !== 'unknown' && outcome.ok;
+
+test('alone, a member leads at once and applies what it proposes', async (t) => {
+  const group = new Group(t, 1);
+  t.true(ok(await group.one().proposer.propose(bootstrap, 5000)));
+  t.is(group.one().driver.state.clusterId, '1f'.repeat(16));
+  t.deepEqual(await group.one().proposer.propose(bootstrap, 5000), { ok: false, code: 'ERR_BUSY', message: 'the cluster exists' });
+});
+
+test('three members agree, whoever proposes', async (t) => {
+  const group = new Group(t, 3);
+  await group.elected();
+  const outcomes = await Promise.all(group.members.map((m) => m.proposer.propose({ ...bootstrap, clusterId: String(m.raftId).repeat(32) }, 10_000)));
+  t.is(outcomes.filter(ok).length, 1);
+  const clusterIds = (): Set<string> => new Set(group.members.map((m) => m.driver.state.clusterId));
+  await group.until(() => clusterIds().size === 1);
+  t.regex([...clusterIds()][0] ?? '', /^[123]{32}$/);
+});
+
+test('changes go on after the leader is lost, and each takes effect once', async (t) => {
+  const group = new Group(t, 3);
+  const old = await group.elected();
+  await old.proposer.propose(bootstrap, 10_000);
+  const others = group.members.filter((m) => m !== old);
+  const applied: string[] = [];
+  others[0]?.driver.onApplied(({ proposal, outcome }) => proposal.command.t === 'no-op' && applied.push(`${proposal.sequence} ${outcome === 'duplicate' ? 'again' : 'first'}`));
+  group.cut.add(old.raftId);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => others[0]!.proposer.propose({ t: 'no-op' }, 20_000)));
+  t.true(outcomes.every(ok));
+  t.is(new Set(applied.filter((a) => a.endsWith('first'))).size, 20);
+  t.is(applied.filter((a) => a.endsWith('first')).length, 20);
+  // The lost one comes back and learns all.
+  group.cut.clear();
+  await group.until(() => old.driver.status().applied >= others[0]!.driver.status().applied);
+  t.false(old.driver.leads && others.some((m) => m.driver.leads && m.driver.status().term === old.driver.status().term));
+});
+
+test('without a majority a proposal ends with ERR_TIMEOUT and the reason', async (t) => {
+  const group = new Group(t, 3);
+  await group.elected();
+  for (const id of [2, 3]) group.cut.add(id);
+  await t.throwsAsync(group.one().proposer.propose({ t: 'no-op' }, 200), { code: 'ERR_TIMEOUT' });
+});
+
+test('nothing is sent when it could not be written', async (t) => {
+  const group = new Group(t, 3);
+  const [first] = group.members;
+  first!.storage.answer = () => {
+    throw new Error('the disk is gone');
+  };
+  await group.until(() => first!.failures.length > 0);
+  t.deepEqual(group.sent.filter((m) => m.from === first!.raftId), []);
+  t.regex(first!.failures[0]?.message ?? '', /the disk is gone/);
+});
+
+test('a full disk stops the changes until there is room, and loses none', async (t) => {
+  const group = new Group(t, 1);
+  await group.one().proposer.propose(bootstrap, 5000);
+  let full = 0;
+  group.one().storage.answer = () => (full++ < 3 ? 'full' : 'done');
+  t.true(ok(await group.one().proposer.propose({ t: 'no-op' }, 30_000)));
+  t.true(full > 3);
+});
+
+test('an entry of a later version stops the member before it, with a message', async (t) => {
+  const group = new Group(t, 1);
+  await group.one().proposer.propose(bootstrap, 5000);
+  const { driver, failures } = group.one();
+  driver.propose(encodeValue({ format: 9, proposer: '00'.repeat(8), sequence: 1, command: { t: 'bend-space' } }));
+  driver.propose(encodeProposal({ proposer: '01'.repeat(8), sequence: 1, command: { t: 'member-join', id: 's1', incarnation: '02'.repeat(8), instance: '03'.repeat(8), control: [], fabric: [], memoryBytes: 1 } }));
+  await group.until(() => failures.length > 0);
+  t.is(failures[0]?.code, 'ERR_PROTOCOL_VERSION');
+  t.regex(failures[0]?.message ?? '', /entry \d+ .*upgrade this server/);
+  t.is(driver.state.members.size, 0);
+});
+
+test('messages of other shapes, or between others, are refused', (t) => {
+  const group = new Group(t, 3);
+  const { driver } = group.one();
+  for (const value of [undefined, 5, {}, { type: 'append' }, { type: 'heartbeat', from: 3, to: 1, term: 1, commit: 0, round: 0 }, { type: 'heartbeat', from: 2, to: 3, term: 1, commit: 0, round: 0 }]) {
+    t.throws(() => driver.receive(2, value), { instanceOf: FarkvError, code: 'ERR_PROTOCOL' });
+  }
+});
+
+test('a long log is replaced by a snapshot, from which a member that was away catches up', async (t) => {
+  const group = new Group(t, 3, { compactBytes: 64 << 10 });
+  await group.elected();
+  const away = group.members.find((m) => !m.driver.leads)!;
+  group.cut.add(away.raftId);
+  const proposer = (await group.elected()).proposer;
+  await proposer.propose(bootstrap, 10_000);
+  for (let i = 0; i < 3000; i += 30) {
+    await Promise.all(Array.from({ length: 30 }, () => proposer.propose({ t: 'no-op' }, 20_000)));
+  }
+  const leader = await group.elected();
+  await group.until(() => leader.storage.snapshots.length > 0);
+  t.true(leader.driver.status().firstIndex > 1);
+  group.cut.clear();
+  await group.until(() => away.driver.state.clusterId !== '');
+  t.deepEqual(away.driver.state, leader.driver.state);
+});
+
+test('a member that starts from a snapshot has its state', async (t) => {
+  const group = new Group(t, 1, { compactBytes: 1 });
+  await group.one().proposer.propose(bootstrap, 5000);
+  await group.one().proposer.propose({ t: 'no-op' }, 5000);
+  const snapshot = group.one().storage.snapshots.at(-1)!;
+  const again = new MetadataDriver({
+    storage: new MemoryStorage(), raftId: 1, incarnation: 7, random: Math.random, tickMs: 5, electionMs: 50, log: quiet, send: () => undefined, fatal: () => undefined,
+    restored: { hardState: { term: 5, vote: 0, commit: snapshot.meta.index }, snapshot, entries: [] },
+  });
+  t.is(again.state.clusterId, '1f'.repeat(16));
+});
+
+test('a proposer keeps to its window, and its waits end when it closes', async (t) => {
+  const given: number[] = [];
+  const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, submit: () => Promise.resolve(void given.push(1)) });
+  const waits = Array.from({ length: 100 }, () => proposer.propose({ t: 'no-op' }, 60_000));
+  await new Promise((resolve) => setImmediate(resolve));
+  t.is(given.length, 32);
+  proposer.close();
+  const settled = await Promise.allSettled(waits);
+  t.true(settled.every((s) => s.status === 'rejected' && (s.reason as FarkvError).code === 'ERR_CLOSED'));
+});
+
+test('the leader makes the cluster and gives the shards out, also when a server stays away', async (t) => {
+  const group = new Group(t, 1);
+  const { driver, proposer } = group.one();
+  const duties = new LeaderDuties({
+    voters: ['s1', 's2'], shards: 4, assignAfterMs: 30, log: quiet, leads: () => driver.leads, state: () => driver.state,
+    propose: (command, ms) => proposer.propose(command, ms), randomHex: (n) => 'ab'.repeat(n),
+  });
+  t.teardown(() => duties.close());
+  driver.onLeader(() => duties.look());
+  driver.onState(() => duties.look());
+  await group.until(() => driver.state.clusterId !== '');
+  t.is(driver.state.shards.length, 4);
+  await proposer.propose({ t: 'member-join', id: 's1', incarnation: '02'.repeat(8), instance: '03'.repeat(8), control: [], fabric: [], memoryBytes: 1 }, 5000);
+  t.true(driver.state.shards.every((s) => s.owner === undefined));
+  await group.until(() => driver.state.shards.every((s) => s.owner === 's1'));
+  t.pass();
+});

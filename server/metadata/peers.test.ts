@@ -1,0 +1,142 @@
+import test from 'ava';
+import { createServer, type Server } from 'node:net';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { FarkvError, type ErrorCode } from '../../core/errors.js';
+import { raftIdOf } from '../../core/metadata/placement.js';
+import { EMPTY } from '../../core/metadata/reduce.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import { encodeFrame, FrameReader, PEER_FRAME_LIMITS, type Frame, type Hello, type Welcome } from '../../core/protocol/index.js';
+import { Log } from '../log.js';
+import { Peers, type PeersOptions } from './peers.js';
+
+const CLUSTER = 'ab'.repeat(16);
+const instance = (n: number): string => n.toString(16).padStart(16, '0');
+
+interface Made {
+  readonly peers: Peers;
+  readonly outcast: FarkvError[];
+  /** Looked at whenever something was logged. */
+  readonly until: (condition: () => boolean) => Promise<void>;
+}
+
+function make(options: Partial<PeersOptions> = {}): Made {
+  const outcast: FarkvError[] = [];
+  const waiting: (() => void)[] = [];
+  const wake = (): void => waiting.splice(0).forEach((one) => one());
+  const peers = new Peers({
+    id: 's1', instance: instance(1), token: 'secret', trust: undefined, timeoutMs: 2000, log: new Log('debug', wake),
+    peers: ['s1', 's2', 's3'].map((id) => ({ id, addresses: ['127.0.0.1:1'] })),
+    state: () => EMPTY,
+    clusterId: () => CLUSTER,
+    outcast: (error) => {
+      outcast.push(error);
+      wake();
+    },
+    ...options,
+  });
+  const until = async (condition: () => boolean): Promise<void> => {
+    while (!condition()) await new Promise<void>((resolve) => waiting.push(resolve));
+  };
+  return { peers, outcast, until };
+}
+
+const hello = (more: Partial<Hello> = {}): Hello => ({
+  t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer', from: 's2', instance: instance(2), voters: ['s1', 's2', 's3'], clusterId: CLUSTER, ...more,
+});
+const refused = (code: ErrorCode, message: RegExp) => ({ instanceOf: FarkvError, code, message });
+
+test('a server of this cluster is let in, also before either knows the cluster', (t) => {
+  t.notThrows(() => make().peers.arrives(hello()));
+  t.notThrows(() => make().peers.arrives(hello({ clusterId: '' })));
+  t.notThrows(() => make({ clusterId: () => '' }).peers.arrives(hello()));
+});
+
+test('strangers, namesakes and servers with another list are turned away', (t) => {
+  const { peers } = make();
+  t.throws(() => peers.arrives({ t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer' }), refused('ERR_CONFIG', /not one of the servers/));
+  t.throws(() => peers.arrives(hello({ from: 's9' })), refused('ERR_CONFIG', /s9 is not one of/));
+  t.throws(() => peers.arrives(hello({ from: 's1' })), refused('ERR_CONFIG', /two servers have the same --id/));
+  t.throws(() => peers.arrives(hello({ voters: ['s1', 's2'] })), refused('ERR_CONFIG', /must be the same for every server/));
+});
+
+test('a server of another cluster is turned away', (t) => {
+  t.throws(() => make().peers.arrives(hello({ clusterId: 'cd'.repeat(16) })), refused('ERR_DATA_DIR', /belongs to cluster/));
+});
+
+test('a server that lost its data directory is turned away: as long as this one lives, and by what the metadata remembers', (t) => {
+  const { peers } = make();
+  peers.arrives(hello());
+  t.notThrows(() => peers.arrives(hello()));
+  t.throws(() => peers.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /another data directory/));
+  const member = { id: 's2', raftId: 2, incarnation: instance(0), control: [], fabric: [], memoryBytes: 1, instance: instance(2) };
+  const state: MetadataState = { ...EMPTY, members: new Map([['s2', member]]) };
+  const later = make({ state: () => state }).peers;
+  t.throws(() => later.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /another data directory/));
+  t.notThrows(() => later.arrives(hello()));
+});
+
+/** Another server's control port, as far as a welcome goes. */
+async function fakePeer(t: { teardown: (f: () => void) => void }, welcome: Welcome, got: Frame[] = []): Promise<string> {
+  const server: Server = createServer((socket) => {
+    const reader = new FrameReader(PEER_FRAME_LIMITS);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk: Buffer) =>
+      reader.push(chunk, (frame) => {
+        got.push(frame);
+        if (frame.t === 'hello') socket.write(encodeFrame(welcome));
+        if (frame.t === 'call') socket.write(encodeFrame({ t: 'answer', id: frame.id, ok: true, result: frame.method }));
+        server.emit('got');
+        return true;
+      }),
+    );
+    t.teardown(() => socket.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const accepted = (serverId: string, more: Partial<Extract<Welcome, { ok: true }>> = {}): Welcome => ({ t: 'welcome', ok: true, version: 1, serverId, clusterId: CLUSTER, instance: instance(2), ...more });
+const rejected: Welcome = { t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', message: 'no', versions: [1, 1] };
+
+test('a way to another server carries calls and Raft messages', async (t) => {
+  const got: Frame[] = [];
+  const address = await fakePeer(t, accepted('s2'), got);
+  const { peers, until } = make({ peers: [{ id: 's1', addresses: ['127.0.0.1:1'] }, { id: 's2', addresses: ['127.0.0.1:1', address] }] });
+  t.teardown(() => peers.close());
+  await t.throwsAsync(peers.call('s2', 'x', {}, 1000), { code: 'ERR_DISCONNECTED' });
+  peers.start();
+  await until(() => peers.reach.connected.length > 0);
+  peers.send({ type: 'stale', from: raftIdOf('s1'), to: raftIdOf('s2'), term: 3 });
+  t.is(await peers.call('s2', 'hello?', {}, 5000), 'hello?');
+  t.deepEqual(got.map((f) => f.t), ['hello', 'raft', 'call']);
+  t.like(got[0], { role: 'peer', from: 's1', token: 'secret', voters: ['s1', 's2'], clusterId: CLUSTER, instance: instance(1) });
+});
+
+test('a server that a majority refuses cannot go on, one refusal alone is nothing', async (t) => {
+  const { peers, outcast, until } = make({
+    peers: [
+      { id: 's1', addresses: ['127.0.0.1:1'] },
+      { id: 's2', addresses: [await fakePeer(t, rejected)] },
+      { id: 's3', addresses: [await fakePeer(t, accepted('s3'))] },
+    ],
+  });
+  t.teardown(() => peers.close());
+  peers.start();
+  await until(() => peers.reach.connected.length > 0);
+  t.deepEqual(outcast, []);
+
+  const alone = make({
+    peers: [
+      { id: 's1', addresses: ['127.0.0.1:1'] },
+      { id: 's2', addresses: [await fakePeer(t, rejected)] },
+      { id: 's3', addresses: [await fakePeer(t, accepted('s9'))] },
+    ],
+  });
+  t.teardown(() => alone.peers.close());
+  alone.peers.start();
+  await alone.until(() => alone.outcast.length > 0);
+  t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
+});

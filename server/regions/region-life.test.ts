@@ -1,0 +1,243 @@
+import test, { type ExecutionContext } from 'ava';
+import { FarkvError } from '../../core/errors.js';
+import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { MetadataMachine } from '../../core/metadata/machine.js';
+import type { DataPlane, NativeRegion, ShardLayout } from '../../native/addon.js';
+import { Log } from '../log.js';
+import type { Outcome } from '../metadata/proposer.js';
+import { hex64, layoutDelta, RegionLife, type RegionLifeOptions } from './region-life.js';
+
+const incarnation = (n: number): string => hex64(BigInt(n));
+const join = (n: number, replaces?: number): Command => ({
+  t: 'member-join', id: 's1', incarnation: incarnation(n), ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
+  instance: incarnation(99), control: ['127.0.0.1:7400'], fabric: [{ provider: 'tcp', address: '127.0.0.1:1', group: 0 }], memoryBytes: 1 << 26,
+});
+const segment = (n: number, rkey = 1n): NativeRegion => ({ provider: 'tcp', kind: 'heap', segment: n, tag: n + 1, bytes: 4096, remoteAddress: 4096n, rkey });
+
+/** A data plane that remembers what was asked of it. */
+class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout'> {
+  readonly events: string[];
+  readonly layouts = new Map<number, ShardLayout>();
+  /** Holds closeShard back until it is called. */
+  closing: Promise<void> = Promise.resolve();
+
+  constructor(events: string[]) {
+    this.events = events;
+  }
+
+  openShard(o: { readonly shard: number; readonly group: number; readonly epoch: number; readonly incarnation: bigint; readonly memoryBytes: number }): Promise<ShardLayout> {
+    this.events.push(`open ${o.shard} epoch ${o.epoch} memory ${o.memoryBytes}`);
+    const layout = { shard: o.shard, epoch: o.epoch, incarnation: o.incarnation, layoutEpoch: 1, buckets: 64, regions: [segment(0)] };
+    this.layouts.set(o.shard, layout);
+    return Promise.resolve(layout);
+  }
+
+  serveShard(shard: number): Promise<void> {
+    this.events.push(`serve ${shard}`);
+    return Promise.resolve();
+  }
+
+  async closeShard(shard: number): Promise<void> {
+    this.events.push(`close ${shard}`);
+    await this.closing;
+    this.events.push(`closed ${shard}`);
+  }
+
+  layout(shard: number): Promise<ShardLayout> {
+    return Promise.resolve(this.layouts.get(shard)!);
+  }
+
+  grow(shard: number, regions: readonly NativeRegion[]): void {
+    const before = this.layouts.get(shard)!;
+    this.layouts.set(shard, { ...before, layoutEpoch: before.layoutEpoch + 1, regions });
+  }
+}
+
+class World {
+  readonly machine = new MetadataMachine();
+  readonly events: string[] = [];
+  readonly dataPlane = new FakeDataPlane(this.events);
+  readonly failures: FarkvError[] = [];
+  /** Outcomes to give instead of applying, oldest first. */
+  readonly instead: (Outcome | 'lost')[] = [];
+  leasesOver: () => void = () => undefined;
+  life: RegionLife;
+  #sequence = 0;
+
+  constructor(options: Partial<RegionLifeOptions> = {}) {
+    let counter = 1000n;
+    this.life = new RegionLife({
+      memberId: 's1', incarnation: incarnation(1), memoryBytes: 16 << 20, shardMemoryMin: 4 << 20, dataPlane: this.dataPlane,
+      state: () => this.machine.state,
+      propose: (command) => this.#propose(command),
+      leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
+      beforeServing: () => this.events.push('marked'),
+      random64: () => ++counter,
+      sleep: () => Promise.resolve(),
+      log: new Log('error', () => undefined),
+      fatal: (error) => this.failures.push(error),
+      ...options,
+    });
+  }
+
+  apply(...commands: Command[]): void {
+    for (const command of commands) {
+      const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
+      if (outcome === 'duplicate' || !outcome.ok) throw new Error(`refused: ${JSON.stringify(command)}`);
+    }
+    this.life.stateChanged();
+  }
+
+  async #propose(command: Command): Promise<Outcome> {
+    this.events.push(command.t === 'shard-layout' ? `propose ${command.t} +${command.add.length} -${command.remove.length}` : `propose ${command.t}`);
+    // As a change takes its time.
+    await new Promise((resolve) => setImmediate(resolve));
+    const instead = this.instead.shift();
+    if (instead === 'lost') throw new FarkvError('ERR_TIMEOUT', 'lost');
+    if (instead !== undefined) return instead;
+    const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
+    this.life.stateChanged();
+    return outcome === 'duplicate' ? 'unknown' : outcome;
+  }
+
+  /** Everything that can happen without outside help has happened. */
+  async quiet(): Promise<void> {
+    for (let before = -1; before !== this.events.length; ) {
+      before = this.events.length;
+      for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+const bootstrap = (shards: number): Command => ({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters: ['s1'] });
+
+async function serving(t: ExecutionContext, shards = 1): Promise<World> {
+  const world = new World();
+  world.apply(bootstrap(shards), join(1), { t: 'assign-shards' });
+  world.leasesOver();
+  await world.life.until(() => world.life.settled);
+  await world.quiet();
+  t.deepEqual(world.failures, []);
+  return world;
+}
+
+test('a shard is opened under its epoch, told, and served only when the old leases are over', async (t) => {
+  const world = new World();
+  world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
+  await world.quiet();
+  t.deepEqual(world.events, [`open 0 epoch 1 memory ${16 << 20}`, 'propose shard-opened']);
+  t.false(world.life.settled);
+  world.leasesOver();
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.events.slice(2), ['marked', 'serve 0']);
+  t.like(world.machine.state.shards[0], { incarnation: hex64(1001n), layoutEpoch: 1, buckets: 64 });
+  t.deepEqual(world.life.serving, [0]);
+});
+
+test('the start is marked once, before the first shard is served, and memory is shared out', async (t) => {
+  const world = await serving(t, 4);
+  t.is(world.events.filter((e) => e === 'marked').length, 1);
+  t.true(world.events.indexOf('marked') < world.events.findIndex((e) => e.startsWith('serve')));
+  t.is(world.events.filter((e) => e.endsWith(`memory ${4 << 20}`)).length, 4);
+  t.deepEqual(world.life.serving, [0, 1, 2, 3]);
+});
+
+test('nothing is opened before the metadata names this start of the server', async (t) => {
+  const world = new World();
+  world.apply(bootstrap(1), join(7), { t: 'assign-shards' });
+  await world.quiet();
+  t.deepEqual(world.events, []);
+  world.apply(join(1, 7));
+  await world.quiet();
+  t.is(world.events[0], `open 0 epoch 2 memory ${16 << 20}`);
+});
+
+test('too little memory for the shards is an error that says how much is needed', async (t) => {
+  const world = new World();
+  world.apply(bootstrap(5), join(1), { t: 'assign-shards' });
+  await world.quiet();
+  t.is(world.failures[0]?.code, 'ERR_CONFIG');
+  t.regex(world.failures[0]?.message ?? '', new RegExp(String(5 * (4 << 20))));
+  t.deepEqual(world.events, []);
+});
+
+test('an announcement that was lost, or whose outcome is unknown, is made again until the metadata has it', async (t) => {
+  const world = new World();
+  world.instead.push('lost', 'unknown', { ok: false, code: 'ERR_BUSY', message: 'later' });
+  world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
+  world.leasesOver();
+  await world.life.until(() => world.life.settled);
+  t.is(world.events.filter((e) => e === 'propose shard-opened').length, 4);
+});
+
+test('new segments are told as differences, those of one moment together', async (t) => {
+  const world = await serving(t);
+  world.dataPlane.grow(0, [segment(0), segment(1)]);
+  world.life.layoutChanged(0);
+  world.dataPlane.grow(0, [segment(0), segment(1), segment(2)]);
+  world.life.layoutChanged(0);
+  await world.quiet();
+  t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [0, 1, 2]);
+  t.is(world.machine.state.shards[0]?.layoutEpoch, 3);
+  const told = world.events.length;
+  world.dataPlane.grow(0, [segment(2), segment(3)]);
+  world.life.layoutChanged(0);
+  await world.quiet();
+  t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -2']);
+  t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [2, 3]);
+});
+
+test('a layout change that was lost is told again', async (t) => {
+  const world = await serving(t);
+  world.instead.push('lost', 'unknown');
+  world.dataPlane.grow(0, [segment(0), segment(1)]);
+  world.life.layoutChanged(0);
+  await world.quiet();
+  t.is(world.machine.state.shards[0]?.layoutEpoch, 2);
+});
+
+test('what came between opening and serving is told without a new sign', async (t) => {
+  const world = new World();
+  world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
+  await world.quiet();
+  world.dataPlane.grow(0, [segment(0), segment(1)]);
+  world.leasesOver();
+  await world.quiet();
+  t.is(world.machine.state.shards[0]?.layoutEpoch, 2);
+});
+
+test('a shard that the metadata takes away is closed, and opened again under the epoch in which it comes back', async (t) => {
+  const world = await serving(t);
+  let closed: () => void = () => undefined;
+  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
+  const before = world.events.length;
+  world.apply(join(2, 1));
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['close 0']);
+  t.deepEqual(world.life.serving, []);
+  // The same start cannot come back; a machine that names it again stands for a shard that moved away and returned.
+  world.apply(join(1, 2));
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['close 0'], 'not before the old one is gone');
+  closed();
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.events.slice(before, before + 4), ['close 0', 'closed 0', `open 0 epoch 3 memory ${16 << 20}`, 'propose shard-opened']);
+});
+
+test('closing waits for the leases, but not longer than it was told to', async (t) => {
+  const world = await serving(t, 2);
+  t.true(await world.life.close(10_000));
+  t.deepEqual(world.events.slice(-4), ['close 0', 'close 1', 'closed 0', 'closed 1']);
+  const stuck = await serving(t);
+  stuck.dataPlane.closing = new Promise(() => undefined);
+  t.false(await stuck.life.close(1));
+  await t.throwsAsync(stuck.life.until(() => false), { code: 'ERR_CLOSED' });
+});
+
+test('a difference replaces a segment whose rkey changed and names what is gone', (t) => {
+  const known = { shard: 0, group: 0, epoch: 1, incarnation: incarnation(9), layoutEpoch: 3, buckets: 1, regions: [0, 1].map((n) => ({ ...segment(n), remoteAddress: '4096', rkey: '1' })) };
+  const delta = layoutDelta(known, { shard: 0, epoch: 1, incarnation: 9n, layoutEpoch: 5, buckets: 2, regions: [segment(1, 2n), segment(2)] });
+  t.like(delta, { from: 3, layoutEpoch: 5, buckets: 2 });
+  t.deepEqual(delta.add.map((r) => [r.segment, r.rkey]), [[1, '2'], [2, '1']]);
+  t.deepEqual(delta.remove, [{ provider: 'tcp', kind: 'heap', segment: 0 }]);
+});

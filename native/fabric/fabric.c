@@ -6,17 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 #include "provider.h"
+#include "verbs_built.h"
 
 /* A provider that is not linked into this build has a null entry, and fab_open says so. */
 #pragma weak fab_tcp_ops
 #pragma weak fab_sim_ops
-#pragma weak fab_verbs_ops
 
 static const struct { const char *name; const fab_ops *ops; } providers[] = {
     [FAB_SHM] = {"shm", &fab_shm_ops},
     [FAB_TCP] = {"tcp", &fab_tcp_ops},
     [FAB_SIM] = {"sim", &fab_sim_ops},
+#ifdef FARKV_HAVE_VERBS
     [FAB_VERBS] = {"verbs", &fab_verbs_ops},
+#else
+    [FAB_VERBS] = {"verbs", NULL},
+#endif
 };
 enum { PROVIDERS = sizeof providers / sizeof providers[0] };
 

@@ -48,8 +48,9 @@ enum { VERBS_CREDIT_ONLY = 1 };
 typedef struct verbs_private {
     uint16_t magic;
     uint8_t version, bytes;       /* bytes of the user's private data that follow: transports pad */
-    uint16_t credits;
-    uint16_t message_64;          /* max_message in units of 64 bytes */
+    uint8_t credits;
+    uint8_t message_high;         /* max_message, 24 bits */
+    uint16_t message_low;
 } verbs_private;
 _Static_assert(sizeof(verbs_private) + FAB_PRIVATE_MAX <= 56, "rdma_cm carries 56 bytes over InfiniBand");
 
@@ -76,7 +77,8 @@ typedef struct verbs_domain {
     verbs_pd *pds;
     struct rdma_event_channel *events;
     pthread_t thread;
-    int stop_fd;
+    int nudge_fd;                 /* wakes the CM thread: there is a device to watch, or the end */
+    atomic_bool stopping;
     _Atomic(struct ibv_context *) async_device;
     struct verbs_cq *cqs;         /* for device events; under lock */
 } verbs_domain;

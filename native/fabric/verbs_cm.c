@@ -75,14 +75,14 @@ void *verbs_cm_thread(void *domain) {
     for (;;) {
         struct ibv_context *device = atomic_load(&d->async_device);
         struct pollfd fds[3] = {
-            {.fd = d->stop_fd, .events = POLLIN}, {.fd = d->events->fd, .events = POLLIN},
+            {.fd = d->nudge_fd, .events = POLLIN}, {.fd = d->events->fd, .events = POLLIN},
             {.fd = device ? device->async_fd : -1, .events = POLLIN},
         };
         if (poll(fds, 3, -1) < 0) continue;
         if (fds[0].revents) {
             uint64_t count;
-            if (read(d->stop_fd, &count, sizeof count) < 0) continue;
-            if (atomic_load(&d->async_device) == device) return NULL;   /* not the news of a device: the end */
+            if (read(d->nudge_fd, &count, sizeof count) < 0 && errno != EAGAIN && errno != EINTR) return NULL;
+            if (atomic_load(&d->stopping)) return NULL;
             continue;
         }
         if (fds[1].revents) take_cm_event(d);
@@ -161,9 +161,10 @@ static void parameters(const verbs_conn *c, struct rdma_conn_param *p, uint8_t *
 }
 
 static void private_set(verbs_conn *c, const void *priv, uint32_t bytes) {
+    uint32_t message = c->cq->d->head.options.max_message;
     c->mine = (verbs_private){
         .magic = VERBS_MAGIC, .version = VERBS_VERSION, .bytes = (uint8_t)bytes, .credits = VERBS_CREDITS,
-        .message_64 = (uint16_t)(c->cq->d->head.options.max_message / 64),
+        .message_high = (uint8_t)(message >> 16), .message_low = (uint16_t)message,
     };
     if (bytes) memcpy(c->private_data, priv, bytes);
     c->private_bytes = bytes;
@@ -175,7 +176,7 @@ static bool private_of_peer(verbs_conn *c, const verbs_event *e) {
     if (e->private_bytes < sizeof p) return false;
     memcpy(&p, e->private_data, sizeof p);
     if (p.magic != VERBS_MAGIC || p.version != VERBS_VERSION || p.bytes > FAB_PRIVATE_MAX || sizeof p + p.bytes > e->private_bytes) return false;
-    uint32_t theirs = (uint32_t)p.message_64 * 64, ours = c->cq->d->head.options.max_message / 64 * 64;
+    uint32_t theirs = (uint32_t)p.message_high << 16 | p.message_low, ours = c->cq->d->head.options.max_message;
     if (p.credits == 0 || theirs < FAB_MESSAGE_MIN) return false;
     c->credits = p.credits < VERBS_CREDITS ? p.credits : VERBS_CREDITS;
     c->head.max_message = theirs < ours ? theirs : ours;

@@ -24,6 +24,11 @@ const fab_ops fab_verbs_ops = {
     .attach = verbs_attach, .detach = verbs_detach, .direct = NULL,
 };
 
+static void nudge(verbs_domain *d) {
+    uint64_t one = 1;
+    while (write(d->nudge_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+}
+
 int verbs_open(const fab_options *o, fab_domain **out) {
     const char *why;
     const verbs_lib *v = verbs_lib_load(&why);
@@ -42,10 +47,10 @@ int verbs_open(const fab_options *o, fab_domain **out) {
         free(d);
         return e == ENODEV || e == ENOENT ? -ENODEV : -e;
     }
-    d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int e = d->stop_fd < 0 ? errno : pthread_create(&d->thread, NULL, verbs_cm_thread, d);
+    d->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int e = d->nudge_fd < 0 ? errno : pthread_create(&d->thread, NULL, verbs_cm_thread, d);
     if (e) {
-        if (d->stop_fd >= 0) close(d->stop_fd);
+        if (d->nudge_fd >= 0) close(d->nudge_fd);
         v->rdma_destroy_event_channel(d->events);
         free(d);
         return -e;
@@ -56,8 +61,8 @@ int verbs_open(const fab_options *o, fab_domain **out) {
 
 void verbs_close(fab_domain *domain) {
     verbs_domain *d = (verbs_domain *)domain;
-    uint64_t one = 1;
-    while (write(d->stop_fd, &one, sizeof one) < 0 && errno == EINTR) {}
+    atomic_store(&d->stopping, true);
+    nudge(d);
     pthread_join(d->thread, NULL);
     while (d->pds) {
         verbs_pd *next = d->pds->next;
@@ -66,7 +71,7 @@ void verbs_close(fab_domain *domain) {
         d->pds = next;
     }
     d->v->rdma_destroy_event_channel(d->events);
-    close(d->stop_fd);
+    close(d->nudge_fd);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }
@@ -80,8 +85,7 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
         if (e == 0) {
             d->device = device;
             atomic_store(&d->async_device, device);
-            uint64_t one = 1;
-            while (write(d->stop_fd, &one, sizeof one) < 0 && errno == EINTR) {}   /* the CM thread watches it from now on */
+            nudge(d);   /* the CM thread watches it from now on */
         }
     } else if (d->device != device) {
         fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: this address leads to device %s, others to %s; one domain uses one device",

@@ -6,12 +6,7 @@
 #ifndef FARKV_FABRIC_VERBS_LIB_H
 #define FARKV_FABRIC_VERBS_LIB_H
 
-#if defined(__has_include)
-#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/rdma_cma.h>)
-#define FARKV_HAVE_VERBS 1
-#endif
-#endif
-
+#include "verbs_built.h"
 #ifdef FARKV_HAVE_VERBS
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>

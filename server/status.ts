@@ -47,8 +47,9 @@ export interface ShardStatus {
   readonly regions: readonly { readonly provider: Provider; readonly kind: 'index' | 'heap'; readonly count: number; readonly bytes: number }[];
   readonly entries?: number;
   readonly keyValueBytes?: number;
-  /** Registered memory. */
+  /** Registered with the transports: index and heap. */
   readonly memoryBytes?: number;
+  readonly memoryLimitBytes?: number;
 }
 
 export interface ClusterStatus {
@@ -107,7 +108,7 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       layoutEpoch: s.layoutEpoch,
       buckets: s.buckets,
       regions: regionSums(state, s.shard),
-      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.memoryBytes }),
+      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, memoryLimitBytes: own.memoryBytes }),
     };
   });
   return { clusterId: state.clusterId, mapEpoch: state.mapEpoch, ...about, members, shards };

@@ -92,9 +92,7 @@ export class MetadataDriver {
       this.#guarded(() => this.#node.tick());
     }, this.#options.tickMs);
     // Alone there is nobody to wait for.
-    this.#guarded(() => {
-      if (this.#node.config.voters.length === 1) this.#node.campaign();
-    });
+    if (this.#node.config.voters.length === 1) this.campaign();
   }
 
   /** A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to send. */
@@ -113,6 +111,16 @@ export class MetadataDriver {
       refusal = proposed.ok ? undefined : proposed.reason;
     });
     return refusal;
+  }
+
+  /**
+   * Asks for votes now, if no leader is known: at a start there is no use in waiting for the election time-out. It begins with a
+   * pre-vote, so it disturbs nobody who has a leader.
+   */
+  campaign(): void {
+    this.#guarded(() => {
+      if (this.#node.leader === 0) this.#node.campaign();
+    });
   }
 
   /** Hands the leadership to another member, if this one has it, so that the others need not wait for an election. */

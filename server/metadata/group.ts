@@ -67,6 +67,11 @@ export class MetadataGroup {
       state: () => driver.state,
       clusterId: () => options.directory.clusterId,
       outcast: options.outcast,
+      up: () => {
+        // One of them, so that they do not split the votes; the others would campaign after an election time-out.
+        const majority = Math.floor(peers.voters.length / 2) + 1;
+        if (settings.id === peers.voters[0] && peers.reach.connected.length + 1 >= majority) driver.campaign();
+      },
     });
     const proposer = new Proposer({
       proposer: options.incarnation,

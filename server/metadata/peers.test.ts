@@ -29,6 +29,7 @@ function make(options: Partial<PeersOptions> = {}): Made {
     peers: ['s1', 's2', 's3'].map((id) => ({ id, addresses: ['127.0.0.1:1'] })),
     state: () => EMPTY,
     clusterId: () => CLUSTER,
+    up: () => undefined,
     outcast: (error) => {
       outcast.push(error);
       wake();

@@ -30,6 +30,8 @@ export interface PeersOptions {
   readonly clusterId: () => string;
   /** So many servers refuse this one that it can never be part of a majority with the rest. */
   readonly outcast: (error: FarkvError) => void;
+  /** A way to another server, or from it, has come up. */
+  readonly up: () => void;
   readonly log: Log;
 }
 
@@ -54,7 +56,10 @@ export class Peers {
         }),
         checkWelcome: (welcome) => this.#checkWelcome(id, welcome),
         refused: (error) => this.#refused(id, error),
-        up: () => void this.#refusals.delete(id),
+        up: () => {
+          this.#refusals.delete(id);
+          options.up();
+        },
       });
       this.#links.set(raftIdOf(id), link);
     }
@@ -102,6 +107,7 @@ export class Peers {
     }
     this.#sameCluster(from, hello.clusterId ?? '');
     this.#sameDirectory(from, hello.instance ?? '');
+    this.#options.up();
   }
 
   close(): void {

@@ -32,9 +32,12 @@ export interface RunOptions {
   readonly onNotice?: (text: string) => void;
   /** Ends the run early; what was measured is reported. */
   readonly signal?: AbortSignal;
-  /** Operations for measuring the harness; 0 leaves it out. Default 200,000. */
-  readonly harnessOperations?: number;
+  /** False leaves out the measurement of the harness. */
+  readonly harness?: boolean;
 }
+
+/** How long an interrupted run waits for the operations in flight. */
+const ABORT_WAIT_MS = 2000;
 
 type Done = Extract<ThreadMessage, { type: 'done' }>;
 
@@ -64,11 +67,18 @@ class Run {
 
   async go(): Promise<RunReport> {
     const stop = () => void (this.#signals[Signals.stop] = 1);
+    let giveUp: () => void = () => undefined;
+    const stuck = new Promise<never>((_, reject) => (giveUp = () => reject(new FarkvError('ERR_ABORTED', 'interrupted; some operations did not end'))));
     const timers: NodeJS.Timeout[] = [];
-    this.#options.signal?.addEventListener('abort', stop);
+    const onAbort = () => {
+      stop();
+      timers.push(setTimeout(giveUp, ABORT_WAIT_MS));
+    };
+    this.#options.signal?.addEventListener('abort', onAbort);
+    if (this.#options.signal?.aborted === true) onAbort();
     try {
       const threads = this.#tasks().map((task) => this.#start(task));
-      await Promise.all(threads.map(({ ready }) => ready));
+      await Promise.race([stuck, Promise.all(threads.map(({ ready }) => ready))]);
       const start = performance.now();
       for (const worker of this.#workers) worker.postMessage('go');
       if (this.#p.maxExecutionTime > 0) {
@@ -78,11 +88,11 @@ class Run {
         }, this.#p.maxExecutionTime * 1000));
       }
       timers.push(...this.#watch(start));
-      const done = await Promise.all(threads.map(({ done }) => done));
+      const done = await Promise.race([stuck, Promise.all(threads.map(({ done }) => done))]);
       return this.#report(done);
     } finally {
       for (const timer of timers) clearTimeout(timer);
-      this.#options.signal?.removeEventListener('abort', stop);
+      this.#options.signal?.removeEventListener('abort', onAbort);
       await Promise.all(this.#workers.map((worker) => worker.terminate()));
     }
   }
@@ -250,16 +260,19 @@ export async function runBenchmark(options: RunOptions): Promise<RunReport> {
   const parameters = parseParameters(options.properties, DATABASE_PREFIXES);
   refuse(options, parameters);
   const report = await new Run(options, parameters).go();
-  const harness = options.harnessOperations ?? 200_000;
-  if (harness === 0 || options.signal?.aborted === true) return report;
-  return { ...report, harnessNs: await harnessCost(options, parameters, harness) };
+  if (options.harness === false || options.signal?.aborted === true) return report;
+  return { ...report, harnessNs: await harnessCost(options.phase, options.properties) };
 }
 
-/** The same loop in one thread against the no-op database, at full speed: what an operation costs before a store has done anything. */
-async function harnessCost(options: RunOptions, p: Parameters, operations: number): Promise<number> {
-  const parameters: Parameters = { ...p, threads: 1, outstanding: 1, target: 0, maxExecutionTime: 0, operationCount: operations, dataIntegrity: false };
-  const count = options.phase === 'load' ? Math.min(operations, p.insertCount) : operations;
-  const run = new Run({ database: 'basic', phase: options.phase, properties: new Map() }, { ...parameters, insertCount: options.phase === 'load' ? count : p.insertCount });
-  const report = await run.go();
+const HARNESS_OPERATIONS = 500_000;
+
+/** The same loop in one thread against the no-op database, at full speed: nanoseconds of an operation before a store has done anything. */
+export async function harnessCost(phase: 'load' | 'run', properties: Properties): Promise<number> {
+  const given = parseParameters(properties, DATABASE_PREFIXES);
+  const loaded = phase === 'load' ? Math.min(HARNESS_OPERATIONS, given.insertCount) : given.insertCount;
+  const parameters: Parameters = {
+    ...given, threads: 1, outstanding: 1, target: 0, maxExecutionTime: 0, dataIntegrity: false, operationCount: HARNESS_OPERATIONS, insertCount: loaded,
+  };
+  const report = await new Run({ database: 'basic', phase, properties: new Map() }, parameters).go();
   return (report.runTimeMs * 1e6) / Math.max(1, report.operations);
 }

@@ -102,7 +102,7 @@ const bench: CliCommand<BenchArguments> = {
         signal: interrupt.signal,
         ...(args.s || properties.get('status') === 'true' ? { onStatus: say } : {}),
         ...(label === undefined ? {} : { label }),
-        ...(args.harness ? {} : { harnessOperations: 0 }),
+        harness: args.harness,
       });
       const text = args.json ? `${JSON.stringify(report)}\n` : textReport(report);
       const file = properties.get('exportfile');

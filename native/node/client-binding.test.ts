@@ -1,0 +1,405 @@
+/** NativeClient against a data plane in this process, over each provider that a host without special hardware has. */
+import test from 'ava';
+import { PENDING_BASE, PENDING_STATUS, CompletionField } from '../addon.js';
+import type { Provider } from '../../core/metadata/state.js';
+import { Driver, Plane, SHARDS } from '../../test/support/native-pair.js';
+
+const WORDS: number = CompletionField.Words;
+const providers: readonly Provider[] = ['shm', 'tcp'];
+
+for (const provider of providers) {
+  test(`${provider}: what was put is got, what was deleted is not`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    t.is((await client.get('a')).status, 'NOT_FOUND');
+    const put = await client.put('a', 'one');
+    t.is(put.status, 'OK');
+    const got = await client.get('a');
+    t.is(got.value.toString(), 'one');
+    t.is(got.version, put.version);
+    t.is((await client.get(Buffer.from('a'))).value.toString(), 'one');
+    t.is((await client.delete('a')).status, 'OK');
+    t.is((await client.get('a')).status, 'NOT_FOUND');
+    t.is((await client.delete('a')).status, 'NOT_FOUND');
+    t.is(client.callbacksInside, 0);
+    t.deepEqual(client.events, [{ type: 'connected', owner: 1, provider }]);
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: flags, codec and time to live travel with a value`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    await client.outcome(() => client.native.put(0, 'k', Buffer.from('v'), 60_000, 0xdeadbeef, 7, 10_000));
+    const got = await client.get('k');
+    t.is(got.userFlags, 0xdeadbeef);
+    t.is(got.codec, 7);
+    await client.outcome(() => client.native.put(0, 'brief', Buffer.from('v'), 1, 0, 0, 10_000));
+    let status = 'OK';
+    while (status === 'OK') ({ status } = await client.get('brief'));
+    t.is(status, 'NOT_FOUND');
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: compare-and-swap wins only with the present version`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    const first = await client.compareAndSwap('n', 0n, '1');
+    t.is(first.status, 'OK');
+    const lost = await client.compareAndSwap('n', 0n, '2');
+    t.is(lost.status, 'VERSION_MISMATCH');
+    t.is(lost.version, first.version);
+    const second = await client.compareAndSwap('n', first.version, '2');
+    t.true(second.version > first.version);
+    t.is((await client.compareAndSwap('n', first.version, undefined)).status, 'VERSION_MISMATCH');
+    t.is((await client.compareAndSwap('n', second.version, undefined)).status, 'OK');
+    t.is((await client.get('n')).status, 'NOT_FOUND');
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: getMany answers at once what it can and the rest later`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    const keys = Array.from({ length: 100 }, (_, i) => (i % 2 === 0 ? `many-${i}` : Buffer.from(`many-${i}`)));
+    await Promise.all(keys.map((key, i) => client.put(key, `value ${i}`)));
+    for (const round of [0, 1]) {
+      const records = new Uint32Array((keys.length + 2) * WORDS);
+      const target = Buffer.alloc(1 << 16);
+      const asked = [...keys, 'absent', ''];
+      const pending = client.native.getMany(0, asked, target, 100, records, 10_000);
+      const later = asked.map((_, i) => (records[i * WORDS + CompletionField.Status] === PENDING_STATUS ? client.adopt(records[i * WORDS]!) : undefined));
+      for (const [i] of asked.entries()) {
+        const at = i * WORDS;
+        const outcome = await later[i];
+        const length = records[at + CompletionField.Bytes]!;
+        const offset = records[at + CompletionField.Offset]!;
+        if (i < keys.length) t.is(outcome?.value.toString() ?? target.toString('utf8', offset, offset + length), `value ${i}`);
+        if (i === keys.length) t.is(outcome?.status ?? records[at + CompletionField.Status], outcome === undefined ? 1 : 'NOT_FOUND');
+        if (i > keys.length) t.is(records[at + CompletionField.Status], 3);
+      }
+      t.is(later.filter((l) => l !== undefined).length, pending);
+      if (provider === 'shm' && round === 1) t.is(pending, 0);
+      if (provider === 'tcp') t.is(pending, keys.length + 1);
+    }
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: getMany says the size of what does not fit`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    for (const key of ['a', 'b', 'c']) await client.put(key, Buffer.alloc(100, key));
+    for (const key of ['a', 'b', 'c']) await client.get(key);
+    const records = new Uint32Array(3 * WORDS);
+    const pending = client.native.getMany(0, ['a', 'b', 'c'], Buffer.alloc(250), 0, records, 10_000);
+    if (provider === 'shm') {
+      t.is(pending, 0);
+      t.deepEqual([0, 1, 2].map((i) => records[i * WORDS + CompletionField.Status]), [0, 0, 20]);
+      t.is(records[2 * WORDS + CompletionField.Bytes], 100);
+    } else {
+      const values = await Promise.all([0, 1, 2].map((i) => client.adopt(records[i * WORDS]!)));
+      t.deepEqual(values.map(({ value }) => value.length), [100, 100, 100]);
+    }
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: values of many sizes go both ways, through a slab that is smaller`, async (t) => {
+    const plane = await Plane.start({ provider, memoryBytes: 64 << 20 });
+    const client = Driver.to(plane, {}, 64 << 10);
+    for (const bytes of [0, 1, 1000, 16_000, 16_384, 65_536, 65_537, 1 << 20, 8 << 20]) {
+      const value = Buffer.alloc(bytes);
+      for (let i = 0; i < bytes; i += 7) value[i] = i;
+      t.is((await client.put(`size ${bytes}`, value)).status, 'OK');
+      const got = await client.outcome(() => client.native.get(0, `size ${bytes}`, undefined, 0, 20_000));
+      t.is(got.status, 'OK');
+      t.true(got.value.equals(value), `${bytes} bytes`);
+    }
+    const small = Buffer.alloc(10);
+    const answer = await client.get('size 1000', 10_000, small);
+    if (provider === 'shm') {
+      t.is(answer.status, 'ERR_BUFFER_TOO_SMALL');
+      t.is(answer.bytes, 1000);
+    } else {
+      t.is(answer.value.length, 1000);
+    }
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: a buffer may be changed and dropped as soon as put has returned`, async (t) => {
+    const plane = await Plane.start({ provider, memoryBytes: 64 << 20 });
+    const client = Driver.to(plane);
+    const puts: Promise<unknown>[] = [];
+    for (let i = 0; i < 50; i++) {
+      const value = Buffer.alloc(i % 2 === 0 ? 300 : 40_000, i);
+      puts.push(client.put(`dropped ${i}`, value));
+      value.fill(0xee);
+    }
+    await Promise.all(puts);
+    for (let i = 0; i < 50; i++) {
+      const got = await client.get(`dropped ${i}`);
+      t.true(got.value.equals(Buffer.alloc(i % 2 === 0 ? 300 : 40_000, i)));
+    }
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: scan returns every key, page by page`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane, { maxOutstanding: 500 });
+    const keys = new Set(Array.from({ length: 500 }, (_, i) => `scan ${i}`));
+    await Promise.all([...keys].map((key) => client.put(key, 'x')));
+    for (let shard = 0; shard < SHARDS; shard++) {
+      let cursor = 0n;
+      do {
+        const from = cursor;
+        const page = await client.outcome(() => client.native.scan(0, shard, from, 50, false, 10_000));
+        t.is(page.status, 'OK');
+        for (let at = 0; at < page.value.length;) {
+          const length = page.value.readUInt16LE(at + 24);
+          keys.delete(page.value.toString('utf8', at + 32, at + 32 + length));
+          at += 32 + length;
+        }
+        cursor = page.version;
+      } while (cursor !== 0n);
+    }
+    t.is(keys.size, 0);
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: what cannot be answered in time ends with the reason`, async (t) => {
+    const plane = await Plane.start({ provider, closed: true });
+    const client = Driver.to(plane);
+    // How far an operation came when its time was over is a matter of luck; the reason must be seen sooner or later.
+    const reasons = async (get: string, put: string): Promise<void> => {
+      while ((await client.get('a', 30)).status !== get);
+      for (let status = ''; status !== put;) {
+        ({ status } = await client.put('a', 'v', 30));
+        t.true([put, 'ERR_INDETERMINATE', 'ERR_TIMEOUT'].includes(status), status);
+      }
+    };
+    await reasons('ERR_SHARD_UNAVAILABLE', 'ERR_SHARD_UNAVAILABLE');
+    await plane.close();
+    await reasons('ERR_DISCONNECTED', 'ERR_DISCONNECTED');
+    client.close();
+  });
+
+  test(`${provider}: a cancelled operation ends with ERR_ABORTED`, async (t) => {
+    const plane = await Plane.start({ provider, closed: true });
+    const client = Driver.to(plane);
+    const answers = [client.native.get(0, 'a', undefined, 0, 10_000), client.native.put(0, 'a', Buffer.from('v'), 0, 0, 0, 10_000)];
+    const outcomes = answers.map((answer) => client.adopt(answer - PENDING_BASE));
+    for (const answer of answers) client.native.cancel(answer - PENDING_BASE);
+    client.native.cancel(12_345);
+    for (const outcome of outcomes) t.is((await outcome).status, 'ERR_ABORTED');
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: more than maxOutstanding is refused at once, and there is room again afterwards`, async (t) => {
+    const plane = await Plane.start({ provider, closed: true });
+    const client = Driver.to(plane, { maxOutstanding: 8 });
+    const first = Array.from({ length: 8 }, (_, i) => client.put(`k${i}`, 'v', 100));
+    t.is((await client.put('one more', 'v')).status, 'ERR_BUSY');
+    t.is((await client.get('one more')).status, 'ERR_BUSY');
+    for (const outcome of first) t.not((await outcome).status, 'ERR_BUSY');
+    t.not((await client.put('now', 'v', 50)).status, 'ERR_BUSY');
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: a client goes on by itself when its owner comes back as another incarnation`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    await client.put('a', 'old');
+    t.is((await client.get('a')).value.toString(), 'old');
+    await plane.close();
+    const waiting = client.put('a', 'new');
+    const again = await Plane.start({ provider, address: plane.address, incarnation: 2n });
+    t.is((await waiting).status, 'OK');
+    t.is((await client.get('a')).value.toString(), 'new');
+    t.deepEqual(client.events.filter(({ type }) => type === 'disconnected').length, 1);
+    client.close();
+    await again.close();
+  });
+
+  test(`${provider}: bad arguments are answers, not crashes`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    const value = Buffer.from('v');
+    const target = Buffer.alloc(8);
+    const bad = (v: unknown): never => v as never;
+    t.is((await client.get('')).status, 'ERR_KEY_INVALID');
+    t.is((await client.get('x'.repeat(1025))).status, 'ERR_KEY_INVALID');
+    t.is((await client.get(bad(5))).status, 'ERR_KEY_INVALID');
+    for (const call of [
+      () => client.native.get(70_000, 'k', target, 0, 1000),
+      () => client.native.get(0, 'k', target, 9, 1000),
+      () => client.native.get(0, 'k', target, -1, 1000),
+      () => client.native.get(0, 'k', bad('text'), 0, 1000),
+      () => client.native.get(0, 'k', bad(new Float64Array(2)), 0, 1000),
+      () => client.native.getSync(0, 'k', bad(undefined), 0, 1000),
+      () => client.native.put(0, 'k', bad('text'), 0, 0, 0, 1000),
+      () => client.native.put(0, 'k', value, -1, 0, 0, 1000),
+      () => client.native.put(0, 'k', value, NaN, 0, 0, 1000),
+      () => client.native.put(0, 'k', value, 0, 0, 256, 1000),
+      () => client.native.compareAndSwap(0, 'k', -1n, value, 0, 0, 0, 1000),
+      () => client.native.compareAndSwap(0, 'k', bad(1), value, 0, 0, 0, 1000),
+      () => client.native.scan(0, SHARDS, 0n, 10, false, 1000),
+      () => client.native.scan(0, 0, 0n, 0, false, 1000),
+    ]) {
+      t.is((await client.outcome(call)).status, 'ERR_PROTOCOL', String(call));
+    }
+    t.throws(() => client.native.getMany(0, bad('no array'), target, 0, new Uint32Array(8), 1000), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.getMany(0, ['a', 'b'], target, 0, new Uint32Array(8), 1000), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.take(7, target), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.setTicket(Buffer.alloc(3)), { code: 'ERR_CONFIG' });
+    t.throws(() => client.native.setOwners(bad([{ owner: 'x' }])), { code: 'ERR_CONFIG' });
+    t.throws(() => client.native.setRoutes(bad([{ shard: 0 }])), { code: 'ERR_CONFIG' });
+    t.throws(() => new Driver({ maxOutstanding: 0 }), { code: 'ERR_CONFIG' });
+    t.throws(() => new Driver({ onReady: bad(undefined) }), { code: 'ERR_CONFIG' });
+    client.close();
+    await plane.close();
+  });
+}
+
+test('getSync answers inside its call, and keeps its lease in a loop that never returns to the event loop', async (t) => {
+  const plane = await Plane.start({ leaseMs: 100 });
+  const client = Driver.to(plane);
+  await client.put('k', 'value');
+  const target = Buffer.alloc(100);
+  const until = process.hrtime.bigint() + 1_000_000_000n;
+  let gets = 0;
+  while (process.hrtime.bigint() < until) {
+    gets++;
+    if (client.native.getSync(0, 'k', target, 3, 5000) !== 5) {
+      t.fail(`GET ${gets} answered ${String(client.native.info[CompletionField.Status])}`);
+      break;
+    }
+  }
+  t.is(target.toString('utf8', 3, 8), 'value');
+  t.is(client.native.getSync(0, 'absent', target, 0, 5000), -1);
+  t.is(client.native.getSync(0, 'k', Buffer.alloc(4), 0, 5000), -20);
+  t.true(client.native.stats().leaseRenewals >= 10);
+  client.close();
+  await plane.close();
+});
+
+test('getSync obeys its time-out, and is not offered over tcp', async (t) => {
+  const plane = await Plane.start({ closed: true });
+  const client = Driver.to(plane);
+  await client.get('k', 20);
+  t.is(client.native.getSync(0, 'k', Buffer.alloc(8), 0, 50), -8);
+  client.close();
+  await plane.close();
+  const far = await Plane.start({ provider: 'tcp' });
+  const other = Driver.to(far);
+  await other.get('k');
+  t.is(other.native.getSync(0, 'k', Buffer.alloc(8), 0, 50), -21);
+  other.close();
+  await far.close();
+});
+
+test('a put that is alone may be answered inside its call', async (t) => {
+  const plane = await Plane.start({ spinUs: 1000 });
+  const client = Driver.to(plane, { putSpinUs: 1_000_000 });
+  await client.put('a', 'connected');
+  const put = await client.put('a', 'spun');
+  t.false(put.later);
+  t.is(put.status, 'OK');
+  t.is((await client.get('a')).version, put.version);
+  client.close();
+  await plane.close();
+});
+
+test('a get that is alone may be answered inside flush', async (t) => {
+  const plane = await Plane.start({ provider: 'tcp' });
+  const client = Driver.to(plane, { getSpinUs: 1_000_000 });
+  await client.put('a', 'v');
+  await client.get('a');
+  const before = client.readyCalls;
+  t.is((await client.get('a')).status, 'OK');
+  t.is(client.readyCalls, before);
+  client.close();
+  await plane.close();
+});
+
+test('close ends what is outstanding, which may be drained once more; later calls answer ERR_CLOSED', async (t) => {
+  const plane = await Plane.start({ closed: true });
+  const client = Driver.to(plane);
+  const outcomes = [client.get('a'), client.put('b', 'v')];
+  client.close();
+  for (const outcome of outcomes) t.is((await outcome).status, 'ERR_CLOSED');
+  client.native.close();
+  t.is((await client.get('a')).status, 'ERR_CLOSED');
+  t.is((await client.put('a', 'v')).status, 'ERR_CLOSED');
+  t.is(client.native.getSync(0, 'a', Buffer.alloc(1), 0, 10), -18);
+  t.is(client.native.flush(), 0);
+  t.is(client.native.drain(Buffer.alloc(10)), 0);
+  t.is(client.native.shardOf(0, 'a'), -18);
+  client.native.cancel(1);
+  t.throws(() => client.native.setOwners([]), { code: 'ERR_CLOSED' });
+  t.throws(() => client.native.getMany(0, ['a'], Buffer.alloc(1), 0, new Uint32Array(8), 1), { code: 'ERR_CLOSED' });
+  t.deepEqual(client.native.stats().owners, []);
+  await plane.close();
+});
+
+test('a value that was finished before close can still be drained after it', async (t) => {
+  const plane = await Plane.start({ provider: 'tcp' });
+  const client = Driver.to(plane, { getSpinUs: 1000 });
+  await client.put('a', 'kept');
+  const answer = client.native.get(0, 'a', undefined, 0, 10_000);
+  const outcome = client.adopt(answer - PENDING_BASE);
+  while (client.native.flush() === 0);
+  client.close();
+  t.is((await outcome).value.toString(), 'kept');
+  await plane.close();
+});
+
+test('close may be called from inside onReady and onEvent', async (t) => {
+  const plane = await Plane.start();
+  const fromReady = Driver.to(plane, { onReady: () => fromReady.close() });
+  const put = fromReady.put('a', 'v');
+  t.is((await put).status, 'OK');
+  const closed = new Promise<void>((resolve) => {
+    const fromEvent = Driver.to(plane, {
+      onEvent: () => {
+        fromEvent.close();
+        resolve();
+      },
+    });
+    void fromEvent.put('a', 'v');
+  });
+  await closed;
+  await plane.close();
+  t.pass();
+});
+
+test.serial('an exception in a callback is an uncaught exception of the program, and the client goes on', async (t) => {
+  const plane = await Plane.start();
+  const caught: unknown[] = [];
+  const catcher = (error: unknown): unknown => caught.push(error);
+  const others = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', catcher);
+  let throws = true;
+  const client: Driver = Driver.to(plane, {
+    onReady: () => {
+      client.drain();
+      if (throws) throw new Error('from onReady');
+    },
+  });
+  await client.put('a', 'v');
+  while (caught.length === 0) await new Promise(setImmediate);
+  throws = false;
+  t.is((caught[0] as Error).message, 'from onReady');
+  t.is((await client.put('a', 'w')).status, 'OK');
+  process.off('uncaughtException', catcher);
+  for (const other of others) process.on('uncaughtException', other);
+  client.close();
+  await plane.close();
+});

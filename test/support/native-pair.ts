@@ -1,0 +1,233 @@
+/**
+ * A data plane and a client of it, both native, in one process, for tests of the Node-API layer: calls become promises here, and
+ * nothing else is added.
+ */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  addon,
+  CompletionField,
+  PENDING_BASE,
+  type DataPlane,
+  type NativeClient,
+  type NativeClientEvent,
+  type NativeClientOptions,
+  type ShardLayout,
+  type ShardRoute,
+} from '../../native/addon.js';
+import type { Provider } from '../../core/metadata/state.js';
+
+export const SHARDS = 4;
+export const SEED = Buffer.alloc(16, 0x5e);
+export const SECRET = Buffer.alloc(16, 0x7c);
+const WORDS: number = CompletionField.Words;
+
+let sockets = 0;
+
+export interface PlaneOptions {
+  readonly provider?: Provider;
+  readonly address?: string;
+  readonly incarnation?: bigint;
+  readonly leaseMs?: number;
+  readonly memoryBytes?: number;
+  readonly spinUs?: number;
+  /** Opened but not served: answers ERR_SHARD_UNAVAILABLE. */
+  readonly closed?: boolean;
+}
+
+/** An owner of all shards. */
+export class Plane {
+  private constructor(
+    readonly provider: Provider,
+    readonly address: string,
+    readonly incarnation: bigint,
+    readonly native: DataPlane,
+    readonly layouts: readonly ShardLayout[],
+  ) {}
+
+  static async start(o: PlaneOptions = {}): Promise<Plane> {
+    const provider = o.provider ?? 'shm';
+    const incarnation = o.incarnation ?? 1n;
+    const wanted = o.address ?? (provider === 'shm' ? `unix:${join(tmpdir(), `farkv-pair-${process.pid}-${sockets++}.sock`)}` : '127.0.0.1:0');
+    const native = new addon.DataPlane({
+      serverIncarnation: incarnation,
+      hashSeed: SEED,
+      ticketSecret: SECRET,
+      shards: SHARDS,
+      leaseMs: o.leaseMs ?? 500,
+      driftPpm: 200,
+      listen: [{ provider, address: wanted, group: 0 }],
+      groups: 1,
+      maxClients: 64,
+      clientQuota: 1024,
+      spinUs: o.spinUs ?? 0,
+      hugePages: false,
+    });
+    const [bound] = native.start();
+    const layouts: ShardLayout[] = [];
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const shardIncarnation = (incarnation << 16n) + BigInt(shard);
+      layouts.push(await native.openShard({ shard, group: 0, epoch: Number(incarnation), incarnation: shardIncarnation, memoryBytes: o.memoryBytes ?? 16 << 20 }));
+      if (o.closed !== true) await native.serveShard(shard);
+    }
+    return new Plane(provider, bound?.address ?? wanted, incarnation, native, layouts);
+  }
+
+  routes(): ShardRoute[] {
+    return this.layouts.map((layout) => ({ ...layout, owner: 1 }));
+  }
+
+  close(): Promise<void> {
+    return this.native.close();
+  }
+}
+
+export interface Outcome {
+  /** 'OK', 'NOT_FOUND', 'VERSION_MISMATCH' or an error code. */
+  readonly status: string;
+  readonly value: Buffer;
+  readonly version: bigint;
+  readonly userFlags: number;
+  readonly codec: number;
+  /** Whether it came by drain. */
+  readonly later: boolean;
+  readonly bytes: number;
+}
+
+/** A client whose pending operations are promises. */
+export class Driver {
+  readonly native: NativeClient;
+  readonly events: NativeClientEvent[] = [];
+  /** Set while a call of the native client is under way: a callback that comes then is a mistake. */
+  inside = false;
+  callbacksInside = 0;
+  readyCalls = 0;
+  readonly slab: Buffer;
+  readonly #waiting = new Map<number, (o: Outcome) => void>();
+  #flushing = false;
+
+  constructor(options: Partial<NativeClientOptions> = {}, slabBytes = 1 << 20) {
+    this.slab = Buffer.alloc(slabBytes);
+    this.native = new addon.NativeClient({
+      hashSeed: SEED,
+      shards: SHARDS,
+      ticket: addon.makeTicket(SECRET, 1n + BigInt(Math.floor(Math.random() * 2 ** 48)), Date.now() + 3_600_000, 0, 3),
+      timeoutMs: 10_000,
+      maxOutstanding: 256,
+      putSpinUs: 0,
+      getSpinUs: 0,
+      onReady: () => {
+        this.readyCalls++;
+        if (this.inside) this.callbacksInside++;
+        this.drain();
+      },
+      onEvent: (event) => {
+        if (this.inside) this.callbacksInside++;
+        this.events.push(event);
+      },
+      ...options,
+    });
+  }
+
+  static to(plane: Plane, options: Partial<NativeClientOptions> = {}, slabBytes?: number): Driver {
+    const driver = new Driver(options, slabBytes);
+    driver.learn(plane);
+    return driver;
+  }
+
+  learn(plane: Plane): void {
+    this.native.setOwners([{ owner: 1, serverIncarnation: plane.incarnation, addresses: [{ provider: plane.provider, address: plane.address }] }]);
+    this.native.setRoutes(plane.routes());
+  }
+
+  /** What a call returned, as an outcome; a value answered at once lies at the start of target. */
+  outcome(call: () => number, target?: Buffer): Promise<Outcome> {
+    this.inside = true;
+    const answer = call();
+    this.inside = false;
+    if (answer >= PENDING_BASE) return this.adopt(answer - PENDING_BASE);
+    const status = answer < 0 ? -answer : 0;
+    const value = answer >= 0 && target !== undefined ? Buffer.from(target.subarray(0, answer)) : Buffer.alloc(0);
+    return Promise.resolve({ ...this.#record(this.native.info, 0, value, false), status: name(status) });
+  }
+
+  adopt(id: number): Promise<Outcome> {
+    if (!this.#flushing) {
+      this.#flushing = true;
+      queueMicrotask(() => {
+        this.#flushing = false;
+        this.inside = true;
+        const ready = this.native.flush();
+        this.inside = false;
+        if (ready > 0) this.drain();
+      });
+    }
+    return new Promise((resolve) => this.#waiting.set(id, resolve));
+  }
+
+  drain(): void {
+    let more = true;
+    while (more) {
+      const records = this.native.drain(this.slab);
+      more = this.native.info[0] === 1;
+      for (let i = 0; i < records; i++) this.#settle(i * WORDS);
+    }
+  }
+
+  #settle(at: number): void {
+    const words = this.native.completions;
+    const [id, status, bytes, offset] = [words[at + CompletionField.Id]!, words[at + CompletionField.Status]!, words[at + CompletionField.Bytes]!, words[at + CompletionField.Offset]!];
+    const resolve = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (resolve === undefined) throw new Error(`nobody waits for ${id}`);
+    let value: Buffer = Buffer.alloc(0);
+    if (name(status) === 'OK' && offset !== 0xffffffff) value = Buffer.from(this.slab.subarray(offset, offset + bytes));
+    const outcome = this.#record(words, at, value, true);
+    if (name(status) === 'ERR_BUFFER_TOO_SMALL') {
+      const large = Buffer.alloc(bytes);
+      this.native.take(id, large);
+      resolve({ ...outcome, status: 'OK', value: large });
+    } else {
+      resolve(outcome);
+    }
+  }
+
+  #record(words: Uint32Array, at: number, value: Buffer, later: boolean): Outcome {
+    return {
+      status: name(words[at + CompletionField.Status]!),
+      value,
+      version: (BigInt(words[at + CompletionField.VersionHigh]!) << 32n) | BigInt(words[at + CompletionField.VersionLow]!),
+      userFlags: words[at + CompletionField.UserFlags]!,
+      codec: words[at + CompletionField.Codec]!,
+      later,
+      bytes: words[at + CompletionField.Bytes]!,
+    };
+  }
+
+  get(key: string | Uint8Array, timeoutMs = 10_000, target = Buffer.alloc(1 << 16)): Promise<Outcome> {
+    return this.outcome(() => this.native.get(0, key, target, 0, timeoutMs), target);
+  }
+
+  put(key: string | Uint8Array, value: Uint8Array | string, timeoutMs = 10_000): Promise<Outcome> {
+    const bytes = typeof value === 'string' ? Buffer.from(value) : value;
+    return this.outcome(() => this.native.put(0, key, bytes, 0, 0, 0, timeoutMs));
+  }
+
+  delete(key: string, timeoutMs = 10_000): Promise<Outcome> {
+    return this.outcome(() => this.native.delete(0, key, timeoutMs));
+  }
+
+  compareAndSwap(key: string, expected: bigint, value: string | undefined): Promise<Outcome> {
+    const bytes = value === undefined ? undefined : Buffer.from(value);
+    return this.outcome(() => this.native.compareAndSwap(0, key, expected, bytes, 0, 0, 0, 10_000));
+  }
+
+  close(): void {
+    this.native.close();
+    this.drain();
+  }
+}
+
+function name(status: number): string {
+  return addon.constants.statusNames[status] ?? `status ${status}`;
+}

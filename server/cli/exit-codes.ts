@@ -31,6 +31,5 @@ const codes: Partial<Record<ErrorCode, number>> = {
 };
 
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof FarkvError) return codes[error.code] ?? EXIT.failed;
-  return error instanceof Error && error.name === 'YError' ? EXIT.usage : EXIT.failed;
+  return error instanceof FarkvError ? (codes[error.code] ?? EXIT.failed) : EXIT.failed;
 }

@@ -77,7 +77,11 @@ export async function main(args: readonly string[]): Promise<void> {
     .epilogue(EXIT_CODES_HELP)
     .wrap(process.stdout.isTTY ? Math.min(process.stdout.columns, 140) : 120)
     .exitProcess(false)
-    .fail(false);
+    // A message alone is yargs' own: what was typed is wrong.
+    .fail((message, error) => {
+      // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- the types say that there is always an error; there is not
+      throw error ?? new FarkvError('ERR_CONFIG', message);
+    });
   for (const command of commands) parser.command(command);
   if (one?.ownOptions !== true) parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
   try {

@@ -173,6 +173,11 @@ export class ServerProcess {
     return await this.kill('SIGTERM');
   }
 
+  /** Ends the server's standard input, as the end of this process would. */
+  closeInput(): void {
+    this.#child?.stdin?.end();
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal);
   }

@@ -1,0 +1,68 @@
+import test from 'ava';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { OPTION_NAMES } from '../../server/config/options.js';
+import { farkv } from '../support/cluster.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'farkv-cli-'));
+test.after.always(() => rmSync(directory, { recursive: true, force: true }));
+
+test.serial('help is complete: every command, every option of a server with its limits, exit codes', async (t) => {
+  const all = await farkv(['--help']);
+  t.is(all.code, 0);
+  for (const command of ['server', 'status', 'get', 'put', 'delete', 'scan', 'bench']) t.true(all.stdout.includes(`farkv ${command}`), command);
+  t.regex(all.stdout, /Exit codes: 0 /);
+  const server = await farkv(['server', '--help']);
+  t.is(server.code, 0);
+  for (const name of OPTION_NAMES) t.true(server.stdout.includes(`--${name} `), name);
+  t.regex(server.stdout, /Examples:/);
+  t.regex(server.stdout, /1 to 4096/);
+  t.regex((await farkv(['status', '--help'])).stdout, /Exit codes: .*69/);
+});
+
+test.serial('the version is the package\'s', async (t) => {
+  const { stdout, code } = await farkv(['--version']);
+  t.is(code, 0);
+  t.regex(stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test.serial('wrong usage ends with 2, one line that helps, and nothing on standard output', async (t) => {
+  const wrong: (readonly [string[], RegExp])[] = [
+    [[], /A command is needed/],
+    [['sevrer'], /Did you mean server\?/],
+    [['server', '--memroy', '1gb'], /unknown option --memroy; did you mean --memory\?/],
+    [['server', '--memory', 'lots'], /--memory: "lots" is not a size/],
+    [['server', '--shards', '0'], /--shards: must be from 1 to 4096/],
+    [['server', '--listen', '0.0.0.0:0'], /can be reached from other machines.*--insecure/],
+    [['server', '--fabric-listen', '0.0.0.0:0'], /can be reached from other machines/],
+    [['server', '--tls-cert', '/dev/null'], /--tls-key is needed/],
+    [['server', '--config', '/nonexistent'], /--config: \/nonexistent cannot be read/],
+    [['server', '--peers', 'a=127.0.0.1:1,b=127.0.0.1:2'], /--id is needed/],
+    [['server', 'extra'], /extra/],
+    [['status', '--conect', 'x'], /unknown option --conect; did you mean --connect\?/],
+    [['status', '--connect', 'a b'], /is not an address/],
+    [['status', '--timeout', 'soon'], /--timeout/],
+  ];
+  for (const [args, message] of wrong) {
+    const { code, stdout, stderr } = await farkv(args);
+    t.is(code, 2, `${args.join(' ')}: ${stderr}`);
+    t.is(stdout, '', args.join(' '));
+    t.regex(stderr, message);
+    t.regex(stderr, /^Try: farkv .*--help$/m);
+  }
+});
+
+test.serial('an unknown key of the configuration file is named with the nearest one', async (t) => {
+  const config = join(directory, 'farkv.yaml');
+  writeFileSync(config, 'listen: 127.0.0.1:0\nlese-ms: 500\n');
+  const { code, stderr } = await farkv(['server', '--config', config]);
+  t.is(code, 2);
+  t.regex(stderr, /unknown key lese-ms; did you mean lease-ms\?/);
+});
+
+test.serial('no server answering is 69, and says where it was looked for', async (t) => {
+  const { code, stderr } = await farkv(['status', '--connect', '127.0.0.1:1,[::1]:1']);
+  t.is(code, 69);
+  t.regex(stderr, /\[::1\]:1: .*ECONNREFUSED|EADDRNOTAVAIL/);
+});

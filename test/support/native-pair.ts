@@ -4,6 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
 import {
   addon,
   CompletionField,
@@ -48,7 +49,7 @@ export class Plane {
   static async start(o: PlaneOptions = {}): Promise<Plane> {
     const provider = o.provider ?? 'shm';
     const incarnation = o.incarnation ?? 1n;
-    const wanted = o.address ?? (provider === 'shm' ? `unix:${join(tmpdir(), `farkv-pair-${process.pid}-${sockets++}.sock`)}` : '127.0.0.1:0');
+    const wanted = o.address ?? (provider === 'shm' ? `unix:${join(tmpdir(), `farkv-pair-${process.pid}-${threadId}-${sockets++}.sock`)}` : '127.0.0.1:0');
     const native = new addon.DataPlane({
       serverIncarnation: incarnation,
       hashSeed: SEED,

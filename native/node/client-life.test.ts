@@ -1,0 +1,74 @@
+/** A client's life ends well at every stage: in a process of its own, and in worker threads that come and go. */
+import test from 'ava';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+
+const PROGRAM = fileURLToPath(new URL('../../test/support/native-stages.js', import.meta.url));
+
+interface End {
+  readonly code: number | null;
+  readonly signal: string | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function run(stage: string): Promise<End> {
+  const child = spawn(process.execPath, ['--expose-gc', PROGRAM, stage], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (data: Buffer) => (out += data.toString()));
+  child.stderr.on('data', (data: Buffer) => (err += data.toString()));
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  return { code, signal, out: out.trim(), err };
+}
+
+const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
+  ['made', 'made', 0],
+  ['made and closed', 'closed', 0],
+  ['made and collected', 'collected', 0],
+  ['connected and idle', 'idle', 0],
+  ['trying to connect', 'trying', 0],
+  ['outstanding until its time is over', 'ERR_DISCONNECTED', 0],
+  ['outstanding and exit', 'exiting', 0],
+  ['in the middle of values and exit', 'exiting', 0],
+  ['an exception that nobody catches', 'throwing', 1],
+  ['closed and not drained', 'closed', 0],
+  ['methods outlive the client', '-18 0 0', 0],
+  ['arrays outlive the client', '7', 0],
+  ['a whole life', 'lived', 0],
+];
+
+for (const [stage, out, code] of ends) {
+  test(`a process ends well: ${stage}`, async (t) => {
+    const end = await run(stage);
+    t.deepEqual({ code: end.code, signal: end.signal, out: end.out }, { code, signal: null, out }, end.err);
+  });
+}
+
+test('several worker threads load the addon and live at once', async (t) => {
+  const workers = Array.from({ length: 4 }, () => new Worker(PROGRAM, { workerData: 'a whole life' }));
+  const said = await Promise.all(workers.map(async (worker) => {
+    const [[text], [code]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[string], [number]];
+    return `${text} ${code}`;
+  }));
+  t.deepEqual(said, Array.from({ length: 4 }, () => 'lived 0'));
+});
+
+test('a worker thread may be terminated in the middle of its operations, again and again', async (t) => {
+  for (let i = 0; i < 5; i++) {
+    const worker = new Worker(PROGRAM, { workerData: 'works until it is ended' });
+    await once(worker, 'message');
+    await new Promise(setImmediate);
+    t.is(await worker.terminate(), 1);
+  }
+});
+
+for (const stage of ['made', 'connected and idle', 'closed and not drained', 'trying to connect']) {
+  test(`a worker thread ends well: ${stage}`, async (t) => {
+    const worker = new Worker(PROGRAM, { workerData: stage });
+    const [code] = (await once(worker, 'exit')) as [number];
+    t.is(code, 0);
+  });
+}

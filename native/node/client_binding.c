@@ -65,10 +65,16 @@ static bool add_method(napi_env env, client *c, napi_value object, const char *n
     return napi_set_named_property(env, object, name, function) == napi_ok;
 }
 
+/* The finalizer of an array buffer is given its memory; the client is the hint. */
+static void array_let_go(napi_env env, void *data, void *hint) {
+    (void)env, (void)data;
+    client_drop(hint);
+}
+
 /* A Uint32Array whose memory is the client's own, so that nothing JavaScript does with the array can take it away. */
 static bool add_array(napi_env env, client *c, napi_value object, const char *name, uint32_t *words, size_t n) {
     napi_value buffer, array;
-    if (napi_create_external_arraybuffer(env, words, n * sizeof *words, let_go, NULL, &buffer) != napi_ok) return false;
+    if (napi_create_external_arraybuffer(env, words, n * sizeof *words, array_let_go, c, &buffer) != napi_ok) return false;
     c->holders++;
     return napi_create_typedarray(env, napi_uint32_array, n, buffer, 0, &array) == napi_ok &&
            napi_set_named_property(env, object, name, array) == napi_ok;

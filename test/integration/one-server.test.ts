@@ -4,16 +4,10 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { ControlClient } from '../../server/control/client-connection.js';
-import type { ClusterStatus } from '../../server/status.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import { Cluster, CLI, farkv, freePorts, type ReadyLine } from '../support/cluster.js';
+import { statusOf } from '../support/status.js';
 import { spawn } from 'node:child_process';
-
-async function statusOf(address: string, args: readonly string[] = []): Promise<ClusterStatus> {
-  const { stdout, stderr } = await farkv(['status', '--json', '--connect', address, ...args]);
-  if (stdout === '') throw new Error(stderr);
-  return JSON.parse(stdout) as ClusterStatus;
-}
 
 test.serial('a server says when it is ready, shows its state, and ends in order', async (t) => {
   const cluster = await Cluster.start(t, { shards: 3 });
@@ -114,7 +108,7 @@ test.serial('a data port in use is refused as well', async (t) => {
 });
 
 test.serial('without a data directory nothing is left behind', async (t) => {
-  const child = spawn(process.execPath, [CLI, 'server', '--json', '--listen', '127.0.0.1:0', '--memory', '64mb'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [CLI, 'server', '--json', '--listen', '127.0.0.1:0', '--memory', '64mb'], { stdio: ['ignore', 'pipe', 'ignore'] });
   t.teardown(() => child.kill('SIGKILL'));
   const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const ready = JSON.parse(line) as ReadyLine;

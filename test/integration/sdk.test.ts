@@ -1,0 +1,360 @@
+import test, { type ExecutionContext } from 'ava';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { json } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { connect, FarkvError, type BufferValue, type Client, type ClientEvent, type ConnectOptions } from '../../client/index.js';
+import { Cluster } from '../support/cluster.js';
+import type { ChildTask } from '../support/sdk-child.js';
+
+const CHILD = fileURLToPath(new URL('../support/sdk-child.js', import.meta.url));
+const MIB = 1 << 20;
+
+const teardowns: (() => unknown)[] = [];
+/** Three servers for the tests that break nothing. */
+let shared: Cluster;
+test.before(async () => {
+  shared = await Cluster.start({ teardown: (f) => void teardowns.push(f) }, { servers: 3, memory: '1gb', shards: 6 });
+});
+test.after.always(async () => {
+  for (const f of teardowns) await f();
+});
+
+let namespaces = 0;
+/** A client that sees a namespace of its own. */
+async function client(t: ExecutionContext, options: Partial<ConnectOptions> = {}, cluster: Cluster = shared): Promise<Client<BufferValue, Buffer>> {
+  const made = await connect({ servers: cluster.addresses, namespace: ++namespaces, ...options });
+  t.teardown(() => made.close());
+  return made;
+}
+
+async function settled(promises: readonly Promise<unknown>[]): Promise<string[]> {
+  const results = await Promise.allSettled(promises);
+  return results.map((result) => (result.status === 'fulfilled' ? 'ok' : result.reason instanceof FarkvError ? result.reason.code : String(result.reason)));
+}
+
+function inProcess(task: ChildTask): Promise<unknown> {
+  const { task: name, servers, transport, argument } = task;
+  const child = spawn(process.execPath, ['--enable-source-maps', CHILD, name, servers, transport, String(argument)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return Promise.all([json(child.stdout), once(child, 'close')]).then(([answer, [code]]) => ({ ...(answer as object), code: code as unknown }));
+}
+
+async function inThread(task: ChildTask): Promise<unknown> {
+  const worker = new Worker(CHILD, { workerData: task });
+  const [answer] = (await once(worker, 'message')) as [unknown];
+  await once(worker, 'exit');
+  return answer;
+}
+
+for (const transport of ['shm', 'tcp'] as const) {
+  test(`${transport}: every method`, async (t) => {
+    const kv = await client(t, { transport, strict: true });
+    for (const { provider, connected } of kv.transports()) t.deepEqual([provider, connected], [transport, true]);
+    t.is(await kv.get('a'), undefined);
+    await kv.put('a', 'alpha', { flags: 0xfedcba98 });
+    await kv.put(Buffer.from([0, 255, 7]), Buffer.from([1, 2, 3]));
+    t.is(String(await kv.get('a')), 'alpha');
+    t.deepEqual(await kv.get(new Uint8Array([0, 255, 7])), Buffer.from([1, 2, 3]));
+
+    const entry = await kv.getEntry('a');
+    t.is(entry?.flags, 0xfedcba98);
+    t.true((entry?.version ?? 0n) > 0n);
+    const target = Buffer.alloc(8, '.');
+    t.is(await kv.getInto('a', target, 1), 5);
+    t.is(String(target), '.alpha..');
+    t.is(await kv.getInto('missing', target), undefined);
+    await t.throwsAsync(async () => kv.getInto('a', target, 4), { code: 'ERR_BUFFER_TOO_SMALL', message: /has 5 bytes, there is room for 4/ });
+    if (transport === 'shm') {
+      t.is(String(kv.getSync('a')), 'alpha');
+      t.is(kv.getSync('missing'), undefined);
+      t.is(kv.getIntoSync('a', target, 3), 5);
+      t.throws(() => kv.getIntoSync('a', target, 4), { code: 'ERR_BUFFER_TOO_SMALL' });
+    } else {
+      t.throws(() => kv.getSync('a'), { code: 'ERR_UNSUPPORTED' });
+      t.throws(() => kv.getIntoSync('a', target), { code: 'ERR_UNSUPPORTED' });
+    }
+
+    await kv.putMany(Array.from({ length: 3000 }, (_, i) => ({ key: `m${i}`, value: `value ${i}`, flags: i })));
+    const many = await kv.getMany(['none', ...Array.from({ length: 3000 }, (_, i) => `m${i}`), 'nothing']);
+    t.deepEqual(many.map(String), ['undefined', ...Array.from({ length: 3000 }, (_, i) => `value ${i}`), 'undefined']);
+    t.deepEqual(await kv.getMany([]), []);
+
+    const lost = await kv.compareAndSwap('a', (entry?.version ?? 0n) + 1n, 'beta');
+    t.deepEqual(lost, { swapped: false, version: entry?.version });
+    const won = await kv.compareAndSwap('a', entry?.version ?? 0n, 'beta');
+    t.true(won.swapped && won.version > (entry?.version ?? 0n));
+    t.is((await kv.getEntry('a'))?.version, won.version);
+    t.like(await kv.compareAndSwap('a', 0n, 'again'), { swapped: false });
+    t.like(await kv.compareAndSwap('fresh', 0n, 'made'), { swapped: true });
+    t.deepEqual(await kv.compareAndSwap('absent', 99n, 'x'), { swapped: false, version: 0n });
+    t.like(await kv.compareAndDelete('a', entry?.version ?? 0n), { swapped: false });
+    t.like(await kv.compareAndDelete('a', won.version), { swapped: true });
+    t.is(await kv.get('a'), undefined);
+    t.true(await kv.delete('fresh'));
+    t.false(await kv.delete('fresh'));
+
+    const keys: string[] = [];
+    for await (const { key } of kv.scan()) keys.push(String(key));
+    t.is(keys.length, 3001);
+    t.is(new Set(keys).size, 3001);
+    const page = await kv.scanPage({ values: true, batch: 50 });
+    t.true(page.entries.length >= 50);
+    for (const { key, value, flags, version, expiresAtMs } of page.entries) {
+      if (!String(key).startsWith('m')) continue;
+      t.is(String(value), `value ${flags}`);
+      t.true(version > 0n);
+      t.is(expiresAtMs, undefined);
+    }
+    const rest = await kv.scanPage({ cursor: page.cursor ?? '', batch: 4000 });
+    t.is(page.entries.length + rest.entries.length, 3001);
+    t.is(rest.cursor, undefined);
+
+    const other = kv.namespace(60_000 + namespaces);
+    await other.put('m1', 'elsewhere');
+    t.is(String(await kv.get('m1')), 'value 1');
+    t.is(String(await other.get('m1')), 'elsewhere');
+
+    const { gets, reads, changes, transports } = kv.stats();
+    t.true(gets > 3000 && reads >= gets && changes > 3000);
+    t.is(transports.length, kv.transports().length);
+  });
+
+  test(`${transport}: values of all sizes, to 64 MiB`, async (t) => {
+    const kv = await client(t, { transport, strict: true, timeoutMs: 60_000 });
+    for (const bytes of [0, 1, 4095, 16_384, 16_385, 65_536, 65_537, MIB, 16 * MIB, 64 * MIB]) {
+      const value = Buffer.alloc(bytes, `${bytes} bytes, `);
+      await kv.put('v', value);
+      const back = await kv.get('v');
+      t.true(back?.equals(value), `${bytes} bytes by get`);
+      const target = Buffer.alloc(bytes + 3);
+      t.is(await kv.getInto('v', target, 3), bytes);
+      t.true(target.subarray(3).equals(value), `${bytes} bytes by getInto`);
+      const [one] = await kv.getMany(['v']);
+      t.true(one?.equals(value), `${bytes} bytes by getMany`);
+    }
+    await t.throwsAsync(kv.put('v', Buffer.alloc(64 * MIB + 1)), { code: 'ERR_VALUE_TOO_LARGE' });
+    for await (const { value } of kv.scan({ values: true })) t.is(value.length, 64 * MIB);
+  });
+
+  test(`${transport}: keys of all sizes, and bad ones`, async (t) => {
+    const kv = await client(t, { transport });
+    for (const key of ['k', 'ü'.repeat(512), 'k'.repeat(1024), new Uint8Array(1024).fill(255), '\0', '日本']) {
+      await kv.put(key, 'x');
+      t.is(String(await kv.get(key)), 'x');
+      t.true(await kv.delete(key));
+    }
+    for (const key of ['', 'k'.repeat(1025), 'ü'.repeat(513), new Uint8Array(0), new Uint8Array(1025), 5, null, undefined, {}, ['a'], 1n]) {
+      const bad = key as string;
+      const codes = await settled([kv.get(bad), kv.getEntry(bad), kv.put(bad, 'x'), kv.delete(bad), kv.compareAndSwap(bad, 0n, 'x'), kv.getMany([bad]), kv.putMany([{ key: bad, value: 'x' }])]);
+      t.deepEqual(codes, new Array<string>(7).fill('ERR_KEY_INVALID'));
+      t.throws(() => kv.getInto(bad, Buffer.alloc(1)), { code: 'ERR_KEY_INVALID' });
+    }
+  });
+
+  test(`${transport}: an entry with a time to live goes`, async (t) => {
+    const kv = await client(t, { transport });
+    await kv.put('stays', 'x', { ttlMs: 3_600_000 });
+    const before = Date.now();
+    await kv.put('goes', 'x', { ttlMs: 150 });
+    while ((await kv.get('goes')) !== undefined);
+    t.true(Date.now() - before >= 100);
+    t.is(String(await kv.get('stays')), 'x');
+    t.like(await kv.compareAndSwap('goes', 0n, 'back'), { swapped: true });
+    for await (const { key, expiresAtMs } of kv.scan()) {
+      if (String(key) === 'stays') t.true(Math.abs((expiresAtMs ?? 0) - before - 3_600_000) < 60_000);
+    }
+  });
+
+  test(`${transport}: compare-and-swap from several processes loses no increment`, async (t) => {
+    const kv = (await client(t, { namespace: 0 })).withCodec<number>('msgpack');
+    await kv.put('counter', 0);
+    const task: ChildTask = { task: 'increment', servers: shared.addresses.join(','), transport, argument: 200 };
+    const answers = await Promise.all(Array.from({ length: 4 }, () => inProcess(task)));
+    t.is(await kv.get('counter'), 800);
+    t.true(answers.every((answer) => (answer as { readonly code: number }).code === 0));
+  });
+
+  test(`${transport}: worker threads, each with a client of its own`, async (t) => {
+    const task: ChildTask = { task: 'own', servers: shared.addresses.join(','), transport, argument: 2000 };
+    const answers = await Promise.all(Array.from({ length: 4 }, () => inThread(task)));
+    t.deepEqual(answers, new Array(4).fill({ lost: 0, right: 2000 }));
+  });
+
+  test(`${transport}: a scan while others write finds every key that was there throughout`, async (t) => {
+    const kv = await client(t, { transport });
+    const stable = Array.from({ length: 4000 }, (_, i) => `stable-${i}`);
+    await kv.putMany(stable.map((key) => ({ key, value: key })));
+    const state = { writing: true };
+    const writer = (async () => {
+      for (let i = 0; state.writing; i++) {
+        await kv.putMany(Array.from({ length: 200 }, (_, j) => ({ key: `new-${i}-${j}`, value: 'x'.repeat(100) })));
+        if (i > 2) await Promise.all(Array.from({ length: 100 }, (_, j) => kv.delete(`new-${i - 2}-${j}`)));
+        await kv.put(stable[i % stable.length] ?? '', 'written again');
+      }
+    })();
+    try {
+      for (const values of [false, true, false]) {
+        const seen = new Set<string>();
+        for await (const { key } of values ? kv.scan({ values: true, batch: 64 }) : kv.scan({ batch: 64 })) seen.add(String(key));
+        t.deepEqual(stable.filter((key) => !seen.has(key)), []);
+      }
+    } finally {
+      state.writing = false;
+      await writer;
+    }
+  });
+
+  test(`${transport}: close ends what is under way; nothing hangs`, async (t) => {
+    const kv = await client(t, { transport });
+    const work = [
+      ...Array.from({ length: 3000 }, (_, i) => kv.put(`k${i}`, Buffer.alloc(i % 10 === 0 ? 100_000 : 100))),
+      ...Array.from({ length: 1000 }, (_, i) => kv.get(`k${i}`)),
+      kv.put('large', Buffer.alloc(20 * MIB)),
+      kv.getMany(Array.from({ length: 2000 }, (_, i) => `k${i}`)),
+    ];
+    await kv.put('first', 'x').catch(() => undefined);
+    await kv.close();
+    await kv.close();
+    const codes = new Set(await settled(work));
+    t.deepEqual([...codes].filter((code) => code !== 'ok' && code !== 'ERR_CLOSED' && code !== 'ERR_INDETERMINATE'), []);
+    t.true(codes.size > 1, 'something was under way');
+    t.deepEqual(await settled([kv.get('a'), kv.put('a', 'x'), kv.getMany(['a'])]), ['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CLOSED']);
+  });
+
+  test(`${transport}: an AbortSignal ends an operation that is under way`, async (t) => {
+    const kv = await client(t, { transport });
+    const abort = new AbortController();
+    const reason = new Error('enough');
+    const work = Array.from({ length: 200 }, (_, i) => kv.put(`k${i}`, Buffer.alloc(200_000), { signal: abort.signal }));
+    await Promise.resolve();
+    abort.abort(reason);
+    const codes = await settled(work);
+    t.true(codes.includes('ERR_ABORTED'));
+    t.deepEqual([...new Set(codes)].filter((code) => code !== 'ok' && code !== 'ERR_ABORTED'), []);
+    const error = await t.throwsAsync(kv.get('k0', { signal: abort.signal }), { code: 'ERR_ABORTED' });
+    t.is(error.cause, reason);
+    await kv.put('after', 'x');
+    t.is(String(await kv.get('after')), 'x');
+  });
+
+  test(`${transport}: a stopped server costs its clients their time-outs, and no more when it goes on`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 1, args: ['--lease-ms', '200'] });
+    const kv = await client(t, { transport }, cluster);
+    await kv.put('a', 'before');
+    t.is(String(await kv.get('a')), 'before');
+    cluster.server(0).signal('SIGSTOP');
+    // A lease may still cover a GET; when it is over, GETs wait for a new one until their time is over.
+    for (;;) {
+      const [code] = await settled([kv.get('a', { timeoutMs: 100 })]);
+      if (code !== 'ok') {
+        t.is(code, 'ERR_TIMEOUT');
+        break;
+      }
+    }
+    const [put] = await settled([kv.put('a', 'during', { timeoutMs: 100 })]);
+    t.true(put === 'ERR_TIMEOUT' || put === 'ERR_INDETERMINATE', put);
+    cluster.server(0).signal('SIGCONT');
+    await kv.put('a', 'after');
+    t.is(String(await kv.get('a')), 'after');
+  });
+
+  test(`${transport}: a killed server that comes back serves its clients again, and nothing stale`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 1, args: ['--lease-ms', '200'] });
+    const kv = await client(t, { transport, timeoutMs: 30_000 }, cluster);
+    await kv.put('a', 'old');
+    t.is(String(await kv.get('a')), 'old');
+    await cluster.server(0).kill();
+    await cluster.server(0).start();
+    // Values live in memory: the new process has none, and the old memory, still mapped here, must not be believed.
+    t.is(await kv.get('a'), undefined);
+    await kv.put('a', 'new');
+    t.is(String(await kv.get('a')), 'new');
+  });
+
+  test(`${transport}: a full table says so, and keeps what it has`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '8mb' });
+    const kv = await client(t, { transport, namespace: 0 }, cluster);
+    const value = Buffer.alloc(10_000, 'x');
+    let stored = 0;
+    const error = await t.throwsAsync(async () => {
+      for (; stored < 2000; stored++) await kv.put(`k${stored}`, value);
+    }, { code: 'ERR_TABLE_FULL' });
+    t.regex(error.message, /stays readable/);
+    t.true(stored > 300);
+    for (let i = 0; i < stored; i++) t.is((await kv.get(`k${i}`))?.length, 10_000);
+  });
+}
+
+test('auto picks shared memory on the same host, says so, and tells events', async (t) => {
+  const events: ClientEvent[] = [];
+  const kv = await client(t, { onEvent: (event) => events.push(event) });
+  for (const { provider, reason } of kv.transports()) t.deepEqual([provider, reason], ['shm', 'same host']);
+  t.true(events.some((event) => event.type === 'control' && event.connected));
+  t.true(events.some((event) => event.type === 'transport' && event.transport.provider === 'shm'));
+  const told = JSON.stringify(events);
+  t.false(/rkey|token|ticket/i.test(told));
+});
+
+test('a transport that cannot be used: another one and why, or with strict an error', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--transport', 'tcp'] });
+  const kv = await client(t, { transport: 'shm' }, cluster);
+  const [first] = kv.transports();
+  t.is(first?.provider, 'tcp');
+  t.regex(first?.reason ?? '', /shm: the server does not offer it/);
+  await kv.put('a', 'x');
+  t.is(String(await kv.get('a')), 'x');
+  await t.throwsAsync(connect({ servers: cluster.addresses, transport: 'shm', strict: true }), { code: 'ERR_UNSUPPORTED', message: /s1: .*shm: the server does not offer it/ });
+});
+
+test('connect says what is wrong', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, args: ['--token', 'open sesame'] });
+  const servers = cluster.addresses;
+  await t.throwsAsync(connect({ servers }), { code: 'ERR_UNAUTHORIZED' });
+  const wrong = await t.throwsAsync(connect({ servers, token: 'open sesamf' }), { code: 'ERR_UNAUTHORIZED' });
+  t.false(wrong.message.includes('sesam'));
+  const kv = await connect({ servers, token: 'open sesame' });
+  await kv.put('a', 'x');
+  await kv.close();
+  await t.throwsAsync(connect({ servers: '127.0.0.1:1', connectTimeoutMs: 300 }), { code: 'ERR_TIMEOUT', message: /no server answered within 300 ms.*ECONNREFUSED/ });
+  await t.throwsAsync(connect({ servers, tls: true, connectTimeoutMs: 500 }), { instanceOf: FarkvError });
+  const abort = new AbortController();
+  const pending = connect({ servers: '127.0.0.1:1', signal: abort.signal });
+  abort.abort();
+  await t.throwsAsync(pending, { code: 'ERR_ABORTED' });
+  await t.throwsAsync(connect({ servers: '127.0.0.1:1', signal: abort.signal }), { code: 'ERR_ABORTED' });
+});
+
+test('one server that answers is enough; the others are learned from it', async (t) => {
+  const kv = await client(t, { servers: ['127.0.0.1:1', shared.server(1).address] });
+  t.is(kv.transports().length >= 3, true);
+  await kv.put('a', 'x');
+  t.is(String(await kv.get('a')), 'x');
+});
+
+test('an idle client does not keep a process from ending', async (t) => {
+  const answer = await inProcess({ task: 'idle', servers: shared.addresses.join(','), transport: 'auto', argument: 0 });
+  t.deepEqual(answer, { done: true, code: 0 });
+});
+
+test('await using closes the client', async (t) => {
+  const made = await connect({ servers: shared.addresses });
+  await made[Symbol.asyncDispose]();
+  await t.throwsAsync(made.get('a'), { code: 'ERR_CLOSED' });
+});
+
+test('msgpack values, and a client with another codec', async (t) => {
+  interface User { readonly name: string; readonly born: Date; readonly tags: readonly string[] }
+  const users = await connect<User>({ servers: shared.addresses, codec: 'msgpack', namespace: ++namespaces });
+  t.teardown(() => users.close());
+  const ada = { name: 'Ada', born: new Date('1815-12-10'), tags: ['countess', 'programmer'] };
+  await users.put('ada', ada);
+  t.deepEqual(await users.get('ada'), ada);
+  t.deepEqual((await users.getEntry('ada'))?.value, ada);
+  t.deepEqual(await users.getMany(['ada', 'bob']), [ada, undefined]);
+  for await (const { value } of users.scan({ values: true })) t.deepEqual(value, ada);
+  const bytes = users.withCodec('buffer');
+  t.true(Buffer.isBuffer(await bytes.get('ada')));
+  await bytes.put('raw', 'not msgpack');
+  await t.throwsAsync(users.get('raw'), { code: 'ERR_CORRUPT', message: /codec 0/ });
+});

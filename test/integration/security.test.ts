@@ -1,0 +1,65 @@
+import test from 'ava';
+import { fileURLToPath } from 'node:url';
+import { connect as connectTls } from 'node:tls';
+import { once } from 'node:events';
+import { Cluster, farkv } from '../support/cluster.js';
+import { statusOf } from '../support/status.js';
+
+const fixture = (name: string): string => fileURLToPath(new URL(`../../../test/fixtures/tls/${name}`, import.meta.url));
+const TLS = ['--tls-cert', fixture('server.pem'), '--tls-key', fixture('server-key.pem'), '--tls-ca', fixture('ca.pem')];
+
+test.serial('a token is asked for, and a wrong one is 77', async (t) => {
+  const cluster = await Cluster.start(t, { memory: '32mb', env: { FARKV_TOKEN: 'right' } });
+  const status = (...args: string[]) => farkv(['status', '--connect', cluster.server(0).address, ...args]);
+  t.is((await status('--token', 'right')).code, 0);
+  const none = await status();
+  t.is(none.code, 77);
+  t.regex(none.stderr, /wants a token/);
+  t.is((await status('--token', 'wrong')).code, 77);
+  t.is((await farkv(['status', '--connect', cluster.server(0).address], { env: { FARKV_TOKEN: 'right' } })).code, 0);
+});
+
+test.serial('three servers with TLS and a token; only TLS 1.3 with a trusted authority is spoken', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '32mb', args: [...TLS, '--token', 'right', '--peer-token', 'of servers'] });
+  const { address } = cluster.server(1);
+  const good = ['--token', 'right', '--tls-ca', fixture('ca.pem')];
+  const status = await statusOf(address, good);
+  t.true(status.members.every((m) => m.state === 'up'));
+  t.true(status.shards.every((s) => s.state === 'serving'));
+
+  t.is((await farkv(['status', '--connect', address, '--token', 'right', '--tls-ca', fixture('stranger.pem')])).code, 69);
+  t.is((await farkv(['status', '--connect', address, '--token', 'right', '--timeout', '1s'])).code, 69, 'without TLS');
+  t.is((await farkv(['status', '--connect', address, '--token', 'of servers', '--tls-ca', fixture('ca.pem')])).code, 77);
+
+  const old = connectTls({ host: '127.0.0.1', port: Number(address.split(':')[1]), rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
+  t.teardown(() => old.destroy());
+  await t.throwsAsync(once(old, 'secureConnect'), { message: /protocol version|reset|disconnected/i });
+});
+
+test.serial('servers with different peer tokens do not make a cluster', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '32mb', args: ['--peer-token', 'one'], ready: false });
+  const odd = cluster.server(2);
+  await odd.kill();
+  odd.args = odd.args.map((arg) => (arg === 'one' ? 'another' : arg));
+  odd.launch();
+  t.is((await odd.exit).code, 77);
+  t.regex(odd.stderr, /the token is not the right one/);
+});
+
+test.serial('beyond loopback a server starts with a token or when it is told that it may', async (t) => {
+  const refused = await farkv(['server', '--listen', '0.0.0.0:0']);
+  t.is(refused.code, 2);
+  t.regex(refused.stderr, /can be reached from other machines/);
+  for (const args of [['--insecure'], ['--token', 'x']]) {
+    const cluster = await Cluster.start(t, { memory: '32mb', args: ['--fabric-listen', '0.0.0.0:0', ...args] });
+    const tcp = cluster.server(0).readyLine?.fabric.filter((a) => a.provider === 'tcp') ?? [];
+    t.true(tcp.length > 0 && tcp.every((a) => !a.address.startsWith('0.0.0.0')), 'the wildcard is told as addresses that can be dialed');
+    await cluster.remove();
+  }
+});
+
+test.serial('a certificate and a key that do not belong together are refused at the start', async (t) => {
+  const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--tls-cert', fixture('ca.pem'), '--tls-key', fixture('server-key.pem')]);
+  t.is(code, 2);
+  t.regex(stderr, /cannot be used/);
+});

@@ -228,14 +228,14 @@ bool shm_attach_request(shm_conn *c, const shm_frame *f) {
     pthread_mutex_lock(&d->lock);   /* until it is sent: deregistration must not close the descriptor meanwhile */
     shm_mr *m = shm_mr_find(d, f->rkey);
     shm_export *e = NULL;
-    if (m && m->trust == c->orders.trust && f->bytes > 0 && f->address >= m->head.addr && f->address - m->head.addr <= m->bytes &&
-        m->bytes - (f->address - m->head.addr) >= f->bytes) {
+    uint64_t offset = m ? f->address - m->head.addr : 0;   /* below the region: wraps to beyond its end */
+    if (m && m->trust == c->orders.trust && f->bytes > 0 && offset <= m->bytes && m->bytes - offset >= f->bytes) {
         e = export_new(c, m);
         reply.status = e ? FAB_SUCCESS : FAB_REM_OP_ERR;
     }
     if (e) {
         reply.slot = e->slot;
-        reply.offset = f->address - m->head.addr;
+        reply.offset = offset;
     }
     bool sent = shm_link_send(c, &reply, e ? &m->fd : NULL, e ? 1 : 0, &full);
     if (!sent && e) export_free(c, e->slot);

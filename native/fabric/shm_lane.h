@@ -99,7 +99,7 @@ typedef struct shm_in {
 
 static inline bool shm_in_refresh(shm_in *in, memory_order order) {
     uint64_t tail = atomic_load_explicit(&in->lane->tail, order);
-    if (tail - in->head > in->size || tail - in->head < in->tail - in->head || (tail & 7)) return false;
+    if (tail - in->head > in->size || (tail & 7)) return false;
     in->tail = tail;
     return true;
 }

@@ -233,9 +233,8 @@ static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     if (!shm_peer_trusted(fd)) {
         fab_log(&c->domain->options, FAB_LOG_WARNING, "shm: %s belongs to another user", c->path);
         shm_link_fail(c, FAB_REM_ACCESS_ERR);
-    } else if (!shm_link_send(c, &f, NULL, 0, NULL)) {
-        shm_link_fail(c, FAB_RETRY_EXC_ERR);
     } else {
+        shm_link_send(c, &f, NULL, 0, NULL);   /* if the owner hung up already, what it said before is still to be read */
         shm_link_watch(c, EPOLLIN);
         shm_timer_set(c->domain, &c->link.timer, c->link.deadline_ns);
     }

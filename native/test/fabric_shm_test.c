@@ -1,11 +1,9 @@
-/* The shm provider: the conformance suite, and what is particular to it. */
+/* The shm provider: the conformance suite, attaching, and the data path. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,150 +18,11 @@
 #include "fabric_conformance.h"
 #include "shm_raw.h"
 
-static char directory[64];
-static const char *fresh_address(void) {
-    static char address[128];
-    static int count;
-    snprintf(address, sizeof address, "unix:%s/%d.%d", directory, (int)getpid(), count++);
-    return address;
-}
-
 static const fabric_under_test shm = {
-    .provider = FAB_SHM, .address = fresh_address, .sleeps = true, .forks = true, .attach_maps = true,
+    .provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .forks = true, .attach_maps = true,
 };
 
 static pair p;
-
-/* ---- the socket file ---- */
-
-static const char *path_of(const char *address) { return address + 5; }
-
-static mode_t mode_of(const char *address) {
-    struct stat s;
-    return lstat(path_of(address), &s) == 0 ? s.st_mode : 0;
-}
-
-TEST(the_socket_is_the_user_s_alone_whatever_the_umask) {
-    mode_t before = umask(0);
-    pair_listen(&p, &shm, NULL);
-    CHECK_EQ(mode_of(p.address), S_IFSOCK | 0600);
-    umask(before);
-    pair_close(&p);
-    CHECK_EQ(mode_of(p.address), 0);
-}
-
-static void make_stale(const char *address) {
-    int fd = raw_listen(address);
-    close(fd);   /* as a killed owner leaves it: the file is there, nobody listens */
-    CHECK(S_ISSOCK(mode_of(address)));
-}
-
-TEST(a_socket_that_a_dead_owner_left_is_taken_over_and_a_live_one_is_not) {
-    end e;
-    end_open(&e, &shm, NULL);
-    const char *address = fresh_address();
-    fab_listener *first, *second;
-    for (int round = 0; round < 3; round++) {
-        make_stale(address);
-        CHECK_EQ(fab_listen(e.cq, address, &first), 0);
-        CHECK_EQ(fab_listen(e.cq, address, &second), -EADDRINUSE);
-        fab_unlisten(first);
-        CHECK_EQ(mode_of(address), 0);
-    }
-    int fd = open(path_of(address), O_CREAT | O_WRONLY, 0600);   /* somebody's file */
-    close(fd);
-    CHECK_EQ(fab_listen(e.cq, address, &first), -EADDRINUSE);
-    CHECK(S_ISREG(mode_of(address)));
-    CHECK_EQ(unlink(path_of(address)), 0);
-    end_close(&e);
-}
-
-TEST(a_listener_unlinks_no_socket_but_its_own) {
-    end e;
-    end_open(&e, &shm, NULL);
-    const char *address = fresh_address();
-    fab_listener *l;
-    CHECK_EQ(fab_listen(e.cq, address, &l), 0);
-    CHECK_EQ(unlink(path_of(address)), 0);
-    make_stale(address);   /* another's by now */
-    fab_unlisten(l);
-    CHECK(S_ISSOCK(mode_of(address)));
-    CHECK_EQ(unlink(path_of(address)), 0);
-    end_close(&e);
-}
-
-typedef struct starter { const char *address; int result; end e; fab_listener *l; } starter;
-static void *start_listening(void *arg) {
-    starter *s = arg;
-    s->result = fab_listen(s->e.cq, s->address, &s->l);
-    return NULL;
-}
-
-TEST(of_owners_that_start_at_once_over_a_stale_socket_one_gets_it) {
-    enum { STARTERS = 4, ROUNDS = 30 };
-    static starter s[STARTERS];
-    for (int i = 0; i < STARTERS; i++) end_open(&s[i].e, &shm, NULL);
-    for (int round = 0; round < ROUNDS; round++) {
-        const char *address = fresh_address();
-        pthread_t thread[STARTERS];
-        make_stale(address);
-        for (int i = 0; i < STARTERS; i++) {
-            s[i].address = address;
-            CHECK_EQ(pthread_create(&thread[i], NULL, start_listening, &s[i]), 0);
-        }
-        int winners = 0;
-        for (int i = 0; i < STARTERS; i++) {
-            CHECK_EQ(pthread_join(thread[i], NULL), 0);
-            CHECK(s[i].result == 0 || s[i].result == -EADDRINUSE);
-            winners += s[i].result == 0;
-        }
-        CHECK_EQ(winners, 1);
-        for (int i = 0; i < STARTERS; i++) if (s[i].result == 0) fab_unlisten(s[i].l);
-        CHECK_EQ(mode_of(address), 0);
-    }
-    for (int i = 0; i < STARTERS; i++) end_close(&s[i].e);
-}
-
-TEST(addresses_have_a_scheme_an_absolute_path_and_a_length) {
-    end e;
-    end_open(&e, &shm, NULL);
-    char address[200];
-    fab_listener *l;
-    snprintf(address, sizeof address, "unix:/tmp/%0*d", 103, 7);   /* sun_path holds 107 characters */
-    CHECK_EQ(strlen(path_of(address)), 108);
-    CHECK_EQ(fab_listen(e.cq, address, &l), -ENAMETOOLONG);
-    CHECK_EQ(fab_listen(e.cq, "unix:relative", &l), -EINVAL);
-    CHECK_EQ(fab_listen(e.cq, "unix:", &l), -EINVAL);
-    CHECK_EQ(fab_listen(e.cq, "/no/scheme", &l), -EINVAL);
-    CHECK_EQ(fab_listen(e.cq, "127.0.0.1:7000", &l), -EINVAL);
-    CHECK_EQ(fab_listen(e.cq, "unix:/nonexistent/directory/sock", &l), -ENOENT);
-    end_close(&e);
-}
-
-TEST(a_process_of_another_user_is_refused) {
-    if (geteuid() != 0) {   /* only root can start a process as somebody else */
-        printf("a_process_of_another_user_is_refused: needs root, did nothing\n");
-        return;
-    }
-    pair_listen(&p, &shm, NULL);
-    CHECK_EQ(chmod(directory, 0777), 0);
-    CHECK_EQ(chmod(path_of(p.address), 0777), 0);   /* so that only the credentials stand in the way */
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (setgid(65534) || setuid(65534)) _exit(2);
-        raw r = raw_connect(p.address);
-        raw_hello(&r);
-        raw_wait_for_end(&r);
-        _exit(0);
-    }
-    int status;
-    CHECK_EQ(waitpid(pid, &status, 0), pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    pair_settle(&p);
-    CHECK(!end_has(&p.owner));
-    CHECK_EQ(chmod(directory, 0700), 0);
-    pair_close(&p);
-}
 
 /* ---- attaching ---- */
 
@@ -268,6 +127,25 @@ TEST(memory_without_seals_is_not_registered) {
 }
 
 /* ---- polling ---- */
+
+TEST(one_poll_takes_a_share_from_each_connection) {
+    enum { CONNS = 3, MOST = CONNS * SHM_QUOTA };
+    fab_conn *client[CONNS], *owner[CONNS];
+    pair_listen(&p, &shm, NULL);
+    for (int i = 0; i < CONNS; i++) pair_connect(&p, 0, &client[i], &owner[i]);
+    for (int i = 0; i < CONNS; i++) for (int j = 0; j < MOST; j++) CHECK_EQ(fab_send(client[i], &(struct iovec){&j, 4}, 1), 0);
+    fab_flush(p.client.cq);
+    fab_wc w[MOST];
+    int n = fab_poll(p.owner.cq, w, MOST), from[CONNS] = {0};
+    CHECK_EQ(n, MOST);
+    for (int i = 0; i < n; i++) for (int j = 0; j < CONNS; j++) from[j] += w[i].conn == owner[j];
+    for (int j = 0; j < CONNS; j++) CHECK_EQ(from[j], SHM_QUOTA);
+    for (int i = 0; i < CONNS; i++) {
+        fab_disconnect(client[i]);
+        fab_disconnect(owner[i]);
+    }
+    pair_close(&p);
+}
 
 TEST(idle_connections_are_parked_when_there_are_many_and_come_back) {
     enum { CONNS = SHM_ACTIVE_MAX + 40 };
@@ -378,7 +256,7 @@ TEST(when_both_ends_poll_neither_makes_a_system_call) {
 
 /* Owners that were killed leave their socket files behind. */
 static void empty_directory(void) {
-    DIR *d = opendir(directory);
+    DIR *d = opendir(raw_directory());
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
         if (e->d_name[0] != '.') CHECK_EQ(unlinkat(dirfd(d), e->d_name, 0), 0);
     }
@@ -386,36 +264,26 @@ static void empty_directory(void) {
 }
 
 int main(int argc, char **argv) {
-    const char *given = getenv("FARKV_TEST_DIRECTORY");
-    snprintf(directory, sizeof directory, "%s", given ? given : "/tmp/farkv-shm-XXXXXX");
-    if (!given) {
-        CHECK(mkdtemp(directory));
-        setenv("FARKV_TEST_DIRECTORY", directory, 1);   /* children use it too */
-    }
+    raw_directory_make();
     if (fabric_conformance_child(&shm, argc, argv)) return 0;
     if (argc == 2 && strcmp(argv[1], "--without-system-calls") == 0) work_without_system_calls();
     fabric_conformance_connections(&shm);
     fabric_conformance_sends(&shm);
     fabric_conformance_reads(&shm);
     fabric_conformance_wakeups(&shm);
-    RUN(the_socket_is_the_user_s_alone_whatever_the_umask);
-    RUN(a_socket_that_a_dead_owner_left_is_taken_over_and_a_live_one_is_not);
-    RUN(a_listener_unlinks_no_socket_but_its_own);
-    RUN(of_owners_that_start_at_once_over_a_stale_socket_one_gets_it);
-    RUN(addresses_have_a_scheme_an_absolute_path_and_a_length);
-    RUN(a_process_of_another_user_is_refused);
     RUN(the_peer_need_not_poll_for_an_attach_to_succeed);
     RUN(what_is_detached_can_be_attached_again_more_often_than_there_are_slots);
     RUN(a_read_of_what_was_detached_is_refused_also_when_it_was_queued_before);
     RUN(many_regions_attach_at_once_and_all_go_with_the_connection);
     RUN(memory_without_seals_is_not_registered);
+    RUN(one_poll_takes_a_share_from_each_connection);
     RUN(idle_connections_are_parked_when_there_are_many_and_come_back);
     RUN(rings_that_came_while_awake_do_not_deafen_the_bell);
     RUN(when_both_ends_poll_neither_makes_a_system_call);
-    CHECK_EQ(rmdir(directory), 0);   /* no file is left behind */
-    CHECK_EQ(mkdir(directory, 0700), 0);
+    raw_directory_remove();   /* no file is left behind */
+    CHECK_EQ(mkdir(raw_directory(), 0700), 0);
     fabric_conformance_faults(&shm);
     empty_directory();
-    CHECK_EQ(rmdir(directory), 0);
+    raw_directory_remove();
     return check_end(argc, argv);
 }

@@ -1,7 +1,9 @@
 #include "shm_raw.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -112,4 +114,31 @@ void raw_wait_for_end(raw *r) {
     shm_frame f;
     int fds[FDS], n;
     while (receive(r, &f, fds, &n) > 0) for (int i = 0; i < n; i++) close(fds[i]);
+}
+
+int raw_memory(int seals, size_t bytes) {
+    int fd = memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK_EQ(ftruncate(fd, (off_t)bytes), 0);
+    if (seals) CHECK_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
+    return fd;
+}
+
+static char directory[64];
+
+void raw_directory_make(void) {
+    const char *given = getenv("FARKV_TEST_DIRECTORY");
+    snprintf(directory, sizeof directory, "%s", given ? given : "/tmp/farkv-shm-XXXXXX");
+    if (given) return;
+    CHECK(mkdtemp(directory));
+    setenv("FARKV_TEST_DIRECTORY", directory, 1);
+}
+
+void raw_directory_remove(void) { CHECK_EQ(rmdir(directory), 0); }
+const char *raw_directory(void) { return directory; }
+
+const char *raw_fresh_address(void) {
+    static char address[128];
+    static int count;
+    snprintf(address, sizeof address, "unix:%s/%d.%d", directory, (int)getpid(), count++);
+    return address;
 }

@@ -29,4 +29,13 @@ void raw_wait_for_end(raw *r);
 /* An owner by hand: a listening socket. */
 int raw_listen(const char *address);
 raw raw_accept(int listener);
+
+/* A memfd with these seals; the size is the file's. */
+int raw_memory(int seals, size_t bytes);
+
+/* A directory of this program's own under /tmp, shared with its children; addresses in it that were not used before. */
+void raw_directory_make(void);
+void raw_directory_remove(void);              /* fails when a file was left in it */
+const char *raw_directory(void);
+const char *raw_fresh_address(void);
 #endif

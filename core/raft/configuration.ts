@@ -83,7 +83,8 @@ export function encodeConfiguration(config: Configuration): Uint8Array {
     view.setUint16(at, list.length, true);
     at += 2;
     for (const id of list) {
-      view.setBigUint64(at, BigInt(id), true);
+      view.setUint32(at, id >>> 0, true);
+      view.setUint32(at + 4, Math.floor(id / 2 ** 32), true);
       at += 8;
     }
   }
@@ -102,7 +103,7 @@ export function decodeConfiguration(bytes: Uint8Array): Configuration | undefine
     at += 2;
     if (count > MEMBERS_MAX || at + 8 * count > bytes.length) return undefined;
     const list: number[] = [];
-    for (let j = 0; j < count; j++, at += 8) list.push(Number(view.getBigUint64(at, true)));
+    for (let j = 0; j < count; j++, at += 8) list.push(view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true));
     lists.push(list);
   }
   if (at !== bytes.length) return undefined;

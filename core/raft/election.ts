@@ -48,14 +48,15 @@ function quorumIsActive(raft: Raft): boolean {
 
 /** Campaigns at once. `transfer`: at the wish of the leader, so without a pre-vote and past the rule above. */
 export function campaign(raft: Raft, kind: 'pre-vote' | 'vote', transfer: boolean): void {
-  if (kind === 'pre-vote') raft.becomePreCandidate();
-  else raft.becomeCandidate();
-  const term = kind === 'pre-vote' ? raft.term + 1 : raft.term;
-  raft.votes.set(raft.id, true);
-  if (voteResult(raft.config, raft.votes) === 'won') {
-    won(raft);
-    return;
+  if (kind === 'pre-vote') {
+    raft.becomePreCandidate();
+    count(raft, raft.id, true);
+    // Alone, it has won already.
+    if (raft.role !== 'pre-candidate') return;
+  } else {
+    raft.becomeCandidate();
   }
+  const term = kind === 'pre-vote' ? raft.term + 1 : raft.term;
   const { lastIndex, lastTerm } = raft.log;
   for (const to of membersOf(raft.config)) {
     if (to === raft.id || !isVoter(raft.config, to)) continue;
@@ -63,7 +64,16 @@ export function campaign(raft: Raft, kind: 'pre-vote' | 'vote', transfer: boolea
   }
 }
 
-function won(raft: Raft): void {
+/** A candidate's own vote is on its disk, and only now counts: a lone voter must not lead a term that it can forget. */
+export function ownVoteIsDurable(raft: Raft): void {
+  if (raft.role === 'candidate') count(raft, raft.id, true);
+}
+
+function count(raft: Raft, voter: number, granted: boolean): void {
+  if (!raft.votes.has(voter)) raft.votes.set(voter, granted);
+  const result = voteResult(raft.config, raft.votes);
+  if (result === 'lost') raft.becomeFollower(raft.term, 0);
+  if (result !== 'won') return;
   if (raft.role === 'pre-candidate') campaign(raft, 'vote', false);
   else lead(raft);
 }
@@ -87,11 +97,7 @@ export function onVoteRequest(raft: Raft, m: VoteRequest): void {
 }
 
 export function onVoteReply(raft: Raft, m: VoteReply): void {
-  if (raft.role !== (m.type === 'pre-vote-reply' ? 'pre-candidate' : 'candidate')) return;
-  if (!raft.votes.has(m.from)) raft.votes.set(m.from, m.granted);
-  const result = voteResult(raft.config, raft.votes);
-  if (result === 'won') won(raft);
-  else if (result === 'lost') raft.becomeFollower(raft.term, 0);
+  if (raft.role === (m.type === 'pre-vote-reply' ? 'pre-candidate' : 'candidate')) count(raft, m.from, m.granted);
 }
 
 export function onTimeoutNow(raft: Raft, m: TimeoutNow): void {

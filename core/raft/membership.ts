@@ -6,7 +6,7 @@ import { nextConfiguration, leaveJoint, type ConfigChange, type ConfigChangeRefu
 import { encodeConfiguration, isJoint, isVoter, type Configuration } from './configuration.js';
 import { EntryType, type Entry } from './entry.js';
 import type { Raft } from './raft.js';
-import { committedInTerm } from './reads.js';
+import { answerReads, committedInTerm } from './reads.js';
 import { appendEntry, broadcastAppend, sendAppend, sendTimeoutNow } from './sending.js';
 
 export type ProposalRefusal = 'not-leader' | 'transferring' | 'busy' | 'log-full' | 'storage-full';
@@ -42,6 +42,8 @@ function appendConfiguration(raft: Raft, config: Configuration): Entry {
   const entry = appendEntry(raft, EntryType.Config, encodeConfiguration(config));
   raft.followConfig();
   broadcastAppend(raft);
+  // Without a member that was waited for, those that answered may be enough.
+  answerReads(raft);
   return entry;
 }
 

@@ -6,7 +6,7 @@ import { ownLogIsDurable } from './acknowledgement.js';
 import type { ConfigChange } from './config-change.js';
 import type { Configuration } from './configuration.js';
 import { EntryType, type Entry, type HardState } from './entry.js';
-import { campaign, tick } from './election.js';
+import { campaign, ownVoteIsDurable, tick } from './election.js';
 import { invariant, present } from './invariant.js';
 import { proposalRefusal, proposeChange, transferLeadership, type ChangeRefusal, type ProposalRefusal, type Proposed, type TransferRefusal } from './membership.js';
 import type { RaftMessage } from './messages.js';
@@ -163,7 +163,7 @@ export class RaftNode {
   advance(): void {
     const ready = this.#takeOutstanding();
     const raft = this.#raft;
-    if (ready.hardState !== undefined) this.#persisted = ready.hardState;
+    this.#hardStatePersisted(ready.hardState);
     if (ready.snapshot !== undefined) {
       raft.snapshot = ready.snapshot;
       if (raft.pendingSnapshot === ready.snapshot) raft.pendingSnapshot = undefined;
@@ -183,7 +183,7 @@ export class RaftNode {
   storageRefused(): void {
     const ready = this.#takeOutstanding();
     const raft = this.#raft;
-    if (ready.hardState !== undefined) this.#persisted = { ...ready.hardState, commit: this.#persisted.commit };
+    this.#hardStatePersisted(ready.hardState);
     raft.storageFull = true;
     // Accepts that were made since then claim entries that did not get to the disk.
     raft.outbox = raft.outbox.filter((message) => message.type !== 'append-accept');
@@ -261,6 +261,13 @@ export class RaftNode {
     invariant(ready !== undefined, 'only a Ready that was taken is finished');
     this.#outstanding = undefined;
     return ready;
+  }
+
+  #hardStatePersisted(hardState: HardState | undefined): void {
+    if (hardState === undefined) return;
+    this.#persisted = hardState;
+    const { id, term, vote } = this.#raft;
+    if (hardState.vote === id && vote === id && hardState.term === term) ownVoteIsDurable(this.#raft);
   }
 
   #applied(ready: Ready): void {

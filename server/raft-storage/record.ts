@@ -7,7 +7,7 @@
  *     body:  commit u64 | snapshot index u64, term u64 (0, 0: none) | first index u64 | count u32 | entries
  *     entry: term u64 | type u8 | bytes u32 | data
  *
- * The checksum is over the body and the file's sequence number, so that a piece of another segment is not taken for one of this.
+ * The checksum is mixed with the file's sequence number, so that a piece of another segment is not taken for one of this.
  * Entries that begin at or before the end of the log replace it from there on. A snapshot replaces all of the log before it.
  */
 import type { Entry, EntryType } from '../../core/raft/index.js';
@@ -25,12 +25,11 @@ const MAGIC = 0x5252_4b46; // "FKRR"
 const FRAME = 12;
 const BODY_FIXED = 36;
 const ENTRY_FIXED = 13;
-/** The sequence number that is checksummed with the body lies behind it while the checksum is computed. */
-const SEQUENCE = 8;
 
 /** Encodes records into one buffer that grows and is used again. */
 export class RecordEncoder {
-  #bytes = new Uint8Array(64 * 1024);
+  #bytes = new Uint8Array(4096);
+  #view = viewOf(this.#bytes);
 
   constructor(private readonly checksum: Checksum) {}
 
@@ -38,9 +37,12 @@ export class RecordEncoder {
   encode(record: LogRecord, sequence: number): Uint8Array {
     let size = FRAME + BODY_FIXED;
     for (const entry of record.entries) size += ENTRY_FIXED + entry.data.length;
-    if (size + SEQUENCE > this.#bytes.length) this.#bytes = new Uint8Array(2 * (size + SEQUENCE));
+    if (size > this.#bytes.length) {
+      this.#bytes = new Uint8Array(2 * size);
+      this.#view = viewOf(this.#bytes);
+    }
     const bytes = this.#bytes;
-    const view = viewOf(bytes);
+    const view = this.#view;
     view.setUint32(0, MAGIC, true);
     view.setUint32(4, size - FRAME, true);
     writeU64(view, FRAME, record.commit);
@@ -56,10 +58,13 @@ export class RecordEncoder {
       bytes.set(data, at + ENTRY_FIXED);
       at += ENTRY_FIXED + data.length;
     }
-    writeU64(view, size, sequence);
-    view.setUint32(8, this.checksum(bytes.subarray(FRAME, size + SEQUENCE)), true);
+    view.setUint32(8, mixed(this.checksum(bytes.subarray(FRAME, size)), sequence), true);
     return bytes.subarray(0, size);
   }
+}
+
+function mixed(checksum: number, sequence: number): number {
+  return (checksum ^ Math.imul(sequence, 0x9e3779b1)) >>> 0;
 }
 
 /** The record that begins at `at`, and where the next one does; undefined when there is no whole record with a right checksum. */
@@ -68,11 +73,9 @@ export function decodeRecord(bytes: Uint8Array, at: number, sequence: number, ch
   const view = viewOf(bytes);
   const end = at + FRAME + view.getUint32(at + 4, true);
   if (view.getUint32(at, true) !== MAGIC || end < at + FRAME + BODY_FIXED || end > bytes.length) return undefined;
-  const body = new Uint8Array(end - at - FRAME + SEQUENCE);
-  body.set(bytes.subarray(at + FRAME, end));
-  writeU64(viewOf(body), body.length - SEQUENCE, sequence);
-  if (checksum(body) !== view.getUint32(at + 8, true)) return undefined;
-  const record = decodeBody(body.subarray(0, body.length - SEQUENCE));
+  const body = bytes.subarray(at + FRAME, end);
+  if (mixed(checksum(body), sequence) !== view.getUint32(at + 8, true)) return undefined;
+  const record = decodeBody(body);
   return record === undefined ? undefined : { record, end };
 }
 

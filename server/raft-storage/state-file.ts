@@ -38,6 +38,7 @@ export interface Acknowledged {
 
 export class StateFile {
   readonly #slot = new Uint8Array(SLOT_USED);
+  readonly #view = viewOf(this.#slot);
   #sequence: number;
   #acknowledgements: number;
 
@@ -72,19 +73,17 @@ export class StateFile {
     const marker = newest(slots[2], slots[3]);
     const acknowledged = marker === undefined ? undefined : { segment: marker.a, bytes: marker.b };
     const state = new StateFile(disk.open(STATE_FILE), checksum, hard.a, hard.b, acknowledged, hard.sequence, (marker?.sequence ?? 0) + 1);
-    // One copy is older or bad: both are made the same again, so that the next damage finds two.
-    if (slots[0]?.sequence !== slots[1]?.sequence) state.writeHardState(hard.a, hard.b);
-    else state.file.datasync();
+    // The good copy may be in the page cache only. It goes to disk before the other, older or torn, is made like it: at any time
+    // one of the two is whole on disk.
+    state.file.datasync();
+    for (const slot of [0, 1]) if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced(slot, hard.sequence, hard.a, hard.b);
     return state;
   }
 
   /** Durable when it returns. */
   writeHardState(term: number, vote: number): void {
     this.#sequence++;
-    for (const slot of [0, 1]) {
-      this.#write(slot, this.#sequence, term, vote);
-      this.file.datasync();
-    }
+    for (const slot of [0, 1]) this.#writeSynced(slot, this.#sequence, term, vote);
     this.term = term;
     this.vote = vote;
   }
@@ -99,8 +98,13 @@ export class StateFile {
     this.file.close();
   }
 
+  #writeSynced(slot: number, sequence: number, a: number, b: number): void {
+    this.#write(slot, sequence, a, b);
+    this.file.datasync();
+  }
+
   #write(slot: number, sequence: number, a: number, b: number): void {
-    const view = viewOf(this.#slot);
+    const view = this.#view;
     view.setUint32(0, MAGIC, true);
     writeU64(view, 8, sequence);
     writeU64(view, 16, a);

@@ -7,6 +7,6 @@ const TABLE = new Uint32Array(256).map((_, byte) => {
 
 export function crc32c(bytes: Uint8Array): number {
   let crc = 0xffffffff;
-  for (let i = 0; i < bytes.length; i++) crc = (crc >>> 8) ^ TABLE[(crc ^ bytes[i]!) & 0xff]!;
+  for (const byte of bytes) crc = (crc >>> 8) ^ TABLE[(crc ^ byte) & 0xff]!;
   return (crc ^ 0xffffffff) >>> 0;
 }

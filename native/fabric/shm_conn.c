@@ -99,6 +99,7 @@ void shm_break(shm_conn *c, fab_wc_status status) {
 int shm_send(fab_conn *base, const struct iovec *iov, int n, uint32_t bytes) {
     shm_conn *c = (shm_conn *)base;
     if (c->state != SHM_OPEN) return -ENOTCONN;
+    if (__builtin_expect(c->parked, 0)) shm_unpark(c);   /* an answer is likely, and polling is to find it at once */
     shm_out *o = &c->out;
     uint64_t need = shm_record_bytes(bytes);
     if (shm_out_space(o) < need) {
@@ -109,7 +110,6 @@ int shm_send(fab_conn *base, const struct iovec *iov, int n, uint32_t bytes) {
         if (shm_out_space(o) < need) {
             /* Wait for more than this one message, so that not every single one costs a round of waiting. */
             o->want = need > o->size / 4 ? need : o->size / 4;
-            if (c->parked) shm_unpark(c);
             return -EAGAIN;
         }
     }

@@ -173,7 +173,8 @@ static bool on_hello(shm_conn *c, const shm_frame *f) {
     c->ring_bytes = shm_ring_bytes_for(c->max_message);
     int e = shm_rings_make(c);
     if (e) {
-        fab_log(&c->domain->options, FAB_LOG_ERROR, "shm: no memory or descriptors for a connection: %s", strerrordesc_np(-e));
+        errno = -e;
+        fab_log(&c->domain->options, FAB_LOG_ERROR, "shm: no memory or descriptors for a connection: %m");
         shm_link_fail(c, FAB_GENERAL_ERR);
         return true;
     }
@@ -217,10 +218,11 @@ static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) != 0) {
         int error = errno;
         if (fd >= 0) close(fd);
+        errno = error;
         if (error == EAGAIN) {   /* the owner's backlog is full */
             shm_timer_set(c->domain, &c->link.timer, fkv_now_ns() + CONNECT_AGAIN_MS * 1000000ull);
         } else {
-            fab_log(&c->domain->options, FAB_LOG_INFO, "shm: %s: connect: %s", c->path, strerrordesc_np(error));
+            fab_log(&c->domain->options, FAB_LOG_INFO, "shm: %s: connect: %m", c->path);
             shm_link_fail(c, error == EACCES || error == EPERM ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR);
         }
         return;

@@ -184,7 +184,7 @@ void shm_listener_ready(shm_listener *l) {
         if (fd < 0) {
             if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
             /* The listener stays readable: stop looking for a while instead of spinning. */
-            fab_log(&l->domain->options, FAB_LOG_ERROR, "shm: %s: accept: %s", l->path, strerrordesc_np(errno));
+            fab_log(&l->domain->options, FAB_LOG_ERROR, "shm: %s: accept: %m", l->path);
             epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd, &(struct epoll_event){.data.ptr = &l->source});
             shm_timer_set(l->domain, &l->timer, fkv_now_ns() + ACCEPT_AGAIN_MS * 1000000ull);
             return;

@@ -168,6 +168,35 @@ TEST(a_frame_out_of_place_cuts_the_peer_off) {
     pair_close(&p);
 }
 
+TEST(a_peer_that_asks_and_does_not_read_the_answers_waits_for_them) {
+    open_with_honest_client(NULL);
+    fab_conn *conn;
+    raw r = hostile_client(&conn);
+    shm_frame f = raw_frame(SHM_ATTACH);
+    f.bytes = 8;
+    uint64_t asked = 0;
+    for (int refused = 0; refused < 100;) {   /* until neither end's socket holds more */
+        f.id = asked;
+        if (send(r.fd, &f, sizeof f, MSG_DONTWAIT) == sizeof f) {
+            asked++;
+            refused = 0;
+        } else {
+            refused++;
+            sched_yield();
+        }
+    }
+    honest_client_is_well();
+    for (uint64_t i = 0; i < asked; i++) {
+        int fds[4];
+        CHECK_EQ(raw_expect(&r, SHM_ATTACHED, &f, fds), 0);
+        CHECK(f.id == i && f.status == FAB_REM_ACCESS_ERR);
+    }
+    raw_close(&r);
+    CHECK_EQ(pair_next(&p, &p.owner).opcode, FAB_WC_DISCONNECT);
+    fab_disconnect(conn);
+    pair_close(&p);
+}
+
 /* ---- the rings ---- */
 
 static void publish(raw *r, uint64_t header, uint64_t tail) {
@@ -386,6 +415,7 @@ int main(int argc, char **argv) {
     RUN(garbage_on_the_socket_ends_only_the_connection_it_came_by);
     RUN(a_greeting_out_of_range_is_not_shown_to_the_owner);
     RUN(a_frame_out_of_place_cuts_the_peer_off);
+    RUN(a_peer_that_asks_and_does_not_read_the_answers_waits_for_them);
     RUN(a_corrupt_ring_breaks_the_connection_and_nothing_else);
     RUN(a_lie_about_what_was_taken_breaks_the_connection_of_the_sender);
     RUN(random_bytes_all_over_the_shared_memory_never_hurt_the_owner);

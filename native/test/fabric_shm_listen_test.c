@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "check.h"
@@ -160,6 +163,41 @@ TEST(a_client_beyond_the_limit_hears_that_it_was_refused) {
     pair_close(&p);
 }
 
+/* ---- no descriptors ---- */
+
+static _Atomic int errors_logged;
+static void count_errors(void *ctx, int level, const char *text) {
+    (void)ctx, (void)text;
+    if (level == 0) errors_logged++;
+}
+
+TEST(without_descriptors_a_listener_waits_and_goes_on_later) {
+    pair_listen(&p, &shm, &(fab_options){.log = count_errors, .handshake_ms = 30000});
+    raw r = raw_connect(p.address);
+    raw_hello(&r);
+    fab_conn *first = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
+    struct rlimit before, none;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    raw second = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+    int lowest = dup(second.fd);
+    close(lowest);
+    none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, path_of(p.address));
+    CHECK_EQ(connect(second.fd, (struct sockaddr *)&a, sizeof a), 0);
+    while (errors_logged == 0) pair_turn(&p);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    raw_hello(&second);
+    fab_conn *later = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
+    CHECK(errors_logged < 1000);   /* it waited, it did not spin */
+    fab_disconnect(first);
+    fab_disconnect(later);
+    raw_close(&r);
+    close(second.fd);
+    pair_close(&p);
+}
+
 int main(int argc, char **argv) {
     raw_directory_make();
     RUN(the_socket_is_the_user_s_alone_whatever_the_umask);
@@ -169,6 +207,7 @@ int main(int argc, char **argv) {
     RUN(addresses_have_a_scheme_an_absolute_path_and_a_length);
     RUN(a_process_of_another_user_is_refused);
     RUN(a_client_beyond_the_limit_hears_that_it_was_refused);
+    RUN(without_descriptors_a_listener_waits_and_goes_on_later);
     raw_directory_remove();
     return check_end(argc, argv);
 }

@@ -166,6 +166,12 @@ TEST(idle_connections_are_parked_when_there_are_many_and_come_back) {
     }
     CHECK_EQ(q->active_count + q->parked_count, CONNS);
     for (int i = 0; i < 3 * SHM_PARK_POLLS; i++) CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 0);
+    CHECK_EQ(q->active_count, SHM_ACTIVE_MAX);
+    for (int i = 0; i < CONNS; i++) CHECK_EQ(fab_send(owner[i], &(struct iovec){&i, sizeof i}, 1), 0);   /* to speak is to listen */
+    CHECK_EQ(q->active_count, CONNS);
+    fab_flush(p.owner.cq);
+    for (int i = 0; i < CONNS; i++) pair_expect(&p, &p.client, FAB_WC_RECV, FAB_SUCCESS);
+    for (int i = 0; i < 3 * SHM_PARK_POLLS; i++) CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 0);
     for (int i = 0; i < CONNS; i += 2) fab_disconnect(owner[i]);   /* parked ones too */
     for (int i = 1; i < CONNS; i += 2) fab_disconnect(client[i]);
     for (int i = 0; i < CONNS / 2; i++) {

@@ -24,7 +24,8 @@ static inline void sip_round(sip *s) {
     s->v2 += s->v1; s->v1 = rotl(s->v1, 17); s->v1 ^= s->v2; s->v2 = rotl(s->v2, 32);
 }
 static inline void sip_init(sip *s, const fkv_seed *k) {
-    *s = (sip){ k->k0 ^ 0x736f6d6570736575u, k->k1 ^ 0x646f72616e646f6du, k->k0 ^ 0x6c7967656e657261u, k->k1 ^ 0x7465646279746573u };
+    *s = (sip){ k->k0 ^ 0x736f6d6570736575u, k->k1 ^ 0x646f72616e646f6du,
+                k->k0 ^ 0x6c7967656e657261u, k->k1 ^ 0x7465646279746573u };
 }
 static inline void sip_word(sip *s, uint64_t word, int rounds) {
     s->v3 ^= word;

@@ -1,4 +1,4 @@
-/* histogram.h: latencies in logarithmic buckets: 32 to a doubling, so a percentile is at most 3.2 % too high; count and max exact.
+/* histogram.h: latencies in logarithmic buckets, 32 to a doubling: a percentile is at most 3.2 % too high; count and max are exact.
  *
  * For: the counters of a thread that records a latency for each operation. One thread records; any thread may read at any
  * time (relaxed words: a reading is consistent to within the records made meanwhile).

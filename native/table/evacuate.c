@@ -5,8 +5,8 @@
  * lives in it is moved, and when the quarantine has let go of the last extent the segment is retired: its rkey, tag and number
  * die with it, and a new segment may come.
  *
- * One pass over the index finds everything, for slots and chains name the segment. A move is a PUT of the same bytes with the same
- * version: PENDING, old DEAD, slot, LIVE. Chains with moving slots, prepared keys and kept slots wait for the next pass.
+ * One pass over the index finds everything, for slots and chains name the segment. A move is a PUT of the same bytes with the
+ * same version: PENDING, old DEAD, slot, LIVE. Chains with moving slots, prepared keys and kept slots wait for the next pass.
  */
 #include "internal.h"
 #include "reader.h"

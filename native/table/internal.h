@@ -30,8 +30,8 @@ enum {
     DELAY_MARKS = 128,
     CLASSES = 256
 };
-/* Linear hashing splits while entries > buckets * LOAD_HALVES / 2. At 7.5 entries of 14 slots, buckets not yet split hold up to 15:
- * about 1.5 % of the keys lie in overflow buckets, and the index costs 17 to 18.5 bytes an entry. */
+/* Linear hashing splits while entries > buckets * LOAD_HALVES / 2. At 7.5 entries of 14 slots, buckets not yet split hold up to
+ * 15: about 1.5 % of the keys lie in overflow buckets, and the index costs 17 to 18.5 bytes an entry. */
 enum { LOAD_HALVES = 15 };
 
 /* ---- heap ---- */
@@ -215,7 +215,7 @@ fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why);
 
 /* index.c */
 bool table_index_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes, place *out);
-uint64_t *table_index_slot(const table *t, uint64_t hash, uint64_t word);   /* the first slot of the hash's chain that is `word` */
+uint64_t *table_index_slot(const table *t, uint64_t hash, uint64_t word);   /* the first of its chain that is `word` */
 fkv_status table_index_keep(table *t, uint64_t hash, uint64_t word, table_busy *why);   /* stores into an empty slot */
 void table_index_removed(table *t, uint32_t bucket);         /* after a slot of its chain was cleared */
 void table_index_open(table *t, uint32_t from, uint32_t to); /* new buckets of the first index segment */

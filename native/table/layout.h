@@ -27,9 +27,9 @@
  * copy stays valid until the quarantine has passed and is only then cleared. A chain grows and shrinks at its end only.
  *
  * Split of bucket b into b and b' = b + 2^level, while being read: b' is written whole; then word 0 of b gets the new level
- * (this publishes it); the slots that moved stay in b, and stay valid for a reader that holds the old word 0, until the quarantine
- * has passed; then they are cleared. A reader that saw the old header therefore never misses a key that was there. Changes of
- * a key that moved are made in b' from then on: who follows the old slot finds a DEAD extent and starts again.
+ * (this publishes it); the slots that moved stay in b, and stay valid for a reader that holds the old word 0, until the
+ * quarantine has passed; then they are cleared. A reader that saw the old header therefore never misses a key that was there.
+ * Changes of a key that moved are made in b' from then on: who follows the old slot finds a DEAD extent and starts again.
  *
  * HEAP. An extent is 32-byte aligned; its header is 40 bytes; then the key; then the value.
  *
@@ -138,7 +138,9 @@ static inline uint64_t fkv_version(uint32_t epoch, uint64_t seq) { return (uint6
 /* The longest a GET of an extent of this many bytes may take: 250 ms (two round trips across a continent, or a garbage
  * collection in between) and 20 ns a byte (a 64 MiB value at 50 MB/s). */
 enum { FKV_GET_LIFE_NS = 250 * 1000 * 1000, FKV_GET_LIFE_NS_PER_BYTE = 20 };
-static inline uint64_t fkv_get_life_ns(uint64_t extent_bytes) { return FKV_GET_LIFE_NS + extent_bytes * FKV_GET_LIFE_NS_PER_BYTE; }
+static inline uint64_t fkv_get_life_ns(uint64_t extent_bytes) {
+    return FKV_GET_LIFE_NS + extent_bytes * FKV_GET_LIFE_NS_PER_BYTE;
+}
 
 /* Size classes. 0..63: 1..64 units, one apart (so 1,056 bytes, a 16 B key with a 1,000 B value, fits exactly).
  * 64..223: 16 a doubling, at most 6.25 % apart, to 2 MiB. 224..243: 4 a doubling, to 64 MiB. 244: 64 MiB + 4 KiB.

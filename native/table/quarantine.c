@@ -1,5 +1,5 @@
-/* quarantine.c: what no longer counts and yet must stay as it is until no GET that may have seen it is under way: extents, overflow
- * buckets, and slots that were copied elsewhere.
+/* quarantine.c: what no longer counts and yet must stay as it is until no GET that may have seen it is under way: extents,
+ * overflow buckets, and slots that were copied elsewhere.
  *
  * Queues in order of time, one for each range of sizes, since a GET of a long value may take longer. An item's time is that
  * of the first tick after it was pushed: the table's clock stands still between ticks, and too late is safe.

@@ -61,7 +61,8 @@ static inline int fkv_bucket_find(const fkv_bucket *b, uint16_t fingerprint, int
 }
 /* Where the extent (or overflow bucket) of a slot lies in its segment: false when it does not fit, which torn or foreign bytes
  * can say. */
-static inline bool fkv_location_range(uint64_t location, uint32_t cls, uint64_t segment_bytes, uint64_t *offset, uint32_t *bytes) {
+static inline bool fkv_location_range(uint64_t location, uint32_t cls, uint64_t segment_bytes, uint64_t *offset,
+                                      uint32_t *bytes) {
     *offset = (uint64_t)fkv_location_unit(location) * FKV_UNIT;
     *bytes = fkv_class_units(cls) * FKV_UNIT;
     return *bytes != 0 && *offset + *bytes <= segment_bytes;
@@ -91,7 +92,8 @@ typedef struct fkv_found {
 } fkv_found;
 
 static inline bool fkv_extent_lengths_fit(const fkv_extent *h, size_t bytes) {
-    return h->key_bytes != 0 && h->key_bytes <= FKV_KEY_MAX && (uint64_t)FKV_EXTENT_HEADER + h->key_bytes + h->value_bytes <= bytes;
+    uint64_t all = (uint64_t)FKV_EXTENT_HEADER + h->key_bytes + h->value_bytes;
+    return h->key_bytes != 0 && h->key_bytes <= FKV_KEY_MAX && all <= bytes;
 }
 static inline void fkv_extent_describe(const fkv_extent *h, fkv_found *out) {
     *out = (fkv_found){ .version = h->version, .expiry_ms = fkv_extent_expiry(h->expiry_ns), .value_bytes = h->value_bytes,

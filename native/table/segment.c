@@ -78,7 +78,8 @@ bool table_ask_heap(table *t, uint32_t cls) { return ask_heap(t, grain_up((uint6
 
 void table_watch_memory(table *t) {
     uint32_t capacity = t->grains * GRAIN_BUCKETS, early = capacity / 16 > 256 ? capacity / 16 : 256;
-    if (!t->asked_index && t->buckets + early > capacity) table_ask_index(t);
+    bool splits_soon = 2 * t->entries > (uint64_t)t->buckets * LOAD_HALVES / 4 * 3;
+    if (!t->asked_index && t->buckets + early > capacity && splits_soon) table_ask_index(t);
     if (!t->asked_heap && t->unspanned < next_heap_bytes(t) / 4) ask_heap(t, SEGMENT_GRAIN);
 }
 

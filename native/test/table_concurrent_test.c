@@ -81,10 +81,13 @@ static const void *bucket_address(const shared *s, uint32_t number, uint32_t *ta
         number -= (uint32_t)(g->region.bytes / FKV_BUCKET_BYTES);
     }
 }
-static fkv_read read_extent(const host_segment *g, uint64_t word, const char *key, size_t n, bool land, uint8_t *value, fkv_found *found) {
+static fkv_read read_extent(const host_segment *g, uint64_t word, const char *key, size_t n, bool land, uint8_t *value,
+                            fkv_found *found) {
     uint64_t offset;
     uint32_t bytes;
-    if (!g || !fkv_location_range(fkv_slot_location(word), fkv_slot_class(word), g->region.bytes, &offset, &bytes)) return FKV_READ_AGAIN;
+    if (!g) return FKV_READ_AGAIN;
+    bool fits = fkv_location_range(fkv_slot_location(word), fkv_slot_class(word), g->region.bytes, &offset, &bytes);
+    if (!fits) return FKV_READ_AGAIN;
     fkv_wanted want = { key, (uint16_t)n, 0, g->tag };
     if (!land) return fkv_extent_copy(g->region.base + offset, bytes, &want, value, VALUE_MOST, found);
     _Alignas(8) uint8_t landed[8192];
@@ -96,8 +99,8 @@ static fkv_read read_extent(const host_segment *g, uint64_t word, const char *ke
     return r;
 }
 /* One attempt through the index. */
-static host_answer read_index(reader *r, uint32_t *buckets, const char *key, size_t n, uint64_t hash, uint8_t *value, fkv_found *found,
-                              cached *keep) {
+static host_answer read_index(reader *r, uint32_t *buckets, const char *key, size_t n, uint64_t hash, uint8_t *value,
+                              fkv_found *found, cached *keep) {
     const shared *s = r->s;
     fkv_bucket b;
     for (;;) {
@@ -137,7 +140,7 @@ static void judge(shared *s, uint64_t key, bool hit, uint64_t count, uint64_t do
             if (__atomic_compare_exchange_n(&s->returned[key], &now, count, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) break;
         return;
     }
-    /* Absent at some moment of the GET: at `done`, or after an odd count that had begun and that nothing newer was seen before. */
+    /* Absent at some moment of the GET: as it began, or after a DELETE that had begun before it ended. */
     uint64_t from = done > returned ? done : returned;
     CHECK(key >= STEADY);
     CHECK(from % 2 == 1 || begun > from);
@@ -169,7 +172,8 @@ static void *read_all(void *arg) {
             if (took > LIFE_NS) { r->late++; continue; }
             if (a == HOST_AGAIN) { r->again++; continue; }
             uint64_t begun = load(&s->begun[i]);
-            judge(s, (uint64_t)i, a == HOST_HIT, a == HOST_HIT ? check_value(value, found.value_bytes, (uint64_t)i) : 0, done, returned, begun);
+            uint64_t count = a == HOST_HIT ? check_value(value, found.value_bytes, (uint64_t)i) : 0;
+            judge(s, (uint64_t)i, a == HOST_HIT, count, done, returned, begun);
             r->gets++;
             r->hits += a == HOST_HIT;
             r->misses += a == HOST_MISS;
@@ -254,18 +258,19 @@ static shared *begin(uint64_t memory, pthread_t threads[READERS], reader readers
     return s;
 }
 static void end(shared *s, pthread_t threads[READERS], reader readers[READERS]) {
+    typedef unsigned long long number;
     __atomic_store_n(&s->finished, 1, __ATOMIC_RELEASE);
     table_stats stats;
     table_get_stats(s->h->t, &stats);
     for (int i = 0; i < READERS; i++) {
         pthread_join(threads[i], NULL);
         const reader *r = &readers[i];
-        printf("# reader: %llu gets, %llu by cached location, %llu misses, %llu again, %llu late\n", (unsigned long long)r->gets,
-               (unsigned long long)r->cached, (unsigned long long)r->misses, (unsigned long long)r->again, (unsigned long long)r->late);
+        printf("# reader: %llu gets, %llu by cached location, %llu misses, %llu again, %llu late\n", (number)r->gets,
+               (number)r->cached, (number)r->misses, (number)r->again, (number)r->late);
         CHECK(r->gets > 0);
     }
-    printf("# writer: %llu entries, %llu splits, longest chain %llu, %llu moved, %d segments retired\n", (unsigned long long)stats.entries,
-           (unsigned long long)stats.splits, (unsigned long long)stats.longest_chain, (unsigned long long)stats.evacuated, s->h->retired);
+    printf("# writer: %llu entries, %llu splits, longest chain %llu, %llu moved, %d segments retired\n", (number)stats.entries,
+           (number)stats.splits, (number)stats.longest_chain, (number)stats.evacuated, s->h->retired);
     host_check(s->h);
     host_close(s->h);
     free(s);

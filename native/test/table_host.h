@@ -61,8 +61,9 @@ static inline void host_serve(host *h) {
 }
 static inline host *host_open(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes) {
     host *h = calloc(1, sizeof *h);
-    h->config = (table_config){ .shard = 3, .epoch = 7, .seed = { 11, 13 }, .memory_bytes = memory_bytes, .quarantine_ns = quarantine_ns,
-                                .quarantine_bytes = quarantine_bytes, .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
+    h->config = (table_config){ .shard = 3, .epoch = 7, .seed = { 11, 13 }, .memory_bytes = memory_bytes,
+                                .quarantine_ns = quarantine_ns, .quarantine_bytes = quarantine_bytes,
+                                .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
     h->now_ns = 1000000000;
     h->wall_ms = 1700000000000;
     CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
@@ -94,10 +95,13 @@ static inline void host_drain(host *h) {
     for (int i = 0; i < 6; i++) host_pass(h, 3000000000u);
 }
 
-static inline uint64_t host_hash(const host *h, uint16_t ns, const void *key, size_t n) { return fkv_hash_key(&h->config.seed, ns, key, n); }
-static inline table_op host_op(const host *h, table_op_kind kind, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
-    return (table_op){ .kind = kind, .key = key, .key_bytes = (uint16_t)key_bytes, .hash = host_hash(h, 0, key, key_bytes), .value = value,
-                       .value_bytes = (uint32_t)value_bytes };
+static inline uint64_t host_hash(const host *h, uint16_t ns, const void *key, size_t n) {
+    return fkv_hash_key(&h->config.seed, ns, key, n);
+}
+static inline table_op host_op(const host *h, table_op_kind kind, const void *key, size_t key_bytes, const void *value,
+                               size_t value_bytes) {
+    return (table_op){ .kind = kind, .key = key, .key_bytes = (uint16_t)key_bytes, .hash = host_hash(h, 0, key, key_bytes),
+                       .value = value, .value_bytes = (uint32_t)value_bytes };
 }
 /* Prepares and commits. */
 static inline fkv_status host_do(host *h, const table_op *op, uint64_t *version, table_busy *why) {
@@ -132,7 +136,8 @@ static inline fkv_status host_get(host *h, const void *key, size_t n, table_entr
 }
 static inline bool host_has(host *h, const char *key, const char *value) {
     table_entry e;
-    return host_get(h, key, strlen(key), &e) == FKV_OK && e.value_bytes == strlen(value) && memcmp(e.value, value, e.value_bytes) == 0;
+    if (host_get(h, key, strlen(key), &e) != FKV_OK) return false;
+    return e.value_bytes == strlen(value) && memcmp(e.value, value, e.value_bytes) == 0;
 }
 static inline const host_segment *host_segment_of(const host *h, table_segment_kind kind, uint32_t number) {
     for (int i = h->count - 1; i >= 0; i--)
@@ -153,14 +158,16 @@ static inline const fkv_bucket *host_bucket(const host *h, uint32_t number, uint
 
 typedef enum { HOST_HIT, HOST_MISS, HOST_AGAIN } host_answer;
 /* One attempt of a reader's GET over the bytes of layout.h, starting from a given copy of the primary bucket. */
-static inline host_answer host_read_from(const host *h, fkv_bucket b, const char *key, void *value, size_t room, fkv_found *found) {
+static inline host_answer host_read_from(const host *h, fkv_bucket b, const char *key, void *value, size_t room,
+                                         fkv_found *found) {
     uint16_t fp = fkv_hash_fingerprint(host_hash(h, 0, key, strlen(key)));
     for (int length = 1; length <= FKV_CHAIN_MAX; length++) {
         for (int i = -1; (i = fkv_bucket_find(&b, fp, i + 1)) >= 0;) {
             const host_segment *s = host_segment_of(h, TABLE_HEAP, fkv_location_segment(fkv_slot_location(b.slot[i])));
             uint64_t offset;
             uint32_t bytes;
-            CHECK(s && fkv_location_range(fkv_slot_location(b.slot[i]), fkv_slot_class(b.slot[i]), s->region.bytes, &offset, &bytes));
+            CHECK(s != NULL);
+            CHECK(fkv_location_range(fkv_slot_location(b.slot[i]), fkv_slot_class(b.slot[i]), s->region.bytes, &offset, &bytes));
             fkv_wanted want = { key, (uint16_t)strlen(key), 0, s->tag };
             fkv_read landed = fkv_extent_check(s->region.base + offset, bytes, &want, found);
             fkv_read copied = fkv_extent_copy(s->region.base + offset, bytes, &want, value, room, found);
@@ -177,7 +184,8 @@ static inline host_answer host_read_from(const host *h, fkv_bucket b, const char
     return HOST_AGAIN;
 }
 /* A reader's GET that knows `*buckets` buckets. */
-static inline host_answer host_read(const host *h, uint32_t *buckets, const char *key, void *value, size_t room, fkv_found *found) {
+static inline host_answer host_read(const host *h, uint32_t *buckets, const char *key, void *value, size_t room,
+                                    fkv_found *found) {
     uint32_t bits = fkv_hash_bucket_bits(host_hash(h, 0, key, strlen(key)));
     for (;;) {
         uint32_t number = fkv_bucket_of(bits, *buckets), tag;

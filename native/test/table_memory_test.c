@@ -15,9 +15,10 @@ enum { SCALE = 1 };
 static double beyond(const table_stats *s, uint64_t bytes) { return (double)(bytes - s->key_value_bytes) / (double)s->entries; }
 
 static void print(const char *when, const table_stats *s) {
-    printf("# %8llu entries of 16 + %4llu B %-11s used %5.1f  registered %5.1f  private %4.2f  (bytes an entry beyond key and value)\n",
-           (unsigned long long)s->entries, (unsigned long long)(s->key_value_bytes / s->entries - 16), when, beyond(s, s->used_bytes),
-           beyond(s, s->index_bytes + s->heap_bytes), (double)s->private_bytes / (double)s->entries);
+    unsigned long long entries = s->entries, value_bytes = s->key_value_bytes / s->entries - 16;
+    printf("# %8llu entries of 16 + %4llu B %-11s used %5.1f  registered %5.1f  private %4.2f  (bytes an entry beyond both)\n",
+           entries, value_bytes, when, beyond(s, s->used_bytes), beyond(s, s->index_bytes + s->heap_bytes),
+           (double)s->private_bytes / (double)s->entries);
 }
 static void measure(int entries, uint32_t value_bytes, uint64_t memory_bytes) {
     host *h = host_open(memory_bytes, 0, 0);

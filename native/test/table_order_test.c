@@ -1,0 +1,173 @@
+/* table_order_test.c: the order in which commit stores and a reader loads, seen from inside: the pages that an access goes to are
+ * protected, and the handler of the fault looks at what the other words are at that moment. layout.h says why the order
+ * matters, and protocol_model_test.c what goes wrong without it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include "table_host.h"
+
+typedef struct watch {
+    host *h;
+    const host_segment *segment;           /* write-protected until the first store */
+    const fkv_extent *old, *new;
+    const uint8_t *first_store;
+    uint32_t old_state, new_state;         /* at that store */
+    int faults;
+} watch;
+static watch w;
+
+static void protect(int protection) { CHECK_EQ(mprotect(w.segment->region.base, w.segment->region.bytes, protection), 0); }
+static void on_fault(int signal, siginfo_t *info, void *context) {
+    (void)signal;
+    (void)context;
+    const uint8_t *at = info->si_addr;
+    if (w.faults++ > 0 || at < w.segment->region.base || at >= w.segment->region.base + w.segment->region.bytes) abort();
+    w.first_store = at;
+    w.old_state = w.old ? w.old->state : 0;
+    w.new_state = w.new ? w.new->state : 0;
+    mprotect(w.segment->region.base, w.segment->region.bytes, PROT_READ | PROT_WRITE);
+}
+static void watch_begin(host *h, table_segment_kind kind, const fkv_extent *old, const fkv_extent *new) {
+    struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    w = (watch){ .h = h, .old = old, .new = new };
+    for (int i = h->count - 1; i >= 0; i--)
+        if (h->segments[i].kind == kind) w.segment = &h->segments[i];    /* the first is the only one in use */
+    protect(PROT_READ);
+}
+static void watch_end(void) {
+    CHECK_EQ(w.faults, 1);
+    signal(SIGSEGV, SIG_DFL);
+}
+static const fkv_extent *extent_of_key(host *h, const char *key) {
+    table_entry e;
+    CHECK_EQ(host_get(h, key, strlen(key), &e), FKV_OK);
+    return (const fkv_extent *)(const void *)(e.key - FKV_EXTENT_HEADER);
+}
+static table_prepared prepare(host *h, table_op_kind kind, const char *key, const char *value) {
+    table_op op = host_op(h, kind, key, strlen(key), value, strlen(value));
+    table_prepared p;
+    uint64_t present;
+    table_busy why;
+    CHECK_EQ(table_prepare(h->t, &op, &p, &present, &why), FKV_OK);
+    return p;
+}
+
+TEST(a_new_extent_is_pending_before_anything_else_of_it_changes) {
+    host *h = host_open(4 << 20, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        host_put(h, "k", "a value");
+        host_drain(h);
+    }
+    watch_begin(h, TABLE_HEAP, NULL, NULL);
+    table_prepared p = prepare(h, TABLE_PUT, "k", "another");
+    watch_end();
+    CHECK(w.first_store == (const uint8_t *)&p.extent->state);
+    CHECK(p.extent->state == FKV_EXTENT_PENDING && p.extent->version == p.version);
+    table_commit(h->t, &p);
+    host_close(h);
+}
+TEST(a_replacement_kills_the_old_extent_then_stores_the_slot_then_takes_effect) {
+    host *h = host_open(4 << 20, 0, 0);
+    host_put(h, "k", "a value");
+    const fkv_extent *old = extent_of_key(h, "k");
+    table_prepared p = prepare(h, TABLE_PUT, "k", "another");
+    CHECK(old->state == FKV_EXTENT_LIVE && p.extent->state == FKV_EXTENT_PENDING);
+    watch_begin(h, TABLE_INDEX, old, p.extent);
+    table_commit(h->t, &p);
+    watch_end();
+    CHECK(w.old_state == FKV_EXTENT_DEAD && w.new_state == FKV_EXTENT_PENDING);
+    CHECK(p.extent->state == FKV_EXTENT_LIVE);
+    host_close(h);
+}
+TEST(an_insert_stores_the_slot_before_it_takes_effect) {
+    host *h = host_open(4 << 20, 0, 0);
+    table_prepared p = prepare(h, TABLE_PUT, "k", "a value");
+    watch_begin(h, TABLE_INDEX, NULL, p.extent);
+    table_commit(h->t, &p);
+    watch_end();
+    CHECK(w.new_state == FKV_EXTENT_PENDING && p.extent->state == FKV_EXTENT_LIVE);
+    host_close(h);
+}
+TEST(a_delete_kills_the_extent_before_it_clears_the_slot) {
+    host *h = host_open(4 << 20, 0, 0);
+    host_put(h, "k", "a value");
+    const fkv_extent *old = extent_of_key(h, "k");
+    table_prepared p = prepare(h, TABLE_DELETE, "k", "");
+    CHECK(old->state == FKV_EXTENT_LIVE);
+    watch_begin(h, TABLE_INDEX, old, NULL);
+    table_commit(h->t, &p);
+    watch_end();
+    CHECK_EQ(w.old_state, FKV_EXTENT_DEAD);
+    host_close(h);
+}
+TEST(an_expired_entry_is_killed_before_its_slot_is_cleared) {
+    host *h = host_open(4 << 20, 0, 0);
+    table_op op = host_op(h, TABLE_PUT, "k", 1, "v", 1);
+    op.expiry_ms = h->wall_ms + 1;
+    table_busy why;
+    CHECK_EQ(host_do(h, &op, NULL, &why), FKV_OK);
+    watch_begin(h, TABLE_INDEX, extent_of_key(h, "k"), NULL);
+    for (int i = 0; i < 100 && w.faults == 0; i++) host_pass(h, 1000000000);
+    watch_end();
+    CHECK_EQ(w.old_state, FKV_EXTENT_DEAD);
+    host_close(h);
+}
+
+/* ---- readers ---- */
+enum { PAGE = 4096 };
+static uint8_t *pages;              /* two; the first is protected until the first load from it */
+static const uint8_t *first_load;
+static void on_load(int signal, siginfo_t *info, void *context) {
+    (void)signal;
+    (void)context;
+    if (first_load) abort();
+    first_load = info->si_addr;
+    mprotect(pages, PAGE, PROT_READ | PROT_WRITE);
+    memset(pages + PAGE, 0xff, PAGE);
+}
+static void protect_first_page(void) {
+    struct sigaction action = { .sa_sigaction = on_load, .sa_flags = SA_SIGINFO };
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    first_load = NULL;
+    CHECK_EQ(mprotect(pages, PAGE, PROT_NONE), 0);
+}
+static void open_pages(void) {
+    pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(pages != MAP_FAILED);
+}
+TEST(a_reader_loads_the_version_before_the_state) {
+    open_pages();
+    fkv_wanted want = { "k", 1, 0, 1 };
+    fkv_found found;
+    protect_first_page();
+    CHECK_EQ(fkv_extent_copy(pages, 64, &want, NULL, 0, &found), FKV_READ_AGAIN);
+    signal(SIGSEGV, SIG_DFL);
+    CHECK(first_load == pages + offsetof(fkv_extent, version));
+    munmap(pages, 2 * PAGE);
+}
+/* Word 0 ends the protected page, the rest of the bucket lies behind it and changes when word 0 is loaded. */
+TEST(a_reader_loads_word_0_of_a_bucket_last) {
+    open_pages();
+    fkv_bucket *b = (fkv_bucket *)(void *)(pages + PAGE - 8), copy;
+    b->word0 = fkv_bucket_word0(7, 3, 0);
+    for (int i = 0; i < FKV_SLOTS; i++) b->slot[i] = 100 + (uint64_t)i;
+    protect_first_page();
+    fkv_bucket_copy(b, &copy);
+    signal(SIGSEGV, SIG_DFL);
+    CHECK(first_load == (const uint8_t *)&b->word0 && b->slot[0] == UINT64_MAX);
+    CHECK_EQ(copy.word1, 0);
+    for (int i = 0; i < FKV_SLOTS; i++) CHECK_EQ(copy.slot[i], 100 + i);
+    munmap(pages, 2 * PAGE);
+}
+
+int main(int argc, char **argv) {
+    RUN(a_new_extent_is_pending_before_anything_else_of_it_changes);
+    RUN(a_replacement_kills_the_old_extent_then_stores_the_slot_then_takes_effect);
+    RUN(an_insert_stores_the_slot_before_it_takes_effect);
+    RUN(a_delete_kills_the_extent_before_it_clears_the_slot);
+    RUN(an_expired_entry_is_killed_before_its_slot_is_cleared);
+    RUN(a_reader_loads_the_version_before_the_state);
+    RUN(a_reader_loads_word_0_of_a_bucket_last);
+    return check_end(argc, argv);
+}

@@ -51,6 +51,16 @@ test('a directory of another server, of another list of servers, or of something
   t.throws(() => open(join(other, 'photo.jpg')), refused(/cannot be (made|used)/));
 });
 
+test('a first start that was cut short is begun anew', (t) => {
+  const path = fresh();
+  mkdirSync(path);
+  writeFileSync(join(path, 'lock'), '');
+  writeFileSync(join(path, 'identity.json.new'), '{"for');
+  const d = open(path);
+  t.true(d.fresh);
+  d.close();
+});
+
 test('a damaged file is refused and named', (t) => {
   for (const [name, content] of [['identity.json', '{"format":1,'], ['identity.json', '{"format":2}'], ['serving.json', '{"leaseMs":-5}']] as const) {
     const path = fresh();

@@ -87,7 +87,8 @@ export class DataDirectory {
     const found = this.#read('identity.json', checkIdentity);
     this.fresh = found === undefined;
     if (found === undefined) {
-      const strangers = readdirSync(path).filter((name) => name !== 'lock' && name !== 'lost+found');
+      // identity.json.new: a first start that was cut short.
+      const strangers = readdirSync(path).filter((name) => !['lock', 'identity.json.new', 'lost+found'].includes(name));
       if (strangers.length > 0) refuse(`${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')})`);
     } else {
       if (found.id !== options.id) refuse(`${path} belongs to server ${found.id}, not ${options.id}`);

@@ -32,6 +32,32 @@ export class Log {
   }
 }
 
+const SPARING = { lines: 20, perMs: 10_000 } as const;
+
+/** Says what strangers can cause any number of times only so often, and how much was left out. */
+export class Sparing {
+  readonly #say: (text: string) => void;
+  readonly #now: () => number;
+  #since = -Infinity;
+  #said = 0;
+
+  constructor(say: (text: string) => void, now: () => number = () => performance.now()) {
+    this.#say = say;
+    this.#now = now;
+  }
+
+  say(text: string): void {
+    const now = this.#now();
+    if (now - this.#since >= SPARING.perMs) {
+      if (this.#said > SPARING.lines) this.#say(`(${this.#said - SPARING.lines} more like that were not written)`);
+      this.#since = now;
+      this.#said = 0;
+    }
+    this.#said += 1;
+    if (this.#said <= SPARING.lines) this.#say(text);
+  }
+}
+
 /** An error's message with those of its causes, for one line of the log. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];

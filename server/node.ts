@@ -183,19 +183,21 @@ export class FarkvNode {
       peerMessage: (from, message) => driver.receive(raftIdOf(from), message),
       call: (role, method, args) => answerCall(calls, role, method, args),
     });
-    const listener = await Listener.open({ addresses: listen, tls, maxConnections, handshakeMs, connection: (socket) => plane.accept(socket) });
-    this.#undo.push(async () => {
-      plane.close();
-      await listener.close();
-    });
+    const bound: { listener?: Listener } = {};
     const calls: CallContext = {
       id, driver, peers,
       own: async () => ({
-        version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: listener.connections, clients: plane.clients,
+        version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: bound.listener?.connections ?? 0, clients: plane.clients,
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
       }),
     };
     this.#calls = calls;
+    const listener = await Listener.open({ addresses: listen, tls, maxConnections, handshakeMs, connection: (socket) => plane.accept(socket) });
+    bound.listener = listener;
+    this.#undo.push(async () => {
+      plane.close();
+      await listener.close();
+    });
     driver.onState((state) => {
       plane.stateChanged();
       this.#stateChanged(state);

@@ -95,6 +95,9 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
+// Whoever reads the output may go away; that is no reason to fall over in the middle of something.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
 // npm's bin directory holds a link to this file.
 const script = process.argv[1];
 if (script !== undefined && realpathSync(script) === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

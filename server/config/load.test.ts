@@ -70,6 +70,11 @@ test('a wrong value names its place and the limits', (t) => {
   t.throws(() => load({ transport: 'auto,tcp' }), refused(/auto cannot stand beside/));
 });
 
+test('hosts to advertise have no ports, and brackets or none', (t) => {
+  t.deepEqual(load({ advertise: 'db1.example.net,[fd00::1],10.0.0.1' }).advertise, ['db1.example.net', 'fd00::1', '10.0.0.1']);
+  for (const advertise of ['db1:7400', '1:7400', 'a b', 'http://x']) t.throws(() => load({ advertise }), refused(/--advertise/), advertise);
+});
+
 test('peers must be complete', (t) => {
   const peers = 's1=127.0.0.1:1,s2=127.0.0.1:2';
   t.throws(() => load({ peers }), refused(/--id is needed with several --peers/));

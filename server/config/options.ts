@@ -83,6 +83,16 @@ function listens(value: unknown): HostPort[] {
   return all;
 }
 
+/** Host names and IP addresses, without ports; brackets around IPv6 may be left out. */
+function hosts(value: unknown): string[] {
+  return items(value).map((item) => {
+    const host = /^\[(.+)\]$/.exec(item)?.[1] ?? item;
+    if (!/^[A-Za-z0-9.-]+$/.test(host) && !/^[0-9a-fA-F:.]+(%[\w.-]+)?$/.test(host)) throw new Error(`"${item}" is not a host name or IP address (without a port)`);
+    if (/^[^:]+:\d+$/.test(host)) throw new Error(`"${item}": hosts are given without ports`);
+    return host;
+  });
+}
+
 const transportNames = ['auto', 'shm', 'tcp', 'verbs'] as const;
 export type TransportName = (typeof transportNames)[number];
 function transports(value: unknown): TransportName[] {
@@ -122,7 +132,7 @@ export const SERVER_OPTIONS = {
     group: 'Addresses', kind: 'list', parse: listens,
     describe: 'Data addresses host:port of the tcp and verbs transports; data-plane thread n takes port + n, or any free one with port 0. Default: the hosts of --listen with port 0',
   }),
-  advertise: option({ group: 'Addresses', kind: 'list', parse: items, describe: 'Hosts under which clients reach this server, where that is not what it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine' }),
+  advertise: option({ group: 'Addresses', kind: 'list', parse: hosts, describe: 'Hosts under which clients reach this server, where that is not what it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine' }),
   transport: option({ group: 'Addresses', kind: 'list', default: 'auto', parse: transports, describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has' }),
   strict: option({ group: 'Addresses', kind: 'flag', default: 'false', parse: flag, describe: 'Refuse to start when a transport cannot be offered, also with auto' }),
   memory: option({ group: 'Memory', kind: 'text', default: '1gb', parse: within(4 << 20, 2 ** 46, parseSize, ' bytes'), describe: 'Memory for tables, 4mb to 64tb, at least 4mb for each shard here. Taken as they grow. Units b, k, kb, mb, gb, tb are powers of 1024' }),

@@ -12,7 +12,7 @@ import {
   CLIENT_FRAME_LIMITS, MESSAGE_MAX, PEER_FRAME_LIMITS, printable, PROTOCOL_MAX, PROTOCOL_MIN, type Call, type Frame, type Hello, type Role, type Welcome,
 } from '../../core/protocol/index.js';
 import type { Log } from '../log.js';
-import { describeError } from '../log.js';
+import { describeError, Sparing } from '../log.js';
 import type { TokenCheck } from './auth.js';
 import { ClientSession, MapFrames } from './client-session.js';
 import { Connection } from './connection.js';
@@ -45,11 +45,14 @@ export class ControlPlane {
   readonly #options: ControlPlaneOptions;
   readonly #sessions = new Set<ClientSession>();
   readonly #frames = new MapFrames();
+  readonly #sparing: Sparing;
   #push: NodeJS.Timeout | undefined;
+  /** Connections that got nowhere. */
   rejected = 0;
 
   constructor(options: ControlPlaneOptions) {
     this.#options = options;
+    this.#sparing = new Sparing((text) => options.log.info(text));
   }
 
   get clients(): number {
@@ -83,6 +86,10 @@ export class ControlPlane {
         this.#sessions.delete(session);
       },
       rejected: () => (this.rejected += 1),
+      refused: (text) => {
+        this.rejected += 1;
+        this.#sparing.say(text);
+      },
     });
   }
 }
@@ -90,7 +97,9 @@ export class ControlPlane {
 interface Host {
   readonly welcome: (connection: Connection, clientId: string) => ClientSession;
   readonly left: (session: ClientSession) => void;
+  /** It said no hello that could be understood. */
   readonly rejected: () => void;
+  readonly refused: (text: string) => void;
 }
 
 /** One connection from its first byte to its end. */
@@ -99,6 +108,7 @@ class Visit {
   readonly #host: Host;
   readonly #connection: Connection;
   readonly #deadline: NodeJS.Timeout;
+  readonly #remote: string;
   #hello: Hello | undefined;
   #session: ClientSession | undefined;
   #calls = 0;
@@ -112,13 +122,17 @@ class Visit {
       closed: (error) => this.#closed(error),
       drained: () => this.#session?.drained(options.state()),
     });
+    this.#remote = this.#connection.remote;
   }
 
   #closed(error: Error | undefined): void {
     clearTimeout(this.#deadline);
     if (this.#session !== undefined) this.#host.left(this.#session);
     if (this.#hello === undefined) this.#host.rejected();
-    if (error !== undefined) this.#options.log.debug(`a connection from ${this.#connection.remote} is closed: ${describeError(error)}`);
+    if (error === undefined) return;
+    // What the other side did, or the network, is its own affair; anything else is a fault of this program.
+    const theirs = error instanceof FarkvError || 'syscall' in error || 'code' in error;
+    this.#options.log[theirs ? 'debug' : 'error'](`a connection from ${this.#remote} is closed: ${theirs ? describeError(error) : (error.stack ?? error.message)}`);
   }
 
   #frame(frame: Frame): void {
@@ -144,8 +158,7 @@ class Visit {
   }
 
   #refuse(code: ErrorCode, message: string): void {
-    this.#options.log.info(`${this.#connection.remote} was refused: ${message}`);
-    this.#host.rejected();
+    this.#host.refused(`${this.#remote} was refused: ${message}`);
     this.#connection.end({ t: 'welcome', ok: false, code, message: printable(message, MESSAGE_MAX), versions: [PROTOCOL_MIN, PROTOCOL_MAX] });
   }
 

@@ -31,8 +31,8 @@ export interface DriverOptions {
 }
 
 const COMPACT_BYTES = 8 << 20;
-/** Entries kept behind a snapshot for followers that are a little late. */
-const KEEP_ENTRIES = 1024;
+/** About this part of that is kept behind a snapshot, for followers that are a little late. */
+const KEEP_PART = 1 / 8;
 const RETRY_STORAGE_MS = 1000;
 /** Rounds before other events get their turn. */
 const ROUNDS = 32;
@@ -212,8 +212,9 @@ export class MetadataDriver {
 
   /** Replaces the log's beginning by a snapshot when it has grown enough. */
   #compact(): void {
-    const { logBytes } = this.#node.status();
-    if (logBytes - this.#compactedBytes < (this.#options.compactBytes ?? COMPACT_BYTES)) return;
+    const { logBytes, firstIndex, lastIndex } = this.#node.status();
+    const compactBytes = this.#options.compactBytes ?? COMPACT_BYTES;
+    if (logBytes - this.#compactedBytes < compactBytes) return;
     const meta = this.#node.snapshotMeta();
     if (meta === undefined) return;
     const snapshot = { meta, data: this.#machine.snapshot() };
@@ -222,7 +223,7 @@ export class MetadataDriver {
       this.#compactedBytes = logBytes;
       return;
     }
-    this.#node.compact(snapshot, KEEP_ENTRIES);
+    this.#node.compact(snapshot, Math.floor((compactBytes * KEEP_PART) / (logBytes / (lastIndex - firstIndex + 1))));
     this.#compactedBytes = this.#node.status().logBytes;
   }
 }

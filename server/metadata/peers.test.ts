@@ -65,6 +65,11 @@ test('a server of another cluster is turned away', (t) => {
   t.throws(() => make().peers.arrives(hello({ clusterId: 'cd'.repeat(16) })), refused('ERR_DATA_DIR', /belongs to cluster/));
 });
 
+test('a server that does not name its data directory is turned away', (t) => {
+  const nameless: Hello = { t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer', from: 's2', clusterId: CLUSTER };
+  t.throws(() => make().peers.arrives(nameless), refused('ERR_PROTOCOL', /does not name/));
+});
+
 test('a server that lost its data directory is turned away: as long as this one lives, and by what the metadata remembers', (t) => {
   const { peers } = make();
   peers.arrives(hello());

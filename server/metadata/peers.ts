@@ -106,7 +106,7 @@ export class Peers {
       throw new FarkvError('ERR_CONFIG', `${id} was started with --peers ${this.voters.join(', ')}, ${from} with ${voters.join(', ')}: the list must be the same for every server`);
     }
     this.#sameCluster(from, hello.clusterId ?? '');
-    this.#sameDirectory(from, hello.instance ?? '');
+    this.#sameDirectory(from, hello.instance);
     this.#options.up();
   }
 
@@ -117,7 +117,7 @@ export class Peers {
   #checkWelcome(id: string, welcome: Accepted): void {
     if (welcome.serverId !== id) throw new FarkvError('ERR_CONFIG', `the server at the address of ${id} is ${welcome.serverId}: check --peers`);
     this.#sameCluster(id, welcome.clusterId);
-    this.#sameDirectory(id, welcome.instance ?? '');
+    this.#sameDirectory(id, welcome.instance);
   }
 
   #sameCluster(peer: string, clusterId: string): void {
@@ -126,7 +126,8 @@ export class Peers {
     throw new FarkvError('ERR_DATA_DIR', `the data directory of ${this.#options.id} belongs to cluster ${own}, that of ${peer} to cluster ${clusterId}`);
   }
 
-  #sameDirectory(peer: string, instance: string): void {
+  #sameDirectory(peer: string, instance: string | undefined): void {
+    if (instance === undefined) throw new FarkvError('ERR_PROTOCOL', `${peer} does not name its data directory`);
     const known = this.#options.state().members.get(peer)?.instance ?? this.#instances.get(peer);
     if (known === undefined) this.#instances.set(peer, instance);
     else if (known !== instance) {

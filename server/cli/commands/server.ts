@@ -54,7 +54,7 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
 
 async function handler(args: ServerArguments): Promise<void> {
   const { loadSettings } = await import('../../config/load.js');
-  const { hasRdmaDevice, startWith } = await import('../../index.js');
+  const { hasRdmaDevice, startWith } = await import('../../start.js');
   const given = Object.fromEntries([...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]));
   const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
 

@@ -1,0 +1,30 @@
+import test from 'ava';
+import { FarkvError } from '../core/errors.js';
+import { describeError, Log, Sparing } from './log.js';
+
+test('only what is at least as important as asked for is written', (t) => {
+  const lines: string[] = [];
+  const log = new Log('warn', (level, text) => lines.push(`${level} ${text}`));
+  log.debug('a');
+  log.info('b');
+  log.warn('c');
+  log.error('d');
+  t.deepEqual(lines, ['warn c', 'error d']);
+});
+
+test('what strangers can cause is written so often and then counted', (t) => {
+  const lines: string[] = [];
+  let now = 0;
+  const sparing = new Sparing((text) => lines.push(text), () => now);
+  for (let i = 0; i < 100; i++) sparing.say(`refused ${i}`);
+  t.is(lines.length, 20);
+  now = 10_000;
+  sparing.say('refused again');
+  t.deepEqual(lines.slice(20), ['(80 more like that were not written)', 'refused again']);
+});
+
+test('an error is described with its causes, each said once', (t) => {
+  const inner = new Error('no such file');
+  t.is(describeError(new FarkvError('ERR_DATA_DIR', 'cannot start', { cause: new Error('no such file', { cause: inner }) })), 'cannot start: no such file');
+  t.is(describeError('text'), 'text');
+});

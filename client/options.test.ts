@@ -1,0 +1,48 @@
+import test from 'ava';
+import { parseOptions, parseServer, type ConnectOptions } from './options.js';
+
+test('addresses in all their forms', (t) => {
+  t.deepEqual(parseOptions('db1:7500').servers, ['db1:7500']);
+  t.deepEqual(parseOptions('db1').servers, ['db1:7400']);
+  t.deepEqual(parseOptions('[::1]').servers, ['[::1]:7400']);
+  t.deepEqual(parseOptions('db1:1, db2:2,db1:1').servers, ['db1:1', 'db2:2']);
+  t.deepEqual(parseOptions({ servers: ['a:1', '[fe80::1%eth0]:2'] }).servers, ['a:1', '[fe80::1%eth0]:2']);
+  const settings = parseOptions('farkvs://se%40cret@db1,db2:7401/?transport=tcp&strict=true&namespace=7&timeoutMs=250');
+  t.deepEqual(settings.servers, ['db1:7400', 'db2:7401']);
+  t.is(settings.token, 'se@cret');
+  t.deepEqual(settings.tls, {});
+  t.is(settings.transport, 'tcp');
+  t.true(settings.strict);
+  t.is(settings.namespace, 7);
+  t.is(settings.timeoutMs, 250);
+});
+
+test('options beside the address override those in it', (t) => {
+  const settings = parseOptions({ servers: 'farkv://old@db1?transport=tcp', token: 'new', transport: 'shm' });
+  t.is(settings.token, 'new');
+  t.is(settings.transport, 'shm');
+});
+
+test('addresses that are none', (t) => {
+  for (const text of ['', 'db1:0', 'db1:70000', 'db1:x', 'http://db1', '::1', 'a b', 'user@db1:1', 'db1:1,']) {
+    t.throws(() => parseOptions(text), { code: 'ERR_ADDRESS_INVALID' }, text);
+  }
+  t.throws(() => parseServer('[::1'), { code: 'ERR_ADDRESS_INVALID' });
+});
+
+test('unknown options name the nearest known one', (t) => {
+  t.throws(() => parseOptions({ servers: 'a', transprot: 'tcp' } as unknown as ConnectOptions), { code: 'ERR_CONFIG', message: 'unknown option transprot; did you mean transport?' });
+  t.throws(() => parseOptions('farkv://a?timeout=5'), { code: 'ERR_CONFIG', message: /unknown option in the address timeout; did you mean timeoutMs/ });
+  t.throws(() => parseOptions('farkv://a?token=x'), { code: 'ERR_CONFIG' });
+});
+
+test('wrong values are refused', (t) => {
+  const wrong: Record<string, unknown>[] = [
+    { servers: undefined }, { servers: [] }, { servers: [5] }, { servers: null }, { token: '' }, { token: 5 }, { transport: 'rdma' }, { strict: 'yes' }, { tls: 'on' },
+    { maxOutstanding: 0 }, { maxOutstanding: 65_537 }, { maxQueued: -1 }, { putSpinUs: -1 }, { getSpinUs: 1.5 }, { onEvent: 'log' }, { signal: {} }, { connectTimeoutMs: 0 },
+  ];
+  for (const options of wrong) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_CONFIG' }, JSON.stringify(options));
+  for (const options of [{ timeoutMs: 0 }, { namespace: 70_000 }]) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_ARGUMENT' });
+  t.throws(() => parseOptions(undefined as unknown as string), { code: 'ERR_CONFIG' });
+  t.throws(() => parseOptions('farkv://a?strict=perhaps'), { code: 'ERR_CONFIG' });
+});

@@ -1,0 +1,104 @@
+import test from 'ava';
+import type { Member, Shard } from '../core/metadata/state.js';
+import type { ClientMap } from '../core/protocol/messages.js';
+import { Routes } from './routes.js';
+import { plan, TransportState, type Surroundings } from './transport.js';
+
+const here: Surroundings = { host: 'boot-1/mnt:[1]', providers: ['shm', 'tcp'], socketProblem: () => undefined };
+
+function member(id: string, incarnation = '00000000000000aa', host = here.host): Member {
+  return {
+    id, raftId: 1, incarnation, control: [`${id}:7400`], memoryBytes: 1,
+    fabric: [
+      { provider: 'tcp', address: `${id}:1`, group: 0 },
+      { provider: 'shm', address: `unix:/run/${id}.sock`, group: 0, host },
+      { provider: 'tcp', address: `${id}:2`, group: 1 },
+    ],
+  };
+}
+
+function shard(number: number, owner?: string, group = 0, layoutEpoch = 1): Shard {
+  const region = { provider: 'shm', kind: 'index', segment: 0, tag: 5, bytes: 4096, remoteAddress: '0', rkey: '18446744073709551615' } as const;
+  return { shard: number, group, epoch: 3, layoutEpoch, buckets: 8, regions: [region], ...(owner === undefined ? {} : { owner, incarnation: 'ffffffffffffffff' }) };
+}
+
+const map = (members: Member[], shards: Shard[], more: Partial<ClientMap> = {}): ClientMap => ({ clusterId: 'c1', mapEpoch: 1, hashSeed: '00', members, shards, ...more });
+
+test('owners are data-plane threads; addresses come in the order of preference', (t) => {
+  const routes = new Routes('auto', false, here);
+  const { owners, routes: table } = routes.update(map([member('s1')], [shard(0, 's1'), shard(1, 's1', 1), shard(2)]));
+  t.deepEqual(owners, [
+    { owner: 1, serverIncarnation: 0xaan, addresses: [{ provider: 'shm', address: 'unix:/run/s1.sock' }, { provider: 'tcp', address: 's1:1' }] },
+    { owner: 2, serverIncarnation: 0xaan, addresses: [{ provider: 'tcp', address: 's1:2' }] },
+  ]);
+  t.deepEqual(table.map((route) => route.owner), [1, 2, -1]);
+  t.is(table[0]?.incarnation, 0xffffffffffffffffn);
+  t.is(table[0]?.regions[0]?.rkey, 0xffffffffffffffffn);
+});
+
+test('an owner keeps its number, a restarted server gets a new one, and none is used twice', (t) => {
+  const routes = new Routes('auto', false, here);
+  const owner = (members: Member[]) => routes.update(map(members, [shard(0, 's1')])).owners[0]?.owner;
+  t.is(owner([member('s1')]), 1);
+  t.is(owner([member('s1'), member('s2')]), 1);
+  t.is(owner([member('s1', '00000000000000bb')]), 2);
+  t.is(owner([member('s1')]), 3);
+});
+
+test('a shard that did not change is not converted again', (t) => {
+  const routes = new Routes('auto', false, here);
+  const same = shard(0, 's1');
+  const first = routes.update(map([member('s1')], [same, shard(1, 's1')]));
+  const second = routes.update(map([member('s1')], [same, shard(1, 's1', 0, 2)]));
+  t.is(second.routes[0], first.routes[0]);
+  t.not(second.routes[1], first.routes[1]);
+});
+
+test('a shard whose owner is not in the map has no route', (t) => {
+  const routes = new Routes('auto', false, here);
+  t.deepEqual(routes.update(map([], [shard(0, 'gone')])).routes.map((route) => route.owner), [-1]);
+});
+
+test('the map of another cluster, of other shards, or with holes is refused', (t) => {
+  const routes = new Routes('auto', false, here);
+  routes.update(map([member('s1')], [shard(0, 's1')]));
+  t.throws(() => routes.update(map([], [shard(0)], { clusterId: 'c2' })), { code: 'ERR_CONFIG', message: /cluster c2/ });
+  t.throws(() => routes.update(map([], [shard(0), shard(1)])), { code: 'ERR_PROTOCOL' });
+  t.throws(() => routes.update(map([], [shard(0)], { hashSeed: '01' })), { code: 'ERR_PROTOCOL' });
+  t.throws(() => new Routes('auto', false, here).update(map([], [shard(1)])), { code: 'ERR_PROTOCOL' });
+});
+
+const tried = (choice: 'auto' | 'shm' | 'verbs' | 'tcp', strict: boolean, around: Surroundings = here, of = member('s1')) =>
+  plan(of, 0, choice, strict, around);
+
+test('what is tried, in which order, and why not the rest', (t) => {
+  const verbs: Surroundings = { ...here, providers: ['verbs', 'shm', 'tcp'] };
+  const all: Member = { ...member('s1'), fabric: [...member('s1').fabric, { provider: 'verbs', address: 's1:9', group: 0 }] };
+  const providers = (p: { readonly addresses: readonly { readonly provider: string }[] }) => p.addresses.map(({ provider }) => provider);
+  t.deepEqual(providers(tried('auto', false, verbs, all)), ['shm', 'verbs', 'tcp']);
+  t.deepEqual(providers(tried('auto', true, verbs, all)), ['shm']);
+  t.deepEqual(providers(tried('tcp', false, verbs, all)), ['tcp', 'shm', 'verbs']);
+  t.deepEqual(providers(tried('tcp', true, verbs, all)), ['tcp']);
+  t.deepEqual(tried('verbs', true), { addresses: [], refused: ['verbs: the server does not offer it'] });
+  t.deepEqual(tried('verbs', true, here, all).refused, ['verbs: this build has it not']);
+  const elsewhere = tried('auto', false, here, member('s1', 'aa', 'boot-2/mnt:[1]'));
+  t.deepEqual(elsewhere.addresses, [{ provider: 'tcp', address: 's1:1' }]);
+  t.regex(elsewhere.refused[0] ?? '', /^shm: .*another host/);
+  t.regex(tried('shm', true, { ...here, socketProblem: () => 'the server runs as user 5' }).refused[0] ?? '', /user 5/);
+  // With strict, auto takes the best that is possible, and then only that.
+  t.deepEqual(providers(tried('auto', true, here, member('s1', 'aa', 'boot-2/mnt:[1]'))), ['tcp']);
+});
+
+test('a report says what was picked and why', (t) => {
+  const state = new TransportState('s1', 0, tried('auto', false));
+  t.deepEqual(state.report(), { server: 's1', group: 0, provider: undefined, connected: false, reason: 'not connected (verbs: the server does not offer it)' });
+  t.false(state.tried);
+  state.failed('shm', 'ERR_DISCONNECTED');
+  state.connectedBy('tcp');
+  t.like(state.report(), { provider: 'tcp', connected: true, reason: 'verbs: the server does not offer it; shm: failed with ERR_DISCONNECTED' });
+  state.connectedBy('shm');
+  t.like(state.report(), { provider: 'shm', reason: 'same host' });
+  state.failed('shm', 'ERR_DISCONNECTED');
+  t.like(state.report(), { provider: 'shm', connected: false });
+  t.true(new TransportState('s1', 0, tried('verbs', true)).unreachable);
+});

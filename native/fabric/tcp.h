@@ -7,7 +7,8 @@
  *
  * The *driver* of a connection reads its socket (tcp_rx.c), answers READs out of registered memory (tcp_serve.c), and ends it
  * (tcp_conn.c). What it finds it hands to the CQ's thread as events: through `inbox`, a lock-free stack that the CQ's thread takes
- * whole, when the driver is the responder; straight into `ready` otherwise. The CQ's thread makes completions of them (tcp_cq.c).
+ * whole, when the driver is the responder; straight into the connection's queue otherwise. The CQ's thread makes completions of them, a few
+ * of each connection in turn (tcp_deliver.c).
  *
  * Writing. Both the driver and the CQ's thread write to a socket. Whoever holds the *right to write* (tx_right) does; the CQ's thread
  * never waits for it: when the responder holds it, the CQ's thread leaves a mark, and the responder writes again before it
@@ -113,8 +114,10 @@ struct tcp_conn {
     /* The CQ's thread. */
     bool usable;                     /* sends and READs are taken */
     bool gone;                       /* the user disconnected: its events are dropped */
-    bool is_dirty, is_awaiting;
-    TAILQ_ENTRY(tcp_conn) dirty_link, awaiting_link;
+    bool is_dirty, is_awaiting, is_active;
+    TAILQ_ENTRY(tcp_conn) dirty_link, awaiting_link, active_link;
+    tcp_event *events, **events_end; /* oldest first */
+    uint64_t down_poll;              /* the poll that flushed: DISCONNECT comes in a later one */
     TAILQ_HEAD(, tcp_message) unreleased;
     uint64_t completed;              /* READs given to the user. Invariant: completed <= answered <= posted <= completed + depth */
     uint64_t outstanding_bytes;
@@ -123,7 +126,7 @@ struct tcp_conn {
     uint32_t depth;                  /* READs that the peer serves at once, at most TCP_DEPTH */
     uint32_t peer_window;
     fab_wc_status fail_status;       /* set before TCP_CMD_FAIL */
-    bool refused_local;              /* slots[posted] is a READ whose local buffer is not registered */
+    uint32_t refused;                /* slots from `posted` on that are not sent: the first one's local buffer is not registered */
 
     /* The driver. */
     _Alignas(64) TAILQ_ENTRY(tcp_conn) io_link, runnable_link, timer_link;
@@ -158,7 +161,6 @@ struct tcp_conn {
     uint8_t *left;                   /* rest of composed answers, [TCP_SCRATCH] */
     size_t left_at, left_bytes, quota;
     uint64_t requested;              /* READs sent */
-    uint64_t credit_sent;
 
     /* Between threads. */
     _Alignas(64) uint32_t tx_right;
@@ -174,7 +176,8 @@ struct tcp_conn {
     uint64_t spent;                  /* cost of messages sent; the CQ's thread */
     uint64_t returned;               /* cost that the peer gave back; the driver */
     uint64_t released;               /* cost given back by the user; the CQ's thread */
-    uint64_t credit_limit;           /* cost that the peer may have been given back; before it is sent */
+    uint64_t credit_limit;           /* cost that the peer may have been given back: set before a CREDIT is sent */
+    uint64_t credit_sent;            /* and set when it was; holder of the right */
     uint64_t rx_total, rx_cost_seen; /* bytes that came; copy of rx_cost */
     tcp_message *pool_returns;       /* stack of released messages */
     uint32_t commands;
@@ -203,13 +206,13 @@ struct tcp_cq {
     int eventfd, timerfd;
     uint64_t timer_ns;               /* when timerfd fires; 0: never */
     uint64_t polls;
-    tcp_event *ready, **ready_end;   /* oldest first */
-    tcp_event *deferred, **deferred_end;   /* not before the next fab_poll */
+    tcp_conn_list active, deferred;  /* have events; have them for the next fab_poll only. is_active: in one of the two */
     tcp_conn_list dirty, awaiting;   /* has something to write; has READs outstanding */
-    bool armed;
+    bool armed, look_again;
     _Alignas(64) tcp_event *inbox;
-    uint32_t sleeping, woken;
+    uint32_t sleeping, woken;        /* woken: bits of whoever wrote to the eventfd */
 };
+enum { TCP_WOKEN_BY_USER = 1, TCP_WOKEN_BY_RESPONDER = 2 };
 
 struct tcp_listener {
     fab_listener head;
@@ -259,6 +262,7 @@ bool tcp_tx_take(tcp_conn *c);               /* the CQ's thread: false when the 
 void tcp_tx_take_wait(tcp_conn *c);          /* driver */
 bool tcp_tx_give(tcp_conn *c);               /* true: the caller still has it and is to write again */
 int tcp_send_hello(tcp_conn *c, const tcp_hello *h);   /* with the right held: 0 or -ENOTCONN */
+void tcp_send_bye(tcp_conn *c);              /* driver */
 /* Free bytes of the SEND ring. The CQ's thread, or who holds the right. */
 size_t tcp_ring_room(const tcp_conn *c);
 void tcp_tell_send_ready(tcp_conn *c, bool look_at_ring, bool driver);
@@ -299,13 +303,15 @@ void tcp_flush(fab_cq *cq);
 int tcp_arm(fab_cq *cq);
 int tcp_fd(fab_cq *cq);
 void tcp_wake(fab_cq *cq);
-void tcp_cq_append(tcp_cq *cq, tcp_event *e);
+void tcp_cq_wake(tcp_cq *cq, uint32_t by);   /* any thread */
+void tcp_cq_append(tcp_event *e);
 void tcp_cq_mark_dirty(tcp_conn *c);
 void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l);
 
 /* tcp_deliver.c: events become completions; gives how many. */
 int tcp_deliver(tcp_cq *cq, fab_wc *wc, int max);
-void tcp_cq_defer(tcp_cq *cq, tcp_event *e);
+/* Events that nobody will poll: their memory goes back to the connections. */
+void tcp_deliver_nothing(tcp_cq *cq);
 
 /* tcp_read.c: READs of ours, and their end in time */
 int tcp_post_reads(fab_conn *c, const fab_read *r, int n);
@@ -316,6 +322,7 @@ uint64_t tcp_read_next_deadline(const tcp_cq *cq);
 /* tcp_send.c: SENDs, credits, attach */
 int tcp_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes);
 void tcp_release(fab_conn *c, const void *message);
+bool tcp_credit_due(const tcp_conn *c, uint64_t released);   /* worth a frame? */
 int tcp_attach_region(fab_conn *c, uint64_t rkey, uint64_t remote_addr, uint64_t bytes, uint64_t wr_id);
 void tcp_detach_region(fab_conn *c, uint64_t rkey);
 

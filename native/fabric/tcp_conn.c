@@ -37,6 +37,7 @@ tcp_conn *tcp_conn_new(tcp_io *io, int fd, tcp_listener *l, void *user) {
     c->requests = (tcp_request *)(void *)(c->slots + TCP_DEPTH);
     c->fd = fd;
     c->quota = TCP_SCRATCH;
+    c->events_end = &c->events;
     TAILQ_INIT(&c->unreleased);
     event_init(&c->up, c, TCP_EV_UP);
     event_init(&c->reads, c, TCP_EV_READS);
@@ -160,6 +161,7 @@ void tcp_conn_close(tcp_conn *c) {
     if (s == TCP_UP) tcp_tx(c, true);                /* the last SENDs */
     s = tcp_conn_state(c);
     if (s == TCP_LINGER && c->threaded) return;
+    if (s == TCP_UP || (s == TCP_GREETING && !c->listener)) tcp_send_bye(c);
     if (s >= TCP_ASKED && c->threaded && !c->blocked) tcp_conn_linger(c, FAB_SUCCESS);
     else tcp_conn_down(c, FAB_SUCCESS, false);
 }

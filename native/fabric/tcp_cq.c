@@ -14,6 +14,43 @@
 
 enum { CLOCK_EVERY = 32 };    /* polls: deadlines are looked at when nothing came, and at least so often */
 
+/* ---- events ---- */
+
+void tcp_cq_append(tcp_event *e) {
+    tcp_conn *c = e->conn;
+    e->next = NULL;
+    *c->events_end = e;
+    c->events_end = &e->next;
+    if (c->is_active) return;
+    c->is_active = true;
+    TAILQ_INSERT_TAIL(&((tcp_cq *)c->head.cq)->active, c, active_link);
+}
+
+static void take_inbox(tcp_cq *cq) {
+    if (!__atomic_load_n(&cq->inbox, __ATOMIC_RELAXED)) return;
+    tcp_event *e = __atomic_exchange_n(&cq->inbox, NULL, __ATOMIC_ACQUIRE), *oldest = NULL;
+    while (e) {
+        tcp_event *next = e->next;
+        e->next = oldest;
+        oldest = e;
+        e = next;
+    }
+    while (oldest) {
+        tcp_event *next = oldest->next;
+        tcp_cq_append(oldest);
+        oldest = next;
+    }
+}
+
+void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l) {
+    take_inbox(cq);
+    tcp_conn *c;
+    TAILQ_FOREACH(c, &cq->active, active_link)
+        if (c->listener == l && !c->gone && c->events && c->events->kind == TCP_EV_UP) tcp_reject(&c->head, NULL, 0);
+}
+
+/* ---- made and destroyed ---- */
+
 static int watch(int epoll, int fd) {
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
@@ -24,8 +61,8 @@ int tcp_cq_create(fab_domain *domain, fab_cq **out) {
     tcp_cq *cq = aligned_alloc(64, (sizeof *cq + 63) / 64 * 64);
     if (!cq) return -ENOMEM;
     *cq = (tcp_cq){.eventfd = -1, .timerfd = -1};
-    cq->ready_end = &cq->ready;
-    cq->deferred_end = &cq->deferred;
+    TAILQ_INIT(&cq->active);
+    TAILQ_INIT(&cq->deferred);
     TAILQ_INIT(&cq->dirty);
     TAILQ_INIT(&cq->awaiting);
     int e = tcp_io_init(&cq->io, d, cq, false);
@@ -43,70 +80,16 @@ int tcp_cq_create(fab_domain *domain, fab_cq **out) {
     return e;
 }
 
-/* Events that nobody will poll: their memory goes back to the connections, which are freed after. */
-static void drop(tcp_event *e) {
-    while (e) {
-        tcp_event *next = e->next;
-        if (e->kind == TCP_EV_MESSAGE) TAILQ_INSERT_TAIL(&e->conn->unreleased, (tcp_message *)e, link);
-        else if (e->kind == TCP_EV_ATTACH) free(e);
-        else if (e->kind == TCP_EV_GONE) TAILQ_INSERT_TAIL(&e->conn->io->conns, e->conn, io_link);
-        e = next;
-    }
-}
-
 void tcp_cq_destroy(fab_cq *head) {
     tcp_cq *cq = (tcp_cq *)head;
     if (cq->responder) tcp_responder_stop(cq->responder);
-    drop(cq->ready);
-    drop(cq->deferred);
-    drop(cq->inbox);
+    take_inbox(cq);
+    tcp_deliver_nothing(cq);
     if (cq->responder) tcp_responder_free(cq->responder);
     tcp_io_end(&cq->io);
     if (cq->eventfd >= 0) close(cq->eventfd);
     if (cq->timerfd >= 0) close(cq->timerfd);
     free(cq);
-}
-
-/* ---- events ---- */
-
-void tcp_cq_append(tcp_cq *cq, tcp_event *e) {
-    e->next = NULL;
-    *cq->ready_end = e;
-    cq->ready_end = &e->next;
-}
-
-void tcp_cq_defer(tcp_cq *cq, tcp_event *e) {
-    e->next = NULL;
-    *cq->deferred_end = e;
-    cq->deferred_end = &e->next;
-}
-
-static void take_deferred(tcp_cq *cq) {
-    if (!cq->deferred) return;
-    *cq->deferred_end = cq->ready;
-    if (!cq->ready) cq->ready_end = cq->deferred_end;
-    cq->ready = cq->deferred;
-    cq->deferred = NULL;
-    cq->deferred_end = &cq->deferred;
-}
-
-static void take_inbox(tcp_cq *cq) {
-    if (!__atomic_load_n(&cq->inbox, __ATOMIC_RELAXED)) return;
-    tcp_event *e = __atomic_exchange_n(&cq->inbox, NULL, __ATOMIC_ACQUIRE), *oldest = NULL, *newest = e;
-    while (e) {
-        tcp_event *next = e->next;
-        e->next = oldest;
-        oldest = e;
-        e = next;
-    }
-    *cq->ready_end = oldest;
-    cq->ready_end = &newest->next;
-}
-
-void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l) {
-    take_inbox(cq);
-    for (tcp_event *e = cq->ready; e; e = e->next)
-        if (e->kind == TCP_EV_UP && e->conn->listener == l && !e->conn->gone) tcp_reject(&e->conn->head, NULL, 0);
 }
 
 /* ---- client connections ---- */
@@ -165,10 +148,11 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
     }
     if (__atomic_load_n(&cq->woken, __ATOMIC_RELAXED)) {
         uint64_t times;
-        __atomic_store_n(&cq->woken, 0, __ATOMIC_RELAXED);
+        /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before another look. */
+        if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
         if (read(cq->eventfd, &times, sizeof times) < 0) times = 0;
     }
-    take_deferred(cq);
+    TAILQ_CONCAT(&cq->active, &cq->deferred, active_link);
     if (cq->io.sockets) drive(cq);
     take_inbox(cq);
     int n = tcp_deliver(cq, wc, max);
@@ -198,7 +182,9 @@ void tcp_flush(fab_cq *head) {
 
 int tcp_arm(fab_cq *head) {
     tcp_cq *cq = (tcp_cq *)head;
-    if (cq->ready || cq->deferred || !TAILQ_EMPTY(&cq->io.runnable)) return 1;
+    bool look_again = cq->look_again;
+    cq->look_again = false;
+    if (look_again || !TAILQ_EMPTY(&cq->active) || !TAILQ_EMPTY(&cq->deferred) || !TAILQ_EMPTY(&cq->io.runnable)) return 1;
     if (cq->responder) {
         cq->armed = true;
         __atomic_store_n(&cq->sleeping, 1, __ATOMIC_SEQ_CST);
@@ -213,9 +199,10 @@ int tcp_arm(fab_cq *head) {
 
 int tcp_fd(fab_cq *cq) { return ((tcp_cq *)cq)->io.epoll; }
 
-void tcp_wake(fab_cq *head) {
-    tcp_cq *cq = (tcp_cq *)head;
+void tcp_cq_wake(tcp_cq *cq, uint32_t by) {
     uint64_t one = 1;
-    if (write(cq->eventfd, &one, sizeof one) < 0) return;    /* full: readable already */
-    __atomic_store_n(&cq->woken, 1, __ATOMIC_RELEASE);       /* after the write: a poll in between reads it next time */
+    /* The mark after the write: who polls in between leaves the descriptor readable, and finds both next time. */
+    if (write(cq->eventfd, &one, sizeof one) == sizeof one) __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELEASE);
 }
+
+void tcp_wake(fab_cq *cq) { tcp_cq_wake((tcp_cq *)cq, TCP_WOKEN_BY_USER); }

@@ -1,16 +1,20 @@
 /* tcp_deliver.c: events of the drivers become completions. The CQ's thread.
  *
  * Order: READs of a connection in the order posted, messages in the order sent, DISCONNECT last and in a later poll than all others.
+ * Connections take turns, so that one that floods does not starve another.
  * Invariant: an event is in one list at most. `reads` is queued by whoever turns reads_queued from 0 to 1, and is out of every
  * list before reads_queued is 0 again.
  */
 #include <stdlib.h>
 #include "tcp.h"
 
-static void put_back(tcp_cq *cq, tcp_event *e) {
-    e->next = cq->ready;
-    if (!cq->ready) cq->ready_end = &e->next;
-    cq->ready = e;
+enum { TURN = 16 };    /* completions of one connection before another's */
+
+static void put_back(tcp_event *e) {
+    tcp_conn *c = e->conn;
+    e->next = c->events;
+    if (!c->events) c->events_end = &e->next;
+    c->events = e;
 }
 
 static fab_wc one_read(tcp_conn *c, fab_wc_status status) {
@@ -30,12 +34,12 @@ static int answered_reads(tcp_conn *c, fab_wc *wc, int max) {
     return n;
 }
 
-static int deliver_reads(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
+static int deliver_reads(tcp_conn *c, fab_wc *wc, int max) {
     int n = 0;
     for (;;) {
         n += answered_reads(c, wc + n, max - n);
         if (n == max) {
-            put_back(cq, &c->reads);
+            put_back(&c->reads);
             return n;
         }
         /* The exchange reads what the driver's exchange wrote, and so sees its `answered` too: none is overlooked. */
@@ -47,8 +51,8 @@ static int deliver_reads(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
 
 static int deliver_down(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
     c->usable = false;
-    if (c->refused_local) __atomic_store_n(&c->posted, c->posted + 1, __ATOMIC_RELAXED);
-    c->refused_local = false;
+    __atomic_store_n(&c->posted, c->posted + c->refused, __ATOMIC_RELAXED);
+    c->refused = 0;
     int n = answered_reads(c, wc, max);
     while (n < max && c->completed != c->posted) {
         uint32_t own = c->slots[c->completed % TCP_DEPTH].status;
@@ -57,10 +61,11 @@ static int deliver_down(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
         wc[n++] = one_read(c, s);
     }
     if (c->completed != c->posted) {
-        put_back(cq, &c->down);
+        put_back(&c->down);
     } else {
         c->down.kind = TCP_EV_DISCONNECT;
-        tcp_cq_defer(cq, &c->down);
+        c->down_poll = cq->polls;
+        put_back(&c->down);
     }
     return n;
 }
@@ -98,32 +103,73 @@ static void discard(tcp_event *e) {
     else if (e->kind == TCP_EV_GONE) tcp_conn_free(e->conn);
 }
 
-int tcp_deliver(tcp_cq *cq, fab_wc *wc, int max) {
+static tcp_event *pop(tcp_conn *c) {
+    tcp_event *e = c->events;
+    c->events = e->next;
+    if (!c->events) c->events_end = &c->events;
+    return e;
+}
+
+static int deliver_one(tcp_cq *cq, tcp_event *e, fab_wc *wc, int max) {
+    tcp_conn *c = e->conn;
+    switch (e->kind) {
+    case TCP_EV_UP: return deliver_up(c, wc);
+    case TCP_EV_READS: return deliver_reads(c, wc, max);
+    case TCP_EV_MESSAGE: *wc = deliver_message(c, (tcp_message *)e); return 1;
+    case TCP_EV_ATTACH: *wc = deliver_attach(e); return 1;
+    case TCP_EV_SEND_READY:
+        __atomic_store_n(&c->ready_queued, 0, __ATOMIC_SEQ_CST);
+        *wc = (fab_wc){.opcode = FAB_WC_SEND_READY, .conn = &c->head};
+        return c->usable;
+    case TCP_EV_DOWN: return deliver_down(cq, c, wc, max);
+    case TCP_EV_DISCONNECT:
+        *wc = (fab_wc){.opcode = FAB_WC_DISCONNECT, .status = c->down_status, .conn = &c->head};
+        return 1;
+    case TCP_EV_GONE: break;     /* only after `gone` */
+    }
+    return 0;
+}
+
+/* One turn of a connection that has events. It is out of the list meanwhile, but marked as active: what is appended in its turn does
+ * not put it back. */
+static int turn(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
     int n = 0;
-    while (n < max && cq->ready) {
-        tcp_event *e = cq->ready;
-        tcp_conn *c = e->conn;
-        cq->ready = e->next;
-        if (!cq->ready) cq->ready_end = &cq->ready;
+    tcp_conn_list *again = &cq->active;
+    TAILQ_REMOVE(&cq->active, c, active_link);
+    while (n < max && c->events && again == &cq->active) {
         if (c->gone) {
-            discard(e);
-            continue;
-        }
-        switch (e->kind) {
-        case TCP_EV_UP: n += deliver_up(c, wc + n); break;
-        case TCP_EV_READS: n += deliver_reads(cq, c, wc + n, max - n); break;
-        case TCP_EV_MESSAGE: wc[n++] = deliver_message(c, (tcp_message *)e); break;
-        case TCP_EV_ATTACH: wc[n++] = deliver_attach(e); break;
-        case TCP_EV_SEND_READY:
-            __atomic_store_n(&c->ready_queued, 0, __ATOMIC_SEQ_CST);
-            if (c->usable) wc[n++] = (fab_wc){.opcode = FAB_WC_SEND_READY, .conn = &c->head};
-            break;
-        case TCP_EV_DOWN: n += deliver_down(cq, c, wc + n, max - n); break;
-        case TCP_EV_DISCONNECT:
-            wc[n++] = (fab_wc){.opcode = FAB_WC_DISCONNECT, .status = c->down_status, .conn = &c->head};
-            break;
-        case TCP_EV_GONE: break;     /* only after `gone` */
+            bool last = c->events->kind == TCP_EV_GONE;
+            discard(pop(c));
+            if (last) return n;
+        } else if (c->events->kind == TCP_EV_DISCONNECT && c->down_poll == cq->polls) {
+            again = &cq->deferred;
+        } else {
+            n += deliver_one(cq, pop(c), wc + n, max - n);
         }
     }
+    c->is_active = c->events != NULL;
+    if (c->is_active) TAILQ_INSERT_TAIL(again, c, active_link);
     return n;
+}
+
+int tcp_deliver(tcp_cq *cq, fab_wc *wc, int max) {
+    int n = 0;
+    tcp_conn *c;
+    while (n < max && (c = TAILQ_FIRST(&cq->active))) n += turn(cq, c, wc + n, max - n < TURN ? max - n : TURN);
+    return n;
+}
+
+static void drop_events(tcp_conn *c) {
+    while (c->events) {
+        tcp_event *e = pop(c);
+        if (e->kind == TCP_EV_MESSAGE) TAILQ_INSERT_TAIL(&c->unreleased, (tcp_message *)e, link);
+        else if (e->kind == TCP_EV_ATTACH) free(e);
+        else if (e->kind == TCP_EV_GONE) TAILQ_INSERT_TAIL(&c->io->conns, c, io_link);
+    }
+}
+
+void tcp_deliver_nothing(tcp_cq *cq) {
+    tcp_conn *c;
+    TAILQ_CONCAT(&cq->active, &cq->deferred, active_link);
+    TAILQ_FOREACH(c, &cq->active, active_link) drop_events(c);
 }

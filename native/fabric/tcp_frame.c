@@ -57,7 +57,7 @@ size_t tcp_frame_encode(const tcp_frame *f, uint8_t *out) {
 
 int tcp_frame_decode(const uint8_t *in, size_t have, uint32_t max_message, tcp_frame *f) {
     if (have == 0) return 0;
-    if (in[0] < TCP_READ || in[0] > TCP_CREDIT) return -1;
+    if (in[0] < TCP_READ || in[0] > TCP_BYE) return -1;
     if (have < TCP_HEADER_BYTES) return 0;
     uint16_t flags = get16(in + 2);
     *f = (tcp_frame){.type = in[0], .status = in[1], .last = flags & TCP_FLAG_LAST, .number = get32(in + 4), .argument = get64(in + 8)};
@@ -77,8 +77,9 @@ int tcp_frame_decode(const uint8_t *in, size_t have, uint32_t max_message, tcp_f
     case TCP_SEND:
         if (!plain || f->number != 0 || f->argument == 0 || f->argument > max_message) return -1;
         return TCP_HEADER_BYTES;
+    case TCP_CREDIT:
+        return plain && f->number == 0 ? TCP_HEADER_BYTES : -1;
     default:
-        if (!plain || f->number != 0) return -1;
-        return TCP_HEADER_BYTES;
+        return plain && f->number == 0 && f->argument == 0 ? TCP_HEADER_BYTES : -1;
     }
 }

@@ -19,6 +19,7 @@
  *           and the sender takes no further request.
  *   SEND    argument = bytes of the message, which follows.
  *   CREDIT  argument = what the receiver has given back since the connection began, in units of cost.
+ *   BYE     the user closed; nothing follows. The end of the stream without it means that the peer died.
  *
  * Everything that came from a socket is hostile until tcp_frame_decode or tcp_hello_decode took it; whether a frame is allowed now
  * (a DATA that nobody asked for, a SEND beyond the window) is checked where that is known.
@@ -55,7 +56,7 @@ typedef struct tcp_hello {
     uint8_t priv[FAB_PRIVATE_MAX];
 } tcp_hello;
 
-typedef enum tcp_frame_type { TCP_READ = 1, TCP_DATA, TCP_SEND, TCP_CREDIT } tcp_frame_type;
+typedef enum tcp_frame_type { TCP_READ = 1, TCP_DATA, TCP_SEND, TCP_CREDIT, TCP_BYE } tcp_frame_type;
 enum { TCP_FLAG_LAST = 1 };
 
 typedef struct tcp_frame {

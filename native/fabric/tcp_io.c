@@ -67,7 +67,7 @@ void tcp_io_timers(tcp_io *io, uint64_t now) {
 
 void tcp_io_emit(tcp_io *io, tcp_event *e) {
     if (!io->threaded) {
-        tcp_cq_append(io->cq, e);
+        tcp_cq_append(e);
         return;
     }
     e->next = io->batch;
@@ -83,5 +83,5 @@ void tcp_io_hand_over(tcp_io *io) {
     while (!__atomic_compare_exchange_n(&cq->inbox, &top, io->batch, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     io->batch = NULL;
     /* tcp_arm says "I sleep", then looks at the inbox; here it is the other way round, so one of the two notices. */
-    if (__atomic_load_n(&cq->sleeping, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&cq->sleeping, 0, __ATOMIC_SEQ_CST)) tcp_wake(&cq->head);
+    if (__atomic_load_n(&cq->sleeping, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&cq->sleeping, 0, __ATOMIC_SEQ_CST)) tcp_cq_wake(cq, TCP_WOKEN_BY_RESPONDER);
 }

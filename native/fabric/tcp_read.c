@@ -29,34 +29,40 @@ static uint64_t deadline(tcp_conn *c, uint64_t now) {
     return at;
 }
 
+/* A READ whose local buffer is not registered is kept back, and what was posted with it; when those before it are answered, the
+ * connection fails, and they complete as its end (deliver_down). */
+static void fail_refused(tcp_conn *c) {
+    if (c->completed != c->posted) return;
+    c->fail_status = FAB_WR_FLUSH_ERR;
+    tcp_conn_command(c, TCP_CMD_FAIL);
+}
+
 int tcp_post_reads(fab_conn *conn, const fab_read *r, int n) {
     tcp_conn *c = (tcp_conn *)conn;
     if (!c->usable) return -ENOTCONN;
     uint64_t now = fkv_now_ns(), posted = c->posted;
+    uint32_t refused = 0;
     int taken = 0;
-    bool wrong = false;
-    while (taken < n && posted - c->completed < c->depth && !wrong) {
+    while (taken < n && posted + refused - c->completed < c->depth) {
         const fab_read *q = &r[taken++];
-        wrong = !fab_local_ok(q);
         tcp_slot s = {.wr_id = q->wr_id, .rkey = q->rkey, .addr = q->remote_addr, .local = q->local, .bytes = q->bytes, .posted_ns = now};
+        if (refused == 0 && !fab_local_ok(q)) s.status = FAB_LOC_PROT_ERR;
         c->outstanding_bytes += q->bytes;
         s.deadline_ns = deadline(c, now);
-        if (wrong) s.status = FAB_LOC_PROT_ERR;
-        c->slots[posted++ % TCP_DEPTH] = s;
+        c->slots[(posted + refused) % TCP_DEPTH] = s;
+        if (refused || s.status) refused++;
+        else posted++;
     }
-    if (taken == 0) return 0;
-    if (!c->is_awaiting) begin_awaiting(c, now);
-    if (wrong) {
-        /* Its slot is published when the driver is gone (deliver_down): it must not be sent. */
-        __atomic_store_n(&c->posted, posted - 1, __ATOMIC_RELEASE);
-        c->usable = false;
-        c->refused_local = true;
-        c->fail_status = FAB_WR_FLUSH_ERR;
-        tcp_conn_command(c, TCP_CMD_FAIL);
-    } else {
+    if (posted != c->posted) {
+        if (!c->is_awaiting) begin_awaiting(c, now);
         __atomic_store_n(&c->posted, posted, __ATOMIC_RELEASE);
+        tcp_cq_mark_dirty(c);
     }
-    tcp_cq_mark_dirty(c);
+    if (refused) {
+        c->usable = false;
+        c->refused = refused;
+        fail_refused(c);
+    }
     return taken;
 }
 
@@ -67,6 +73,7 @@ void tcp_read_done(tcp_conn *c, const tcp_slot *s) {
         c->is_awaiting = false;
         TAILQ_REMOVE(&((tcp_cq *)c->head.cq)->awaiting, c, awaiting_link);
     }
+    if (c->refused) fail_refused(c);
 }
 
 static uint64_t overdue_at(const tcp_conn *c) {

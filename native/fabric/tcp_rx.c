@@ -91,7 +91,8 @@ static verdict take_frame(tcp_conn *c, const tcp_frame *f) {
     case TCP_READ: return take_request(c, f);
     case TCP_DATA: return take_answer(c, f);
     case TCP_SEND: return take_message(c, f);
-    default: return take_credit(c, f);
+    case TCP_CREDIT: return take_credit(c, f);
+    default: return CLOSED;
     }
 }
 
@@ -124,13 +125,12 @@ static verdict take_header(tcp_conn *c, const uint8_t *p, size_t have, size_t *u
         tcp_hello h;
         n = tcp_hello_decode(p, have, &h);
         if (n > 0) v = take_hello(c, &h);
-    } else if (state == TCP_UP) {
+    } else {
         tcp_frame f;
         n = tcp_frame_decode(p, have, c->peer.max_message, &f);
-        if (n > 0) v = take_frame(c, &f);
+        /* Before the answer to its hello a client has nothing to say but that it goes. */
+        if (n > 0) v = state == TCP_UP || f.type == TCP_BYE ? take_frame(c, &f) : BAD;
         if (n > 0 && v == FINE && f.type == TCP_DATA && f.argument == 0) finish_payload(c);
-    } else {
-        return BAD;      /* before the answer to its hello a client has nothing to say */
     }
     *used = n > 0 ? (size_t)n : 0;
     return n < 0 ? BAD : v;
@@ -171,7 +171,7 @@ static verdict receive(tcp_conn *c) {
     uint8_t *scratch = c->io->rx;
     if (is_deaf(c)) {
         ssize_t r = recv(c->fd, scratch, TCP_SCRATCH, 0);
-        return r > 0 || (r < 0 && (errno == EAGAIN || errno == EINTR)) ? FINE : r == 0 ? CLOSED : LOST;
+        return r > 0 || (r < 0 && (errno == EAGAIN || errno == EINTR)) ? FINE : LOST;
     }
     size_t held = c->held;
     memcpy(scratch, c->hold, held);
@@ -183,7 +183,7 @@ static verdict receive(tcp_conn *c) {
         r = recv(c->fd, scratch + held, TCP_SCRATCH - held, 0);
     }
     if (r < 0) return errno == EAGAIN || errno == EINTR ? FINE : LOST;
-    if (r == 0) return held || c->want_left ? LOST : CLOSED;
+    if (r == 0) return LOST;
     __atomic_store_n(&c->rx_total, c->rx_total + (uint64_t)r, __ATOMIC_RELAXED);
     size_t n = (size_t)r;
     if (c->want_left) {
@@ -200,10 +200,7 @@ static void act_on(tcp_conn *c, verdict v) {
     const fab_options *o = &tcp_domain_of(c)->options;
     switch (v) {
     case FINE: break;
-    case CLOSED:
-        tcp_conn_down(c, __atomic_load_n(&c->broken, __ATOMIC_ACQUIRE) ? FAB_RETRY_EXC_ERR : FAB_SUCCESS,
-                      __atomic_load_n(&c->broken, __ATOMIC_ACQUIRE));
-        break;
+    case CLOSED: tcp_conn_down(c, FAB_SUCCESS, false); break;
     case LOST: tcp_conn_down(c, FAB_RETRY_EXC_ERR, true); break;
     case BAD:
         fab_log(o, FAB_LOG_WARNING, "tcp: a peer sent what is no valid frame; connection closed");

@@ -40,24 +40,28 @@ int tcp_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
     return 0;
 }
 
+bool tcp_credit_due(const tcp_conn *c, uint64_t released) {
+    uint32_t window = tcp_domain_of(c)->window;
+    uint64_t returned = __atomic_load_n(&c->credit_sent, __ATOMIC_RELAXED);
+    uint64_t open = window - (__atomic_load_n(&c->rx_cost_seen, __ATOMIC_RELAXED) - returned);
+    return released - returned >= window / 8 || (released != returned && open < tcp_cost(c->peer.max_message));
+}
+
 void tcp_release(fab_conn *conn, const void *message) {
     tcp_conn *c = (tcp_conn *)conn;
     tcp_message *m = (tcp_message *)((uintptr_t)message - offsetof(tcp_message, data));
-    uint32_t window = tcp_domain_of(c)->window;
     TAILQ_REMOVE(&c->unreleased, m, link);
     uint64_t released = c->released + tcp_cost(m->bytes);
     __atomic_store_n(&c->released, released, __ATOMIC_RELEASE);
     tcp_message_put(c, m);
-    uint64_t returned = __atomic_load_n(&c->credit_limit, __ATOMIC_RELAXED);
-    uint64_t open = window - (__atomic_load_n(&c->rx_cost_seen, __ATOMIC_RELAXED) - returned);
-    if (released - returned >= window / 8 || open < tcp_cost(c->head.max_message)) tcp_cq_mark_dirty(c);
+    if (tcp_credit_due(c, released)) tcp_cq_mark_dirty(c);
 }
 
 static int attach_event(tcp_conn *c, uint64_t wr_id) {
     tcp_attach *a = malloc(sizeof *a);
     if (!a) return -ENOMEM;
     *a = (tcp_attach){.event = {.conn = c, .kind = TCP_EV_ATTACH}, .wr_id = wr_id};
-    tcp_cq_append((tcp_cq *)c->head.cq, &a->event);
+    tcp_cq_append(&a->event);
     return 0;
 }
 

@@ -69,7 +69,7 @@ void tcp_tell_send_ready(tcp_conn *c, bool look_at_ring, bool driver) {
     if (__atomic_exchange_n(&c->want_cost, 0, __ATOMIC_SEQ_CST) == 0) return;
     if (__atomic_exchange_n(&c->ready_queued, 1, __ATOMIC_SEQ_CST)) return;
     if (driver) tcp_io_emit(c->io, &c->send_ready);
-    else tcp_cq_append((tcp_cq *)c->head.cq, &c->send_ready);
+    else tcp_cq_append(&c->send_ready);
 }
 
 /* ---- one write ---- */
@@ -81,7 +81,7 @@ typedef struct composed {
 
 static composed compose(tcp_conn *c, uint8_t *scratch, bool driver) {
     composed s = {.released = __atomic_load_n(&c->released, __ATOMIC_ACQUIRE)};
-    if (s.released != c->credit_sent) {
+    if (tcp_credit_due(c, s.released)) {
         /* Before it is sent: the responder may see the peer make use of it at once. */
         __atomic_store_n(&c->credit_limit, s.released, __ATOMIC_RELEASE);
         s.credit = tcp_frame_encode(&(tcp_frame){.type = TCP_CREDIT, .argument = s.released}, scratch);
@@ -108,7 +108,7 @@ static bool keep_answers(tcp_conn *c, const uint8_t *rest, size_t n) {
 /* `sent` bytes of the scratch went out. False when the rest cannot be kept. */
 static bool account(tcp_conn *c, const composed *s, const uint8_t *scratch, size_t sent) {
     size_t fixed = s->credit + s->reads;
-    if (sent > 0 && s->credit) c->credit_sent = s->released;
+    if (sent > 0 && s->credit) __atomic_store_n(&c->credit_sent, s->released, __ATOMIC_RELAXED);
     if (sent >= fixed) {
         c->requested += s->reads / TCP_READ_BYTES;
         return sent == fixed + s->answers || keep_answers(c, scratch + sent, fixed + s->answers - sent);
@@ -240,6 +240,15 @@ void tcp_tx(tcp_conn *c, bool writable) {
         said = c->nak && !c->blocked && !more;
     } while (tcp_tx_give(c));
     if (said && tcp_conn_state(c) == TCP_UP) tcp_conn_linger(c, FAB_REM_ACCESS_ERR);
+}
+
+void tcp_send_bye(tcp_conn *c) {
+    uint8_t out[TCP_HEADER_BYTES];
+    tcp_tx_take_wait(c);
+    bool between_frames = c->fd >= 0 && !c->blocked && !c->ring_first && c->cut_bytes + c->left_bytes == 0;
+    /* Where it cannot be said the peer sees the stream end, and takes us for dead. */
+    if (between_frames && send(c->fd, out, tcp_frame_encode(&(tcp_frame){.type = TCP_BYE}, out), MSG_NOSIGNAL) < 0) give_up(c);
+    while (tcp_tx_give(c)) continue;
 }
 
 int tcp_send_hello(tcp_conn *c, const tcp_hello *h) {

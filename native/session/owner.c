@@ -1,6 +1,6 @@
 /* owner.c: the connection to one owner: made, welcomed, lost, made again. session.h draws the states.
  *
- * Back-off. When every address has failed, the next round comes after 10 ms doubled with each round to 2 s, times 0.5 to 1.5 at
+ * Back-off. When every address has failed, the next round comes after 10 ms doubled with each round to 1 s, times 0.5 to 1.5 at
  * random, so that the clients of a restarted server do not come back all at once. A connection that was lost is made again after a
  * random part of 20 ms; only one that lasted a second makes the count of failures start anew. A refused ticket waits the
  * longest time, or for session_set_ticket.
@@ -12,7 +12,7 @@
 #include "session_internal.h"
 
 static const uint64_t MS = 1000000;
-enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 2000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000 };
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000 };
 
 double session_random(session *s) {   /* xorshift64*; only for jitter */
     s->random ^= s->random >> 12;

@@ -1,0 +1,346 @@
+/* lookup_direct_test.c: the GET over mapped memory: with the owner's steps and the time set by the test (puppet.h), and beside a
+ * writer in another thread, over shm, for the sanitizers and for torn reads. */
+#include <pthread.h>
+#include <stdio.h>
+#include "../lookup/lookup_internal.h"
+#include "client_kit.h"
+#include "puppet.h"
+
+static const uint64_t MS = 1000000;
+
+static puppet *p;
+static guest c;
+static uint8_t got[8192];
+
+static void up(void) {
+    p = puppet_new();
+    p->direct = true;
+    guest_up(&c, p);
+}
+static void down(void) { guest_down(&c); }
+static void put(const char *key, const char *value) { CHECK_EQ(host_put(p->h, key, value), FKV_OK); }
+
+/* The status, or -1: not possible in place now. */
+static int direct(const char *key, size_t room, lookup_result *r) {
+    lookup_key k = kit_key(key);
+    *r = (lookup_result){ 0 };
+    if (!lookup_direct(c.l, &k, got, room, r)) return -1;
+    got[r->status == FKV_OK ? r->value_bytes : 0] = 0;
+    return (int)r->status;
+}
+static void expect(const char *key, const char *value) {
+    lookup_result r;
+    CHECK_EQ(direct(key, sizeof got - 1, &r), FKV_OK);
+    CHECK(r.value_bytes == strlen(value) && memcmp(got, value, r.value_bytes) == 0);
+}
+static fkv_extent *extent_of(const char *key) {
+    table_entry e;
+    CHECK_EQ(host_get(p->h, key, strlen(key), &e), FKV_OK);
+    return (fkv_extent *)(void *)(uintptr_t)(e.key - FKV_EXTENT_HEADER);
+}
+
+TEST(hits_misses_and_sizes_are_answered_in_place) {
+    up();
+    lookup_result r;
+    put("alpha", "some value");
+    expect("alpha", "some value");
+    CHECK_EQ(direct("beta", sizeof got, &r), FKV_NOT_FOUND);
+    CHECK_EQ(direct("alpha", 9, &r), FKV_BUFFER_TOO_SMALL);
+    CHECK_EQ(r.value_bytes, 10);
+    CHECK_EQ(direct("alpha", 10, &r), FKV_OK);
+    CHECK_EQ(host_delete(p->h, "alpha"), FKV_OK);
+    CHECK_EQ(direct("alpha", sizeof got, &r), FKV_NOT_FOUND);
+    CHECK_EQ(direct("", sizeof got, &r), -1);
+    CHECK_EQ(p->reads_posted, 1);            /* the one that made the layout known */
+    down();
+}
+
+TEST(nothing_is_answered_in_place_after_the_lease_has_run_out) {
+    up();
+    lookup_result r;
+    put("alpha", "old");
+    expect("alpha", "old");
+    p->silent = true;
+    uint64_t until = c.l->shard[0].lease_until;
+    puppet_pass(p, until - 1 - p->now_ns);
+    expect("alpha", "old");
+    puppet_pass(p, 1);
+    CHECK_EQ(direct("alpha", sizeof got, &r), -1);
+    CHECK_EQ(direct("beta", sizeof got, &r), -1);
+    CHECK_EQ(direct("alpha", 1, &r), -1);
+    CHECK_EQ(guest_stats(&c).late, 3);
+    lookup_key k[2] = { kit_key("alpha"), kit_key("beta") };
+    lookup_result results[2];
+    size_t at[2];
+    bool done[2];
+    lookup_direct_group(c.l, k, 2, got, sizeof got, results, at, done);
+    CHECK(!done[0] && !done[1]);
+    /* A restarted owner: the old memory is still mapped here, and must not be seen again. */
+    puppet_restart(p, false);
+    p->silent = false;
+    put("alpha", "new");
+    guest_expect(&c, "alpha", "new");
+    guest_settle(&c);
+    expect("alpha", "new");
+    down();
+}
+
+TEST(a_loop_that_only_reads_keeps_its_lease) {
+    up();
+    put("alpha", "one");
+    for (int i = 0; i < 20000; i++) {
+        p->now_ns += MS / 5;
+        expect("alpha", "one");
+    }
+    CHECK(p->leases >= 7 && p->leases <= 12);
+    down();
+}
+
+TEST(what_is_in_the_middle_of_a_change_is_not_answered_in_place) {
+    up();
+    lookup_result r;
+    put("alpha", "one");
+    fkv_extent *e = extent_of("alpha");
+    e->state = FKV_EXTENT_PENDING;
+    CHECK_EQ(direct("alpha", sizeof got, &r), -1);
+    e->state = FKV_EXTENT_DEAD;
+    CHECK_EQ(direct("alpha", sizeof got, &r), -1);
+    e->state = FKV_EXTENT_LIVE;
+    expect("alpha", "one");
+    e->tag ^= 1;
+    CHECK_EQ(direct("alpha", sizeof got, &r), -1);
+    e->tag ^= 1;
+    expect("alpha", "one");
+    down();
+}
+
+TEST(a_bucket_of_other_memory_is_not_a_miss) {
+    up();
+    lookup_result r;
+    CHECK_EQ(direct("beta", sizeof got, &r), FKV_NOT_FOUND);
+    lookup_shard *sh = &c.l->shard[0];
+    lookup_key k = kit_key("beta");
+    uint32_t bucket = fkv_bucket_of(fkv_hash_bucket_bits(lookup_hash(c.l, &k)), sh->buckets);
+    fkv_bucket *b = (fkv_bucket *)(void *)(uintptr_t)(sh->index + (size_t)bucket * FKV_BUCKET_BYTES);
+    b->word0 ^= 1;
+    CHECK_EQ(direct("beta", sizeof got, &r), -1);
+    b->word0 ^= 1;
+    b->word0 |= (uint64_t)FKV_BUCKET_MOVED << 40;
+    CHECK_EQ(direct("beta", sizeof got, &r), -1);
+    down();
+}
+
+TEST(growth_and_chains_are_followed_in_place) {
+    up();
+    char key[32];
+    lookup_result r;
+    uint32_t buckets = table_buckets(p->h->t);
+    for (int i = 0; i < 12000; i++) {
+        snprintf(key, sizeof key, "grow-%d", i);
+        table_op op = host_op(p->h, TABLE_PUT, key, strlen(key), key, strlen(key));
+        CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
+        if (i % 100 == 0) host_pass(p->h, MS);
+    }
+    host_drain(p->h);
+    CHECK(table_buckets(p->h->t) > 2 * buckets);
+    int later = 0;
+    for (int i = 0; i < 12000; i++) {
+        snprintf(key, sizeof key, "grow-%d", i);
+        while (direct(key, sizeof got - 1, &r) != FKV_OK) {
+            later++;
+            guest_expect(&c, key, key);     /* learns of segments */
+        }
+        CHECK(strcmp((char *)got, key) == 0);
+    }
+    CHECK(later < 50);
+    CHECK_EQ(p->gets, 0);
+    static char chain[60][32];
+    int n = 0;
+    uint64_t first = 0;
+    for (int i = 0; n < 60; i++) {
+        snprintf(chain[n], 32, "chain-%d", i);
+        uint64_t h = host_hash(p->h, 0, chain[n], strlen(chain[n]));
+        if (n == 0) first = h;
+        if (((h ^ first) & 0xffff) == 0) n++;
+    }
+    for (int i = 0; i < 59; i++) put(chain[i], chain[i]);
+    for (int i = 0; i < 59; i++) expect(chain[i], chain[i]);
+    CHECK_EQ(direct(chain[59], sizeof got, &r), FKV_NOT_FOUND);
+    down();
+}
+
+TEST(an_expired_entry_is_a_miss_in_place) {
+    up();
+    lookup_result r;
+    table_op op = host_op(p->h, TABLE_PUT, "brief", 5, "v", 1);
+    op.expiry_ms = p->h->wall_ms + 100;
+    CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
+    p->now_ns += 98 * MS;
+    expect("brief", "v");
+    p->now_ns += 3 * MS;
+    CHECK_EQ(direct("brief", sizeof got, &r), FKV_NOT_FOUND);
+    down();
+}
+
+TEST(a_group_is_answered_as_its_members_would_be) {
+    up();
+    char key[32], value[200], keys[LOOKUP_GROUP][32];
+    lookup_key k[LOOKUP_GROUP];
+    lookup_result r[LOOKUP_GROUP];
+    size_t at[LOOKUP_GROUP], room = 700, used;
+    bool done[LOOKUP_GROUP];
+    for (int i = 0; i < LOOKUP_GROUP; i++) {
+        snprintf(keys[i], 32, "group-%d", i);
+        memset(value, 'a' + i, 100);
+        value[100] = 0;
+        if (i != 3) put(keys[i], value);
+        k[i] = kit_key(keys[i]);
+    }
+    snprintf(key, sizeof key, "group-5");
+    extent_of(key)->state = FKV_EXTENT_DEAD;
+    used = lookup_direct_group(c.l, k, LOOKUP_GROUP, got, room, r, at, done);
+    CHECK_EQ(used, 700);
+    size_t next = 0;
+    for (int i = 0; i < LOOKUP_GROUP; i++) {
+        CHECK_EQ(done[i], i != 5);
+        if (i == 5) continue;
+        fkv_status should = i == 3 ? FKV_NOT_FOUND : next + 100 <= room ? FKV_OK : FKV_BUFFER_TOO_SMALL;
+        CHECK_EQ(r[i].status, should);
+        if (should == FKV_NOT_FOUND) continue;
+        CHECK_EQ(r[i].value_bytes, 100);
+        if (should != FKV_OK) continue;
+        CHECK_EQ(at[i], next);
+        for (int b = 0; b < 100; b++) CHECK_EQ(got[next + (size_t)b], 'a' + i);
+        next += 100;
+    }
+    down();
+}
+
+TEST(a_lost_connection_takes_the_mapping_away) {
+    up();
+    lookup_result r;
+    put("alpha", "one");
+    expect("alpha", "one");
+    puppet_break(p, FAB_SUCCESS);
+    session_poll(c.s);
+    CHECK_EQ(direct("alpha", sizeof got, &r), -1);
+    while (direct("alpha", sizeof got, &r) != FKV_OK) {
+        outcome o;
+        guest_start(&c, "alpha", 100, &o);
+        for (int i = 0; i < 40 && !o.done; i++) {
+            puppet_pass(p, 5 * MS);
+            guest_settle(&c);
+        }
+        CHECK(o.done);
+    }
+    down();
+}
+
+/* ---- beside a writer ---- */
+
+enum { COUNTERS = 16, VALUE_MOST = 2000 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CHANGES = 10000 };
+#else
+enum { CHANGES = 100000 };
+#endif
+typedef struct shared_counters { rig *r; uint64_t done[COUNTERS], begun[COUNTERS]; int finished; } shared_counters;
+
+/* Each byte is a function of key and count, so that a mixture of two values shows. */
+static uint32_t make_value(uint8_t *out, uint32_t key, uint64_t count) {
+    uint32_t n = 8 + (uint32_t)((key * 7919 + count * 104729) % (VALUE_MOST - 8));
+    memcpy(out, &count, 8);
+    for (uint32_t i = 8; i < n; i++) out[i] = (uint8_t)(count * 31 + key + i);
+    return n;
+}
+static uint64_t check_value(const uint8_t *value, uint32_t bytes, uint32_t key) {
+    uint8_t should[VALUE_MOST];
+    uint64_t count;
+    CHECK(bytes >= 8);
+    memcpy(&count, value, 8);
+    CHECK_EQ(bytes, make_value(should, key, count));
+    CHECK(memcmp(value, should, bytes) == 0);
+    return count;
+}
+
+static void *write_counters(void *arg) {
+    shared_counters *s = arg;
+    enum { WINDOW = 8 };
+    raw w;
+    raw_up(&w, s->r, 200);
+    uint64_t id[WINDOW] = { 0 }, count[WINDOW];
+    uint32_t key[WINDOW];
+    for (uint64_t i = 1; i <= CHANGES + WINDOW; i++) {
+        uint32_t at = i % WINDOW;
+        if (id[at]) {
+            CHECK_EQ(raw_end(&w, id[at]), FKV_OK);
+            __atomic_store_n(&s->done[key[at]], count[at], __ATOMIC_SEQ_CST);
+            id[at] = 0;
+        }
+        if (i > CHANGES) continue;
+        uint8_t value[VALUE_MOST];
+        char name[16];
+        key[at] = (uint32_t)(i % COUNTERS);
+        count[at] = i;
+        snprintf(name, sizeof name, "counter-%u", key[at]);
+        __atomic_store_n(&s->begun[key[at]], i, __ATOMIC_SEQ_CST);
+        id[at] = raw_put_begin(&w, name, value, make_value(value, key[at], i));
+    }
+    raw_down(&w);
+    __atomic_store_n(&s->finished, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+TEST(values_read_in_place_beside_a_writer_are_whole_and_never_go_back) {
+    rig r;
+    kit k;
+    shared_counters s = { .r = &r };
+    rig_init(&r, FAB_SHM, NULL);
+    rig_up(&r, RIG_SHARDS, 8 << 20);
+    kit_up(&k, &r, 100);
+    pthread_t writer;
+    uint64_t last[COUNTERS] = { 0 }, in_place = 0, gets = 0;
+    CHECK(pthread_create(&writer, NULL, write_counters, &s) == 0);
+    while (!__atomic_load_n(&s.finished, __ATOMIC_SEQ_CST)) {
+        for (uint32_t i = 0; i < COUNTERS; i++, gets++) {
+            char name[16];
+            uint8_t value[VALUE_MOST];
+            lookup_result result;
+            snprintf(name, sizeof name, "counter-%u", i);
+            lookup_key key = kit_key(name);
+            uint64_t done = __atomic_load_n(&s.done[i], __ATOMIC_SEQ_CST), count = 0;
+            if (lookup_direct(k.l, &key, value, sizeof value, &result)) {
+                in_place++;
+                CHECK(result.status == FKV_OK || (result.status == FKV_NOT_FOUND && done == 0));
+                if (result.status == FKV_OK) count = check_value(value, result.value_bytes, i);
+            } else {
+                answer a = kit_get(&k, name, 20000);
+                CHECK(a.status == FKV_OK || (a.status == FKV_NOT_FOUND && done == 0));
+                if (a.status == FKV_OK) count = check_value(a.value, a.bytes, i);
+                free(a.value);
+            }
+            CHECK(count >= done);
+            CHECK(count >= last[i]);
+            CHECK(count <= __atomic_load_n(&s.begun[i], __ATOMIC_SEQ_CST));
+            last[i] = count;
+        }
+    }
+    pthread_join(writer, NULL);
+    CHECK(in_place > gets / 2);
+    kit_down(&k);
+    rig_down(&r);
+}
+
+int main(int argc, char **argv) {
+    RUN(hits_misses_and_sizes_are_answered_in_place);
+    RUN(nothing_is_answered_in_place_after_the_lease_has_run_out);
+    RUN(a_loop_that_only_reads_keeps_its_lease);
+    RUN(what_is_in_the_middle_of_a_change_is_not_answered_in_place);
+    RUN(a_bucket_of_other_memory_is_not_a_miss);
+    RUN(growth_and_chains_are_followed_in_place);
+    RUN(an_expired_entry_is_a_miss_in_place);
+    RUN(a_group_is_answered_as_its_members_would_be);
+    RUN(a_lost_connection_takes_the_mapping_away);
+    RUN(values_read_in_place_beside_a_writer_are_whole_and_never_go_back);
+    return check_end(argc, argv);
+}

@@ -183,7 +183,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     hugePages: need('huge-pages'),
     maxConnections: need('max-connections'),
     handshakeMs: need('handshake-ms'),
-    tickMs: Math.max(10, Math.floor(need('election-ms') / 20)),
+    tickMs: Math.max(10, Math.floor(need('election-ms') / 10)),
     electionMs: need('election-ms'),
     assignAfterMs: need('assign-after-ms'),
     logLevel: need('log-level'),

@@ -10,7 +10,14 @@ import { RENEW_MS } from './tickets.js';
 
 /** Above this many waiting bytes a client is sent nothing new. */
 const BACKLOG_PAUSE = 1 << 20;
-const STALLED_MS = 30_000;
+
+export interface SessionPace {
+  /** A new ticket is pushed so often. */
+  readonly renewMs: number;
+  /** A client that takes nothing for this long is dropped. */
+  readonly stalledMs: number;
+}
+const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000 };
 
 /** Clients mostly know the same map: the frames between two states are made once for all of them. */
 export class MapFrames {
@@ -29,20 +36,20 @@ export class MapFrames {
 }
 
 export class ClientSession {
-  readonly clientId: string;
   readonly #connection: Connection;
   readonly #frames: MapFrames;
   readonly #ticket: () => Uint8Array;
   readonly #renewal: NodeJS.Timeout;
+  readonly #stalledMs: number;
   #known: MetadataState | undefined;
   #stalled: NodeJS.Timeout | undefined;
 
-  constructor(connection: Connection, clientId: string, frames: MapFrames, ticket: () => Uint8Array) {
+  constructor(connection: Connection, frames: MapFrames, ticket: () => Uint8Array, pace: SessionPace = PACE) {
     this.#connection = connection;
-    this.clientId = clientId;
     this.#frames = frames;
     this.#ticket = ticket;
-    this.#renewal = setInterval(() => this.#renew(), RENEW_MS);
+    this.#renewal = setInterval(() => this.#renew(), pace.renewMs);
+    this.#stalledMs = pace.stalledMs;
     this.#renewal.unref();
   }
 
@@ -50,7 +57,7 @@ export class ClientSession {
   push(state: MetadataState): void {
     if (this.#connection.closed || this.#known === state) return;
     if (this.#connection.backlog > BACKLOG_PAUSE) {
-      this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client takes nothing for ${STALLED_MS} ms`)), STALLED_MS).unref();
+      this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client takes nothing for ${this.#stalledMs} ms`)), this.#stalledMs).unref();
       return;
     }
     for (const frame of this.#frames.between(this.#known, state)) this.#connection.sendBytes(frame);

@@ -10,6 +10,7 @@ import { TokenCheck } from './auth.js';
 import { ControlClient } from './client-connection.js';
 import { ControlPlane, type ControlPlaneOptions } from './control-plane.js';
 import { Listener } from './listener.js';
+import { RENEW_MS } from './tickets.js';
 
 const shard = (n: number, layoutEpoch = 1): Shard => ({ shard: n, owner: 's1', group: 0, epoch: 1, incarnation: '00'.repeat(8), layoutEpoch, buckets: 1, regions: [] });
 const STATE: MetadataState = { ...EMPTY, clusterId: 'ab'.repeat(16), mapEpoch: 1, hashSeed: '01'.repeat(16), ticketSecret: '02'.repeat(16), voters: ['s1'], shards: [shard(0), shard(1)] };
@@ -156,6 +157,41 @@ test('a client that reads nothing gets fewer pushes, and the newest state when i
   raw.socket.resume();
   await raw.until(() => epochs(raw).at(-1) === pushes);
   t.true(epochs(raw).length < epochs(reads).length, `${epochs(raw).length} pushes`);
+});
+
+test('a client that takes nothing for long is dropped', async (t) => {
+  const { port, setState, plane } = await rig(t, { pace: { renewMs: 60_000, stalledMs: 50 } });
+  const raw = new Raw(t, port).say(hello());
+  await raw.got(2);
+  raw.socket.pause();
+  const reads = new Raw(t, port).say(hello());
+  await reads.got(2);
+  const bulk = (layoutEpoch: number): Shard => ({
+    ...shard(0, layoutEpoch),
+    regions: Array.from({ length: 8000 }, (_, i) => ({ provider: 'tcp', kind: 'heap', segment: i, tag: layoutEpoch, bytes: 4096, remoteAddress: '1', rkey: '18446744073709551615' })),
+  });
+  for (let i = 2; plane.clients > 1; i++) {
+    setState({ ...STATE, mapEpoch: i, shards: [bulk(i), shard(1)] });
+    await reads.until(() => reads.frames.some((f) => f.t === 'map' && f.map.mapEpoch === i));
+  }
+  t.false(reads.closed);
+});
+
+test('a new ticket comes before the old one has expired, and changes nothing of the map', async (t) => {
+  const expiries: number[] = [];
+  const { port } = await rig(t, {
+    pace: { renewMs: 20, stalledMs: 60_000 },
+    makeTicket: (_secret, _client, expiresMs) => {
+      expiries.push(expiresMs);
+      return Buffer.alloc(40);
+    },
+  });
+  const frames = await new Raw(t, port).say(hello()).got(5);
+  const maps = new MapAssembler();
+  const seen = frames.flatMap((f) => (f.t === 'map' ? [maps.push(f)] : []));
+  for (const map of seen) t.deepEqual(map, seen[0]);
+  t.true(frames.slice(2).every((f) => f.t === 'map' && f.ticket !== undefined));
+  t.true(expiries.every((e) => e > Date.now() + 2 * RENEW_MS - 60_000));
 });
 
 test('versions that do not overlap are refused with what is spoken here', async (t) => {

@@ -14,7 +14,7 @@ import {
 import type { Log } from '../log.js';
 import { describeError, Sparing } from '../log.js';
 import type { TokenCheck } from './auth.js';
-import { ClientSession, MapFrames } from './client-session.js';
+import { ClientSession, MapFrames, type SessionPace } from './client-session.js';
 import { Connection } from './connection.js';
 import { issueTicket, type MakeTicket } from './tickets.js';
 
@@ -34,6 +34,7 @@ export interface ControlPlaneOptions {
   /** Answers a call, or throws a FarkvError. */
   readonly call: (role: Role, method: string, args: unknown) => Promise<unknown>;
   readonly log: Log;
+  readonly pace?: SessionPace;
 }
 
 /** Calls of one connection that are being answered. */
@@ -77,7 +78,7 @@ export class ControlPlane {
     new Visit(socket, this.#options, {
       welcome: (connection, clientId) => {
         const ticket = (): Uint8Array => issueTicket(this.#options.makeTicket, this.#options.state(), clientId, Date.now());
-        const session = new ClientSession(connection, clientId, this.#frames, ticket);
+        const session = new ClientSession(connection, this.#frames, ticket, this.#options.pace);
         this.#sessions.add(session);
         return session;
       },

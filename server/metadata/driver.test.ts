@@ -1,10 +1,14 @@
 import test, { type ExecutionContext } from 'ava';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { encodeValue } from '../../core/protocol/index.js';
 import { bootstrapState, type RaftMessage, type Snapshot } from '../../core/raft/index.js';
+import { addon } from '../../native/addon.js';
 import { Log } from '../log.js';
-import type { Persisted } from '../raft-storage/index.js';
+import { FileDisk, RaftStorage, type Persisted } from '../raft-storage/index.js';
 import { MetadataDriver, type DriverOptions } from './driver.js';
 import { LeaderDuties } from './leader-duties.js';
 import { Proposer, type Outcome } from './proposer.js';
@@ -220,6 +224,44 @@ test('a member that starts from a snapshot has its state', async (t) => {
     restored: { hardState: { term: 5, vote: 0, commit: snapshot.meta.index }, snapshot, entries: [] },
   });
   t.is(again.state.clusterId, '1f'.repeat(16));
+});
+
+test('with a real log on a real disk, a member that is started again has what was committed, compacted or not', async (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'farkv-driver-'));
+  t.teardown(() => rmSync(path, { recursive: true, force: true }));
+  const open = () =>
+    RaftStorage.open({
+      disk: new FileDisk(path, (fd) => addon.tryLock(fd)), identity: { clusterId: 'x', memberId: 1 }, bootstrap: [1], checksum: (bytes) => addon.crc32c(bytes),
+      rebuild: '', notice: (text) => t.log(text), fatal: (what) => t.fail(what),
+    });
+  let expected: unknown;
+  for (let round = 1; round <= 3; round++) {
+    const { storage, restored } = open();
+    if (round === 3) t.true((restored.snapshot?.meta.index ?? 0) > 0);
+    const driver = new MetadataDriver({
+      storage, restored, raftId: 1, incarnation: round, random: Math.random, tickMs: 5, electionMs: 50, log: quiet, send: () => undefined,
+      fatal: (error) => t.fail(error.message), compactBytes: 32 << 10,
+    });
+    const proposer = new Proposer({
+      proposer: round.toString(16).padStart(16, '0'), retryMs: 50,
+      submit: (bytes) => (driver.propose(bytes) === undefined ? Promise.resolve() : Promise.reject(new Error('not yet'))),
+    });
+    driver.onApplied((applied) => proposer.applied(applied));
+    driver.start();
+    // Until its first own entry is applied, a new leader need not have applied what the last one committed.
+    await proposer.propose({ t: 'no-op' }, 10_000);
+    t.deepEqual(driver.state, (expected ?? driver.state) as typeof driver.state);
+    await proposer.propose(bootstrap, 10_000);
+    const replaces = driver.state.members.get('s1')?.incarnation;
+    t.true(ok(await proposer.propose({
+      t: 'member-join', id: 's1', incarnation: round.toString(16).padStart(16, '0'), ...(replaces === undefined ? {} : { replaces }), instance: '03'.repeat(8), control: [], fabric: [], memoryBytes: 1,
+    }, 10_000)));
+    for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 30 }, () => proposer.propose({ t: 'no-op' }, 10_000)));
+    expected = driver.state;
+    proposer.close();
+    driver.stop();
+    storage.close();
+  }
 });
 
 test('a proposer keeps to its window, and its waits end when it closes', async (t) => {

@@ -34,6 +34,7 @@ const COMPACT_BYTES = 8 << 20;
 /** About this part of that is kept behind a snapshot, for followers that are a little late. */
 const KEEP_PART = 1 / 8;
 const RETRY_STORAGE_MS = 1000;
+const ALONE_TICK_MS = 1000;
 /** Rounds before other events get their turn. */
 const ROUNDS = 32;
 
@@ -55,7 +56,7 @@ export class MetadataDriver {
     this.#options = options;
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(
-      { id: options.raftId, incarnation: options.incarnation, random: options.random, electionTicks: ticks, heartbeatTicks: Math.max(1, Math.floor(ticks / 10)) },
+      { id: options.raftId, incarnation: options.incarnation, random: options.random, electionTicks: ticks, heartbeatTicks: Math.max(1, Math.floor(ticks / 5)) },
       options.restored,
     );
     if (options.restored.snapshot !== undefined) this.#machine.restore(options.restored.snapshot.data);
@@ -88,11 +89,12 @@ export class MetadataDriver {
   }
 
   start(): void {
+    // Alone there is nobody to wait for, and hardly a reason to wake up.
+    const alone = this.#node.config.voters.length === 1;
     this.#timer = setInterval(() => {
       this.#guarded(() => this.#node.tick());
-    }, this.#options.tickMs);
-    // Alone there is nobody to wait for.
-    if (this.#node.config.voters.length === 1) this.campaign();
+    }, alone ? Math.max(ALONE_TICK_MS, this.#options.tickMs) : this.#options.tickMs);
+    if (alone) this.campaign();
   }
 
   /** A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to send. */

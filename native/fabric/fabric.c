@@ -9,7 +9,6 @@
 #include "verbs_built.h"
 
 /* A provider that is not linked into this build has a null entry, and fab_open says so. */
-#pragma weak fab_tcp_ops
 #pragma weak fab_sim_ops
 
 static const struct { const char *name; const fab_ops *ops; } providers[] = {

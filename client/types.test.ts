@@ -1,0 +1,63 @@
+/** What the compiler must say of the SDK's types: this file compiles, or `npm test` ends before it runs. Nothing is executed but one trivial test. */
+import test from 'ava';
+import type { BufferValue, Client, Codec, Entry, Keyspace, ScanEntry, ScanKey, Swap } from './index.js';
+import { connect } from './index.js';
+
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- two generic functions are one type only if A and B are
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+/** exactly<A>()(value) compiles only if the type of value is A, no wider and no narrower. */
+const exactly =
+  <A>() =>
+  <B>(value: B, ...same: Equal<A, B> extends true ? [] : [never]): unknown =>
+    [value, same];
+
+interface User {
+  readonly name: string;
+}
+
+/** Never called: only its types matter. */
+export async function checked(celsius: Codec<number, { readonly degrees: number }>): Promise<void> {
+  const plain = await connect('127.0.0.1:7400');
+  exactly<Client<BufferValue, Buffer>>()(plain);
+  exactly<Buffer | undefined>()(await plain.get('k'));
+  await plain.put('k', 'text');
+  await plain.put('k', new Uint8Array(1), { ttlMs: 5, flags: 1 });
+  // @ts-expect-error -- with the buffer codec a value is bytes or text
+  await plain.put('k', 5);
+  // @ts-expect-error -- a key is bytes or text
+  await plain.get(5);
+
+  const users = await connect<User>({ servers: ['a', 'b'], codec: 'msgpack' });
+  exactly<Client<User>>()(users);
+  exactly<User | undefined>()(await users.get('k'));
+  exactly<(User | undefined)[]>()(await users.getMany(['a', Buffer.from('b')]));
+  exactly<Entry<User> | undefined>()(await users.getEntry('k'));
+  exactly<Swap>()(await users.compareAndSwap('k', 0n, { name: 'Ada' }));
+  // @ts-expect-error -- not a User
+  await users.put('k', { nome: 'Ada' });
+  // @ts-expect-error -- versions are bigints
+  await users.compareAndSwap('k', 0, { name: 'Ada' });
+  const unknown = await connect({ servers: 'a', codec: 'msgpack' });
+  exactly<Client<unknown>>()(unknown);
+
+  const own = await connect({ servers: 'a', codec: celsius });
+  exactly<Client<number, { readonly degrees: number }>>()(own);
+  await own.put('k', 5);
+  exactly<{ readonly degrees: number } | undefined>()(own.getSync('k'));
+  exactly<number | undefined | Promise<number | undefined>>()(own.getInto('k', new Uint8Array(8)));
+
+  for await (const each of users.scan()) exactly<ScanKey>()(each);
+  for await (const each of users.scan({ values: true })) exactly<ScanEntry<User>>()(each);
+  const space = users.namespace(5).withCodec('buffer');
+  exactly<Keyspace<BufferValue, Buffer>>()(space);
+  // A view has no connection of its own to close.
+  exactly<'close' extends keyof typeof space ? 1 : 2>()(2 as const);
+  await using scoped = users;
+  // @ts-expect-error -- unknown options are refused
+  await connect({ servers: 'a', transprot: 'tcp' });
+  await scoped.close();
+}
+
+test('the types of the SDK are what is promised', (t) => {
+  t.is(typeof checked, 'function');
+});

@@ -49,6 +49,8 @@ export interface ShardStatus {
   readonly keyValueBytes?: number;
   /** Registered with the transports: index and heap. */
   readonly memoryBytes?: number;
+  /** The part of it that is taken. */
+  readonly usedBytes?: number;
   readonly memoryLimitBytes?: number;
 }
 
@@ -108,7 +110,7 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       layoutEpoch: s.layoutEpoch,
       buckets: s.buckets,
       regions: regionSums(state, s.shard),
-      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, memoryLimitBytes: own.memoryBytes }),
+      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memoryLimitBytes: own.memoryBytes }),
     };
   });
   return { clusterId: state.clusterId, mapEpoch: state.mapEpoch, ...about, members, shards };

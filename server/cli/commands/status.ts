@@ -42,9 +42,9 @@ function healthy(status: ClusterStatus): boolean {
 }
 
 export function renderStatus(status: ClusterStatus): string {
-  const sum = (id: string, of: 'memoryBytes' | 'entries'): number => status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
+  const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number => status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
   const members = table(
-    [{ title: 'MEMBER' }, { title: 'STATE' }, { title: 'CONTROL' }, { title: 'DATA' }, { title: 'SHARDS', right: true }, { title: 'ENTRIES', right: true }, { title: 'MEMORY', right: true }, { title: 'LIMIT', right: true }, { title: 'CLIENTS', right: true }],
+    [{ title: 'MEMBER' }, { title: 'STATE' }, { title: 'CONTROL' }, { title: 'DATA' }, { title: 'SHARDS', right: true }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }, { title: 'LIMIT', right: true }, { title: 'CLIENTS', right: true }],
     status.members.map((m) => {
       const up = m.node !== undefined;
       return [
@@ -54,6 +54,7 @@ export function renderStatus(status: ClusterStatus): string {
         [...new Set(m.fabric.map((f) => f.provider))].join(' ') || '-',
         String(status.shards.filter((s) => s.owner === m.id).length),
         up ? String(sum(m.id, 'entries')) : '-',
+        up ? formatSize(sum(m.id, 'usedBytes')) : '-',
         up ? formatSize(sum(m.id, 'memoryBytes')) : '-',
         m.memoryBytes === 0 ? '-' : formatSize(m.memoryBytes),
         m.node === undefined ? '-' : String(m.node.clients),
@@ -61,13 +62,13 @@ export function renderStatus(status: ClusterStatus): string {
     }),
   );
   const shards = table(
-    [{ title: 'SHARD', right: true }, { title: 'OWNER' }, { title: 'STATE' }, { title: 'EPOCH', right: true }, { title: 'LAYOUT', right: true }, { title: 'BUCKETS', right: true }, { title: 'REGIONS' }, { title: 'ENTRIES', right: true }, { title: 'MEMORY', right: true }],
+    [{ title: 'SHARD', right: true }, { title: 'OWNER' }, { title: 'STATE' }, { title: 'EPOCH', right: true }, { title: 'LAYOUT', right: true }, { title: 'BUCKETS', right: true }, { title: 'REGIONS' }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }],
     status.shards.map((s) => {
       const providers = [...new Set(s.regions.map((r) => r.provider))];
       const regions = providers.map((p) => `${p} ${s.regions.filter((r) => r.provider === p).reduce((n, r) => n + r.count, 0)}`).join(', ');
       return [
         String(s.shard), s.owner ?? '-', s.state, String(s.epoch), String(s.layoutEpoch), String(s.buckets), regions || '-',
-        s.entries === undefined ? '-' : String(s.entries), s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes),
+        s.entries === undefined ? '-' : String(s.entries), s.usedBytes === undefined ? '-' : formatSize(s.usedBytes), s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes),
       ];
     }),
   );

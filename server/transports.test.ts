@@ -1,0 +1,48 @@
+import test from 'ava';
+import { FarkvError } from '../core/errors.js';
+import { loadSettings } from './config/load.js';
+import { advertised } from './control/advertise.js';
+import { Log } from './log.js';
+import { availableTransports, fabricAddresses, listenList } from './transports.js';
+
+const settings = (given: Record<string, string | boolean>, hasVerbs = false) => loadSettings(given, { env: {}, dashes: true, hasVerbs });
+const lines: string[] = [];
+const log = new Log('warn', (_level, text) => lines.push(text));
+
+test('auto offers what is there and says what is not; a named or strict transport must be there', (t) => {
+  t.deepEqual(availableTransports(settings({}), ['shm', 'tcp'], log), ['shm', 'tcp']);
+  t.deepEqual(availableTransports(settings({}, true), ['verbs', 'shm', 'tcp'], log), ['shm', 'verbs', 'tcp']);
+  t.deepEqual(availableTransports(settings({}, true), ['shm', 'tcp'], log), ['shm', 'tcp']);
+  t.regex(lines.at(-1) ?? '', /verbs is not available/);
+  const refused = { instanceOf: FarkvError, code: 'ERR_UNSUPPORTED' };
+  t.throws(() => availableTransports(settings({ transport: 'verbs,tcp' }), ['shm', 'tcp'], log), refused);
+  t.throws(() => availableTransports(settings({ strict: true }, true), ['shm', 'tcp'], log), refused);
+});
+
+test('each data-plane thread listens at its own address of every transport', (t) => {
+  const s = settings({ 'fabric-listen': '127.0.0.1:7500,[::1]:0' });
+  t.deepEqual(listenList(s, ['shm', 'tcp'], 2, ['/run/a', '/run/b']), [
+    { provider: 'shm', address: 'unix:/run/a', group: 0 },
+    { provider: 'tcp', address: '127.0.0.1:7500', group: 0 },
+    { provider: 'tcp', address: '[::1]:0', group: 0 },
+    { provider: 'shm', address: 'unix:/run/b', group: 1 },
+    { provider: 'tcp', address: '127.0.0.1:7501', group: 1 },
+    { provider: 'tcp', address: '[::1]:0', group: 1 },
+  ]);
+});
+
+test('shm addresses carry the host, others the hosts that are advertised', (t) => {
+  const bound = [{ provider: 'shm', address: 'unix:/run/a', group: 0 }, { provider: 'tcp', address: '0.0.0.0:7500', group: 0 }] as const;
+  t.deepEqual(fabricAddresses(bound, settings({ advertise: 'db1,fd00::1', insecure: true }), 'this host'), [
+    { provider: 'shm', address: 'unix:/run/a', group: 0, host: 'this host' },
+    { provider: 'tcp', address: 'db1:7500', group: 0 },
+    { provider: 'tcp', address: '[fd00::1]:7500', group: 0 },
+  ]);
+});
+
+test('a wildcard becomes addresses that can be dialed, anything else stays', (t) => {
+  t.deepEqual(advertised([{ host: '127.0.0.1', port: 1 }, { host: '::1', port: 2 }], []), ['127.0.0.1:1', '[::1]:2']);
+  const any = advertised([{ host: '0.0.0.0', port: 7 }, { host: '::', port: 8 }], []);
+  t.true(any.length >= 2);
+  t.false(any.some((a) => a.startsWith('0.0.0.0') || a.startsWith('[::]')));
+});

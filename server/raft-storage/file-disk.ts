@@ -62,7 +62,9 @@ export class FileDisk implements Disk {
 
   read(name: string): Uint8Array | undefined {
     try {
-      return fs.readFileSync(join(this.path, name));
+      // Not the Buffer itself: its slice() would share memory where Uint8Array's copies.
+      const { buffer, byteOffset, byteLength } = fs.readFileSync(join(this.path, name));
+      return new Uint8Array(buffer, byteOffset, byteLength);
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
       throw error;

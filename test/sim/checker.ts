@@ -111,10 +111,11 @@ export class Checker {
       this.leadersSeen++;
       this.#complete(member, node);
       member.ledTerm = term;
+      member.ledIndex = 0;
     } else if (lastIndex < member.ledIndex || (node.termAt(member.ledIndex) ?? member.ledIndexTerm) !== member.ledIndexTerm) {
       throw new Violation('leader append-only', `leader ${member.id} lost entry ${member.ledIndex} of its log in term ${term}`);
     }
-    if (lastIndex !== member.ledIndex || member.ledIndexTerm === 0) {
+    if (lastIndex !== member.ledIndex) {
       member.ledIndex = lastIndex;
       member.ledIndexTerm = node.termAt(lastIndex) ?? 0;
     }

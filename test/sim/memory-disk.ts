@@ -94,6 +94,7 @@ export class MemoryDisk implements Disk {
   full = false;
   /** The next sync fails, and with it the process. */
   failSync = false;
+  syncError = 'EIO';
   /** The process ends at this many more operations; 0: it does not. */
   crashIn = 0;
   readonly counters: DiskCounters = { operations: 0, syncs: 0, tornCrashes: 0, refusedWrites: 0 };
@@ -223,7 +224,7 @@ export class MemoryDisk implements Disk {
     this.counters.syncs++;
     if (!this.failSync) return;
     this.failSync = false;
-    throw Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO', syscall: 'fdatasync' });
+    throw Object.assign(new Error(`${this.syncError}: fdatasync`), { code: this.syncError, syscall: 'fdatasync' });
   }
 
   #refuse(): never {

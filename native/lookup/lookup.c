@@ -22,6 +22,16 @@ static void link_down(void *ctx, session_peer *p) {
     }
 }
 
+/* What waits goes on waiting for a route. */
+static void peer_gone(void *ctx, session_peer *p) {
+    lookup *l = ctx;
+    for (uint32_t i = 0; i < l->shards; i++) {
+        if (l->shard[i].peer != p) continue;
+        l->shard[i].peer = NULL;
+        layout_drop(l, i);
+    }
+}
+
 static void shard_news(void *ctx, session_peer *p, uint32_t shard, uint32_t layout_epoch, uint32_t buckets) {
     lookup *l = ctx;
     lookup_shard *sh = &l->shard[shard];
@@ -57,8 +67,9 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
     list_init(&l->flying);
     list_init(&l->segments);
     buffer_pool_init(&l->buffers, c->buffer_bytes ? c->buffer_bytes : 256u << 20);
-    session_hooks h = { .ctx = l, .event = tell, .up = link_up, .down = link_down, .read = get_read_done, .attach = layout_attached,
-                        .lease = shard_lease, .lease_end = shard_lease_end, .shard_news = shard_news, .polled = polled };
+    session_hooks h = { .ctx = l, .event = tell, .up = link_up, .down = link_down, .gone = peer_gone, .read = get_read_done,
+                        .attach = layout_attached, .lease = shard_lease, .lease_end = shard_lease_end, .shard_news = shard_news,
+                        .polled = polled };
     l->shard = aligned_alloc(64, (l->shards * sizeof *l->shard + 63) & ~(size_t)63);
     fkv_status s = l->shard ? FKV_OK : FKV_NO_MEMORY;
     for (uint32_t i = 0; s == FKV_OK && i < l->shards; i++) {

@@ -81,6 +81,7 @@ static void attempt(session_owner *o) {
 }
 
 void owner_want(session_owner *o) {
+    if (o->gone) return;                 /* remove_owner sees to it */
     if (wanted(o)) {
         if (o->state != OWNER_IDLE) return;
         o->at = 0;
@@ -170,6 +171,7 @@ static void free_addresses(session_owner *o) {
 
 static void free_owner(session_owner *o) {
     session *s = o->session;
+    s->hooks.gone(s->hooks.ctx, &o->peer);
     timer_clear(&s->timers, &o->timer);
     timer_clear(&s->timers, &o->renew);
     list_remove(&o->link);

@@ -37,7 +37,7 @@
 
 typedef struct session session;
 
-/* What others may see of an owner. Valid until the owner is taken out of session_set_owners() and `down` was called for it. */
+/* What others may see of an owner. Valid until `gone` is called for it. */
 typedef struct session_peer {
     uint32_t owner;              /* the number that session_set_owners gave it */
     uint32_t link;               /* rises with each connection */
@@ -63,6 +63,7 @@ typedef struct session_hooks {
     void (*up)(void *ctx, session_peer *p);
     /* The connection was freed: no READ of it is under way and its attached memory is gone. */
     void (*down)(void *ctx, session_peer *p);
+    void (*gone)(void *ctx, session_peer *p);                        /* the peer is freed; no shard is routed to it any more */
     void (*read)(void *ctx, session_peer *p, const fab_wc *wc);      /* FAB_WC_READ */
     void (*attach)(void *ctx, session_peer *p, const fab_wc *wc);    /* FAB_WC_ATTACH */
     /* A message of a LEASE reply: these shards are covered until `until_ns`; ask again at `renew_ns`. */
@@ -103,7 +104,7 @@ typedef struct session_owner_config {
     const session_address *addresses;     /* in order of preference */
     uint32_t count;
 } session_owner_config;
-/* Replaces the list of owners. One that is named as before keeps its connection. Calls `down`, `event`. */
+/* Replaces the list of owners. One that is named as before keeps its connection. Calls `down`, `gone`, `event`. */
 fkv_status session_set_owners(session *s, const session_owner_config *owners, uint32_t n);
 /* Who owns a shard; owner -1: nobody. Requests that wait go to the new owner. May call `up`, `event`. */
 void session_route(session *s, uint32_t shard, int64_t owner);

@@ -185,6 +185,13 @@ void puppet_credits(puppet *p) {
     if (p->conn) emit(p, (fab_wc){ .opcode = FAB_WC_SEND_READY, .conn = p->conn });
 }
 
+void puppet_garbage(puppet *p) {
+    uint8_t *m = malloc(20);
+    memset(m, 0xee, 20);
+    emit(p, (fab_wc){ .opcode = FAB_WC_RECV, .conn = p->conn, .data = m, .bytes = 20 });
+    p->message[p->events - 1] = m;
+}
+
 /* ---- the owner ---- */
 
 static void answer(puppet *p, const fkv_request *q, fkv_reply r, const void *body, uint32_t bytes) {

@@ -77,6 +77,7 @@ void puppet_complete(puppet *p, puppet_read *r);
 void puppet_fail(puppet *p, puppet_read *r, fab_wc_status status);
 void puppet_break(puppet *p, fab_wc_status status);        /* the connection ends */
 void puppet_credits(puppet *p);
+void puppet_garbage(puppet *p);                            /* a message that is no reply */
 
 /* Time goes on: the client's, the owner's, the table's. */
 void puppet_pass(puppet *p, uint64_t ns);

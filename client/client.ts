@@ -190,6 +190,11 @@ export class Keyspace<In, Out = In> {
     return await scanner.keys(this.#ns, options, limits);
   }
 
+  /** The number of the shard that has the key, for diagnosis: `farkv status` shows which server owns it. */
+  shardOf(key: Key): number {
+    return this.#shared.operations.shardOf(this.#ns, key);
+  }
+
   /**
    * The same store seen through another namespace: the same key in two namespaces is two entries. Namespaces are numbers from 0 (the
    * default) to 65535, because they are part of every entry; which number is whose is for the program to say.

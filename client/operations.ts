@@ -188,6 +188,12 @@ export class Operations {
     return this.#outstanding.size + this.#queue.length;
   }
 
+  shardOf(ns: number, key: Key): number {
+    const answer = this.#native.shardOf(ns, key);
+    if (answer < 0) throw keyError(-answer, key);
+    return answer;
+  }
+
   get closed(): boolean {
     return this.#closed;
   }

@@ -4,13 +4,14 @@
  *
  *   increment N   adds 1 to the key "counter" N times by compare-and-swap; tells how often it lost
  *   own N         writes and reads N keys of its own; tells how many were right
+ *   large         puts values of 48 MiB under one key until it is killed; prints a line when the first one is acknowledged
  *   idle          connects, does one put, and returns without closing: the process must end by itself
  */
 import { parentPort, threadId, workerData } from 'node:worker_threads';
 import { connect, type TransportChoice } from '../../client/index.js';
 
 export interface ChildTask {
-  readonly task: 'increment' | 'own' | 'idle';
+  readonly task: 'increment' | 'own' | 'idle' | 'large';
   readonly servers: string;
   readonly transport: TransportChoice;
   readonly argument: number;
@@ -19,6 +20,13 @@ export interface ChildTask {
 async function run({ task, servers, transport, argument }: ChildTask): Promise<unknown> {
   const client = await connect({ servers, transport, codec: 'msgpack' });
   const own = `${process.pid}-${threadId}`;
+  if (task === 'large') {
+    const bytes = client.withCodec('buffer');
+    for (let round = 0; ; round = (round + 1) % 256) {
+      await bytes.put('large', Buffer.alloc(48 << 20, round), { timeoutMs: 60_000 });
+      if (round === 0) process.stdout.write('first\n');
+    }
+  }
   if (task === 'idle') {
     await client.put(`idle-${own}`, 1);
     return { done: true };

@@ -1,0 +1,123 @@
+import test, { type ExecutionContext } from 'ava';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
+import { Cluster } from '../support/cluster.js';
+import { statusOf } from '../support/status.js';
+
+const CHILD = fileURLToPath(new URL('../support/sdk-child.js', import.meta.url));
+const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
+const LEASE = ['--lease-ms', '300'];
+
+async function connected(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp'): Promise<Client<BufferValue, Buffer>> {
+  const kv = await connect({ servers: cluster.addresses, transport, strict: true });
+  t.teardown(() => kv.close());
+  return kv;
+}
+
+const codeOf = (error: unknown): string => (error instanceof FarkvError ? error.code : String(error));
+
+/** For each server, keys whose shards it owns. */
+async function keysOf(kv: Client<BufferValue, Buffer>, cluster: Cluster, count: number): Promise<Map<string, string[]>> {
+  const { shards } = await statusOf(cluster.server(0).address);
+  const keys = new Map<string, string[]>();
+  for (let i = 0; [...keys.values()].filter((list) => list.length >= count).length < cluster.servers.length; i++) {
+    const key = `key-${i}`;
+    const owner = shards[kv.shardOf(key)]?.owner ?? '';
+    keys.set(owner, [...(keys.get(owner) ?? []), key]);
+  }
+  return keys;
+}
+
+for (const transport of ['shm', 'tcp'] as const) {
+  test(`${transport}: a dead server's shards answer with an error, the others go on, and it comes back`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: LEASE });
+    const kv = await connected(t, cluster, transport);
+    const keys = await keysOf(kv, cluster, 20);
+    const all = [...keys.values()].flat();
+    await kv.putMany(all.map((key) => ({ key, value: `${key} before` })));
+
+    // One of the three leads the metadata; each is killed in turn, so the leader is among them.
+    for (const server of cluster.servers) {
+      await server.kill();
+      const dead = new Set(keys.get(server.id));
+      const living = all.filter((key) => !dead.has(key));
+      for (const key of living) t.regex(String(await kv.get(key)), new RegExp(`^${key} `));
+      await kv.putMany(living.map((key) => ({ key, value: `${key} while ${server.id} was dead` })));
+      for (const key of [...dead].slice(0, 3)) {
+        const failures = await Promise.allSettled([kv.get(key, { timeoutMs: 1000 }), kv.put(key, 'x', { timeoutMs: 1000 })]);
+        for (const failure of failures) {
+          const code = failure.status === 'rejected' ? codeOf(failure.reason) : 'ok';
+          t.true(['ERR_SHARD_UNAVAILABLE', 'ERR_DISCONNECTED', 'ERR_TIMEOUT', 'ERR_NOT_OWNER'].includes(code), `${key}: ${code}`);
+        }
+      }
+      await server.start();
+      for (const key of dead) {
+        // Its memory is gone with it; what was read before must not come back.
+        t.is(await kv.get(key, { timeoutMs: 30_000 }), undefined, key);
+        await kv.put(key, `${key} again`);
+      }
+    }
+    const values = await kv.getMany(all);
+    t.deepEqual(values.filter((value) => value === undefined), []);
+  });
+
+  test(`${transport}: a server killed in the middle of a load fails what was its own, and only that`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: LEASE });
+    const kv = await connected(t, cluster, transport);
+    const keys = Array.from({ length: 20_000 }, (_, i) => `load-${i}`);
+    const value = Buffer.alloc(500, 'v');
+    const codes = new Map<string, string>();
+    let done = 0;
+    let killed: Promise<unknown> | undefined;
+    await Promise.all(keys.map(async (key) => {
+      codes.set(key, await kv.put(key, value, { timeoutMs: 2000 }).then(() => 'ok', codeOf));
+      if (++done === 5000) killed = cluster.server(1).kill();
+    }));
+    await killed;
+    const kinds = new Set(codes.values());
+    t.deepEqual([...kinds].filter((code) => !['ok', 'ERR_TIMEOUT', 'ERR_INDETERMINATE', 'ERR_DISCONNECTED', 'ERR_SHARD_UNAVAILABLE'].includes(code)), []);
+    const lost = keys.filter((key) => codes.get(key) !== 'ok');
+    t.true(lost.length > 0 && lost.length < keys.length);
+    await cluster.server(1).start();
+    // Again, as a program would: whatever had failed goes through, and what was acknowledged by the living is there.
+    await kv.putMany(lost.map((key) => ({ key, value })), { timeoutMs: 30_000 });
+    const missing = (await kv.getMany(keys)).filter((v) => v === undefined).length;
+    t.true(missing < keys.length / 2, `${missing} of the killed server's keys were acknowledged before`);
+    for (const v of await kv.getMany(lost)) t.true(v?.equals(value));
+  });
+
+  test(`${transport}: a client killed in the middle of a large PUT leaves the old value or the new one`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '512mb', args: LEASE });
+    const kv = await connected(t, cluster, transport);
+    for (let round = 0; round < 3; round++) {
+      const child = spawn(process.execPath, [CHILD, 'large', cluster.addresses.join(','), transport, '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+      await once(child.stdout, 'data');
+      child.kill('SIGKILL');
+      await once(child, 'close');
+      const value = await kv.get('large', { timeoutMs: 30_000 });
+      t.is(value?.length, 48 << 20);
+      const [first] = value ?? [];
+      t.true(value?.equals(Buffer.alloc(48 << 20, first)), 'one value, whole');
+      await kv.put('small', `round ${round}`);
+      t.is(String(await kv.get('small')), `round ${round}`);
+    }
+  });
+}
+
+test('TLS and a token, by the SDK', async (t) => {
+  const file = (name: string) => fileURLToPath(new URL(name, TLS));
+  const cluster = await Cluster.start(t, {
+    servers: 1, args: ['--token', 'sesame', '--tls-cert', file('server.pem'), '--tls-key', file('server-key.pem'), '--tls-ca', file('ca.pem')],
+  });
+  const ca = readFileSync(file('ca.pem'));
+  const kv = await connect({ servers: cluster.addresses, token: 'sesame', tls: { ca } });
+  await kv.put('a', 'x');
+  t.is(String(await kv.get('a')), 'x');
+  await kv.close();
+  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', tls: true }), { code: 'ERR_UNAUTHORIZED' });
+  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'wrong', tls: { ca } }), { code: 'ERR_UNAUTHORIZED' });
+  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', connectTimeoutMs: 1000 }), { instanceOf: FarkvError });
+});

@@ -60,7 +60,7 @@ static outcome move_extent(table *t, uint64_t *slot) {
     uint64_t word = *slot;
     uint8_t cls = fkv_slot_class(word), to_cls = cls;
     fkv_extent *e = extent_of(t, word);
-    if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;
+    if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;    /* kept for an insert: its extent is still being written */
     uint16_t ns = fkv_extent_namespace(e->expiry_ns);
     if (table_prepared_find(t, extent_hash(t, e), ns, extent_key(e), e->key_bytes)) return MUST_WAIT;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return MUST_WAIT;

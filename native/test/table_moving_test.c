@@ -1,0 +1,186 @@
+/* table_moving_test.c: what must not go wrong while slots are on the move: between a split, or the shortening of a chain, and the end
+ * of the quarantine there are slots that name an extent and are not its entry's. Each test brings one such moment about, with
+ * the table's internal functions, and then looks at everything.
+ */
+#include <stdio.h>
+#include "table_host.h"
+#include "../table/internal.h"
+
+/* The next key, from *i on, that is in bucket `number` of a table of 2^level buckets, and of its image or not after the next split. */
+static size_t key_in(const host *h, uint32_t level, uint32_t number, int image, int *i, char key[32]) {
+    for (;; ++*i) {
+        size_t n = (size_t)snprintf(key, 32, "k%d", *i);
+        uint32_t bits = fkv_hash_bucket_bits(host_hash(h, 0, key, n));
+        if ((bits & ((1u << level) - 1)) != number || (int)(bits >> level & 1) != image) continue;
+        ++*i;
+        return n;
+    }
+}
+static uint32_t level_of(const host *h) { return 31u - (uint32_t)__builtin_clz(table_buckets(h->t)); }
+static table_prepared prepare(host *h, const char *key, const void *value, size_t bytes) {
+    table_op op = host_op(h, TABLE_PUT, key, strlen(key), value, bytes);
+    table_prepared p;
+    uint64_t present;
+    table_busy why;
+    CHECK_EQ(table_prepare(h->t, &op, &p, &present, &why), FKV_OK);
+    return p;
+}
+static void grow_index(host *h) {
+    CHECK(table_ask_index(h->t));
+    host_serve(h);
+}
+
+/* The slot kept for an insert was copied by a split; the insert is aborted; another key takes the same extent in the old bucket. */
+TEST(an_aborted_insert_whose_slot_moved_does_not_meet_its_copy) {
+    host *h = host_open(4 << 20, 0, 0);
+    grow_index(h);
+    char key[32], other[32];
+    int i = 0;
+    uint32_t level = level_of(h);
+    key_in(h, level, 0, 1, &i, key);
+    table_prepared p = prepare(h, key, "value", 5);
+    CHECK(table_split(h->t));
+    host_check(h);
+    table_abort(h->t, &p);
+    host_check(h);
+    key_in(h, level, 0, 0, &i, other);
+    CHECK_EQ(host_put(h, other, "value"), FKV_OK);
+    host_check(h);
+    host_drain(h);
+    CHECK(host_has(h, other, "value"));
+    host_check(h);
+    host_close(h);
+}
+TEST(a_prepared_change_is_committed_where_a_split_put_its_slot) {
+    host *h = host_open(4 << 20, 0, 0);
+    grow_index(h);
+    char old[32], new[32];
+    int i = 0;
+    key_in(h, level_of(h), 0, 1, &i, old);
+    key_in(h, level_of(h), 0, 1, &i, new);
+    CHECK_EQ(host_put(h, old, "before"), FKV_OK);
+    table_prepared p = prepare(h, old, "after", 5), q = prepare(h, new, "new", 3);
+    CHECK(table_split(h->t));
+    host_check(h);
+    table_commit(h->t, &p);
+    table_commit(h->t, &q);
+    host_check(h);
+    CHECK(host_has(h, old, "after") && host_has(h, new, "new"));
+    host_drain(h);
+    CHECK(host_has(h, old, "after") && host_has(h, new, "new"));
+    host_check(h);
+    host_close(h);
+}
+/* A moved slot still names an extent of another size range, whose quarantine ends at the same tick: the slot must go first. */
+TEST(a_moved_slot_is_cleared_before_what_it_names_is_let_go) {
+    host *h = host_open(16 << 20, 1, 0);
+    grow_index(h);
+    char key[32];
+    int i = 0;
+    uint8_t *value = calloc(1, 100000);
+    key_in(h, level_of(h), 0, 1, &i, key);
+    table_op op = host_op(h, TABLE_PUT, key, strlen(key), value, 100000);
+    CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
+    CHECK(table_split(h->t));
+    CHECK_EQ(h->t->moving[0], 1);
+    CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
+    CHECK_EQ(h->t->delay[1].tail - h->t->delay[1].head, 1);
+    table_tick(h->t, h->now_ns, h->wall_ms, 0);
+    h->now_ns += 10000000000;
+    table_tick(h->t, h->now_ns, h->wall_ms, 1);
+    CHECK(h->t->moving[0] == 0 && h->t->delay[1].tail - h->t->delay[1].head == 1);
+    table_tick(h->t, h->now_ns, h->wall_ms, 1);
+    CHECK_EQ(h->t->delay[1].tail - h->t->delay[1].head, 0);
+    host_check(h);
+    free(value);
+    host_close(h);
+}
+/* Evacuation goes by slots: a copy is not the entry's, and a kept slot's extent is still being written. */
+TEST(a_segment_is_emptied_while_slots_are_moving) {
+    host *h = host_open(16 << 20, 0, 0);
+    enum { N = 3000 };
+    char key[32];
+    for (int i = 0; i < N; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        CHECK_EQ(host_put(h, key, "value"), FKV_OK);
+    }
+    host_drain(h);
+    grow_index(h);
+    table_prepared p[20];
+    for (int i = 0; i < 20; i++) {
+        snprintf(key, sizeof key, i < 10 ? "new%d" : "k%d", i);
+        p[i] = prepare(h, key, i < 10 ? "new" : "after", i < 10 ? 3 : 5);
+    }
+    for (int i = 0; i < 200; i++) CHECK(table_split(h->t));
+    host_add(h, TABLE_HEAP, 4 * SEGMENT_GRAIN);
+    CHECK(table_evacuate_start(h->t));
+    int retired = h->retired;
+    for (int pass = 0; pass < 3; pass++) {
+        int budget = 1000000;
+        table_evacuate_step(h->t, &budget);
+        host_check(h);
+    }
+    CHECK(h->t->evacuated > 0);
+    for (int i = 0; i < 20; i++) table_commit(h->t, &p[i]);
+    host_check(h);
+    host_drain(h);
+    host_check(h);
+    CHECK_EQ(h->retired, retired + 1);
+    for (int i = 0; i < N; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        CHECK(host_has(h, key, i >= 10 && i < 20 ? "after" : "value"));
+    }
+    for (int i = 0; i < 10; i++) {
+        snprintf(key, sizeof key, "new%d", i);
+        CHECK(host_has(h, key, "new"));
+    }
+    host_close(h);
+}
+/* A chain of two: what its end holds is copied to the front, and a reader that holds the old front still finds it at the end. */
+TEST(a_reader_finds_what_the_shortening_of_a_chain_moves) {
+    host *h = host_open(4 << 20, 0, 0);
+    char keys[18][32];
+    int at = 0;
+    for (int i = 0; i < 18; i++) {
+        key_in(h, level_of(h), 0, 0, &at, keys[i]);
+        CHECK_EQ(host_put(h, keys[i], "value"), FKV_OK);
+    }
+    CHECK_EQ(h->t->overflow_buckets, 1);
+    for (int i = 0; i < 4; i++) CHECK_EQ(host_delete(h, keys[i]), FKV_OK);
+    CHECK_EQ(h->t->moving[0], 0);
+    uint32_t tag;
+    fkv_bucket held;
+    fkv_bucket_copy(host_bucket(h, 0, &tag), &held);
+    CHECK_EQ(host_delete(h, keys[4]), FKV_OK);
+    CHECK_EQ(h->t->moving[0], 1);
+    host_check(h);
+    char value[8];
+    fkv_found found;
+    for (int i = 5; i < 18; i++) CHECK_EQ(host_read_from(h, held, keys[i], value, sizeof value, &found), HOST_HIT);
+    for (int i = 5; i < 18; i++) CHECK(host_has(h, keys[i], "value"));
+    CHECK_EQ(host_put(h, keys[17], "changed"), FKV_OK);    /* in the front now; its copy at the end is not touched */
+    host_check(h);
+    CHECK_EQ(host_delete(h, keys[16]), FKV_OK);
+    CHECK_EQ(host_put(h, keys[16], "again"), FKV_OK);
+    host_check(h);
+    CHECK_EQ(h->t->overflow_buckets, 1);
+    host_pass(h, 0);
+    host_pass(h, 400000000);    /* its slots are cleared, then it leaves the chain, and is kept */
+    host_check(h);
+    CHECK(h->t->overflow_buckets == 0 && h->t->quarantined_of[FKV_CLASS_BUCKET] == 1);
+    host_pass(h, 0);
+    host_pass(h, 400000000);
+    CHECK_EQ(h->t->quarantined_of[FKV_CLASS_BUCKET], 0);
+    CHECK(host_has(h, keys[17], "changed") && host_has(h, keys[16], "again") && host_has(h, keys[5], "value"));
+    host_check(h);
+    host_close(h);
+}
+
+int main(int argc, char **argv) {
+    RUN(an_aborted_insert_whose_slot_moved_does_not_meet_its_copy);
+    RUN(a_prepared_change_is_committed_where_a_split_put_its_slot);
+    RUN(a_moved_slot_is_cleared_before_what_it_names_is_let_go);
+    RUN(a_segment_is_emptied_while_slots_are_moving);
+    RUN(a_reader_finds_what_the_shortening_of_a_chain_moves);
+    return check_end(argc, argv);
+}

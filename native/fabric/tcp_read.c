@@ -3,8 +3,8 @@
  * A READ is a slot in a ring: posted here, sent by whoever writes next, answered by the driver, completed here, in this order.
  * A READ is overdue when nothing at all came for op_timeout while it was the oldest, or when it took longer than op_timeout and the time
  * for its bytes and those before it at TCP_BYTE_NS: a large READ over a slow network is not a dead peer, one that drips is.
- * The connection fails only when a READ stays overdue for an eighth of op_timeout in which nothing came: after the user's thread
- * itself was away for long, answers that wait in the socket, or behind a full window, get their chance.
+ * The connection fails only when a READ is still overdue an eighth of op_timeout after that was noticed: when the user's thread itself
+ * was away for long, answers that wait in the socket, or behind a full window, get their chance.
  */
 #include <errno.h>
 #include "../base/clock.h"
@@ -87,13 +87,11 @@ void tcp_read_deadlines(tcp_cq *cq, uint64_t now) {
     for (c = TAILQ_FIRST(&cq->awaiting); c; c = next) {
         next = TAILQ_NEXT(c, awaiting_link);
         uint64_t rx = __atomic_load_n(&c->rx_total, __ATOMIC_RELAXED);
-        if (rx != c->seen_rx) {
-            c->seen_rx = rx;
-            c->progress_ns = now;
+        if (rx != c->seen_rx) c->progress_ns = now;
+        c->seen_rx = rx;
+        if (c->completed != __atomic_load_n(&c->answered, __ATOMIC_ACQUIRE) || now < overdue_at(c)) {
             c->suspect_ns = 0;
-        }
-        if (c->completed != __atomic_load_n(&c->answered, __ATOMIC_ACQUIRE) || now < overdue_at(c)) continue;
-        if (c->suspect_ns == 0) {
+        } else if (c->suspect_ns == 0) {
             c->suspect_ns = now;
         } else if (now - c->suspect_ns >= timeout_ns(c) / 8 && c->fail_status == FAB_SUCCESS) {
             c->fail_status = FAB_RESP_TIMEOUT_ERR;

@@ -297,7 +297,7 @@ static bool on_frame(shm_conn *c, const shm_frame *f, int *fds, int n) {
 
 void shm_link_ready(shm_conn *c, uint32_t events) {
     if (c->link.state == SHM_LINK_DOWN) return;   /* ended earlier in this batch */
-    if ((events & EPOLLOUT) && c->link.state == SHM_LINK_UP) shm_attach_write(c);
+    if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) && c->link.state == SHM_LINK_UP) shm_attach_write(c);
     for (int i = 0; i < FRAME_BATCH && c->link.state != SHM_LINK_DOWN && !c->link.holds; i++) {
         shm_frame f;
         int fds[SHM_FRAME_FDS] = {-1, -1}, n = 0;

@@ -168,32 +168,40 @@ TEST(a_frame_out_of_place_cuts_the_peer_off) {
     pair_close(&p);
 }
 
-TEST(a_peer_that_asks_and_does_not_read_the_answers_waits_for_them) {
-    open_with_honest_client(NULL);
-    fab_conn *conn;
-    raw r = hostile_client(&conn);
+/* Asks until neither end's socket holds more; returns how often. */
+static uint64_t ask_and_do_not_read(raw *r) {
     shm_frame f = raw_frame(SHM_ATTACH);
     f.bytes = 8;
-    uint64_t asked = 0;
-    for (int refused = 0; refused < 100;) {   /* until neither end's socket holds more */
-        f.id = asked;
-        if (send(r.fd, &f, sizeof f, MSG_DONTWAIT) == sizeof f) {
-            asked++;
+    for (int refused = 0; refused < 100;) {
+        if (send(r->fd, &f, sizeof f, MSG_DONTWAIT) == sizeof f) {
+            f.id++;
             refused = 0;
         } else {
             refused++;
             sched_yield();
         }
     }
-    honest_client_is_well();
-    for (uint64_t i = 0; i < asked; i++) {
-        int fds[4];
-        CHECK_EQ(raw_expect(&r, SHM_ATTACHED, &f, fds), 0);
-        CHECK(f.id == i && f.status == FAB_REM_ACCESS_ERR);
+    return f.id;
+}
+
+TEST(a_peer_that_asks_and_does_not_read_the_answers_waits_for_them) {
+    open_with_honest_client(NULL);
+    for (int dies = 0; dies < 2; dies++) {
+        fab_conn *conn;
+        raw r = hostile_client(&conn);
+        uint64_t asked = ask_and_do_not_read(&r);
+        honest_client_is_well();
+        for (uint64_t i = 0; i < asked && !dies; i++) {
+            shm_frame f;
+            int fds[4];
+            CHECK_EQ(raw_expect(&r, SHM_ATTACHED, &f, fds), 0);
+            CHECK(f.id == i && f.status == FAB_REM_ACCESS_ERR);
+        }
+        raw_close(&r);
+        CHECK_EQ(pair_next(&p, &p.owner).opcode, FAB_WC_DISCONNECT);
+        fab_disconnect(conn);
+        honest_client_is_well();
     }
-    raw_close(&r);
-    CHECK_EQ(pair_next(&p, &p.owner).opcode, FAB_WC_DISCONNECT);
-    fab_disconnect(conn);
     pair_close(&p);
 }
 

@@ -7,6 +7,8 @@
 #include "internal.h"
 #include "reader.h"
 
+#define SEQUENCE_MOST ((1ull << 44) - 1)
+
 static bool writes(table_op_kind k) { return k == TABLE_PUT || k == TABLE_CAS; }
 
 /* ---- the new extent ---- */
@@ -116,12 +118,13 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (found && !extent_expired(t, old.extent)) *present = old.extent->version;
     fkv_status s = condition(op, *present);
     if (s != FKV_OK) return s;
+    if (t->sequence == SEQUENCE_MOST) return FKV_SHARD_CLOSED;    /* versions never repeat: a new epoch must come first */
 
     uint64_t handle;
     prepared *p = table_prepared_add(t, op->hash, &handle);
     if (!p) return FKV_NO_MEMORY;
     p->kind = op->kind;
-    p->version = fkv_version(t->config.epoch, ++t->sequence);
+    p->version = fkv_version(t->config.epoch, t->sequence + 1);
     if (found) s = reserve_old(t, &old, p, why);
     if (s == FKV_OK && writes(op->kind)) {
         s = take_memory(t, op, p, why);
@@ -131,6 +134,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
         table_prepared_remove(t, p);
         return s;
     }
+    t->sequence++;
     fkv_extent *e = p->new_word ? extent_of(t, p->new_word) : NULL;
     *out = (table_prepared){ .handle = handle, .version = p->version, .extent = e,
                              .value = e ? (uint8_t *)e + FKV_EXTENT_HEADER + op->key_bytes : NULL };

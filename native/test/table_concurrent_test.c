@@ -316,10 +316,57 @@ TEST(readers_see_every_value_whole_and_in_order_while_segments_are_emptied) {
     end(s, threads, readers);
 }
 
+/* ---- a value that arrives off the owner's thread ---- */
+typedef struct arrival { host *h; table_prepared p; uint64_t key, count; uint32_t cut; } arrival;
+static void *arrive(void *arg) {
+    arrival *a = arg;
+    uint8_t value[VALUE_MOST];
+    uint32_t n = make_value(value, a->key, a->count);
+    fkv_copy_in(a->p.value, value, a->cut);
+    fkv_copy_in(a->p.value + a->cut, value + a->cut, n - a->cut);
+    table_seal(a->h->t, &a->p);
+    return NULL;
+}
+/* The value shares a word with the end of the key; meanwhile the owner compares the key, and splits read it. */
+TEST(a_reserved_value_is_written_by_another_thread_while_the_owner_goes_on) {
+    host *h = host_open(16 << 20, 0, 0);
+    uint64_t seed = check_seed();
+    table_busy why;
+    table_entry e;
+    for (uint64_t i = 0; i < 300; i++) {
+        char key[32];
+        size_t n = (size_t)snprintf(key, sizeof key, "arrives %d", (int)i);
+        table_op op = host_op(h, TABLE_PUT, key, n, NULL, value_bytes(i, 2));
+        arrival a = { .h = h, .key = i, .count = 2, .cut = any(&seed, 16) };
+        uint64_t present;
+        fkv_status s;
+        while ((s = table_prepare(h->t, &op, &a.p, &present, &why)) == FKV_BUSY) host_serve(h);
+        CHECK_EQ(s, FKV_OK);
+        pthread_t worker;
+        CHECK_EQ(pthread_create(&worker, NULL, arrive, &a), 0);
+        CHECK(host_get(h, key, n, &e) == FKV_BUSY);
+        for (int k = 0; k < 40; k++) {
+            char other[32];
+            snprintf(other, sizeof other, "%d of %d", k, (int)i);
+            CHECK_EQ(host_put(h, other, "beside"), FKV_OK);
+        }
+        pthread_join(worker, NULL);
+        table_commit(h->t, &a.p);
+        CHECK_EQ(host_get(h, key, n, &e), FKV_OK);
+        CHECK_EQ(check_value(e.value, e.value_bytes, i), 2);
+    }
+    table_stats stats;
+    table_get_stats(h->t, &stats);
+    CHECK(stats.splits > 500);
+    host_check(h);
+    host_close(h);
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("# seed %llu\n", (unsigned long long)check_seed());
     RUN(readers_see_every_value_whole_and_in_order_while_the_table_grows);
     RUN(readers_see_every_value_whole_and_in_order_while_segments_are_emptied);
+    RUN(a_reserved_value_is_written_by_another_thread_while_the_owner_goes_on);
     return check_end(argc, argv);
 }

@@ -191,7 +191,8 @@ static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quaranti
     typedef unsigned long long number;
     const uint64_t *c = m->counted;
     printf("# %d steps: ok %llu, full %llu, refused %llu, busy: key %llu quarantine %llu segment %llu\n", steps, (number)c[0],
-           (number)c[4], (number)c[5], (number)c[TABLE_BUSY_KEY], (number)c[TABLE_BUSY_QUARANTINE], (number)c[TABLE_BUSY_SEGMENT]);
+           (number)c[4], (number)c[5], (number)c[TABLE_BUSY_KEY], (number)c[TABLE_BUSY_QUARANTINE],
+           (number)c[TABLE_BUSY_SEGMENT]);
     printf("#   %llu entries, %llu splits, %llu expired, %llu moved, %d segments retired\n", (number)s.entries, (number)s.splits,
            (number)s.expired, (number)s.evacuated, m->h->retired);
     host_close(m->h);

@@ -1,12 +1,12 @@
-/* table_moving_test.c: what must not go wrong while slots are on the move: between a split, or the shortening of a chain, and the end
- * of the quarantine there are slots that name an extent and are not its entry's. Each test brings one such moment about, with
- * the table's internal functions, and then looks at everything.
+/* table_moving_test.c: what must not go wrong while slots are on the move: between a split, or the shortening of a chain, and the
+ * end of the quarantine there are slots that name an extent and are not its entry's. Each test brings one such moment about,
+ * with the table's internal functions, and then looks at everything.
  */
 #include <stdio.h>
 #include "table_host.h"
 #include "../table/internal.h"
 
-/* The next key, from *i on, that is in bucket `number` of a table of 2^level buckets, and of its image or not after the next split. */
+/* The next key, from *i on, of bucket `number` of 2^level that the next split leaves there (image 0) or moves (image 1). */
 static size_t key_in(const host *h, uint32_t level, uint32_t number, int image, int *i, char key[32]) {
     for (;; ++*i) {
         size_t n = (size_t)snprintf(key, 32, "k%d", *i);
@@ -30,7 +30,7 @@ static void grow_index(host *h) {
     host_serve(h);
 }
 
-/* The slot kept for an insert was copied by a split; the insert is aborted; another key takes the same extent in the old bucket. */
+/* The slot kept for an insert was copied by a split; it is aborted; another key takes the same extent in the old bucket. */
 TEST(an_aborted_insert_whose_slot_moved_does_not_meet_its_copy) {
     host *h = host_open(4 << 20, 0, 0);
     grow_index(h);

@@ -2,6 +2,7 @@
  * table_concurrent_test.c, memory in table_memory_test.c. */
 #include <stdio.h>
 #include "table_host.h"
+#include "../table/internal.h"
 
 #ifdef __SANITIZE_THREAD__    /* one thread here: nothing to be found, and slow */
 enum { MANY = 40000 };
@@ -64,6 +65,19 @@ TEST(versions_rise_and_begin_with_the_ownership_epoch) {
     }
     host_close(h);
 }
+TEST(versions_end_before_they_would_repeat) {
+    host *h = host_open(4 << 20, 0, 0);
+    h->t->sequence = (1ull << 44) - 2;
+    uint64_t version;
+    table_busy why;
+    table_op op = host_op(h, TABLE_PUT, "k", 1, "v", 1);
+    CHECK_EQ(host_do(h, &op, &version, &why), FKV_OK);
+    CHECK_EQ(version, 8ull * (1ull << 44) - 1);
+    CHECK_EQ(host_do(h, &op, &version, &why), FKV_SHARD_CLOSED);
+    CHECK(host_has(h, "k", "v"));
+    host_close(h);
+}
+
 TEST(keys_and_values_outside_the_limits_are_refused) {
     host *h = host_open(4 * MIB, 0, 0);
     char key[FKV_KEY_MAX + 1] = { 0 };
@@ -554,6 +568,7 @@ int main(int argc, char **argv) {
     RUN(what_was_put_is_found_replaced_and_deleted);
     RUN(an_entry_carries_its_namespace_codec_flags_and_expiry);
     RUN(versions_rise_and_begin_with_the_ownership_epoch);
+    RUN(versions_end_before_they_would_repeat);
     RUN(keys_and_values_outside_the_limits_are_refused);
     RUN(compare_and_swap_takes_exactly_the_version_that_is_there);
     RUN(a_refused_change_leaves_nothing_behind);

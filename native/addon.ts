@@ -74,6 +74,8 @@ export interface DataPlaneStats {
     readonly group: number;
     readonly threadId: number;
     readonly clients: number;
+    /** Clients that take no replies at present. */
+    readonly blockedClients: number;
     readonly requests: Readonly<Record<'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan', number>>;
     readonly refused: Readonly<Record<string, number>>;
     readonly duplicates: number;

@@ -125,6 +125,7 @@ extern const char *const dataplane_request_names[DATAPLANE_REQUESTS];
 
 typedef struct dataplane_group_stats {
     uint32_t group, thread_id, clients;
+    uint32_t blocked;                        /* clients that take no replies at present */
     uint64_t requests[DATAPLANE_REQUESTS];
     uint64_t refused[FKV_STATUS_COUNT];      /* requests and connections answered with an error, by its status */
     uint64_t duplicates;                     /* changes answered from memory */

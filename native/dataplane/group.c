@@ -181,6 +181,7 @@ int group_create(dataplane *d, uint32_t number, group **out) {
     g->by_number = calloc(d->c.shards, sizeof *g->by_number);
     g->scratch = malloc(FKV_SCAN_STEP_MAX);
     if (!g->by_number || !g->scratch) return -ENOMEM;
+    if (transfer_pool_create(&g->bounces) != FKV_OK) return -ENOMEM;
     int e = dedup_init(&g->dedup, d->c.dedup_bytes);
     if (e == 0) e = mailbox_open(&g->box);
     if (e) return e;
@@ -193,7 +194,8 @@ int group_add_provider(group *g, fab_provider p) {
     int e = fab_cq_create(g->d->domain[p], &g->cq[p]);
     if (e) return e;
     g->polled[g->polled_count++] = p;
-    return watch(g, fab_fd(g->cq[p]), g->cq[p]);
+    e = transfer_pool_register(g->bounces, g->d->domain[p]);
+    return e ? e : watch(g, fab_fd(g->cq[p]), g->cq[p]);
 }
 
 int group_start(group *g) {
@@ -226,6 +228,7 @@ void group_free(group *g) {
     for (int i = 0; i < g->polled_count; i++) fab_cq_destroy(g->cq[g->polled[i]]);
     if (g->epoll >= 0) close(g->epoll);
     mailbox_close(&g->box);
+    transfer_pool_free(g->bounces);
     wait_free_queues(g);
     ops_free_slabs(g);
     dedup_free(&g->dedup);

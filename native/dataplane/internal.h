@@ -46,6 +46,7 @@ typedef struct shard shard;
 typedef struct group group;
 typedef struct transfer transfer;
 typedef struct key_queue key_queue;
+typedef struct bounce_pool bounce_pool;
 
 typedef struct segment {
     fkv_region region;
@@ -53,8 +54,7 @@ typedef struct segment {
     struct segment *next;              /* of its shard */
     table_segment_kind kind;
     uint32_t number, tag;
-    fab_mr *remote[PROVIDERS];         /* for readers */
-    fab_mr *local[PROVIDERS];          /* heap: the destination of READs that bring large values */
+    fab_mr *mr[PROVIDERS];
 } segment;
 
 /* ---- dataplane ---- */
@@ -249,7 +249,7 @@ struct group {
 
     fkv_list transfers;                /* active, the first deadline first */
     uint64_t transfer_bytes;
-    uint32_t transfer_reads;           /* READs in flight */
+    bounce_pool *bounces;
     uint32_t copying;                  /* jobs at the copier */
     uint8_t *scratch;                  /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
 
@@ -321,6 +321,9 @@ uint64_t replies_deadline(const group *g);
 uint32_t lease_grant(group *g, uint32_t first, fkv_lease_shard *out, uint32_t room, uint32_t *next, uint64_t *granted_ns);
 
 /* transfer.c */
+fkv_status transfer_pool_create(bounce_pool **out);   /* transfer_pool_free also what has failed */
+int transfer_pool_register(bounce_pool *p, fab_domain *d);
+void transfer_pool_free(bounce_pool *p);
 bool transfer_admit(const client *c, uint32_t bytes);   /* whether there is room for one more of this size */
 fkv_status transfer_begin(op *o);      /* prepared -> OP_TRANSFERS; an error: nothing was begun */
 void transfer_attached(client *c, const fab_wc *wc);

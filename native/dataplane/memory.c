@@ -5,12 +5,6 @@
 
 enum { TRUST = 0, HUGE_BYTES = 2 << 20 };
 
-static int register_with(segment *s, fab_domain *d, fab_provider p) {
-    int e = fab_reg(d, &s->region, TRUST, &s->remote[p]);
-    if (e == 0 && s->kind == TABLE_HEAP) e = fab_reg_local(d, s->region.base, s->region.bytes, &s->local[p]);
-    return e;
-}
-
 /* NULL: no memory. */
 static segment *segment_make(const group *g, table_segment_kind kind, size_t bytes) {
     segment *s = calloc(1, sizeof *s);
@@ -20,7 +14,10 @@ static segment *segment_make(const group *g, table_segment_kind kind, size_t byt
     s->kind = kind;
     while (s->tag == 0) fkv_random(&s->tag, sizeof s->tag);
     int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
-    for (int i = 0; e == 0 && i < g->polled_count; i++) e = register_with(s, g->d->domain[g->polled[i]], g->polled[i]);
+    for (int i = 0; e == 0 && i < g->polled_count; i++) {
+        fab_provider p = g->polled[i];
+        e = fab_reg(g->d->domain[p], &s->region, TRUST, &s->mr[p]);
+    }
     if (e == 0) return s;
     segment_free(s);
     return NULL;
@@ -28,10 +25,7 @@ static segment *segment_make(const group *g, table_segment_kind kind, size_t byt
 
 void segment_free(segment *s) {
     if (!s) return;
-    for (int p = 0; p < PROVIDERS; p++) {
-        fab_dereg(s->remote[p]);
-        fab_dereg(s->local[p]);
-    }
+    for (int p = 0; p < PROVIDERS; p++) fab_dereg(s->mr[p]);
     fkv_region_free(&s->region);
     free(s);
 }

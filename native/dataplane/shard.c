@@ -34,8 +34,8 @@ uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_seg
     for (uint32_t i = first; list && i < count && n < room; i++, n++) {
         const segment *g = find_segment(s, &list[i]);
         out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind, .segment = list[i].segment, .tag = list[i].tag,
-                                       .bytes = list[i].bytes, .rkey = fab_mr_rkey(g->remote[p]),
-                                       .addr = fab_mr_addr(g->remote[p]) };
+                                       .bytes = list[i].bytes, .rkey = fab_mr_rkey(g->mr[p]),
+                                       .addr = fab_mr_addr(g->mr[p]) };
     }
     return n;
 }
@@ -55,7 +55,7 @@ static dataplane_layout *describe(shard *s) {
     for (int k = 0; k < g->polled_count; k++) {
         for (uint32_t i = 0; i < count; i++) {
             fab_provider p = g->polled[k];
-            const fab_mr *mr = find_segment(s, &list[i])->remote[p];
+            const fab_mr *mr = find_segment(s, &list[i])->mr[p];
             l->region[l->count++] = (dataplane_region){ .provider = p, .kind = list[i].kind, .segment = list[i].segment,
                                                         .tag = list[i].tag, .bytes = list[i].bytes, .addr = fab_mr_addr(mr),
                                                         .rkey = fab_mr_rkey(mr) };

@@ -1,39 +1,74 @@
-/* transfer.c: large values. The request names memory of the client; the owner brings the value from there straight into the
- * extent that was prepared for it, which no reader accepts while it is PENDING.
+/* transfer.c: large values. The request names memory of the client; the owner brings the value from there into the extent that
+ * was prepared for it, which no reader accepts while it is PENDING.
  *
- *   attach the client's region -> shm:    the copier reads the client's memory through its mapping ------> seal -> ready
- *                                 others: READs of CHUNK bytes, a few at a time, into the extent ---> copier: seal -> ready
+ *   attach the client's region -> shm:    the copier copies from the client's memory through its mapping ---> seal -> ready
+ *                                 others: READs of a CHUNK into bounce memory, a few at a time;
+ *                                         the copier copies each from there into the extent ---------------> seal -> ready
  *
  * What takes time in proportion to the value (copy, CRC) is done by the copier; the data-plane thread only posts READs and looks
- * at their ends, so small requests go on in between. The client may change its memory meanwhile: the CRC is computed from
- * the extent afterwards, and nothing is decided by what was read.
- * Invariant: an extent is aborted only when no READ and no job can write to it any more, and a connection is freed only when no
- * job reads its client's memory any more. */
+ * at their ends, so small requests go on in between. Nothing but the copier writes values into extents, word by word as readers
+ * expect (words.h); a NIC or a socket would not. The client may change its memory meanwhile: the CRC is computed from the
+ * extent afterwards, and nothing is decided by what was read.
+ * Invariant: an extent is aborted only when no job can write to it any more, bounce memory is used again only when no READ can
+ * write to it, and a connection is freed only when no job reads its client's memory any more. */
 #include <stdlib.h>
 #include <string.h>
 #include "../table/words.h"
 #include "internal.h"
 
-enum { CHUNK = 256 << 10, READS_OF_ONE = 2, READS_OF_ALL = 8, COPY_STEP = 1 << 20 };
+enum { CHUNK = 256 << 10, BOUNCES = 8, PIECES_OF_ONE = 3, COPY_STEP = 1 << 20 };
 
-typedef enum { ATTACHING, READING, COPYING } stage;
+typedef enum { ATTACHING, MOVING } stage;
 
 struct transfer {
-    job job;
+    job job;                     /* of a value that is mapped here: one for all of it */
     fkv_list link;               /* group.transfers */
     op *op;
-    client *client;
+    client *client;              /* NULL: gone */
     attachment *region;          /* of the client */
     fkv_rendezvous from;
     uint8_t *to;
     const uint8_t *direct;       /* the value in the client's memory, where that is mapped here */
-    fab_mr *local;
     stage stage;
-    uint32_t bytes, posted, done, reads;
+    uint32_t bytes, posted, reads, jobs;   /* reads: in flight; jobs: at the copier */
+    bool sealed;
     fkv_status failed;           /* OK: not */
     bool cancelled;              /* atomic: the copier may stop */
     uint64_t deadline_ns;
 };
+
+/* A piece of bounce memory and what is in it. */
+typedef struct bounce {
+    job job;
+    transfer *t;                 /* NULL: free */
+    uint8_t *at;
+    uint32_t offset, bytes;      /* in the value */
+    bool reading;                /* a READ writes to it; else, while t is set, the copier reads it */
+    bool last;                   /* the value is complete with it */
+} bounce;
+
+struct bounce_pool {
+    uint8_t *memory;
+    fab_mr *mr[PROVIDERS];
+    bounce piece[BOUNCES];
+};
+
+fkv_status transfer_pool_create(bounce_pool **out) {
+    bounce_pool *p = *out = calloc(1, sizeof *p);
+    if (!p) return FKV_NO_MEMORY;
+    p->memory = aligned_alloc(4096, (size_t)BOUNCES * CHUNK);   /* pages that are never used cost nothing */
+    for (int i = 0; i < BOUNCES; i++) p->piece[i].at = p->memory + (size_t)i * CHUNK;
+    return p->memory ? FKV_OK : FKV_NO_MEMORY;
+}
+int transfer_pool_register(bounce_pool *p, fab_domain *d) {
+    return fab_reg_local(d, p->memory, (size_t)BOUNCES * CHUNK, &p->mr[fab_provider_of(d)]);
+}
+void transfer_pool_free(bounce_pool *p) {
+    if (!p) return;
+    for (int i = 0; i < PROVIDERS; i++) fab_dereg(p->mr[i]);
+    free(p->memory);
+    free(p);
+}
 
 bool transfer_admit(const client *c, uint32_t bytes) {
     uint64_t all = c->g->d->c.transfer_bytes, one = max_u64(all / 2, FKV_VALUE_MAX);
@@ -64,10 +99,12 @@ static void end(transfer *t) {
     }
 }
 
+static bool is_quiet(const transfer *t) { return t->reads == 0 && t->jobs == 0; }
+
 static void fail(transfer *t, fkv_status s) {
     if (t->failed == FKV_OK) t->failed = s;
-    if (t->stage == COPYING) __atomic_store_n(&t->cancelled, true, __ATOMIC_RELAXED);
-    else if (t->reads == 0) end(t);
+    __atomic_store_n(&t->cancelled, true, __ATOMIC_RELAXED);
+    if (is_quiet(t)) end(t);
 }
 
 bool transfer_fail(op *o, fkv_status s) {
@@ -78,43 +115,67 @@ bool transfer_fail(op *o, fkv_status s) {
 
 /* ---- the copier's part ---- */
 
-static void copied(job *j) {
-    transfer *t = (transfer *)j;
+static void job_back(transfer *t, bool sealed) {
     t->op->group->copying--;
-    if (t->direct) t->client->copying--;
-    end(t);
+    t->jobs--;
+    t->sealed |= sealed;
+    if (is_quiet(t) && (t->sealed || t->failed != FKV_OK)) end(t);
 }
 
-static void copy_and_seal(job *j) {
+static void copied_all(job *j) {
+    transfer *t = (transfer *)j;
+    t->client->copying--;
+    job_back(t, true);
+}
+
+static void copy_all(job *j) {
     transfer *t = (transfer *)j;
     bool cancelled = false;
-    for (uint32_t at = 0; t->direct && at < t->bytes && !cancelled; at += COPY_STEP) {
+    for (uint32_t at = 0; at < t->bytes && !cancelled; at += COPY_STEP) {
         uint32_t left = t->bytes - at;
         fkv_copy_in(t->to + at, t->direct + at, left < COPY_STEP ? left : COPY_STEP);
         cancelled = __atomic_load_n(&t->cancelled, __ATOMIC_RELAXED);
     }
     if (!cancelled) table_seal(t->op->shard->table, &t->op->prepared);
-    t->job.run = copied;
+    t->job.run = copied_all;
     group_post(t->op->group, &t->job);
 }
 
-static void give_to_copier(transfer *t) {
+static void copied_piece(job *j) {
+    bounce *b = (bounce *)j;
+    transfer *t = b->t;
+    b->t = NULL;
+    job_back(t, b->last);
+}
+
+static void copy_piece(job *j) {
+    bounce *b = (bounce *)j;
+    transfer *t = b->t;
+    if (!__atomic_load_n(&t->cancelled, __ATOMIC_RELAXED)) {
+        fkv_copy_in(t->to + b->offset, b->at, b->bytes);
+        if (b->last) table_seal(t->op->shard->table, &t->op->prepared);
+    }
+    b->job.run = copied_piece;
+    group_post(t->op->group, &b->job);
+}
+
+static void give_to_copier(transfer *t, job *j, void (*run)(job *)) {
     group *g = t->op->group;
-    t->stage = COPYING;
     g->copying++;
-    if (t->direct) t->client->copying++;
-    t->job.run = copy_and_seal;
-    worker_post(&g->d->copier, &t->job);
+    t->jobs++;
+    j->run = run;
+    worker_post(&g->d->copier, j);
 }
 
 /* ---- attaching ---- */
 
 static void attached(transfer *t) {
     const uint8_t *base = fab_direct(t->client->conn, t->from.rkey);
-    t->stage = READING;
+    t->stage = MOVING;
     if (!base) return;   /* transfers_step posts the READs */
     t->direct = base + (t->from.addr - t->from.region_addr);
-    give_to_copier(t);
+    t->client->copying++;
+    give_to_copier(t, &t->job, copy_all);
 }
 
 void transfer_attached(client *c, const fab_wc *wc) {
@@ -146,13 +207,6 @@ static attachment *attachment_for(client *c, const fkv_rendezvous *r) {
     return place;
 }
 
-static fab_mr *local_mr(const op *o, fab_provider p) {
-    for (const segment *s = o->shard->segments; s; s = s->next) {
-        if (o->prepared.value >= s->region.base && o->prepared.value < s->region.base + s->region.bytes) return s->local[p];
-    }
-    return NULL;
-}
-
 fkv_status transfer_begin(op *o) {
     client *c = o->client;
     group *g = o->group;
@@ -176,7 +230,6 @@ fkv_status transfer_begin(op *o) {
     t->client = c;
     t->to = o->prepared.value;
     t->bytes = o->request.value_bytes;
-    t->local = local_mr(o, c->provider);
     t->deadline_ns = g->now_ns + (uint64_t)g->d->c.transfer_ms * 1000000u;
     t->region->users++;
     g->transfer_bytes += t->bytes;
@@ -190,38 +243,51 @@ fkv_status transfer_begin(op *o) {
 
 /* ---- READs ---- */
 
+static bounce *free_bounce(group *g) {
+    for (int i = 0; i < BOUNCES; i++) if (!g->bounces->piece[i].t) return &g->bounces->piece[i];
+    return NULL;
+}
+
+/* The next piece of the value, if there is room for it. */
 static void post(group *g, transfer *t) {
+    bounce *b = free_bounce(g);
+    if (!b) return;
     uint32_t left = t->bytes - t->posted, n = left < CHUNK ? left : CHUNK;
-    fab_read r = { .wr_id = (uint64_t)(uintptr_t)t, .local = t->to + t->posted, .local_mr = t->local,
+    fab_read r = { .wr_id = (uint64_t)(b - g->bounces->piece), .local = b->at, .local_mr = g->bounces->mr[t->client->provider],
                    .remote_addr = t->from.addr + t->posted, .rkey = t->from.rkey, .bytes = n };
     int taken = fab_post_reads(t->client->conn, &r, 1);
     if (taken < 0) fail(t, FKV_DISCONNECTED);
     if (taken <= 0) return;
+    b->t = t;
+    b->offset = t->posted;
+    b->bytes = n;
+    b->last = n == left;
+    b->reading = true;
     t->posted += n;
     t->reads++;
-    g->transfer_reads++;
 }
 
+/* READs of a connection complete in the order posted, so the last piece comes last. */
 void transfer_read_done(group *g, const fab_wc *wc) {
-    transfer *t = (transfer *)(uintptr_t)wc->wr_id;
+    bounce *b = &g->bounces->piece[wc->wr_id % BOUNCES];
+    transfer *t = b->t;
+    b->reading = false;
     t->reads--;
-    g->transfer_reads--;
-    if (wc->status != FAB_SUCCESS && t->failed == FKV_OK) {
-        t->failed = wc->status == FAB_REM_ACCESS_ERR ? FKV_REMOTE_ACCESS : FKV_DISCONNECTED;
+    if (wc->status == FAB_SUCCESS && t->failed == FKV_OK) {
+        give_to_copier(t, &b->job, copy_piece);
+        return;
     }
-    if (t->reads) return;
-    if (t->failed) end(t);
-    else if (t->posted == t->bytes) give_to_copier(t);
+    b->t = NULL;
+    fail(t, wc->status == FAB_REM_ACCESS_ERR ? FKV_REMOTE_ACCESS : FKV_DISCONNECTED);
 }
 
 void transfers_step(group *g) {
     for (fkv_list *l = g->transfers.next, *next; l != &g->transfers; l = next) {
         next = l->next;
         transfer *t = LIST_OF(l, transfer, link);
-        bool late = t->deadline_ns <= g->now_ns;
-        if (late && t->failed == FKV_OK) fail(t, FKV_TIMEOUT);
-        else if (!late && t->stage == READING && !t->failed && t->posted < t->bytes && t->reads < READS_OF_ONE &&
-                 g->transfer_reads < READS_OF_ALL) post(g, t);
+        if (t->failed != FKV_OK) continue;
+        if (t->deadline_ns <= g->now_ns) fail(t, FKV_TIMEOUT);
+        else if (t->stage == MOVING && !t->direct && t->posted < t->bytes && t->reads + t->jobs < PIECES_OF_ONE) post(g, t);
     }
 }
 
@@ -238,7 +304,7 @@ uint64_t transfers_deadline(const group *g) {
 void transfers_hurry(client *c) {
     for (fkv_list *l = c->g->transfers.next; l != &c->g->transfers; l = l->next) {
         transfer *t = LIST_OF(l, transfer, link);
-        if (t->client != c || t->stage != COPYING) continue;
+        if (t->client != c || !t->direct) continue;
         if (t->failed == FKV_OK) t->failed = FKV_DISCONNECTED;
         __atomic_store_n(&t->cancelled, true, __ATOMIC_RELAXED);
     }
@@ -246,13 +312,14 @@ void transfers_hurry(client *c) {
 
 void transfer_orphan(op *o) {
     transfer *t = o->transfer;
-    if (t->failed == FKV_OK) t->failed = FKV_DISCONNECTED;
-    if (t->stage != COPYING) {
-        o->group->transfer_reads -= t->reads;
-        t->reads = 0;
-        end(t);
-        return;
+    bounce_pool *p = o->group->bounces;
+    for (int i = 0; i < BOUNCES; i++) {
+        bounce *b = &p->piece[i];
+        if (b->t != t || !b->reading) continue;
+        b->reading = false;
+        b->t = NULL;
+        t->reads--;
     }
-    __atomic_store_n(&t->cancelled, true, __ATOMIC_RELAXED);
-    t->client = NULL;   /* its memory is not read any more, only the extent is worked on */
+    t->client = NULL;
+    fail(t, FKV_DISCONNECTED);
 }

@@ -67,7 +67,8 @@ static bool set_latency(napi_env env, napi_value o, const dataplane_group_stats 
 
 static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g) {
     return binding_set_number(env, o, "group", g->group) && binding_set_number(env, o, "threadId", g->thread_id) &&
-           binding_set_number(env, o, "clients", g->clients) && set_counts(env, o, g) &&
+           binding_set_number(env, o, "clients", g->clients) && binding_set_number(env, o, "blockedClients", g->blocked) &&
+           set_counts(env, o, g) &&
            binding_set_number(env, o, "duplicates", (double)g->duplicates) &&
            binding_set_number(env, o, "transfers", (double)g->transfers) &&
            binding_set_number(env, o, "sleeps", (double)g->sleeps) &&

@@ -139,7 +139,9 @@ typedef struct raw {
     uint64_t sequence[RIG_SHARDS];
     fkv_status welcome;
     uint8_t version;
-    bool answered, gone, keep;      /* keep: received messages are not given back */
+    bool answered, gone, keep;      /* keep: received messages are not given back until raw_release_kept */
+    const void *kept[1024];
+    int kept_count;
 } raw;
 
 static inline fkv_hello raw_hello(uint64_t client, uint32_t flags) {
@@ -167,10 +169,16 @@ static inline void raw_poll(raw *c) {
             *c->last = m;
             c->last = &m->next;
             if (!c->keep) fab_release(wc[i].conn, wc[i].data);
+            else c->kept[c->kept_count++] = wc[i].data;
         } else if (wc[i].opcode == FAB_WC_DISCONNECT) {
             c->gone = true;
         }
     }
+    fab_flush(c->cq);
+}
+static inline void raw_release_kept(raw *c) {
+    while (c->kept_count) fab_release(c->conn, c->kept[--c->kept_count]);
+    c->keep = false;
     fab_flush(c->cq);
 }
 /* One poll; sleeps until something may have come when there is nothing. */
@@ -213,6 +221,7 @@ static inline void raw_drop_messages(raw *c) {
     c->last = &c->first;
 }
 static inline void raw_hang_up(raw *c) {
+    c->kept_count = 0;
     if (c->conn) fab_disconnect(c->conn);
     fab_flush(c->cq);
     c->conn = NULL;

@@ -103,9 +103,10 @@ fkv_status wire_parse_reply(const void *message, uint32_t bytes, fkv_reply *r, c
     if (bytes < sizeof *r) return FKV_BAD_REQUEST;
     memcpy(r, message, sizeof *r);
     *body = (const uint8_t *)message + sizeof *r;
-    if (r->op < FKV_OP_LEASE || r->op >= FKV_OP_CANCEL || r->status >= FKV_STATUS_COUNT) return FKV_BAD_REQUEST;
+    if (r->status >= FKV_STATUS_COUNT) return FKV_BAD_REQUEST;
     if (r->flags & ~FKV_REPLY_MORE || r->body_bytes != bytes - sizeof *r) return FKV_BAD_REQUEST;
-    if (r->status != FKV_OK) return r->body_bytes || r->flags ? FKV_BAD_REQUEST : FKV_OK;
+    if (r->status != FKV_OK) return r->body_bytes || r->flags ? FKV_BAD_REQUEST : FKV_OK;   /* `op` is whatever was asked */
+    if (r->op < FKV_OP_LEASE || r->op >= FKV_OP_CANCEL) return FKV_BAD_REQUEST;
     bool good;
     switch ((fkv_op)r->op) {
     case FKV_OP_LEASE: good = r->body_bytes % sizeof(fkv_lease_shard) == 0; break;

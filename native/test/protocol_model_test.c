@@ -429,9 +429,7 @@ static search explore(const protocol *p, const setting *set) {
     return s;
 }
 static void forget(search *s) {
-    free(s->states);
-    free(s->visits);
-    free(s->table);
+    free(s->states), free(s->visits), free(s->table);
 }
 
 static const setting settings[] = {
@@ -479,31 +477,18 @@ static void finds(const char *name, protocol p) {
     }
     check_failed(__FILE__, __LINE__, name);
 }
+#define MISTAKES(X) \
+    X(without_pending) X(live_before_dead) X(live_before_slot) X(slot_cleared_before_dead) X(reader_takes_dead) \
+    X(without_lease_check) X(lease_checked_before_get) X(takeover_before_leases_end) X(split_clears_at_once) \
+    X(changes_after_split_go_to_the_old_bucket)
 #define FINDS(mistake) TEST(it_finds_##mistake) { finds(#mistake, (protocol){ .mistake = true }); }
-FINDS(without_pending)
-FINDS(live_before_dead)
-FINDS(live_before_slot)
-FINDS(slot_cleared_before_dead)
-FINDS(reader_takes_dead)
-FINDS(without_lease_check)
-FINDS(lease_checked_before_get)
-FINDS(takeover_before_leases_end)
-FINDS(split_clears_at_once)
-FINDS(changes_after_split_go_to_the_old_bucket)
+MISTAKES(FINDS)
+#define RUN_FINDS(mistake) RUN(it_finds_##mistake);
 
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     RUN(the_protocol_is_linearizable_in_every_interleaving);
     RUN(a_lease_compared_first_thing_in_the_get_would_do_for_one_register);
-    RUN(it_finds_without_pending);
-    RUN(it_finds_live_before_dead);
-    RUN(it_finds_live_before_slot);
-    RUN(it_finds_slot_cleared_before_dead);
-    RUN(it_finds_reader_takes_dead);
-    RUN(it_finds_without_lease_check);
-    RUN(it_finds_lease_checked_before_get);
-    RUN(it_finds_takeover_before_leases_end);
-    RUN(it_finds_split_clears_at_once);
-    RUN(it_finds_changes_after_split_go_to_the_old_bucket);
+    MISTAKES(RUN_FINDS)
     return check_end(argc, argv);
 }

@@ -5,6 +5,7 @@
  */
 #ifndef FARKV_TEST_TABLE_HOST_H
 #define FARKV_TEST_TABLE_HOST_H
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -138,6 +139,24 @@ static inline bool host_has(host *h, const char *key, const char *value) {
     table_entry e;
     if (host_get(h, key, strlen(key), &e) != FKV_OK) return false;
     return e.value_bytes == strlen(value) && memcmp(e.value, value, e.value_bytes) == 0;
+}
+/* Numbered keys of 16 bytes, with values of a given length that follow from the number. */
+static inline int host_number_key(char *key, size_t room, int i) { return snprintf(key, room, "user%012d", i); }
+static inline fkv_status host_put_number(host *h, int i, size_t value_bytes) {
+    char key[32], value[4096];
+    int n = host_number_key(key, sizeof key, i);
+    for (size_t k = 0; k < value_bytes; k++) value[k] = (char)(i * 31 + (int)k);
+    table_op op = host_op(h, TABLE_PUT, key, (size_t)n, value, value_bytes);
+    return host_do_patiently(h, &op, NULL);
+}
+static inline bool host_has_number(host *h, int i, size_t value_bytes) {
+    char key[32];
+    int n = host_number_key(key, sizeof key, i);
+    table_entry e;
+    if (host_get(h, key, (size_t)n, &e) != FKV_OK || e.value_bytes != value_bytes) return false;
+    for (size_t k = 0; k < value_bytes; k++)
+        if (e.value[k] != (uint8_t)(i * 31 + (int)k)) return false;
+    return true;
 }
 static inline const host_segment *host_segment_of(const host *h, table_segment_kind kind, uint32_t number) {
     for (int i = h->count - 1; i >= 0; i--)

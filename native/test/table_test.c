@@ -1,14 +1,9 @@
-/* table_test.c: what a table promises, one promise a test. Random histories are in table_model_test.c, threads in
- * table_concurrent_test.c, memory in table_memory_test.c. */
+/* table_test.c: what a table promises, one promise a test. Growth is in table_growth_test.c, random histories in
+ * table_model_test.c, threads in table_concurrent_test.c, memory in table_memory_test.c. */
 #include <stdio.h>
 #include "table_host.h"
 #include "../table/internal.h"
 
-#ifdef __SANITIZE_THREAD__    /* one thread here: nothing to be found, and slow */
-enum { MANY = 40000 };
-#else
-enum { MANY = 150000 };
-#endif
 static const uint64_t MIB = 1 << 20;
 
 TEST(a_class_is_the_smallest_that_holds_the_bytes) {
@@ -254,37 +249,19 @@ TEST(the_hand_leaves_an_expired_entry_that_a_prepared_change_replaces) {
     host_close(h);
 }
 
-static int number_key(char *key, size_t room, int i) { return snprintf(key, room, "user%012d", i); }
-static fkv_status put_number(host *h, int i, size_t value_bytes) {
-    char key[32], value[4096];
-    int n = number_key(key, sizeof key, i);
-    for (size_t k = 0; k < value_bytes; k++) value[k] = (char)(i * 31 + (int)k);
-    table_op op = host_op(h, TABLE_PUT, key, (size_t)n, value, value_bytes);
-    return host_do_patiently(h, &op, NULL);
-}
-static bool has_number(host *h, int i, size_t value_bytes) {
-    char key[32];
-    int n = number_key(key, sizeof key, i);
-    table_entry e;
-    if (host_get(h, key, (size_t)n, &e) != FKV_OK || e.value_bytes != value_bytes) return false;
-    for (size_t k = 0; k < value_bytes; k++)
-        if (e.value[k] != (uint8_t)(i * 31 + (int)k)) return false;
-    return true;
-}
-
 TEST(a_full_table_says_so_and_loses_nothing) {
     host *h = host_open(4 * MIB, 0, 0);
     int n = 0;
     fkv_status s;
-    while ((s = put_number(h, n, 1000)) == FKV_OK) n++;
+    while ((s = host_put_number(h, n, 1000)) == FKV_OK) n++;
     CHECK_EQ(s, FKV_TABLE_FULL);
     CHECK(n > 3400);    /* 85 % of 4 MiB in entries of 1,056 B and their index */
-    for (int i = 0; i < n; i++) CHECK(has_number(h, i, 1000));
-    CHECK_EQ(put_number(h, 5, 1000), FKV_TABLE_FULL);
-    CHECK(has_number(h, 5, 1000));
+    for (int i = 0; i < n; i++) CHECK(host_has_number(h, i, 1000));
+    CHECK_EQ(host_put_number(h, 5, 1000), FKV_TABLE_FULL);
+    CHECK(host_has_number(h, 5, 1000));
     host_check(h);
     char key[32];
-    number_key(key, sizeof key, 3);
+    host_number_key(key, sizeof key, 3);
     CHECK_EQ(host_delete(h, key), FKV_OK);
     table_busy why = 0;
     table_op op = host_op(h, TABLE_PUT, "user000000000new", 16, key, 30);
@@ -292,7 +269,7 @@ TEST(a_full_table_says_so_and_loses_nothing) {
     op.value = calloc(1, 1000);
     CHECK(host_do(h, &op, NULL, &why) == FKV_BUSY && why == TABLE_BUSY_QUARANTINE);
     CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
-    CHECK_EQ(put_number(h, n, 1000), FKV_TABLE_FULL);
+    CHECK_EQ(host_put_number(h, n, 1000), FKV_TABLE_FULL);
     host_check(h);
     free((void *)(uintptr_t)op.value);
     host_close(h);
@@ -300,23 +277,23 @@ TEST(a_full_table_says_so_and_loses_nothing) {
 TEST(memory_that_one_size_has_given_up_serves_another) {
     host *h = host_open(8 * MIB, 0, 0);
     int small = 0;
-    while (put_number(h, small, 100) == FKV_OK) small++;
+    while (host_put_number(h, small, 100) == FKV_OK) small++;
     for (int i = 0; i < small; i++) {
         if (i % 20 == 0) continue;
         char key[32];
-        int n = number_key(key, sizeof key, i);
+        int n = host_number_key(key, sizeof key, i);
         table_op op = host_op(h, TABLE_DELETE, key, (size_t)n, NULL, 0);
         CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
     }
     host_drain(h);
     int large = 0;
-    while (put_number(h, 1000000 + large, 1000) == FKV_OK) large++;
+    while (host_put_number(h, 1000000 + large, 1000) == FKV_OK) large++;
     CHECK(large > 4000);    /* of the 6,800 that would fill an empty table */
     table_stats s;
     table_get_stats(h->t, &s);
     CHECK(s.evacuated > 0 && h->retired > 0);
-    for (int i = 0; i < small; i += 20) CHECK(has_number(h, i, 100));
-    for (int i = 0; i < large; i++) CHECK(has_number(h, 1000000 + i, 1000));
+    for (int i = 0; i < small; i += 20) CHECK(host_has_number(h, i, 100));
+    for (int i = 0; i < large; i++) CHECK(host_has_number(h, 1000000 + i, 1000));
     host_check(h);
     host_close(h);
 }
@@ -327,7 +304,7 @@ TEST(expired_entries_make_room_in_a_full_table) {
     int n = 0;
     for (;; n++) {
         char key[32];
-        int k = number_key(key, sizeof key, n);
+        int k = host_number_key(key, sizeof key, n);
         table_op op = host_op(h, TABLE_PUT, key, (size_t)k, value, sizeof value);
         op.expiry_ms = h->wall_ms + 60000;
         fkv_status s = host_do(h, &op, NULL, &why);
@@ -335,7 +312,7 @@ TEST(expired_entries_make_room_in_a_full_table) {
         if (s == FKV_BUSY) host_pass(h, 1000000);
     }
     host_pass(h, 61000000000u);
-    for (int i = 0; i < n; i++) CHECK_EQ(put_number(h, 100000 + i, 1000), FKV_OK);
+    for (int i = 0; i < n; i++) CHECK_EQ(host_put_number(h, 100000 + i, 1000), FKV_OK);
     host_check(h);
     host_close(h);
 }
@@ -396,156 +373,6 @@ TEST(a_full_quarantine_pushes_back_and_one_item_always_fits) {
     host_close(h);
 }
 
-TEST(a_table_grows_bucket_by_bucket_and_stays_whole) {
-    host *h = host_open(64 * MIB, 0, 0);
-    enum { N = MANY };
-    uint32_t old_buckets = table_buckets(h->t);
-    for (int i = 0; i < N; i++) {
-        CHECK_EQ(put_number(h, i, 8), FKV_OK);
-        if (i % 20000 == 0) { host_pass(h, 10000000); host_check(h); }
-    }
-    table_stats s;
-    table_get_stats(h->t, &s);
-    CHECK(s.longest_chain <= 6);
-    host_drain(h);
-    host_check(h);
-    table_get_stats(h->t, &s);
-    CHECK(s.buckets > N / 8 && s.buckets < N / 7);
-    CHECK(s.overflow_buckets < s.buckets / 8);
-    for (int i = 0; i < N; i++) {
-        CHECK(has_number(h, i, 8));
-        char key[32];
-        number_key(key, sizeof key, i);
-        uint8_t value[8];
-        fkv_found found;
-        uint32_t buckets = i % 2 ? old_buckets : table_buckets(h->t);
-        CHECK_EQ(host_read(h, &buckets, key, value, 8, &found), HOST_HIT);
-    }
-    host_close(h);
-}
-/* The reader has loaded a bucket, then the table grows for a whole GET's life, then the reader goes on. */
-TEST(a_reader_that_holds_an_old_bucket_never_misses_a_key) {
-    host *h = host_open(16 * MIB, 0, 0);
-    enum { BEFORE = 3800, AFTER = 60000 };
-    uint32_t buckets = table_buckets(h->t);
-    for (int i = 0; i < BEFORE; i++) CHECK_EQ(put_number(h, i, 8), FKV_OK);
-    CHECK_EQ(table_buckets(h->t), buckets);
-    fkv_bucket *held = calloc(BEFORE, sizeof *held);
-    char key[32];
-    for (int i = 0; i < BEFORE; i++) {
-        int n = number_key(key, sizeof key, i);
-        uint32_t tag;
-        uint32_t number = fkv_bucket_of(fkv_hash_bucket_bits(host_hash(h, 0, key, (size_t)n)), buckets);
-        fkv_bucket_copy(host_bucket(h, number, &tag), &held[i]);
-    }
-    table_busy why;
-    for (int i = 0; i < AFTER; i++) {
-        int n = number_key(key, sizeof key, BEFORE + i);
-        table_op op = host_op(h, TABLE_PUT, key, (size_t)n, "tttttttt", 8);
-        CHECK_EQ(host_do(h, &op, NULL, &why), FKV_OK);
-        if (i % 600 == 0) host_pass(h, FKV_GET_LIFE_NS / (AFTER / 600));
-    }
-    CHECK(table_buckets(h->t) > 8 * buckets);
-    uint8_t value[8];
-    fkv_found found;
-    for (int i = 0; i < BEFORE; i++) {
-        number_key(key, sizeof key, i);
-        CHECK_EQ(host_read_from(h, held[i], key, value, 8, &found), HOST_HIT);
-    }
-    free(held);
-    host_close(h);
-}
-TEST(chains_shorten_when_keys_go) {
-    host *h = host_open(16 * MIB, 0, 0);
-    h->refuse = true;    /* no more index: chains must take what comes */
-    int n = 0;
-    while (n < 20000 && put_number(h, n, 8) == FKV_OK) n++;
-    table_stats s;
-    table_get_stats(h->t, &s);
-    CHECK(s.overflow_buckets > 100 && s.longest_chain > 2);
-    host_check(h);
-    char key[32];
-    for (int i = 0; i < n; i++) {
-        if (i % 8 == 0) continue;
-        int k = number_key(key, sizeof key, i);
-        table_op op = host_op(h, TABLE_DELETE, key, (size_t)k, NULL, 0);
-        CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
-        if (i % 1000 == 0) host_check(h);
-    }
-    host_drain(h);
-    table_get_stats(h->t, &s);
-    CHECK(s.overflow_buckets <= 5);
-    for (int i = 0; i < n; i += 8) CHECK(has_number(h, i, 8));
-    host_check(h);
-    host_close(h);
-}
-TEST(a_refused_segment_is_a_full_table_and_is_asked_for_again) {
-    host *h = host_open(64 * MIB, 0, 0);
-    h->refuse = true;
-    int n = 0;
-    while (put_number(h, n, 1000) == FKV_OK) n++;
-    CHECK(n >= 900 && n < 3000);
-    h->refuse = false;
-    host_pass(h, 200000000);
-    CHECK_EQ(put_number(h, n, 1000), FKV_OK);
-    host_check(h);
-    host_close(h);
-}
-
-typedef struct seen { uint8_t count[40000]; int others; } seen;
-static void see(void *ctx, const table_entry *e) {
-    seen *s = ctx;
-    char digits[13] = { 0 };
-    memcpy(digits, e->key + 4, 12);
-    int i = atoi(digits);
-    if (i < 40000) s->count[i]++;
-    else s->others++;
-}
-TEST(a_scan_meets_every_key_that_stays_once_while_the_table_grows) {
-    host *h = host_open(64 * MIB, 0, 0);
-    enum { STAY = 20000 };
-    for (int i = 0; i < STAY; i++) CHECK_EQ(put_number(h, i, 8), FKV_OK);
-    uint32_t before = table_buckets(h->t);
-    seen *s = calloc(1, sizeof *s);
-    uint64_t cursor = 0;
-    int steps = 0;
-    do {
-        table_scan(h->t, 0, &cursor, see, s);
-        for (int i = 0; i < 40 && steps < 3000; i++) CHECK_EQ(put_number(h, 1000000 + steps * 40 + i, 8), FKV_OK);
-        if (steps < 3000) host_pass(h, 1000000);
-        steps++;
-    } while (cursor != 0);
-    CHECK(table_buckets(h->t) > 4 * before);
-    for (int i = 0; i < STAY; i++) CHECK_EQ(s->count[i], 1);
-    cursor = 0;
-    int other_namespace = s->others;
-    do table_scan(h->t, 1, &cursor, see, s);
-    while (cursor != 0);
-    CHECK_EQ(s->others, other_namespace);
-    cursor = 1ull << 40;    /* a stranger's cursor */
-    table_scan(h->t, 0, &cursor, see, s);
-    CHECK_EQ(cursor, 0);
-    free(s);
-    host_close(h);
-}
-TEST(the_layout_tells_of_every_segment_in_order) {
-    host *h = host_open(64 * MIB, 0, 0);
-    for (int i = 0; i < 60000; i++) CHECK_EQ(put_number(h, i, 300), FKV_OK);
-    table_segment s[64];
-    int n = table_segments(h->t, s, 64), index = 0;
-    CHECK(n > 6 && n == h->count - h->retired && (uint32_t)n == table_layout_epoch(h->t) - 2 * (uint32_t)h->retired);
-    while (index < n && s[index].kind == TABLE_INDEX) { CHECK_EQ(s[index].segment, index); index++; }
-    CHECK(index > 1);
-    for (int i = 0; i < n; i++) {
-        const host_segment *mine = host_segment_of(h, s[i].kind, s[i].segment);
-        CHECK(mine->tag == s[i].tag && mine->region.base == s[i].region->base && mine->region.bytes == s[i].bytes);
-        CHECK(i < index || (s[i].kind == TABLE_HEAP && s[i].segment > 0));
-    }
-    uint32_t segment;
-    fkv_region odd = { .fd = -1, .base = (uint8_t *)s, .bytes = 4096 };
-    CHECK_EQ(table_add_segment(h->t, TABLE_HEAP, &odd, 1, &segment), FKV_BAD_REQUEST);
-    host_close(h);
-}
 TEST(a_table_is_not_made_with_too_little_memory_or_too_high_an_epoch) {
     table_config c = { .memory_bytes = TABLE_MEMORY_MIN - 1, .want_segment = host_want, .retire_segment = host_retire };
     table *t;
@@ -583,12 +410,6 @@ int main(int argc, char **argv) {
     RUN(a_freed_extent_keeps_its_bytes_until_the_quarantine_has_passed);
     RUN(quarantine_counts_from_the_tick_after_an_extent_died);
     RUN(a_full_quarantine_pushes_back_and_one_item_always_fits);
-    RUN(a_table_grows_bucket_by_bucket_and_stays_whole);
-    RUN(a_reader_that_holds_an_old_bucket_never_misses_a_key);
-    RUN(chains_shorten_when_keys_go);
-    RUN(a_refused_segment_is_a_full_table_and_is_asked_for_again);
-    RUN(a_scan_meets_every_key_that_stays_once_while_the_table_grows);
-    RUN(the_layout_tells_of_every_segment_in_order);
     RUN(a_table_is_not_made_with_too_little_memory_or_too_high_an_epoch);
     return check_end(argc, argv);
 }

@@ -1,0 +1,169 @@
+/* table_growth_test.c: buckets, chains, segments and scans while a table grows and shrinks. */
+#include "table_host.h"
+
+#ifdef __SANITIZE_THREAD__    /* one thread here: nothing to be found, and slow */
+enum { MANY = 40000 };
+#else
+enum { MANY = 150000 };
+#endif
+static const uint64_t MIB = 1 << 20;
+
+TEST(a_table_grows_bucket_by_bucket_and_stays_whole) {
+    host *h = host_open(64 * MIB, 0, 0);
+    enum { N = MANY };
+    uint32_t old_buckets = table_buckets(h->t);
+    for (int i = 0; i < N; i++) {
+        CHECK_EQ(host_put_number(h, i, 8), FKV_OK);
+        if (i % 20000 == 0) { host_pass(h, 10000000); host_check(h); }
+    }
+    table_stats s;
+    table_get_stats(h->t, &s);
+    CHECK(s.longest_chain <= 6);
+    host_drain(h);
+    host_check(h);
+    table_get_stats(h->t, &s);
+    CHECK(s.buckets > N / 8 && s.buckets < N / 7);
+    CHECK(s.overflow_buckets < s.buckets / 8);
+    for (int i = 0; i < N; i++) {
+        CHECK(host_has_number(h, i, 8));
+        char key[32];
+        host_number_key(key, sizeof key, i);
+        uint8_t value[8];
+        fkv_found found;
+        uint32_t buckets = i % 2 ? old_buckets : table_buckets(h->t);
+        CHECK_EQ(host_read(h, &buckets, key, value, 8, &found), HOST_HIT);
+    }
+    host_close(h);
+}
+/* The reader has loaded a bucket, then the table grows for a whole GET's life, then the reader goes on. */
+TEST(a_reader_that_holds_an_old_bucket_never_misses_a_key) {
+    host *h = host_open(16 * MIB, 0, 0);
+    enum { BEFORE = 3800, AFTER = 60000 };
+    uint32_t buckets = table_buckets(h->t);
+    for (int i = 0; i < BEFORE; i++) CHECK_EQ(host_put_number(h, i, 8), FKV_OK);
+    CHECK_EQ(table_buckets(h->t), buckets);
+    fkv_bucket *held = calloc(BEFORE, sizeof *held);
+    char key[32];
+    for (int i = 0; i < BEFORE; i++) {
+        int n = host_number_key(key, sizeof key, i);
+        uint32_t tag;
+        uint32_t number = fkv_bucket_of(fkv_hash_bucket_bits(host_hash(h, 0, key, (size_t)n)), buckets);
+        fkv_bucket_copy(host_bucket(h, number, &tag), &held[i]);
+    }
+    table_busy why;
+    for (int i = 0; i < AFTER; i++) {
+        int n = host_number_key(key, sizeof key, BEFORE + i);
+        table_op op = host_op(h, TABLE_PUT, key, (size_t)n, "tttttttt", 8);
+        CHECK_EQ(host_do(h, &op, NULL, &why), FKV_OK);
+        if (i % 600 == 0) host_pass(h, FKV_GET_LIFE_NS / (AFTER / 600));
+    }
+    CHECK(table_buckets(h->t) > 8 * buckets);
+    uint8_t value[8];
+    fkv_found found;
+    for (int i = 0; i < BEFORE; i++) {
+        host_number_key(key, sizeof key, i);
+        CHECK_EQ(host_read_from(h, held[i], key, value, 8, &found), HOST_HIT);
+    }
+    free(held);
+    host_close(h);
+}
+TEST(chains_shorten_when_keys_go) {
+    host *h = host_open(16 * MIB, 0, 0);
+    h->refuse = true;    /* no more index: chains must take what comes */
+    int n = 0;
+    while (n < 20000 && host_put_number(h, n, 8) == FKV_OK) n++;
+    table_stats s;
+    table_get_stats(h->t, &s);
+    CHECK(s.overflow_buckets > 100 && s.longest_chain > 2);
+    host_check(h);
+    char key[32];
+    for (int i = 0; i < n; i++) {
+        if (i % 8 == 0) continue;
+        int k = host_number_key(key, sizeof key, i);
+        table_op op = host_op(h, TABLE_DELETE, key, (size_t)k, NULL, 0);
+        CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
+        if (i % 1000 == 0) host_check(h);
+    }
+    host_drain(h);
+    table_get_stats(h->t, &s);
+    CHECK(s.overflow_buckets <= 5);
+    for (int i = 0; i < n; i += 8) CHECK(host_has_number(h, i, 8));
+    host_check(h);
+    host_close(h);
+}
+TEST(a_refused_segment_is_a_full_table_and_is_asked_for_again) {
+    host *h = host_open(64 * MIB, 0, 0);
+    h->refuse = true;
+    int n = 0;
+    while (host_put_number(h, n, 1000) == FKV_OK) n++;
+    CHECK(n >= 900 && n < 3000);
+    h->refuse = false;
+    host_pass(h, 200000000);
+    CHECK_EQ(host_put_number(h, n, 1000), FKV_OK);
+    host_check(h);
+    host_close(h);
+}
+
+typedef struct seen { uint8_t count[40000]; int others; } seen;
+static void see(void *ctx, const table_entry *e) {
+    seen *s = ctx;
+    char digits[13] = { 0 };
+    memcpy(digits, e->key + 4, 12);
+    int i = atoi(digits);
+    if (i < 40000) s->count[i]++;
+    else s->others++;
+}
+TEST(a_scan_meets_every_key_that_stays_once_while_the_table_grows) {
+    host *h = host_open(64 * MIB, 0, 0);
+    enum { STAY = 20000 };
+    for (int i = 0; i < STAY; i++) CHECK_EQ(host_put_number(h, i, 8), FKV_OK);
+    uint32_t before = table_buckets(h->t);
+    seen *s = calloc(1, sizeof *s);
+    uint64_t cursor = 0;
+    int steps = 0;
+    do {
+        table_scan(h->t, 0, &cursor, see, s);
+        for (int i = 0; i < 40 && steps < 3000; i++) CHECK_EQ(host_put_number(h, 1000000 + steps * 40 + i, 8), FKV_OK);
+        if (steps < 3000) host_pass(h, 1000000);
+        steps++;
+    } while (cursor != 0);
+    CHECK(table_buckets(h->t) > 4 * before);
+    for (int i = 0; i < STAY; i++) CHECK_EQ(s->count[i], 1);
+    cursor = 0;
+    int other_namespace = s->others;
+    do table_scan(h->t, 1, &cursor, see, s);
+    while (cursor != 0);
+    CHECK_EQ(s->others, other_namespace);
+    cursor = 1ull << 40;    /* a stranger's cursor */
+    table_scan(h->t, 0, &cursor, see, s);
+    CHECK_EQ(cursor, 0);
+    free(s);
+    host_close(h);
+}
+TEST(the_layout_tells_of_every_segment_in_order) {
+    host *h = host_open(64 * MIB, 0, 0);
+    for (int i = 0; i < 60000; i++) CHECK_EQ(host_put_number(h, i, 300), FKV_OK);
+    table_segment s[64];
+    int n = table_segments(h->t, s, 64), index = 0;
+    CHECK(n > 6 && n == h->count - h->retired && (uint32_t)n == table_layout_epoch(h->t) - 2 * (uint32_t)h->retired);
+    while (index < n && s[index].kind == TABLE_INDEX) { CHECK_EQ(s[index].segment, index); index++; }
+    CHECK(index > 1);
+    for (int i = 0; i < n; i++) {
+        const host_segment *mine = host_segment_of(h, s[i].kind, s[i].segment);
+        CHECK(mine->tag == s[i].tag && mine->region.base == s[i].region->base && mine->region.bytes == s[i].bytes);
+        CHECK(i < index || (s[i].kind == TABLE_HEAP && s[i].segment > 0));
+    }
+    uint32_t segment;
+    fkv_region odd = { .fd = -1, .base = (uint8_t *)s, .bytes = 4096 };
+    CHECK_EQ(table_add_segment(h->t, TABLE_HEAP, &odd, 1, &segment), FKV_BAD_REQUEST);
+    host_close(h);
+}
+int main(int argc, char **argv) {
+    RUN(a_table_grows_bucket_by_bucket_and_stays_whole);
+    RUN(a_reader_that_holds_an_old_bucket_never_misses_a_key);
+    RUN(chains_shorten_when_keys_go);
+    RUN(a_refused_segment_is_a_full_table_and_is_asked_for_again);
+    RUN(a_scan_meets_every_key_that_stays_once_while_the_table_grows);
+    RUN(the_layout_tells_of_every_segment_in_order);
+    return check_end(argc, argv);
+}

@@ -1,0 +1,169 @@
+import test from 'ava';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runBenchmark } from '../../bench/ycsb/runner.js';
+import type { RunReport } from '../../bench/ycsb/report.js';
+import { readWorkloadFile } from '../../bench/ycsb/workload-file.js';
+import { Cluster, farkv } from '../support/cluster.js';
+
+const DEMO = fileURLToPath(new URL('../../bench/demo.js', import.meta.url));
+const directory = mkdtempSync(join(tmpdir(), 'farkv-bench-'));
+test.after.always(() => rmSync(directory, { recursive: true, force: true }));
+
+const bench = (args: string, env: Readonly<Record<string, string>> = {}) => farkv(['bench', ...args.split(' ')], { env });
+const returns = (report: RunReport, name: string) => report.series.find((series) => series.name === name)?.returns;
+
+test('farkv: load and every workload but E, each read verified, over threads and lanes', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, memory: '128mb', shards: 6 });
+  const one = async (phase: 'load' | 'run', workload: string, more: Readonly<Record<string, string>> = {}): Promise<RunReport> => {
+    const properties = readWorkloadFile(workload);
+    const settings = { recordcount: '2000', operationcount: '6000', dataintegrity: 'true', 'farkv.servers': cluster.addresses.join(','), seed: '7', ...more };
+    for (const [name, value] of Object.entries(settings)) properties.set(name, value);
+    return await runBenchmark({ database: 'farkv', phase, properties, harness: false });
+  };
+  const load = await one('load', 'workloada', { threadcount: '3', outstanding: '16' });
+  t.deepEqual(returns(load, 'INSERT'), { OK: 2000 });
+  for (const [workload, more] of [
+    ['workloada', {}], ['workloadb', { threadcount: '2' }], ['workloadc', { 'farkv.transport': 'tcp', outstanding: '20', threadcount: '2' }],
+    ['workloadf', { 'farkv.read': 'get' }], ['workloadc', { 'farkv.read': 'getSync' }], ['workloada', { writeallfields: 'true', outstanding: '8' }],
+    ['workloadc', { readallfields: 'false', requestdistribution: 'hotspot' }],
+  ] as const) {
+    const report = await one('run', workload, more);
+    t.is(report.operations, 6000);
+    const read = returns(report, 'READ');
+    t.deepEqual(read, { OK: read?.OK ?? 0 });
+    t.deepEqual(returns(report, 'VERIFY'), read);
+    t.is(report.facts.Provider, 'farkv.transport' in more ? 'tcp' : 'shm');
+    t.true(Number(report.facts.ReadsPerGet) >= 0.9 && Number(report.facts.ReadsPerGet) < 3, String(report.facts.ReadsPerGet));
+  }
+  // Inserts make the records that come after those that were loaded; two threads share the numbers.
+  const inserts = await one('run', 'workloadd', { threadcount: '2' });
+  t.is((returns(inserts, 'INSERT')?.OK ?? 0) + (returns(inserts, 'READ')?.OK ?? 0), 6000);
+  t.deepEqual(Object.keys(returns(inserts, 'READ') ?? {}), ['OK']);
+});
+
+test('a wrong record is found, counted, and is exit code 1', async (t) => {
+  const path = join(directory, 'wrong');
+  const common = `-P workloadc -p recordcount=200 -p lmdb.path=${path} --no-harness`;
+  t.is((await bench(`load lmdb ${common}`)).code, 0);
+  const run = await bench(`run lmdb ${common} -p operationcount=300 -p dataintegrity=true`);
+  t.is(run.code, 1);
+  t.regex(run.stdout, /^\[VERIFY\], Return=UNEXPECTED_STATE, 300$/m);
+  t.regex(run.stderr, /300 VERIFY operations ended with UNEXPECTED_STATE/);
+});
+
+test('records that are not there are NOT_FOUND, which is no failure', async (t) => {
+  const run = await bench(`run lmdb -P workloada -p lmdb.path=${join(directory, 'empty')} -p operationcount=100 --no-harness`);
+  t.is(run.code, 0);
+  t.regex(run.stdout, /^\[READ-FAILED\], Operations, \d+$/m);
+  t.regex(run.stdout, /^\[READ\], Return=NOT_FOUND, \d+$/m);
+});
+
+test('the report has the lines and names of YCSB, and the cost of the harness', async (t) => {
+  const { stdout, code } = await bench('run basic -P workloada -p operationcount=20000 -p hdrhistogram.percentiles=50,99,99.9 -threads 2');
+  t.is(code, 0);
+  const lines = stdout.trimEnd().split('\n');
+  for (const line of lines) t.regex(line, /^\[[A-Z_%-]+(?:Cs)?\], [\w=()./%]+, \S+$/i, line);
+  t.regex(lines[0] ?? '', /^\[OVERALL\], RunTime\(ms\), \d+$/);
+  t.regex(lines[1] ?? '', /^\[OVERALL\], Throughput\(ops\/sec\), \d+\.\d+(E\d+)?$/);
+  for (const name of ['[READ], 50thPercentileLatency(us)', '[READ], 99thPercentileLatency(us)', '[UPDATE], 99.9PercentileLatency(us)', '[CLEANUP], Operations', '[HARNESS], CostPerOperation(us)']) {
+    t.true(lines.some((line) => line.startsWith(name)), name);
+  }
+  const json = JSON.parse((await bench('run basic -P workloadc --json --no-harness')).stdout) as RunReport;
+  t.is(json.operations, 1000);
+  t.is(json.series[0]?.name, 'READ');
+});
+
+test('properties: the command line overrides the files, the last file counts, an own file by its path', async (t) => {
+  const file = join(directory, 'mine.properties');
+  writeFileSync(file, 'recordcount=50\noperationcount=70\n');
+  const operations = async (args: string) => (JSON.parse((await bench(`run basic ${args} --json --no-harness`)).stdout) as RunReport).operations;
+  t.is(await operations(`-P workloadc -P ${file}`), 70);
+  t.is(await operations(`-P ${file} -P workloadc`), 1000);
+  t.is(await operations(`-P ${file} -p operationcount=90`), 90);
+  t.is(await operations(`-P ${file} -p operationcount=8 -threads 20`), 8);
+});
+
+test('-target spreads the operations over time, -s tells how it goes, maxexecutiontime ends it', async (t) => {
+  const { stdout, stderr, code } = await bench('run basic -P workloadc -p operationcount=0 -p maxexecutiontime=2 -target 2000 -threads 2 -s -p status.interval=0.5 -l mine --no-harness -p measurement.interval=both');
+  t.is(code, 0);
+  const count = Number(/^\[READ\], Operations, (\d+)$/m.exec(stdout)?.[1]);
+  t.true(count > 500 && count <= 4100, `${count}`);
+  t.regex(stdout, /^\[Intended-READ\], Operations, \d+$/m);
+  t.regex(stderr, /^mine\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} \d+ sec: \d+ operations; [\d.]+ current ops\/sec; .*\[READ: Count=\d+, Max=/m);
+  t.regex(stderr, /Maximum time elapsed/);
+});
+
+test('workload E says NOT_IMPLEMENTED and fails; its load does not', async (t) => {
+  const run = await bench('run farkv -P workloade');
+  t.not(run.code, 0);
+  t.regex(run.stderr, /NOT_IMPLEMENTED/);
+  t.is(run.stdout, '');
+  t.is((await bench('load basic -P workloade --no-harness')).code, 0);
+});
+
+test('what is wrong is said in one line', async (t) => {
+  for (const [args, code, message] of [
+    ['run basic', 2, /recordcount is missing/],
+    ['run basic -p recordcount=5 -p operationcount=0', 2, /operationcount is missing/],
+    ['run basic -P nowhere', 2, /nowhere cannot be read/],
+    ['run basic -p recordcnt=5', 2, /unknown property recordcnt; did you mean recordcount/],
+    ['run redis -P workloada -p redis.hots=x', 2, /unknown property redis\.hots; did you mean redis\.host/],
+    ['run redis -P workloada -p redis.port=1', 69, /redis at 127\.0\.0\.1:1 cannot be reached/],
+    ['run memcached -P workloada -p memcached.hosts=127.0.0.1:1', 69, /memcached at 127\.0\.0\.1:1 cannot be reached/],
+    ['run basic -P workloada -p measurementtype=timeseries', 2, /measurementtype/],
+    ['run farkv -P workloada -c 127.0.0.1:1', 69, /no server answered/],
+  ] as const) {
+    const { code: actual, stderr, stdout } = await bench(args);
+    t.is(actual, code, `${args}: ${stderr}`);
+    t.regex(stderr, message);
+    t.is(stdout, '');
+  }
+});
+
+const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith('farkv-demo-'));
+
+/** Processes that the demonstration left: their command lines name its directory. */
+function demoProcesses(): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('farkv-demo-');
+    } catch {
+      return false;
+    }
+  });
+}
+
+test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
+  const before = new Set(leftovers());
+  const child = spawn(process.execPath, [DEMO], { env: { ...process.env, FARKV_DEMO_RECORDS: '2000', FARKV_DEMO_OPERATIONS: '20000' }, stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (text) => (out += String(text)));
+  child.stderr.on('data', (text) => (err += String(text)));
+  const [code] = (await once(child, 'close')) as [number];
+  t.is(code, 0, err);
+  for (const line of [/^\[OVERALL\], Throughput/m, /^\[READ\], Return=OK, \d+$/m, /^\[UPDATE\], Return=OK/m, /^\[FARKV\], Provider, shm$/m, /^\[FARKV\], ReadsPerGet, /m, /^\[SERVERS\], CpuTime\(s\), [\d.]+$/m]) t.regex(out, line);
+  t.deepEqual(leftovers().filter((name) => !before.has(name)), []);
+  t.deepEqual(demoProcesses(), []);
+});
+
+for (const [when, line] of [['the servers start', 'starting 3 servers'], ['records are loaded', 'load ...'], ['the workload runs', 'workload B ...']] as const) {
+  test.serial(`npm run demo leaves nothing when it is interrupted while ${when}`, async (t) => {
+    const before = new Set(leftovers());
+    const child = spawn(process.execPath, [DEMO], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let err = '';
+    child.stderr.on('data', (text) => {
+      err += String(text);
+      if (String(text).includes(line)) child.kill('SIGINT');
+    });
+    const [code] = (await once(child, 'close')) as [number];
+    t.is(code, 130, err);
+    t.deepEqual(leftovers().filter((name) => !before.has(name)), []);
+    t.deepEqual(demoProcesses(), []);
+  });
+}

@@ -20,7 +20,7 @@ export default tseslint.config(
   },
   {
     files: ['**/*.mjs', '**/*.js'],
-    languageOptions: { globals: { process: 'readonly', console: 'readonly', Buffer: 'readonly', URL: 'readonly', setTimeout: 'readonly' } },
+    languageOptions: { globals: Object.fromEntries(['process', 'console', 'Buffer', 'URL', 'setTimeout', 'clearTimeout', 'performance'].map((name) => [name, 'readonly'])) },
   },
   {
     files: ['**/*.test.ts', 'test/**/*.ts'],

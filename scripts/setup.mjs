@@ -49,8 +49,12 @@ if (addonStale) {
 
 mkdirSync(join(root, 'build'), { recursive: true });
 if (mtime('node_modules/.package-lock.json') < mtime('package-lock.json')) {
-  say('installing dependencies (npm ci)');
-  run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
+  say('installing dependencies');
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  // `npm ci` refuses a lock file that lacks the optional binaries of other platforms, as one is that was made at a registry
+  // without them. `npm install` takes the same versions from it.
+  const ci = spawnSync('npm', ['ci', ...quiet], { cwd: root, stdio: 'ignore' });
+  if (ci.status !== 0) run('npm', ['install', '--no-save', ...quiet]);
 }
 if (addonStale) {
   say('building the native addon (node-gyp)');

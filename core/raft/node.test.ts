@@ -123,6 +123,17 @@ test('a member votes once in a term, and not for a log behind its own', (t) => {
   t.true(vote(1, 4, 1, 1));
 });
 
+test('a follower commits no further than what it has in common with the leader', (t) => {
+  const node = member(2, [1, 2, 3]);
+  const entry = (index: number, term: number): Entry => ({ index, term, type: EntryType.Normal, data: bytes(3) });
+  node.step({ type: 'append', from: 1, to: 2, term: 2, prevIndex: 1, prevTerm: 1, commit: 1, entries: [entry(2, 2), entry(3, 2), entry(4, 2)] });
+  work(node);
+  // The leader of term 3 has other entries from 3 on, and has committed them; this message shows 2 only.
+  node.step({ type: 'append', from: 3, to: 2, term: 3, prevIndex: 1, prevTerm: 1, commit: 4, entries: [entry(2, 2)] });
+  t.deepEqual(work(node).committed.map(({ index }) => index), [2]);
+  t.is(node.commit, 2);
+});
+
 test('a member that knows no configuration never campaigns, nor does a learner', (t) => {
   const empty = member(4, []);
   for (let i = 0; i < 50; i++) empty.tick();
@@ -211,14 +222,34 @@ test('between ready and advance the member may go on: what the disk is told of i
   node.step(append(2, 1, 1, [2, 2, 2]));
   const first = node.ready();
   t.deepEqual(first.entries.map(({ index }) => index), [2, 3, 4]);
-  node.step(append(3, 2, 2, [3]));
+  node.step(append(3, 2, 2, [3, 3]));
   node.advance();
   const second = node.ready();
   // 2 is written again: the disk was told of it together with entries that are no more.
-  t.deepEqual(second.entries.map(({ index, term }) => [index, term]), [[2, 2], [3, 3]]);
+  t.deepEqual(second.entries.map(({ index, term }) => [index, term]), [[2, 2], [3, 3], [4, 3]]);
   t.deepEqual(second.hardState, { term: 3, vote: 0, commit: 1 });
-  t.like(second.messages, [{ type: 'append-accept', term: 3, index: 3 }]);
+  t.like(second.messages, [{ type: 'append-accept', term: 3, index: 4 }]);
   node.advance();
+});
+
+test('what was acknowledged while the disk was refusing is not said', (t) => {
+  const node = member(2, [1, 2, 3]);
+  const append = (prevIndex: number): Append => ({
+    type: 'append', from: 1, to: 2, term: 2, prevIndex, prevTerm: prevIndex === 1 ? 1 : 2, commit: 1,
+    entries: [{ index: prevIndex + 1, term: 2, type: EntryType.Normal, data: bytes(3) }],
+  });
+  node.step({ type: 'heartbeat', from: 1, to: 2, term: 2, commit: 1, round: 0 });
+  work(node);
+  node.step(append(1));
+  node.ready();
+  node.step(append(2));
+  node.storageRefused();
+  t.deepEqual(work(node).messages, []);
+  node.step(append(1));
+  t.deepEqual(work(node).messages.filter((m) => m.type === 'append-accept' && m.index > 1), []);
+  t.is(node.propose(bytes(1)).ok, false);
+  node.retryStorage();
+  t.deepEqual(work(node).readies.flatMap(({ entries }) => entries.map(({ index }) => index)), [2, 3]);
 });
 
 test('a Ready is finished once, and a new one is taken after that', (t) => {

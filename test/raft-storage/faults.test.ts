@@ -84,6 +84,72 @@ test('whatever operation of the disk a crash comes before or in, what was acknow
   t.true(crashes > 100);
 });
 
+test('term and vote survive a crash while they are written, and one more while the damage is mended', (t) => {
+  const random = seeded(t, import.meta.filename);
+  for (let round = 0; round < 600; round++) {
+    const disk = new MemoryDisk('/m', new Random(random.next()));
+    const { storage, restored } = open(disk);
+    const model = new DurableModel(restored);
+    const vote = (term: number) => ({ hardState: { term, vote: 1, commit: 1 }, snapshot: undefined, entries: [] });
+    storage.persist(vote(5));
+    model.persisted(vote(5));
+    disk.crashIn = 1 + random.below(5);
+    try {
+      storage.persist(vote(6));
+      model.persisted(vote(6));
+    } catch (error) {
+      if (!(error instanceof SimulatedCrash)) throw error;
+    }
+    for (let again = 0; again < 2; again++) {
+      disk.crash(random.below(2) === 0);
+      disk.crashIn = 1 + random.below(6);
+      try {
+        open(disk);
+      } catch (error) {
+        if (!(error instanceof SimulatedCrash)) t.fail(`round ${round}: ${String(error)}`);
+      }
+    }
+    disk.crash(true);
+    const why = model.restart(open(disk).restored, vote(6), undefined);
+    if (why !== undefined) t.fail(`round ${round}: ${why}`);
+  }
+  t.pass();
+});
+
+test('what a start found and built on does not vanish when the machine stops later', (t) => {
+  const random = seeded(t, import.meta.filename);
+  for (let round = 0; round < 3; round++) {
+    for (let crashAt = 1; ; crashAt++) {
+      const disk = new MemoryDisk('/m', new Random(random.next()));
+      const { storage, restored } = open(disk);
+      const model = new DurableModel(restored);
+      disk.crashIn = crashAt;
+      let cut: Action | undefined;
+      for (const action of LIFE) {
+        try {
+          act(storage, action);
+          note(model, action);
+        } catch (error) {
+          if (!(error instanceof SimulatedCrash)) throw error;
+          cut = action;
+          break;
+        }
+      }
+      if (cut === undefined) break;
+      disk.crash(false);
+      const again = open(disk);
+      t.is('own' in cut ? model.restart(again.restored, undefined, cut.own) : model.restart(again.restored, cut.batch, undefined), undefined);
+      const more = { hardState: undefined, snapshot: undefined, entries: [entry(model.lastIndex + 1, 9)] };
+      t.is(again.storage.persist(more), 'done');
+      model.persisted(more);
+      disk.crash(true);
+      let found: RestoredState | undefined;
+      t.notThrows(() => (found = open(disk).restored), `crash at operation ${crashAt}`);
+      if (found !== undefined) t.is(model.restart(found, undefined, undefined), undefined, `crash at operation ${crashAt}`);
+    }
+  }
+});
+
 test('without room the log stays as it was, votes are still taken, and with room it goes on', (t) => {
   const disk = new MemoryDisk('/m', new Random(1));
   const { storage, restored } = open(disk);

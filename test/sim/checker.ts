@@ -7,6 +7,7 @@
  *   log matching            entries of equal index and term are equal, and so is what is before them: each (index, term) has one content
  *                           and one term before it, wherever it turns up
  *   leader completeness     a leader has every entry that was committed in an earlier term
+ *   configuration           a leader leads with the newest configuration in its log
  *   state machine safety    no two members apply different entries at an index; machines that applied as much are equal
  *   monotonic               term and commit of a member never fall while it runs; its term does not fall over a restart
  *   one vote                a member's disk has one vote in a term, and no vote or claim is sent that the disk does not hold
@@ -15,7 +16,7 @@
  *   fresh reads             a read's index covers all that was committed anywhere when it was asked, and each read ends once
  *   restart                 a member restarts with what it had persisted
  */
-import { decodeConfiguration, EntryType, type Configuration, type Entry, type RaftMessage, type RaftNode, type Ready } from '../../core/raft/index.js';
+import { decodeConfiguration, EntryType, formatConfiguration, type Configuration, type Entry, type RaftMessage, type RaftNode, type Ready } from '../../core/raft/index.js';
 import { sameEntry, type DurableModel } from './durable-model.js';
 import type { Machine } from './machine.js';
 
@@ -110,6 +111,7 @@ export class Checker {
       this.#leaders[term] = member.id;
       this.leadersSeen++;
       this.#complete(member, node);
+      this.#configuration(member, node);
       member.ledTerm = term;
       member.ledIndex = 0;
     } else if (lastIndex < member.ledIndex || (node.termAt(member.ledIndex) ?? member.ledIndexTerm) !== member.ledIndexTerm) {
@@ -118,6 +120,19 @@ export class Checker {
     if (lastIndex !== member.ledIndex) {
       member.ledIndex = lastIndex;
       member.ledIndexTerm = node.termAt(lastIndex) ?? 0;
+    }
+  }
+
+  /** The configuration in force is the newest in the log, and none that was truncated. */
+  #configuration(member: Watched, node: RaftNode): void {
+    for (let index = node.lastIndex; ; index--) {
+      const entry = node.entryAt(index);
+      if (entry === undefined) return;
+      if (entry.type !== EntryType.Config) continue;
+      const newest = formatConfiguration(decodeConfiguration(entry.data)!);
+      const inForce = formatConfiguration(node.config);
+      if (newest !== inForce) throw new Violation('configuration', `${member.id} leads with ${inForce}, and its log says ${newest}`);
+      return;
     }
   }
 

@@ -1,0 +1,351 @@
+/** What must not be missing from core/raft and server/raft-storage, each with the test that notices. */
+const trace = (name) => ({ test: 'test/sim/scenario.test.ts', title: `trace ${name}.txt` });
+const sim = (violated) => ({ simulation: violated });
+const node = (title) => ({ test: 'core/raft/node.test.ts', title });
+const faults = (title) => ({ test: 'test/raft-storage/faults.test.ts', title });
+const storage = (title) => ({ test: 'test/raft-storage/storage.test.ts', title });
+const QUORUM = { test: 'core/raft/quorum.test.ts', title: 'a value is agreed on exactly when more than half of each half of a configuration has reached it' };
+const CRASH = faults('whatever operation of the disk a crash comes before or in, what was acknowledged comes back, and the rest whole or not at all');
+
+export const mutations = [
+  // ---------------------------------------------------------------- votes and elections
+  {
+    name: 'raft: the vote is not stored',
+    file: 'core/raft/node.ts',
+    find: 'const hardState = { term: raft.term, vote: raft.vote, commit: log.commit };',
+    replace: 'const hardState = { term: raft.term, vote: 0, commit: log.commit };',
+    caughtBy: sim(/^violated: one vote/),
+  },
+  {
+    name: 'raft: a vote is granted before it is on disk',
+    file: 'core/raft/node.ts',
+    find: 'mustSync: voted || entries.length > 0',
+    replace: 'mustSync: entries.length > 0',
+    caughtBy: sim(/^violated: one vote/),
+  },
+  {
+    name: 'raft: two votes in a term',
+    file: 'core/raft/election.ts',
+    find: 'const granted = free && raft.log',
+    replace: 'const granted = raft.log',
+    caughtBy: node('a member votes once in a term, and not for a log behind its own'),
+  },
+  {
+    name: 'raft: a vote for a log that is behind',
+    file: 'core/raft/election.ts',
+    find: 'const granted = free && raft.log.isUpToDate(m.lastIndex, m.lastTerm);',
+    replace: 'const granted = free;',
+    caughtBy: sim(/^violated: (leader completeness|election safety|state machine safety)/),
+  },
+  {
+    name: 'raft: up to date by length before term',
+    file: 'core/raft/log.ts',
+    find: 'return term > this.lastTerm || (term === this.lastTerm && index >= this.lastIndex);',
+    replace: 'return index > this.lastIndex || (index === this.lastIndex && term >= this.lastTerm);',
+    caughtBy: { test: 'core/raft/log.test.ts', title: 'of two logs the one with the newer last term is more up to date, and of equal terms the longer one' },
+  },
+  {
+    name: "raft: a candidate's own vote counts before it is on disk",
+    file: 'core/raft/election.ts',
+    find: '    raft.becomeCandidate();\n  }',
+    replace: '    raft.becomeCandidate();\n    count(raft, raft.id, true);\n    if (raft.role !== \'candidate\') return;\n  }',
+    caughtBy: trace('lone-voter'),
+  },
+  {
+    name: 'raft: votes are not ignored while a leader is heard',
+    file: 'core/raft/election.ts',
+    find: 'return !m.transfer && raft.leader !== 0',
+    replace: 'return m.term < 0 && raft.leader !== 0',
+    caughtBy: trace('removed-server'),
+  },
+  {
+    name: 'raft: a leader does not check that a quorum hears it',
+    file: 'core/raft/election.ts',
+    find: 'if (!quorumIsActive(raft)) {',
+    replace: 'if (!quorumIsActive(raft) && raft.term < 0) {',
+    caughtBy: trace('check-quorum'),
+  },
+  {
+    name: 'raft: campaigns raise the term without a pre-vote',
+    file: 'core/raft/election.ts',
+    find: "raft.promotable) campaign(raft, 'pre-vote', false);",
+    replace: "raft.promotable) campaign(raft, 'vote', false);",
+    caughtBy: trace('pre-vote-partition'),
+  },
+  {
+    name: 'raft: one that its configuration leaves out never campaigns',
+    file: 'core/raft/raft.ts',
+    find: 'return before !== undefined && this.configIndex > this.log.commit',
+    replace: 'return before !== undefined && this.configIndex < 0',
+    caughtBy: trace('removed-leader-needed'),
+  },
+
+  // ---------------------------------------------------------------- replication and commit
+  {
+    name: 'raft: commit counts entries of old terms',
+    file: 'core/raft/acknowledgement.ts',
+    find: 'if (log.termAt(held) !== raft.term) return false;',
+    replace: '',
+    caughtBy: trace('prior-term-commit'),
+  },
+  {
+    name: 'raft: match indexes are sorted as text',
+    file: 'core/raft/quorum.ts',
+    find: 'present(scratch[at - 1]) < value)',
+    replace: 'String(present(scratch[at - 1])) < String(value))',
+    caughtBy: QUORUM,
+  },
+  {
+    name: 'raft: half is a majority',
+    file: 'core/raft/quorum.ts',
+    find: 'return present(scratch[n >> 1]);',
+    replace: 'return present(scratch[(n - 1) >> 1]);',
+    caughtBy: sim(/^violated: durable quorum/),
+  },
+  {
+    name: 'raft: a leader counts itself before its disk has the entry',
+    file: 'core/raft/acknowledgement.ts',
+    find: 'own?.accepted(raft.durableIndex)',
+    replace: 'own?.accepted(raft.log.lastIndex)',
+    caughtBy: sim(/^violated: durable quorum/),
+  },
+  {
+    name: 'raft: a lone voter applies what it has not persisted',
+    file: 'core/raft/node.ts',
+    find: 'Math.min(log.commit, log.stable)',
+    replace: 'log.commit',
+    caughtBy: sim(/^violated: durable quorum|^broke: RaftInvariantError/),
+  },
+  {
+    name: 'raft: a follower commits beyond what it was sent',
+    file: 'core/raft/follower.ts',
+    find: 'log.commitTo(Math.min(m.commit, done.lastNew));',
+    replace: 'log.commitTo(Math.min(m.commit, log.lastIndex));',
+    caughtBy: node('a follower commits no further than what it has in common with the leader'),
+  },
+  {
+    name: 'raft: an append is taken without looking at what is before it',
+    file: 'core/raft/log.ts',
+    find: 'if (this.termAt(prevIndex) !== prevTerm) return undefined;',
+    replace: 'if (this.termAt(prevIndex) === undefined) return undefined;',
+    caughtBy: sim(/^violated: (log matching|state machine safety)|^broke: RaftInvariantError/),
+  },
+  {
+    name: 'raft: what is truncated is still taken for stored',
+    file: 'core/raft/log.ts',
+    find: 'if (this.#stable >= index) this.#stable = index - 1;',
+    replace: '',
+    caughtBy: sim(/^violated: (durable quorum|state machine safety|restart|log matching)/),
+  },
+  {
+    name: 'raft: the word of the disk is taken for entries that came later',
+    file: 'core/raft/log.ts',
+    find: 'if (index > this.#stable && this.termAt(index) === term)',
+    replace: 'if (index > this.#stable && index <= this.lastIndex)',
+    caughtBy: node('between ready and advance the member may go on: what the disk is told of is not confused with what came since'),
+  },
+  {
+    name: 'raft: in-flight appends are not bounded',
+    file: 'core/raft/inflights.ts',
+    find: 'return this.#count >= this.maxMessages || this.#bytes >= this.maxBytes;',
+    replace: 'return this.maxMessages < 0;',
+    caughtBy: node('appends to a follower that does not answer stop at the window, and each is bounded'),
+  },
+
+  // ---------------------------------------------------------------- membership
+  {
+    name: 'raft: a change before an entry of the own term is committed',
+    file: 'core/raft/membership.ts',
+    find: "if (!committedInTerm(raft)) return { ok: false, reason: 'term-not-committed' };",
+    replace: '',
+    caughtBy: trace('single-change-2015'),
+  },
+  {
+    name: 'raft: a change while another is uncommitted',
+    file: 'core/raft/membership.ts',
+    find: "if (raft.configIndex > raft.log.commit) return { ok: false, reason: 'change-in-progress' };",
+    replace: '',
+    caughtBy: node('changes come one at a time, and those that mean nothing are refused at once'),
+  },
+  {
+    name: 'raft: a joint configuration needs the new majority only',
+    file: 'core/raft/quorum.ts',
+    find: 'return Math.min(majorityValue(config.voters, valueOf), majorityValue(config.outgoing, valueOf));',
+    replace: 'return majorityValue(config.voters, valueOf);',
+    caughtBy: QUORUM,
+  },
+  {
+    name: 'raft: an election in a joint configuration needs the new majority only',
+    file: 'core/raft/quorum.ts',
+    find: 'const outgoing = majorityVote(config.outgoing, votes);',
+    replace: 'const outgoing = incoming;',
+    caughtBy: trace('snapshot-during-joint'),
+  },
+  {
+    name: 'raft: several voters change in one step',
+    file: 'core/raft/config-change.ts',
+    find: 'const joint = votersMoved > 1 || change.joint === true;',
+    replace: 'const joint = change.joint === true;',
+    caughtBy: { test: 'core/raft/config-change.test.ts', title: 'every quorum of a configuration meets every quorum of the one that follows it' },
+  },
+  {
+    name: 'raft: a truncated configuration stays in force',
+    file: 'core/raft/raft.ts',
+    find: 'if (truncatedAt !== undefined) this.#configs',
+    replace: 'if (truncatedAt === -1) this.#configs',
+    caughtBy: trace('config-rolled-back'),
+  },
+  {
+    name: 'raft: a snapshot carries the newest configuration, not its own',
+    file: 'core/raft/node.ts',
+    find: 'config: this.#raft.configAt(index)',
+    replace: 'config: this.#raft.config',
+    caughtBy: trace('snapshot-during-joint'),
+  },
+  {
+    name: 'raft: a removed leader leads on',
+    file: 'core/raft/membership.ts',
+    find: '    stepDownRemoved(raft);\n  }',
+    replace: '  }',
+    caughtBy: trace('leader-removes-itself'),
+  },
+
+  // ---------------------------------------------------------------- reads
+  {
+    name: 'raft: a read is answered before a quorum confirmed the leader',
+    file: 'core/raft/reads.ts',
+    find: 'if (read.round > confirmed || read.round > reads.round) break;',
+    replace: 'if (read.round > reads.round) break;',
+    caughtBy: sim(/^violated: fresh reads/),
+  },
+  {
+    name: 'raft: a read joins a round that was sent before it',
+    file: 'core/raft/reads.ts',
+    find: 'round: raft.reads.round + 1 });',
+    replace: 'round: Math.max(1, raft.reads.round) });',
+    caughtBy: trace('delayed-duplicate-read'),
+  },
+  {
+    name: 'raft: a read before the leader knows what is committed',
+    file: 'core/raft/reads.ts',
+    find: 'if (committedInTerm(raft)) raft.reads.waiting',
+    replace: 'if (raft.term > 0) raft.reads.waiting',
+    caughtBy: sim(/^violated: fresh reads/),
+  },
+  {
+    name: 'raft: a late answer to an earlier life is taken',
+    file: 'core/raft/reads.ts',
+    find: '|| m.incarnation !== raft.options.incarnation) return;',
+    replace: ') return;',
+    caughtBy: trace('delayed-duplicate-read'),
+  },
+  {
+    name: 'raft: reads hang when the member that they wait for is removed',
+    file: 'core/raft/membership.ts',
+    find: '  answerReads(raft);\n  return entry;',
+    replace: '  return entry;',
+    caughtBy: { simulation: /^violated: liveness/, from: 20_684, seeds: 1, steps: 8_000 },
+  },
+
+  // ---------------------------------------------------------------- a full disk
+  {
+    name: 'raft: a follower without room acknowledges',
+    file: 'core/raft/follower.ts',
+    find: 'const index = Math.min(same, raft.durableIndex);',
+    replace: 'const index = same;',
+    caughtBy: trace('disk-full'),
+  },
+  {
+    name: 'raft: acknowledgements made before the disk refused are sent',
+    file: 'core/raft/node.ts',
+    find: "raft.outbox = raft.outbox.filter((message) => message.type !== 'append-accept');",
+    replace: '',
+    caughtBy: node('what was acknowledged while the disk was refusing is not said'),
+  },
+
+  // ---------------------------------------------------------------- storage
+  {
+    name: 'storage: term and vote are not synced',
+    file: 'server/raft-storage/state-file.ts',
+    find: '    this.#write(slot, sequence, a, b);\n    this.file.datasync();',
+    replace: '    this.#write(slot, sequence, a, b);',
+    caughtBy: CRASH,
+  },
+  {
+    name: 'storage: one copy of term and vote',
+    file: 'server/raft-storage/state-file.ts',
+    find: 'for (const slot of [0, 1]) this.#writeSynced(slot, this.#sequence, term, vote);',
+    replace: 'for (const slot of [0]) this.#writeSynced(slot, this.#sequence, term, vote);',
+    caughtBy: storage('one bad copy of term and vote is made good from the other; two are refused'),
+  },
+  {
+    name: 'storage: the good copy is overwritten first',
+    file: 'server/raft-storage/state-file.ts',
+    find: 'for (const slot of [0, 1]) if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced',
+    replace: 'for (const slot of [0, 1]) state.#writeSynced',
+    caughtBy: faults('term and vote survive a crash while they are written, and one more while the damage is mended'),
+  },
+  {
+    name: 'storage: entries are not synced',
+    file: 'server/raft-storage/segmented-log.ts',
+    find: '      throw error;\n    }\n    this.#file.datasync();',
+    replace: '      throw error;\n    }',
+    caughtBy: CRASH,
+  },
+  {
+    name: 'storage: the name of a new segment is not synced',
+    file: 'server/raft-storage/segment.ts',
+    find: '  file.datasync();\n  disk.syncNames();',
+    replace: '  file.datasync();',
+    caughtBy: CRASH,
+  },
+  {
+    name: 'storage: a snapshot is renamed before it is synced',
+    file: 'server/raft-storage/snapshot-file.ts',
+    find: '  file.datasync();\n  file.close();',
+    replace: '  file.close();',
+    caughtBy: CRASH,
+  },
+  {
+    name: 'storage: names seen at opening are not synced',
+    file: 'server/raft-storage/raft-storage.ts',
+    find: '    disk.syncNames();\n',
+    replace: '',
+    caughtBy: faults('what a start found and built on does not vanish when the machine stops later'),
+  },
+  {
+    name: 'storage: a torn record is not told by its checksum',
+    file: 'server/raft-storage/record.ts',
+    find: 'if (mixed(checksum(body), sequence) !== view.getUint32(at + 8, true)) return undefined;',
+    replace: '',
+    caughtBy: storage('a last write that a crash cut short is cut off, with a notice, at every length that it can have'),
+  },
+  {
+    name: 'storage: damage in the middle is taken for a torn end',
+    file: 'server/raft-storage/segment.ts',
+    find: 'const torn = last && end >= acknowledged &&',
+    replace: 'const torn = last && end >= 0 &&',
+    caughtBy: storage('the last record is not taken for torn when it was acknowledged'),
+  },
+  {
+    name: 'storage: what was written without room stays in the log',
+    file: 'server/raft-storage/segmented-log.ts',
+    find: 'if (error instanceof NoRoom) this.#file.truncate(before);',
+    replace: '',
+    caughtBy: faults('without room the log stays as it was, votes are still taken, and with room it goes on'),
+  },
+  {
+    name: 'storage: a failed sync is reported as want of room',
+    file: 'server/raft-storage/raft-storage.ts',
+    find: "if (error instanceof NoRoom) return 'full';",
+    replace: "if (error instanceof Error) return 'full';",
+    caughtBy: faults('a failed sync is never tried again: it is fatal, also when it says that there is no room'),
+  },
+  {
+    name: 'storage: a directory of another cluster is used',
+    file: 'server/raft-storage/directory.ts',
+    find: 'if (found.clusterId !== wanted.clusterId) {',
+    replace: 'if (found.clusterId === undefined) {',
+    caughtBy: storage('a directory of another cluster or another member is refused'),
+  },
+];

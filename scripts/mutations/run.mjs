@@ -1,0 +1,94 @@
+/**
+ * Mutation checks: each mutation takes one safety mechanism out of the sources, and the test that is named with it must then fail, on an
+ * assertion and not for another reason. Prints a table; exits with 1 if a mutation survives.
+ *
+ *   node scripts/mutations/run.mjs [part of a name]        after a build (npm run setup): what is not mutated is taken from dist/
+ *
+ * Lists of mutations are the other files of this folder. A mutation is
+ *   { name, file, find, replace, caughtBy }
+ *   find      text of `file` (TypeScript), which must occur there exactly once
+ *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' }, or
+ *             { simulation: /what must be reported as violated/, seeds, steps }
+ */
+import { clearTimeout, setTimeout } from 'node:timers';
+import { performance } from 'node:perf_hooks';
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import typescript from 'typescript';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = resolve(here, '../..');
+/** A mutation that makes a test run for ever is not caught. */
+const LIMIT_MS = 120_000;
+
+async function lists() {
+  const files = readdirSync(here).filter((name) => name.endsWith('.mjs') && name !== 'run.mjs');
+  const modules = await Promise.all(files.map((name) => import(join(here, name))));
+  return modules.flatMap(({ mutations }) => mutations);
+}
+
+/** A copy of the compiled project in which one file is mutated. */
+function mutated({ name, file, find, replace }) {
+  const source = readFileSync(join(root, file), 'utf8');
+  const occurrences = source.split(find).length - 1;
+  if (occurrences !== 1) throw new Error(`${name}: the text to replace occurs ${occurrences} times in ${file}`);
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
+  for (const part of ['dist', 'package.json', 'test/sim/traces']) cpSync(join(root, part), join(directory, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  const compilerOptions = { target: typescript.ScriptTarget.ES2023, module: typescript.ModuleKind.ESNext, verbatimModuleSyntax: true };
+  // A function: `$` has a meaning in a replacement string.
+  const { outputText } = typescript.transpileModule(source.replace(find, () => replace), { compilerOptions, fileName: file });
+  writeFileSync(join(directory, 'dist', file.replace(/\.ts$/, '.js')), outputText);
+  return directory;
+}
+
+function run(command, directory) {
+  return new Promise((done) => {
+    const child = spawn(process.execPath, command, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += chunk));
+    child.stderr.on('data', (chunk) => (output += chunk));
+    const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      done({ code, signal, output });
+    });
+  });
+}
+
+/** What caught it, or undefined with the reason why it does not count. */
+async function check(mutation) {
+  const { caughtBy } = mutation;
+  const directory = mutated(mutation);
+  try {
+    if (caughtBy.simulation !== undefined) {
+      const command = ['dist/test/sim/main.js', '--from', String(caughtBy.from ?? 1), '--seeds', String(caughtBy.seeds ?? 40), '--steps', String(caughtBy.steps ?? 10_000)];
+      const { code, signal, output } = await run(command, directory);
+      const violated = /^seed (\d+): (.*)$/m.exec(output);
+      if (code === 1 && violated !== null && caughtBy.simulation.test(violated[2])) return { caught: `seed ${violated[1]}, ${violated[2].slice(0, 90)}` };
+      return { why: signal !== null ? 'ran for too long' : violated === null ? `no violation (exit ${code})` : `another failure: ${violated[2]}` };
+    }
+    const command = ['node_modules/ava/entrypoints/cli.mjs', '--tap', '--match', caughtBy.title, `dist/${caughtBy.test.replace(/\.ts$/, '.js')}`];
+    const { code, signal, output } = await run(command, directory);
+    const failed = output.split(/^(?=not ok|ok)/m).find((part) => part.startsWith('not ok') && part.includes(caughtBy.title));
+    if (code === 1 && failed !== undefined && /name: AssertionError/.test(failed)) return { caught: caughtBy.title };
+    return { why: signal !== null ? 'ran for too long' : failed === undefined ? `the test passes (exit ${code})` : 'the test fails, but not on an assertion' };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+const chosen = (await lists()).filter(({ name }) => name.includes(process.argv[2] ?? ''));
+let survived = 0;
+for (const mutation of chosen) {
+  const began = performance.now();
+  const { caught, why } = await check(mutation);
+  const seconds = ((performance.now() - began) / 1000).toFixed(1).padStart(5);
+  if (caught === undefined) survived++;
+  console.log(`${caught === undefined ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutation.name.padEnd(62)} ${caught ?? why}`);
+}
+console.log(`${chosen.length - survived} of ${chosen.length} mutations caught`);
+process.exitCode = survived === 0 && chosen.length > 0 ? 0 : 1;

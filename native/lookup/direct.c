@@ -32,8 +32,8 @@ static inline const fkv_bucket *bucket_at(const lookup_shard *sh, uint32_t numbe
 /* Where a location lies in this process; NULL: a segment that we do not know or have not mapped, or out of its bounds. */
 static inline const uint8_t *place_of(const lookup_shard *sh, uint64_t location, uint32_t cls, uint32_t *bytes, uint32_t *tag) {
     uint32_t number = fkv_location_segment(location);
-    if (number >= sh->layout->heap_count) return NULL;
-    const lookup_view *v = &sh->layout->heap[number];
+    if (number >= sh->heap_count) return NULL;
+    const lookup_view *v = &sh->heap[number];
     uint64_t offset;
     if (!v->direct || !fkv_location_range(location, cls, v->bytes, &offset, bytes)) return NULL;
     *tag = v->tag;
@@ -172,6 +172,7 @@ static inline const fkv_bucket *begin(search *s, lookup *l, const lookup_key *k)
 }
 
 static inline look run(search *s, const fkv_bucket *b) {
+    __builtin_prefetch((const uint8_t *)b + 64);
     look r = first_look(s, b);
     return r == LOOK_MISS || r == LOOK_AGAIN ? look_again(s) : r;
 }

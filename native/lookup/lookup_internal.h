@@ -57,11 +57,14 @@ typedef struct lookup_shard {
     /* What lookup_direct needs of a shard: one cache line. */
     uint64_t lease_until;            /* of the layout's incarnation; 0: none */
     uint64_t renew_at;               /* from then on a reader asks for the lease again */
-    lookup_layout *layout;           /* NULL: none */
     session_peer *peer;              /* the owner; NULL: nobody */
     const uint8_t *index;            /* where the first index segment is mapped; NULL: this shard cannot be read in place now */
     uint32_t index_buckets;          /* how many buckets that is */
     uint32_t buckets;                /* how many we know of in all; rises while an incarnation lives */
+    uint32_t heap_count;             /* the layout's, 0 when `index` is NULL */
+    lookup_view *heap;
+
+    lookup_layout *layout;           /* NULL: none */
 
     /* The rest. */
     uint64_t lease_incarnation;      /* what the last lease covered */

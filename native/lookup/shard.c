@@ -16,6 +16,8 @@ void shard_view(lookup *l, uint32_t shard) {
     sh->lease_until = y && y->incarnation == sh->lease_incarnation ? sh->lease_granted_until : 0;
     sh->index = usable ? y->index[0].direct : NULL;
     sh->index_buckets = usable ? (uint32_t)(y->index[0].bytes / FKV_BUCKET_BYTES) : 0;
+    sh->heap = usable ? y->heap : NULL;
+    sh->heap_count = usable ? y->heap_count : 0;
 }
 
 /* A lease whose half is over is asked for again before it ends. */

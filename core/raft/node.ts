@@ -57,6 +57,10 @@ export class RaftNode {
   get applied(): number {
     return this.#appliedIndex;
   }
+  /** Bytes of the log that is held in memory: what compact() makes smaller. */
+  get logBytes(): number {
+    return this.#raft.log.bytes;
+  }
   get storageFull(): boolean {
     return this.#raft.storageFull;
   }

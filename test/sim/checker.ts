@@ -18,7 +18,7 @@
  */
 import { decodeConfiguration, EntryType, formatConfiguration, type Configuration, type Entry, type RaftMessage, type RaftNode, type Ready } from '../../core/raft/index.js';
 import { sameEntry, type DurableModel } from './durable-model.js';
-import type { Machine } from './machine.js';
+import { NUMBER_BYTES, type Machine } from './machine.js';
 
 export class Violation extends Error {
   constructor(
@@ -290,9 +290,10 @@ export function proposalNumber(data: Uint8Array): number {
   return ((data[0]! << 24) | (data[1]! << 16) | (data[2]! << 8) | data[3]!) >>> 0;
 }
 
-/** Data of a proposal: its number, then zeros. */
-export function proposalData(proposal: number, bytes: number): Uint8Array {
-  const data = new Uint8Array(bytes);
+/** Data of a proposal: its number, then what it is. */
+export function proposalData(proposal: number, command: Uint8Array): Uint8Array {
+  const data = new Uint8Array(NUMBER_BYTES + command.length);
+  data.set(command, NUMBER_BYTES);
   data[0] = proposal >>> 24;
   data[1] = proposal >>> 16;
   data[2] = proposal >>> 8;

@@ -1,7 +1,9 @@
 /**
- * The state machine that the simulated members run, behind an interface so that another can take its place. This one is a chain of
- * hashes: equal digests mean that the same entries were applied in the same order.
+ * The state machine that the simulated members run, behind an interface so that another can take its place (metadata-application.ts).
+ * This one is a chain of hashes: equal digests mean that the same entries were applied in the same order.
  */
+import type { Random } from '../support/random.js';
+
 export interface Machine {
   apply(index: number, data: Uint8Array): void;
   snapshot(): Uint8Array;
@@ -10,7 +12,15 @@ export interface Machine {
   digest(): number;
 }
 
-export type MakeMachine = () => Machine;
+/** What the simulated group is for: its state machine, and what is proposed to it. */
+export interface Application {
+  machine(): Machine;
+  /** Data of a proposal, behind the four bytes of its number (checker.ts), which a machine must pass over. */
+  command(random: Random): Uint8Array;
+}
+
+/** The number before a command. */
+export const NUMBER_BYTES = 4;
 
 /** Snapshots are padded to several chunks, with bytes that follow from the digest, so that a chunk in the wrong place is seen. */
 const PADDING_MAX = 1500;
@@ -41,3 +51,8 @@ export class HashChain implements Machine {
     return this.#digest;
   }
 }
+
+export const hashChain: Application = {
+  machine: () => new HashChain(),
+  command: (random) => new Uint8Array(random.below(32) === 0 ? random.below(900) : random.below(20)),
+};

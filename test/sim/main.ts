@@ -1,9 +1,10 @@
 /**
  * `npm run sim -- --seed N --steps M`: replays a seed.
  * `npm run sim -- --seconds S [--steps M] [--from N]`: fresh seeds, one after the other, for so long; prints a report as JSON.
+ * `--application metadata`: the members run the metadata's state machine in place of a chain of hashes.
  */
 import { parseArgs } from 'node:util';
-import { simulate, SimulationFailure, type Outcome } from './simulate.js';
+import { APPLICATIONS, simulate, SimulationFailure, type ApplicationName, type Outcome } from './simulate.js';
 
 const { values } = parseArgs({
   options: {
@@ -12,8 +13,12 @@ const { values } = parseArgs({
     from: { type: 'string' },
     steps: { type: 'string', default: '100000' },
     seconds: { type: 'string' },
+    application: { type: 'string', default: 'hashes' },
   },
 });
+
+const application = values.application as ApplicationName;
+if (!(application in APPLICATIONS)) throw new Error(`there is no application ${application}, but ${Object.keys(APPLICATIONS).join(' and ')}`);
 
 function* seeds(): Generator<number> {
   if (values.seed !== undefined) {
@@ -38,7 +43,7 @@ let runs = 0;
 const began = process.cpuUsage();
 try {
   for (const seed of seeds()) {
-    const outcome = simulate(seed, Number(values.steps));
+    const outcome = simulate(seed, Number(values.steps), application);
     add(total, outcome);
     steps += outcome.steps;
     runs++;

@@ -66,7 +66,7 @@ export class SimMember implements Watched {
     private readonly bootstrap: readonly number[] | undefined,
   ) {
     this.disk = new MemoryDisk(`/member-${id}`, world.random);
-    this.machine = world.makeMachine();
+    this.machine = world.application.machine();
   }
 
   /** The configurations that it may act on, now or when it comes back. */
@@ -112,7 +112,7 @@ export class SimMember implements Watched {
     this.#inbox = [];
     this.paused = false;
     this.dieIn = 0;
-    this.machine = world.makeMachine();
+    this.machine = world.application.machine();
     if (restored.snapshot !== undefined) this.machine.restore(restored.snapshot.data);
     const why = created ? this.#madeAgain(restored) : this.model.restart(restored, this.#unfinished, this.#unfinishedSnapshot);
     this.#unfinished = undefined;
@@ -255,7 +255,8 @@ export class SimMember implements Watched {
       if (persisted) node.advance();
       else node.storageRefused();
       checker.look(this, node);
-      if (node.applied - this.model.snapshotIndex >= world.faults.compactEvery) this.#compact(node);
+      const due = node.applied - this.model.snapshotIndex >= world.faults.compactEvery || node.logBytes > LIMITS.maxLogBytes / 2;
+      if (due && node.applied > this.model.snapshotIndex) this.#compact(node);
     } catch (error) {
       this.#ended(error);
     }

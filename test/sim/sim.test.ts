@@ -32,6 +32,18 @@ for (let group = 0; group < GROUPS; group++) {
   });
 }
 
+test.serial('nor with the metadata for a state machine', (t) => {
+  for (let seed = 1; seed <= 4; seed++) {
+    try {
+      simulate(seed, STEPS, 'metadata');
+    } catch (error) {
+      if (!(error instanceof SimulationFailure)) throw error;
+      t.fail(error.message);
+    }
+  }
+  t.pass();
+});
+
 test.serial('the same seed makes the same history', (t) => {
   t.deepEqual(simulate(7, 5_000), simulate(7, 5_000));
 });

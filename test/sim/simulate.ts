@@ -1,6 +1,7 @@
 /** Runs one seed, and on a violation runs it again with a trace: the same seed makes the same history. */
 import { Violation } from './checker.js';
-import type { Faults } from './faults.js';
+import { hashChain, type Application } from './machine.js';
+import { metadataApplication } from './metadata-application.js';
 import { Trace } from './trace.js';
 import { World, type Counters } from './world.js';
 
@@ -19,41 +20,45 @@ export interface Outcome {
 export class SimulationFailure extends Error {
   constructor(
     readonly seed: number,
-    readonly steps: number,
-    readonly violated: string,
-    readonly trace: string,
+    violated: string,
+    trace: string,
+    replay: string,
     options: ErrorOptions,
   ) {
-    super(`seed ${seed}: ${violated}\n${trace}\nreplay: ${replayCommand(seed, steps)}`, options);
+    super(`seed ${seed}: ${violated}\n${trace}\nreplay: ${replay}`, options);
     this.name = 'SimulationFailure';
   }
 }
 
-export function replayCommand(seed: number, steps: number): string {
-  return `npm run sim -- --seed ${seed} --steps ${steps}`;
+/** What members run: a chain of hashes, which costs next to nothing, or the metadata itself. */
+export const APPLICATIONS = { hashes: () => hashChain, metadata: metadataApplication } satisfies Record<string, () => Application>;
+export type ApplicationName = keyof typeof APPLICATIONS;
+
+export function replayCommand(seed: number, steps: number, application: ApplicationName): string {
+  return `npm run sim -- --seed ${seed} --steps ${steps}${application === 'hashes' ? '' : ` --application ${application}`}`;
 }
 
-export function simulate(seed: number, steps: number, faults?: Partial<Faults>): Outcome {
+export function simulate(seed: number, steps: number, application: ApplicationName = 'hashes'): Outcome {
   try {
-    return once(seed, steps, faults, undefined);
+    return once(seed, steps, application, undefined);
   } catch (error) {
-    throw explain(seed, steps, faults, error);
+    throw explain(seed, steps, application, error);
   }
 }
 
-function once(seed: number, steps: number, faults: Partial<Faults> | undefined, trace: Trace | undefined): Outcome {
-  const world = new World({ seed, ...(trace === undefined ? {} : { trace }), ...(faults === undefined ? {} : { faults }) });
+function once(seed: number, steps: number, application: ApplicationName, trace: Trace | undefined): Outcome {
+  const world = new World({ seed, application: APPLICATIONS[application](), ...(trace === undefined ? {} : { trace }) });
   while (world.steps < steps) world.run(Math.min(steps, world.steps + STRETCH));
   return { steps: world.steps, counters: world.counters, committed: world.checker.committed, leaders: world.checker.leadersSeen };
 }
 
-function explain(seed: number, steps: number, faults: Partial<Faults> | undefined, cause: unknown): SimulationFailure {
+function explain(seed: number, steps: number, application: ApplicationName, cause: unknown): SimulationFailure {
   const trace = new Trace(TRACE_LINES);
   try {
-    once(seed, steps, faults, trace);
+    once(seed, steps, application, trace);
   } catch {
     // The first error is the one that is told; this run is for the trace.
   }
   const violated = cause instanceof Violation ? `violated: ${cause.message}` : `broke: ${String(cause)}`;
-  return new SimulationFailure(seed, steps, violated, trace.toString(), { cause });
+  return new SimulationFailure(seed, violated, trace.toString(), replayCommand(seed, steps, application), { cause });
 }

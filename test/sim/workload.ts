@@ -34,10 +34,10 @@ export class Workload {
   }
 
   #propose(member: SimMember, count: number): void {
-    const { random, checker, counters } = this.world;
+    const { random, checker, counters, application } = this.world;
     for (let i = 0; i < count; i++) {
       const number = this.#nextProposal;
-      const data = proposalData(number, random.below(32) === 0 ? 4 + random.below(900) : 4 + random.below(20));
+      const data = proposalData(number, application.command(random));
       const result = member.node!.propose(data);
       if (!result.ok) return;
       checker.proposed(number, result.index, result.term);

@@ -8,7 +8,7 @@ import { Random } from '../support/random.js';
 import { Checker, Violation } from './checker.js';
 import { EventQueue, type Timed } from './event-queue.js';
 import { DISTURBANCES, drawFaults, type Disturbance, type Faults } from './faults.js';
-import { HashChain, type MakeMachine } from './machine.js';
+import { hashChain, type Application } from './machine.js';
 import { SimMember } from './member.js';
 import type { Trace } from './trace.js';
 import { Workload } from './workload.js';
@@ -50,7 +50,7 @@ export interface Counters {
 
 export interface WorldOptions {
   readonly seed: number;
-  readonly makeMachine?: MakeMachine;
+  readonly application?: Application;
   readonly trace?: Trace;
   readonly faults?: Partial<Faults>;
 }
@@ -58,7 +58,7 @@ export interface WorldOptions {
 export class World {
   readonly random: Random;
   readonly faults: Faults;
-  readonly makeMachine: MakeMachine;
+  readonly application: Application;
   readonly trace: Trace | undefined;
   readonly checker: Checker;
   readonly members = new Map<number, SimMember>();
@@ -84,10 +84,10 @@ export class World {
   constructor(options: WorldOptions) {
     this.random = new Random(options.seed);
     this.faults = { ...drawFaults(this.random), ...options.faults };
-    this.makeMachine = options.makeMachine ?? (() => new HashChain());
+    this.application = options.application ?? hashChain;
     this.trace = options.trace;
     this.trace?.clock(() => this.now);
-    this.checker = new Checker(this.makeMachine(), (id) => this.members.get(id)!.model);
+    this.checker = new Checker(this.application.machine(), (id) => this.members.get(id)!.model);
     const voters = Array.from({ length: this.faults.firstVoters }, (_, i) => i + 1);
     this.workload = new Workload(this, voters.length + 1);
     this.checker.bootstrapped(bootstrapState(voters).entries);

@@ -1,0 +1,102 @@
+/**
+ * The metadata's own state machine under the simulator: servers start and restart, leave, are given shards and open them; commands are
+ * repeated as after an answer that was lost, and come too late. What the commands mean is tested beside core/metadata; here the
+ * machines of all members must agree after every entry, snapshot and restart.
+ */
+import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { MetadataMachine } from '../../core/metadata/machine.js';
+import type { Random } from '../support/random.js';
+import { NUMBER_BYTES, type Application, type Machine } from './machine.js';
+
+const SHARDS = 8;
+const SERVERS = ['s1', 's2', 's3', 's4'];
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
+
+class MetadataModel implements Machine {
+  #machine = new MetadataMachine();
+  /** Chained over the outcome of every command and the map epoch after it. */
+  #digest = 1;
+
+  apply(index: number, data: Uint8Array): void {
+    const { outcome } = this.#machine.apply(data.subarray(NUMBER_BYTES));
+    const said = outcome === 'duplicate' ? outcome : outcome.ok ? 'ok' : outcome.code;
+    let hash = this.#digest ^ index ^ this.#machine.state.mapEpoch;
+    for (let i = 0; i < said.length; i++) hash = Math.imul(hash ^ said.charCodeAt(i), 0x01000193);
+    this.#digest = (hash ^ (hash >>> 15)) >>> 0;
+  }
+
+  snapshot(): Uint8Array {
+    const state = this.#machine.snapshot();
+    const bytes = new Uint8Array(4 + state.length);
+    new DataView(bytes.buffer).setUint32(0, this.#digest);
+    bytes.set(state, 4);
+    return bytes;
+  }
+
+  restore(bytes: Uint8Array): void {
+    this.#digest = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
+    this.#machine = new MetadataMachine();
+    this.#machine.restore(bytes.subarray(4));
+    const again = this.snapshot();
+    if (again.length !== bytes.length || !again.every((byte, i) => byte === bytes[i])) throw new Error('a snapshot of what a snapshot restored differs from it');
+  }
+
+  digest(): number {
+    return this.#digest;
+  }
+}
+
+/** Proposals of one history. It keeps what it proposed last, to repeat it. */
+class Commands {
+  #sequence = 0;
+  #started = 0;
+  readonly #incarnations = new Map<string, number>();
+  readonly #sent: Uint8Array[] = [];
+
+  next(random: Random): Uint8Array {
+    if (this.#sent.length > 0 && random.below(6) === 0) return random.pick(this.#sent);
+    const bytes = encodeProposal({ proposer: hex(1 + (this.#sequence % 3), 16), sequence: 1 + Math.floor(this.#sequence / 3), command: this.#command(random) });
+    this.#sequence++;
+    this.#sent.push(bytes);
+    if (this.#sent.length > 40) this.#sent.shift();
+    return bytes;
+  }
+
+  #command(random: Random): Command {
+    if (this.#sequence === 0 || random.below(200) === 0) {
+      return { t: 'bootstrap', clusterId: hex(7, 32), hashSeed: hex(8, 32), ticketSecret: hex(9, 32), shards: SHARDS, voters: ['s1'] };
+    }
+    const id = random.pick(SERVERS);
+    const incarnation = this.#incarnations.get(id);
+    switch (random.below(6)) {
+      case 0:
+        return this.#join(id, incarnation);
+      case 1:
+        return incarnation === undefined || random.below(4) > 0 ? { t: 'no-op' } : { t: 'member-leave', id, incarnation: hex(incarnation, 16) };
+      case 2:
+        return { t: 'assign-shards' };
+      case 3:
+        return { t: 'no-op' };
+      default:
+        return {
+          t: 'shard-opened', shard: random.below(SHARDS), owner: id, memberIncarnation: hex(incarnation ?? 1, 16), epoch: 1 + random.below(4),
+          incarnation: hex(random.next(), 16), layoutEpoch: 1, buckets: 64,
+          regions: [{ provider: 'shm', kind: 'heap', segment: 0, tag: 1, bytes: 4096, remoteAddress: '4096', rkey: String(random.next()) }],
+        };
+    }
+  }
+
+  #join(id: string, replaced: number | undefined): Command {
+    const incarnation = ++this.#started;
+    this.#incarnations.set(id, incarnation);
+    return {
+      t: 'member-join', id, incarnation: hex(incarnation, 16), ...(replaced === undefined ? {} : { replaces: hex(replaced, 16) }), instance: hex(id.charCodeAt(1), 16),
+      control: ['127.0.0.1:7400'], fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }], memoryBytes: 1 << 30,
+    };
+  }
+}
+
+export function metadataApplication(): Application {
+  const commands = new Commands();
+  return { machine: () => new MetadataModel(), command: (random) => commands.next(random) };
+}

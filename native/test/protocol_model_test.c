@@ -166,10 +166,12 @@ static void begin_change(search *s, const state *x, int o) {
 /* The steps of a PUT by name, so that a switch can reorder them. */
 typedef enum { WRITE, KILL, STORE_SLOT, MAKE_LIVE, ACKNOWLEDGE } put_step;
 static put_step put_order(const protocol *p, int step) {
-    static const put_step right[] = { WRITE, KILL, STORE_SLOT, MAKE_LIVE, ACKNOWLEDGE };
-    static const put_step live_first[] = { WRITE, MAKE_LIVE, KILL, STORE_SLOT, ACKNOWLEDGE };
-    static const put_step slot_late[] = { WRITE, KILL, MAKE_LIVE, STORE_SLOT, ACKNOWLEDGE };
-    return (p->live_before_dead ? live_first : p->live_before_slot ? slot_late : right)[step - 1];
+    static const put_step order[3][5] = {
+        { WRITE, KILL, STORE_SLOT, MAKE_LIVE, ACKNOWLEDGE },
+        { WRITE, MAKE_LIVE, KILL, STORE_SLOT, ACKNOWLEDGE },
+        { WRITE, KILL, MAKE_LIVE, STORE_SLOT, ACKNOWLEDGE },
+    };
+    return order[p->live_before_dead ? 1 : p->live_before_slot ? 2 : 0][step - 1];
 }
 static void kill_old(state *x, int o) {
     int e = x->owner[o].old - 1;

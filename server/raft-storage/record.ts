@@ -26,6 +26,9 @@ const FRAME = 12;
 const BODY_FIXED = 36;
 const ENTRY_FIXED = 13;
 
+/** A buffer that one large record made longer than this is given back with the next record. */
+const KEPT_BYTES = 4 * 1024 * 1024;
+
 /** Encodes records into one buffer that grows and is used again. */
 export class RecordEncoder {
   #bytes = new Uint8Array(4096);
@@ -37,8 +40,8 @@ export class RecordEncoder {
   encode(record: LogRecord, sequence: number): Uint8Array {
     let size = FRAME + BODY_FIXED;
     for (const entry of record.entries) size += ENTRY_FIXED + entry.data.length;
-    if (size > this.#bytes.length) {
-      this.#bytes = new Uint8Array(2 * size);
+    if (size > this.#bytes.length || this.#bytes.length > KEPT_BYTES) {
+      this.#bytes = new Uint8Array(size > KEPT_BYTES / 2 ? size : 2 * size);
       this.#view = viewOf(this.#bytes);
     }
     const bytes = this.#bytes;

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import type { Entry, Ready, Snapshot } from '../../core/raft/index.js';
 import { FileDisk, RaftStorage, type Disk, type StorageOptions } from '../../server/raft-storage/index.js';
+import { addon } from '../../native/addon.js';
 import { crc32c } from '../support/crc32c.js';
+import { seeded } from '../support/random.js';
 
 const SEGMENT_BYTES = 1000;
 const identity = { clusterId: 'one', memberId: 3 };
@@ -204,6 +206,21 @@ test('a directory of another cluster or another member is refused', (t) => {
 
 test('a directory that another process holds is refused', (t) => {
   t.throws(() => RaftStorage.open(options(new FileDisk(directory(t), () => false))), { code: 'ERR_DATA_DIR', message: /in use by another process/ });
+});
+
+test('with the addon, the lock is real and the checksum is the one that these tests compute', (t) => {
+  const random = seeded(t, import.meta.filename);
+  for (let size = 0; size < 300; size++) {
+    const bytes = random.bytes(size);
+    t.is(addon.crc32c(bytes), crc32c(bytes));
+  }
+  const path = directory(t);
+  const native = { checksum: (bytes: Uint8Array) => addon.crc32c(bytes) };
+  const disk = () => new FileDisk(path, (fd) => addon.tryLock(fd));
+  const { storage } = RaftStorage.open(options(disk(), native));
+  t.throws(() => RaftStorage.open(options(disk(), native)), { code: 'ERR_DATA_DIR', message: /in use by another process/ });
+  storage.close();
+  RaftStorage.open(options(disk(), native)).storage.close();
 });
 
 test('what a later version wrote is refused as such', (t) => {

@@ -144,16 +144,15 @@ export class SimMember implements Watched {
     this.world.memberStopped(this);
   }
 
-  deliver(message: RaftMessage): boolean {
+  deliver(message: RaftMessage): void {
     const { node } = this;
-    if (node === undefined) return false;
+    if (node === undefined) return;
     if (this.paused || (this.#writing !== undefined && !this.world.faults.stepsDuringWrites)) {
       if (this.#inbox.length < INBOX_MAX) this.#inbox.push(message);
-      return false;
+      return;
     }
     this.#step(node, message);
     this.pump();
-    return true;
   }
 
   tick(times: number): void {
@@ -278,6 +277,7 @@ export class SimMember implements Watched {
   }
 
   #step(node: RaftNode, message: RaftMessage): void {
+    this.world.steps++;
     this.world.trace?.step(message);
     node.step(message);
     this.world.checker.look(this, node);

@@ -276,7 +276,7 @@ export class World {
       this.counters.cutOff++;
       return;
     }
-    if (member.deliver(message)) this.steps++;
+    member.deliver(message);
   }
 
   /** Not while little happens: a group that only crashes learns nothing. But not never, since what happens may need a healing. */

@@ -347,6 +347,7 @@ void puppet_free(puppet *p) {
 void puppet_restart(puppet *p, bool reused) {
     host *third = reused ? open_table() : NULL;
     uint64_t now = p->h->now_ns, wall = p->h->wall_ms;
+    CHECK(p->olds + 2 <= (int)(sizeof p->old / sizeof *p->old));
     if (reused) p->old[p->olds++] = third;
     for (int i = 0; i < p->memories; i++) {
         puppet_memory *m = &p->memory[i];

@@ -45,7 +45,7 @@ typedef struct puppet {
 
     /* the owner */
     host *h;
-    host *old[16];                 /* tables of former lives: their memory stays */
+    host *old[64];                 /* tables of former lives: their memory stays */
     int olds;
     uint32_t shard, shards;
     uint64_t incarnation, server_incarnation;

@@ -265,6 +265,11 @@ TEST(a_full_table_says_so_and_what_was_there_stays_readable) {
     }
     CHECK_EQ(s, FKV_TABLE_FULL);
     CHECK(n > 100);
+    fkv_request refused = raw_request(&c, FKV_OP_PUT, key);
+    char late[32];
+    memcpy(late, key, sizeof late);
+    refused.value_bytes = sizeof value;
+    CHECK_EQ(raw_ask(&c, &refused, late, value, sizeof value, NULL), FKV_TABLE_FULL);
     for (int i = 0; i < n; i++) {
         fkv_reply reply;
         snprintf(key, sizeof key, "key-%d", i);
@@ -280,6 +285,10 @@ TEST(a_full_table_says_so_and_what_was_there_stays_readable) {
         while (s == FKV_BUSY);
         CHECK_EQ(s, FKV_OK);
     }
+    refused.flags = FKV_REQUEST_RETRY;   /* what was refused was not made, so it is made now */
+    do s = raw_ask(&c, &refused, late, value, sizeof value, NULL);
+    while (s == FKV_BUSY || s == FKV_TABLE_FULL);
+    CHECK_EQ(s, FKV_OK);
     for (int i = 0; i < n / 2; i++) {
         snprintf(key, sizeof key, "again-%d", i);
         do s = raw_put(&c, key, value, sizeof value);

@@ -74,33 +74,48 @@ static void expect_value(raw *from, const char *key, const memory *m, uint32_t b
     free(v);
 }
 
+/* A large PUT, and small ones from when it is on its way to its end. Whether no small one had to wait for half of that time. */
+static bool small_ones_go_on(raw *small, const memory *m) {
+    uint64_t id = large_put_begin(&c, m, "big", BIG);
+    wait_until_prepared(id);
+    uint64_t began = fkv_now_ns(), last = began, longest = 0;
+    while (raw_poll(&c), !is_here(&c, id)) {
+        CHECK_EQ(raw_put(small, "small", "v", 1), FKV_OK);
+        uint64_t now = fkv_now_ns();
+        if (now - last > longest) longest = now - last;
+        last = now;
+    }
+    CHECK_EQ(raw_end(&c, id), FKV_OK);
+    return longest > 0 && longest * 2 < last - began;
+}
+/* How many small PUTs are answered while its value is sent back over the same connection, between its pieces. */
+static int puts_during_get(void) {
+    int n = 0;
+    fkv_request q = raw_request(&c, FKV_OP_GET, "big");
+    uint64_t id = raw_send(&c, &q, "big", NULL, 0);
+    while (raw_poll(&c), !is_here(&c, id)) {
+        CHECK_EQ(raw_put(&c, "small", "v", 1), FKV_OK);
+        n++;
+    }
+    raw_drop_messages(&c);
+    return n;
+}
+
+/* A busy machine may run this thread too late for one round, but not for all. */
 TEST(small_requests_go_on_while_a_large_value_comes_and_goes) {
     memory m;
     raw small;
+    int rounds = 0;
     up();
     memory_make(&m, &c, BIG, 1);
     raw_up(&small, &r, 2);
-    uint64_t id = large_put_begin(&c, &m, "big", BIG);
-    int during = 0;
-    while (raw_poll(&c), !is_here(&c, id)) {
-        CHECK_EQ(raw_put(&small, "small", "v", 1), FKV_OK);
-        during++;
-    }
-    CHECK_EQ(raw_end(&c, id), FKV_OK);
-    CHECK(during > 3);
-    /* On the way back, and over the same connection too: the value's pieces make room for other replies. */
-    fkv_request q = raw_request(&c, FKV_OP_GET, "big");
-    id = raw_send(&c, &q, "big", NULL, 0);
-    during = 0;
-    while (raw_poll(&c), !is_here(&c, id)) {
-        CHECK_EQ(raw_put(&c, "small", "v", 1), FKV_OK);
-        during++;
-    }
-    CHECK(during > 3);
-    raw_drop_messages(&c);
+    do CHECK(++rounds <= 20);
+    while (!small_ones_go_on(&small, &m));
+    do CHECK(++rounds <= 20);
+    while (puts_during_get() <= 3);
     expect_value(&small, "big", &m, BIG);
     dataplane_stats *s = rig_stats(&r);
-    CHECK_EQ(s->group[0].transfers, 1);
+    CHECK(s->group[0].transfers >= 1);
     free(s);
     memory_free(&m);
     raw_down(&small);
@@ -204,11 +219,14 @@ TEST(a_cancelled_large_value_is_answered_so_that_its_memory_is_free_again) {
     memory m;
     up();
     memory_make(&m, &c, BIG, 5);
-    for (int round = 0; round < 4; round++) {
+    fkv_status s = FKV_OK;
+    for (int round = 0; s != FKV_ABORTED; round++) {   /* it may have been faster than the cancellation, but not always */
+        CHECK(round < 20);
         uint64_t id = large_put_begin(&c, &m, "k", BIG);
+        wait_until_prepared(id);
         fkv_request cancel = { .op = FKV_OP_CANCEL, .expected = id };
         raw_send(&c, &cancel, "", NULL, 0);
-        fkv_status s = raw_end(&c, id);
+        s = raw_end(&c, id);
         CHECK(s == FKV_ABORTED || s == FKV_OK);
         fkv_reply reply;
         uint8_t *v = raw_get(&c, "k", &reply);
@@ -284,16 +302,23 @@ TEST(pieces_of_a_value_that_was_replaced_long_ago_are_not_sent) {
 
 TEST(closing_a_shard_ends_what_is_on_its_way_into_it) {
     memory m;
-    rig_call closing;
     up();
     memory_make(&m, &c, BIG, 7);
     uint32_t shard = raw_shard_of(0, "k", 1);
-    uint64_t id = large_put_begin(&c, &m, "k", BIG);
-    rig_call_init(&closing);
-    dataplane_close_shard(r.d, shard, rig_done, &closing);
-    fkv_status s = raw_end(&c, id);
-    CHECK(s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER);
-    CHECK_EQ(rig_wait(&closing), FKV_OK);
+    fkv_status s = FKV_OK;
+    for (int round = 0; s != FKV_SHARD_CLOSED; round++) {   /* it may have been faster than the command, but not always */
+        rig_call closing;
+        CHECK(round < 20);
+        uint64_t id = large_put_begin(&c, &m, "k", BIG);
+        wait_until_prepared(id);
+        rig_call_init(&closing);
+        dataplane_close_shard(r.d, shard, rig_done, &closing);
+        s = raw_end(&c, id);
+        CHECK(s == FKV_SHARD_CLOSED || s == FKV_OK);
+        CHECK_EQ(rig_wait(&closing), FKV_OK);
+        CHECK_EQ(rig_open_shard(&r, shard, 0, 512 << 20, NULL), FKV_OK);
+        rig_serve(&r, shard);
+    }
     memory_free(&m);
     down();
 }

@@ -141,7 +141,7 @@ test('a put does not overtake those that are queued, also when there is room aga
   const third = kv.put('a', '3');
   await settle();
   await Promise.all([first, second, third]);
-  t.is(String(native.entries.get('0/a')?.value), String(new Uint8Array(Buffer.from('3'))));
+  t.deepEqual(native.entries.get('0/a')?.value, Uint8Array.from(Buffer.from('3')));
 });
 
 test('the queue has an end', async (t) => {

@@ -56,6 +56,12 @@ test('a truncation takes back what was stable, and a late word of the disk about
   t.is(log.stable, 2);
 });
 
+test('entries behind one that this log has in another term do not fit', (t) => {
+  const log = new RaftLog(0, 0, [entry(1, 1), entry(2, 1)]);
+  t.is(log.appendAfter(2, 2, [entry(3, 2)]), undefined);
+  t.is(log.lastIndex, 2);
+});
+
 test('of two logs the one with the newer last term is more up to date, and of equal terms the longer one', (t) => {
   const log = new RaftLog(0, 0, [1, 1, 3].map((term, i) => entry(i + 1, term)));
   t.deepEqual([[9, 2], [2, 3], [3, 3], [4, 3], [1, 4]].map(([index, term]) => log.isUpToDate(index!, term!)), [false, false, true, true, true]);

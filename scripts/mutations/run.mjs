@@ -13,7 +13,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { performance } from 'node:perf_hooks';
 import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -37,7 +37,7 @@ function mutated({ name, file, find, replace }) {
   if (occurrences !== 1) throw new Error(`${name}: the text to replace occurs ${occurrences} times in ${file}`);
   const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
   for (const part of ['dist', 'package.json', 'test/sim/traces']) cpSync(join(root, part), join(directory, part), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  for (const part of ['node_modules', 'build', 'prebuilds']) if (existsSync(join(root, part))) symlinkSync(join(root, part), join(directory, part));
   const compilerOptions = { target: typescript.ScriptTarget.ES2023, module: typescript.ModuleKind.ESNext, verbatimModuleSyntax: true };
   // A function: `$` has a meaning in a replacement string.
   const { outputText } = typescript.transpileModule(source.replace(find, () => replace), { compilerOptions, fileName: file });

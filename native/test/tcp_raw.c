@@ -78,11 +78,9 @@ tcp_hello rawtcp_greet(int fd, const tcp_hello *h) {
     return read_hello(fd);
 }
 
-void rawtcp_accept(int fd) {
+void rawtcp_accept(int fd, const tcp_hello *yes) {
     CHECK_EQ(read_hello(fd).kind, TCP_HELLO);
-    tcp_hello yes = rawtcp_hello();
-    yes.kind = TCP_ACCEPT;
-    write_hello(fd, &yes);
+    write_hello(fd, yes);
 }
 
 void rawtcp_frame(int fd, const tcp_frame *f) {

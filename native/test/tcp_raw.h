@@ -15,8 +15,8 @@ void rawtcp_expect_end(int fd);
 tcp_hello rawtcp_hello(void);          /* a client's, without private data */
 /* Says `h` and reads the answer. */
 tcp_hello rawtcp_greet(int fd, const tcp_hello *h);
-/* As a server: takes a hello and says yes. */
-void rawtcp_accept(int fd);
+/* As a server: takes a hello and answers `yes`. */
+void rawtcp_accept(int fd, const tcp_hello *yes);
 void rawtcp_frame(int fd, const tcp_frame *f);
 bool rawtcp_next_frame(int fd, tcp_frame *f);
 /* From now on this end does not notice what comes, not even that it should acknowledge: as if its host were gone. */

@@ -17,7 +17,7 @@ const DEFAULTS = {
   'farkv.namespace': '0',
   'farkv.timeoutms': '5000',
   'farkv.read': 'getInto',
-  'farkv.getspinus': '0',
+  'farkv.getspinus': '20',
   'farkv.putspinus': '0',
 };
 

@@ -1,12 +1,13 @@
-/* region_loop.c: what a GET over shared memory costs at least: a plain C loop over a mapped table of the real layout, and beside it
- * the real thing, lookup_direct, on the same memory with the same keys.
+/* region_loop.c: what a GET over shared memory costs at least: a plain C loop over a mapped table of the real layout, and beside
+ * it the real thing, lookup_direct, on the same memory with the same keys.
  *
- *     make -C native all && gcc -O2 -D_GNU_SOURCE -o /tmp/region_loop bench/micro/region_loop.c build/native/libfarkv.a -pthread -ldl -lm
+ *     make -C native all
+ *     gcc -O2 -D_GNU_SOURCE -o /tmp/region_loop bench/micro/region_loop.c build/native/libfarkv.a -pthread -ldl -lm
  *     /tmp/region_loop [keys 100000] [value bytes 1000] [seconds 3] [shards 64]
  *
  * A data plane in this process serves the shards over shm; a client loads the keys by PUT and attaches the segments. Then
- *   plain    hash the key, find the slot, compare the key, copy the value. No state, tag, version, lease, clock or bound is looked at:
- *            what it returns may be wrong; it is the floor
+ *   plain    hash the key, find the slot, compare the key, copy the value. No state, tag, version, lease, clock or bound is
+ *            looked at: what it returns may be wrong; it is the floor
  *   direct   lookup_direct: all of these
  *   group    lookup_direct_group: 16 keys at a time
  * Each gets the same uniformly random keys; the best of some rounds is printed, in nanoseconds a GET.
@@ -56,8 +57,9 @@ static dataplane *serve(void) {
     char why[256], path[64];
     snprintf(path, sizeof path, "unix:/tmp/farkv-region-loop-%d.sock", (int)getpid());
     dataplane_listen listen = { FAB_SHM, 0, path };
-    dataplane_config c = { .server_incarnation = 1, .hash_seed = SEED, .ticket_secret = SECRET, .shards = shard_count, .groups = 1,
-                           .lease_ms = 2000, .drift_ppm = 200, .max_clients = 8, .client_quota = 1024, .listen = &listen, .listens = 1 };
+    dataplane_config c = { .server_incarnation = 1, .hash_seed = SEED, .ticket_secret = SECRET, .shards = shard_count,
+                           .groups = 1, .lease_ms = 2000, .drift_ppm = 200, .max_clients = 8, .client_quota = 1024,
+                           .listen = &listen, .listens = 1 };
     dataplane *d;
     must(dataplane_create(&c, &d), "create");
     if (dataplane_start(d, why, sizeof why) != FKV_OK) {
@@ -113,15 +115,16 @@ static lookup *attach(dataplane *d) {
     must(lookup_create(&c, &l), "lookup");
     session *s = lookup_session(l);
     session_address a = { FAB_SHM, dataplane_address(d, 0) };
-    must(session_set_owners(s, &(session_owner_config){ .owner = 1, .incarnation = 1, .addresses = &a, .count = 1 }, 1), "owners");
+    session_owner_config owner = { .owner = 1, .incarnation = 1, .addresses = &a, .count = 1 };
+    must(session_set_owners(s, &owner, 1), "owners");
     for (uint32_t i = 0; i < shard_count; i++) must(lookup_set_route(l, &(lookup_route){ .shard = i, .owner = 1 }), "route");
     uint8_t *value = malloc(value_bytes);
     memset(value, 'v', value_bytes);
     for (uint32_t i = 0; i < key_count; i++) {
         lookup_key k = key_of(i);
         uint64_t id;
-        session_ask ask = { .op = FKV_OP_PUT, .shard = lookup_shard_of(l, &k), .key = k.bytes, .key_bytes = k.count, .value = value,
-                            .value_bytes = value_bytes, .deadline_ns = fkv_now_ns() + 10000000000u, .done = on_put };
+        session_ask ask = { .op = FKV_OP_PUT, .shard = lookup_shard_of(l, &k), .key = k.bytes, .key_bytes = k.count,
+                            .value = value, .value_bytes = value_bytes, .deadline_ns = fkv_now_ns() + 10000000000u, .done = on_put };
         must(session_request(s, &ask, &id), "request");
         for (outstanding++; outstanding >= 256;) turn(s);
     }
@@ -218,8 +221,8 @@ int main(int argc, char **argv) {
     double ns[3];
     best_of(l, seconds, (void (*const[])(lookup *, uint64_t *)){ run_plain, run_direct, run_group }, ns);
     printf("%u keys of 16 bytes, values of %u bytes, %u shards, uniform\n", key_count, value_bytes, shard_count);
-    printf("plain   %7.1f ns\ndirect  %7.1f ns  %.2f times plain\ngroup   %7.1f ns  %.2f times plain\n", ns[0], ns[1], ns[1] / ns[0], ns[2],
-           ns[2] / ns[0]);
+    static const char *const names[] = { "plain", "direct", "group" };
+    for (int i = 0; i < 3; i++) printf("%-7s %7.1f ns  %.2f times plain\n", names[i], ns[i], ns[i] / ns[0]);
     lookup_close(l);
     dataplane_destroy(d);
     free(keys);

@@ -1,7 +1,7 @@
 /* buffers.h: memory in which READs land: registered, of size classes, bounded.
  *
- * Small ones are slots of chunks of 1 MiB, one size class a chunk (powers of two from 256 bytes); large ones have memory of their own.
- * A chunk is registered with a provider's domain when one of its slots is first used there.
+ * Small ones are slots of chunks of 1 MiB, one size class a chunk (powers of two from 256 bytes); large ones have memory of their
+ * own. A chunk is registered with a provider's domain when one of its slots is first used there.
  * The bound never stops everything: each size class may have one chunk, and one large buffer may be in use, beyond it.
  * Invariant: a buffer is given back only when no READ into it is under way.
  */
@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include "../fabric/fabric.h"
 
-enum { BUFFER_CLASSES = 10, BUFFER_SMALLEST = 256, BUFFER_SMALL_MAX = BUFFER_SMALLEST << (BUFFER_CLASSES - 1), BUFFER_CHUNK = 1 << 20 };
+enum { BUFFER_CLASSES = 10, BUFFER_SMALLEST = 256, BUFFER_CHUNK = 1 << 20 };
+enum { BUFFER_SMALL_MAX = BUFFER_SMALLEST << (BUFFER_CLASSES - 1) };
 
 typedef struct buffer_chunk {
     struct buffer_chunk *next, *prev;

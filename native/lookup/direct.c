@@ -1,10 +1,10 @@
 /* direct.c: the whole GET over memory that is mapped in this process (shm): no READ is posted, nothing is allocated.
  *
  * The first look takes slots in place and believes only what an extent confirms: LIVE, the right tag and key, unchanged while it
- * was copied. Such an extent is the key's value at that moment, however old the way to it (layout.h: at most one extent of a key is
- * LIVE), so a hit needs no look at the bucket's header and no bound on the GET's life; only the lease is checked, after the copy.
- * Whatever the first look does not find is looked for carefully: from a copy of the bucket whose header is checked, along the chain, and
- * within fkv_get_life_ns(), because a miss rests on what was *not* seen.
+ * was copied. Such an extent is the key's value at that moment, however old the way to it (layout.h: at most one extent of a key
+ * is LIVE), so a hit needs no look at the bucket's header and no bound on the GET's life; only the lease is checked, after the
+ * copy. Whatever the first look does not find is looked for carefully: from a copy of the bucket whose header is checked, along
+ * the chain, and within fkv_get_life_ns(), because a miss rests on what was *not* seen.
  */
 #include "lookup_internal.h"
 
@@ -23,10 +23,14 @@ typedef struct search {
 } search;
 
 static inline const fkv_bucket *bucket_at(const lookup_shard *sh, uint32_t number) {
-    if (__builtin_expect(number < sh->index_buckets, 1)) return (const fkv_bucket *)(const void *)(sh->index + (size_t)number * FKV_BUCKET_BYTES);
-    const lookup_view *v = layout_index_view(sh->layout, number);
-    if (!v || !v->direct) return NULL;
-    return (const fkv_bucket *)(const void *)(v->direct + (size_t)(number - v->first) * FKV_BUCKET_BYTES);
+    const uint8_t *base = sh->index;
+    if (__builtin_expect(number >= sh->index_buckets, 0)) {
+        const lookup_view *v = layout_index_view(sh->layout, number);
+        if (!v || !v->direct) return NULL;
+        base = v->direct;
+        number -= v->first;
+    }
+    return (const fkv_bucket *)(const void *)(base + (size_t)number * FKV_BUCKET_BYTES);
 }
 
 /* Where a location lies in this process; NULL: a segment that we do not know or have not mapped, or out of its bounds. */
@@ -204,7 +208,8 @@ static inline void prefetch_extent(const search *s, const fkv_bucket *b) {
     }
 }
 
-size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at, bool *done) {
+size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at,
+                           bool *done) {
     search s[LOOKUP_GROUP];
     const fkv_bucket *b[LOOKUP_GROUP];
     look r[LOOKUP_GROUP];

@@ -21,8 +21,8 @@
  *     +<--------------------------------+                                                                    |
  *     after LOOKUP_RETRIES of these: ------------------------------------------------------------------------+
  *
- * A GET may start at READ extent when its location is known already. A READ that fails breaks its connection; its GET waits for the next
- * one. The deadline ends a GET in any state; a READ that is still under way then keeps its memory until it completes.
+ * A GET may start at READ extent when its location is known already. A READ that fails breaks its connection; its GET waits for
+ * the next one. The deadline ends a GET in any state; a READ that is still under way then keeps its memory until it completes.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* layout.c: what is known of where a shard's memory lies, and the memory made known to the fabric.
  *
- * A layout comes from the cluster's metadata (lookup_set_route) or from the owner itself (a LAYOUT reply). The higher ownership epoch wins;
- * within one incarnation the higher layout epoch; where both are equal the owner's word. A layout is replaced as a whole; a
- * segment that both name stays attached; one that only the old layout names is detached when the last GET that reads by that layout
- * has ended.
+ * A layout comes from the cluster's metadata (lookup_set_route) or from the owner itself (a LAYOUT reply). The higher ownership
+ * epoch wins; within one incarnation the higher layout epoch; where both are equal the owner's word. A layout is replaced as a
+ * whole; a segment that both name stays attached; one that only the old layout names is detached when the last GET that reads by
+ * that layout has ended.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -292,7 +292,8 @@ void layout_refresh(lookup *l, uint32_t shard) {
 
 static void attach(lookup_segment *s, session_peer *p) {
     if (s->state != SEGMENT_NEW) return;
-    if (fab_attach(p->conn, s->rkey, s->addr, s->bytes, (uint64_t)(uintptr_t)s) != 0) return;   /* the link is lost: `down` comes */
+    int e = fab_attach(p->conn, s->rkey, s->addr, s->bytes, (uint64_t)(uintptr_t)s);
+    if (e) return;                       /* the connection is lost: `down` comes */
     s->state = SEGMENT_ATTACHING;
     s->peer = p;
     s->refs++;
@@ -315,7 +316,8 @@ void layout_attached(void *ctx, session_peer *p, const fab_wc *wc) {
     lookup_segment *s = (lookup_segment *)(uintptr_t)wc->wr_id;
     uint32_t shard = s->shard;
     lookup_layout *y = l->shard[shard].layout;
-    lookup_region r = { .kind = s->kind, .segment = s->number, .tag = s->tag, .bytes = s->bytes, .addr = s->addr, .rkey = s->rkey };
+    lookup_region r = { .kind = s->kind, .segment = s->number, .tag = s->tag, .bytes = s->bytes, .addr = s->addr,
+                        .rkey = s->rkey };
     bool current = segment_of(y, &r) == s;
     if (wc->status == FAB_SUCCESS) {
         s->state = SEGMENT_READY;

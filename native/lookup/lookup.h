@@ -4,8 +4,8 @@
  * the session directly; JavaScript.
  *
  * Two ways, with the same answers:
- *   lookup_direct   where the memory is mapped in this process (shm): the whole GET in one call, the value copied straight to where
- *                   the caller wants it; nothing allocated, no object, no system call
+ *   lookup_direct   where the memory is mapped in this process (shm): the whole GET in one call, the value copied straight to
+ *                   where the caller wants it; nothing allocated, no object, no system call
  *   lookup_get      any provider, many at once: a state machine over fabric.h (get.c draws it)
  *
  * Promise: OK and NOT_FOUND are linearizable: the answer was true at some time between the call and its end. What holds it up is
@@ -37,7 +37,8 @@ typedef struct lookup_config {
 } lookup_config;
 
 fkv_status lookup_create(const lookup_config *c, lookup **out);
-/* Ends what is outstanding with CLOSED (`done` is called from inside), disconnects, frees. Results not yet released are freed too. */
+/* Ends what is outstanding with CLOSED (`done` is called from inside), disconnects, frees. Results not yet released are freed
+ * too. */
 void lookup_close(lookup *l);
 session *lookup_session(lookup *l);
 
@@ -83,9 +84,10 @@ fab_provider lookup_provider_of(lookup *l, uint32_t shard);
 /* The whole GET. False: not possible now (no mapping, no lease, a change in the way): use lookup_start. out->status is OK,
  * NOT_FOUND or BUFFER_TOO_SMALL. */
 bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, lookup_result *out);
-/* Up to LOOKUP_GROUP of them, their cache misses overlapped. Values are packed into `to` in order; at[i] is where each lies. A value
- * that does not fit any more is BUFFER_TOO_SMALL. done[i] false: as above. Returns the bytes used. */
-size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at, bool *done);
+/* Up to LOOKUP_GROUP of them, their cache misses overlapped. Values are packed into `to` in order; at[i] is where each lies. A
+ * value that does not fit any more is BUFFER_TOO_SMALL. done[i] false: as above. Returns the bytes used. */
+size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at,
+                           bool *done);
 
 /* Starts one; `done` is called once, after *out was set. BUSY: max_gets are under way. KEY_INVALID. */
 fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t deadline_ns, void *user, lookup_get **out);

@@ -1,8 +1,8 @@
-/* shard.c: is a shard ready to be read: an owner that is connected, a layout, a lease of the layout's incarnation, an index that is
- * attached. What is missing is asked for here, once for all GETs that wait for it, and they are woken when it came.
+/* shard.c: is a shard ready to be read: an owner that is connected, a layout, a lease of the layout's incarnation, an index that
+ * is attached. What is missing is asked for here, once for all GETs that wait for it, and they are woken when it came.
  *
- * Leases. One deadline for each shard, of one incarnation, moved forward only. It counts for lookup_direct only while the layout is of
- * that incarnation. A lease that names another incarnation than the layout says that the layout is history: it is dropped.
+ * Leases. One deadline for each shard, of one incarnation, moved forward only. It counts for lookup_direct only while the layout
+ * is of that incarnation. A lease that names another incarnation than the layout says that the layout is history: it is dropped.
  * A shard that the owner does not list is not read: its GETs ask the owner, which answers or says who does.
  */
 #include "lookup_internal.h"
@@ -107,7 +107,8 @@ void shard_lease_end(void *ctx, session_peer *p, fkv_status s) {
     }
 }
 
-/* A loop over lookup_direct may never return to the event loop, so replies, renewals and timers are attended to from inside it. */
+/* A loop over lookup_direct may never return to the event loop, so replies, renewals and timers are attended to from inside
+ * it. */
 void shard_attend(lookup *l, lookup_shard *sh, uint64_t now) {
     bool renewing = now >= sh->renew_at;
     if (renewing) session_renew(l->session, sh->peer);

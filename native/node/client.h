@@ -7,11 +7,12 @@
  *
  * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the JavaScript
  * object, each of its methods (they are made for the object and carry the pointer, so no call has to look it up), and the two
- * arrays that lie in it. It is open until close(), the end of the environment, or the collection of the object; what follows finds `lookup` NULL.
+ * arrays that lie in it. It is open until close(), the end of the environment, or the collection of the object; what follows
+ * finds `lookup` NULL.
  *
- * Operations. get, put and the others either answer at once or leave a client_op, which ends exactly once: it becomes READY and waits
- * to be drained. JavaScript's memory is never kept beyond a call: values that are sent are copied before it returns, and values that
- * came later leave native memory only when drain or take copies them.
+ * Operations. get, put and the others either answer at once or leave a client_op, which ends exactly once: it becomes READY and
+ * waits to be drained. JavaScript's memory is never kept beyond a call: values that are sent are copied before it returns, and
+ * values that came later leave native memory only when drain or take copies them.
  */
 #ifndef FARKV_NODE_CLIENT_H
 #define FARKV_NODE_CLIENT_H

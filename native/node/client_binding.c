@@ -1,5 +1,5 @@
-/* client_binding.c: the class NativeClient (addon.ts): made, closed, freed; client.h says who holds it. The methods are in the other
- * client_*.c. */
+/* client_binding.c: the class NativeClient (addon.ts): made, closed, freed; client.h says who holds it. The methods are in the
+ * other client_*.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
@@ -118,7 +118,8 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_ID_BITS, &outstanding)) return false;
     if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
     if (!binding_number(env, options, "getSpinUs", 0, 1000000, &get_spin_us)) return false;
-    if (!function_option(env, options, "onReady", &c->on_ready) || !function_option(env, options, "onEvent", &c->on_event)) return false;
+    if (!function_option(env, options, "onReady", &c->on_ready)) return false;
+    if (!function_option(env, options, "onEvent", &c->on_event)) return false;
     memcpy(&l->session.ticket, ticket, sizeof l->session.ticket);
     l->session.shards = c->shards = (uint32_t)shards;
     l->session.max_requests = (uint32_t)outstanding;
@@ -160,7 +161,8 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     list_init(&c->held);
     fkv_status s = FKV_OK;
     bool good = napi_get_cb_info(env, info, &n, &options, &object, NULL) == napi_ok && read_options(env, options, c, &config);
-    if (good) good = napi_create_object(env, &resource) == napi_ok && napi_create_reference(env, resource, 1, &c->resource) == napi_ok;
+    good = good && napi_create_object(env, &resource) == napi_ok;
+    good = good && napi_create_reference(env, resource, 1, &c->resource) == napi_ok;
     if (good && !client_ops_create(c, c->capacity)) s = FKV_NO_MEMORY;
     if (good && s == FKV_OK) s = lookup_create(&config, &c->lookup);
     if (s != FKV_OK) binding_throw(env, s, NULL);

@@ -38,7 +38,8 @@ static inline bool read_target(napi_env env, napi_value target, napi_value offse
         *room = 0;
         return napi_typeof(env, target, &kind) == napi_ok && kind == napi_undefined;
     }
-    if (type != napi_uint8_array || napi_get_value_double(env, offset, &d) != napi_ok || !(d >= 0 && d <= (double)*room)) return false;
+    if (type != napi_uint8_array || napi_get_value_double(env, offset, &d) != napi_ok) return false;
+    if (!(d >= 0 && d <= (double)*room)) return false;
     *to = (uint8_t *)bytes + (size_t)d;
     *room -= (size_t)d;
     return true;
@@ -152,6 +153,11 @@ static bool read_u32(napi_env env, napi_value v, uint32_t max, uint32_t *out) {
     return napi_get_value_uint32(env, v, out) == napi_ok && *out <= max;
 }
 
+static bool read_u64(napi_env env, napi_value v, uint64_t *out) {
+    bool lossless;
+    return napi_get_value_bigint_uint64(env, v, out, &lossless) == napi_ok && lossless;
+}
+
 /* ns, key and value; the key lies in *k. False: *s says why. */
 static bool read_change(client *c, napi_env env, const napi_value *argv, key_room *k, session_ask *a, fkv_status *s) {
     *s = c->lookup ? read_key(env, argv[0], argv[1], k) : FKV_CLOSED;
@@ -168,7 +174,7 @@ static bool read_attributes(napi_env env, const napi_value *argv, session_ask *a
     double ttl;
     uint32_t codec;
     if (napi_get_value_double(env, argv[0], &ttl) != napi_ok || !(ttl >= 0 && ttl <= (double)FKV_TTL_MAX)) return false;
-    if (napi_get_value_uint32(env, argv[1], &a->user_flags) != napi_ok || !read_u32(env, argv[2], UINT8_MAX, &codec)) return false;
+    if (!read_u32(env, argv[1], UINT32_MAX, &a->user_flags) || !read_u32(env, argv[2], UINT8_MAX, &codec)) return false;
     a->ttl_ms = (uint64_t)ttl;
     a->codec = (uint8_t)codec;
     return true;
@@ -178,7 +184,8 @@ static fkv_status read_value(napi_env env, napi_value v, session_ask *a) {
     napi_typedarray_type type;
     size_t n;
     void *bytes;
-    if (napi_get_typedarray_info(env, v, &type, &n, &bytes, NULL, NULL) != napi_ok || type != napi_uint8_array) return FKV_BAD_REQUEST;
+    if (napi_get_typedarray_info(env, v, &type, &n, &bytes, NULL, NULL) != napi_ok) return FKV_BAD_REQUEST;
+    if (type != napi_uint8_array) return FKV_BAD_REQUEST;
     if (n > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     a->value = bytes;
     a->value_bytes = (uint32_t)n;
@@ -205,11 +212,10 @@ napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
     key_room k;
     fkv_status s;
     napi_valuetype type;
-    bool lossless;
     session_ask a = { .op = FKV_OP_CAS };
     if (!c) return NULL;
     if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
-    if (napi_get_value_bigint_uint64(env, argv[2], &a.expected, &lossless) != napi_ok || !lossless) return refuse(c, env, FKV_BAD_REQUEST);
+    if (!read_u64(env, argv[2], &a.expected)) return refuse(c, env, FKV_BAD_REQUEST);
     if (napi_typeof(env, argv[3], &type) != napi_ok) return NULL;
     if (type == napi_undefined) {
         a.op = FKV_OP_CAS_DELETE;
@@ -236,14 +242,14 @@ napi_value client_scan(napi_env env, napi_callback_info info) {
     napi_value argv[6];
     client *c = client_arguments(env, info, argv, 6);
     uint32_t ns;
-    bool lossless, values;
+    bool values;
     session_ask a = { .op = FKV_OP_SCAN };
     if (!c) return NULL;
     if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    if (!read_u32(env, argv[0], UINT16_MAX, &ns) || !read_u32(env, argv[1], c->shards - 1, &a.shard)) return refuse(c, env, FKV_BAD_REQUEST);
-    if (napi_get_value_bigint_uint64(env, argv[2], &a.expected, &lossless) != napi_ok || !lossless) return refuse(c, env, FKV_BAD_REQUEST);
-    if (!read_u32(env, argv[3], UINT32_MAX, &a.value_bytes) || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
-    if (napi_get_value_bool(env, argv[4], &values) != napi_ok) return refuse(c, env, FKV_BAD_REQUEST);
+    bool good = read_u32(env, argv[0], UINT16_MAX, &ns) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
+                read_u64(env, argv[2], &a.expected) && read_u32(env, argv[3], UINT32_MAX, &a.value_bytes) &&
+                napi_get_value_bool(env, argv[4], &values) == napi_ok;
+    if (!good || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
     a.ns = (uint16_t)ns;
     a.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
     return send_request(c, env, &a, argv[5], 0);

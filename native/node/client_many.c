@@ -47,7 +47,8 @@ static void run_group(batch *b, uint32_t first, int n) {
             s = binding_key(b->env, v, room[good], &key[good].bytes, &bytes);
         }
         if (s != FKV_OK) {
-            client_record(b->records + (first + (uint32_t)i) * CLIENT_WORDS, first + (uint32_t)i, &(lookup_result){ .status = s }, UINT32_MAX);
+            uint32_t at_key = first + (uint32_t)i;
+            client_record(b->records + at_key * CLIENT_WORDS, at_key, &(lookup_result){ .status = s }, UINT32_MAX);
             continue;
         }
         key[good].count = (uint32_t)bytes;
@@ -80,7 +81,8 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
         return NULL;
     }
     bool good = napi_get_value_uint32(env, argv[0], &ns) == napi_ok && ns <= UINT16_MAX;
-    good = good && napi_is_array(env, argv[1], &is_array) == napi_ok && is_array && napi_get_array_length(env, argv[1], &keys) == napi_ok;
+    good = good && napi_is_array(env, argv[1], &is_array) == napi_ok && is_array;
+    good = good && napi_get_array_length(env, argv[1], &keys) == napi_ok;
     if (good && !binding_bytes(env, argv[2], &b.to, &b.room)) return NULL;
     good = good && napi_get_value_double(env, argv[3], &offset) == napi_ok && offset >= 0 && offset <= (double)b.room;
     good = good && napi_get_typedarray_info(env, argv[4], &type, &words, &records, NULL, NULL) == napi_ok;

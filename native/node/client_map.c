@@ -1,5 +1,5 @@
-/* client_map.c: setTicket, setOwners, setRoutes: what the SDK learned of the cluster, handed down. Both lists are whole: what they
- * do not name is dropped. */
+/* client_map.c: setTicket, setOwners, setRoutes: what the SDK learned of the cluster, handed down. Both lists are whole: what
+ * they do not name is dropped. */
 #include <stdlib.h>
 #include <string.h>
 #include "../table/table.h"
@@ -94,7 +94,8 @@ napi_value client_set_owners(napi_env env, napi_callback_info info) {
     if (!good) binding_throw(env, FKV_NO_MEMORY, NULL);
     for (uint32_t i = 0; good && i < n; i++) {
         rooms[i] = malloc(sizeof **rooms);
-        good = rooms[i] != NULL && napi_get_element(env, list, i, &item) == napi_ok && read_owner(env, item, &owners[i], rooms[i]);
+        good = rooms[i] != NULL && napi_get_element(env, list, i, &item) == napi_ok &&
+               read_owner(env, item, &owners[i], rooms[i]);
     }
     if (good) {
         fkv_status s = session_set_owners(lookup_session(c->lookup), owners, n);
@@ -113,7 +114,8 @@ static bool read_region(napi_env env, napi_value v, lookup_region *out) {
     char kind[8];
     uint64_t segment, tag;
     if (!read_provider(env, v, &out->provider) || !binding_text(env, v, "kind", kind, sizeof kind)) return false;
-    if (!binding_number(env, v, "segment", 0, UINT16_MAX, &segment) || !binding_number(env, v, "tag", 0, UINT32_MAX, &tag)) return false;
+    if (!binding_number(env, v, "segment", 0, UINT16_MAX, &segment)) return false;
+    if (!binding_number(env, v, "tag", 0, UINT32_MAX, &tag)) return false;
     if (!binding_number(env, v, "bytes", 0, 1ull << 40, &out->bytes)) return false;
     if (!binding_u64(env, v, "remoteAddress", &out->addr) || !binding_u64(env, v, "rkey", &out->rkey)) return false;
     out->kind = strcmp(kind, "index") == 0 ? TABLE_INDEX : strcmp(kind, "heap") == 0 ? TABLE_HEAP : 0;
@@ -128,10 +130,14 @@ static bool read_route(napi_env env, napi_value v, uint32_t shards, lookup_route
     uint64_t shard, epoch, layout_epoch, buckets;
     int32_t number;
     if (!binding_number(env, v, "shard", 0, shards - 1, &shard) || !binding_field(env, v, "owner", &owner)) return false;
-    if (napi_get_value_int32(env, owner, &number) != napi_ok || number < -1) return binding_bad_option(env, "owner must be -1 or a number");
-    if (!binding_number(env, v, "epoch", 0, UINT32_MAX, &epoch) || !binding_u64(env, v, "incarnation", &out->incarnation)) return false;
+    if (napi_get_value_int32(env, owner, &number) != napi_ok || number < -1) {
+        return binding_bad_option(env, "owner must be -1 or a number");
+    }
+    if (!binding_number(env, v, "epoch", 0, UINT32_MAX, &epoch)) return false;
+    if (!binding_u64(env, v, "incarnation", &out->incarnation)) return false;
     if (!binding_number(env, v, "layoutEpoch", 0, UINT32_MAX, &layout_epoch)) return false;
-    if (!binding_number(env, v, "buckets", 0, UINT32_MAX, &buckets) || !binding_array(env, v, "regions", &list, &out->count)) return false;
+    if (!binding_number(env, v, "buckets", 0, UINT32_MAX, &buckets)) return false;
+    if (!binding_array(env, v, "regions", &list, &out->count)) return false;
     if (out->count > REGIONS_MAX) return binding_bad_option(env, "at most %d regions", REGIONS_MAX);
     *regions = calloc(out->count ? out->count : 1, sizeof **regions);
     if (!*regions) return binding_bad_option(env, "no memory for %u regions", out->count);

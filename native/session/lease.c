@@ -1,8 +1,9 @@
 /* lease.c: asks owners for leases, and keeps an upper bound of each owner's wall clock.
  *
  * A lease counts from before its request was sent, on a clock that counts suspension, and is shortened by the bound on the two
- * clocks' difference in rate: so it ends here before it ends at the owner. It is asked for by a reader that finds none or less than
- * half of one (session_renew), and by a timer at half its time when a reader relied on it since; an idle client lets it run out.
+ * clocks' difference in rate: so it ends here before it ends at the owner. It is asked for by a reader that finds none or less
+ * than half of one (session_renew), and by a timer at half its time when a reader relied on it since; an idle client lets it run
+ * out.
  */
 #include <string.h>
 #include "session_internal.h"

@@ -1,11 +1,12 @@
 /* owner.c: the connection to one owner: made, welcomed, lost, made again. session.h draws the states.
  *
  * Back-off. When every address has failed, the next round comes after 10 ms doubled with each round to 1 s, times 0.5 to 1.5 at
- * random, so that the clients of a restarted server do not come back all at once. A connection that was lost is made again after a
- * random part of 20 ms; only one that lasted a second makes the count of failures start anew. A refused ticket waits the
+ * random, so that the clients of a restarted server do not come back all at once. A connection that was lost is made again after
+ * a random part of 20 ms; only one that lasted a second makes the count of failures start anew. A refused ticket waits the
  * longest time, or for session_set_ticket.
  *
- * Dropping. A connection is freed only between batches of completions (session.dropping): what is left of the batch at hand may name it.
+ * Dropping. A connection is freed only between batches of completions (session.dropping): what is left of the batch at hand may
+ * name it.
  */
 #include <stdlib.h>
 #include <string.h>

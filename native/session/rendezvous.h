@@ -2,8 +2,8 @@
  *
  * A value is copied into a sealed region of a power of two bytes; the region is registered with a provider when the request
  * is first sent over it. Regions are kept for the next value of their size and are bounded in all.
- * Invariant: a region is given back for reuse only when the owner that knew its rkey has answered the only copy of the request that was
- * sent. Otherwise it is destroyed: a late READ must never find another request's value.
+ * Invariant: a region is given back for reuse only when the owner that knew its rkey has answered the only copy of the request
+ * that was sent. Otherwise it is destroyed: a late READ must never find another request's value.
  */
 #ifndef FARKV_SESSION_RENDEZVOUS_H
 #define FARKV_SESSION_RENDEZVOUS_H

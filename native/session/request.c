@@ -1,7 +1,7 @@
 /* request.c: the table of requests; the queues in which they wait; sending; what happens to them when a connection is lost.
  *
- * A request waits in exactly one list: its owner's queue (`waiting`), the queue of shards without owner (`unrouted`), or its shard's
- * `parked`; or it is in its owner's `sent`. Ids carry the slot's generation, so that a late reply finds nothing.
+ * A request waits in exactly one list: its owner's queue (`waiting`), the queue of shards without owner (`unrouted`), or its
+ * shard's `parked`; or it is in its owner's `sent`. Ids carry the slot's generation, so that a late reply finds nothing.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -19,8 +19,8 @@
  *   DISCONNECTED, SHARD_CLOSED   as TIMEOUT, and the reason was that: no connection; no owner, or the owner says so
  *   ABORTED, CLOSED  the caller gave up
  * Until its time is over a request survives what a retry can cure: a broken connection, an owner that has changed, BUSY. A change
- * keeps its sequence over retries, and says FKV_REQUEST_RETRY, so that it never has a second effect. A change that an owner refused
- * the first time it was sent had no effect; it goes out again under a new sequence.
+ * keeps its sequence over retries, and says FKV_REQUEST_RETRY, so that it never has a second effect. A change that an owner
+ * refused the first time it was sent had no effect; it goes out again under a new sequence.
  *
  * Threads: one. Nothing here blocks. Callbacks come from inside session_poll, session_tick and, where it is said, other calls.
  * A callback may start and cancel requests; it must not call session_poll, session_tick or session_close.
@@ -68,7 +68,7 @@ typedef struct session_hooks {
     void (*attach)(void *ctx, session_peer *p, const fab_wc *wc);    /* FAB_WC_ATTACH */
     /* A message of a LEASE reply: these shards are covered until `until_ns`; ask again at `renew_ns`. */
     void (*lease)(void *ctx, session_peer *p, const fkv_lease_shard *shards, uint32_t n, uint64_t until_ns, uint64_t renew_ns);
-    /* A LEASE request has ended, after its last `lease`; not OK: it failed. Not called when the connection is lost: `down` says it. */
+    /* A LEASE request has ended, after its last `lease`; not OK: it failed. Not called when the connection is lost: `down` is. */
     void (*lease_end)(void *ctx, session_peer *p, fkv_status s);
     /* A reply named the shard's layout epoch and number of buckets. */
     void (*shard_news)(void *ctx, session_peer *p, uint32_t shard, uint32_t layout_epoch, uint32_t buckets);
@@ -77,7 +77,7 @@ typedef struct session_hooks {
 
 typedef struct session_config {
     uint32_t shards;
-    uint32_t max_requests;           /* requests at once, beyond those that leases and layouts need; at most SESSION_REQUESTS_MAX */
+    uint32_t max_requests;           /* at once, beyond those that leases and layouts need; at most SESSION_REQUESTS_MAX */
     uint64_t rendezvous_bytes;       /* registered memory for large values, at most; 0: 256 MiB */
     uint32_t op_timeout_ms;          /* fab_options.op_timeout_ms; 0: its default */
     fkv_ticket ticket;
@@ -89,8 +89,8 @@ typedef struct session_config {
 enum { SESSION_REQUESTS_MAX = 1 << 18 };
 
 fkv_status session_create(const session_config *c, const session_hooks *h, session **out);
-/* Ends what is outstanding with CLOSED and disconnects (`down` is called). Memory that was registered with a domain of the session is to
- * be deregistered between this and session_close. */
+/* Ends what is outstanding with CLOSED and disconnects (`down` is called). Memory that was registered with a domain of the
+ * session is to be deregistered between this and session_close. */
 void session_shutdown(session *s);
 void session_close(session *s);
 

@@ -115,7 +115,7 @@ static inline bool op_changes(uint8_t op) { return op >= FKV_OP_PUT && op <= FKV
 static inline bool op_internal(uint8_t op) { return op == FKV_OP_LEASE || op == FKV_OP_LAYOUT; }
 
 /* owner.c */
-void owner_want(session_owner *o);                             /* connects an idle owner that a route names; lets go one that none names */
+void owner_want(session_owner *o);                             /* connects an idle owner that a route names; else lets it go */
 void owner_drop(session_owner *o, fkv_status reason);          /* at once, or at the end of the batch at hand */
 void owner_finish_drops(session *s);
 void owner_event(session_owner *o, const fab_wc *wc);          /* CONNECT, DISCONNECT */

@@ -1,8 +1,8 @@
 /* shards.c: which owner a shard's requests go to, and the sequences of its changes.
  *
- * The window. An owner remembers the results of a client's last FKV_DEDUP_WINDOW sequences on a shard. A change whose sequence has
- * fallen out of that memory could not be retried, so a new sequence is given only while it is less than a window away from the
- * oldest one that has not ended; other changes wait, parked, without a sequence.
+ * The window. An owner remembers the results of a client's last FKV_DEDUP_WINDOW sequences on a shard. A change whose sequence
+ * has fallen out of that memory could not be retried, so a new sequence is given only while it is less than a window away from
+ * the oldest one that has not ended; other changes wait, parked, without a sequence.
  */
 #include "session_internal.h"
 

@@ -2,8 +2,8 @@
  *
  * For: deadlines of operations (set and cleared a million times a second, fired hardly ever), back-off, renewal of leases.
  * Not for: anything finer than a millisecond. A timer never fires early; it fires when timers_run() is called at or after its
- * time. Setting and clearing are O(1). A deadline further away than one turn waits in the last slot that can be reached and is moved
- * on when its turn comes.
+ * time. Setting and clearing are O(1). A deadline further away than one turn waits in the last slot that can be reached and is
+ * moved on when its turn comes.
  * Invariant: an armed timer is in the list of slot `slot`, and bits says which slots are not empty.
  */
 #ifndef FARKV_SESSION_TIMERS_H

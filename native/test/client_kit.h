@@ -87,7 +87,9 @@ static inline void kit_until(kit *k, const bool *done) {
 
 static inline uint64_t kit_deadline(kit *k, uint32_t ms) { return session_now(k->s) + (uint64_t)ms * 1000000u; }
 
-static inline lookup_key kit_key(const char *key) { return (lookup_key){ .bytes = (const uint8_t *)key, .count = (uint32_t)strlen(key) }; }
+static inline lookup_key kit_key(const char *key) {
+    return (lookup_key){ .bytes = (const uint8_t *)key, .count = (uint32_t)strlen(key) };
+}
 
 static inline void kit_get_begin(kit *k, const char *key, uint32_t ms, answer *a) {
     lookup_key key_of = kit_key(key);

@@ -352,7 +352,7 @@ TEST(the_next_address_is_tried_when_one_fails) {
     rig_up(&r, RIG_SHARDS, 4 << 20);
     lookup_config c = kit_config(&k, &r, 100);
     kit_create(&k, &r, &c);
-    const char *nobody = provider == FAB_SHM ? "unix:/tmp/farkv-test-nobody.sock" : provider == FAB_TCP ? "127.0.0.1:1" : "sim:nobody";
+    const char *nobody = provider == FAB_SHM ? "unix:/tmp/farkv-test-nobody.sock" : "127.0.0.1:1";
     session_address a[2] = { { provider, nobody }, { provider, dataplane_address(r.d, 0) } };
     session_owner_config o = { .owner = 1, .incarnation = 77, .addresses = a, .count = 2 };
     CHECK_EQ(session_set_owners(k.s, &o, 1), FKV_OK);

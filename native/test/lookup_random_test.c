@@ -1,9 +1,10 @@
-/* lookup_random_test.c: many GETs at once against an owner that changes, grows, restarts, falls silent and is cut off, in an order
- * that a seed decides (puppet.h), also in the middle of a READ. Every answer is compared with what was true.
+/* lookup_random_test.c: many GETs at once against an owner that changes, grows, restarts, falls silent and is cut off, in an
+ * order that a seed decides (puppet.h), also in the middle of a READ. Every answer is compared with what was true.
  *
- * The truth: each key has a list of its values with the step at which each took effect. A GET that lived from step s to step t may
- * return what was true at s, or what became true up to t, and nothing else. A new owner begins, with an empty table, only when every
- * lease that the old one granted has run out; the old memory stays readable, or is refused, or its rkeys open other memory.
+ * The truth: each key has a list of its values with the step at which each took effect. A GET that lived from step s to step t
+ * may return what was true at s, or what became true up to t, and nothing else. A new owner begins, with an empty table, only
+ * when every lease that the old one granted has run out; the old memory stays readable, or is refused, or its rkeys open other
+ * memory.
  */
 #include <stdio.h>
 #include "puppet.h"

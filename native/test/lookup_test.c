@@ -1,5 +1,5 @@
-/* lookup_test.c: one GET at a time, with the owner's steps put exactly between its READs (puppet.h). Each mechanism that keeps a GET
- * from returning what is not true has a test here that fails without it. */
+/* lookup_test.c: one GET at a time, with the owner's steps put exactly between its READs (puppet.h). Each mechanism that keeps a
+ * GET from returning what is not true has a test here that fails without it. */
 #include <stdio.h>
 #include "puppet.h"
 #include "../lookup/lookup_internal.h"

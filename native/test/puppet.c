@@ -158,7 +158,8 @@ static int do_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, 
     puppet *p = of(c);
     (void)addr, (void)bytes;
     p->attaches++;
-    emit(p, (fab_wc){ .opcode = FAB_WC_ATTACH, .status = memory_of(p, rkey) ? FAB_SUCCESS : FAB_REM_ACCESS_ERR, .wr_id = wr_id, .conn = c });
+    fab_wc_status status = memory_of(p, rkey) ? FAB_SUCCESS : FAB_REM_ACCESS_ERR;
+    emit(p, (fab_wc){ .opcode = FAB_WC_ATTACH, .status = status, .wr_id = wr_id, .conn = c });
     return 0;
 }
 static void do_detach(fab_conn *c, uint64_t rkey) { (void)c, (void)rkey; }
@@ -217,8 +218,8 @@ static void answer_layout(puppet *p, const fkv_request *q) {
     for (int i = 0; i < n; i++) {
         uint64_t rkey = 0;
         for (int k = 0; k < p->memories; k++) if (p->memory[k].base == s[i].region->base) rkey = p->memory[k].rkey;
-        body.segment[i] = (fkv_layout_segment){ .kind = (uint8_t)s[i].kind, .segment = s[i].segment, .tag = s[i].tag, .bytes = s[i].bytes,
-                                                .rkey = rkey, .addr = rkey << 20 };
+        body.segment[i] = (fkv_layout_segment){ .kind = (uint8_t)s[i].kind, .segment = s[i].segment, .tag = s[i].tag,
+                                                .bytes = s[i].bytes, .rkey = rkey, .addr = rkey << 20 };
     }
     answer(p, q, (fkv_reply){ .layout_epoch = table_layout_epoch(p->h->t), .buckets = table_buckets(p->h->t) }, &body,
            (uint32_t)(sizeof body.head + (size_t)n * sizeof *body.segment));
@@ -227,7 +228,9 @@ static void answer_get(puppet *p, const fkv_request *q, const uint8_t *key) {
     table_entry e;
     fkv_status s = host_get(p->h, key, q->key_bytes, &e);
     fkv_reply r = { .status = (uint8_t)s };
-    if (s == FKV_OK) r = (fkv_reply){ .version = e.version, .value_bytes = e.value_bytes, .user_flags = e.user_flags, .codec = e.codec };
+    if (s == FKV_OK) {
+        r = (fkv_reply){ .version = e.version, .value_bytes = e.value_bytes, .user_flags = e.user_flags, .codec = e.codec };
+    }
     answer(p, q, r, e.value, s == FKV_OK ? e.value_bytes : 0);
 }
 static void answer_change(puppet *p, const fkv_request *q, const uint8_t *key, const uint8_t *body) {
@@ -280,7 +283,8 @@ const fab_ops fab_sim_ops = {
     .open = open_domain, .close = close_domain, .reg = reg, .reg_local = reg_local, .dereg = dereg, .cq_create = cq_create,
     .cq_destroy = cq_destroy, .poll = do_poll, .flush = nothing, .arm = arm, .fd = no_fd, .wake = nothing, .listen = no_listen,
     .unlisten = no_unlisten, .connect = do_connect, .accept = no_accept, .reject = no_reject, .disconnect = do_disconnect,
-    .post_reads = do_post_reads, .send = do_send, .release = do_release, .attach = do_attach, .detach = do_detach, .direct = do_direct,
+    .post_reads = do_post_reads, .send = do_send, .release = do_release, .attach = do_attach, .detach = do_detach,
+    .direct = do_direct,
 };
 
 void puppet_register(puppet *p) {
@@ -295,7 +299,8 @@ void puppet_register(puppet *p) {
         if (known || s->retired) continue;
         CHECK(p->memories < PUPPET_MEMORY);
         uint64_t rkey = p->rkey_base + (uint64_t)i;
-        p->memory[p->memories++] = (puppet_memory){ .rkey = rkey, .addr = rkey << 20, .base = s->region.base, .bytes = s->region.bytes };
+        p->memory[p->memories++] = (puppet_memory){ .rkey = rkey, .addr = rkey << 20, .base = s->region.base,
+                                                    .bytes = s->region.bytes };
     }
 }
 

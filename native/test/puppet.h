@@ -5,8 +5,8 @@
  * It stands in the place of the sim provider: a test program that uses it names FAB_SIM and hands its puppet over as
  * fab_options.sim, and gets no other sim.
  *
- * The owner is a real table (table_host.h) and answers requests as a data plane would, unless `silent`. Its memory is known to the
- * fabric by rkeys that the test may revoke, or give to other memory.
+ * The owner is a real table (table_host.h) and answers requests as a data plane would, unless `silent`. Its memory is known to
+ * the fabric by rkeys that the test may revoke, or give to other memory.
  */
 #ifndef FARKV_TEST_PUPPET_H
 #define FARKV_TEST_PUPPET_H
@@ -62,8 +62,8 @@ typedef struct puppet {
 /* A puppet whose owner has an empty table of shard `shard` of 1 shard. */
 puppet *puppet_new(void);
 void puppet_free(puppet *p);
-/* Another table in the same place, empty, with tags of its own: a restarted server. The old rkeys are refused, or with `reused` they
- * open memory of a third table, which is not the shard's at all. The connection stays: puppet_break ends it. */
+/* Another table in the same place, empty, with tags of its own: a restarted server. The old rkeys are refused, or with `reused`
+ * they open memory of a third table, which is not the shard's at all. The connection stays: puppet_break ends it. */
 void puppet_restart(puppet *p, bool reused);
 /* Makes the table's segments known to the fabric, as registration does; after the table grew. */
 void puppet_register(puppet *p);

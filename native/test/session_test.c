@@ -1,5 +1,5 @@
-/* session_test.c: requests, their retries and their ends; connections made, refused and lost. The owner and the time are the test's
- * (puppet.h). */
+/* session_test.c: requests, their retries and their ends; connections made, refused and lost. The owner and the time are the
+ * test's (puppet.h). */
 #include <stdio.h>
 #include "../session/session_internal.h"
 #include "puppet.h"

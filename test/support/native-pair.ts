@@ -49,7 +49,8 @@ export class Plane {
   static async start(o: PlaneOptions = {}): Promise<Plane> {
     const provider = o.provider ?? 'shm';
     const incarnation = o.incarnation ?? 1n;
-    const wanted = o.address ?? (provider === 'shm' ? `unix:${join(tmpdir(), `farkv-pair-${process.pid}-${threadId}-${sockets++}.sock`)}` : '127.0.0.1:0');
+    const socket = join(tmpdir(), `farkv-pair-${process.pid}-${threadId}-${sockets++}.sock`);
+    const wanted = o.address ?? (provider === 'shm' ? `unix:${socket}` : '127.0.0.1:0');
     const native = new addon.DataPlane({
       serverIncarnation: incarnation,
       hashSeed: SEED,
@@ -67,8 +68,8 @@ export class Plane {
     const [bound] = native.start();
     const layouts: ShardLayout[] = [];
     for (let shard = 0; shard < SHARDS; shard++) {
-      const shardIncarnation = (incarnation << 16n) + BigInt(shard);
-      layouts.push(await native.openShard({ shard, group: 0, epoch: Number(incarnation), incarnation: shardIncarnation, memoryBytes: o.memoryBytes ?? 16 << 20 }));
+      const own = { shard, group: 0, epoch: Number(incarnation), incarnation: (incarnation << 16n) + BigInt(shard) };
+      layouts.push(await native.openShard({ ...own, memoryBytes: o.memoryBytes ?? 16 << 20 }));
       if (o.closed !== true) await native.serveShard(shard);
     }
     return new Plane(provider, bound?.address ?? wanted, incarnation, native, layouts);
@@ -137,7 +138,8 @@ export class Driver {
   }
 
   learn(plane: Plane): void {
-    this.native.setOwners([{ owner: 1, serverIncarnation: plane.incarnation, addresses: [{ provider: plane.provider, address: plane.address }] }]);
+    const { provider, address, incarnation } = plane;
+    this.native.setOwners([{ owner: 1, serverIncarnation: incarnation, addresses: [{ provider, address }] }]);
     this.native.setRoutes(plane.routes());
   }
 
@@ -177,7 +179,11 @@ export class Driver {
 
   #settle(at: number): void {
     const words = this.native.completions;
-    const [id, status, bytes, offset] = [words[at + CompletionField.Id]!, words[at + CompletionField.Status]!, words[at + CompletionField.Bytes]!, words[at + CompletionField.Offset]!];
+    const field = (f: number): number => words[at + f]!;
+    const id = field(CompletionField.Id);
+    const status = field(CompletionField.Status);
+    const bytes = field(CompletionField.Bytes);
+    const offset = field(CompletionField.Offset);
     const resolve = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (resolve === undefined) throw new Error(`nobody waits for ${id}`);

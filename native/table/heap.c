@@ -112,8 +112,11 @@ static uint32_t new_span(table *t, uint32_t cls) {
 
 /* ---- take and give ---- */
 
-/* The one that the next change will write: its first lines; the hardware follows. */
-static void prefetch_for_writing(const uint8_t *object, uint32_t bytes) {
+/* The extent of this class that the next change will write has not been touched for long: its first lines. */
+static void prefetch_next(const table *t, uint32_t cls) {
+    uint32_t id = t->room[cls], bytes = class_bytes(cls);
+    if (!id || !t->spans[id].free_head) return;
+    const uint8_t *object = object_at(t, &t->spans[id], t->spans[id].free_head - 1u);
     for (uint32_t at = 0; at < bytes && at < 256; at += 64) __builtin_prefetch(object + at, 1);
 }
 
@@ -125,7 +128,6 @@ uint64_t table_heap_take(table *t, uint32_t cls) {
     if (s->free_head) {
         object = s->free_head - 1u;
         s->free_head = (uint16_t)*link_of(object_at(t, s, object));
-        if (s->free_head) prefetch_for_writing(object_at(t, s, s->free_head - 1u), class_bytes(cls));
     } else {
         object = s->carved++;
     }
@@ -134,6 +136,7 @@ uint64_t table_heap_take(table *t, uint32_t cls) {
     g->used++;
     g->used_bytes += class_bytes(cls);
     uint32_t unit = s->first_block * (BLOCK_BYTES / FKV_UNIT) + object * fkv_class_units(cls);
+    prefetch_next(t, cls);
     return fkv_location(s->segment, unit);
 }
 

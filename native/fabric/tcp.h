@@ -210,7 +210,8 @@ struct tcp_cq {
     tcp_conn_list dirty, awaiting;   /* has something to write; has READs outstanding */
     bool armed, look_again;
     _Alignas(64) tcp_event *inbox;
-    uint32_t sleeping, woken;        /* woken: bits of whoever wrote to the eventfd */
+    uint32_t sleeping, woken;        /* woken: bits of whoever is writing, or wrote, to the eventfd */
+    uint64_t rung, heard;            /* writes to the eventfd: begun (any thread); taken out (the CQ's thread) */
 };
 enum { TCP_WOKEN_BY_USER = 1, TCP_WOKEN_BY_RESPONDER = 2 };
 

@@ -146,11 +146,11 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
         cq->armed = false;
         __atomic_store_n(&cq->sleeping, 0, __ATOMIC_RELAXED);
     }
-    if (__atomic_load_n(&cq->woken, __ATOMIC_RELAXED)) {
+    if (__atomic_load_n(&cq->rung, __ATOMIC_ACQUIRE) != cq->heard) {
         uint64_t times;
         /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before another look. */
         if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
-        if (read(cq->eventfd, &times, sizeof times) < 0) times = 0;
+        if (read(cq->eventfd, &times, sizeof times) == sizeof times) cq->heard += times;
     }
     TAILQ_CONCAT(&cq->active, &cq->deferred, active_link);
     if (cq->io.sockets) drive(cq);
@@ -201,8 +201,12 @@ int tcp_fd(fab_cq *cq) { return ((tcp_cq *)cq)->io.epoll; }
 
 void tcp_cq_wake(tcp_cq *cq, uint32_t by) {
     uint64_t one = 1;
-    /* The mark after the write: who polls in between leaves the descriptor readable, and finds both next time. */
-    if (write(cq->eventfd, &one, sizeof one) == sizeof one) __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELEASE);
+    /* The count before the write: the write wakes the other thread, which may run before this one does again, and must then
+     * know that there is something to take out, or the descriptor stays readable and it cannot sleep. Who polls in between finds
+     * the count ahead of what was taken out, and looks again next time. */
+    __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&cq->rung, 1, __ATOMIC_RELEASE);
+    while (write(cq->eventfd, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
 void tcp_wake(fab_cq *cq) { tcp_cq_wake((tcp_cq *)cq, TCP_WOKEN_BY_USER); }

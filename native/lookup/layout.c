@@ -264,13 +264,18 @@ static void layout_came(void *user, session_answer *a) {
     lookup *l = call.l;
     lookup_shard *sh = &l->shard[call.shard];
     sh->layout_request = 0;
-    if (l->closing || sh->peer != call.peer) return;      /* another owner by now: what waits was woken then */
+    if (l->closing) return;
+    if (sh->peer != call.peer) {      /* another owner by now: what waits saw this request under way and made none of its own */
+        shard_wake(l, call.shard);
+        return;
+    }
     bool replied = a->status == FKV_OK && sh->peer->provider == call.provider;
     if (replied && take_reply(l, call.shard, call.provider, a)) {
         shard_wake(l, call.shard);
     } else if (a->status != FKV_DISCONNECTED) {
+        /* Also with a layout: what waits does so because the layout at hand is not enough for it. */
         sh->outdated = false;
-        if (!sh->layout) shard_ask_waiting(l, call.shard);
+        shard_ask_waiting(l, call.shard);
     }
 }
 

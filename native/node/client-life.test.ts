@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { Driver, Plane } from '../../test/support/native-pair.js';
 
 const PROGRAM = fileURLToPath(new URL('../../test/support/native-stages.js', import.meta.url));
 
@@ -72,3 +73,18 @@ for (const stage of ['made', 'connected and idle', 'closed and not drained', 'tr
     t.is(code, 0);
   });
 }
+
+test('getters in the arrays of getMany may close the client or take its buffers away', async (t) => {
+  const plane = await Plane.start({ provider: 'shm' });
+  const keysWith = (act: () => void): string[] => Object.defineProperty(['a', 'b'], 1, { get: () => (act(), 'b') });
+  const closing = Driver.to(plane);
+  t.throws(() => closing.native.getMany(0, keysWith(() => closing.close()), Buffer.alloc(100), 0, new Uint32Array(16), 1000), { code: 'ERR_CLOSED' });
+  const client = Driver.to(plane);
+  const target = new Uint8Array(100);
+  const detach = (bytes: ArrayBufferLike): void => void structuredClone(bytes, { transfer: [bytes as ArrayBuffer] });
+  t.throws(() => client.native.getMany(0, keysWith(() => detach(target.buffer)), target, 0, new Uint32Array(16), 1000));
+  const records = new Uint32Array(16);
+  t.throws(() => client.native.getMany(0, keysWith(() => detach(records.buffer)), new Uint8Array(100), 0, records, 1000));
+  client.close();
+  await plane.close();
+});

@@ -1,14 +1,16 @@
 /* client_many.c: getMany: keys are read and looked up in groups, so that the cache misses of one group overlap; what cannot be
  * answered in place becomes an operation of its own. */
 #include "client.h"
+#include <string.h>
 
 typedef struct batch {
     client *c;
     napi_env env;
-    napi_value keys;
+    napi_value keys, target, record_array;
     uint8_t *to;
     size_t room, at, used;           /* the target from its offset `at` on */
     uint32_t *records;
+    size_t words;                    /* of records */
     uint64_t deadline_ns;
     uint32_t pending;
     uint16_t ns;
@@ -30,8 +32,24 @@ static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *r
     b->pending++;
 }
 
-/* Records are for `first` and the n - 1 keys after it. */
-static void run_group(batch *b, uint32_t first, int n) {
+/* The caller's array may have getters, and they may do anything: close the client, detach its buffers. */
+static bool still_there(batch *b) {
+    uint8_t *to;
+    size_t room, words;
+    void *records;
+    if (!b->c->lookup) {
+        binding_throw(b->env, FKV_CLOSED, NULL);
+        return false;
+    }
+    if (!binding_bytes(b->env, b->target, &to, &room)) return false;
+    if (napi_get_typedarray_info(b->env, b->record_array, NULL, &words, &records, NULL, NULL) == napi_ok &&
+        room >= b->at + b->room && (b->room == 0 || to + b->at == b->to) && words == b->words && records == b->records) return true;
+    binding_throw(b->env, FKV_BAD_REQUEST, "the target or the records were taken away while the keys were read");
+    return false;
+}
+
+/* Records are for `first` and the n - 1 keys after it. False: an exception is pending. */
+static bool run_group(batch *b, uint32_t first, int n) {
     uint8_t room[LOOKUP_GROUP][FKV_KEY_MAX + 4];
     lookup_key key[LOOKUP_GROUP] = { { 0 } };
     lookup_result result[LOOKUP_GROUP];
@@ -51,10 +69,15 @@ static void run_group(batch *b, uint32_t first, int n) {
             client_record(b->records + at_key * CLIENT_WORDS, at_key, &(lookup_result){ .status = s }, UINT32_MAX);
             continue;
         }
+        if (key[good].bytes != room[good]) {      /* reading the next element may run a getter, which may detach this buffer */
+            memcpy(room[good], key[good].bytes, bytes);
+            key[good].bytes = room[good];
+        }
         key[good].count = (uint32_t)bytes;
         key[good].ns = b->ns;
         index[good++] = first + (uint32_t)i;
     }
+    if (!still_there(b)) return false;
     size_t used = lookup_direct_group(b->c->lookup, key, good, b->to + b->used, b->room - b->used, result, at, done);
     for (int i = 0; i < good; i++) {
         uint32_t *record = b->records + index[i] * CLIENT_WORDS;
@@ -63,6 +86,7 @@ static void run_group(batch *b, uint32_t first, int n) {
         else start_one(b, &key[i], index[i], record);
     }
     b->used += used;
+    return true;
 }
 
 napi_value client_get_many(napi_env env, napi_callback_info info) {
@@ -97,12 +121,16 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     b.ns = (uint16_t)ns;
     b.keys = argv[1];
     b.records = records;
+    b.target = argv[2];
+    b.record_array = argv[4];
+    b.words = words;
     b.deadline_ns = session_now(lookup_session(c->lookup)) + (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
     for (uint32_t i = 0; i < keys; i += LOOKUP_GROUP) {
         napi_handle_scope scope;
         if (napi_open_handle_scope(env, &scope) != napi_ok) return NULL;
-        run_group(&b, i, keys - i < LOOKUP_GROUP ? (int)(keys - i) : LOOKUP_GROUP);
+        bool went = run_group(&b, i, keys - i < LOOKUP_GROUP ? (int)(keys - i) : LOOKUP_GROUP);
         napi_close_handle_scope(env, scope);
+        if (!went) return NULL;
     }
     return client_answer(env, b.pending);
 }

@@ -97,6 +97,10 @@ napi_value client_set_owners(napi_env env, napi_callback_info info) {
         good = rooms[i] != NULL && napi_get_element(env, list, i, &item) == napi_ok &&
                read_owner(env, item, &owners[i], rooms[i]);
     }
+    if (good && !c->lookup) {     /* a getter closed it */
+        binding_throw(env, FKV_CLOSED, NULL);
+        good = false;
+    }
     if (good) {
         fkv_status s = session_set_owners(lookup_session(c->lookup), owners, n);
         if (s != FKV_OK) binding_throw(env, s, NULL);
@@ -167,6 +171,10 @@ napi_value client_set_routes(napi_env env, napi_callback_info info) {
         lookup_region *regions = NULL;
         if (napi_open_handle_scope(env, &scope) != napi_ok) break;
         good = napi_get_element(env, list, i, &item) == napi_ok && read_route(env, item, c->shards, &route, &regions);
+        if (good && !c->lookup) {     /* a getter closed it */
+            binding_throw(env, FKV_CLOSED, NULL);
+            good = false;
+        }
         if (good) {
             fkv_status s = lookup_set_route(c->lookup, &route);
             if (s != FKV_OK) binding_throw(env, s, NULL);

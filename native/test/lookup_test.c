@@ -553,6 +553,40 @@ TEST(a_dead_server_and_a_new_one_are_told_apart_by_their_reason) {
     down();
 }
 
+/* ---- what waits for a layout is woken however the request for it ends ---- */
+
+TEST(a_refused_layout_does_not_leave_a_get_waiting) {
+    guest c;
+    puppet *p = puppet_new();
+    p->lease_ns = 60000 * MS;
+    guest_up(&c, p);
+    char key[32];
+    for (int i = 0; i < 12000; i++) {       /* until the index has segments that the guest does not know */
+        snprintf(key, sizeof key, "grow-%d", i);
+        table_op op = host_op(p->h, TABLE_PUT, key, strlen(key), key, strlen(key));
+        CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
+        if (i % 100 == 0) host_pass(p->h, MS);
+    }
+    host_drain(p->h);
+    p->refuses_with = FKV_BUSY;
+    outcome o = { 0 };
+    for (int k = 0; k < 12000; k++) {
+        snprintf(key, sizeof key, "grow-%d", k);
+        guest_start(&c, key, 9000, &o);
+        guest_settle(&c);
+        if (!o.done) break;
+    }
+    CHECK(!o.done);
+    p->refuses_with = FKV_OK;
+    for (int i = 0; i < 5000 && !o.done; i++) {
+        puppet_pass(p, MS);
+        guest_settle(&c);
+    }
+    CHECK(o.done);
+    CHECK_EQ(o.status, FKV_OK);
+    guest_down(&c);
+}
+
 int main(int argc, char **argv) {
     RUN(a_hit_takes_two_reads_and_a_miss_takes_one);
     RUN(a_get_may_only_be_answered_under_a_lease);
@@ -580,5 +614,6 @@ int main(int argc, char **argv) {
     RUN(a_get_whose_time_is_over_ends_although_its_read_is_under_way);
     RUN(closing_with_reads_under_way_frees_nothing_too_early);
     RUN(a_dead_server_and_a_new_one_are_told_apart_by_their_reason);
+    RUN(a_refused_layout_does_not_leave_a_get_waiting);
     return check_end(argc, argv);
 }

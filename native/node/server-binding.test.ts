@@ -1,0 +1,244 @@
+/** The class DataPlane: what it takes, what it answers, and that it ends well at every stage of its life. */
+import test from 'ava';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
+import { Worker } from 'node:worker_threads';
+import { addon, type DataPlane, type DataPlaneOptions } from '../addon.js';
+import { Driver, Plane, SECRET, SEED, SHARDS } from '../../test/support/native-pair.js';
+
+const PROGRAM = fileURLToPath(new URL('../../test/support/plane-stages.js', import.meta.url));
+
+const good: DataPlaneOptions = {
+  serverIncarnation: 9n,
+  hashSeed: SEED,
+  ticketSecret: SECRET,
+  shards: SHARDS,
+  leaseMs: 100,
+  driftPpm: 100,
+  listen: [{ provider: 'tcp', address: '127.0.0.1:0', group: 1 }, { provider: 'tcp', address: '[::1]:0', group: 0 }],
+  groups: 2,
+  maxClients: 10,
+  clientQuota: 10,
+  spinUs: 0,
+  hugePages: false,
+};
+
+function started(): DataPlane {
+  const plane = new addon.DataPlane(good);
+  plane.start();
+  return plane;
+}
+
+const bad: readonly (readonly [field: string, value: unknown])[] = [
+  ['serverIncarnation', 9],
+  ['hashSeed', Buffer.alloc(15)],
+  ['ticketSecret', 'secret'],
+  ['shards', 0],
+  ['shards', 65_537],
+  ['shards', 1.5],
+  ['leaseMs', 0],
+  ['driftPpm', -1],
+  ['listen', {}],
+  ['listen', [{ provider: 'tcp', address: '127.0.0.1:0', group: 2 }]],
+  ['listen', [{ provider: 'pigeon', address: '127.0.0.1:0', group: 0 }]],
+  ['listen', [{ provider: 'tcp', address: '', group: 0 }]],
+  ['listen', [{ provider: 'tcp', address: 'x'.repeat(300), group: 0 }]],
+  ['listen', [undefined]],
+  ['groups', 65],
+  ['maxClients', Number.NaN],
+  ['clientQuota', Number.POSITIVE_INFINITY],
+  ['spinUs', '10'],
+  ['hugePages', 1],
+];
+
+for (const [field, value] of bad) {
+  test(`an option that is wrong is named: ${field} ${inspect(value, { breakLength: Infinity })}`, (t) => {
+    const error = t.throws(() => new addon.DataPlane({ ...good, [field]: value }), { code: 'ERR_CONFIG' });
+    if (field !== 'listen') t.true(error.message.includes(field), error.message);
+  });
+}
+
+test('addresses are answered as bound, in the order given', async (t) => {
+  const plane = new addon.DataPlane(good);
+  const bound = plane.start();
+  t.deepEqual(bound.map(({ provider, group }) => [provider, group]), [['tcp', 1], ['tcp', 0]]);
+  t.regex(bound[0]?.address ?? '', /^127\.0\.0\.1:[1-9]\d*$/);
+  t.regex(bound[1]?.address ?? '', /^\[::1\]:[1-9]\d*$/);
+  await plane.close();
+});
+
+test('an address that cannot be had is an error that names it', async (t) => {
+  const plane = new addon.DataPlane(good);
+  const [bound] = plane.start();
+  const address = bound?.address ?? '';
+  const second = new addon.DataPlane({ ...good, listen: [{ provider: 'tcp', address, group: 0 }] });
+  t.true(t.throws(() => second.start(), { code: 'ERR_ADDRESS_IN_USE' }).message.includes(address));
+  const third = new addon.DataPlane({ ...good, listen: [{ provider: 'tcp', address: 'nowhere', group: 0 }] });
+  t.throws(() => third.start(), { code: 'ERR_ADDRESS_INVALID' });
+  await plane.close();
+  second.start();
+  await second.close();
+  await third.close();
+});
+
+test('a shard is opened, described, served and closed', async (t) => {
+  const plane = started();
+  const opened = await plane.openShard({ shard: 2, group: 1, epoch: 7, incarnation: 2n ** 64n - 1n, memoryBytes: 32 << 20 });
+  t.like(opened, { shard: 2, epoch: 7, incarnation: 2n ** 64n - 1n });
+  t.true(opened.buckets > 0 && opened.layoutEpoch > 0);
+  t.deepEqual(new Set(opened.regions.map(({ kind }) => kind)), new Set(['index', 'heap']));
+  for (const { provider, tag, bytes, rkey } of opened.regions) t.true(provider === 'tcp' && tag > 0 && bytes > 0 && rkey > 0n);
+  t.deepEqual(await plane.layout(2), opened);
+  await t.throwsAsync(plane.openShard({ shard: 2, group: 0, epoch: 7, incarnation: 1n, memoryBytes: 32 << 20 }), { code: 'ERR_BUSY' });
+  await t.throwsAsync(plane.serveShard(1), { code: 'ERR_NOT_OWNER' });
+  t.throws(() => void plane.serveShard(SHARDS), { code: 'ERR_CONFIG' });
+  t.throws(() => void plane.openShard({ shard: 1, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 1 }), { code: 'ERR_CONFIG' });
+  await plane.serveShard(2);
+  t.true((await plane.stats()).shards[0]?.serving);
+  await plane.closeShard(2);
+  t.deepEqual((await plane.stats()).shards, []);
+  await plane.close();
+});
+
+test('counters are there for every group and shard', async (t) => {
+  const plane = await Plane.start();
+  const client = Driver.to(plane);
+  await client.put('a', 'v');
+  await client.compareAndSwap('a', 5n, 'w');
+  const { groups, shards } = await plane.native.stats();
+  t.is(groups.length, 1);
+  t.is(shards.length, SHARDS);
+  t.is(groups[0]?.clients, 1);
+  t.is(groups[0]?.requests.put, 1);
+  t.is(groups[0]?.requests.cas, 1);
+  t.is(groups[0]?.putLatencyNs.count, 1);
+  t.true((groups[0]?.threadId ?? 0) > 0);
+  t.is(shards.reduce((sum, { entries }) => sum + entries, 0), 1);
+  client.close();
+  await plane.close();
+});
+
+test('onLayout says when segments have come', async (t) => {
+  const plane = await Plane.start({ memoryBytes: 64 << 20 });
+  const client = Driver.to(plane);
+  let told: readonly [number, number] | undefined;
+  plane.native.onLayout = (shard, layoutEpoch) => (told = [shard, layoutEpoch]);
+  for (let i = 0; told === undefined; i++) await client.put(`k${i}`, Buffer.alloc(10_000));
+  const [shard, layoutEpoch] = told;
+  const now = await plane.native.layout(shard);
+  t.true(now.layoutEpoch >= layoutEpoch && now.regions.length > (plane.layouts[shard]?.regions.length ?? 0));
+  client.close();
+  await plane.close();
+});
+
+test('nothing is granted or answered beyond the end that was set', async (t) => {
+  const plane = await Plane.start({ leaseMs: 50 });
+  const client = Driver.to(plane);
+  t.is((await client.put('a', 'v')).status, 'OK');
+  plane.native.setGrantUntil(addon.bootTimeNs());
+  t.is((await client.put('a', 'w', 300)).status, 'ERR_SHARD_UNAVAILABLE');
+  plane.native.setGrantUntil(2n ** 64n - 1n);
+  t.is((await client.get('a')).value.toString(), 'v');
+  t.throws(() => plane.native.setGrantUntil(5 as unknown as bigint), { code: 'ERR_CONFIG' });
+  client.close();
+  await plane.close();
+});
+
+test('calls before start and after close are refused', async (t) => {
+  const plane = new addon.DataPlane(good);
+  await t.throwsAsync(plane.stats(), { code: 'ERR_CLOSED' });
+  plane.start();
+  t.throws(() => plane.start(), { code: 'ERR_CLOSED' });
+  const pending = plane.stats().then(() => 'answered', (e: unknown) => (e as { code: string }).code);
+  await Promise.all([plane.close(), plane.close()]);
+  t.true(['answered', 'ERR_CLOSED'].includes(await pending));
+  await plane.close();
+  await t.throwsAsync(plane.layout(0), { code: 'ERR_CLOSED' });
+  t.throws(() => plane.start(), { code: 'ERR_CLOSED' });
+});
+
+test('methods do not take another object for this', (t) => {
+  const stats = Object.getOwnPropertyDescriptor(addon.DataPlane.prototype, 'stats')?.value as (this: unknown) => unknown;
+  t.throws(() => stats.call({}), { instanceOf: TypeError });
+  t.throws(() => (addon.DataPlane as unknown as (o: DataPlaneOptions) => unknown)(good), { code: 'ERR_CONSTRUCT_CALL_REQUIRED' });
+});
+
+// ---- how a process ends
+
+/** process.exit on the main thread runs no clean-up of addons, so a socket may stay; whoever comes next takes its address. */
+async function takeOver(address: string): Promise<void> {
+  const plane = new addon.DataPlane({ ...good, listen: [{ provider: 'shm', address: `unix:${address}`, group: 0 }] });
+  plane.start();
+  await plane.close();
+}
+
+const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
+  ['made', 'made', 0],
+  ['made and collected', 'collected', 0],
+  ['not started and closed', 'closed', 0],
+  ['started', 'started', 0],
+  ['started twice at one address', 'ERR_ADDRESS_IN_USE', 0],
+  ['started and exit', 'exiting', 0],
+  ['opening', 'opened', 0],
+  ['opening and exit', 'exiting', 0],
+  ['opening and closed', 'closed', 0],
+  ['serving and exit', 'exiting', 0],
+  ['closing and exit', 'exiting', 0],
+  ['with clients at work and closed', 'closed', 0],
+  ['with clients at work and exit', 'exiting', 0],
+  ['an exception that nobody catches', 'throwing', 1],
+  ['an exception in onLayout', 'from onLayout', 0],
+  ['running and not collected', 'ERR_ADDRESS_IN_USE', 0],
+  ['a whole life', 'lived', 0],
+];
+
+const mayLeave = ['started and exit', 'opening and exit', 'serving and exit', 'an exception that nobody catches'];
+
+for (const [stage, out, code] of ends) {
+  test(`a process ends well: ${stage}`, async (t) => {
+    const child = spawn(process.execPath, ['--expose-gc', PROGRAM, stage], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    let errors = '';
+    child.stdout.on('data', (data: Buffer) => (said += data.toString()));
+    child.stderr.on('data', (data: Buffer) => (errors += data.toString()));
+    const [exit, signal] = (await once(child, 'close')) as [number | null, string | null];
+    t.deepEqual({ exit, signal, said: said.trim() }, { exit: code, signal: null, said: out }, errors);
+    const socket = join(tmpdir(), `farkv-stage-${child.pid}-0.sock`);
+    if (existsSync(socket)) t.true(mayLeave.includes(stage));
+    await takeOver(socket);
+    t.false(existsSync(socket));
+  });
+}
+
+test('several worker threads load the addon and live at once', async (t) => {
+  const workers = Array.from({ length: 4 }, () => new Worker(PROGRAM, { workerData: 'a whole life' }));
+  const said = await Promise.all(workers.map(async (worker) => {
+    const [[text], [code]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[string], [number]];
+    return `${text} ${code}`;
+  }));
+  t.deepEqual(said, Array.from({ length: 4 }, () => 'lived 0'));
+});
+
+test('a worker thread may be terminated in the middle of its work, again and again', async (t) => {
+  for (let i = 0; i < 5; i++) {
+    const worker = new Worker(PROGRAM, { workerData: 'works until it is ended' });
+    await once(worker, 'message');
+    await new Promise(setImmediate);
+    const { threadId } = worker;
+    t.is(await worker.terminate(), 1);
+    t.false(existsSync(join(tmpdir(), `farkv-stage-${process.pid}-${threadId}.sock`)));
+  }
+});
+
+for (const stage of ['made', 'started', 'opening and closed', 'with clients at work and closed']) {
+  test(`a worker thread ends well: ${stage}`, async (t) => {
+    const worker = new Worker(PROGRAM, { workerData: stage });
+    const [code] = (await once(worker, 'exit')) as [number];
+    t.is(code, 0);
+  });
+}

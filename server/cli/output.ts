@@ -1,13 +1,16 @@
 /** Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone (`farkv scan | head`). */
-import { once } from 'node:events';
 
 export class Output {
   #gone = false;
+  #wake: () => void = () => undefined;
 
   constructor() {
+    process.stdout.on('drain', () => this.#wake());
+    process.stdout.on('close', () => this.#wake());
     process.stdout.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') throw error;
       this.#gone = true;
+      this.#wake();
     });
   }
 
@@ -17,7 +20,8 @@ export class Output {
   }
 
   async write(chunk: string | Uint8Array): Promise<void> {
-    if (this.#gone || process.stdout.write(chunk)) return;
-    await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')]);
+    if (this.#gone) return;
+    const drained = new Promise<void>((resolve) => (this.#wake = resolve));
+    if (!process.stdout.write(chunk)) await drained;
   }
 }

@@ -86,7 +86,7 @@ void shard_lease(void *ctx, session_peer *p, const fkv_lease_shard *list, uint32
         sh->listed = true;
         sh->uncovered = false;
         if (sh->layout && sh->layout->incarnation != list[i].incarnation) layout_drop(l, list[i].shard);
-        else if (sh->layout && sh->layout->layout_epoch != list[i].layout_epoch) sh->outdated = true;
+        else if (sh->layout && sh->layout->layout_epoch < list[i].layout_epoch) sh->outdated = true;
         shard_view(l, list[i].shard);
         if (!list_empty(&sh->waiting)) shard_wake(l, list[i].shard);
     }

@@ -55,19 +55,25 @@ typedef struct client_watch {
     fab_cq *cq;
 } client_watch;
 
+/* Whether polling inside a call pays: where it brought nothing it is left out for a while, longer each time. The owner is far
+ * away, or needs this processor. */
+typedef struct client_habit {
+    uint64_t ns;                     /* how long to poll, at most; 0: never */
+    uint32_t misses, skip;
+} client_habit;
+
 struct client {
     lookup *lookup;                  /* NULL: closed */
     napi_env env;
     uint32_t holders;
     uint32_t shards;
-    uint64_t put_spin_ns, get_spin_ns;
     double timeout_ms;
 
     /* operations */
     client_op *table;
     uint32_t capacity, outstanding, ready_count, gets;   /* outstanding: neither free nor held; gets: of those not yet ready */
     fkv_list free, busy, ready, held;
-    uint32_t spin_misses, spin_skip; /* polling in flush that brought nothing, and how many times it is left out for it */
+    client_habit get_spin, put_spin;
 
     /* the loop */
     uv_loop_t *loop;

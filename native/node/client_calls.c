@@ -4,6 +4,8 @@
 #include <string.h>
 #include "client.h"
 
+enum { SPIN_FOR_GETS = 4 };              /* more of them are worth a batch: the event loop collects it */
+
 typedef struct key_room {
     uint8_t bytes[FKV_KEY_MAX + 4];
     lookup_key key;
@@ -127,7 +129,26 @@ napi_value client_get_sync(napi_env env, napi_callback_info info) {
 
 /* ---- what travels by SEND ---- */
 
-static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, uint64_t spin_ns) {
+/* Polls until something has ended. */
+static void spin_for(client *c, client_habit *h) {
+    enum { MISSES_MAX = 6 };
+    session *s = lookup_session(c->lookup);
+    if (!h->ns) return;
+    if (h->skip) {
+        h->skip--;
+        return;
+    }
+    for (uint64_t until = session_now(s) + h->ns; !c->ready_count && session_now(s) < until;) session_poll(s);
+    if (c->ready_count) {
+        h->misses = 0;
+        return;
+    }
+    if (h->misses < MISSES_MAX) h->misses++;
+    h->skip = (1u << h->misses) - 1;
+}
+
+/* `alone`: how long to poll for the reply when nothing else is outstanding; NULL: not at all. */
+static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, client_habit *alone) {
     client_op *o = client_op_take(c);
     if (!o) return refuse(c, env, FKV_BUSY);
     session *s = lookup_session(c->lookup);
@@ -139,10 +160,9 @@ static napi_value send_request(client *c, napi_env env, session_ask *a, napi_val
         client_op_free(o);
         return refuse(c, env, status);
     }
-    if (spin_ns == 0 || c->outstanding > 1) return client_pending(env, o);
-    /* Alone: its reply may be here sooner than the event loop would be. */
+    if (!alone || c->outstanding > 1) return client_pending(env, o);
     session_flush(s);
-    for (uint64_t until = session_now(s) + spin_ns; o->state == OP_OUTSTANDING && session_now(s) < until;) session_poll(s);
+    spin_for(c, alone);
     if (o->state == OP_OUTSTANDING) return client_pending(env, o);
     lookup_result r = o->result;
     client_op_free(o);
@@ -203,7 +223,7 @@ napi_value client_put(napi_env env, napi_callback_info info) {
     s = read_value(env, argv[2], &a);
     if (s != FKV_OK) return refuse(c, env, s);
     if (!read_attributes(env, argv + 3, &a)) return refuse(c, env, FKV_BAD_REQUEST);
-    return send_request(c, env, &a, argv[6], c->put_spin_ns);
+    return send_request(c, env, &a, argv[6], &c->put_spin);
 }
 
 napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
@@ -224,7 +244,7 @@ napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
         if (s != FKV_OK) return refuse(c, env, s);
         if (!read_attributes(env, argv + 4, &a)) return refuse(c, env, FKV_BAD_REQUEST);
     }
-    return send_request(c, env, &a, argv[7], c->put_spin_ns);
+    return send_request(c, env, &a, argv[7], &c->put_spin);
 }
 
 napi_value client_delete(napi_env env, napi_callback_info info) {
@@ -235,7 +255,7 @@ napi_value client_delete(napi_env env, napi_callback_info info) {
     session_ask a = { .op = FKV_OP_DELETE };
     if (!c) return NULL;
     if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
-    return send_request(c, env, &a, argv[2], c->put_spin_ns);
+    return send_request(c, env, &a, argv[2], &c->put_spin);
 }
 
 napi_value client_scan(napi_env env, napi_callback_info info) {
@@ -252,7 +272,7 @@ napi_value client_scan(napi_env env, napi_callback_info info) {
     if (!good || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
     a.ns = (uint16_t)ns;
     a.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
-    return send_request(c, env, &a, argv[5], 0);
+    return send_request(c, env, &a, argv[5], NULL);
 }
 
 napi_value client_shard_of(napi_env env, napi_callback_info info) {
@@ -280,31 +300,14 @@ napi_value client_cancel(napi_env env, napi_callback_info info) {
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
 
-/* Polls for the first of a few GETs. Where that brought nothing it is left out for a while, longer each time: the owner is far
- * away, or needs this processor. */
-static void spin_for_get(client *c, session *s) {
-    enum { FEW = 4, MISSES_MAX = 6 };
-    if (!c->get_spin_ns || !c->gets || c->gets > FEW || c->ready_count) return;
-    if (c->spin_skip) {
-        c->spin_skip--;
-        return;
-    }
-    for (uint64_t until = session_now(s) + c->get_spin_ns; !c->ready_count && session_now(s) < until;) session_poll(s);
-    if (c->ready_count) {
-        c->spin_misses = 0;
-    } else {
-        if (c->spin_misses < MISSES_MAX) c->spin_misses++;
-        c->spin_skip = (1u << c->spin_misses) - 1;
-    }
-}
-
 napi_value client_flush(napi_env env, napi_callback_info info) {
     client *c = client_arguments(env, info, NULL, 0);
     if (!c) return NULL;
     if (c->lookup) {
         session *s = lookup_session(c->lookup);
         session_flush(s);
-        spin_for_get(c, s);
+        bool few = c->gets && c->gets <= SPIN_FOR_GETS && !c->ready_count;
+        if (few) spin_for(c, &c->get_spin);
     }
     return client_answer(env, c->ready_count);
 }

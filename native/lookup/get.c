@@ -148,7 +148,11 @@ static void post(lookup_get *g) {
         list_push(&l->flying, &g->flying);
     }
     if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
-    if (taken < 0 && !g->pending) wait_for_shard(g);   /* the connection is lost: its end is on the way */
+    if (taken < 0 && !g->pending) {
+        if (!mr && g->peer->conn) finish(g, FKV_NO_MEMORY);   /* the connection is well: the memory cannot be registered with it */
+        else wait_for_shard(g);                               /* the connection is lost: its end is on the way */
+        return;
+    }
     if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;
 }
 
@@ -350,8 +354,10 @@ void lookup_release(lookup_get *g) {
 static void landed(lookup_get *g) {
     list_remove(&g->flying);
     if (g->state == GET_DONE) {
+        lookup *l = g->l;
         leave(g);
         if (g->released) get_free(g);
+        if (!list_empty(&l->starved)) feed_starved(l);   /* its buffer is free */
         return;
     }
     list_remove(&g->link);               /* unposted, when a piece failed before the last was posted */

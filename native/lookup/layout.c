@@ -5,6 +5,7 @@
  * whole; a segment that both name stays attached; one that only the old layout names is detached when the last GET that reads by
  * that layout has ended.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "lookup_internal.h"
@@ -295,10 +296,13 @@ void layout_refresh(lookup *l, uint32_t shard) {
 
 /* ---- attaching ---- */
 
-static void attach(lookup_segment *s, session_peer *p) {
+static void attach(lookup *l, lookup_segment *s, session_peer *p) {
     if (s->state != SEGMENT_NEW) return;
     int e = fab_attach(p->conn, s->rkey, s->addr, s->bytes, (uint64_t)(uintptr_t)s);
-    if (e) return;                       /* the connection is lost: `down` comes */
+    if (e == -EEXIST) {                  /* READs of an older layout still hold it: once they have landed */
+        l->attach_again = l->shard[s->shard].attach_again = true;
+    }
+    if (e) return;                       /* else the connection is lost: `down` comes */
     s->state = SEGMENT_ATTACHING;
     s->peer = p;
     s->refs++;
@@ -309,10 +313,10 @@ bool layout_attach(lookup *l, uint32_t shard) {
     lookup_layout *y = sh->layout;
     bool ready = true;
     for (uint32_t i = 0; i < y->index_count; i++) {
-        attach(y->index[i].segment, sh->peer);
+        attach(l, y->index[i].segment, sh->peer);
         ready = ready && y->index[i].segment->state == SEGMENT_READY;
     }
-    for (uint32_t i = 0; i < y->heap_count; i++) if (y->heap[i].segment) attach(y->heap[i].segment, sh->peer);
+    for (uint32_t i = 0; i < y->heap_count; i++) if (y->heap[i].segment) attach(l, y->heap[i].segment, sh->peer);
     return ready;
 }
 

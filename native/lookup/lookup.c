@@ -48,6 +48,14 @@ static void tell(void *ctx, const session_event *e) {
 static void polled(void *ctx) {
     lookup *l = ctx;
     if (!list_empty(&l->unposted)) get_post_rest(l);
+    if (l->attach_again) {
+        l->attach_again = false;
+        for (uint32_t i = 0; i < l->shards; i++) {
+            if (!l->shard[i].attach_again) continue;
+            l->shard[i].attach_again = false;
+            shard_wake(l, i);
+        }
+    }
     l->polled_ns = 0;
 }
 

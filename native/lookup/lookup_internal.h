@@ -71,6 +71,7 @@ typedef struct lookup_shard {
     uint64_t lease_granted_until;
     bool listed;                     /* by the LEASE reply that is being received */
     bool uncovered;                  /* the last LEASE reply did not list it: the owner has to be asked */
+    bool attach_again;               /* a segment's rkey was still attached under an older layout */
     bool outdated;                   /* a newer layout of the same incarnation is known to exist */
     uint64_t uncovered_ns;
     uint64_t layout_request;         /* LAYOUT under way, 0: none */
@@ -133,6 +134,7 @@ struct lookup {
     uint32_t shards;
     uint32_t since_poll;             /* direct GETs since the completion queues were looked at */
     bool closing;
+    bool attach_again;               /* some shard's is set */
     lookup_shard *shard;
     lookup_config config;
     lookup_get *table;

@@ -47,7 +47,7 @@ void client_op_free(client_op *o) {
     if (o->state == OP_OUTSTANDING && o->is_get) c->gets--;
     if (o->state != OP_HELD) c->outstanding--;
     o->state = OP_FREE;
-    o->generation = (o->generation + 1) % GENERATIONS;
+    o->generation = o->generation + 1 < GENERATIONS ? o->generation + 1 : 1;   /* no id is 0 */
     list_remove(&o->link);
     list_push(&c->free, &o->link);
     client_keep_alive(c);

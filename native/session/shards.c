@@ -17,16 +17,22 @@ bool shard_open_window(session_shard *h, request *r) {
     return true;
 }
 
-/* The change has ended, or goes out again under another sequence; those that waited for the window may go on. */
+/* The change has ended, or goes out again under another sequence; as many of those that waited may go on as the window has opened. */
 void shard_leave_window(session *s, request *r) {
-    if (!r->head.sequence) return;
     session_shard *h = &s->shard[r->head.shard];
-    r->head.sequence = 0;
-    list_remove(&r->in_window);
-    fkv_list parked;
-    list_take_all(&h->parked, &parked);
-    while (!list_empty(&parked)) {
-        request *next = LIST_OF(parked.next, request, link);
+    if (r->head.sequence) {
+        r->head.sequence = 0;
+        list_remove(&r->in_window);
+    } else if (!list_empty(&h->window)) {
+        return;      /* it was let go on and ended before it had a sequence: those in the window will see to the others */
+    }
+    uint64_t open = FKV_DEDUP_WINDOW;
+    if (!list_empty(&h->window)) {
+        const request *oldest = LIST_OF(h->window.next, request, in_window);
+        open -= h->next_sequence - oldest->head.sequence;
+    }
+    for (; open > 0 && !list_empty(&h->parked); open--) {
+        request *next = LIST_OF(h->parked.next, request, link);
         list_remove(&next->link);
         request_queue(next, false);
     }

@@ -215,12 +215,13 @@ for (const transport of ['shm', 'tcp'] as const) {
       kv.put('large', Buffer.alloc(20 * MIB)),
       kv.getMany(Array.from({ length: 2000 }, (_, i) => `k${i}`)),
     ];
-    await kv.put('first', 'x').catch(() => undefined);
+    // What was posted has left, and no answer was looked at yet.
+    await Promise.resolve();
     await kv.close();
     await kv.close();
     const codes = new Set(await settled(work));
     t.deepEqual([...codes].filter((code) => code !== 'ok' && code !== 'ERR_CLOSED' && code !== 'ERR_INDETERMINATE'), []);
-    t.true(codes.size > 1, 'something was under way');
+    t.true(codes.has('ERR_CLOSED') || codes.has('ERR_INDETERMINATE'));
     t.deepEqual(await settled([kv.get('a'), kv.put('a', 'x'), kv.getMany(['a'])]), ['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CLOSED']);
   });
 

@@ -7,7 +7,7 @@ static const uint64_t TICK_NS = 10000000;   /* a shard that was changed gets its
 
 static void follow(op *o, op *first) {
     if (!op_detach(o)) {
-        op_answer(o, FKV_NO_MEMORY);
+        op_answer(o, FKV_BUSY);
         return;
     }
     o->state = OP_FOLLOWS;

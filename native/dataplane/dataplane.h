@@ -10,9 +10,10 @@
  * all return when it is done); the rest by any thread, between start and stop. Calls that take a `done` return at once; done is
  * called once, on a thread of the data plane or of the caller, must not block, and owns `result` (free it with free()).
  *
- * Memory that is bounded, for each group: requests in the owner's hands, at most 2 * client_quota of a client, 400 bytes each and
- * what they carry; remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which are counted
- * in the shard's own memory.
+ * Memory that is bounded, for each group: requests in the owner's hands, at most 2 * client_quota of a client, 400 bytes each;
+ * messages not yet given back, by the provider's credits; copies of requests that wait and of replies not yet sent, 64 MiB;
+ * remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which are counted in the shard's
+ * own memory, and 2 MiB through which they come.
  */
 #ifndef FARKV_DATAPLANE_H
 #define FARKV_DATAPLANE_H

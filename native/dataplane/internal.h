@@ -35,6 +35,7 @@ enum {
     OPS_A_SLAB = 64,
     KEY_QUEUE_BUCKETS = 256,
     KEY_QUEUE_MAX = 4096,              /* ops waiting for one key */
+    KEPT_BYTES_MAX = 64 << 20,         /* copies of requests that wait and of SCAN replies not yet sent, of a group */
     ATTACHMENTS = 4,                   /* regions of one client that are attached at once */
     REPLY_SLICE = 64 << 10,            /* bytes of a long reply that go out at once */
     REPLIES_A_TURN = 256               /* short ones that one client gets in one turn of the loop */
@@ -166,6 +167,7 @@ struct op {
     const void *message;               /* as received, not yet given back; key and body point into it */
     key_queue *queue;                  /* OP_WAITS_* */
     uint8_t *copy;                     /* own copy of key and body, once the message was given back */
+    uint32_t kept_bytes;               /* of `copy` and `stream_bytes`, as counted in group.kept_bytes */
     const uint8_t *key, *body;
     uint64_t hash, arrived_ns, deadline_ns;
     transfer *transfer;
@@ -235,6 +237,7 @@ struct group {
     op *free_ops;
     void *slabs;
     uint32_t op_count, op_max;
+    uint64_t kept_bytes;
     op *batch[POLL_BATCH * PROVIDERS];
     int batch_count;
 
@@ -276,7 +279,8 @@ bool clients_to_reap(const group *g);
 /* op.c */
 op *op_new(client *c);                 /* NULL: none left */
 void op_free(op *o);                   /* gives its message back; it is in no list, dedup does not know it, nobody follows it */
-bool op_detach(op *o);                 /* copies key and body, gives the message back; false: no memory */
+bool op_detach(op *o);                 /* copies key and body, gives the message back; false: no room */
+uint8_t *op_keep(op *o, size_t bytes); /* memory that is counted for the op, to be freed with it; NULL: no room */
 void op_answer(op *o, fkv_status s);   /* finished: records, answers it and its followers. In no list; not held by the table */
 op *op_pass_on(op *o);                 /* the first follower takes its place in dedup, and is to be run; NULL: it has none */
 void op_abandon(op *o);                /* its client has gone before it took effect: passed on, or forgotten; freed */

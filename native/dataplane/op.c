@@ -45,6 +45,7 @@ op *op_new(client *c) {
     o->leader = o->followers = o->next_follower = NULL;
     o->message = NULL;
     o->copy = o->stream_bytes = NULL;
+    o->kept_bytes = 0;
     o->transfer = NULL;
     o->arrived_ns = g->now_ns;
     list_init(&o->link);
@@ -63,8 +64,11 @@ void op_free(op *o) {
     group *g = o->group;
     list_remove(&o->timed);
     give_message_back(o);
-    free(o->copy);
-    free(o->stream_bytes);
+    if (o->kept_bytes) {
+        g->kept_bytes -= o->kept_bytes;
+        free(o->copy);
+        free(o->stream_bytes);
+    }
     if (o->client) {
         list_remove(&o->of_client);
         o->client->op_count--;
@@ -73,12 +77,21 @@ void op_free(op *o) {
     g->free_ops = o;
 }
 
+uint8_t *op_keep(op *o, size_t bytes) {
+    if (o->group->kept_bytes + bytes > KEPT_BYTES_MAX) return NULL;
+    uint8_t *m = malloc(bytes);
+    if (!m) return NULL;
+    o->group->kept_bytes += bytes;
+    o->kept_bytes += (uint32_t)bytes;
+    return m;
+}
+
 bool op_detach(op *o) {
     if (!o->message) return true;
     uint32_t key_bytes = o->request.key_bytes, body_bytes = 0;
     if (o->request.flags & FKV_REQUEST_RENDEZVOUS) body_bytes = sizeof(fkv_rendezvous);
     else if (o->request.op == FKV_OP_PUT || o->request.op == FKV_OP_CAS) body_bytes = o->request.value_bytes;
-    uint8_t *copy = malloc(key_bytes + body_bytes + 1);
+    uint8_t *copy = op_keep(o, key_bytes + body_bytes);
     if (!copy) return false;
     memcpy(copy, o->key, key_bytes);
     memcpy(copy + key_bytes, o->body, body_bytes);

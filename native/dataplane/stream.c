@@ -145,12 +145,12 @@ static void block(client *c) {
 static void keep_entries(op *o) {
     if (!o->streams || o->stream_bytes == NULL || o->stream_bytes != o->group->scratch) return;
     uint32_t left = o->stream_end - o->stream_at;
-    uint8_t *own = malloc(left + 1);
+    uint8_t *own = op_keep(o, left + 1);
     if (own) memcpy(own, o->stream_bytes + o->stream_at, left);
     o->stream_bytes = own;
     o->stream_at = 0;
     o->stream_end = left;
-    if (!own) stream_fail(o, FKV_NO_MEMORY);
+    if (!own) stream_fail(o, FKV_BUSY);
 }
 
 void reply_send(op *o) {

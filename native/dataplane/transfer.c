@@ -213,7 +213,7 @@ fkv_status transfer_begin(op *o) {
     transfer *t = calloc(1, sizeof *t);
     if (!t || !op_detach(o)) {
         free(t);
-        return FKV_NO_MEMORY;
+        return FKV_BUSY;
     }
     memcpy(&t->from, o->body, sizeof t->from);
     t->region = attachment_for(c, &t->from);

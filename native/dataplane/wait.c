@@ -74,19 +74,15 @@ static void start_timer(op *o) {
     list_push(&o->group->timed, &o->timed);
 }
 
-static void no_place(op *o, key_queue *q, fkv_status s) {
+static void no_place(op *o, key_queue *q) {
     group *g = o->group;
-    op_answer(o, s);
+    op_answer(o, FKV_BUSY);
     if (q) free_if_unused(g, q);
 }
 
 static void wait_for_key(op *o, key_queue *q, bool first) {
-    if (!q || !op_detach(o)) {
-        no_place(o, q, FKV_NO_MEMORY);
-        return;
-    }
-    if (q->count == KEY_QUEUE_MAX) {
-        no_place(o, q, FKV_BUSY);
+    if (!q || q->count == KEY_QUEUE_MAX || !op_detach(o)) {
+        no_place(o, q);
         return;
     }
     o->state = OP_WAITS_KEY;
@@ -99,7 +95,7 @@ static void wait_for_key(op *o, key_queue *q, bool first) {
 
 static void wait_for_memory(op *o, key_queue *q) {
     if (!q || !op_detach(o)) {
-        no_place(o, q, FKV_NO_MEMORY);
+        no_place(o, q);
         return;
     }
     o->state = OP_WAITS_MEMORY;

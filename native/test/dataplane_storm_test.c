@@ -53,7 +53,7 @@ static fkv_reply ask_until_answered(player *p, fkv_request q, const char *key, c
 }
 
 static void increment(player *p, int k) {
-    char key[16];
+    char key[32];
     snprintf(key, sizeof key, "counter-%d", k);
     for (;;) {
         fkv_reply got = ask_until_answered(p, raw_request(&p->c, FKV_OP_GET, key), key, NULL);
@@ -91,7 +91,7 @@ TEST(every_acknowledged_increment_counts_once_whatever_breaks) {
     for (int i = 0; i < CLIENTS; i++) pthread_join(players[i].thread, NULL);
     raw_up(&c, &r, 1000);
     for (int k = 0; k < KEYS; k++) {
-        char key[16];
+        char key[32];
         fkv_reply reply;
         uint64_t sum = 0, count = 0;
         snprintf(key, sizeof key, "counter-%d", k);
@@ -111,7 +111,7 @@ static bool over;   /* atomic */
 
 static void *pester(void *arg) {
     player *p = arg;
-    char key[16], value[3000] = { 0 };
+    char key[32], value[3000] = { 0 };
     raw_open(&p->c, &r);
     connect_again(p);
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {

@@ -116,48 +116,84 @@ TEST(an_expired_entry_is_killed_before_its_slot_is_cleared) {
 
 /* ---- readers ---- */
 enum { PAGE = 4096 };
-static uint8_t *pages;              /* two; the first is protected until the first load from it */
+static uint8_t *pages;              /* two; one is protected until the first load from it, which is when `meanwhile` happens */
 static const uint8_t *first_load;
+static void (*meanwhile)(void);
 static void on_load(int signal, siginfo_t *info, void *context) {
     (void)signal;
     (void)context;
     if (first_load) abort();
     first_load = info->si_addr;
-    mprotect(pages, PAGE, PROT_READ | PROT_WRITE);
-    memset(pages + PAGE, 0xff, PAGE);
-}
-static void protect_first_page(void) {
-    struct sigaction action = { .sa_sigaction = on_load, .sa_flags = SA_SIGINFO };
-    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
-    first_load = NULL;
-    CHECK_EQ(mprotect(pages, PAGE, PROT_NONE), 0);
+    mprotect(pages, 2 * PAGE, PROT_READ | PROT_WRITE);
+    if (meanwhile) meanwhile();
 }
 static void open_pages(void) {
     pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED);
 }
+static void load_begin(int page, void (*what)(void)) {
+    struct sigaction action = { .sa_sigaction = on_load, .sa_flags = SA_SIGINFO };
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    first_load = NULL;
+    meanwhile = what;
+    CHECK_EQ(mprotect(pages + page * PAGE, PAGE, PROT_NONE), 0);
+}
+static void load_end(void) {
+    signal(SIGSEGV, SIG_DFL);
+    CHECK(first_load != NULL);
+}
 TEST(a_reader_loads_the_version_before_the_state) {
     open_pages();
     fkv_wanted want = { "k", 1, 0, 1 };
     fkv_found found;
-    protect_first_page();
+    load_begin(0, NULL);
     CHECK_EQ(fkv_extent_copy(pages, 64, &want, NULL, 0, &found), FKV_READ_AGAIN);
-    signal(SIGSEGV, SIG_DFL);
+    load_end();
     CHECK(first_load == pages + offsetof(fkv_extent, version));
     munmap(pages, 2 * PAGE);
 }
 /* Word 0 ends the protected page, the rest of the bucket lies behind it and changes when word 0 is loaded. */
+static void change_second_page(void) { memset(pages + PAGE, 0xff, PAGE); }
 TEST(a_reader_loads_word_0_of_a_bucket_last) {
     open_pages();
     fkv_bucket *b = (fkv_bucket *)(void *)(pages + PAGE - 8), copy;
     b->word0 = fkv_bucket_word0(7, 3, 0);
     for (int i = 0; i < FKV_SLOTS; i++) b->slot[i] = 100 + (uint64_t)i;
-    protect_first_page();
+    load_begin(0, change_second_page);
     fkv_bucket_copy(b, &copy);
-    signal(SIGSEGV, SIG_DFL);
+    load_end();
     CHECK(first_load == (const uint8_t *)&b->word0 && b->slot[0] == UINT64_MAX);
     CHECK_EQ(copy.word1, 0);
     for (int i = 0; i < FKV_SLOTS; i++) CHECK_EQ(copy.slot[i], 100 + i);
+    munmap(pages, 2 * PAGE);
+}
+/* The header and key of an extent lie on the first page, most of its value on the second: when the value is copied, the header
+ * has been looked at, and something happens to the extent. */
+static fkv_extent *straddling(void) { return (fkv_extent *)(void *)(pages + PAGE - 64); }
+static void write_straddling(uint64_t version, int fill) {
+    fkv_extent *e = straddling();
+    *e = (fkv_extent){ .state = FKV_EXTENT_LIVE, .version = version, .tag = 1, .value_bytes = 100, .key_bytes = 16 };
+    memcpy((uint8_t *)e + FKV_EXTENT_HEADER, "sixteen bytes ab", 16);
+    memset((uint8_t *)e + FKV_EXTENT_HEADER + 16, fill, 100);
+    e->crc = fkv_extent_crc(e, 16, 100);
+}
+static void it_dies(void) { straddling()->state = FKV_EXTENT_DEAD; }
+static void it_is_reused(void) { write_straddling(2, 'b'); }
+static fkv_read copy_while(void (*what)(void)) {
+    uint8_t value[100];
+    fkv_wanted want = { "sixteen bytes ab", 16, 0, 1 };
+    fkv_found found;
+    write_straddling(1, 'a');
+    load_begin(1, what);
+    fkv_read r = fkv_extent_copy(straddling(), 160, &want, value, sizeof value, &found);
+    load_end();
+    return r;
+}
+TEST(a_copy_during_which_the_extent_died_or_was_reused_is_refused) {
+    open_pages();
+    CHECK_EQ(copy_while(NULL), FKV_READ_OK);
+    CHECK_EQ(copy_while(it_dies), FKV_READ_AGAIN);
+    CHECK_EQ(copy_while(it_is_reused), FKV_READ_AGAIN);    /* live again, and of the same key: only the version tells */
     munmap(pages, 2 * PAGE);
 }
 
@@ -169,5 +205,6 @@ int main(int argc, char **argv) {
     RUN(an_expired_entry_is_killed_before_its_slot_is_cleared);
     RUN(a_reader_loads_the_version_before_the_state);
     RUN(a_reader_loads_word_0_of_a_bucket_last);
+    RUN(a_copy_during_which_the_extent_died_or_was_reused_is_refused);
     return check_end(argc, argv);
 }

@@ -150,7 +150,9 @@ static uint64_t next_random(uint64_t *x) {
 static uint32_t plain(lookup *l, const char *key, uint32_t n) {
     uint64_t h = fkv_hash_key(&l->seed, 0, key, n);
     const lookup_shard *sh = &l->shard[fkv_hash_shard(h, l->shards)];
-    const fkv_bucket *b = (const fkv_bucket *)(const void *)(sh->index + (size_t)fkv_bucket_of((uint32_t)h, sh->buckets) * 128);
+    uint32_t number = fkv_bucket_of((uint32_t)h, sh->buckets);
+    const lookup_view *index = number < sh->index_buckets ? sh->layout->index : layout_index_view(sh->layout, number);
+    const fkv_bucket *b = (const fkv_bucket *)(const void *)(index->direct + (size_t)(number - index->first) * FKV_BUCKET_BYTES);
     for (;;) {
         for (int i = 0; i < FKV_SLOTS; i++) {
             if (fkv_slot_fingerprint(b->slot[i]) != fkv_hash_fingerprint(h)) continue;

@@ -8,7 +8,7 @@
  */
 #include "lookup_internal.h"
 
-enum { PREFETCH_MAX = 1024 };   /* bytes of an extent */
+enum { PREFETCH_MAX = 2048 };   /* bytes of an extent */
 
 typedef enum { LOOK_FOUND, LOOK_TOO_SMALL, LOOK_MISS, LOOK_AGAIN, LOOK_LATER } look;
 

@@ -288,7 +288,10 @@ export interface NativeClient {
   drain(slab: Uint8Array): number;
   take(id: number, target: Uint8Array): void;
   stats(): NativeClientStats;
-  /** Fails what is outstanding with ERR_CLOSED (it may be drained once more), disconnects, frees. Idempotent. */
+  /**
+   * Fails what is outstanding with ERR_CLOSED, disconnects, frees. What has ended may be drained once more, by the caller itself:
+   * onReady is not called any more. Idempotent. An open client is not collected as long as its callbacks refer to it.
+   */
   close(): void;
 }
 

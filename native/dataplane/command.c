@@ -120,6 +120,7 @@ static void stats_of_group(job *j) {
     dataplane_group_stats *out = &c->stats->group[c->stats->groups++];
     *out = g->stats;
     for (const fkv_list *l = g->blocked.next; l != &g->blocked; l = l->next) out->blocked++;
+    for (int i = 0; i < g->polled_count; i++) out->reads_served += fab_reads_served(g->cq[g->polled[i]]);
     out->put_count = g->put_ns.count;
     out->put_p50_ns = fkv_histogram_percentile(&g->put_ns, 0.5);
     out->put_p99_ns = fkv_histogram_percentile(&g->put_ns, 0.99);

@@ -136,6 +136,7 @@ void fab_flush(fab_cq *cq) { cq->ops->flush(cq); }
 int fab_arm(fab_cq *cq) { return cq->ops->arm(cq); }
 int fab_fd(fab_cq *cq) { return cq->ops->fd(cq); }
 void fab_wake(fab_cq *cq) { cq->ops->wake(cq); }
+uint64_t fab_reads_served(const fab_cq *cq) { return cq->ops->reads_served ? cq->ops->reads_served(cq) : 0; }
 
 /* ---- connections ---- */
 

@@ -74,6 +74,7 @@ typedef struct fab_ops {
     int (*attach)(fab_conn *c, uint64_t rkey, uint64_t remote_addr, uint64_t bytes, uint64_t wr_id);
     void (*detach)(fab_conn *c, uint64_t rkey);
     const uint8_t *(*direct)(fab_conn *c, uint64_t rkey);                              /* NULL: this provider has none */
+    uint64_t (*reads_served)(const fab_cq *cq);                                        /* NULL: this process serves none */
 } fab_ops;
 
 extern const fab_ops fab_shm_ops;

@@ -56,4 +56,5 @@ const fab_ops fab_tcp_ops = {
     .release = tcp_release,
     .attach = tcp_attach_region,
     .detach = tcp_detach_region,
+    .reads_served = tcp_reads_served,
 };

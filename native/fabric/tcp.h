@@ -211,6 +211,7 @@ struct tcp_cq {
     bool armed, look_again;
     _Alignas(64) tcp_event *inbox;
     uint32_t sleeping, woken;        /* woken: bits of whoever is writing, or wrote, to the eventfd */
+    uint64_t served;                 /* READs answered: atomic; see fab_reads_served */
     uint64_t rung, heard;            /* writes to the eventfd: begun (any thread); taken out (the CQ's thread) */
 };
 enum { TCP_WOKEN_BY_USER = 1, TCP_WOKEN_BY_RESPONDER = 2 };
@@ -304,6 +305,7 @@ void tcp_flush(fab_cq *cq);
 int tcp_arm(fab_cq *cq);
 int tcp_fd(fab_cq *cq);
 void tcp_wake(fab_cq *cq);
+uint64_t tcp_reads_served(const fab_cq *cq);
 void tcp_cq_wake(tcp_cq *cq, uint32_t by);   /* any thread */
 void tcp_cq_append(tcp_event *e);
 void tcp_cq_mark_dirty(tcp_conn *c);

@@ -209,4 +209,6 @@ void tcp_cq_wake(tcp_cq *cq, uint32_t by) {
     while (write(cq->eventfd, &one, sizeof one) < 0 && errno == EINTR) {}
 }
 
+uint64_t tcp_reads_served(const fab_cq *cq) { return __atomic_load_n(&((const tcp_cq *)cq)->served, __ATOMIC_RELAXED); }
+
 void tcp_wake(fab_cq *cq) { tcp_cq_wake((tcp_cq *)cq, TCP_WOKEN_BY_USER); }

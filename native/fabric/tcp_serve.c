@@ -42,6 +42,7 @@ size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
         q->done += (uint32_t)n;
         if (n < left) continue;
         c->serve_head++;
+        __atomic_fetch_add(&((tcp_cq *)c->head.cq)->served, 1, __ATOMIC_RELAXED);
         fkv_copy_shared_end();   /* READs of a connection see memory in the order in which they were posted */
     }
     pthread_rwlock_unlock(&d->mr_lock);

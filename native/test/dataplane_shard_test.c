@@ -201,6 +201,32 @@ TEST(the_layout_names_every_segment_and_grows_with_the_table) {
     down();
 }
 
+TEST(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself) {
+    fkv_layout_segment seg[8];
+    fkv_bucket bucket;
+    fab_mr *local;
+    fab_wc wc;
+    up(TABLE_MEMORY_MIN);
+    layout_of(0, seg, 8);
+    CHECK_EQ(fab_reg_local(c.domain, &bucket, sizeof bucket, &local), 0);
+    CHECK_EQ(fab_attach(c.conn, seg[0].rkey, seg[0].addr, seg[0].bytes, 1), 0);
+    fab_flush(c.cq);
+    while (fab_poll(c.cq, &wc, 1) == 0) {}
+    CHECK(wc.opcode == FAB_WC_ATTACH && wc.status == FAB_SUCCESS);
+    fab_read read = { .wr_id = 2, .local = &bucket, .local_mr = local, .remote_addr = seg[0].addr, .rkey = seg[0].rkey,
+                      .bytes = sizeof bucket };
+    CHECK_EQ(fab_post_reads(c.conn, &read, 1), 1);
+    fab_flush(c.cq);
+    while (fab_poll(c.cq, &wc, 1) == 0) {}
+    CHECK(wc.opcode == FAB_WC_READ && wc.status == FAB_SUCCESS);
+    CHECK_EQ(fkv_bucket_tag(bucket.word0), seg[0].tag);
+    dataplane_stats *s = rig_stats(&r);
+    CHECK_EQ(s->group[0].reads_served, provider == FAB_TCP ? 1 : 0);
+    free(s);
+    fab_dereg(local);
+    down();
+}
+
 int main(int argc, char **argv) {
     static const fab_provider providers[] = { FAB_SHM, FAB_TCP };
     const char *only = getenv("FARKV_PROVIDER");
@@ -214,6 +240,7 @@ int main(int argc, char **argv) {
         RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
         RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
         RUN(the_layout_names_every_segment_and_grows_with_the_table);
+        RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
     }
     return check_end(argc, argv);
 }

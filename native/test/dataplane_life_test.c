@@ -24,8 +24,8 @@ static uint64_t rnd(void) {   /* splitmix64 */
 
 /* ---- stopping ---- */
 
-enum { STAGE_CREATED, STAGE_STARTED, STAGE_OPENING, STAGE_OPEN, STAGE_SERVED, STAGE_CONNECTED, STAGE_PUTS, STAGE_LARGE, STAGE_CLOSING,
-       STAGES };
+enum { STAGE_CREATED, STAGE_STARTED, STAGE_OPENING, STAGE_OPEN, STAGE_SERVED, STAGE_CONNECTED, STAGE_PUTS, STAGE_LARGE,
+       STAGE_CLOSING, STAGES };
 
 static void stop_at(int stage) {
     rig_call call[3];
@@ -153,8 +153,8 @@ TEST(messages_that_are_none_do_no_harm) {
             fkv_request *q = (fkv_request *)(void *)bytes;
             if (rnd() % 4) {   /* nearly a request */
                 *q = (fkv_request){ .op = (uint8_t)(rnd() % 11), .flags = (uint8_t)(rnd() % 8), .shard = (uint32_t)(rnd() % 6),
-                                    .id = rnd(), .sequence = rnd() % 3 ? rnd() % 2000 : rnd(), .key_bytes = (uint16_t)(rnd() % 20),
-                                    .value_bytes = (uint32_t)(rnd() % 100), .expected = rnd() % 2 };
+                                    .id = rnd(), .sequence = rnd() % 3 ? rnd() % 2000 : rnd(), .expected = rnd() % 2,
+                                    .key_bytes = (uint16_t)(rnd() % 20), .value_bytes = (uint32_t)(rnd() % 100) };
                 n = (uint32_t)sizeof *q + q->key_bytes + (q->flags & FKV_REQUEST_RENDEZVOUS ? 32 : q->value_bytes);
             }
             if (rnd() % 50 == 0) n = (uint32_t)(rnd() % sizeof *q + 1);   /* too short to be answered */

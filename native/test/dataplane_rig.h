@@ -1,5 +1,5 @@
-/* dataplane_rig.h: a data plane and raw clients for its tests. The client speaks wire.h over fabric.h by hand, so that it can also do
- * what a real one never would. Waits end with the event, or after 60 s with a failed check. */
+/* dataplane_rig.h: a data plane and raw clients for its tests. The client speaks wire.h over fabric.h by hand, so that it can
+ * also do what a real one never would. Waits end with the event, or after 60 s with a failed check. */
 #ifndef FARKV_TEST_DATAPLANE_RIG_H
 #define FARKV_TEST_DATAPLANE_RIG_H
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* dataplane_storm_test.c: several clients at once, connections that break at any moment, shards that close and open again under
- * them. Whatever happens, no acknowledged change is lost and none is made twice: counters are incremented by compare-and-swap, each
- * change is sent until it is answered, and the sums are compared at the end.
+ * them. Whatever happens, no acknowledged change is lost and none is made twice: counters are incremented by compare-and-swap,
+ * each change is sent until it is answered, and the sums are compared at the end.
  *
  * An increment is: read the counter, compare-and-swap it to one more. When the connection breaks before the answer, the same
  * change is sent again over a new connection, as a retry. */
@@ -119,7 +119,8 @@ static void *pester(void *arg) {
         int n = 0;
         for (; n < 16; n++) {
             snprintf(key, sizeof key, "key-%d", (int)(rnd(p) % 200));
-            static const fkv_op ops[] = { FKV_OP_PUT, FKV_OP_PUT, FKV_OP_GET, FKV_OP_DELETE, FKV_OP_CAS, FKV_OP_LAYOUT, FKV_OP_LEASE };
+            static const fkv_op ops[] = { FKV_OP_PUT, FKV_OP_PUT, FKV_OP_GET, FKV_OP_DELETE, FKV_OP_CAS, FKV_OP_LAYOUT,
+                                          FKV_OP_LEASE };
             fkv_op op = ops[rnd(p) % 7];
             fkv_request q = raw_request(&p->c, op, op >= FKV_OP_GET ? key : "");
             if (op == FKV_OP_PUT || op == FKV_OP_CAS) q.value_bytes = (uint32_t)(rnd(p) % sizeof value);

@@ -9,7 +9,17 @@ import type { RaftMessage } from './messages.js';
 const envelope = { from: 1, to: 2, term: 5 };
 const config = { voters: [1, 2], outgoing: [], learners: [3] };
 const messages: RaftMessage[] = [
-  { type: 'append', ...envelope, prevIndex: 0, prevTerm: 0, commit: 9, entries: [{ index: 1, term: 1, type: EntryType.Config, data: encodeConfiguration(config) }, { index: 2, term: 5, type: EntryType.Normal, data: new Uint8Array([1, 2]) }] },
+  {
+    type: 'append',
+    ...envelope,
+    prevIndex: 0,
+    prevTerm: 0,
+    commit: 9,
+    entries: [
+      { index: 1, term: 1, type: EntryType.Config, data: encodeConfiguration(config) },
+      { index: 2, term: 5, type: EntryType.Normal, data: new Uint8Array([1, 2]) },
+    ],
+  },
   { type: 'append', ...envelope, prevIndex: 7, prevTerm: 4, commit: 7, entries: [] },
   { type: 'append-accept', ...envelope, index: 7 },
   { type: 'append-reject', ...envelope, index: 7, hintIndex: 3, hintTerm: 2 },
@@ -19,7 +29,14 @@ const messages: RaftMessage[] = [
   { type: 'pre-vote', ...envelope, lastIndex: 7, lastTerm: 4, transfer: false },
   { type: 'vote-reply', ...envelope, granted: true },
   { type: 'pre-vote-reply', ...envelope, granted: false },
-  { type: 'snapshot-chunk', ...envelope, snapshot: { index: 7, term: 4, config }, bytes: 10, offset: 8, chunk: new Uint8Array(2) },
+  {
+    type: 'snapshot-chunk',
+    ...envelope,
+    snapshot: { index: 7, term: 4, config },
+    bytes: 10,
+    offset: 8,
+    chunk: new Uint8Array(2),
+  },
   { type: 'snapshot-chunk', ...envelope, snapshot: { index: 7, term: 4, config }, bytes: 0, offset: 0, chunk: new Uint8Array(0) },
   { type: 'snapshot-reply', ...envelope, index: 7, received: 8 },
   { type: 'read-index', ...envelope, incarnation: 77, request: 1 },
@@ -45,7 +62,16 @@ test('a message whose parts do not fit together is refused, and the reason is to
     [{ ...append, prevTerm: 3 }, /prevTerm/],
     [{ ...append, entries: [second, first] }, /follow each other/],
     [{ ...append, entries: [first, { ...second, term: 6 }] }, /newer than their message/],
-    [{ ...append, entries: [{ ...first, term: 3 }, { ...second, term: 2 }] }, /terms of entries fall/],
+    [
+      {
+        ...append,
+        entries: [
+          { ...first, term: 3 },
+          { ...second, term: 2 },
+        ],
+      },
+      /terms of entries fall/,
+    ],
     [{ ...append, entries: [{ ...first, data: new Uint8Array([1, 0, 0]) }] }, /no valid configuration/],
     [{ ...append, entries: [{ ...first, type: 2 }] }, /type 2/],
     [{ ...append, entries: 'many' }, /list/],
@@ -69,14 +95,39 @@ test('a message whose parts do not fit together is refused, and the reason is to
 
 test('no value that takes the place of a field makes the check throw', (t) => {
   const random = seeded(t, import.meta.filename);
-  const values = [undefined, null, NaN, Infinity, -1, 0.5, 2 ** 60, '', 'x', true, [], {}, [[]], new Uint8Array(3), 7n, Symbol('s'), () => 1];
+  const values = [
+    undefined,
+    null,
+    NaN,
+    Infinity,
+    -1,
+    0.5,
+    2 ** 60,
+    '',
+    'x',
+    true,
+    [],
+    {},
+    [[]],
+    new Uint8Array(3),
+    7n,
+    Symbol('s'),
+    () => 1,
+  ];
   for (let i = 0; i < 20_000; i++) {
     const message = structuredClone(random.pick(messages)) as unknown as Record<string, unknown>;
     let target = message;
     let key = random.pick(Object.keys(target));
     for (;;) {
       const inner = target[key];
-      if (typeof inner !== 'object' || inner === null || inner instanceof Uint8Array || Object.keys(inner).length === 0 || random.below(2) === 0) break;
+      if (
+        typeof inner !== 'object' ||
+        inner === null ||
+        inner instanceof Uint8Array ||
+        Object.keys(inner).length === 0 ||
+        random.below(2) === 0
+      )
+        break;
       target = inner as Record<string, unknown>;
       key = random.pick(Object.keys(target));
     }

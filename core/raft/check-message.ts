@@ -19,7 +19,8 @@ class Malformed extends Error {}
 
 function number(fields: Fields, name: string): number {
   const value = fields[name];
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw new Malformed(`${name} is not a non-negative safe integer`);
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
+    throw new Malformed(`${name} is not a non-negative safe integer`);
   return value;
 }
 
@@ -53,7 +54,8 @@ function entriesAfter(fields: Fields, prevIndex: number, prevTerm: number, term:
     const entry: Entry = { index: number(raw, 'index'), term: number(raw, 'term'), type, data: bytes(raw, 'data') };
     if (entry.index !== index + 1) throw new Malformed('entries do not follow each other');
     if (entry.term < last || entry.term > term) throw new Malformed('the terms of entries fall, or are newer than their message');
-    if (type === EntryType.Config && decodeConfiguration(entry.data) === undefined) throw new Malformed('an entry carries no valid configuration');
+    if (type === EntryType.Config && decodeConfiguration(entry.data) === undefined)
+      throw new Malformed('an entry carries no valid configuration');
     entries.push(entry);
     index = entry.index;
     last = entry.term;
@@ -65,8 +67,13 @@ function snapshotMeta(fields: Fields, term: number): SnapshotMeta {
   const raw = record(fields.snapshot, 'snapshot');
   const config = raw.config;
   if (!isConfiguration(config)) throw new Malformed('a snapshot carries no valid configuration');
-  const meta = { index: number(raw, 'index'), term: number(raw, 'term'), config: { voters: config.voters, outgoing: config.outgoing, learners: config.learners } };
-  if (meta.index === 0 || meta.term === 0 || meta.term > term) throw new Malformed('a snapshot is of nothing, or newer than its message');
+  const meta = {
+    index: number(raw, 'index'),
+    term: number(raw, 'term'),
+    config: { voters: config.voters, outgoing: config.outgoing, learners: config.learners },
+  };
+  if (meta.index === 0 || meta.term === 0 || meta.term > term)
+    throw new Malformed('a snapshot is of nothing, or newer than its message');
   return meta;
 }
 
@@ -80,25 +87,45 @@ function read(fields: Fields): RaftMessage {
     case 'append': {
       const [prevIndex, prevTerm] = [number(fields, 'prevIndex'), number(fields, 'prevTerm')];
       if (prevTerm > term || (prevIndex === 0) !== (prevTerm === 0)) throw new Malformed('prevTerm does not fit');
-      return { type, ...envelope, prevIndex, prevTerm, commit: number(fields, 'commit'), entries: entriesAfter(fields, prevIndex, prevTerm, term) };
+      return {
+        type,
+        ...envelope,
+        prevIndex,
+        prevTerm,
+        commit: number(fields, 'commit'),
+        entries: entriesAfter(fields, prevIndex, prevTerm, term),
+      };
     }
     case 'append-accept':
       return { type, ...envelope, index: number(fields, 'index') };
     case 'append-reject':
-      return { type, ...envelope, index: number(fields, 'index'), hintIndex: number(fields, 'hintIndex'), hintTerm: number(fields, 'hintTerm') };
+      return {
+        type,
+        ...envelope,
+        index: number(fields, 'index'),
+        hintIndex: number(fields, 'hintIndex'),
+        hintTerm: number(fields, 'hintTerm'),
+      };
     case 'heartbeat':
       return { type, ...envelope, commit: number(fields, 'commit'), round: number(fields, 'round') };
     case 'heartbeat-reply':
       return { type, ...envelope, round: number(fields, 'round') };
     case 'vote':
     case 'pre-vote':
-      return { type, ...envelope, lastIndex: number(fields, 'lastIndex'), lastTerm: number(fields, 'lastTerm'), transfer: boolean(fields, 'transfer') };
+      return {
+        type,
+        ...envelope,
+        lastIndex: number(fields, 'lastIndex'),
+        lastTerm: number(fields, 'lastTerm'),
+        transfer: boolean(fields, 'transfer'),
+      };
     case 'vote-reply':
     case 'pre-vote-reply':
       return { type, ...envelope, granted: boolean(fields, 'granted') };
     case 'snapshot-chunk': {
       const [total, offset, chunk] = [number(fields, 'bytes'), number(fields, 'offset'), bytes(fields, 'chunk')];
-      if (offset + chunk.length > total || (chunk.length === 0 && total > 0)) throw new Malformed('a chunk lies outside its snapshot');
+      if (offset + chunk.length > total || (chunk.length === 0 && total > 0))
+        throw new Malformed('a chunk lies outside its snapshot');
       return { type, ...envelope, snapshot: snapshotMeta(fields, term), bytes: total, offset, chunk };
     }
     case 'snapshot-reply':
@@ -106,7 +133,13 @@ function read(fields: Fields): RaftMessage {
     case 'read-index':
       return { type, ...envelope, incarnation: number(fields, 'incarnation'), request: number(fields, 'request') };
     case 'read-index-reply':
-      return { type, ...envelope, incarnation: number(fields, 'incarnation'), request: number(fields, 'request'), index: number(fields, 'index') };
+      return {
+        type,
+        ...envelope,
+        incarnation: number(fields, 'incarnation'),
+        request: number(fields, 'request'),
+        index: number(fields, 'index'),
+      };
     case 'timeout-now':
     case 'stale':
       return { type, ...envelope };

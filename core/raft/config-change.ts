@@ -32,7 +32,8 @@ export type ConfigChangeRefusal =
   /** Nobody would be left to vote. */
   | 'no-voters';
 
-export type NextConfiguration = { readonly ok: true; readonly config: Configuration } | { readonly ok: false; readonly reason: ConfigChangeRefusal };
+export type NextConfiguration =
+  { readonly ok: true; readonly config: Configuration } | { readonly ok: false; readonly reason: ConfigChangeRefusal };
 
 const ascending = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);
 
@@ -52,7 +53,8 @@ export function nextConfiguration(config: Configuration, change: ConfigChange): 
   }
   if (voters.size === 0) return { ok: false, reason: 'no-voters' };
 
-  const votersMoved = config.voters.filter((id) => !voters.has(id)).length + [...voters].filter((id) => !config.voters.includes(id)).length;
+  const votersMoved =
+    config.voters.filter((id) => !voters.has(id)).length + [...voters].filter((id) => !config.voters.includes(id)).length;
   const learnersMoved = learners.size !== config.learners.length || config.learners.some((id) => !learners.has(id));
   if (votersMoved === 0 && !learnersMoved) return { ok: false, reason: 'change-invalid' };
 

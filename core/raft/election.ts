@@ -89,7 +89,13 @@ export function onVoteRequest(raft: Raft, m: VoteRequest): void {
   const free = raft.vote === m.from || (raft.vote === 0 && raft.leader === 0) || (preVote && m.term > raft.term);
   // A learner grants votes too: the candidate may know of a configuration in which it is a voter before it does itself.
   const granted = free && raft.log.isUpToDate(m.lastIndex, m.lastTerm);
-  raft.send({ type: preVote ? 'pre-vote-reply' : 'vote-reply', from: raft.id, to: m.from, term: granted ? m.term : raft.term, granted });
+  raft.send({
+    type: preVote ? 'pre-vote-reply' : 'vote-reply',
+    from: raft.id,
+    to: m.from,
+    term: granted ? m.term : raft.term,
+    granted,
+  });
   if (granted && !preVote) {
     raft.vote = m.from;
     raft.electionElapsed = 0;

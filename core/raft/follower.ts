@@ -28,7 +28,15 @@ export function onAppend(raft: Raft, m: Append): void {
   const done = log.appendAfter(prevIndex, prevTerm, entries);
   if (done === undefined) {
     const hint = log.lastIndexNotAfter(m.prevIndex, m.prevTerm);
-    raft.send({ type: 'append-reject', from: raft.id, to: m.from, term: raft.term, index: m.prevIndex, hintIndex: hint.index, hintTerm: hint.term });
+    raft.send({
+      type: 'append-reject',
+      from: raft.id,
+      to: m.from,
+      term: raft.term,
+      index: m.prevIndex,
+      hintIndex: hint.index,
+      hintTerm: hint.term,
+    });
     return;
   }
   raft.appended(done.appended, done.truncatedAt);

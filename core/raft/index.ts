@@ -16,8 +16,9 @@
  *                            'not-leader' goes to node.leader itself. Retried requests are told apart by the state machine, by
  *                            (client, sequence) inside the bytes.
  *   proposeChange({ changes: [{ kind: 'voter' | 'learner' | 'remove', id }] })
- *                            the same for the configuration. One at a time; 'change-in-progress' and 'term-not-committed' pass by themselves.
- *                            Add a member as learner, wait until status().progress shows match near lastIndex, then make it a voter.
+ *                            the same for the configuration. One at a time; 'change-in-progress' and 'term-not-committed' pass by
+ *                            themselves. Add a member as learner, wait until status().progress shows match near lastIndex, then
+ *                            make it a voter.
  *   readIndex(ctx)           a linearizable read, at any member that knows a leader. ctx: a safe integer of the driver's, unique while it
  *                            is pending. It comes back in exactly one of readStates and abortedReads.
  *   transferLeadership(id)   before a leader stops on purpose
@@ -49,13 +50,22 @@
  *
  * RaftInvariantError, out of any method, means that this member must stop.
  *
- * Files: node (the driver's view), raft (the state), step (a message's term, then its kind), election, sending and acknowledgement (the leader's
- * side), follower, membership, reads, log, progress, inflights, snapshot, quorum, configuration, config-change, messages, check-message.
+ * Files: node (the driver's view), raft (the state), step (a message's term, then its kind), election, sending and acknowledgement (the
+ * leader's side), follower, membership, reads, log, progress, inflights, snapshot, quorum, configuration, config-change, messages,
+ * check-message.
  */
 export { bootstrapState, emptyState } from './bootstrap.js';
 export { checkRaftMessage, type CheckedMessage } from './check-message.js';
 export type { ConfigChange, ConfigChangeRefusal, MemberChange } from './config-change.js';
-export { decodeConfiguration, encodeConfiguration, formatConfiguration, isJoint, isVoter, membersOf, type Configuration } from './configuration.js';
+export {
+  decodeConfiguration,
+  encodeConfiguration,
+  formatConfiguration,
+  isJoint,
+  isVoter,
+  membersOf,
+  type Configuration,
+} from './configuration.js';
 export { EntryType, entryBytes, type Entry, type HardState } from './entry.js';
 export { RaftInvariantError } from './invariant.js';
 export type { ChangeRefusal, Proposed, ProposalRefusal, TransferRefusal } from './membership.js';

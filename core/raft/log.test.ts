@@ -4,7 +4,12 @@ import { seeded } from '../../test/support/random.js';
 import { EntryType, entryBytes, type Entry } from './entry.js';
 import { RaftLog } from './log.js';
 
-const entry = (index: number, term: number, size = 3): Entry => ({ index, term, type: EntryType.Normal, data: new Uint8Array(size) });
+const entry = (index: number, term: number, size = 3): Entry => ({
+  index,
+  term,
+  type: EntryType.Normal,
+  data: new Uint8Array(size),
+});
 
 test('appends of leaders, compaction and truncation do the same to the log as to an array', (t) => {
   const random = seeded(t, import.meta.filename);
@@ -20,7 +25,8 @@ test('appends of leaders, compaction and truncation do the same to the log as to
       const first = Math.max(prev, log.commit);
       const fresh: number[] = [];
       // What is committed is not contradicted, and terms do not fall.
-      for (let i = 0, last = terms[first] ?? 0; i < random.below(5); i++) fresh.push((last = Math.max(last, term - random.below(2))));
+      for (let i = 0, last = terms[first] ?? 0; i < random.below(5); i++)
+        fresh.push((last = Math.max(last, term - random.below(2))));
       const entries = fresh.map((of, i) => entry(first + 1 + i, of));
       const before = [...terms];
       const done = log.appendAfter(first, terms[first] ?? 0, entries);
@@ -63,8 +69,21 @@ test('entries behind one that this log has in another term do not fit', (t) => {
 });
 
 test('of two logs the one with the newer last term is more up to date, and of equal terms the longer one', (t) => {
-  const log = new RaftLog(0, 0, [1, 1, 3].map((term, i) => entry(i + 1, term)));
-  t.deepEqual([[9, 2], [2, 3], [3, 3], [4, 3], [1, 4]].map(([index, term]) => log.isUpToDate(index!, term!)), [false, false, true, true, true]);
+  const log = new RaftLog(
+    0,
+    0,
+    [1, 1, 3].map((term, i) => entry(i + 1, term)),
+  );
+  t.deepEqual(
+    [
+      [9, 2],
+      [2, 3],
+      [3, 3],
+      [4, 3],
+      [1, 4],
+    ].map(([index, term]) => log.isUpToDate(index!, term!)),
+    [false, false, true, true, true],
+  );
 });
 
 test('what must not happen to a log is refused', (t) => {
@@ -80,13 +99,26 @@ test('what must not happen to a log is refused', (t) => {
 
 test('a slice has at least one entry and no more bytes than asked for beyond it', (t) => {
   const log = new RaftLog(0, 0, [entry(1, 1, 1000), entry(2, 1, 10), entry(3, 1, 10), entry(4, 1, 10)]);
-  t.deepEqual(log.slice(1, 4, 1).map(({ index }) => index), [1]);
-  t.deepEqual(log.slice(2, 4, 2 * entryBytes(entry(1, 1, 10))).map(({ index }) => index), [2, 3]);
-  t.deepEqual(log.slice(2, 3, Infinity).map(({ index }) => index), [2, 3]);
+  t.deepEqual(
+    log.slice(1, 4, 1).map(({ index }) => index),
+    [1],
+  );
+  t.deepEqual(
+    log.slice(2, 4, 2 * entryBytes(entry(1, 1, 10))).map(({ index }) => index),
+    [2, 3],
+  );
+  t.deepEqual(
+    log.slice(2, 3, Infinity).map(({ index }) => index),
+    [2, 3],
+  );
 });
 
 test('the last place where two logs can agree is found by terms', (t) => {
-  const log = new RaftLog(0, 0, [1, 1, 3, 3, 5].map((term, i) => entry(i + 1, term)));
+  const log = new RaftLog(
+    0,
+    0,
+    [1, 1, 3, 3, 5].map((term, i) => entry(i + 1, term)),
+  );
   t.deepEqual(log.lastIndexNotAfter(5, 5), { index: 5, term: 5 });
   t.deepEqual(log.lastIndexNotAfter(5, 4), { index: 4, term: 3 });
   t.deepEqual(log.lastIndexNotAfter(3, 2), { index: 2, term: 1 });

@@ -95,7 +95,11 @@ export class RaftLog {
    * A follower's append: entries that follow (prevIndex, prevTerm). Undefined when they do not fit this log. Otherwise the index up
    * to which this log now equals the leader's; `truncatedAt` is where entries of another leader had to give way, if any.
    */
-  appendAfter(prevIndex: number, prevTerm: number, entries: readonly Entry[]): { readonly lastNew: number; readonly appended: readonly Entry[]; readonly truncatedAt: number | undefined } | undefined {
+  appendAfter(
+    prevIndex: number,
+    prevTerm: number,
+    entries: readonly Entry[],
+  ): { readonly lastNew: number; readonly appended: readonly Entry[]; readonly truncatedAt: number | undefined } | undefined {
     if (this.termAt(prevIndex) !== prevTerm) return undefined;
     const lastNew = prevIndex + entries.length;
     const fresh = entries.findIndex((entry) => this.termAt(entry.index) !== entry.term);
@@ -168,7 +172,10 @@ export class RaftLog {
 
   #push(entries: readonly Entry[]): void {
     for (const entry of entries) {
-      invariant(entry.index === this.lastIndex + 1 && entry.term >= this.lastTerm, 'entries follow each other and terms do not fall');
+      invariant(
+        entry.index === this.lastIndex + 1 && entry.term >= this.lastTerm,
+        'entries follow each other and terms do not fall',
+      );
       this.#entries.push(entry);
       this.#bytes += entryBytes(entry);
     }

@@ -10,7 +10,8 @@ import { answerReads, committedInTerm } from './reads.js';
 import { appendEntry, broadcastAppend, sendAppend, sendTimeoutNow } from './sending.js';
 
 export type ProposalRefusal = 'not-leader' | 'transferring' | 'busy' | 'log-full' | 'storage-full';
-export type Proposed<Refusal> = { readonly ok: true; readonly index: number; readonly term: number } | { readonly ok: false; readonly reason: Refusal };
+export type Proposed<Refusal> =
+  { readonly ok: true; readonly index: number; readonly term: number } | { readonly ok: false; readonly reason: Refusal };
 
 /** Why this member takes no proposal now, if so. */
 export function proposalRefusal(raft: Raft): ProposalRefusal | undefined {

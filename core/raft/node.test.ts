@@ -8,7 +8,10 @@ import type { RaftOptions } from './options.js';
 import type { Ready } from './ready.js';
 
 function member(id: number, voters: readonly number[], options: Partial<RaftOptions> = {}): RaftNode {
-  return new RaftNode({ id, incarnation: 1, random: () => 0, ...options }, voters.length > 0 ? bootstrapState(voters) : emptyState());
+  return new RaftNode(
+    { id, incarnation: 1, random: () => 0, ...options },
+    voters.length > 0 ? bootstrapState(voters) : emptyState(),
+  );
 }
 
 /** Does what is ready as a driver does; returns what was sent and applied. */
@@ -126,11 +129,23 @@ test('a member votes once in a term, and not for a log behind its own', (t) => {
 test('a follower commits no further than what it has in common with the leader', (t) => {
   const node = member(2, [1, 2, 3]);
   const entry = (index: number, term: number): Entry => ({ index, term, type: EntryType.Normal, data: bytes(3) });
-  node.step({ type: 'append', from: 1, to: 2, term: 2, prevIndex: 1, prevTerm: 1, commit: 1, entries: [entry(2, 2), entry(3, 2), entry(4, 2)] });
+  node.step({
+    type: 'append',
+    from: 1,
+    to: 2,
+    term: 2,
+    prevIndex: 1,
+    prevTerm: 1,
+    commit: 1,
+    entries: [entry(2, 2), entry(3, 2), entry(4, 2)],
+  });
   work(node);
   // The leader of term 3 has other entries from 3 on, and has committed them; this message shows 2 only.
   node.step({ type: 'append', from: 3, to: 2, term: 3, prevIndex: 1, prevTerm: 1, commit: 4, entries: [entry(2, 2)] });
-  t.deepEqual(work(node).committed.map(({ index }) => index), [2]);
+  t.deepEqual(
+    work(node).committed.map(({ index }) => index),
+    [2],
+  );
   t.is(node.commit, 2);
 });
 
@@ -156,10 +171,16 @@ test('changes come one at a time, and those that mean nothing are refused at onc
 
 test('reads are bounded, and those that cannot be answered any more come back as given up', (t) => {
   const node = leader({ maxPendingReads: 3 });
-  t.deepEqual([1, 2, 3, 4].map((ctx) => node.readIndex(ctx)), [undefined, undefined, undefined, 'busy']);
+  t.deepEqual(
+    [1, 2, 3, 4].map((ctx) => node.readIndex(ctx)),
+    [undefined, undefined, undefined, 'busy'],
+  );
   work(node);
   node.step({ type: 'heartbeat', from: 2, to: 1, term: 3, commit: 0, round: 0 });
-  t.deepEqual(work(node).readies.flatMap(({ abortedReads }) => abortedReads), [1, 2, 3]);
+  t.deepEqual(
+    work(node).readies.flatMap(({ abortedReads }) => abortedReads),
+    [1, 2, 3],
+  );
   t.is(member(9, [1, 9]).readIndex(1), 'no-leader');
 });
 
@@ -188,12 +209,18 @@ test('a read before the leader has committed an entry of its term waits for that
   t.is(node.readIndex(1), undefined);
   work(node);
   node.step({ type: 'heartbeat-reply', from: 2, to: 1, term: 2, round: 0 });
-  t.deepEqual(work(node).readies.flatMap(({ readStates }) => readStates), []);
+  t.deepEqual(
+    work(node).readies.flatMap(({ readStates }) => readStates),
+    [],
+  );
   node.step({ type: 'append-accept', from: 2, to: 1, term: 2, index: 2 });
   const heartbeat = work(node).messages.find((m) => m.type === 'heartbeat' && m.to === 2);
   t.like(heartbeat, { round: 1 });
   node.step({ type: 'heartbeat-reply', from: 2, to: 1, term: 2, round: 1 });
-  t.deepEqual(work(node).readies.flatMap(({ readStates }) => readStates), [{ ctx: 1, index: 2 }]);
+  t.deepEqual(
+    work(node).readies.flatMap(({ readStates }) => readStates),
+    [{ ctx: 1, index: 2 }],
+  );
 });
 
 test('many reads of one round through the driver share their heartbeats', (t) => {
@@ -216,17 +243,33 @@ test('many proposals of one round share their messages and their write', (t) => 
 test('between ready and advance the member may go on: what the disk is told of is not confused with what came since', (t) => {
   const node = member(2, [1, 2, 3]);
   const append = (term: number, prevIndex: number, prevTerm: number, terms: number[]): Append => ({
-    type: 'append', from: term === 2 ? 1 : 3, to: 2, term, prevIndex, prevTerm, commit: 1,
+    type: 'append',
+    from: term === 2 ? 1 : 3,
+    to: 2,
+    term,
+    prevIndex,
+    prevTerm,
+    commit: 1,
     entries: terms.map((of, i) => ({ index: prevIndex + 1 + i, term: of, type: EntryType.Normal, data: bytes(3) })),
   });
   node.step(append(2, 1, 1, [2, 2, 2]));
   const first = node.ready();
-  t.deepEqual(first.entries.map(({ index }) => index), [2, 3, 4]);
+  t.deepEqual(
+    first.entries.map(({ index }) => index),
+    [2, 3, 4],
+  );
   node.step(append(3, 2, 2, [3, 3]));
   node.advance();
   const second = node.ready();
   // 2 is written again: the disk was told of it together with entries that are no more.
-  t.deepEqual(second.entries.map(({ index, term }) => [index, term]), [[2, 2], [3, 3], [4, 3]]);
+  t.deepEqual(
+    second.entries.map(({ index, term }) => [index, term]),
+    [
+      [2, 2],
+      [3, 3],
+      [4, 3],
+    ],
+  );
   t.deepEqual(second.hardState, { term: 3, vote: 0, commit: 1 });
   t.like(second.messages, [{ type: 'append-accept', term: 3, index: 4 }]);
   node.advance();
@@ -235,7 +278,13 @@ test('between ready and advance the member may go on: what the disk is told of i
 test('what was acknowledged while the disk was refusing is not said', (t) => {
   const node = member(2, [1, 2, 3]);
   const append = (prevIndex: number): Append => ({
-    type: 'append', from: 1, to: 2, term: 2, prevIndex, prevTerm: prevIndex === 1 ? 1 : 2, commit: 1,
+    type: 'append',
+    from: 1,
+    to: 2,
+    term: 2,
+    prevIndex,
+    prevTerm: prevIndex === 1 ? 1 : 2,
+    commit: 1,
     entries: [{ index: prevIndex + 1, term: 2, type: EntryType.Normal, data: bytes(3) }],
   });
   node.step({ type: 'heartbeat', from: 1, to: 2, term: 2, commit: 1, round: 0 });
@@ -246,10 +295,16 @@ test('what was acknowledged while the disk was refusing is not said', (t) => {
   node.storageRefused();
   t.deepEqual(work(node).messages, []);
   node.step(append(1));
-  t.deepEqual(work(node).messages.filter((m) => m.type === 'append-accept' && m.index > 1), []);
+  t.deepEqual(
+    work(node).messages.filter((m) => m.type === 'append-accept' && m.index > 1),
+    [],
+  );
   t.is(node.propose(bytes(1)).ok, false);
   node.retryStorage();
-  t.deepEqual(work(node).readies.flatMap(({ entries }) => entries.map(({ index }) => index)), [2, 3]);
+  t.deepEqual(
+    work(node).readies.flatMap(({ entries }) => entries.map(({ index }) => index)),
+    [2, 3],
+  );
 });
 
 test('a Ready is finished once, and a new one is taken after that', (t) => {

@@ -8,7 +8,15 @@ import type { Configuration } from './configuration.js';
 import { EntryType, type Entry, type HardState } from './entry.js';
 import { campaign, ownVoteIsDurable, tick } from './election.js';
 import { invariant, present } from './invariant.js';
-import { proposalRefusal, proposeChange, transferLeadership, type ChangeRefusal, type ProposalRefusal, type Proposed, type TransferRefusal } from './membership.js';
+import {
+  proposalRefusal,
+  proposeChange,
+  transferLeadership,
+  type ChangeRefusal,
+  type ProposalRefusal,
+  type Proposed,
+  type TransferRefusal,
+} from './membership.js';
 import type { RaftMessage } from './messages.js';
 import { completeOptions, type RaftSettings } from './options.js';
 import { Raft, type RestoredState, type Role } from './raft.js';
@@ -87,7 +95,7 @@ export class RaftNode {
    */
   propose(data: Uint8Array): Proposed<ProposalRefusal> {
     const raft = this.#raft;
-    invariant(data.length > 0, 'an entry without data is a leader\'s own');
+    invariant(data.length > 0, "an entry without data is a leader's own");
     const over = raft.uncommittedBytes > 0 && raft.uncommittedBytes + data.length > raft.options.maxUncommittedBytes;
     const reason = proposalRefusal(raft) ?? (over ? 'busy' : undefined);
     if (reason !== undefined) return { ok: false, reason };

@@ -62,6 +62,9 @@ export function completeOptions(settings: RaftSettings): RaftOptions {
   invariant(Number.isSafeInteger(options.id) && options.id > 0, 'a member number is a positive safe integer');
   invariant(Number.isSafeInteger(options.incarnation) && options.incarnation > 0, 'an incarnation is a positive safe integer');
   invariant(options.heartbeatTicks > 0 && options.electionTicks > options.heartbeatTicks, 'elections are slower than heartbeats');
-  invariant(options.maxInflightMessages > 0 && options.snapshotWindow > 0 && options.snapshotChunkBytes > 0, 'windows are not empty');
+  invariant(
+    options.maxInflightMessages > 0 && options.snapshotWindow > 0 && options.snapshotChunkBytes > 0,
+    'windows are not empty',
+  );
   return options;
 }

@@ -12,7 +12,11 @@ function randomVoters(random: Random, most: number): number[] {
 
 function randomConfig(random: Random): Configuration {
   const voters = randomVoters(random, 7);
-  return { voters: voters.length > 0 ? voters : [1], outgoing: random.below(2) === 0 ? [] : randomVoters(random, 7), learners: [] };
+  return {
+    voters: voters.length > 0 ? voters : [1],
+    outgoing: random.below(2) === 0 ? [] : randomVoters(random, 7),
+    learners: [],
+  };
 }
 
 /** The largest value v of any voter such that more than half of the voters have at least v. */
@@ -30,7 +34,8 @@ test('a value is agreed on exactly when more than half of each half of a configu
     const values = new Map(Array.from({ length: 13 }, (_, id) => [id, random.below(random.pick([10, 100, 5000]))] as const));
     const valueOf = (id: number) => values.get(id) ?? 0;
     const expected = simpleMajority(config.voters, values);
-    if (majorityValue(config.voters, valueOf) !== expected) t.is(majorityValue(config.voters, valueOf), expected, JSON.stringify([config, [...values]]));
+    if (majorityValue(config.voters, valueOf) !== expected)
+      t.is(majorityValue(config.voters, valueOf), expected, JSON.stringify([config, [...values]]));
     const joint = Math.min(expected, simpleMajority(config.outgoing, values));
     if (quorumValue(config, valueOf) !== joint) t.is(quorumValue(config, valueOf), joint, JSON.stringify([config, [...values]]));
   }
@@ -51,7 +56,9 @@ test('an election is decided exactly when the votes that are missing cannot chan
     for (let mask = 0; mask < 1 << missing.length; mask++) {
       const all = new Map(votes);
       missing.forEach((id, bit) => all.set(id, (mask & (1 << bit)) !== 0));
-      const wins = [config.voters, config.outgoing].every((half) => half.length === 0 || half.filter((id) => all.get(id) === true).length * 2 > half.length);
+      const wins = [config.voters, config.outgoing].every(
+        (half) => half.length === 0 || half.filter((id) => all.get(id) === true).length * 2 > half.length,
+      );
       outcomes.add(wins);
     }
     const expected = outcomes.size === 2 ? 'pending' : outcomes.has(true) ? 'won' : 'lost';

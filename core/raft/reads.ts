@@ -82,7 +82,14 @@ export function requestRead(raft: Raft, ctx: number): ReadRefusal | undefined {
   if (raft.leader === 0) return 'no-leader';
   const request = raft.reads.nextRequest++;
   raft.reads.asked.set(request, { ctx, ticksLeft: 2 * raft.options.electionTicks });
-  raft.send({ type: 'read-index', from: raft.id, to: raft.leader, term: raft.term, incarnation: raft.options.incarnation, request });
+  raft.send({
+    type: 'read-index',
+    from: raft.id,
+    to: raft.leader,
+    term: raft.term,
+    incarnation: raft.options.incarnation,
+    request,
+  });
   return undefined;
 }
 
@@ -132,7 +139,16 @@ export function answerReads(raft: Raft): void {
     const read = present(reads.waiting[done]);
     if (read.round > confirmed || read.round > reads.round) break;
     if (read.incarnation === OWN) reads.states.push({ ctx: read.request, index: read.index });
-    else raft.send({ type: 'read-index-reply', from: raft.id, to: read.from, term: raft.term, incarnation: read.incarnation, request: read.request, index: read.index });
+    else
+      raft.send({
+        type: 'read-index-reply',
+        from: raft.id,
+        to: read.from,
+        term: raft.term,
+        incarnation: read.incarnation,
+        request: read.request,
+        index: read.index,
+      });
   }
   if (done > 0) reads.waiting = reads.waiting.slice(done);
 }

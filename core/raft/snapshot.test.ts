@@ -8,7 +8,15 @@ const meta = { index: 9, term: 2, config: { voters: [1, 2], outgoing: [], learne
 const CHUNK = 10;
 
 function message(sender: SnapshotSender, next: { offset: number; chunk: Uint8Array }): SnapshotChunk {
-  return { type: 'snapshot-chunk', from: 1, to: 2, term: 3, snapshot: sender.snapshot.meta, bytes: sender.snapshot.data.length, ...next };
+  return {
+    type: 'snapshot-chunk',
+    from: 1,
+    to: 2,
+    term: 3,
+    snapshot: sender.snapshot.meta,
+    bytes: sender.snapshot.data.length,
+    ...next,
+  };
 }
 
 test('a snapshot arrives whole and unchanged however its chunks fare', (t) => {
@@ -69,7 +77,16 @@ test('a chunk out of the middle of an unknown snapshot, or of one that is too la
 
 test('a newer snapshot, or one of another leader, takes the place of one that is half received', (t) => {
   const receiver = new SnapshotReceiver(1000);
-  const of = (index: number, from: number, offset: number): SnapshotChunk => ({ type: 'snapshot-chunk', from, to: 2, term: 3, snapshot: { ...meta, index }, bytes: 20, offset, chunk: new Uint8Array(10).fill(from) });
+  const of = (index: number, from: number, offset: number): SnapshotChunk => ({
+    type: 'snapshot-chunk',
+    from,
+    to: 2,
+    term: 3,
+    snapshot: { ...meta, index },
+    bytes: 20,
+    offset,
+    chunk: new Uint8Array(10).fill(from),
+  });
   t.is(receiver.take(of(9, 1, 0)).received, 10);
   t.is(receiver.take(of(12, 1, 0)).received, 10);
   t.is(receiver.take(of(9, 1, 10)).received, 0, 'the older one is forgotten');

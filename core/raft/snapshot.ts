@@ -51,7 +51,8 @@ export class SnapshotSender {
   /** A heartbeat was answered. Without progress since the one before, chunks or the answer to the last were lost. */
   heartbeat(): void {
     const { length } = this.snapshot.data;
-    if (this.#acknowledged === this.#acknowledgedAtHeartbeat) this.#rewind(this.#acknowledged === length ? 0 : this.#acknowledged);
+    if (this.#acknowledged === this.#acknowledgedAtHeartbeat)
+      this.#rewind(this.#acknowledged === length ? 0 : this.#acknowledged);
     this.#acknowledgedAtHeartbeat = this.#acknowledged;
   }
 

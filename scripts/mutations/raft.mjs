@@ -4,8 +4,13 @@ const sim = (violated) => ({ simulation: violated });
 const node = (title) => ({ test: 'core/raft/node.test.ts', title });
 const faults = (title) => ({ test: 'test/raft-storage/faults.test.ts', title });
 const storage = (title) => ({ test: 'test/raft-storage/storage.test.ts', title });
-const QUORUM = { test: 'core/raft/quorum.test.ts', title: 'a value is agreed on exactly when more than half of each half of a configuration has reached it' };
-const CRASH = faults('whatever operation of the disk a crash comes before or in, what was acknowledged comes back, and the rest whole or not at all');
+const QUORUM = {
+  test: 'core/raft/quorum.test.ts',
+  title: 'a value is agreed on exactly when more than half of each half of a configuration has reached it',
+};
+const CRASH = faults(
+  'whatever operation of the disk a crash comes before or in, what was acknowledged comes back, and the rest whole or not at all',
+);
 
 export const mutations = [
   // ---------------------------------------------------------------- votes and elections
@@ -42,13 +47,16 @@ export const mutations = [
     file: 'core/raft/log.ts',
     find: 'return term > this.lastTerm || (term === this.lastTerm && index >= this.lastIndex);',
     replace: 'return index > this.lastIndex || (index === this.lastIndex && term >= this.lastTerm);',
-    caughtBy: { test: 'core/raft/log.test.ts', title: 'of two logs the one with the newer last term is more up to date, and of equal terms the longer one' },
+    caughtBy: {
+      test: 'core/raft/log.test.ts',
+      title: 'of two logs the one with the newer last term is more up to date, and of equal terms the longer one',
+    },
   },
   {
     name: "raft: a candidate's own vote counts before it is on disk",
     file: 'core/raft/election.ts',
     find: '    raft.becomeCandidate();\n  }',
-    replace: '    raft.becomeCandidate();\n    count(raft, raft.id, true);\n    if (raft.role !== \'candidate\') return;\n  }',
+    replace: "    raft.becomeCandidate();\n    count(raft, raft.id, true);\n    if (raft.role !== 'candidate') return;\n  }",
     caughtBy: trace('lone-voter'),
   },
   {
@@ -142,7 +150,9 @@ export const mutations = [
     file: 'core/raft/log.ts',
     find: 'if (index > this.#stable && this.termAt(index) === term)',
     replace: 'if (index > this.#stable && index <= this.lastIndex)',
-    caughtBy: node('between ready and advance the member may go on: what the disk is told of is not confused with what came since'),
+    caughtBy: node(
+      'between ready and advance the member may go on: what the disk is told of is not confused with what came since',
+    ),
   },
   {
     name: 'raft: in-flight appends are not bounded',
@@ -186,7 +196,10 @@ export const mutations = [
     file: 'core/raft/config-change.ts',
     find: 'const joint = votersMoved > 1 || change.joint === true;',
     replace: 'const joint = change.joint === true;',
-    caughtBy: { test: 'core/raft/config-change.test.ts', title: 'every quorum of a configuration meets every quorum of the one that follows it' },
+    caughtBy: {
+      test: 'core/raft/config-change.test.ts',
+      title: 'every quorum of a configuration meets every quorum of the one that follows it',
+    },
   },
   {
     name: 'raft: a truncated configuration stays in force',
@@ -281,8 +294,8 @@ export const mutations = [
   {
     name: 'storage: the good copy is overwritten first',
     file: 'server/raft-storage/state-file.ts',
-    find: 'for (const slot of [0, 1]) if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced',
-    replace: 'for (const slot of [0, 1]) state.#writeSynced',
+    find: 'if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced',
+    replace: 'state.#writeSynced',
     caughtBy: faults('term and vote survive a crash while they are written, and one more while the damage is mended'),
   },
   {

@@ -31,16 +31,23 @@ async function lists() {
 }
 
 /** A copy of the compiled project in which one file is mutated. */
-function mutated({ name, file, find, replace }) {
+function mutated({ file, find, replace }) {
   const source = readFileSync(join(root, file), 'utf8');
-  const occurrences = source.split(find).length - 1;
-  if (occurrences !== 1) throw new Error(`${name}: the text to replace occurs ${occurrences} times in ${file}`);
   const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
-  for (const part of ['dist', 'package.json', 'test/sim/traces']) cpSync(join(root, part), join(directory, part), { recursive: true });
-  for (const part of ['node_modules', 'build', 'prebuilds']) if (existsSync(join(root, part))) symlinkSync(join(root, part), join(directory, part));
-  const compilerOptions = { target: typescript.ScriptTarget.ES2023, module: typescript.ModuleKind.ESNext, verbatimModuleSyntax: true };
+  for (const part of ['dist', 'package.json', 'test/sim/traces'])
+    cpSync(join(root, part), join(directory, part), { recursive: true });
+  for (const part of ['node_modules', 'build', 'prebuilds'])
+    if (existsSync(join(root, part))) symlinkSync(join(root, part), join(directory, part));
+  const compilerOptions = {
+    target: typescript.ScriptTarget.ES2023,
+    module: typescript.ModuleKind.ESNext,
+    verbatimModuleSyntax: true,
+  };
   // A function: `$` has a meaning in a replacement string.
-  const { outputText } = typescript.transpileModule(source.replace(find, () => replace), { compilerOptions, fileName: file });
+  const { outputText } = typescript.transpileModule(
+    source.replace(find, () => replace),
+    { compilerOptions, fileName: file },
+  );
   writeFileSync(join(directory, 'dist', file.replace(/\.ts$/, '.js')), outputText);
   return directory;
 }
@@ -62,20 +69,51 @@ function run(command, directory) {
 /** What caught it, or undefined with the reason why it does not count. */
 async function check(mutation) {
   const { caughtBy } = mutation;
+  const occurrences = readFileSync(join(root, mutation.file), 'utf8').split(mutation.find).length - 1;
+  if (occurrences !== 1) return { why: `the text to replace occurs ${occurrences} times in ${mutation.file}` };
   const directory = mutated(mutation);
   try {
     if (caughtBy.simulation !== undefined) {
-      const command = ['dist/test/sim/main.js', '--from', String(caughtBy.from ?? 1), '--seeds', String(caughtBy.seeds ?? 40), '--steps', String(caughtBy.steps ?? 10_000)];
+      const command = [
+        'dist/test/sim/main.js',
+        '--from',
+        String(caughtBy.from ?? 1),
+        '--seeds',
+        String(caughtBy.seeds ?? 40),
+        '--steps',
+        String(caughtBy.steps ?? 10_000),
+      ];
       const { code, signal, output } = await run(command, directory);
       const violated = /^seed (\d+): (.*)$/m.exec(output);
-      if (code === 1 && violated !== null && caughtBy.simulation.test(violated[2])) return { caught: `seed ${violated[1]}, ${violated[2].slice(0, 90)}` };
-      return { why: signal !== null ? 'ran for too long' : violated === null ? `no violation (exit ${code})` : `another failure: ${violated[2]}` };
+      if (code === 1 && violated !== null && caughtBy.simulation.test(violated[2]))
+        return { caught: `seed ${violated[1]}, ${violated[2].slice(0, 90)}` };
+      return {
+        why:
+          signal !== null
+            ? 'ran for too long'
+            : violated === null
+              ? `no violation (exit ${code})`
+              : `another failure: ${violated[2]}`,
+      };
     }
-    const command = ['node_modules/ava/entrypoints/cli.mjs', '--tap', '--match', caughtBy.title, `dist/${caughtBy.test.replace(/\.ts$/, '.js')}`];
+    const command = [
+      'node_modules/ava/entrypoints/cli.mjs',
+      '--tap',
+      '--match',
+      caughtBy.title,
+      `dist/${caughtBy.test.replace(/\.ts$/, '.js')}`,
+    ];
     const { code, signal, output } = await run(command, directory);
     const failed = output.split(/^(?=not ok|ok)/m).find((part) => part.startsWith('not ok') && part.includes(caughtBy.title));
     if (code === 1 && failed !== undefined && /name: AssertionError/.test(failed)) return { caught: caughtBy.title };
-    return { why: signal !== null ? 'ran for too long' : failed === undefined ? `the test passes (exit ${code})` : 'the test fails, but not on an assertion' };
+    return {
+      why:
+        signal !== null
+          ? 'ran for too long'
+          : failed === undefined
+            ? `the test passes (exit ${code})`
+            : 'the test fails, but not on an assertion',
+    };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -25,7 +25,11 @@ export interface Identity {
 }
 
 export function lockDirectory(disk: Disk): void {
-  if (!disk.lock('lock')) throw new FarkvError('ERR_DATA_DIR', `${disk.path} is in use by another process. Stop that one, or give this one another directory.`);
+  if (!disk.lock('lock'))
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `${disk.path} is in use by another process. Stop that one, or give this one another directory.`,
+    );
 }
 
 /** Whose directory this is; undefined when it is nobody's yet. */
@@ -33,9 +37,11 @@ export function readIdentity(disk: Disk, checksum: Checksum): Identity | undefin
   const bytes = disk.read(FILE);
   if (bytes === undefined) return undefined;
   const [title, body = '', sum] = new TextDecoder().decode(bytes).split('\n');
-  if (title !== TITLE || sum !== `crc32c ${hex(checksum(new TextEncoder().encode(body)))}`) throw new Damage(`the file ${FILE} cannot be read`);
+  if (title !== TITLE || sum !== `crc32c ${hex(checksum(new TextEncoder().encode(body)))}`)
+    throw new Damage(`the file ${FILE} cannot be read`);
   const { format, clusterId, memberId } = JSON.parse(body) as Record<string, unknown>;
-  if (typeof format !== 'number' || format > FORMAT) throw new NewerFormat(`it has format ${String(format)}, this version knows ${FORMAT}`);
+  if (typeof format !== 'number' || format > FORMAT)
+    throw new NewerFormat(`it has format ${String(format)}, this version knows ${FORMAT}`);
   if (typeof clusterId !== 'string' || typeof memberId !== 'number') throw new Damage(`the file ${FILE} cannot be read`);
   return { clusterId, memberId };
 }
@@ -59,7 +65,11 @@ export function writeIdentity(disk: Disk, { clusterId, memberId }: Identity, che
 export function clearUnfinished(disk: Disk, checksum: Checksum): void {
   const names = disk.names().filter((name) => /^(log|snapshot|state|member)/.test(name));
   const term = names.includes(STATE_FILE) ? termIn(disk, checksum) : 0;
-  if (term > FIRST_TERM || names.some((name) => name.startsWith('snapshot-')) || listSegments(disk).some((sequence) => sequence > 1)) {
+  if (
+    term > FIRST_TERM ||
+    names.some((name) => name.startsWith('snapshot-')) ||
+    listSegments(disk).some((sequence) => sequence > 1)
+  ) {
     throw new Damage(`the file ${FILE} is missing`);
   }
   for (const name of names) disk.remove(name);
@@ -82,10 +92,16 @@ function termIn(disk: Disk, checksum: Checksum): number {
 
 export function checkIdentity(disk: Disk, found: Identity, wanted: Identity): void {
   if (found.clusterId !== wanted.clusterId) {
-    throw new FarkvError('ERR_DATA_DIR', `${disk.path} belongs to cluster ${found.clusterId}, not to ${wanted.clusterId}. Give this server another directory.`);
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `${disk.path} belongs to cluster ${found.clusterId}, not to ${wanted.clusterId}. Give this server another directory.`,
+    );
   }
   if (found.memberId !== wanted.memberId) {
-    throw new FarkvError('ERR_DATA_DIR', `${disk.path} belongs to member ${found.memberId}, not to ${wanted.memberId}. Give this server its own directory.`);
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `${disk.path} belongs to member ${found.memberId}, not to ${wanted.memberId}. Give this server its own directory.`,
+    );
   }
 }
 

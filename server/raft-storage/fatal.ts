@@ -11,7 +11,8 @@ export type Fatal = (what: string, cause: unknown) => never;
 
 /** Ends the process from any thread: process.exit in a worker would end the worker only, and process.abort does not work there. */
 export const endProcess: Fatal = (what, cause) => {
-  writeSync(2, `farkv: fatal: ${what}: ${cause instanceof Error ? cause.message : String(cause)}. The process ends, since its disk cannot be trusted.\n`);
+  const why = cause instanceof Error ? cause.message : String(cause);
+  writeSync(2, `farkv: fatal: ${what}: ${why}. The process ends, since its disk cannot be trusted.\n`);
   process.kill(process.pid, 'SIGABRT');
   // Another thread may take the signal; this one must not go on meanwhile.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

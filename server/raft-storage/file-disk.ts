@@ -16,7 +16,7 @@ class OpenFile implements DiskFile {
 
   write(bytes: Uint8Array, position: number): void {
     // A short write is not an error: what stopped it says so when the rest is tried.
-    for (let done = 0; done < bytes.length; ) {
+    for (let done = 0; done < bytes.length;) {
       done += fs.writeSync(this.fd, bytes, done, bytes.length - done, position + done);
       this.#size = Math.max(this.#size, position + done);
     }

@@ -119,7 +119,8 @@ export class RaftStorage {
     const state = StateFile.create(disk, checksum);
     const log = SegmentedLog.create(disk, checksum, options.segmentBytes ?? SEGMENT_BYTES);
     const storage = new RaftStorage(options, state, log, 0);
-    if (storage.persist({ hardState: restored.hardState, snapshot: undefined, entries: restored.entries }) === 'full') throw new NoRoom();
+    if (storage.persist({ hardState: restored.hardState, snapshot: undefined, entries: restored.entries }) === 'full')
+      throw new NoRoom();
     writeIdentity(disk, identity, checksum);
     return { storage, restored, created: true };
   }
@@ -139,7 +140,11 @@ export class RaftStorage {
     if (snapshotRecordMissing) opened.log.append({ commit, snapshot: snapshot?.meta, entries: [] });
     storage.#acknowledge();
     storage.#removeCovered();
-    return { storage, restored: { hardState: { term: state.term, vote: state.vote, commit }, snapshot, entries }, created: false };
+    return {
+      storage,
+      restored: { hardState: { term: state.term, vote: state.vote, commit }, snapshot, entries },
+      created: false,
+    };
   }
 
   #writeSnapshot(snapshot: Snapshot): void {

@@ -71,7 +71,12 @@ function mixed(checksum: number, sequence: number): number {
 }
 
 /** The record that begins at `at`, and where the next one does; undefined when there is no whole record with a right checksum. */
-export function decodeRecord(bytes: Uint8Array, at: number, sequence: number, checksum: Checksum): { readonly record: LogRecord; readonly end: number } | undefined {
+export function decodeRecord(
+  bytes: Uint8Array,
+  at: number,
+  sequence: number,
+  checksum: Checksum,
+): { readonly record: LogRecord; readonly end: number } | undefined {
   if (at + FRAME + BODY_FIXED > bytes.length) return undefined;
   const view = viewOf(bytes);
   const end = at + FRAME + view.getUint32(at + 4, true);

@@ -61,7 +61,13 @@ export interface SegmentContents {
  * Reads a segment. `acknowledged`: how many of its bytes were synced for certain. `last`: whether it is the newest, the only one that
  * a crash can have torn. undefined: the newest one's header was torn, so it never held anything. Throws Damage for the rest.
  */
-export function readSegment(disk: Disk, sequence: number, acknowledged: number, last: boolean, checksum: Checksum): SegmentContents | undefined {
+export function readSegment(
+  disk: Disk,
+  sequence: number,
+  acknowledged: number,
+  last: boolean,
+  checksum: Checksum,
+): SegmentContents | undefined {
   const name = segmentName(sequence);
   const bytes = disk.read(name) ?? new Uint8Array(0);
   const view = viewOf(bytes);

@@ -28,7 +28,10 @@ export interface OpenedLog {
 }
 
 function highestIndex(records: readonly LogRecord[], atLeast: number): number {
-  return records.reduce((highest, { snapshot, entries }) => Math.max(highest, snapshot?.index ?? 0, entries.at(-1)?.index ?? 0), atLeast);
+  return records.reduce(
+    (highest, { snapshot, entries }) => Math.max(highest, snapshot?.index ?? 0, entries.at(-1)?.index ?? 0),
+    atLeast,
+  );
 }
 
 export class SegmentedLog {
@@ -52,11 +55,18 @@ export class SegmentedLog {
   }
 
   /** Reads all segments that are needed behind `snapshotIndex`, and repairs what a crash tore. */
-  static open(disk: Disk, checksum: Checksum, segmentBytes: number, snapshotIndex: number, acknowledged: Acknowledged | undefined): OpenedLog {
+  static open(
+    disk: Disk,
+    checksum: Checksum,
+    segmentBytes: number,
+    snapshotIndex: number,
+    acknowledged: Acknowledged | undefined,
+  ): OpenedLog {
     const sequences = listSegments(disk);
     const newest = sequences.at(-1);
     if (newest === undefined) throw new Damage('it has no log');
-    if (acknowledged !== undefined && acknowledged.segment > newest) throw new Damage(`${segmentName(acknowledged.segment)} is missing`);
+    if (acknowledged !== undefined && acknowledged.segment > newest)
+      throw new Damage(`${segmentName(acknowledged.segment)} is missing`);
     const repairs: string[] = [];
     const read = (sequence: number): SegmentContents | undefined =>
       readSegment(disk, sequence, acknowledged?.segment === sequence ? acknowledged.bytes : 0, sequence === newest, checksum);
@@ -78,13 +88,16 @@ export class SegmentedLog {
       kept = [contents, ...kept];
     }
     const first = present(kept[0]);
-    if (first.nextIndex > snapshotIndex + 1) throw new Damage(`the log begins at ${first.nextIndex}, and there is no snapshot of what was before`);
+    if (first.nextIndex > snapshotIndex + 1)
+      throw new Damage(`the log begins at ${first.nextIndex}, and there is no snapshot of what was before`);
     for (const sequence of sequences) if (sequence < present(segments[0]).sequence) disk.remove(segmentName(sequence));
 
     const last = present(kept.at(-1));
     const file = disk.open(segmentName(newest));
     if (last.end < last.size) {
-      repairs.push(`${segmentName(newest)}: the last ${last.size - last.end} bytes were being written when the machine stopped; cut off`);
+      repairs.push(
+        `${segmentName(newest)}: the last ${last.size - last.end} bytes were being written when the machine stopped; cut off`,
+      );
       file.truncate(last.end);
     }
     // Records that were written and not synced before the process died are whole in the page cache, and may not be on disk yet.

@@ -63,10 +63,15 @@ function decode(bytes: Uint8Array, checksum: Checksum): Snapshot | undefined {
 
 /** The newest snapshot. Throws Damage when it cannot be read: an older one would be a step back behind what was acknowledged. */
 export function readNewestSnapshot(disk: Disk, checksum: Checksum): Snapshot | undefined {
-  const newest = disk.names().filter((name) => NAME.test(name)).sort().at(-1);
+  const newest = disk
+    .names()
+    .filter((name) => NAME.test(name))
+    .sort()
+    .at(-1);
   if (newest === undefined) return undefined;
   const snapshot = decode(disk.read(newest) ?? new Uint8Array(0), checksum);
-  if (snapshot === undefined || nameOf(snapshot.meta.index) !== newest) throw new Damage(`${newest} does not have the contents that it was written with`);
+  if (snapshot === undefined || nameOf(snapshot.meta.index) !== newest)
+    throw new Damage(`${newest} does not have the contents that it was written with`);
   return snapshot;
 }
 

@@ -72,11 +72,21 @@ export class StateFile {
     if (hard === undefined) throw new Damage('neither copy of its term and vote can be read');
     const marker = newest(slots[2], slots[3]);
     const acknowledged = marker === undefined ? undefined : { segment: marker.a, bytes: marker.b };
-    const state = new StateFile(disk.open(STATE_FILE), checksum, hard.a, hard.b, acknowledged, hard.sequence, (marker?.sequence ?? 0) + 1);
+    const state = new StateFile(
+      disk.open(STATE_FILE),
+      checksum,
+      hard.a,
+      hard.b,
+      acknowledged,
+      hard.sequence,
+      (marker?.sequence ?? 0) + 1,
+    );
     // The good copy may be in the page cache only. It goes to disk before the other, older or torn, is made like it: at any time
     // one of the two is whole on disk.
     state.file.datasync();
-    for (const slot of [0, 1]) if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced(slot, hard.sequence, hard.a, hard.b);
+    for (const slot of [0, 1]) {
+      if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced(slot, hard.sequence, hard.a, hard.b);
+    }
     return state;
   }
 

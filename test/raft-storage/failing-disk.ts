@@ -42,9 +42,14 @@ function fail(): void {
     fatal: endProcess,
   });
   disk.failing = true;
-  storage.persist({ hardState: undefined, snapshot: undefined, entries: [{ index: 2, term: 1, type: 0, data: new Uint8Array(8) }] });
+  storage.persist({
+    hardState: undefined,
+    snapshot: undefined,
+    entries: [{ index: 2, term: 1, type: 0, data: new Uint8Array(8) }],
+  });
   console.log('went on');
 }
 
-if (isMainThread && process.argv[2] === 'worker') new Worker(import.meta.filename).on('exit', () => console.log('the worker ended alone'));
+if (isMainThread && process.argv[2] === 'worker')
+  new Worker(import.meta.filename).on('exit', () => console.log('the worker ended alone'));
 else fail();

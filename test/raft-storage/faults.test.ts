@@ -7,12 +7,25 @@ import { MemoryDisk, SimulatedCrash } from '../sim/memory-disk.js';
 import { crc32c } from '../support/crc32c.js';
 import { Random, seeded } from '../support/random.js';
 
-const entry = (index: number, term: number, size = 30): Entry => ({ index, term, type: 0, data: new Uint8Array(size).fill(index) });
-const snapshotAt = (index: number, term: number): Snapshot => ({ meta: { index, term, config: { voters: [1], outgoing: [], learners: [] } }, data: new Uint8Array(50).fill(index) });
+const entry = (index: number, term: number, size = 30): Entry => ({
+  index,
+  term,
+  type: 0,
+  data: new Uint8Array(size).fill(index),
+});
+const snapshotAt = (index: number, term: number): Snapshot => ({
+  meta: { index, term, config: { voters: [1], outgoing: [], learners: [] } },
+  data: new Uint8Array(50).fill(index),
+});
 
 function open(disk: MemoryDisk): { storage: RaftStorage; restored: RestoredState } {
   return RaftStorage.open({
-    disk, identity: { clusterId: 'c', memberId: 1 }, bootstrap: [1], checksum: crc32c, rebuild: 'rebuild', segmentBytes: 300,
+    disk,
+    identity: { clusterId: 'c', memberId: 1 },
+    bootstrap: [1],
+    checksum: crc32c,
+    rebuild: 'rebuild',
+    segmentBytes: 300,
     notice: () => undefined,
     fatal: (_what, cause) => {
       throw cause;
@@ -138,7 +151,10 @@ test('what a start found and built on does not vanish when the machine stops lat
       if (cut === undefined) break;
       disk.crash(false);
       const again = open(disk);
-      t.is('own' in cut ? model.restart(again.restored, undefined, cut.own) : model.restart(again.restored, cut.batch, undefined), undefined);
+      t.is(
+        'own' in cut ? model.restart(again.restored, undefined, cut.own) : model.restart(again.restored, cut.batch, undefined),
+        undefined,
+      );
       const more = { hardState: undefined, snapshot: undefined, entries: [entry(model.lastIndex + 1, 9)] };
       t.is(again.storage.persist(more), 'done');
       model.persisted(more);
@@ -178,7 +194,8 @@ test('without room for a new segment nothing is lost either', (t) => {
     note(model, action);
   }
   disk.full = true;
-  for (let i = 0; i < 3; i++) t.is(storage.persist({ hardState: undefined, snapshot: undefined, entries: [entry(6, 2)] }), 'full');
+  for (let i = 0; i < 3; i++)
+    t.is(storage.persist({ hardState: undefined, snapshot: undefined, entries: [entry(6, 2)] }), 'full');
   disk.full = false;
   for (let index = 6; index < 12; index++) {
     const batch = { hardState: undefined, snapshot: undefined, entries: [entry(index, 2, 100)] };
@@ -198,5 +215,7 @@ test('a failed sync is never tried again: it is fatal, also when it says that th
   const again = open(disk).storage;
   disk.failSync = true;
   disk.syncError = 'ENOSPC';
-  t.throws(() => again.persist({ hardState: { term: 4, vote: 1, commit: 1 }, snapshot: undefined, entries: [] }), { message: /ENOSPC/ });
+  t.throws(() => again.persist({ hardState: { term: 4, vote: 1, commit: 1 }, snapshot: undefined, entries: [] }), {
+    message: /ENOSPC/,
+  });
 });

@@ -25,7 +25,12 @@ function directory(t: ExecutionContext): string {
 const notices: string[] = [];
 function options(disk: Disk, more: Partial<StorageOptions> = {}): StorageOptions {
   return {
-    disk, identity, bootstrap: [1, 2, 3], checksum: crc32c, rebuild: 'farkv REBUILD', segmentBytes: SEGMENT_BYTES,
+    disk,
+    identity,
+    bootstrap: [1, 2, 3],
+    checksum: crc32c,
+    rebuild: 'farkv REBUILD',
+    segmentBytes: SEGMENT_BYTES,
     notice: (text) => notices.push(text),
     fatal: (what, cause) => {
       throw new Error(`fatal: ${what}`, { cause });
@@ -34,14 +39,30 @@ function options(disk: Disk, more: Partial<StorageOptions> = {}): StorageOptions
   };
 }
 
-const open = (path: string, more: Partial<StorageOptions> = {}) => RaftStorage.open(options(new FileDisk(path, () => true), more));
+const open = (path: string, more: Partial<StorageOptions> = {}) =>
+  RaftStorage.open(options(new FileDisk(path, () => true), more));
 
-const entry = (index: number, term: number, size = 40): Entry => ({ index, term, type: 0, data: new Uint8Array(size).fill(index) });
-function batch(entries: Entry[], hardState?: Ready['hardState'], snapshot?: Snapshot): Pick<Ready, 'hardState' | 'snapshot' | 'entries'> {
+const entry = (index: number, term: number, size = 40): Entry => ({
+  index,
+  term,
+  type: 0,
+  data: new Uint8Array(size).fill(index),
+});
+function batch(
+  entries: Entry[],
+  hardState?: Ready['hardState'],
+  snapshot?: Snapshot,
+): Pick<Ready, 'hardState' | 'snapshot' | 'entries'> {
   return { hardState, snapshot, entries };
 }
-const snapshotAt = (index: number, term: number): Snapshot => ({ meta: { index, term, config: { voters: [1, 2, 3], outgoing: [], learners: [] } }, data: new Uint8Array(100).fill(index) });
-const files = (path: string, prefix: string) => readdirSync(path).filter((name) => name.startsWith(prefix)).sort();
+const snapshotAt = (index: number, term: number): Snapshot => ({
+  meta: { index, term, config: { voters: [1, 2, 3], outgoing: [], learners: [] } },
+  data: new Uint8Array(100).fill(index),
+});
+const files = (path: string, prefix: string) =>
+  readdirSync(path)
+    .filter((name) => name.startsWith(prefix))
+    .sort();
 const newestSegment = (path: string) => join(path, files(path, 'log-').at(-1)!);
 
 /** A member that has persisted entries 2 to 20 one by one. */
@@ -71,12 +92,22 @@ test('what was persisted comes back: term, vote, entries in several segments, th
   const again = open(path);
   t.false(again.created);
   t.deepEqual(again.restored.hardState, { term: 2, vote: 1, commit: 19 });
-  t.deepEqual(again.restored.entries.slice(1), Array.from({ length: 19 }, (_, i) => entry(i + 2, 2)));
+  t.deepEqual(
+    again.restored.entries.slice(1),
+    Array.from({ length: 19 }, (_, i) => entry(i + 2, 2)),
+  );
   again.storage.persist(batch([entry(15, 3), entry(16, 3)], { term: 3, vote: 2, commit: 14 }));
   again.storage.close();
   const replaced = open(path);
   t.like(replaced.restored.hardState, { term: 3, vote: 2 });
-  t.deepEqual(replaced.restored.entries.slice(13).map(({ index, term }) => [index, term]), [[14, 2], [15, 3], [16, 3]]);
+  t.deepEqual(
+    replaced.restored.entries.slice(13).map(({ index, term }) => [index, term]),
+    [
+      [14, 2],
+      [15, 3],
+      [16, 3],
+    ],
+  );
   replaced.storage.close();
 });
 
@@ -91,7 +122,10 @@ test('a snapshot of its own removes the segments that it covers; what follows co
   storage.close();
   const { restored, storage: again } = open(path);
   t.deepEqual(restored.snapshot, snapshotAt(15, 2));
-  t.deepEqual(restored.entries.map(({ index }) => index), [16, 17, 18, 19, 20]);
+  t.deepEqual(
+    restored.entries.map(({ index }) => index),
+    [16, 17, 18, 19, 20],
+  );
   again.close();
 });
 
@@ -128,7 +162,8 @@ test('a last write that a crash cut short is cut off, with a notice, at every le
       writeFileSync(join(path, 'state'), state);
       notices.length = 0;
       const { restored, storage: repaired } = open(path, roomy);
-      if (restored.entries.at(-1)?.index !== 20 || (size > whole.length && notices.length !== 1)) t.fail(`cut at ${size} of ${longer.length}, ${tail}: ${restored.entries.at(-1)?.index}, ${notices.join()}`);
+      if (restored.entries.at(-1)?.index !== 20 || (size > whole.length && notices.length !== 1))
+        t.fail(`cut at ${size} of ${longer.length}, ${tail}: ${restored.entries.at(-1)?.index}, ${notices.join()}`);
       repaired.persist(batch([entry(21, 4)]));
       repaired.close();
       const { restored: after, storage: last } = open(path, roomy);
@@ -200,12 +235,21 @@ test('a missing file is refused, not made afresh', (t) => {
 
 test('a directory of another cluster or another member is refused', (t) => {
   const path = written(t);
-  t.throws(() => open(path, { identity: { clusterId: 'two', memberId: 3 } }), { code: 'ERR_DATA_DIR', message: /belongs to cluster one, not to two/ });
-  t.throws(() => open(path, { identity: { clusterId: 'one', memberId: 4 } }), { code: 'ERR_DATA_DIR', message: /belongs to member 3, not to 4/ });
+  t.throws(() => open(path, { identity: { clusterId: 'two', memberId: 3 } }), {
+    code: 'ERR_DATA_DIR',
+    message: /belongs to cluster one, not to two/,
+  });
+  t.throws(() => open(path, { identity: { clusterId: 'one', memberId: 4 } }), {
+    code: 'ERR_DATA_DIR',
+    message: /belongs to member 3, not to 4/,
+  });
 });
 
 test('a directory that another process holds is refused', (t) => {
-  t.throws(() => RaftStorage.open(options(new FileDisk(directory(t), () => false))), { code: 'ERR_DATA_DIR', message: /in use by another process/ });
+  t.throws(() => RaftStorage.open(options(new FileDisk(directory(t), () => false))), {
+    code: 'ERR_DATA_DIR',
+    message: /in use by another process/,
+  });
 });
 
 test('with the addon, the lock is real and the checksum is the one that these tests compute', (t) => {
@@ -226,8 +270,14 @@ test('with the addon, the lock is real and the checksum is the one that these te
 test('what a later version wrote is refused as such', (t) => {
   const path = written(t);
   const body = JSON.stringify({ format: 2, clusterId: 'one', memberId: 3 });
-  writeFileSync(join(path, 'member'), `farkv raft directory\n${body}\ncrc32c ${crc32c(Buffer.from(body)).toString(16).padStart(8, '0')}\n`);
-  t.throws(() => open(path), { code: 'ERR_DATA_DIR', message: /written by a later version of farkv: it has format 2, this version knows 1/ });
+  writeFileSync(
+    join(path, 'member'),
+    `farkv raft directory\n${body}\ncrc32c ${crc32c(Buffer.from(body)).toString(16).padStart(8, '0')}\n`,
+  );
+  t.throws(() => open(path), {
+    code: 'ERR_DATA_DIR',
+    message: /written by a later version of farkv: it has format 2, this version knows 1/,
+  });
 });
 
 test('garbage behind the last record is cut off', (t) => {
@@ -240,7 +290,9 @@ test('garbage behind the last record is cut off', (t) => {
 
 for (const where of ['process', 'worker']) {
   test(`a failed sync ends the ${where === 'worker' ? 'process from its worker thread' : 'process'} at once`, async (t) => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, 'failing-disk.js'), where], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'failing-disk.js'), where], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let out = '';
     let err = '';
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));

@@ -16,7 +16,16 @@
  *   fresh reads             a read's index covers all that was committed anywhere when it was asked, and each read ends once
  *   restart                 a member restarts with what it had persisted
  */
-import { decodeConfiguration, EntryType, formatConfiguration, type Configuration, type Entry, type RaftMessage, type RaftNode, type Ready } from '../../core/raft/index.js';
+import {
+  decodeConfiguration,
+  EntryType,
+  formatConfiguration,
+  type Configuration,
+  type Entry,
+  type RaftMessage,
+  type RaftNode,
+  type Ready,
+} from '../../core/raft/index.js';
 import { sameEntry, type DurableModel } from './durable-model.js';
 import { NUMBER_BYTES, type Machine } from './machine.js';
 
@@ -91,7 +100,8 @@ export class Checker {
   look(member: Watched, node: RaftNode): void {
     const { term, commit } = node;
     if (term < member.term) throw new Violation('monotonic', `the term of ${member.id} fell from ${member.term} to ${term}`);
-    if (commit < member.commit) throw new Violation('monotonic', `the commit index of ${member.id} fell from ${member.commit} to ${commit}`);
+    if (commit < member.commit)
+      throw new Violation('monotonic', `the commit index of ${member.id} fell from ${member.commit} to ${commit}`);
     member.term = term;
     const leads = node.role === 'leader';
     if (leads) this.#leads(member, node);
@@ -107,7 +117,8 @@ export class Checker {
     const { term, lastIndex } = node;
     if (member.ledTerm !== term) {
       const other = this.#leaders[term];
-      if (other !== undefined && other !== member.id) throw new Violation('election safety', `${other} and ${member.id} lead term ${term}`);
+      if (other !== undefined && other !== member.id)
+        throw new Violation('election safety', `${other} and ${member.id} lead term ${term}`);
       this.#leaders[term] = member.id;
       this.leadersSeen++;
       this.#complete(member, node);
@@ -131,7 +142,8 @@ export class Checker {
       if (entry.type !== EntryType.Config) continue;
       const newest = formatConfiguration(decodeConfiguration(entry.data)!);
       const inForce = formatConfiguration(node.config);
-      if (newest !== inForce) throw new Violation('configuration', `${member.id} leads with ${inForce}, and its log says ${newest}`);
+      if (newest !== inForce)
+        throw new Violation('configuration', `${member.id} leads with ${inForce}, and its log says ${newest}`);
       return;
     }
   }
@@ -143,13 +155,18 @@ export class Checker {
     const wanted = this.ledger[index - 1];
     if (wanted === undefined) return;
     const has = node.termAt(index) ?? (node.applied >= index ? wanted.term : undefined);
-    if (has !== wanted.term) throw new Violation('leader completeness', `leader ${member.id} of term ${node.term} has ${has ?? 'nothing'} at ${index}, where term ${wanted.term} was committed`);
+    if (has !== wanted.term)
+      throw new Violation(
+        'leader completeness',
+        `leader ${member.id} of term ${node.term} has ${has ?? 'nothing'} at ${index}, where term ${wanted.term} was committed`,
+      );
   }
 
   #commits(member: Watched, node: RaftNode, led: boolean): void {
     const { commit } = node;
     if (commit > this.ledger.length) {
-      if (!led) throw new Violation('durable quorum', `${member.id} takes ${commit} for committed, and no leader has committed it`);
+      if (!led)
+        throw new Violation('durable quorum', `${member.id} takes ${commit} for committed, and no leader has committed it`);
       this.#quorumHolds(member, node, commit);
     }
     for (let index = member.commit + 1; index <= commit; index++) {
@@ -157,7 +174,10 @@ export class Checker {
       const term = node.termAt(index);
       if (known === undefined) this.#commit(node.entryAt(index)!, node.term);
       else if (term !== undefined && term !== known.term) {
-        throw new Violation('state machine safety', `${member.id} takes ${index} of term ${term} for committed, which is of term ${known.term}`);
+        throw new Violation(
+          'state machine safety',
+          `${member.id} takes ${index} of term ${term} for committed, which is of term ${known.term}`,
+        );
       }
     }
   }
@@ -169,7 +189,10 @@ export class Checker {
       let holding = 0;
       for (const id of half) if (this.modelOf(id).has(index, term)) holding++;
       if (half.length > 0 && 2 * holding <= half.length) {
-        throw new Violation('durable quorum', `${member.id} committed ${index} of term ${term}, which ${holding} of ${half.length} disks hold`);
+        throw new Violation(
+          'durable quorum',
+          `${member.id} committed ${index} of term ${term}, which ${holding} of ${half.length} disks hold`,
+        );
       }
     }
   }
@@ -178,8 +201,13 @@ export class Checker {
     if (entry.type === EntryType.Normal && entry.data.length > 0) {
       const proposal = proposalNumber(entry.data);
       const place = this.#proposals[proposal];
-      if (this.#committedProposals.has(proposal)) throw new Violation('once', `proposal ${proposal} was committed again at ${entry.index}`);
-      if (place?.index !== entry.index || place.term !== entry.term) throw new Violation('once', `proposal ${proposal} was committed at ${entry.index}/${entry.term}, which its proposer was not told`);
+      if (this.#committedProposals.has(proposal))
+        throw new Violation('once', `proposal ${proposal} was committed again at ${entry.index}`);
+      if (place?.index !== entry.index || place.term !== entry.term)
+        throw new Violation(
+          'once',
+          `proposal ${proposal} was committed at ${entry.index}/${entry.term}, which its proposer was not told`,
+        );
       this.#committedProposals.add(proposal);
       this.reference.apply(entry.index, entry.data);
     }
@@ -196,9 +224,13 @@ export class Checker {
       const creations = (this.#created[entry.index] ??= []);
       const known = creations.find(({ entry: made }) => made.term === entry.term);
       if (known === undefined) creations.push({ entry, prevTerm: prevTerm ?? -1 });
-      else if (!sameEntry(known.entry, entry)) throw new Violation('log matching', `two entries ${entry.index}/${entry.term} differ; ${member.id} has one`);
+      else if (!sameEntry(known.entry, entry))
+        throw new Violation('log matching', `two entries ${entry.index}/${entry.term} differ; ${member.id} has one`);
       else if (prevTerm !== undefined && known.prevTerm >= 0 && known.prevTerm !== prevTerm) {
-        throw new Violation('log matching', `before ${entry.index}/${entry.term} is term ${known.prevTerm}, and at ${member.id} term ${prevTerm}`);
+        throw new Violation(
+          'log matching',
+          `before ${entry.index}/${entry.term} is term ${known.prevTerm}, and at ${member.id} term ${prevTerm}`,
+        );
       }
     }
   }
@@ -210,7 +242,8 @@ export class Checker {
     let votes = this.#votes.get(member.id);
     if (votes === undefined) this.#votes.set(member.id, (votes = new Map<number, number>()));
     const before = votes.get(term);
-    if (before !== undefined && before !== vote) throw new Violation('one vote', `${member.id} voted for ${before} and for ${vote} in term ${term}`);
+    if (before !== undefined && before !== vote)
+      throw new Violation('one vote', `${member.id} voted for ${before} and for ${vote} in term ${term}`);
     votes.set(term, vote);
   }
 
@@ -218,12 +251,14 @@ export class Checker {
   sends(member: Watched, m: RaftMessage): void {
     const { model } = member;
     if (m.type === 'pre-vote' || m.type === 'pre-vote-reply') return;
-    if (m.term > model.term) throw new Violation('one vote', `${member.id} speaks in term ${m.term}, and its disk has term ${model.term}`);
+    if (m.term > model.term)
+      throw new Violation('one vote', `${member.id} speaks in term ${m.term}, and its disk has term ${model.term}`);
     member.spokenTerm = Math.max(member.spokenTerm, m.term);
     if (m.type === 'vote-reply' && m.granted && m.term === model.term && model.vote !== m.to) {
       throw new Violation('one vote', `${member.id} grants ${m.to} a vote in term ${m.term} that its disk does not have`);
     }
-    if (m.type === 'vote' && m.term === model.term && model.vote !== member.id) throw new Violation('one vote', `${member.id} campaigns in term ${m.term} without its own vote on disk`);
+    if (m.type === 'vote' && m.term === model.term && model.vote !== member.id)
+      throw new Violation('one vote', `${member.id} campaigns in term ${m.term} without its own vote on disk`);
     if (m.type === 'append-accept' && m.term === model.term && m.index > model.lastIndex) {
       throw new Violation('durable quorum', `${member.id} acknowledges ${m.index}, and its disk ends at ${model.lastIndex}`);
     }
@@ -232,13 +267,25 @@ export class Checker {
   /** Entries that a member is about to apply. */
   applies(member: Watched, entry: Entry): void {
     const known = this.ledger[entry.index - 1];
-    if (known === undefined || !sameEntry(known, entry)) throw new Violation('state machine safety', `${member.id} applies another entry ${entry.index}/${entry.term} than was committed`);
-    if (entry.index > member.model.lastIndex) throw new Violation('durable quorum', `${member.id} applies ${entry.index}, and its own disk ends at ${member.model.lastIndex}`);
+    if (known === undefined || !sameEntry(known, entry))
+      throw new Violation(
+        'state machine safety',
+        `${member.id} applies another entry ${entry.index}/${entry.term} than was committed`,
+      );
+    if (entry.index > member.model.lastIndex)
+      throw new Violation(
+        'durable quorum',
+        `${member.id} applies ${entry.index}, and its own disk ends at ${member.model.lastIndex}`,
+      );
   }
 
   /** A member's machine has applied up to `index`, by entries or by a snapshot. */
   applied(member: Watched, index: number): void {
-    if (index > 0 && this.#digests[index - 1] !== member.machine.digest()) throw new Violation('state machine safety', `the machine of ${member.id} at ${index} differs from one that applied the same entries`);
+    if (index > 0 && this.#digests[index - 1] !== member.machine.digest())
+      throw new Violation(
+        'state machine safety',
+        `the machine of ${member.id} at ${index} differs from one that applied the same entries`,
+      );
   }
 
   // ---------------------------------------------------------------- proposals and reads
@@ -254,7 +301,11 @@ export class Checker {
   readAnswered(ctx: number, index: number): void {
     const read = this.#reads.get(ctx);
     if (read === undefined) throw new Violation('fresh reads', `read ${ctx} was answered twice, or after it was given up`);
-    if (index < read.committed) throw new Violation('fresh reads', `read ${ctx} at ${read.member} may see ${index}, and ${read.committed} was committed before it was asked`);
+    if (index < read.committed)
+      throw new Violation(
+        'fresh reads',
+        `read ${ctx} at ${read.member} may see ${index}, and ${read.committed} was committed before it was asked`,
+      );
     this.#reads.delete(ctx);
   }
 
@@ -275,14 +326,14 @@ export class Checker {
   /** A member restarted: nothing that it ever said may be forgotten. */
   restarted(member: Watched, node: RaftNode, why: string | undefined): void {
     if (why !== undefined) throw new Violation('restart', `${member.id}: ${why}`);
-    if (node.term < member.spokenTerm) throw new Violation('monotonic', `${member.id} spoke in term ${member.spokenTerm} and restarts in ${node.term}`);
+    if (node.term < member.spokenTerm)
+      throw new Violation('monotonic', `${member.id} spoke in term ${member.spokenTerm} and restarts in ${node.term}`);
     member.term = node.term;
     member.commit = node.applied;
     member.ledTerm = 0;
     member.ledIndex = 0;
     member.ledIndexTerm = 0;
   }
-
 }
 
 /** Proposals of the simulated workload begin with their number. */

@@ -74,14 +74,17 @@ export class DurableModel {
       candidates.push(saved);
     }
     const found = new DurableModel(restored);
-    if (!candidates.some((candidate) => candidate.#equals(found))) return `restored ${found.describe()}, but ${candidates.map((c) => c.describe()).join(' or ')} was persisted`;
+    if (!candidates.some((candidate) => candidate.#equals(found))) {
+      return `restored ${found.describe()}, but ${candidates.map((c) => c.describe()).join(' or ')} was persisted`;
+    }
     this.#become(restored);
     return undefined;
   }
 
   describe(): string {
-    const last = this.entries.at(-1);
-    return `term ${this.term} vote ${this.vote} snapshot ${this.snapshotIndex}/${this.snapshotTerm} log to ${this.lastIndex}/${last?.term ?? this.snapshotTerm}`;
+    const lastTerm = this.entries.at(-1)?.term ?? this.snapshotTerm;
+    const snapshot = `${this.snapshotIndex}/${this.snapshotTerm}`;
+    return `term ${this.term} vote ${this.vote} snapshot ${snapshot} log to ${this.lastIndex}/${lastTerm}`;
   }
 
   #take({ meta }: Snapshot): void {

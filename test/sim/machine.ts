@@ -44,7 +44,8 @@ export class HashChain implements Machine {
   restore(bytes: Uint8Array): void {
     this.#digest = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
     const again = this.snapshot();
-    if (again.length !== bytes.length || !again.every((byte, i) => byte === bytes[i])) throw new Error('a snapshot arrived changed');
+    if (again.length !== bytes.length || !again.every((byte, i) => byte === bytes[i]))
+      throw new Error('a snapshot arrived changed');
   }
 
   digest(): number {

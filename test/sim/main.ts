@@ -18,7 +18,8 @@ const { values } = parseArgs({
 });
 
 const application = values.application as ApplicationName;
-if (!(application in APPLICATIONS)) throw new Error(`there is no application ${application}, but ${Object.keys(APPLICATIONS).join(' and ')}`);
+if (!(application in APPLICATIONS))
+  throw new Error(`there is no application ${application}, but ${Object.keys(APPLICATIONS).join(' and ')}`);
 
 function* seeds(): Generator<number> {
   if (values.seed !== undefined) {
@@ -50,7 +51,13 @@ try {
   }
   const { user, system } = process.cpuUsage(began);
   const cpuSeconds = (user + system) / 1e6;
-  console.log(JSON.stringify({ runs, steps, cpuSeconds: Number(cpuSeconds.toFixed(1)), stepsPerCpuSecond: Math.round(steps / cpuSeconds), ...total }, undefined, 2));
+  console.log(
+    JSON.stringify(
+      { runs, steps, cpuSeconds: Number(cpuSeconds.toFixed(1)), stepsPerCpuSecond: Math.round(steps / cpuSeconds), ...total },
+      undefined,
+      2,
+    ),
+  );
 } catch (error) {
   if (!(error instanceof SimulationFailure)) throw error;
   console.error(error.message);

@@ -3,7 +3,15 @@
  * stopped between any two of its actions.
  */
 import { FarkvError } from '../../core/errors.js';
-import { decodeConfiguration, EntryType, RaftNode, type Configuration, type RaftMessage, type Ready, type Snapshot } from '../../core/raft/index.js';
+import {
+  decodeConfiguration,
+  EntryType,
+  RaftNode,
+  type Configuration,
+  type RaftMessage,
+  type Ready,
+  type Snapshot,
+} from '../../core/raft/index.js';
 import { RaftStorage } from '../../server/raft-storage/index.js';
 import { crc32c } from '../support/crc32c.js';
 import { Violation, type Watched } from './checker.js';
@@ -101,7 +109,8 @@ export class SimMember implements Watched {
       if (error instanceof SimulatedCrash) return 'failed';
       if (!(error instanceof FarkvError) || error.code !== 'ERR_DATA_DIR') throw error;
       if (this.disk.full) return 'failed';
-      if (!world.damaged.has(this.id)) throw new Violation('restart', `the disk of ${this.id} is refused, and nothing damaged it: ${error.message}`);
+      if (!world.damaged.has(this.id))
+        throw new Violation('restart', `the disk of ${this.id} is refused, and nothing damaged it: ${error.message}`);
       this.lost = true;
       world.counters.disksRefused++;
       return 'refused';
@@ -117,7 +126,10 @@ export class SimMember implements Watched {
     const why = created ? this.#madeAgain(restored) : this.model.restart(restored, this.#unfinished, this.#unfinishedSnapshot);
     this.#unfinished = undefined;
     this.#unfinishedSnapshot = undefined;
-    const node = new RaftNode({ ...LIMITS, id: this.id, incarnation: ++world.starts, random: () => world.random.next() / 2 ** 32 }, restored);
+    const node = new RaftNode(
+      { ...LIMITS, id: this.id, incarnation: ++world.starts, random: () => world.random.next() / 2 ** 32 },
+      restored,
+    );
     this.node = node;
     world.checker.restarted(this, node, why);
     world.checker.applied(this, node.applied);

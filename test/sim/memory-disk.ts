@@ -50,7 +50,13 @@ class MemoryFile {
   }
 
   truncate(size: number): void {
-    this.pending.push({ position: size, bytes: NOTHING, old: this.bytes.slice(size, this.size), oldSize: this.size, truncation: true });
+    this.pending.push({
+      position: size,
+      bytes: NOTHING,
+      old: this.bytes.slice(size, this.size),
+      oldSize: this.size,
+      truncation: true,
+    });
     this.size = size;
   }
 

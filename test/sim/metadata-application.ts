@@ -38,7 +38,8 @@ class MetadataModel implements Machine {
     this.#machine = new MetadataMachine();
     this.#machine.restore(bytes.subarray(4));
     const again = this.snapshot();
-    if (again.length !== bytes.length || !again.every((byte, i) => byte === bytes[i])) throw new Error('a snapshot of what a snapshot restored differs from it');
+    if (again.length !== bytes.length || !again.every((byte, i) => byte === bytes[i]))
+      throw new Error('a snapshot of what a snapshot restored differs from it');
   }
 
   digest(): number {
@@ -55,7 +56,11 @@ class Commands {
 
   next(random: Random): Uint8Array {
     if (this.#sent.length > 0 && random.below(6) === 0) return random.pick(this.#sent);
-    const bytes = encodeProposal({ proposer: hex(1 + (this.#sequence % 3), 16), sequence: 1 + Math.floor(this.#sequence / 3), command: this.#command(random) });
+    const bytes = encodeProposal({
+      proposer: hex(1 + (this.#sequence % 3), 16),
+      sequence: 1 + Math.floor(this.#sequence / 3),
+      command: this.#command(random),
+    });
     this.#sequence++;
     this.#sent.push(bytes);
     if (this.#sent.length > 40) this.#sent.shift();
@@ -64,7 +69,14 @@ class Commands {
 
   #command(random: Random): Command {
     if (this.#sequence === 0 || random.below(200) === 0) {
-      return { t: 'bootstrap', clusterId: hex(7, 32), hashSeed: hex(8, 32), ticketSecret: hex(9, 32), shards: SHARDS, voters: ['s1'] };
+      return {
+        t: 'bootstrap',
+        clusterId: hex(7, 32),
+        hashSeed: hex(8, 32),
+        ticketSecret: hex(9, 32),
+        shards: SHARDS,
+        voters: ['s1'],
+      };
     }
     const id = random.pick(SERVERS);
     const incarnation = this.#incarnations.get(id);
@@ -72,16 +84,34 @@ class Commands {
       case 0:
         return this.#join(id, incarnation);
       case 1:
-        return incarnation === undefined || random.below(4) > 0 ? { t: 'no-op' } : { t: 'member-leave', id, incarnation: hex(incarnation, 16) };
+        return incarnation === undefined || random.below(4) > 0
+          ? { t: 'no-op' }
+          : { t: 'member-leave', id, incarnation: hex(incarnation, 16) };
       case 2:
         return { t: 'assign-shards' };
       case 3:
         return { t: 'no-op' };
       default:
         return {
-          t: 'shard-opened', shard: random.below(SHARDS), owner: id, memberIncarnation: hex(incarnation ?? 1, 16), epoch: 1 + random.below(4),
-          incarnation: hex(random.next(), 16), layoutEpoch: 1, buckets: 64,
-          regions: [{ provider: 'shm', kind: 'heap', segment: 0, tag: 1, bytes: 4096, remoteAddress: '4096', rkey: String(random.next()) }],
+          t: 'shard-opened',
+          shard: random.below(SHARDS),
+          owner: id,
+          memberIncarnation: hex(incarnation ?? 1, 16),
+          epoch: 1 + random.below(4),
+          incarnation: hex(random.next(), 16),
+          layoutEpoch: 1,
+          buckets: 64,
+          regions: [
+            {
+              provider: 'shm',
+              kind: 'heap',
+              segment: 0,
+              tag: 1,
+              bytes: 4096,
+              remoteAddress: '4096',
+              rkey: String(random.next()),
+            },
+          ],
         };
     }
   }
@@ -90,8 +120,14 @@ class Commands {
     const incarnation = ++this.#started;
     this.#incarnations.set(id, incarnation);
     return {
-      t: 'member-join', id, incarnation: hex(incarnation, 16), ...(replaced === undefined ? {} : { replaces: hex(replaced, 16) }), instance: hex(id.charCodeAt(1), 16),
-      control: ['127.0.0.1:7400'], fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }], memoryBytes: 1 << 30,
+      t: 'member-join',
+      id,
+      incarnation: hex(incarnation, 16),
+      ...(replaced === undefined ? {} : { replaces: hex(replaced, 16) }),
+      instance: hex(id.charCodeAt(1), 16),
+      control: ['127.0.0.1:7400'],
+      fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }],
+      memoryBytes: 1 << 30,
     };
   }
 }

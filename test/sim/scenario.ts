@@ -15,7 +15,18 @@
  *   crash ID        restart ID       compact ID KEEP      status [IDS]        log ID        network
  * A command that begins with `quietly` prints nothing.
  */
-import { bootstrapState, emptyState, EntryType, formatConfiguration, RaftNode, type Entry, type MemberChange, type RaftMessage, type Ready, type RestoredState } from '../../core/raft/index.js';
+import {
+  bootstrapState,
+  emptyState,
+  EntryType,
+  formatConfiguration,
+  RaftNode,
+  type Entry,
+  type MemberChange,
+  type RaftMessage,
+  type Ready,
+  type RestoredState,
+} from '../../core/raft/index.js';
 import { formatEntry, formatMessage, formatReady } from './trace.js';
 
 const NAMES = { '+': 'voter', '~': 'learner', '-': 'remove' } as const;
@@ -38,7 +49,13 @@ class ScenarioMember {
   start(): void {
     this.#starts++;
     // No chance: the election time-out is always the same 10 ticks and a few, by member.
-    const options = { id: this.id, incarnation: this.#starts, random: () => this.id / 10, maxMessageBytes: this.messageBytes, snapshotChunkBytes: 8 };
+    const options = {
+      id: this.id,
+      incarnation: this.#starts,
+      random: () => this.id / 10,
+      maxMessageBytes: this.messageBytes,
+      snapshotChunkBytes: 8,
+    };
     this.node = new RaftNode(options, this.disk);
     this.applied = this.disk.snapshot === undefined ? [] : [new TextDecoder().decode(this.disk.snapshot.data)];
   }
@@ -48,7 +65,8 @@ class ScenarioMember {
     const refuses = this.full && (ready.entries.length > 0 || ready.snapshot !== undefined);
     this.#persist(ready, !refuses);
     if (!refuses && ready.snapshot !== undefined) this.applied = [new TextDecoder().decode(ready.snapshot.data)];
-    for (const { type, data } of ready.committed) if (type === EntryType.Normal && data.length > 0) this.applied.push(new TextDecoder().decode(data));
+    for (const { type, data } of ready.committed)
+      if (type === EntryType.Normal && data.length > 0) this.applied.push(new TextDecoder().decode(data));
     if (refuses) node.storageRefused();
     else node.advance();
     return refuses ? [] : ready.messages;
@@ -61,7 +79,11 @@ class ScenarioMember {
     const log: readonly Entry[] = room ? [...kept, ...ready.entries] : entries;
     const hardState = ready.hardState ?? this.disk.hardState;
     const last = log.at(-1)?.index ?? snapshot?.meta.index ?? 0;
-    this.disk = { hardState: { ...hardState, commit: Math.min(hardState.commit, last) }, snapshot: room ? (ready.snapshot ?? snapshot) : this.disk.snapshot, entries: log };
+    this.disk = {
+      hardState: { ...hardState, commit: Math.min(hardState.commit, last) },
+      snapshot: room ? (ready.snapshot ?? snapshot) : this.disk.snapshot,
+      entries: log,
+    };
   }
 
   compact(keep: number): string {
@@ -76,7 +98,8 @@ class ScenarioMember {
   status(): string {
     if (this.node === undefined) return `${this.id}: down`;
     const { role, term, leader, commit, lastIndex, config, configCommitted, storageFull } = this.node.status();
-    const said = [`${this.id}: ${role} t${term} leader ${leader} commit ${commit} last ${lastIndex} [${formatConfiguration(config)}${configCommitted ? '' : ', uncommitted'}]`];
+    const inForce = `${formatConfiguration(config)}${configCommitted ? '' : ', uncommitted'}`;
+    const said = [`${this.id}: ${role} t${term} leader ${leader} commit ${commit} last ${lastIndex} [${inForce}]`];
     if (storageFull) said.push('no room');
     if (this.applied.length > 0) said.push(`applied: ${this.applied.join(' ')}`);
     return said.join('; ');
@@ -88,7 +111,11 @@ class ScenarioMember {
     const lines: string[] = [];
     for (let index = node.status().firstIndex; index <= node.lastIndex; index++) {
       const entry = node.entryAt(index);
-      if (entry !== undefined) lines.push(formatEntry(entry) + (entry.type === EntryType.Normal && entry.data.length > 0 ? ` ${new TextDecoder().decode(entry.data)}` : ''));
+      if (entry !== undefined)
+        lines.push(
+          formatEntry(entry) +
+            (entry.type === EntryType.Normal && entry.data.length > 0 ? ` ${new TextDecoder().decode(entry.data)}` : ''),
+        );
     }
     return lines.join('\n');
   }
@@ -117,7 +144,8 @@ export class Scenario {
       case 'cluster':
         this.#messageBytes = Number(args.find((arg) => arg.startsWith('messageBytes='))?.slice(13) ?? this.#messageBytes);
         args = args.filter((arg) => !arg.includes('='));
-        for (const voter of args.map(Number)) this.#members.set(voter, new ScenarioMember(voter, bootstrapState(args.map(Number)), this.#messageBytes));
+        for (const voter of args.map(Number))
+          this.#members.set(voter, new ScenarioMember(voter, bootstrapState(args.map(Number)), this.#messageBytes));
         return;
       case 'join':
         this.#members.set(id, new ScenarioMember(id, emptyState(), this.#messageBytes));
@@ -137,7 +165,10 @@ export class Scenario {
         return;
       }
       case 'change': {
-        const changes = args.slice(1).filter((arg) => arg !== 'joint').map((arg): MemberChange => ({ kind: NAMES[arg[0] as '+'], id: Number(arg.slice(1)) }));
+        const changes = args
+          .slice(1)
+          .filter((arg) => arg !== 'joint')
+          .map((arg): MemberChange => ({ kind: NAMES[arg[0] as '+'], id: Number(arg.slice(1)) }));
         const result = this.#node(id).proposeChange({ changes, joint: args.includes('joint') });
         this.#say(result.ok ? `${result.index}/${result.term}` : `refused: ${result.reason}`);
         return;
@@ -186,7 +217,8 @@ export class Scenario {
         this.#say(this.#member(id).compact(Number(args[1])));
         return;
       case 'status':
-        for (const member of args.length > 0 ? args.map((arg) => this.#member(Number(arg))) : this.#members.values()) this.#say(member.status());
+        for (const member of args.length > 0 ? args.map((arg) => this.#member(Number(arg))) : this.#members.values())
+          this.#say(member.status());
         return;
       case 'log':
         this.#say(this.#member(id).log());
@@ -219,7 +251,12 @@ export class Scenario {
 
   /** Removes and returns the messages that `A->B` and a type select. */
   #take(pattern: string[]): RaftMessage[] {
-    const matches = (m: RaftMessage) => pattern.every((part) => (part.includes('->') ? `${m.from}->${m.to}` === part || (part.startsWith('*') ? `*->${m.to}` : `${m.from}->*`) === part : m.type === part));
+    const matches = (m: RaftMessage) =>
+      pattern.every((part) =>
+        part.includes('->')
+          ? `${m.from}->${m.to}` === part || (part.startsWith('*') ? `*->${m.to}` : `${m.from}->*`) === part
+          : m.type === part,
+      );
     const taken = this.#network.filter(matches);
     this.#network = this.#network.filter((message) => !taken.includes(message));
     return taken;

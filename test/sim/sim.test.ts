@@ -3,7 +3,7 @@
  * asserted: a simulator whose faults do not happen finds nothing.
  */
 import test from 'ava';
-import type { Counters } from './world.js';
+import type { Counters } from './counters.js';
 import { simulate, SimulationFailure, type Outcome } from './simulate.js';
 
 const STEPS = 10_000;
@@ -13,7 +13,8 @@ const GROUPS = 4;
 const total: Partial<Record<keyof Counters, number>> = {};
 
 function add(outcome: Outcome): void {
-  for (const name of Object.keys(outcome.counters) as (keyof Counters)[]) total[name] = (total[name] ?? 0) + outcome.counters[name];
+  for (const name of Object.keys(outcome.counters) as (keyof Counters)[])
+    total[name] = (total[name] ?? 0) + outcome.counters[name];
 }
 
 for (let group = 0; group < GROUPS; group++) {

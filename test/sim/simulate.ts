@@ -1,9 +1,10 @@
 /** Runs one seed, and on a violation runs it again with a trace: the same seed makes the same history. */
 import { Violation } from './checker.js';
+import type { Counters } from './counters.js';
 import { hashChain, type Application } from './machine.js';
 import { metadataApplication } from './metadata-application.js';
 import { Trace } from './trace.js';
-import { World, type Counters } from './world.js';
+import { World } from './world.js';
 
 const TRACE_LINES = 120;
 /** Steps between two calms in a long run. */
@@ -31,7 +32,10 @@ export class SimulationFailure extends Error {
 }
 
 /** What members run: a chain of hashes, which costs next to nothing, or the metadata itself. */
-export const APPLICATIONS = { hashes: () => hashChain, metadata: metadataApplication } satisfies Record<string, () => Application>;
+export const APPLICATIONS = { hashes: () => hashChain, metadata: metadataApplication } satisfies Record<
+  string,
+  () => Application
+>;
 export type ApplicationName = keyof typeof APPLICATIONS;
 
 export function replayCommand(seed: number, steps: number, application: ApplicationName): string {

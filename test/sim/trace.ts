@@ -1,11 +1,23 @@
 /** What happened last, in words: kept only when a run is repeated to be read. */
-import { formatConfiguration, decodeConfiguration, EntryType, type Entry, type RaftMessage, type Ready } from '../../core/raft/index.js';
+import {
+  formatConfiguration,
+  decodeConfiguration,
+  EntryType,
+  type Entry,
+  type RaftMessage,
+  type Ready,
+  type SnapshotMeta,
+} from '../../core/raft/index.js';
 
 export function formatEntry(entry: Entry): string {
   const { index, term, type, data } = entry;
   const config = type === EntryType.Config ? decodeConfiguration(data) : undefined;
   const what = config !== undefined ? ` [${formatConfiguration(config)}]` : data.length === 0 ? ' empty' : '';
   return `${index}/${term}${what}`;
+}
+
+function formatMeta({ index, term, config }: SnapshotMeta, part = ''): string {
+  return `${index}/${term} ${part}[${formatConfiguration(config)}]`;
 }
 
 function formatEntries(entries: readonly Entry[]): string {
@@ -36,7 +48,7 @@ export function formatMessage(m: RaftMessage): string {
     case 'pre-vote-reply':
       return `${head} ${m.granted ? 'granted' : 'refused'}`;
     case 'snapshot-chunk':
-      return `${head} ${m.snapshot.index}/${m.snapshot.term} bytes ${m.offset}+${m.chunk.length} of ${m.bytes} [${formatConfiguration(m.snapshot.config)}]`;
+      return `${head} ${formatMeta(m.snapshot, `bytes ${m.offset}+${m.chunk.length} of ${m.bytes} `)}`;
     case 'snapshot-reply':
       return `${head} ${m.index} has ${m.received}`;
     case 'read-index':
@@ -53,7 +65,7 @@ export function formatReady(ready: Ready): string {
   const parts: string[] = [];
   const { hardState, snapshot } = ready;
   if (hardState !== undefined) parts.push(`term ${hardState.term} vote ${hardState.vote} commit ${hardState.commit}`);
-  if (snapshot !== undefined) parts.push(`snapshot ${snapshot.meta.index}/${snapshot.meta.term} [${formatConfiguration(snapshot.meta.config)}]`);
+  if (snapshot !== undefined) parts.push(`snapshot ${formatMeta(snapshot.meta)}`);
   if (ready.entries.length > 0) parts.push(`persist ${formatEntries(ready.entries)}`);
   if (ready.committed.length > 0) parts.push(`apply ${formatEntries(ready.committed)}`);
   for (const { ctx, index } of ready.readStates) parts.push(`read ${ctx} at ${index}`);

@@ -21,7 +21,9 @@ export class Workload {
 
   work(calm: boolean): void {
     const { random, faults, members } = this.world;
-    const up = [...members.values()].filter((member) => member.node !== undefined && !member.paused && (!member.writing || faults.stepsDuringWrites));
+    const up = [...members.values()].filter(
+      (member) => member.node !== undefined && !member.paused && (!member.writing || faults.stepsDuringWrites),
+    );
     if (up.length === 0) return;
     // Leaders first, mostly: others refuse. There can be several, of which at most one is not deposed.
     const leaders = up.filter(({ node }) => node!.role === 'leader');
@@ -112,9 +114,20 @@ export class Workload {
       case 5:
         return [{ kind: 'learner', id: voter }];
       case 6:
-        return learner === undefined ? [] : [{ kind: 'remove', id: voter }, { kind: 'voter', id: learner }];
+        return learner === undefined
+          ? []
+          : [
+              { kind: 'remove', id: voter },
+              { kind: 'voter', id: learner },
+            ];
       default:
-        return roomy ? [{ kind: 'remove', id: voter }, { kind: 'voter', id: fresh() }, { kind: 'learner', id: fresh() }] : [];
+        return roomy
+          ? [
+              { kind: 'remove', id: voter },
+              { kind: 'voter', id: fresh() },
+              { kind: 'learner', id: fresh() },
+            ]
+          : [];
     }
   }
 
@@ -142,7 +155,10 @@ export class Workload {
       const config = world.checker.committedConfig;
       if (membersOf(node.config).join() !== membersOf(config).join() || !isVoter(config, node.id)) return false;
       const goalIndex = after + 3;
-      return membersOf(config).every((id) => world.damaged.has(id) || (world.members.get(id)?.node?.applied ?? 0) >= goalIndex) && world.checker.oldestRead >= firstRead;
+      return (
+        membersOf(config).every((id) => world.damaged.has(id) || (world.members.get(id)?.node?.applied ?? 0) >= goalIndex) &&
+        world.checker.oldestRead >= firstRead
+      );
     };
   }
 }

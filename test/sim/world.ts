@@ -7,7 +7,10 @@ import { bootstrapState, checkRaftMessage, type Configuration, type RaftMessage 
 import { Random } from '../support/random.js';
 import { Checker, Violation } from './checker.js';
 import { EventQueue, type Timed } from './event-queue.js';
-import { DISTURBANCES, drawFaults, type Disturbance, type Faults } from './faults.js';
+import { newCounters } from './counters.js';
+import { Disturbances } from './disturbances.js';
+import { drawFaults, type Faults } from './faults.js';
+import { Links } from './links.js';
 import { hashChain, type Application } from './machine.js';
 import { SimMember } from './member.js';
 import type { Trace } from './trace.js';
@@ -19,34 +22,12 @@ const CALM_LIMIT_US = 60_000_000;
 /** Messages on their way; more are dropped, as queues of sockets do. */
 const NETWORK_MAX = 20_000;
 
-type Event = Timed & { kind: 'message' | 'tick' | 'io' | 'restart' | 'resume' | 'room' | 'disturb' | 'work'; member: number; life: number; message: RaftMessage | undefined };
-
-export interface Counters {
-  messages: number;
-  dropped: number;
-  duplicated: number;
-  longDelays: number;
-  cutOff: number;
-  writes: number;
-  crashes: number;
-  crashesInside: number;
-  machineCrashes: number;
-  failedSyncs: number;
-  repairs: number;
-  disksRefused: number;
-  diskFull: number;
-  slowWrites: number;
-  pauses: number;
-  clockJumps: number;
-  partitions: number;
-  oneWayCuts: number;
-  snapshotsTaken: number;
-  compactions: number;
-  proposals: number;
-  reads: number;
-  configChanges: number;
-  transfers: number;
-}
+type Event = Timed & {
+  kind: 'message' | 'tick' | 'io' | 'restart' | 'resume' | 'room' | 'disturb' | 'work';
+  member: number;
+  life: number;
+  message: RaftMessage | undefined;
+};
 
 export interface WorldOptions {
   readonly seed: number;
@@ -65,21 +46,17 @@ export class World {
   readonly workload: Workload;
   /** Members whose disks were damaged behind their backs. */
   readonly damaged = new Set<number>();
-  readonly counters: Counters = {
-    messages: 0, dropped: 0, duplicated: 0, longDelays: 0, cutOff: 0, writes: 0, crashes: 0, crashesInside: 0, machineCrashes: 0,
-    failedSyncs: 0, repairs: 0, disksRefused: 0, diskFull: 0, slowWrites: 0, pauses: 0, clockJumps: 0, partitions: 0, oneWayCuts: 0,
-    snapshotsTaken: 0, compactions: 0, proposals: 0, reads: 0, configChanges: 0, transfers: 0,
-  };
+  readonly counters = newCounters();
   now = 0;
   steps = 0;
   starts = 0;
   readonly #events = new EventQueue<Event>();
-  /** `from * 65536 + to` of links that carry nothing. */
-  readonly #cut = new Set<number>();
+  readonly links = new Links();
+  readonly #disturbances = new Disturbances(this);
+  /** Until then some disk writes are slow. */
+  slowUntil = 0;
   /** Nothing goes wrong: the time in which the group must come to agree. */
   #calm = false;
-  #slowUntil = 0;
-  #disturbedAt = { steps: 0, us: 0 };
 
   constructor(options: WorldOptions) {
     this.random = new Random(options.seed);
@@ -92,8 +69,8 @@ export class World {
     this.workload = new Workload(this, voters.length + 1);
     this.checker.bootstrapped(bootstrapState(voters).entries);
     for (const id of voters) this.addMember(id, voters);
-    this.#schedule('disturb', 0, this.#around(this.faults.disturbEveryUs));
-    this.#schedule('work', 0, this.#around(this.faults.workEveryUs));
+    this.schedule('disturb', 0, this.around(this.faults.disturbEveryUs));
+    this.schedule('work', 0, this.around(this.faults.workEveryUs));
   }
 
   /** Runs until so many steps are done, with a calm at the end. Throws Violation. */
@@ -106,20 +83,24 @@ export class World {
   calm(): void {
     this.trace?.note('calm: everything is healed');
     this.#calm = true;
-    this.#cut.clear();
-    this.#slowUntil = 0;
+    this.links.heal();
+    this.slowUntil = 0;
     for (const member of this.members.values()) {
       member.disk.full = false;
       member.disk.failSync = false;
       member.disk.crashIn = 0;
       member.dieIn = 0;
-      if (member.node === undefined && !member.lost) this.#schedule('restart', member.id, 1);
+      if (member.node === undefined && !member.lost) this.schedule('restart', member.id, 1);
       if (member.paused) member.resume();
     }
     const deadline = this.now + CALM_LIMIT_US;
     const goal = this.workload.goal();
     while (!goal()) {
-      if (this.now > deadline) throw new Violation('liveness', `the group did not agree on anything new in ${CALM_LIMIT_US / 1_000_000} s without faults`);
+      if (this.now > deadline)
+        throw new Violation(
+          'liveness',
+          `the group did not agree on anything new in ${CALM_LIMIT_US / 1_000_000} s without faults`,
+        );
       this.#next();
     }
     this.#calm = false;
@@ -151,13 +132,18 @@ export class World {
     if (stopsMachine) this.counters.machineCrashes++;
     this.trace?.note(`${member.id} crashes${stopsMachine ? ', and loses what was not synced' : ''}`);
     member.crash(stopsMachine);
-    this.#schedule('restart', member.id, this.#around(this.random.pick([1_000, 10_000, 50_000, 400_000])));
+    this.schedule('restart', member.id, this.around(this.random.pick([1_000, 10_000, 50_000, 400_000])));
   }
 
   #start(member: SimMember): void {
     if (member.node !== undefined || member.lost) return;
     // Recovery is cut short too.
-    if (this.starts > this.faults.firstVoters && !this.#calm && this.faults.weights['crash-in-disk'] > 0 && this.random.below(4) === 0) {
+    if (
+      this.starts > this.faults.firstVoters &&
+      !this.#calm &&
+      this.faults.weights['crash-in-disk'] > 0 &&
+      this.random.below(4) === 0
+    ) {
       member.disk.crashIn = 1 + this.random.below(8);
     }
     const started = member.start();
@@ -169,11 +155,11 @@ export class World {
       this.trace?.note(`${member.id} fails to start`);
       // Of a machine only where no bit was turned: see #rot.
       member.crash(!this.damaged.has(member.id));
-      this.#schedule('restart', member.id, this.#around(50_000));
+      this.schedule('restart', member.id, this.around(50_000));
       return;
     }
     this.trace?.note(`${member.id} starts: ${member.model.describe()}`);
-    this.#schedule('tick', member.id, this.#tickUs(member.id));
+    this.schedule('tick', member.id, this.#tickUs(member.id));
     member.pump();
   }
 
@@ -184,7 +170,9 @@ export class World {
 
   /** Whether a configuration has a majority, or both, without the dead. */
   survivable(config: Configuration, dead: (id: number) => boolean): boolean {
-    return [config.voters, config.outgoing].every((half) => half.length === 0 || 2 * half.filter((id) => !dead(id)).length > half.length);
+    return [config.voters, config.outgoing].every(
+      (half) => half.length === 0 || 2 * half.filter((id) => !dead(id)).length > half.length,
+    );
   }
 
   // ---------------------------------------------------------------- network and disk
@@ -221,9 +209,9 @@ export class World {
   }
 
   scheduleIo(member: SimMember): void {
-    const slow = this.now < this.#slowUntil && this.random.below(3) === 0;
+    const slow = this.now < this.slowUntil && this.random.below(3) === 0;
     if (slow) this.counters.slowWrites++;
-    this.#schedule('io', member.id, 1 + this.random.below(slow ? this.faults.slowDiskUs : 2 * this.faults.diskUs));
+    this.schedule('io', member.id, 1 + this.random.below(slow ? this.faults.slowDiskUs : 2 * this.faults.diskUs));
   }
 
   // ---------------------------------------------------------------- events
@@ -245,7 +233,7 @@ export class World {
         return;
       case 'tick':
         if (member?.life !== event.life || member.node === undefined) return;
-        this.#schedule('tick', member.id, this.#tickUs(member.id));
+        this.schedule('tick', member.id, this.#tickUs(member.id));
         member.tick(1);
         return;
       case 'restart':
@@ -261,140 +249,40 @@ export class World {
         if (member !== undefined) member.disk.full = false;
         return;
       case 'disturb':
-        this.#schedule('disturb', 0, this.#around(this.faults.disturbEveryUs));
-        this.#mayDisturb();
+        this.schedule('disturb', 0, this.around(this.faults.disturbEveryUs));
+        if (!this.#calm) this.#disturbances.next();
         return;
       case 'work':
-        this.#schedule('work', 0, this.#around(this.faults.workEveryUs));
+        this.schedule('work', 0, this.around(this.faults.workEveryUs));
         this.workload.work(this.#calm);
     }
   }
 
   #arrive(message: RaftMessage, member: SimMember | undefined): void {
     if (member === undefined) return;
-    if (this.#cut.size > 0 && this.#cut.has(message.from * 65536 + message.to)) {
+    if (this.links.cut(message.from, message.to)) {
       this.counters.cutOff++;
       return;
     }
     member.deliver(message);
   }
 
-  /** Not while little happens: a group that only crashes learns nothing. But not never, since what happens may need a healing. */
-  #mayDisturb(): void {
-    const { disturbEverySteps, disturbEveryUs } = this.faults;
-    const due = this.steps - this.#disturbedAt.steps >= disturbEverySteps || this.now - this.#disturbedAt.us > 10 * disturbEveryUs;
-    if (this.#calm || !due) return;
-    this.#disturbedAt = { steps: this.steps, us: this.now };
-    this.#disturb();
-  }
-
-  #disturb(): void {
-    const { random } = this;
-    const kind = this.#drawDisturbance();
-    const up = [...this.members.values()].filter((member) => member.node !== undefined);
-    if (up.length === 0) return;
-    const member = random.pick(up);
-    this.trace?.note(`disturbance: ${kind} ${member.id}`);
-    switch (kind) {
-      case 'crash':
-      case 'crash-machine':
-        this.crashed(member, kind === 'crash-machine');
-        return;
-      case 'crash-in-disk':
-        member.disk.crashIn = 1 + random.below(12);
-        return;
-      case 'crash-in-driver':
-        member.dieIn = 1 + random.below(8);
-        return;
-      case 'fail-sync':
-        member.disk.failSync = true;
-        return;
-      case 'disk-full':
-        member.disk.full = true;
-        this.#schedule('room', member.id, this.#around(500_000));
-        return;
-      case 'slow-disk':
-        this.#slowUntil = this.now + random.below(500_000);
-        return;
-      case 'rot':
-        this.#rot();
-        return;
-      case 'pause':
-        member.paused = true;
-        this.counters.pauses++;
-        this.#schedule('resume', member.id, this.#around(random.pick([20_000, 100_000, 500_000])));
-        return;
-      case 'clock-jump':
-        this.steps++;
-        this.counters.clockJumps++;
-        member.tick(1 + random.below(40));
-        return;
-      case 'partition':
-        this.#partition();
-        return;
-      case 'one-way':
-        this.#cut.add(member.id * 65536 + random.pick(up).id);
-        this.counters.oneWayCuts++;
-        return;
-      case 'heal':
-        this.#cut.clear();
-        return;
-      case 'campaign':
-        member.node?.campaign();
-        member.pump();
-        return;
-      case 'transfer':
-        this.workload.transfer(member);
-    }
-  }
-
-  #drawDisturbance(): Disturbance {
-    const { weights } = this.faults;
-    let total = 0;
-    for (const kind of DISTURBANCES) total += weights[kind];
-    let at = this.random.below(total);
-    for (const kind of DISTURBANCES) {
-      at -= weights[kind];
-      if (at < 0) return kind;
-    }
-    return 'heal';
-  }
-
-  #partition(): void {
-    const ids = [...this.members.keys()];
-    const side = new Set(ids.filter(() => this.random.below(2) === 0));
-    this.#cut.clear();
-    this.counters.partitions++;
-    for (const a of ids) for (const b of ids) if (a !== b && side.has(a) !== side.has(b)) this.#cut.add(a * 65536 + b);
-  }
-
-  /** Turns a bit on the disk of a member that is down, if the group can do without that member. */
-  #rot(): void {
-    const { random } = this;
-    const down = [...this.members.values()].filter((member) => member.node === undefined && !member.lost && !this.damaged.has(member.id));
-    if (down.length === 0) return;
-    const member = random.pick(down);
-    const dead = (id: number) => id === member.id || this.damaged.has(id) || !this.members.has(id);
-    if (!this.possibleConfigs().every((config) => this.survivable(config, dead))) return;
-    const names = member.disk.names().filter((name) => !name.startsWith('lock'));
-    // After a crash of the machine the last record may be torn or rotten, and nobody can tell which: see server/raft-storage/state-file.ts.
-    const targets = member.machineCrashed ? names.filter((n) => !n.startsWith('log-')) : names;
-    if (targets.length === 0) return;
-    const name = random.pick(targets);
-    const size = member.disk.read(name)?.length ?? 0;
-    if (size === 0 || !member.disk.rot(name, random.below(size))) return;
-    this.damaged.add(member.id);
-    this.trace?.note(`a bit of ${member.id}'s ${name} turns over`);
-  }
-
   // ---------------------------------------------------------------- time
 
-  #schedule(kind: Event['kind'], member: number, delay: number): void {
-    this.#events.push({ at: this.now + delay, order: 0, kind, member, life: this.members.get(member)?.life ?? 0, message: undefined });
+  /** Something that happens to a member later, if it is still in this life of it. */
+  schedule(kind: Event['kind'], member: number, delay: number): void {
+    this.#events.push({
+      at: this.now + delay,
+      order: 0,
+      kind,
+      member,
+      life: this.members.get(member)?.life ?? 0,
+      message: undefined,
+    });
   }
 
   /** From half of `mean` to one and a half. */
-  #around(mean: number): number {
+  around(mean: number): number {
     return (mean >> 1) + this.random.below(mean + 1);
   }
 

@@ -8,9 +8,6 @@
 #include "provider.h"
 #include "verbs_built.h"
 
-/* A provider that is not linked into this build has a null entry, and fab_open says so. */
-#pragma weak fab_sim_ops
-
 static const struct { const char *name; const fab_ops *ops; } providers[] = {
     [FAB_SHM] = {"shm", &fab_shm_ops},
     [FAB_TCP] = {"tcp", &fab_tcp_ops},

@@ -1,0 +1,131 @@
+/* sim_cq.c: completions and polling. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "sim_private.h"
+
+int sim_cq_create(fab_domain *d, fab_cq **out) {
+    sim_cq *cq = calloc(1, sizeof *cq);
+    if (!cq) return -ENOMEM;
+    cq->world = ((sim_domain *)d)->world;
+    TAILQ_INIT(&cq->done);
+    TAILQ_INIT(&cq->flushable);
+    cq->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (cq->eventfd < 0) {
+        int e = -errno;
+        free(cq);
+        return e;
+    }
+    *out = &cq->head;
+    return 0;
+}
+
+void sim_cq_destroy(fab_cq *head) {
+    sim_cq *cq = (sim_cq *)head;
+    close(cq->eventfd);
+    free(cq);
+}
+
+static void signal_fd(sim_cq *cq) {
+    uint64_t one = 1;
+    if (write(cq->eventfd, &one, sizeof one) < 0) return;    /* full: readable already */
+}
+
+void sim_complete(sim_conn *c, fab_wc wc) {
+    if (c->gone) return;
+    sim_cq *cq = (sim_cq *)c->head.cq;
+    sim_done *d = malloc(sizeof *d);
+    if (!d) abort();
+    wc.conn = &c->head;
+    *d = (sim_done){.wc = wc, .conn = c};
+    TAILQ_INSERT_TAIL(&cq->done, d, link);
+    if (cq->armed) signal_fd(cq);
+    cq->armed = false;
+}
+
+static void take(sim_cq *cq, sim_done *d) {
+    TAILQ_REMOVE(&cq->done, d, link);
+    free(d);
+}
+
+void sim_forget_completions(sim_conn *c) {
+    sim_cq *cq = (sim_cq *)c->head.cq;
+    sim_done *d, *next;
+    for (d = TAILQ_FIRST(&cq->done); d; d = next) {
+        next = TAILQ_NEXT(d, link);
+        if (d->conn == c) take(cq, d);
+    }
+}
+
+/* What a completion changes at its connection when it is seen. False: it is not for this poll. */
+static bool seen(sim_cq *cq, const fab_wc *wc, sim_conn *c) {
+    if (wc->opcode == FAB_WC_DISCONNECT) return c->disconnect_poll != cq->polls;
+    c->disconnect_poll = cq->polls;      /* DISCONNECT comes in a later poll than all others */
+    return true;
+}
+
+static int deliver(sim_cq *cq, fab_wc *wc, int max) {
+    int n = 0;
+    sim_done *d, *next;
+    for (d = TAILQ_FIRST(&cq->done); d && n < max && !cq->paused; d = next) {
+        next = TAILQ_NEXT(d, link);
+        if (!seen(cq, &d->wc, d->conn)) continue;
+        wc[n++] = d->wc;
+        take(cq, d);
+    }
+    return n;
+}
+
+static void drain(sim_cq *cq) {
+    uint64_t times;
+    if (read(cq->eventfd, &times, sizeof times) > 0) cq->look_again = true;
+}
+
+int sim_poll(fab_cq *head, fab_wc *wc, int max) {
+    sim_cq *cq = (sim_cq *)head;
+    sim_lock(cq->world);
+    drain(cq);
+    cq->armed = false;
+    cq->polls++;
+    int n = deliver(cq, wc, max);
+    if (n == 0 && cq->world->auto_step && sim_advance(cq->world)) n = deliver(cq, wc, max);
+    sim_unlock(cq->world);
+    return n;
+}
+
+void sim_flush(fab_cq *head) {
+    sim_cq *cq = (sim_cq *)head;
+    sim_conn *c;
+    sim_lock(cq->world);
+    while ((c = TAILQ_FIRST(&cq->flushable))) {
+        TAILQ_REMOVE(&cq->flushable, c, flush_link);
+        c->is_flushable = false;
+        sim_flush_reads(c);
+        sim_flush_messages(c);
+    }
+    sim_unlock(cq->world);
+}
+
+int sim_arm(fab_cq *head) {
+    sim_cq *cq = (sim_cq *)head;
+    sim_lock(cq->world);
+    bool ready = (!TAILQ_EMPTY(&cq->done) && !cq->paused) || cq->look_again || (cq->world->auto_step && cq->world->events > 0);
+    cq->look_again = false;
+    cq->armed = !ready;
+    sim_unlock(cq->world);
+    return ready;
+}
+
+int sim_fd(fab_cq *cq) { return ((sim_cq *)cq)->eventfd; }
+
+void sim_wake(fab_cq *cq) { signal_fd((sim_cq *)cq); }
+
+void sim_pause(fab_cq *head, bool paused) {
+    sim_cq *cq = (sim_cq *)head;
+    sim_lock(cq->world);
+    cq->paused = paused;
+    sim_say(cq->world, paused ? "pause" : "resume");
+    if (!paused && cq->armed) signal_fd(cq);
+    sim_unlock(cq->world);
+}

@@ -1,0 +1,73 @@
+/* sim_mr.c: registered memory of the sim provider. Keys and addresses come from the world's seed, not from this process. */
+#include <errno.h>
+#include <stdlib.h>
+#include "sim_private.h"
+
+static sim_key new_key(sim_world *w, size_t bytes) {
+    if (w->reuse_keys && w->old_count > 0) {
+        w->counts.keys_reused++;
+        return w->old_keys[--w->old_count];
+    }
+    sim_key k = {.rkey = sim_random(w), .addr = w->next_addr};
+    w->next_addr += (bytes + 0xfffff) & ~(uint64_t)0xfffff;
+    return k;
+}
+
+static void keep_key(sim_world *w, sim_key k) {
+    if (w->old_count == w->old_room) {
+        w->old_room = w->old_room ? w->old_room * 2 : 64;
+        w->old_keys = realloc(w->old_keys, w->old_room * sizeof *w->old_keys);
+        if (!w->old_keys) abort();
+    }
+    w->old_keys[w->old_count++] = k;
+}
+
+int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **out) {
+    sim_domain *d = (sim_domain *)domain;
+    sim_mr *m = calloc(1, sizeof *m);
+    if (!m) return -ENOMEM;
+    sim_lock(d->world);
+    sim_key k = new_key(d->world, r->bytes);
+    m->domain = d;
+    m->base = r->base;
+    m->bytes = r->bytes;
+    m->trust = trust;
+    m->rkey = m->head.rkey = k.rkey;
+    m->addr = m->head.addr = k.addr;
+    TAILQ_INSERT_TAIL(&d->world->mrs, m, link);
+    sim_say(d->world, "register %zu bytes at %llx", r->bytes, (unsigned long long)k.addr);
+    sim_unlock(d->world);
+    *out = &m->head;
+    return 0;
+}
+
+int sim_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out) {
+    (void)d, (void)base, (void)bytes;    /* fabric.c keeps them in the head */
+    sim_mr *m = calloc(1, sizeof *m);
+    if (!m) return -ENOMEM;
+    *out = &m->head;
+    return 0;
+}
+
+void sim_dereg(fab_mr *mr) {
+    sim_mr *m = (sim_mr *)mr;
+    if (!mr->local) {
+        sim_world *w = m->domain->world;
+        sim_lock(w);
+        TAILQ_REMOVE(&w->mrs, m, link);
+        keep_key(w, (sim_key){m->rkey, m->addr});
+        sim_say(w, "deregister %llx", (unsigned long long)m->addr);
+        sim_unlock(w);
+    }
+    free(m);
+}
+
+const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust) {
+    const sim_mr *m;
+    TAILQ_FOREACH(m, &d->world->mrs, link) {
+        if (m->domain != d || m->rkey != rkey || m->trust != trust || addr < m->addr) continue;
+        uint64_t at = addr - m->addr;
+        if (at <= m->bytes && bytes <= m->bytes - at) return m->base + at;
+    }
+    return NULL;
+}

@@ -1,0 +1,87 @@
+/* sim_send.c: SENDs of the sim provider: in order, whole, as many as the peer has given credits for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "sim_private.h"
+
+int sim_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
+    sim_conn *c = (sim_conn *)conn;
+    int e = 0;
+    sim_lock(c->world);
+    if (c->state != SIM_UP) e = -ENOTCONN;
+    else if (c->credits == 0) e = -EAGAIN;
+    c->wants_credit = e == -EAGAIN;
+    sim_message *m = e ? NULL : malloc(sizeof *m + bytes);
+    if (!e && !m) e = -ENOMEM;
+    if (e == 0) {
+        uint8_t *to = m->data;
+        for (int i = 0; i < n; i++) {
+            if (iov[i].iov_len) memcpy(to, iov[i].iov_base, iov[i].iov_len);
+            to += iov[i].iov_len;
+        }
+        m->bytes = bytes;
+        c->credits--;
+        TAILQ_INSERT_TAIL(&c->staged, m, link);
+        sim_mark_flushable(c);
+    }
+    sim_unlock(c->world);
+    return e;
+}
+
+static void arrive(void *arg, bool live) {
+    sim_message *m = arg;
+    sim_conn *to = m->to;
+    if (live && sim_is_cut(to) && to->state != SIM_ERROR) {
+        /* The order is kept: what was sent later meets the cut as well, and all are tried again in the order in which they met it. */
+        sim_at(to->world, to->world->now + SIM_RETRY_NS, arrive, m);
+        return;
+    }
+    if (live && to->state != SIM_ERROR) {
+        sim_say(to->world, "c%u receives %u bytes", to->name, m->bytes);
+        TAILQ_INSERT_TAIL(&to->unreleased, m, link);
+        sim_complete(to, (fab_wc){.opcode = FAB_WC_RECV, .data = m->data, .bytes = m->bytes});
+    } else {
+        free(m);
+    }
+    sim_let_go(to);
+}
+
+void sim_flush_messages(sim_conn *c) {
+    sim_message *m;
+    while ((m = TAILQ_FIRST(&c->staged))) {
+        TAILQ_REMOVE(&c->staged, m, link);
+        c->world->counts.messages++;
+        if (sim_chance(c->world, sim_faults_of(c)->break_conn)) {
+            free(m);
+            c->world->counts.broken++;
+            sim_fail_both(c, FAB_RETRY_EXC_ERR, FAB_RETRY_EXC_ERR);
+            return;
+        }
+        if (!c->peer) {
+            free(m);
+            continue;
+        }
+        m->to = sim_hold(c->peer);
+        sim_at(c->world, sim_arrival(c), arrive, m);
+    }
+}
+
+static void credit(void *arg, bool live) {
+    sim_conn *c = arg;
+    if (live && c->state == SIM_UP) {
+        c->credits++;
+        if (c->wants_credit) sim_complete(c, (fab_wc){.opcode = FAB_WC_SEND_READY});
+        c->wants_credit = false;
+    }
+    sim_let_go(c);
+}
+
+void sim_release(fab_conn *conn, const void *message) {
+    sim_conn *c = (sim_conn *)conn;
+    sim_message *m = (sim_message *)((uintptr_t)message - offsetof(sim_message, data));
+    sim_lock(c->world);
+    TAILQ_REMOVE(&c->unreleased, m, link);
+    free(m);
+    if (c->peer && c->state == SIM_UP) sim_at(c->world, sim_arrival(c), credit, sim_hold(c->peer));
+    sim_unlock(c->world);
+}

@@ -103,7 +103,7 @@ static lookup_key key_of(uint32_t i) { return (lookup_key){ .bytes = (uint8_t *)
 /* The lease may have run out during another loop: one GET through the session brings it back. */
 static void refresh(lookup *l, const lookup_key *k) {
     lookup_get *g;
-    must(lookup_start(l, k, fkv_now_ns() + 10000000000u, NULL, &g), "start");
+    must(lookup_start(l, k, fkv_now_ns(), fkv_now_ns() + 10000000000u, NULL, &g), "start");
     for (outstanding++; outstanding;) turn(lookup_session(l));
 }
 

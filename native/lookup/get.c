@@ -29,7 +29,8 @@
 #include <string.h>
 #include "lookup_internal.h"
 
-enum { PIECE = 1 << 20, PIECES = 8 };
+enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
+static_assert((uint64_t)1 << (PIECE_BITS + 20) >= FKV_VALUE_MAX + 2 * PIECE, "every piece has a number");
 
 /* ---- the end ---- */
 
@@ -124,6 +125,11 @@ static void foreign(lookup_get *g) {
 
 /* ---- READs ---- */
 
+/* What a completion is recognised by: the GET's place, the piece, the READ. Hardware has been seen to complete a failed READ twice. */
+static uint64_t id_of_piece(const lookup_get *g, uint32_t piece) {
+    return g->read_number << (INDEX_BITS + PIECE_BITS) | (uint64_t)piece << INDEX_BITS | (uint64_t)(g - g->l->table);
+}
+
 /* Posts what is left of the READ. When the queue is full the rest waits in lookup.unposted. */
 static void post(lookup_get *g) {
     lookup *l = g->l;
@@ -135,12 +141,16 @@ static void post(lookup_get *g) {
         int n = 0;
         for (uint32_t at = g->posted; n < PIECES && at < g->bytes; n++) {
             uint32_t bytes = g->bytes - at < PIECE ? g->bytes - at : PIECE;
-            r[n] = (fab_read){ .wr_id = (uint64_t)(uintptr_t)g, .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
+            r[n] = (fab_read){ .wr_id = id_of_piece(g, at / PIECE), .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
                                .rkey = g->rkey, .bytes = bytes };
             at += bytes;
         }
         taken = fab_post_reads(g->peer->conn, r, n);
-        for (int i = 0; i < taken; i++, g->pending++) g->posted += r[i].bytes;
+        for (int i = 0; i < taken; i++, g->pending++) {
+            uint32_t piece = g->posted / PIECE;
+            g->under_way[piece / 64] |= 1ull << piece % 64;
+            g->posted += r[i].bytes;
+        }
         if (taken == n) taken = PIECES;
     }
     if (g->pending && list_empty(&g->flying)) {
@@ -163,6 +173,7 @@ static void start_read(lookup_get *g, get_state state, const lookup_view *v, uin
     g->rkey = v->segment->rkey;
     g->bytes = bytes;
     g->posted = g->pending = 0;
+    g->read_number = (g->read_number + 1) & (((uint64_t)1 << (64 - INDEX_BITS - PIECE_BITS)) - 1);
     g->read_status = FAB_SUCCESS;
     g->l->stats.reads++;
     g->l->stats.read_bytes += bytes;
@@ -303,7 +314,9 @@ static void extent_landed(lookup_get *g) {
 void get_run(lookup_get *g) {
     lookup *l = g->l;
     leave(g);
-    shard_readiness r = shard_ready(l, g->shard);
+    /* Not later than the first READ is posted; what an answer rests on is compared with later times only. */
+    uint64_t now = l->start_ns ? l->start_ns : session_now(l->session);
+    shard_readiness r = shard_ready(l, g->shard, now);
     if (r == SHARD_WAIT) {
         wait_for_shard(g);
         return;
@@ -317,7 +330,7 @@ void get_run(lookup_get *g) {
     g->layout->refs++;
     g->peer = sh->peer;
     g->number = fkv_bucket_of(fkv_hash_bucket_bits(g->hash), sh->buckets);
-    g->started_ns = session_now(l->session);
+    g->started_ns = now;
     read_bucket(g);
 }
 
@@ -377,8 +390,13 @@ static void landed(lookup_get *g) {
 }
 
 void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
-    (void)ctx, (void)p;
-    lookup_get *g = (lookup_get *)(uintptr_t)wc->wr_id;
+    lookup *l = ctx;
+    uint64_t index = wc->wr_id & ((1u << INDEX_BITS) - 1), piece = wc->wr_id >> INDEX_BITS & ((1u << PIECE_BITS) - 1);
+    if (index >= l->capacity) return;
+    lookup_get *g = &l->table[index];
+    uint64_t bit = 1ull << piece % 64;
+    if (wc->wr_id != id_of_piece(g, (uint32_t)piece) || !(g->under_way[piece / 64] & bit) || g->flew_to != p) return;
+    g->under_way[piece / 64] &= ~bit;
     g->pending--;
     if (wc->status != FAB_SUCCESS && g->read_status == FAB_SUCCESS) g->read_status = wc->status;
     if (g->pending || (g->posted < g->bytes && g->read_status == FAB_SUCCESS && g->state != GET_DONE)) return;
@@ -398,6 +416,7 @@ void get_link_lost(lookup *l, session_peer *p) {
     while (!list_empty(&lost)) {
         lookup_get *g = LIST_OF(lost.next, lookup_get, flying);
         g->pending = 0;
+        g->under_way[0] = g->under_way[1] = 0;
         g->read_status = FAB_WR_FLUSH_ERR;
         landed(g);
     }
@@ -431,7 +450,7 @@ fkv_status get_table(lookup *l) {
     return FKV_OK;
 }
 
-fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t deadline_ns, void *user, lookup_get **out) {
+fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_t deadline_ns, void *user, lookup_get **out) {
     if (k->count == 0 || k->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (list_empty(&l->free)) return FKV_BUSY;
     lookup_get *g = LIST_OF(l->free.next, lookup_get, link);
@@ -452,7 +471,9 @@ fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t deadline_ns, vo
     timer_set(session_timers(l->session), &g->deadline, deadline_ns);
     l->stats.gets++;
     *out = g;
+    l->start_ns = now_ns;
     get_run(g);
+    l->start_ns = 0;
     return FKV_OK;
 }
 

@@ -320,9 +320,19 @@ bool layout_attach(lookup *l, uint32_t shard) {
     return ready;
 }
 
+/* Whom a completion is about: a segment that is being attached to this peer, or nobody. */
+static lookup_segment *attaching(lookup *l, const session_peer *p, uint64_t id) {
+    for (fkv_list *i = l->segments.next; i != &l->segments; i = i->next) {
+        lookup_segment *s = LIST_OF(i, lookup_segment, link);
+        if ((uint64_t)(uintptr_t)s == id) return s->state == SEGMENT_ATTACHING && s->peer == p ? s : NULL;
+    }
+    return NULL;
+}
+
 void layout_attached(void *ctx, session_peer *p, const fab_wc *wc) {
     lookup *l = ctx;
-    lookup_segment *s = (lookup_segment *)(uintptr_t)wc->wr_id;
+    lookup_segment *s = attaching(l, p, wc->wr_id);
+    if (!s) return;
     uint32_t shard = s->shard;
     lookup_layout *y = l->shard[shard].layout;
     lookup_region r = { .kind = s->kind, .segment = s->number, .tag = s->tag, .bytes = s->bytes, .addr = s->addr,

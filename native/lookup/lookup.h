@@ -89,8 +89,9 @@ bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, loo
 size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at,
                            bool *done);
 
-/* Starts one; `done` is called once, after *out was set. BUSY: max_gets are under way. KEY_INVALID. */
-fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t deadline_ns, void *user, lookup_get **out);
+/* Starts one; `done` is called once, after *out was set. `now_ns` is session_now, read shortly before: once for a batch. BUSY:
+ * max_gets are under way. KEY_INVALID. */
+fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_t deadline_ns, void *user, lookup_get **out);
 /* Ends it with `why`, unless it has ended. */
 void lookup_cancel(lookup_get *g, fkv_status why);
 void *lookup_user(const lookup_get *g);

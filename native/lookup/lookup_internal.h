@@ -117,6 +117,8 @@ struct lookup_get {
     buffer room;                     /* where the extent lands */
     uint64_t remote, rkey;           /* the READ in pieces: bytes from `remote` on */
     uint32_t bytes, posted, pending;
+    uint64_t read_number;            /* of this READ: completions of earlier ones are nobody's */
+    uint64_t under_way[2];           /* pieces, a bit each: `pending` of them */
     session_peer *flew_to;
     fab_wc_status read_status;
 
@@ -143,6 +145,7 @@ struct lookup {
     fkv_list segments;
     buffer_pool buffers;
     buffer_chunk *bucket_chunk;
+    uint64_t start_ns;               /* while lookup_start runs: the time it was given; else 0 */
     uint64_t polled_ns;              /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
     lookup_stats stats;
 };
@@ -150,7 +153,7 @@ struct lookup {
 /* ---- shard.c ---- */
 typedef enum { SHARD_READY, SHARD_WAIT, SHARD_ASK } shard_readiness;
 /* READY: its layout, lease and index can be used now. WAIT: what is missing is on its way. ASK: the owner must be asked. */
-shard_readiness shard_ready(lookup *l, uint32_t shard);
+shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now);
 void shard_wake(lookup *l, uint32_t shard);            /* runs the GETs that wait */
 void shard_view(lookup *l, uint32_t shard);            /* brings the line that lookup_direct reads up to date */
 void shard_ask_waiting(lookup *l, uint32_t shard);     /* what waits asks the owner instead */

@@ -21,8 +21,7 @@ void shard_view(lookup *l, uint32_t shard) {
 }
 
 /* A lease whose half is over is asked for again before it ends. */
-static shard_readiness lease_ready(lookup *l, lookup_shard *sh) {
-    uint64_t now = session_now(l->session);
+static shard_readiness lease_ready(lookup *l, lookup_shard *sh, uint64_t now) {
     sh->peer->used = true;
     if (now < sh->lease_until) {
         if (now >= sh->renew_at) session_renew(l->session, sh->peer);
@@ -39,12 +38,12 @@ static shard_readiness lease_ready(lookup *l, lookup_shard *sh) {
     return SHARD_ASK;
 }
 
-shard_readiness shard_ready(lookup *l, uint32_t shard) {
+shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now) {
     lookup_shard *sh = &l->shard[shard];
     if (!sh->peer || !sh->peer->conn) return SHARD_WAIT;
     if (sh->route_count || (sh->layout && sh->layout->provider != sh->peer->provider)) layout_from_route(l, shard);
     if (sh->layout && sh->layout->provider != sh->peer->provider) layout_drop(l, shard);
-    shard_readiness lease = lease_ready(l, sh);    /* both are asked for at once */
+    shard_readiness lease = lease_ready(l, sh, now);    /* both are asked for at once */
     if (!sh->layout) {
         if (lease == SHARD_ASK) return SHARD_ASK;
         layout_refresh(l, shard);

@@ -21,12 +21,12 @@ static inline fkv_status read_key(napi_env env, napi_value ns, napi_value v, key
     return s;
 }
 
-/* A number of milliseconds from now; what is not one is the client's own. */
-static uint64_t deadline_of(client *c, napi_env env, napi_value v) {
+/* A number of milliseconds from `now`; what is not one is the client's own. */
+static uint64_t deadline_of(client *c, napi_env env, napi_value v, uint64_t now) {
     double ms;
     if (napi_get_value_double(env, v, &ms) != napi_ok || !(ms > 0)) ms = c->timeout_ms;
     if (ms > 2147483647.0) ms = 2147483647.0;
-    return session_now(lookup_session(c->lookup)) + (uint64_t)(ms * 1e6);
+    return now + (uint64_t)(ms * 1e6);
 }
 
 /* False when `target` is neither bytes nor undefined, or `offset` lies outside of it. */
@@ -61,12 +61,13 @@ static napi_value refuse(client *c, napi_env env, fkv_status s) {
 /* ---- GET ---- */
 
 /* Starts a GET that cannot be answered in place. */
-static fkv_status start_get(client *c, const lookup_key *k, uint64_t deadline, client_op **out) {
+static fkv_status start_get(client *c, napi_env env, const lookup_key *k, napi_value timeout, client_op **out) {
+    uint64_t now = session_now(lookup_session(c->lookup));
     client_op *o = client_op_take(c);
     if (!o) return FKV_BUSY;
     o->is_get = true;
     c->gets++;
-    fkv_status s = lookup_start(c->lookup, k, deadline, o, &o->get);
+    fkv_status s = lookup_start(c->lookup, k, now, deadline_of(c, env, timeout, now), o, &o->get);
     if (s != FKV_OK) client_op_free(o);
     *out = o;
     return s;
@@ -86,7 +87,7 @@ napi_value client_get(napi_env env, napi_callback_info info) {
     if (s != FKV_OK) return refuse(c, env, s);
     if (!read_target(env, argv[2], argv[3], &to, &room)) return refuse(c, env, FKV_BAD_REQUEST);
     if (to && lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
-    s = start_get(c, &k.key, deadline_of(c, env, argv[4]), &o);
+    s = start_get(c, env, &k.key, argv[4], &o);
     if (s != FKV_OK) return refuse(c, env, s);
     return client_pending(env, o);
 }
@@ -117,7 +118,7 @@ napi_value client_get_sync(napi_env env, napi_callback_info info) {
     if (!read_target(env, argv[2], argv[3], &to, &room) || !to) return refuse(c, env, FKV_BAD_REQUEST);
     if (lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
     if (lookup_provider_of(c->lookup, lookup_shard_of(c->lookup, &k.key)) == FAB_TCP) return refuse(c, env, FKV_UNSUPPORTED);
-    s = start_get(c, &k.key, deadline_of(c, env, argv[4]), &o);
+    s = start_get(c, env, &k.key, argv[4], &o);
     if (s != FKV_OK) return refuse(c, env, s);
     spin(c, o);
     r = o->result;
@@ -152,7 +153,7 @@ static napi_value send_request(client *c, napi_env env, session_ask *a, napi_val
     client_op *o = client_op_take(c);
     if (!o) return refuse(c, env, FKV_BUSY);
     session *s = lookup_session(c->lookup);
-    a->deadline_ns = deadline_of(c, env, timeout);
+    a->deadline_ns = deadline_of(c, env, timeout, session_now(s));
     a->done = client_request_done;
     a->user = o;
     fkv_status status = session_request(s, a, &o->request);

@@ -11,7 +11,7 @@ typedef struct batch {
     size_t room, at, used;           /* the target from its offset `at` on */
     uint32_t *records;
     size_t words;                    /* of records */
-    uint64_t deadline_ns;
+    uint64_t now_ns, deadline_ns;
     uint32_t pending;
     uint16_t ns;
 } batch;
@@ -22,7 +22,7 @@ static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *r
     if (o) {
         o->is_get = true;
         b->c->gets++;
-        s = lookup_start(b->c->lookup, k, b->deadline_ns, o, &o->get);
+        s = lookup_start(b->c->lookup, k, b->now_ns, b->deadline_ns, o, &o->get);
         if (s != FKV_OK) client_op_free(o);
     }
     client_record(record, index, &(lookup_result){ .status = s }, UINT32_MAX);
@@ -124,7 +124,8 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     b.target = argv[2];
     b.record_array = argv[4];
     b.words = words;
-    b.deadline_ns = session_now(lookup_session(c->lookup)) + (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
+    b.now_ns = session_now(lookup_session(c->lookup));
+    b.deadline_ns = b.now_ns + (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
     for (uint32_t i = 0; i < keys; i += LOOKUP_GROUP) {
         napi_handle_scope scope;
         if (napi_open_handle_scope(env, &scope) != napi_ok) return NULL;

@@ -30,8 +30,6 @@ fkv_status fkv_status_of_errno(int e) {
     }
 }
 
-uint64_t session_now(const session *s) { return s->config.clock ? s->config.clock(s->config.clock_ctx) : fkv_now_ns(); }
-
 fkv_status session_create(const session_config *c, const session_hooks *h, session **out) {
     *out = NULL;
     if (c->shards == 0 || c->max_requests == 0 || c->max_requests > SESSION_REQUESTS_MAX) return FKV_BAD_REQUEST;

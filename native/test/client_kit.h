@@ -94,7 +94,7 @@ static inline lookup_key kit_key(const char *key) {
 static inline void kit_get_begin(kit *k, const char *key, uint32_t ms, answer *a) {
     lookup_key key_of = kit_key(key);
     *a = (answer){ 0 };
-    fkv_status s = lookup_start(k->l, &key_of, kit_deadline(k, ms), a, &a->get);
+    fkv_status s = lookup_start(k->l, &key_of, session_now(k->s), kit_deadline(k, ms), a, &a->get);
     if (s != FKV_OK) *a = (answer){ .done = true, .status = s };
 }
 static inline answer kit_get(kit *k, const char *key, uint32_t ms) {

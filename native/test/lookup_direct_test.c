@@ -89,7 +89,7 @@ TEST(a_loop_that_only_reads_keeps_its_lease) {
     up();
     put("alpha", "one");
     for (int i = 0; i < 20000; i++) {
-        p->now_ns += MS / 5;
+        puppet_time(p, MS / 5);
         expect("alpha", "one");
     }
     CHECK(p->leases >= 7 && p->leases <= 12);
@@ -175,9 +175,9 @@ TEST(an_expired_entry_is_a_miss_in_place) {
     table_op op = host_op(p->h, TABLE_PUT, "brief", 5, "v", 1);
     op.expiry_ms = p->h->wall_ms + 100;
     CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
-    p->now_ns += 98 * MS;
+    puppet_time(p, 98 * MS);
     expect("brief", "v");
-    p->now_ns += 3 * MS;
+    puppet_time(p, 3 * MS);
     CHECK_EQ(direct("brief", sizeof got, &r), FKV_NOT_FOUND);
     down();
 }

@@ -187,6 +187,7 @@ TEST(every_answer_was_true_at_some_time_during_its_get) {
         p->lease_ns = (100 + any(900)) * MS;
         p->direct = any(2);
         p->by_hand = true;
+        p->duplicates = any(2);
         lookup_config config = guest_config(&c, p);
         config.max_gets = 8 + any(16);
         guest_open(&c, p, &config);

@@ -107,18 +107,23 @@ puppet_read *puppet_first(puppet *p) {
     for (int i = 0; i < PUPPET_READS; i++) if (p->read[i].flying) return &p->read[i];
     return NULL;
 }
+static void emit_failed(puppet *p, const puppet_read *r, fab_wc_status status) {
+    fab_wc wc = { .opcode = FAB_WC_READ, .status = status, .wr_id = r->r.wr_id, .conn = p->conn };
+    emit(p, wc);
+    if (p->duplicates) emit(p, wc);
+}
 void puppet_break(puppet *p, fab_wc_status status) {
     if (!p->conn || p->conn_in_error) return;
     p->conn_in_error = true;
     for (puppet_read *r; (r = puppet_first(p)) != NULL;) {
         r->flying = false;
-        emit(p, (fab_wc){ .opcode = FAB_WC_READ, .status = FAB_WR_FLUSH_ERR, .wr_id = r->r.wr_id, .conn = p->conn });
+        emit_failed(p, r, FAB_WR_FLUSH_ERR);
     }
     emit(p, (fab_wc){ .opcode = FAB_WC_DISCONNECT, .status = status, .conn = p->conn });
 }
 void puppet_fail(puppet *p, puppet_read *r, fab_wc_status status) {
     r->flying = false;
-    emit(p, (fab_wc){ .opcode = FAB_WC_READ, .status = status, .wr_id = r->r.wr_id, .conn = p->conn });
+    emit_failed(p, r, status);
     puppet_break(p, status);
 }
 void puppet_carry(puppet *p, puppet_read *r, uint32_t until) {
@@ -331,6 +336,7 @@ puppet *puppet_new(void) {
     puppet *p = calloc(1, sizeof *p);
     p->h = open_table();
     p->now_ns = p->h->now_ns;
+    fkv_clock_set(p->now_ns);
     p->shards = 1;
     p->incarnation = 0x1111;
     p->server_incarnation = 0x2222;
@@ -347,6 +353,7 @@ void puppet_free(puppet *p) {
     for (int i = 0; i < p->olds; i++) host_close(p->old[i]);
     host_close(p->h);
     free(p);
+    fkv_clock_restore();
 }
 
 void puppet_restart(puppet *p, bool reused) {
@@ -371,14 +378,16 @@ void puppet_restart(puppet *p, bool reused) {
     puppet_register(p);
 }
 
-void puppet_pass(puppet *p, uint64_t ns) {
+void puppet_time(puppet *p, uint64_t ns) {
     p->now_ns += ns;
+    fkv_clock_set(p->now_ns);
+}
+void puppet_pass(puppet *p, uint64_t ns) {
+    puppet_time(p, ns);
     host_pass(p->h, ns);
 }
 
 /* ---- a client ---- */
-
-static uint64_t clock_of(void *ctx) { return ((puppet *)ctx)->now_ns; }
 
 static void on_event(void *ctx, const session_event *e) {
     guest *c = ctx;
@@ -409,7 +418,7 @@ static void on_answer(void *user, session_answer *a) { set_outcome(user, a->stat
 lookup_config guest_config(guest *c, puppet *p) {
     lookup_config config = { .seed = p->h->config.seed, .max_gets = 64, .ctx = c, .event = on_event, .done = on_got };
     config.session = (session_config){ .shards = p->shards, .max_requests = 64, .sim = (struct sim_world *)(void *)p,
-                                       .clock = clock_of, .clock_ctx = p, .jitter_seed = 7 };
+                                       .jitter_seed = 7 };
     fkv_ticket_make(&SECRET, 9, p->h->wall_ms + 3600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
     return config;
 }
@@ -445,7 +454,7 @@ void guest_settle(guest *c) {
 void guest_start(guest *c, const char *key, uint32_t ms, outcome *o) {
     lookup_key k = { .bytes = (const uint8_t *)key, .count = (uint32_t)strlen(key) };
     o->done = false;
-    fkv_status s = lookup_start(c->l, &k, c->p->now_ns + (uint64_t)ms * 1000000u, o, &o->get);
+    fkv_status s = lookup_start(c->l, &k, c->p->now_ns, c->p->now_ns + (uint64_t)ms * 1000000u, o, &o->get);
     if (s != FKV_OK) set_outcome(o, s, 0, NULL, 0);
 }
 outcome guest_get(guest *c, const char *key) {

@@ -32,6 +32,7 @@ typedef struct puppet {
     bool by_hand;                  /* READs wait for puppet_carry; else the next poll carries them out whole */
     uint32_t queue_room;           /* READs that the queue takes at once; 0: PUPPET_READS */
     bool no_credits;               /* fab_send gives -EAGAIN until puppet_credits */
+    bool duplicates;               /* failed completions are given twice */
     bool conn_in_error;
     uint64_t now_ns;
     fab_conn *conn;                /* the connection, NULL: none */
@@ -79,7 +80,8 @@ void puppet_break(puppet *p, fab_wc_status status);        /* the connection end
 void puppet_credits(puppet *p);
 void puppet_garbage(puppet *p);                            /* a message that is no reply */
 
-/* Time goes on: the client's, the owner's, the table's. */
+/* Time goes on: the client's, and with puppet_pass the table's too. */
+void puppet_time(puppet *p, uint64_t ns);
 void puppet_pass(puppet *p, uint64_t ns);
 
 /* ---- a client of it ---- */

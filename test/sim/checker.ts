@@ -81,6 +81,7 @@ export class Checker {
   leadersSeen = 0;
   /** The newest configuration that is committed. */
   committedConfig: Configuration = { voters: [], outgoing: [], learners: [] };
+  committedConfigIndex = 0;
 
   constructor(
     private readonly reference: Machine,
@@ -211,7 +212,10 @@ export class Checker {
       this.#committedProposals.add(proposal);
       this.reference.apply(entry.index, entry.data);
     }
-    if (entry.type === EntryType.Config) this.committedConfig = decodeConfiguration(entry.data)!;
+    if (entry.type === EntryType.Config) {
+      this.committedConfig = decodeConfiguration(entry.data)!;
+      this.committedConfigIndex = entry.index;
+    }
     this.ledger.push(entry);
     this.#committedIn.push(term);
     this.#digests.push(this.reference.digest());

@@ -8,6 +8,7 @@ import {
   EntryType,
   RaftNode,
   type Configuration,
+  type Entry,
   type RaftMessage,
   type Ready,
   type Snapshot,
@@ -77,11 +78,21 @@ export class SimMember implements Watched {
     this.machine = world.application.machine();
   }
 
-  /** The configurations that it may act on, now or when it comes back. */
-  configs(): Configuration[] {
-    if (this.node !== undefined) return [this.node.config];
-    const entries = [...this.model.entries, ...(this.#unfinished?.entries ?? [])];
-    return entries.flatMap((entry) => (entry.type === EntryType.Config ? [decodeConfiguration(entry.data)!] : []));
+  /** The configurations behind `index` in its log, which are not committed yet. It may act on one, now or when it comes back. */
+  configsAfter(index: number): Configuration[] {
+    const { node, model } = this;
+    const entries = node === undefined ? [...model.entries, ...(this.#unfinished?.entries ?? [])] : this.#inMemory(node, index);
+    const changes = entries.filter((entry) => entry.type === EntryType.Config && entry.index > index);
+    return changes.map(({ data }) => decodeConfiguration(data)!);
+  }
+
+  #inMemory(node: RaftNode, after: number): Entry[] {
+    const entries: Entry[] = [];
+    for (let index = after + 1; index <= node.lastIndex; index++) {
+      const entry = node.entryAt(index);
+      if (entry !== undefined) entries.push(entry);
+    }
+    return entries;
   }
 
   get writing(): boolean {

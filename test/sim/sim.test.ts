@@ -7,7 +7,7 @@ import type { Counters } from './counters.js';
 import { simulate, SimulationFailure, type Outcome } from './simulate.js';
 
 const STEPS = 10_000;
-const SEEDS = 40;
+const SEEDS = 120;
 const GROUPS = 4;
 
 const total: Partial<Record<keyof Counters, number>> = {};

@@ -163,9 +163,10 @@ export class World {
     member.pump();
   }
 
-  /** Every configuration that anybody may still act on. */
+  /** Every configuration that anybody can still lead with: older ones than the newest committed win no election. */
   possibleConfigs(): Configuration[] {
-    return [this.checker.committedConfig, ...[...this.members.values()].flatMap((member) => member.configs())];
+    const { committedConfig, committedConfigIndex } = this.checker;
+    return [committedConfig, ...[...this.members.values()].flatMap((member) => member.configsAfter(committedConfigIndex))];
   }
 
   /** Whether a configuration has a majority, or both, without the dead. */

@@ -28,10 +28,15 @@ bool sim_step(sim_world *w);
 /* All events until then; the time is `until_ns` afterwards. */
 void sim_run_until(sim_world *w, uint64_t until_ns);
 uint64_t sim_now(sim_world *w);     /* nanoseconds; a new world is at 1 s */
+/* Calls f(ctx) as an event of the world: what an owner does between two lines of a READ, say. It may call the fabric. */
+void sim_after(sim_world *w, uint64_t delay_ns, void (*f)(void *ctx), void *ctx);
 /* A fab_poll that finds nothing makes a step, and fab_arm says "poll again" while events are pending: for code that loops by itself. */
 void sim_set_auto_step(sim_world *w, bool on);
 /* fkv_now_ns() of the whole process is the world's time, until the world is destroyed. */
 void sim_drive_clock(sim_world *w);
+
+/* The world's own dice, for a test whose choices are to be part of the run. */
+uint64_t sim_dice(sim_world *w);
 
 /* ---- faults ----
  * Chances are in parts per million. */

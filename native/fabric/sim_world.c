@@ -10,7 +10,11 @@ static const uint64_t beginning_ns = 1000000000u;
 sim_world *sim_world_create(uint64_t seed) {
     sim_world *w = calloc(1, sizeof *w);
     if (!w) return NULL;
-    pthread_mutex_init(&w->lock, NULL);
+    pthread_mutexattr_t a;
+    pthread_mutexattr_init(&a);
+    pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);      /* what sim_after calls may call the fabric */
+    pthread_mutex_init(&w->lock, &a);
+    pthread_mutexattr_destroy(&a);
     w->now = beginning_ns;
     w->random = seed;
     w->faults = (sim_faults){.delay_min_ns = 1000, .delay_max_ns = 3000};
@@ -41,6 +45,13 @@ uint64_t sim_random(sim_world *w) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
+}
+
+uint64_t sim_dice(sim_world *w) {
+    sim_lock(w);
+    uint64_t drawn = sim_random(w);
+    sim_unlock(w);
+    return drawn;
 }
 
 /* A chance of 0 draws nothing: switching a fault off leaves the others' luck as it was. */
@@ -116,6 +127,23 @@ uint64_t sim_now(sim_world *w) {
     uint64_t now = w->now;
     sim_unlock(w);
     return now;
+}
+
+typedef struct call { void (*f)(void *ctx); void *ctx; } call;
+
+static void run_call(void *arg, bool live) {
+    call *c = arg;
+    if (live) c->f(c->ctx);
+    free(c);
+}
+
+void sim_after(sim_world *w, uint64_t delay_ns, void (*f)(void *ctx), void *ctx) {
+    call *c = malloc(sizeof *c);
+    if (!c) abort();
+    *c = (call){f, ctx};
+    sim_lock(w);
+    sim_at(w, w->now + delay_ns, run_call, c);
+    sim_unlock(w);
 }
 
 void sim_drive_clock(sim_world *w) {

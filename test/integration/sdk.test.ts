@@ -42,8 +42,8 @@ function inProcess(task: ChildTask): Promise<unknown> {
 
 async function inThread(task: ChildTask): Promise<unknown> {
   const worker = new Worker(CHILD, { workerData: task });
-  const [answer] = (await once(worker, 'message')) as [unknown];
-  await once(worker, 'exit');
+  // Both are awaited from the beginning: a thread may post and end within one turn of this one's event loop.
+  const [[answer]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[unknown], unknown];
   return answer;
 }
 

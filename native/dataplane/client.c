@@ -128,6 +128,8 @@ void clients_reap(group *g) {
         }
         fab_disconnect(c->conn);
         end_ops(c);
+        list_remove(&c->sending);
+        list_remove(&c->blocked);
         list_remove(&c->of_group);
         g->stats.clients--;
         give_place(g->d);

@@ -176,7 +176,7 @@ void stream_start(op *o, uint32_t end) {
 }
 
 void reply_credits(client *c) {
-    if (!c->is_blocked) return;
+    if (c->doomed || !c->is_blocked) return;   /* one that is to be ended is in neither list any more */
     c->is_blocked = false;
     list_remove(&c->blocked);
     if (!list_empty(&c->out)) list_push(&c->g->sending, &c->sending);

@@ -52,7 +52,6 @@ typedef struct bounce_pool bounce_pool;
 typedef struct segment {
     fkv_region region;
     job job;                           /* to be freed */
-    struct segment *next;              /* of its shard */
     table_segment_kind kind;
     uint32_t number, tag;
     fab_mr *mr[PROVIDERS];
@@ -104,6 +103,13 @@ void dataplane_unlisten(dataplane *d, uint32_t group);   /* by the thread that h
 
 /* ---- shard ---- */
 
+/* Segments by the number that the table gave them. Invariant: at[top] and what follows is NULL, and the next number is at most
+ * top + 1: a table counts upwards, from 0 or 1, and begins again only after 65,535. */
+typedef struct segment_list {
+    segment **at;
+    uint32_t room, top;
+} segment_list;
+
 /* A segment that a table asked for. A table has at most three such questions open: index, heap, heap for a large extent. */
 typedef struct want {
     job job;
@@ -122,7 +128,7 @@ struct shard {
     uint64_t incarnation;
     enum { SHARD_OPEN, SHARD_SERVING, SHARD_CLOSING } state;
     table *table;
-    segment *segments;
+    segment_list segments[2];          /* by kind - 1 */
     table_segment *list;               /* what the table says they are, as of list_epoch */
     uint32_t list_epoch;
     uint32_t notified_epoch;           /* the layout epoch that on_layout was called for */
@@ -344,6 +350,7 @@ void shard_serve(job *j);
 void shard_close(job *j);
 void shard_layout(job *j);
 fkv_status shard_add_segment(shard *s, segment *g);
+segment *shard_take_segment(shard *s, uint32_t number);   /* a heap segment, out of the shard */
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);
 void shards_tick(group *g);
 uint64_t shards_deadline(const group *g);

@@ -112,11 +112,7 @@ void memory_free_segment(group *g, segment *s) {
 
 void memory_retire(void *ctx, uint32_t number) {
     shard *s = ctx;
-    segment **at = &s->segments;
-    while ((*at)->kind != TABLE_HEAP || (*at)->number != number) at = &(*at)->next;
-    segment *g = *at;
-    *at = g->next;
-    memory_free_segment(s->g, g);
+    memory_free_segment(s->g, shard_take_segment(s, number));
 }
 
 static void close_job(job *j) {

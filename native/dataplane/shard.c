@@ -4,19 +4,16 @@
  * A shard that is being closed answers nothing any more, its table is not touched any more, and it waits until every lease that
  * covers it has run out: until then what clients READ there is still the truth, since nobody else has the shard yet. */
 #include <stdlib.h>
+#include <string.h>
 #include "internal.h"
 
 static const uint64_t MS = 1000000;
 enum { BUSY_TICK_MS = 20, REST_TICK_MS = 100, STARVED_TICK_MS = 1, TICK_BUDGET = 64 };
 
-static segment *find_segment(const shard *s, const table_segment *t) {
-    segment *g = s->segments;
-    while (g && (g->kind != t->kind || g->number != t->segment)) g = g->next;
-    return g;
-}
+static const segment *find_segment(const shard *s, const table_segment *t) { return s->segments[t->kind - 1].at[t->segment]; }
 
 /* The table's list, as of its present layout epoch; NULL: no memory. */
-static const table_segment *segment_list(shard *s, uint32_t *count) {
+static const table_segment *list_segments(shard *s, uint32_t *count) {
     uint32_t epoch = table_layout_epoch(s->table);
     *count = (uint32_t)table_segments(s->table, NULL, 0);
     if (s->list && s->list_epoch == epoch) return s->list;
@@ -30,7 +27,7 @@ static const table_segment *segment_list(shard *s, uint32_t *count) {
 
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room) {
     uint32_t count, n = 0;
-    const table_segment *list = segment_list(s, &count);
+    const table_segment *list = list_segments(s, &count);
     for (uint32_t i = first; list && i < count && n < room; i++, n++) {
         const segment *g = find_segment(s, &list[i]);
         out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind, .segment = list[i].segment, .tag = list[i].tag,
@@ -42,7 +39,7 @@ uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_seg
 
 static dataplane_layout *describe(shard *s) {
     uint32_t count;
-    const table_segment *list = segment_list(s, &count);
+    const table_segment *list = list_segments(s, &count);
     const group *g = s->g;
     size_t bytes = sizeof(dataplane_layout) + (size_t)count * (size_t)g->polled_count * sizeof(dataplane_region);
     dataplane_layout *l = list ? calloc(1, bytes) : NULL;
@@ -65,19 +62,33 @@ static dataplane_layout *describe(shard *s) {
 }
 
 fkv_status shard_add_segment(shard *s, segment *g) {
+    segment_list *list = &s->segments[g->kind - 1];
+    if (list->room < list->top + 2) {
+        uint32_t room = 2 * list->room + 16;
+        segment **at = realloc(list->at, room * sizeof *at);
+        if (!at) return FKV_NO_MEMORY;
+        memset(at + list->room, 0, (room - list->room) * sizeof *at);
+        list->at = at;
+        list->room = room;
+    }
     fkv_status status = table_add_segment(s->table, g->kind, &g->region, g->tag, &g->number);
     if (status != FKV_OK) return status;
-    g->next = s->segments;
-    s->segments = g;
+    list->at[g->number] = g;
+    if (g->number >= list->top) list->top = g->number + 1;
     return FKV_OK;
+}
+
+segment *shard_take_segment(shard *s, uint32_t number) {
+    segment *g = s->segments[TABLE_HEAP - 1].at[number];
+    s->segments[TABLE_HEAP - 1].at[number] = NULL;
+    return g;
 }
 
 void shard_free(shard *s) {
     if (s->table) table_destroy(s->table);
-    while (s->segments) {
-        segment *g = s->segments;
-        s->segments = g->next;
-        segment_free(g);
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < s->segments[k].top; i++) segment_free(s->segments[k].at[i]);
+        free(s->segments[k].at);
     }
     free(s->list);
     free(s);

@@ -30,7 +30,8 @@ struct transfer {
     uint8_t *to;
     const uint8_t *direct;       /* the value in the client's memory, where that is mapped here */
     stage stage;
-    uint32_t bytes, posted, reads, jobs;   /* reads: in flight; jobs: at the copier */
+    uint32_t bytes, posted, arrived;       /* of the value: all; asked for by READs; brought by them */
+    uint32_t reads, jobs;        /* in flight; at the copier */
     bool sealed;
     fkv_status failed;           /* OK: not */
     bool cancelled;              /* atomic: the copier may stop */
@@ -45,6 +46,7 @@ typedef struct bounce {
     uint32_t offset, bytes;      /* in the value */
     bool reading;                /* a READ writes to it; else, while t is set, the copier reads it */
     bool last;                   /* the value is complete with it */
+    uint32_t generation;         /* of what it was used for: a completion of an earlier use is known by it */
 } bounce;
 
 struct bounce_pool {
@@ -253,27 +255,31 @@ static void post(group *g, transfer *t) {
     bounce *b = free_bounce(g);
     if (!b) return;
     uint32_t left = t->bytes - t->posted, n = left < CHUNK ? left : CHUNK;
-    fab_read r = { .wr_id = (uint64_t)(b - g->bounces->piece), .local = b->at, .local_mr = g->bounces->mr[t->client->provider],
-                   .remote_addr = t->from.addr + t->posted, .rkey = t->from.rkey, .bytes = n };
+    b->generation++;
+    fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - g->bounces->piece), .local = b->at,
+                   .local_mr = g->bounces->mr[t->client->provider], .remote_addr = t->from.addr + t->posted,
+                   .rkey = t->from.rkey, .bytes = n };
     int taken = fab_post_reads(t->client->conn, &r, 1);
     if (taken < 0) fail(t, FKV_DISCONNECTED);
     if (taken <= 0) return;
     b->t = t;
     b->offset = t->posted;
     b->bytes = n;
-    b->last = n == left;
     b->reading = true;
     t->posted += n;
     t->reads++;
 }
 
-/* READs of a connection complete in the order posted, so the last piece comes last. */
+/* A failed READ may be reported twice; the second time its bounce memory may be in use for another. */
 void transfer_read_done(group *g, const fab_wc *wc) {
     bounce *b = &g->bounces->piece[wc->wr_id % BOUNCES];
     transfer *t = b->t;
+    if (!b->reading || (uint32_t)(wc->wr_id / BOUNCES) != b->generation) return;
     b->reading = false;
     t->reads--;
     if (wc->status == FAB_SUCCESS && t->failed == FKV_OK) {
+        t->arrived += b->bytes;
+        b->last = t->arrived == t->bytes;   /* the copier copies in the order given, so that this is the last one */
         give_to_copier(t, &b->job, copy_piece);
         return;
     }

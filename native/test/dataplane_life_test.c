@@ -71,7 +71,7 @@ static void stop_at(int stage) {
         fkv_region_free(&region);
     }
     CHECK_EQ(rig_shard_call(&r, dataplane_serve_shard, 0), FKV_CLOSED);
-    dataplane_destroy(r.d);
+    rig_down(&r);
     if (provider == FAB_SHM) CHECK(access(r.path[0] + 5, F_OK) != 0);
     for (int i = 0; i < 3; i++) free(call[i].result);
 }
@@ -88,21 +88,22 @@ TEST(an_address_that_cannot_be_had_is_named_and_another_start_may_succeed) {
     char why[256];
     rig_init(&r, provider, NULL);
     rig_start(&r);
-    rig_init(&second, provider, NULL);
+    rig_init(&second, provider, r.sim);
     second.listen[0].address = dataplane_address(r.d, 0);
     CHECK_EQ(dataplane_create(&second.config, &second.d), FKV_OK);
     CHECK_EQ(dataplane_start(second.d, why, sizeof why), FKV_ADDRESS_IN_USE);
     CHECK(strstr(why, dataplane_address(r.d, 0)) != NULL);
-    rig_down(&r);
+    dataplane_stop(r.d);
     CHECK_EQ(dataplane_start(second.d, why, sizeof why), FKV_OK);
     CHECK_EQ(dataplane_start(second.d, why, sizeof why), FKV_CLOSED);
-    dataplane_destroy(second.d);
+    rig_down(&second);
+    rig_down(&r);
     rig_init(&r, provider, NULL);
     r.listen[0].address = "nonsense";
     CHECK_EQ(dataplane_create(&r.config, &r.d), FKV_OK);
     CHECK_EQ(dataplane_start(r.d, why, sizeof why), FKV_ADDRESS_INVALID);
     CHECK(strstr(why, "nonsense") != NULL);
-    dataplane_destroy(r.d);
+    rig_down(&r);
 }
 
 TEST(each_group_answers_for_its_own_shards_only) {
@@ -284,7 +285,7 @@ TEST(a_data_plane_that_is_asked_nothing_does_not_wake_up) {
 }
 
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP };
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
     alarm(300);
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "../base/clock.h"
 #include "../dataplane/dataplane.h"
+#include "../fabric/sim.h"
 #include "../wire/wire.h"
 #include "check.h"
 
@@ -65,12 +66,33 @@ typedef struct rig {
     dataplane_listen listen[2];
     char path[2][64];
     dataplane *d;
-    struct sim_world *sim;
+    sim_world *sim;
+    bool owns_sim, sim_over;        /* sim_over: atomic */
+    pthread_t sim_time;
 } rig;
 
-static inline void rig_init(rig *r, fab_provider p, struct sim_world *sim) {
+/* Owner and clients have threads of their own here, so the world's time goes on with the machine's: would it jump to the next event,
+ * that would often be a time-out of what the other thread has not come to yet. */
+static inline void *rig_sim_time(void *arg) {
+    rig *r = arg;
+    uint64_t ahead = sim_now(r->sim) - fkv_now_ns();
+    while (!__atomic_load_n(&r->sim_over, __ATOMIC_ACQUIRE)) {
+        sim_run_until(r->sim, fkv_now_ns() + ahead);
+        struct timespec tick = { .tv_nsec = 20000 };
+        nanosleep(&tick, NULL);
+    }
+    return NULL;
+}
+
+/* Over sim it makes a world of its own, unless one is given. */
+static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
     static unsigned number;
     *r = (rig){ .provider = p, .sim = sim };
+    if (p == FAB_SIM && !sim) {
+        r->sim = sim = sim_world_create(check_seed());
+        r->owns_sim = true;
+        CHECK_EQ(pthread_create(&r->sim_time, NULL, rig_sim_time, r), 0);
+    }
     number++;
     for (int i = 0; i < 2; i++) {
         if (p == FAB_SHM) snprintf(r->path[i], sizeof r->path[i], "unix:/tmp/farkv-test-%d-%u-%d.sock", (int)getpid(), number, i);
@@ -124,7 +146,13 @@ static inline void rig_up(rig *r, uint32_t shards, uint64_t memory) {
         rig_serve(r, i);
     }
 }
-static inline void rig_down(rig *r) { dataplane_destroy(r->d); }
+static inline void rig_down(rig *r) {
+    dataplane_destroy(r->d);
+    if (!r->owns_sim) return;
+    __atomic_store_n(&r->sim_over, true, __ATOMIC_RELEASE);
+    pthread_join(r->sim_time, NULL);
+    sim_world_destroy(r->sim);
+}
 
 /* ---- a raw client ---- */
 
@@ -185,10 +213,6 @@ static inline void raw_release_kept(raw *c) {
 static inline void raw_turn(raw *c, const bool *unless) {
     raw_poll(c);
     if (*unless || c->first || c->gone) return;
-    if (c->r->provider == FAB_SIM) {
-        usleep(100);   /* the simulator's time goes on by polling; this leaves the processor to the other side */
-        return;
-    }
     if (fab_arm(c->cq) != 0) return;
     struct pollfd f = { .fd = fab_fd(c->cq), .events = POLLIN };
     CHECK(poll(&f, 1, RIG_WAIT_S * 1000) > 0);

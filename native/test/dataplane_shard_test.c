@@ -228,7 +228,7 @@ TEST(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself) {
 }
 
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP };
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
     alarm(300);
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {

@@ -83,12 +83,16 @@ TEST(every_acknowledged_increment_counts_once_whatever_breaks) {
     raw c;
     rig_init(&r, provider, NULL);
     r.config.spin_us = 20;
+    if (provider == FAB_SIM) {
+        sim_set_faults(r.sim, &(sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 300000, .break_conn = 20000 });
+    }
     rig_up(&r, RIG_SHARDS, 16 << 20);
     for (int i = 0; i < CLIENTS; i++) {
         players[i] = (player){ .number = i, .random = check_seed() + (uint64_t)i };
         CHECK_EQ(pthread_create(&players[i].thread, NULL, play, &players[i]), 0);
     }
     for (int i = 0; i < CLIENTS; i++) pthread_join(players[i].thread, NULL);
+    if (provider == FAB_SIM) sim_set_faults(r.sim, &(sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 3000 });
     raw_up(&c, &r, 1000);
     for (int k = 0; k < KEYS; k++) {
         char key[32];
@@ -163,7 +167,7 @@ TEST(shards_close_and_open_under_load) {
 }
 
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP };
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
     alarm(300);
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {

@@ -377,7 +377,7 @@ TEST(counters_say_what_was_done) {
 }
 
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP };
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
     alarm(300);
     for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {

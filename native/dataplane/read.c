@@ -60,7 +60,7 @@ static void emit(void *ctx, const table_entry *e) {
 /* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. */
 void read_scan(op *o) {
     scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
-                     .value_max = stream_body_max(o->client) };
+                     .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
     int chains = 0;
     do table_scan(o->shard->table, o->request.ns, &cursor, emit, &out);

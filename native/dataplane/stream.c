@@ -60,6 +60,7 @@ static int send_entries(op *o) {
         if (next - o->stream_at > max) break;
         end = next;
     }
+    if (end == o->stream_at && end < o->stream_end) return -ESTALE;   /* a reply that cannot move on must not go on */
     fkv_reply r = next_reply(o, end - o->stream_at, end == o->stream_end);
     int e = send_message(o->client, &r, NULL, 0, o->stream_bytes + o->stream_at, end - o->stream_at);
     if (e == 0) o->stream_at = end;
@@ -74,6 +75,7 @@ static int send_segments(op *o) {
     uint32_t count = (uint32_t)table_segments(s->table, NULL, 0);
     fkv_layout head = { .incarnation = s->incarnation, .layout_epoch = table_layout_epoch(s->table), .epoch = s->epoch,
                         .buckets = table_buckets(s->table), .count = count, .first = o->stream_at, .here = n };
+    if (n == 0 && count > o->stream_at) return -ESTALE;   /* no memory for the list */
     bool last = o->stream_at + n >= count;
     fkv_reply r = next_reply(o, (uint32_t)(sizeof head + n * sizeof *list), last);
     int e = send_message(o->client, &r, &head, sizeof head, list, n * (uint32_t)sizeof *list);

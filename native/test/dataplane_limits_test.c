@@ -47,6 +47,54 @@ TEST(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back) {
     rig_down(&r);
 }
 
+/* ---- replies come to an end ---- */
+
+/* Scans the shard of `key` from its start, a reply at a time; each message carries an entry or is a reply's last. */
+static uint32_t scan_with_values(raw *c, const char *key, uint32_t *values) {
+    fkv_request q = raw_request(c, FKV_OP_SCAN, "");
+    uint32_t entries = 0;
+    q.shard = raw_shard_of(0, key, strlen(key));
+    q.flags = FKV_REQUEST_SCAN_VALUES;
+    q.value_bytes = 10;
+    *values = 0;
+    do {
+        q.id = c->next_id++;
+        uint64_t id = raw_send(c, &q, "", NULL, 0);
+        for (bool more = true; more;) {
+            raw_message *m = raw_receive(c, id);
+            CHECK_EQ(m->reply.status, FKV_OK);
+            more = m->reply.flags & FKV_REPLY_MORE;
+            CHECK(m->bytes > 0 || !more);
+            fkv_scan_entry e;
+            const uint8_t *k, *v;
+            for (uint32_t at = 0; wire_next_scan_entry(m->body, m->bytes, &at, &e, &k, &v); entries++) *values += e.has_value;
+            q.expected = m->reply.version;
+            free(m);
+        }
+    } while (q.expected);
+    return entries;
+}
+
+/* Sizes on both sides of what one message of the reply takes, and between that and what one message of the connection takes. */
+TEST(a_scan_ends_whatever_the_size_of_a_value) {
+    static const uint8_t value[20000];
+    raw c;
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    const uint32_t fits = FKV_SCAN_REPLY_MAX - (uint32_t)sizeof(fkv_scan_entry) - 1;
+    const uint32_t sizes[] = { 1, fits - 1, fits, fits + 1, 13000, 14000, 16000 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint32_t values;
+        if (sizeof(fkv_request) + 1 + sizes[i] > fab_max_message(c.conn)) continue;
+        CHECK_EQ(raw_put(&c, "k", value, sizes[i]), FKV_OK);
+        CHECK_EQ(scan_with_values(&c, "k", &values), 1);
+        CHECK_EQ(values, sizes[i] <= fits);
+    }
+    raw_down(&c);
+    rig_down(&r);
+}
+
 int main(int argc, char **argv) {
     static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
@@ -55,6 +103,7 @@ int main(int argc, char **argv) {
         provider = providers[i];
         if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
         RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
+        RUN(a_scan_ends_whatever_the_size_of_a_value);
     }
     return check_end(argc, argv);
 }

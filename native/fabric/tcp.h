@@ -211,8 +211,8 @@ struct tcp_cq {
     bool armed, look_again;
     _Alignas(64) tcp_event *inbox;
     uint32_t sleeping, woken;        /* woken: bits of whoever is writing, or wrote, to the eventfd */
-    uint64_t served;                 /* READs answered: atomic; see fab_reads_served */
     uint64_t rung, heard;            /* writes to the eventfd: begun (any thread); taken out (the CQ's thread) */
+    _Alignas(64) uint64_t served;    /* READs answered, see fab_reads_served; not in a line that the CQ's thread polls */
 };
 enum { TCP_WOKEN_BY_USER = 1, TCP_WOKEN_BY_RESPONDER = 2 };
 

@@ -21,6 +21,7 @@ static size_t refuse(tcp_conn *c, const tcp_request *q, uint8_t *out) {
 size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
     tcp_domain *d = tcp_domain_of(c);
     size_t used = 0;
+    uint64_t served = 0;
     if (c->serve_head == c->serve_tail || c->nak) return 0;
     pthread_rwlock_rdlock(&d->mr_lock);
     while (c->serve_head != c->serve_tail) {
@@ -42,9 +43,10 @@ size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
         q->done += (uint32_t)n;
         if (n < left) continue;
         c->serve_head++;
-        __atomic_fetch_add(&((tcp_cq *)c->head.cq)->served, 1, __ATOMIC_RELAXED);
+        served++;
         fkv_copy_shared_end();   /* READs of a connection see memory in the order in which they were posted */
     }
     pthread_rwlock_unlock(&d->mr_lock);
+    __atomic_fetch_add(&((tcp_cq *)c->head.cq)->served, served, __ATOMIC_RELAXED);
     return used;
 }

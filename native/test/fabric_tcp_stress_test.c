@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "../base/clock.h"
 #include "../fabric/tcp_frame.h"
 #include "check.h"
 #include "fabric_tcp_rig.h"
@@ -156,6 +157,29 @@ TEST(a_stream_stays_whole_wherever_a_full_socket_cuts_it) {
     fab_disconnect(c);
     close(fd);
     close(l);
+    rig_close();
+}
+
+/* The owner sends at any moment of the responder's answering: what it could not write itself the responder must, and nothing else will
+ * happen on the connection that would take it along. */
+TEST(what_is_sent_while_the_responder_writes_is_sent_by_it) {
+    enum { ROUNDS = 4000 };
+    rig_open(NULL);
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        fab_read r = {.wr_id = i, .local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr), .rkey = fab_mr_rkey(rig.mr),
+            .bytes = RIG_REGION};
+        CHECK_EQ(fab_post_reads(rig.p.client_conn, &r, 1), 1);
+        fab_flush(rig.p.client.cq);
+        uint64_t until = fkv_now_ns() + below(80) * 1000u;
+        while (fkv_now_ns() < until) continue;
+        CHECK_EQ(fab_send(rig.p.owner_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        fab_flush(rig.p.owner.cq);
+        for (int got = 0; got < 2; got++) {
+            fab_wc w = pair_next(&rig.p, &rig.p.client);
+            CHECK(w.opcode == FAB_WC_READ || (w.opcode == FAB_WC_RECV && memcmp(w.data, &i, sizeof i) == 0));
+            if (w.opcode == FAB_WC_RECV) fab_release(w.conn, w.data);
+        }
+    }
     rig_close();
 }
 
@@ -338,6 +362,7 @@ int main(int argc, char **argv) {
     state = check_seed();
     RUN(a_peer_that_does_not_read_holds_up_nobody_and_gets_everything_in_the_end);
     RUN(a_stream_stays_whole_wherever_a_full_socket_cuts_it);
+    RUN(what_is_sent_while_the_responder_writes_is_sent_by_it);
     RUN(aligned_words_are_never_torn);
     RUN(a_region_may_be_unmapped_as_soon_as_dereg_returns);
     RUN(an_owner_that_disconnects_in_the_middle_of_an_answer_has_its_buffer_back);

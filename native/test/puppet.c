@@ -200,54 +200,31 @@ void puppet_garbage(puppet *p) {
 
 /* ---- the owner ---- */
 
-static void answer(puppet *p, const fkv_request *q, fkv_reply r, const void *body, uint32_t bytes) {
-    if (!p->conn || p->conn_in_error) return;
-    r.op = q->op;
-    r.shard = q->shard;
-    r.id = q->id;
-    r.body_bytes = bytes;
-    uint8_t *m = malloc(sizeof r + bytes);
-    memcpy(m, &r, sizeof r);
-    if (bytes) memcpy(m + sizeof r, body, bytes);
-    emit(p, (fab_wc){ .opcode = FAB_WC_RECV, .conn = p->conn, .data = m, .bytes = (uint32_t)sizeof r + bytes });
+static void deliver(puppet *p, const void *reply, uint32_t bytes) {
+    if (!p->conn || p->conn_in_error || bytes == 0) return;
+    uint8_t *m = malloc(bytes);
+    memcpy(m, reply, bytes);
+    emit(p, (fab_wc){ .opcode = FAB_WC_RECV, .conn = p->conn, .data = m, .bytes = bytes });
     p->message[p->events - 1] = m;
 }
-static void answer_layout(puppet *p, const fkv_request *q) {
-    table_segment s[PUPPET_MEMORY];
-    struct { fkv_layout head; fkv_layout_segment segment[PUPPET_MEMORY]; } body;
-    int n = table_segments(p->h->t, s, PUPPET_MEMORY);
-    CHECK(n <= PUPPET_MEMORY);
-    puppet_register(p);
-    body.head = (fkv_layout){ .incarnation = p->incarnation, .layout_epoch = table_layout_epoch(p->h->t),
-                              .buckets = table_buckets(p->h->t), .epoch = p->epoch, .count = (uint32_t)n, .here = (uint32_t)n };
-    for (int i = 0; i < n; i++) {
-        uint64_t rkey = 0;
-        for (int k = 0; k < p->memories; k++) if (p->memory[k].base == s[i].region->base) rkey = p->memory[k].rkey;
-        body.segment[i] = (fkv_layout_segment){ .kind = (uint8_t)s[i].kind, .segment = s[i].segment, .tag = s[i].tag,
-                                                .bytes = s[i].bytes, .rkey = rkey, .addr = rkey << 20 };
+static owner_key key_of(void *ctx, const table_segment *s) {
+    puppet *p = ctx;
+    for (int i = 0; i < p->memories; i++) {
+        if (p->memory[i].base == s->region->base) return (owner_key){ p->memory[i].rkey, p->memory[i].addr };
     }
-    answer(p, q, (fkv_reply){ .layout_epoch = table_layout_epoch(p->h->t), .buckets = table_buckets(p->h->t) }, &body,
-           (uint32_t)(sizeof body.head + (size_t)n * sizeof *body.segment));
+    return (owner_key){ 0, 0 };
 }
-static void answer_get(puppet *p, const fkv_request *q, const uint8_t *key) {
-    table_entry e;
-    fkv_status s = host_get(p->h, key, q->key_bytes, &e);
-    fkv_reply r = { .status = (uint8_t)s };
-    if (s == FKV_OK) {
-        r = (fkv_reply){ .version = e.version, .value_bytes = e.value_bytes, .user_flags = e.user_flags, .codec = e.codec };
-    }
-    answer(p, q, r, e.value, s == FKV_OK ? e.value_bytes : 0);
-}
-static void answer_change(puppet *p, const fkv_request *q, const uint8_t *key, const uint8_t *body) {
-    static const table_op_kind kinds[] = { [FKV_OP_PUT] = TABLE_PUT, [FKV_OP_DELETE] = TABLE_DELETE, [FKV_OP_CAS] = TABLE_CAS,
-                                           [FKV_OP_CAS_DELETE] = TABLE_CAS_DELETE };
-    table_op op = host_op(p->h, kinds[q->op], key, q->key_bytes, body, q->value_bytes);
-    op.expected_version = q->expected;
-    uint64_t version;
+static void count(puppet *p, const fkv_request *q) {
+    p->sends++;
+    p->retries += (q->flags & FKV_REQUEST_RETRY) != 0;
+    p->cancels += q->op == FKV_OP_CANCEL;
+    if (p->silent || p->refuses_with != FKV_OK) return;
+    p->leases += q->op == FKV_OP_LEASE;
+    p->layouts += q->op == FKV_OP_LAYOUT;
+    p->gets += q->op == FKV_OP_GET;
+    if (q->op < FKV_OP_PUT || q->op > FKV_OP_CAS_DELETE) return;
     p->changes++;
     p->last_sequence = q->sequence;
-    fkv_status s = host_do_patiently(p->h, &op, &version);
-    answer(p, q, (fkv_reply){ .status = (uint8_t)s, .version = version }, NULL, 0);
 }
 static int do_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes) {
     puppet *p = of(c);
@@ -258,27 +235,16 @@ static int do_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes) 
     fkv_request q;
     const uint8_t *key, *body;
     CHECK_EQ(wire_parse_request(m, bytes, &q, &key, &body), FKV_OK);
-    p->sends++;
-    if (q.flags & FKV_REQUEST_RETRY) p->retries++;
-    bool refused = p->refuses_with != FKV_OK && q.op != FKV_OP_LEASE && q.op != FKV_OP_CANCEL;
-    if (q.op == FKV_OP_CANCEL) {
-        p->cancels++;
-    } else if (p->silent) {
-        /* heard, not answered */
-    } else if (refused) {
-        answer(p, &q, (fkv_reply){ .status = (uint8_t)p->refuses_with }, NULL, 0);
-    } else if (q.op == FKV_OP_LEASE) {
-        p->leases++;
-        fkv_lease_shard s = { .shard = p->shard, .layout_epoch = table_layout_epoch(p->h->t), .incarnation = p->incarnation };
-        answer(p, &q, (fkv_reply){ .version = p->h->wall_ms, .expiry_ms = p->lease_ns }, &s, p->grants ? sizeof s : 0);
-    } else if (q.op == FKV_OP_LAYOUT) {
-        p->layouts++;
-        answer_layout(p, &q);
-    } else if (q.op == FKV_OP_GET) {
-        p->gets++;
-        answer_get(p, &q, key);
-    } else {
-        answer_change(p, &q, key, body);
+    count(p, &q);
+    if (!p->silent) {
+        static uint8_t reply[OWNER_MESSAGE];
+        owner_life life = { .shard = p->shard, .epoch = p->epoch, .incarnation = p->incarnation, .lease_ns = p->lease_ns,
+                            .grants = p->grants, .key_of = key_of, .ctx = p };
+        bool refused = p->refuses_with != FKV_OK && q.op != FKV_OP_LEASE && q.op != FKV_OP_CANCEL;
+        fkv_reply refusal = { .op = q.op, .status = (uint8_t)p->refuses_with, .shard = q.shard, .id = q.id };
+        if (q.op == FKV_OP_LAYOUT) puppet_register(p);
+        if (refused) deliver(p, &refusal, sizeof refusal);
+        else deliver(p, reply, owner_answer(p->h, &life, &q, key, body, reply));
     }
     free(m);
     return 0;

@@ -12,7 +12,7 @@
 #define FARKV_TEST_PUPPET_H
 #include "../fabric/provider.h"
 #include "../lookup/lookup.h"
-#include "table_host.h"
+#include "owner.h"
 
 enum { PUPPET_MEMORY = 256, PUPPET_READS = 1024, PUPPET_EVENTS = 4096 };
 

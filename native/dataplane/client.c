@@ -93,6 +93,7 @@ void client_doom(client *c) {
 static void lose(op *o) {
     list_remove(&o->of_client);
     o->client->op_count--;
+    o->client->asides -= o->aside;
     o->client = NULL;
     o->message = NULL;   /* was freed with the connection */
 }

@@ -163,6 +163,7 @@ struct op {
     bool recorded;                     /* dedup knows it as the one in progress */
     bool streams;                      /* its reply is made from the table as it goes out; see stream.c */
     bool quarantined;                  /* counted in shard.quarantined */
+    bool aside;                        /* counted in client.asides */
     bool fed;                          /* being tried again after it waited for memory */
     group *group;
     client *client;                    /* NULL when the connection has gone */
@@ -204,7 +205,7 @@ struct client {
     fab_conn *conn;
     fab_provider provider;
     uint32_t trust, flags;             /* of the ticket */
-    uint32_t op_count;
+    uint32_t op_count, asides;         /* asides: those of them that do not count against the quota */
     uint32_t copying;                  /* jobs of the copier that read this client's memory */
     uint64_t transfer_bytes;
     uint32_t max_message;

@@ -37,7 +37,7 @@ op *op_new(client *c) {
     op *o = g->free_ops;
     g->free_ops = o->next_follower;
     o->state = OP_ARRIVED;
-    o->recorded = o->streams = o->quarantined = o->fed = false;
+    o->recorded = o->streams = o->quarantined = o->aside = o->fed = false;
     o->group = g;
     o->client = c;
     o->shard = NULL;
@@ -72,6 +72,7 @@ void op_free(op *o) {
     if (o->client) {
         list_remove(&o->of_client);
         o->client->op_count--;
+        o->client->asides -= o->aside;
     }
     o->next_follower = g->free_ops;
     g->free_ops = o;

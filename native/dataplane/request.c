@@ -21,12 +21,29 @@ static fkv_status shard_status(const group *g, const shard *s) {
     return g->now_ns < __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
 }
 
+/* Whether the client has asked the same before and its answer is still to be sent. One that was cancelled is none any more. */
+static bool is_asked_already(const client *c, const op *o) {
+    for (const fkv_list *l = c->ops.next; l != &c->ops; l = l->next) {
+        const op *p = LIST_OF(l, op, of_client);
+        if (p == o || p->request.op != o->request.op || (p->state == OP_ANSWERS && !p->streams)) continue;
+        if (p->request.op == FKV_OP_LEASE || p->request.shard == o->request.shard) return true;
+    }
+    return false;
+}
+
+/* LEASE and LAYOUT do not count against the quota: what a client's reads wait for must not fail because of its changes. One of
+ * them is enough at a time. */
 static fkv_status admit(group *g, client *c, op *o) {
     const fkv_request *r = &o->request;
     uint32_t needed = is_change(r->op) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
     if (!(c->flags & needed)) return FKV_UNAUTHORIZED;
-    if (r->op == FKV_OP_LEASE) return FKV_OK;   /* not counted: what a client waits for must not end its reads */
-    if (c->op_count > g->d->c.client_quota) return FKV_BUSY;
+    bool aside = r->op == FKV_OP_LEASE || r->op == FKV_OP_LAYOUT;
+    if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;
+    if (aside) {
+        o->aside = true;
+        c->asides++;
+    }
+    if (r->op == FKV_OP_LEASE) return FKV_OK;
     if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
     o->shard = g->by_number[r->shard];
     fkv_status s = shard_status(g, o->shard);

@@ -47,6 +47,50 @@ TEST(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back) {
     rig_down(&r);
 }
 
+/* ---- quotas ---- */
+
+static uint64_t ask_layout(raw *c, uint32_t shard) {
+    fkv_request q = raw_request(c, FKV_OP_LAYOUT, "");
+    q.shard = shard;
+    return raw_send(c, &q, "", NULL, 0);
+}
+static uint64_t requests_of(dataplane_request_kind kind) {
+    dataplane_stats *s = rig_stats(&r);
+    uint64_t n = s->group[0].requests[kind];
+    free(s);
+    return n;
+}
+
+/* With its quota used up, and no credits to be answered with: the LAYOUT of each shard is taken in once, a second one refused. */
+TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) {
+    enum { QUOTA = 8 };
+    uint64_t put[QUOTA], layout[2][RIG_SHARDS];
+    raw c;
+    rig_init(&r, provider, NULL);
+    r.config.client_quota = QUOTA;
+    r.config.stall_ms = 60000;
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    c.keep = true;
+    uint64_t asked = 0;
+    while (!blocked_clients()) {
+        layout[0][0] = ask_layout(&c, 0);
+        asked++;
+        while (requests_of(DATAPLANE_LAYOUT) < asked) raw_poll(&c);
+        raw_poll(&c);
+    }
+    for (int i = 0; i < QUOTA; i++) put[i] = raw_put_begin(&c, "k", "v", 1);
+    for (uint32_t i = 1; i < RIG_SHARDS; i++) layout[0][i] = ask_layout(&c, i);
+    for (uint32_t i = 0; i < RIG_SHARDS; i++) layout[1][i] = ask_layout(&c, i);
+    while (requests_of(DATAPLANE_LAYOUT) < asked + 2 * RIG_SHARDS - 1) raw_poll(&c);
+    raw_release_kept(&c);
+    for (int i = 0; i < QUOTA; i++) CHECK_EQ(raw_end(&c, put[i]), FKV_OK);
+    for (int k = 0; k < 2; k++) for (uint32_t i = 0; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[k][i]), k ? FKV_BUSY : FKV_OK);
+    CHECK_EQ(raw_end(&c, ask_layout(&c, 0)), FKV_OK);
+    raw_down(&c);
+    rig_down(&r);
+}
+
 /* ---- replies come to an end ---- */
 
 /* Scans the shard of `key` from its start, a reply at a time; each message carries an entry or is a reply's last. */
@@ -103,6 +147,7 @@ int main(int argc, char **argv) {
         provider = providers[i];
         if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
         RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
+        RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
         RUN(a_scan_ends_whatever_the_size_of_a_value);
     }
     return check_end(argc, argv);

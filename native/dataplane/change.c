@@ -62,7 +62,7 @@ attempt_result change_attempt(op *o) {
     const fkv_request *r = &o->request;
     bool large = r->flags & FKV_REQUEST_RENDEZVOUS, fed = o->fed;
     o->fed = false;
-    if (o->shard->state != SHARD_SERVING) {
+    if (request_shard_status(o->group, o->shard) != FKV_OK) {
         op_answer(o, FKV_SHARD_CLOSED);
         return ATTEMPT_DONE;
     }
@@ -128,11 +128,15 @@ void changes_commit(group *g) {
         op *o = LIST_OF(g->ready.next, op, link);
         shard *s = o->shard;
         list_remove(&o->link);
+        if (late) {   /* undone, not made and kept quiet about: a retry could be a second write over a newer value */
+            change_abort(o, FKV_SHARD_CLOSED);
+            continue;
+        }
         table_commit(s->table, &o->prepared);
         s->tick_ns = min_u64(s->tick_ns, g->now_ns + TICK_NS);
         o->reply.version = o->prepared.version;
         fkv_histogram_record(&g->put_ns, now - o->arrived_ns);
         release_key(o);
-        op_answer(o, late ? FKV_STALE_SEQUENCE : FKV_OK);
+        op_answer(o, FKV_OK);
     }
 }

@@ -295,6 +295,8 @@ void ops_free_slabs(group *g);
 
 /* request.c */
 void request_received(group *g, client *c, const fab_wc *wc);
+/* Whether the owner may answer for the shard (NULL: not here) now; the lease of the owner itself counts. */
+fkv_status request_shard_status(const group *g, const shard *s);
 void request_run(op *o);               /* arrived: to wherever its kind goes */
 
 /* change.c */

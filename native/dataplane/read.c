@@ -16,7 +16,7 @@ attempt_result read_attempt(op *o) {
     const fkv_request *r = &o->request;
     table_entry e;
     table_busy why;
-    if (o->shard->state != SHARD_SERVING) {
+    if (request_shard_status(o->group, o->shard) != FKV_OK) {
         op_answer(o, FKV_SHARD_CLOSED);
         return ATTEMPT_DONE;
     }

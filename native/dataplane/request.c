@@ -14,8 +14,7 @@ static const uint8_t kind_of[FKV_OP_CANCEL + 1] = {
 static bool is_change(uint8_t op) { return op == FKV_OP_PUT || (op >= FKV_OP_DELETE && op <= FKV_OP_CAS_DELETE); }
 static bool has_key(uint8_t op) { return op >= FKV_OP_GET && op <= FKV_OP_CAS_DELETE; }
 
-/* Whether the owner may answer for the shard now; the lease of the owner itself counts. */
-static fkv_status shard_status(const group *g, const shard *s) {
+fkv_status request_shard_status(const group *g, const shard *s) {
     if (!s) return FKV_NOT_OWNER;
     if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
     return g->now_ns < __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
@@ -46,7 +45,7 @@ static fkv_status admit(group *g, client *c, op *o) {
     if (r->op == FKV_OP_LEASE) return FKV_OK;
     if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
     o->shard = g->by_number[r->shard];
-    fkv_status s = shard_status(g, o->shard);
+    fkv_status s = request_shard_status(g, o->shard);
     if (s != FKV_OK || !has_key(r->op)) return s;
     o->hash = fkv_hash_key(&g->d->c.hash_seed, r->ns, o->key, r->key_bytes);
     return fkv_hash_shard(o->hash, g->d->c.shards) == r->shard ? FKV_OK : FKV_BAD_REQUEST;

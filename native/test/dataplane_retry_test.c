@@ -1,0 +1,133 @@
+/* dataplane_retry_test.c: a change has at most one effect and is not reported wrongly, however late, twice or out of order it
+ * comes: the owner's grant runs out under it, copies of it meet, its client gives up on it. */
+#include "dataplane_rig.h"
+
+static fab_provider provider;
+static rig r;
+
+static uint64_t prepared_changes(void) {
+    dataplane_stats *s = rig_stats(&r);
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->shards; i++) n += s->shard[i].table.prepared;
+    free(s);
+    return n;
+}
+
+/* A large value in memory that the owner may READ. */
+typedef struct large {
+    fkv_region region;
+    fab_mr *mr;
+    fkv_rendezvous where;
+} large;
+static void large_up(large *l, raw *c, uint32_t bytes) {
+    CHECK_EQ(fkv_region_alloc("test", bytes, 0, &l->region), 0);
+    memset(l->region.base, 'A', bytes);
+    CHECK_EQ(fab_reg(c->domain, &l->region, 0, &l->mr), 0);
+    l->where = (fkv_rendezvous){ fab_mr_rkey(l->mr), fab_mr_addr(l->mr), fab_mr_addr(l->mr), l->region.bytes };
+}
+static void large_down(large *l) {
+    fab_dereg(l->mr);
+    fkv_region_free(&l->region);
+}
+static fkv_request large_put(raw *c, const char *key, uint32_t bytes) {
+    fkv_request q = raw_request(c, FKV_OP_PUT, key);
+    q.flags = FKV_REQUEST_RENDEZVOUS;
+    q.value_bytes = bytes;
+    return q;
+}
+
+/* The grant runs out while the value is on its way. */
+TEST(a_change_that_is_ready_after_the_grant_leaves_no_trace) {
+    raw c, d;
+    large l;
+    fkv_reply reply;
+    fkv_request q;
+    fkv_status s = FKV_OK;
+    rig_init(&r, provider, NULL);
+    r.config.wait_ms = 60000;
+    rig_up(&r, RIG_SHARDS, 512 << 20);
+    raw_up(&c, &r, 1);
+    raw_up(&d, &r, 2);
+    large_up(&l, &c, FKV_VALUE_MAX);
+    while (s == FKV_OK) {   /* again if it was too quick */
+        dataplane_set_grant_until(r.d, UINT64_MAX);
+        q = large_put(&c, "k", FKV_VALUE_MAX);
+        raw_send(&c, &q, "k", &l.where, sizeof l.where);
+        while (!c.first && !prepared_changes()) raw_poll(&c);
+        dataplane_set_grant_until(r.d, fkv_now_ns());
+        s = raw_end(&c, q.id);
+    }
+    CHECK_EQ(s, FKV_SHARD_CLOSED);
+    dataplane_set_grant_until(r.d, UINT64_MAX);
+    CHECK_EQ(prepared_changes(), 0);
+    CHECK_EQ(raw_put(&d, "k", "B", 1), FKV_OK);
+    raw_expect(&d, "k", "B");
+    fkv_request get = raw_request(&d, FKV_OP_GET, "k");
+    CHECK_EQ(raw_ask(&d, &get, "k", NULL, 0, &reply), FKV_OK);
+    raw_hang_up(&c);
+    large_down(&l);
+    raw_down(&c);
+    raw_down(&d);
+    rig_down(&r);
+}
+
+/* What waits behind such a change is not answered from a table that may be somebody else's by now. */
+TEST(what_has_waited_past_the_grant_is_refused) {
+    raw c, d;
+    large l;
+    fkv_request q;
+    fkv_status s = FKV_OK, get = FKV_OK, put = FKV_OK;
+    rig_init(&r, provider, NULL);
+    r.config.wait_ms = 60000;
+    rig_up(&r, RIG_SHARDS, 512 << 20);
+    raw_up(&c, &r, 1);
+    raw_up(&d, &r, 2);
+    large_up(&l, &c, FKV_VALUE_MAX);
+    while (s == FKV_OK) {
+        dataplane_set_grant_until(r.d, UINT64_MAX);
+        q = large_put(&c, "k", FKV_VALUE_MAX);
+        raw_send(&c, &q, "k", &l.where, sizeof l.where);
+        while (!c.first && !prepared_changes()) raw_poll(&c);
+        dataplane_stats *before = rig_stats(&r);
+        fkv_request g = raw_request(&d, FKV_OP_GET, "k");
+        uint64_t got = raw_send(&d, &g, "k", NULL, 0), done = raw_put_begin(&d, "k", "B", 1);
+        for (bool taken = false; !taken;) {
+            dataplane_stats *now = rig_stats(&r);
+            taken = now->group[0].requests[DATAPLANE_PUT] > before->group[0].requests[DATAPLANE_PUT];
+            free(now);
+        }
+        free(before);
+        dataplane_set_grant_until(r.d, fkv_now_ns());
+        s = raw_end(&c, q.id);
+        raw_message *m;
+        bool more;
+        do {
+            m = raw_receive(&d, got);
+            get = (fkv_status)m->reply.status;
+            more = m->reply.flags & FKV_REPLY_MORE;
+            free(m);
+        } while (more);
+        put = raw_end(&d, done);
+    }
+    CHECK_EQ(s, FKV_SHARD_CLOSED);
+    CHECK_EQ(get, FKV_SHARD_CLOSED);
+    CHECK_EQ(put, FKV_SHARD_CLOSED);
+    raw_hang_up(&c);
+    large_down(&l);
+    raw_down(&c);
+    raw_down(&d);
+    rig_down(&r);
+}
+
+int main(int argc, char **argv) {
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
+    const char *only = getenv("FARKV_PROVIDER");
+    alarm(300);
+    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+        provider = providers[i];
+        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
+        RUN(a_change_that_is_ready_after_the_grant_leaves_no_trace);
+        RUN(what_has_waited_past_the_grant_is_refused);
+    }
+    return check_end(argc, argv);
+}

@@ -11,6 +11,7 @@
  * extent afterwards, and nothing is decided by what was read.
  * Invariant: an extent is aborted only when no job can write to it any more, bounce memory is used again only when no READ can
  * write to it, and a connection is freed only when no job reads its client's memory any more. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../table/words.h"
@@ -209,6 +210,14 @@ static attachment *attachment_for(client *c, const fkv_rendezvous *r) {
     return place;
 }
 
+static fkv_status status_of_attach(int e) {
+    switch (-e) {
+    case EAGAIN: case EEXIST: return FKV_BUSY;   /* no place is free, or one of this rkey is still attached */
+    case ENOMEM: return FKV_NO_MEMORY;
+    default: return FKV_DISCONNECTED;
+    }
+}
+
 fkv_status transfer_begin(op *o) {
     client *c = o->client;
     group *g = o->group;
@@ -226,7 +235,7 @@ fkv_status transfer_begin(op *o) {
     }
     if (!t->region || e) {
         free(t);
-        return e ? FKV_DISCONNECTED : FKV_BUSY;
+        return e ? status_of_attach(e) : FKV_BUSY;
     }
     t->op = o;
     t->client = c;

@@ -112,11 +112,23 @@ static void forget(op *o) {
 /* The statuses that are a change's result; after any other it was not made, and a retry makes it anew. */
 static bool is_result(fkv_status s) { return s == FKV_OK || s == FKV_NOT_FOUND || s == FKV_VERSION_MISMATCH; }
 
+/* After these a client sends the same change again. */
+static bool is_tried_again(fkv_status s) {
+    return s == FKV_BUSY || s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER || s == FKV_DISCONNECTED;
+}
+
+/* A change that failed is forgotten, unless another copy of it may still come, which is not to be made after its client was told
+ * that it failed. */
+static bool is_remembered(const op *o, fkv_status s) {
+    bool copies = (o->request.flags & FKV_REQUEST_RETRY) || o->followers;
+    return is_result(s) || (copies && !is_tried_again(s));
+}
+
 void op_answer(op *o, fkv_status s) {
     group *g = o->group;
     list_remove(&o->timed);
     if (o->recorded) {
-        if (is_result(s)) dedup_finish(o->memory, o->shard->slot, o->request.sequence, s, o->reply.version);
+        if (is_remembered(o, s)) dedup_finish(o->memory, o->shard->slot, o->request.sequence, s, o->reply.version);
         else dedup_cancel(o->memory, o->shard->slot, o->request.sequence);
         forget(o);
     }

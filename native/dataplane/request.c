@@ -59,14 +59,16 @@ static op *find(client *c, uint64_t id) {
     return NULL;
 }
 
-/* What has not taken effect is dropped; what is prepared goes on. Either is answered, so that the client knows. */
+/* What has not taken effect is dropped; what is prepared goes on. Either is answered, so that the client knows. Of a copy that
+ * follows another it is not known what the other will do. */
 static void cancel(client *c, uint64_t id) {
     op *o = find(c, id);
     if (!o) return;
     if (o->state == OP_WAITS_KEY || o->state == OP_WAITS_MEMORY || o->state == OP_FOLLOWS) {
+        fkv_status s = o->state == OP_FOLLOWS ? FKV_STALE_SEQUENCE : FKV_ABORTED;
         wait_remove(o);
         op *heir = op_pass_on(o);
-        op_answer(o, FKV_ABORTED);
+        op_answer(o, s);
         if (heir) wait_or_run(heir);
     } else if (o->state == OP_TRANSFERS) {
         transfer_fail(o, FKV_ABORTED);

@@ -119,6 +119,64 @@ TEST(what_has_waited_past_the_grant_is_refused) {
     rig_down(&r);
 }
 
+/* A retry that overtook its first copy and failed for good: the first copy, when it comes, is not made, although it could be
+ * now. (A first copy would be as large; that this one is not shows that it is not even tried.) */
+TEST(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made) {
+    raw c;
+    large l;
+    fkv_reply reply;
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    large_up(&l, &c, FKV_VALUE_MAX);
+    fkv_request retry = large_put(&c, "k", FKV_VALUE_MAX), first = retry;
+    retry.flags |= FKV_REQUEST_RETRY;
+    first.flags = 0;
+    first.value_bytes = 1;
+    first.id = c.next_id++;
+    fkv_status s = raw_ask(&c, &retry, "k", &l.where, sizeof l.where, NULL);
+    CHECK(s == FKV_TABLE_FULL || s == FKV_NO_MEMORY);
+    CHECK_EQ(raw_ask(&c, &first, "k", "v", 1, NULL), s);
+    CHECK(raw_get(&c, "k", &reply) == NULL);
+    CHECK_EQ(reply.status, FKV_NOT_FOUND);
+    CHECK_EQ(raw_put(&c, "k", "v", 1), FKV_OK);
+    raw_hang_up(&c);
+    large_down(&l);
+    raw_down(&c);
+    rig_down(&r);
+}
+
+/* The copy that is cancelled follows one that goes on: whether the change is made is not known by then. */
+TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
+    raw c, d;
+    large l;
+    fkv_status s;
+    rig_init(&r, provider, NULL);
+    r.config.wait_ms = 60000;
+    rig_up(&r, RIG_SHARDS, 512 << 20);
+    raw_up(&c, &r, 1);
+    raw_up(&d, &r, 1);
+    large_up(&l, &c, FKV_VALUE_MAX);
+    do {   /* again if the first copy was too quick */
+        fkv_request q = large_put(&c, "k", FKV_VALUE_MAX), copy = q;
+        raw_send(&c, &q, "k", &l.where, sizeof l.where);
+        while (!c.first && !prepared_changes()) raw_poll(&c);
+        copy.flags |= FKV_REQUEST_RETRY;
+        copy.id = d.next_id++;
+        raw_send(&d, &copy, "k", &l.where, sizeof l.where);
+        fkv_request cancel = { .op = FKV_OP_CANCEL, .shard = q.shard, .expected = copy.id };
+        raw_send(&d, &cancel, "", NULL, 0);
+        s = raw_end(&d, copy.id);
+        CHECK(s == FKV_STALE_SEQUENCE || s == FKV_OK);
+        CHECK_EQ(raw_end(&c, q.id), FKV_OK);
+    } while (s == FKV_OK);
+    raw_hang_up(&c);
+    large_down(&l);
+    raw_down(&c);
+    raw_down(&d);
+    rig_down(&r);
+}
+
 int main(int argc, char **argv) {
     static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
@@ -128,6 +186,8 @@ int main(int argc, char **argv) {
         if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
         RUN(a_change_that_is_ready_after_the_grant_leaves_no_trace);
         RUN(what_has_waited_past_the_grant_is_refused);
+        RUN(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made);
+        if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
     }
     return check_end(argc, argv);
 }

@@ -67,6 +67,7 @@ static void settle(group *g) {
 static bool turn(group *g) {
     g->now_ns = fkv_now_ns();
     g->wall_ms = fkv_wall_ms();
+    g->scan_chains = SCAN_CHAINS_A_TURN;
     bool busy = mailbox_ready(&g->box) && mailbox_run(&g->box);
     busy |= poll_all(g) > 0;
     shards_tick(g);

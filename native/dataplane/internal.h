@@ -38,6 +38,7 @@ enum {
     KEPT_BYTES_MAX = 64 << 20,         /* copies of requests that wait and of SCAN replies not yet sent, of a group */
     ATTACHMENTS = 4,                   /* regions of one client that are attached at once */
     REPLY_SLICE = 64 << 10,            /* bytes of a long reply that go out at once */
+    SCAN_CHAINS_A_TURN = 1024,         /* of a table's index that the SCANs of one turn walk */
     REPLIES_A_TURN = 256               /* short ones that one client gets in one turn of the loop */
 };
 
@@ -261,6 +262,7 @@ struct group {
     uint64_t transfer_bytes;
     bounce_pool *bounces;
     uint32_t copying;                  /* jobs at the copier */
+    uint32_t scan_chains;              /* that the SCANs of this turn may still walk */
     uint8_t *scratch;                  /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
 
     dataplane_group_stats stats;

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "internal.h"
 
-enum { SCAN_CHAINS_MAX = 1024, SCAN_VALUES_ROOM = 128 << 10 };
+enum { SCAN_CHAINS_MIN = 16, SCAN_VALUES_ROOM = 128 << 10 };
 /* A chain is serialised whole: its keys without values fit behind everything that was let in before. */
 static_assert(SCAN_VALUES_ROOM + FKV_CHAIN_MAX * FKV_SLOTS * (sizeof(fkv_scan_entry) + FKV_KEY_MAX) <= FKV_SCAN_STEP_MAX,
               "a SCAN reply fits its room");
@@ -57,14 +57,16 @@ static void emit(void *ctx, const table_entry *e) {
     out->entries++;
 }
 
-/* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. */
+/* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. The
+ * SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets on a little. */
 void read_scan(op *o) {
     scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
-    int chains = 0;
+    uint32_t chains = 0, most = (uint32_t)max_u64(o->group->scan_chains, SCAN_CHAINS_MIN);
     do table_scan(o->shard->table, o->request.ns, &cursor, emit, &out);
-    while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < SCAN_CHAINS_MAX);
+    while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
+    o->group->scan_chains -= (uint32_t)min_u64(o->group->scan_chains, chains);
     o->reply.version = cursor;
     describe_shard(o);
     o->stream_bytes = out.bytes;

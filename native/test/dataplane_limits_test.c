@@ -139,6 +139,53 @@ TEST(a_scan_ends_whatever_the_size_of_a_value) {
     rig_down(&r);
 }
 
+/* ---- time is shared ---- */
+
+static uint64_t scan_begin(raw *c) {   /* of a namespace without entries: it ends only where it has to */
+    fkv_request q = { .op = FKV_OP_SCAN, .id = c->next_id++, .ns = 77, .value_bytes = 1 };
+    struct iovec v = { &q, sizeof q };
+    int e;
+    while ((e = fab_send(c->conn, &v, 1)) == -EAGAIN) raw_poll(c);
+    CHECK_EQ(e, 0);
+    return q.id;
+}
+static bool scan_is_whole(raw *c, uint64_t id) {
+    raw_message *m = raw_receive(c, id);
+    CHECK_EQ(m->reply.status, FKV_OK);
+    bool whole = m->reply.version == 0;
+    free(m);
+    return whole;
+}
+
+/* A SCAN that is alone walks all of this table at once; many that come together do not each. */
+TEST(scans_that_come_together_share_the_time_of_one) {
+    enum { SCANS = 32, KEYS = 6000, ATONCE = 50 };
+    uint64_t id[ATONCE];
+    char key[32];
+    raw c;
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, 32 << 20);
+    raw_up(&c, &r, 1);
+    for (int i = 0; i < KEYS; i += ATONCE) {
+        for (int k = 0; k < ATONCE; k++) {
+            snprintf(key, sizeof key, "key-%d", i + k);
+            id[k] = raw_put_begin(&c, key, key, 8);
+        }
+        for (int k = 0; k < ATONCE; k++) CHECK_EQ(raw_end(&c, id[k]), FKV_OK);
+    }
+    uint64_t alone = scan_begin(&c);
+    fab_flush(c.cq);
+    CHECK(scan_is_whole(&c, alone));
+    for (uint32_t whole = SCANS; whole == SCANS;) {   /* again while they did not come together */
+        whole = 0;
+        for (int i = 0; i < SCANS; i++) id[i] = scan_begin(&c);
+        fab_flush(c.cq);
+        for (int i = 0; i < SCANS; i++) whole += scan_is_whole(&c, id[i]);
+    }
+    raw_down(&c);
+    rig_down(&r);
+}
+
 int main(int argc, char **argv) {
     static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
@@ -149,6 +196,7 @@ int main(int argc, char **argv) {
         RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
         RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
         RUN(a_scan_ends_whatever_the_size_of_a_value);
+        RUN(scans_that_come_together_share_the_time_of_one);
     }
     return check_end(argc, argv);
 }

@@ -17,13 +17,14 @@
 #include "../table/words.h"
 #include "internal.h"
 
-enum { CHUNK = 256 << 10, BOUNCES = 8, PIECES_OF_ONE = 3, COPY_STEP = 1 << 20 };
+enum { CHUNK = 256 << 10, BOUNCES = 16, PIECES_OF_CLIENT = 3, COPY_STEP = 1 << 20 };
 
 typedef enum { ATTACHING, MOVING } stage;
 
 struct transfer {
     job job;                     /* of a value that is mapped here: one for all of it */
     fkv_list link;               /* group.transfers */
+    fkv_list turn;               /* bounce_pool.turns, while there are READs to post */
     op *op;
     client *client;              /* NULL: gone */
     attachment *region;          /* of the client */
@@ -53,12 +54,14 @@ typedef struct bounce {
 struct bounce_pool {
     uint8_t *memory;
     fab_mr *mr[PROVIDERS];
+    fkv_list turns;              /* transfers that READ, the next to be served first */
     bounce piece[BOUNCES];
 };
 
 fkv_status transfer_pool_create(bounce_pool **out) {
     bounce_pool *p = *out = calloc(1, sizeof *p);
     if (!p) return FKV_NO_MEMORY;
+    list_init(&p->turns);
     p->memory = aligned_alloc(4096, (size_t)BOUNCES * CHUNK);   /* pages that are never used cost nothing */
     for (int i = 0; i < BOUNCES; i++) p->piece[i].at = p->memory + (size_t)i * CHUNK;
     return p->memory ? FKV_OK : FKV_NO_MEMORY;
@@ -93,6 +96,7 @@ static void end(transfer *t) {
     g->feed_starved = true;
     o->transfer = NULL;
     list_remove(&t->link);
+    list_remove(&t->turn);
     free(t);
     if (s == FKV_OK) {
         g->stats.transfers++;
@@ -175,7 +179,10 @@ static void give_to_copier(transfer *t, job *j, void (*run)(job *)) {
 static void attached(transfer *t) {
     const uint8_t *base = fab_direct(t->client->conn, t->from.rkey);
     t->stage = MOVING;
-    if (!base) return;   /* transfers_step posts the READs */
+    if (!base) {
+        list_push(&t->op->group->bounces->turns, &t->turn);
+        return;
+    }
     t->direct = base + (t->from.addr - t->from.region_addr);
     t->client->copying++;
     give_to_copier(t, &t->job, copy_all);
@@ -237,6 +244,7 @@ fkv_status transfer_begin(op *o) {
         free(t);
         return e ? status_of_attach(e) : FKV_BUSY;
     }
+    list_init(&t->turn);
     t->op = o;
     t->client = c;
     t->to = o->prepared.value;
@@ -259,10 +267,14 @@ static bounce *free_bounce(group *g) {
     return NULL;
 }
 
-/* The next piece of the value, if there is room for it. */
-static void post(group *g, transfer *t) {
-    bounce *b = free_bounce(g);
-    if (!b) return;
+static uint32_t pieces_of(const group *g, const client *c) {
+    uint32_t n = 0;
+    for (int i = 0; i < BOUNCES; i++) n += g->bounces->piece[i].t && g->bounces->piece[i].t->client == c;
+    return n;
+}
+
+/* The next piece of the value. It may end the transfer. */
+static void post(group *g, transfer *t, bounce *b) {
     uint32_t left = t->bytes - t->posted, n = left < CHUNK ? left : CHUNK;
     b->generation++;
     fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - g->bounces->piece), .local = b->at,
@@ -277,6 +289,7 @@ static void post(group *g, transfer *t) {
     b->reading = true;
     t->posted += n;
     t->reads++;
+    if (t->posted == t->bytes) list_remove(&t->turn);
 }
 
 /* A failed READ may be reported twice; the second time its bounce memory may be in use for another. */
@@ -296,14 +309,34 @@ void transfer_read_done(group *g, const fab_wc *wc) {
     fail(t, wc->status == FAB_REM_ACCESS_ERR ? FKV_REMOTE_ACCESS : FKV_DISCONNECTED);
 }
 
+/* A piece for each in turn while there is bounce memory, and a few for one client: clients that do not answer READs keep theirs
+ * until the fabric gives up, and the others go on meanwhile. */
+static void post_in_turn(group *g) {
+    fkv_list now;
+    bounce *b;
+    list_take_all(&g->bounces->turns, &now);
+    while (!list_empty(&now) && (b = free_bounce(g))) {
+        transfer *t = LIST_OF(now.next, transfer, turn);
+        list_remove(&t->turn);
+        if (t->failed != FKV_OK) continue;
+        list_push(&g->bounces->turns, &t->turn);
+        if (pieces_of(g, t->client) < PIECES_OF_CLIENT) post(g, t, b);
+    }
+    while (!list_empty(&now)) {   /* not reached: first the next time */
+        fkv_list *l = now.prev;
+        list_remove(l);
+        list_push_front(&g->bounces->turns, l);
+    }
+}
+
 void transfers_step(group *g) {
     for (fkv_list *l = g->transfers.next, *next; l != &g->transfers; l = next) {
         next = l->next;
         transfer *t = LIST_OF(l, transfer, link);
         if (t->failed != FKV_OK) continue;
         if (t->deadline_ns <= g->now_ns) fail(t, FKV_TIMEOUT);
-        else if (t->stage == MOVING && !t->direct && t->posted < t->bytes && t->reads + t->jobs < PIECES_OF_ONE) post(g, t);
     }
+    post_in_turn(g);
 }
 
 uint64_t transfers_deadline(const group *g) {

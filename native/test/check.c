@@ -1,7 +1,9 @@
 #include "check.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "../base/hash.h"
 
 static int tests_run;
@@ -17,10 +19,18 @@ uint64_t check_seed(void) {
     }
     return seed;
 }
+/* A hang that a test's alarm() ends says which test it was. */
+static void alarmed(int signal_number) {
+    (void)signal_number;
+    static const char text[] = ": still running when its alarm came\n";
+    if (write(2, current, strlen(current)) < 0 || write(2, text, sizeof text - 1) < 0) _exit(1);
+    abort();
+}
 void check_run(const char *name, void (*test)(void)) {
     const char *only = getenv("FARKV_TEST");
     if (only && strcmp(only, name) != 0) return;
     current = name;
+    signal(SIGALRM, alarmed);
     test();
     tests_run++;
 }

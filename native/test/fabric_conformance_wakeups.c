@@ -142,8 +142,8 @@ TEST(a_wake_from_another_thread_is_never_lost) {
     pthread_t thread;
     alarm(ALARM_S);
     CHECK_EQ(pthread_create(&thread, NULL, waker_thread, NULL), 0);
-    while (waker.done < MESSAGES / 10) {
-        waker.done = waker.asked;   /* what the wake announces is looked at before polling, and found after it */
+    /* What a wake announces is looked at before polling, and found after it. After the last nobody wakes this end again. */
+    while ((waker.done = waker.asked) < MESSAGES / 10) {
         fab_wc wc;
         CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
         sleep_until_something(e.cq);

@@ -69,6 +69,7 @@ static fkv_status condition(const table_op *op, uint64_t present) {
 /* Takes the extent and, for a key that is absent, a slot. With nothing taken on failure. */
 static fkv_status take_memory(table *t, const table_op *op, prepared *p, table_busy *why) {
     uint8_t cls = fkv_class_of((size_t)FKV_EXTENT_HEADER + op->key_bytes + op->value_bytes);
+    if (!table_quarantine_bears(t, class_bytes(cls))) return busy(why, TABLE_BUSY_QUARANTINE);
     uint64_t location = table_heap_take(t, cls);
     if (!location) {
         fkv_status s = table_heap_why(t, cls, why);
@@ -78,13 +79,13 @@ static fkv_status take_memory(table *t, const table_op *op, prepared *p, table_b
     }
     fkv_status s = FKV_NO_MEMORY;
     if (table_quarantine_place(t, cls)) {    /* for an abort */
-        p->keyed = write_extent(t, location, op, p->version);
         p->new_word = fkv_slot(fkv_hash_fingerprint(op->hash), cls, location);
-        if (p->old_word) return FKV_OK;
-        p->kept_word = fkv_slot(0, cls, location);
-        s = table_index_keep(t, op->hash, p->kept_word, why);
-        if (s == FKV_OK) return FKV_OK;
-        set_state(at_location(t, location), FKV_EXTENT_DEAD);
+        if (!p->old_word) p->kept_word = fkv_slot(0, cls, location);
+        s = p->old_word ? FKV_OK : table_index_keep(t, op->hash, p->kept_word, why);
+        if (s == FKV_OK) {               /* nothing was written to an extent that is given back below */
+            p->keyed = write_extent(t, location, op, p->version);
+            return FKV_OK;
+        }
         table_quarantine_unplace(t, cls);
     }
     table_heap_give(t, location, cls);
@@ -188,7 +189,10 @@ void table_commit(table *t, const table_prepared *done) {
         if (!table_split(t)) break;
 }
 
-/* The new extent goes through the quarantine too: a slot kept for it may have been copied, and must not meet it again. */
+/* The new extent goes through the quarantine like any other, although it was never LIVE, for two reasons. A READ by a location that
+ * was kept from an older life of the memory may carry some of its bytes, and were it reused at once, those and bytes of the next
+ * life could come in one READ, with only the checksum to tell. And a slot that was kept for it may have been copied by a split,
+ * and must not meet it again. What is aborted again and again is bounded by table_quarantine_bears(). */
 void table_abort(table *t, const table_prepared *done) {
     prepared *p = table_prepared_get(t, done->handle);
     if (p->old_word) unreserve_old(t, p);
@@ -196,7 +200,7 @@ void table_abort(table *t, const table_prepared *done) {
     table_prepared_remove(t, p);
     if (word) {
         set_state(extent_of(t, word), FKV_EXTENT_DEAD);
-        table_quarantine_extent(t, fkv_slot_location(word), fkv_slot_class(word));
+        table_quarantine_aborted(t, fkv_slot_location(word), fkv_slot_class(word));
     }
     if (kept) {
         uint64_t *slot = table_index_slot(t, hash, kept);

@@ -136,6 +136,7 @@ struct table {
     delay_queue delay[DELAY_QUEUES];
     uint32_t quarantined_of[CLASSES];      /* extents in quarantine */
     uint64_t quarantine_bytes, quarantine_reserved;
+    uint64_t aborted_bytes;        /* of quarantine_bytes: of extents that were prepared and never LIVE */
 
     prepared *prepared;
     uint32_t prepared_room, free_prepared, prepared_count;
@@ -228,15 +229,18 @@ void table_clear_moved(table *t, uint64_t item);             /* called by the qu
 
 /* quarantine.c */
 bool table_quarantine_fits(const table *t, uint64_t bytes);
+bool table_quarantine_bears(const table *t, uint64_t bytes); /* a change with a new extent of this size, should it be aborted */
 bool table_quarantine_place(table *t, uint32_t cls);         /* promises a place for one extent; false: no private memory */
 void table_quarantine_unplace(table *t, uint32_t cls);
 void table_quarantine_extent(table *t, uint64_t location, uint32_t cls);   /* takes a promised place */
+void table_quarantine_aborted(table *t, uint64_t location, uint32_t cls);  /* the same, of an extent that was never LIVE */
 bool table_quarantine_room(table *t, uint32_t items);        /* places for moved slots; false: no private memory */
 void table_quarantine_moved(table *t, uint32_t bucket, uint32_t position, uint32_t mask);
 static inline uint32_t moved_bucket(uint64_t item) { return (uint32_t)item; }
 static inline uint32_t moved_mask(uint64_t item) { return (uint32_t)(item >> 32) & 0x3fff; }
 static inline uint32_t moved_position(uint64_t item) { return (uint32_t)(item >> 46) & 0xf; }
 static inline bool item_is_moved(uint64_t item) { return item >> 63; }
+static inline bool item_is_aborted(uint64_t item) { return item >> 62 == 1; }
 void table_quarantine_stamp(table *t);
 bool table_quarantine_drain(table *t, int *budget);          /* true when more is due */
 

@@ -138,7 +138,7 @@ static void check_prepared(walk *w) {
 
 static void check_quarantine(walk *w) {
     table *t = w->t;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, aborted = 0;
     uint32_t of_class[CLASSES] = { 0 };
     for (int i = 0; i < DELAY_QUEUES && !w->wrong; i++) {
         const delay_queue *q = &t->delay[i];
@@ -156,10 +156,11 @@ static void check_quarantine(walk *w) {
             EXPECT(cls == FKV_CLASS_BUCKET || ((fkv_extent *)at_location(t, location))->state == FKV_EXTENT_DEAD);
             *mark_of(w, location) = QUARANTINED;
             bytes += class_bytes(cls);
+            if (item_is_aborted(item)) aborted += class_bytes(cls);
             of_class[cls]++;
         }
     }
-    EXPECT(bytes == t->quarantine_bytes);
+    EXPECT(bytes == t->quarantine_bytes && aborted == t->aborted_bytes);
     EXPECT(memcmp(of_class, t->quarantined_of, sizeof of_class) == 0);
     EXPECT(memcmp(w->moving, t->moving, t->buckets) == 0);
 }

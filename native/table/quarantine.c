@@ -7,7 +7,11 @@
  * Invariant: a moved slot is cleared before an extent that it names, now or by an older change, can be taken again. Extents
  * die after the slot moved (same queue, behind it) or wait longer (a later queue, drained only when this one is).
  *
- * Items: a location 40 | size class 8, or, with bit 63, bucket 32 | mask of slots 14 | position in the chain 4.
+ * Bounds. What a change replaces is promised room before it is prepared. An extent of a change that is aborted takes the same room,
+ * unpromised, since inserts are to need none; but no more is prepared while such extents fill a whole quarantine. So there are
+ * never more quarantined bytes than twice quarantine_bytes, and what was prepared at one time (and one item always fits).
+ *
+ * Items: a location 40 | size class 8 | bit 62: aborted, or, with bit 63, bucket 32 | mask of slots 14 | position in the chain 4.
  */
 #include "internal.h"
 
@@ -35,6 +39,10 @@ bool table_quarantine_fits(const table *t, uint64_t bytes) {
     return held == 0 || held + bytes <= t->config.quarantine_bytes;
 }
 
+bool table_quarantine_bears(const table *t, uint64_t bytes) {
+    return t->aborted_bytes == 0 || t->aborted_bytes + bytes <= t->config.quarantine_bytes;
+}
+
 bool table_quarantine_place(table *t, uint32_t cls) {
     delay_queue *q = queue_of(t, cls);
     if (!make_room(q, 1)) return false;
@@ -43,14 +51,19 @@ bool table_quarantine_place(table *t, uint32_t cls) {
 }
 void table_quarantine_unplace(table *t, uint32_t cls) { queue_of(t, cls)->reserved--; }
 
-void table_quarantine_extent(table *t, uint64_t location, uint32_t cls) {
+static void push_extent(table *t, uint64_t location, uint32_t cls, uint64_t mark) {
     delay_queue *q = queue_of(t, cls);
     assert(q->reserved > 0);
     q->reserved--;
-    push(q, location | (uint64_t)cls << 40);
+    push(q, location | (uint64_t)cls << 40 | mark);
     t->quarantine_bytes += class_bytes(cls);
     t->quarantined_of[cls]++;
     t->heap[fkv_location_segment(location)]->quarantined++;
+}
+void table_quarantine_extent(table *t, uint64_t location, uint32_t cls) { push_extent(t, location, cls, 0); }
+void table_quarantine_aborted(table *t, uint64_t location, uint32_t cls) {
+    push_extent(t, location, cls, 1ull << 62);
+    t->aborted_bytes += class_bytes(cls);
 }
 
 bool table_quarantine_room(table *t, uint32_t items) { return make_room(&t->delay[0], items); }
@@ -86,6 +99,7 @@ static void leave(table *t, uint64_t item) {
     uint64_t location = item & 0xffffffffffu;
     uint32_t cls = (uint32_t)(item >> 40) & 0xff;
     t->quarantine_bytes -= class_bytes(cls);
+    if (item_is_aborted(item)) t->aborted_bytes -= class_bytes(cls);
     t->quarantined_of[cls]--;
     t->heap[fkv_location_segment(location)]->quarantined--;
     table_heap_give(t, location, cls);

@@ -9,7 +9,8 @@
  * and registers memory on another thread and hands it over with table_add_segment(). Retired segments go back
  * through `retire_segment` once no GET can be reading them. All memory is counted against memory_bytes.
  * Freed extents and overflow buckets are quarantined for longer than a whole GET may live: fkv_get_life_ns() of their size and
- * a fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY.
+ * a fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY: replacements and
+ * deletes when it is full, and everything that writes when the extents of aborted changes alone fill it.
  *
  * Time is what the last table_tick() said, for expiry too: call it in every turn of the thread's loop, before the changes.
  */

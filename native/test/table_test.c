@@ -373,6 +373,70 @@ TEST(a_full_quarantine_pushes_back_and_one_item_always_fits) {
     host_close(h);
 }
 
+/* Aborted extents wait like any other, so a client that aborts without end must not fill the memory with them. */
+TEST(changes_that_are_aborted_again_and_again_are_pushed_back_before_they_fill_the_memory) {
+    enum { QUARANTINE = 64 << 10, VALUE = 1000 };
+    host *h = host_open(16 * MIB, 0, QUARANTINE);
+    char value[VALUE] = { 1 };
+    table_stats s;
+    table_prepared p;
+    uint64_t present;
+    table_busy why = 0;
+    CHECK_EQ(host_put(h, "there already", "a value"), FKV_OK);
+    table_op insert = host_op(h, TABLE_PUT, "new", 3, value, VALUE), replace = host_op(h, TABLE_PUT, "there already", 13, value, VALUE);
+    for (int round = 0; round < 3; round++) {
+        int aborted = 0;
+        fkv_status status;
+        while ((status = table_prepare(h->t, aborted % 2 ? &replace : &insert, &p, &present, &why)) == FKV_OK && aborted < 10000) {
+            table_abort(h->t, &p);
+            CHECK_EQ(p.extent->state, FKV_EXTENT_DEAD);
+            aborted++;
+        }
+        CHECK(status == FKV_BUSY && why == TABLE_BUSY_QUARANTINE);
+        CHECK(aborted > QUARANTINE / 1200 && aborted <= QUARANTINE / VALUE);
+        table_get_stats(h->t, &s);
+        CHECK(s.quarantine_bytes <= QUARANTINE && s.heap_bytes < 4 * MIB);
+        CHECK(host_has(h, "there already", "a value"));
+        host_check(h);
+        host_drain(h);
+    }
+    CHECK_EQ(host_put(h, "new", "a value"), FKV_OK);
+    host_check(h);
+    host_close(h);
+}
+/* What a change wrote before it was aborted may be on its way to a reader that had kept the location: bytes of it must not come
+ * together with those of the next life. */
+TEST(the_extent_of_an_aborted_change_keeps_its_bytes_until_the_quarantine_has_passed) {
+    host *h = host_open(4 * MIB, 0, 0);
+    char before[500], value[500];
+    memset(value, 'a', sizeof value);
+    table_op op = host_op(h, TABLE_PUT, "aborted", 7, value, sizeof value);
+    table_prepared p;
+    uint64_t present;
+    table_busy why = 0;
+    CHECK_EQ(table_prepare(h->t, &op, &p, &present, &why), FKV_OK);
+    table_abort(h->t, &p);
+    memcpy(before, p.value, sizeof before);
+    char key[32];
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "o%06d", i);
+        memset(value, 'b', sizeof value);
+        op = host_op(h, TABLE_PUT, key, 7, value, sizeof value);
+        CHECK_EQ(host_do(h, &op, NULL, &why), FKV_OK);
+        host_pass(h, 1000000);
+        CHECK(memcmp(before, p.value, sizeof before) == 0 && p.extent->state == FKV_EXTENT_DEAD);
+    }
+    host_drain(h);
+    for (int i = 200; i < 210; i++) {
+        snprintf(key, sizeof key, "o%06d", i);
+        op = host_op(h, TABLE_PUT, key, 7, value, sizeof value);
+        CHECK_EQ(host_do(h, &op, NULL, &why), FKV_OK);
+    }
+    CHECK(p.extent->state == FKV_EXTENT_LIVE);
+    host_check(h);
+    host_close(h);
+}
+
 TEST(a_table_is_not_made_with_too_little_memory_or_too_high_an_epoch) {
     table_config c = { .memory_bytes = TABLE_MEMORY_MIN - 1, .want_segment = host_want, .retire_segment = host_retire };
     table *t;
@@ -410,6 +474,8 @@ int main(int argc, char **argv) {
     RUN(a_freed_extent_keeps_its_bytes_until_the_quarantine_has_passed);
     RUN(quarantine_counts_from_the_tick_after_an_extent_died);
     RUN(a_full_quarantine_pushes_back_and_one_item_always_fits);
+    RUN(changes_that_are_aborted_again_and_again_are_pushed_back_before_they_fill_the_memory);
+    RUN(the_extent_of_an_aborted_change_keeps_its_bytes_until_the_quarantine_has_passed);
     RUN(a_table_is_not_made_with_too_little_memory_or_too_high_an_epoch);
     return check_end(argc, argv);
 }

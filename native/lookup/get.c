@@ -21,8 +21,9 @@
  *     +<--------------------------------+                                                                    |
  *     after LOOKUP_RETRIES of these: ------------------------------------------------------------------------+
  *
- * A GET may start at READ extent when its location is known already. A READ that fails breaks its connection; its GET waits for
- * the next one. The deadline ends a GET in any state; a READ that is still under way then keeps its memory until it completes.
+ * A GET begins at READ extent where its location is cached (locations.h); unless the key's LIVE extent is there, READ bucket follows. A
+ * READ that fails breaks its connection; its GET waits for the next one. The deadline ends a GET in any state; a READ that is still
+ * under way then keeps its memory until it completes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -212,12 +213,8 @@ static lookup_view *locate(lookup_get *g, uint64_t location, uint32_t cls, uint6
     return NULL;
 }
 
-static void read_extent(lookup_get *g) {
+static void read_extent_at(lookup_get *g, const lookup_view *v, uint64_t offset, uint32_t bytes) {
     lookup *l = g->l;
-    uint64_t slot = g->bucket->slot[g->slot], offset;
-    uint32_t bytes;
-    lookup_view *v = locate(g, fkv_slot_location(slot), fkv_slot_class(slot), &offset, &bytes);
-    if (!v) return;
     if (g->room.base && g->room.bytes < bytes) buffer_give(&l->buffers, &g->room);
     if (!g->room.base) {
         int e = buffer_take(&l->buffers, bytes, &g->room);
@@ -232,6 +229,32 @@ static void read_extent(lookup_get *g) {
             return;
         }
     }
+static void read_extent(lookup_get *g) {
+    uint64_t slot = g->bucket->slot[g->slot], offset;
+    uint32_t bytes;
+    const lookup_view *v = locate(g, fkv_slot_location(slot), fkv_slot_class(slot), &offset, &bytes);
+    if (v) read_extent_at(g, v, offset, bytes);
+}
+
+/* Straight to where the key's extent lay the last time. A location is used only while its segment has the tag that it had then, and while
+ * no newer layout is known to exist: what the owner has retired must not be READ, for a refused READ ends a connection. */
+static bool read_guess(lookup_get *g) {
+    lookup *l = g->l;
+    location at;
+    uint64_t offset;
+    uint32_t bytes;
+    if (g->retries || l->shard[g->shard].outdated || !locations_guess(&l->locations, g->hash, &at)) return false;
+    const lookup_view *v = layout_heap_view(g->layout, fkv_location_segment(at.word));
+    if (!v || v->tag != at.tag || v->segment->state != SEGMENT_READY ||
+        !fkv_location_range(fkv_slot_location(at.word), fkv_slot_class(at.word), v->bytes, &offset, &bytes)) {
+        locations_forget(&l->locations, g->hash);
+        return false;
+    }
+    g->guessed = true;
+    read_extent_at(g, v, offset, bytes);
+    return true;
+}
+
     start_read(g, GET_EXTENT, v, offset, bytes);
 }
 
@@ -288,6 +311,26 @@ static void bucket_landed(lookup_get *g) {
         if (sh->layout == g->layout) sh->buckets = buckets;
         search_bucket(g, 0);
         break;
+/* Not the key's extent any more: by the index, as a GET that begins now. */
+static void guess_failed(lookup_get *g) {
+    lookup *l = g->l;
+    l->stats.location_stale++;
+    locations_stale(&l->locations, g->hash);
+    g->guessed = false;
+    g->started_ns = lookup_polled_ns(l);
+    read_bucket(g);
+}
+
+static void note_location(lookup_get *g) {
+    lookup *l = g->l;
+    if (g->guessed) {
+        l->stats.location_hits++;
+        locations_good(&l->locations, g->hash);
+        return;
+    }
+    locations_learn(&l->locations, g->hash, (location){ .word = g->bucket->slot[g->slot], .tag = g->tag });
+}
+
     }
 }
 
@@ -296,9 +339,17 @@ static void extent_landed(lookup_get *g) {
     fkv_found found;
     switch (fkv_extent_check(g->room.base, g->bytes, &want, &found)) {
     case FKV_READ_OK: break;
-    case FKV_READ_OTHER_KEY: search_bucket(g, g->slot + 1); return;
+    case FKV_READ_OTHER_KEY:
+        if (g->guessed) guess_failed(g);
+        if (g->guessed) {
+            guess_failed(g);
+            return;
+        }
+        else search_bucket(g, g->slot + 1);
+        return;
     default:
         g->l->stats.torn++;
+    note_location(g);
         again(g);
         return;
     }
@@ -331,7 +382,8 @@ void get_run(lookup_get *g) {
     g->peer = sh->peer;
     g->number = fkv_bucket_of(fkv_hash_bucket_bits(g->hash), sh->buckets);
     g->started_ns = now;
-    read_bucket(g);
+    g->guessed = false;
+    if (!read_guess(g)) read_bucket(g);
 }
 
 static void get_free(lookup_get *g) {
@@ -378,6 +430,7 @@ static void landed(lookup_get *g) {
         if (g->state == GET_BUCKET) bucket_landed(g);
         else extent_landed(g);
         return;
+    if (g->guessed) locations_forget(&l->locations, g->hash);
     }
     lookup *l = g->l;
     if (g->read_status == FAB_REM_ACCESS_ERR) {

@@ -61,7 +61,7 @@ static void polled(void *ctx) {
 
 fkv_status lookup_create(const lookup_config *c, lookup **out) {
     *out = NULL;
-    if (c->max_gets == 0) return FKV_BAD_REQUEST;
+    if (c->max_gets == 0 || c->cached_locations > LOCATIONS_MAX) return FKV_BAD_REQUEST;
     lookup *l = calloc(1, sizeof *l);
     if (!l) return FKV_NO_MEMORY;
     l->config = *c;
@@ -90,6 +90,7 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
         lookup_close(l);
         return s;
     }
+    if (s == FKV_OK && !locations_create(&l->locations, c->cached_locations)) s = FKV_NO_MEMORY;
     *out = l;
     return FKV_OK;
 }
@@ -114,6 +115,7 @@ void lookup_close(lookup *l) {
 }
 
 session *lookup_session(lookup *l) { return l->session; }
+    locations_free(&l->locations);
 
 uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return fkv_hash_key(&l->seed, k->ns, k->bytes, k->count); }
 uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_hash_shard(lookup_hash(l, k), l->shards); }
@@ -123,4 +125,12 @@ fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
     return p && p->conn ? p->provider : (fab_provider)0;
 }
 
-void lookup_get_stats(const lookup *l, lookup_stats *out) { *out = l->stats; }
+void lookup_changes(lookup *l, const lookup_key *k) {
+    if (l->locations.entry) locations_forget(&l->locations, lookup_hash(l, k));
+}
+
+void lookup_get_stats(const lookup *l, lookup_stats *out) {
+    *out = l->stats;
+    out->location_evicted = l->locations.evicted;
+    out->location_bypassed = l->locations.bypassed;
+}

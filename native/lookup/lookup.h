@@ -31,6 +31,7 @@ typedef struct lookup_config {
     fkv_seed seed;
     uint32_t max_gets;           /* at once */
     uint64_t buffer_bytes;       /* where READs land, at most; 0: 256 MiB. A GET that finds no room waits */
+    uint32_t cached_locations;   /* entries of the location cache (locations.h), 16 bytes each; 0: none */
     void *ctx;                   /* of the two below */
     void (*event)(void *ctx, const session_event *e);
     void (*done)(void *ctx, lookup_get *g);
@@ -100,11 +101,17 @@ const lookup_result *lookup_result_of(const lookup_get *g);
 const uint8_t *lookup_value(const lookup_get *g);
 void lookup_release(lookup_get *g);
 
+/* This client is about to change the key: what is cached of its location will be wrong. */
+void lookup_changes(lookup *l, const lookup_key *k);
+
 /* ---- counters ---- */
 typedef struct lookup_stats {
     uint64_t gets, hits;
     uint64_t reads, read_bytes;  /* READs, counted also where they are this process's own loads */
     uint64_t retries, two_sided, late, torn, foreign;
+    /* The location cache: GETs that were answered by one READ, guesses that were none, entries replaced, GETs of keys that change
+     * too often. */
+    uint64_t location_hits, location_stale, location_evicted, location_bypassed;
 } lookup_stats;
 void lookup_get_stats(const lookup *l, lookup_stats *out);
 

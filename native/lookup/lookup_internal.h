@@ -3,6 +3,7 @@
  *   lookup.c    a lookup's life, the session's hooks      shard.c    is a shard ready to be read? leases; who waits
  *   get.c       the state machine of one GET              layout.c   layouts and segments: made, attached, replaced
  *   direct.c    the whole GET over mapped memory          buffers.c  where READs land
+ *   locations.c where extents lay: the location cache
  */
 #ifndef FARKV_LOOKUP_INTERNAL_H
 #define FARKV_LOOKUP_INTERNAL_H
@@ -11,6 +12,7 @@
 #include "../table/reader.h"
 #include "../table/table.h"
 #include "buffers.h"
+#include "locations.h"
 #include "lookup.h"
 
 enum { KEY_ROOM = 64, POLL_EVERY = 256 };
@@ -100,6 +102,7 @@ struct lookup_get {
     lookup *l;
     get_state state;
     bool released;                   /* the user is done with it; it is freed with its last READ */
+    bool guessed;                    /* GET_EXTENT: at a cached location */
     uint8_t retries;
     uint8_t chain;                   /* buckets of the chain behind it */
     uint16_t key_bytes, ns;
@@ -146,6 +149,7 @@ struct lookup {
     buffer_pool buffers;
     buffer_chunk *bucket_chunk;
     uint64_t start_ns;               /* while lookup_start runs: the time it was given; else 0 */
+    locations locations;
     uint64_t polled_ns;              /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
     lookup_stats stats;
 };

@@ -1,7 +1,9 @@
 /* lookup_direct_test.c: the GET over mapped memory: with the owner's steps and the time set by the test (puppet.h), and beside a
  * writer in another thread, over shm, for the sanitizers and for torn reads. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include "../lookup/lookup_internal.h"
 #include "client_kit.h"
 #include "puppet.h"
@@ -10,7 +12,7 @@ static const uint64_t MS = 1000000;
 
 static puppet *p;
 static guest c;
-static uint8_t got[8192];
+static uint8_t got[16384];
 
 static void up(void) {
     p = puppet_new();
@@ -236,6 +238,131 @@ TEST(a_lost_connection_takes_the_mapping_away) {
     down();
 }
 
+/* ---- a reader that is stopped on its way ----
+ * Pages of an extent are protected; the first load from each of them is where the reader stands still while something happens. */
+
+enum { PAGE = 4096, STOPS = 2 };
+typedef struct stop { uint8_t *page; void (*meanwhile)(void); } stop;
+static stop stops[STOPS];
+static int stopped;
+
+static void on_stop(int signal, siginfo_t *info, void *context) {
+    (void)signal;
+    (void)context;
+    uint8_t *page = (uint8_t *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1));
+    if (stopped == STOPS || page != stops[stopped].page) abort();
+    mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+    stops[stopped++].meanwhile();
+}
+static void stop_at(int number, const void *where, void (*meanwhile)(void)) {
+    struct sigaction action = { .sa_sigaction = on_stop, .sa_flags = SA_SIGINFO };
+    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+    stops[number] = (stop){ (uint8_t *)((uintptr_t)where & ~(uintptr_t)(PAGE - 1)), meanwhile };
+    stopped = 0;
+    CHECK_EQ(mprotect(stops[number].page, PAGE, PROT_NONE), 0);
+}
+static void stops_end(int many) {
+    signal(SIGSEGV, SIG_DFL);
+    CHECK_EQ(stopped, many);
+}
+
+/* Fills a value of three pages. */
+static const char *long_value(char fill) {
+    static char value[12001];
+    memset(value, fill, 12000);
+    return value;
+}
+static void expect_filled(const lookup_result *r, char fill) {
+    CHECK_EQ(r->value_bytes, 12000);
+    for (int i = 0; i < 12000; i++) CHECK_EQ(got[i], fill);
+}
+
+/* The memory that the slot named belongs to another key when the extent is looked at. */
+static const fkv_extent *left;
+static void the_place_is_reused(void) {
+    char key[32];
+    put("alpha", "new");
+    puppet_pass(p, 700 * MS);
+    host_drain(p->h);
+    for (int i = 0; i < 100 && memcmp((const uint8_t *)left + FKV_EXTENT_HEADER, "alpha", 5) == 0; i++) {
+        snprintf(key, sizeof key, "o%04d", i);
+        put(key, long_value('x'));
+    }
+    CHECK(memcmp((const uint8_t *)left + FKV_EXTENT_HEADER, "alpha", 5) != 0 && left->state == FKV_EXTENT_LIVE);
+}
+TEST(a_reader_that_is_held_up_before_the_extent_takes_what_is_true_then) {
+    up();
+    lookup_result r;
+    put("alpha", long_value('a'));
+    left = extent_of("alpha");
+    uint64_t version = left->version;
+    stop_at(0, left, the_place_is_reused);
+    CHECK_EQ(direct("alpha", sizeof got, &r), FKV_OK);
+    stops_end(1);
+    CHECK(r.value_bytes == 3 && memcmp(got, "new", 3) == 0 && r.version > version);
+    down();
+}
+
+/* An entry that evacuation moved away, and back after the place had been another's: version and state are again what they were. */
+static uint8_t own[PAGE];
+static void it_moves_away(void) {
+    puppet_pass(p, FKV_GET_LIFE_NS / 2 + MS);
+    memcpy(own, stops[0].page, PAGE);
+    memset(stops[0].page, 'x', PAGE);
+}
+static void it_comes_back(void) {
+    puppet_pass(p, FKV_GET_LIFE_NS / 2 + MS);
+    memcpy(stops[0].page, own, PAGE);
+}
+static void stop_in_copy(void) {
+    const uint8_t *e = (const uint8_t *)extent_of("alpha");
+    stop_at(1, e + 2 * PAGE, it_comes_back);
+    stop_at(0, e + PAGE, it_moves_away);
+}
+TEST(a_reader_that_is_held_up_in_the_middle_of_a_copy_does_it_again) {
+    up();
+    lookup_result r;
+    put("alpha", long_value('a'));
+    put("beta", "short");
+    expect("beta", "short");
+    stop_in_copy();
+    CHECK_EQ(direct("alpha", sizeof got, &r), FKV_OK);
+    stops_end(2);
+    expect_filled(&r, 'a');
+
+    lookup_key k[2] = { kit_key("alpha"), kit_key("beta") };
+    lookup_result results[2];
+    size_t at[2];
+    bool done[2];
+    stop_in_copy();
+    CHECK_EQ(lookup_direct_group(c.l, k, 2, got, sizeof got, results, at, done), 12005);
+    stops_end(2);
+    CHECK(done[0] && done[1]);
+    expect_filled(&results[0], 'a');
+    down();
+}
+static void time_passes(void) { puppet_time(p, FKV_GET_LIFE_NS + MS); }
+static void time_passes_now_and_at_the_bucket(void) {
+    time_passes();
+    mprotect(stops[1].page, PAGE, PROT_NONE);
+}
+TEST(a_reader_that_is_held_up_each_time_answers_nothing_in_place) {
+    up();
+    lookup_result r;
+    put("alpha", "one");
+    expect("alpha", "one");
+    const lookup_shard *sh = &c.l->shard[0];
+    lookup_key k = kit_key("alpha");
+    uint32_t bucket = fkv_bucket_of(fkv_hash_bucket_bits(lookup_hash(c.l, &k)), sh->buckets);
+    stop_at(1, sh->index + (size_t)bucket * FKV_BUCKET_BYTES, time_passes);
+    CHECK_EQ(mprotect(stops[1].page, PAGE, PROT_READ | PROT_WRITE), 0);
+    stop_at(0, extent_of("alpha"), time_passes_now_and_at_the_bucket);
+    CHECK_EQ(direct("alpha", sizeof got, &r), -1);
+    stops_end(2);
+    expect("alpha", "one");
+    down();
+}
+
 /* ---- beside a writer ---- */
 
 enum { COUNTERS = 16, VALUE_MOST = 2000 };
@@ -341,6 +468,9 @@ int main(int argc, char **argv) {
     RUN(an_expired_entry_is_a_miss_in_place);
     RUN(a_group_is_answered_as_its_members_would_be);
     RUN(a_lost_connection_takes_the_mapping_away);
+    RUN(a_reader_that_is_held_up_before_the_extent_takes_what_is_true_then);
+    RUN(a_reader_that_is_held_up_in_the_middle_of_a_copy_does_it_again);
+    RUN(a_reader_that_is_held_up_each_time_answers_nothing_in_place);
     RUN(values_read_in_place_beside_a_writer_are_whole_and_never_go_back);
     return check_end(argc, argv);
 }

@@ -229,6 +229,9 @@ static void read_extent_at(lookup_get *g, const lookup_view *v, uint64_t offset,
             return;
         }
     }
+    start_read(g, GET_EXTENT, v, offset, bytes);
+}
+
 static void read_extent(lookup_get *g) {
     uint64_t slot = g->bucket->slot[g->slot], offset;
     uint32_t bytes;
@@ -253,9 +256,6 @@ static bool read_guess(lookup_get *g) {
     g->guessed = true;
     read_extent_at(g, v, offset, bytes);
     return true;
-}
-
-    start_read(g, GET_EXTENT, v, offset, bytes);
 }
 
 /* ---- answers ---- */
@@ -311,6 +311,9 @@ static void bucket_landed(lookup_get *g) {
         if (sh->layout == g->layout) sh->buckets = buckets;
         search_bucket(g, 0);
         break;
+    }
+}
+
 /* Not the key's extent any more: by the index, as a GET that begins now. */
 static void guess_failed(lookup_get *g) {
     lookup *l = g->l;
@@ -331,9 +334,6 @@ static void note_location(lookup_get *g) {
     locations_learn(&l->locations, g->hash, (location){ .word = g->bucket->slot[g->slot], .tag = g->tag });
 }
 
-    }
-}
-
 static void extent_landed(lookup_get *g) {
     fkv_wanted want = { .key = g->key, .key_bytes = g->key_bytes, .ns = g->ns, .tag = g->tag };
     fkv_found found;
@@ -341,18 +341,18 @@ static void extent_landed(lookup_get *g) {
     case FKV_READ_OK: break;
     case FKV_READ_OTHER_KEY:
         if (g->guessed) guess_failed(g);
+        else search_bucket(g, g->slot + 1);
+        return;
+    default:
         if (g->guessed) {
             guess_failed(g);
             return;
         }
-        else search_bucket(g, g->slot + 1);
-        return;
-    default:
         g->l->stats.torn++;
-    note_location(g);
         again(g);
         return;
     }
+    note_location(g);
     g->result = (lookup_result){ .codec = found.codec, .user_flags = found.user_flags, .version = found.version,
                                  .value_bytes = found.value_bytes };
     g->value = g->room.base + found.value_offset;
@@ -430,9 +430,9 @@ static void landed(lookup_get *g) {
         if (g->state == GET_BUCKET) bucket_landed(g);
         else extent_landed(g);
         return;
-    if (g->guessed) locations_forget(&l->locations, g->hash);
     }
     lookup *l = g->l;
+    if (g->guessed) locations_forget(&l->locations, g->hash);
     if (g->read_status == FAB_REM_ACCESS_ERR) {
         l->stats.foreign++;
         if (l->shard[g->shard].layout == g->layout) layout_drop(l, g->shard);

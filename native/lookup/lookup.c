@@ -84,13 +84,13 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
         l->shard[i] = (lookup_shard){ 0 };
         list_init(&l->shard[i].waiting);
     }
+    if (s == FKV_OK && !locations_create(&l->locations, c->cached_locations)) s = FKV_NO_MEMORY;
     if (s == FKV_OK) s = get_table(l);
     if (s == FKV_OK) s = session_create(&c->session, &h, &l->session);
     if (s != FKV_OK) {
         lookup_close(l);
         return s;
     }
-    if (s == FKV_OK && !locations_create(&l->locations, c->cached_locations)) s = FKV_NO_MEMORY;
     *out = l;
     return FKV_OK;
 }
@@ -109,13 +109,13 @@ void lookup_close(lookup *l) {
     }
     buffer_pool_free(&l->buffers);
     session_close(l->session);
+    locations_free(&l->locations);
     free(l->table);
     free(l->shard);
     free(l);
 }
 
 session *lookup_session(lookup *l) { return l->session; }
-    locations_free(&l->locations);
 
 uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return fkv_hash_key(&l->seed, k->ns, k->bytes, k->count); }
 uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_hash_shard(lookup_hash(l, k), l->shards); }

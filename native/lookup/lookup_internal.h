@@ -138,7 +138,6 @@ struct lookup {
     fkv_seed seed;
     uint32_t shards;
     uint32_t since_poll;             /* direct GETs since the completion queues were looked at */
-    uint64_t looked_ns;              /* the time after the last look at mapped memory: the next one began later */
     bool closing;
     bool attach_again;               /* some shard's is set */
     lookup_shard *shard;
@@ -149,8 +148,8 @@ struct lookup {
     fkv_list segments;
     buffer_pool buffers;
     buffer_chunk *bucket_chunk;
-    uint64_t start_ns;               /* while lookup_start runs: the time it was given; else 0 */
     locations locations;
+    uint64_t start_ns;               /* while lookup_start runs: the time it was given; else 0 */
     uint64_t polled_ns;              /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
     lookup_stats stats;
 };

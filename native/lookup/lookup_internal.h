@@ -138,6 +138,7 @@ struct lookup {
     fkv_seed seed;
     uint32_t shards;
     uint32_t since_poll;             /* direct GETs since the completion queues were looked at */
+    uint64_t looked_ns;              /* the time after the last look at mapped memory: the next one began later */
     bool closing;
     bool attach_again;               /* some shard's is set */
     lookup_shard *shard;

@@ -9,8 +9,10 @@
  * Two ways to an extent, with the same answers:
  *   fkv_extent_check   bytes that a READ landed in private memory; torn bytes are found by the checksum
  *   fkv_extent_copy    memory that the owner may be changing; torn bytes are found as with a sequence lock: version and state
- *                      are loaded before the copy and after it. Versions never repeat, so there is no ABA; version is loaded
- *                      before state, so a version of a life that began meanwhile is not combined with the LIVE of the last one.
+ *                      are loaded before the copy and after it. A change's version never comes again; only an entry that is moved
+ *                      away and back (evacuate.c) comes again under its own, through two quarantines, which the second rule
+ *                      excludes. Version is loaded before state, so a version of a life that began meanwhile is not combined
+ *                      with the LIVE of the last one.
  * Nothing that a header says is believed before it is checked against the size of the class: headers may be torn or hostile.
  */
 #ifndef FARKV_TABLE_READER_H

@@ -136,6 +136,56 @@ TEST(a_segment_is_emptied_while_slots_are_moving) {
     }
     host_close(h);
 }
+/* Who read an entry before it was moved, by evacuation or by the growth of the index, may swap it by the version that was read then; and
+ * where it was there is nothing that a reader takes, but the same version's bytes where it is. */
+TEST(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap) {
+    enum { N = 500 };
+    host *h = host_open(16 << 20, 0, 0);
+    const fkv_extent *place[N];
+    uint64_t version[N];
+    uint32_t tag[N], buckets = table_buckets(h->t);
+    char key[32];
+    table_entry e;
+    for (int i = 0; i < N; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        CHECK_EQ(host_put(h, key, key), FKV_OK);
+        CHECK_EQ(host_get(h, key, strlen(key), &e), FKV_OK);
+        place[i] = (const fkv_extent *)(const void *)(e.key - FKV_EXTENT_HEADER);
+        version[i] = e.version;
+        tag[i] = place[i]->tag;
+    }
+    grow_index(h);
+    for (int i = 0; i < 200; i++) CHECK(table_split(h->t));
+    host_drain(h);
+    CHECK_EQ(table_buckets(h->t), buckets + 200);
+    host_add(h, TABLE_HEAP, 4 * SEGMENT_GRAIN);
+    CHECK(table_evacuate_start(h->t));
+    for (int pass = 0; pass < 2; pass++) {
+        int budget = 1000000;
+        table_evacuate_step(h->t, &budget);
+    }
+    CHECK_EQ(h->t->evacuated, N);
+    for (int i = 0; i < N; i++) {
+        uint8_t value[32];
+        fkv_found found;
+        uint32_t known = buckets;
+        snprintf(key, sizeof key, "k%d", i);
+        fkv_wanted want = { key, (uint16_t)strlen(key), 0, tag[i] };
+        CHECK_EQ(fkv_extent_copy(place[i], 64, &want, value, sizeof value, &found), FKV_READ_AGAIN);
+        CHECK_EQ(fkv_extent_check(place[i], 64, &want, &found), FKV_READ_AGAIN);
+        CHECK_EQ(host_read(h, &known, key, value, sizeof value, &found), HOST_HIT);
+        CHECK(found.version == version[i] && memcmp(value, key, strlen(key)) == 0);
+        table_op op = host_op(h, TABLE_CAS, key, strlen(key), "swapped", 7);
+        table_busy why;
+        uint64_t now;
+        op.expected_version = version[i] + 1;
+        CHECK(host_do(h, &op, &now, &why) == FKV_VERSION_MISMATCH && now == version[i]);
+        op.expected_version = version[i];
+        CHECK(host_do(h, &op, &now, &why) == FKV_OK && now > version[i]);
+    }
+    host_check(h);
+    host_close(h);
+}
 /* A chain of two: what its end holds is copied to the front, and a reader that holds the old front still finds it at the end. */
 TEST(a_reader_finds_what_the_shortening_of_a_chain_moves) {
     host *h = host_open(4 << 20, 0, 0);
@@ -181,6 +231,7 @@ int main(int argc, char **argv) {
     RUN(a_prepared_change_is_committed_where_a_split_put_its_slot);
     RUN(a_moved_slot_is_cleared_before_what_it_names_is_let_go);
     RUN(a_segment_is_emptied_while_slots_are_moving);
+    RUN(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap);
     RUN(a_reader_finds_what_the_shortening_of_a_chain_moves);
     return check_end(argc, argv);
 }

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include "table_host.h"
+#include "../table/internal.h"
 
 typedef struct watch {
     host *h;
@@ -113,6 +114,23 @@ TEST(an_expired_entry_is_killed_before_its_slot_is_cleared) {
     CHECK_EQ(w.old_state, FKV_EXTENT_DEAD);
     host_close(h);
 }
+/* Else a reader by a kept location and one by the index could take two extents of one key for LIVE at the same time. */
+TEST(an_entry_that_moves_dies_where_it_was_before_it_lives_where_it_is) {
+    host *h = host_open(4 << 20, 0, 0);
+    host_put(h, "k", "a value");
+    const fkv_extent *old = extent_of_key(h, "k");
+    host_add(h, TABLE_HEAP, 4 * SEGMENT_GRAIN);
+    const fkv_extent *new = (const fkv_extent *)(const void *)h->segments[h->count - 1].region.base;
+    CHECK(table_evacuate_start(h->t));
+    watch_begin(h, TABLE_INDEX, old, new);
+    int budget = 1000000;
+    table_evacuate_step(h->t, &budget);
+    watch_end();
+    CHECK(w.old_state == FKV_EXTENT_DEAD && w.new_state == FKV_EXTENT_PENDING);
+    CHECK(old->state == FKV_EXTENT_DEAD && new->state == FKV_EXTENT_LIVE);
+    CHECK(extent_of_key(h, "k") == new);
+    host_close(h);
+}
 
 /* ---- readers ---- */
 enum { PAGE = 4096 };
@@ -203,6 +221,7 @@ int main(int argc, char **argv) {
     RUN(an_insert_stores_the_slot_before_it_takes_effect);
     RUN(a_delete_kills_the_extent_before_it_clears_the_slot);
     RUN(an_expired_entry_is_killed_before_its_slot_is_cleared);
+    RUN(an_entry_that_moves_dies_where_it_was_before_it_lives_where_it_is);
     RUN(a_reader_loads_the_version_before_the_state);
     RUN(a_reader_loads_word_0_of_a_bucket_last);
     RUN(a_copy_during_which_the_extent_died_or_was_reused_is_refused);

@@ -6,7 +6,7 @@
  */
 import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/addon.js';
 import { COMPLETION_WORDS } from './completion.js';
-import { FarkvError, keyError, Status, statusError } from './errors.js';
+import { FarkvError, Status, statusError } from './errors.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingRead, type Key } from './pending.js';
 import type { ValueReader } from './value-reader.js';
@@ -87,7 +87,7 @@ export class BatchReads {
       } else if (status === Status.busy) {
         comes(i, this.#operations.read(ns, key, reader, limits));
       } else if (status !== Status.notFound && status !== PENDING_STATUS) {
-        failures.push(keyError(status ?? -1, key));
+        failures.push(this.#operations.failure(status ?? -1, ns, key));
       }
     }
     if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;

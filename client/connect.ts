@@ -1,11 +1,13 @@
 /**
  * connect(): the way into the SDK.
  *
- *     const client = await connect({ servers: 'db1:7400', codec: 'msgpack' });
+ *     await connect('db1:7400')
+ *     await connect(['db1:7400', 'db2:7400'])
+ *     await connect<User>({ servers: 'db1:7400,db2:7400', codec: 'msgpack' })
  */
 import { Client, resolveCodec } from './client.js';
 import type { BufferValue, Codec } from './codec.js';
-import { parseOptions, type ConnectOptions } from './options.js';
+import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Session } from './session.js';
 
 /**
@@ -15,14 +17,14 @@ import { Session } from './session.js';
  * The codec decides what values are: Buffers (the default), anything that MessagePack holds (`connect<User>({ codec: 'msgpack', ... })`), or
  * what a codec of your own makes of bytes.
  */
-export function connect(options: string | (ConnectOptions & { readonly codec?: 'buffer' | undefined })): Promise<Client<BufferValue, Buffer>>;
+export function connect(options: Servers | (ConnectOptions & { readonly codec?: 'buffer' | undefined })): Promise<Client<BufferValue, Buffer>>;
 export function connect<T = unknown>(options: ConnectOptions & { readonly codec: 'msgpack' }): Promise<Client<T>>;
 export function connect<In, Out>(options: ConnectOptions & { readonly codec: Codec<In, Out> }): Promise<Client<In, Out>>;
 export async function connect(
-  options: string | (ConnectOptions & { readonly codec?: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined }),
+  options: Servers | (ConnectOptions & { readonly codec?: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined }),
 ): Promise<Client<never, unknown>> {
   const settings = parseOptions(options);
-  const codec = resolveCodec(typeof options === 'string' ? undefined : options.codec);
+  const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
   const session = new Session(settings);
   const parts = await session.open();
   return new Client<never, unknown>(session, parts, settings, codec);

@@ -23,6 +23,7 @@ export const Status = {
   versionMismatch: statusNumber('VERSION_MISMATCH'),
   keyInvalid: statusNumber('ERR_KEY_INVALID'),
   busy: statusNumber('ERR_BUSY'),
+  shardUnavailable: statusNumber('ERR_SHARD_UNAVAILABLE'),
   timeout: statusNumber('ERR_TIMEOUT'),
   aborted: statusNumber('ERR_ABORTED'),
   closed: statusNumber('ERR_CLOSED'),

@@ -4,7 +4,7 @@ export { Client, Keyspace, type PutItem, type Swap } from './client.js';
 export { bufferCodec, msgpackCodec, type BufferValue, type Codec } from './codec.js';
 export { FarkvError, type ErrorCode } from './errors.js';
 export type { ReadOptions, WriteOptions } from './arguments.js';
-export type { ClientEvent, ClientTls, ConnectOptions } from './options.js';
+export type { ClientEvent, ClientTls, ConnectOptions, Servers } from './options.js';
 export type { Key } from './pending.js';
 export type { ScanEntry, ScanKey, ScanOptions, ScanPage } from './scan.js';
 export type { ClientStats, Transport, TransportChoice } from './transport.js';

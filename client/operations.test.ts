@@ -5,7 +5,7 @@ import { seeded } from '../test/support/random.js';
 import { BatchReads } from './batch-reads.js';
 import { Keyspace, resolveCodec } from './client.js';
 import { bufferCodec, type Codec } from './codec.js';
-import { FarkvError } from './errors.js';
+import { FarkvError, Status } from './errors.js';
 import { Operations } from './operations.js';
 import { Scanner } from './scan.js';
 import { SLAB_BYTES, ValueMemory } from './value-memory.js';
@@ -21,7 +21,7 @@ interface Setup {
 function setup(options: { readonly direct?: boolean; readonly maxQueued?: number; readonly timeoutMs?: number; readonly records?: number } = {}): Setup {
   const native = new FakeNativeClient(options.records);
   native.direct = options.direct ?? true;
-  const operations = new Operations(native, new ValueMemory(), options.maxQueued ?? 1000);
+  const operations = new Operations(native, new ValueMemory(), options.maxQueued ?? 1000, (shard) => `nobody answers for shard ${shard}`);
   const shared = { operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, 2), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
   const settle = async (): Promise<void> => {
     await turn();
@@ -450,4 +450,22 @@ test('completions for operations that nobody waits for are a broken invariant', 
   native.put(0, 'a', Buffer.from('x'), 0, 0, 0);
   native.complete();
   t.throws(() => operations.drain(), { code: 'ERR_INTERNAL' });
+});
+
+test('a shard that nobody answers for is explained, whichever way the answer comes', async (t) => {
+  for (const direct of [true, false]) {
+    const { native, operations, kv } = setup({ direct });
+    const absent = { code: 'ERR_SHARD_UNAVAILABLE', message: /\(nobody answers for shard 0\)/ };
+    if (direct) {
+      native.refusal = Status.shardUnavailable;
+      t.throws(() => kv.getSync('a'), absent);
+      t.throws(() => kv.getInto('a', Buffer.alloc(8)), absent);
+      t.throws(() => kv.getIntoSync('a', Buffer.alloc(8)), absent);
+    }
+    const all = [kv.get('a'), kv.getEntry('a'), kv.getMany(['a', 'b']), kv.put('a', 'x'), kv.delete('a'), kv.compareAndSwap('a', 0n, 'x'), kv.scanPage()];
+    await turn();
+    native.fail(Status.shardUnavailable);
+    operations.drain();
+    for (const one of all) await t.throwsAsync(one, absent);
+  }
 });

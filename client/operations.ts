@@ -42,12 +42,15 @@ export class Operations {
   readonly #values: ValueMemory;
   readonly #cursor: DrainCursor;
   readonly #atOnce: AnswerAtOnce;
+  readonly #explain: (shard: number) => string;
   readonly #aborts = new AbortWatch((operation) => this.#abort(operation));
   #flushing = false;
   #breath = BREATH;
   #closed = false;
 
-  constructor(native: NativeClient, values: ValueMemory, maxQueued: number) {
+  /** `explain` says, for a person, why nobody answers for a shard. */
+  constructor(native: NativeClient, values: ValueMemory, maxQueued: number, explain: (shard: number) => string) {
+    this.#explain = explain;
     this.#native = native;
     this.#values = values;
     this.#cursor = new DrainCursor(native, values);
@@ -69,7 +72,7 @@ export class Operations {
       if (answer === -Status.notFound) return this.#resolved(undefined);
       if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(ns, key, reader, limits));
       if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
-      throw keyError(-answer, key);
+      throw this.failure(-answer, ns, key);
     } catch (error) {
       return rejected(error);
     }
@@ -87,7 +90,7 @@ export class Operations {
       if (answer >= 0) return reader.read(own.subarray(0, answer), this.#native.info, 0);
     }
     if (answer === -Status.notFound) return undefined;
-    throw keyError(-answer, key);
+    throw this.failure(-answer, ns, key);
   }
 
   /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
@@ -99,7 +102,7 @@ export class Operations {
     if (answer === -Status.notFound) return --this.#breath > 0 ? undefined : this.#breathe(undefined);
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
     if (answer === -Status.busy) return this.#wait(new PendingInto(ns, key, target, offset), limits);
-    throw keyError(-answer, key);
+    throw this.failure(-answer, ns, key);
   }
 
   readIntoSync(ns: number, key: Key, target: Uint8Array, offset: number, timeoutMs: number): number | undefined {
@@ -107,7 +110,7 @@ export class Operations {
     if (answer >= 0) return answer;
     if (answer === -Status.notFound) return undefined;
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
-    throw keyError(-answer, key);
+    throw this.failure(-answer, ns, key);
   }
 
   #valueAtOnce<T>(reader: ValueReader<T>, memory: Buffer, offset: number, length: number): T {
@@ -130,7 +133,7 @@ export class Operations {
       if (answer >= 0) return small ? this.#valueAtOnce(reader, memory, 0, answer) : reader.read(memory.subarray(0, answer), this.#native.info, 0);
       if (answer === -Status.notFound) return undefined;
       if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
-      if (answer !== -Status.bufferTooSmall) throw keyError(-answer, key);
+      if (answer !== -Status.bufferTooSmall) throw this.failure(-answer, ns, key);
     }
   }
 
@@ -173,7 +176,8 @@ export class Operations {
         if (operation === undefined) throw new FarkvError('ERR_INTERNAL', `a completion for operation ${id}, which nobody waits for`);
         this.#outstanding.delete(id);
         this.#cursor.at = at;
-        operation.settle(this.#cursor);
+        if (completions[at + STATUS] === Status.shardUnavailable) operation.fail(this.#unavailable(operation.shard(this.#native)));
+        else operation.settle(this.#cursor);
       }
       this.#cursor.commit();
       if (!more) break;
@@ -192,6 +196,15 @@ export class Operations {
     const answer = this.#native.shardOf(ns, key);
     if (answer < 0) throw keyError(-answer, key);
     return answer;
+  }
+
+  /** The error of a status that a read of this key ended with. */
+  failure(status: number, ns: number, key: Key): FarkvError {
+    return status === Status.shardUnavailable ? this.#unavailable(this.#native.shardOf(ns, key)) : keyError(status, key);
+  }
+
+  #unavailable(shard: number): FarkvError {
+    return statusError(Status.shardUnavailable, this.#explain(shard));
   }
 
   get closed(): boolean {
@@ -264,6 +277,7 @@ export class Operations {
     const status = answer < 0 ? -answer : Status.ok;
     this.#native.info[STATUS] = status;
     if (status === Status.keyInvalid) operation.fail(keyError(status, operation.key));
+    else if (status === Status.shardUnavailable) operation.fail(this.#unavailable(operation.shard(this.#native)));
     else operation.settle(this.#atOnce);
   }
 

@@ -6,6 +6,7 @@ test('addresses in all their forms', (t) => {
   t.deepEqual(parseOptions('db1').servers, ['db1:7400']);
   t.deepEqual(parseOptions('[::1]').servers, ['[::1]:7400']);
   t.deepEqual(parseOptions('db1:1, db2:2,db1:1').servers, ['db1:1', 'db2:2']);
+  t.deepEqual(parseOptions(['db1:1', 'farkv://db2,db3:3?strict=true']).servers, ['db1:1', 'db2:7400', 'db3:3']);
   t.deepEqual(parseOptions({ servers: ['a:1', '[fe80::1%eth0]:2'] }).servers, ['a:1', '[fe80::1%eth0]:2']);
   const settings = parseOptions('farkvs://se%40cret@db1,db2:7401/?transport=tcp&strict=true&namespace=7&timeoutMs=250');
   t.deepEqual(settings.servers, ['db1:7400', 'db2:7401']);
@@ -40,9 +41,18 @@ test('wrong values are refused', (t) => {
   const wrong: Record<string, unknown>[] = [
     { servers: undefined }, { servers: [] }, { servers: [5] }, { servers: null }, { token: '' }, { token: 5 }, { transport: 'rdma' }, { strict: 'yes' }, { tls: 'on' },
     { maxOutstanding: 0 }, { maxOutstanding: 65_537 }, { maxQueued: -1 }, { putSpinUs: -1 }, { getSpinUs: 1.5 }, { onEvent: 'log' }, { signal: {} }, { connectTimeoutMs: 0 },
+    { unavailableAfterMs: 0 }, { unavailableAfterMs: 1.5 }, { unavailableAfterMs: Number.NaN },
   ];
   for (const options of wrong) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_CONFIG' }, JSON.stringify(options));
   for (const options of [{ timeoutMs: 0 }, { namespace: 70_000 }]) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_ARGUMENT' });
+  for (const servers of [[], ['a', 5], ['']]) t.throws(() => parseOptions(servers as string[]), undefined, JSON.stringify(servers));
   t.throws(() => parseOptions(undefined as unknown as string), { code: 'ERR_CONFIG' });
   t.throws(() => parseOptions('farkv://a?strict=perhaps'), { code: 'ERR_CONFIG' });
+});
+
+test('how long an absent owner is waited for: a second, what is asked for, or for ever', (t) => {
+  t.is(parseOptions('a').unavailableAfterMs, 1000);
+  t.is(parseOptions('farkv://a?unavailableAfterMs=50').unavailableAfterMs, 50);
+  t.is(parseOptions({ servers: 'a', unavailableAfterMs: Number.POSITIVE_INFINITY }).unavailableAfterMs, Number.POSITIVE_INFINITY);
+  t.is(parseOptions('farkv://a?unavailableAfterMs=Infinity').unavailableAfterMs, Number.POSITIVE_INFINITY);
 });

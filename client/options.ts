@@ -26,9 +26,11 @@ export type ClientEvent =
   | { readonly type: 'map'; readonly mapEpoch: number }
   | { readonly type: 'warning'; readonly code: ErrorCode; readonly message: string };
 
+/** One server or several, each as the top of this file says; one that answers is enough, the others are learned from it. */
+export type Servers = string | readonly string[];
+
 export interface ConnectOptions {
-  /** One server or several; one that answers is enough, the others are learned from it. */
-  readonly servers: string | readonly string[];
+  readonly servers: Servers;
   readonly token?: string;
   readonly tls?: boolean | ClientTls;
   readonly transport?: TransportChoice;
@@ -36,6 +38,11 @@ export interface ConnectOptions {
   readonly strict?: boolean;
   /** Of each operation that says nothing else, milliseconds; default 5,000. */
   readonly timeoutMs?: number;
+  /**
+   * How long operations wait for a shard that nobody answers for, milliseconds, from 1 on; default 1,000. Then they end with ERR_SHARD_UNAVAILABLE,
+   * and later ones do so at once, until an owner answers. Infinity: each waits for it until its own time is over.
+   */
+  readonly unavailableAfterMs?: number;
   /** Of connect() itself, milliseconds; default 10,000. */
   readonly connectTimeoutMs?: number;
   /** 0 to 65535; default 0. */
@@ -66,6 +73,7 @@ export interface Settings {
   readonly transport: TransportChoice;
   readonly strict: boolean;
   readonly timeoutMs: number;
+  readonly unavailableAfterMs: number;
   readonly connectTimeoutMs: number;
   readonly namespace: number;
   readonly maxOutstanding: number;
@@ -77,11 +85,13 @@ export interface Settings {
 }
 
 const KNOWN = [
-  'servers', 'token', 'tls', 'transport', 'strict', 'timeoutMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs',
-  'getSpinUs', 'onEvent', 'signal', 'codec',
+  'servers', 'token', 'tls', 'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued',
+  'putSpinUs', 'getSpinUs', 'onEvent', 'signal', 'codec',
 ];
 /** What may stand behind the `?` of an address. */
-const IN_ADDRESS = ['transport', 'strict', 'timeoutMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs'];
+const IN_ADDRESS = [
+  'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs',
+];
 
 function bad(text: string): FarkvError {
   return new FarkvError('ERR_CONFIG', text);
@@ -135,10 +145,10 @@ function fromText(name: string, text: string): unknown {
 }
 
 /** Throws ERR_CONFIG and ERR_ADDRESS_INVALID. */
-export function parseOptions(given: string | ConnectOptions): Settings {
+export function parseOptions(given: Servers | ConnectOptions): Settings {
   // Types promise nothing to a program in JavaScript.
-  const direct = (typeof given === 'string' ? { servers: given } : given) as unknown;
-  if (typeof direct !== 'object' || direct === null) throw bad('connect takes an address or an object of options');
+  const direct = (typeof given === 'string' || Array.isArray(given) ? { servers: given } : given) as unknown;
+  if (typeof direct !== 'object' || direct === null) throw bad('connect takes an address, an array of addresses, or an object of options');
   for (const name of Object.keys(direct)) if (!KNOWN.includes(name)) throw unknown('option', name, KNOWN);
   const { servers } = direct as { readonly servers?: unknown };
   const texts: unknown[] = Array.isArray(servers) ? servers : [servers];
@@ -169,6 +179,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     transport,
     strict,
     timeoutMs: o.timeoutMs === undefined ? 5000 : checkTimeout(o.timeoutMs),
+    unavailableAfterMs: o.unavailableAfterMs === Number.POSITIVE_INFINITY ? o.unavailableAfterMs : integer('unavailableAfterMs', o.unavailableAfterMs, 1, 2 ** 31 - 1, 1000),
     connectTimeoutMs: integer('connectTimeoutMs', o.connectTimeoutMs, 1, 2 ** 31 - 1, 10_000),
     namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),

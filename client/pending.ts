@@ -34,6 +34,7 @@ export abstract class Pending<T> {
   settled = false;
   /** True: the result is handed over in the next turn of the event loop (see operations.ts). */
   later = false;
+  readonly ns: number;
   /** undefined: an operation on no one key. */
   readonly key: Key | undefined;
   readonly promise: Promise<T>;
@@ -42,11 +43,17 @@ export abstract class Pending<T> {
   #signal: AbortSignal | undefined;
   #watch: AbortWatch | undefined;
 
-  constructor(key: Key | undefined) {
+  constructor(ns: number, key: Key | undefined) {
+    this.ns = ns;
     this.key = key;
     this.promise = new Promise<T>(capture as (resolve: Resolve<T>, reject: Reject) => void);
     this.#resolve = latestResolve as Resolve<T>;
     this.#reject = latestReject;
+  }
+
+  /** The shard that it is about; negative: the key is none. */
+  shard(native: NativeClient): number {
+    return native.shardOf(this.ns, this.key ?? '');
   }
 
   /** Gives the operation to the native side. */
@@ -104,19 +111,17 @@ export function abortError(signal: AbortSignal): FarkvError {
 
 /** A GET whose value is decoded. */
 export class PendingRead<T> extends Pending<T | undefined> {
-  readonly #ns: number;
   readonly #key: Key;
   readonly #reader: ValueReader<T>;
 
   constructor(ns: number, key: Key, reader: ValueReader<T>) {
-    super(key);
-    this.#ns = ns;
+    super(ns, key);
     this.#key = key;
     this.#reader = reader;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.get(this.#ns, this.#key, undefined, 0, timeoutMs);
+    return native.get(this.ns, this.#key, undefined, 0, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): T | undefined {
@@ -138,21 +143,19 @@ export class PendingRead<T> extends Pending<T | undefined> {
 
 /** A GET into the caller's buffer. */
 export class PendingInto extends Pending<number | undefined> {
-  readonly #ns: number;
   readonly #key: Key;
   readonly #target: Uint8Array;
   readonly #offset: number;
 
   constructor(ns: number, key: Key, target: Uint8Array, offset: number) {
-    super(key);
-    this.#ns = ns;
+    super(ns, key);
     this.#key = key;
     this.#target = target;
     this.#offset = offset;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.get(this.#ns, this.#key, undefined, 0, timeoutMs);
+    return native.get(this.ns, this.#key, undefined, 0, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): number | undefined {
@@ -182,8 +185,8 @@ export type ChangeOutcome<T> = (status: number, words: Uint32Array, at: number) 
 abstract class PendingChange<T> extends Pending<T> {
   readonly #outcome: ChangeOutcome<T>;
 
-  constructor(key: Key, outcome: ChangeOutcome<T>) {
-    super(key);
+  constructor(ns: number, key: Key, outcome: ChangeOutcome<T>) {
+    super(ns, key);
     this.#outcome = outcome;
   }
 
@@ -201,14 +204,12 @@ export interface Stored {
 }
 
 export class PendingPut extends PendingChange<void> {
-  readonly #ns: number;
   readonly #key: Key;
   readonly #value: Uint8Array;
   readonly #stored: Stored;
 
   constructor(ns: number, key: Key, value: Uint8Array, stored: Stored, outcome: ChangeOutcome<void>) {
-    super(key, outcome);
-    this.#ns = ns;
+    super(ns, key, outcome);
     this.#key = key;
     this.#value = value;
     this.#stored = stored;
@@ -216,27 +217,24 @@ export class PendingPut extends PendingChange<void> {
 
   post(native: NativeClient, timeoutMs: number): Answer {
     const { ttlMs, flags, codec } = this.#stored;
-    return native.put(this.#ns, this.#key, this.#value, ttlMs, flags, codec, timeoutMs);
+    return native.put(this.ns, this.#key, this.#value, ttlMs, flags, codec, timeoutMs);
   }
 }
 
 export class PendingDelete extends PendingChange<boolean> {
-  readonly #ns: number;
   readonly #key: Key;
 
   constructor(ns: number, key: Key, outcome: ChangeOutcome<boolean>) {
-    super(key, outcome);
-    this.#ns = ns;
+    super(ns, key, outcome);
     this.#key = key;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.delete(this.#ns, this.#key, timeoutMs);
+    return native.delete(this.ns, this.#key, timeoutMs);
   }
 }
 
 export class PendingSwap<T> extends PendingChange<T> {
-  readonly #ns: number;
   readonly #key: Key;
   readonly #expected: bigint;
   readonly #value: Uint8Array | undefined;
@@ -244,8 +242,7 @@ export class PendingSwap<T> extends PendingChange<T> {
 
   /** value undefined: compare-and-delete. */
   constructor(ns: number, key: Key, expected: bigint, value: Uint8Array | undefined, stored: Stored, outcome: ChangeOutcome<T>) {
-    super(key, outcome);
-    this.#ns = ns;
+    super(ns, key, outcome);
     this.#key = key;
     this.#expected = expected;
     this.#value = value;
@@ -254,13 +251,12 @@ export class PendingSwap<T> extends PendingChange<T> {
 
   post(native: NativeClient, timeoutMs: number): Answer {
     const { ttlMs, flags, codec } = this.#stored;
-    return native.compareAndSwap(this.#ns, this.#key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
+    return native.compareAndSwap(this.ns, this.#key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
   }
 }
 
 /** One step of a scan; `parse` reads the reply's body before its memory is used again. */
 export class PendingScan<T> extends Pending<T> {
-  readonly #ns: number;
   readonly #shard: number;
   readonly #cursor: bigint;
   readonly #entries: number;
@@ -268,8 +264,7 @@ export class PendingScan<T> extends Pending<T> {
   readonly #parse: (completion: Completion) => T;
 
   constructor(ns: number, shard: number, cursor: bigint, entries: number, withValues: boolean, parse: (completion: Completion) => T) {
-    super(undefined);
-    this.#ns = ns;
+    super(ns, undefined);
     this.#shard = shard;
     this.#cursor = cursor;
     this.#entries = entries;
@@ -277,8 +272,12 @@ export class PendingScan<T> extends Pending<T> {
     this.#parse = parse;
   }
 
+  override shard(): number {
+    return this.#shard;
+  }
+
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.scan(this.#ns, this.#shard, this.#cursor, this.#entries, this.#withValues, timeoutMs);
+    return native.scan(this.ns, this.#shard, this.#cursor, this.#entries, this.#withValues, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): T {

@@ -102,3 +102,15 @@ test('a report says what was picked and why', (t) => {
   t.like(state.report(), { provider: 'shm', connected: false });
   t.true(new TransportState('s1', 0, tried('verbs', true)).unreachable);
 });
+
+test('why nobody answers for a shard', (t) => {
+  const routes = new Routes('auto', false, here);
+  routes.update(map([member('s1')], [shard(0), shard(1, 's1'), { ...shard(2), owner: 's1' }]));
+  t.is(routes.explain(0), 'shard 0 has no owner yet');
+  t.is(routes.explain(2), 'the owner of shard 2, s1, has not opened it yet');
+  t.regex(routes.explain(1), /^the owner of shard 1, s1, is not connected \(/);
+  routes.state(1)?.failed('shm', 'ERR_DISCONNECTED');
+  t.regex(routes.explain(1), /shm: failed with ERR_DISCONNECTED/);
+  routes.state(1)?.connectedBy('tcp');
+  t.is(routes.explain(1), 'the owner of shard 1, s1, does not serve it yet');
+});

@@ -43,6 +43,7 @@ export class Routes {
   #states = new Map<number, TransportState>();
   readonly #converted = new Map<number, Converted>();
   #next = 1;
+  #owners: readonly { readonly number: number; readonly id: string | undefined }[] = [];
   #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: number } | undefined;
 
   constructor(choice: TransportChoice, strict: boolean, here: Surroundings) {
@@ -68,9 +69,19 @@ export class Routes {
       return number;
     };
     const routes = map.shards.map((shard) => this.#route(shard, ownerOf(shard)));
+    this.#owners = map.shards.map(({ owner: id }, shard) => ({ id, number: routes[shard]?.owner ?? -1 }));
     this.#numbers = numbers;
     this.#states = states;
     return { owners: [...owners.values()], routes };
+  }
+
+  /** Why nobody answers for a shard, for a person. */
+  explain(shard: number): string {
+    const { id, number } = this.#owners[shard] ?? { id: undefined, number: -1 };
+    if (id === undefined) return `shard ${shard} has no owner yet`;
+    const state = this.#states.get(number);
+    if (state === undefined) return `the owner of shard ${shard}, ${id}, has not opened it yet`;
+    return `the owner of shard ${shard}, ${id}, ${state.connected ? 'does not serve it yet' : `is ${state.report().reason}`}`;
   }
 
   state(owner: number): TransportState | undefined {

@@ -126,7 +126,7 @@ export class Session {
 
   #start(map: ClientMap): Parts {
     if (this.#ticket === undefined) throw new FarkvError('ERR_PROTOCOL', 'a map came without a ticket');
-    const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs } = this.#settings;
+    const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs, unavailableAfterMs } = this.#settings;
     const native = new addon.NativeClient({
       hashSeed: Buffer.from(map.hashSeed, 'hex'),
       shards: map.shards.length,
@@ -135,10 +135,11 @@ export class Session {
       maxOutstanding,
       putSpinUs,
       getSpinUs,
+      unavailableMs: Number.isFinite(unavailableAfterMs) ? unavailableAfterMs : 0,
       onReady: () => this.#parts?.operations.drain(),
       onEvent: (event) => this.#native(event),
     });
-    const operations = new Operations(native, new ValueMemory(), maxQueued);
+    const operations = new Operations(native, new ValueMemory(), maxQueued, (shard) => this.#routes.explain(shard));
     return { native, operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, map.shards.length) };
   }
 

@@ -154,6 +154,11 @@ export interface NativeClientOptions {
    */
   readonly getSpinUs: number;
   /**
+   * How long operations wait for a shard that nobody answers for, milliseconds, 1 to 2^32 - 1; then they end with ERR_SHARD_UNAVAILABLE, and those
+   * that come later do so at once, until somebody answers. 0: each waits for its whole time.
+   */
+  readonly unavailableMs: number;
+  /**
    * Called on the event loop when `drain` has something (once until drained), never from inside a call to this object: there the
    * result of `flush` says it.
    */

@@ -18,8 +18,8 @@
     X(5,  TABLE_FULL,         "ERR_TABLE_FULL",         "the shard's memory is full; what was there stays readable") \
     X(6,  BUSY,               "ERR_BUSY",               "the owner pushes back: quota, quarantine or queue is full; retry later") \
     X(7,  NOT_OWNER,          "ERR_NOT_OWNER",          "this server does not own the shard; refresh the shard map") \
-    X(8,  SHARD_CLOSED,       "ERR_SHARD_UNAVAILABLE",  "the shard's owner does not serve it now") \
-    X(9,  STALE_SEQUENCE,     "ERR_INDETERMINATE",      "the request is older than the owner remembers: its effect is not known") \
+    X(8,  SHARD_CLOSED,       "ERR_SHARD_UNAVAILABLE",  "the shard's owner cannot be reached, or does not serve it now") \
+    X(9,  STALE_SEQUENCE,     "ERR_INDETERMINATE",      "the change was sent and not answered: whether it took effect is not known") \
     X(10, UNAUTHORIZED,       "ERR_UNAUTHORIZED",       "ticket or token refused") \
     X(11, VERSION_UNSUPPORTED,"ERR_PROTOCOL_VERSION",   "no protocol version in common") \
     X(12, BAD_REQUEST,        "ERR_PROTOCOL",           "a malformed message") \

@@ -61,10 +61,7 @@ void lookup_cancel(lookup_get *g, fkv_status why) {
         return;
     }
     const lookup_shard *sh = &g->l->shard[g->shard];
-    if (why == FKV_TIMEOUT && g->state == GET_WAITING) {
-        if (!sh->peer) why = FKV_SHARD_CLOSED;
-        else if (!sh->peer->conn) why = FKV_DISCONNECTED;
-    }
+    if (why == FKV_TIMEOUT && g->state == GET_WAITING && (!sh->peer || !sh->peer->conn)) why = FKV_SHARD_CLOSED;
     finish(g, why);
 }
 
@@ -369,7 +366,8 @@ void get_run(lookup_get *g) {
     uint64_t now = l->start_ns ? l->start_ns : session_now(l->session);
     shard_readiness r = shard_ready(l, g->shard, now);
     if (r == SHARD_WAIT) {
-        wait_for_shard(g);
+        if (session_absent(l->session, g->shard)) finish(g, FKV_SHARD_CLOSED);
+        else wait_for_shard(g);
         return;
     }
     if (r == SHARD_ASK) {

@@ -45,6 +45,12 @@ static void tell(void *ctx, const session_event *e) {
     l->config.event(l->config.ctx, e);
 }
 
+/* Those that wait see it themselves. */
+static void absent(void *ctx, uint32_t shard) {
+    lookup *l = ctx;
+    if (!list_empty(&l->shard[shard].waiting)) shard_wake(l, shard);
+}
+
 static void polled(void *ctx) {
     lookup *l = ctx;
     if (!list_empty(&l->unposted)) get_post_rest(l);
@@ -77,7 +83,7 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
     buffer_pool_init(&l->buffers, c->buffer_bytes ? c->buffer_bytes : 256u << 20);
     session_hooks h = { .ctx = l, .event = tell, .up = link_up, .down = link_down, .gone = peer_gone, .read = get_read_done,
                         .attach = layout_attached, .lease = shard_lease, .lease_end = shard_lease_end, .shard_news = shard_news,
-                        .polled = polled };
+                        .absent = absent, .polled = polled };
     l->shard = aligned_alloc(64, (l->shards * sizeof *l->shard + 63) & ~(size_t)63);
     fkv_status s = l->shard ? FKV_OK : FKV_NO_MEMORY;
     for (uint32_t i = 0; s == FKV_OK && i < l->shards; i++) {

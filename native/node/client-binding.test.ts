@@ -186,7 +186,7 @@ for (const provider of providers) {
     };
     await reasons('ERR_SHARD_UNAVAILABLE', 'ERR_SHARD_UNAVAILABLE');
     await plane.close();
-    await reasons('ERR_DISCONNECTED', 'ERR_DISCONNECTED');
+    await reasons('ERR_SHARD_UNAVAILABLE', 'ERR_SHARD_UNAVAILABLE');
     client.close();
   });
 

@@ -31,7 +31,7 @@ const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
   ['made and collected', 'collected', 0],
   ['connected and idle', 'idle', 0],
   ['trying to connect', 'trying', 0],
-  ['outstanding until its time is over', 'ERR_DISCONNECTED', 0],
+  ['outstanding until its time is over', 'ERR_SHARD_UNAVAILABLE', 0],
   ['outstanding and exit', 'exiting', 0],
   ['in the middle of values and exit', 'exiting', 0],
   ['an exception that nobody catches', 'throwing', 1],

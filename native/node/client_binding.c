@@ -107,7 +107,7 @@ static bool function_option(napi_env env, napi_value options, const char *name, 
 
 static bool read_options(napi_env env, napi_value options, client *c, lookup_config *l) {
     napi_value v;
-    uint64_t shards, timeout_ms, outstanding, put_spin_us, get_spin_us;
+    uint64_t shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms;
     uint8_t *ticket;
     size_t n;
     if (!binding_field(env, options, "hashSeed", &v) || !binding_seed(env, v, "hashSeed", &l->seed)) return false;
@@ -118,12 +118,14 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_ID_BITS, &outstanding)) return false;
     if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
     if (!binding_number(env, options, "getSpinUs", 0, 1000000, &get_spin_us)) return false;
+    if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
     if (!function_option(env, options, "onEvent", &c->on_event)) return false;
     memcpy(&l->session.ticket, ticket, sizeof l->session.ticket);
     l->session.shards = c->shards = (uint32_t)shards;
     l->session.max_requests = (uint32_t)outstanding;
     l->max_gets = (uint32_t)outstanding;
+    l->session.unavailable_ms = (uint32_t)unavailable_ms;
     l->ctx = c;
     l->event = client_event;
     l->done = client_get_done;

@@ -35,6 +35,9 @@ void lease_reply(session_owner *o, request *r, const fkv_reply *reply, const uin
         fkv_lease_shard list[BATCH];
         uint32_t here = n - at < BATCH ? n - at : BATCH;
         memcpy(list, body + at * sizeof *list, here * sizeof *list);
+        for (uint32_t i = 0; i < here; i++) {
+            if (list[i].shard < s->config.shards && s->shard[list[i].shard].owner == o) shard_up(s, list[i].shard);
+        }
         s->hooks.lease(s->hooks.ctx, &o->peer, list, here, until, renew);
     }
 }

@@ -78,6 +78,8 @@ static void attempt(session_owner *o) {
         address_failed(o, fkv_status_of_errno(e));
     }
     o->at = 0;
+    o->unreached = true;
+    absent_look(s);
     back_off(o, o->reason == FKV_UNAUTHORIZED || o->reason == FKV_VERSION_UNSUPPORTED);
 }
 
@@ -129,6 +131,7 @@ static void connected(session_owner *o, const fab_wc *wc) {
     s->stats.connects++;
     o->state = OWNER_UP;
     o->was_up = true;
+    o->unreached = false;
     o->up_ns = session_now(s);
     o->connected_to = w.server_incarnation;
     o->lease_ms_max = w.lease_ms;
@@ -185,6 +188,9 @@ static void lost(session_owner *o) {
     session *s = o->session;
     o->was_up = false;
     s->stats.disconnects++;
+    for (uint32_t i = 0; i < s->config.shards; i++) {
+        if (s->shard[i].owner == o) shard_down(s, i);
+    }
     lease_link_lost(o);
     s->hooks.down(s->hooks.ctx, &o->peer);
     requests_of_lost_link(o);
@@ -313,6 +319,7 @@ static fkv_status update_owner(session_owner *o, const session_owner_config *c) 
     if (moved && set_addresses(o, c) != FKV_OK) return FKV_NO_MEMORY;
     if ((!changed && !moved) || o->state == OWNER_DROPPING) return FKV_OK;
     o->failures = 0;
+    o->unreached = false;                /* not at these addresses, or not this incarnation */
     bool gone = (o->state == OWNER_UP || o->state == OWNER_CONNECTING) && o->at == o->addresses;
     if (gone || (o->state == OWNER_UP && changed && o->connected_to != o->incarnation)) {
         o->retry_now = true;

@@ -63,7 +63,7 @@ static void complete(session_owner *o, request *r, const fkv_reply *reply, const
 
 /* ---- refusals ---- */
 
-/* NOT_OWNER, SHARD_CLOSED, BUSY: not for ever. A change that says RETRY may have had its effect when its first copy came, so it
+/* NOT_OWNER, SHARD_CLOSED, BUSY: not for ever, and the first two not longer than absent.c allows. A change that says RETRY may have had its effect when its first copy came, so it
  * stays the same request; one that does not say so had none. */
 static void refused(session_owner *o, request *r, const fkv_reply *reply) {
     session *s = o->session;
@@ -75,6 +75,10 @@ static void refused(session_owner *o, request *r, const fkv_reply *reply) {
     if (op_changes(r->head.op) && !(r->head.flags & FKV_REQUEST_RETRY)) {
         r->sent_before = false;
         shard_leave_window(s, r);
+    }
+    if (reply->status != FKV_BUSY && absent_refused(s, r->head.shard)) {
+        request_finish(r, op_changes(r->head.op) && r->sent_before ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED, reply, NULL, 0, false);
+        return;
     }
     free(r->body);
     r->body = NULL;
@@ -114,7 +118,11 @@ void reply_received(session_owner *o, const void *message, uint32_t bytes) {
     if (reply.layout_epoch && reply.op != FKV_OP_LEASE) {
         s->hooks.shard_news(s->hooks.ctx, &o->peer, r->head.shard, reply.layout_epoch, reply.buckets);
     }
-    if (refusal(reply.status)) refused(o, r, &reply);
-    else complete(o, r, &reply, body);
+    if (refusal(reply.status)) {
+        refused(o, r, &reply);
+    } else {
+        if (!op_internal(reply.op)) shard_up(s, r->head.shard);
+        complete(o, r, &reply, body);
+    }
     owner_want(o);
 }

@@ -105,6 +105,7 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     if (a->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (op_changes(a->op) && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (s->closing) return FKV_CLOSED;
+    if (!op_internal(a->op) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
     if (s->free_count <= (op_internal(a->op) ? 0 : s->reserved)) return FKV_BUSY;
     request *r = LIST_OF(s->free.next, request, link);
     list_remove(&r->link);
@@ -142,6 +143,7 @@ void request_queue(request *r, bool first) {
     if (first) list_push_front(queue, &r->link);
     else list_push(queue, &r->link);
     if (o) requests_wake(o);
+    if (session_absent(s, r->head.shard)) absent_look(s);
 }
 
 void requests_wake(session_owner *o) {
@@ -273,7 +275,7 @@ static fkv_status reason_of_end(const request *r, fkv_status why) {
     if (r->state == REQUEST_SENT) return why;
     session_owner *o = r->session->shard[r->head.shard].owner;
     if (!o) return FKV_SHARD_CLOSED;
-    return o->state == OWNER_UP ? FKV_TIMEOUT : FKV_DISCONNECTED;
+    return o->state == OWNER_UP ? FKV_TIMEOUT : FKV_SHARD_CLOSED;
 }
 
 void session_cancel(session *s, uint64_t id, fkv_status why) {

@@ -59,6 +59,7 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
         list_init(&s->shard[i].window);
         list_init(&s->shard[i].parked);
     }
+    absent_init(s);
     *out = s;
     return FKV_OK;
 }
@@ -66,6 +67,7 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
 void session_shutdown(session *s) {
     if (s->closing) return;
     s->closing = true;
+    timer_clear(&s->timers, &s->judge);
     for (uint32_t i = 0; s->table && i < s->capacity; i++) {
         request *r = &s->table[i];
         if (r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED) request_finish(r, FKV_CLOSED, NULL, NULL, 0, false);

@@ -16,7 +16,9 @@
  * Requests. Each accepted request ends exactly once, by a call of its `done`: with a reply's status, or with
  *   TIMEOUT          its time was over and it had no effect: a read, or a change that was never sent
  *   STALE_SEQUENCE   ("indeterminate") a change was sent, and whether it took effect is not known
- *   DISCONNECTED, SHARD_CLOSED   as TIMEOUT, and the reason was that: no connection; no owner, or the owner says so
+ *   SHARD_CLOSED     it had no effect: there is no owner, no connection to it, or the owner refuses; at the end of its time, or as soon
+ *                    as that has lasted for session_config.unavailable_ms (absent.c)
+ *   DISCONNECTED     the session's own requests (LEASE, LAYOUT) end with their connection
  *   ABORTED, CLOSED  the caller gave up
  * Until its time is over a request survives what a retry can cure: a broken connection, an owner that has changed, BUSY. A change
  * keeps its sequence over retries, and says FKV_REQUEST_RETRY, so that it never has a second effect. A change that an owner
@@ -72,6 +74,7 @@ typedef struct session_hooks {
     void (*lease_end)(void *ctx, session_peer *p, fkv_status s);
     /* A reply named the shard's layout epoch and number of buckets. */
     void (*shard_news)(void *ctx, session_peer *p, uint32_t shard, uint32_t layout_epoch, uint32_t buckets);
+    void (*absent)(void *ctx, uint32_t shard);                       /* session_absent has become true */
     void (*polled)(void *ctx);                                       /* the completions of one fab_poll have been handed out */
 } session_hooks;
 
@@ -80,6 +83,7 @@ typedef struct session_config {
     uint32_t max_requests;           /* at once, beyond those that leases and layouts need; at most SESSION_REQUESTS_MAX */
     uint64_t rendezvous_bytes;       /* registered memory for large values, at most; 0: 256 MiB */
     uint32_t op_timeout_ms;          /* fab_options.op_timeout_ms; 0: its default */
+    uint32_t unavailable_ms;         /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
     fkv_ticket ticket;
     struct sim_world *sim;           /* for FAB_SIM */
     uint64_t jitter_seed;            /* 0: random */
@@ -108,6 +112,8 @@ fkv_status session_set_owners(session *s, const session_owner_config *owners, ui
 void session_route(session *s, uint32_t shard, int64_t owner);
 /* The shard's owner, connected or not; NULL: nobody. */
 session_peer *session_peer_of(session *s, uint32_t shard);
+/* Nobody has answered for the shard for unavailable_ms, and its owner, if it has one, cannot be reached: see absent.c. */
+bool session_absent(session *s, uint32_t shard);
 
 /* ---- requests ---- */
 typedef struct session_answer {
@@ -138,7 +144,7 @@ typedef struct session_ask {
     void *user;
 } session_ask;
 
-/* BUSY: no room for a request or for its value now. KEY_INVALID, VALUE_TOO_LARGE, NO_MEMORY. `done` is not called from inside. */
+/* BUSY: no room for a request or for its value now. SHARD_CLOSED: session_absent. KEY_INVALID, VALUE_TOO_LARGE, NO_MEMORY. `done` is not called from inside. */
 fkv_status session_request(session *s, const session_ask *a, uint64_t *id);
 /* Ends a request with `why` (ABORTED, or TIMEOUT at its time); calls `done` from inside. Unknown ids are ignored. */
 void session_cancel(session *s, uint64_t id, fkv_status why);

@@ -4,6 +4,7 @@
  *   request.c      table of requests, queues, sending, retries    reply.c       messages that came: match, assemble, end
  *   lease.c        LEASE requests, the owner's wall clock         rendezvous.c  registered memory for large values
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
+ *   absent.c       shards that nobody answers for
  */
 #ifndef FARKV_SESSION_INTERNAL_H
 #define FARKV_SESSION_INTERNAL_H
@@ -30,6 +31,7 @@ typedef struct session_owner {
     bool gone;                       /* taken out of the list of owners: freed when dropped */
     bool was_up, blocked;            /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
     bool retry_now;                  /* the drop was our own wish: no back-off */
+    bool unreached;                  /* since it was last connected, all its addresses were tried in vain */
     owner_state state;
     fkv_status reason;               /* why the connection is being dropped */
     fab_conn *conn;                  /* peer.conn, or one that is being made or dropped */
@@ -85,6 +87,7 @@ typedef struct session_shard {
     fkv_list window;                 /* requests with a sequence */
     fkv_list parked;                 /* changes that wait for the window to move */
     uint64_t told_ns;                /* when NOT_OWNER was last reported */
+    uint64_t down_ns;                /* since when nobody is known to answer for it; 0: somebody does */
 } session_shard;
 
 typedef struct session_queue { fab_domain *domain; fab_cq *cq; } session_queue;
@@ -106,6 +109,7 @@ struct session {
     fkv_list free;
     rendezvous_pool *pool;
     timers timers;
+    timer_node judge;                /* absent.c */
     uint64_t random;
     session_stats stats;
 };
@@ -141,6 +145,13 @@ uint64_t request_id(const request *r);
 bool shard_open_window(session_shard *h, request *r);          /* gives a change its sequence; false: it is to be parked */
 void shard_leave_window(session *s, request *r);
 void shard_not_owner(session *s, session_owner *o, uint32_t shard);
+
+/* absent.c */
+void absent_init(session *s);
+void absent_look(session *s);                                  /* soon: ends what waits for absent shards */
+bool absent_refused(session *s, uint32_t shard);               /* the owner refuses; true: and has not answered for long enough */
+void shard_down(session *s, uint32_t shard);
+void shard_up(session *s, uint32_t shard);
 
 /* reply.c, lease.c */
 void reply_received(session_owner *o, const void *message, uint32_t bytes);

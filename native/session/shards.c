@@ -79,6 +79,8 @@ void session_route(session *s, uint32_t shard, int64_t owner) {
     h->owner = to;
     if (to) to->routes++;
     if (from) from->routes--;
+    if (!to || to->state != OWNER_UP) shard_down(s, shard);
+    if (!to) absent_look(s);
     requeue_waiting(s, shard, from);
     wake_delayed(s, shard);
     if (to) owner_want(to);

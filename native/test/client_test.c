@@ -306,9 +306,9 @@ TEST(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over) {
     snprintf(address, sizeof address, "%s", dataplane_address(r.d, 0));
     dataplane_destroy(r.d);
     answer a = kit_get(&k, "alpha", 100);
-    CHECK(a.status == FKV_DISCONNECTED || (!steady() && a.status == FKV_TIMEOUT));
+    CHECK(a.status == FKV_SHARD_CLOSED || (!steady() && a.status == FKV_TIMEOUT));
     a = kit_put(&k, "alpha", "two", 3, 100);
-    CHECK(a.status == FKV_DISCONNECTED || a.status == FKV_STALE_SEQUENCE || (!steady() && a.status == FKV_TIMEOUT));
+    CHECK(a.status == FKV_SHARD_CLOSED || a.status == FKV_STALE_SEQUENCE || (!steady() && a.status == FKV_TIMEOUT));
     answer waiting_get, waiting_put;
     kit_get_begin(&k, "alpha", 20000, &waiting_get);
     kit_put_begin(&k, "beta", "three", 5, 20000, &waiting_put);

@@ -569,7 +569,7 @@ TEST(a_dead_server_and_a_new_one_are_told_apart_by_their_reason) {
         guest_settle(&c);
         puppet_pass(p, 10 * MS);
     }
-    CHECK(o.done && o.status == FKV_DISCONNECTED);
+    CHECK(o.done && o.status == FKV_SHARD_CLOSED);
     CHECK_EQ(lookup_set_route(c.l, &(lookup_route){ .shard = 0, .owner = -1 }), FKV_OK);
     guest_start(&c, "alpha", 100, &o);
     puppet_pass(p, 200 * MS);

@@ -91,7 +91,7 @@ TEST(a_change_that_was_never_sent_had_no_effect) {
     guest_settle(&c);
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 50, &o);
     pass(100, &o.done);
-    CHECK(o.done && o.status == FKV_DISCONNECTED);
+    CHECK(o.done && o.status == FKV_SHARD_CLOSED);
     CHECK_EQ(p->changes, 0);
     down();
 }

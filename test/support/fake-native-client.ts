@@ -40,6 +40,8 @@ export class FakeNativeClient implements NativeClient {
   readonly log: string[] = [];
   flushes = 0;
   closed = false;
+  /** Every call about a key is answered with this status at once. */
+  refusal: number | undefined;
   scanBodies: { readonly body: Uint8Array; readonly next: bigint }[] = [];
   readonly #held = new Map<number, Uint8Array>();
   #ids = 0;
@@ -221,6 +223,7 @@ export class FakeNativeClient implements NativeClient {
   #refuse(key: unknown): Answer | undefined {
     this.info.fill(0);
     if (this.closed) return -Status.closed;
+    if (this.refusal !== undefined) return -this.refusal;
     const good = (typeof key === 'string' && key !== '' && Buffer.byteLength(key) <= 1024) || (key instanceof Uint8Array && key.length > 0 && key.length <= 1024);
     return good ? undefined : -Status.keyInvalid;
   }

@@ -19,6 +19,7 @@ import { AbortWatch } from './abort-watch.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
 import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
 import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
+import { OutstandingTable } from './outstanding-table.js';
 import { aligned, SLAB_VALUE_MAX, type ValueMemory } from './value-memory.js';
 import type { ValueReader } from './value-reader.js';
 import { WaitingQueue } from './waiting-queue.js';
@@ -37,7 +38,7 @@ export interface Limits {
 
 export class Operations {
   readonly #native: NativeClient;
-  readonly #outstanding = new Map<number, Pending<unknown>>();
+  readonly #outstanding = new OutstandingTable();
   readonly #queue: WaitingQueue;
   readonly #values: ValueMemory;
   readonly #cursor: DrainCursor;
@@ -172,9 +173,8 @@ export class Operations {
       for (let i = 0; i < records; i++) {
         const at = i * COMPLETION_WORDS;
         const id = completions[at + ID] ?? 0;
-        const operation = this.#outstanding.get(id);
+        const operation = this.#outstanding.take(id);
         if (operation === undefined) throw new FarkvError('ERR_INTERNAL', `a completion for operation ${id}, which nobody waits for`);
-        this.#outstanding.delete(id);
         this.#cursor.at = at;
         if (completions[at + STATUS] === Status.shardUnavailable) operation.fail(this.#unavailable(operation.shard(this.#native)));
         else operation.settle(this.#cursor);
@@ -222,17 +222,16 @@ export class Operations {
     const queued = this.#queue.clear();
     this.#native.close();
     this.drain();
-    for (const operation of [...this.#outstanding.values(), ...queued]) {
+    for (const operation of [...this.#outstanding.clear(), ...queued]) {
       if (!operation.settled) operation.fail(statusError(Status.closed));
     }
-    this.#outstanding.clear();
   }
 
   // ---------------------------------------------------------------- inside
 
   #outstand<T>(operation: Pending<T>, answer: number, limits: Limits): Promise<T> {
     operation.id = answer - PENDING_BASE;
-    this.#outstanding.set(operation.id, operation as Pending<unknown>);
+    this.#outstanding.put(operation as Pending<unknown>);
     this.#watch(operation, limits);
     if (!this.#flushing) {
       this.#flushing = true;

@@ -233,7 +233,9 @@ export interface NativeClientStats {
  * After a synchronous answer `info` holds what a completion record would: version, codec, user flags, bytes.
  */
 export type Answer = number;
-export const PENDING_BASE = 2 ** 40;
+export const PENDING_BASE = 2 ** 30;
+/** So many low bits of an operation's id are its place in the client's table: no two that are outstanding have the same. */
+export const PLACE_BITS = 16;
 /** In the Status field of getMany's records: the key is pending, its id is in the Id field. */
 export const PENDING_STATUS = 255;
 
@@ -245,7 +247,7 @@ export interface PutOptions {
 
 /**
  * One client: its connections, leases, layouts and outstanding operations. It keeps the event loop alive only while operations are
- * outstanding or wait to be drained; an idle connected client does not keep a process from ending. Ids are 32 bits; an id is used
+ * outstanding or wait to be drained; an idle connected client does not keep a process from ending. Ids are 30 bits; an id is used
  * again only long after its operation was drained. setOwners and setRoutes replace the whole list: an owner or a shard that is not
  * named any more is dropped, one that is named as before is left alone. Connections are made for owners that a route names, by
  * themselves, again and again until they succeed; operations wait for them until their time is over.

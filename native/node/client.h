@@ -27,7 +27,9 @@ enum {
     CLIENT_COMPLETIONS = 512,        /* records of one drain */
     CLIENT_WORDS = 8,                /* CompletionField.Words in addon.ts */
     CLIENT_PENDING_STATUS = 255,     /* PENDING_STATUS in addon.ts */
-    CLIENT_ID_BITS = 16              /* of an id are the place in the table; the rest is a generation */
+    CLIENT_PLACE_BITS = 16,          /* of an id are the place in the table, CLIENT_PLACE_BITS in addon.ts; the rest is a generation */
+    CLIENT_ID_BITS = 30,             /* with PENDING_BASE still a small integer of V8, for which no object is made */
+    CLIENT_PENDING_BASE = 1 << 30    /* PENDING_BASE in addon.ts */
 };
 
 /* CompletionField in addon.ts. */
@@ -149,7 +151,8 @@ static inline napi_value client_refuse(napi_env env, fkv_status s) {
     return napi_create_int32(env, -(int32_t)s, &out) == napi_ok ? out : NULL;
 }
 static inline napi_value client_pending(napi_env env, const client_op *o) {
-    return client_answer(env, 1099511627776.0 + client_op_id(o));   /* PENDING_BASE, 2^40 */
+    napi_value out;
+    return napi_create_uint32(env, CLIENT_PENDING_BASE + client_op_id(o), &out) == napi_ok ? out : NULL;   /* a small integer: no object */
 }
 
 #endif

@@ -115,7 +115,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_field(env, options, "ticket", &v) || !binding_bytes(env, v, &ticket, &n)) return false;
     if (n != sizeof(fkv_ticket)) return binding_bad_option(env, "ticket must have %zu bytes", sizeof(fkv_ticket));
     if (!binding_number(env, options, "timeoutMs", 1, 1u << 31, &timeout_ms)) return false;
-    if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_ID_BITS, &outstanding)) return false;
+    if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_PLACE_BITS, &outstanding)) return false;
     if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
     if (!binding_number(env, options, "getSpinUs", 0, 1000000, &get_spin_us)) return false;
     if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "client.h"
 
-enum { GENERATIONS = 1 << (32 - CLIENT_ID_BITS) };
+enum { GENERATIONS = 1 << (CLIENT_ID_BITS - CLIENT_PLACE_BITS) };
 
 bool client_ops_create(client *c, uint32_t capacity) {
     c->table = calloc(capacity, sizeof *c->table);
@@ -63,10 +63,10 @@ void client_op_ready(client_op *o, fkv_status s) {
     c->ready_count++;
 }
 
-uint32_t client_op_id(const client_op *o) { return o->generation << CLIENT_ID_BITS | o->index; }
+uint32_t client_op_id(const client_op *o) { return o->generation << CLIENT_PLACE_BITS | o->index; }
 
 client_op *client_op_of(client *c, uint32_t id) {
-    uint32_t index = id & ((1u << CLIENT_ID_BITS) - 1);
+    uint32_t index = id & ((1u << CLIENT_PLACE_BITS) - 1);
     if (index >= c->capacity) return NULL;
     client_op *o = &c->table[index];
     return o->state != OP_FREE && client_op_id(o) == id ? o : NULL;

@@ -1,0 +1,41 @@
+/**
+ * What the native side works on, by the place that an operation's id names: an array that is as long as operations were ever outstanding at
+ * once. (A Map would hash each id twice and be rehashed for ever, because ids do not come back soon.)
+ */
+import { PLACE_BITS } from '../native/addon.js';
+import type { Pending } from './pending.js';
+
+const PLACE = (1 << PLACE_BITS) - 1;
+
+export class OutstandingTable {
+  readonly #operations: (Pending<unknown> | undefined)[] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Under operation.id. */
+  put(operation: Pending<unknown>): void {
+    const place = operation.id & PLACE;
+    while (this.#operations.length <= place) this.#operations.push(undefined);
+    this.#operations[place] = operation;
+    this.#size++;
+  }
+
+  /** Takes out the operation with this id, if it is there. */
+  take(id: number): Pending<unknown> | undefined {
+    const place = id & PLACE;
+    const operation = this.#operations[place];
+    if (operation?.id !== id) return undefined;
+    this.#operations[place] = undefined;
+    this.#size--;
+    return operation;
+  }
+
+  /** Takes out all. */
+  clear(): Pending<unknown>[] {
+    this.#size = 0;
+    return this.#operations.splice(0).filter((operation) => operation !== undefined);
+  }
+}

@@ -36,6 +36,7 @@ const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
   ['in the middle of values and exit', 'exiting', 0],
   ['an exception that nobody catches', 'throwing', 1],
   ['closed and not drained', 'closed', 0],
+  ['closed with a held value and no memory left', 'ERR_NO_MEMORY', 0],
   ['methods outlive the client', '-18 0 0', 0],
   ['arrays outlive the client', '7', 0],
   ['a whole life', 'lived', 0],

@@ -64,6 +64,12 @@ napi_value client_take(napi_env env, napi_callback_info info) {
         binding_throw(env, FKV_BAD_REQUEST, "no value is held under this id");
         return NULL;
     }
+    if (o->result.status != FKV_OK) {    /* the client was closed, and there was no memory to keep the value in (client_ops_close) */
+        fkv_status why = o->result.status;
+        client_op_free(o);
+        binding_throw(env, why, NULL);
+        return NULL;
+    }
     if (o->result.value_bytes > room) {
         binding_throw(env, FKV_BUFFER_TOO_SMALL, NULL);
         return NULL;

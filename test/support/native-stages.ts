@@ -2,7 +2,10 @@
  * A program that ends at one stage of a client's life: run as a child process or as a worker thread by
  * native/node/client-life.test.ts, with the stage's name as its argument. It prints what it has to say and must not crash.
  */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
+import { CompletionField } from '../../native/addon.js';
 import { Driver, Plane, type PlaneOptions } from './native-pair.js';
 
 const say = (text: string): void => {
@@ -93,6 +96,32 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     client.native.close();
     await plane.close();
     say('closed');
+  },
+  /** What is held belongs to the lookup until it is taken; a client that is closed before copies it, for which there may be no memory. */
+  'closed with a held value and no memory left': async () => {
+    const bytes = 48 << 20; // above what malloc serves from memory that it has already
+    let ready = (): void => undefined;
+    const ended = new Promise<void>((resolve) => (ready = resolve));
+    const plane = await Plane.start({ provider: 'tcp', memoryBytes: 128 << 20 });
+    const writer = Driver.to(plane);
+    await writer.put('large', Buffer.alloc(bytes, 1));
+    const { native } = Driver.to(plane, { onReady: () => ready() });
+    native.get(0, 'large', undefined, 0, 60_000);
+    native.flush();
+    await ended;
+    native.drain(Buffer.alloc(1));
+    const id = native.completions[CompletionField.Id]!;
+    const target = Buffer.alloc(bytes);
+    const inUse = Number(/^VmSize:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))![1]) * 1024;
+    execFileSync('prlimit', [`--pid=${process.pid}`, `--as=${inUse + (16 << 20)}`]);
+    native.close();
+    try {
+      native.take(id, target);
+      say('taken');
+    } catch (error) {
+      say((error as { code: string }).code);
+    }
+    process.exit(0);
   },
   'methods outlive the client': async () => {
     const { plane, client } = await pair();

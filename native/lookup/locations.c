@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-enum { USE_SHIFT = 48, TRUST_SHIFT = 56, USE_EXACT = 4, AGE_EVERY_BITS = 7 };
+enum { USE_SHIFT = 48, TRUST_SHIFT = 56, USE_EXACT = 4, AGE_EVERY_BITS = 6 };
 static_assert(sizeof(location_entry) == LOCATION_BYTES && LOCATION_BYTES * LOCATION_WAYS == 64, "a set is one cache line");
 
 static size_t bytes_of(const locations *c) { return (size_t)c->sets * LOCATION_WAYS * sizeof *c->entry; }
@@ -45,7 +45,7 @@ static location_entry *find(const locations *c, uint64_t hash) {
 /* Random bits, the high ones the best. */
 static uint64_t roll(locations *c) { return c->dice = c->dice * 6364136223846793005u + 1442695040888963407u; }
 
-/* Every 128th use of a set, by chance, makes all of it a little older. */
+/* Every 64th use of a set, by chance, makes all of it a little older. */
 static void age(location_entry *set) {
     for (int i = 0; i < LOCATION_WAYS; i++) if (use_of(&set[i]) > 1) add_use(&set[i], -1);
 }

@@ -20,7 +20,7 @@ static puppet *p;
 static guest c;
 static truth t;
 static struct { bool busy; int key; uint64_t started; outcome o; } get[GETS];
-static uint64_t answered, in_place, lease_end;
+static uint64_t answered, in_place, lease_end, location_hits, location_stale;
 
 static uint32_t any(uint32_t below) { return truth_any(&t, below); }
 
@@ -151,15 +151,19 @@ TEST(every_answer_was_true_at_some_time_during_its_get) {
         p->duplicates = any(2);
         lookup_config config = guest_config(&c, p);
         config.max_gets = 8 + any(16);
+        config.cached_locations = any(3) * TRUTH_KEYS / 2;
         guest_open(&c, p, &config);
         guest_connect(&c);
         for (int i = 0; i < STEPS; i++) one_step();
+        location_hits += guest_stats(&c).location_hits;
+        location_stale += guest_stats(&c).location_stale;
         guest_down(&c);
         finish_gets();
         for (int i = 0; i < GETS; i++) CHECK(!get[i].busy);
     }
     CHECK(answered > RUNS * STEPS / 50);
     CHECK(in_place > RUNS * STEPS / 200);
+    CHECK(location_hits > RUNS && location_stale > RUNS);
 }
 
 int main(int argc, char **argv) {

@@ -38,7 +38,7 @@ static struct {
 static lookup *l;
 static session *s;
 static struct { bool busy; int key; uint64_t started; lookup_get *g; } get[GETS];
-static uint64_t answered;
+static uint64_t answered, location_hits, location_stale;
 
 static uint32_t any(uint32_t below) { return truth_any(&t, below); }
 
@@ -141,6 +141,7 @@ static void event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 
 static void client_up(void) {
     lookup_config config = { .seed = o.h->config.seed, .max_gets = GETS, .event = event, .done = done };
+    config.cached_locations = any(3) * TRUTH_KEYS / 2;
     config.session = (session_config){ .shards = 1, .max_requests = 64, .sim = w, .jitter_seed = 1 + any(1000) };
     fkv_ticket_make(&SECRET, 9, UINT64_MAX, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
     CHECK_EQ(lookup_create(&config, &l), FKV_OK);
@@ -251,12 +252,17 @@ TEST(every_answer_was_true_whatever_the_fabric_did) {
         owner_up();
         client_up();
         for (int i = 0; i < STEPS; i++) one_step();
+        lookup_stats stats;
+        lookup_get_stats(l, &stats);
+        location_hits += stats.location_hits;
+        location_stale += stats.location_stale;
         lookup_close(l);
         for (int i = 0; i < GETS; i++) CHECK(!get[i].busy);
         owner_down();
         sim_world_destroy(w);
     }
     CHECK(answered > RUNS * STEPS / 100);
+    CHECK(location_hits > RUNS && location_stale > RUNS);
 }
 
 int main(int argc, char **argv) {

@@ -2,8 +2,8 @@
  * What a program holds: a Keyspace is one namespace seen through one codec; the Client that connect() gives is a Keyspace that also has
  * the connection. Views (`namespace`, `withCodec`) share the connection, cost nothing, and end with it.
  *
- * Promises: GET, PUT, DELETE and compare-and-swap are linearizable per key. A change that ended with ERR_INDETERMINATE or was aborted may have
- * taken effect. Operations that are not awaited may take effect in any order.
+ * Promises: GET, PUT, DELETE and compare-and-swap are linearizable per key. A change that ended with ERR_INDETERMINATE may have taken effect,
+ * one that ended with ERR_ABORTED, ERR_CLOSED or ERR_TIMEOUT had no effect. Operations that are not awaited may take effect in any order.
  */
 import {
   checkFlags, checkKeys, checkNamespace, checkSignal, checkTarget, checkTimeout, checkTtl, checkVersion, type ReadOptions, type WriteOptions,

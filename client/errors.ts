@@ -25,16 +25,17 @@ export const Status = {
   busy: statusNumber('ERR_BUSY'),
   shardUnavailable: statusNumber('ERR_SHARD_UNAVAILABLE'),
   timeout: statusNumber('ERR_TIMEOUT'),
+  indeterminate: statusNumber('ERR_INDETERMINATE'),
   aborted: statusNumber('ERR_ABORTED'),
   closed: statusNumber('ERR_CLOSED'),
   bufferTooSmall: statusNumber('ERR_BUFFER_TOO_SMALL'),
 } as const;
 
-/** The error of a status. `detail` says more than the status's own text where the caller knows more. */
-export function statusError(status: number, detail?: string): FarkvError {
+/** The error of a status. `detail` says more than the status's own text where the caller knows more; `cause` is what brought it about. */
+export function statusError(status: number, detail?: string, cause?: unknown): FarkvError {
   const code = (statusNames[status] ?? 'ERR_INTERNAL') as ErrorCode;
   const text = statusTexts[status] ?? `status ${status} is unknown`;
-  return new FarkvError(code, detail === undefined ? text : `${text} (${detail})`);
+  return new FarkvError(code, detail === undefined ? text : `${text} (${detail})`, cause === undefined ? undefined : { cause });
 }
 
 /** The error of a status that an operation on this key ended with. */

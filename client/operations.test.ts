@@ -184,6 +184,18 @@ test('an AbortSignal ends what is outstanding, what is queued, and what has not 
   await t.throwsAsync(async () => kv.getInto('z', Buffer.alloc(1), 0, { signal }), { code: 'ERR_ABORTED' });
 });
 
+test('a change that was sent when its signal fired is indeterminate, and the signal\'s reason its cause', async (t) => {
+  const { native, operations, kv } = setup({ direct: false });
+  const reason = new Error('changed my mind');
+  const abort = new AbortController();
+  const put = kv.put('a', 'x', { signal: abort.signal });
+  native.sent = true;
+  abort.abort(reason);
+  operations.drain();
+  const error = await t.throwsAsync(put, { instanceOf: FarkvError, code: 'ERR_INDETERMINATE' });
+  t.is(error.cause, reason);
+});
+
 test('a shared AbortSignal has one listener, and none when the operations are over', async (t) => {
   const { kv, settle } = setup({ direct: false });
   const abort = new AbortController();

@@ -93,9 +93,15 @@ export abstract class Pending<T> {
     return this.#signal;
   }
 
-  /** The error of an operation that a signal ended; the signal's reason is its cause. */
+  /**
+   * The error of an operation that a signal ended; the signal's reason is its cause. A change that had been sent by then is
+   * ERR_INDETERMINATE all the same: ERR_ABORTED says that it had no effect.
+   */
   protected failure(status: number, detail?: string): FarkvError {
-    if (status === Status.aborted && this.#signal?.aborted === true) return abortError(this.#signal);
+    if (this.#signal?.aborted === true) {
+      if (status === Status.aborted) return abortError(this.#signal);
+      if (status === Status.indeterminate) return statusError(status, 'cancelled by the caller', this.#signal.reason);
+    }
     return statusError(status, detail);
   }
 
@@ -191,7 +197,7 @@ abstract class PendingChange<T> extends Pending<T> {
   }
 
   protected outcome(status: number, completion: Completion): T {
-    if (status === Status.aborted) throw this.failure(status);
+    if (status === Status.aborted || status === Status.indeterminate) throw this.failure(status);
     return this.#outcome(status, completion.words, completion.at);
   }
 }

@@ -281,7 +281,7 @@ export interface NativeClient {
   /** One SCAN step on one shard; the reply's body (native/wire/wire.h fkv_scan_entry) comes to drain's slab; next cursor = version. */
   scan(ns: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean, timeoutMs: number): Answer;
   shardOf(ns: number, key: string | Uint8Array): number;
-  /** Gives up on an operation: it completes with ERR_ABORTED. */
+  /** Gives up on an operation: it completes with ERR_ABORTED, a change that was sent already with ERR_INDETERMINATE. */
   cancel(id: number): void;
   /**
    * Rings the doorbells of what was posted since the last flush or poll (a call that returned PENDING did not ring them), then may poll

@@ -54,7 +54,7 @@ static void end_waiting(session *s, fkv_list *queue) {
             list_push(&rest, &r->link);
             continue;
         }
-        request_finish(r, r->sent_before && op_changes(r->head.op) ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED, NULL, NULL, 0, false);
+        request_give_up(r, FKV_SHARD_CLOSED);
     }
     while (!list_empty(&rest)) {
         request *r = LIST_OF(rest.prev, request, link);

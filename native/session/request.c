@@ -193,7 +193,7 @@ static int send_one(session_owner *o, request *r, uint64_t now) {
     }
     fkv_status s = prepare_message(r, o);
     if (s != FKV_OK) {
-        request_finish(r, r->sent_before && op_changes(r->head.op) ? FKV_STALE_SEQUENCE : s, NULL, NULL, 0, false);
+        request_give_up(r, s);
         return 0;
     }
     struct iovec v = { .iov_base = r->message, .iov_len = r->message_bytes };
@@ -268,8 +268,10 @@ uint8_t *session_take_body(session_answer *a) {
     return taken;
 }
 
+/* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as indeterminate, whatever the
+ * reason: ABORTED or CLOSED would say that it had no effect. */
 static fkv_status reason_of_end(const request *r, fkv_status why) {
-    if (r->sent_before && op_changes(r->head.op)) return why == FKV_TIMEOUT ? FKV_STALE_SEQUENCE : why;
+    if (r->sent_before && op_changes(r->head.op)) return FKV_STALE_SEQUENCE;
     if (why != FKV_TIMEOUT) return why;
     if (r->why != FKV_TIMEOUT) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;   /* how it was refused last */
     if (r->state == REQUEST_SENT) return why;
@@ -277,6 +279,8 @@ static fkv_status reason_of_end(const request *r, fkv_status why) {
     if (!o) return FKV_SHARD_CLOSED;
     return o->state == OWNER_UP ? FKV_TIMEOUT : FKV_SHARD_CLOSED;
 }
+
+void request_give_up(request *r, fkv_status why) { request_finish(r, reason_of_end(r, why), NULL, NULL, 0, false); }
 
 void session_cancel(session *s, uint64_t id, fkv_status why) {
     request *r = request_of(s, id);
@@ -288,7 +292,7 @@ void session_cancel(session *s, uint64_t id, fkv_status why) {
         struct iovec v = { .iov_base = &cancel, .iov_len = sizeof cancel };
         (void)fab_send(o->conn, &v, 1);   /* only a courtesy: lost when there is no credit */
     }
-    request_finish(r, reason_of_end(r, why), NULL, NULL, 0, false);
+    request_give_up(r, why);
 }
 
 void requests_of_lost_link(session_owner *o) {

@@ -70,7 +70,7 @@ void session_shutdown(session *s) {
     timer_clear(&s->timers, &s->judge);
     for (uint32_t i = 0; s->table && i < s->capacity; i++) {
         request *r = &s->table[i];
-        if (r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED) request_finish(r, FKV_CLOSED, NULL, NULL, 0, false);
+        if (r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED) request_give_up(r, FKV_CLOSED);
     }
     owner_free_all(s);
 }

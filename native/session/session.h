@@ -146,7 +146,7 @@ typedef struct session_ask {
 
 /* BUSY: no room for a request or for its value now. SHARD_CLOSED: session_absent. KEY_INVALID, VALUE_TOO_LARGE, NO_MEMORY. `done` is not called from inside. */
 fkv_status session_request(session *s, const session_ask *a, uint64_t *id);
-/* Ends a request with `why` (ABORTED, or TIMEOUT at its time); calls `done` from inside. Unknown ids are ignored. */
+/* Ends a request with `why` (ABORTED, or TIMEOUT at its time), a change that was sent with STALE_SEQUENCE; calls `done` from inside. Unknown ids are ignored. */
 void session_cancel(session *s, uint64_t id, fkv_status why);
 /* The body as memory that the caller frees; NULL when there is none or no memory. */
 uint8_t *session_take_body(session_answer *a);

@@ -136,6 +136,7 @@ void request_free(request *r);
 void request_queue(request *r, bool first);                    /* to the end, or the front, of where it has to wait now */
 void request_delay(request *r, fkv_status why);                /* refused for now: tries again a little later */
 void request_finish(request *r, fkv_status s, const fkv_reply *reply, uint8_t *body, uint32_t body_bytes, bool body_owned);
+void request_give_up(request *r, fkv_status why);              /* ends it without an answer, for this reason or as indeterminate */
 void requests_wake(session_owner *o);                          /* something waits: the next flush sends it */
 void requests_push(session_owner *o);                          /* sends what waits, as far as credits go */
 void requests_of_lost_link(session_owner *o);

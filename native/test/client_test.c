@@ -380,7 +380,7 @@ TEST(a_cancelled_operation_ends_at_once) {
     lookup_cancel(got.get, FKV_ABORTED);
     session_cancel(k.s, id, FKV_ABORTED);
     CHECK(got.done && got.status == FKV_ABORTED);
-    CHECK(put.done && put.status == FKV_ABORTED);
+    CHECK(put.done && (put.status == FKV_ABORTED || put.status == FKV_STALE_SEQUENCE));   /* waiting after a refusal, or sent again */
     down(&r, &k);
 }
 
@@ -397,7 +397,10 @@ TEST(closing_ends_what_is_outstanding) {
     }
     for (int i = 0; i < 5; i++) kit_turn(&k);
     kit_down(&k);
-    for (int i = 0; i < 20; i++) CHECK(got[i].done && got[i].status == FKV_CLOSED && put[i].done && put[i].status == FKV_CLOSED);
+    for (int i = 0; i < 20; i++) {
+        CHECK(got[i].done && got[i].status == FKV_CLOSED);
+        CHECK(put[i].done && (put[i].status == FKV_CLOSED || put[i].status == FKV_STALE_SEQUENCE));   /* not sent, or sent */
+    }
     rig_down(&r);
 }
 

@@ -78,6 +78,33 @@ TEST(a_change_that_was_sent_and_not_answered_in_time_is_indeterminate) {
     down();
 }
 
+TEST(a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason) {
+    up();
+    outcome sent, waits, read, closed, never;
+    p->silent = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 5000, &sent);
+    guest_ask(&c, FKV_OP_GET, "alpha", NULL, 5000, &read);
+    guest_settle(&c);
+    p->no_credits = true;
+    guest_ask(&c, FKV_OP_DELETE, "alpha", NULL, 5000, &waits);
+    guest_settle(&c);
+    session_cancel(c.s, sent.request, FKV_ABORTED);
+    session_cancel(c.s, waits.request, FKV_ABORTED);
+    session_cancel(c.s, read.request, FKV_ABORTED);
+    CHECK(sent.done && sent.status == FKV_STALE_SEQUENCE);
+    CHECK(waits.done && waits.status == FKV_ABORTED);
+    CHECK(read.done && read.status == FKV_ABORTED);
+    puppet_credits(p);
+    guest_ask(&c, FKV_OP_PUT, "alpha", "two", 5000, &closed);
+    guest_settle(&c);
+    p->no_credits = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "three", 5000, &never);
+    session_shutdown(c.s);
+    CHECK(closed.done && closed.status == FKV_STALE_SEQUENCE);
+    CHECK(never.done && never.status == FKV_CLOSED);
+    down();
+}
+
 TEST(a_change_that_was_never_sent_had_no_effect) {
     up();
     outcome o;
@@ -188,7 +215,7 @@ TEST(a_late_reply_is_for_nobody) {
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 50, &o);
     session_flush(c.s);                      /* answered, but not yet polled */
     session_cancel(c.s, o.request, FKV_ABORTED);
-    CHECK(o.done && o.status == FKV_ABORTED);
+    CHECK(o.done && o.status == FKV_STALE_SEQUENCE);
     p->silent = true;
     guest_ask(&c, FKV_OP_PUT, "beta", "two", 1000, &next);   /* may have the same place in the table */
     guest_settle(&c);
@@ -426,6 +453,7 @@ int main(int argc, char **argv) {
     RUN(a_change_is_sent_once_and_answered);
     RUN(a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection);
     RUN(a_change_that_was_sent_and_not_answered_in_time_is_indeterminate);
+    RUN(a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason);
     RUN(a_change_that_was_never_sent_had_no_effect);
     RUN(a_read_without_answer_in_time_is_a_timeout);
     RUN(requests_without_credits_go_out_in_order_when_credits_come);

@@ -42,6 +42,8 @@ export class FakeNativeClient implements NativeClient {
   closed = false;
   /** Every call about a key is answered with this status at once. */
   refusal: number | undefined;
+  /** What is cancelled is a change that was sent already. */
+  sent = false;
   scanBodies: { readonly body: Uint8Array; readonly next: bigint }[] = [];
   readonly #held = new Map<number, Uint8Array>();
   #ids = 0;
@@ -156,7 +158,7 @@ export class FakeNativeClient implements NativeClient {
     const at = this.outstanding.findIndex((operation) => operation.id === id);
     if (at < 0) return;
     this.outstanding.splice(at, 1);
-    this.ready.push({ id, status: Status.aborted, entry: undefined, bytes: undefined });
+    this.ready.push({ id, status: this.sent ? Status.indeterminate : Status.aborted, entry: undefined, bytes: undefined });
   }
 
   flush(): number {

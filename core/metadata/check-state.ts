@@ -2,8 +2,8 @@
  * Validators of the parts of the metadata that travel: in client maps, in commands and in snapshots. Structure and ranges only;
  * whether a command makes sense in the present state is decided by machine.ts.
  */
-import { decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
-import type { FabricAddress, Member, Region, Shard } from './state.js';
+import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
+import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard } from './state.js';
 
 /** Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has 8,192. */
 export const REGIONS_MAX = 8192;
@@ -21,6 +21,10 @@ export const shardNumber = uint(SHARDS_MAX - 1);
 export const groupNumber = uint(GROUPS_MAX - 1);
 export const epochNumber = uint(EPOCH_MAX);
 export const layoutNumber = uint32;
+export const raftNumber = uint();
+export const votersMax = uint(MEMBERS_MAX);
+export const leaseMs = uint(3_600_000);
+export const driftPpm = uint(1_000_000);
 
 export const checkFabricAddress = record<FabricAddress>({ provider, address, group: groupNumber, host: maybe(text(128)) });
 export const checkFabricAddresses = list(checkFabricAddress, 1024);
@@ -57,3 +61,7 @@ export const checkShard = record<Shard>({
   buckets: layoutNumber,
   regions: checkRegions,
 });
+
+export const checkServer = record<Server>({ id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses, draining: boolean });
+export const checkMove = record<Move>({ shard: shardNumber, to: memberId });
+export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });

@@ -6,15 +6,15 @@
  * copy in the log changes nothing. A proposer is one start of one server: 64 random bits.
  */
 import { FarkvError } from '../errors.js';
-import { fields, hex128, hex64, list, literal, maybe, oneOf, record, uint } from '../protocol/check.js';
+import { boolean, fields, hex128, hex64, list, literal, maybe, oneOf, record, uint } from '../protocol/check.js';
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
-  checkControlAddresses, checkFabricAddresses, checkRegions, epochNumber, layoutNumber, memberId, MEMBERS_MAX, REGIONS_MAX, shardNumber, SHARDS_MAX,
+  checkControlAddresses, checkFabricAddresses, checkRegions, driftPpm, epochNumber, layoutNumber, leaseMs, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
+  SHARDS_MAX, votersMax,
 } from './check-state.js';
-import type { FabricAddress, Region } from './state.js';
-
-export const COMMAND_FORMAT = 1;
+import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
+import type { FabricAddress, LeaseTerms, Region } from './state.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
 export const PROPOSALS_MAX = 64;
@@ -87,7 +87,77 @@ export interface NoOp {
   readonly t: 'no-op';
 }
 
-export type Command = Bootstrap | MemberJoin | MemberLeave | AssignShards | ShardOpened | ShardLayoutChanged | NoOp;
+/** Every server knows `format`: from here on it is written. The rest is what format 2 adds to the state. */
+export interface RaiseFormat {
+  readonly t: 'raise-format';
+  readonly format: number;
+  readonly votersMax: number;
+  readonly ownerLease: LeaseTerms;
+}
+
+/** A server comes to the cluster, as a learner. */
+export interface ServerAdd {
+  readonly t: 'server-add';
+  readonly id: string;
+  readonly raftId: number;
+  readonly instance: string;
+  readonly control: readonly string[];
+}
+
+/** A server leaves for good. It must own nothing. */
+export interface ServerRemove {
+  readonly t: 'server-remove';
+  readonly id: string;
+  readonly raftId: number;
+}
+
+/** Whether a server is to own shards. */
+export interface ServerDrain {
+  readonly t: 'server-drain';
+  readonly id: string;
+  readonly draining: boolean;
+}
+
+export interface VotersSet {
+  readonly t: 'voters-set';
+  readonly voters: readonly string[];
+}
+
+/** Names an owner's present hold on a shard, so that a command that comes late does not fit. */
+export interface Placement {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly to: string;
+}
+
+/**
+ * The lease of an owner has run out and its shards go to others, empty. Proposed by the leader itself and by nobody else, because only
+ * the leader of the term knows that it will not renew that lease (owner-leases.ts).
+ */
+export interface ShardsTaken {
+  readonly t: 'shards-taken';
+  readonly id: string;
+  readonly incarnation: string;
+  readonly shards: readonly Placement[];
+}
+
+/** The owner is to give the shard to another member; naming the owner itself calls a move off. */
+export interface ShardMove extends Placement {
+  readonly t: 'shard-move';
+}
+
+/** The owner has given the shard up: it grants no leases on it any more, and none is left. */
+export interface ShardReleased {
+  readonly t: 'shard-released';
+  readonly shard: number;
+  readonly owner: string;
+  readonly memberIncarnation: string;
+  readonly epoch: number;
+}
+
+export type Command =
+  | Bootstrap | MemberJoin | MemberLeave | AssignShards | ShardOpened | ShardLayoutChanged | NoOp
+  | RaiseFormat | ServerAdd | ServerRemove | ServerDrain | VotersSet | ShardsTaken | ShardMove | ShardReleased;
 
 export interface Proposal {
   readonly proposer: string;
@@ -139,6 +209,19 @@ const checks = {
     remove: list(record<SegmentName>({ provider: oneOf('verbs', 'shm', 'tcp', 'sim'), kind: oneOf('index', 'heap'), segment: uint(65_535) }), REGIONS_MAX),
   }),
   'no-op': record<NoOp>({ t: literal('no-op') }),
+  'raise-format': record<RaiseFormat>({ t: literal('raise-format'), format: uint(65_535), votersMax, ownerLease: record<LeaseTerms>({ leaseMs, driftPpm }) }),
+  'server-add': record<ServerAdd>({ t: literal('server-add'), id: memberId, raftId: raftNumber, instance: hex64, control: checkControlAddresses }),
+  'server-remove': record<ServerRemove>({ t: literal('server-remove'), id: memberId, raftId: raftNumber }),
+  'server-drain': record<ServerDrain>({ t: literal('server-drain'), id: memberId, draining: boolean }),
+  'voters-set': record<VotersSet>({ t: literal('voters-set'), voters: list(memberId, MEMBERS_MAX) }),
+  'shards-taken': record<ShardsTaken>({
+    t: literal('shards-taken'),
+    id: memberId,
+    incarnation: hex64,
+    shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
+  }),
+  'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId }),
+  'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber }),
 };
 
 function isKind(kind: unknown): kind is Command['t'] {
@@ -147,7 +230,7 @@ function isKind(kind: unknown): kind is Command['t'] {
 
 /** Throws ERR_PROTOCOL when the command is larger than an entry may be. */
 export function encodeProposal(p: Proposal): Uint8Array {
-  const bytes = encodeValue({ format: COMMAND_FORMAT, proposer: p.proposer, sequence: p.sequence, command: p.command });
+  const bytes = encodeValue({ format: formatOf(p.command.t), proposer: p.proposer, sequence: p.sequence, command: p.command });
   if (bytes.length > COMMAND_LIMITS.bytes) {
     throw new FarkvError('ERR_PROTOCOL', `a metadata change (${p.command.t}) of ${bytes.length} bytes; at most ${COMMAND_LIMITS.bytes} fit an entry`);
   }
@@ -155,20 +238,15 @@ export function encodeProposal(p: Proposal): Uint8Array {
 }
 
 /**
- * Throws ERR_PROTOCOL_VERSION for a format or kind of command that this version does not know, ERR_PROTOCOL for malformed bytes.
- * In both cases the entry must not be skipped: the server that cannot read it stops applying.
+ * Throws ERR_PROTOCOL_VERSION for a format later than `known` or a kind of command that this version does not know, ERR_PROTOCOL for
+ * malformed bytes. In both cases the entry must not be skipped: the server that cannot read it stops applying.
  */
-export function decodeProposal(bytes: Uint8Array): Proposal {
+export function decodeProposal(bytes: Uint8Array, known = FORMAT_NEWEST): Proposal {
   const value = fields(decodeValue(bytes, COMMAND_LIMITS), 'entry');
   const format = uint()(value.format, 'entry.format');
   const command = fields(value.command, 'entry.command');
   const kind = command.t;
-  if (format > COMMAND_FORMAT || (typeof kind === 'string' && !isKind(kind))) {
-    throw new FarkvError(
-      'ERR_PROTOCOL_VERSION',
-      `the metadata has an entry of a later version of farkv (format ${format}, ${typeof kind === 'string' ? kind.slice(0, 40) : 'unknown'}); this version knows format ${COMMAND_FORMAT}: upgrade this server`,
-    );
-  }
-  if (format === 0 || !isKind(kind)) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
+  if (format > known || (typeof kind === 'string' && !isKind(kind))) throw laterVersion('an entry', format, known, typeof kind === 'string' ? kind.slice(0, 40) : 'unknown');
+  if (format === 0 || !isKind(kind) || formatOf(kind) > format) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
   return { proposer: hex64(value.proposer, 'entry.proposer'), sequence: uint()(value.sequence, 'entry.sequence'), command: checks[kind](command, 'entry.command') };
 }

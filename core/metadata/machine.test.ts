@@ -3,6 +3,7 @@ import { FarkvError } from '../errors.js';
 import { encodeValue } from '../protocol/value.js';
 import { Random, seeded } from '../../test/support/random.js';
 import { encodeProposal, decodeProposal, PROPOSALS_MAX, type Command, type MemberJoin, type ShardOpened } from './commands.js';
+import { FORMAT_NEWEST } from './format.js';
 import { MetadataMachine } from './machine.js';
 import type { Region, Shard } from './state.js';
 
@@ -160,7 +161,7 @@ test('an entry of a later version is refused by name and changes nothing', (t) =
   const { machine } = new Log().do(bootstrap);
   const before = machine.state;
   const entry = { format: 1, proposer: PROPOSER, sequence: 9, command: { t: 'no-op' } };
-  for (const later of [{ ...entry, format: 2 }, { ...entry, command: { t: 'split-shard' } }]) {
+  for (const later of [{ ...entry, format: FORMAT_NEWEST + 1 }, { ...entry, command: { t: 'split-shard' } }]) {
     t.throws(() => machine.apply(encodeValue(later)), { instanceOf: FarkvError, code: 'ERR_PROTOCOL_VERSION', message: /upgrade this server/ });
   }
   t.is(machine.state, before);

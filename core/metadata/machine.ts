@@ -9,12 +9,13 @@ import { FarkvError } from '../errors.js';
 import { fields, hex64, list, literal, pattern, record, uint, type Check } from '../protocol/check.js';
 import { STATE_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
-import { checkMember, checkShard, memberId, MEMBERS_MAX, SHARDS_MAX } from './check-state.js';
+import { checkLeaseTerms, checkMember, checkMove, checkServer, checkShard, memberId, MEMBERS_MAX, SHARDS_MAX, votersMax } from './check-state.js';
 import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
-import { EMPTY, reduce, type Refused } from './reduce.js';
+import { FORMAT_NEWEST, laterVersion } from './format.js';
+import { EMPTY, reduce } from './reduce.js';
+import type { Refused } from './reduced.js';
 import type { Member, MetadataState, Shard } from './state.js';
 
-const STATE_FORMAT = 1;
 /** Proposers remembered. One is added with every start of a server; a copy of its proposals must not come later than so many starts. */
 const PROPOSERS_MAX = 256;
 
@@ -35,9 +36,19 @@ export interface Applied {
 }
 
 export class MetadataMachine {
+  readonly #known: number;
   #state: MetadataState = EMPTY;
   /** In order of last use. */
   readonly #proposers = new Map<string, Window>();
+
+  /** `known`: the latest format that it reads; less than FORMAT_NEWEST to stand for an earlier version of farkv. */
+  constructor(known = FORMAT_NEWEST) {
+    this.#known = known;
+  }
+
+  get known(): number {
+    return this.#known;
+  }
 
   get state(): MetadataState {
     return this.#state;
@@ -48,7 +59,7 @@ export class MetadataMachine {
    * must not apply anything after it.
    */
   apply(bytes: Uint8Array): Applied {
-    const proposal = decodeProposal(bytes);
+    const proposal = decodeProposal(bytes, this.#known);
     if (!this.#first(proposal)) return { proposal, outcome: 'duplicate' };
     const reduced = reduce(this.#state, proposal.command);
     if (!reduced.ok) return { proposal, outcome: reduced };
@@ -75,9 +86,10 @@ export class MetadataMachine {
    */
   snapshot(): Uint8Array {
     const state = { ...this.#state, members: [...this.#state.members.values()] };
+    const format = state.formatVersion;
     return encodeValue({
-      format: STATE_FORMAT,
-      state: checkSaved(state, 'state'),
+      format,
+      state: format === 1 ? checkFirst(state, 'state') : checkSaved(state, 'state'),
       proposers: [...this.#proposers].map(([proposer, w]) => ({ proposer, top: w.top, seen: w.seen.toString(16).padStart(16, '0') })),
     });
   }
@@ -86,10 +98,8 @@ export class MetadataMachine {
   restore(bytes: Uint8Array): void {
     const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
     const format = uint()(value.format, 'snapshot.format');
-    if (format > STATE_FORMAT) {
-      throw new FarkvError('ERR_PROTOCOL_VERSION', `the metadata has a snapshot of a later version of farkv (format ${format}); this version knows format ${STATE_FORMAT}: upgrade this server`);
-    }
-    const saved = checkSaved(value.state, 'snapshot.state');
+    if (format > this.#known) throw laterVersion('a snapshot', format, this.#known);
+    const saved = format === 1 ? { ...EMPTY, ...checkFirst(value.state, 'snapshot.state') } : checkSaved(value.state, 'snapshot.state');
     const proposers = checkProposers(value.proposers, 'snapshot.proposers');
     this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
     this.#proposers.clear();
@@ -104,8 +114,7 @@ const shardsInOrder: Check<readonly Shard[]> = (value, at) => {
   if (shards.some((s, i) => s.shard !== i)) throw new FarkvError('ERR_PROTOCOL', 'malformed message: shards out of order');
   return shards;
 };
-const checkSaved = record<Saved>({
-  formatVersion: literal(1),
+const first = {
   clusterId: hexOrNone,
   mapEpoch: uint(),
   hashSeed: hexOrNone,
@@ -113,5 +122,15 @@ const checkSaved = record<Saved>({
   voters: list(memberId, MEMBERS_MAX),
   members: list(checkMember, MEMBERS_MAX),
   shards: shardsInOrder,
+};
+/** As format 1 writes it: a server of that version reads nothing else. */
+const checkFirst = record<Omit<Saved, 'servers' | 'votersMax' | 'ownerLease' | 'moves'>>({ formatVersion: literal(1), ...first });
+const checkSaved = record<Saved>({
+  formatVersion: literal(2),
+  ...first,
+  servers: list(checkServer, MEMBERS_MAX),
+  votersMax,
+  ownerLease: checkLeaseTerms,
+  moves: list(checkMove, SHARDS_MAX),
 });
 const checkProposers = list(record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }), PROPOSERS_MAX);

@@ -18,7 +18,7 @@ export function hashText(text: string, seed = 0x811c9dc5): number {
   return h >>> 0;
 }
 
-function score(shard: number, member: string): number {
+export function score(shard: number, member: string): number {
   return mix(hashText(member) ^ mix(shard + 0x9e3779b9));
 }
 

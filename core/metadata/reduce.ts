@@ -5,22 +5,14 @@
  * A command that does not fit the state is refused and changes nothing. That is no failure of the log: every server refuses
  * the same command at the same place.
  */
-import type { ErrorCode } from '../errors.js';
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
 import type { Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
-import { groupsOf, place, raftIdOf } from './placement.js';
+import { formatOf } from './format.js';
+import { place, raftIdOf } from './placement.js';
+import { moveShard, releaseShard, takeShards } from './reduce-moves.js';
+import { addServer, drainServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
+import { changed, closed, grouped, refused, type Reduced } from './reduced.js';
 import type { Member, MetadataState, Region, Shard } from './state.js';
-
-export type Reduced = { readonly ok: true; readonly state: MetadataState } | Refused;
-export interface Refused {
-  readonly ok: false;
-  readonly code: ErrorCode;
-  readonly message: string;
-}
-
-function refused(code: ErrorCode, message: string): Refused {
-  return { ok: false, code, message };
-}
 
 /** Before the cluster is made. */
 export const EMPTY: MetadataState = {
@@ -32,46 +24,36 @@ export const EMPTY: MetadataState = {
   voters: [],
   members: new Map(),
   shards: [],
+  servers: [],
+  votersMax: 0,
+  ownerLease: { leaseMs: 0, driftPpm: 0 },
+  moves: [],
 };
 
-function changed(state: MetadataState, change: Partial<MetadataState>): Reduced {
-  return { ok: true, state: { ...state, ...change, mapEpoch: state.mapEpoch + 1 } };
-}
-
-/** Closed, under a new epoch. Invariant: a shard's epoch never falls and never repeats for another incarnation. */
-function closed(s: Shard, owner: string | undefined): Shard {
-  return { shard: s.shard, ...(owner === undefined ? {} : { owner }), group: 0, epoch: s.epoch + 1, layoutEpoch: 0, buckets: 0, regions: [] };
-}
-
-/** Spreads each member's shards over its data-plane groups in turn; shards that are open stay where they are. */
-function grouped(shards: readonly Shard[], members: ReadonlyMap<string, Member>): Shard[] {
-  const seen = new Map<string, number>();
-  return shards.map((s) => {
-    const member = s.owner === undefined ? undefined : members.get(s.owner);
-    if (member === undefined) return s;
-    const ordinal = seen.get(member.id) ?? 0;
-    seen.set(member.id, ordinal + 1);
-    const group = ordinal % groupsOf(member);
-    return s.incarnation !== undefined || s.group === group ? s : { ...s, group };
-  });
-}
-
 function join(state: MetadataState, c: MemberJoin): Reduced {
-  if (!state.voters.includes(c.id)) return refused('ERR_CONFIG', `${c.id} is not one of the servers of this cluster (${state.voters.join(', ')})`);
+  const server = state.servers.find((s) => s.id === c.id);
+  const ids = state.formatVersion === 1 ? state.voters : state.servers.map((s) => s.id);
+  if (!ids.includes(c.id)) return refused('ERR_CONFIG', `${c.id} is not one of the servers of this cluster (${ids.join(', ')})`);
   const present = state.members.get(c.id);
   if (present?.incarnation !== c.replaces) return refused('ERR_BUSY', `${c.id} has started again since`);
   if (present?.incarnation === c.incarnation) return refused('ERR_BUSY', `${c.id} has joined already`);
-  if (present?.instance !== undefined && present.instance !== c.instance) {
+  const instance = server?.instance ?? present?.instance;
+  if (instance !== undefined && instance !== c.instance) {
     return refused('ERR_DATA_DIR', `${c.id} has joined this cluster with another data directory`);
   }
   if (state.shards.some((s) => s.owner === c.id && s.epoch >= EPOCH_MAX)) return refused('ERR_INTERNAL', `a shard of ${c.id} has used up its epochs`);
   const member: Member = {
-    id: c.id, raftId: raftIdOf(c.id), incarnation: c.incarnation, control: c.control, fabric: c.fabric, memoryBytes: c.memoryBytes, instance: c.instance,
+    id: c.id, raftId: server?.raftId ?? raftIdOf(c.id), incarnation: c.incarnation, control: c.control, fabric: c.fabric, memoryBytes: c.memoryBytes, instance: c.instance,
   };
   const members = new Map(state.members).set(c.id, member);
   // What the member served before is gone with its last process: nobody may use those regions any more.
   const shards = state.shards.map((s) => (s.owner === c.id ? closed(s, c.id) : s));
-  return changed(state, { members, shards: grouped(shards, members) });
+  return changed(state, {
+    members, shards: grouped(shards, members),
+    // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
+    moves: state.moves.filter((m) => state.shards[m.shard]?.owner !== c.id),
+    servers: joined(state.servers, c.id, c.instance, c.control),
+  });
 }
 
 function assign(state: MetadataState): Reduced {
@@ -121,6 +103,9 @@ export function reduce(state: MetadataState, c: Command): Reduced {
     return changed(state, { clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters: [...c.voters].sort(), shards });
   }
   if (state.clusterId === '') return refused('ERR_NO_LEADER', 'the cluster does not exist yet');
+  if (formatOf(c.t) > state.formatVersion && c.t !== 'raise-format') {
+    return refused('ERR_UNSUPPORTED', `the metadata is at format ${state.formatVersion} until every server of the cluster runs a version of farkv that knows ${formatOf(c.t)}`);
+  }
   switch (c.t) {
     case 'member-join': return join(state, c);
     case 'member-leave': {
@@ -132,5 +117,13 @@ export function reduce(state: MetadataState, c: Command): Reduced {
     case 'assign-shards': return assign(state);
     case 'shard-opened': return opened(state, c);
     case 'shard-layout': return layout(state, c);
+    case 'raise-format': return raiseFormat(state, c);
+    case 'server-add': return addServer(state, c);
+    case 'server-remove': return removeServer(state, c);
+    case 'server-drain': return drainServer(state, c);
+    case 'voters-set': return setVoters(state, c);
+    case 'shards-taken': return takeShards(state, c);
+    case 'shard-move': return moveShard(state, c);
+    case 'shard-released': return releaseShard(state, c);
   }
 }

@@ -59,7 +59,32 @@ export interface Shard {
   readonly regions: readonly Region[];
 }
 
+/** A server of the cluster, whether it has come yet or not. From format 2 on. */
+export interface Server {
+  readonly id: string;
+  /** Its number in the Raft group. One that comes back without its data directory is another member and has another number. */
+  readonly raftId: number;
+  /** 64 random bits of its data directory, hex; undefined until it has joined. */
+  readonly instance?: string;
+  readonly control: readonly string[];
+  /** It is to own no shards: the operator is about to take it away. */
+  readonly draining: boolean;
+}
+
+/** The owner of `shard` is to give it to member `to`. */
+export interface Move {
+  readonly shard: number;
+  readonly to: string;
+}
+
+/** How long an owner may grant leases to clients after it asked the leader, and what two machines' clocks may differ by in rate. */
+export interface LeaseTerms {
+  readonly leaseMs: number;
+  readonly driftPpm: number;
+}
+
 export interface MetadataState {
+  /** See format.ts. */
   readonly formatVersion: number;
   readonly clusterId: string;
   /** Rises with every change that a client must see. */
@@ -68,8 +93,16 @@ export interface MetadataState {
   readonly hashSeed: string;
   /** 16 bytes, hex: signs tickets (native/wire/wire.h). Servers only. */
   readonly ticketSecret: string;
-  /** Ids of the servers that vote in the metadata group, sorted. */
+  /** Ids of the servers that are to vote in the metadata group, sorted; the Raft configuration follows. */
   readonly voters: readonly string[];
   readonly members: ReadonlyMap<string, Member>;
   readonly shards: readonly Shard[];
+  /** Sorted by id. Format 1: empty, the voters are all servers. */
+  readonly servers: readonly Server[];
+  /** Servers become voters until there are so many. Format 1: 0. */
+  readonly votersMax: number;
+  /** One for the whole cluster, because a new leader must wait as long as an earlier one may have granted. Format 1: 0 and 0. */
+  readonly ownerLease: LeaseTerms;
+  /** At most one for each shard, in their order. Format 1: empty. */
+  readonly moves: readonly Move[];
 }

@@ -1,0 +1,152 @@
+import test from 'ava';
+import { joinOf, hexOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
+import { nextFormat, nextLookMs, nextMove, nextVoters, takeFromDead } from './leader-policy.js';
+import { GrantedLeases, heldMs } from './owner-leases.js';
+
+const HELD = heldMs(LEASE);
+
+test('an owner that is silent loses its shards when its lease is over, and not before', (t) => {
+  const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);
+  const leases = new GrantedLeases(LEASE, 0);
+  for (const id of ['s1', 's2', 's3']) leases.grant(id, HELD);
+  for (const id of ['s1', 's3']) leases.grant(id, HELD + 500);
+  t.is(takeFromDead(log.state, leases, 2 * HELD - 1), undefined);
+  t.is(nextLookMs(log.state, leases, HELD), 2 * HELD);
+  const taken = takeFromDead(log.state, leases, 2 * HELD)!;
+  t.is(taken.id, 's2');
+  t.deepEqual(taken.shards.map((s) => s.shard), log.ownedBy('s2'));
+  log.do(taken);
+  t.deepEqual(log.ownedBy('s2'), []);
+  for (const { shard } of taken.shards) {
+    t.is(log.shard(shard).epoch, 2);
+    t.is(log.shard(shard).incarnation, undefined);
+  }
+  t.is(takeFromDead(log.state, leases, 2 * HELD), undefined);
+});
+
+test('nothing is taken while nobody is there to have it', (t) => {
+  const log = MetadataLog.cluster(6, ['s1', 's2']);
+  const leases = new GrantedLeases(LEASE, 0);
+  t.is(takeFromDead(log.state, leases, 10 * HELD), undefined);
+  leases.grant('s2', 10 * HELD);
+  t.is(takeFromDead(log.state, leases, 10 * HELD)?.id, 's1');
+});
+
+test('nothing is taken twice while the outcome is open', (t) => {
+  const log = MetadataLog.cluster(6, ['s1', 's2']);
+  const leases = new GrantedLeases(LEASE, 0);
+  leases.grant('s2', 2 * HELD);
+  leases.withhold('s1');
+  t.is(takeFromDead(log.state, leases, 2 * HELD), undefined);
+});
+
+test('what is taken from one start of a server is not taken from the next', (t) => {
+  const log = MetadataLog.cluster(6, ['s1', 's2']);
+  const leases = new GrantedLeases(LEASE, 0);
+  leases.grant('s2', 2 * HELD);
+  const taken = takeFromDead(log.state, leases, 2 * HELD)!;
+  log.do(joinOf('s1', 9, 1));
+  t.regex(log.try(taken), /started again/);
+  t.is(log.ownedBy('s1').length, 3);
+});
+
+test('a paused owner that is back finds its shards under other epochs, and what it still wants to say about them does not fit', (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
+  const [shard] = log.ownedBy('s1');
+  const epoch = log.shard(shard!).epoch;
+  const leases = new GrantedLeases(LEASE, 0);
+  leases.grant('s2', 2 * HELD);
+  log.do(takeFromDead(log.state, leases, 2 * HELD)!);
+  const late = { shard: shard!, owner: 's1', memberIncarnation: hexOf(1), epoch };
+  t.regex(log.try({ t: 'shard-opened', ...late, incarnation: hexOf(77), layoutEpoch: 1, buckets: 1, regions: [] }), /ERR_NOT_OWNER/);
+  t.regex(log.try({ t: 'shard-released', ...late }), /ERR_NOT_OWNER/);
+});
+
+test('a drained server gives its shards away a few at a time, and a move whose goal is dead is called off', (t) => {
+  const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);
+  for (const s of log.state.shards) log.open(s.shard, 100 + s.shard);
+  log.do({ t: 'server-drain', id: 's1', draining: true });
+  const leases = new GrantedLeases(LEASE, 0);
+  for (const id of ['s1', 's2', 's3']) leases.grant(id, HELD);
+  for (let i = 0; i < 2; i++) log.do(nextMove(log.state, leases, HELD)!);
+  t.is(nextMove(log.state, leases, HELD), undefined);
+  t.is(log.state.moves.length, 2);
+  const { shard, to } = log.state.moves[0]!;
+  log.do({ t: 'shard-released', shard, owner: 's1', memberIncarnation: hexOf(1), epoch: log.shard(shard).epoch });
+  t.is(log.shard(shard).owner, to);
+  t.is(log.shard(shard).epoch, 2);
+  const other = log.state.moves[0]!;
+  leases.grant(other.to === 's2' ? 's3' : 's2', HELD + 100);
+  leases.grant('s1', HELD + 100);
+  t.deepEqual(nextMove(log.state, leases, 2 * HELD), { t: 'shard-move', shard: other.shard, epoch: 1, to: 's1' });
+});
+
+test('a shard that is not open moves at once', (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
+  const [shard] = log.ownedBy('s1');
+  log.do({ t: 'shard-move', shard: shard!, epoch: 1, to: 's2' });
+  t.is(log.shard(shard!).owner, 's2');
+  t.is(log.shard(shard!).epoch, 2);
+  t.deepEqual(log.state.moves, []);
+});
+
+test('a release after the move was called off leaves the shard with its owner, under a new epoch', (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
+  const [shard] = log.ownedBy('s1');
+  log.open(shard!, 5);
+  log.do({ t: 'shard-move', shard: shard!, epoch: 1, to: 's2' }, { t: 'shard-move', shard: shard!, epoch: 1, to: 's1' });
+  log.do({ t: 'shard-released', shard: shard!, owner: 's1', memberIncarnation: hexOf(1), epoch: 1 });
+  t.is(log.shard(shard!).owner, 's1');
+  t.is(log.shard(shard!).epoch, 2);
+  t.is(log.shard(shard!).incarnation, undefined);
+});
+
+const add = (id: string, instance = 500 + id.charCodeAt(1)) => ({ t: 'server-add', id, raftId: 1000 + id.charCodeAt(1) + instance, instance: hexOf(instance), control: ['127.0.0.1:1'] }) as const;
+
+test('learners become voters two at a time, up to the number that is wanted', (t) => {
+  const log = MetadataLog.cluster(3, ['s1']);
+  log.do(add('s2'), add('s3'), add('s4'));
+  t.is(nextVoters(log.state, new Set()), undefined);
+  t.is(nextVoters(log.state, new Set(['s3'])), undefined);
+  const command = nextVoters(log.state, new Set(['s2', 's3', 's4']))!;
+  t.deepEqual(command.voters, ['s1', 's2', 's3']);
+  log.do(command);
+  t.is(nextVoters(log.state, new Set(['s2', 's3', 's4'])), undefined);
+  log.do({ t: 'server-remove', id: 's2', raftId: log.state.servers.find((s) => s.id === 's2')!.raftId });
+  t.deepEqual(nextVoters(log.state, new Set(['s3', 's4']))?.voters, ['s1', 's3', 's4']);
+});
+
+test('a server with another data directory is refused and told the command; after that command it may come', (t) => {
+  const log = MetadataLog.cluster(3, ['s1', 's2', 's3']);
+  t.regex(log.try(add('s3')), /farkv member remove s3/);
+  const { raftId } = log.state.servers.find((s) => s.id === 's3')!;
+  t.regex(log.try({ t: 'server-remove', id: 's3', raftId }), /farkv drain s3/);
+  const leases = new GrantedLeases(LEASE, 0);
+  for (const id of ['s1', 's2']) leases.grant(id, 2 * HELD);
+  log.do(takeFromDead(log.state, leases, 2 * HELD)!, { t: 'server-remove', id: 's3', raftId });
+  t.false(log.state.members.has('s3'));
+  t.deepEqual(log.state.voters, ['s1', 's2']);
+  t.regex(log.try(joinOf('s3', 3)), /not one of the servers/);
+  log.do(add('s3'));
+  t.not(log.state.servers.find((s) => s.id === 's3')!.raftId, raftId);
+});
+
+test('the only voter stays, and somebody is left to own shards', (t) => {
+  const log = MetadataLog.cluster(1, ['s1']);
+  t.regex(log.try({ t: 'server-drain', id: 's1', draining: true }), /no server would be left/);
+  log.do(add('s2'), { t: 'member-leave', id: 's1', incarnation: hexOf(1) });
+  t.regex(log.try({ t: 'server-remove', id: 's1', raftId: log.state.servers[0]!.raftId }), /only voter/);
+});
+
+test('the format is raised when every server has said that it knows the next one', (t) => {
+  const log = new MetadataLog();
+  log.do({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 2, voters: ['s1', 's2'] }, joinOf('s1', 1));
+  const says = (known: Readonly<Record<string, number>>) => nextFormat(log.state, { known: 2, votersMax: 3, ownerLease: LEASE, knownBy: (id) => known[id] ?? 0 });
+  t.is(says({ s1: 2, s2: 2 }), undefined);
+  log.do(joinOf('s2', 2));
+  t.is(says({ s1: 2, s2: 1 }), undefined);
+  log.do(says({ s1: 2, s2: 2 })!);
+  t.is(log.state.formatVersion, 2);
+  t.deepEqual(log.state.servers.map((s) => [s.id, s.instance]), [['s1', hexOf(1000 + 49)], ['s2', hexOf(1000 + 50)]]);
+  t.is(says({ s1: 2, s2: 2 }), undefined);
+});

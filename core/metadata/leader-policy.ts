@@ -1,0 +1,100 @@
+/**
+ * What the metadata's leader does of itself, once the cluster is at format 2: pure decisions from the metadata, the leases it has
+ * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts, test/sim).
+ */
+import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
+import type { GrantedLeases } from './owner-leases.js';
+import { placeOn } from './plan.js';
+import type { Member, MetadataState } from './state.js';
+
+/** Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes memory twice. */
+export const MOVES_AT_ONCE = 2;
+
+/** Members that may be given shards now. */
+export function usable(state: MetadataState, leases: GrantedLeases, nowMs: number): Member[] {
+  const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
+  return [...state.members.values()].filter((m) => leases.alive(m.id, nowMs) && !draining.has(m.id)).sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** The shards of an owner whose lease is over. Undefined also while nobody is there to take them: their owner may come back. */
+export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardsTaken | undefined {
+  if (state.formatVersion < 2) return undefined;
+  for (const member of state.members.values()) {
+    const own = state.shards.filter((s) => s.owner === member.id);
+    if (own.length === 0 || leases.withheld(member.id) || !leases.over(member.id, nowMs)) continue;
+    const alive = usable(state, leases, nowMs);
+    // Rather a member that is to go than none.
+    const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
+    const placed = placeOn(state, own.map((s) => s.shard), others);
+    if (placed.size === 0) continue;
+    return {
+      t: 'shards-taken', id: member.id, incarnation: member.incarnation,
+      shards: own.map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' })).filter((p) => p.to !== ''),
+    };
+  }
+  return undefined;
+}
+
+/** When takeFromDead may have a new answer though nothing else has happened; undefined: not by time alone. */
+export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number): number | undefined {
+  if (state.formatVersion < 2) return undefined;
+  const owners = new Set(state.shards.flatMap((s) => (s.owner === undefined ? [] : [s.owner])));
+  const ends = [...owners].map((id) => leases.overAt(id)).filter((at) => at > nowMs);
+  return ends.length === 0 ? undefined : Math.min(...ends);
+}
+
+/** The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant for is gone. */
+export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardMove | undefined {
+  if (state.formatVersion < 2) return undefined;
+  const ready = usable(state, leases, nowMs);
+  const shardOf = (n: number) => state.shards[n];
+  for (const m of state.moves) {
+    const s = shardOf(m.shard);
+    if (s?.owner !== undefined && leases.over(m.to, nowMs)) return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner };
+  }
+  for (const server of state.servers) {
+    if (!server.draining) continue;
+    const own = state.shards.filter((s) => s.owner === server.id);
+    const under = own.filter((s) => state.moves.some((m) => m.shard === s.shard)).length;
+    const next = own.find((s) => !state.moves.some((m) => m.shard === s.shard));
+    if (next === undefined || under >= MOVES_AT_ONCE) continue;
+    const to = placeOn(state, [next.shard], ready).get(next.shard);
+    if (to !== undefined) return { t: 'shard-move', shard: next.shard, epoch: next.epoch, to };
+  }
+  return undefined;
+}
+
+/**
+ * Learners that have caught up become voters while there are fewer than votersMax. The number of voters stays odd: an even group
+ * survives no more failures than the odd one below it, and is more likely to meet one.
+ */
+export function nextVoters(state: MetadataState, caughtUp: ReadonlySet<string>): VotersSet | undefined {
+  if (state.formatVersion < 2) return undefined;
+  const learners = state.servers.filter((s) => !s.draining && !state.voters.includes(s.id) && caughtUp.has(s.id)).map((s) => s.id);
+  const most = state.votersMax - (state.votersMax % 2 === 0 ? 1 : 0);
+  const target = Math.min(most, state.voters.length + learners.length);
+  const odd = target % 2 === 0 ? target - 1 : target;
+  const add = odd - state.voters.length;
+  return add <= 0 ? undefined : { t: 'voters-set', voters: [...state.voters, ...learners.slice(0, add)].sort() };
+}
+
+export interface RaiseOptions {
+  readonly known: number;
+  readonly votersMax: number;
+  readonly ownerLease: MetadataState['ownerLease'];
+  /** The latest format that a server said it knows, in this term. */
+  readonly knownBy: (id: string) => number;
+}
+
+/** When every server says that it knows the next format. */
+export function nextFormat(state: MetadataState, o: RaiseOptions): RaiseFormat | undefined {
+  const next = state.formatVersion + 1;
+  const ids = state.formatVersion === 1 ? state.voters : state.servers.map((s) => s.id);
+  if (state.clusterId === '' || next > o.known || !ids.every((id) => state.members.has(id) && o.knownBy(id) >= next)) return undefined;
+  return { t: 'raise-format', format: next, votersMax: o.votersMax, ownerLease: o.ownerLease };
+}
+
+/** In the order of their urgency. */
+export function dueCommand(state: MetadataState, leases: GrantedLeases, nowMs: number, caughtUp: ReadonlySet<string>, raise: RaiseOptions): Command | undefined {
+  return takeFromDead(state, leases, nowMs) ?? nextFormat(state, raise) ?? nextMove(state, leases, nowMs) ?? nextVoters(state, caughtUp);
+}

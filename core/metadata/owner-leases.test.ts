@@ -1,0 +1,50 @@
+import test from 'ava';
+import { GrantedLeases, heldMs, HeldLease } from './owner-leases.js';
+
+const terms = { leaseMs: 1000, driftPpm: 10_000 };
+
+test('a leader counts on a lease for longer than its owner does, by what two clocks may differ', (t) => {
+  t.is(heldMs(terms), 1030);
+  // The slowest owner's clock and the fastest leader's, each off by the bound.
+  const trueMsAtOwner = terms.leaseMs / (1 - 0.01);
+  const leaderMs = trueMsAtOwner * (1 + 0.01);
+  t.true(heldMs(terms) > leaderMs);
+});
+
+test('a new leader waits one full lease before it takes anything from anybody', (t) => {
+  const leases = new GrantedLeases(terms, 5000);
+  t.false(leases.over('s1', 5000));
+  t.false(leases.over('s1', 6029));
+  t.true(leases.over('s1', 6030));
+  t.false(leases.alive('s1', 5000));
+});
+
+test('a grant counts from when it was confirmed, and the next one adds to it', (t) => {
+  const leases = new GrantedLeases(terms, 0);
+  t.true(leases.grant('s1', 2000));
+  t.true(leases.alive('s1', 3000));
+  t.false(leases.over('s1', 3029));
+  t.true(leases.over('s1', 3030));
+  t.true(leases.over('s2', 2000));
+  t.true(leases.grant('s1', 3020));
+  t.false(leases.over('s1', 4000));
+});
+
+test('an owner that is to lose its shards is granted nothing until that is settled', (t) => {
+  const leases = new GrantedLeases(terms, 0);
+  leases.withhold('s1');
+  t.false(leases.grant('s1', 100));
+  t.false(leases.alive('s1', 100));
+  leases.release('s1');
+  t.true(leases.grant('s1', 100));
+});
+
+test('an owner counts from when it asked, and a late answer to an early question takes nothing back', (t) => {
+  const lease = new HeldLease();
+  t.false(lease.held(0));
+  lease.granted(100, 1000);
+  t.true(lease.held(1099));
+  t.false(lease.held(1100));
+  lease.granted(50, 1000);
+  t.is(lease.untilMs, 1100);
+});

@@ -1,0 +1,100 @@
+/**
+ * Leases of owners: until when an owner may let clients rely on its memory. Arithmetic and rules, without a clock: every method is
+ * told the time of its own machine, in milliseconds of a clock that goes on while the machine is suspended.
+ *
+ *     owner                         leader of the term                                other members
+ *       S  --- asks -------------->  t  asks a quorum whether it still leads  ------------->
+ *                                    c  <---------------------------- confirmed ------------
+ *                                       notes: held until c + D * (1 + 2 drift)
+ *       <-- granted, index i ------
+ *     applies the log up to i
+ *     may grant until S + D
+ *
+ * D is the same for the whole cluster (MetadataState.ownerLease). Why nobody else owns a shard before S + D:
+ *   - This leader proposes to take a shard away only when what it noted is over, and from then on grants that owner nothing until
+ *     the entry is applied or refused. S is before c, and what two clocks differ by in D is added.
+ *   - A later leader was elected after t, since a quorum confirmed after t that there was none; and it waits D * (1 + 2 drift) from the
+ *     first commit of its own term before it takes anything.
+ *   - An entry that an earlier leader proposed is in the log before the first one of the later leader's term, and a leader grants
+ *     nothing before that one is committed (ReadIndex). So it lies at or before i, and the owner has applied it: it no longer
+ *     believes that the shard is its own. For the same reason only the leader itself may propose such an entry, in its own term.
+ *
+ * With no quorum nothing is confirmed: owners' leases run out, and within D they stop granting and answering. They keep what they hold,
+ * and go on when there is a leader again that has not waited in vain for them.
+ */
+import type { LeaseTerms } from './state.js';
+
+/** Of the coarsest clock, and of rounding. */
+const TICK_MS = 10;
+
+/** How long a leader must count on a lease, from when it granted or from when it came to lead. */
+export function heldMs({ leaseMs, driftPpm }: LeaseTerms): number {
+  return leaseMs * (1 + (2 * driftPpm) / 1_000_000) + TICK_MS;
+}
+
+/** The leader's side, for one term. It is gone with the term. */
+export class GrantedLeases {
+  readonly #terms: LeaseTerms;
+  /** When what earlier leaders have granted is over. */
+  readonly #earlier: number;
+  readonly #until = new Map<string, number>();
+  readonly #withheld = new Set<string>();
+
+  /** `nowMs`: the first entry of this leader's term is committed. */
+  constructor(terms: LeaseTerms, nowMs: number) {
+    this.#terms = terms;
+    this.#earlier = nowMs + heldMs(terms);
+  }
+
+  /** To be called when a quorum has confirmed the leader, after the request came. False: this owner is about to lose its shards. */
+  grant(id: string, nowMs: number): boolean {
+    if (this.#withheld.has(id)) return false;
+    this.#until.set(id, nowMs + heldMs(this.#terms));
+    return true;
+  }
+
+  /** Whether nobody can rely on this owner any more. */
+  over(id: string, nowMs: number): boolean {
+    return nowMs >= this.overAt(id);
+  }
+
+  overAt(id: string): number {
+    return Math.max(this.#earlier, this.#until.get(id) ?? this.#earlier);
+  }
+
+  /** It has asked in this term, and its lease is not over. */
+  alive(id: string, nowMs: number): boolean {
+    return nowMs < (this.#until.get(id) ?? -Infinity);
+  }
+
+  /** From before the entry that takes its shards is proposed, until that one was applied or refused. */
+  withhold(id: string): void {
+    this.#withheld.add(id);
+  }
+
+  release(id: string): void {
+    this.#withheld.delete(id);
+  }
+
+  withheld(id: string): boolean {
+    return this.#withheld.has(id);
+  }
+}
+
+/** The owner's side. */
+export class HeldLease {
+  #untilMs = -Infinity;
+
+  get untilMs(): number {
+    return this.#untilMs;
+  }
+
+  held(nowMs: number): boolean {
+    return nowMs < this.#untilMs;
+  }
+
+  /** A grant was answered to what was asked at `sentMs`, and the log is applied as far as the grant says. */
+  granted(sentMs: number, leaseMs: number): void {
+    this.#untilMs = Math.max(this.#untilMs, sentMs + leaseMs);
+  }
+}

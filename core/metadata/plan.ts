@@ -1,0 +1,107 @@
+/**
+ * Which shards should be whose, and the fewest moves that get there: rendezvous hashing with weights (a member's memory), with a bound
+ * on each member's share (placement.ts says why). Decided by the leader, which writes the result into a command: logarithms
+ * need not be the same to the last bit on every machine, and with this they need not be.
+ */
+import { score } from './placement.js';
+import type { Member, MetadataState, Shard } from './state.js';
+
+/** Highest of -weight / ln(u) wins: each member gets its weight's part of the shards (Schindelhauer and Schomaker, 2005). */
+function weighted(shard: number, member: Member): number {
+  const u = (score(shard, member.id) + 1) / (2 ** 32 + 2);
+  return -Math.max(1, member.memoryBytes) / Math.log(u);
+}
+
+function best(shard: number, among: readonly Member[]): Member | undefined {
+  let found: Member | undefined;
+  for (const m of among) if (found === undefined || weighted(shard, m) > weighted(shard, found)) found = m;
+  return found;
+}
+
+function loads(shards: readonly Pick<Shard, 'owner'>[]): Map<string, number> {
+  const load = new Map<string, number>();
+  for (const s of shards) if (s.owner !== undefined) load.set(s.owner, (load.get(s.owner) ?? 0) + 1);
+  return load;
+}
+
+/** Each member's part of `count` shards by weight; not whole numbers. */
+function parts(count: number, members: readonly Member[]): Map<string, number> {
+  const all = members.reduce((sum, m) => sum + Math.max(1, m.memoryBytes), 0);
+  return new Map(members.map((m) => [m.id, (count * Math.max(1, m.memoryBytes)) / all]));
+}
+
+/** New owners for these shards, among `members`, which keep what they have. Empty when there are no members. */
+export function placeOn(state: MetadataState, shards: readonly number[], members: readonly Member[]): Map<number, string> {
+  const placed = new Map<number, string>();
+  if (members.length === 0) return placed;
+  const part = parts(state.shards.length, members);
+  const load = loads(withMoves(state));
+  const room = (m: Member): boolean => (load.get(m.id) ?? 0) < Math.ceil(part.get(m.id) ?? 0);
+  for (const shard of shards) {
+    const open = members.filter(room);
+    const to = best(shard, open.length > 0 ? open : members);
+    if (to === undefined) continue;
+    placed.set(shard, to.id);
+    load.set(to.id, (load.get(to.id) ?? 0) + 1);
+  }
+  return placed;
+}
+
+/** The shards as they will be when the moves under way are done. */
+function withMoves(state: MetadataState): Shard[] {
+  const to = new Map(state.moves.map((m) => [m.shard, m.to]));
+  return state.shards.map((s) => (to.has(s.shard) ? { ...s, owner: to.get(s.shard) ?? '' } : s));
+}
+
+export interface PlannedMove {
+  readonly shard: number;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** How many shards each member is to have: its part rounded down or, for those that lose least by it, up. */
+function quotas(shards: readonly Shard[], members: readonly Member[]): Map<string, number> {
+  const part = parts(shards.length, members);
+  const load = loads(shards);
+  const quota = new Map([...part].map(([id, p]) => [id, Math.floor(p + 1e-6)]));
+  let left = shards.length - [...quota.values()].reduce((sum, n) => sum + n, 0);
+  const surplus = (m: Member): number => (load.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
+  const rest = (m: Member): number => (part.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
+  const order = members.filter((m) => rest(m) > 1e-6).sort((a, b) => Math.sign(Math.max(0, surplus(b))) - Math.sign(Math.max(0, surplus(a))) || rest(b) - rest(a) || (a.id < b.id ? -1 : 1));
+  for (const m of order) {
+    if (left-- <= 0) break;
+    quota.set(m.id, (quota.get(m.id) ?? 0) + 1);
+  }
+  return quota;
+}
+
+/**
+ * The moves that spread the shards over `members` (others are to have none) by weight. No other set of moves that ends within these
+ * quotas is smaller: nothing moves but what is above a member's quota, each once, to a member that is below its own.
+ */
+export function planRebalance(state: MetadataState, members: readonly Member[]): PlannedMove[] {
+  if (members.length === 0) return [];
+  const shards = withMoves(state);
+  const quota = quotas(shards, members);
+  const load = loads(shards);
+  const byId = new Map(members.map((m) => [m.id, m]));
+  const surplus: Shard[] = [];
+  for (const [id, count] of load) {
+    const over = count - (quota.get(id) ?? 0);
+    if (over <= 0) continue;
+    const member = byId.get(id);
+    const own = shards.filter((s) => s.owner === id);
+    // What hashing would rather not have here goes first.
+    if (member !== undefined) own.sort((a, b) => weighted(a.shard, member) - weighted(b.shard, member) || a.shard - b.shard);
+    surplus.push(...own.slice(0, over));
+  }
+  const planned: PlannedMove[] = [];
+  for (const s of surplus.sort((a, b) => a.shard - b.shard)) {
+    const to = best(s.shard, members.filter((m) => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0)));
+    const from = state.shards[s.shard]?.owner;
+    if (to === undefined || from === undefined) continue;
+    load.set(to.id, (load.get(to.id) ?? 0) + 1);
+    planned.push({ shard: s.shard, from, to: to.id });
+  }
+  return planned;
+}

@@ -1,0 +1,43 @@
+/**
+ * Commands that give shards to other owners, from format 2 on. Both ways rest on leases of the old owner being over before the command
+ * is in the log: taken shards by the leader's waiting (owner-leases.ts), released ones by the owner's own.
+ */
+import { EPOCH_MAX } from './check-state.js';
+import type { ShardMove, ShardReleased, ShardsTaken } from './commands.js';
+import { changed, reassigned, refused, type Reduced } from './reduced.js';
+import type { MetadataState } from './state.js';
+
+export function takeShards(state: MetadataState, c: ShardsTaken): Reduced {
+  if (state.members.get(c.id)?.incarnation !== c.incarnation) return refused('ERR_BUSY', `${c.id} has started again since`);
+  const owners = new Map<number, string>();
+  for (const { shard, epoch, to } of c.shards) {
+    const s = state.shards[shard];
+    if (s?.owner === c.id && s.epoch === epoch && epoch < EPOCH_MAX && state.members.has(to) && to !== c.id) owners.set(shard, to);
+  }
+  return owners.size === 0 ? refused('ERR_BUSY', `${c.id} owns none of these shards any more`) : reassigned(state, owners);
+}
+
+export function moveShard(state: MetadataState, c: ShardMove): Reduced {
+  const s = state.shards[c.shard];
+  if (s?.owner === undefined) return refused('ERR_CONFIG', s === undefined ? `there is no shard ${c.shard}` : `shard ${c.shard} has no owner`);
+  if (s.epoch !== c.epoch) return refused('ERR_BUSY', `shard ${c.shard} is in epoch ${s.epoch}, not ${c.epoch}`);
+  if (!state.members.has(c.to)) return refused('ERR_CONFIG', `${c.to} has not joined the cluster`);
+  if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
+  const present = state.moves.find((m) => m.shard === c.shard);
+  const moves = state.moves.filter((m) => m !== present);
+  if (c.to === s.owner) return present === undefined ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`) : changed(state, { moves });
+  if (present?.to === c.to) return refused('ERR_BUSY', `shard ${c.shard} is on its way to ${c.to} already`);
+  // Nothing can have been granted on a shard that is not open.
+  if (s.incarnation === undefined) return reassigned(state, new Map([[c.shard, c.to]]));
+  return changed(state, { moves: [...moves, { shard: c.shard, to: c.to }].sort((a, b) => a.shard - b.shard) });
+}
+
+/** A move that was called off meanwhile leaves the shard with its owner, which opens it anew. */
+export function releaseShard(state: MetadataState, c: ShardReleased): Reduced {
+  const s = state.shards[c.shard];
+  if (s?.owner !== c.owner || s.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
+  if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
+  if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
+  const to = state.moves.find((m) => m.shard === c.shard)?.to;
+  return reassigned(state, new Map([[c.shard, to !== undefined && state.members.has(to) ? to : c.owner]]));
+}

@@ -1,0 +1,61 @@
+/** Commands about servers, from format 2 on: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
+import { FORMAT_NEWEST } from './format.js';
+import type { RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
+import { raftIdOf } from './placement.js';
+import { changed, refused, type Reduced } from './reduced.js';
+import type { MetadataState, Server } from './state.js';
+
+const byId = (a: Server, b: Server): number => (a.id < b.id ? -1 : 1);
+
+export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
+  if (c.format !== state.formatVersion + 1 || c.format > FORMAT_NEWEST) return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
+  const servers = state.voters.map((id): Server => {
+    const member = state.members.get(id);
+    return { id, raftId: raftIdOf(id), ...(member?.instance === undefined ? {} : { instance: member.instance }), control: member?.control ?? [], draining: false };
+  });
+  return changed(state, { formatVersion: c.format, servers, votersMax: Math.max(c.votersMax, state.voters.length), ownerLease: c.ownerLease });
+}
+
+export function addServer(state: MetadataState, c: ServerAdd): Reduced {
+  const present = state.servers.find((s) => s.id === c.id);
+  if (present?.instance === c.instance) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
+  if (present !== undefined) {
+    return refused('ERR_DATA_DIR', `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}`);
+  }
+  if (state.servers.some((s) => s.raftId === c.raftId)) return refused('ERR_CONFIG', `${c.id} has the number of another server: choose another id`);
+  const server: Server = { id: c.id, raftId: c.raftId, instance: c.instance, control: c.control, draining: false };
+  return changed(state, { servers: [...state.servers, server].sort(byId) });
+}
+
+export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
+  const present = state.servers.find((s) => s.id === c.id);
+  if (present?.raftId !== c.raftId) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
+  const owned = state.shards.filter((s) => s.owner === c.id).length;
+  if (owned > 0) return refused('ERR_BUSY', `${c.id} owns ${owned} shards: farkv drain ${c.id} first`);
+  const voters = state.voters.filter((id) => id !== c.id);
+  if (voters.length === 0) return refused('ERR_CONFIG', `${c.id} is the only voter of the metadata group`);
+  const members = new Map(state.members);
+  members.delete(c.id);
+  return changed(state, { voters, members, servers: state.servers.filter((s) => s !== present), moves: state.moves.filter((m) => m.to !== c.id) });
+}
+
+export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
+  const present = state.servers.find((s) => s.id === c.id);
+  if (present === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
+  if (present.draining === c.draining) return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
+  if (c.draining && state.servers.every((s) => s === present || s.draining)) return refused('ERR_CONFIG', `no server would be left to own ${c.id}'s shards`);
+  return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
+}
+
+export function setVoters(state: MetadataState, c: VotersSet): Reduced {
+  const voters = [...new Set(c.voters)].sort();
+  const stranger = voters.find((id) => !state.servers.some((s) => s.id === id));
+  if (stranger !== undefined || voters.length === 0) return refused('ERR_CONFIG', stranger === undefined ? 'somebody must vote' : `${stranger} is not one of the servers`);
+  if (voters.join() === state.voters.join()) return refused('ERR_BUSY', 'these servers vote already');
+  return changed(state, { voters });
+}
+
+/** What a join tells of a server that may not have been known so well. */
+export function joined(servers: readonly Server[], id: string, instance: string, control: readonly string[]): readonly Server[] {
+  return servers.map((s) => (s.id === id ? { ...s, instance, control } : s));
+}

@@ -1,0 +1,51 @@
+/** What reduce*.ts share: the outcome of a command, and what closing a shard means. */
+import type { ErrorCode } from '../errors.js';
+import { groupsOf } from './placement.js';
+import type { Member, MetadataState, Shard } from './state.js';
+
+export type Reduced = { readonly ok: true; readonly state: MetadataState } | Refused;
+export interface Refused {
+  readonly ok: false;
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+export function refused(code: ErrorCode, message: string): Refused {
+  return { ok: false, code, message };
+}
+
+export function changed(state: MetadataState, change: Partial<MetadataState>): Reduced {
+  return { ok: true, state: { ...state, ...change, mapEpoch: state.mapEpoch + 1 } };
+}
+
+/** Closed, under a new epoch. Invariant: a shard's epoch never falls and never repeats for another incarnation. */
+export function closed(s: Shard, owner: string | undefined): Shard {
+  return { shard: s.shard, ...(owner === undefined ? {} : { owner }), group: 0, epoch: s.epoch + 1, layoutEpoch: 0, buckets: 0, regions: [] };
+}
+
+/** Spreads each member's shards over its data-plane groups in turn; shards that are open stay where they are. */
+export function grouped(shards: readonly Shard[], members: ReadonlyMap<string, Member>): Shard[] {
+  const seen = new Map<string, number>();
+  return shards.map((s) => {
+    const member = s.owner === undefined ? undefined : members.get(s.owner);
+    if (member === undefined) return s;
+    const ordinal = seen.get(member.id) ?? 0;
+    seen.set(member.id, ordinal + 1);
+    const group = ordinal % groupsOf(member);
+    return s.incarnation !== undefined || s.group === group ? s : { ...s, group };
+  });
+}
+
+/**
+ * Shards with new owners, closed under new epochs; what was to be moved of them no longer is. A closed shard that keeps its epoch may
+ * be opening already, so it keeps its group too: only what changes here is spread anew.
+ */
+export function reassigned(state: MetadataState, owners: ReadonlyMap<number, string>): Reduced {
+  const moved = state.shards.map((s) => {
+    const owner = owners.get(s.shard);
+    return owner === undefined ? s : closed(s, owner);
+  });
+  const spread = grouped(moved, state.members);
+  const shards = moved.map((s, i) => (owners.has(s.shard) ? (spread[i] ?? s) : s));
+  return changed(state, { shards, moves: state.moves.filter((m) => !owners.has(m.shard)) });
+}

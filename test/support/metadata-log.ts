@@ -1,0 +1,70 @@
+/** A metadata machine that is told commands, for tests of what they mean. */
+import { encodeProposal, type Command, type MemberJoin } from '../../core/metadata/commands.js';
+import { MetadataMachine } from '../../core/metadata/machine.js';
+import type { MetadataState, Shard } from '../../core/metadata/state.js';
+
+export const hexOf = (n: number): string => n.toString(16).padStart(16, '0');
+
+export const LEASE = { leaseMs: 1000, driftPpm: 1000 };
+
+export function joinOf(id: string, n: number, replaces?: number, memoryBytes = 1 << 30): MemberJoin {
+  return {
+    t: 'member-join', id, incarnation: hexOf(n), ...(replaces === undefined ? {} : { replaces: hexOf(replaces) }), instance: hexOf(1000 + id.charCodeAt(1)),
+    control: [`127.0.0.1:74${id.slice(1).padStart(2, '0')}`], fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }], memoryBytes,
+  };
+}
+
+export class MetadataLog {
+  readonly machine: MetadataMachine;
+  #sequence = 0;
+
+  constructor(known?: number) {
+    this.machine = new MetadataMachine(known);
+  }
+
+  /** A cluster of these servers at format 2, each with an incarnation of its place in the list, shards assigned. */
+  static cluster(shards: number, ids: readonly string[], memory: readonly number[] = []): MetadataLog {
+    const log = new MetadataLog();
+    log.do(
+      { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters: ids },
+      ...ids.map((id, i) => joinOf(id, i + 1, undefined, memory[i])),
+      { t: 'assign-shards' },
+      { t: 'raise-format', format: 2, votersMax: 3, ownerLease: LEASE },
+    );
+    return log;
+  }
+
+  get state(): MetadataState {
+    return this.machine.state;
+  }
+
+  try(command: Command): string {
+    const { outcome } = this.machine.apply(encodeProposal({ proposer: 'aa'.repeat(8), sequence: ++this.#sequence, command }));
+    return outcome === 'duplicate' ? outcome : outcome.ok ? 'ok' : `${outcome.code}: ${outcome.message}`;
+  }
+
+  do(...commands: Command[]): this {
+    for (const c of commands) {
+      const outcome = this.try(c);
+      if (outcome !== 'ok') throw new Error(`refused: ${outcome} ${JSON.stringify(c)}`);
+    }
+    return this;
+  }
+
+  /** Its owner opens the shard. */
+  open(shard: number, incarnation: number): this {
+    const s = this.shard(shard);
+    return this.do({
+      t: 'shard-opened', shard, owner: s.owner!, memberIncarnation: this.state.members.get(s.owner!)!.incarnation, epoch: s.epoch, incarnation: hexOf(incarnation),
+      layoutEpoch: 1, buckets: 64, regions: [{ provider: 'shm', kind: 'heap', segment: 0, tag: 1, bytes: 4096, remoteAddress: '4096', rkey: '7' }],
+    });
+  }
+
+  shard(n: number): Shard {
+    return this.machine.state.shards[n]!;
+  }
+
+  ownedBy(id: string): number[] {
+    return this.state.shards.filter((s) => s.owner === id).map((s) => s.shard);
+  }
+}

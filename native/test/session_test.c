@@ -1,27 +1,7 @@
-/* session_test.c: requests, their retries and their ends; connections made, refused and lost. The owner and the time are the
- * test's (puppet.h). */
-#include <stdio.h>
+/* session_test.c: requests, their retries and their ends; large values; timers. Connections are in session_owner_test.c. The owner and
+ * the time are the test's (guest_steps.h). */
 #include "../session/session_internal.h"
-#include "puppet.h"
-
-static const uint64_t MS = 1000000;
-
-static puppet *p;
-static guest c;
-
-static void up(void) {
-    p = puppet_new();
-    guest_up(&c, p);
-}
-static void down(void) { guest_down(&c); }
-
-/* Time passes in small steps, with turns of the loop, until it is done or `ms` are over. */
-static void pass(uint64_t ms, const bool *until) {
-    for (uint64_t i = 0; i < ms && !(until && *until); i++) {
-        puppet_pass(p, MS);
-        guest_settle(&c);
-    }
-}
+#include "guest_steps.h"
 
 /* ---- changes and their retries ---- */
 
@@ -313,101 +293,6 @@ TEST(memory_for_large_values_is_bounded) {
     down();
 }
 
-/* ---- connections ---- */
-
-TEST(an_owner_that_cannot_be_reached_is_tried_less_and_less_often) {
-    p = puppet_new();
-    p->unreachable = true;
-    guest_open(&c, p, NULL);
-    guest_connect(&c);
-    pass(1000, NULL);
-    CHECK(p->connects >= 4 && p->connects <= 12);
-    uint64_t before = p->connects;
-    pass(30000, NULL);
-    CHECK(p->connects - before >= 18 && p->connects - before <= 65);
-    CHECK_EQ(c.refused, 1);                  /* the same failure is told once */
-    p->unreachable = false;
-    pass(2000, NULL);
-    CHECK_EQ(c.connected, 1);
-    down();
-}
-
-TEST(a_connection_that_keeps_breaking_is_made_less_and_less_often) {
-    up();
-    uint64_t before = p->connects;
-    for (int i = 0; i < 20000; i++) {
-        if (p->conn && !p->conn_in_error && c.connected > c.disconnected) puppet_break(p, FAB_RETRY_EXC_ERR);
-        pass(1, NULL);
-    }
-    CHECK(p->connects - before < 60);
-    down();
-}
-
-TEST(a_refused_ticket_waits_for_a_new_one) {
-    p = puppet_new();
-    p->refuses = true;
-    p->refusal = FKV_UNAUTHORIZED;
-    guest_open(&c, p, NULL);
-    guest_connect(&c);
-    pass(50, NULL);
-    CHECK(c.refused == 1 && c.reason == FKV_UNAUTHORIZED && p->connects == 1);
-    p->refuses = false;
-    fkv_ticket t = { .client = 1 };
-    session_set_ticket(c.s, &t);
-    pass(5, NULL);
-    CHECK_EQ(c.connected, 1);
-    down();
-}
-
-TEST(another_protocol_version_and_garbage_are_refused) {
-    up();
-    puppet_break(p, FAB_SUCCESS);
-    p->refuses = true;
-    p->refusal = FKV_VERSION_UNSUPPORTED;
-    pass(30, NULL);
-    CHECK(c.refused == 1 && c.reason == FKV_VERSION_UNSUPPORTED);
-    p->refuses = false;
-    pass(3000, NULL);
-    CHECK_EQ(c.connected, 2);
-    puppet_garbage(p);
-    guest_settle(&c);
-    CHECK(c.disconnected == 2 && c.reason == FKV_BAD_REQUEST);
-    pass(100, NULL);
-    CHECK_EQ(c.connected, 3);
-    down();
-}
-
-TEST(an_owner_with_another_incarnation_is_connected_anew) {
-    up();
-    session_address a = { FAB_SIM, "sim:puppet" };
-    session_owner_config o = { .owner = 1, .incarnation = p->server_incarnation, .addresses = &a, .count = 1 };
-    CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
-    CHECK_EQ(p->connects, 1);                /* named as before: left alone */
-    o.incarnation++;
-    CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
-    guest_settle(&c);
-    CHECK_EQ(p->connects, 2);
-    CHECK_EQ(session_set_owners(c.s, NULL, 0), FKV_OK);
-    CHECK(p->conn == NULL);
-    CHECK(session_peer_of(c.s, 0) == NULL);
-    down();
-}
-
-TEST(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named) {
-    up();
-    session_address a[2] = { { FAB_SIM, "sim:other" }, { FAB_SIM, "sim:puppet" } };
-    session_owner_config o = { .owner = 1, .incarnation = p->server_incarnation, .addresses = a, .count = 2 };
-    CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
-    CHECK_EQ(p->connects, 1);
-    o.count = 1;
-    CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
-    guest_settle(&c);
-    CHECK_EQ(p->connects, 2);
-    CHECK_EQ(c.connected, 2);
-    guest_get(&c, "alpha");
-    down();
-}
-
 /* ---- timers ---- */
 
 typedef struct probe { timer_node t; timers *w; uint64_t at_ns, fired_ns, now; } probe;
@@ -466,12 +351,6 @@ int main(int argc, char **argv) {
     RUN(requests_follow_the_route);
     RUN(a_large_value_waits_in_registered_memory_until_its_owner_has_answered);
     RUN(memory_for_large_values_is_bounded);
-    RUN(an_owner_that_cannot_be_reached_is_tried_less_and_less_often);
-    RUN(a_connection_that_keeps_breaking_is_made_less_and_less_often);
-    RUN(a_refused_ticket_waits_for_a_new_one);
-    RUN(another_protocol_version_and_garbage_are_refused);
-    RUN(an_owner_with_another_incarnation_is_connected_anew);
-    RUN(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named);
     RUN(timers_fire_in_time_and_never_early);
     return check_end(argc, argv);
 }

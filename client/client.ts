@@ -16,6 +16,7 @@ import { PendingDelete, PendingPut, PendingSwap, type ChangeOutcome, type Key, t
 import type { ScanEntry, ScanKey, Scanner, ScanOptions, ScanPage } from './scan.js';
 import type { Settings } from './options.js';
 import type { Parts, Session } from './session.js';
+import type { PreparedKey } from '../native/addon.js';
 import type { ClientStats, Transport } from './transport.js';
 import { EntryReader, PlainReader, versionOf, type Entry } from './value-reader.js';
 
@@ -188,6 +189,14 @@ export class Keyspace<In, Out = In> {
     const limits = this.#limits(options);
     if (options.values === true) return await scanner.entries(this.#ns, options, this.#codec, limits);
     return await scanner.keys(this.#ns, options, limits);
+  }
+
+  /**
+   * A key made ready: encoded and hashed once, for a program that uses it again and again. Every method takes it in the place of the key, in any
+   * view and any client; it is of most use in those of this namespace and this cluster. It costs memory as a small buffer does.
+   */
+  key(key: Key): PreparedKey {
+    return this.#shared.operations.prepareKey(this.#ns, key);
   }
 
   /** The number of the shard that has the key, for diagnosis: `farkv status` shows which server owns it. */

@@ -14,7 +14,7 @@
  * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab that were handed
  * to a caller are not written again (value-memory.ts).
  */
-import { CompletionField, PENDING_BASE, type NativeClient, type NativeClientStats } from '../native/addon.js';
+import { CompletionField, PENDING_BASE, type NativeClient, type NativeClientStats, type PreparedKey } from '../native/addon.js';
 import { AbortWatch } from './abort-watch.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
 import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
@@ -209,6 +209,15 @@ export class Operations {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  prepareKey(ns: number, key: Key): PreparedKey {
+    if (this.#closed) throw statusError(Status.closed);
+    try {
+      return this.#native.prepareKey(ns, key);
+    } catch {
+      throw keyError(Status.keyInvalid, key);
+    }
   }
 
   stats(): NativeClientStats {

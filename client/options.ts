@@ -61,6 +61,11 @@ export interface ConnectOptions {
    * spares the sleep and the wake-up between question and answer; where answers take longer than that, polling stops by itself.
    */
   readonly getSpinUs?: number;
+  /**
+   * Entries whose place in the owner's memory is kept, so that a GET over tcp or verbs takes one READ and not two: 0 (none) to 268,435,456;
+   * default 262,144. Each takes 16 bytes, once it is used. Over shm, where a GET looks into the memory itself, none is used.
+   */
+  readonly cachedLocations?: number;
   readonly onEvent?: (event: ClientEvent) => void;
   /** Ends connect(). */
   readonly signal?: AbortSignal;
@@ -80,17 +85,18 @@ export interface Settings {
   readonly maxQueued: number;
   readonly putSpinUs: number;
   readonly getSpinUs: number;
+  readonly cachedLocations: number;
   readonly onEvent: (event: ClientEvent) => void;
   readonly signal: AbortSignal | undefined;
 }
 
 const KNOWN = [
   'servers', 'token', 'tls', 'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued',
-  'putSpinUs', 'getSpinUs', 'onEvent', 'signal', 'codec',
+  'putSpinUs', 'getSpinUs', 'cachedLocations', 'onEvent', 'signal', 'codec',
 ];
 /** What may stand behind the `?` of an address. */
 const IN_ADDRESS = [
-  'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs',
+  'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs', 'cachedLocations',
 ];
 
 function bad(text: string): FarkvError {
@@ -186,6 +192,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
     putSpinUs: integer('putSpinUs', o.putSpinUs, 0, 1_000_000, 0),
     getSpinUs: integer('getSpinUs', o.getSpinUs, 0, 1_000_000, 20),
+    cachedLocations: integer('cachedLocations', o.cachedLocations, 0, 2 ** 28, 2 ** 18),
     onEvent: (onEvent as Settings['onEvent'] | undefined) ?? (() => undefined),
     signal,
   };

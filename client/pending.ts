@@ -4,13 +4,14 @@
  * An operation is in one of two places: under its id in the table of what the native side works on, or in the queue of what still waits
  * for room there (operations.ts). Its promise is settled exactly once, by `settle` or `fail`.
  */
-import { CompletionField, type Answer, type NativeClient } from '../native/addon.js';
+import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/addon.js';
 import type { AbortWatch } from './abort-watch.js';
 import type { Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';
 import type { ValueReader } from './value-reader.js';
 
-export type Key = string | Uint8Array;
+/** What names an entry: a text (its UTF-8), bytes, or a key prepared by `Keyspace.key`. */
+export type Key = NativeKey;
 
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;

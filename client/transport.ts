@@ -27,7 +27,11 @@ export interface Transport {
 }
 
 /** Counters since connect. `reads / gets` is READs per GET. */
-export type ClientStats = Omit<NativeClientStats, 'owners'> & { readonly transports: readonly Transport[] };
+export type ClientStats = Omit<NativeClientStats, 'owners'> & {
+  /** READs for each GET since connect; over shm a look into the index, or at an entry, counts as one. 0 before the first GET. */
+  readonly readsPerGet: number;
+  readonly transports: readonly Transport[];
+};
 
 /** The order in which providers are tried. */
 export function preference(choice: TransportChoice, strict: boolean): readonly Provider[] {

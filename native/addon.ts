@@ -153,6 +153,8 @@ export interface NativeClientOptions {
    * is finished. It pays where the event loop would otherwise sleep and be woken for each reply (a sequential `await get` over tcp).
    */
   readonly getSpinUs: number;
+  /** Entries of the location cache, 16 bytes each, memory taken as they are used; 0: no cache. */
+  readonly cachedLocations: number;
   /**
    * How long operations wait for a shard that nobody answers for, milliseconds, 1 to 2^32 - 1; then they end with ERR_SHARD_UNAVAILABLE, and those
    * that come later do so at once, until somebody answers. 0: each waits for its whole time.
@@ -222,6 +224,14 @@ export interface NativeClientStats {
   readonly lateDiscards: number;
   readonly tornReads: number;
   readonly changes: number;
+  /** GETs that were answered by one READ at a cached location. */
+  readonly locationHits: number;
+  /** READs at a cached location that did not find the key's entry: it had moved, changed, or gone. */
+  readonly locationStale: number;
+  /** Cached locations that gave way to others. */
+  readonly locationEvictions: number;
+  /** GETs that went by the index because their key changes too often for its location to be of use. */
+  readonly locationBypassed: number;
   readonly owners: readonly { readonly owner: number; readonly provider: Provider | undefined; readonly connected: boolean }[];
 }
 
@@ -245,6 +255,17 @@ export interface PutOptions {
   readonly codec: number;
 }
 
+declare const preparedKey: unique symbol;
+/**
+ * A key that was encoded and hashed once (`NativeClient.prepareKey`). To JavaScript it is a thing without properties; the native side knows what
+ * it is, and checks it as it checks any argument. With a client of another cluster, or another namespace, it is hashed anew.
+ */
+export interface PreparedKey {
+  readonly [preparedKey]: true;
+}
+/** UTF-8 of a text, bytes, or prepared. */
+export type NativeKey = string | Uint8Array | PreparedKey;
+
 /**
  * One client: its connections, leases, layouts and outstanding operations. It keeps the event loop alive only while operations are
  * outstanding or wait to be drained; an idle connected client does not keep a process from ending. Ids are 30 bits; an id is used
@@ -264,23 +285,25 @@ export interface NativeClient {
    * Keys are strings (UTF-8) or bytes. target is written by an answer at once only, and may be undefined; the value of a GET that became
    * pending always comes to drain's slab: a buffer of JavaScript may be detached or moved to another thread before it would be written.
    */
-  get(ns: number, key: string | Uint8Array, target: Uint8Array | undefined, offset: number, timeoutMs: number): Answer;
+  get(ns: number, key: NativeKey, target: Uint8Array | undefined, offset: number, timeoutMs: number): Answer;
   /** Spins until answered; ERR_UNSUPPORTED over tcp. Never returns PENDING. */
-  getSync(ns: number, key: string | Uint8Array, target: Uint8Array, offset: number, timeoutMs: number): Answer;
+  getSync(ns: number, key: NativeKey, target: Uint8Array, offset: number, timeoutMs: number): Answer;
   /**
    * Values are packed into target from offset on; records[i * Words ...] is filled for each key, as a completion record whose Id is the
    * index. Returns how many are pending (0: all done); a pending key's record has Status PENDING_STATUS and the operation's id
    * in its Id field; it comes by drain, its value to drain's slab. A value that no longer fits in target has status
    * ERR_BUFFER_TOO_SMALL and its size in Bytes.
    */
-  getMany(ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
-  put(ns: number, key: string | Uint8Array, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
+  getMany(ns: number, keys: readonly NativeKey[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
+  put(ns: number, key: NativeKey, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
   /** expected 0n: the key must be absent. value undefined: compare-and-delete. */
-  compareAndSwap(ns: number, key: string | Uint8Array, expected: bigint, value: Uint8Array | undefined, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
-  delete(ns: number, key: string | Uint8Array, timeoutMs: number): Answer;
+  compareAndSwap(ns: number, key: NativeKey, expected: bigint, value: Uint8Array | undefined, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
+  delete(ns: number, key: NativeKey, timeoutMs: number): Answer;
   /** One SCAN step on one shard; the reply's body (native/wire/wire.h fkv_scan_entry) comes to drain's slab; next cursor = version. */
   scan(ns: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean, timeoutMs: number): Answer;
-  shardOf(ns: number, key: string | Uint8Array): number;
+  shardOf(ns: number, key: NativeKey): number;
+  /** Throws ERR_KEY_INVALID, ERR_CLOSED. */
+  prepareKey(ns: number, key: NativeKey): PreparedKey;
   /** Gives up on an operation: it completes with ERR_ABORTED, a change that was sent already with ERR_INDETERMINATE. */
   cancel(id: number): void;
   /**

@@ -180,7 +180,7 @@ static inline const fkv_bucket *begin(search *s, lookup *l, const lookup_key *k)
     if (__builtin_expect(k->count == 0 || k->count > FKV_KEY_MAX, 0)) return NULL;
     s->l = l;
     s->key = k;
-    s->hash = fkv_hash_key(&l->seed, k->ns, k->bytes, k->count);
+    s->hash = lookup_key_hash(l, k);
     s->sh = &l->shard[fkv_hash_shard(s->hash, l->shards)];
     return s->sh->index ? bucket_at(s->sh, fkv_bucket_of(fkv_hash_bucket_bits(s->hash), s->sh->buckets)) : NULL;
 }

@@ -28,7 +28,6 @@
 #include <stdint.h>
 
 enum { LOCATION_WAYS = 4, LOCATION_BYTES = 16, LOCATION_USE_MAX = 15, LOCATION_TRUST_MAX = 7, LOCATION_TRUSTED = 4 };
-#define LOCATIONS_MAX (1u << 28)
 
 typedef struct location {
     uint64_t word;                   /* size class 8 | location 40, as in a slot */

@@ -1,6 +1,7 @@
 /* lookup.c: a lookup's life, and what it does when its session tells it something. */
 #include "lookup_internal.h"
 #include <stdlib.h>
+#include <string.h>
 
 static void link_up(void *ctx, session_peer *p) {
     lookup *l = ctx;
@@ -67,11 +68,12 @@ static void polled(void *ctx) {
 
 fkv_status lookup_create(const lookup_config *c, lookup **out) {
     *out = NULL;
-    if (c->max_gets == 0 || c->cached_locations > LOCATIONS_MAX) return FKV_BAD_REQUEST;
+    if (c->max_gets == 0 || c->cached_locations > LOOKUP_LOCATIONS_MAX) return FKV_BAD_REQUEST;
     lookup *l = calloc(1, sizeof *l);
     if (!l) return FKV_NO_MEMORY;
     l->config = *c;
     l->seed = c->seed;
+    l->seed_mark = (uint32_t)fkv_hash_key(&c->seed, 0, NULL, 0);   /* tells seeds apart */
     l->shards = c->session.shards;
     /* Ended GETs whose READs are still under way keep their places: room for half as many of them. */
     l->capacity = c->max_gets + c->max_gets / 2 + 8;
@@ -123,12 +125,25 @@ void lookup_close(lookup *l) {
 
 session *lookup_session(lookup *l) { return l->session; }
 
-uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return fkv_hash_key(&l->seed, k->ns, k->bytes, k->count); }
+uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return lookup_key_hash(l, k); }
 uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_hash_shard(lookup_hash(l, k), l->shards); }
 
 fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
     session_peer *p = session_peer_of(l->session, shard);
     return p && p->conn ? p->provider : (fab_provider)0;
+}
+
+void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out) {
+    *out = (lookup_prepared){ .hash = lookup_hash(l, k), .seed_mark = l->seed_mark, .ns = k->ns, .count = (uint16_t)k->count };
+    memcpy(out->bytes, k->bytes, k->count);
+}
+
+fkv_status lookup_read_prepared(const lookup *l, const lookup_prepared *from, size_t bytes, uint16_t ns, lookup_key *out) {
+    if (bytes < sizeof *from || from->count == 0 || from->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
+    if (from->count > bytes - sizeof *from) return FKV_KEY_INVALID;
+    *out = (lookup_key){ .bytes = from->bytes, .count = from->count, .ns = ns, .hash = from->hash,
+                         .hashed = from->ns == ns && from->seed_mark == l->seed_mark };
+    return FKV_OK;
 }
 
 void lookup_changes(lookup *l, const lookup_key *k) {

@@ -21,7 +21,7 @@
 #include "../session/session.h"
 #include "../table/layout.h"
 
-enum { LOOKUP_RETRIES = 8, LOOKUP_GROUP = 16 };
+enum { LOOKUP_RETRIES = 8, LOOKUP_GROUP = 16, LOOKUP_LOCATIONS_MAX = 1 << 28 };
 
 typedef struct lookup lookup;
 typedef struct lookup_get lookup_get;
@@ -75,12 +75,26 @@ typedef struct lookup_key {
     const uint8_t *bytes;
     uint32_t count;
     uint16_t ns;
+    bool hashed;                 /* `hash` is this key's under this lookup's seed: it is not computed again */
+    uint64_t hash;
 } lookup_key;
 
 uint64_t lookup_hash(const lookup *l, const lookup_key *k);
 uint32_t lookup_shard_of(const lookup *l, const lookup_key *k);
 /* Of the connection to the shard's owner; 0: there is none. */
 fab_provider lookup_provider_of(lookup *l, uint32_t shard);
+
+/* A key that was made ready once: its bytes and its hash, for a program to keep and give back. What comes back is not trusted: it may
+ * be of another lookup, with another seed, or for another namespace, and is then hashed again. */
+typedef struct lookup_prepared {
+    uint64_t hash;
+    uint32_t seed_mark;
+    uint16_t ns, count;
+    uint8_t bytes[];
+} lookup_prepared;
+void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out);
+/* KEY_INVALID: `bytes` bytes are not a prepared key. out->bytes points into it. */
+fkv_status lookup_read_prepared(const lookup *l, const lookup_prepared *from, size_t bytes, uint16_t ns, lookup_key *out);
 
 /* The whole GET. False: not possible now (no mapping, no lease, a change in the way): use lookup_start. out->status is OK,
  * NOT_FOUND or BUFFER_TOO_SMALL. */

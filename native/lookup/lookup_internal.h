@@ -136,7 +136,7 @@ struct lookup_get {
 struct lookup {
     session *session;
     fkv_seed seed;
-    uint32_t shards;
+    uint32_t shards, seed_mark;
     uint32_t since_poll;             /* direct GETs since the completion queues were looked at */
     uint64_t looked_ns;              /* the time after the last look at mapped memory: the next one began later */
     bool closing;
@@ -154,6 +154,10 @@ struct lookup {
     uint64_t polled_ns;              /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
     lookup_stats stats;
 };
+
+static inline uint64_t lookup_key_hash(const lookup *l, const lookup_key *k) {
+    return k->hashed ? k->hash : fkv_hash_key(&l->seed, k->ns, k->bytes, k->count);
+}
 
 /* ---- shard.c ---- */
 typedef enum { SHARD_READY, SHARD_WAIT, SHARD_ASK } shard_readiness;

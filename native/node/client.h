@@ -2,6 +2,7 @@
  *
  *   client_binding.c   the class: constructor, close, life           client_loop.c    libuv: waiting, timers, callbacks
  *   client_calls.c     get, getSync, put, ... : one crossing each    client_many.c    getMany
+ *   client_key.c       keys: texts, bytes, prepared ones
  *   client_ops.c       the table of operations                       client_drain.c   drain, take
  *   client_map.c       setTicket, setOwners, setRoutes               client_stats.c   stats
  *
@@ -116,6 +117,24 @@ void client_request_done(void *user, session_answer *a);
 void client_record(uint32_t *words, uint32_t id, const lookup_result *r, uint32_t offset);
 void client_ops_close(client *c);                      /* values that lie in the lookup's memory are saved */
 
+/* client_key.c */
+typedef struct client_key {
+    uint8_t room[FKV_KEY_MAX + 4];
+    lookup_key key;                  /* its bytes lie in `room`, or in memory of JavaScript until that runs again */
+} client_key;
+fkv_status client_key_of_array(client *c, napi_env env, napi_value v, uint16_t ns, lookup_key *out);
+static inline fkv_status client_key_of(client *c, napi_env env, napi_value v, uint16_t ns, client_key *out) {
+    size_t n;
+    if (!binding_key_text(env, v, out->room, &n)) return client_key_of_array(c, env, v, ns, &out->key);
+    out->key = (lookup_key){ .bytes = out->room, .count = (uint32_t)n, .ns = ns };
+    return n >= 1 && n <= FKV_KEY_MAX ? FKV_OK : FKV_KEY_INVALID;
+}
+static inline fkv_status client_read_key(client *c, napi_env env, napi_value ns, napi_value v, client_key *out) {
+    uint32_t number;
+    if (napi_get_value_uint32(env, ns, &number) != napi_ok || number > UINT16_MAX) return FKV_BAD_REQUEST;
+    return client_key_of(c, env, v, (uint16_t)number, out);
+}
+
 /* client_loop.c */
 bool client_loop_open(client *c, napi_env env);
 void client_loop_watch(client *c);                     /* completion queues that are new */
@@ -136,6 +155,7 @@ napi_value client_cancel(napi_env env, napi_callback_info info);
 napi_value client_flush(napi_env env, napi_callback_info info);
 napi_value client_drain(napi_env env, napi_callback_info info);
 napi_value client_take(napi_env env, napi_callback_info info);
+napi_value client_prepare_key(napi_env env, napi_callback_info info);
 napi_value client_set_ticket(napi_env env, napi_callback_info info);
 napi_value client_set_owners(napi_env env, napi_callback_info info);
 napi_value client_set_routes(napi_env env, napi_callback_info info);

@@ -85,7 +85,7 @@ static bool add_members(napi_env env, client *c, napi_value object) {
         { "get", client_get }, { "getSync", client_get_sync }, { "getMany", client_get_many }, { "put", client_put },
         { "compareAndSwap", client_compare_and_swap }, { "delete", client_delete }, { "scan", client_scan },
         { "shardOf", client_shard_of }, { "cancel", client_cancel }, { "flush", client_flush }, { "drain", client_drain },
-        { "take", client_take }, { "setTicket", client_set_ticket }, { "setOwners", client_set_owners },
+        { "take", client_take }, { "prepareKey", client_prepare_key }, { "setTicket", client_set_ticket }, { "setOwners", client_set_owners },
         { "setRoutes", client_set_routes }, { "stats", client_stats }, { "close", close_method },
     };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
@@ -107,7 +107,7 @@ static bool function_option(napi_env env, napi_value options, const char *name, 
 
 static bool read_options(napi_env env, napi_value options, client *c, lookup_config *l) {
     napi_value v;
-    uint64_t shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms;
+    uint64_t shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms, locations;
     uint8_t *ticket;
     size_t n;
     if (!binding_field(env, options, "hashSeed", &v) || !binding_seed(env, v, "hashSeed", &l->seed)) return false;
@@ -118,6 +118,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_PLACE_BITS, &outstanding)) return false;
     if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
     if (!binding_number(env, options, "getSpinUs", 0, 1000000, &get_spin_us)) return false;
+    if (!binding_number(env, options, "cachedLocations", 0, LOOKUP_LOCATIONS_MAX, &locations)) return false;
     if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
     if (!function_option(env, options, "onEvent", &c->on_event)) return false;
@@ -125,6 +126,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     l->session.shards = c->shards = (uint32_t)shards;
     l->session.max_requests = (uint32_t)outstanding;
     l->max_gets = (uint32_t)outstanding;
+    l->cached_locations = (uint32_t)locations;
     l->session.unavailable_ms = (uint32_t)unavailable_ms;
     l->ctx = c;
     l->event = client_event;

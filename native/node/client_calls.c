@@ -6,21 +6,6 @@
 
 enum { SPIN_FOR_GETS = 4 };              /* more of them are worth a batch: the event loop collects it */
 
-typedef struct key_room {
-    uint8_t bytes[FKV_KEY_MAX + 4];
-    lookup_key key;
-} key_room;
-
-static inline fkv_status read_key(napi_env env, napi_value ns, napi_value v, key_room *out) {
-    uint32_t number;
-    size_t n;
-    if (napi_get_value_uint32(env, ns, &number) != napi_ok || number > UINT16_MAX) return FKV_BAD_REQUEST;
-    fkv_status s = binding_key(env, v, out->bytes, &out->key.bytes, &n);
-    out->key.count = (uint32_t)n;
-    out->key.ns = (uint16_t)number;
-    return s;
-}
-
 /* A number of milliseconds from `now`; what is not one is the client's own. */
 static uint64_t deadline_of(client *c, napi_env env, napi_value v, uint64_t now) {
     double ms;
@@ -76,14 +61,14 @@ static fkv_status start_get(client *c, napi_env env, const lookup_key *k, napi_v
 napi_value client_get(napi_env env, napi_callback_info info) {
     napi_value argv[5];
     client *c = client_arguments(env, info, argv, 5);
-    key_room k;
+    client_key k;
     uint8_t *to;
     size_t room;
     lookup_result r;
     client_op *o;
     if (!c) return NULL;
     if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    fkv_status s = read_key(env, argv[0], argv[1], &k);
+    fkv_status s = client_read_key(c, env, argv[0], argv[1], &k);
     if (s != FKV_OK) return refuse(c, env, s);
     if (!read_target(env, argv[2], argv[3], &to, &room)) return refuse(c, env, FKV_BAD_REQUEST);
     if (to && lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
@@ -106,14 +91,14 @@ static void spin(client *c, const client_op *o) {
 napi_value client_get_sync(napi_env env, napi_callback_info info) {
     napi_value argv[5];
     client *c = client_arguments(env, info, argv, 5);
-    key_room k;
+    client_key k;
     uint8_t *to;
     size_t room;
     lookup_result r;
     client_op *o;
     if (!c) return NULL;
     if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    fkv_status s = read_key(env, argv[0], argv[1], &k);
+    fkv_status s = client_read_key(c, env, argv[0], argv[1], &k);
     if (s != FKV_OK) return refuse(c, env, s);
     if (!read_target(env, argv[2], argv[3], &to, &room) || !to) return refuse(c, env, FKV_BAD_REQUEST);
     if (lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
@@ -180,13 +165,16 @@ static bool read_u64(napi_env env, napi_value v, uint64_t *out) {
 }
 
 /* ns, key and value; the key lies in *k. False: *s says why. */
-static bool read_change(client *c, napi_env env, const napi_value *argv, key_room *k, session_ask *a, fkv_status *s) {
-    *s = c->lookup ? read_key(env, argv[0], argv[1], k) : FKV_CLOSED;
+static bool read_change(client *c, napi_env env, const napi_value *argv, client_key *k, session_ask *a, fkv_status *s) {
+    *s = c->lookup ? client_read_key(c, env, argv[0], argv[1], k) : FKV_CLOSED;
     if (*s != FKV_OK) return false;
     a->ns = k->key.ns;
     a->key = k->key.bytes;
     a->key_bytes = k->key.count;
+    k->key.hash = lookup_hash(c->lookup, &k->key);
+    k->key.hashed = true;
     a->shard = lookup_shard_of(c->lookup, &k->key);
+    lookup_changes(c->lookup, &k->key);
     return true;
 }
 
@@ -216,7 +204,7 @@ static fkv_status read_value(napi_env env, napi_value v, session_ask *a) {
 napi_value client_put(napi_env env, napi_callback_info info) {
     napi_value argv[7];
     client *c = client_arguments(env, info, argv, 7);
-    key_room k;
+    client_key k;
     fkv_status s;
     session_ask a = { .op = FKV_OP_PUT };
     if (!c) return NULL;
@@ -230,7 +218,7 @@ napi_value client_put(napi_env env, napi_callback_info info) {
 napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
     napi_value argv[8];
     client *c = client_arguments(env, info, argv, 8);
-    key_room k;
+    client_key k;
     fkv_status s;
     napi_valuetype type;
     session_ask a = { .op = FKV_OP_CAS };
@@ -251,7 +239,7 @@ napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
 napi_value client_delete(napi_env env, napi_callback_info info) {
     napi_value argv[3];
     client *c = client_arguments(env, info, argv, 3);
-    key_room k;
+    client_key k;
     fkv_status s;
     session_ask a = { .op = FKV_OP_DELETE };
     if (!c) return NULL;
@@ -279,10 +267,10 @@ napi_value client_scan(napi_env env, napi_callback_info info) {
 napi_value client_shard_of(napi_env env, napi_callback_info info) {
     napi_value argv[2];
     client *c = client_arguments(env, info, argv, 2);
-    key_room k;
+    client_key k;
     if (!c) return NULL;
     if (!c->lookup) return client_refuse(env, FKV_CLOSED);
-    fkv_status s = read_key(env, argv[0], argv[1], &k);
+    fkv_status s = client_read_key(c, env, argv[0], argv[1], &k);
     return s == FKV_OK ? client_answer(env, lookup_shard_of(c->lookup, &k.key)) : client_refuse(env, s);
 }
 

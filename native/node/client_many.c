@@ -50,7 +50,7 @@ static bool still_there(batch *b) {
 
 /* Records are for `first` and the n - 1 keys after it. False: an exception is pending. */
 static bool run_group(batch *b, uint32_t first, int n) {
-    uint8_t room[LOOKUP_GROUP][FKV_KEY_MAX + 4];
+    client_key read[LOOKUP_GROUP];
     lookup_key key[LOOKUP_GROUP] = { { 0 } };
     lookup_result result[LOOKUP_GROUP];
     size_t at[LOOKUP_GROUP];
@@ -59,22 +59,21 @@ static bool run_group(batch *b, uint32_t first, int n) {
     int good = 0;
     for (int i = 0; i < n; i++) {
         napi_value v;
-        size_t bytes;
         fkv_status s = FKV_KEY_INVALID;
-        if (napi_get_element(b->env, b->keys, first + (uint32_t)i, &v) == napi_ok) {
-            s = binding_key(b->env, v, room[good], &key[good].bytes, &bytes);
+        if (napi_get_element(b->env, b->keys, first + (uint32_t)i, &v) == napi_ok && b->c->lookup) {
+            s = client_key_of(b->c, b->env, v, b->ns, &read[good]);
         }
         if (s != FKV_OK) {
             uint32_t at_key = first + (uint32_t)i;
+            if (!still_there(b)) return false;
             client_record(b->records + at_key * CLIENT_WORDS, at_key, &(lookup_result){ .status = s }, UINT32_MAX);
             continue;
         }
-        if (key[good].bytes != room[good]) {      /* reading the next element may run a getter, which may detach this buffer */
-            memcpy(room[good], key[good].bytes, bytes);
-            key[good].bytes = room[good];
+        key[good] = read[good].key;
+        if (key[good].bytes != read[good].room) {      /* reading the next element may run a getter, which may detach this buffer */
+            memcpy(read[good].room, key[good].bytes, key[good].count);
+            key[good].bytes = read[good].room;
         }
-        key[good].count = (uint32_t)bytes;
-        key[good].ns = b->ns;
         index[good++] = first + (uint32_t)i;
     }
     if (!still_there(b)) return false;

@@ -50,11 +50,15 @@ bool binding_seed(napi_env env, napi_value v, const char *name, fkv_seed *out) {
     return true;
 }
 
+bool binding_key_text(napi_env env, napi_value v, uint8_t *room, size_t *n) {
+    /* Tried as a string, without asking for the type: one call for the usual key. */
+    if (napi_get_value_string_utf8(env, v, (char *)room, FKV_KEY_MAX + 4, n) != napi_ok) return false;
+    /* Only whole characters are copied, so exactly FKV_KEY_MAX bytes may be all of it or the part that fitted. */
+    return *n != FKV_KEY_MAX || napi_get_value_string_utf8(env, v, NULL, 0, n) == napi_ok;
+}
+
 fkv_status binding_key(napi_env env, napi_value v, uint8_t *room, const uint8_t **key, size_t *n) {
-    /* Tried as a string first, without asking for the type: one call for the usual key. */
-    if (napi_get_value_string_utf8(env, v, (char *)room, FKV_KEY_MAX + 4, n) == napi_ok) {
-        /* Only whole characters are copied, so exactly FKV_KEY_MAX bytes may be all of it or the part that fitted. */
-        if (*n == FKV_KEY_MAX && napi_get_value_string_utf8(env, v, NULL, 0, n) != napi_ok) return FKV_KEY_INVALID;
+    if (binding_key_text(env, v, room, n)) {
         *key = room;
     } else {
         uint8_t *bytes;

@@ -3,7 +3,7 @@
  * order things happen. It keeps the contract of native/addon.ts, also where that is awkward: a record's arrays are reused, a slab that is
  * full stops a drain, a large value is held until taken, more than maxOutstanding operations are refused.
  */
-import { CompletionField, PENDING_BASE, PENDING_STATUS, type Answer, type NativeClient, type NativeClientStats } from '../../native/addon.js';
+import { CompletionField, PENDING_BASE, PENDING_STATUS, type Answer, type NativeClient, type NativeClientStats, type PreparedKey } from '../../native/addon.js';
 import { Status } from '../../client/errors.js';
 
 const Words: number = CompletionField.Words;
@@ -154,6 +154,11 @@ export class FakeNativeClient implements NativeClient {
     return 0;
   }
 
+  prepareKey(_ns: number, key: string | Uint8Array): PreparedKey {
+    if (this.#refuse(key) !== undefined) throw new Error('no key');
+    return Buffer.from(key) as unknown as PreparedKey;
+  }
+
   cancel(id: number): void {
     const at = this.outstanding.findIndex((operation) => operation.id === id);
     if (at < 0) return;
@@ -210,7 +215,10 @@ export class FakeNativeClient implements NativeClient {
   }
 
   stats(): NativeClientStats {
-    return { gets: 0, getHits: 0, reads: 0, readBytes: 0, retries: 0, twoSidedGets: 0, leaseRenewals: 0, lateDiscards: 0, tornReads: 0, changes: 0, owners: [] };
+    return {
+      gets: 0, getHits: 0, reads: 0, readBytes: 0, retries: 0, twoSidedGets: 0, leaseRenewals: 0, lateDiscards: 0, tornReads: 0, changes: 0,
+      locationHits: 0, locationStale: 0, locationEvictions: 0, locationBypassed: 0, owners: [],
+    };
   }
 
   close(): void {

@@ -118,6 +118,7 @@ export class Driver {
       maxOutstanding: 256,
       putSpinUs: 0,
       getSpinUs: 0,
+      cachedLocations: 1024,
       unavailableMs: 0,
       onReady: () => {
         this.readyCalls++;

@@ -54,7 +54,9 @@ function mutated({ file, find, replace }) {
 
 function run(command, directory) {
   return new Promise((done) => {
-    const child = spawn(process.execPath, command, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] });
+    // One seed for all: whether a mutation is caught is to be the same on each run. Fresh seeds are the tests' own runs' business.
+    const env = { ...process.env, FARKV_SEED: '20240229' };
+    const child = spawn(process.execPath, command, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], env });
     let output = '';
     child.stdout.on('data', (chunk) => (output += chunk));
     child.stderr.on('data', (chunk) => (output += chunk));

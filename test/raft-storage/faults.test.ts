@@ -99,7 +99,7 @@ test('whatever operation of the disk a crash comes before or in, what was acknow
 
 test('term and vote survive a crash while they are written, and one more while the damage is mended', (t) => {
   const random = seeded(t, import.meta.filename);
-  for (let round = 0; round < 600; round++) {
+  for (let round = 0; round < 3000; round++) {
     const disk = new MemoryDisk('/m', new Random(random.next()));
     const { storage, restored } = open(disk);
     const model = new DurableModel(restored);

@@ -18,6 +18,13 @@ test('addresses in all their forms', (t) => {
   t.is(settings.timeoutMs, 250);
 });
 
+test('the location cache has a size, which may be none', (t) => {
+  t.is(parseOptions('db1').cachedLocations, 262_144);
+  t.is(parseOptions('farkv://db1?cachedLocations=0').cachedLocations, 0);
+  t.is(parseOptions({ servers: 'db1', cachedLocations: 2 ** 28 }).cachedLocations, 2 ** 28);
+  for (const cachedLocations of [-1, 1.5, 2 ** 28 + 1]) t.throws(() => parseOptions({ servers: 'db1', cachedLocations }), { code: 'ERR_CONFIG' });
+});
+
 test('options beside the address override those in it', (t) => {
   const settings = parseOptions({ servers: 'farkv://old@db1?transport=tcp', token: 'new', transport: 'shm' });
   t.is(settings.token, 'new');

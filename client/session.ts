@@ -95,9 +95,14 @@ export class Session {
 
   stats(): ClientStats {
     if (this.#parts === undefined) throw new FarkvError('ERR_CLOSED', 'not connected');
-    const { owners, ...counters } = this.#parts.operations.stats();
-    void owners;   // by numbers that mean nothing to a user: transports() says it
-    return { ...counters, readsPerGet: counters.gets === 0 ? 0 : counters.reads / counters.gets, transports: this.transports() };
+    const {
+      gets, getHits, reads, readBytes, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads, changes,
+      locationHits, locationStale, locationEvictions, locationBypassed,
+    } = this.#parts.operations.stats();
+    return {
+      gets, getHits, reads, readBytes, readsPerGet: gets === 0 ? 0 : reads / gets, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads,
+      changes, locationHits, locationStale, locationEvictions, locationBypassed, transports: this.transports(),
+    };
   }
 
   close(): void {

@@ -1,6 +1,6 @@
 /** What the compiler must say of the SDK's types: this file compiles, or `npm test` ends before it runs. Nothing is executed but one trivial test. */
 import test from 'ava';
-import type { BufferValue, Client, Codec, Entry, Keyspace, ScanEntry, ScanKey, Swap } from './index.js';
+import type { BufferValue, Client, Codec, Entry, Keyspace, PreparedKey, ScanEntry, ScanKey, Swap } from './index.js';
 import { connect } from './index.js';
 
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- two generic functions are one type only if A and B are
@@ -26,6 +26,12 @@ export async function checked(celsius: Codec<number, { readonly degrees: number 
   await plain.put('k', 5);
   // @ts-expect-error -- a key is bytes or text
   await plain.get(5);
+  const prepared = plain.key('k');
+  exactly<PreparedKey>()(prepared);
+  exactly<Buffer | undefined>()(await plain.get(prepared));
+  exactly<PreparedKey>()(plain.key(prepared));
+  // @ts-expect-error -- only key() makes prepared keys
+  await plain.get(new BigUint64Array(4));
 
   const users = await connect<User>({ servers: ['a', 'b'], codec: 'msgpack' });
   exactly<Client<User>>()(users);

@@ -7,6 +7,41 @@ import { Driver, Plane, SHARDS } from '../../test/support/native-pair.js';
 const WORDS: number = CompletionField.Words;
 const providers: readonly Provider[] = ['shm', 'tcp'];
 
+test('what lies in a prepared key is checked, and hashed anew where it is not of this client and namespace', async (t) => {
+  const plane = await Plane.start({ provider: 'shm' });
+  const client = Driver.to(plane);
+  await client.put('a', 'one');
+  await client.get('a');
+  const words = client.native.prepareKey(0, 'a') as unknown as BigUint64Array;
+  const get = async (key: BigUint64Array | Float64Array, ns = 0): Promise<string> =>
+    (await client.outcome(() => client.native.get(ns, key as never, undefined, 0, 10_000))).status;
+  t.is(await get(words), 'OK');
+  t.is(await get(words, 1), 'NOT_FOUND');
+  t.is(client.native.shardOf(1, words as never), client.native.shardOf(1, 'a'));
+  // Another seed's: the mark tells, and the hash is not believed.
+  const foreign = words.slice();
+  foreign[0] = ~foreign[0]!;
+  foreign[1] = foreign[1]! ^ 1n;
+  t.is(await get(foreign), 'OK');
+  // Longer than it is, empty, too long, too short.
+  const long = words.slice();
+  long[1] = (long[1]! & 0xffff_ffff_ffffn) | (9n << 48n);
+  t.is(await get(long), 'ERR_KEY_INVALID');
+  for (const count of [0n, 1025n, 65_535n]) {
+    const changed = new BigUint64Array(200);
+    changed.set(words);
+    changed[1] = (changed[1]! & 0xffff_ffff_ffffn) | (count << 48n);
+    t.is(await get(changed), 'ERR_KEY_INVALID');
+  }
+  for (const n of [0, 1, 2]) t.is(await get(words.slice(0, n)), 'ERR_KEY_INVALID');
+  t.is(await get(new Float64Array(8)), 'ERR_KEY_INVALID');
+  t.throws(() => client.native.prepareKey(0, ''), { code: 'ERR_KEY_INVALID' });
+  t.throws(() => client.native.prepareKey(65_536, 'a'), { code: 'ERR_PROTOCOL' });
+  client.close();
+  t.throws(() => client.native.prepareKey(0, 'a'), { code: 'ERR_CLOSED' });
+  await plane.close();
+});
+
 for (const provider of providers) {
   test(`${provider}: what was put is got, what was deleted is not`, async (t) => {
     const plane = await Plane.start({ provider });

@@ -47,7 +47,70 @@ async function inThread(task: ChildTask): Promise<unknown> {
   return answer;
 }
 
+test('tcp: a GET of a key whose place is known is one READ, and never an old value', async (t) => {
+  const kv = await client(t, { transport: 'tcp', strict: true });
+  const changer = (await client(t, { transport: 'tcp', strict: true })).namespace(namespaces - 1);
+  const keys = Array.from({ length: 100 }, (_, i) => `place ${i}`);
+  await kv.putMany(keys.map((key) => ({ key, value: 'one' })));
+  await kv.getMany(keys);
+  const before = kv.stats();
+  t.deepEqual((await kv.getMany(keys)).map(String), keys.map(() => 'one'));
+  for (const key of keys) t.is(String(await kv.get(key)), 'one');
+  const after = kv.stats();
+  t.is(after.reads - before.reads, 200);
+  t.is(after.locationHits - before.locationHits, 200);
+  t.true(after.readsPerGet < before.readsPerGet);
+  for (const [i, key] of keys.entries()) await (i % 2 === 0 ? changer.put(key, 'two') : changer.delete(key));
+  for (const [i, key] of keys.entries()) t.is((await kv.get(key))?.toString(), i % 2 === 0 ? 'two' : undefined);
+  t.is(kv.stats().locationStale - after.locationStale, 100);
+  // What this client changes itself costs no stale READ.
+  await kv.putMany(keys.map((key) => ({ key, value: 'three' })));
+  t.deepEqual((await kv.getMany(keys)).map(String), keys.map(() => 'three'));
+  t.is(kv.stats().locationStale - after.locationStale, 100);
+});
+
+test('tcp: without a location cache every GET goes by the index', async (t) => {
+  const kv = await client(t, { transport: 'tcp', strict: true, cachedLocations: 0 });
+  await kv.put('a', 'alpha');
+  const before = kv.stats();
+  for (let i = 0; i < 10; i++) t.is(String(await kv.get('a')), 'alpha');
+  t.is(kv.stats().reads - before.reads, 20);
+});
+
 for (const transport of ['shm', 'tcp'] as const) {
+  test(`${transport}: a prepared key is taken wherever a key is`, async (t) => {
+    const kv = await client(t, { transport, strict: true });
+    for (const name of ['user1', 'Zoë \u{1f980}', 'k'.repeat(1024), Buffer.from([0, 255, 7])]) {
+      const key = kv.key(name);
+      t.is(await kv.get(key), undefined);
+      await kv.put(key, 'alpha');
+      t.is(String(await kv.get(name)), 'alpha');
+      t.is(String(await kv.get(key)), 'alpha');
+      t.is(String((await kv.getEntry(key))?.value), 'alpha');
+      const target = Buffer.alloc(16);
+      t.is(await kv.getInto(key, target, 3), 5);
+      t.is(target.toString('utf8', 3, 8), 'alpha');
+      if (transport === 'shm') t.is(String(kv.getSync(key)), 'alpha');
+      t.deepEqual((await kv.getMany([key, 'absent', name, kv.key(key)])).map((value) => value?.toString()), ['alpha', undefined, 'alpha', 'alpha']);
+      await kv.putMany([{ key, value: 'beta' }]);
+      const { version } = (await kv.getEntry(name))!;
+      t.true((await kv.compareAndSwap(key, version, 'gamma')).swapped);
+      t.is(kv.shardOf(key), kv.shardOf(name));
+      // In another namespace it is the same text, and another entry.
+      const other = kv.namespace(60_000);
+      t.is(await other.get(key), undefined);
+      await other.put(key, 'other');
+      t.is(String(await other.get(name)), 'other');
+      t.true(await other.delete(key));
+      t.is(String(await kv.get(name)), 'gamma');
+      t.true(await kv.delete(key));
+      t.is(await kv.get(name), undefined);
+    }
+    for (const wrong of ['', 'k'.repeat(1025), undefined as unknown as string]) t.throws(() => kv.key(wrong), { code: 'ERR_KEY_INVALID' });
+    await kv.close();
+    t.throws(() => kv.key('a'), { code: 'ERR_CLOSED' });
+  });
+
   test(`${transport}: every method`, async (t) => {
     const kv = await client(t, { transport, strict: true });
     for (const { provider, connected } of kv.transports()) t.deepEqual([provider, connected], [transport, true]);

@@ -68,6 +68,17 @@ export interface ShardLayout {
   readonly regions: readonly NativeRegion[];
 }
 
+/** What an owner is asked by SEND; `cas` is compare-and-swap and compare-and-delete. */
+export type RequestKind = 'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan';
+
+/** Nanoseconds; p50 and p99 are at most 3.2 % too high, count and max are exact. */
+export interface Latency {
+  readonly count: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
 /** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
 export interface DataPlaneStats {
   readonly groups: readonly {
@@ -76,11 +87,14 @@ export interface DataPlaneStats {
     readonly clients: number;
     /** Clients that take no replies at present. */
     readonly blockedClients: number;
-    readonly requests: Readonly<Record<'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan', number>>;
+    readonly requests: Readonly<Record<RequestKind, number>>;
     readonly refused: Readonly<Record<string, number>>;
     readonly duplicates: number;
-    /** From arrival to acknowledgement, of PUT, DELETE and compare-and-swap. */
-    readonly putLatencyNs: { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number };
+    /**
+     * How long requests were in the owner's hands: from the turn of its thread in which one came to the end of the one that handed the last of
+     * its answer to the transport. `get` is of GETs that the owner was asked for; one-sided ones it does not see. Refused requests do not count.
+     */
+    readonly latencyNs: Readonly<Record<RequestKind, Latency>>;
     /** READs of peers that this process itself served: only tcp does; 0 where memory or a NIC does it alone. */
     readonly readsServed: number;
     /** Large values taken in by rendezvous. */

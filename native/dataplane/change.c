@@ -135,7 +135,6 @@ void changes_commit(group *g) {
         table_commit(s->table, &o->prepared);
         s->tick_ns = min_u64(s->tick_ns, g->now_ns + TICK_NS);
         o->reply.version = o->prepared.version;
-        fkv_histogram_record(&g->put_ns, now - o->arrived_ns);
         release_key(o);
         op_answer(o, FKV_OK);
     }

@@ -121,10 +121,7 @@ static void stats_of_group(job *j) {
     *out = g->stats;
     for (const fkv_list *l = g->blocked.next; l != &g->blocked; l = l->next) out->blocked++;
     for (int i = 0; i < g->polled_count; i++) out->reads_served += fab_reads_served(g->cq[g->polled[i]]);
-    out->put_count = g->put_ns.count;
-    out->put_p50_ns = fkv_histogram_percentile(&g->put_ns, 0.5);
-    out->put_p99_ns = fkv_histogram_percentile(&g->put_ns, 0.99);
-    out->put_max_ns = g->put_ns.max;
+    latencies_get(g, out->latency);
     for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) {
         if (!add_shard(c, LIST_OF(l, shard, of_group))) {
             stats_end(c, FKV_NO_MEMORY);

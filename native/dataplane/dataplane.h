@@ -124,13 +124,17 @@ typedef enum {
 } dataplane_request_kind;
 extern const char *const dataplane_request_names[DATAPLANE_REQUESTS];
 
+/* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of requests that were
+ * answered, not refused. */
+typedef struct dataplane_latency { uint64_t count, p50_ns, p99_ns, max_ns; } dataplane_latency;
+
 typedef struct dataplane_group_stats {
     uint32_t group, thread_id, clients;
     uint32_t blocked;                        /* clients that take no replies at present */
     uint64_t requests[DATAPLANE_REQUESTS];
     uint64_t refused[FKV_STATUS_COUNT];      /* requests and connections answered with an error, by its status */
     uint64_t duplicates;                     /* changes answered from memory */
-    uint64_t put_count, put_p50_ns, put_p99_ns, put_max_ns;
+    dataplane_latency latency[DATAPLANE_REQUESTS];
     uint64_t transfers;                      /* large values taken in */
     uint64_t sleeps;                         /* times the thread went to sleep */
     uint64_t reads_served;                   /* READs of peers that this process served, where the provider counts them */

@@ -79,6 +79,7 @@ static bool turn(group *g) {
     transfers_step(g);
     busy |= replies_continue(g);
     for (int i = 0; i < g->polled_count; i++) fab_flush(g->cq[g->polled[i]]);
+    latencies_settle(g);
     return busy;
 }
 

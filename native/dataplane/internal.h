@@ -39,6 +39,7 @@ enum {
     ATTACHMENTS = 4,                   /* regions of one client that are attached at once */
     REPLY_SLICE = 64 << 10,            /* bytes of a long reply that go out at once */
     SCAN_CHAINS_A_TURN = 1024,         /* of a table's index that the SCANs of one turn walk */
+    ANSWERED_MOST = 256,               /* latencies that one look at the clock serves */
     REPLIES_A_TURN = 256               /* short ones that one client gets in one turn of the loop */
 };
 
@@ -219,6 +220,9 @@ struct client {
 
 /* ---- group ---- */
 
+/* A request whose answer is with the transport: latency.c. */
+typedef struct answered { uint64_t arrived_ns; dataplane_request_kind kind; } answered;
+
 struct group {
     dataplane *d;
     uint32_t number, thread_id;
@@ -266,7 +270,9 @@ struct group {
     uint8_t *scratch;                  /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
 
     dataplane_group_stats stats;
-    fkv_histogram put_ns;
+    answered answered[ANSWERED_MOST];  /* in this turn, not yet in `latency` */
+    uint32_t answered_count;
+    fkv_histogram latency[DATAPLANE_REQUESTS];
 };
 
 /* group.c: all but group_post by the thread that starts and stops */
@@ -300,6 +306,13 @@ void request_received(group *g, client *c, const fab_wc *wc);
 /* Whether the owner may answer for the shard (NULL: not here) now; the lease of the owner itself counts. */
 fkv_status request_shard_status(const group *g, const shard *s);
 void request_run(op *o);               /* arrived: to wherever its kind goes */
+
+dataplane_request_kind request_kind(uint8_t fkv_op);
+
+/* latency.c */
+void latency_answered(const op *o);    /* the last of its answer was handed to the transport */
+void latencies_settle(group *g);       /* at the end of a turn */
+void latencies_get(const group *g, dataplane_latency out[DATAPLANE_REQUESTS]);
 
 /* change.c */
 typedef enum { ATTEMPT_DONE, ATTEMPT_HELD, ATTEMPT_KEY, ATTEMPT_MEMORY } attempt_result;

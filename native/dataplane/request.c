@@ -11,6 +11,8 @@ static const uint8_t kind_of[FKV_OP_CANCEL + 1] = {
     [FKV_OP_CAS_DELETE] = DATAPLANE_CAS, [FKV_OP_SCAN] = DATAPLANE_SCAN,
 };
 
+dataplane_request_kind request_kind(uint8_t fkv_op) { return kind_of[fkv_op]; }
+
 static bool is_change(uint8_t op) { return op == FKV_OP_PUT || (op >= FKV_OP_DELETE && op <= FKV_OP_CAS_DELETE); }
 static bool has_key(uint8_t op) { return op >= FKV_OP_GET && op <= FKV_OP_CAS_DELETE; }
 

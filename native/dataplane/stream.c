@@ -131,7 +131,9 @@ static int send_slice(op *o) {
     return 1;
 }
 
-static void finished(op *o) {
+/* `e`: 0 when all of it was sent. */
+static void finished(op *o, int e) {
+    if (e == 0) latency_answered(o);
     if (o->stream_bytes == o->group->scratch) o->stream_bytes = NULL;
     op_free(o);
 }
@@ -161,7 +163,7 @@ void reply_send(op *o) {
     o->state = OP_ANSWERS;
     if (list_empty(&c->out) && !c->is_blocked && !c->doomed) e = send_slice(o);
     if (e == 0 || (e < 0 && e != -EAGAIN)) {   /* in error: the end of the connection is on its way */
-        finished(o);
+        finished(o, e);
         return;
     }
     keep_entries(o);
@@ -195,7 +197,7 @@ static void continue_client(client *c) {
         }
         list_remove(&o->link);
         if (e == 1) list_push(&c->out, &o->link);
-        else op_free(o);
+        else finished(o, e);
         if (streamed) break;   /* the other clients first */
     }
     if (list_empty(&c->out)) list_remove(&c->sending);

@@ -116,7 +116,11 @@ test('counters are there for every group and shard', async (t) => {
   t.is(groups[0]?.clients, 1);
   t.is(groups[0]?.requests.put, 1);
   t.is(groups[0]?.requests.cas, 1);
-  t.is(groups[0]?.putLatencyNs.count, 1);
+  const counts = Object.entries(groups[0]?.latencyNs ?? {}).map(([kind, { count }]) => [kind, count] as const);
+  const expected = { get: 0, put: 1, delete: 0, cas: 1, scan: 0 };
+  t.like(Object.fromEntries(counts), expected);
+  const { p50, p99, max } = groups[0]!.latencyNs.put;
+  t.true(p50 > 0 && p50 <= p99 && p99 <= max);
   t.true((groups[0]?.threadId ?? 0) > 0);
   t.is(shards.reduce((sum, { entries }) => sum + entries, 0), 1);
   client.close();

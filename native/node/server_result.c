@@ -56,13 +56,19 @@ static bool set_counts(napi_env env, napi_value o, const dataplane_group_stats *
            napi_set_named_property(env, o, "refused", refused) == napi_ok;
 }
 
-static bool set_latency(napi_env env, napi_value o, const dataplane_group_stats *g) {
-    napi_value l;
-    return napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)g->put_count) &&
-           binding_set_number(env, l, "p50", (double)g->put_p50_ns) &&
-           binding_set_number(env, l, "p99", (double)g->put_p99_ns) &&
-           binding_set_number(env, l, "max", (double)g->put_max_ns) &&
-           napi_set_named_property(env, o, "putLatencyNs", l) == napi_ok;
+static bool set_latencies(napi_env env, napi_value o, const dataplane_group_stats *g) {
+    napi_value all, l;
+    if (napi_create_object(env, &all) != napi_ok) return false;
+    for (int i = 0; i < DATAPLANE_REQUESTS; i++) {
+        const dataplane_latency *of = &g->latency[i];
+        bool good = napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)of->count) &&
+                    binding_set_number(env, l, "p50", (double)of->p50_ns) &&
+                    binding_set_number(env, l, "p99", (double)of->p99_ns) &&
+                    binding_set_number(env, l, "max", (double)of->max_ns) &&
+                    napi_set_named_property(env, all, dataplane_request_names[i], l) == napi_ok;
+        if (!good) return false;
+    }
+    return napi_set_named_property(env, o, "latencyNs", all) == napi_ok;
 }
 
 static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g) {
@@ -72,7 +78,7 @@ static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g
            binding_set_number(env, o, "duplicates", (double)g->duplicates) &&
            binding_set_number(env, o, "transfers", (double)g->transfers) &&
            binding_set_number(env, o, "sleeps", (double)g->sleeps) &&
-           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latency(env, o, g);
+           binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latencies(env, o, g);
 }
 
 static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s) {

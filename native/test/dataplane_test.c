@@ -364,14 +364,47 @@ TEST(counters_say_what_was_done) {
     CHECK_EQ(s->group[0].requests[DATAPLANE_PUT], 10);
     CHECK_EQ(s->group[0].requests[DATAPLANE_GET], 2);
     CHECK_EQ(s->group[0].refused[FKV_BAD_REQUEST], 1);
-    CHECK_EQ(s->group[0].put_count, 10);
-    CHECK(s->group[0].put_p50_ns <= s->group[0].put_p99_ns && s->group[0].put_max_ns > 0);
     uint64_t entries = 0;
     for (uint32_t i = 0; i < s->shards; i++) {
         CHECK(s->shard[i].serving);
         entries += s->shard[i].table.entries;
     }
     CHECK_EQ(entries, 1);
+    free(s);
+    down();
+}
+
+TEST(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none) {
+    static const uint64_t count[DATAPLANE_REQUESTS] = { [DATAPLANE_LAYOUT] = 1, [DATAPLANE_GET] = 3, [DATAPLANE_PUT] = 5,
+                                                        [DATAPLANE_DELETE] = 2, [DATAPLANE_CAS] = 4, [DATAPLANE_SCAN] = 1 };
+    static const struct { fkv_op op; const char *key; fkv_status status; int times; } asked[] = {
+        { FKV_OP_PUT, "a", FKV_OK, 5 },                      { FKV_OP_GET, "a", FKV_OK, 2 },
+        { FKV_OP_GET, "b", FKV_NOT_FOUND, 1 },               { FKV_OP_CAS, "a", FKV_VERSION_MISMATCH, 2 },
+        { FKV_OP_CAS, "c", FKV_OK, 1 },                      { FKV_OP_CAS_DELETE, "a", FKV_VERSION_MISMATCH, 1 },
+        { FKV_OP_DELETE, "a", FKV_OK, 1 },                   { FKV_OP_DELETE, "a", FKV_NOT_FOUND, 1 },
+        { FKV_OP_SCAN, "", FKV_OK, 1 },                      { FKV_OP_LAYOUT, "", FKV_OK, 1 },
+    };
+    up(TABLE_MEMORY_MIN);
+    dataplane_stats *before = rig_stats(&r);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        for (int times = 0; times < asked[i].times; times++) {
+            fkv_request q = raw_request(&c, asked[i].op, asked[i].key);
+            bool valued = q.op == FKV_OP_PUT || q.op == FKV_OP_CAS;
+            if (q.op == FKV_OP_CAS_DELETE) q.expected = 12345;
+            q.value_bytes = q.op == FKV_OP_SCAN ? 10 : valued;
+            CHECK_EQ(raw_ask(&c, &q, asked[i].key, valued ? "v" : NULL, valued, NULL), asked[i].status);
+        }
+    }
+    fkv_request q = raw_request(&c, FKV_OP_GET, "a");
+    q.shard = RIG_SHARDS;
+    CHECK_EQ(raw_ask(&c, &q, "a", NULL, 0, NULL), FKV_BAD_REQUEST);
+    dataplane_stats *s = rig_stats(&r);
+    for (int i = DATAPLANE_LAYOUT; i < DATAPLANE_REQUESTS; i++) {
+        const dataplane_latency *l = &s->group[0].latency[i];
+        CHECK_EQ(l->count - before->group[0].latency[i].count, count[i]);
+        CHECK(l->p50_ns <= l->p99_ns && l->p99_ns <= l->max_ns && l->max_ns > 0);
+    }
+    free(before);
     free(s);
     down();
 }
@@ -395,6 +428,7 @@ int main(int argc, char **argv) {
         RUN(a_full_table_says_so_and_what_was_there_stays_readable);
         RUN(a_scan_returns_every_key_of_its_namespace);
         RUN(counters_say_what_was_done);
+        RUN(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none);
     }
     return check_end(argc, argv);
 }

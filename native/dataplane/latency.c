@@ -1,0 +1,33 @@
+/* latency.c: how long requests were in the owner's hands, by kind: from the beginning of the turn in which one came to the end of the turn
+ * in which the last message of its answer was handed to the transport; waiting for a key, for memory or for the client's
+ * credits included. What was refused is not counted here, but by its status.
+ *
+ * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request. */
+#include "../base/clock.h"
+#include "internal.h"
+
+void latencies_settle(group *g) {
+    if (g->answered_count == 0) return;
+    uint64_t now = fkv_now_ns();
+    for (uint32_t i = 0; i < g->answered_count; i++) {
+        const answered *a = &g->answered[i];
+        fkv_histogram_record(&g->latency[a->kind], now > a->arrived_ns ? now - a->arrived_ns : 0);
+    }
+    g->answered_count = 0;
+}
+
+void latency_answered(const op *o) {
+    fkv_status s = (fkv_status)o->reply.status;
+    if (s != FKV_OK && s != FKV_NOT_FOUND && s != FKV_VERSION_MISMATCH) return;
+    group *g = o->group;
+    if (g->answered_count == ANSWERED_MOST) latencies_settle(g);
+    g->answered[g->answered_count++] = (answered){ o->arrived_ns, request_kind(o->request.op) };
+}
+
+void latencies_get(const group *g, dataplane_latency out[DATAPLANE_REQUESTS]) {
+    for (int i = 0; i < DATAPLANE_REQUESTS; i++) {
+        const fkv_histogram *h = &g->latency[i];
+        out[i] = (dataplane_latency){ .count = h->count, .p50_ns = fkv_histogram_percentile(h, 0.5),
+                                      .p99_ns = fkv_histogram_percentile(h, 0.99), .max_ns = h->max };
+    }
+}

@@ -137,6 +137,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     }
     t->sequence++;
     fkv_extent *e = p->new_word ? extent_of(t, p->new_word) : NULL;
+    if (e) t->prepared_bytes += class_bytes(fkv_slot_class(p->new_word));
     *out = (table_prepared){ .handle = handle, .version = p->version, .extent = e,
                              .value = e ? (uint8_t *)e + FKV_EXTENT_HEADER + op->key_bytes : NULL };
     return FKV_OK;
@@ -177,6 +178,7 @@ void table_commit(table *t, const table_prepared *done) {
         fkv_extent *e = extent_of(t, p->new_word);
         set_state(e, FKV_EXTENT_LIVE);
         uint32_t cls = fkv_slot_class(p->new_word);
+        t->prepared_bytes -= class_bytes(cls);
         entry_came(t, e, cls);
         table_quarantine_unplace(t, cls);
     }
@@ -199,6 +201,7 @@ void table_abort(table *t, const table_prepared *done) {
     uint64_t hash = p->hash, kept = p->kept_word, word = p->new_word;
     table_prepared_remove(t, p);
     if (word) {
+        t->prepared_bytes -= class_bytes(fkv_slot_class(word));
         set_state(extent_of(t, word), FKV_EXTENT_DEAD);
         table_quarantine_aborted(t, fkv_slot_location(word), fkv_slot_class(word));
     }

@@ -14,35 +14,52 @@
 #include "internal.h"
 #include "reader.h"
 
-enum { MOVE_COST = 8 };
+enum {
+    MOVE_COST = 8,
+    PASS_PART = 16    /* segments are small: one pass empties as many as make up this part of the heap */
+};
 #define RETRY_NS 1000000000ull
 
 typedef enum { MOVED_ALL, MUST_WAIT, NO_ROOM } outcome;
 
-bool table_evacuate_start(table *t) {
-    if (t->evacuating) return true;
+/* The emptiest segment that is worth it; `room` is what is free in the others. */
+static heap_segment *emptiest(const table *t, uint64_t room) {
     heap_segment *best = NULL;
-    uint64_t used = 0;
     for (uint32_t n = 1; n < t->heap_room; n++) {
         heap_segment *g = t->heap[n];
-        if (!g) continue;
-        used += g->used_bytes;
-        if (g->large || g->used == 0 || t->now_ns < g->evacuate_after_ns || g->used_bytes > g->region.bytes / 4 * 3) continue;
+        if (!g || g->evacuating || g->large || g->used == 0 || t->now_ns < g->evacuate_after_ns) continue;
+        if (g->used_bytes > g->region.bytes / 4 * 3) continue;
         if (!best || g->used_bytes < best->used_bytes) best = g;
     }
-    if (!best) return false;
-    uint64_t free_elsewhere = t->heap_bytes - best->region.bytes - (used - best->used_bytes);
-    if (best->used_bytes > free_elsewhere) return false;
-    table_heap_hide(t, best, true);
-    t->evacuating = best->number;
+    if (!best) return NULL;
+    uint64_t own = best->region.bytes - best->used_bytes;
+    return own <= room && best->used_bytes <= room - own ? best : NULL;
+}
+
+bool table_evacuate_start(table *t) {
+    if (t->evacuating) return true;
+    uint64_t room = t->heap_bytes, emptied = 0;
+    for (uint32_t n = 1; n < t->heap_room; n++)
+        if (t->heap[n]) room -= t->heap[n]->used_bytes;
+    while (emptied <= t->heap_bytes / PASS_PART) {
+        heap_segment *g = emptiest(t, room);
+        if (!g) break;
+        table_heap_hide(t, g, true);
+        t->evacuating++;
+        room -= g->region.bytes;    /* its own, and what its extents will take elsewhere */
+        emptied += g->region.bytes;
+    }
     t->evacuate_bucket = 0;
-    return true;
+    return t->evacuating > 0;
 }
 
 static void cancel(table *t) {
-    heap_segment *g = t->heap[t->evacuating];
-    table_heap_hide(t, g, false);
-    g->evacuate_after_ns = t->now_ns + RETRY_NS;
+    for (uint32_t n = 1; n < t->heap_room; n++) {
+        heap_segment *g = t->heap[n];
+        if (!g || !g->evacuating) continue;
+        table_heap_hide(t, g, false);
+        g->evacuate_after_ns = t->now_ns + RETRY_NS;
+    }
     t->evacuating = 0;
 }
 
@@ -99,18 +116,20 @@ static outcome move_overflow(table *t, fkv_bucket *before) {
     return MOVED_ALL;
 }
 
+static bool leaves(const table *t, uint64_t location) { return t->heap[fkv_location_segment(location)]->evacuating; }
+
 static outcome move_chain(table *t, uint32_t number, int *budget) {
     if (t->moving[number]) return MUST_WAIT;
     outcome all = MOVED_ALL;
     for (fkv_bucket *b = bucket_at(t, number); b; b = overflow_of(t, b)) {
         for (int i = 0; i < FKV_SLOTS; i++) {
-            if (b->slot[i] == 0 || fkv_location_segment(fkv_slot_location(b->slot[i])) != t->evacuating) continue;
+            if (b->slot[i] == 0 || !leaves(t, fkv_slot_location(b->slot[i]))) continue;
             outcome o = move_extent(t, &b->slot[i]);
             if (o > all) all = o;
             *budget -= MOVE_COST;
         }
         uint64_t next = fkv_bucket_overflow(b->word1);
-        if (next && fkv_location_segment(next) == t->evacuating) {
+        if (next && leaves(t, next)) {
             outcome o = move_overflow(t, b);
             if (o > all) all = o;
         }
@@ -118,13 +137,21 @@ static outcome move_chain(table *t, uint32_t number, int *budget) {
     return all;
 }
 
-bool table_evacuate_step(table *t, int *budget) {
-    if (!t->evacuating) return false;
-    const heap_segment *g = t->heap[t->evacuating];
-    if (g->used == g->quarantined) {
-        if (g->used == 0) table_retire_empty(t);
-        return false;
+/* Those that are empty go; true while there is something to move in another. */
+static bool something_left(table *t) {
+    bool left = false, empty = false;
+    for (uint32_t n = 1; n < t->heap_room; n++) {
+        const heap_segment *g = t->heap[n];
+        if (!g || !g->evacuating) continue;
+        left |= g->used > g->quarantined;
+        empty |= g->used == 0;
     }
+    if (empty) table_retire_empty(t);
+    return left;
+}
+
+bool table_evacuate_step(table *t, int *budget) {
+    if (!t->evacuating || !something_left(t)) return false;
     while (*budget > 0) {
         if (move_chain(t, t->evacuate_bucket, budget) == NO_ROOM) {
             cancel(t);

@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+enum { FEW = 8, LOOK_EVERY = 8 };
+
 /* The word of a free extent that links it to the next free one of its span: its expiry, or the slot in that place of a bucket,
  * where a number below 2^48 is a slot that no reader matches. */
 static uint64_t *link_of(void *extent) { return &((fkv_extent *)extent)->expiry_ns; }
@@ -36,11 +38,13 @@ static void unlist(table *t, uint32_t id) {
     s->listed = false;
 }
 
+static uint64_t span_end(const table *t, uint32_t cls) {
+    return (uint64_t)t->shape[cls].blocks * BLOCK_BYTES - (uint64_t)t->shape[cls].objects * class_bytes(cls);
+}
+
 void table_heap_hide(table *t, heap_segment *g, bool hide) {
     if (g->evacuating == hide) return;
     g->evacuating = hide;
-    uint64_t rest = (uint64_t)(g->blocks - g->next_block) * BLOCK_BYTES;
-    t->unspanned = hide ? t->unspanned - rest : t->unspanned + rest;
     for (uint32_t id = g->first_span; id; id = t->spans[id].next_in_segment) {
         const span *s = &t->spans[id];
         if (hide && s->listed) unlist(t, id);
@@ -50,8 +54,14 @@ void table_heap_hide(table *t, heap_segment *g, bool hide) {
 
 void table_heap_forget(table *t, heap_segment *g) {
     table_heap_hide(t, g, true);
+    for (heap_segment **at = &t->open; *at; at = &(*at)->next_open) {
+        if (*at != g) continue;
+        *at = g->next_open;
+        break;
+    }
     while (g->first_span) {
         uint32_t id = g->first_span;
+        t->span_end_bytes -= span_end(t, t->spans[id].cls);
         g->first_span = t->spans[id].next_in_segment;
         t->spans[id].next = t->free_span;
         t->free_span = id;
@@ -77,15 +87,32 @@ static uint32_t span_record(table *t) {
     return t->free_span;
 }
 
+static uint32_t blocks_left(const heap_segment *g) { return g->blocks - g->next_block; }
+
 /* The fullest segment that has `blocks` left, so that ends of segments are used up; NULL when there is none. */
-static heap_segment *segment_with(const table *t, uint32_t blocks) {
+static heap_segment *segment_with(table *t, uint32_t blocks) {
     heap_segment *best = NULL;
-    for (uint32_t n = 1; n < t->heap_room; n++) {
-        heap_segment *g = t->heap[n];
-        if (!g || g->evacuating || g->blocks - g->next_block < blocks) continue;
-        if (!best || g->blocks - g->next_block < best->blocks - best->next_block) best = g;
+    for (heap_segment **at = &t->open, *g; (g = *at);) {
+        if (blocks_left(g) == 0) {
+            *at = g->next_open;
+            continue;
+        }
+        if (!g->evacuating && blocks_left(g) >= blocks && (!best || blocks_left(g) < blocks_left(best))) best = g;
+        at = &g->next_open;
     }
     return best;
+}
+
+/* Looks at the first few spans with room and the latest few segments only: where there are more of them, there is enough. */
+uint64_t table_heap_room(const table *t, uint32_t cls) {
+    uint64_t span_bytes = (uint64_t)t->shape[cls].blocks * BLOCK_BYTES, room = 0;
+    int few = FEW;
+    for (uint32_t id = t->room[cls]; id && few > 0; id = t->spans[id].next, few--)
+        room += (uint64_t)(t->spans[id].objects - t->spans[id].used) * class_bytes(cls);
+    few = FEW;
+    for (const heap_segment *g = t->open; g && few > 0; g = g->next_open, few--)
+        if (!g->evacuating) room += (uint64_t)blocks_left(g) * BLOCK_BYTES / span_bytes * span_bytes;
+    return room;
 }
 
 static uint32_t new_span(table *t, uint32_t cls) {
@@ -100,13 +127,13 @@ static uint32_t new_span(table *t, uint32_t cls) {
     g->first_span = id;
     for (uint32_t i = 0; i < shape.blocks; i++) g->span_of_block[g->next_block + i] = id;
     g->next_block += shape.blocks;
-    uint64_t bytes = (uint64_t)shape.blocks * BLOCK_BYTES;
-    g->used_bytes += bytes - (uint64_t)shape.objects * class_bytes(cls);
+    g->used_bytes += span_end(t, cls);
     if (class_bytes(cls) > LARGE_BYTES) g->large++;
-    t->unspanned -= bytes;
+    t->span_end_bytes += span_end(t, cls);
     t->span_count++;
     list(t, id);
-    table_watch_memory(t);
+    if (cls != FKV_CLASS_BUCKET) t->growing = (uint8_t)cls;
+    table_watch_heap(t);
     return id;
 }
 
@@ -125,11 +152,13 @@ uint64_t table_heap_take(table *t, uint32_t cls) {
     if (!id && !(id = new_span(t, cls))) return 0;
     span *s = &t->spans[id];
     uint32_t object;
+    bool look = false;
     if (s->free_head) {
         object = s->free_head - 1u;
         s->free_head = (uint16_t)*link_of(object_at(t, s, object));
     } else {
         object = s->carved++;
+        look = object % LOOK_EVERY == LOOK_EVERY - 1;
     }
     if (++s->used == s->objects) unlist(t, id);
     heap_segment *g = t->heap[s->segment];
@@ -137,6 +166,7 @@ uint64_t table_heap_take(table *t, uint32_t cls) {
     g->used_bytes += class_bytes(cls);
     uint32_t unit = s->first_block * (BLOCK_BYTES / FKV_UNIT) + object * fkv_class_units(cls);
     prefetch_next(t, cls);
+    if (look) table_watch_heap(t);
     return fkv_location(s->segment, unit);
 }
 
@@ -179,8 +209,7 @@ fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why) {
         *why = TABLE_BUSY_QUARANTINE;
         return FKV_BUSY;
     }
-    while (table_retire_empty(t))
-        if (table_ask_heap(t, cls)) return FKV_BUSY;
+    if (table_make_room(t, cls)) return FKV_BUSY;
     if (t->evacuating) return FKV_BUSY;
     if (table_sweep_for_memory(t) || quarantine_would_empty_a_segment(t)) {
         *why = TABLE_BUSY_QUARANTINE;

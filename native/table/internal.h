@@ -21,8 +21,8 @@
 
 enum {
     BLOCK_BYTES = 4096,
-    SEGMENT_GRAIN = 64 << 10,                            /* segments are multiples of it */
-    GRAIN_BUCKETS = SEGMENT_GRAIN / FKV_BUCKET_BYTES,    /* 512 */
+    GRAIN_BUCKETS = 64,
+    INDEX_GRAIN = GRAIN_BUCKETS * FKV_BUCKET_BYTES,      /* 8 KiB: index segments are multiples of it */
     SPAN_BLOCKS_MAX = 64,                                /* of spans with several extents: 256 KiB */
     LARGE_BYTES = SPAN_BLOCKS_MAX * BLOCK_BYTES,         /* an extent above has a span of its own and is never evacuated */
     SEGMENT_NUMBERS = 1 << 16,
@@ -60,6 +60,7 @@ typedef struct heap_segment {
     uint32_t used, quarantined;    /* extents handed out, and of these in quarantine */
     uint32_t large;                /* spans of extents above LARGE_BYTES */
     uint64_t used_bytes;           /* of extents handed out, and ends of spans */
+    struct heap_segment *next_open;/* in the list of those with blocks left; one without is taken out when it is met */
     bool evacuating;
     uint64_t evacuate_after_ns;    /* an attempt failed for want of room: none before this time */
 } heap_segment;
@@ -114,7 +115,7 @@ struct table {
     span_shape shape[CLASSES];
 
     uint32_t buckets;              /* B of linear hashing; 0 before the first index segment */
-    uint8_t **directory;           /* of each 512 buckets, in order */
+    uint8_t **directory;           /* of each GRAIN_BUCKETS buckets, in order */
     uint32_t grains;               /* length of directory */
     uint8_t *moving;               /* of each bucket: quarantine items that will clear slots in its chain */
     index_segment *index;
@@ -124,10 +125,12 @@ struct table {
     uint32_t heap_room;            /* length of heap */
     uint32_t last_number;
     uint32_t heap_segments;
+    heap_segment *open;            /* segments with blocks that belong to no span, the latest first */
+    uint8_t growing;               /* the class that took the last span: the next segment is made to fit its spans */
     span *spans;                   /* spans[0] is unused */
     uint32_t span_room, span_count, free_span;
     uint32_t room[CLASSES];        /* first span of the class that has room */
-    uint64_t unspanned;            /* bytes of blocks that belong to no span, evacuating segments left out */
+    uint64_t span_end_bytes;       /* ends of spans that no extent fits in */
 
     uint64_t index_bytes, heap_bytes;      /* registered */
     uint64_t asked_index, asked_heap, asked_large;   /* bytes asked for and not yet answered */
@@ -140,9 +143,10 @@ struct table {
 
     prepared *prepared;
     uint32_t prepared_room, free_prepared, prepared_count;
+    uint64_t prepared_bytes;               /* of their new extents */
     uint32_t prepared_head[PREPARED_HEADS];
 
-    uint32_t evacuating;           /* heap segment number; 0 = none */
+    uint32_t evacuating;           /* how many heap segments are being emptied */
     uint32_t evacuate_bucket;      /* next bucket of the pass */
 
     uint64_t expiring;             /* entries with an expiry */
@@ -201,8 +205,10 @@ void table_span_shapes(span_shape shape[CLASSES], uint64_t memory_bytes);
 /* segment.c */
 bool table_ask_index(table *t);
 bool table_ask_heap(table *t, uint32_t cls);     /* true when a segment that can hold the class is on its way */
+bool table_make_room(table *t, uint32_t cls);    /* the same, for which segments without extents go back */
 bool table_retire_empty(table *t);               /* one heap segment without extents goes back; false when there is none */
-void table_watch_memory(table *t);               /* asks early */
+void table_watch_index(table *t);                /* asks early */
+void table_watch_heap(table *t);
 
 /* heap.c: all memory of extents and overflow buckets */
 uint64_t table_heap_take(table *t, uint32_t cls);            /* a location; 0 when there is no room now */
@@ -211,6 +217,7 @@ void table_heap_give(table *t, uint64_t location, uint32_t cls);
 span *table_span_at(const table *t, uint64_t location);
 void table_heap_forget(table *t, heap_segment *s);           /* drops the spans of an empty segment */
 void table_heap_hide(table *t, heap_segment *s, bool hide);  /* no extents are taken from a hidden segment */
+uint64_t table_heap_room(const table *t, uint32_t cls);      /* bytes that extents of the class can have at once; may say less */
 /* Why table_heap_take failed, having done what can be done about it. */
 fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why);
 

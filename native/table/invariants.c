@@ -115,7 +115,7 @@ static void check_index(walk *w) {
 static void check_prepared(walk *w) {
     table *t = w->t;
     uint32_t count = 0;
-    uint64_t reserved = 0;
+    uint64_t reserved = 0, bytes = 0;
     for (uint32_t h = 0; h < PREPARED_HEADS; h++) {
         for (uint32_t i = t->prepared_head[h]; i && !w->wrong; i = t->prepared[i - 1].next, count++) {
             const prepared *p = &t->prepared[i - 1];
@@ -127,6 +127,7 @@ static void check_prepared(walk *w) {
             if (p->kept_word) EXPECT(table_index_slot(t, p->hash, p->kept_word) != NULL);
             if (!p->new_word) continue;
             EXPECT(extent_of(t, p->new_word)->state == FKV_EXTENT_PENDING);
+            bytes += class_bytes(fkv_slot_class(p->new_word));
             uint8_t *mark = mark_of(w, fkv_slot_location(p->new_word));
             EXPECT(*mark == UNSEEN);
             *mark = PREPARED;
@@ -134,6 +135,7 @@ static void check_prepared(walk *w) {
     }
     EXPECT(count == t->prepared_count);
     EXPECT(reserved == t->quarantine_reserved);
+    EXPECT(bytes == t->prepared_bytes);
 }
 
 static void check_quarantine(walk *w) {
@@ -190,8 +192,8 @@ static void check_span(walk *w, const heap_segment *g, uint32_t id) {
 
 static void check_heap(walk *w) {
     table *t = w->t;
-    uint64_t unspanned = 0, bytes = 0;
-    uint32_t spans = 0, segments = 0;
+    uint64_t bytes = 0, span_end_bytes = 0, used_bytes_in_all = 0;
+    uint32_t spans = 0, segments = 0, evacuating = 0, open = 0, with_blocks = 0;
     for (uint32_t n = 1; n < t->heap_room && !w->wrong; n++) {
         const heap_segment *g = t->heap[n];
         if (!g) continue;
@@ -205,15 +207,22 @@ static void check_heap(walk *w) {
             used += s->used;
             used_bytes += (uint64_t)shape.blocks * BLOCK_BYTES - (uint64_t)(s->objects - s->used) * class_bytes(s->cls);
             blocks += shape.blocks;
+            span_end_bytes += (uint64_t)shape.blocks * BLOCK_BYTES - (uint64_t)shape.objects * class_bytes(s->cls);
         }
         for (uint32_t u = 0; u < g->blocks * (BLOCK_BYTES / FKV_UNIT); u++) quarantined += w->marks[n][u] == QUARANTINED;
         EXPECT(used == g->used && quarantined == g->quarantined && used_bytes == g->used_bytes && blocks == g->next_block);
-        EXPECT(g->evacuating == (t->evacuating == n));
-        if (!g->evacuating) unspanned += (uint64_t)(g->blocks - g->next_block) * BLOCK_BYTES;
+        evacuating += g->evacuating;
+        with_blocks += g->next_block < g->blocks;
         bytes += g->region.bytes;
+        used_bytes_in_all += used_bytes;
         segments++;
     }
-    EXPECT(unspanned == t->unspanned);
+    for (const heap_segment *g = t->open; g; g = g->next_open) open += g->next_block < g->blocks;
+    EXPECT(open == with_blocks);
+    EXPECT(evacuating == t->evacuating);
+    EXPECT(span_end_bytes == t->span_end_bytes);
+    EXPECT(used_bytes_in_all == t->live_bytes + t->prepared_bytes + t->overflow_buckets * FKV_BUCKET_BYTES + t->quarantine_bytes +
+                                t->span_end_bytes);
     EXPECT(bytes == t->heap_bytes);
     EXPECT(segments == t->heap_segments);
     EXPECT(spans == t->span_count);

@@ -1,37 +1,58 @@
 /* segment.c: registered memory comes, is asked for in time, and goes.
  *
- * Sizes follow what is registered already: the next segment is about an eighth of it, so there are about eight to a doubling and
- * what is registered but not yet used stays small for a small shard and a large one. Within the limit of memory_bytes a part
- * is kept for the index, in proportion to the size of the entries there are, so that the heap never starves it.
+ * Registered memory is pinned, whether it holds an entry or waits for one, so what waits is bounded in bytes an entry: the next
+ * heap segment is HEAP_AHEAD bytes for each entry there is. For entries of 160 bytes that is a twenty-third of the heap, for those
+ * of a kilobyte it would be a hundred-and-fiftieth. Each segment costs a registration, a change of layout and an attach at each
+ * client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with at most 70 segments to a
+ * doubling. A segment is a whole number of spans of the class that grows, so that no end is left over.
+ *
+ * Within the limit of memory_bytes a part is kept for the index, in proportion to the size of the entries there are, so that the
+ * heap never starves it.
  */
 #include "internal.h"
 
 enum {
-    HEAP_FIRST_MAX = 1 << 20,
-    HEAP_MAX = 64 << 20,
-    INDEX_FIRST_MAX = 1 << 20,
-    INDEX_MAX = 16 << 20,
+    INDEX_FIRST = 64 << 10,
+    INDEX_PART = 16,                 /* the next index segment is this part of the index */
+    INDEX_MAX = 32 << 20,
+    INDEX_EARLY_PART = 128,          /* asked for when so little of the index is left, */
+    INDEX_EARLY_BUCKETS = 32,        /* at least so many buckets */
+    HEAP_FIRST = 64 << 10,
+    HEAP_MIN = 32 << 10,             /* two spans where that is more, */
+    HEAP_MIN_MOST = 64 << 10,        /* up to so much */
+    HEAP_MAX = 256 << 20,
+    HEAP_AHEAD = 7,
+    HEAP_PART_LEAST = 16,
+    HEAP_PART_MOST = 100,
+    HEAP_EARLY_PART = 5,             /* asked for when so little of a segment's size is left, */
+    HEAP_EARLY_MIN = 16 << 10,       /* at least so many bytes */
+    HUGE_PAGE = 2 << 20,             /* large segments are multiples of it */
     REFUSED_NS = 100 * 1000 * 1000,
     INDEX_BYTES_AN_ENTRY = 19        /* see LOAD_HALVES */
 };
 
 static uint64_t clamp(uint64_t x, uint64_t low, uint64_t high) { return x < low ? low : x > high ? high : x; }
-static uint64_t power_below(uint64_t x) { return x ? 1ull << (63 - __builtin_clzll(x)) : 0; }
-static uint64_t grain_up(uint64_t x) { return (x + SEGMENT_GRAIN - 1) / SEGMENT_GRAIN * SEGMENT_GRAIN; }
-static uint64_t grain_down(uint64_t x) { return x / SEGMENT_GRAIN * SEGMENT_GRAIN; }
+static uint64_t whole(uint64_t x, uint64_t part) { return x / part * part; }
+/* Of `part`s, and, where that is a small difference, of huge pages. */
+static uint64_t sized(uint64_t x, uint64_t part) { return whole(x, x >= 2 * HUGE_PAGE && part <= HUGE_PAGE / 8 ? HUGE_PAGE : part); }
 
-size_t table_first_index_bytes(const table_config *c) {
-    return clamp(power_below(c->memory_bytes / 1024), SEGMENT_GRAIN, INDEX_FIRST_MAX);
-}
-size_t table_first_heap_bytes(const table_config *c) {
-    return clamp(power_below(c->memory_bytes / 16), 4 * SEGMENT_GRAIN, HEAP_FIRST_MAX);
-}
+size_t table_first_index_bytes(const table_config *c) { (void)c; return INDEX_FIRST; }
+size_t table_first_heap_bytes(const table_config *c) { (void)c; return HEAP_FIRST; }
+
 static uint64_t next_index_bytes(const table *t) {
-    return clamp(power_below(t->index_bytes / 8), table_first_index_bytes(&t->config), INDEX_MAX);
+    return sized(clamp(t->index_bytes / INDEX_PART, INDEX_GRAIN, INDEX_MAX), INDEX_GRAIN);
 }
-static uint64_t next_heap_bytes(const table *t) {
-    uint64_t first = table_first_heap_bytes(&t->config);
-    return clamp(power_below(t->heap_bytes / 8), first, clamp(power_below(t->config.memory_bytes / 16), first, HEAP_MAX));
+static uint64_t span_bytes(const table *t, uint32_t cls) { return (uint64_t)t->shape[cls].blocks * BLOCK_BYTES; }
+/* What is left of the limit is not given away in smaller pieces: they would stay for as long as there is something in them. */
+static uint64_t least_heap_bytes(const table *t, uint32_t cls) {
+    uint64_t span = span_bytes(t, cls), few = whole(clamp(2 * span, HEAP_MIN, HEAP_MIN_MOST), span);
+    return few > span ? few : span;
+}
+static uint64_t next_heap_bytes(const table *t, uint32_t cls) {
+    uint64_t ahead = clamp(t->entries * HEAP_AHEAD, t->heap_bytes / HEAP_PART_MOST, t->heap_bytes / HEAP_PART_LEAST);
+    uint64_t least = least_heap_bytes(t, cls);
+    uint64_t bytes = clamp(ahead, least, clamp(t->config.memory_bytes / 16, least, HEAP_MAX));
+    return sized(bytes, span_bytes(t, cls));
 }
 
 /* ---- asking ---- */
@@ -52,35 +73,44 @@ static uint64_t heap_budget(const table *t) {
 
 bool table_ask_index(table *t) {
     if (t->asked_index) return true;
-    uint64_t bytes = clamp(next_index_bytes(t), 0, grain_down(budget(t)));
+    uint64_t bytes = clamp(next_index_bytes(t), 0, whole(budget(t), INDEX_GRAIN));
     if (bytes == 0 || t->now_ns < t->refused_until_ns) return false;
     t->asked_index = bytes;
     t->config.want_segment(t->config.ctx, TABLE_INDEX, bytes);
     return true;
 }
 
-/* A segment that has room for one span of `need` bytes: of the usual size, or of four such spans where that is more. */
-static bool ask_heap(table *t, uint64_t need) {
+bool table_ask_heap(table *t, uint32_t cls) {
+    uint64_t need = span_bytes(t, cls);
     if (need <= t->asked_heap || need <= t->asked_large) return true;
     if (t->now_ns < t->refused_until_ns) return false;
-    uint64_t usual = next_heap_bytes(t), bytes = usual;
-    if (4 * need > bytes) bytes = clamp(4 * need, usual, HEAP_MAX);
-    if (need > bytes) bytes = need;
-    bytes = clamp(bytes, 0, grain_down(heap_budget(t)));
-    if (bytes == 0 || bytes < need) return false;
-    uint64_t *slot = need <= usual && !t->asked_heap ? &t->asked_heap : &t->asked_large;
+    uint64_t bytes = next_heap_bytes(t, cls), most = heap_budget(t);
+    if (bytes > most) bytes = whole(most, need);
+    if (bytes < least_heap_bytes(t, cls)) return false;
+    uint64_t *slot = t->asked_heap ? &t->asked_large : &t->asked_heap;
     if (*slot) return false;
     *slot = bytes;
     t->config.want_segment(t->config.ctx, TABLE_HEAP, bytes);
     return true;
 }
-bool table_ask_heap(table *t, uint32_t cls) { return ask_heap(t, grain_up((uint64_t)t->shape[cls].blocks * BLOCK_BYTES)); }
 
-void table_watch_memory(table *t) {
-    uint32_t capacity = t->grains * GRAIN_BUCKETS, early = capacity / 16 > 256 ? capacity / 16 : 256;
+bool table_make_room(table *t, uint32_t cls) {
+    while (heap_budget(t) < next_heap_bytes(t, cls))
+        if (!table_retire_empty(t)) break;
+    return table_ask_heap(t, cls);
+}
+
+void table_watch_index(table *t) {
+    uint32_t capacity = t->grains * GRAIN_BUCKETS;
+    uint32_t early = (uint32_t)clamp(capacity / INDEX_EARLY_PART, INDEX_EARLY_BUCKETS, UINT32_MAX);
     bool splits_soon = 2 * t->entries > (uint64_t)t->buckets * LOAD_HALVES / 4 * 3;
     if (!t->asked_index && t->buckets + early > capacity && splits_soon) table_ask_index(t);
-    if (!t->asked_heap && t->unspanned < next_heap_bytes(t) / 4) ask_heap(t, SEGMENT_GRAIN);
+}
+
+void table_watch_heap(table *t) {
+    if (t->asked_heap || t->asked_large) return;
+    uint64_t early = clamp(next_heap_bytes(t, t->growing) / HEAP_EARLY_PART, HEAP_EARLY_MIN, HEAP_MAX);
+    if (table_heap_room(t, t->growing) < early) table_ask_heap(t, t->growing);
 }
 
 void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
@@ -93,7 +123,7 @@ void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
 /* ---- coming ---- */
 
 static fkv_status add_index(table *t, const fkv_region *r, uint32_t tag, uint32_t *segment) {
-    uint32_t grains = (uint32_t)(r->bytes / SEGMENT_GRAIN), all = t->grains + grains;
+    uint32_t grains = (uint32_t)(r->bytes / INDEX_GRAIN), all = t->grains + grains;
     uint8_t **directory = realloc(t->directory, all * sizeof *directory);
     if (!directory) return FKV_NO_MEMORY;
     t->directory = directory;
@@ -104,7 +134,7 @@ static fkv_status add_index(table *t, const fkv_region *r, uint32_t tag, uint32_
     if (!index) return FKV_NO_MEMORY;
     t->index = index;
     memset(moving + (size_t)t->grains * GRAIN_BUCKETS, 0, (size_t)grains * GRAIN_BUCKETS);
-    for (uint32_t i = 0; i < grains; i++) directory[t->grains + i] = r->base + (size_t)i * SEGMENT_GRAIN;
+    for (uint32_t i = 0; i < grains; i++) directory[t->grains + i] = r->base + (size_t)i * INDEX_GRAIN;
     index[t->index_segments] = (index_segment){ .region = *r, .tag = tag, .first_bucket = t->grains * GRAIN_BUCKETS };
     *segment = t->index_segments++;
     t->grains = all;
@@ -147,7 +177,8 @@ static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t
     t->last_number = number;
     t->heap_segments++;
     t->heap_bytes += r->bytes;
-    t->unspanned += r->bytes;
+    g->next_open = t->open;
+    t->open = g;
     if (t->asked_large && r->bytes >= t->asked_large) t->asked_large = 0;
     else t->asked_heap = 0;
     *segment = number;
@@ -156,7 +187,8 @@ static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t
 
 fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment) {
     uint64_t most = kind == TABLE_INDEX ? 1ull << 31 : (uint64_t)FKV_SEGMENT_UNITS_MAX * FKV_UNIT;
-    if (tag == 0 || r->bytes == 0 || r->bytes % SEGMENT_GRAIN != 0 || r->bytes > most) return FKV_BAD_REQUEST;
+    uint64_t grain = kind == TABLE_INDEX ? INDEX_GRAIN : BLOCK_BYTES;
+    if (tag == 0 || r->bytes == 0 || r->bytes % grain != 0 || r->bytes > most) return FKV_BAD_REQUEST;
     fkv_status s = kind == TABLE_INDEX ? add_index(t, r, tag, segment) : add_heap(t, r, tag, segment);
     if (s == FKV_OK) t->layout_epoch++;
     return s;
@@ -168,7 +200,7 @@ bool table_retire_empty(table *t) {
     for (uint32_t n = 1; n < t->heap_room; n++) {
         heap_segment *g = t->heap[n];
         if (!g || g->used > 0) continue;
-        if (t->evacuating == n) t->evacuating = 0;
+        if (g->evacuating) t->evacuating--;
         table_heap_forget(t, g);
         t->heap[n] = NULL;
         t->heap_segments--;

@@ -112,7 +112,7 @@ bool table_split(table *t) {
         if (moved.mask[p]) table_quarantine_moved(t, number, p, moved.mask[p]);
     t->buckets++;
     t->splits++;
-    table_watch_memory(t);
+    table_watch_index(t);
     return true;
 }
 

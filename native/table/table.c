@@ -52,7 +52,10 @@ void table_get_stats(const table *t, table_stats *out) {
     *out = (table_stats){
         .entries = t->entries, .key_value_bytes = t->key_value_bytes,
         .index_bytes = t->index_bytes, .heap_bytes = t->heap_bytes, .memory_bytes = t->config.memory_bytes,
-        .live_extent_bytes = t->live_bytes, .quarantine_bytes = t->quarantine_bytes, .free_bytes = t->heap_bytes - heap_used,
+        .live_extent_bytes = t->live_bytes, .prepared_bytes = t->prepared_bytes,
+        .overflow_bytes = t->overflow_buckets * FKV_BUCKET_BYTES, .quarantine_bytes = t->quarantine_bytes,
+        .slack_bytes = t->span_end_bytes, .free_bytes = t->heap_bytes - heap_used,
+        .index_free_bytes = t->index_bytes - (uint64_t)t->buckets * FKV_BUCKET_BYTES,
         .buckets = t->buckets, .overflow_buckets = t->overflow_buckets, .longest_chain = t->longest_chain ? t->longest_chain : 1,
         .splits = t->splits, .expired = t->expired, .prepared = t->prepared_count,
         .used_bytes = heap_used + (uint64_t)t->buckets * FKV_BUCKET_BYTES, .private_bytes = private_bytes,

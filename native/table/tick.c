@@ -97,6 +97,7 @@ bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget) {
         if (!table_split(t)) break;
     more |= table_evacuate_step(t, &budget);
     more |= sweep(t, &budget);
-    table_watch_memory(t);
+    table_watch_index(t);
+    table_watch_heap(t);
     return more;
 }

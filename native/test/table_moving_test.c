@@ -25,10 +25,7 @@ static table_prepared prepare(host *h, const char *key, const void *value, size_
     CHECK_EQ(table_prepare(h->t, &op, &p, &present, &why), FKV_OK);
     return p;
 }
-static void grow_index(host *h) {
-    CHECK(table_ask_index(h->t));
-    host_serve(h);
-}
+static void grow_index(host *h) { host_add(h, TABLE_INDEX, 64 << 10); }
 
 /* The slot kept for an insert was copied by a split; it is aborted; another key takes the same extent in the old bucket. */
 TEST(an_aborted_insert_whose_slot_moved_does_not_meet_its_copy) {
@@ -104,6 +101,10 @@ TEST(a_segment_is_emptied_while_slots_are_moving) {
         snprintf(key, sizeof key, "k%d", i);
         CHECK_EQ(host_put(h, key, "value"), FKV_OK);
     }
+    for (int i = 20; i < N; i++) {    /* a segment that is nearly full is not worth it */
+        snprintf(key, sizeof key, "k%d", i);
+        if (i % 2) CHECK_EQ(host_delete(h, key), FKV_OK);
+    }
     host_drain(h);
     grow_index(h);
     table_prepared p[20];
@@ -112,7 +113,7 @@ TEST(a_segment_is_emptied_while_slots_are_moving) {
         p[i] = prepare(h, key, i < 10 ? "new" : "after", i < 10 ? 3 : 5);
     }
     for (int i = 0; i < 200; i++) CHECK(table_split(h->t));
-    host_add(h, TABLE_HEAP, 4 * SEGMENT_GRAIN);
+    host_add(h, TABLE_HEAP, 256 << 10);
     CHECK(table_evacuate_start(h->t));
     int retired = h->retired;
     for (int pass = 0; pass < 3; pass++) {
@@ -125,8 +126,9 @@ TEST(a_segment_is_emptied_while_slots_are_moving) {
     host_check(h);
     host_drain(h);
     host_check(h);
-    CHECK_EQ(h->retired, retired + 1);
+    CHECK(h->retired > retired);
     for (int i = 0; i < N; i++) {
+        if (i >= 20 && i % 2) continue;
         snprintf(key, sizeof key, "k%d", i);
         CHECK(host_has(h, key, i >= 10 && i < 20 ? "after" : "value"));
     }
@@ -158,7 +160,7 @@ TEST(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_s
     for (int i = 0; i < 200; i++) CHECK(table_split(h->t));
     host_drain(h);
     CHECK_EQ(table_buckets(h->t), buckets + 200);
-    host_add(h, TABLE_HEAP, 4 * SEGMENT_GRAIN);
+    host_add(h, TABLE_HEAP, 256 << 10);
     CHECK(table_evacuate_start(h->t));
     for (int pass = 0; pass < 2; pass++) {
         int budget = 1000000;

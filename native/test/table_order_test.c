@@ -119,7 +119,7 @@ TEST(an_entry_that_moves_dies_where_it_was_before_it_lives_where_it_is) {
     host *h = host_open(4 << 20, 0, 0);
     host_put(h, "k", "a value");
     const fkv_extent *old = extent_of_key(h, "k");
-    host_add(h, TABLE_HEAP, 4 * SEGMENT_GRAIN);
+    host_add(h, TABLE_HEAP, 256 << 10);
     const fkv_extent *new = (const fkv_extent *)(const void *)h->segments[h->count - 1].region.base;
     CHECK(table_evacuate_start(h->t));
     watch_begin(h, TABLE_INDEX, old, new);

@@ -390,6 +390,7 @@ TEST(changes_that_are_aborted_again_and_again_are_pushed_back_before_they_fill_t
         while ((status = table_prepare(h->t, aborted % 2 ? &replace : &insert, &p, &present, &why)) == FKV_OK && aborted < 10000) {
             table_abort(h->t, &p);
             CHECK_EQ(p.extent->state, FKV_EXTENT_DEAD);
+            host_serve(h);
             aborted++;
         }
         CHECK(status == FKV_BUSY && why == TABLE_BUSY_QUARANTINE);

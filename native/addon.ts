@@ -47,6 +47,8 @@ export interface DataPlaneOptions {
   /** How long an idle data-plane thread polls before it sleeps, microseconds. */
   readonly spinUs: number;
   readonly hugePages: boolean;
+  /** Registered by all shards together; a shard's first segments are given also beyond it. Default: no bound but the shards' own. */
+  readonly memoryBytes?: number;
 }
 
 export interface NativeRegion {

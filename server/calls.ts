@@ -5,12 +5,14 @@ import { bytes, record } from '../core/protocol/check.js';
 import { COMMAND_LIMITS, type Role } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import type { Peers } from './metadata/peers.js';
+import { checkLeaseRequest, type LeaseOffice } from './metadata/lease-office.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
 
 export interface CallContext {
   readonly id: string;
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'voters'>;
+  readonly office: Pick<LeaseOffice, 'ask'>;
   readonly own: () => Promise<Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'dataPlane'>>;
 }
 
@@ -41,17 +43,19 @@ async function status(context: CallContext): Promise<ClusterStatus> {
 /** A change that another server asks for: it is read here, so that nothing gets into the log that a server would stop at. */
 function propose({ driver, peers }: CallContext, args: unknown): Record<string, never> {
   const entry = checkPropose(args, 'propose').bytes;
-  decodeProposal(entry);
+  // Only the leader itself knows whether an owner's lease is over, and only in its term (core/metadata/owner-leases.ts).
+  if (decodeProposal(entry).command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
   const refusal = driver.propose(entry);
   if (refusal === undefined) return {};
   if (refusal === 'not-leader') throw new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
   throw new FarkvError('ERR_BUSY', `the leader takes no changes now (${refusal})`);
 }
 
-/** Throws a FarkvError for a call that is not known, or not for this role. */
-export async function answerCall(context: CallContext, role: Role, method: string, args: unknown): Promise<unknown> {
+/** `from`: the server that calls. Throws a FarkvError for a call that is not known, or not for this role. */
+export async function answerCall(context: CallContext, role: Role, method: string, args: unknown, from?: string): Promise<unknown> {
   if (method === 'status') return await status(context);
   if (role === 'peer' && method === 'node-status') return await nodeStatus(context);
   if (role === 'peer' && method === 'propose') return propose(context, args);
+  if (role === 'peer' && method === 'lease' && from !== undefined) return await context.office.ask(from, checkLeaseRequest(args, 'lease'));
   throw new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${role}`);
 }

@@ -28,6 +28,7 @@ import { serverTls, trustOf } from './control/tls.js';
 import { DataDirectory } from './data-directory.js';
 import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
+import { LeaseKeeper } from './metadata/lease-keeper.js';
 import { asFarkvError } from './native-errors.js';
 import { waitForLeases } from './regions/lease-wait.js';
 import { hex64, RegionLife } from './regions/region-life.js';
@@ -50,6 +51,7 @@ export interface ReadyInfo {
 
 const WAITING_MS = 5000;
 const JOIN_MS = 30_000;
+const LEASE_END_MS = 500;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const random64 = (): bigint => randomBytes(8).readBigUInt64LE() | 1n;
@@ -148,8 +150,10 @@ export class FarkvNode {
     directory.setClusterId(state.clusterId);
     this.#checkSize(state);
     const fabric = this.#listen(state, directory, transports);
-    const regions = this.#regionLife(group, directory, lockedNs);
+    const lease = this.#leaseKeeper(group);
+    const regions = this.#regionLife(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, control, fabric));
+    lease.start();
     regions.stateChanged();
     await this.#unlessFailed(regions.until(() => group.driver.state.shards.every((s) => s.owner !== undefined) && regions.settled));
     return { id, clusterId: state.clusterId, control, fabric, shards: regions.serving, dataDir: directory.path, ephemeral: directory.ephemeral };
@@ -170,7 +174,7 @@ export class FarkvNode {
   }
 
   /** Binds the control addresses and answers there. Returns them as others may use them. */
-  async #control({ driver, peers }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
+  async #control({ driver, peers, office }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
     const { id, handshakeMs, token, peerToken, listen, maxConnections, advertise } = this.#settings;
     const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
     const plane = new ControlPlane({
@@ -181,11 +185,11 @@ export class FarkvNode {
       makeTicket: this.#native.makeTicket,
       peerArrives: (hello) => peers.arrives(hello),
       peerMessage: (from, message) => driver.receive(raftIdOf(from), message),
-      call: (role, method, args) => answerCall(calls, role, method, args),
+      call: (role, method, args, from) => answerCall(calls, role, method, args, from),
     });
     const bound: { listener?: Listener } = {};
     const calls: CallContext = {
-      id, driver, peers,
+      id, driver, peers, office,
       own: async () => ({
         version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: bound.listener?.connections ?? 0, clients: plane.clients,
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
@@ -219,14 +223,14 @@ export class FarkvNode {
     const sockets = transports.includes('shm') ? socketPaths(directory.path, groups) : [];
     removeSockets(sockets);
     const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
-      const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, hugePages } = settings;
+      const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, hugePages, memoryBytes } = settings;
       const plane = new this.#native.DataPlane({
         serverIncarnation: this.#incarnation,
         hashSeed: Buffer.from(state.hashSeed, 'hex'),
         ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
         shards: state.shards.length,
         listen: listenList(settings, offered, groups, sockets),
-        leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, hugePages,
+        leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, hugePages, memoryBytes,
       });
       try {
         return [plane, plane.start()];
@@ -256,7 +260,28 @@ export class FarkvNode {
     return fabricAddresses(bound, settings, shmHost());
   }
 
-  #regionLife({ driver, proposer }: MetadataGroup, directory: DataDirectory, lockedNs: bigint): RegionLife {
+  /** Before it is started the data plane grants and answers nothing. */
+  #leaseKeeper(group: MetadataGroup): LeaseKeeper {
+    const { driver } = group;
+    const keeper = new LeaseKeeper({
+      request: { incarnation: hex64(this.#incarnation), knows: driver.knownFormat },
+      ask: (request, ms) => group.askLease(request, ms),
+      applied: (index) => driver.whenApplied(index),
+      fence: async () => await this.#regions?.fence(),
+      setGrantUntil: (ns) => this.#dataPlane?.setGrantUntil(ns),
+      bootTimeNs: this.#native.bootTimeNs,
+      leaseMs: this.#settings.ownerLeaseMs,
+      endless: () => driver.state.formatVersion === 1,
+      log: this.#log,
+    });
+    this.#undo.push(() => keeper.close());
+    driver.onLeader(() => {
+      if (this.#joined) keeper.renew();
+    });
+    return keeper;
+  }
+
+  #regionLife({ driver, proposer }: MetadataGroup, directory: DataDirectory, lockedNs: bigint, lease: LeaseKeeper): RegionLife {
     const { leaseMs, driftPpm, id, memoryBytes } = this.#settings;
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
@@ -264,7 +289,7 @@ export class FarkvNode {
       memberId: id, incarnation: hex64(this.#incarnation), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
-      leasesOver: waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }),
+      leasesOver: Promise.all([waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }), lease.first]).then(() => undefined),
       beforeServing: () => directory.markServing({ leaseMs, driftPpm }),
       random64, sleep,
       log: this.#log,
@@ -273,7 +298,9 @@ export class FarkvNode {
     this.#regions = regions;
     this.#undo.push(async () => {
       this.#regions = undefined;
-      if (await regions.close(2 * leaseMs + 1000)) directory.clearServing();
+      if (!(await regions.close(2 * leaseMs + 1000))) return;
+      directory.clearServing();
+      if (this.#joined) await lease.end(LEASE_END_MS);
     });
     return regions;
   }

@@ -23,6 +23,7 @@ export interface ServerOptions {
   /** Server ids to their control addresses; the same for every server of the cluster. */
   readonly peers?: string | readonly string[] | Readonly<Record<string, string | readonly string[]>>;
   readonly shards?: number;
+  readonly voters?: number;
   readonly dataDir?: string;
   readonly listen?: string | readonly string[];
   readonly fabricListen?: string | readonly string[];
@@ -44,11 +45,13 @@ export interface ServerOptions {
   readonly clientQuota?: number;
   readonly maxConnections?: number;
   readonly leaseMs?: number | string;
+  readonly ownerLeaseMs?: number | string;
   readonly driftPpm?: number;
   readonly spinUs?: number;
   readonly handshakeMs?: number | string;
   readonly electionMs?: number | string;
   readonly assignAfterMs?: number | string;
+  readonly metadataFormat?: number;
   readonly logLevel?: LogLevel;
 }
 

@@ -48,3 +48,12 @@ test('an owner counts from when it asked, and a late answer to an early question
   lease.granted(50, 1000);
   t.is(lease.untilMs, 1100);
 });
+
+test('what an owner gives back need not be waited for, also when an earlier leader granted it', (t) => {
+  const leases = new GrantedLeases(terms, 0);
+  leases.end('s1', 10);
+  t.true(leases.over('s1', 10));
+  t.false(leases.alive('s1', 10));
+  t.true(leases.grant('s1', 20));
+  t.false(leases.over('s1', 900));
+});

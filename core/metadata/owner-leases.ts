@@ -38,6 +38,7 @@ export class GrantedLeases {
   /** When what earlier leaders have granted is over. */
   readonly #earlier: number;
   readonly #until = new Map<string, number>();
+  readonly #ended = new Set<string>();
   readonly #withheld = new Set<string>();
 
   /** `nowMs`: the first entry of this leader's term is committed. */
@@ -50,7 +51,14 @@ export class GrantedLeases {
   grant(id: string, nowMs: number): boolean {
     if (this.#withheld.has(id)) return false;
     this.#until.set(id, nowMs + heldMs(this.#terms));
+    this.#ended.delete(id);
     return true;
+  }
+
+  /** Its owner says that nobody relies on it any more. */
+  end(id: string, nowMs: number): void {
+    this.#until.set(id, nowMs);
+    this.#ended.add(id);
   }
 
   /** Whether nobody can rely on this owner any more. */
@@ -59,7 +67,10 @@ export class GrantedLeases {
   }
 
   overAt(id: string): number {
-    return Math.max(this.#earlier, this.#until.get(id) ?? this.#earlier);
+    const until = this.#until.get(id);
+    // What the owner itself says is also about what earlier leaders granted.
+    if (until !== undefined && this.#ended.has(id)) return until;
+    return Math.max(this.#earlier, until ?? this.#earlier);
   }
 
   /** It has asked in this term, and its lease is not over. */

@@ -46,6 +46,7 @@ typedef struct dataplane_config {
     const dataplane_listen *listen; /* copied by create */
     uint32_t listens;
     struct sim_world *sim;          /* FAB_SIM only */
+    uint64_t memory_bytes;          /* registered by all shards together, beside their first segments; 0: no bound but theirs */
     /* Limits with defaults, taken where 0 is given. */
     uint64_t quarantine_ns;         /* table.h */
     uint64_t quarantine_bytes;      /* table.h */

@@ -54,6 +54,7 @@ typedef struct bounce_pool bounce_pool;
 typedef struct segment {
     fkv_region region;
     job job;                           /* to be freed */
+    dataplane *d;                      /* that counts it; NULL until it is whole */
     table_segment_kind kind;
     uint32_t number, tag;
     fab_mr *mr[PROVIDERS];
@@ -93,6 +94,7 @@ struct dataplane {
     fab_listener **listener;           /* [c.listens] */
     group *group[DATAPLANE_GROUPS_MAX];
     worker memory;                     /* allocates, prefaults, registers, deregisters */
+    uint64_t memory_taken;             /* registered bytes of all shards; the memory thread's */
     worker copier;                     /* copies and checksums large values */
     pthread_mutex_t lock;              /* of the fields below; never taken by a group's thread */
     pthread_cond_t stopped;

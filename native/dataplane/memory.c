@@ -5,8 +5,12 @@
 
 enum { TRUST = 0, HUGE_BYTES = 2 << 20 };
 
+/* What is registered is counted when it is made and when it is freed, both on this thread while the data plane runs. A first segment is
+ * made whatever the count: a shard must be able to open when others have taken all, and it is small. */
+static bool within_bound(const dataplane *d, size_t bytes) { return d->c.memory_bytes == 0 || d->memory_taken + bytes <= d->c.memory_bytes; }
+
 /* NULL: no memory. */
-static segment *segment_make(const group *g, table_segment_kind kind, size_t bytes) {
+static segment *segment_make(group *g, table_segment_kind kind, size_t bytes) {
     segment *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     bool huge = g->d->c.huge_pages && bytes % HUGE_BYTES == 0;
@@ -18,13 +22,18 @@ static segment *segment_make(const group *g, table_segment_kind kind, size_t byt
         fab_provider p = g->polled[i];
         e = fab_reg(g->d->domain[p], &s->region, TRUST, &s->mr[p]);
     }
-    if (e == 0) return s;
-    segment_free(s);
-    return NULL;
+    if (e != 0) {
+        segment_free(s);
+        return NULL;
+    }
+    s->d = g->d;
+    g->d->memory_taken += bytes;
+    return s;
 }
 
 void segment_free(segment *s) {
     if (!s) return;
+    if (s->d) s->d->memory_taken -= s->region.bytes;
     for (int p = 0; p < PROVIDERS; p++) fab_dereg(s->mr[p]);
     fkv_region_free(&s->region);
     free(s);
@@ -87,7 +96,8 @@ static void want_answered(job *j) {
 
 static void want_make(job *j) {
     want *w = (want *)j;
-    w->segment = segment_make(w->shard->g, w->kind, w->bytes);
+    group *g = w->shard->g;
+    w->segment = within_bound(g->d, w->bytes) ? segment_make(g, w->kind, w->bytes) : NULL;
     w->job.run = want_answered;
     group_post(w->shard->g, &w->job);
 }

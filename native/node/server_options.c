@@ -43,6 +43,13 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
     return true;
 }
 
+/* 0 where it is not given. */
+static bool read_memory(napi_env env, napi_value v, uint64_t *out) {
+    bool given;
+    if (napi_has_named_property(env, v, "memoryBytes", &given) != napi_ok) return false;
+    return !given || binding_number(env, v, "memoryBytes", 0, 9007199254740991u, out);
+}
+
 bool server_read_options(napi_env env, napi_value v, server_options *out) {
     dataplane_config *c = &out->config;
     *c = (dataplane_config){ 0 };
@@ -55,7 +62,8 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
            read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
            read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
-           binding_bool(env, v, "hugePages", &c->huge_pages) && read_listen(env, v, out);
+           binding_bool(env, v, "hugePages", &c->huge_pages) && read_memory(env, v, &c->memory_bytes) &&
+           read_listen(env, v, out);
 }
 
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {

@@ -186,6 +186,9 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     tickMs: Math.max(10, Math.floor(need('election-ms') / 10)),
     electionMs: need('election-ms'),
     assignAfterMs: need('assign-after-ms'),
+    ownerLeaseMs: need('owner-lease-ms'),
+    voters: Math.max(read('voters') ?? 3, peers.length),
+    metadataFormat: need('metadata-format'),
     logLevel: need('log-level'),
   };
 }

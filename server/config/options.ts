@@ -3,6 +3,7 @@
  * variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
 import { availableParallelism } from 'node:os';
+import { FORMAT_NEWEST, FORMAT_OLDEST } from '../../core/metadata/format.js';
 import { parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
@@ -123,6 +124,7 @@ export const SERVER_OPTIONS = {
     describe: 'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; the ids are fixed when the cluster is made',
   }),
   shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the whole cluster, 1 to 4096, fixed when the cluster is made. Default: 4 for each server' }),
+  voters: option({ group: 'Cluster', kind: 'text', parse: within(1, 9, integer), describe: 'Servers that vote in the metadata group, 1 to 9, as it was given to the first leader; those that join beyond them follow. Default: 3, or as many as --peers' }),
   'data-dir': option({
     group: 'Cluster', kind: 'text', parse: text,
     describe: 'Directory of the metadata log, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot come back to a cluster of several',
@@ -150,11 +152,13 @@ export const SERVER_OPTIONS = {
   'client-quota': option({ group: 'Limits', kind: 'text', default: '256', parse: within(1, 4096, integer), describe: 'Requests of one client in a data-plane thread\'s hands, 1 to 4096; more wait at the client' }),
   'max-connections': option({ group: 'Limits', kind: 'text', default: '4096', parse: within(1, 65_536, integer), describe: 'Control connections, 1 to 65536; more are refused. A frame from a client is at most 64 KiB, from another server 4 MiB' }),
   'lease-ms': option({ group: 'Timing', kind: 'text', default: '2000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'How long a client may read without asking again, 100 to 60000 ms. A restarted server waits that long before it serves' }),
+  'owner-lease-ms': option({ group: 'Timing', kind: 'text', default: '800', parse: within(100, 600_000, parseDuration, ' ms'), describe: 'A server that the metadata leader does not hear for this long loses its shards to the others, 100 to 600000 ms. As it was given to the first leader, for the whole cluster' }),
   'drift-ppm': option({ group: 'Timing', kind: 'text', default: '1000', parse: within(0, 100_000, integer), describe: 'Bound on the difference in rate of any two machines\' clocks, parts per million, 0 to 100000' }),
   'spin-us': option({ group: 'Timing', kind: 'text', default: '50', parse: within(0, 1_000_000, integer), describe: 'How long a data-plane thread polls before it sleeps, microseconds, 0 to 1000000' }),
   'handshake-ms': option({ group: 'Timing', kind: 'text', default: '5000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'A control connection that has not introduced itself is closed after this, 100 to 60000 ms' }),
-  'election-ms': option({ group: 'Timing', kind: 'text', default: '1000', parse: within(200, 60_000, parseDuration, ' ms'), describe: 'A metadata leader that is silent for one to two times this is replaced, 200 to 60000 ms' }),
+  'election-ms': option({ group: 'Timing', kind: 'text', default: '400', parse: within(200, 60_000, parseDuration, ' ms'), describe: 'A metadata leader that is silent for one to two times this is replaced, 200 to 60000 ms' }),
   'assign-after-ms': option({ group: 'Timing', kind: 'text', default: '10000', parse: within(0, 3_600_000, parseDuration, ' ms'), describe: 'How long a new cluster waits for all its servers before it gives the shards to those that came, 0 to 3600000 ms' }),
+  'metadata-format': option({ group: 'Other', kind: 'text', default: String(FORMAT_NEWEST), parse: within(FORMAT_OLDEST, FORMAT_NEWEST, integer), describe: 'The latest format of metadata that this server reads and writes; lower than the default only to hold back an upgrade that is under way' }),
   'log-level': option({ group: 'Other', kind: 'text', default: 'info', parse: level, describe: 'What is written to standard error: debug, info, warn, error' }),
 } as const;
 

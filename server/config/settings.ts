@@ -48,5 +48,9 @@ export interface ServerSettings {
   readonly tickMs: number;
   readonly electionMs: number;
   readonly assignAfterMs: number;
+  readonly ownerLeaseMs: number;
+  /** Most voters of the metadata group. */
+  readonly voters: number;
+  readonly metadataFormat: number;
   readonly logLevel: LogLevel;
 }

@@ -32,7 +32,7 @@ export interface ControlPlaneOptions {
   /** A Raft message of an accepted peer. Throws ERR_PROTOCOL when it is none. */
   readonly peerMessage: (from: string, message: unknown) => void;
   /** Answers a call, or throws a FarkvError. */
-  readonly call: (role: Role, method: string, args: unknown) => Promise<unknown>;
+  readonly call: (role: Role, method: string, args: unknown, from: string | undefined) => Promise<unknown>;
   readonly log: Log;
   readonly pace?: SessionPace;
 }
@@ -147,7 +147,7 @@ class Visit {
         this.#connection.send({ t: 'pong', id: frame.id });
         break;
       case 'call':
-        void this.#answer(frame, this.#hello.role);
+        void this.#answer(frame, this.#hello);
         break;
       case 'raft':
         if (this.#hello.role !== 'peer') throw new FarkvError('ERR_PROTOCOL', 'a Raft message from one that is no server');
@@ -208,7 +208,7 @@ class Visit {
     this.#session.push(state());
   }
 
-  async #answer(call: Call, role: Role): Promise<void> {
+  async #answer(call: Call, { role, from }: Hello): Promise<void> {
     const failed = (code: ErrorCode, message: string): void => this.#connection.send({ t: 'answer', id: call.id, ok: false, code, message: printable(message, MESSAGE_MAX) });
     if (this.#calls >= CALLS_MAX) {
       failed('ERR_BUSY', `more than ${CALLS_MAX} calls at once`);
@@ -216,7 +216,7 @@ class Visit {
     }
     this.#calls += 1;
     try {
-      const result = await this.#options.call(role, call.method, call.args);
+      const result = await this.#options.call(role, call.method, call.args, role === 'peer' ? from : undefined);
       this.#connection.send({ t: 'answer', id: call.id, ok: true, result });
     } catch (error) {
       if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);

@@ -8,7 +8,10 @@
 import { FarkvError } from '../../core/errors.js';
 import { MetadataMachine, type Applied } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { checkRaftMessage, EntryType, RaftNode, type Entry, type ProposalRefusal, type RaftMessage, type RaftStatus, type RestoredState, type Snapshot } from '../../core/raft/index.js';
+import {
+  checkRaftMessage, EntryType, RaftNode, type ChangeRefusal, type ConfigChange, type Entry, type ProposalRefusal, type RaftMessage, type RaftStatus, type Ready, type RestoredState,
+  type Snapshot,
+} from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
 import type { RaftStorage } from '../raft-storage/index.js';
 
@@ -28,6 +31,22 @@ export interface DriverOptions {
   readonly fatal: (error: FarkvError) => void;
   /** A snapshot is made when the log has grown by this much. */
   readonly compactBytes?: number;
+  /** The latest format of metadata that this server reads; default: all that it can. */
+  readonly knownFormat?: number;
+}
+
+/** Of a leader that a quorum has confirmed: it led in `term` after it was asked, and has applied `index`, which holds all that was committed then. */
+export interface Confirmed {
+  readonly term: number;
+  readonly index: number;
+}
+
+interface Read {
+  readonly term: number;
+  /** Undefined until a quorum has answered. */
+  index: number | undefined;
+  readonly resolve: (confirmed: Confirmed) => void;
+  readonly reject: (error: FarkvError) => void;
 }
 
 const COMPACT_BYTES = 8 << 20;
@@ -41,19 +60,26 @@ const ROUNDS = 32;
 export class MetadataDriver {
   readonly #options: DriverOptions;
   readonly #node: RaftNode;
-  readonly #machine = new MetadataMachine();
+  readonly #machine: MetadataMachine;
   readonly #appliedListeners: ((applied: Applied) => void)[] = [];
   readonly #stateListeners: ((state: MetadataState) => void)[] = [];
   readonly #leaderListeners: ((leader: number) => void)[] = [];
+  readonly #configListeners: (() => void)[] = [];
+  readonly #reads = new Map<number, Read>();
+  readonly #appliedWaiters: { readonly index: number; readonly resolve: () => void }[] = [];
+  #lastRead = 0;
+  #configChanged = false;
   #scheduled = false;
   #stopped = false;
   #leader = 0;
+  #term = 0;
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #compactedBytes = 0;
 
   constructor(options: DriverOptions) {
     this.#options = options;
+    this.#machine = new MetadataMachine(options.knownFormat);
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(
       { id: options.raftId, incarnation: options.incarnation, random: options.random, electionTicks: ticks, heartbeatTicks: Math.max(1, Math.floor(ticks / 5)) },
@@ -72,6 +98,13 @@ export class MetadataDriver {
   get leads(): boolean {
     return this.#node.role === 'leader';
   }
+  get term(): number {
+    return this.#node.term;
+  }
+  /** The latest format of metadata that this server reads. */
+  get knownFormat(): number {
+    return this.#machine.known;
+  }
   status(): RaftStatus {
     return this.#node.status();
   }
@@ -84,17 +117,33 @@ export class MetadataDriver {
   onState(listener: (state: MetadataState) => void): void {
     this.#stateListeners.push(listener);
   }
+  /** The leader that this member knows, or the term, has changed. */
   onLeader(listener: (leader: number) => void): void {
     this.#leaderListeners.push(listener);
   }
 
+  /** A configuration of the Raft group was committed, or came with a snapshot. */
+  onConfig(listener: () => void): void {
+    this.#configListeners.push(listener);
+  }
+
   start(): void {
     // Alone there is nobody to wait for, and hardly a reason to wake up.
-    const alone = this.#node.config.voters.length === 1;
-    this.#timer = setInterval(() => {
+    if (this.#alone()) this.campaign();
+    this.#clock();
+  }
+
+  #alone(): boolean {
+    const { voters, learners } = this.#node.config;
+    return voters.length === 1 && voters[0] === this.#options.raftId && learners.length === 0;
+  }
+
+  #clock(): void {
+    const { tickMs } = this.#options;
+    this.#timer = setTimeout(() => {
       this.#guarded(() => this.#node.tick());
-    }, alone ? Math.max(ALONE_TICK_MS, this.#options.tickMs) : this.#options.tickMs);
-    if (alone) this.campaign();
+      if (!this.#stopped) this.#clock();
+    }, this.#alone() ? Math.max(ALONE_TICK_MS, tickMs) : tickMs);
   }
 
   /** A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to send. */
@@ -115,6 +164,40 @@ export class MetadataDriver {
     return refusal;
   }
 
+  /** As propose, for the configuration of the Raft group. */
+  proposeChange(change: ConfigChange): ChangeRefusal | undefined {
+    let refusal: ChangeRefusal | undefined;
+    this.#guarded(() => {
+      const proposed = this.#node.proposeChange(change);
+      refusal = proposed.ok ? undefined : proposed.reason;
+    });
+    return refusal;
+  }
+
+  /**
+   * Asks a quorum whether this member leads (ReadIndex). Rejects with ERR_NO_LEADER when it does not, or no longer, and waits for as
+   * long as no quorum answers and nobody else leads.
+   */
+  confirmLeader(): Promise<Confirmed> {
+    return new Promise((resolve, reject) => {
+      const ctx = ++this.#lastRead;
+      let refusal: string | undefined = this.#stopped ? 'it has stopped' : this.leads ? undefined : 'it does not lead';
+      if (refusal === undefined) {
+        this.#reads.set(ctx, { term: this.#node.term, index: undefined, resolve, reject });
+        this.#guarded(() => (refusal = this.#node.readIndex(ctx)));
+      }
+      if (refusal === undefined) return;
+      this.#reads.delete(ctx);
+      reject(new FarkvError('ERR_NO_LEADER', `this server cannot say what is committed: ${refusal}`));
+    });
+  }
+
+  /** Resolves when this server's metadata is at `index` of the log. */
+  whenApplied(index: number): Promise<void> {
+    if (this.#node.applied >= index) return Promise.resolve();
+    return new Promise((resolve) => this.#appliedWaiters.push({ index, resolve }));
+  }
+
   /**
    * Asks for votes now, if no leader is known: at a start there is no use in waiting for the election time-out. It begins with a
    * pre-vote, so it disturbs nobody who has a leader.
@@ -132,8 +215,10 @@ export class MetadataDriver {
 
   stop(): void {
     this.#stopped = true;
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     clearTimeout(this.#retry);
+    for (const read of this.#reads.values()) read.reject(new FarkvError('ERR_CLOSED', 'the server is closing'));
+    this.#reads.clear();
   }
 
   /** Every way into the member: a broken invariant ends it, and whatever the input made ready is done soon. */
@@ -170,10 +255,16 @@ export class MetadataDriver {
     for (let i = 0; i < ROUNDS && !this.#stopped && this.#node.hasReady(); i++) this.#round();
     if (this.#stopped) return;
     if (this.#machine.state !== before) for (const listener of this.#stateListeners) listener(this.#machine.state);
-    if (this.#node.leader !== this.#leader) {
+    if (this.#node.leader !== this.#leader || this.#node.term !== this.#term) {
       this.#leader = this.#node.leader;
+      this.#term = this.#node.term;
       for (const listener of this.#leaderListeners) listener(this.#leader);
     }
+    if (this.#configChanged) {
+      this.#configChanged = false;
+      for (const listener of this.#configListeners) listener();
+    }
+    this.#wakeReaders();
     // More to do, or a listener made more.
     this.#guarded(() => undefined);
   }
@@ -183,6 +274,7 @@ export class MetadataDriver {
     const ready = node.ready();
     if (this.#options.storage.persist(ready) === 'full') {
       this.#apply(undefined, ready.committed);
+      this.#confirm(ready);
       node.storageRefused();
       this.#options.log.error('there is no room on the disk of the data directory: this server takes no metadata changes until there is');
       this.#retry ??= setTimeout(() => {
@@ -193,12 +285,40 @@ export class MetadataDriver {
     }
     for (const message of ready.messages) this.#options.send(message);
     this.#apply(ready.snapshot, ready.committed);
+    this.#confirm(ready);
     node.advance();
     this.#compact();
   }
 
+  #confirm(ready: Ready): void {
+    for (const { ctx, index } of ready.readStates) {
+      const read = this.#reads.get(ctx);
+      if (read !== undefined) read.index = index;
+    }
+    for (const ctx of ready.abortedReads) {
+      this.#reads.get(ctx)?.reject(new FarkvError('ERR_NO_LEADER', 'this server leads no longer'));
+      this.#reads.delete(ctx);
+    }
+  }
+
+  /** After the listeners of onState: whoever waited for an index finds everything done that follows from it. */
+  #wakeReaders(): void {
+    const { applied, term } = this.#node;
+    for (const [ctx, read] of this.#reads) {
+      if (read.index === undefined || read.index > applied) continue;
+      this.#reads.delete(ctx);
+      if (read.term === term && this.leads) read.resolve({ term, index: read.index });
+      else read.reject(new FarkvError('ERR_NO_LEADER', 'this server leads no longer'));
+    }
+    const due = this.#appliedWaiters.filter((w) => w.index <= applied);
+    if (due.length === 0) return;
+    this.#appliedWaiters.splice(0, this.#appliedWaiters.length, ...this.#appliedWaiters.filter((w) => w.index > applied));
+    for (const waiter of due) waiter.resolve();
+  }
+
   #apply(snapshot: Snapshot | undefined, committed: readonly Entry[]): void {
     if (snapshot !== undefined) this.#machine.restore(snapshot.data);
+    if (snapshot !== undefined || committed.some((entry) => entry.type === EntryType.Config)) this.#configChanged = true;
     for (const entry of committed) {
       if (entry.type !== EntryType.Normal || entry.data.length === 0) continue;
       let applied: Applied;

@@ -16,13 +16,15 @@ import type { Log } from '../log.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
 import { LeaderDuties } from './leader-duties.js';
+import { checkLeaseGrant, LeaseOffice, type LeaseGrant, type LeaseRequest } from './lease-office.js';
+import { LocalProposer } from './local-proposer.js';
 import { Peers } from './peers.js';
 import { Proposer } from './proposer.js';
 
 export interface GroupOptions {
   readonly settings: ServerSettings;
   readonly directory: DataDirectory;
-  readonly native: Pick<Addon, 'tryLock' | 'crc32c'>;
+  readonly native: Pick<Addon, 'tryLock' | 'crc32c' | 'bootTimeNs'>;
   readonly trust: Trust | undefined;
   /** 64 random bits of this start, hex. */
   readonly incarnation: string;
@@ -40,6 +42,9 @@ export class MetadataGroup {
   readonly driver: MetadataDriver;
   readonly peers: Peers;
   readonly proposer: Proposer;
+  readonly office: LeaseOffice;
+  readonly #local: LocalProposer;
+  readonly #id: string;
   readonly #duties: LeaderDuties;
   readonly #storage: RaftStorage;
   readonly #tickMs: number;
@@ -59,6 +64,7 @@ export class MetadataGroup {
       electionMs: settings.electionMs,
       send: (message) => peers.send(message),
       fatal: options.fatal,
+      knownFormat: settings.metadataFormat,
     });
     const peers: Peers = new Peers({
       id: settings.id, instance: options.directory.instance, peers: settings.peers, trust: options.trust, log,
@@ -86,19 +92,36 @@ export class MetadataGroup {
         await peers.call(leader, 'propose', { bytes }, CALL_MS);
       },
     });
+    const nowMs = (): number => Number(options.native.bootTimeNs()) / 1e6;
+    const ownerLease = { leaseMs: settings.ownerLeaseMs, driftPpm: settings.driftPpm };
+    const office: LeaseOffice = new LeaseOffice({ driver, nowMs, terms: ownerLease, changed: () => duties.look() });
+    const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
-      voters: peers.voters, shards: settings.shards, assignAfterMs: settings.assignAfterMs, log,
-      leads: () => driver.leads,
-      state: () => driver.state,
+      voters: peers.voters, shards: settings.shards, assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
+      votersMax: settings.voters,
+      office: () => office.current,
+      proposeInTerm: (command, term) => local.propose(command, term),
       propose: (command, ms) => proposer.propose(command, ms),
       randomHex: (n) => randomBytes(n).toString('hex'),
     });
     driver.onApplied((applied) => proposer.applied(applied));
-    driver.onState(() => duties.look());
-    driver.onLeader((leader) => {
-      log.info(leader === 0 ? 'the metadata group has no leader' : `${peers.idOf(leader) ?? 'a stranger'} leads the metadata group`);
+    driver.onApplied((applied) => local.applied(applied));
+    driver.onState(() => {
+      void office.look();
       duties.look();
     });
+    driver.onConfig(() => duties.look());
+    let said = -1;
+    driver.onLeader((leader) => {
+      if (leader !== said) log.info(leader === 0 ? 'the metadata group has no leader' : `${peers.idOf(leader) ?? 'a stranger'} leads the metadata group`);
+      said = leader;
+      local.look();
+      void office.look();
+      duties.look();
+    });
+    this.office = office;
+    this.#local = local;
+    this.#id = settings.id;
     this.driver = driver;
     this.peers = peers;
     this.proposer = proposer;
@@ -125,6 +148,14 @@ export class MetadataGroup {
     return this.driver.state;
   }
 
+  /** Asks the leader for this server's own lease. Throws ERR_NO_LEADER, ERR_UNSUPPORTED by a leader of an earlier version, and as LeaseOffice.ask. */
+  async askLease(request: LeaseRequest, timeoutMs: number): Promise<LeaseGrant> {
+    if (this.driver.leads) return await within(timeoutMs, this.office.ask(this.#id, request));
+    const leader = this.peers.idOf(this.driver.leader);
+    if (leader === undefined) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader');
+    return checkLeaseGrant(await this.peers.call(leader, 'lease', request, timeoutMs), 'lease');
+  }
+
   /** Before this server stops on purpose: the others need not wait until they miss it. */
   async handOver(): Promise<void> {
     const next = this.peers.reach.connected[0];
@@ -137,9 +168,23 @@ export class MetadataGroup {
   stop(): void {
     this.#duties.close();
     this.proposer.close();
+    this.#local.close();
     this.driver.stop();
     this.peers.close();
     this.#storage.close();
+  }
+}
+
+/** The promise, or ERR_TIMEOUT. */
+async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

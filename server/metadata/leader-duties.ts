@@ -1,20 +1,32 @@
 /**
- * What the metadata's leader does of itself: makes the cluster when there is none, and gives shards to members. Every server has
- * one of these; only the leader's acts. What it proposes twice, or too late, the machine refuses.
+ * What the metadata's leader does of itself: makes the cluster when there is none, gives shards to members, takes them from dead ones, and
+ * keeps the Raft group what the metadata says. Every server has one of these; only the leader's acts. What it proposes
+ * twice, or too late, the machine refuses. What is due when is decided in core/metadata/leader-policy.ts.
  */
+import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
-import type { MetadataState } from '../../core/metadata/state.js';
+import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
+import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
+import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
+import type { MetadataDriver } from './driver.js';
+import type { Office } from './lease-office.js';
 import type { Outcome } from './proposer.js';
 
 export interface LeaderDutiesOptions {
   readonly voters: readonly string[];
   readonly shards: number;
+  readonly votersMax: number;
+  readonly ownerLease: LeaseTerms;
   /** How long all servers are waited for before the shards are given to those that came. */
   readonly assignAfterMs: number;
-  readonly leads: () => boolean;
-  readonly state: () => MetadataState;
+  readonly driver: Pick<MetadataDriver, 'leads' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
+  /** Undefined while this server does not lead. */
+  readonly office: () => Office | undefined;
+  readonly nowMs: () => number;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
+  /** Proposes in this term or not at all. */
+  readonly proposeInTerm: (command: Command, term: number) => Promise<Outcome>;
   /** Random bytes as hex. */
   readonly randomHex: (bytes: number) => string;
   readonly log: Log;
@@ -22,6 +34,9 @@ export interface LeaderDutiesOptions {
 
 const PROPOSE_MS = 10_000;
 const RETRY_MS = 1000;
+/** A learner that lacks no more entries than this may vote. */
+const CAUGHT_UP = 64;
+const RECONCILE_MS = 100;
 
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
@@ -29,6 +44,7 @@ export class LeaderDuties {
   #again = false;
   #patience: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
+  #next: NodeJS.Timeout | undefined;
   #impatient = false;
   #closed = false;
 
@@ -36,16 +52,17 @@ export class LeaderDuties {
     this.#options = options;
   }
 
-  /** To be called when the leader or the metadata changed. */
+  /** To be called when the leader, the metadata, the Raft group or a lease changed. */
   look(): void {
+    if (this.#closed) return;
+    this.#reconcile();
     if (this.#busy) this.#again = true;
     else void this.#act();
   }
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#patience);
-    clearTimeout(this.#retry);
+    for (const timer of [this.#patience, this.#retry, this.#next]) clearTimeout(timer);
   }
 
   async #act(): Promise<void> {
@@ -55,10 +72,12 @@ export class LeaderDuties {
         this.#again = false;
         const command = this.#closed ? undefined : this.#due();
         if (command === undefined) continue;
-        const outcome = await this.#options.propose(command, PROPOSE_MS);
+        const outcome = await this.#do(command);
         // Whatever the outcome, the state says what is due now.
         if (outcome === 'unknown' || outcome.ok) this.#again = true;
+        else this.#options.log.debug(`${command.t} was refused: ${outcome.message}`);
       } while (this.#again);
+      this.#lookInTime();
     } catch (error) {
       if (this.#closed) return;
       this.#options.log.debug(`a duty of the leader was not done: ${describeError(error)}`);
@@ -69,14 +88,47 @@ export class LeaderDuties {
     }
   }
 
+  /** Leases end without anybody saying so. */
+  #lookInTime(): void {
+    const { driver, office, nowMs } = this.#options;
+    const leases = office()?.leases;
+    const now = nowMs();
+    const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now);
+    clearTimeout(this.#next);
+    if (at !== undefined && !this.#closed) this.#next = setTimeout(() => this.look(), Math.ceil(at - now));
+  }
+
+  async #do(command: Command): Promise<Outcome> {
+    const { propose, proposeInTerm, office, log } = this.#options;
+    if (command.t !== 'shards-taken') return await propose(command, PROPOSE_MS);
+    const current = office();
+    if (current === undefined) return 'unknown';
+    log.warn(`${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`);
+    // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the next leader knows.
+    current.leases.withhold(command.id);
+    try {
+      const outcome = await proposeInTerm(command, current.term);
+      current.leases.release(command.id);
+      return outcome;
+    } catch (error) {
+      if (error instanceof FarkvError && error.code === 'ERR_BUSY') current.leases.release(command.id);
+      throw error;
+    }
+  }
+
   #due(): Command | undefined {
-    const { leads, state, voters, shards, randomHex, assignAfterMs, log } = this.#options;
-    if (!leads()) return undefined;
-    const s = state();
+    const { driver, office, voters, shards, randomHex, assignAfterMs, log, nowMs, ownerLease, votersMax } = this.#options;
+    if (!driver.leads) return undefined;
+    const s = driver.state;
     if (s.clusterId === '') {
       return { t: 'bootstrap', clusterId: randomHex(16), hashSeed: randomHex(16), ticketSecret: randomHex(16), shards, voters };
     }
-    if (s.members.size === 0 || s.shards.every((one) => one.owner !== undefined)) return undefined;
+    if (s.members.size === 0) return undefined;
+    const current = office();
+    const due = current === undefined ? undefined : dueCommand(s, current.leases, nowMs(), this.#caughtUp(s), {
+      known: driver.knownFormat, votersMax, ownerLease, knownBy: (id) => current.knows.get(id) ?? 0,
+    });
+    if (due !== undefined || s.shards.every((one) => one.owner !== undefined)) return due;
     const missing = s.voters.filter((id) => !s.members.has(id));
     if (missing.length === 0 || this.#impatient) {
       if (missing.length > 0) log.warn(`${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}`);
@@ -88,4 +140,43 @@ export class LeaderDuties {
     }, assignAfterMs);
     return undefined;
   }
+
+  /** Servers whose logs are about as long as the leader's. */
+  #caughtUp(state: MetadataState): Set<string> {
+    const { progress, lastIndex } = this.#options.driver.status();
+    const near = new Set(progress.filter((p) => p.active && p.match + CAUGHT_UP >= lastIndex).map((p) => p.id));
+    return new Set(state.servers.filter((s) => near.has(s.raftId)).map((s) => s.id));
+  }
+
+  /** Brings the Raft group a step nearer to what the metadata says. */
+  #reconcile(): void {
+    const { driver, log } = this.#options;
+    if (!driver.leads || driver.state.formatVersion < 2) return;
+    const status = driver.status();
+    const changes = status.configCommitted ? changesTo(driver.state, status.config) : [];
+    if (changes.length === 0) return;
+    const refusal = driver.proposeChange({ changes });
+    if (refusal === undefined) {
+      log.info(`the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? c.id}`).join(', ')}`);
+      return;
+    }
+    log.debug(`the metadata group is not changed now: ${refusal}`);
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.look(), RECONCILE_MS);
+  }
 }
+
+/** What is to be changed so that `config` has the voters and learners of the metadata. */
+export function changesTo(state: MetadataState, config: RaftStatus['config']): MemberChange[] {
+  if (config.outgoing.length > 0) return [];
+  const wanted = new Map(state.servers.map((s) => [s.raftId, state.voters.includes(s.id) ? 'voter' as const : 'learner' as const]));
+  const changes: MemberChange[] = [];
+  for (const [id, kind] of wanted) {
+    const list = kind === 'voter' ? config.voters : config.learners;
+    // A server that comes is a learner first: an empty voter could stop the group.
+    if (!list.includes(id)) changes.push({ kind: kind === 'voter' && !config.learners.includes(id) ? 'learner' : kind, id });
+  }
+  for (const id of [...config.voters, ...config.learners]) if (!wanted.has(id)) changes.push({ kind: 'remove', id });
+  return changes;
+}
+

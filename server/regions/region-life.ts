@@ -8,6 +8,12 @@
  *        -> the leases of the last run are over     nobody reads the regions that were there before
  *        -> serveShard                              leases are granted, PUTs are taken
  *
+ * What the metadata says is to move (farkv shard move, drain) is given up here:
+ *
+ *     a move of the shard is in the metadata
+ *        -> closeShard                              nothing is answered or granted; done when every lease on it is over
+ *        -> shard-released is applied               the other server owns it, under the next epoch
+ *
  * Order matters: a shard is opened only under an epoch that the metadata gave to this start of the server, so versions never repeat;
  * and it is served only when no reader of an older epoch is left, so nobody sees the old value after the new one.
  */
@@ -26,7 +32,7 @@ export interface RegionLifeOptions {
   readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
-  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout'>;
+  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats'>;
   readonly state: () => MetadataState;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Resolves when the leases of the last run are over. */
@@ -53,6 +59,11 @@ interface OwnShard {
   dirty: boolean;
   telling: boolean;
   abandoned: boolean;
+  /** Being given to another server. */
+  releasing: boolean;
+  /** The openShard call; it is waited for before closeShard. */
+  opening: Promise<unknown>;
+  closing: Promise<void> | undefined;
 }
 
 const PROPOSE_MS = 60_000;
@@ -64,6 +75,8 @@ export class RegionLife {
   readonly #waiters: (() => void)[] = [];
   #marked = false;
   #closing = false;
+  /** A closeShard may not have reached the data plane's threads yet. */
+  #unfenced = false;
 
   constructor(options: RegionLifeOptions) {
     this.#options = options;
@@ -79,6 +92,10 @@ export class RegionLife {
       if (!mine || s?.owner !== this.#options.memberId || s.epoch !== own.epoch) this.#abandon(own);
     }
     if (!mine) return;
+    for (const { shard } of state.moves) {
+      const own = this.#own.get(shard);
+      if (own !== undefined) void this.#release(own);
+    }
     const fresh = state.shards.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     this.#wake();
@@ -111,11 +128,26 @@ export class RegionLife {
     void this.#tell(own);
   }
 
+  /**
+   * Resolves when the data plane has stopped answering for every shard that was taken away by now. What has been posted to its threads
+   * runs in order, and stats() passes through all of them.
+   */
+  async fence(): Promise<void> {
+    if (!this.#unfenced) return;
+    this.#unfenced = false;
+    try {
+      await this.#options.dataPlane.stats();
+    } catch (error) {
+      this.#unfenced = true;
+      throw error;
+    }
+  }
+
   /** Stops answering and waits until every granted lease is over. False when that was not certain within the time. */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
     this.#wake();
-    const closed = Promise.all([...this.#own.values()].filter((own) => own.opened).map(async (own) => await this.#options.dataPlane.closeShard(own.shard))).then(
+    const closed = Promise.all([...this.#own.values()].filter((own) => own.opened).map((own) => this.#close(own))).then(
       () => true,
       (error: unknown) => {
         this.#options.log.warn(`closing the shards failed: ${describeError(error)}`);
@@ -137,15 +169,11 @@ export class RegionLife {
 
   #openAll(shards: readonly Shard[]): void {
     const { memoryBytes, shardMemoryMin, fatal, random64 } = this.#options;
-    const used = [...this.#own.values()].reduce((sum, own) => sum + own.memoryBytes, 0);
-    const each = Math.floor((memoryBytes - used) / shards.length);
-    if (each < shardMemoryMin) {
-      const count = this.#own.size + shards.length;
-      fatal(new FarkvError('ERR_CONFIG', `--memory ${memoryBytes} is too little for the ${count} shards of this server: at least ${count * shardMemoryMin} bytes are needed`));
-      return;
-    }
+    // A limit for each, not a share: shards that come later are not refused because of those that were first. What all of them take
+    // together the data plane bounds.
+    const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#own.size + shards.length)));
     for (const s of shards) {
-      const own: OwnShard = { shard: s.shard, epoch: s.epoch, incarnation: random64(), memoryBytes: each, opened: false, serving: false, dirty: false, telling: false, abandoned: false };
+      const own: OwnShard = { shard: s.shard, epoch: s.epoch, incarnation: random64(), memoryBytes: each, opened: false, serving: false, dirty: false, telling: false, abandoned: false, releasing: false, opening: Promise.resolve(), closing: undefined };
       this.#own.set(s.shard, own);
       this.#open(own, s.group).catch((error: unknown) => {
         if (this.#closing || own.abandoned) return;
@@ -156,11 +184,13 @@ export class RegionLife {
 
   async #open(own: OwnShard, group: number): Promise<void> {
     const { dataPlane, leasesOver, beforeServing, log } = this.#options;
-    const layout = await dataPlane.openShard({ shard: own.shard, group, epoch: own.epoch, incarnation: own.incarnation, memoryBytes: own.memoryBytes });
+    const opening = dataPlane.openShard({ shard: own.shard, group, epoch: own.epoch, incarnation: own.incarnation, memoryBytes: own.memoryBytes });
+    own.opening = opening.catch(() => undefined);
+    const layout = await opening;
     own.opened = true;
     if (!(await this.#announce(own, layout))) return;
     await leasesOver;
-    if (own.abandoned || this.#closing) return;
+    if (own.abandoned || own.releasing || this.#closing) return;
     if (!this.#marked) {
       beforeServing();
       this.#marked = true;
@@ -235,15 +265,42 @@ export class RegionLife {
     if (own.abandoned) return;
     own.abandoned = true;
     own.serving = false;
-    this.#options.log.warn(`shard ${own.shard} is no longer this server's in epoch ${own.epoch}`);
-    const closed = own.opened ? this.#options.dataPlane.closeShard(own.shard) : Promise.resolve();
-    closed
+    if (!own.releasing) this.#options.log.warn(`shard ${own.shard} is no longer this server's in epoch ${own.epoch}`);
+    this.#close(own)
       .catch((error: unknown) => this.#options.log.warn(`closing shard ${own.shard} failed: ${describeError(error)}`))
       .finally(() => {
         this.#own.delete(own.shard);
         // It may have been given to this server again under a newer epoch.
         this.stateChanged();
       });
+  }
+
+  /** Once for each shard. Where the shard is open it is told to the data plane before this returns. */
+  #close(own: OwnShard): Promise<void> {
+    if (own.closing === undefined) {
+      if (own.opened) this.#unfenced = true;
+      own.closing = own.opened ? this.#options.dataPlane.closeShard(own.shard) : own.opening.then(() => (own.opened ? this.#options.dataPlane.closeShard(own.shard) : undefined));
+    }
+    return own.closing;
+  }
+
+  /** Gives the shard to the server that the metadata names. */
+  async #release(own: OwnShard): Promise<void> {
+    const { memberId, incarnation, log, fatal } = this.#options;
+    if (own.releasing || own.abandoned) return;
+    own.releasing = true;
+    own.serving = false;
+    log.info(`shard ${own.shard} is given to another server`);
+    try {
+      await this.#close(own);
+      // When the change is applied, stateChanged() forgets the shard.
+      while (this.#current(own) !== undefined) {
+        await this.#propose({ t: 'shard-released', shard: own.shard, owner: memberId, memberIncarnation: incarnation, epoch: own.epoch });
+      }
+    } catch (error) {
+      if (this.#closing || own.abandoned) return;
+      fatal(new FarkvError('ERR_INTERNAL', `shard ${own.shard} cannot be given up: ${describeError(error)}`, { cause: error }));
+    }
   }
 }
 

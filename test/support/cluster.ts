@@ -189,6 +189,12 @@ export class ServerProcess {
   }
 }
 
+/**
+ * Tests share their machine with others: a server that is late by seconds there is no dead one. Tests of what happens to dead ones say
+ * how long they wait.
+ */
+const PATIENCE = ['--owner-lease-ms', '60000'];
+
 export class Cluster {
   readonly servers: ServerProcess[] = [];
   readonly directory: string;
@@ -217,9 +223,11 @@ export class Cluster {
     for (const [i, port] of ports.entries()) {
       const id = `s${i + 1}`;
       const dataDir = join(cluster.directory, id);
+      const given = options.args ?? [];
+      const patience = given.includes('--owner-lease-ms') ? [] : PATIENCE;
       const args = [
         '--id', id, '--listen', `127.0.0.1:${port}`, '--peers', peers, '--data-dir', dataDir,
-        '--memory', options.memory ?? '64mb', '--shards', String(options.shards ?? 4 * count), ...(options.args ?? []),
+        '--memory', options.memory ?? '64mb', '--shards', String(options.shards ?? 4 * count), ...patience, ...given,
       ];
       cluster.servers.push(new ServerProcess(id, `127.0.0.1:${port}`, dataDir, args, options.env ?? {}));
     }

@@ -2,13 +2,12 @@
  * What connect() is told, checked and with its defaults. Addresses are `host:port`, `[ipv6]:port` or `farkv://[token@]host:port[,host:port...]`
  * (`farkvs://` for TLS), with options after a `?`: farkv://db1,db2:7401?transport=tcp&strict=true.
  */
-import { nearest } from '../core/nearest.js';
+import { formatHostPort, parseServerAddress, type HostPort } from '../core/address.js';
+import { unknownName } from '../core/nearest.js';
 import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError } from './errors.js';
 import type { Transport, TransportChoice } from './transport.js';
 import type { ErrorCode } from './errors.js';
-
-export const DEFAULT_PORT = 7400;
 
 export interface ClientTls {
   /** PEM; by default the system's authorities. */
@@ -103,24 +102,15 @@ function bad(text: string): FarkvError {
   return new FarkvError('ERR_CONFIG', text);
 }
 
-function unknown(what: string, name: string, known: readonly string[]): FarkvError {
-  const near = nearest(name, known);
-  return bad(`unknown ${what} ${name}${near === undefined ? '' : `; did you mean ${near}?`}`);
-}
-
-/** host and port of an address; the port may be left out. */
-export function parseServer(text: string): { readonly host: string; readonly port: number } {
-  const match = /^(?:\[([0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|([^\s:/[\]@?]+))(?::(\d{1,5}))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = match?.[3] === undefined ? DEFAULT_PORT : Number(match[3]);
-  if (host === undefined || port < 1 || port > 65_535) {
-    throw new FarkvError('ERR_ADDRESS_INVALID', `"${text}" is not an address such as 127.0.0.1:7400, [::1]:7400 or db1.example.net`);
+/** host and port of an address; the port may be left out. Throws ERR_ADDRESS_INVALID. */
+export function parseServer(text: string): HostPort {
+  try {
+    const address = parseServerAddress(text);
+    if (address.port > 0) return address;
+    throw new Error(`"${text}" has port 0, where nobody can listen`);
+  } catch (cause) {
+    throw new FarkvError('ERR_ADDRESS_INVALID', cause instanceof Error ? cause.message : 'not an address', { cause });
   }
-  return { host, port };
-}
-
-export function formatServer(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** The parts of a farkv:// address; other texts are lists of host:port. */
@@ -128,12 +118,9 @@ function readAddress(text: string): { servers: string[]; token?: string; tls?: b
   const match = /^(farkvs?):\/\/(?:([^@/?]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(text);
   if (match === null && text.includes('://')) throw new FarkvError('ERR_ADDRESS_INVALID', 'an address begins with farkv:// or farkvs://, or is host:port');
   const hosts = (match?.[3] ?? text).split(',').map((host) => host.trim());
-  const servers = hosts.map((host) => {
-    const { host: name, port } = parseServer(host);
-    return formatServer(name, port);
-  });
+  const servers = hosts.map((host) => formatHostPort(parseServer(host)));
   const query = new Map(new URLSearchParams(match?.[4] ?? ''));
-  for (const name of query.keys()) if (!IN_ADDRESS.includes(name)) throw unknown('option in the address', name, IN_ADDRESS);
+  for (const name of query.keys()) if (!IN_ADDRESS.includes(name)) throw bad(unknownName('option in the address', name, IN_ADDRESS));
   const token = match?.[2] === undefined ? undefined : decodeURIComponent(match[2]);
   return { servers, query, ...(token === undefined ? {} : { token }), ...(match?.[1] === 'farkvs' ? { tls: true } : {}) };
 }
@@ -155,7 +142,7 @@ export function parseOptions(given: Servers | ConnectOptions): Settings {
   // Types promise nothing to a program in JavaScript.
   const direct = (typeof given === 'string' || Array.isArray(given) ? { servers: given } : given) as unknown;
   if (typeof direct !== 'object' || direct === null) throw bad('connect takes an address, an array of addresses, or an object of options');
-  for (const name of Object.keys(direct)) if (!KNOWN.includes(name)) throw unknown('option', name, KNOWN);
+  for (const name of Object.keys(direct)) if (!KNOWN.includes(name)) throw bad(unknownName('option', name, KNOWN));
   const { servers } = direct as { readonly servers?: unknown };
   const texts: unknown[] = Array.isArray(servers) ? servers : [servers];
   if (texts.length === 0 || !texts.every((text) => typeof text === 'string')) throw bad('servers: an address or a list of addresses is needed');

@@ -1,4 +1,12 @@
-/** The known name that a misspelt one most likely meant: the least edit distance, where that is at most a third of the name. Pure. */
+/** Names that nobody knows, and the known ones that were probably meant. Pure. */
+
+/** What to say: "unknown option --memroy; did you mean --memory?" `prefix` stands before both names. */
+export function unknownName(what: string, name: string, known: Iterable<string>, prefix = ''): string {
+  const near = nearest(name, known);
+  return `unknown ${what} ${prefix}${name}${near === undefined ? '' : `; did you mean ${prefix}${near}?`}`;
+}
+
+/** The known name that a misspelt one most likely meant: the least edit distance, where that is at most a third of the name. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Math.floor(name.length / 3) + 1;

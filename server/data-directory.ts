@@ -11,9 +11,9 @@
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
  */
-import { closeSync, fsyncSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
 import { memberId, MEMBERS_MAX } from '../core/metadata/check-state.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
@@ -62,6 +62,21 @@ export function privateTemporaryDirectory(): string {
   return path;
 }
 
+/**
+ * With its parents. Not mkdirSync's `recursive`: where a file system answers ENOENT although the parent is there, as /proc does, that tries for ever
+ * (Node.js 20).
+ */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) return;
+  if (!existsSync(dirname(path))) makeDirectory(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (cause) {
+    // Another process may have made it meanwhile.
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
+  }
+}
+
 function lockDirectory(path: string, tryLock: (fd: number) => boolean): number {
   const fd = openSync(join(path, 'lock'), 'a', 0o600);
   if (tryLock(fd)) return fd;
@@ -107,7 +122,7 @@ export class DataDirectory {
     let path: string;
     try {
       path = options.path === undefined ? mkdtempSync(join(privateTemporaryDirectory(), 'run-')) : resolve(options.path);
-      mkdirSync(path, { recursive: true, mode: 0o700 });
+      makeDirectory(path);
     } catch (cause) {
       if (cause instanceof FarkvError) throw cause;
       refuse(`${options.path ?? tmpdir()} cannot be made: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, cause);

@@ -5,7 +5,7 @@
  * known one: a misspelt `recordcnt` would otherwise measure something else.
  */
 import { FarkvError } from '../../core/errors.js';
-import { nearest } from '../../core/nearest.js';
+import { unknownName } from '../../core/nearest.js';
 import type { Properties } from './properties.js';
 
 export type RequestDistribution = 'uniform' | 'zipfian' | 'zipfian-exact' | 'latest' | 'hotspot' | 'exponential' | 'sequential';
@@ -106,8 +106,7 @@ class Reader {
 function refuseUnknown(properties: Properties, known: ReadonlySet<string>, databasePrefixes: readonly string[]): void {
   for (const name of properties.keys()) {
     if (known.has(name) || ACCEPTED.has(name) || databasePrefixes.some((prefix) => name.startsWith(prefix))) continue;
-    const near = nearest(name, [...known, ...ACCEPTED]);
-    throw new FarkvError('ERR_CONFIG', `unknown property ${name}${near === undefined ? '' : `; did you mean ${near}?`}`);
+    throw new FarkvError('ERR_CONFIG', unknownName('property', name, [...known, ...ACCEPTED]));
   }
 }
 

@@ -48,7 +48,7 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
     transport: { choices: TRANSPORTS, default: transportOf(environment('FARKV_TRANSPORT')), describe: 'How to reach the tables (FARKV_TRANSPORT)' },
     strict: { type: 'boolean', default: false, describe: 'Do not fall back to another transport' },
     namespace: { alias: 'n', type: 'number', requiresArg: true, default: 0, describe: 'Namespace, 0 to 65535' },
-    timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'Time for the operation: 500ms, 5s, 1m' },
+    timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'Time to connect, and for each operation: 500ms, 5s, 1m; at most 1h' },
     verbose: { alias: 'v', type: 'boolean', default: false, describe: 'Say on standard error which transport is used, and why' },
   }) as unknown as Argv<T & ClientArguments>;
 }
@@ -60,7 +60,7 @@ export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): str
   try {
     return readFileSync(file, 'utf8').split(/\r?\n/)[0];
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `the token file ${file} cannot be read: ${cause instanceof Error ? cause.message : ''}`, { cause });
+    throw new FarkvError('ERR_CONFIG', `--token-file: ${file} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
   }
 }
 
@@ -76,16 +76,33 @@ export function durationOf(name: string, text: string): number {
   }
 }
 
+const TIMEOUT_MAX_MS = 3_600_000;
+
+export function timeoutOf(args: Pick<ClientArguments, 'timeout'>): number {
+  const timeoutMs = durationOf('timeout', args.timeout);
+  if (timeoutMs < 1 || timeoutMs > TIMEOUT_MAX_MS) throw new FarkvError('ERR_CONFIG', '--timeout: must be from 1ms to 1h');
+  return timeoutMs;
+}
+
+/** What --tls-ca names. */
+export function authorities(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `--tls-ca: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
+  }
+}
+
 /** Connects as the options say. */
 export async function connectWith(args: ClientArguments): Promise<Client<BufferValue, Buffer>> {
   const { connect } = await import('../../client/index.js');
   const ca = tlsCaOf(args);
   const token = tokenOf(args);
-  const timeoutMs = Math.max(1, durationOf('timeout', args.timeout));
+  const timeoutMs = timeoutOf(args);
   const options: ConnectOptions = {
     servers: args.connect,
     ...(token === undefined ? {} : { token }),
-    ...(ca === undefined ? (args.tls ? { tls: true } : {}) : { tls: { ca: readFileSync(ca) } }),
+    ...(ca === undefined ? (args.tls ? { tls: true } : {}) : { tls: { ca: authorities(ca) } }),
     ...(args.transport === 'auto' ? {} : { transport: args.transport }),
     ...(args.strict ? { strict: true } : {}),
     ...(args.namespace === 0 ? {} : { namespace: args.namespace }),

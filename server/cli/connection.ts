@@ -2,16 +2,14 @@
  * How `farkv status` is told where a server is: the part of client-options.ts that an operator's connection needs, for it
  * transports, namespaces and the like mean nothing.
  */
-import { readFileSync } from 'node:fs';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../core/errors.js';
-import { DEFAULT_CONTROL_PORT, parseAddress } from '../config/units.js';
-import { durationOf, tlsCaOf, tokenOf, type ClientArguments } from './client-options.js';
+import { DEFAULT_PORT, parseAddress } from '../config/units.js';
+import { authorities, timeoutOf, tlsCaOf, tokenOf, type ClientArguments } from './client-options.js';
 
 export type ConnectionArguments = Pick<ClientArguments, 'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'timeout'>;
 
-const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_CONTROL_PORT}`;
-const TIMEOUT_MAX_MS = 3_600_000;
+const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_PORT}`;
 
 export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> {
   const environment = process.env.FARKV_CONNECT;
@@ -39,8 +37,7 @@ export interface Connection {
 
 /** Throws ERR_CONFIG. */
 export function readConnection(args: ConnectionArguments): Connection {
-  const timeoutMs = durationOf('timeout', args.timeout);
-  if (timeoutMs < 1 || timeoutMs > TIMEOUT_MAX_MS) throw new FarkvError('ERR_CONFIG', '--timeout: must be from 1ms to 1h');
+  const timeoutMs = timeoutOf(args);
   const token = tokenOf(args);
   const ca = tlsCaOf(args);
   return {
@@ -56,13 +53,5 @@ function readAddress(text: string): string {
     return parseAddress(text);
   } catch (cause) {
     throw new FarkvError('ERR_ADDRESS_INVALID', `--connect: ${(cause as Error).message}`, { cause });
-  }
-}
-
-function authorities(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `--tls-ca: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
   }
 }

@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url';
 import yargs from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { camelName } from '../config/options.js';
-import { unknownName } from '../config/unknown-name.js';
+import { unknownName } from '../../core/nearest.js';
 import type { CliCommand } from './command.js';
-import { EXIT_CODES_HELP, exitCodeOf } from './exit-codes.js';
+import { EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
 
 /** Each exports a CliCommand of its own options; here their types do not matter. */
 const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
@@ -53,6 +53,24 @@ function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOpti
   return true;
 }
 
+/** What yargs says of a wrong command line, in the words of this program, on one line. */
+function usageMessage(message: string, command: CliCommand<object> | undefined): string {
+  const usage = typeof command?.command === 'string' ? `; usage: farkv ${command.command}` : '';
+  if (message.startsWith('Not enough non-option arguments')) return `an argument is missing${usage}`;
+  const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
+  if (extra !== undefined && command !== undefined) return `there is an argument too many: ${extra}${usage}`;
+  return message.replace(/\s*\n\s*/g, ' ');
+}
+
+/** Options stand behind a command; --help and --version are all that can stand alone. */
+function checkAlone(args: readonly string[]): void {
+  const known = ['help', 'version', 'h'];
+  for (const word of args) {
+    const name = /^--?([^=]+)/.exec(word)?.[1];
+    if (name !== undefined && !known.includes(name)) throw new FarkvError('ERR_CONFIG', `${unknownName('option', name, known, '--')} (options of a command stand behind it)`);
+  }
+}
+
 /** Runs one command line; the exit code is in process.exitCode when the promise is settled. */
 export async function main(args: readonly string[]): Promise<void> {
   const at = args.findIndex((word) => !word.startsWith('-'));
@@ -80,16 +98,19 @@ export async function main(args: readonly string[]): Promise<void> {
     // A message alone is yargs' own: what was typed is wrong.
     .fail((message, error) => {
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- the types say that there is always an error; there is not
-      throw error ?? new FarkvError('ERR_CONFIG', message);
+      throw error ?? new FarkvError('ERR_CONFIG', usageMessage(message, one));
     });
   for (const command of commands) parser.command(command);
   if (one?.ownOptions !== true) parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
   try {
+    if (name === undefined) checkAlone(args);
     await parser.parseAsync();
   } catch (error) {
     const code = exitCodeOf(error);
     process.stderr.write(`farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`);
     if (error instanceof Error && process.env.FARKV_STACK !== undefined) process.stderr.write(`${error.stack ?? ''}\n`);
+    const hint = hintFor(error);
+    if (hint !== undefined) process.stderr.write(`${hint}\n`);
     if (code === 2) process.stderr.write(`Try: farkv ${one === undefined ? '' : `${name ?? ''} `}--help\n`);
     process.exitCode = code;
   }

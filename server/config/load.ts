@@ -7,7 +7,7 @@ import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { Provider } from '../../core/metadata/state.js';
-import { unknownName } from './unknown-name.js';
+import { unknownName } from '../../core/nearest.js';
 import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue, type PeerAddress, type TransportName } from './options.js';
 import type { Peer, ServerSettings, TlsFiles } from './settings.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';

@@ -1,4 +1,7 @@
 /** Sizes, durations and addresses as people write them. Each parser throws a plain Error whose text completes "--memory: ...". */
+import { formatHostPort, parseServerAddress } from '../../core/address.js';
+
+export { DEFAULT_PORT, formatHostPort, parseHostPort, type HostPort } from '../../core/address.js';
 
 const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, b: 1, k: 1 << 10, m: 1 << 20, g: 1 << 30, t: 2 ** 40 };
 const DURATION_UNITS: Readonly<Record<string, number>> = { '': 1, ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
@@ -30,32 +33,9 @@ export function parseDuration(value: unknown): number {
   return Math.round(ms);
 }
 
-export interface HostPort {
-  /** Without brackets. */
-  readonly host: string;
-  readonly port: number;
-}
-
-/** `127.0.0.1:7400`, `[::1]:7400`, `db1.example.net:7400`. */
-export function parseHostPort(value: unknown): HostPort {
-  const text = String(value).trim();
-  const match = /^(?:\[([0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  if (host === undefined || port > 65_535) throw new Error(`"${text}" is not an address such as 127.0.0.1:7400 or [::1]:7400`);
-  return { host, port };
-}
-
-export function formatHostPort(a: HostPort): string {
-  return a.host.includes(':') ? `[${a.host}]:${a.port}` : `${a.host}:${a.port}`;
-}
-
-export const DEFAULT_CONTROL_PORT = 7400;
-
 /** An address to dial, where the port may be left out. */
 export function parseAddress(value: string): string {
-  const text = value.trim();
-  return formatHostPort(parseHostPort(/:\d+$/.test(text) && !/^[^[]*:[^:]*:/.test(text) ? text : `${text}:${DEFAULT_CONTROL_PORT}`));
+  return formatHostPort(parseServerAddress(value));
 }
 
 export function isLoopback(host: string): boolean {

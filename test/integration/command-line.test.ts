@@ -11,14 +11,18 @@ test.after.always(() => rmSync(directory, { recursive: true, force: true }));
 test.serial('help is complete: every command, every option of a server with its limits, exit codes', async (t) => {
   const all = await farkv(['--help']);
   t.is(all.code, 0);
-  for (const command of ['server', 'status', 'get', 'put', 'delete', 'scan', 'bench']) t.true(all.stdout.includes(`farkv ${command}`), command);
+  for (const command of ['server', 'status', 'get', 'put', 'delete', 'scan', 'bench', 'doctor']) t.true(all.stdout.includes(`farkv ${command}`), command);
   t.regex(all.stdout, /Exit codes: 0 /);
   const server = await farkv(['server', '--help']);
   t.is(server.code, 0);
   for (const name of OPTION_NAMES) t.true(server.stdout.includes(`--${name} `), name);
   t.regex(server.stdout, /Examples:/);
   t.regex(server.stdout, /1 to 4096/);
-  t.regex((await farkv(['status', '--help'])).stdout, /Exit codes: .*69/);
+  for (const command of ['status', 'get', 'put', 'delete', 'scan', 'bench']) {
+    const { stdout } = await farkv([command, '--help']);
+    t.regex(stdout, /Examples:/, command);
+    t.regex(stdout.replace(/\s+/g, ' '), /Exit codes: 0 .*, 1 .*, 2 wrong usage or configuration,.* 69 .*, 77 not authorized/, command);
+  }
 });
 
 test.serial('the version is the package\'s', async (t) => {
@@ -39,7 +43,15 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [['server', '--tls-cert', '/dev/null'], /--tls-key is needed/],
     [['server', '--config', '/nonexistent'], /--config: \/nonexistent cannot be read/],
     [['server', '--peers', 'a=127.0.0.1:1,b=127.0.0.1:2'], /--id is needed/],
-    [['server', 'extra'], /extra/],
+    [['server', 'extra'], /an argument too many: extra; usage: farkv server/],
+    [['get'], /an argument is missing; usage: farkv get <key>/],
+    [['get', 'a', 'b'], /an argument too many: b; usage: farkv get <key>/],
+    [['get', 'a', '--timeout', '0'], /--timeout: must be from 1ms to 1h/],
+    [['get', 'a', '--tls-ca', '/nonexistent'], /--tls-ca: \/nonexistent cannot be read: ENOENT/],
+    [['get', 'a', '--token-file', '/nonexistent'], /--token-file: \/nonexistent cannot be read: ENOENT/],
+    [['get', 'a', '--transport', 'smh'], /Invalid values: Argument: transport, Given: "smh", Choices: .*"shm"/],
+    [['scan', '--limit', 'x'], /--limit: a number from 0 on/],
+    [['--versoin'], /unknown option --versoin; did you mean --version\?/],
     [['status', '--conect', 'x'], /unknown option --conect; did you mean --connect\?/],
     [['status', '--connect', 'a b'], /is not an address/],
     [['status', '--timeout', 'soon'], /--timeout/],
@@ -65,4 +77,17 @@ test.serial('no server answering is 69, and says where it was looked for', async
   const { code, stderr } = await farkv(['status', '--connect', '127.0.0.1:1,[::1]:1']);
   t.is(code, 69);
   t.regex(stderr, /\[::1\]:1: .*ECONNREFUSED|EADDRNOTAVAIL/);
+  t.regex(stderr, /^is a server running there\? farkv server starts one; --connect or FARKV_CONNECT says where/m);
+  const get = await farkv(['get', 'a', '--connect', '127.0.0.1:1', '--timeout', '100ms']);
+  t.is(get.code, 69);
+  t.regex(get.stderr, /no server answered within 100 ms \(127.0.0.1:1\): .*ECONNREFUSED.*\nis a server running there\?/);
+});
+
+test.serial('a data directory that cannot be made ends the start', async (t) => {
+  // mkdir below /proc fails as if the parent were missing.
+  for (const dir of ['/proc/farkv', '/proc/farkv/deeper', '/dev/null/x']) {
+    const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--data-dir', dir]);
+    t.is(code, 1, dir);
+    t.regex(stderr, /farkv server: .* cannot be made: E/, dir);
+  }
 });

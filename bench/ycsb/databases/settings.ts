@@ -1,14 +1,13 @@
 /** Reads the properties that belong to one database (`redis.host`, ...) and refuses the ones that it does not know. */
 import { FarkvError } from '../../../core/errors.js';
-import { nearest } from '../../../core/nearest.js';
+import { unknownName } from '../../../core/nearest.js';
 import type { Properties } from '../properties.js';
 
 /** known: the properties of this database with their defaults. The result has a value for each. */
 export function databaseSettings<K extends string>(properties: Properties, prefix: string, known: Readonly<Record<K, string>>): Readonly<Record<K, string>> {
   for (const name of properties.keys()) {
     if (!name.startsWith(prefix) || Object.hasOwn(known, name)) continue;
-    const near = nearest(name, Object.keys(known));
-    throw new FarkvError('ERR_CONFIG', `unknown property ${name}${near === undefined ? '' : `; did you mean ${near}?`}`);
+    throw new FarkvError('ERR_CONFIG', unknownName('property', name, Object.keys(known)));
   }
   const settings: Record<string, string> = {};
   for (const [name, byDefault] of Object.entries<string>(known)) settings[name] = properties.get(name)?.trim() ?? byDefault;

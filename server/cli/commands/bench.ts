@@ -6,7 +6,7 @@ import { FarkvError } from '../../../core/errors.js';
 import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, tlsCaOf, tokenOf, type ClientArguments } from '../client-options.js';
-import { EXIT } from '../exit-codes.js';
+import { EXIT, exitCodesHelp } from '../exit-codes.js';
 
 interface BenchArguments extends ClientArguments {
   readonly phase: 'load' | 'run';
@@ -80,8 +80,8 @@ const bench: CliCommand<BenchArguments> = {
       .epilogue(
         'Properties are YCSB\'s (recordcount, operationcount, fieldcount, readproportion, requestdistribution, insertorder, dataintegrity, maxexecutiontime, ...); beyond them: ' +
           'requestdistribution=zipfian-exact, outstanding (operations in flight a thread), seed, farkv.*, redis.*, memcached.*, lmdb.*. ' +
-          'Latencies have three decimals of a microsecond. Workload E needs ordered scans, which a hash table has not: NOT_IMPLEMENTED. ' +
-          'Exit code 1 when operations failed or dataintegrity=true found a wrong record.',
+          'Latencies have three decimals of a microsecond. Workload E needs ordered scans, which a hash table has not: NOT_IMPLEMENTED.\n\n' +
+          exitCodesHelp({ failed: 'operations failed, dataintegrity=true found a wrong record, or NOT_IMPLEMENTED' }),
       ),
   handler: async (args) => {
     const properties = await propertiesOf(args);

@@ -1,7 +1,7 @@
 /** `farkv delete KEY...`. */
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
-import { EXIT } from '../exit-codes.js';
+import { EXIT, exitCodesHelp } from '../exit-codes.js';
 import { keyOf } from '../key-text.js';
 
 interface DeleteArguments extends ClientArguments {
@@ -16,7 +16,8 @@ const remove: CliCommand<DeleteArguments> = {
     clientOptions(y.positional('key', { type: 'string', array: true, demandOption: true, describe: 'The keys' }))
       .option('hex', { type: 'boolean', default: false, describe: 'Keys are in hexadecimal' })
       .example('$0 delete greeting', 'delete one key')
-      .epilogue('Exit code 3 when none of the keys was there.'),
+      .example('$0 delete a b c', 'several; those that are not there are no error as long as one was')
+      .epilogue(exitCodesHelp({ done: 'deleted', notFound: 'none of the keys was there' })),
   handler: async (args) => {
     const keys = args.key.map((key) => keyOf(key, args.hex));
     const deleted = await withClient(args, (client) => Promise.all(keys.map((key) => client.delete(key))));

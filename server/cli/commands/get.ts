@@ -1,7 +1,7 @@
 /** `farkv get KEY`: one value to standard output. */
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
-import { EXIT } from '../exit-codes.js';
+import { EXIT, exitCodesHelp } from '../exit-codes.js';
 import { jsonKey, jsonValue, keyOf } from '../key-text.js';
 import { Output } from '../output.js';
 
@@ -22,7 +22,7 @@ const get: CliCommand<GetArguments> = {
       .option('json', { type: 'boolean', default: false, describe: 'Print one JSON object: key, value (valueBase64 where it is no text), version, flags' })
       .example('$0 get greeting', 'print it')
       .example('$0 get picture --raw > picture.png', 'bytes as they are')
-      .epilogue('Exit code 3 when there is no such key.'),
+      .epilogue(exitCodesHelp({ notFound: 'there is no such key' })),
   handler: async (args) => {
     const key = keyOf(args.key, args.hex);
     const entry = await withClient(args, (client) => client.getEntry(key));

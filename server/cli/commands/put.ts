@@ -4,6 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, durationOf, withClient, type ClientArguments } from '../client-options.js';
+import { exitCodesHelp } from '../exit-codes.js';
 import { keyOf } from '../key-text.js';
 
 interface PutArguments extends ClientArguments {
@@ -41,7 +42,8 @@ const put: CliCommand<PutArguments> = {
       .option('flags', { type: 'number', requiresArg: true, default: 0, describe: '32 bits stored with the value' })
       .example('$0 put greeting hello', 'a value on the command line')
       .example('$0 put picture --file picture.png --ttl 24h', 'a file, for a day')
-      .example('date | $0 put now', 'standard input, with its line feed'),
+      .example('date | $0 put now', 'standard input, with its line feed')
+      .epilogue(exitCodesHelp({ done: 'the owner has it' })),
   handler: async (args) => {
     const key = keyOf(args.key, args.hex);
     const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);

@@ -1,6 +1,8 @@
 /** `farkv scan`: the keys of a namespace, one a line. */
+import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { exitCodesHelp } from '../exit-codes.js';
 import { jsonKey, jsonValue, printable } from '../key-text.js';
 import { Output } from '../output.js';
 
@@ -19,15 +21,18 @@ const scan: CliCommand<ScanArguments> = {
       .option('values', { type: 'boolean', default: false, describe: 'Print KEY, a tab, VALUE' })
       .option('json', { type: 'boolean', default: false, describe: 'Print one JSON object a line: key (keyHex where it is no text), version, flags, expiresAtMs, and value with --values' })
       .option('count', { type: 'boolean', default: false, describe: 'Print only how many there are' })
-      .option('limit', { type: 'number', requiresArg: true, describe: 'Stop after so many' })
+      .option('limit', { type: 'number', requiresArg: true, describe: 'Stop after so many, 0 or more' })
       .example('$0 scan --values --json | jq .key', 'for a script')
+      .example('$0 scan --count --namespace 7', 'how many keys another namespace has')
       .epilogue(
         'A key that is there from the beginning to the end comes at least once; one that is written or deleted meanwhile may come or not. ' +
-          'In lines of text a backslash is \\\\ and what is not printable \\xNN.',
+          'In lines of text a backslash is \\\\ and what is not printable \\xNN.\n\n' +
+          exitCodesHelp(),
       ),
   handler: async (args) => {
     const output = new Output();
     const limit = args.limit ?? Number.POSITIVE_INFINITY;
+    if (args.limit !== undefined && (!Number.isInteger(limit) || limit < 0)) throw new FarkvError('ERR_CONFIG', '--limit: a number from 0 on is expected');
     let seen = 0;
     await withClient(args, async (client) => {
       if (limit < 1) return;

@@ -4,6 +4,7 @@ import { formatSize } from '../../config/units.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
+import { exitCodesHelp } from '../exit-codes.js';
 import { table } from '../table.js';
 
 interface StatusArguments extends ConnectionArguments {
@@ -15,7 +16,7 @@ function builder(y: Argv): Argv<StatusArguments> {
     .option('json', { type: 'boolean', default: false, describe: 'Print everything as one JSON document; its field names are stable' })
     .example('$0 status', 'members, leader, shards, regions and memory')
     .example("$0 status --json | jq '.shards[] | select(.state != \"serving\")'", 'shards that do not answer')
-    .epilogue('Exit codes: 0 every shard is served and there is a leader, 1 not so, 2 wrong usage, 69 no server answers, 77 not authorized');
+    .epilogue(exitCodesHelp({ done: 'every shard is served and there is a leader', failed: 'not so' }));
 }
 
 async function ask(connection: Connection): Promise<ClusterStatus> {

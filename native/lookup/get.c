@@ -202,6 +202,7 @@ static lookup_view *locate(lookup_get *g, uint64_t location, uint32_t cls, uint6
     }
     if (v->segment->state != SEGMENT_READY) {
         if (v->segment->state == SEGMENT_ATTACHING) wait_for_shard(g);
+        else if (l->shard[g->shard].crowded) get_ask(g);
         else again(g);
         return NULL;
     }

@@ -302,6 +302,7 @@ static void attach(lookup *l, lookup_segment *s, session_peer *p) {
     if (e == -EEXIST) {                  /* READs of an older layout still hold it: once they have landed */
         l->attach_again = l->shard[s->shard].attach_again = true;
     }
+    if (e == -EAGAIN || e == -ENOMEM) l->shard[s->shard].crowded = true;
     if (e) return;                       /* else the connection is lost: `down` comes */
     s->state = SEGMENT_ATTACHING;
     s->peer = p;
@@ -311,12 +312,19 @@ static void attach(lookup *l, lookup_segment *s, session_peer *p) {
 bool layout_attach(lookup *l, uint32_t shard) {
     lookup_shard *sh = &l->shard[shard];
     lookup_layout *y = sh->layout;
-    bool ready = true;
+    if (y->attached) return true;
+    bool ready = true, all = true;
+    sh->crowded = false;
     for (uint32_t i = 0; i < y->index_count; i++) {
         attach(l, y->index[i].segment, sh->peer);
         ready = ready && y->index[i].segment->state == SEGMENT_READY;
     }
-    for (uint32_t i = 0; i < y->heap_count; i++) if (y->heap[i].segment) attach(l, y->heap[i].segment, sh->peer);
+    for (uint32_t i = 0; i < y->heap_count; i++) {
+        if (!y->heap[i].segment) continue;
+        attach(l, y->heap[i].segment, sh->peer);
+        all = all && y->heap[i].segment->state == SEGMENT_READY;
+    }
+    y->attached = ready && all;
     return ready;
 }
 
@@ -372,6 +380,7 @@ void layout_link_lost(lookup *l, session_peer *p) {
     for (uint32_t i = 0; i < l->shards; i++) {
         lookup_layout *y = l->shard[i].layout;
         if (l->shard[i].peer != p || !y) continue;
+        y->attached = false;
         for (uint32_t k = 0; k < y->index_count; k++) y->index[k].direct = NULL;
         for (uint32_t k = 0; k < y->heap_count; k++) y->heap[k].direct = NULL;
         shard_view(l, i);

@@ -51,6 +51,7 @@ typedef struct lookup_layout {
     uint32_t buckets;                /* how many there were when it was made */
     uint32_t capacity;               /* buckets that the index segments hold */
     uint32_t index_count, heap_count;
+    bool attached;                   /* all of its segments are: nothing is left to be asked for */
     lookup_view *index;              /* in bucket order */
     lookup_view *heap;               /* by segment number */
 } lookup_layout;
@@ -74,6 +75,7 @@ typedef struct lookup_shard {
     bool listed;                     /* by the LEASE reply that is being received */
     bool uncovered;                  /* the last LEASE reply did not list it: the owner has to be asked */
     bool attach_again;               /* a segment's rkey was still attached under an older layout */
+    bool crowded;                    /* the fabric had no place for a segment: what lies there the owner has to be asked for */
     bool outdated;                   /* a newer layout of the same incarnation is known to exist */
     uint64_t uncovered_ns;
     uint64_t layout_request;         /* LAYOUT under way, 0: none */

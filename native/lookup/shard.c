@@ -56,7 +56,8 @@ shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now) {
         layout_refresh(l, shard);
         return sh->layout_request ? SHARD_WAIT : SHARD_ASK;
     }
-    return attached ? SHARD_READY : SHARD_WAIT;
+    if (attached) return SHARD_READY;
+    return sh->crowded ? SHARD_ASK : SHARD_WAIT;
 }
 
 static void take_waiting(lookup *l, uint32_t shard, void (*run)(lookup_get *g)) {

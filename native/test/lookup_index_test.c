@@ -25,6 +25,33 @@ TEST(a_reader_whose_map_is_old_follows_the_growing_index) {
     down();
 }
 
+/* A provider attaches a bounded number of regions. */
+TEST(what_lies_in_a_segment_that_finds_no_place_is_asked_for) {
+    p = puppet_new();
+    put("alpha", "one");
+    p->attach_room = 1;                          /* the index */
+    guest_open(&c, p, NULL);
+    guest_connect(&c);
+    guest_expect(&c, "alpha", "one");
+    CHECK_EQ(p->gets, 1);
+    CHECK_EQ(guest_get(&c, "beta").status, FKV_NOT_FOUND);      /* this the index says */
+    CHECK_EQ(p->gets, 1);
+    CHECK_EQ(guest_stats(&c).retries, 0);
+    p->attach_room = 0;
+    guest_get(&c, "beta");                       /* there is a place now */
+    guest_expect(&c, "alpha", "one");
+    CHECK_EQ(p->gets, 1);
+    down();
+    p = puppet_new();
+    put("alpha", "one");
+    p->attach_room = p->attaches = 1;            /* not even for the index */
+    guest_open(&c, p, NULL);
+    guest_connect(&c);
+    guest_expect(&c, "alpha", "one");
+    CHECK_EQ(p->gets, 1);
+    down();
+}
+
 /* Keys of one bucket: `n` of them whose low hash bits are those of the first. */
 static void keys_of_one_bucket(int n, uint32_t bits, char (*keys)[32]) {
     uint64_t first = 0;
@@ -81,6 +108,7 @@ TEST(keys_with_the_same_fingerprint_are_told_apart) {
 
 int main(int argc, char **argv) {
     RUN(a_reader_whose_map_is_old_follows_the_growing_index);
+    RUN(what_lies_in_a_segment_that_finds_no_place_is_asked_for);
     RUN(a_chain_of_overflow_buckets_is_followed);
     RUN(keys_with_the_same_fingerprint_are_told_apart);
     return check_end(argc, argv);

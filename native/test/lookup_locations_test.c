@@ -1,10 +1,6 @@
 /* lookup_locations_test.c: the location cache: what it keeps and gives up, and that a GET which begins at a cached location returns what
  * one by the index would have (puppet.h puts the owner's steps between its READs). */
-#include <stdio.h>
-#include "puppet.h"
-#include "../lookup/lookup_internal.h"
-
-static const uint64_t MS = 1000000;
+#include "guest_steps.h"
 
 /* ---- the cache by itself ---- */
 
@@ -107,10 +103,7 @@ TEST(a_key_that_changes_less_often_than_it_is_read_keeps_its_place) {
 
 /* ---- GETs ---- */
 
-static puppet *p;
-static guest c;
-
-static void up(void) {
+static void up_with_a_cache(void) {
     p = puppet_new();
     lookup_config config = guest_config(&c, p);
     config.cached_locations = 1024;
@@ -118,39 +111,15 @@ static void up(void) {
     guest_connect(&c);
     CHECK_EQ(guest_get(&c, "nothing").status, FKV_NOT_FOUND);
 }
-static void down(void) { guest_down(&c); }
-static void put(const char *key, const char *value) { CHECK_EQ(host_put(p->h, key, value), FKV_OK); }
-static fkv_extent *extent_of(const char *key) {
-    table_entry e;
-    CHECK_EQ(host_get(p->h, key, strlen(key), &e), FKV_OK);
-    return (fkv_extent *)(void *)(uintptr_t)(e.key - FKV_EXTENT_HEADER);
-}
 /* READs of one GET that finds `value`. */
 static uint64_t reads_of(const char *key, const char *value) {
     uint64_t before = guest_stats(&c).reads;
     guest_expect(&c, key, value);
     return guest_stats(&c).reads - before;
 }
-static void begin(const char *key, outcome *o) {
-    p->by_hand = true;
-    guest_start(&c, key, 900, o);
-    guest_settle(&c);
-}
-static void one_read(void) {
-    CHECK(puppet_first(p) != NULL);
-    puppet_complete(p, puppet_first(p));
-    guest_settle(&c);
-}
-static void finish_with(outcome *o, const char *value) {
-    p->by_hand = false;
-    guest_settle(&c);
-    CHECK(o->done);
-    CHECK_EQ(o->status, FKV_OK);
-    CHECK(strcmp(o->value, value) == 0);
-}
 
 TEST(a_get_of_a_cached_location_is_one_read) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     CHECK_EQ(reads_of("alpha", "one"), 2);
     CHECK_EQ(reads_of("alpha", "one"), 1);
@@ -160,7 +129,7 @@ TEST(a_get_of_a_cached_location_is_one_read) {
 }
 
 TEST(after_a_change_the_index_is_asked_and_the_new_place_is_learned) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     guest_expect(&c, "alpha", "one");
     put("alpha", "two");
@@ -173,7 +142,7 @@ TEST(after_a_change_the_index_is_asked_and_the_new_place_is_learned) {
 }
 
 TEST(a_change_by_this_client_costs_no_stale_read) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     guest_expect(&c, "alpha", "one");
     lookup_changes(c.l, &(lookup_key){ .bytes = (const uint8_t *)"alpha", .count = 5 });
@@ -185,7 +154,7 @@ TEST(a_change_by_this_client_costs_no_stale_read) {
 }
 
 TEST(what_is_pending_at_a_cached_location_is_not_returned) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     guest_expect(&c, "alpha", "one");
     fkv_extent *e = extent_of("alpha");
@@ -200,7 +169,7 @@ TEST(what_is_pending_at_a_cached_location_is_not_returned) {
 }
 
 TEST(another_keys_extent_at_a_cached_location_is_not_returned) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     guest_expect(&c, "alpha", "one");
     const fkv_extent *at = extent_of("alpha");
@@ -222,7 +191,7 @@ TEST(another_keys_extent_at_a_cached_location_is_not_returned) {
 /* The bytes of a value at the place where an extent lay in a table that is gone: whole, LIVE, of this key, under the tag that is right
  * now. Only the tag that the segment had when the place was learned tells. */
 TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
-    up();
+    up_with_a_cache();
     char key[32];
     for (int i = 0; i < 100; i++) {
         snprintf(key, sizeof key, "before-%d", i);
@@ -246,7 +215,7 @@ TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
 }
 
 TEST(a_cached_location_is_read_under_a_running_lease_only) {
-    up();
+    up_with_a_cache();
     put("alpha", "old");
     guest_expect(&c, "alpha", "old");
     outcome o;
@@ -268,7 +237,7 @@ TEST(a_cached_location_is_read_under_a_running_lease_only) {
 /* What the owner retires is deregistered when the leases that do not tell of it are over: who knows of a newer layout must not go by
  * an old location. */
 TEST(no_location_is_guessed_while_the_layout_is_known_to_be_old) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     guest_expect(&c, "alpha", "one");
     p->silent = true;                            /* so that it stays so */
@@ -280,7 +249,7 @@ TEST(no_location_is_guessed_while_the_layout_is_known_to_be_old) {
 }
 
 TEST(a_refused_read_at_a_cached_location_is_no_error_and_not_repeated) {
-    up();
+    up_with_a_cache();
     put("alpha", "one");
     guest_expect(&c, "alpha", "one");
     outcome o;
@@ -298,7 +267,7 @@ TEST(a_refused_read_at_a_cached_location_is_no_error_and_not_repeated) {
 
 /* The index is READ as by a GET that begins after the failed guess: the time of the guess does not count against it. */
 TEST(a_stale_guess_takes_nothing_from_the_gets_life) {
-    up();
+    up_with_a_cache();
     p->lease_ns = 60000 * MS;
     puppet_pass(p, 2000 * MS);
     put("alpha", "one");

@@ -162,6 +162,7 @@ static int do_post_reads(fab_conn *c, const fab_read *r, int n) {
 static int do_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, uint64_t wr_id) {
     puppet *p = of(c);
     (void)addr, (void)bytes;
+    if (p->attach_room && p->attaches >= p->attach_room) return -EAGAIN;
     p->attaches++;
     fab_wc_status status = memory_of(p, rkey) ? FAB_SUCCESS : FAB_REM_ACCESS_ERR;
     emit(p, (fab_wc){ .opcode = FAB_WC_ATTACH, .status = status, .wr_id = wr_id, .conn = c });

@@ -31,6 +31,7 @@ typedef struct puppet {
     bool direct;                   /* attached memory can be read in place */
     bool by_hand;                  /* READs wait for puppet_carry; else the next poll carries them out whole */
     uint32_t queue_room;           /* READs that the queue takes at once; 0: PUPPET_READS */
+    uint64_t attach_room;          /* fab_attach has no place for more than so many; 0: for all */
     bool no_credits;               /* fab_send gives -EAGAIN until puppet_credits */
     bool duplicates;               /* failed completions are given twice */
     bool conn_in_error;

@@ -1,5 +1,5 @@
-/* latency.c: how long requests were in the owner's hands, by kind: from the beginning of the turn in which one came to the end of the turn
- * in which the last message of its answer was handed to the transport; waiting for a key, for memory or for the client's
+/* latency.c: how long requests were in the owner's hands, by kind: from the beginning of the turn in which one came to the end of
+ * the turn in which the last message of its answer was handed to the transport; waiting for a key, for memory or for the client's
  * credits included. What was refused is not counted here, but by its status.
  *
  * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request. */

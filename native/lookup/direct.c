@@ -6,18 +6,18 @@
  *
  * The lease. It says that the owner, and so the memory, was still the shard's when the copy was made.
  *
- * The GET's life. This thread may be stopped anywhere for as long as one likes, over longer than the quarantine too, and the lease
- * may still run then.
- *   - Between the slot and the extent. What lies there by then may belong to anything; but if it is LIVE and of our key, then it is
- *     the key's value at that moment, however old the way to it: at most one extent of a key is LIVE (layout.h).
- *   - Within the copy. Version and state, before and after it, tell one life of the memory from the next, for a PUT's version never
- *     comes again. But an entry keeps its version when evacuation moves it, and may come back to where it was: moved away, the place
- *     reused by another key, freed again, and the entry moved back. Then both words are what they were, and what was copied is a
- *     mixture. Each of these steps waits for the quarantine, so the life bound is what excludes it.
+ * The GET's life. This thread may be stopped anywhere for as long as one likes, over longer than the quarantine too, and the
+ * lease may still run then.
+ *   - Between the slot and the extent. What lies there by then may belong to anything; but if it is LIVE and of our key, then it
+ *     is the key's value at that moment, however old the way to it: at most one extent of a key is LIVE (layout.h).
+ *   - Within the copy. Version and state, before and after it, tell one life of the memory from the next, for a PUT's version
+ *     never comes again. But an entry keeps its version when evacuation moves it, and may come back to where it was: moved away,
+ *     the place reused by another key, freed again, and the entry moved back. Then both words are what they were, and what was
+ *     copied is a mixture. Each of these steps waits for the quarantine, so the life bound is what excludes it.
  *   - Before a miss. It rests on what was not seen, along slots and chains that are left alone only as long as the quarantine.
- * So every answer obeys fkv_get_life_ns(), as over READs. What the clock said after the GET before this one serves as the time at
- * which this one began, so that the bound costs no second look at the clock: that is too early, never too late. When it is too early
- * by more than a life, after a rest or because we were held up, the GET is done again with a beginning that is known.
+ * So every answer obeys fkv_get_life_ns(), as over READs. What the clock said after the GET before this one serves as the time
+ * at which this one began, so that the bound costs no second look at the clock: that is too early, never too late. When it is
+ * too early by more than a life, after a rest or because we were held up, the GET is done again with a beginning that is known.
  */
 #include "lookup_internal.h"
 

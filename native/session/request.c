@@ -268,8 +268,8 @@ uint8_t *session_take_body(session_answer *a) {
     return taken;
 }
 
-/* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as indeterminate, whatever the
- * reason: ABORTED or CLOSED would say that it had no effect. */
+/* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as indeterminate, whatever
+ * the reason: ABORTED or CLOSED would say that it had no effect. */
 static fkv_status reason_of_end(const request *r, fkv_status why) {
     if (r->sent_before && op_changes(r->head.op)) return FKV_STALE_SEQUENCE;
     if (why != FKV_TIMEOUT) return why;

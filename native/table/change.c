@@ -191,10 +191,10 @@ void table_commit(table *t, const table_prepared *done) {
         if (!table_split(t)) break;
 }
 
-/* The new extent goes through the quarantine like any other, although it was never LIVE, for two reasons. A READ by a location that
- * was kept from an older life of the memory may carry some of its bytes, and were it reused at once, those and bytes of the next
- * life could come in one READ, with only the checksum to tell. And a slot that was kept for it may have been copied by a split,
- * and must not meet it again. What is aborted again and again is bounded by table_quarantine_bears(). */
+/* The new extent goes through the quarantine like any other, although it was never LIVE, for two reasons. A READ by a location
+ * that was kept from an older life of the memory may carry some of its bytes, and were it reused at once, those and bytes of the
+ * next life could come in one READ, with only the checksum to tell. And a slot that was kept for it may have been copied by a
+ * split, and must not meet it again. What is aborted again and again is bounded by table_quarantine_bears(). */
 void table_abort(table *t, const table_prepared *done) {
     prepared *p = table_prepared_get(t, done->handle);
     if (p->old_word) unreserve_old(t, p);

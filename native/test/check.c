@@ -19,6 +19,11 @@ uint64_t check_seed(void) {
     }
     return seed;
 }
+uint64_t check_patience_ms(void) {
+    const char *given = getenv("FARKV_PATIENCE_MS");
+    uint64_t ms = given ? strtoull(given, NULL, 0) : 0;
+    return ms ? ms : 60000;
+}
 /* A hang that a test's alarm() ends says which test it was. */
 static void alarmed(int signal_number) {
     (void)signal_number;

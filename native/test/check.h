@@ -18,5 +18,7 @@ void check_run(const char *name, void (*test)(void));
 void check_eq(const char *file, int line, const char *what, long long a, long long b);
 _Noreturn void check_failed(const char *file, int line, const char *what);
 uint64_t check_seed(void);
+/* How long a test waits for what must come, before it says that it does not: a minute, or FARKV_PATIENCE_MS. */
+uint64_t check_patience_ms(void);
 int check_end(int argc, char **argv);
 #endif

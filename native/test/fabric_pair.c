@@ -78,7 +78,7 @@ static void sleep_on_both(pair *p, int timeout_ms) {
 }
 
 fab_wc pair_next(pair *p, end *e) {
-    uint64_t give_up = fkv_now_ns() + PAIR_PATIENCE_MS * 1000000ull;
+    uint64_t give_up = fkv_now_ns() + check_patience_ms() * 1000000ull;
     for (int idle = 0; !end_has(e); idle++) {
         if (pair_turn(p)) idle = 0;
         else if (idle > 100) sleep_on_both(p, 1000);

@@ -1,5 +1,5 @@
-/* guest_steps.h: one client of one puppet (puppet.h) for a test program, time that passes, and the steps of one GET carried out by hand.
- * For tests of native/session and native/lookup that need one exact interleaving. */
+/* guest_steps.h: one client of one puppet (puppet.h) for a test program, time that passes, and the steps of one GET carried out by
+ * hand. For tests of native/session and native/lookup that need one exact interleaving. */
 #ifndef FARKV_TEST_GUEST_STEPS_H
 #define FARKV_TEST_GUEST_STEPS_H
 #include <stdio.h>

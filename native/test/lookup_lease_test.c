@@ -1,5 +1,5 @@
-/* lookup_lease_test.c: what a GET may be answered under: leases, incarnations, layouts and rkeys, of owners that live, die and come again,
- * at exact moments between its READs (guest_steps.h). */
+/* lookup_lease_test.c: what a GET may be answered under: leases, incarnations, layouts and rkeys, of owners that live, die and
+ * come again, at exact moments between its READs (guest_steps.h). */
 #include "guest_steps.h"
 
 TEST(a_get_may_only_be_answered_under_a_lease) {

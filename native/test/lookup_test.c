@@ -1,5 +1,5 @@
-/* lookup_test.c: one GET at a time, with the owner's steps put exactly between its READs (guest_steps.h). Each mechanism that keeps a
- * GET from returning what is not true has a test here, or in lookup_lease_test.c or lookup_index_test.c, that fails without it. */
+/* lookup_test.c: one GET at a time, with the owner's steps put exactly between its READs (guest_steps.h). Each mechanism that keeps
+ * a GET from returning what is not true has a test here, or in lookup_lease_test.c or lookup_index_test.c, that fails without it. */
 #include "guest_steps.h"
 
 TEST(a_hit_takes_two_reads_and_a_miss_takes_one) {

@@ -138,8 +138,33 @@ TEST(a_segment_is_emptied_while_slots_are_moving) {
     }
     host_close(h);
 }
-/* Who read an entry before it was moved, by evacuation or by the growth of the index, may swap it by the version that was read then; and
- * where it was there is nothing that a reader takes, but the same version's bytes where it is. */
+/* Its slot is what the change that is prepared will replace. */
+TEST(an_entry_with_a_prepared_change_is_not_moved) {
+    host *h = host_open(4 << 20, 0, 0);
+    CHECK_EQ(host_put(h, "changes", "before"), FKV_OK);
+    CHECK_EQ(host_put(h, "rests", "value"), FKV_OK);
+    table_entry e, then;
+    CHECK_EQ(host_get(h, "changes", 7, &e), FKV_OK);
+    table_prepared p = prepare(h, "changes", "after", 5);
+    host_add(h, TABLE_HEAP, 256 << 10);
+    CHECK(table_evacuate_start(h->t));
+    for (int pass = 0; pass < 3; pass++) {
+        int budget = 1000000;
+        table_evacuate_step(h->t, &budget);
+        CHECK_EQ(h->t->evacuated, 1);
+    }
+    table_abort(h->t, &p);
+    CHECK(host_get(h, "changes", 7, &then) == FKV_OK && then.key == e.key);
+    p = prepare(h, "changes", "after", 5);
+    table_commit(h->t, &p);
+    host_check(h);
+    host_drain(h);
+    CHECK(host_has(h, "changes", "after") && host_has(h, "rests", "value"));
+    host_check(h);
+    host_close(h);
+}
+/* Who read an entry before it was moved, by evacuation or by the growth of the index, may swap it by the version that was read
+ * then; and where it was there is nothing that a reader takes, but the same version's bytes where it is. */
 TEST(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap) {
     enum { N = 500 };
     host *h = host_open(16 << 20, 0, 0);
@@ -233,6 +258,7 @@ int main(int argc, char **argv) {
     RUN(a_prepared_change_is_committed_where_a_split_put_its_slot);
     RUN(a_moved_slot_is_cleared_before_what_it_names_is_let_go);
     RUN(a_segment_is_emptied_while_slots_are_moving);
+    RUN(an_entry_with_a_prepared_change_is_not_moved);
     RUN(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap);
     RUN(a_reader_finds_what_the_shortening_of_a_chain_moves);
     return check_end(argc, argv);

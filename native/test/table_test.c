@@ -383,7 +383,8 @@ TEST(changes_that_are_aborted_again_and_again_are_pushed_back_before_they_fill_t
     uint64_t present;
     table_busy why = 0;
     CHECK_EQ(host_put(h, "there already", "a value"), FKV_OK);
-    table_op insert = host_op(h, TABLE_PUT, "new", 3, value, VALUE), replace = host_op(h, TABLE_PUT, "there already", 13, value, VALUE);
+    table_op insert = host_op(h, TABLE_PUT, "new", 3, value, VALUE);
+    table_op replace = host_op(h, TABLE_PUT, "there already", 13, value, VALUE);
     for (int round = 0; round < 3; round++) {
         int aborted = 0;
         fkv_status status;

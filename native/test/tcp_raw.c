@@ -3,6 +3,7 @@
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,9 +42,19 @@ void rawtcp_write(int fd, const void *bytes, size_t n) {
     }
 }
 
+/* What does not come in time is a failure of the test that waits for it. */
+static ssize_t receive(int fd, void *bytes, size_t n) {
+    struct pollfd f = { .fd = fd, .events = POLLIN };
+    int ready;
+    do ready = poll(&f, 1, (int)check_patience_ms());
+    while (ready < 0 && errno == EINTR);
+    CHECK(ready == 1);
+    return recv(fd, bytes, n, 0);
+}
+
 bool rawtcp_read(int fd, void *bytes, size_t n) {
     for (size_t at = 0; at < n;) {
-        ssize_t r = recv(fd, (uint8_t *)bytes + at, n - at, 0);
+        ssize_t r = receive(fd, (uint8_t *)bytes + at, n - at);
         if (r <= 0) return false;
         at += (size_t)r;
     }
@@ -52,7 +63,7 @@ bool rawtcp_read(int fd, void *bytes, size_t n) {
 
 void rawtcp_expect_end(int fd) {
     uint8_t room[4096];
-    while (recv(fd, room, sizeof room, 0) > 0) continue;
+    while (receive(fd, room, sizeof room) > 0) continue;
 }
 
 tcp_hello rawtcp_hello(void) {

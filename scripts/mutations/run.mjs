@@ -1,14 +1,15 @@
 /**
  * Mutation checks: each mutation takes one safety mechanism out of the sources, and the test that is named with it must then fail, on an
- * assertion and not for another reason. Prints a table; exits with 1 if a mutation survives.
+ * assertion and not for another reason. Prints a table: name, caught by which test; exits with 1 if a mutation survives.
  *
  *   node scripts/mutations/run.mjs [part of a name]        after a build (npm run setup): what is not mutated is taken from dist/
  *
  * Lists of mutations are the other files of this folder. A mutation is
  *   { name, file, find, replace, caughtBy }
- *   find      text of `file` (TypeScript), which must occur there exactly once
- *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' }, or
- *             { simulation: /what must be reported as violated/, seeds, steps }
+ *   find      text of `file`, TypeScript or C, which must occur there exactly once
+ *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' },
+ *             { simulation: /what must be reported as violated/, seeds, steps }, or for C
+ *             { program: 'x', test: 'the function of native/test/x_test.c that must fail', sanitizer: 'thread' (if needed) }
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 import { performance } from 'node:perf_hooks';
@@ -18,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import typescript from 'typescript';
+import { NativeTree } from './checks/native.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, '../..');
@@ -71,8 +73,6 @@ function run(command, directory) {
 /** What caught it, or undefined with the reason why it does not count. */
 async function check(mutation) {
   const { caughtBy } = mutation;
-  const occurrences = readFileSync(join(root, mutation.file), 'utf8').split(mutation.find).length - 1;
-  if (occurrences !== 1) return { why: `the text to replace occurs ${occurrences} times in ${mutation.file}` };
   const directory = mutated(mutation);
   try {
     if (caughtBy.simulation !== undefined) {
@@ -121,14 +121,48 @@ async function check(mutation) {
   }
 }
 
-const chosen = (await lists()).filter(({ name }) => name.includes(process.argv[2] ?? ''));
+/** How often the text of a mutation occurs where it must occur once; undefined when it does. */
+function misplaced({ file, find }) {
+  const occurrences = readFileSync(join(root, file), 'utf8').split(find).length - 1;
+  return occurrences === 1 ? undefined : { why: `the text to replace occurs ${occurrences} times in ${file}` };
+}
+
 let survived = 0;
-for (const mutation of chosen) {
+async function report(mutation, checked) {
   const began = performance.now();
-  const { caught, why } = await check(mutation);
+  const { caught, why } = misplaced(mutation) ?? (await checked());
   const seconds = ((performance.now() - began) / 1000).toFixed(1).padStart(5);
   if (caught === undefined) survived++;
   console.log(`${caught === undefined ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutation.name.padEnd(62)} ${caught ?? why}`);
 }
+
+/**
+ * Those of C, in two trees at once. What is mutated in one file is checked in one tree, so that a file is compiled once for each mutation; so
+ * is what needs a sanitizer, which has objects of its own.
+ */
+async function checkNative(chosen) {
+  const groups = new Map();
+  for (const mutation of chosen) {
+    const key = mutation.caughtBy.sanitizer ?? mutation.file;
+    groups.set(key, [...(groups.get(key) ?? []), mutation]);
+  }
+  const waiting = [...groups.values()].sort((a, b) => Number(b[0].caughtBy.sanitizer !== undefined) - Number(a[0].caughtBy.sanitizer !== undefined) || b.length - a.length);
+  const trees = waiting.slice(0, 2).map(() => new NativeTree(root));
+  try {
+    await Promise.all(
+      trees.map(async (tree) => {
+        for (let group = waiting.shift(); group !== undefined; group = waiting.shift())
+          for (const mutation of group) await report(mutation, () => tree.check(mutation));
+      }),
+    );
+  } finally {
+    for (const tree of trees) tree.remove();
+  }
+}
+
+const chosen = (await lists()).filter(({ name }) => name.includes(process.argv[2] ?? ''));
+const native = chosen.filter(({ caughtBy }) => caughtBy.program !== undefined);
+if (native.length > 0) await checkNative(native);
+for (const mutation of chosen) if (mutation.caughtBy.program === undefined) await report(mutation, () => check(mutation));
 console.log(`${chosen.length - survived} of ${chosen.length} mutations caught`);
 process.exitCode = survived === 0 && chosen.length > 0 ? 0 : 1;

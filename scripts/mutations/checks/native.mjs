@@ -1,0 +1,99 @@
+/**
+ * A mutation of a C source: in a copy of native/ that stays, so that make compiles what the mutation touches and no more, and the one test
+ * that is named is run. It must fail on a check of its own, or, where a sanitizer is named, by that sanitizer's report; neither
+ * a compiler's error, nor a crash elsewhere, nor running for too long counts.
+ *
+ * Waits of the tests are checks too: FARKV_PATIENCE_MS is how long they wait for what a mutant never brings.
+ */
+import { clearTimeout, setTimeout } from 'node:timers';
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const LIMIT_MS = 120_000;
+const PATIENCE_MS = 3_000;
+
+function run(command, args, directory, env = {}) {
+  return new Promise((done) => {
+    const child = spawn(command, args, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+    let output = '';
+    let late = false;
+    child.stdout.on('data', (chunk) => (output += chunk));
+    child.stderr.on('data', (chunk) => (output += chunk));
+    const timer = setTimeout(() => {
+      late = true;
+      child.kill('SIGKILL');
+    }, LIMIT_MS);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      done({ code, signal, output, late });
+    });
+  });
+}
+
+/** What a test program needs, so that nothing else is compiled. */
+const PARTS = [
+  { of: /^(table|protocol_model)/, parts: 'base table', support: ['check'] },
+  { of: /^fabric/, parts: 'base fabric', support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
+  { of: /^/, parts: 'base table wire fabric session lookup dataplane', support: ['*'] },
+];
+
+/** What make is told: where to build, what, and without warnings, since a mutation may leave something unused. */
+function variables(program, sanitizer) {
+  const { parts, support } = PARTS.find(({ of }) => of.test(program));
+  const at = `../build/${parts.replaceAll(' ', '-')}${sanitizer === undefined ? '' : `-${sanitizer}`}`;
+  const sources = `$(filter-out %_test.c,$(wildcard ${support.map((name) => `test/${name}.c`).join(' ')}))`;
+  const common = [`B=${at}`, `DIRS=${parts}`, `SUPPORTSRC=${sources}`, 'WARN=-w', 'OPTIMIZE=-O1'];
+  return { at, list: sanitizer === undefined ? common : [...common, `SAN=${sanitizer}`] };
+}
+
+/** A copy of native/, in which what is needed is built when it is first needed; `at` is where. */
+export class NativeTree {
+  #mutated;
+
+  /** `root` is the project's folder. */
+  constructor(root) {
+    this.at = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
+    cpSync(join(root, 'native'), join(this.at, 'native'), { recursive: true });
+  }
+
+  remove() {
+    rmSync(this.at, { recursive: true, force: true });
+  }
+
+  /** What caught it, or why nothing did. */
+  async check({ file, find, replace, caughtBy: { program, test, sanitizer } }) {
+    const path = join(this.at, file);
+    const source = this.#original(path);
+    this.#write(path, source.replace(find, () => replace)); // a function: `$` has a meaning in a replacement string
+    const { at, list } = variables(program, sanitizer);
+    const target = `${at}/test/${program}`;
+    const native = join(this.at, 'native');
+    const built = await run('make', ['-s', '-j2', ...list, target], native);
+    if (built.code !== 0) return { why: `does not compile: ${built.output.slice(0, 300)}` };
+    const env = { FARKV_TEST: test, FARKV_SEED: '20240229', FARKV_PATIENCE_MS: String(PATIENCE_MS) };
+    const { code, signal, output, late } = await run(target, [], native, env);
+    if (late) return { why: 'ran for too long' };
+    if (code === 0) return { why: / 0 tests/.test(output) ? `there is no test ${test}` : 'the test passes' };
+    if (output.includes(` ${test}: failed: `)) return { caught: `${program}_test.c: ${test}` };
+    if (sanitizer !== undefined && output.includes('Sanitizer')) return { caught: `${program}_test.c: ${test} (${sanitizer} sanitizer)` };
+    return { why: `the test ends by ${signal ?? code}, not on a check` };
+  }
+
+  /** The source without the mutation before, which is taken back. */
+  #original(path) {
+    if (this.#mutated?.path !== path) {
+      if (this.#mutated !== undefined) this.#write(this.#mutated.path, this.#mutated.source);
+      this.#mutated = { path, source: readFileSync(path, 'utf8') };
+    }
+    return this.#mutated.source;
+  }
+
+  /** Make compares times of files: what is written now must be newer than the object of what was there. */
+  #write(path, text) {
+    writeFileSync(path, text);
+    const now = new Date();
+    utimesSync(path, now, now);
+  }
+}

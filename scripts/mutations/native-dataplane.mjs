@@ -1,0 +1,43 @@
+/** What must not be missing from native/dataplane, each with the C test that notices. */
+const by = (program) => (test) => ({ program, test });
+const dataplane = by('dataplane');
+const life = by('dataplane_life');
+const retry = by('dataplane_retry');
+
+export const mutations = [
+  {
+    name: 'dataplane: a retry is made again',
+    file: 'native/dataplane/dedup.c',
+    find: '        if (there == sequence) {',
+    replace: '        if (there == sequence && status_of(e) == IN_PROGRESS) {',
+    caughtBy: dataplane('a_retry_is_answered_and_not_made_again'),
+  },
+  {
+    name: 'dataplane: a client has no quota',
+    file: 'native/dataplane/request.c',
+    find: ': c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;',
+    replace: ': false) return FKV_BUSY;',
+    caughtBy: life('beyond_its_quota_a_client_is_told_to_come_later'),
+  },
+  {
+    name: 'dataplane: a change is committed after the grant',
+    file: 'native/dataplane/change.c',
+    find: 'bool late = now >= __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED);',
+    replace: 'bool late = now == 0;',
+    caughtBy: retry('a_change_that_is_ready_after_the_grant_leaves_no_trace'),
+  },
+  {
+    name: 'dataplane: a ticket allows everything',
+    file: 'native/dataplane/request.c',
+    find: 'if (!(c->flags & needed)) return FKV_UNAUTHORIZED;',
+    replace: '(void)needed;',
+    caughtBy: dataplane('a_ticket_allows_what_it_names'),
+  },
+  {
+    name: 'dataplane: latencies of all kinds are one',
+    file: 'native/dataplane/latency.c',
+    find: 'request_kind(o->request.op) };',
+    replace: 'DATAPLANE_PUT };',
+    caughtBy: dataplane('each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none'),
+  },
+];

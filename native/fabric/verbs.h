@@ -16,6 +16,11 @@
  * A message begins with 8 bytes of this provider (verbs_prefix): credits given back. One credit is one receive buffer; an end
  * never has more messages in flight than it was granted, so a shared receive queue overflows only when very many peers send at once,
  * and then RNR retries of bounded number wait for it.
+ *
+ * An orderly end is a message too (VERBS_BYE): a connection manager's notice overtakes what was sent before it, and is the same
+ * whether a peer closed or died. So fab_disconnect sends it, keeps the queue pair until it is acknowledged (VERBS_LEAVING: the
+ * user has forgotten the connection, nothing of it is reported) or a second has passed, and destroys it then. With READs in flight,
+ * whose buffers the user wants back, it destroys the queue pair at once.
  */
 #ifndef FARKV_FABRIC_VERBS_H
 #define FARKV_FABRIC_VERBS_H
@@ -27,7 +32,10 @@
 #include "provider.h"
 
 enum {
-    VERBS_CREDITS = 64,           /* messages a peer may have unreleased here */
+    VERBS_CREDITS = 64,           /* messages a peer may have unreleased here, at most: fewer where messages are large */
+    VERBS_CREDITS_MIN = 8,
+    VERBS_POOL_BYTES = 48 << 20,  /* of a listening queue's message buffers in one trust domain; a third for others */
+    VERBS_LEAVE_MS = 1000,        /* how long an orderly end may take */
     VERBS_SQ = 256,               /* work requests of a queue pair in flight */
     VERBS_BATCH = 64,             /* work requests behind one doorbell */
     VERBS_SIGNAL_EVERY = 32,      /* at the latest, a completion is asked for this often */
@@ -42,7 +50,7 @@ enum {
 };
 
 typedef struct verbs_prefix { uint16_t credits, flags; uint32_t reserved; } verbs_prefix;
-enum { VERBS_CREDIT_ONLY = 1 };
+enum { VERBS_CREDIT_ONLY = 1, VERBS_BYE = 2 };
 
 /* Before the user's private data in a connection request, its acceptance or rejection. */
 typedef struct verbs_private {
@@ -72,6 +80,7 @@ typedef struct verbs_domain {
     fab_domain head;
     const verbs_lib *v;
     pthread_mutex_t lock;         /* device, pds, mrs */
+    pthread_mutex_t cm_lock;      /* librdmacm moves a queue pair on while it takes an event: none is destroyed meanwhile */
     struct ibv_context *device;   /* rdma_cm's; NULL until the first address */
     struct ibv_device_attr attr;
     verbs_pd *pds;
@@ -102,7 +111,8 @@ typedef struct verbs_id_context { /* what an rdma_cm_id's context points to; fre
 typedef struct verbs_buffer {     /* 64 bytes; then verbs_prefix, message */
     struct verbs_buffer *next, *prev;     /* free, or held by a connection's user */
     struct verbs_pool *pool;
-    uint64_t reserved[5];
+    uint32_t bytes;                       /* early: of the message, with its prefix */
+    uint32_t reserved[9];
 } verbs_buffer;
 _Static_assert(sizeof(verbs_buffer) == 64, "messages stay 8-byte aligned");
 
@@ -121,7 +131,7 @@ typedef struct verbs_pool {       /* message buffers and shared receive queue of
     int reposts;
 } verbs_pool;
 
-typedef enum { VERBS_ASKED = 1, VERBS_RESOLVING, VERBS_ROUTING, VERBS_CONNECTING, VERBS_ACCEPTING, VERBS_UP, VERBS_BROKEN } verbs_state;
+typedef enum { VERBS_ASKED = 1, VERBS_RESOLVING, VERBS_ROUTING, VERBS_CONNECTING, VERBS_ACCEPTING, VERBS_UP, VERBS_BROKEN, VERBS_LEAVING } verbs_state;
 typedef enum { VERBS_SQ_READ = 1, VERBS_SQ_SEND } verbs_sq_kind;
 
 typedef struct verbs_sq_entry {
@@ -130,7 +140,6 @@ typedef struct verbs_sq_entry {
     verbs_buffer *buffer;         /* SEND that is not inline */
     uint8_t kind;
     bool signaled;
-    bool local_error;             /* a READ into memory that is not registered */
 } verbs_sq_entry;
 
 typedef struct verbs_conn {
@@ -140,6 +149,7 @@ typedef struct verbs_conn {
     struct verbs_conn *next_dirty;
     struct verbs_conn *next_by_qp;
     bool dirty, disconnect_due, want_ready, want_signal;
+    bool left;                            /* LEAVING: to be freed */
     verbs_state state;
     fab_wc_status reason;                 /* BROKEN: why, for FAB_WC_DISCONNECT */
     uint32_t slot, generation;
@@ -149,18 +159,23 @@ typedef struct verbs_conn {
     struct ibv_qp *qp;                    /* NULL before set-up and when broken */
     uint32_t qp_number;
     uint32_t max_inline;
-    uint64_t deadline_ns;                 /* of set-up */
+    uint64_t deadline_ns;                 /* of set-up, or of leaving */
     /* send queue: entries tail .. head - 1 are posted or chained; a ring of VERBS_SQ */
     uint32_t sq_head, sq_tail;
     uint32_t unsignaled;
+    /* A READ that is refused here: it and what is behind it is never posted, and the connection breaks when it is the oldest. */
+    fab_wc_status refused;                /* FAB_SUCCESS: none */
+    uint32_t refused_at;
     verbs_sq_entry sq[VERBS_SQ];
     struct ibv_send_wr wr[VERBS_BATCH];   /* chained for the next doorbell */
     struct ibv_sge sge[VERBS_BATCH];
     uint8_t inline_data[VERBS_BATCH][VERBS_INLINE_WANTED];
     int chained;
+    uint32_t chain_last;                  /* position of the last one chained */
     uint32_t credits;                     /* messages the peer still takes */
     uint32_t owed;                        /* buffers released since credits were last given back */
     verbs_buffer *held;                   /* messages delivered and not yet released */
+    verbs_buffer *early, **last_early;    /* CONNECTING: came before the notice that the connection stands */
     uint32_t held_count;
     uint32_t signaled_pending;            /* completions that were asked for and are still to come */
     verbs_private mine;
@@ -194,12 +209,14 @@ typedef struct verbs_cq {
     uint32_t slot_count, conn_count;
     verbs_conn *by_qp[VERBS_QP_CHAINS];
     uint32_t recv_buffers, send_buffers;  /* of each pool */
+    uint32_t credits;                     /* granted to each connection */
     fab_wc *stash;                        /* completions made but not yet polled: a ring that grows */
     uint32_t stash_head, stash_tail, stash_size;
     verbs_event *held_event;              /* its private data is in a polled completion */
     uint32_t idle_polls;
     uint32_t disconnects_due;
     bool draining, armed, timer_set;
+    bool reap;                            /* a LEAVING connection has left */
 } verbs_cq;
 
 /* verbs_domain.c */
@@ -238,6 +255,8 @@ verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number);
  * outstanding completes: the oldest with `first`, if it is not SUCCESS, the others flushed; FAB_WC_DISCONNECT follows. */
 void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason);
 void verbs_disconnect(fab_conn *c);
+void verbs_left(verbs_conn *c);                                                  /* a LEAVING one: freed at the next verbs_reap */
+void verbs_reap(verbs_cq *cq);
 int verbs_cq_create(fab_domain *d, fab_cq **out);
 int verbs_cq_device(verbs_cq *cq, bool listens);                                 /* makes the device's part */
 void verbs_cq_destroy(fab_cq *cq);
@@ -251,7 +270,7 @@ int verbs_poll(fab_cq *cq, fab_wc *wc, int max);
 void verbs_flush(fab_cq *cq);
 int verbs_arm(fab_cq *cq);
 int verbs_fd(fab_cq *cq);
-void verbs_hold(verbs_conn *c, verbs_buffer *b);
+void verbs_deliver_early(verbs_conn *c);                                         /* at the start, or back to the pool at the end */
 void verbs_purge(verbs_cq *cq, const verbs_conn *c);                             /* takes its completions out of the stash */
 void verbs_timeouts(verbs_cq *cq);
 void verbs_wake(fab_cq *cq);
@@ -261,6 +280,7 @@ void verbs_release(fab_conn *c, const void *message);
 int verbs_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, uint64_t wr_id);
 void verbs_detach(fab_conn *c, uint64_t rkey);
 fab_wc_status verbs_status(enum ibv_wc_status s);
+bool verbs_say_bye(verbs_conn *c);                                               /* false: it cannot be posted */
 
 /* wr_id of a work request: 1 | 0 | slot 20 | generation 10 | position in the send queue 32. Of a receive: the buffer's address, whose
  * highest bit is 0. */

@@ -32,7 +32,10 @@ void verbs_post_event(verbs_cq *cq, verbs_event *e) {
 
 static void take_cm_event(verbs_domain *d) {
     struct rdma_cm_event *event;
-    if (d->v->rdma_get_cm_event(d->events, &event)) return;
+    pthread_mutex_lock(&d->cm_lock);
+    int failed = d->v->rdma_get_cm_event(d->events, &event);
+    pthread_mutex_unlock(&d->cm_lock);
+    if (failed) return;
     verbs_event *e = calloc(1, sizeof *e);
     struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id;
     verbs_id_context *context = id->context;
@@ -163,7 +166,7 @@ static void parameters(const verbs_conn *c, struct rdma_conn_param *p, uint8_t *
 static void private_set(verbs_conn *c, const void *priv, uint32_t bytes) {
     uint32_t message = c->cq->d->head.options.max_message;
     c->mine = (verbs_private){
-        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .bytes = (uint8_t)bytes, .credits = VERBS_CREDITS,
+        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .bytes = (uint8_t)bytes, .credits = (uint8_t)c->cq->credits,
         .message_high = (uint8_t)(message >> 16), .message_low = (uint16_t)message,
     };
     if (bytes) memcpy(c->private_data, priv, bytes);
@@ -291,6 +294,7 @@ static void routed(verbs_conn *c) {
         connect_failed(c, FAB_GENERAL_ERR, NULL);
         return;
     }
+    c->mine.credits = (uint8_t)c->cq->credits;   /* known since the device is */
     parameters(c, &p, room);
     c->state = VERBS_CONNECTING;
     if (c->cq->d->v->rdma_connect(c->id, &p)) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
@@ -304,6 +308,7 @@ static void established(verbs_conn *c, verbs_event *e) {
         }
         c->state = VERBS_UP;
         completed(c, FAB_WC_CONNECT, FAB_SUCCESS, e);
+        verbs_deliver_early(c);
     } else if (c->state == VERBS_ACCEPTING) {
         c->state = VERBS_UP;
         verbs_doorbell(c);   /* what was sent since fab_accept */
@@ -314,7 +319,8 @@ static void device_lost(verbs_cq *cq) {
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
         if (c->state == VERBS_BROKEN) continue;
-        if (c->state == VERBS_UP || c->state == VERBS_ACCEPTING || c->state == VERBS_ASKED) verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
+        if (c->state == VERBS_LEAVING) verbs_left(c);
+        else if (c->state == VERBS_UP || c->state == VERBS_ACCEPTING || c->state == VERBS_ASKED) verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
         else connect_failed(c, FAB_FATAL_ERR, NULL);
     }
 }
@@ -331,6 +337,10 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     }
     verbs_conn *c = verbs_conn_of_slot(cq, e->slot, e->generation);
     if (!c || c->state == VERBS_BROKEN) return;
+    if (c->state == VERBS_LEAVING) {
+        if (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_TIMEWAIT_EXIT || e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) verbs_left(c);
+        return;
+    }
     bool setting_up = c->state == VERBS_RESOLVING || c->state == VERBS_ROUTING || c->state == VERBS_CONNECTING;
     switch (e->type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -353,7 +363,7 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
         if (setting_up) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
-        else verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
+        else verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);   /* a peer that closes says so before, and what it said is drained first */
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
         if (setting_up) connect_failed(c, FAB_FATAL_ERR, NULL);

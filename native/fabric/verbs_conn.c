@@ -6,12 +6,14 @@
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
+#include "../base/clock.h"
 
 /* ---- completion queues ---- */
 
@@ -54,8 +56,14 @@ int verbs_cq_device(verbs_cq *cq, bool listens) {
     /* Room for every work request of every connection, so that a burst of flushed ones cannot overrun the queue. */
     int wanted = listens ? 1 << 16 : 1 << 13;
     if (wanted > cq->d->attr.max_cqe) wanted = cq->d->attr.max_cqe;
-    cq->recv_buffers = listens ? 1024 : 256;
-    cq->send_buffers = listens ? 512 : 128;
+    size_t each = cq->d->head.options.max_message, budget = (listens ? VERBS_POOL_BYTES : VERBS_POOL_BYTES / 3) / (each + 128);
+    uint32_t most = listens ? 1024 : 256;
+    cq->recv_buffers = budget * 2 / 3 > most ? most : (uint32_t)(budget * 2 / 3);
+    if (cq->recv_buffers < VERBS_CREDITS_MIN) cq->recv_buffers = VERBS_CREDITS_MIN;
+    cq->send_buffers = cq->recv_buffers / 2;
+    cq->credits = cq->recv_buffers / (listens ? 16 : 4);
+    if (cq->credits > VERBS_CREDITS) cq->credits = VERBS_CREDITS;
+    if (cq->credits < VERBS_CREDITS_MIN) cq->credits = VERBS_CREDITS_MIN;
     cq->channel = v->ibv_create_comp_channel(cq->d->device);
     if (!cq->channel) return -errno;
     cq->cq = v->ibv_create_cq(cq->d->device, wanted, cq, cq->channel, 0);
@@ -76,7 +84,16 @@ int verbs_cq_device(verbs_cq *cq, bool listens) {
 void verbs_cq_destroy(fab_cq *queue) {
     verbs_cq *cq = (verbs_cq *)queue;
     verbs_domain *d = cq->d;
-    while (cq->conns) verbs_disconnect(&cq->conns->head);
+    for (verbs_conn *c = cq->conns, *next; c; c = next) {
+        next = c->next;
+        if (c->state != VERBS_LEAVING) verbs_disconnect(&c->head);
+    }
+    while (cq->conns) {   /* what was sent is on its way: those who leave have their time */
+        verbs_drain(cq);
+        verbs_timeouts(cq);
+        verbs_reap(cq);
+        if (cq->conns) sched_yield();
+    }
     pthread_mutex_lock(&d->lock);
     for (verbs_cq **at = &d->cqs; *at; at = &(*at)->next)
         if (*at == cq) {
@@ -146,6 +163,7 @@ int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out) {
     }
     fab_conn_init(&c->head, &fab_verbs_ops, &cq->head, user);
     c->cq = cq;
+    c->last_early = &c->early;
     c->slot = slot;
     c->generation = ++cq->generations[slot];   /* from 1: a listener's context has 0 */
     *context = (verbs_id_context){.cq = cq, .slot = slot, .generation = c->generation};
@@ -196,19 +214,30 @@ int verbs_conn_qp(verbs_conn *c, uint32_t trust) {
     return 0;
 }
 
+static void destroy_qp(verbs_conn *c) {
+    verbs_domain *d = c->cq->d;
+    pthread_mutex_lock(&d->cm_lock);
+    d->v->rdma_destroy_qp(c->id);
+    pthread_mutex_unlock(&d->cm_lock);
+    c->qp = NULL;
+    c->cq->reserved -= VERBS_SQ;
+}
+
 void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
     verbs_cq *cq = c->cq;
     if (c->qp && !cq->draining) verbs_drain(cq);   /* what arrived is delivered; this may find the error itself */
     if (c->state == VERBS_BROKEN) return;
+    if (c->state == VERBS_LEAVING) {
+        verbs_left(c);
+        return;
+    }
     bool was_up = c->state == VERBS_UP;
     c->state = VERBS_BROKEN;
     c->reason = reason;
     c->chained = 0;
     if (c->qp) {
         if (was_up) (void)cq->d->v->rdma_disconnect(c->id);
-        cq->d->v->rdma_destroy_qp(c->id);
-        c->qp = NULL;
-        cq->reserved -= VERBS_SQ;
+        destroy_qp(c);
     }
     if (first != FAB_SUCCESS && c->sq_tail != c->sq_head) verbs_complete_to(c, c->sq_tail + 1, first);
     while (c->sq_tail != c->sq_head) verbs_complete_to(c, c->sq_tail + 1, FAB_WR_FLUSH_ERR);
@@ -235,22 +264,60 @@ static void unlink_conn(verbs_conn *c) {
     cq->conn_count--;
 }
 
+static void free_conn(verbs_conn *c) {
+    unlink_conn(c);
+    if (c->id) c->cq->d->v->rdma_destroy_id(c->id);   /* waits until the CM thread has acknowledged its events */
+    free(c->context);
+    free(c);
+}
+
+void verbs_left(verbs_conn *c) {
+    c->left = true;
+    c->cq->reap = true;
+}
+
+void verbs_reap(verbs_cq *cq) {
+    if (!cq->reap) return;
+    cq->reap = false;
+    for (verbs_conn *c = cq->conns, *next; c; c = next) {
+        next = c->next;
+        if (!c->left) continue;
+        (void)cq->d->v->rdma_disconnect(c->id);
+        destroy_qp(c);
+        while (c->sq_tail != c->sq_head) verbs_complete_to(c, c->sq_tail + 1, FAB_WR_FLUSH_ERR);   /* SENDs: buffers come back */
+        free_conn(c);
+    }
+}
+
+/* Whether the queue pair can stay until what was sent has arrived: not with READs in flight. */
+static bool leave(verbs_conn *c) {
+    if (c->state != VERBS_UP || c->refused) return false;
+    for (uint32_t i = c->sq_tail; i != c->sq_head; i++)
+        if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ) return false;
+    if (!verbs_say_bye(c)) return false;
+    c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
+    c->state = VERBS_LEAVING;
+    return true;
+}
+
 void verbs_disconnect(fab_conn *conn) {
     verbs_conn *c = (verbs_conn *)conn;
     verbs_cq *cq = c->cq;
     if (c->state == VERBS_UP) verbs_doorbell(c);
-    verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
+    if (c->state == VERBS_UP) verbs_drain(cq);   /* READs that ended already are none in flight */
+    if (c->state == VERBS_ASKED) (void)cq->d->v->rdma_reject(c->id, NULL, 0);
+    bool leaving = leave(c);
+    if (!leaving) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
     if (c->disconnect_due) cq->disconnects_due--;
+    c->disconnect_due = false;
     verbs_purge(cq, c);
     while (c->held) {
         verbs_buffer *b = c->held;
         c->held = b->next;
         verbs_pool_repost(c->pool, b);
     }
+    verbs_deliver_early(c);
     if (c->pool) verbs_pool_flush(c->pool);
-    unlink_conn(c);
-    if (c->id) cq->d->v->rdma_destroy_id(c->id);   /* waits until the CM thread has acknowledged its events */
-    free(c->context);
-    free(c);
+    if (!leaving) free_conn(c);
 }
 #endif

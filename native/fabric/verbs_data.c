@@ -56,7 +56,7 @@ void verbs_purge(verbs_cq *cq, const verbs_conn *c) {
 }
 
 static void ready(verbs_conn *c) {
-    if (!c->want_ready || c->credits == 0 || c->state != VERBS_UP) return;
+    if (!c->want_ready || c->credits == 0 || c->state != VERBS_UP || c->refused) return;
     c->want_ready = false;
     verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_SEND_READY, .conn = &c->head});
 }
@@ -65,7 +65,6 @@ void verbs_complete_to(verbs_conn *c, uint32_t end, fab_wc_status status) {
     while (c->sq_tail != end) {
         verbs_sq_entry *e = &c->sq[c->sq_tail++ % VERBS_SQ];
         fab_wc_status s = c->sq_tail == end ? status : FAB_SUCCESS;   /* a reliable connection completes in order */
-        if (e->local_error) s = FAB_LOC_PROT_ERR;
         if (e->signaled) c->signaled_pending--;
         if (e->buffer) {
             e->buffer->next = c->pool->send_free;
@@ -76,9 +75,14 @@ void verbs_complete_to(verbs_conn *c, uint32_t end, fab_wc_status status) {
     ready(c);
 }
 
+/* A READ that was refused here is the oldest now: the connection breaks. */
+static void refuse(verbs_conn *c) {
+    if (c->refused && c->state == VERBS_UP && c->sq_tail == c->refused_at) verbs_break(c, c->refused, c->refused);
+}
+
 /* ---- polling ---- */
 
-void verbs_hold(verbs_conn *c, verbs_buffer *b) {
+static void hold(verbs_conn *c, verbs_buffer *b) {
     b->prev = NULL;
     b->next = c->held;
     if (b->next) b->next->prev = b;
@@ -86,28 +90,57 @@ void verbs_hold(verbs_conn *c, verbs_buffer *b) {
     c->held_count++;
 }
 
-static void received(verbs_cq *cq, const struct ibv_wc *w) {
-    verbs_buffer *b = (verbs_buffer *)(uintptr_t)w->wr_id;
-    verbs_conn *c = w->status == IBV_WC_SUCCESS ? verbs_conn_of_qp(cq, w->qp_num) : NULL;
+static void deliver(verbs_conn *c, verbs_buffer *b, uint32_t bytes) {
+    verbs_cq *cq = c->cq;
     verbs_prefix p;
-    if (!c || w->byte_len < sizeof p) {
+    memcpy(&p, verbs_buffer_prefix(b), sizeof p);
+    bool credit_only = p.flags & VERBS_CREDIT_ONLY, bye = p.flags & VERBS_BYE;
+    if (bye || c->state == VERBS_BROKEN || c->state == VERBS_LEAVING) {
         verbs_pool_repost(b->pool, b);
-        if (c) verbs_break(c, FAB_REM_INV_REQ_ERR, FAB_REM_INV_REQ_ERR);
+        if (bye) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
         return;
     }
-    memcpy(&p, verbs_buffer_prefix(b), sizeof p);
+    if (c->state == VERBS_ACCEPTING) {   /* the notice that the peer is ready may come later than what it sends */
+        c->state = VERBS_UP;
+        verbs_doorbell(c);
+    }
     c->credits = c->credits + p.credits > VERBS_CREDITS ? VERBS_CREDITS : c->credits + p.credits;
-    if (p.flags & VERBS_CREDIT_ONLY) {
+    if (credit_only) {
         verbs_pool_repost(b->pool, b);
-    } else if (c->held_count == VERBS_CREDITS || w->byte_len == sizeof p) {
+    } else if (c->held_count == cq->credits || bytes == sizeof p) {
         verbs_pool_repost(b->pool, b);
         verbs_break(c, FAB_REM_INV_REQ_ERR, FAB_REM_INV_REQ_ERR);   /* more than was granted, or nothing */
         return;
     } else {
-        verbs_hold(c, b);
-        verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_RECV, .conn = &c->head, .data = verbs_buffer_prefix(b) + 1, .bytes = w->byte_len - (uint32_t)sizeof p});
+        hold(c, b);
+        verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_RECV, .conn = &c->head, .data = verbs_buffer_prefix(b) + 1, .bytes = bytes - (uint32_t)sizeof p});
     }
     ready(c);
+}
+
+void verbs_deliver_early(verbs_conn *c) {
+    while (c->early) {
+        verbs_buffer *b = c->early;
+        c->early = b->next;
+        deliver(c, b, b->bytes);
+    }
+    c->last_early = &c->early;
+}
+
+static void received(verbs_cq *cq, const struct ibv_wc *w) {
+    verbs_buffer *b = (verbs_buffer *)(uintptr_t)w->wr_id;
+    verbs_conn *c = w->status == IBV_WC_SUCCESS ? verbs_conn_of_qp(cq, w->qp_num) : NULL;
+    if (!c || w->byte_len < sizeof(verbs_prefix)) {
+        verbs_pool_repost(b->pool, b);
+        if (c) verbs_break(c, FAB_REM_INV_REQ_ERR, FAB_REM_INV_REQ_ERR);
+    } else if (c->state == VERBS_CONNECTING) {
+        b->bytes = w->byte_len;
+        b->next = NULL;
+        *c->last_early = b;
+        c->last_early = &b->next;
+    } else {
+        deliver(c, b, w->byte_len);
+    }
 }
 
 static void sent(verbs_cq *cq, const struct ibv_wc *w) {
@@ -117,6 +150,12 @@ static void sent(verbs_cq *cq, const struct ibv_wc *w) {
     if (position - c->sq_tail >= c->sq_head - c->sq_tail) return;                      /* completed already, by a break */
     if (w->status == IBV_WC_SUCCESS) {
         verbs_complete_to(c, position + 1, FAB_SUCCESS);
+        if (c->state == VERBS_LEAVING && c->sq_tail == c->sq_head) verbs_left(c);
+        refuse(c);
+        return;
+    }
+    if (c->state == VERBS_LEAVING) {
+        verbs_left(c);
         return;
     }
     verbs_complete_to(c, position, FAB_SUCCESS);
@@ -157,6 +196,10 @@ void verbs_timeouts(verbs_cq *cq) {
         if (c->state == VERBS_BROKEN) continue;
         if (c->state != VERBS_UP) {
             if (now < c->deadline_ns) continue;
+            if (c->state == VERBS_LEAVING) {
+                verbs_left(c);
+                continue;
+            }
             bool ours = c->state == VERBS_RESOLVING || c->state == VERBS_ROUTING || c->state == VERBS_CONNECTING;
             if (ours) verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_CONNECT, .status = FAB_RETRY_EXC_ERR, .conn = &c->head});
             verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);
@@ -200,6 +243,7 @@ int verbs_poll(fab_cq *queue, fab_wc *wc, int max) {
     free(cq->held_event);
     cq->held_event = NULL;
     if (cq->armed) awake(cq);
+    if (cq->reap) verbs_reap(cq);
     if (cq->stash_head == cq->stash_tail) {
         if (cq->disconnects_due) give_disconnects(cq);   /* what came before was polled by an earlier call */
         if (atomic_load_explicit(&cq->has_events, memory_order_relaxed)) verbs_events(cq);
@@ -221,6 +265,7 @@ int verbs_poll(fab_cq *queue, fab_wc *wc, int max) {
 int verbs_arm(fab_cq *queue) {
     verbs_cq *cq = (verbs_cq *)queue;
     verbs_flush(queue);
+    verbs_reap(cq);
     cq->armed = true;
     if (cq->cq && ibv_req_notify_cq(cq->cq, 0) == 0) verbs_drain(cq);   /* what came before the request wakes nobody */
     if (cq->stash_head != cq->stash_tail || cq->disconnects_due || atomic_load(&cq->has_events)) return 1;
@@ -244,10 +289,14 @@ void verbs_wake(fab_cq *cq) {
 /* ---- posting ---- */
 
 void verbs_doorbell(verbs_conn *c) {
-    if (c->chained == 0 || c->state != VERBS_UP) return;
+    if (c->state != VERBS_UP) return;
+    if (c->chained == 0) {
+        refuse(c);
+        return;
+    }
     int last = c->chained - 1;
     if (c->want_signal) {
-        verbs_sq_entry *e = &c->sq[(c->sq_head - 1) % VERBS_SQ];
+        verbs_sq_entry *e = &c->sq[c->chain_last % VERBS_SQ];
         if (!e->signaled) {
             e->signaled = true;
             c->signaled_pending++;
@@ -292,7 +341,7 @@ static struct ibv_send_wr *chain(verbs_conn *c, uint32_t spare, uint8_t kind, ui
         verbs_doorbell(c);
         if (c->state != VERBS_UP) return NULL;
     }
-    uint32_t position = c->sq_head++;
+    uint32_t position = c->chain_last = c->sq_head++;
     c->sq[position % VERBS_SQ] = (verbs_sq_entry){.wr_id = wr_id, .kind = kind, .buffer = buffer};
     if (kind == VERBS_SQ_READ || buffer || ++c->unsignaled >= VERBS_SIGNAL_EVERY) c->want_signal = true;
     struct ibv_send_wr *wr = &c->wr[c->chained];
@@ -303,24 +352,30 @@ static struct ibv_send_wr *chain(verbs_conn *c, uint32_t spare, uint8_t kind, ui
 
 int verbs_post_reads(fab_conn *conn, const fab_read *r, int n) {
     verbs_conn *c = (verbs_conn *)conn;
-    if (c->state != VERBS_UP) return -ENOTCONN;
+    if (c->state != VERBS_UP && c->state != VERBS_ACCEPTING) return -ENOTCONN;
     for (int i = 0; i < n; i++) {
         uint32_t lkey = 0;
-        bool ok = fab_local_ok(&r[i]);
-        if (ok && verbs_local_key((verbs_mr *)r[i].local_mr, c->pool->pd, &lkey)) return i > 0 ? i : -ENOMEM;
+        /* The device would say the same of a buffer that is not registered, and does not see the upper half of an rkey. */
+        fab_wc_status bad = !fab_local_ok(&r[i]) ? FAB_LOC_PROT_ERR : r[i].rkey >> 32 ? FAB_REM_ACCESS_ERR : FAB_SUCCESS;
+        if (bad || c->refused) {
+            if (c->sq_head - c->sq_tail + 8 >= VERBS_SQ) return i;
+            if (!c->refused) {
+                verbs_doorbell(c);   /* what is before it is asked to complete */
+                if (c->state == VERBS_BROKEN) return i > 0 ? i : -ENOTCONN;
+                c->refused = bad;
+                c->refused_at = c->sq_head;
+                touched(c);
+            }
+            c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.wr_id = r[i].wr_id, .kind = VERBS_SQ_READ};
+            continue;
+        }
+        if (verbs_local_key((verbs_mr *)r[i].local_mr, c->pool->pd, &lkey)) return i > 0 ? i : -ENOMEM;
         struct ibv_send_wr *wr = chain(c, 8, VERBS_SQ_READ, r[i].wr_id, NULL);
-        if (!wr) return c->state == VERBS_UP ? i : i > 0 ? i : -ENOTCONN;
+        if (!wr) return c->state != VERBS_BROKEN || i > 0 ? i : -ENOTCONN;
         c->sge[c->chained++] = (struct ibv_sge){.addr = (uintptr_t)r[i].local, .length = r[i].bytes, .lkey = lkey};
         wr->opcode = IBV_WR_RDMA_READ;
         wr->wr.rdma.remote_addr = r[i].remote_addr;
         wr->wr.rdma.rkey = (uint32_t)r[i].rkey;
-        if (!ok) {   /* never given to the device, which would say the same */
-            c->sq[(c->sq_head - 1) % VERBS_SQ].local_error = true;
-            c->chained--;
-            verbs_doorbell(c);
-            verbs_break(c, FAB_SUCCESS, FAB_LOC_PROT_ERR);
-            return i + 1;
-        }
     }
     return n;
 }
@@ -352,7 +407,7 @@ static bool send_message(verbs_conn *c, const struct iovec *iov, int n, uint32_t
 
 int verbs_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
     verbs_conn *c = (verbs_conn *)conn;
-    if (c->state != VERBS_UP && c->state != VERBS_ACCEPTING) return -ENOTCONN;
+    if ((c->state != VERBS_UP && c->state != VERBS_ACCEPTING) || c->refused) return -ENOTCONN;
     if (c->credits == 0 || !send_message(c, iov, n, bytes, 0, 8)) {
         if (c->state == VERBS_BROKEN) return -ENOTCONN;
         c->want_ready = true;
@@ -371,7 +426,14 @@ void verbs_release(fab_conn *conn, const void *message) {
     c->held_count--;
     verbs_pool_repost(b->pool, b);
     /* Half of them at once, when no message of ours carries them sooner. */
-    if (++c->owed >= VERBS_CREDITS / 2 && c->state == VERBS_UP) (void)send_message(c, NULL, 0, 0, VERBS_CREDIT_ONLY, 0);
+    if (++c->owed >= c->cq->credits / 2 && c->state == VERBS_UP && !c->refused) (void)send_message(c, NULL, 0, 0, VERBS_CREDIT_ONLY, 0);
+}
+
+bool verbs_say_bye(verbs_conn *c) {
+    if (!send_message(c, NULL, 0, 0, VERBS_BYE, 0)) return false;
+    c->want_signal = true;
+    verbs_doorbell(c);
+    return c->state == VERBS_UP;
 }
 
 /* ---- attach: a region needs nothing before it is READ ---- */
@@ -381,7 +443,7 @@ int verbs_attach(fab_conn *conn, uint64_t rkey, uint64_t addr, uint64_t bytes, u
     (void)addr;
     (void)bytes;
     verbs_conn *c = (verbs_conn *)conn;
-    if (c->state != VERBS_UP) return -ENOTCONN;
+    if ((c->state != VERBS_UP && c->state != VERBS_ACCEPTING) || c->refused) return -ENOTCONN;
     verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_ATTACH, .wr_id = wr_id, .conn = conn});
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -40,6 +41,7 @@ int verbs_open(const fab_options *o, fab_domain **out) {
     if (!d) return -ENOMEM;
     d->v = v;
     pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->cm_lock, NULL);
     d->events = v->rdma_create_event_channel();
     if (!d->events) {
         int e = errno;
@@ -47,6 +49,8 @@ int verbs_open(const fab_options *o, fab_domain **out) {
         free(d);
         return e == ENODEV || e == ENOENT ? -ENODEV : -e;
     }
+    /* An event that librdmacm keeps to itself is followed by another read, which must not wait. */
+    (void)fcntl(d->events->fd, F_SETFL, fcntl(d->events->fd, F_GETFL) | O_NONBLOCK);
     d->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int e = d->nudge_fd < 0 ? errno : pthread_create(&d->thread, NULL, verbs_cm_thread, d);
     if (e) {
@@ -73,6 +77,7 @@ void verbs_close(fab_domain *domain) {
     d->v->rdma_destroy_event_channel(d->events);
     close(d->nudge_fd);
     pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->cm_lock);
     free(d);
 }
 

@@ -137,6 +137,56 @@ TEST(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease) {
     down();
 }
 
+TEST(leases_can_be_made_shorter_and_as_long_as_before) {
+    fkv_lease_shard list[RIG_SHARDS];
+    fkv_reply reply;
+    up(TABLE_MEMORY_MIN);
+    lease(list, &reply);
+    uint64_t usual = reply.expiry_ms;
+    dataplane_set_lease_ms(r.d, 20);
+    lease(list, &reply);
+    CHECK_EQ(reply.expiry_ms, usual / 10);
+    dataplane_set_lease_ms(r.d, UINT32_MAX);
+    lease(list, &reply);
+    CHECK_EQ(reply.expiry_ms, usual);
+    dataplane_set_lease_ms(r.d, 0);
+    lease(list, &reply);
+    CHECK_EQ(reply.expiry_ms, usual / 200);
+    down();
+}
+
+TEST(all_shards_together_register_no_more_than_the_bound) {
+    enum { BOUND = 4 << 20 };
+    rig_init(&r, provider, NULL);
+    r.config.memory_bytes = BOUND;
+    rig_up(&r, RIG_SHARDS, 4 * BOUND);
+    raw_up(&c, &r, 1);
+    static char value[20000];
+    memset(value, 'x', sizeof value - 1);
+    char key[16];
+    fkv_status s = FKV_OK;
+    for (int i = 0; s != FKV_TABLE_FULL; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        s = raw_put(&c, key, value, 1);
+        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
+    }
+    dataplane_stats *stats = rig_stats(&r);
+    uint64_t taken = 0;
+    for (uint32_t i = 0; i < stats->shards; i++) taken += stats->shard[i].table.index_bytes + stats->shard[i].table.heap_bytes;
+    CHECK(taken <= BOUND);
+    free(stats);
+    /* What a shard gives back others may have. */
+    for (uint32_t i = 1; i < RIG_SHARDS; i++) rig_close(&r, i);
+    for (int i = 0, had = 0; had < 10; i++) {
+        snprintf(key, sizeof key, "more%d", i);
+        if (raw_shard_of(0, key, strlen(key)) != 0) continue;
+        s = raw_put(&c, key, value, 1);
+        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
+        had += s == FKV_OK;
+    }
+    down();
+}
+
 static uint32_t layouts;   /* atomic */
 static void count_layout(void *ctx, uint32_t shard, uint32_t epoch) {
     (void)ctx, (void)shard, (void)epoch;
@@ -239,6 +289,8 @@ int main(int argc, char **argv) {
         RUN(a_lease_covers_the_served_shards_by_their_incarnation);
         RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
         RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
+        RUN(leases_can_be_made_shorter_and_as_long_as_before);
+        RUN(all_shards_together_register_no_more_than_the_bound);
         RUN(the_layout_names_every_segment_and_grows_with_the_table);
         RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
     }

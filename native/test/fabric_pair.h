@@ -17,6 +17,9 @@ typedef struct fabric_under_test {
     bool sleeps;                               /* its descriptors can be waited on */
     bool forks;                                /* the peer may be another process */
     bool attach_maps;                          /* fab_attach asks the peer, and a READ does not need it any more (shm) */
+    bool device_reads;                         /* a device serves READs: a stopped peer's memory is read all the same, and a READ that is
+                                                  in flight when its end disconnects is ended at once, with what was sent behind it */
+    bool silent_refusals;                      /* the device says only that a refused READ was flushed (siw: the peer's TERMINATE is not told) */
 } fabric_under_test;
 
 typedef struct end {

@@ -189,6 +189,25 @@ test('new segments are told as differences, those of one moment together', async
   t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [2, 3]);
 });
 
+test('while a table fills its changes are told with a pause after each, and those of a pause together', async (t) => {
+  const pauses: (() => void)[] = [];
+  const world = new World({ sleep: () => new Promise((resolve) => pauses.push(resolve)) });
+  world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
+  world.leasesOver();
+  await world.life.until(() => world.life.settled);
+  const told = world.events.length;
+  for (const count of [2, 3, 4]) {
+    world.dataPlane.grow(0, Array.from({ length: count }, (_, i) => segment(i)));
+    world.life.layoutChanged(0);
+    await world.quiet();
+  }
+  t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -0']);
+  pauses.shift()?.();
+  await world.quiet();
+  t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -0', 'propose shard-layout +2 -0']);
+  t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [0, 1, 2, 3]);
+});
+
 test('a layout change that was lost is told again', async (t) => {
   const world = await serving(t);
   world.instead.push('lost', 'unknown');

@@ -68,6 +68,11 @@ interface OwnShard {
 
 const PROPOSE_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
+/**
+ * A table that fills asks for many segments a second. Each change that is told is written by every server and sent to every client, with
+ * all regions of the shard; and nobody waits for it, since an owner tells its layout to whoever asks.
+ */
+const TELL_PAUSE_MS = 250;
 
 export class RegionLife {
   readonly #options: RegionLifeOptions;
@@ -225,7 +230,7 @@ export class RegionLife {
     }
   }
 
-  /** Tells the metadata what changed, one change at a time; what changes meanwhile is told together. */
+  /** Tells the metadata what changed, one change at a time; what changes meanwhile, and in the pause after each, is told together. */
   async #tell(own: OwnShard): Promise<void> {
     if (own.telling) return;
     own.telling = true;
@@ -239,6 +244,7 @@ export class RegionLife {
         const outcome = await this.#propose(layoutDelta(known, layout));
         // Refused or unknown: the difference is taken anew from what the metadata has now.
         if (outcome !== 'applied') own.dirty = true;
+        await this.#options.sleep(TELL_PAUSE_MS);
       }
     } catch (error) {
       if (!this.#closing && !own.abandoned) this.#options.log.warn(`the layout of shard ${own.shard} could not be told: ${describeError(error)}`);

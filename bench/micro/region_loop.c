@@ -3,7 +3,7 @@
  *
  *     make -C native all
  *     gcc -O2 -D_GNU_SOURCE -o /tmp/region_loop bench/micro/region_loop.c build/native/libfarkv.a -pthread -ldl -lm
- *     /tmp/region_loop [keys 100000] [value bytes 1000] [seconds 3] [shards 64]
+ *     /tmp/region_loop [keys 100000] [value bytes 1000] [seconds 3] [shards 64] [-]
  *
  * A data plane in this process serves the shards over shm; a client loads the keys by PUT and attaches the segments. Then
  *   plain    hash the key, find the slot, compare the key, copy the value. No state, tag, version, lease, clock or bound is
@@ -13,7 +13,9 @@
  *   direct   lookup_direct: all that plain leaves out; its look at the clock waits for the loads before it
  *   group    lookup_direct_group: 16 keys at a time
  *   cached   as direct, but by a location cache that knows where every key lies: what direct.c does not do, and why (bench/README.md)
- * Each gets the same uniformly random keys; the best of some rounds is printed, in nanoseconds a GET.
+ * Each gets the same uniformly random keys; the best of some rounds is printed, in nanoseconds a GET. With `-` it prints "ready"
+ * instead, and answers each line of standard input, a number of GETs, with the mean of plain over so many, for a program that measures
+ * something else in between.
  */
 #include "rig.h"
 
@@ -156,6 +158,21 @@ static void best_of(lookup *l, double seconds, void (*const run[LOOPS])(lookup *
     } while ((double)(fkv_now_ns() - start) < seconds * 1e9);
 }
 
+static void answer_lines(lookup *l) {
+    char line[32];
+    uint64_t x = 88172645463325252u;
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        long rounds = (atol(line) + ROUND - 1) / ROUND;
+        if (rounds < 1) rounds = 1;
+        uint64_t from = fkv_now_ns();
+        for (long i = 0; i < rounds; i++) run_plain(l, &x);
+        printf("%.2f\n", (double)(fkv_now_ns() - from) / (double)(rounds * ROUND));
+        fflush(stdout);
+    }
+}
+
 int main(int argc, char **argv) {
     double seconds = argc > 3 ? atof(argv[3]) : 3;
     if (argc > 1) key_count = (uint32_t)atoi(argv[1]);
@@ -165,13 +182,17 @@ int main(int argc, char **argv) {
     for (uint32_t i = 0; i < key_count; i++) snprintf(keys[i], sizeof keys[i], "user%012u", i);
     dataplane *d = rig_serve("region-loop");
     lookup *l = attach(d);
-    learn_all(l);
-    double ns[LOOPS];
-    best_of(l, seconds, (void (*const[])(lookup *, uint64_t *)){ run_plain, run_chained, run_direct, run_group, run_cached }, ns);
-    printf("%u keys of 16 bytes, values of %u bytes, %u shards, uniform\n", key_count, value_bytes, shard_count);
-    static const char *const names[] = { "plain", "chained", "direct", "group", "cached" };
-    for (int i = 0; i < LOOPS; i++) printf("%-7s %7.1f ns  %.2f times plain\n", names[i], ns[i], ns[i] / ns[0]);
-    locations_free(&known);
+    if (argc > 5) {
+        answer_lines(l);
+    } else {
+        learn_all(l);
+        double ns[LOOPS];
+        best_of(l, seconds, (void (*const[])(lookup *, uint64_t *)){ run_plain, run_chained, run_direct, run_group, run_cached }, ns);
+        printf("%u keys of 16 bytes, values of %u bytes, %u shards, uniform\n", key_count, value_bytes, shard_count);
+        static const char *const names[] = { "plain", "chained", "direct", "group", "cached" };
+        for (int i = 0; i < LOOPS; i++) printf("%-7s %7.1f ns  %.2f times plain\n", names[i], ns[i], ns[i] / ns[0]);
+        locations_free(&known);
+    }
     lookup_close(l);
     dataplane_destroy(d);
     free(keys);

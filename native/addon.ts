@@ -113,8 +113,21 @@ export interface DataPlaneStats {
     readonly indexBytes: number;
     readonly heapBytes: number;
     readonly memoryBytes: number;
-    /** Registered bytes that cannot take another entry now. */
+    /**
+     * Registered bytes that cannot take another entry now: all but indexFreeBytes and freeBytes. All of it is accounted for:
+     * heapBytes = liveBytes + preparedBytes + overflowBytes + quarantineBytes + slackBytes + freeBytes.
+     */
     readonly usedBytes: number;
+    /** Index memory that no bucket has yet. */
+    readonly indexFreeBytes: number;
+    /** Entries: keys, values, headers, and what is lost to the next size class. */
+    readonly liveBytes: number;
+    /** Of changes that are prepared. */
+    readonly preparedBytes: number;
+    /** Buckets that chains of the index have in the heap. */
+    readonly overflowBytes: number;
+    /** Ends of pages that no extent fits in. */
+    readonly slackBytes: number;
     /** Not registered: what the owner keeps for itself. */
     readonly privateBytes: number;
     readonly quarantineBytes: number;
@@ -146,6 +159,8 @@ export interface DataPlane {
    * answered ERR_SHARD_UNAVAILABLE. 2n ** 64n - 1n, as at first: no end. Takes effect at once.
    */
   setGrantUntil(bootNs: bigint): void;
+  /** How long the leases are that are granted from now on; never longer than the options say. */
+  setLeaseMs(ms: number): void;
   /** Called on the owning event loop when a shard's segments changed. */
   onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
   /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */

@@ -30,7 +30,7 @@ import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { LeaseKeeper } from './metadata/lease-keeper.js';
 import { asFarkvError } from './native-errors.js';
-import { waitForLeases } from './regions/lease-wait.js';
+import { leaseWaitMs, waitForLeases } from './regions/lease-wait.js';
 import { hex64, RegionLife } from './regions/region-life.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import type { ClusterStatus } from './status.js';
@@ -286,7 +286,7 @@ export class FarkvNode {
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
     const regions = new RegionLife({
-      memberId: id, incarnation: hex64(this.#incarnation), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
+      memberId: id, incarnation: hex64(this.#incarnation), leaseMs, leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
       leasesOver: Promise.all([waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }), lease.first]).then(() => undefined),

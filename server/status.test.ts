@@ -15,7 +15,8 @@ const state: MetadataState = {
   shards: [shard(0, { owner: 's1', ...open }), shard(1, { owner: 's1', ...open }), shard(2, { owner: 's1' }), shard(3, { owner: 's2', ...open }), shard(4, {})],
 };
 const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => ({
-  shard: n, group: 0, serving, usedBytes: 1 << 20, privateBytes: 0, evacuated: 0, prepared: 0, entries: 7, keyValueBytes: 100, indexBytes: 1 << 20, heapBytes: 2 << 20, memoryBytes: 1 << 28, quarantineBytes: 0, freeBytes: 0, buckets: 64,
+  shard: n, group: 0, serving, usedBytes: 1 << 20, privateBytes: 0, evacuated: 0, prepared: 0, entries: 7, keyValueBytes: 100, indexBytes: 1 << 20, heapBytes: 2 << 20, memoryBytes: 1 << 28, buckets: 64,
+  indexFreeBytes: 1000, liveBytes: 500, preparedBytes: 30, overflowBytes: 128, quarantineBytes: 7, slackBytes: 5, freeBytes: (2 << 20) - 670,
   overflowBuckets: 0, longestChain: 1, splits: 0, expired: 0,
 });
 const node: NodeStatus = {
@@ -32,6 +33,12 @@ test('a shard is served, open, closed, out of reach or nobody\'s', (t) => {
   t.deepEqual(status.shards.map((s) => s.state), ['serving', 'open', 'closed', 'unreachable', 'unassigned']);
   t.deepEqual(status.shards[0]?.regions, [{ provider: 'shm', kind: 'index', count: 1, bytes: 1 << 20 }, { provider: 'shm', kind: 'heap', count: 2, bytes: 2 << 20 }]);
   t.like(status.shards[0], { entries: 7, memoryBytes: 3 << 20, memoryLimitBytes: 1 << 28 });
+});
+
+test('the parts of the memory add up to what is registered', (t) => {
+  const { memory, memoryBytes } = status.shards[0] ?? {};
+  t.deepEqual(memory, { index: (1 << 20) - 1000, indexFree: 1000, live: 500, prepared: 30, overflow: 128, quarantine: 7, slack: 5, free: (2 << 20) - 670 });
+  t.is(Object.values(memory ?? {}).reduce((sum, part) => sum + part, 0), memoryBytes);
 });
 
 test('neither the document nor the table has a secret', (t) => {

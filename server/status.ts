@@ -35,6 +35,22 @@ export interface MemberStatus {
   readonly node?: NodeStatus;
 }
 
+/** Registered bytes of a shard, by what they are for. */
+export interface MemoryParts {
+  /** Buckets. */
+  readonly index: number;
+  readonly indexFree: number;
+  /** Entries: keys, values, headers, and what is lost to the next size class. */
+  readonly live: number;
+  readonly prepared: number;
+  readonly overflow: number;
+  /** Left as it is until no GET can be reading it. */
+  readonly quarantine: number;
+  /** Ends of pages that nothing fits in. */
+  readonly slack: number;
+  readonly free: number;
+}
+
 export interface ShardStatus {
   readonly shard: number;
   readonly owner?: string;
@@ -51,11 +67,15 @@ export interface ShardStatus {
   readonly memoryBytes?: number;
   /** The part of it that is taken. */
   readonly usedBytes?: number;
+  /** What the registered memory is: the sum of these is memoryBytes. */
+  readonly memory?: MemoryParts;
   readonly memoryLimitBytes?: number;
 }
 
 export interface ClusterStatus {
   readonly clusterId: string;
+  /** Of the metadata (core/metadata/format.ts). */
+  readonly formatVersion: number;
   readonly mapEpoch: number;
   /** Id of the metadata leader; undefined while there is none. */
   readonly leader?: string;
@@ -80,6 +100,13 @@ function regionSums(state: MetadataState, shard: number): ShardStatus['regions']
     sums.set(key, sum);
   }
   return [...sums.values()];
+}
+
+function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
+  return {
+    index: s.indexBytes - s.indexFreeBytes, indexFree: s.indexFreeBytes, live: s.liveBytes, prepared: s.preparedBytes,
+    overflow: s.overflowBytes, quarantine: s.quarantineBytes, slack: s.slackBytes, free: s.freeBytes,
+  };
 }
 
 /** Puts together what the metadata says and what each server answered. */
@@ -110,10 +137,10 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       layoutEpoch: s.layoutEpoch,
       buckets: s.buckets,
       regions: regionSums(state, s.shard),
-      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memoryLimitBytes: own.memoryBytes }),
+      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memory: memoryParts(own), memoryLimitBytes: own.memoryBytes }),
     };
   });
-  return { clusterId: state.clusterId, mapEpoch: state.mapEpoch, ...about, members, shards };
+  return { clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards };
 }
 
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */

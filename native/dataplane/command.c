@@ -89,6 +89,11 @@ void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns) {
     __atomic_store_n(&d->grant_until_ns, boot_ns, __ATOMIC_RELAXED);
 }
 
+void dataplane_set_lease_ms(dataplane *d, uint32_t ms) {
+    uint32_t most = d->c.lease_ms;
+    __atomic_store_n(&d->lease_ms, ms < 1 ? 1 : ms > most ? most : ms, __ATOMIC_RELAXED);
+}
+
 /* ---- stats: one group after the other adds its own ---- */
 
 static bool add_shard(command *c, const shard *s) {

@@ -119,6 +119,10 @@ void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, voi
  * requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first: no end. */
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
 
+/* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at most what
+ * the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
+void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
+
 typedef enum {
     DATAPLANE_LEASE, DATAPLANE_LAYOUT, DATAPLANE_GET, DATAPLANE_PUT, DATAPLANE_DELETE, DATAPLANE_CAS, DATAPLANE_SCAN,
     DATAPLANE_REQUESTS

@@ -8,7 +8,7 @@
  *   transfer    a large value on its way from a client's memory into an extent
  *
  * Threads. A group and everything below it belongs to the group's thread; other threads reach it by jobs in its mailbox, and by
- * `dataplane.grant_until_ns`. Before the thread starts and after it was joined, they belong to the thread that starts and stops.
+ * `dataplane.grant_until_ns` and `dataplane.lease_ms`. Before the thread starts and after it was joined, they belong to the thread that starts and stops.
  * A job that was posted belongs to the thread it was posted to.
  *
  * The stages of a change:
@@ -58,6 +58,8 @@ typedef struct segment {
     table_segment_kind kind;
     uint32_t number, tag;
     fab_mr *mr[PROVIDERS];
+    struct segment *next;              /* in shard.lingering */
+    uint64_t free_at_ns;
 } segment;
 
 /* ---- dataplane ---- */
@@ -89,6 +91,7 @@ struct dataplane {
     dataplane_listen *listen;          /* own copies */
     char (*bound)[256];                /* addresses as bound */
     uint64_t grant_until_ns;           /* atomic */
+    uint32_t lease_ms;                 /* atomic: of the next grants */
     uint32_t clients;                  /* atomic: connections in all groups */
     fab_domain *domain[PROVIDERS];
     fab_listener **listener;           /* [c.listens] */
@@ -133,6 +136,7 @@ struct shard {
     enum { SHARD_OPEN, SHARD_SERVING, SHARD_CLOSING } state;
     table *table;
     segment_list segments[2];          /* by kind - 1 */
+    segment *lingering;                /* retired, and registered until no lease is left that does not tell of it */
     table_segment *list;               /* what the table says they are, as of list_epoch */
     uint32_t list_epoch;
     uint32_t notified_epoch;           /* the layout epoch that on_layout was called for */
@@ -382,6 +386,7 @@ void memory_opened(command *c, shard *failed);
 void memory_want(void *shard, table_segment_kind kind, size_t bytes);   /* table_config.want_segment */
 void memory_retire(void *shard, uint32_t segment);                      /* table_config.retire_segment */
 void memory_free_segment(group *g, segment *s);
+bool memory_free_lingering(shard *s, uint64_t now);   /* those whose time has come; true: there was one */
 void memory_close(command *c, shard *s);   /* frees the shard, then ends the command */
 bool memory_notify(const shard *s);    /* on_layout; false: no memory, try again */
 void segment_free(segment *s);

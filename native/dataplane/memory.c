@@ -76,6 +76,8 @@ void memory_opened(command *c, shard *failed) {
 
 /* ---- a shard wants a segment ---- */
 
+static void want_make(job *j);
+
 static void want_answered(job *j) {
     want *w = (want *)j;
     shard *s = w->shard;
@@ -84,6 +86,13 @@ static void want_answered(job *j) {
     w->busy = false;
     if (g->stopping || s->state == SHARD_CLOSING) {
         if (w->segment) memory_free_segment(g, w->segment);
+        return;
+    }
+    if (!w->segment && memory_free_lingering(s, UINT64_MAX)) {   /* memory that is needed goes before what is only a courtesy */
+        w->busy = true;
+        s->wanted++;
+        w->job.run = want_make;
+        worker_post(&g->d->memory, &w->job);
         return;
     }
     if (!w->segment || shard_add_segment(s, w->segment) != FKV_OK) {
@@ -120,9 +129,35 @@ void memory_free_segment(group *g, segment *s) {
     worker_post(&g->d->memory, &s->job);
 }
 
+/* Readers go straight to where an entry lay when they saw it last (native/lookup/locations.h), and a READ of what is not registered any
+ * more ends a connection. A lease tells of the layout that was when it was granted, and a reader that knows of a newer one does not do
+ * so: therefore what is retired stays registered until the leases that were granted before have run out, and what was READ under them
+ * has come. Nothing that is right rests on it. */
 void memory_retire(void *ctx, uint32_t number) {
     shard *s = ctx;
-    memory_free_segment(s->g, shard_take_segment(s, number));
+    segment *g = shard_take_segment(s, number);
+    if (s->lease_until_ns <= s->g->now_ns) {
+        memory_free_segment(s->g, g);
+        return;
+    }
+    g->free_at_ns = s->lease_until_ns + FKV_GET_LIFE_NS;
+    g->next = s->lingering;
+    s->lingering = g;
+}
+
+bool memory_free_lingering(shard *s, uint64_t now) {
+    bool any = false;
+    for (segment **at = &s->lingering; *at;) {
+        segment *g = *at;
+        if (g->free_at_ns > now) {
+            at = &g->next;
+            continue;
+        }
+        *at = g->next;
+        memory_free_segment(s->g, g);
+        any = true;
+    }
+    return any;
 }
 
 static void close_job(job *j) {

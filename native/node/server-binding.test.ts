@@ -140,6 +140,13 @@ test('onLayout says when segments have come', async (t) => {
   await plane.close();
 });
 
+test('the length of leases is a whole number of milliseconds', async (t) => {
+  const plane = await Plane.start({ leaseMs: 50 });
+  plane.native.setLeaseMs(1);
+  for (const wrong of [0, 0.5, NaN, 'x', undefined]) t.throws(() => plane.native.setLeaseMs(wrong as number), { code: 'ERR_CONFIG' });
+  await plane.close();
+});
+
 test('nothing is granted or answered beyond the end that was set', async (t) => {
   const plane = await Plane.start({ leaseMs: 50 });
   const client = Driver.to(plane);

@@ -217,6 +217,19 @@ static napi_value set_grant_until(napi_env env, napi_callback_info info) {
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
 
+static napi_value set_lease_ms(napi_env env, napi_callback_info info) {
+    napi_value self, argv[1], undefined;
+    double ms;
+    server *s = self_of(env, info, &self, argv, 1);
+    if (!s) return NULL;
+    if (napi_get_value_double(env, argv[0], &ms) != napi_ok || !(ms >= 1 && ms <= DATAPLANE_LEASE_MS_MAX) || ms != (uint32_t)ms) {
+        binding_bad_option(env, "ms must be an integer from 1 to %d", DATAPLANE_LEASE_MS_MAX);
+        return NULL;
+    }
+    dataplane_set_lease_ms(s->d, (uint32_t)ms);
+    return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
+}
+
 /* ---- life ---- */
 
 static void environment_ends(void *arg) {
@@ -353,7 +366,8 @@ static napi_value construct(napi_env env, napi_callback_info info) {
 bool binding_init_server(napi_env env, napi_value exports) {
     static const struct { const char *name; napi_callback f; } methods[] = {
         { "start", start }, { "openShard", open_shard }, { "serveShard", serve_shard }, { "closeShard", close_shard },
-        { "layout", layout }, { "stats", stats }, { "setGrantUntil", set_grant_until }, { "close", close_method },
+        { "layout", layout }, { "stats", stats }, { "setGrantUntil", set_grant_until },
+        { "setLeaseMs", set_lease_ms }, { "close", close_method },
     };
     enum { METHODS = sizeof methods / sizeof *methods };
     napi_property_descriptor properties[METHODS];

@@ -277,6 +277,91 @@ TEST(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself) {
     down();
 }
 
+/* ---- what is retired ---- */
+
+static fkv_status put_many(int from, int count, const void *value, uint32_t bytes) {
+    fkv_status last = FKV_OK;
+    for (int i = from; i < from + count && last == FKV_OK; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key-%d", i);
+        if (raw_shard_of(0, key, strlen(key)) == 0) last = raw_put(&c, key, value, bytes);
+    }
+    return last;
+}
+static void delete_many(int count) {
+    for (int i = 0; i < count; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key-%d", i);
+        fkv_request q = raw_request(&c, FKV_OP_DELETE, key);
+        if (raw_shard_of(0, key, strlen(key)) == 0) raw_ask(&c, &q, key, NULL, 0, NULL);
+    }
+}
+static bool listed(uint32_t tag) {
+    static fkv_layout_segment seg[256];
+    uint32_t n = layout_of(0, seg, 256).count;
+    for (uint32_t i = 0; i < n; i++) if (seg[i].tag == tag) return true;
+    return false;
+}
+static bool readable(const fkv_layout_segment *s, fab_mr *local, void *to) {
+    fab_wc wc = { 0 };
+    fab_read read = { .wr_id = 2, .local = to, .local_mr = local, .remote_addr = s->addr, .rkey = s->rkey, .bytes = 128 };
+    if (fab_post_reads(c.conn, &read, 1) != 1) return false;
+    fab_flush(c.cq);
+    while (wc.opcode != FAB_WC_READ) if (fab_poll(c.cq, &wc, 1) == 0) wc.opcode = (fab_wc_opcode)0;
+    return wc.status == FAB_SUCCESS;
+}
+/* Fills the shard with small values, deletes them, and writes large ones until a segment of the small ones has gone back. */
+static void retire_a_segment(fkv_layout_segment *gone, fab_mr **local, void *to) {
+    enum { SMALL = 40000, LARGE = 9000 };
+    static fkv_layout_segment seg[256];
+    static char value[LARGE];
+    fkv_lease_shard list[RIG_SHARDS];
+    fkv_reply reply;
+    fab_wc wc;
+    put_many(0, SMALL, value, 100);
+    uint32_t n = layout_of(0, seg, 256).count;
+    CHECK(n < 256);
+    *gone = seg[0];
+    for (uint32_t i = 0; i < n; i++) if (seg[i].kind == TABLE_HEAP && (gone->kind != TABLE_HEAP || seg[i].segment == 1)) *gone = seg[i];
+    CHECK_EQ(fab_reg_local(c.domain, to, 128, local), 0);
+    CHECK_EQ(fab_attach(c.conn, gone->rkey, gone->addr, gone->bytes, 1), 0);
+    fab_flush(c.cq);
+    while (fab_poll(c.cq, &wc, 1) == 0) {}
+    CHECK(wc.opcode == FAB_WC_ATTACH && wc.status == FAB_SUCCESS);
+    CHECK(lease(list, &reply) == 1);
+    delete_many(SMALL);
+    for (int i = 0; listed(gone->tag); i += 50) {
+        CHECK(i < 100000);
+        put_many(SMALL + i, 50, value, sizeof value);
+    }
+}
+TEST(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it) {
+    fkv_layout_segment gone;
+    fab_mr *local;
+    uint8_t bytes[128];
+    rig_init(&r, provider, NULL);
+    r.config.lease_ms = 60000;
+    rig_up(&r, 1, 4 << 20);
+    raw_up(&c, &r, 1);
+    retire_a_segment(&gone, &local, bytes);
+    CHECK(readable(&gone, local, bytes));
+    fab_dereg(local);
+    down();
+}
+TEST(a_retired_segment_is_given_back_when_they_are_over) {
+    fkv_layout_segment gone;
+    fab_mr *local;
+    uint8_t bytes[128];
+    rig_init(&r, provider, NULL);
+    r.config.lease_ms = 50;
+    rig_up(&r, 1, 4 << 20);
+    raw_up(&c, &r, 1);
+    retire_a_segment(&gone, &local, bytes);
+    while (readable(&gone, local, bytes)) {}
+    fab_dereg(local);
+    down();
+}
+
 int main(int argc, char **argv) {
     static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
     const char *only = getenv("FARKV_PROVIDER");
@@ -293,6 +378,9 @@ int main(int argc, char **argv) {
         RUN(all_shards_together_register_no_more_than_the_bound);
         RUN(the_layout_names_every_segment_and_grows_with_the_table);
         RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
+        if (provider == FAB_SIM) continue;       /* its memory is this process's, and its time runs slowly */
+        RUN(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it);
+        RUN(a_retired_segment_is_given_back_when_they_are_over);
     }
     return check_end(argc, argv);
 }

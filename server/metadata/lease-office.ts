@@ -97,7 +97,7 @@ export class LeaseOffice {
 
   /** What owners said in this term counts also after the lease's terms have changed. */
   #knownSoFar(term: number): Map<string, number> {
-    return this.#open?.term === term ? this.#open.knows : new Map();
+    return this.#open?.term === term ? this.#open.knows : new Map<string, number>();
   }
 
   #terms(state: MetadataState): LeaseTerms {

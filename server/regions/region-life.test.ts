@@ -15,7 +15,7 @@ const join = (n: number, replaces?: number): MemberJoin => ({
 const segment = (n: number, rkey = 1n): NativeRegion => ({ provider: 'tcp', kind: 'heap', segment: n, tag: n + 1, bytes: 4096, remoteAddress: 4096n, rkey });
 
 /** A data plane that remembers what was asked of it. */
-class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats'> {
+class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs'> {
   readonly events: string[];
   readonly layouts = new Map<number, ShardLayout>();
   /** Holds closeShard back until it is called. */
@@ -52,6 +52,10 @@ class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'clo
     return Promise.resolve({ groups: [], shards: [] });
   }
 
+  setLeaseMs(ms: number): void {
+    this.events.push(`leases of ${ms} ms`);
+  }
+
   grow(shard: number, regions: readonly NativeRegion[]): void {
     const before = this.layouts.get(shard)!;
     this.layouts.set(shard, { ...before, layoutEpoch: before.layoutEpoch + 1, regions });
@@ -72,7 +76,7 @@ class World {
   constructor(options: Partial<RegionLifeOptions> = {}) {
     let counter = 1000n;
     this.life = new RegionLife({
-      memberId: 's1', incarnation: incarnation(1), memoryBytes: 16 << 20, shardMemoryMin: 4 << 20, dataPlane: this.dataPlane,
+      memberId: 's1', incarnation: incarnation(1), leaseMs: 2000, leaseOverMs: 2014, memoryBytes: 16 << 20, shardMemoryMin: 4 << 20, dataPlane: this.dataPlane,
       state: () => this.machine.state,
       propose: (command) => this.#propose(command),
       leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
@@ -285,12 +289,12 @@ test('a shard that is to move is closed, its leases run out, and only then is it
   const before = world.events.length;
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
   await world.quiet();
-  t.deepEqual(world.events.slice(before), ['close 0']);
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'close 0']);
   t.deepEqual(world.life.serving, [1]);
   t.is(world.machine.state.shards[0]?.owner, 's1');
   closed();
   await world.quiet();
-  t.deepEqual(world.events.slice(before), ['close 0', 'closed 0', 'propose shard-released']);
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'close 0', 'closed 0', 'propose shard-released', 'leases of 2000 ms']);
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 2 });
 });
 
@@ -308,10 +312,21 @@ test('a shard whose move was called off too late is opened anew by its owner', a
   let closed: () => void = () => undefined;
   world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   closed();
   await world.life.until(() => world.life.settled);
   t.like(world.machine.state.shards[0], { owner: 's1', epoch: 2 });
+  t.deepEqual(world.life.serving, [0, 1]);
+});
+
+test('a move that is called off in time changes nothing', async (t) => {
+  const world = await two(t);
+  const before = world.events.length;
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'leases of 2000 ms']);
   t.deepEqual(world.life.serving, [0, 1]);
 });
 

@@ -11,6 +11,7 @@
  * What the metadata says is to move (farkv shard move, drain) is given up here:
  *
  *     a move of the shard is in the metadata
+ *        -> setLeaseMs(MOVING_LEASE_MS)             shorter leases; wait until the last longer one is over, while all goes on as usual
  *        -> closeShard                              nothing is answered or granted; done when every lease on it is over
  *        -> shard-released is applied               the other server owns it, under the next epoch
  *
@@ -32,7 +33,10 @@ export interface RegionLifeOptions {
   readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
-  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats'>;
+  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs'>;
+  /** Of what is granted to clients, and how much longer the last of them may be relied on. */
+  readonly leaseMs: number;
+  readonly leaseOverMs: number;
   readonly state: () => MetadataState;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Resolves when the leases of the last run are over. */
@@ -66,6 +70,8 @@ interface OwnShard {
   closing: Promise<void> | undefined;
 }
 
+/** While a shard is about to be closed for a move: closing takes as long as the longest lease. */
+const MOVING_LEASE_MS = 100;
 const PROPOSE_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
 /**
@@ -80,6 +86,7 @@ export class RegionLife {
   readonly #waiters: (() => void)[] = [];
   #marked = false;
   #closing = false;
+  #shortening: Promise<void> | undefined;
   /** A closeShard may not have reached the data plane's threads yet. */
   #unfenced = false;
 
@@ -276,6 +283,7 @@ export class RegionLife {
       .catch((error: unknown) => this.#options.log.warn(`closing shard ${own.shard} failed: ${describeError(error)}`))
       .finally(() => {
         this.#own.delete(own.shard);
+        this.#lengthenLeases();
         // It may have been given to this server again under a newer epoch.
         this.stateChanged();
       });
@@ -290,21 +298,46 @@ export class RegionLife {
     return own.closing;
   }
 
+  /** Resolves when no lease on this server's shards is longer than MOVING_LEASE_MS, or there is no use in waiting. */
+  async #shortenLeases(own: OwnShard): Promise<void> {
+    const { dataPlane, leaseMs, leaseOverMs, sleep } = this.#options;
+    if (!own.serving || leaseMs <= MOVING_LEASE_MS) return;
+    this.#shortening ??= (async () => {
+      dataPlane.setLeaseMs(MOVING_LEASE_MS);
+      await sleep(leaseOverMs);
+    })();
+    await this.#shortening;
+  }
+
+  /** Leases are as long as they were when nothing is given away any more. */
+  #lengthenLeases(): void {
+    if (this.#shortening === undefined || [...this.#own.values()].some((own) => own.releasing)) return;
+    this.#shortening = undefined;
+    this.#options.dataPlane.setLeaseMs(this.#options.leaseMs);
+  }
+
   /** Gives the shard to the server that the metadata names. */
   async #release(own: OwnShard): Promise<void> {
     const { memberId, incarnation, log, fatal } = this.#options;
     if (own.releasing || own.abandoned) return;
     own.releasing = true;
-    own.serving = false;
     log.info(`shard ${own.shard} is given to another server`);
     try {
+      await this.#shortenLeases(own);
+      if (!this.#options.state().moves.some((m) => m.shard === own.shard)) {
+        // Called off in time: it has gone on serving.
+        own.releasing = false;
+        this.#lengthenLeases();
+        return;
+      }
+      own.serving = false;
       await this.#close(own);
       // When the change is applied, stateChanged() forgets the shard.
       while (this.#current(own) !== undefined) {
         await this.#propose({ t: 'shard-released', shard: own.shard, owner: memberId, memberIncarnation: incarnation, epoch: own.epoch });
       }
     } catch (error) {
-      if (this.#closing || own.abandoned) return;
+      if (this.#closing || this.#current(own) === undefined) return;
       fatal(new FarkvError('ERR_INTERNAL', `shard ${own.shard} cannot be given up: ${describeError(error)}`, { cause: error }));
     }
   }

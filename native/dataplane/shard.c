@@ -90,6 +90,11 @@ void shard_free(shard *s) {
         for (uint32_t i = 0; i < s->segments[k].top; i++) segment_free(s->segments[k].at[i]);
         free(s->segments[k].at);
     }
+    while (s->lingering) {
+        segment *g = s->lingering;
+        s->lingering = g->next;
+        segment_free(g);
+    }
     free(s->list);
     free(s);
 }
@@ -224,6 +229,7 @@ void shards_tick(group *g) {
     for (fkv_list *l = g->shards.next, *next; l != &g->shards; l = next) {
         next = l->next;
         shard *s = LIST_OF(l, shard, of_group);
+        if (s->lingering) memory_free_lingering(s, g->now_ns);
         if (s->state == SHARD_CLOSING) {
             if (s->held == 0 && s->wanted == 0 && g->now_ns >= s->lease_until_ns) finish_close(g, s);
             continue;
@@ -243,6 +249,7 @@ uint64_t shards_deadline(const group *g) {
     for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) {
         const shard *s = LIST_OF(l, shard, of_group);
         bool waits = s->held || s->wanted;   /* what ends that also ends the sleep */
+        for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
         at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
     }
     return at;

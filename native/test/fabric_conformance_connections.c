@@ -1,5 +1,6 @@
 /* Connecting, accepting, rejecting, private data, limits, and orderly ends. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include "../fabric/provider.h"
@@ -232,6 +233,8 @@ TEST(peers_that_wait_at_a_closed_listener_are_told) {
     int n = 0;
     for (int i = 0; i < 1000 && n == 0; i++) n = fab_poll(p.client.cq, wc, 4);   /* the owner does not poll: unseen there */
     CHECK_EQ(n, 0);
+    struct pollfd asked = {.fd = fab_fd(p.owner.cq), .events = POLLIN};
+    if (u->sleeps && fab_arm(p.owner.cq) == 0) CHECK_EQ(poll(&asked, 1, (int)check_patience_ms()), 1);
     fab_unlisten(p.listener);
     p.listener = NULL;
     fab_wc w = pair_next(&p, &p.client);

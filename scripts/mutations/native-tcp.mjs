@@ -1,5 +1,6 @@
 /** What must not be missing from the tcp provider, each with the C test that notices: on a check, or by the thread sanitizer's report. */
-const by = (program) => (test, sanitizer) => ({ program, test, sanitizer });
+const by = (program) => (test, more) => ({ program, test, ...more });
+const THREAD = { sanitizer: 'thread' };
 const hostile = by('fabric_tcp_hostile');
 const stress = by('fabric_tcp_stress');
 const faults = by('fabric_tcp_faults');
@@ -93,12 +94,12 @@ export const mutations = [
     name: 'tcp: deregistration does not wait for copies', file: 'native/fabric/tcp_mr.c',
     find: '        pthread_rwlock_wrlock(&d->mr_lock);\n        remove_from(d, m->rkey);\n        pthread_rwlock_unlock(&d->mr_lock);',
     replace: '        remove_from(d, m->rkey);',
-    caughtBy: stress('a_region_may_be_unmapped_as_soon_as_dereg_returns', 'thread'),
+    caughtBy: stress('a_region_may_be_unmapped_as_soon_as_dereg_returns', THREAD),
   },
   {
     name: 'tcp: regions are copied by memcpy', file: 'native/fabric/tcp_serve.c',
     find: 'fkv_copy_shared(out + used, from + q->done, n);', replace: '__builtin_memcpy(out + used, from + q->done, n);',
-    caughtBy: stress('aligned_words_are_never_torn', 'thread'),
+    caughtBy: stress('aligned_words_are_never_torn', THREAD),
   },
   {
     name: 'tcp: input goes on after a disconnect', file: 'native/fabric/tcp_rx.c',
@@ -109,7 +110,7 @@ export const mutations = [
     name: 'tcp: a disconnect does not wait for input', file: 'native/fabric/tcp_conn.c',
     find: '    if (c->threaded) pthread_mutex_lock(&c->rx_lock);\n    __atomic_store_n(&c->deaf, 1, __ATOMIC_RELEASE);\n    if (c->threaded) pthread_mutex_unlock(&c->rx_lock);',
     replace: '    __atomic_store_n(&c->deaf, 1, __ATOMIC_RELEASE);',
-    caughtBy: stress('an_owner_that_disconnects_in_the_middle_of_an_answer_has_its_buffer_back', 'thread'),
+    caughtBy: stress('an_owner_that_disconnects_in_the_middle_of_an_answer_has_its_buffer_back', THREAD),
   },
   // ---------------------------------------------------------------- time
   {
@@ -151,7 +152,7 @@ export const mutations = [
   {
     name: 'tcp: the rest of a cut request is dropped', file: 'native/fabric/tcp_tx.c',
     find: '        c->cut_bytes = (uint8_t)(end - sent);', replace: '        c->cut_bytes = 0;',
-    caughtBy: stress('a_stream_stays_whole_wherever_a_full_socket_cuts_it'),
+    caughtBy: stress('a_stream_stays_whole_wherever_a_full_socket_cuts_it', { runs: 60 }),
   },
   {
     name: 'tcp: the rest of cut answers is dropped', file: 'native/fabric/tcp_tx.c',
@@ -168,7 +169,7 @@ export const mutations = [
   {
     name: 'tcp: connections do not take turns', file: 'native/fabric/tcp_deliver.c',
     find: 'if (c->is_active) TAILQ_INSERT_TAIL(again, c, active_link);', replace: 'if (c->is_active) TAILQ_INSERT_HEAD(again, c, active_link);',
-    caughtBy: conformance('a_flooding_peer_does_not_starve_another'),
+    caughtBy: conformance('a_flooding_peer_does_not_starve_another', { runs: 20 }),
   },
   {
     name: 'tcp: a wake that was polled away is forgotten', file: 'native/fabric/tcp_cq.c',

@@ -13,6 +13,7 @@ import { join } from 'node:path';
 
 const LIMIT_MS = 120_000;
 const PATIENCE_MS = 3_000;
+const SEED = 20240229;
 
 function run(command, args, directory, env = {}) {
   return new Promise((done) => {
@@ -63,7 +64,7 @@ export class NativeTree {
   }
 
   /** What caught it, or why nothing did. */
-  async check({ file, find, replace, caughtBy: { program, test, sanitizer } }) {
+  async check({ file, find, replace, caughtBy: { program, test, sanitizer, runs = 1 } }) {
     const path = join(this.at, file);
     const source = this.#original(path);
     this.#write(path, source.replace(find, () => replace)); // a function: `$` has a meaning in a replacement string
@@ -72,8 +73,10 @@ export class NativeTree {
     const native = join(this.at, 'native');
     const built = await run('make', ['-s', '-j2', ...list, target], native);
     if (built.code !== 0) return { why: `does not compile: ${built.output.slice(0, 300)}` };
-    const env = { FARKV_TEST: test, FARKV_SEED: '20240229', FARKV_PATIENCE_MS: String(PATIENCE_MS) };
-    const { code, signal, output, late } = await run(target, [], native, env);
+    let seed = SEED;
+    const once = () => run(target, [], native, { FARKV_TEST: test, FARKV_SEED: String(seed), FARKV_PATIENCE_MS: String(PATIENCE_MS) });
+    let { code, signal, output, late } = await once();
+    while (code === 0 && ++seed < SEED + runs) ({ code, signal, output, late } = await once());
     if (late) return { why: 'ran for too long' };
     if (code === 0) return { why: / 0 tests/.test(output) ? `there is no test ${test}` : 'the test passes' };
     if (output.includes(` ${test}: failed: `)) return { caught: `${program}_test.c: ${test}` };

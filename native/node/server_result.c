@@ -89,7 +89,8 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
         { "usedBytes", t->used_bytes }, { "quarantineBytes", t->quarantine_bytes }, { "freeBytes", t->free_bytes },
         { "buckets", t->buckets }, { "overflowBuckets", t->overflow_buckets }, { "longestChain", t->longest_chain },
         { "splits", t->splits }, { "expired", t->expired }, { "evacuated", t->evacuated }, { "prepared", t->prepared },
-        { "privateBytes", t->private_bytes },
+        { "privateBytes", t->private_bytes }, { "indexFreeBytes", t->index_free_bytes }, { "liveBytes", t->live_extent_bytes },
+        { "preparedBytes", t->prepared_bytes }, { "overflowBytes", t->overflow_bytes }, { "slackBytes", t->slack_bytes },
     };
     napi_value serving;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

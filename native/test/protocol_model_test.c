@@ -13,7 +13,8 @@
  *                    READ the extent at the cached location, take it if LIVE; else
  *                    READ the bucket (its header and its slot, in either order), go to b' if the level says so;
  *                    no slot is a miss; else READ the extent; not LIVE: start again
- *                    then compare the lease: if it has run out, discard, go to the new owner
+ *                    then compare the lease: if it has run out, discard, go to the new owner, without the cached location: its
+ *                    memory has another tag, and other size classes
  *
  * What is checked, at the end of every GET: that the results are those of one register (linearizability). The changes have
  * sequence numbers in order; a GET may return the state after change i if i was begun before the GET's end, and is not older than
@@ -43,6 +44,7 @@ typedef struct protocol {
     bool takeover_before_leases_end;
     bool split_clears_at_once;
     bool changes_after_split_go_to_the_old_bucket;
+    bool cached_location_outlives_its_memory;    /* the segment's tag is not compared with the one of when it was cached */
 } protocol;
 
 typedef enum { NO_OP = 0, PUT, DELETE, SPLIT } op_kind;
@@ -51,6 +53,7 @@ typedef struct setting {
     op_kind script[5];
     int gets[2];                     /* of each reader */
     bool no_quarantine, owner_may_stop, restart_empties;
+    bool imitation;                  /* in the new owner's memory bytes of a value look like an extent of this key, LIVE, of change 1 */
 } setting;
 
 /* ---- state; every field a byte, so that states are compared as bytes ---- */
@@ -275,6 +278,7 @@ static void step_time(search *s, const state *x) {
     if (s->set->restart_empties) {
         n.absent[++n.begun] = 1;
         n.acknowledged = n.begun;
+        if (s->set->imitation) n.memory[1].state[0] = LIVE, n.memory[1].value[0] = 1;    /* no slot leads there */
     } else if (n.begun > 0 && !n.absent[n.begun]) {
         n.memory[1].slot[0] = 1;
         n.memory[1].state[0] = LIVE;
@@ -307,7 +311,8 @@ static void move_to_new_owner(search *s, const state *x, int r) {
     if (!x->taken_over) return;    /* it waits */
     state n = *x;
     reader *q = &n.reader[r];
-    *q = (reader){ .at = BUCKET, .gets_left = q->gets_left, .owner = 1, .low = q->low };
+    uint8_t cached = s->p->cached_location_outlives_its_memory ? q->cached : NONE;
+    *q = (reader){ .at = cached ? CACHED : BUCKET, .gets_left = q->gets_left, .owner = 1, .cached = cached, .low = q->low };
     reach(s, &n, "finds its lease over, discards, goes to the new owner", 2 + r, 0);
 }
 static void check_lease(search *s, const state *x, int r) {
@@ -444,6 +449,8 @@ static const setting settings[] = {
     { "an owner that stops, backups take over", { PUT, PUT }, { 2, 1 }, .owner_may_stop = true },
     { "an owner that stops, a DELETE", { PUT, DELETE }, { 2, 1 }, .owner_may_stop = true, .no_quarantine = true },
     { "an owner that is restarted empty", { PUT, PUT }, { 2, 1 }, .owner_may_stop = true, .restart_empties = true },
+    { "the same, a value of its imitates an extent", { PUT }, { 2, 1 }, .owner_may_stop = true, .restart_empties = true,
+      .imitation = true },
     { "an owner that stops, a split", { PUT, SPLIT }, { 1, 1 }, .owner_may_stop = true },
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
@@ -482,7 +489,7 @@ static void finds(const char *name, protocol p) {
 #define MISTAKES(X) \
     X(without_pending) X(live_before_dead) X(live_before_slot) X(slot_cleared_before_dead) X(reader_takes_dead) \
     X(without_lease_check) X(lease_checked_before_get) X(takeover_before_leases_end) X(split_clears_at_once) \
-    X(changes_after_split_go_to_the_old_bucket)
+    X(changes_after_split_go_to_the_old_bucket) X(cached_location_outlives_its_memory)
 #define FINDS(mistake) TEST(it_finds_##mistake) { finds(#mistake, (protocol){ .mistake = true }); }
 MISTAKES(FINDS)
 #define RUN_FINDS(mistake) RUN(it_finds_##mistake);

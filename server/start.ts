@@ -126,7 +126,9 @@ class NodeThread {
   #over: FarkvError | undefined;
 
   constructor(start: Start, log: StartControl['log']) {
-    this.#worker = new Worker(new URL('./node-worker.js', import.meta.url), { workerData: start, name: 'farkv-node' });
+    // Threads inherit the options of Node.js, of which this one is about a program given by --eval and refused for a file.
+    const execArgv = process.execArgv.filter((option) => !option.startsWith('--input-type'));
+    this.#worker = new Worker(new URL('./node-worker.js', import.meta.url), { workerData: start, name: 'farkv-node', execArgv });
     let becomeReady: ((info: ReadyInfo) => void) | undefined;
     let startFailed: ((error: FarkvError) => void) | undefined;
     this.ready = new Promise((resolve, reject) => {

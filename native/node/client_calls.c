@@ -58,23 +58,34 @@ static fkv_status start_get(client *c, napi_env env, const lookup_key *k, napi_v
     return s;
 }
 
-napi_value client_get(napi_env env, napi_callback_info info) {
+typedef struct get_call {
     napi_value argv[5];
-    client *c = client_arguments(env, info, argv, 5);
+    client *c;
     client_key k;
-    uint8_t *to;
+    uint8_t *to;                     /* NULL: no target */
     size_t room;
+} get_call;
+
+/* The arguments of get and getSync. True: read. Else `*answer` is to be returned, which is NULL when an exception is pending. */
+static bool read_get(napi_env env, napi_callback_info info, get_call *g, napi_value *answer) {
+    *answer = NULL;
+    g->c = client_arguments(env, info, g->argv, 5);
+    if (!g->c) return false;
+    fkv_status s = g->c->lookup ? client_read_key(g->c, env, g->argv[0], g->argv[1], &g->k) : FKV_CLOSED;
+    if (s == FKV_OK && !read_target(env, g->argv[2], g->argv[3], &g->to, &g->room)) s = FKV_BAD_REQUEST;
+    if (s != FKV_OK) *answer = refuse(g->c, env, s);
+    return s == FKV_OK;
+}
+
+napi_value client_get(napi_env env, napi_callback_info info) {
+    get_call g;
+    napi_value answer;
     lookup_result r;
     client_op *o;
-    if (!c) return NULL;
-    if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    fkv_status s = client_read_key(c, env, argv[0], argv[1], &k);
-    if (s != FKV_OK) return refuse(c, env, s);
-    if (!read_target(env, argv[2], argv[3], &to, &room)) return refuse(c, env, FKV_BAD_REQUEST);
-    if (to && lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
-    s = start_get(c, env, &k.key, argv[4], &o);
-    if (s != FKV_OK) return refuse(c, env, s);
-    return client_pending(env, o);
+    if (!read_get(env, info, &g, &answer)) return answer;
+    if (g.to && lookup_direct(g.c->lookup, &g.k.key, g.to, g.room, &r)) return answer_result(g.c, env, &r);
+    fkv_status s = start_get(g.c, env, &g.k.key, g.argv[4], &o);
+    return s == FKV_OK ? client_pending(env, o) : refuse(g.c, env, s);
 }
 
 /* Polls until the operation has ended, now and then giving the processor to an owner that may share it. */
@@ -89,26 +100,21 @@ static void spin(client *c, const client_op *o) {
 }
 
 napi_value client_get_sync(napi_env env, napi_callback_info info) {
-    napi_value argv[5];
-    client *c = client_arguments(env, info, argv, 5);
-    client_key k;
-    uint8_t *to;
-    size_t room;
+    get_call g;
+    napi_value answer;
     lookup_result r;
     client_op *o;
-    if (!c) return NULL;
-    if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    fkv_status s = client_read_key(c, env, argv[0], argv[1], &k);
-    if (s != FKV_OK) return refuse(c, env, s);
-    if (!read_target(env, argv[2], argv[3], &to, &room) || !to) return refuse(c, env, FKV_BAD_REQUEST);
-    if (lookup_direct(c->lookup, &k.key, to, room, &r)) return answer_result(c, env, &r);
-    if (lookup_provider_of(c->lookup, lookup_shard_of(c->lookup, &k.key)) == FAB_TCP) return refuse(c, env, FKV_UNSUPPORTED);
-    s = start_get(c, env, &k.key, argv[4], &o);
+    if (!read_get(env, info, &g, &answer)) return answer;
+    client *c = g.c;
+    if (!g.to) return refuse(c, env, FKV_BAD_REQUEST);
+    if (lookup_direct(c->lookup, &g.k.key, g.to, g.room, &r)) return answer_result(c, env, &r);
+    if (lookup_provider_of(c->lookup, lookup_shard_of(c->lookup, &g.k.key)) == FAB_TCP) return refuse(c, env, FKV_UNSUPPORTED);
+    fkv_status s = start_get(c, env, &g.k.key, g.argv[4], &o);
     if (s != FKV_OK) return refuse(c, env, s);
     spin(c, o);
     r = o->result;
-    if (r.status == FKV_OK && r.value_bytes > room) r.status = FKV_BUFFER_TOO_SMALL;
-    if (r.status == FKV_OK && r.value_bytes) memcpy(to, o->value, r.value_bytes);
+    if (r.status == FKV_OK && r.value_bytes > g.room) r.status = FKV_BUFFER_TOO_SMALL;
+    if (r.status == FKV_OK && r.value_bytes) memcpy(g.to, o->value, r.value_bytes);
     client_op_free(o);
     return answer_result(c, env, &r);
 }

@@ -284,21 +284,17 @@ TEST(a_data_plane_that_is_asked_nothing_does_not_wake_up) {
     rig_down(&r);
 }
 
+static void tests(void) {
+    RUN(it_stops_in_every_state_and_leaves_nothing_behind);
+    RUN(an_address_that_cannot_be_had_is_named_and_another_start_may_succeed);
+    RUN(each_group_answers_for_its_own_shards_only);
+    RUN(messages_that_are_none_do_no_harm);
+    RUN(a_message_too_short_to_be_answered_ends_its_connection);
+    RUN(a_client_that_takes_no_replies_is_ended_and_others_go_on);
+    RUN(beyond_its_quota_a_client_is_told_to_come_later);
+    RUN(a_data_plane_that_is_asked_nothing_does_not_wake_up);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        RUN(it_stops_in_every_state_and_leaves_nothing_behind);
-        RUN(an_address_that_cannot_be_had_is_named_and_another_start_may_succeed);
-        RUN(each_group_answers_for_its_own_shards_only);
-        RUN(messages_that_are_none_do_no_harm);
-        RUN(a_message_too_short_to_be_answered_ends_its_connection);
-        RUN(a_client_that_takes_no_replies_is_ended_and_others_go_on);
-        RUN(beyond_its_quota_a_client_is_told_to_come_later);
-        RUN(a_data_plane_that_is_asked_nothing_does_not_wake_up);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

@@ -186,17 +186,13 @@ TEST(scans_that_come_together_share_the_time_of_one) {
     rig_down(&r);
 }
 
+static void tests(void) {
+    RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
+    RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
+    RUN(a_scan_ends_whatever_the_size_of_a_value);
+    RUN(scans_that_come_together_share_the_time_of_one);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
-        RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
-        RUN(a_scan_ends_whatever_the_size_of_a_value);
-        RUN(scans_that_come_together_share_the_time_of_one);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

@@ -177,17 +177,13 @@ TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
     rig_down(&r);
 }
 
+static void tests(void) {
+    RUN(a_change_that_is_ready_after_the_grant_leaves_no_trace);
+    RUN(what_has_waited_past_the_grant_is_refused);
+    RUN(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made);
+    if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        RUN(a_change_that_is_ready_after_the_grant_leaves_no_trace);
-        RUN(what_has_waited_past_the_grant_is_refused);
-        RUN(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made);
-        if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

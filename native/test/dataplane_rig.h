@@ -356,4 +356,16 @@ static inline void raw_expect(raw *c, const char *key, const char *value) {
     CHECK(v && r.value_bytes == strlen(value) && memcmp(v, value, r.value_bytes) == 0);
     free(v);
 }
+/* Runs the tests over each provider, or the one that FARKV_PROVIDER names. The alarm is a guard against hanging only. */
+static inline int rig_main(int argc, char **argv, fab_provider *provider, void (*tests)(void)) {
+    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
+    const char *only = getenv("FARKV_PROVIDER");
+    alarm(300);
+    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
+        if (only && strcmp(only, fab_provider_name(providers[i])) != 0) continue;
+        *provider = providers[i];
+        tests();
+    }
+    return check_end(argc, argv);
+}
 #endif

@@ -362,25 +362,21 @@ TEST(a_retired_segment_is_given_back_when_they_are_over) {
     down();
 }
 
+static void tests(void) {
+    RUN(a_shard_answers_only_while_it_is_served_here);
+    RUN(shards_are_opened_and_closed_once);
+    RUN(a_lease_covers_the_served_shards_by_their_incarnation);
+    RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
+    RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
+    RUN(leases_can_be_made_shorter_and_as_long_as_before);
+    RUN(all_shards_together_register_no_more_than_the_bound);
+    RUN(the_layout_names_every_segment_and_grows_with_the_table);
+    RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
+    if (provider == FAB_SIM) return;       /* its memory is this process's, and its time runs slowly */
+    RUN(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it);
+    RUN(a_retired_segment_is_given_back_when_they_are_over);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        RUN(a_shard_answers_only_while_it_is_served_here);
-        RUN(shards_are_opened_and_closed_once);
-        RUN(a_lease_covers_the_served_shards_by_their_incarnation);
-        RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
-        RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
-        RUN(leases_can_be_made_shorter_and_as_long_as_before);
-        RUN(all_shards_together_register_no_more_than_the_bound);
-        RUN(the_layout_names_every_segment_and_grows_with_the_table);
-        RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
-        if (provider == FAB_SIM) continue;       /* its memory is this process's, and its time runs slowly */
-        RUN(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it);
-        RUN(a_retired_segment_is_given_back_when_they_are_over);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

@@ -166,16 +166,12 @@ TEST(shards_close_and_open_under_load) {
     rig_down(&r);
 }
 
+static void tests(void) {
+    check_seed();
+    RUN(every_acknowledged_increment_counts_once_whatever_breaks);
+    RUN(shards_close_and_open_under_load);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        check_seed();
-        RUN(every_acknowledged_increment_counts_once_whatever_breaks);
-        RUN(shards_close_and_open_under_load);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

@@ -409,26 +409,22 @@ TEST(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none) {
     down();
 }
 
+static void tests(void) {
+    RUN(a_value_that_was_put_is_got_and_a_deleted_one_is_not);
+    RUN(compare_and_swap_takes_effect_only_on_the_expected_version);
+    RUN(an_entry_carries_its_flags_and_ends_with_its_time_to_live);
+    RUN(namespaces_do_not_see_each_other);
+    RUN(changes_of_one_key_sent_together_take_effect_in_order);
+    RUN(a_retry_is_answered_and_not_made_again);
+    RUN(a_ticket_allows_what_it_names);
+    RUN(a_connection_without_a_good_ticket_is_refused_and_told_why);
+    RUN(more_clients_than_allowed_are_refused_until_one_goes);
+    RUN(a_full_table_says_so_and_what_was_there_stays_readable);
+    RUN(a_scan_returns_every_key_of_its_namespace);
+    RUN(counters_say_what_was_done);
+    RUN(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        RUN(a_value_that_was_put_is_got_and_a_deleted_one_is_not);
-        RUN(compare_and_swap_takes_effect_only_on_the_expected_version);
-        RUN(an_entry_carries_its_flags_and_ends_with_its_time_to_live);
-        RUN(namespaces_do_not_see_each_other);
-        RUN(changes_of_one_key_sent_together_take_effect_in_order);
-        RUN(a_retry_is_answered_and_not_made_again);
-        RUN(a_ticket_allows_what_it_names);
-        RUN(a_connection_without_a_good_ticket_is_refused_and_told_why);
-        RUN(more_clients_than_allowed_are_refused_until_one_goes);
-        RUN(a_full_table_says_so_and_what_was_there_stays_readable);
-        RUN(a_scan_returns_every_key_of_its_namespace);
-        RUN(counters_say_what_was_done);
-        RUN(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

@@ -423,24 +423,20 @@ TEST(a_client_killed_while_its_value_is_read_leaves_nothing_behind) {
     down();
 }
 
+static void tests(void) {
+    RUN(small_requests_go_on_while_a_large_value_comes_and_goes);
+    RUN(what_is_asked_of_the_key_meanwhile_waits_for_the_value);
+    RUN(a_retry_of_a_large_value_under_way_is_answered_with_it);
+    RUN(memory_that_is_not_the_clients_is_not_read);
+    RUN(a_cancelled_large_value_is_answered_so_that_its_memory_is_free_again);
+    RUN(large_values_share_their_room_and_wait_for_it);
+    RUN(pieces_of_a_value_that_was_replaced_long_ago_are_not_sent);
+    RUN(closing_a_shard_ends_what_is_on_its_way_into_it);
+    if (provider != FAB_SIM) RUN(a_client_killed_while_its_value_is_read_leaves_nothing_behind);
+    else RUN(values_arrive_whole_or_not_at_all_whatever_the_fabric_does);
+}
+
 int main(int argc, char **argv) {
-    static const fab_provider providers[] = { FAB_SHM, FAB_TCP, FAB_SIM };
-    const char *only = getenv("FARKV_PROVIDER");
-    alarm(300);
     if (argc == 4 && strcmp(argv[1], "child") == 0) child(argv);
-    for (size_t i = 0; i < sizeof providers / sizeof *providers; i++) {
-        provider = providers[i];
-        if (only && strcmp(only, fab_provider_name(provider)) != 0) continue;
-        RUN(small_requests_go_on_while_a_large_value_comes_and_goes);
-        RUN(what_is_asked_of_the_key_meanwhile_waits_for_the_value);
-        RUN(a_retry_of_a_large_value_under_way_is_answered_with_it);
-        RUN(memory_that_is_not_the_clients_is_not_read);
-        RUN(a_cancelled_large_value_is_answered_so_that_its_memory_is_free_again);
-        RUN(large_values_share_their_room_and_wait_for_it);
-        RUN(pieces_of_a_value_that_was_replaced_long_ago_are_not_sent);
-        RUN(closing_a_shard_ends_what_is_on_its_way_into_it);
-        if (provider != FAB_SIM) RUN(a_client_killed_while_its_value_is_read_leaves_nothing_behind);
-        else RUN(values_arrive_whole_or_not_at_all_whatever_the_fabric_does);
-    }
-    return check_end(argc, argv);
+    return rig_main(argc, argv, &provider, tests);
 }

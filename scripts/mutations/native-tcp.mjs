@@ -174,12 +174,12 @@ export const mutations = [
   {
     name: 'tcp: a wake that was polled away is forgotten', file: 'native/fabric/tcp_cq.c',
     find: 'cq->look_again = true;', replace: 'cq->look_again = false;',
-    caughtBy: conformance('a_wake_from_another_thread_is_never_lost'),
+    caughtBy: conformance('a_wake_from_another_thread_is_never_lost', { runs: 20 }),
   },
   {
     name: 'tcp: the inbox is not looked at again before sleeping', file: 'native/fabric/tcp_cq.c',
     find: 'if (__atomic_load_n(&cq->inbox, __ATOMIC_SEQ_CST)) {', replace: 'if (!cq->responder) {',
-    caughtBy: conformance('no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message'),
+    caughtBy: conformance('no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message', { runs: 20 }),
   },
   {
     name: 'tcp: DISCONNECT comes with other completions', file: 'native/fabric/tcp_deliver.c',
@@ -194,6 +194,6 @@ export const mutations = [
   {
     name: 'tcp: unlisten leaves those unseen who ask', file: 'native/fabric/tcp_listen.c',
     find: '    __atomic_store_n(&l->closed, 1, __ATOMIC_RELEASE);\n    tcp_cq_refuse_unseen((tcp_cq *)head->cq, l);\n', replace: '',
-    caughtBy: conformance('peers_that_wait_at_a_closed_listener_are_told'),
+    caughtBy: conformance('peers_that_wait_at_a_closed_listener_are_told', { runs: 20 }),
   },
 ];

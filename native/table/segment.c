@@ -1,8 +1,8 @@
 /* segment.c: registered memory comes, is asked for in time, and goes.
  *
  * Registered memory is pinned, whether it holds an entry or waits for one, so what waits is bounded in bytes an entry: the next
- * heap segment is HEAP_AHEAD bytes for each entry there is. For entries of 160 bytes that is a twenty-third of the heap, for those
- * of a kilobyte it would be a hundred-and-fiftieth. Each segment costs a registration, a change of layout and an attach at each
+ * heap segment is HEAP_AHEAD bytes for each entry there is. For entries of 160 bytes that is a twenty-third of the heap, for
+ * those of a kilobyte it would be a hundred-and-fiftieth. Each segment costs a registration, a change of layout and an attach at each
  * client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with at most 70 segments to a
  * doubling. A segment is a whole number of spans of the class that grows, so that no end is left over.
  *
@@ -34,7 +34,9 @@ enum {
 static uint64_t clamp(uint64_t x, uint64_t low, uint64_t high) { return x < low ? low : x > high ? high : x; }
 static uint64_t whole(uint64_t x, uint64_t part) { return x / part * part; }
 /* Of `part`s, and, where that is a small difference, of huge pages. */
-static uint64_t sized(uint64_t x, uint64_t part) { return whole(x, x >= 2 * HUGE_PAGE && part <= HUGE_PAGE / 8 ? HUGE_PAGE : part); }
+static uint64_t sized(uint64_t x, uint64_t part) {
+    return whole(x, x >= 2 * HUGE_PAGE && part <= HUGE_PAGE / 8 ? HUGE_PAGE : part);
+}
 
 size_t table_first_index_bytes(const table_config *c) { (void)c; return INDEX_FIRST; }
 size_t table_first_heap_bytes(const table_config *c) { (void)c; return HEAP_FIRST; }

@@ -48,7 +48,7 @@ void table_destroy(table *t);           /* the caller frees the regions */
 /* The sizes to ask for, so that the caller can have the first ones ready before the table opens. */
 size_t table_first_index_bytes(const table_config *c);
 size_t table_first_heap_bytes(const table_config *c);
-/* Region memory must be zero; bytes a multiple of 8 KiB for the index and of 4 KiB for the heap, of a heap segment at most 512 MiB. `tag` is a fresh random incarnation
+/* Region memory must be zero; bytes a multiple of 8 KiB for the index, of 4 KiB and at most 512 MiB for the heap. `tag` is a fresh random incarnation
  * tag, not 0. The region's fields are copied; its memory stays mapped until retire_segment or table_destroy. Numbers of retired
  * segments come again only after 65,535 others. */
 fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment);
@@ -130,8 +130,8 @@ bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
 /* All registered memory is accounted for:
  *     index_bytes = buckets * FKV_BUCKET_BYTES + index_free_bytes
  *     heap_bytes  = live_extent_bytes + prepared_bytes + overflow_bytes + quarantine_bytes + slack_bytes + free_bytes
- * used_bytes is what cannot take another entry now: all of these but index_free_bytes and free_bytes. table_check counts each part
- * by itself. */
+ * used_bytes is what cannot take another entry now: all of these but index_free_bytes and free_bytes. table_check counts each
+ * part by itself. */
 typedef struct table_stats {
     uint64_t entries, key_value_bytes;
     uint64_t index_bytes, heap_bytes, memory_bytes;    /* registered; the limit */

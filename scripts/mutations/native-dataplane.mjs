@@ -2,7 +2,6 @@
 const by = (program) => (test) => ({ program, test });
 const dataplane = by('dataplane');
 const life = by('dataplane_life');
-const retry = by('dataplane_retry');
 
 export const mutations = [
   {
@@ -18,13 +17,6 @@ export const mutations = [
     find: ': c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;',
     replace: ': false) return FKV_BUSY;',
     caughtBy: life('beyond_its_quota_a_client_is_told_to_come_later'),
-  },
-  {
-    name: 'dataplane: a change is committed after the grant',
-    file: 'native/dataplane/change.c',
-    find: 'bool late = now >= __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED);',
-    replace: 'bool late = now == 0;',
-    caughtBy: retry('a_change_that_is_ready_after_the_grant_leaves_no_trace'),
   },
   {
     name: 'dataplane: a ticket allows everything',

@@ -167,11 +167,6 @@ export const mutations = [
     caughtBy: stress('what_is_sent_while_the_responder_writes_is_sent_by_it'),
   },
   {
-    name: 'tcp: connections do not take turns', file: 'native/fabric/tcp_deliver.c',
-    find: 'if (c->is_active) TAILQ_INSERT_TAIL(again, c, active_link);', replace: 'if (c->is_active) TAILQ_INSERT_HEAD(again, c, active_link);',
-    caughtBy: conformance('a_flooding_peer_does_not_starve_another', { runs: 20 }),
-  },
-  {
     name: 'tcp: a wake that was polled away is forgotten', file: 'native/fabric/tcp_cq.c',
     find: 'cq->look_again = true;', replace: 'cq->look_again = false;',
     caughtBy: conformance('a_wake_from_another_thread_is_never_lost', { runs: 20 }),

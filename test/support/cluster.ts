@@ -78,6 +78,8 @@ export class ServerProcess {
   readonly address: string;
   readonly dataDir: string;
   args: readonly string[];
+  /** What the command line begins with, such as `nsenter ...`; it must become the server without a process in between. */
+  launcher: readonly string[] = [];
   stdout = '';
   stderr = '';
   readyLine: ReadyLine | undefined;
@@ -115,7 +117,8 @@ export class ServerProcess {
     this.stdout = '';
     this.stderr = '';
     this.readyLine = undefined;
-    const child = spawn(process.execPath, ['--enable-source-maps', CLI, 'server', '--json', '--stop-with-stdin', ...this.args], {
+    const [command = '', ...words] = [...this.launcher, process.execPath, '--enable-source-maps', CLI, 'server', '--json', '--stop-with-stdin', ...this.args];
+    const child = spawn(command, words, {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...this.#env },
     });

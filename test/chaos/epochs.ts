@@ -1,0 +1,96 @@
+/**
+ * When which shard changed hands, and what that means for the values in it.
+ *
+ * The metadata gives a shard a new epoch with every new owner and every restart of the owner. In `cache` mode the memory of the epoch before is
+ * lost then. The new owner may have come to serve so long before this process was told of the epoch, but no longer before:
+ * TOLD_LATE_NS. And a version tells the epoch in which it was given: the first answer with a version of the new epoch, or of a later one, came
+ * after the loss, because an owner serves only when nobody can read the old memory any more. Between these two lies the loss.
+ */
+import { ControlConnection } from '../../client/control-connection.js';
+import type { ClientMap } from '../../core/protocol/index.js';
+import type { Loss, Operation } from './operation.js';
+
+/** From being served by the new owner to this process's knowledge of the epoch, over the fastest of the connections to all servers. */
+const TOLD_LATE_NS = 3e9;
+/** native/table/layout.h: the low bits of a version count in the epoch. */
+const SEQUENCE_BITS = 44n;
+
+export interface Epoch {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly owner: string | undefined;
+  readonly toldNs: number;
+}
+
+/** Follows the maps of all servers. */
+export class EpochWatch {
+  readonly #connections: ControlConnection[];
+  readonly #epochs = new Map<number, Map<number, Epoch>>();
+  readonly #mapEpochs = new Set<number>();
+
+  constructor(servers: readonly string[]) {
+    this.#connections = servers.map(
+      (server) =>
+        new ControlConnection({
+          servers: [server], token: undefined, tls: undefined,
+          handlers: {
+            map: (map) => this.#learn(map), ticket: () => undefined, connected: () => undefined, failed: () => undefined, roundFailed: () => undefined,
+          },
+        }),
+    );
+  }
+
+  start(): void {
+    for (const one of this.#connections) one.start();
+  }
+
+  close(): void {
+    for (const one of this.#connections) one.close();
+  }
+
+  /** Versions of the metadata that were seen: how often it changed, at least. */
+  get maps(): number {
+    return this.#mapEpochs.size;
+  }
+
+  /** In order of the epochs. */
+  of(shard: number): readonly Epoch[] {
+    return [...(this.#epochs.get(shard)?.values() ?? [])].sort((a, b) => a.epoch - b.epoch);
+  }
+
+  get all(): readonly Epoch[] {
+    return [...this.#epochs.keys()].flatMap((shard) => this.of(shard));
+  }
+
+  #learn(map: ClientMap): void {
+    const toldNs = Number(process.hrtime.bigint());
+    this.#mapEpochs.add(map.mapEpoch);
+    for (const { shard, epoch, owner } of map.shards) {
+      const known = this.#epochs.get(shard) ?? new Map<number, Epoch>();
+      this.#epochs.set(shard, known);
+      if (!known.has(epoch)) known.set(epoch, { shard, epoch, owner, toldNs });
+    }
+  }
+}
+
+/** For one shard: the operations on all of its keys, and the epochs that were seen. */
+export function lossesOf(epochs: readonly Epoch[], operations: readonly Operation[]): Loss[] {
+  const ends = new Map<number, number>();
+  for (const o of operations) {
+    const version = o.kind === 'get' ? o.version : o.kind === 'swap' && typeof o.outcome === 'object' ? o.outcome.version : undefined;
+    if (version === undefined || version === 0n) continue;
+    const epoch = Number(version >> SEQUENCE_BITS);
+    ends.set(epoch, Math.min(o.end, ends.get(epoch) ?? Infinity));
+  }
+  const losses: Loss[] = [];
+  let before = epochs[0]?.epoch ?? 0;
+  for (const { epoch, toldNs, owner } of epochs.slice(1)) {
+    // Epochs in between were over before anybody was told.
+    for (let e = before + 1; e <= epoch; e++) {
+      const end = Math.min(Infinity, ...[...ends].flatMap(([of, at]) => (of >= e ? [at] : [])));
+      losses.push({ kind: 'loss', call: Math.min(toldNs - TOLD_LATE_NS, end), end, by: `epoch ${e}, ${owner ?? 'nobody'}` });
+    }
+    before = epoch;
+  }
+  return losses;
+}

@@ -1,0 +1,82 @@
+/**
+ * Which faults happen when: drawn from a seed before the run begins, so that a seed means the same faults at the same times.
+ * Not for: making them happen (nemesis.ts).
+ */
+import type { Random } from '../support/random.js';
+
+/** Servers, hosts and clients are numbered from 0. */
+export type Fault =
+  /** SIGKILL; it is started again after `forMs`. */
+  | { readonly kind: 'kill'; readonly server: number; readonly forMs: number }
+  /** SIGTERM, then started again at once: its shards change hands, its join is a change of the metadata. */
+  | { readonly kind: 'restart'; readonly server: number; readonly forMs: number }
+  | { readonly kind: 'pause'; readonly server: number; readonly forMs: number }
+  /** These hosts and the others do not hear each other. */
+  | { readonly kind: 'cut'; readonly hosts: readonly number[]; readonly forMs: number }
+  /** The others do not hear these hosts. */
+  | { readonly kind: 'mute'; readonly hosts: readonly number[]; readonly forMs: number }
+  /** These hosts do not hear the others. */
+  | { readonly kind: 'deafen'; readonly hosts: readonly number[]; readonly forMs: number }
+  | { readonly kind: 'kill-client'; readonly client: number; readonly forMs: number }
+  | { readonly kind: 'pause-client'; readonly client: number; readonly forMs: number };
+
+export interface Planned {
+  /** Milliseconds from the beginning of the workload. */
+  readonly atMs: number;
+  readonly fault: Fault;
+}
+
+export interface ScheduleOptions {
+  readonly seconds: number;
+  readonly servers: number;
+  readonly clients: number;
+  /** There are hosts that can be cut off. */
+  readonly network: boolean;
+}
+
+const WEIGHTS = { kill: 20, restart: 8, pause: 20, cut: 16, mute: 8, deafen: 8, 'kill-client': 8, 'pause-client': 12 } as const;
+/** A server that was killed or stopped is counted as away for so long after it was told to come back. */
+const RECOVERY_MS = 2500;
+
+export function drawSchedule(random: Random, options: ScheduleOptions): Planned[] {
+  const plan: Planned[] = [];
+  const busyUntil = Array.from({ length: options.servers }, () => 0);
+  const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
+  const kinds = (Object.keys(WEIGHTS) as Fault['kind'][]).filter((kind) => options.network || !['cut', 'mute', 'deafen'].includes(kind));
+  const weight = kinds.reduce((sum, kind) => sum + WEIGHTS[kind], 0);
+
+  function drawKind(): Fault['kind'] {
+    let at = random.below(weight);
+    return kinds.find((kind) => (at -= WEIGHTS[kind]) < 0) ?? 'kill';
+  }
+
+  const endMs = 1000 * options.seconds;
+  for (let atMs = 500 + random.below(1500); atMs < endMs - 500; atMs += 300 + random.below(3200)) {
+    const kind = drawKind();
+    // Mostly a majority is left; now and then it is not.
+    const most = random.below(10) === 0 ? options.servers : Math.floor((options.servers - 1) / 2);
+    const away = busyUntil.filter((until) => until > atMs).length;
+    const free = busyUntil.flatMap((until, i) => (until > atMs ? [] : [i]));
+    const forMs = 100 + random.below(random.below(3) === 0 ? 6000 : 2500);
+    if (kind === 'kill-client' || kind === 'pause-client') {
+      const idle = clientBusyUntil.flatMap((until, i) => (until > atMs ? [] : [i]));
+      if (idle.length === 0) continue;
+      const client = random.pick(idle);
+      clientBusyUntil[client] = atMs + forMs + 500;
+      plan.push({ atMs, fault: { kind, client, forMs } });
+      continue;
+    }
+    if (free.length === 0 || away >= most) continue;
+    const server = random.pick(free);
+    if (kind === 'cut' || kind === 'mute' || kind === 'deafen') {
+      const second = random.pick(free);
+      const hosts = second !== server && away + 2 <= most && random.below(2) === 0 ? [server, second] : [server];
+      for (const host of hosts) busyUntil[host] = atMs + forMs + 500;
+      plan.push({ atMs, fault: { kind, hosts, forMs } });
+    } else {
+      busyUntil[server] = atMs + forMs + (kind === 'pause' ? 500 : RECOVERY_MS);
+      plan.push({ atMs, fault: { kind, server, forMs } });
+    }
+  }
+  return plan;
+}

@@ -57,8 +57,8 @@ test('wrong values are refused', (t) => {
   t.throws(() => parseOptions('farkv://a?strict=perhaps'), { code: 'ERR_CONFIG' });
 });
 
-test('how long an absent owner is waited for: a second, what is asked for, or for ever', (t) => {
-  t.is(parseOptions('a').unavailableAfterMs, 1000);
+test('how long an absent owner is waited for: three seconds, what is asked for, or for ever', (t) => {
+  t.is(parseOptions('a').unavailableAfterMs, 3000);
   t.is(parseOptions('farkv://a?unavailableAfterMs=50').unavailableAfterMs, 50);
   t.is(parseOptions({ servers: 'a', unavailableAfterMs: Number.POSITIVE_INFINITY }).unavailableAfterMs, Number.POSITIVE_INFINITY);
   t.is(parseOptions('farkv://a?unavailableAfterMs=Infinity').unavailableAfterMs, Number.POSITIVE_INFINITY);

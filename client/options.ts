@@ -38,7 +38,8 @@ export interface ConnectOptions {
   /** Of each operation that says nothing else, milliseconds; default 5,000. */
   readonly timeoutMs?: number;
   /**
-   * How long operations wait for a shard that nobody answers for, milliseconds, from 1 on; default 1,000. Then they end with ERR_SHARD_UNAVAILABLE,
+   * How long operations wait for a shard that nobody answers for, milliseconds, from 1 on; default 3,000, in which another
+   * server usually has taken it over. Then they end with ERR_SHARD_UNAVAILABLE,
    * and later ones do so at once, until an owner answers. Infinity: each waits for it until its own time is over.
    */
   readonly unavailableAfterMs?: number;
@@ -172,7 +173,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     transport,
     strict,
     timeoutMs: o.timeoutMs === undefined ? 5000 : checkTimeout(o.timeoutMs),
-    unavailableAfterMs: o.unavailableAfterMs === Number.POSITIVE_INFINITY ? o.unavailableAfterMs : integer('unavailableAfterMs', o.unavailableAfterMs, 1, 2 ** 31 - 1, 1000),
+    unavailableAfterMs: o.unavailableAfterMs === Number.POSITIVE_INFINITY ? o.unavailableAfterMs : integer('unavailableAfterMs', o.unavailableAfterMs, 1, 2 ** 31 - 1, 3000),
     connectTimeoutMs: integer('connectTimeoutMs', o.connectTimeoutMs, 1, 2 ** 31 - 1, 10_000),
     namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),

@@ -6,7 +6,7 @@
  *   | asleep 0 | asleep 1         |
  *   +-----------------------------+  4096
  *   | revoked 0 | revoked 1       |  one byte an attachment
- *   +-----------------------------+  12288
+ *   +-----------------------------+  69632
  *   | ring 0: connector->acceptor |  ring_bytes, a power of two
  *   | ring 1: acceptor->connector |
  *   +-----------------------------+
@@ -30,7 +30,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { SHM_SLOTS = 4096, SHM_RING_MIN = 64 << 10, SHM_RING_MAX = 16 << 20 };
+enum { SHM_SLOTS = 32768, SHM_RING_MIN = 64 << 10, SHM_RING_MAX = 16 << 20 };
 enum { SHM_ASLEEP = 1, SHM_WANTS_SPACE = 2 };   /* asleep until a message comes; until the peer has taken messages */
 
 typedef struct shm_lane {
@@ -43,7 +43,7 @@ typedef struct shm_shared {
     struct { alignas(128) _Atomic uint32_t flags; } asleep[2];
     alignas(4096) _Atomic uint8_t revoked[2][SHM_SLOTS];   /* [end whose region it is][slot] */
 } shm_shared;
-static_assert(offsetof(shm_shared, revoked) == 4096 && sizeof(shm_shared) == 12288, "drawing");
+static_assert(offsetof(shm_shared, revoked) == 4096 && sizeof(shm_shared) == 69632, "drawing");
 
 static inline size_t shm_shared_bytes(uint32_t ring_bytes) { return sizeof(shm_shared) + 2 * (size_t)ring_bytes; }
 

@@ -93,8 +93,11 @@ int shm_rings_map(shm_conn *c, int rings_fd, int bell_fd) {
     return e;
 }
 
-/* In the agent rather than at the first SENDs. */
-void shm_rings_populate(shm_conn *c) { madvise(c->shared, shm_shared_bytes(c->ring_bytes), MADV_POPULATE_WRITE); }
+/* In the agent rather than at the first SENDs. The marks of revoked regions come as they are used: few connections need many. */
+void shm_rings_populate(shm_conn *c) {
+    madvise(c->shared, offsetof(shm_shared, revoked), MADV_POPULATE_WRITE);
+    madvise(c->shared + 1, 2 * (size_t)c->ring_bytes, MADV_POPULATE_WRITE);
+}
 
 void shm_rings_free(shm_conn *c) {
     if (c->shared) munmap(c->shared, shm_shared_bytes(c->ring_bytes));

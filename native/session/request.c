@@ -273,11 +273,10 @@ uint8_t *session_take_body(session_answer *a) {
 static fkv_status reason_of_end(const request *r, fkv_status why) {
     if (r->sent_before && op_changes(r->head.op)) return FKV_STALE_SEQUENCE;
     if (why != FKV_TIMEOUT) return why;
+    const session_owner *o = r->session->shard[r->head.shard].owner;
+    if (r->state != REQUEST_SENT && (!o || o->state != OWNER_UP)) return FKV_SHARD_CLOSED;   /* came after any refusal */
     if (r->why != FKV_TIMEOUT) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;   /* how it was refused last */
-    if (r->state == REQUEST_SENT) return why;
-    session_owner *o = r->session->shard[r->head.shard].owner;
-    if (!o) return FKV_SHARD_CLOSED;
-    return o->state == OWNER_UP ? FKV_TIMEOUT : FKV_SHARD_CLOSED;
+    return why;
 }
 
 void request_give_up(request *r, fkv_status why) { request_finish(r, reason_of_end(r, why), NULL, NULL, 0, false); }

@@ -158,6 +158,18 @@ TEST(an_owner_that_is_busy_is_not_absent) {
     down();
 }
 
+TEST(a_refusal_of_before_the_owner_was_lost_is_not_the_reason) {
+    up(0);
+    outcome put;
+    p->refuses_with = FKV_BUSY;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 500, &put);
+    pass(100);
+    die();
+    pass(600);
+    CHECK(put.done && put.status == FKV_SHARD_CLOSED);
+    down();
+}
+
 TEST(changes_that_wait_for_the_window_end_too) {
     enum { N = FKV_DEDUP_WINDOW + 100 };
     static outcome o[N];
@@ -185,6 +197,7 @@ int main(int argc, char **argv) {
     RUN(without_patience_set_operations_wait_for_their_whole_time);
     RUN(a_shard_that_nobody_owns_and_an_owner_that_refuses_are_waited_for_as_long);
     RUN(an_owner_that_is_busy_is_not_absent);
+    RUN(a_refusal_of_before_the_owner_was_lost_is_not_the_reason);
     RUN(changes_that_wait_for_the_window_end_too);
     return check_end(argc, argv);
 }

@@ -68,6 +68,7 @@ enum {
     DATAPLANE_CLIENTS_MAX = 65536,
     DATAPLANE_QUOTA_MAX = 65536,
     DATAPLANE_SPIN_US_MAX = 1000000,
+    DATAPLANE_EPOCH_FIRST = 1,         /* a shard that opens in this epoch has had no owner before */
     DATAPLANE_EPOCH_MAX = (1 << 20) - 1
 };
 

@@ -63,7 +63,9 @@ void dedup_free(dedup *d) {
     if (!d->table) return;
     for (uint32_t i = 0; i <= d->mask; i++) while (d->table[i]) drop_client(d, d->table[i]);
     free(d->table);
+    free(d->slot_doubt_ns);
     d->table = NULL;
+    d->slot_doubt_ns = NULL;
 }
 
 static bool drop_longest_gone(dedup *d, uint64_t now_ns, bool early) {
@@ -168,14 +170,19 @@ static bool grow_window(dedup *d, dedup_client *c, uint32_t slot, uint64_t now_n
     return true;
 }
 
+static bool in_doubt(const dedup *d, uint32_t slot, uint64_t now_ns) {
+    return now_ns < d->doubt_until_ns || (slot < d->slots && now_ns < d->slot_doubt_ns[slot]);
+}
+
 dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns, void **op,
                          fkv_status *status, uint64_t *version) {
     window *w = slot < c->slots ? c->windows[slot] : NULL;
     if (!w) {
-        if (retry && now_ns < d->doubt_until_ns) return DEDUP_FORGOTTEN;
+        if (retry && in_doubt(d, slot, now_ns)) return DEDUP_FORGOTTEN;
         w = first_window(d, c, slot, now_ns);
         if (!w) return DEDUP_NO_ROOM;
-        if (now_ns < d->doubt_until_ns) w->forgotten = sequence - 1;   /* earlier ones may have been made */
+        /* Earlier ones may have been made; a client gives sequences in the order in which it sends for the first time. */
+        if (in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1;
     }
     for (;;) {
         entry *e = &w->e[sequence & w->mask];
@@ -214,6 +221,18 @@ void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status 
 void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence) { *in_progress(c, slot, sequence) = (entry){ 0, 0 }; }
 void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op) {
     in_progress(c, slot, sequence)->result = (uint64_t)(uintptr_t)op;
+}
+
+int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns) {
+    if (slot >= d->slots) {
+        uint64_t *doubt = realloc(d->slot_doubt_ns, (slot + 1) * sizeof *doubt);
+        if (!doubt) return -ENOMEM;
+        memset(doubt + d->slots, 0, (slot + 1 - d->slots) * sizeof *doubt);
+        d->slot_doubt_ns = doubt;
+        d->slots = slot + 1;
+    }
+    d->slot_doubt_ns[slot] = had_owner ? now_ns + IDLE_NS : 0;   /* clients send nothing again after half of it */
+    return 0;
 }
 
 void dedup_drop_slot(dedup *d, uint32_t slot) {

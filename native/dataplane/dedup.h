@@ -4,7 +4,11 @@
  * FKV_DEDUP_WINDOW entries of 16 bytes. A client is remembered for FKV_DEDUP_IDLE_MS after its last connection; all windows
  * together are at most bytes_max. When room runs out, clients without a connection are forgotten first, the longest gone first;
  * then windows stop growing.
- * Whatever is forgotten early is known to be forgotten: a retry that may be a second write gets DEDUP_FORGOTTEN. */
+ * Whatever is forgotten early is known to be forgotten: a retry that may be a second write gets DEDUP_FORGOTTEN.
+ *
+ * A shard that had another owner, or this one before a restart, comes without that one's windows. A change of then may have been made and
+ * seen before its memory was lost or copied, so a retry of it gets DEDUP_FORGOTTEN too: made again, it would bring back a value that was
+ * gone, or win a compare-and-swap twice. */
 #ifndef FARKV_DATAPLANE_DEDUP_H
 #define FARKV_DATAPLANE_DEDUP_H
 #include <stdbool.h>
@@ -19,6 +23,8 @@ typedef struct dedup {
     uint64_t bytes, bytes_max;
     fkv_list gone;              /* clients that nothing pins, the longest gone first */
     uint64_t doubt_until_ns;    /* until then a retry without a window may be one of a client that was forgotten early */
+    uint64_t *slot_doubt_ns;    /* by slot: until then one may be of a change that an earlier owner was sent; 0: there was none */
+    uint32_t slots;
 } dedup;
 
 int dedup_init(dedup *d, uint64_t bytes_max);   /* 0 or -ENOMEM */
@@ -43,6 +49,8 @@ dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequ
 void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status status, uint64_t version);
 void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence);      /* it had no effect: as if never begun */
 void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op);
+/* A shard comes to this slot. had_owner: not for the first time in its life. 0 or -ENOMEM. */
+int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns);
 /* The shard is gone, and with it everything that its changes did. Nothing of it is in progress. */
 void dedup_drop_slot(dedup *d, uint32_t slot);
 

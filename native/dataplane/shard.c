@@ -115,6 +115,7 @@ static fkv_status make(group *g, command *c, shard **out) {
     *s = (shard){ .g = g, .number = c->number, .epoch = c->open.epoch, .slot = free_slot(g), .incarnation = c->open.incarnation,
                   .tick_ns = UINT64_MAX };
     list_init(&s->of_group);
+    if (dedup_open_slot(&g->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, g->now_ns) != 0) return FKV_NO_MEMORY;
     table_config t = table_config_of(g->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
     if (status != FKV_OK) return status;

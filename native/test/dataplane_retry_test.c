@@ -177,9 +177,37 @@ TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
     rig_down(&r);
 }
 
+/* The owner before it may have made the change, and others may have seen it before that owner's memory was lost: made again it would
+ * come back after it was seen to be gone. */
+TEST(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate) {
+    raw c;
+    fkv_reply reply;
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    fkv_request q = raw_request(&c, FKV_OP_PUT, "k");
+    q.value_bytes = 1;
+    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_OK);
+    rig_close(&r, q.shard);
+    r.epoch++;
+    CHECK_EQ(rig_open_shard(&r, q.shard, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    rig_serve(&r, q.shard);
+    q.flags = FKV_REQUEST_RETRY;
+    q.id = c.next_id++;
+    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_STALE_SEQUENCE);
+    CHECK(raw_get(&c, "k", &reply) == NULL);
+    CHECK_EQ(reply.status, FKV_NOT_FOUND);
+    CHECK_EQ(raw_put(&c, "k", "w", 1), FKV_OK);
+    q.id = c.next_id++;
+    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_STALE_SEQUENCE);   /* also now that this owner knows the client */
+    raw_down(&c);
+    rig_down(&r);
+}
+
 static void tests(void) {
     RUN(a_change_that_is_ready_after_the_grant_leaves_no_trace);
     RUN(what_has_waited_past_the_grant_is_refused);
+    RUN(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate);
     RUN(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made);
     if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
 }

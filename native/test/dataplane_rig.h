@@ -69,6 +69,7 @@ typedef struct rig {
     sim_world *sim;
     bool owns_sim, sim_over;        /* sim_over: atomic */
     pthread_t sim_time;
+    uint32_t epoch;          /* of the shards that rig_open_shard opens */
 } rig;
 
 /* Owner and clients have threads of their own here, so the world's time goes on with the machine's: would it jump to the next event,
@@ -87,7 +88,7 @@ static inline void *rig_sim_time(void *arg) {
 /* Over sim it makes a world of its own, unless one is given. */
 static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
     static unsigned number;
-    *r = (rig){ .provider = p, .sim = sim };
+    *r = (rig){ .provider = p, .sim = sim, .epoch = DATAPLANE_EPOCH_FIRST };
     if (p == FAB_SIM && !sim) {
         r->sim = sim = sim_world_create(check_seed());
         r->owns_sim = true;
@@ -114,7 +115,7 @@ static inline void rig_start(rig *r) {
 static inline fkv_status rig_open_shard(rig *r, uint32_t shard, uint32_t group, uint64_t memory, dataplane_layout **layout) {
     rig_call c;
     rig_call_init(&c);
-    dataplane_shard s = { .shard = shard, .group = group, .epoch = 3, .incarnation = 1000 + shard, .memory_bytes = memory };
+    dataplane_shard s = { .shard = shard, .group = group, .epoch = r->epoch, .incarnation = 1000 + shard, .memory_bytes = memory };
     dataplane_open_shard(r->d, &s, rig_done, &c);
     fkv_status status = rig_wait(&c);
     if (layout) *layout = c.result;

@@ -140,6 +140,26 @@ TEST(a_shard_that_is_gone_takes_its_windows_with_it) {
     dedup_free(&d);
 }
 
+TEST(a_retry_of_what_an_earlier_owner_was_sent_is_not_made) {
+    dedup d;
+    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
+    CHECK_EQ(dedup_open_slot(&d, 3, true, 100), 0);
+    dedup_client *c = dedup_enter(&d, 1, 100);
+    void *op = &d;
+    fkv_status status;
+    uint64_t version;
+    CHECK_EQ(dedup_begin(&d, c, 3, 7, true, 101, &op, &status, &version), DEDUP_FORGOTTEN);
+    CHECK_EQ(dedup_begin(&d, c, 3, 9, false, 102, &op, &status, &version), DEDUP_NEW);   /* sent for the first time, so after 7 and 8 */
+    CHECK_EQ(dedup_begin(&d, c, 3, 8, true, 103, &op, &status, &version), DEDUP_FORGOTTEN);
+    CHECK_EQ(dedup_begin(&d, c, 3, 10, true, 104, &op, &status, &version), DEDUP_NEW);   /* its first copy was sent here, and was lost */
+    /* Other slots, and a shard that has never had an owner, are not in doubt. */
+    CHECK_EQ(dedup_begin(&d, c, 2, 7, true, 105, &op, &status, &version), DEDUP_NEW);
+    CHECK_EQ(dedup_open_slot(&d, 4, false, 106), 0);
+    CHECK_EQ(dedup_begin(&d, c, 4, 7, true, 107, &op, &status, &version), DEDUP_NEW);
+    dedup_leave(&d, c, 108);
+    dedup_free(&d);
+}
+
 int main(int argc, char **argv) {
     RUN(a_repeated_sequence_has_the_first_result);
     RUN(a_sequence_in_progress_is_not_begun_again_until_it_is_cancelled);
@@ -149,5 +169,6 @@ int main(int argc, char **argv) {
     RUN(with_no_room_left_windows_stay_short_and_say_so);
     RUN(clients_gone_for_long_leave_no_memory_behind);
     RUN(a_shard_that_is_gone_takes_its_windows_with_it);
+    RUN(a_retry_of_what_an_earlier_owner_was_sent_is_not_made);
     return check_end(argc, argv);
 }

@@ -15,7 +15,8 @@
  * is answered together with it. An older sequence than the window gets STALE_SEQUENCE.
  * The owner forgets a client that was silent for FKV_DEDUP_IDLE_MS, or earlier when it runs out of room for windows; so that
  * forgetting is never a second write either, a request that was sent before carries FKV_REQUEST_RETRY, is answered
- * STALE_SEQUENCE when its window may have been forgotten, and is never sent again after FKV_DEDUP_IDLE_MS / 2.
+ * STALE_SEQUENCE when its window may have been forgotten, and is never sent again after FKV_DEDUP_IDLE_MS / 2. Windows do not go
+ * with a shard to its next owner, nor to the next start of this one: there a retry of what was sent before is STALE_SEQUENCE.
  *
  * Leases. A LEASE reply lists the shards that it covers, each with its incarnation (fkv_lease_shard). It says: until the time
  * at which the client *sent* the request plus the nanoseconds granted, less the clocks' drift, what a READ finds in the memory of

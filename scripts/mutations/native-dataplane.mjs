@@ -12,6 +12,13 @@ export const mutations = [
     caughtBy: dataplane('a_retry_is_answered_and_not_made_again'),
   },
   {
+    name: 'dataplane: a retry is made again by the next owner',
+    file: 'native/dataplane/dedup.c',
+    find: 'had_owner ? now_ns + IDLE_NS : 0;',
+    replace: '0 * (now_ns + IDLE_NS + had_owner);',
+    caughtBy: by('dataplane_retry')('a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate'),
+  },
+  {
     name: 'dataplane: a client has no quota',
     file: 'native/dataplane/request.c',
     find: ': c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;',

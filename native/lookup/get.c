@@ -246,11 +246,12 @@ static bool read_guess(lookup_get *g) {
     uint32_t bytes;
     if (g->retries || l->shard[g->shard].outdated || !locations_guess(&l->locations, g->hash, &at)) return false;
     const lookup_view *v = layout_heap_view(g->layout, fkv_location_segment(at.word));
-    if (!v || v->tag != at.tag || v->segment->state != SEGMENT_READY ||
+    if (!v || v->tag != at.tag ||
         !fkv_location_range(fkv_slot_location(at.word), fkv_slot_class(at.word), v->bytes, &offset, &bytes)) {
         locations_forget(&l->locations, g->hash);
         return false;
     }
+    if (v->segment->state != SEGMENT_READY) return false;
     g->guessed = true;
     read_extent_at(g, v, offset, bytes);
     return true;

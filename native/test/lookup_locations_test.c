@@ -209,6 +209,7 @@ TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
     imitation->tag = p->h->segments[1].tag;
     imitation->crc = fkv_extent_crc(imitation, imitation->key_bytes, imitation->value_bytes);
     puppet_pass(p, 1200 * MS);                   /* the lease runs out: the next one names the new incarnation */
+    CHECK_EQ(guest_get(&c, "nothing").status, FKV_NOT_FOUND);
     guest_expect(&c, "alpha", "new");
     CHECK_EQ(guest_stats(&c).location_hits, 0);
     down();
@@ -244,6 +245,19 @@ TEST(no_location_is_guessed_while_the_layout_is_known_to_be_old) {
     c.l->shard[0].outdated = true;
     CHECK_EQ(reads_of("alpha", "one"), 2);
     c.l->shard[0].outdated = false;
+    CHECK_EQ(reads_of("alpha", "one"), 1);
+    down();
+}
+
+TEST(locations_outlive_a_connection) {
+    up_with_a_cache();
+    put("alpha", "one");
+    guest_expect(&c, "alpha", "one");
+    puppet_break(p, FAB_RETRY_EXC_ERR);
+    outcome o;
+    guest_start(&c, "alpha", 900, &o);           /* by the index, for the segments have to be attached again */
+    pass(900, &o.done);
+    finish_with(&o, "one");
     CHECK_EQ(reads_of("alpha", "one"), 1);
     down();
 }
@@ -298,6 +312,7 @@ int main(int argc, char **argv) {
     RUN(a_location_is_forgotten_when_its_segment_has_another_tag);
     RUN(a_cached_location_is_read_under_a_running_lease_only);
     RUN(no_location_is_guessed_while_the_layout_is_known_to_be_old);
+    RUN(locations_outlive_a_connection);
     RUN(a_refused_read_at_a_cached_location_is_no_error_and_not_repeated);
     RUN(a_stale_guess_takes_nothing_from_the_gets_life);
     return check_end(argc, argv);

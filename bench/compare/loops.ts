@@ -1,57 +1,66 @@
-/** The loops that are timed: one operation after the other, or so many at once. Keys are visited in a fixed pseudo-random order. */
+/**
+ * The loops that are timed: one operation after the other, or so many at once. What an operation is given was drawn before, so that the draw is not
+ * timed; the draws are uniform and the same in each run.
+ */
+import { Random } from '../ycsb/random.js';
 import { quantile } from './statistics.js';
 
-/** A cheap full-period walk over 0 .. count - 1 that no cache likes: an odd stride near the golden ratio (Knuth, TAOCP 3, 6.4). */
-export function walk(count: number): () => number {
-  let stride = Math.floor(count * 0.6180339887) | 1;
-  const common = (a: number, b: number): number => (b === 0 ? a : common(b, a % b));
-  while (common(stride, count) !== 1) stride += 2;
-  let at = 0;
-  return () => {
-    at += stride;
-    if (at >= count) at -= count;
-    return at;
-  };
+/** Draws of `count` of the items, uniformly; another sequence with each call, the same ones in the next run. */
+export function drawing<T>(items: readonly T[], seed = 1): (count: number) => T[] {
+  const random = new Random(seed);
+  return (count) => Array.from({ length: count }, () => items[random.below(items.length)] as T);
 }
+
+/** The same in batches of `size`. */
+export function batches<T>(draw: (count: number) => T[], count: number, size: number): T[][] {
+  return Array.from({ length: count }, () => draw(size));
+}
+
+const now = (): number => performance.now() * 1e6;
 
 /** Mean nanoseconds of an operation that answers at once, and now and then (a lease to be renewed, timers to be let run) by a promise. */
-export async function meanNs(operations: number, operation: (index: number) => unknown, next: () => number): Promise<number> {
-  const begin = process.hrtime.bigint();
-  for (let i = 0; i < operations; i++) {
-    const answer = operation(next());
+export async function meanNs<T>(items: readonly T[], operation: (item: T) => unknown): Promise<number> {
+  const begin = now();
+  for (const item of items) {
+    const answer = operation(item);
     if (answer instanceof Promise) await answer;
   }
-  return Number(process.hrtime.bigint() - begin) / operations;
+  return (now() - begin) / items.length;
 }
 
-/** Median nanoseconds of an awaited operation, one at a time. */
-export async function medianNs(operations: number, operation: (index: number) => Promise<unknown>, next: () => number): Promise<number> {
-  const times = new Array<number>(operations);
-  for (let i = 0; i < operations; i++) {
+/** Nanoseconds of each awaited operation, one at a time. */
+export async function latenciesNs<T>(items: readonly T[], operation: (item: T) => unknown): Promise<Float64Array> {
+  const times = new Float64Array(items.length);
+  for (let i = 0; i < items.length; i++) {
     const begin = process.hrtime.bigint();
-    await operation(next());
+    await operation(items[i] as T);
     times[i] = Number(process.hrtime.bigint() - begin);
   }
-  return quantile(times, 0.5);
+  return times;
 }
 
-/** Operations a second with `outstanding` of them in flight. */
-export async function rate(operations: number, outstanding: number, operation: (index: number) => Promise<unknown>, next: () => number): Promise<number> {
-  let left = operations;
+export async function medianNs<T>(items: readonly T[], operation: (item: T) => unknown): Promise<number> {
+  return quantile(await latenciesNs(items, operation), 0.5);
+}
+
+/** Operations a second with `outstanding` of them in flight; the items are gone through again until there were `operations`. */
+export async function rate<T>(items: readonly T[], outstanding: number, operation: (item: T) => unknown, operations = items.length): Promise<number> {
+  let at = 0;
   const lane = async (): Promise<void> => {
-    while (left > 0) {
-      left--;
-      await operation(next());
-    }
+    while (at < operations) await operation(items[at++ % items.length] as T);
   };
-  const begin = process.hrtime.bigint();
+  const begin = now();
   await Promise.all(Array.from({ length: outstanding }, lane));
-  return operations / (Number(process.hrtime.bigint() - begin) / 1e9);
+  return (operations * 1e9) / (now() - begin);
 }
 
-/** Items a second in batches of `size`. */
-export async function batchRate(batches: number, size: number, batch: (indexes: readonly number[]) => Promise<unknown>, next: () => number): Promise<number> {
-  const begin = process.hrtime.bigint();
-  for (let i = 0; i < batches; i++) await batch(Array.from({ length: size }, next));
-  return (batches * size) / (Number(process.hrtime.bigint() - begin) / 1e9);
+/** Items a second, in batches one after the other. */
+export async function batchRate<T>(all: readonly (readonly T[])[], operation: (batch: readonly T[]) => Promise<unknown>): Promise<number> {
+  const begin = now();
+  let items = 0;
+  for (const batch of all) {
+    await operation(batch);
+    items += batch.length;
+  }
+  return (items * 1e9) / (now() - begin);
 }

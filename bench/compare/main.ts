@@ -1,76 +1,116 @@
 /**
  * `npm run bench:compare`: farkv beside Redis (ioredis, redis-benchmark), memcached and lmdb, on this machine, in one run, round by round in turn.
- * Nothing is installed: what is missing is named. Everything that was started is stopped again, on Ctrl-C too.
+ * Nothing is installed: what is missing is named. Everything that was started is stopped again, on Ctrl-C and at the time limit too.
+ *
+ * Exit codes: 0 every row was measured, whatever came out; 1 some were not; 2 wrong usage, or a program is missing.
  */
 import { writeFileSync } from 'node:fs';
-import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { line, machine, toJson } from './report.js';
-import type { Result } from './row.js';
-import { awaitGet, getInto, getIntoAgainstC, outstandingGets, shmGetMany, tcpGetMany } from './rows-get.js';
-import { outstandingPuts, putMany, putRate, sequentialPut } from './rows-put.js';
-import { memoryPerEntry, serverCpuOverShm, serverCpuOverTcp } from './rows-server.js';
-import { ycsb } from './rows-ycsb.js';
-import { Stores } from './stores.js';
+import { CURVES, CURVES_NEED, latencyCurves, type Curve } from './curves.js';
+import { Lab } from './lab.js';
+import { readOptions, type Options } from './options.js';
+import { missingPrograms } from './peers.js';
+import { head, lines, surroundings, toJson } from './report.js';
+import { reportPage } from './report-page.js';
+import { rowMet, type Part, type RowResult } from './row.js';
+import { ROWS, type RowPlan } from './rows.js';
 
-const args = await yargs(hideBin(process.argv))
-  .scriptName('npm run bench:compare --')
-  .usage('$0 [options]\n\nfarkv beside Redis, memcached and lmdb: ratios with their spread')
-  .option('keys', { type: 'number', default: 100_000, describe: 'Keys of the GET and PUT rows' })
-  .option('rounds', { type: 'number', default: 5, describe: 'Rounds of each side, after one to warm up' })
-  .option('servers', { type: 'number', default: 1, describe: 'farkv servers' })
-  .option('only', { type: 'string', describe: 'Rows whose name matches this regular expression' })
-  .option('ycsb', { type: 'string', default: 'a,b,c,d,f', describe: 'Workloads to compare; empty: none' })
-  .option('json', { type: 'string', describe: 'Also write the results to this file: a list of { name, goal, measured, spread, met }' })
-  .strict()
-  .parse();
+/** After the end was asked for, how long a row may take to put away what it started, and then the stores to stop. */
+const ROW_STOP_MS = 20_000;
+const STOP_MS = 60_000;
 
-const stop = new AbortController();
-process.once('SIGINT', () => stop.abort());
-process.once('SIGTERM', () => stop.abort());
+const note = (text: string): void => void process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
 
-const results: Result[] = [];
-const note = (text: string): void => void process.stderr.write(`${text}\n`);
-const wanted = (name: string): boolean => args.only === undefined || new RegExp(args.only, 'i').test(name);
+function giveUp(text: string): never {
+  process.stderr.write(`${text}\n`);
+  process.exit(2);
+}
 
-async function row(name: string, measure: () => Promise<Result | readonly Result[]>): Promise<void> {
-  if (!wanted(name) || stop.signal.aborted) return;
-  for (const r of [await measure()].flat()) {
-    results.push(r);
-    process.stdout.write(`${line(r)}\n`);
+async function options(): Promise<Options> {
+  try {
+    return await readOptions(hideBin(process.argv));
+  } catch (error) {
+    giveUp(error instanceof Error ? error.message : String(error));
   }
 }
 
-process.stdout.write(`${machine()}\n\n`);
-const { rounds, keys } = args;
+const o = await options();
+const wanted = (plan: Pick<RowPlan, 'name' | 'work'>): boolean => o.only === undefined || o.only.test(plan.name) || o.only.test(plan.work);
+const plans = ROWS.filter((plan) => plan.measure[o.goals] !== undefined && wanted(plan));
+const curvesWanted = o.report !== undefined && (o.only === undefined || plans.length === 0 || o.only.test(CURVES));
+const missing = missingPrograms([...new Set([...plans.flatMap((plan) => plan.needs), ...(curvesWanted ? CURVES_NEED : [])])]);
+if (plans.length === 0 && !curvesWanted) giveUp(`no row matches --only; npm run bench:compare -- --help names them`);
+if (missing.length > 0) giveUp(missing.join('\n'));
 
-let s = await Stores.start(keys, 1000, args.servers, stop.signal, note);
-try {
-  await row('shm getInto lmdb', () => getInto(s, rounds, 3));
-  await row('shm getInto C loop', () => getIntoAgainstC(s, rounds, 1.4));
-  await row('shm await get', () => awaitGet(s, 'shm', rounds, 25));
-  await row('tcp await get', () => awaitGet(s, 'tcp', rounds, 1.3));
-  await row('tcp outstanding', () => outstandingGets(s, 100, rounds, 4));
-  await row('tcp getMany', () => tcpGetMany(s, rounds, 1.3));
-  await row('server cpu shm', () => serverCpuOverShm(s, 10, 2));
-  await row('server cpu tcp', () => serverCpuOverTcp(s, Math.min(rounds, 3), 1 / 3));
-  const workloads = args.ycsb.split(',').filter((w) => w !== '');
-  await row('ycsb', () => ycsb(s, workloads, 100_000, 200_000, rounds));
-} finally {
-  await s.stop();
-}
-s = await Stores.start(keys, 100, args.servers, stop.signal, note);
-try {
-  await row('shm getMany C loop', () => shmGetMany(s, rounds, 1));
-  await row('shm put sequential', () => sequentialPut(s, rounds, 4));
-  await row('shm put outstanding', () => outstandingPuts(s, rounds, 4));
-  await row('shm put rate', () => putRate(s, rounds, 300_000));
-  await row('shm putMany', () => putMany(s, rounds, 1.5));
-} finally {
-  await s.stop();
-}
-for (const bytes of [100, 1000]) await row(`memory ${bytes}`, () => memoryPerEntry(keys, bytes, stop.signal, 80));
+const stop = new AbortController();
+const end = (why: string): void => {
+  if (stop.signal.aborted) return;
+  note(`${why}: stopping`);
+  stop.abort(new Error(why));
+  setTimeout(() => {
+    note('what was started did not stop in time; it ends with this process');
+    process.exit(1);
+  }, STOP_MS).unref();
+};
+process.once('SIGINT', () => end('interrupted'));
+process.once('SIGTERM', () => end('interrupted'));
+const timer = setTimeout(() => end(`the time limit of ${o.timeLimitMinutes} minutes is over`), o.timeLimitMinutes * 60_000);
 
-if (args.json !== undefined) writeFileSync(args.json, toJson(results));
-const missed = results.filter((r) => !r.met).length;
-process.stdout.write(`\n${results.length - missed} of ${results.length} goals met\n`);
+/** What is under way when the end is asked for may put away what it started; then it is left behind. */
+async function unlessAborted<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => undefined);
+  let onAbort: () => void = () => undefined;
+  const leftBehind = new Promise<never>((_, reject) => {
+    onAbort = (): void => void setTimeout(() => reject(stop.signal.reason as Error), ROW_STOP_MS).unref();
+    stop.signal.addEventListener('abort', onAbort);
+  });
+  try {
+    return await Promise.race([work, leftBehind]);
+  } finally {
+    stop.signal.removeEventListener('abort', onAbort);
+  }
+}
+
+const where = surroundings(o, `npm run bench:compare -- ${hideBin(process.argv).join(' ')}`.replace(/ -- $/, ''));
+process.stdout.write(`${head(where)}\n`);
+const lab = new Lab({ keys: o.keys, rounds: o.rounds, servers: o.servers, workloads: o.workloads, signal: stop.signal, note });
+
+async function measure({ name, work, measure: sets }: RowPlan): Promise<RowResult> {
+  const begin = performance.now();
+  let parts: readonly Part[] = [];
+  let problem: { readonly problem?: string } = {};
+  try {
+    stop.signal.throwIfAborted();
+    note(name);
+    parts = await unlessAborted(sets[o.goals]?.(lab) ?? Promise.resolve([]));
+  } catch (error) {
+    problem = { problem: error instanceof Error ? error.message : String(error) };
+  }
+  return { name, work, parts, seconds: (performance.now() - begin) / 1000, ...problem };
+}
+
+const rows: RowResult[] = [];
+let curves: readonly Curve[] = [];
+try {
+  if (curvesWanted) {
+    note(CURVES);
+    curves = await unlessAborted(latencyCurves(lab)).catch((error: unknown) => {
+      note(`no latency curves: ${error instanceof Error ? error.message : String(error)}`);
+      return [];
+    });
+  }
+  for (const plan of plans) {
+    const row = await measure(plan);
+    rows.push(row);
+    process.stdout.write(`${lines(row)}\n`);
+  }
+} finally {
+  clearTimeout(timer);
+  await lab.close();
+}
+
+if (o.json !== undefined) writeFileSync(o.json, toJson(rows));
+if (o.report !== undefined) writeFileSync(o.report, reportPage({ where, rows, curves }));
+process.stdout.write(`\n${rows.filter(rowMet).length} of ${rows.length} rows met\n`);
+// A row that was left behind may hold the event loop.
+process.exit(rows.some((row) => row.problem !== undefined) ? 1 : 0);

@@ -8,9 +8,9 @@ import { createServer, connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AddressInfo } from 'node:net';
 
+const STOP_MS = 10_000;
+
 export interface Peer {
-  readonly name: string;
-  readonly version: string;
   readonly port: number;
   readonly pid: number;
   stop(): Promise<void>;
@@ -25,13 +25,20 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The first line that a program prints of its version. */
-function versionOf(program: string, debianPackage: string): string {
-  const r = spawnSync(program, ['--version'], { encoding: 'utf8' });
-  if (r.error !== undefined) {
-    throw new Error(`${program} is needed for the comparison and is not installed: apt-get install ${debianPackage}`, { cause: r.error });
-  }
-  return r.stdout.split('\n')[0]?.trim() ?? 'unknown';
+/** Programs that are not npm packages, with the Debian package that brings each. */
+const PROGRAMS = { 'redis-server': 'redis-server', 'redis-benchmark': 'redis-tools', memcached: 'memcached', gcc: 'gcc', make: 'make' } as const;
+export type Program = keyof typeof PROGRAMS;
+
+/** What a program prints of its version: its number, or undefined when it is not installed. */
+export function versionOf(program: Program): string | undefined {
+  const { error, stdout } = spawnSync(program, ['--version'], { encoding: 'utf8' });
+  return error === undefined ? (/\d+(?:\.\d+)+/.exec(stdout)?.[0] ?? 'unknown') : undefined;
+}
+
+/** One line for each program that is not installed. */
+export function missingPrograms(programs: readonly Program[]): string[] {
+  return programs.filter((program) => versionOf(program) === undefined)
+    .map((program) => `${program} is needed and is not installed: apt-get install ${PROGRAMS[program]}`);
 }
 
 async function accepts(port: number): Promise<boolean> {
@@ -46,12 +53,15 @@ async function accepts(port: number): Promise<boolean> {
   }
 }
 
-async function start(name: string, version: string, program: string, args: (port: number) => string[]): Promise<Peer> {
+async function start(program: Program, args: (port: number) => string[]): Promise<Peer> {
   const port = await freePort();
   const child: ChildProcess = spawn(program, args(port), { stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const exited = once(child, 'exit');
+  // Whatever ends this process, the program ends with it.
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
   const deadline = Date.now() + 10_000;
   while (!(await accepts(port))) {
     if (child.exitCode !== null || Date.now() > deadline) throw new Error(`${program} did not start on port ${port}: ${said}`);
@@ -59,27 +69,32 @@ async function start(name: string, version: string, program: string, args: (port
   }
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM');
+    const timer = setTimeout(kill, STOP_MS);
     await exited;
+    clearTimeout(timer);
+    process.removeListener('exit', kill);
   };
-  return { name, version, port, pid: child.pid ?? 0, stop };
+  return { port, pid: child.pid ?? 0, stop };
 }
 
 export function startRedis(): Promise<Peer> {
-  const version = versionOf('redis-server', 'redis-server redis-tools');
-  return start('redis', version, 'redis-server', (port) => [
+  return start('redis-server', (port) => [
     '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', '--loglevel', 'warning',
   ]);
 }
 
 export function startMemcached(memoryMb: number): Promise<Peer> {
-  const version = versionOf('memcached', 'memcached');
   const user = process.getuid?.() === 0 ? ['-u', 'root'] : [];
-  return start('memcached', version, 'memcached', (port) => ['-l', '127.0.0.1', '-p', String(port), '-U', '0', '-m', String(memoryMb), ...user]);
+  return start('memcached', (port) => ['-l', '127.0.0.1', '-p', String(port), '-U', '0', '-m', String(memoryMb), ...user]);
 }
 
-/** `redis-benchmark` of one command; requests per second as it prints them. */
-export async function redisBenchmark(port: number, args: readonly string[]): Promise<number> {
-  const child = spawn('redis-benchmark', ['-h', '127.0.0.1', '-p', String(port), '--csv', ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+/**
+ * `redis-benchmark -c 1 -P 100` of one command; requests per second as it prints them. In `command` the text __rand_int__ stands for a number below
+ * `keys`, in 12 digits, so that user__rand_int__ is a key that was loaded.
+ */
+export async function redisBenchmark(port: number, keys: number, requests: number, command: readonly string[]): Promise<number> {
+  const args = ['-h', '127.0.0.1', '-p', String(port), '--csv', '-c', '1', '-P', '100', '-n', String(requests), '-r', String(keys), ...command];
+  const child = spawn('redis-benchmark', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));
   await once(child, 'close');

@@ -1,47 +1,33 @@
-/** Builds and runs bench/micro/region_loop.c: the floor under a GET over shared memory on this machine. */
-import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+/** Builds bench/micro/region_loop.c, the floor under a GET over shared memory on this machine, and asks it for one round after the other. */
+import { execFileSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { inRepository } from '../repository.js';
+import { Spoken } from './spoken.js';
 
 export interface RegionLoop {
-  /** A plain C loop: no checks. */
-  readonly plainNs: number;
-  /** The native GET, without JavaScript. */
-  readonly directNs: number;
-  readonly groupNs: number;
-}
-
-function root(): string {
-  let dir = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(dir, 'package.json'))) dir = dirname(dir);
-  return dir;
+  /** Mean nanoseconds a GET of a plain C loop, which checks nothing and prefetches nothing, over so many GETs of uniformly random keys. */
+  plainNs(gets: number): Promise<number>;
+  stop(): Promise<void>;
 }
 
 function built(): string {
-  const program = join(root(), 'build/region_loop');
-  const source = join(root(), 'bench/micro/region_loop.c');
-  const library = join(root(), 'build/native/libfarkv.a');
-  execFileSync('make', ['-s', '-C', join(root(), 'native'), 'all'], { stdio: 'inherit' });
-  const newest = Math.max(statSync(source).mtimeMs, statSync(library).mtimeMs);
-  if (!existsSync(program) || statSync(program).mtimeMs < newest) {
-    execFileSync('gcc', ['-O2', '-D_GNU_SOURCE', '-o', program, source, library, '-pthread', '-ldl', '-lm'], { stdio: 'inherit' });
+  const program = inRepository('build/region_loop');
+  const sources = [inRepository('bench/micro/region_loop.c'), inRepository('bench/micro/rig.h')];
+  const library = inRepository('build/native/libfarkv.a');
+  execFileSync('make', ['-s', '-C', inRepository('native'), '../build/native/libfarkv.a'], { stdio: 'inherit' });
+  const newest = Math.max(...[...sources, library].map((path) => statSync(path).mtimeMs));
+  if ((statSync(program, { throwIfNoEntry: false })?.mtimeMs ?? 0) < newest) {
+    execFileSync('gcc', ['-O2', '-D_GNU_SOURCE', '-o', program, sources[0] ?? '', library, '-pthread', '-ldl', '-lm'], { stdio: 'inherit' });
   }
   return program;
 }
 
-const figure = (text: string, name: string): number => {
-  const found = new RegExp(`^\\s*${name}\\s+([\\d.]+)`, 'm').exec(text)?.[1];
-  if (found === undefined) throw new Error(`region_loop printed no ${name}: ${text}`);
-  return Number(found);
-};
-
-/** A function that measures once, two seconds for each loop. */
-export function regionLoop(keys: number, valueBytes: number): () => Promise<RegionLoop> {
-  const program = built();
-  return async () => {
-    const { stdout } = await promisify(execFile)(program, [String(keys), String(valueBytes), '2']);
-    return { plainNs: figure(stdout, 'plain'), directNs: figure(stdout, 'direct'), groupNs: figure(stdout, 'group') };
+/** Resolves when its region is loaded. */
+export async function regionLoop(keys: number, valueBytes: number, shards: number): Promise<RegionLoop> {
+  const loop = new Spoken(built(), [String(keys), String(valueBytes), '0', String(shards), '-']);
+  if ((await loop.heard()) !== 'ready') throw new Error('region_loop is another one than expected');
+  return {
+    plainNs: async (gets) => Number(await loop.ask(String(gets))),
+    stop: () => loop.stop(),
   };
 }

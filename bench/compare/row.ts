@@ -2,14 +2,18 @@
  * A row of the comparison: what is measured, the goal, and what came out. Both sides of a ratio are measured in turn, round by round, so
  * that a machine that drifts does not decide.
  */
-import { ratios, spread, type Spread } from './statistics.js';
+import { median, ratios, spread, type Spread } from './statistics.js';
+import type { Lab } from './lab.js';
 
-export type Goal =
-  | { readonly kind: 'atLeast' | 'atMost'; readonly value: number; readonly unit: string }
-  | { readonly kind: 'below'; readonly value: number; readonly unit: string };
+export interface Goal {
+  readonly kind: 'atLeast' | 'atMost' | 'below';
+  readonly value: number;
+  readonly unit: string;
+}
 
-export interface Result {
-  readonly name: string;
+/** One figure with its goal. Most rows have one, some several. */
+export interface Part {
+  readonly title: string;
   readonly goal: Goal;
   /** In the goal's unit. */
   readonly measured: Spread;
@@ -18,14 +22,37 @@ export interface Result {
   readonly detail: string;
 }
 
-export function met(goal: Goal, value: number): boolean {
+export interface RowResult {
+  /** Stable: programs look for it. */
+  readonly name: string;
+  readonly work: string;
+  readonly parts: readonly Part[];
+  readonly seconds: number;
+  /** Why there are no parts. */
+  readonly problem?: string;
+}
+
+export function reached(goal: Goal, value: number): boolean {
   if (goal.kind === 'atLeast') return value >= goal.value;
   return goal.kind === 'atMost' ? value <= goal.value : value < goal.value;
 }
 
-export function result(name: string, goal: Goal, values: readonly number[], detail: string): Result {
+/** How far on the goal's good side a value is: 1 exactly there, 2 twice as good, 0.5 half as good. */
+export function progress(goal: Goal, value: number): number {
+  if (goal.kind === 'atLeast') return value / goal.value;
+  return value <= 0 ? Number.POSITIVE_INFINITY : goal.value / value;
+}
+
+export function part(title: string, goal: Goal, values: readonly number[], detail: string): Part {
   const measured = spread(values);
-  return { name, goal, measured, met: met(goal, measured.median), detail };
+  return { title, goal, measured, met: reached(goal, measured.median), detail };
+}
+
+export const rowMet = (row: RowResult): boolean => row.parts.length > 0 && row.parts.every((p) => p.met);
+
+/** The part that is farthest behind its goal, or least ahead: what a row of several stands and falls with. */
+export function weakest(row: RowResult): Part | undefined {
+  return [...row.parts].sort((a, b) => Number(a.met) - Number(b.met) || progress(a.goal, a.measured.median) - progress(b.goal, b.measured.median))[0];
 }
 
 /** One side of a comparison. `run` measures one round and answers with a time or a rate. */
@@ -34,13 +61,12 @@ export interface Side {
   run(): Promise<number>;
 }
 
-export const median = (values: readonly number[]): number => spread(values).median;
-
 /** `rounds` rounds of each side, in turn; the first round of each is a warm-up and is thrown away. */
-export async function interleave(sides: readonly Side[], rounds: number): Promise<number[][]> {
+export async function interleave(lab: Pick<Lab, 'rounds' | 'signal'>, sides: readonly Side[]): Promise<number[][]> {
   const measured: number[][] = sides.map(() => []);
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 0; round <= lab.rounds; round++) {
     for (const [i, side] of sides.entries()) {
+      lab.signal.throwIfAborted();
       const value = await side.run();
       if (round > 0) measured[i]?.push(value);
     }
@@ -49,13 +75,14 @@ export async function interleave(sides: readonly Side[], rounds: number): Promis
 }
 
 /** farkv against a peer. Times: how many times lower farkv's is; rates: how many times higher. */
-export async function compare(
-  name: string, goal: Goal, farkv: Side, peer: Side, what: 'time' | 'rate', rounds: number, show: (value: number) => string,
-): Promise<Result> {
-  const [ours = [], theirs = []] = await interleave([farkv, peer], rounds);
-  const values = what === 'time' ? ratios(theirs, ours) : ratios(ours, theirs);
-  return result(name, goal, values, `${farkv.name} ${show(median(ours))}, ${peer.name} ${show(median(theirs))}`);
+export async function compare(lab: Lab, title: string, goal: Goal, farkv: Side, peer: Side, what: 'time' | 'rate'): Promise<Part> {
+  const [ours = [], theirs = []] = await interleave(lab, [farkv, peer]);
+  const show = what === 'time' ? nanoseconds : perSecond;
+  return part(title, goal, what === 'time' ? ratios(theirs, ours) : ratios(ours, theirs), `${farkv.name} ${show(median(ours))}, ${peer.name} ${show(median(theirs))}`);
 }
+
+export const atLeast = (value: number, unit: string): Goal => ({ kind: 'atLeast', value, unit });
+export const atMost = (value: number, unit: string): Goal => ({ kind: 'atMost', value, unit });
 
 export const nanoseconds = (ns: number): string => (ns < 1000 ? `${ns.toFixed(0)} ns` : `${(ns / 1000).toFixed(2)} us`);
 export const perSecond = (rate: number): string => `${Math.round(rate).toLocaleString('en')}/s`;

@@ -1,76 +1,111 @@
-/** GETs: over shm against lmdb, the C loop and ioredis; over tcp against ioredis. */
-import { batchRate, meanNs, medianNs, rate, walk } from './loops.js';
+/** GETs: over shm against lmdb, the C loop and ioredis; over tcp against ioredis and redis-benchmark; and with ten times as many keys. */
+import { connect } from '../../client/index.js';
+import { DemoCluster } from '../demo-cluster.js';
+import { Random } from '../ycsb/random.js';
+import type { Lab } from './lab.js';
+import { batches, batchRate, drawing, meanNs, medianNs, rate } from './loops.js';
 import { redisBenchmark } from './peers.js';
-import { regionLoop } from './region-loop.js';
-import { compare, interleave, median, nanoseconds, perSecond, result, type Result } from './row.js';
-import { ratios } from './statistics.js';
-import type { Stores } from './stores.js';
+import { atLeast, atMost, compare, interleave, nanoseconds, part, type Part, type Side } from './row.js';
+import { median, ratios } from './statistics.js';
+import { inParts, keyOf, memoryFor, valueOf, type FarkvClient } from './stores.js';
 
-export async function getInto(s: Stores, rounds: number, goal: number): Promise<Result> {
+const GETS = 300_000;
+const SEQUENTIAL = 30_000;
+const BATCH = 100;
+
+export async function getIntoAgainstLmdb(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(1000);
+  const [shm, lmdb] = [await s.shm(), await s.lmdb()];
   const target = Buffer.alloc(s.value.length + 64);
-  const { keys } = s;
-  const n = 300_000;
-  const ours = walk(keys.length);
-  const theirs = walk(keys.length);
-  return await compare(
-    `shm getInto, ${s.value.length} B, ${keys.length} keys, uniform, against lmdb getBinaryFast`, { kind: 'atLeast', value: goal, unit: 'times faster' },
-    { name: 'farkv', run: () => meanNs(n, (i) => s.shm.getInto(keys[i] ?? '', target), ours) },
-    { name: 'lmdb', run: () => meanNs(n, (i) => s.lmdb.getBinaryFast(keys[i] ?? ''), theirs) },
-    'time', rounds, nanoseconds,
-  );
+  const [ours, theirs] = [drawing(s.keys), drawing(s.keys)];
+  return [await compare(
+    lab, 'shm getInto against lmdb getBinaryFast', atLeast(goal, 'times faster'),
+    { name: 'farkv', run: () => meanNs(ours(GETS), (key) => shm.getInto(key, target)) },
+    { name: 'lmdb', run: () => meanNs(theirs(GETS), (key) => lmdb.getBinaryFast(key)) },
+    'time',
+  )];
 }
 
-export async function getIntoAgainstC(s: Stores, rounds: number, goal: number): Promise<Result> {
+export async function getIntoAgainstC(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(1000);
+  const [shm, loop] = [await s.shm(), await s.regionLoop()];
   const target = Buffer.alloc(s.value.length + 64);
-  const next = walk(s.keys.length);
-  const loop = regionLoop(s.keys.length, s.value.length);
-  const [ours = [], floor = []] = await interleave([
-    { name: 'farkv', run: () => meanNs(300_000, (i) => s.shm.getInto(s.keys[i] ?? '', target), next) },
-    { name: 'C', run: async () => (await loop()).plainNs },
-  ], rounds);
-  return result(
-    `shm getInto, ${s.value.length} B, ${s.keys.length} keys, against the C loop over such a region`, { kind: 'atMost', value: goal, unit: 'times the time' },
-    ratios(ours, floor), `farkv ${nanoseconds(median(ours))}, C loop ${nanoseconds(median(floor))}`,
-  );
+  const draw = drawing(s.keys);
+  const [ours = [], floor = []] = await interleave(lab, [
+    { name: 'farkv', run: () => meanNs(draw(GETS), (key) => shm.getInto(key, target)) },
+    { name: 'C loop', run: () => loop.plainNs(GETS) },
+  ]);
+  return [part('shm getInto against the C loop', atMost(goal, 'times its time'), ratios(ours, floor), `farkv ${nanoseconds(median(ours))}, C loop ${nanoseconds(median(floor))}`)];
 }
 
-export async function awaitGet(s: Stores, transport: 'shm' | 'tcp', rounds: number, goal: number): Promise<Result> {
-  const client = s[transport];
-  return await compare(
-    `${transport} await get, one at a time, p50, against ioredis`, { kind: 'atLeast', value: goal, unit: 'times lower' },
-    { name: 'farkv', run: () => medianNs(30_000, (i) => client.get(s.keys[i] ?? ''), walk(s.keys.length)) },
-    { name: 'ioredis', run: () => medianNs(30_000, (i) => s.redis.getBuffer(s.keys[i] ?? ''), walk(s.keys.length)) },
-    'time', rounds, nanoseconds,
-  );
+export async function getManyAgainstC(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(100);
+  const [shm, loop] = [await s.shm(), await s.regionLoop()];
+  const draw = drawing(s.keys);
+  const [ours = [], floor = []] = await interleave(lab, [
+    { name: 'farkv', run: async () => 1e9 / (await batchRate(batches(draw, GETS / BATCH, BATCH), (keys) => shm.getMany(keys))) },
+    { name: 'C loop', run: () => loop.plainNs(GETS) },
+  ]);
+  const detail = `farkv ${nanoseconds(median(ours))} a key, C loop ${nanoseconds(median(floor))}`;
+  return [part('shm getMany of 100 against the C loop, a key', atLeast(goal, 'times as fast'), ratios(floor, ours), detail)];
 }
 
-export async function outstandingGets(s: Stores, outstanding: number, rounds: number, goal: number): Promise<Result> {
-  return await compare(
-    `tcp get, ${s.value.length} B, ${outstanding} outstanding, against ioredis`, { kind: 'atLeast', value: goal, unit: 'times the throughput' },
-    { name: 'farkv', run: () => rate(200_000, outstanding, (i) => s.tcp.get(s.keys[i] ?? ''), walk(s.keys.length)) },
-    { name: 'ioredis', run: () => rate(200_000, outstanding, (i) => s.redis.getBuffer(s.keys[i] ?? ''), walk(s.keys.length)) },
-    'rate', rounds, perSecond,
-  );
+export async function sequentialGet(lab: Lab, transport: 'shm' | 'tcp', goal: number): Promise<Part[]> {
+  const s = await lab.stores(1000);
+  const [client, redis] = [await s[transport](), (await s.redis()).client];
+  const [ours, theirs] = [drawing(s.keys), drawing(s.keys)];
+  return [await compare(
+    lab, `${transport} await get, one at a time, p50, against ioredis`, atLeast(goal, 'times lower'),
+    { name: 'farkv', run: () => medianNs(ours(SEQUENTIAL), (key) => client.get(key)) },
+    { name: 'ioredis', run: () => medianNs(theirs(SEQUENTIAL), (key) => redis.getBuffer(key)) },
+    'time',
+  )];
 }
 
-export async function tcpGetMany(s: Stores, rounds: number, goal: number): Promise<Result> {
-  const prefix = ['-t', 'get', '-c', '1', '-P', '100', '-n', '200000', '-d', String(s.value.length), '-r', String(s.keys.length)];
-  return await compare(
-    `tcp getMany of 100, ${s.value.length} B, against redis-benchmark GET -c 1 -P 100`, { kind: 'atLeast', value: goal, unit: 'times the throughput' },
-    { name: 'farkv', run: () => batchRate(2000, 100, (some) => s.tcp.getMany(some.map((i) => s.keys[i] ?? '')), walk(s.keys.length)) },
-    { name: 'redis-benchmark', run: () => redisBenchmark(s.redisPeer.port, prefix) },
-    'rate', rounds, perSecond,
-  );
+/** 100 GETs outstanding against ioredis; with a second goal getMany of 100 against redis-benchmark with a pipeline of 100. */
+export async function tcpThroughput(lab: Lab, goal: number, manyGoal?: number): Promise<Part[]> {
+  const s = await lab.stores(1000);
+  const [tcp, redis] = [await s.tcp(), await s.redis()];
+  const [ours, theirs] = [drawing(s.keys), drawing(s.keys)];
+  const parts = [await compare(
+    lab, 'tcp get, 100 outstanding, against ioredis', atLeast(goal, 'times the throughput'),
+    { name: 'farkv', run: () => rate(ours(200_000), BATCH, (key) => tcp.get(key)) },
+    { name: 'ioredis', run: () => rate(theirs(200_000), BATCH, (key) => redis.client.getBuffer(key)) },
+    'rate',
+  )];
+  if (manyGoal !== undefined) {
+    parts.push(await compare(
+      lab, 'tcp getMany of 100 against redis-benchmark GET -c 1 -P 100', atLeast(manyGoal, 'times the throughput'),
+      { name: 'farkv', run: () => batchRate(batches(ours, 2000, BATCH), (keys) => tcp.getMany(keys)) },
+      { name: 'redis-benchmark', run: () => redisBenchmark(redis.peer.port, s.keys.length, 200_000, ['GET', 'user__rand_int__']) },
+      'rate',
+    ));
+  }
+  return parts;
 }
 
-export async function shmGetMany(s: Stores, rounds: number, goal: number): Promise<Result> {
-  const loop = regionLoop(s.keys.length, s.value.length);
-  const [ours = [], floor = []] = await interleave([
-    { name: 'farkv', run: async () => 1e9 / (await batchRate(5000, 100, (some) => s.shm.getMany(some.map((i) => s.keys[i] ?? '')), walk(s.keys.length))) },
-    { name: 'C', run: async () => (await loop()).plainNs },
-  ], rounds);
-  return result(
-    `shm getMany of 100, ${s.value.length} B, ${s.keys.length} keys, against the C loop without prefetch, a key`, { kind: 'atLeast', value: goal, unit: 'times as fast' },
-    ratios(floor, ours), `farkv ${nanoseconds(median(ours))} a key, C loop ${nanoseconds(median(floor))}`,
-  );
+/** One at a time over shm, 100 B: a table of ten times the keys beside that of the other rows. */
+export async function getOfTenTimesTheKeys(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(100);
+  const small = await s.shm();
+  const count = 10 * lab.keys;
+  lab.note(`starting farkv (${count.toLocaleString('en')} records of 100 B)`);
+  const cluster = await DemoCluster.start(lab.servers, `${Math.ceil(memoryFor(count, 100) / lab.servers)}b`, lab.signal);
+  try {
+    const large = await connect({ servers: cluster.addresses, transport: 'shm', strict: true });
+    const value = valueOf(100);
+    await inParts(count, lab.signal, (numbers) => large.putMany(numbers.map((i) => ({ key: keyOf(i), value }))));
+    // The keys of both sides are made when they are drawn: ten million texts would take the caches that are to be measured.
+    const side = (name: string, client: FarkvClient, keys: number): Side => {
+      const random = new Random(1);
+      const draw = (): string[] => Array.from({ length: SEQUENTIAL }, () => keyOf(random.below(keys)));
+      return { name, run: () => medianNs(draw(), (key) => client.get(key)) };
+    };
+    const [many = [], few = []] = await interleave(lab, [side('large', large, count), side('small', small, lab.keys)]);
+    await large.close();
+    const detail = `${count.toLocaleString('en')} keys ${nanoseconds(median(many))}, ${lab.keys.toLocaleString('en')} keys ${nanoseconds(median(few))}`;
+    return [part('shm await get, p50, with ten times the keys', atMost(goal, 'times the time'), ratios(many, few), detail)];
+  } finally {
+    await cluster.stop();
+  }
 }

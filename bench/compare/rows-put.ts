@@ -1,41 +1,54 @@
-/** PUTs of 100 B over shm, against ioredis and redis-benchmark. */
-import { batchRate, medianNs, rate, walk } from './loops.js';
+/** PUTs of 100 B over shm, against ioredis and redis-benchmark. The keys are there already: nothing grows. */
+import type { Lab } from './lab.js';
+import { batches, batchRate, drawing, medianNs, rate } from './loops.js';
 import { redisBenchmark } from './peers.js';
-import { compare, interleave, median, nanoseconds, perSecond, result, type Result } from './row.js';
-import { valueOf, type Stores } from './stores.js';
+import { atLeast, compare, interleave, part, perSecond, type Part } from './row.js';
+import { median } from './statistics.js';
 
-const value = valueOf(100);
+const BATCH = 100;
+const OUTSTANDING = 64;
 
-export async function sequentialPut(s: Stores, rounds: number, goal: number): Promise<Result> {
-  return await compare(
-    'shm put, 100 B, one at a time, p50, against ioredis SET', { kind: 'atLeast', value: goal, unit: 'times lower' },
-    { name: 'farkv', run: () => medianNs(20_000, (i) => s.shm.put(s.keys[i] ?? '', value), walk(s.keys.length)) },
-    { name: 'ioredis', run: () => medianNs(20_000, (i) => s.redis.set(s.keys[i] ?? '', value), walk(s.keys.length)) },
-    'time', rounds, nanoseconds,
-  );
+export async function sequentialPut(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(100);
+  const [shm, redis] = [await s.shm(), (await s.redis()).client];
+  const [ours, theirs] = [drawing(s.keys), drawing(s.keys)];
+  return [await compare(
+    lab, 'shm put, one at a time, p50, against ioredis SET', atLeast(goal, 'times lower'),
+    { name: 'farkv', run: () => medianNs(ours(20_000), (key) => shm.put(key, s.value)) },
+    { name: 'ioredis', run: () => medianNs(theirs(20_000), (key) => redis.set(key, s.value)) },
+    'time',
+  )];
 }
 
-export async function outstandingPuts(s: Stores, rounds: number, goal: number): Promise<Result> {
-  return await compare(
-    'shm put, 100 B, 64 outstanding, against ioredis with 64 outstanding', { kind: 'atLeast', value: goal, unit: 'times the throughput' },
-    { name: 'farkv', run: () => rate(300_000, 64, (i) => s.shm.put(s.keys[i] ?? '', value), walk(s.keys.length)) },
-    { name: 'ioredis', run: () => rate(200_000, 64, (i) => s.redis.set(s.keys[i] ?? '', value), walk(s.keys.length)) },
-    'rate', rounds, perSecond,
-  );
+export async function outstandingPuts(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(100);
+  const [shm, redis] = [await s.shm(), (await s.redis()).client];
+  const [ours, theirs] = [drawing(s.keys), drawing(s.keys)];
+  return [await compare(
+    lab, 'shm put, 64 outstanding, against ioredis', atLeast(goal, 'times the throughput'),
+    { name: 'farkv', run: () => rate(ours(200_000), OUTSTANDING, (key) => shm.put(key, s.value)) },
+    { name: 'ioredis', run: () => rate(theirs(200_000), OUTSTANDING, (key) => redis.set(key, s.value)) },
+    'rate',
+  )];
 }
 
-export async function putRate(s: Stores, rounds: number, goal: number): Promise<Result> {
-  const side = { name: 'farkv', run: () => rate(500_000, 64, (i) => s.shm.put(s.keys[i] ?? '', value), walk(s.keys.length)) };
-  const [rates = []] = await interleave([side], rounds);
-  return result('shm put, 100 B, 64 outstanding', { kind: 'atLeast', value: goal, unit: '/s' }, rates, perSecond(median(rates)));
+export async function putRate(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(100);
+  const shm = await s.shm();
+  const draw = drawing(s.keys);
+  const [rates = []] = await interleave(lab, [{ name: 'farkv', run: () => rate(draw(500_000), OUTSTANDING, (key) => shm.put(key, s.value)) }]);
+  return [part('shm put, 64 outstanding', atLeast(goal, 'a second'), rates, `farkv ${perSecond(median(rates))}`)];
 }
 
-export async function putMany(s: Stores, rounds: number, goal: number): Promise<Result> {
-  const args = ['-t', 'set', '-c', '1', '-P', '100', '-n', '300000', '-d', '100', '-r', String(s.keys.length)];
-  return await compare(
-    'shm putMany of 100, 100 B, against redis-benchmark SET -c 1 -P 100', { kind: 'atLeast', value: goal, unit: 'times the throughput' },
-    { name: 'farkv', run: () => batchRate(3000, 100, (some) => s.shm.putMany(some.map((i) => ({ key: s.keys[i] ?? '', value }))), walk(s.keys.length)) },
-    { name: 'redis-benchmark', run: () => redisBenchmark(s.redisPeer.port, args) },
-    'rate', rounds, perSecond,
-  );
+export async function putManyAgainstRedis(lab: Lab, goal: number): Promise<Part[]> {
+  const s = await lab.stores(100);
+  const [shm, redis] = [await s.shm(), (await s.redis()).peer];
+  const draw = drawing(s.keys);
+  const items = (count: number): { key: string; value: Buffer }[] => draw(count).map((key) => ({ key, value: s.value }));
+  return [await compare(
+    lab, 'shm putMany of 100 against redis-benchmark SET -c 1 -P 100', atLeast(goal, 'times the throughput'),
+    { name: 'farkv', run: () => batchRate(batches(items, 3000, BATCH), (batch) => shm.putMany(batch)) },
+    { name: 'redis-benchmark', run: () => redisBenchmark(redis.port, s.keys.length, 300_000, ['SET', 'user__rand_int__', 'v'.repeat(s.value.length)]) },
+    'rate',
+  )];
 }

@@ -1,86 +1,171 @@
-/** The stores of one comparison, started, loaded with the same records, and taken away again. */
+/**
+ * The stores of one comparison, each started and loaded with the same records when it is first asked for, and all taken away again. None of them
+ * writes to a disk: what is compared is memory.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { open, type RootDatabase } from 'lmdb';
+import { MemcacheClient } from 'memcache-client';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { DemoCluster } from '../demo-cluster.js';
-import { startRedis, type Peer } from './peers.js';
+import type { LabOptions } from './lab.js';
+import { startMemcached, startRedis, type Peer } from './peers.js';
+import { regionLoop, type RegionLoop } from './region-loop.js';
 
 export type FarkvClient = Client<BufferValue, Buffer>;
 
-/** 16 bytes, as YCSB's are about. */
+/** How long a GET over tcp is polled for: on one host the answer comes sooner than a sleeping thread would wake up. */
+export const TCP_SPIN_US = 50;
+/** Shards that `farkv server` makes for each server. */
+const SHARDS_A_SERVER = 4;
+/** Records that are loaded at once. */
+const LOAD = 5000;
+
+/** 16 bytes, as redis-benchmark writes `user__rand_int__`. */
 export const keyOf = (index: number): string => `user${String(index).padStart(12, '0')}`;
 
-/** Bytes that do not compress and differ from key to key. */
+/** Bytes that do not compress and differ from place to place. */
 export function valueOf(bytes: number): Buffer {
   const value = Buffer.alloc(bytes);
   for (let i = 0; i < bytes; i++) value[i] = (i * 131 + (i >> 3)) & 255;
   return value;
 }
 
+/** Memory that so many records take in farkv, with ample room. */
+export const memoryFor = (count: number, valueBytes: number): number => Math.ceil(count * (valueBytes + 160) * 2 + 256 * 2 ** 20);
+
+/** Calls `load` with the numbers of some records at a time, until all were there. */
+export async function inParts(count: number, signal: AbortSignal, load: (part: readonly number[]) => Promise<unknown>): Promise<void> {
+  for (let at = 0; at < count; at += LOAD) {
+    signal.throwIfAborted();
+    await load(Array.from({ length: Math.min(LOAD, count - at) }, (_, i) => at + i));
+  }
+}
+
+export interface RedisStore {
+  readonly peer: Peer;
+  readonly client: Redis;
+}
+
+export async function openRedis(): Promise<RedisStore> {
+  const peer = await startRedis();
+  return { peer, client: new Redis({ port: peer.port, host: '127.0.0.1' }) };
+}
+
+export async function loadRedis(client: Redis, part: readonly number[], value: Buffer): Promise<void> {
+  const pipeline = client.pipeline();
+  for (const i of part) pipeline.set(keyOf(i), value);
+  await pipeline.exec();
+}
+
 export class Stores {
   readonly keys: readonly string[];
   readonly value: Buffer;
-  readonly cluster: DemoCluster;
-  readonly shm: FarkvClient;
-  readonly tcp: FarkvClient;
-  readonly redis: Redis;
-  readonly redisPeer: Peer;
-  readonly lmdb: RootDatabase<Buffer, string>;
-  readonly #directory: string;
+  readonly #lab: LabOptions;
+  readonly #open = new Map<string, { readonly thing: Promise<unknown>; readonly stop: () => Promise<void> }>();
 
-  private constructor(o: Pick<Stores, 'keys' | 'value' | 'cluster' | 'shm' | 'tcp' | 'redis' | 'redisPeer' | 'lmdb'>, directory: string) {
-    this.keys = o.keys;
-    this.value = o.value;
-    this.cluster = o.cluster;
-    this.shm = o.shm;
-    this.tcp = o.tcp;
-    this.redis = o.redis;
-    this.redisPeer = o.redisPeer;
-    this.lmdb = o.lmdb;
-    this.#directory = directory;
+  constructor(lab: LabOptions, valueBytes: number) {
+    this.keys = Array.from({ length: lab.keys }, (_, i) => keyOf(i));
+    this.value = valueOf(valueBytes);
+    this.#lab = lab;
   }
 
-  static async start(count: number, valueBytes: number, servers: number, signal: AbortSignal, onProgress: (text: string) => void): Promise<Stores> {
-    const keys = Array.from({ length: count }, (_, i) => keyOf(i));
-    const value = valueOf(valueBytes);
-    const memory = Math.ceil((count * (valueBytes + 160) * 2) / servers + 256 * 2 ** 20);
-    onProgress(`starting ${servers} farkv server(s), redis-server, lmdb`);
-    const cluster = await DemoCluster.start(servers, `${memory}b`, signal);
-    const redisPeer = await startRedis();
-    const shm = await connect({ servers: cluster.addresses, transport: 'shm', strict: true });
-    const tcp = await connect({ servers: cluster.addresses, transport: 'tcp', strict: true, getSpinUs: 50 });
-    const redis = new Redis({ port: redisPeer.port, host: '127.0.0.1' });
-    const directory = mkdtempSync(join(tmpdir(), 'farkv-compare-'));
-    const lmdb = open<Buffer, string>({ path: join(directory, 'lmdb'), encoding: 'binary', compression: false, noSync: true, mapSize: 2 * count * (valueBytes + 200) + 2 ** 26 });
-    const stores = new Stores({ keys, value, cluster, shm, tcp, redis, redisPeer, lmdb }, directory);
-    onProgress(`loading ${count} records of ${valueBytes} bytes into each`);
-    await stores.#load();
-    return stores;
+  /** farkv's servers, loaded. */
+  cluster(): Promise<DemoCluster> {
+    return this.#once('farkv', async () => {
+      const { servers, signal } = this.#lab;
+      const cluster = await DemoCluster.start(servers, `${Math.ceil(memoryFor(this.keys.length, this.value.length) / servers)}b`, signal);
+      try {
+        const client = await connect({ servers: cluster.addresses });
+        await this.#load((part) => client.putMany(part.map((i) => ({ key: this.#key(i), value: this.value }))));
+        await client.close();
+      } catch (error) {
+        await cluster.stop();
+        throw error;
+      }
+      return cluster;
+    }, (cluster) => cluster.stop());
   }
 
-  async #load(): Promise<void> {
-    const { keys, value } = this;
-    for (let at = 0; at < keys.length; at += 5000) {
-      const part = keys.slice(at, at + 5000);
-      await this.shm.putMany(part.map((key) => ({ key, value })));
-      const pipeline = this.redis.pipeline();
-      for (const key of part) pipeline.set(key, value);
-      await pipeline.exec();
-      await this.lmdb.transaction(() => {
-        for (const key of part) void this.lmdb.put(key, value);
-      });
-    }
+  shm(): Promise<FarkvClient> {
+    return this.#once('farkv over shm', async () => await connect({ servers: (await this.cluster()).addresses, transport: 'shm', strict: true }), (c) => c.close());
+  }
+
+  tcp(): Promise<FarkvClient> {
+    return this.#once('farkv over tcp', async () => {
+      const { addresses } = await this.cluster();
+      return await connect({ servers: addresses, transport: 'tcp', strict: true, getSpinUs: TCP_SPIN_US });
+    }, (client) => client.close());
+  }
+
+  redis(): Promise<RedisStore> {
+    return this.#once('redis-server', async () => {
+      const redis = await openRedis();
+      await this.#load((part) => loadRedis(redis.client, part, this.value));
+      return redis;
+    }, async ({ peer, client }) => {
+      client.disconnect();
+      await peer.stop();
+    });
+  }
+
+  memcached(): Promise<{ readonly peer: Peer; readonly client: MemcacheClient }> {
+    return this.#once('memcached', async () => {
+      const peer = await startMemcached(Math.ceil((this.keys.length * (this.value.length + 200) * 1.5) / 2 ** 20) + 512);
+      const client = new MemcacheClient({ server: { server: `127.0.0.1:${peer.port}`, maxConnections: 1 }, noDelay: true, cmdTimeout: 30_000 });
+      await this.#load((part) => Promise.all(part.map((i) => client.set(this.#key(i), this.value, { lifetime: 0 }))));
+      return { peer, client };
+    }, async ({ peer, client }) => {
+      client.shutdown();
+      await peer.stop();
+    });
+  }
+
+  async lmdb(): Promise<RootDatabase<Buffer, string>> {
+    const { database } = await this.#once('lmdb', async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'farkv-compare-'));
+      const mapSize = 2 * this.keys.length * (this.value.length + 200) + 2 ** 26;
+      const database = open<Buffer, string>({ path: join(directory, 'lmdb'), encoding: 'binary', compression: false, noSync: true, mapSize });
+      await this.#load((part) => database.transaction(() => {
+        for (const i of part) void database.put(this.#key(i), this.value);
+      }));
+      return { database, directory };
+    }, async ({ database, directory }) => {
+      await database.close();
+      rmSync(directory, { recursive: true, force: true });
+    });
+    return database;
+  }
+
+  /** The C loop over a region of the same layout, with the same records and as many shards. */
+  regionLoop(): Promise<RegionLoop> {
+    return this.#once('the C loop', () => regionLoop(this.keys.length, this.value.length, SHARDS_A_SERVER * this.#lab.servers), (loop) => loop.stop());
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.shm.close(), this.tcp.close()]);
-    this.redis.disconnect();
-    await this.lmdb.close();
-    await this.redisPeer.stop();
-    await this.cluster.stop();
-    rmSync(this.#directory, { recursive: true, force: true });
+    for (const { thing, stop } of [...this.#open.values()].reverse()) {
+      // What could not be started has nothing to stop.
+      await thing.then(stop, () => undefined);
+    }
+    this.#open.clear();
+  }
+
+  #key(index: number): string {
+    return this.keys[index] ?? '';
+  }
+
+  #load(load: (part: readonly number[]) => Promise<unknown>): Promise<void> {
+    return inParts(this.keys.length, this.#lab.signal, load);
+  }
+
+  #once<T>(name: string, start: () => Promise<T>, stop: (thing: T) => Promise<void> | void): Promise<T> {
+    const known = this.#open.get(name);
+    if (known !== undefined) return known.thing as Promise<T>;
+    this.#lab.note(`starting ${name} (${this.keys.length.toLocaleString('en')} records of ${this.value.length} B)`);
+    const thing = start();
+    this.#open.set(name, { thing, stop: async () => { await stop(await thing); } });
+    return thing;
   }
 }

@@ -39,4 +39,11 @@ export const mutations = [
     replace: 'DATAPLANE_PUT };',
     caughtBy: dataplane('each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none'),
   },
+  {
+    name: 'dataplane: what is retired is deregistered at once',
+    file: 'native/dataplane/memory.c',
+    find: 'if (s->lease_until_ns <= s->g->now_ns) {',
+    replace: 'if (s->lease_until_ns <= UINT64_MAX) {',
+    caughtBy: by('dataplane_shard')('a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it'),
+  },
 ];

@@ -93,8 +93,10 @@ TEST(a_connection_that_breaks_while_the_owner_lives_fails_nothing) {
     outcome o;
     puppet_break(p, FAB_RETRY_EXC_ERR);
     guest_settle(&c);
+    puppet_pass(p, 2 * MS);                  /* longer than patience, and not yet connected: but its address has not failed */
+    CHECK_EQ(p->connects, 1);
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 60000, &o);
-    pass(100);                               /* longer than patience: but its address has not failed */
+    pass(100);
     CHECK(o.done && o.status == FKV_OK);
     down();
 }

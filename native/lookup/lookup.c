@@ -138,11 +138,13 @@ void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out) 
     memcpy(out->bytes, k->bytes, k->count);
 }
 
-fkv_status lookup_read_prepared(const lookup *l, const lookup_prepared *from, size_t bytes, uint16_t ns, lookup_key *out) {
-    if (bytes < sizeof *from || from->count == 0 || from->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (from->count > bytes - sizeof *from) return FKV_KEY_INVALID;
-    *out = (lookup_key){ .bytes = from->bytes, .count = from->count, .ns = ns, .hash = from->hash,
-                         .hashed = from->ns == ns && from->seed_mark == l->seed_mark };
+fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t ns, lookup_key *out) {
+    lookup_prepared head;                /* it may lie at any address */
+    if (bytes < sizeof head) return FKV_KEY_INVALID;
+    memcpy(&head, from, sizeof head);
+    if (head.count == 0 || head.count > FKV_KEY_MAX || head.count > bytes - sizeof head) return FKV_KEY_INVALID;
+    *out = (lookup_key){ .bytes = (const uint8_t *)from + sizeof head, .count = head.count, .ns = ns, .hash = head.hash,
+                         .hashed = head.ns == ns && head.seed_mark == l->seed_mark };
     return FKV_OK;
 }
 

@@ -94,7 +94,7 @@ typedef struct lookup_prepared {
 } lookup_prepared;
 void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out);
 /* KEY_INVALID: `bytes` bytes are not a prepared key. out->bytes points into it. */
-fkv_status lookup_read_prepared(const lookup *l, const lookup_prepared *from, size_t bytes, uint16_t ns, lookup_key *out);
+fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t ns, lookup_key *out);
 
 /* The whole GET. False: not possible now (no mapping, no lease, a change in the way): use lookup_start. out->status is OK,
  * NOT_FOUND or BUFFER_TOO_SMALL. */

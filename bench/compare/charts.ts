@@ -22,7 +22,7 @@ function svg(height: number, title: string, content: readonly string[]): string 
 
 export function duration(ns: number): string {
   const [value, unit] = ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1000, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
-  return `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(2))} ${unit}`;
+  return `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3))} ${unit}`;
 }
 
 /** Labels at these heights, moved apart so that none covers another. */
@@ -74,7 +74,7 @@ const FARTHEST = 32;
 
 /** A bar for each part, from its goal to the right where it is ahead, to the left where it is behind; the thin line is the spread of the rounds. */
 export function goalBars(parts: readonly Part[]): string {
-  const [left, right, top, step] = [16, WIDTH - 16, 40, 62];
+  const [left, right, top, step] = [16, WIDTH - 16, 40, 74];
   const centre = (left + right) / 2;
   const scale = (right - left) / 2 / Math.log2(FARTHEST);
   const x = (times: number): number => centre + scale * Math.max(-Math.log2(FARTHEST), Math.min(Math.log2(FARTHEST), Math.log2(Math.max(times, 1e-9))));

@@ -43,15 +43,15 @@ export async function medianNs<T>(items: readonly T[], operation: (item: T) => u
   return quantile(await latenciesNs(items, operation), 0.5);
 }
 
-/** Operations a second with `outstanding` of them in flight; the items are gone through again until there were `operations`. */
-export async function rate<T>(items: readonly T[], outstanding: number, operation: (item: T) => unknown, operations = items.length): Promise<number> {
+/** Operations a second with `outstanding` of them in flight. */
+export async function rate<T>(items: readonly T[], outstanding: number, operation: (item: T) => unknown): Promise<number> {
   let at = 0;
   const lane = async (): Promise<void> => {
-    while (at < operations) await operation(items[at++ % items.length] as T);
+    while (at < items.length) await operation(items[at++] as T);
   };
   const begin = now();
   await Promise.all(Array.from({ length: outstanding }, lane));
-  return (operations * 1e9) / (now() - begin);
+  return (items.length * 1e9) / (now() - begin);
 }
 
 /** Items a second, in batches one after the other. */

@@ -61,8 +61,10 @@ export interface Side {
   run(): Promise<number>;
 }
 
+type Rounds = Pick<Lab, 'rounds' | 'signal'>;
+
 /** `rounds` rounds of each side, in turn; the first round of each is a warm-up and is thrown away. */
-export async function interleave(lab: Pick<Lab, 'rounds' | 'signal'>, sides: readonly Side[]): Promise<number[][]> {
+export async function interleave(lab: Rounds, sides: readonly Side[]): Promise<number[][]> {
   const measured: number[][] = sides.map(() => []);
   for (let round = 0; round <= lab.rounds; round++) {
     for (const [i, side] of sides.entries()) {
@@ -75,7 +77,7 @@ export async function interleave(lab: Pick<Lab, 'rounds' | 'signal'>, sides: rea
 }
 
 /** farkv against a peer. Times: how many times lower farkv's is; rates: how many times higher. */
-export async function compare(lab: Lab, title: string, goal: Goal, farkv: Side, peer: Side, what: 'time' | 'rate'): Promise<Part> {
+export async function compare(lab: Rounds, title: string, goal: Goal, farkv: Side, peer: Side, what: 'time' | 'rate'): Promise<Part> {
   const [ours = [], theirs = []] = await interleave(lab, [farkv, peer]);
   const show = what === 'time' ? nanoseconds : perSecond;
   return part(title, goal, what === 'time' ? ratios(theirs, ours) : ratios(ours, theirs), `${farkv.name} ${show(median(ours))}, ${peer.name} ${show(median(theirs))}`);

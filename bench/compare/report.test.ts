@@ -1,0 +1,49 @@
+import test from 'ava';
+import { PERCENTILES, type Curve } from './curves.js';
+import { lines, toJson, type Surroundings } from './report.js';
+import { reportPage } from './report-page.js';
+import { atLeast, atMost, part, type RowResult } from './row.js';
+
+const where: Surroundings = { machine: '2 x <CPU>', versions: 'Linux 6', providers: 'shm', run: 'r', command: "npm run bench:compare -- --only 'a&b'", date: 'd' };
+const rows: readonly RowResult[] = [
+  { name: 'one', work: 'one figure', seconds: 1, parts: [part('the "figure"', atLeast(3, 'times'), [4, 5, 6], 'farkv 1 us, lmdb 5 us')] },
+  { name: 'several', work: 'several figures', seconds: 2, parts: [part('a', atMost(80, 'B'), [70], 'x'), part('b', atMost(1, 'ns'), [0, -2, 2], 'y'), part('c', atMost(80, 'B'), [8000], 'z')] },
+  { name: 'none', work: 'no figure', seconds: 3, parts: [], problem: 'it did not <start>' },
+];
+const curves: readonly Curve[] = ['farkv shm', 'farkv tcp', 'ioredis', 'memcached', 'lmdb'].map((name, i) => ({ name, ns: PERCENTILES.map((p) => 300 * (i + 1) / (1 - p)) }));
+
+test('the JSON has one entry for each row; one of several figures has its weakest, and all of them as parts', (t) => {
+  const entries = JSON.parse(toJson(rows)) as Record<string, unknown>[];
+  t.deepEqual(entries[0], { name: 'one', goal: 'at least 3.00 times', measured: 5, spread: [4, 6], met: true, detail: 'farkv 1 us, lmdb 5 us' });
+  t.like(entries[1], { name: 'several', goal: 'at most 80.00 B', measured: 8000, spread: [8000, 8000], met: false, parts: [{ name: 'a', met: true }, { name: 'b', measured: 0, met: true }, { name: 'c', met: false }] });
+  t.deepEqual(entries[2], { name: 'none', goal: 'no figure', measured: null, spread: null, met: false, detail: 'it did not <start>' });
+  t.is(entries.length, 3);
+});
+
+test('the text says what was met, what was missed and what was not measured', (t) => {
+  t.regex(lines(rows[0]!), /met +the "figure"\n +goal at least 3\.00 times; measured 5\.00 \(4\.00 to 6\.00\): farkv 1 us/);
+  t.regex(lines(rows[1]!), /MISSED +c/);
+  t.regex(lines(rows[2]!), /NOT MEASURED +it did not <start>/);
+});
+
+test('the page stands alone: no script, nothing from elsewhere, and texts cannot break out of it', (t) => {
+  const page = reportPage({ where, rows, curves });
+  t.notRegex(page, /<script|<link|<img|src=|href=|@import|url\(|https?:/);
+  t.notRegex(page, /<CPU>|<start>|'a&b'/);
+  t.regex(page, /the &quot;figure&quot;/);
+  t.regex(page, /prefers-color-scheme: dark/);
+});
+
+test('the page has a curve for each store, a bar and a goal for each figure, and no coordinate that is not a number', (t) => {
+  const page = reportPage({ where, rows, curves });
+  t.is(page.match(/<polyline /g)?.length, 5);
+  for (const { name } of curves) t.true(page.includes(`>${name}</text>`));
+  t.is(page.match(/<rect [^>]*class="bar (?:met|missed)"/g)?.length, 4);
+  t.is(page.match(/class="goal"/g)?.length, 2);
+  t.is(page.match(/not measured/g)?.length, 1);
+  t.notRegex(page, /NaN|Infinity|undefined/);
+});
+
+test('a page without curves has no empty chart', (t) => {
+  t.notRegex(reportPage({ where, rows, curves: [] }), /polyline|How long a GET takes/);
+});

@@ -90,9 +90,10 @@ export function goalBars(parts: readonly Part[]): string {
     const name = p.met ? 'met' : 'missed';
     out.push(text(left, y + 12, p.title, ' class="title"'), text(right, y + 12, `${p.met ? 'met' : 'missed'}: ${measuredText(p)}`, ` text-anchor="end" class="title ${name}"`));
     out.push(`<rect x="${round(Math.min(centre, m))}" y="${round(y + 20)}" width="${round(Math.max(2, Math.abs(m - centre)))}" height="14" rx="3" class="bar ${name}"><title>${escaped(p.detail)}</title></rect>`);
+    out.push(rule(centre, y + 17, centre, y + 37, 'goal'));
     out.push(rule(Math.min(a, b), y + 27, Math.max(a, b), y + 27, 'spread'), rule(a, y + 23, a, y + 31, 'spread'), rule(b, y + 23, b, y + 31, 'spread'));
     out.push(text(left, y + 50, p.detail, ' class="tick"'), text(right, y + 50, `goal: ${goalText(p.goal)}`, ' text-anchor="end" class="tick"'));
   }
-  out.push(rule(centre, top - 12, centre, height - 8, 'goal'), text(centre, top - 18, 'goal', ' text-anchor="middle" class="title"'));
+  out.push(text(centre, top - 18, 'goal', ' text-anchor="middle" class="title"'));
   return svg(height, 'Each figure against its goal', out);
 }

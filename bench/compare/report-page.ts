@@ -29,7 +29,7 @@ svg { display: block; width: 100%; min-width: 44rem; height: auto; font: 13px sy
 .curve { fill: none; stroke-width: 2.5; stroke-linejoin: round; stroke-linecap: round; } .dot { stroke: var(--panel); stroke-width: 2; }
 ${[0, 1, 2, 3, 4].map((i) => `.curve.s${i} { stroke: var(--s${i}); } .dot.s${i}, .name.s${i} { fill: var(--s${i}); }`).join('\n')}
 .bar.met, text.met { fill: var(--good); } .bar.missed, text.missed { fill: var(--bad); } .bar { fill-opacity: .8; }
-.spread { stroke: var(--ink); stroke-width: 1.5; } line.goal { stroke: var(--goal); stroke-width: 1.5; }
+.spread { stroke: var(--ink); stroke-width: 1.5; } line.goal { stroke: var(--goal); stroke-width: 2; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .9rem; margin: 1rem 0; } dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .875rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); } th { color: var(--quiet); }

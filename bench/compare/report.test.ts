@@ -39,7 +39,7 @@ test('the page has a curve for each store, a bar and a goal for each figure, and
   t.is(page.match(/<polyline /g)?.length, 5);
   for (const { name } of curves) t.true(page.includes(`>${name}</text>`));
   t.is(page.match(/<rect [^>]*class="bar (?:met|missed)"/g)?.length, 4);
-  t.is(page.match(/class="goal"/g)?.length, 2);
+  t.is(page.match(/class="goal"/g)?.length, 4);
   t.is(page.match(/not measured/g)?.length, 1);
   t.notRegex(page, /NaN|Infinity|undefined/);
 });

@@ -38,7 +38,7 @@ test('a shard is served, open, closed, out of reach or nobody\'s', (t) => {
 test('the parts of the memory add up to what is registered', (t) => {
   const { memory, memoryBytes } = status.shards[0] ?? {};
   t.deepEqual(memory, { index: (1 << 20) - 1000, indexFree: 1000, live: 500, prepared: 30, overflow: 128, quarantine: 7, slack: 5, free: (2 << 20) - 670 });
-  t.is(Object.values({ ...memory }).reduce((sum, part) => sum + part, 0), memoryBytes);
+  t.is(Object.values({ ...memory }).reduce((sum, part) => sum + part, 0), memoryBytes ?? 0);
 });
 
 test('neither the document nor the table has a secret', (t) => {

@@ -27,6 +27,8 @@ const say = (text: string): void => {
 const replay = `node dist/test/chaos/main.js --seconds ${seconds} --seed ${seed} --servers ${values.servers} --clients ${values.clients} --rate ${values.rate}`;
 say(`seed ${seed}; the same faults again: ${replay}`);
 
+// Servers and clients end with their standard input, namespaces as network.ts says.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 const report = await run({
   seed, seconds, servers: Number(values.servers), clients: Number(values.clients), operationsPerSecond: Number(values.rate),
   operationsMin: Number(values['at-least'] ?? Math.round((100_000 * seconds) / 600)), say,

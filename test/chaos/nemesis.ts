@@ -1,4 +1,5 @@
 /** Makes the faults of a schedule happen to the processes of a run, and takes them back. One that finds its victim gone already is not counted. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerProcess } from '../support/cluster.js';
 import type { Network } from './network.js';
@@ -33,25 +34,29 @@ export class Nemesis {
   /** Servers that a fault has in its hands: an orderly end may take longer than the schedule thinks. */
   readonly #held = new Set<ServerProcess>();
 
+  #underWay: Promise<unknown> = Promise.resolve();
+
   constructor(options: NemesisOptions) {
     this.#options = options;
+    setMaxListeners(0, this.#ended.signal);
   }
 
   /** Resolves when all faults were made and taken back, or `end` was called. */
   async run(schedule: readonly Planned[]): Promise<void> {
     const began = performance.now();
-    await Promise.all(
-      schedule.map(async ({ atMs, fault }) => {
-        await this.#wait(atMs - (performance.now() - began));
-        if (this.#ended.signal.aborted) return;
-        await this.#inflict(fault);
-      }),
-    );
+    const all = schedule.map(async ({ atMs, fault }) => {
+      await this.#wait(atMs - (performance.now() - began));
+      if (this.#ended.signal.aborted) return;
+      await this.#inflict(fault);
+    });
+    this.#underWay = Promise.allSettled(all);
+    await Promise.all(all);
   }
 
-  /** What is under way is taken back at once, nothing else is begun. */
-  end(): void {
+  /** What is under way is taken back at once, nothing else is begun. Afterwards nothing is started any more. */
+  async end(): Promise<void> {
     this.#ended.abort();
+    await this.#underWay;
   }
 
   async #inflict(fault: Fault): Promise<void> {

@@ -34,11 +34,14 @@ export class Network {
   readonly hosts: number;
   /** `from-to` */
   readonly #cuts = new Set<string>();
+  /** Namespaces outlive their processes: they go when this process ends before `remove`, too. */
+  readonly #atExit = (): void => this.remove();
 
   private constructor(name: string, subnet: number, hosts: number) {
     this.#name = name;
     this.#subnet = subnet;
     this.hosts = hosts;
+    process.once('exit', this.#atExit);
   }
 
   /** Hosts are numbered from 1 to `hosts`. To be removed by `remove`, whatever happens. */
@@ -78,6 +81,7 @@ export class Network {
   }
 
   remove(): void {
+    process.off('exit', this.#atExit);
     for (let host = 1; host <= this.hosts; host++) {
       // The other end of its pair is gone with the namespace, but not at once.
       tryTo(() => ip('link', 'delete', `${this.#name}v${host}`));

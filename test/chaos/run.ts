@@ -82,7 +82,7 @@ export async function run(options: RunOptions): Promise<Report> {
   } catch (error) {
     failures.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
   } finally {
-    nemesis.end();
+    await nemesis.end();
     await Promise.all(clients.map((c) => c.kill()));
     await Promise.all(servers.map((s) => s.kill()));
     for (const s of servers) log(s);

@@ -1,4 +1,4 @@
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -132,13 +132,18 @@ test('what is wrong is said in one line', async (t) => {
   }
 });
 
-const leftovers = () => readdirSync(tmpdir()).filter((name) => name.startsWith('farkv-demo-'));
+/** A place for the temporary files of one demonstration, and not of others that run on this machine. */
+function demoPlace(t: ExecutionContext): string {
+  const place = mkdtempSync(join(tmpdir(), 'farkv-test-'));
+  t.teardown(() => rmSync(place, { recursive: true, force: true }));
+  return place;
+}
 
 /** Processes that the demonstration left: their command lines name its directory. */
-function demoProcesses(): string[] {
+function demoProcesses(place: string): string[] {
   return readdirSync('/proc').filter((pid) => {
     try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('farkv-demo-');
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(place);
     } catch {
       return false;
     }
@@ -146,8 +151,8 @@ function demoProcesses(): string[] {
 }
 
 test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
-  const before = new Set(leftovers());
-  const child = spawn(process.execPath, [DEMO], { env: { ...process.env, FARKV_DEMO_RECORDS: '2000', FARKV_DEMO_OPERATIONS: '20000' }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const place = demoPlace(t);
+  const child = spawn(process.execPath, [DEMO], { env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '2000', FARKV_DEMO_OPERATIONS: '20000' }, stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';
   let err = '';
   child.stdout.on('data', (text) => (out += String(text)));
@@ -155,14 +160,14 @@ test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
   const [code] = (await once(child, 'close')) as [number];
   t.is(code, 0, err);
   for (const line of [/^\[OVERALL\], Throughput/m, /^\[READ\], Return=OK, \d+$/m, /^\[UPDATE\], Return=OK/m, /^\[FARKV\], Provider, shm$/m, /^\[FARKV\], ReadsPerGet, /m, /^\[SERVERS\], CpuTime\(s\), [\d.]+$/m]) t.regex(out, line);
-  t.deepEqual(leftovers().filter((name) => !before.has(name)), []);
-  t.deepEqual(demoProcesses(), []);
+  t.deepEqual(readdirSync(place), []);
+  t.deepEqual(demoProcesses(place), []);
 });
 
 for (const [when, line] of [['the servers start', 'starting 3 servers'], ['records are loaded', 'load ...'], ['the workload runs', 'workload B ...']] as const) {
   test.serial(`npm run demo leaves nothing when it is interrupted while ${when}`, async (t) => {
-    const before = new Set(leftovers());
-    const child = spawn(process.execPath, [DEMO], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const place = demoPlace(t);
+    const child = spawn(process.execPath, [DEMO], { env: { ...process.env, TMPDIR: place }, stdio: ['ignore', 'ignore', 'pipe'] });
     let err = '';
     child.stderr.on('data', (text) => {
       err += String(text);
@@ -170,7 +175,7 @@ for (const [when, line] of [['the servers start', 'starting 3 servers'], ['recor
     });
     const [code] = (await once(child, 'close')) as [number];
     t.is(code, 130, err);
-    t.deepEqual(leftovers().filter((name) => !before.has(name)), []);
-    t.deepEqual(demoProcesses(), []);
+    t.deepEqual(readdirSync(place), []);
+    t.deepEqual(demoProcesses(place), []);
   });
 }

@@ -296,8 +296,9 @@ for (const transport of ['shm', 'tcp'] as const) {
     await Promise.resolve();
     abort.abort(reason);
     const codes = await settled(work);
-    t.true(codes.includes('ERR_ABORTED'));
-    t.deepEqual([...new Set(codes)].filter((code) => code !== 'ok' && code !== 'ERR_ABORTED'), []);
+    // What had been sent may have taken effect.
+    t.true(codes.includes('ERR_ABORTED') || codes.includes('ERR_INDETERMINATE'));
+    t.deepEqual([...new Set(codes)].filter((code) => code !== 'ok' && code !== 'ERR_ABORTED' && code !== 'ERR_INDETERMINATE'), []);
     const error = await t.throwsAsync(kv.get('k0', { signal: abort.signal }), { code: 'ERR_ABORTED' });
     t.is(error.cause, reason);
     await kv.put('after', 'x');

@@ -1,6 +1,6 @@
 /**
  * One client process of a run: `node worker.js JSON`, with a WorkerTask. It connects, does operations at random in several lanes (one at a time in
- * each) until its standard input says "finish" or ends, then reads every key of late until each one has been answered, and ends. Exit
+ * each) until its standard input says "finish", then reads every key of late until each one has been answered, and ends. Exit
  * codes: 0; 3: some key was not answered in FINAL_MS although nothing disturbs any more.
  *
  * All workers begin their bursts at the same moments and use the same few keys, so operations do meet. Keys change from time to time: what
@@ -222,7 +222,8 @@ const task = JSON.parse(process.argv[2] ?? '') as WorkerTask;
 const record = new Recorder(task.file);
 const input = createInterface({ input: process.stdin });
 const finish = new AbortController();
-input.on('line', () => finish.abort()).on('close', () => finish.abort());
+// Closed before that: whoever wanted to know is gone.
+input.on('line', () => finish.abort()).on('close', () => (finish.signal.aborted ? undefined : process.exit(4)));
 const kv = await connected(task);
 const worker = new Worker(task, kv, record, finish.signal);
 await Promise.all(Array.from({ length: task.lanes }, (_, lane) => worker.lane(lane)));

@@ -139,7 +139,8 @@ typedef struct verbs_sq_entry {
     uint64_t posted_ns;
     verbs_buffer *buffer;         /* SEND that is not inline */
     uint8_t kind;
-    bool signaled;
+    bool signaled, done;
+    fab_wc_status status;         /* not done: what it ends with when the connection breaks, if that is known */
 } verbs_sq_entry;
 
 typedef struct verbs_conn {
@@ -148,7 +149,7 @@ typedef struct verbs_conn {
     struct verbs_conn *next, *prev;       /* all of the completion queue */
     struct verbs_conn *next_dirty;
     struct verbs_conn *next_by_qp;
-    bool dirty, disconnect_due, want_ready, want_signal;
+    bool dirty, disconnect_due, want_ready;
     bool left;                            /* LEAVING: to be freed */
     verbs_state state;
     fab_wc_status reason;                 /* BROKEN: why, for FAB_WC_DISCONNECT */
@@ -171,7 +172,9 @@ typedef struct verbs_conn {
     struct ibv_sge sge[VERBS_BATCH];
     uint8_t inline_data[VERBS_BATCH][VERBS_INLINE_WANTED];
     int chained;
-    uint32_t chain_last;                  /* position of the last one chained */
+    /* Which of the chained ask for a completion: the last READ and the last SEND. One for both would not do: over soft-iWARP a SEND
+     * completes while READs before it are still under way. The other way round it holds: an answer tells that all before it arrived. */
+    int last_read, last_send;             /* in `wr`; -1: none that asks */
     uint32_t credits;                     /* messages the peer still takes */
     uint32_t owed;                        /* buffers released since credits were last given back */
     verbs_buffer *held;                   /* messages delivered and not yet released */
@@ -216,6 +219,7 @@ typedef struct verbs_cq {
     uint32_t idle_polls;
     uint32_t disconnects_due;
     bool draining, armed, timer_set;
+    bool woken;                           /* a poll took back a wake whose reason its caller may have looked for before */
     bool reap;                            /* a LEAVING connection has left */
 } verbs_cq;
 
@@ -264,7 +268,7 @@ void verbs_cq_destroy(fab_cq *cq);
 /* verbs_data.c */
 void verbs_stash(verbs_cq *cq, const fab_wc *wc);
 void verbs_drain(verbs_cq *cq);                                                  /* moves all the device has into the stash */
-void verbs_complete_to(verbs_conn *c, uint32_t end, fab_wc_status status);       /* sq entries before `end` completed */
+void verbs_pop(verbs_conn *c, bool all);                                         /* completes sq entries: while done, or all */
 void verbs_doorbell(verbs_conn *c);
 int verbs_poll(fab_cq *cq, fab_wc *wc, int max);
 void verbs_flush(fab_cq *cq);

@@ -164,6 +164,7 @@ int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out) {
     fab_conn_init(&c->head, &fab_verbs_ops, &cq->head, user);
     c->cq = cq;
     c->last_early = &c->early;
+    c->last_read = c->last_send = -1;
     c->slot = slot;
     c->generation = ++cq->generations[slot];   /* from 1: a listener's context has 0 */
     *context = (verbs_id_context){.cq = cq, .slot = slot, .generation = c->generation};
@@ -239,8 +240,8 @@ void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
         if (was_up) (void)cq->d->v->rdma_disconnect(c->id);
         destroy_qp(c);
     }
-    if (first != FAB_SUCCESS && c->sq_tail != c->sq_head) verbs_complete_to(c, c->sq_tail + 1, first);
-    while (c->sq_tail != c->sq_head) verbs_complete_to(c, c->sq_tail + 1, FAB_WR_FLUSH_ERR);
+    if (first != FAB_SUCCESS && c->sq_tail != c->sq_head) c->sq[c->sq_tail % VERBS_SQ].status = first;
+    verbs_pop(c, true);
     c->disconnect_due = true;
     cq->disconnects_due++;
 }
@@ -284,7 +285,7 @@ void verbs_reap(verbs_cq *cq) {
         if (!c->left) continue;
         (void)cq->d->v->rdma_disconnect(c->id);
         destroy_qp(c);
-        while (c->sq_tail != c->sq_head) verbs_complete_to(c, c->sq_tail + 1, FAB_WR_FLUSH_ERR);   /* SENDs: buffers come back */
+        verbs_pop(c, true);   /* SENDs: buffers come back */
         free_conn(c);
     }
 }
@@ -293,7 +294,7 @@ void verbs_reap(verbs_cq *cq) {
 static bool leave(verbs_conn *c) {
     if (c->state != VERBS_UP || c->refused) return false;
     for (uint32_t i = c->sq_tail; i != c->sq_head; i++)
-        if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ) return false;
+        if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ && !c->sq[i % VERBS_SQ].done) return false;
     if (!verbs_say_bye(c)) return false;
     c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
     c->state = VERBS_LEAVING;

@@ -61,10 +61,12 @@ static void ready(verbs_conn *c) {
     verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_SEND_READY, .conn = &c->head});
 }
 
-void verbs_complete_to(verbs_conn *c, uint32_t end, fab_wc_status status) {
-    while (c->sq_tail != end) {
-        verbs_sq_entry *e = &c->sq[c->sq_tail++ % VERBS_SQ];
-        fab_wc_status s = c->sq_tail == end ? status : FAB_SUCCESS;   /* a reliable connection completes in order */
+void verbs_pop(verbs_conn *c, bool all) {
+    while (c->sq_tail != c->sq_head) {
+        verbs_sq_entry *e = &c->sq[c->sq_tail % VERBS_SQ];
+        if (!e->done && !all) break;
+        c->sq_tail++;
+        fab_wc_status s = e->done ? FAB_SUCCESS : e->status ? e->status : FAB_WR_FLUSH_ERR;
         if (e->signaled) c->signaled_pending--;
         if (e->buffer) {
             e->buffer->next = c->pool->send_free;
@@ -73,6 +75,14 @@ void verbs_complete_to(verbs_conn *c, uint32_t end, fab_wc_status status) {
         if (e->kind == VERBS_SQ_READ) verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_READ, .status = s, .wr_id = e->wr_id, .conn = &c->head});
     }
     ready(c);
+}
+
+/* Everything before a READ that was answered is done; before a SEND, the SENDs. */
+static void done_to(verbs_conn *c, uint32_t end, uint8_t kind) {
+    for (uint32_t i = c->sq_tail; i != end; i++) {
+        verbs_sq_entry *e = &c->sq[i % VERBS_SQ];
+        if (kind == VERBS_SQ_READ || e->kind == VERBS_SQ_SEND) e->done = true;
+    }
 }
 
 /* A READ that was refused here is the oldest now: the connection breaks. */
@@ -148,8 +158,10 @@ static void sent(verbs_cq *cq, const struct ibv_wc *w) {
     verbs_conn *c = slot < cq->slot_count ? cq->slots[slot] : NULL;
     if (!c || (c->generation & 1023) != ((uint32_t)(w->wr_id >> 32) & 1023)) return;   /* of a freed connection */
     if (position - c->sq_tail >= c->sq_head - c->sq_tail) return;                      /* completed already, by a break */
+    verbs_sq_entry *e = &c->sq[position % VERBS_SQ];
     if (w->status == IBV_WC_SUCCESS) {
-        verbs_complete_to(c, position + 1, FAB_SUCCESS);
+        done_to(c, position + 1, e->kind);
+        verbs_pop(c, false);
         if (c->state == VERBS_LEAVING && c->sq_tail == c->sq_head) verbs_left(c);
         refuse(c);
         return;
@@ -158,9 +170,9 @@ static void sent(verbs_cq *cq, const struct ibv_wc *w) {
         verbs_left(c);
         return;
     }
-    verbs_complete_to(c, position, FAB_SUCCESS);
-    fab_wc_status s = verbs_status(w->status);
-    verbs_break(c, s, s);
+    done_to(c, position, e->kind);
+    e->status = verbs_status(w->status);
+    verbs_break(c, FAB_SUCCESS, e->status);
 }
 
 static int drain_some(verbs_cq *cq) {
@@ -207,7 +219,7 @@ void verbs_timeouts(verbs_cq *cq) {
         }
         if (c->signaled_pending == 0) continue;
         uint32_t i = c->sq_tail;
-        while (i != c->sq_head && !c->sq[i % VERBS_SQ].signaled) i++;
+        while (i != c->sq_head && (!c->sq[i % VERBS_SQ].signaled || c->sq[i % VERBS_SQ].done)) i++;
         if (i != c->sq_head && now - c->sq[i % VERBS_SQ].posted_ns > limit && now > c->sq[i % VERBS_SQ].posted_ns)
             verbs_break(c, FAB_RESP_TIMEOUT_ERR, FAB_RESP_TIMEOUT_ERR);
     }
@@ -222,7 +234,10 @@ static void awake(verbs_cq *cq) {
         int fd = ready_fds[i].data.fd;
         uint64_t count;
         if (fd == cq->wake_fd || fd == cq->timer_fd) {
-            if (read(fd, &count, sizeof count) == sizeof count && fd == cq->timer_fd) {
+            if (read(fd, &count, sizeof count) != sizeof count) continue;
+            if (fd == cq->wake_fd) {
+                cq->woken = true;
+            } else {
                 cq->timer_set = false;
                 verbs_timeouts(cq);
             }
@@ -266,6 +281,10 @@ int verbs_arm(fab_cq *queue) {
     verbs_cq *cq = (verbs_cq *)queue;
     verbs_flush(queue);
     verbs_reap(cq);
+    if (cq->woken) {
+        cq->woken = false;
+        return 1;
+    }
     cq->armed = true;
     if (cq->cq && ibv_req_notify_cq(cq->cq, 0) == 0) verbs_drain(cq);   /* what came before the request wakes nobody */
     if (cq->stash_head != cq->stash_tail || cq->disconnects_due || atomic_load(&cq->has_events)) return 1;
@@ -288,6 +307,16 @@ void verbs_wake(fab_cq *cq) {
 
 /* ---- posting ---- */
 
+/* The chained work request `i`, if it is one, asks for its completion. */
+static void ask(verbs_conn *c, int i, uint64_t now) {
+    if (i < 0) return;
+    verbs_sq_entry *e = &c->sq[(uint32_t)c->wr[i].wr_id % VERBS_SQ];
+    e->signaled = true;
+    e->posted_ns = now;
+    c->signaled_pending++;
+    c->wr[i].send_flags |= IBV_SEND_SIGNALED;
+}
+
 void verbs_doorbell(verbs_conn *c) {
     if (c->state != VERBS_UP) return;
     if (c->chained == 0) {
@@ -295,17 +324,11 @@ void verbs_doorbell(verbs_conn *c) {
         return;
     }
     int last = c->chained - 1;
-    if (c->want_signal) {
-        verbs_sq_entry *e = &c->sq[c->chain_last % VERBS_SQ];
-        if (!e->signaled) {
-            e->signaled = true;
-            c->signaled_pending++;
-            c->wr[last].send_flags |= IBV_SEND_SIGNALED;
-        }
-        e->posted_ns = fkv_now_ns();
-        c->want_signal = false;
-        c->unsignaled = 0;
-    }
+    uint64_t now = c->last_read >= 0 || c->last_send >= 0 ? fkv_now_ns() : 0;
+    ask(c, c->last_read, now);
+    ask(c, c->last_send, now);
+    if (c->last_send >= 0) c->unsignaled = 0;
+    c->last_read = c->last_send = -1;
     for (int i = 0; i <= last; i++) {
         c->wr[i].next = i < last ? &c->wr[i + 1] : NULL;
         c->wr[i].sg_list = &c->sge[i];
@@ -341,9 +364,10 @@ static struct ibv_send_wr *chain(verbs_conn *c, uint32_t spare, uint8_t kind, ui
         verbs_doorbell(c);
         if (c->state != VERBS_UP) return NULL;
     }
-    uint32_t position = c->chain_last = c->sq_head++;
+    uint32_t position = c->sq_head++;
     c->sq[position % VERBS_SQ] = (verbs_sq_entry){.wr_id = wr_id, .kind = kind, .buffer = buffer};
-    if (kind == VERBS_SQ_READ || buffer || ++c->unsignaled >= VERBS_SIGNAL_EVERY) c->want_signal = true;
+    if (kind == VERBS_SQ_READ) c->last_read = c->chained;
+    else if (buffer || c->last_send >= 0 || ++c->unsignaled >= VERBS_SIGNAL_EVERY) c->last_send = c->chained;
     struct ibv_send_wr *wr = &c->wr[c->chained];
     *wr = (struct ibv_send_wr){.wr_id = verbs_wr_id(c, position), .num_sge = 1};
     touched(c);
@@ -431,7 +455,7 @@ void verbs_release(fab_conn *conn, const void *message) {
 
 bool verbs_say_bye(verbs_conn *c) {
     if (!send_message(c, NULL, 0, 0, VERBS_BYE, 0)) return false;
-    c->want_signal = true;
+    c->last_send = c->chained - 1;
     verbs_doorbell(c);
     return c->state == VERBS_UP;
 }

@@ -19,6 +19,7 @@ typedef struct fabric_under_test {
     bool attach_maps;                          /* fab_attach asks the peer, and a READ does not need it any more (shm) */
     bool device_reads;                         /* a device serves READs: a stopped peer's memory is read all the same, and a READ that is
                                                   in flight when its end disconnects is ended at once, with what was sent behind it */
+    uint32_t messages;                         /* of the tests of wake-ups; 0: as many as a real machine does in a second */
     bool silent_refusals;                      /* the device says only that a refused READ was flushed (siw: the peer's TERMINATE is not told) */
 } fabric_under_test;
 

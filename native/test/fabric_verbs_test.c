@@ -20,7 +20,7 @@ static void patient(fab_options *o) {
 }
 
 static fabric_under_test verbs = {.provider = FAB_VERBS, .address = listen_address, .configure = patient, .sleeps = true, .forks = true,
-                                  .device_reads = true};
+                                  .device_reads = true, .messages = 4000};
 
 int main(int argc, char **argv) {
     address = getenv("FARKV_VERBS_ADDRESS");

@@ -53,7 +53,7 @@ extra=()
 timeout -k 2 "$limit" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -cpu max -smp "$cpus" \
   -M q35,i8042=off,smbus=off,sata=off -m "$memory" -nodefaults -no-user-config -display none -no-reboot \
   -kernel "$cache/image/vmlinux" -initrd "$cache/image/initrd" \
-  -append "console=ttyS0 panic=-1 quiet mitigations=off nowatchdog no_timer_check tsc=reliable random.trust_cpu=on" \
+  -append "console=ttyS0 panic=-1 quiet mitigations=off nowatchdog no_timer_check clocksource=hpet tsc=unstable random.trust_cpu=on" \
   -chardev "file,id=con,path=$job/console" -serial chardev:con -monitor none -device virtio-rng-pci \
   -fsdev local,id=fh,path=/,security_model=none,readonly=on,multidevs=remap -device virtio-9p-pci,fsdev=fh,mount_tag=host \
   -fsdev "local,id=fj,path=$job/guest,security_model=none" -device virtio-9p-pci,fsdev=fj,mount_tag=job \

@@ -356,6 +356,14 @@ export interface NativeClient {
   close(): void;
 }
 
+/** An address that leads to an RDMA device, and which. */
+export interface RdmaAddress {
+  readonly device: string;
+  readonly networkInterface: string;
+  readonly address: string;
+  readonly iwarp: boolean;
+}
+
 /** What native/node/ exports. */
 export interface Addon {
   readonly constants: Constants;
@@ -371,6 +379,8 @@ export interface Addon {
   tryLock(fd: number): boolean;
   /** Why verbs cannot be used here (not built, or a library is missing), or undefined. A device is not looked for. */
   verbsMissing(): string | undefined;
+  /** Addresses of this host that lead to an RDMA device. Empty where there is none, or no library. */
+  rdmaAddresses(): RdmaAddress[];
 }
 
 function packageRoot(): string {

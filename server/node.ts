@@ -13,7 +13,6 @@
  */
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import { raftIdOf } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import type { Addon, DataPlane } from '../native/addon.js';
 import { shmHost } from '../native/host.js';
@@ -28,6 +27,8 @@ import { serverTls, trustOf } from './control/tls.js';
 import { DataDirectory } from './data-directory.js';
 import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
+import { joinCluster } from './metadata/join.js';
+import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseKeeper } from './metadata/lease-keeper.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './regions/lease-wait.js';
@@ -37,7 +38,7 @@ import type { ClusterStatus } from './status.js';
 import { availableTransports, fabricAddresses, listenList } from './transports.js';
 import { PACKAGE_VERSION } from './version.js';
 
-export type Native = Pick<Addon, 'constants' | 'DataPlane' | 'makeTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock'>;
+export type Native = Pick<Addon, 'constants' | 'DataPlane' | 'makeTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'rdmaAddresses'>;
 
 export interface ReadyInfo {
   readonly id: string;
@@ -52,6 +53,9 @@ export interface ReadyInfo {
 const WAITING_MS = 5000;
 const JOIN_MS = 30_000;
 const LEASE_END_MS = 500;
+const JOIN_CALL_MS = 5000;
+const REMOVED_MS = 10_000;
+const REMOVED_LOOK_MS = 20;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const random64 = (): bigint => randomBytes(8).readBigUInt64LE() | 1n;
@@ -70,6 +74,8 @@ export class FarkvNode {
   #starting: Promise<ReadyInfo> | undefined;
   #stopping: Promise<void> | undefined;
   #joined = false;
+  #instance = '';
+  #leaving = false;
   #regions: RegionLife | undefined;
   #dataPlane: DataPlane | undefined;
   #calls: CallContext | undefined;
@@ -127,10 +133,11 @@ export class FarkvNode {
   }
 
   async #start(): Promise<ReadyInfo> {
-    const { id, dataDir, peers, tls } = this.#settings;
+    const { id, dataDir, peers, tls, join } = this.#settings;
     const transports = availableTransports(this.#settings, this.#native.constants.providers, this.#log);
-    const directory = DataDirectory.open({ path: dataDir, id, peers, newInstance: randomBytes(8).toString('hex'), tryLock: this.#native.tryLock });
+    const directory = DataDirectory.open({ path: dataDir, id, peers, join: join.length > 0, newInstance: randomBytes(8).toString('hex'), tryLock: this.#native.tryLock });
     const lockedNs = this.#native.bootTimeNs();
+    this.#instance = directory.instance;
     this.#undo.push(() => directory.close());
 
     const group = new MetadataGroup({
@@ -138,13 +145,15 @@ export class FarkvNode {
       trust: tls === undefined ? undefined : trustOf(tls.ca),
       fatal: (error) => this.#fail(error),
       outcast: (error) => {
-        if (!this.#joined) this.#fail(error);
+        // A member that is cut off waits for better times, unless it is told that it is none.
+        if (!this.#joined || (error.code === 'ERR_CONFIG' && !this.#leaving)) this.#fail(error);
       },
     });
     this.#undo.push(() => group.stop());
     const control = await this.#control(group, directory);
     this.#undo.push(() => group.handOver());
 
+    if (directory.joined) await this.#askForPlace(group, directory, control);
     group.start();
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
@@ -159,22 +168,43 @@ export class FarkvNode {
     return { id, clusterId: state.clusterId, control, fabric, shards: regions.serving, dataDir: directory.path, ephemeral: directory.ephemeral };
   }
 
+  /** A server that comes to a cluster; one that has come already knows the others. */
+  async #askForPlace(group: MetadataGroup, directory: DataDirectory, control: readonly string[]): Promise<void> {
+    const { id, join, peerToken, token, tls } = this.#settings;
+    if (directory.servers !== undefined) return;
+    const abort = new AbortController();
+    try {
+      const answer = await this.#unlessFailed(
+        joinCluster({
+          id, instance: directory.instance, control, addresses: join, token: peerToken ?? token, trust: tls === undefined ? undefined : trustOf(tls.ca),
+          timeoutMs: JOIN_CALL_MS, signal: abort.signal, sleep, log: this.#log,
+        }),
+      );
+      directory.setServers(answer.servers);
+      directory.setClusterId(answer.clusterId);
+      group.peers.refresh(answer.servers);
+    } finally {
+      abort.abort();
+    }
+  }
+
   #sayWaiting(group: MetadataGroup): void {
     const { connected, missing } = group.peers.reach;
     this.#log.info(`waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`);
   }
 
-  #checkSize({ shards }: MetadataState): void {
-    const { memoryBytes, peers } = this.#settings;
+  #checkSize({ shards, servers, voters }: MetadataState): void {
+    const count = Math.max(1, servers.length, voters.length);
+    const { memoryBytes } = this.#settings;
     if (shards.length !== this.#settings.shards) this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
-    const least = Math.ceil(shards.length / peers.length) * this.#native.constants.memoryMin;
+    const least = Math.ceil(shards.length / count) * this.#native.constants.memoryMin;
     if (memoryBytes < least) {
       throw new FarkvError('ERR_CONFIG', `--memory: ${formatSize(memoryBytes)} is too little for this server's part of ${shards.length} shards; at least ${formatSize(least)}`);
     }
   }
 
   /** Binds the control addresses and answers there. Returns them as others may use them. */
-  async #control({ driver, peers, office }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
+  async #control({ driver, peers, office, proposer }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
     const { id, handshakeMs, token, peerToken, listen, maxConnections, advertise } = this.#settings;
     const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
     const plane = new ControlPlane({
@@ -184,12 +214,18 @@ export class FarkvNode {
       state: () => driver.state,
       makeTicket: this.#native.makeTicket,
       peerArrives: (hello) => peers.arrives(hello),
-      peerMessage: (from, message) => driver.receive(raftIdOf(from), message),
+      peerMessage: (from, message) => {
+        const raftId = peers.raftIdOf(from);
+        if (raftId === undefined) throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster`);
+        driver.receive(raftId, message);
+      },
       call: (role, method, args, from) => answerCall(calls, role, method, args, from),
     });
     const bound: { listener?: Listener } = {};
     const calls: CallContext = {
       id, driver, peers, office,
+      propose: (command, ms) => proposer.propose(command, ms),
+      nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
       own: async () => ({
         version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: bound.listener?.connections ?? 0, clients: plane.clients,
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
@@ -204,22 +240,35 @@ export class FarkvNode {
     });
     driver.onState((state) => {
       plane.stateChanged();
-      this.#stateChanged(state);
+      this.#stateChanged(state, driver);
     });
     this.#log.info(`control on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`);
     return advertised(listener.bound, advertise);
   }
 
-  #stateChanged(state: MetadataState): void {
+  #stateChanged(state: MetadataState, driver: MetadataDriver): void {
     const { id } = this.#settings;
-    if (this.#joined && state.members.get(id)?.incarnation !== hex64(this.#incarnation)) this.#fail(new FarkvError('ERR_CONFIG', `another server has joined as ${id}`));
+    const incarnation = state.members.get(id)?.incarnation;
+    if (this.#joined && state.formatVersion >= 2 && state.servers.find((s) => s.id === id)?.instance !== this.#instance) {
+      void this.#removed(driver);
+    } else if (this.#joined && incarnation !== hex64(this.#incarnation)) {
+      this.#fail(new FarkvError('ERR_CONFIG', `another server has joined as ${id}`));
+    }
     this.#regions?.stateChanged();
+  }
+
+  /** A leader first sees to it that the group can do without it: the others might not have the entry that removes it. */
+  async #removed(driver: MetadataDriver): Promise<void> {
+    if (this.#leaving) return;
+    this.#leaving = true;
+    for (let waited = 0; driver.leads && waited < REMOVED_MS; waited += REMOVED_LOOK_MS) await sleep(REMOVED_LOOK_MS);
+    this.#fail(new FarkvError('ERR_CONFIG', `${this.#settings.id} was removed from the cluster (farkv member remove)`));
   }
 
   /** Starts the data plane. Returns its addresses as clients may use them. */
   #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): FabricAddress[] {
     const settings = this.#settings;
-    const groups = Math.max(1, Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / settings.peers.length)));
+    const groups = Math.max(1, Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / Math.max(1, state.servers.length, state.voters.length))));
     const sockets = transports.includes('shm') ? socketPaths(directory.path, groups) : [];
     removeSockets(sockets);
     const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
@@ -229,7 +278,7 @@ export class FarkvNode {
         hashSeed: Buffer.from(state.hashSeed, 'hex'),
         ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
         shards: state.shards.length,
-        listen: listenList(settings, offered, groups, sockets),
+        listen: listenList(settings, offered, groups, sockets, this.#native.rdmaAddresses),
         leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, hugePages, memoryBytes,
       });
       try {
@@ -312,6 +361,9 @@ export class FarkvNode {
     for (;;) {
       const present = driver.state.members.get(id)?.incarnation;
       if (present === incarnation) break;
+      if (driver.state.formatVersion >= 2 && driver.state.servers.find((s) => s.id === id)?.instance !== directory.instance) {
+        throw new FarkvError('ERR_CONFIG', `${id} was removed from the cluster: to bring it back, start it with an empty data directory and --join`);
+      }
       try {
         const outcome = await proposer.propose(
           { t: 'member-join', id, incarnation, ...(present === undefined ? {} : { replaces: present }), instance: directory.instance, control, fabric, memoryBytes },

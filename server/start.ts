@@ -22,11 +22,14 @@ export interface ServerOptions {
   readonly id?: string;
   /** Server ids to their control addresses; the same for every server of the cluster. */
   readonly peers?: string | readonly string[] | Readonly<Record<string, string | readonly string[]>>;
+  /** Servers of a cluster that there is, for a server that comes to it. */
+  readonly join?: string | readonly string[];
   readonly shards?: number;
   readonly voters?: number;
   readonly dataDir?: string;
   readonly listen?: string | readonly string[];
   readonly fabricListen?: string | readonly string[];
+  readonly rdmaDevice?: string;
   readonly advertise?: string | readonly string[];
   readonly transport?: string | readonly string[];
   readonly strict?: boolean;

@@ -3,7 +3,7 @@ import { FarkvError } from '../core/errors.js';
 import { loadSettings } from './config/load.js';
 import { advertised } from './control/advertise.js';
 import { Log } from './log.js';
-import { availableTransports, fabricAddresses, listenList } from './transports.js';
+import { availableTransports, fabricAddresses, listenList, rdmaListen } from './transports.js';
 
 const settings = (given: Record<string, string | boolean>, hasVerbs = false) => loadSettings(given, { env: {}, dashes: true, hasVerbs });
 const lines: string[] = [];
@@ -45,4 +45,25 @@ test('a wildcard becomes addresses that can be dialed, anything else stays', (t)
   const any = advertised([{ host: '0.0.0.0', port: 7 }, { host: '::', port: 8 }], []);
   t.true(any.length >= 2);
   t.false(any.some((a) => a.startsWith('0.0.0.0') || a.startsWith('[::]')));
+});
+
+test('verbs listens where an RDMA device is: the named one, else that of --fabric-listen, else the first', (t) => {
+  const found = [
+    { device: 'mlx5_0', networkInterface: 'ib0', address: '10.9.0.1', iwarp: false },
+    { device: 'mlx5_0', networkInterface: 'ib0', address: 'fd00:9::1', iwarp: false },
+    { device: 'siw0', networkInterface: 'eth1', address: '10.8.0.1', iwarp: true },
+  ];
+  const at = (given: Record<string, string | boolean>) => rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found);
+  t.deepEqual(at({}), [{ host: '10.9.0.1', port: 0 }]);
+  t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,10.1.1.1:7500' }), [{ host: '10.8.0.1', port: 7500 }]);
+  t.deepEqual(at({ 'fabric-listen': '0.0.0.0:7500', 'rdma-device': 'siw0' }), [{ host: '10.8.0.1', port: 7500 }]);
+  t.deepEqual(at({ 'fabric-listen': '[fd00:9::1]:0' }), [{ host: 'fd00:9::1', port: 0 }]);
+  t.throws(() => at({ 'rdma-device': 'mlx5_7' }), { code: 'ERR_CONFIG', message: /mlx5_7.*mlx5_0 \(10\.9\.0\.1\)/ });
+  t.throws(() => rdmaListen(settings({ token: 'secret', transport: 'verbs' }), []), { code: 'ERR_CONFIG', message: /no address/ });
+  t.throws(() => rdmaListen(settings({ transport: 'verbs' }), found), { code: 'ERR_CONFIG', message: /neither a token nor TLS/ });
+});
+
+test('the address of verbs is told as it is: --advertise names the machine, not its device', (t) => {
+  const s = settings({ advertise: 'db1', token: 'secret', transport: 'verbs' });
+  t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', group: 0 }], s, ''), [{ provider: 'verbs', address: '10.9.0.1:7500', group: 0 }]);
 });

@@ -1,9 +1,9 @@
 /** Which transports this server offers, where each listens, and under which addresses others find it. */
-import type { DataPlaneOptions } from '../native/addon.js';
+import type { DataPlaneOptions, RdmaAddress } from '../native/addon.js';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress, Provider } from '../core/metadata/state.js';
 import type { ServerSettings } from './config/settings.js';
-import { formatHostPort, parseHostPort } from './config/units.js';
+import { formatHostPort, parseHostPort, type HostPort } from './config/units.js';
 import { advertised } from './control/advertise.js';
 import type { Log } from './log.js';
 
@@ -22,13 +22,37 @@ export function availableTransports(settings: ServerSettings, built: readonly Pr
 
 type Bound = DataPlaneOptions['listen'][number];
 
+/**
+ * Where verbs listens. A completion queue belongs to one device, so all are addresses of one: of that which was named, else of that
+ * which --fabric-listen leads to, else of the first. Of its addresses those in --fabric-listen, or, when it names none of them (loopback, a
+ * wildcard), the first; `found` is in the order of interfaces.
+ */
+export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress[]): HostPort[] {
+  const { fabricListen, rdmaDevice } = settings;
+  const asked = (a: RdmaAddress): HostPort[] => fabricListen.filter((l) => l.host === a.address);
+  const device = rdmaDevice ?? found.find((a) => asked(a).length > 0)?.device ?? found[0]?.device;
+  const own = found.filter((a) => a.device === device);
+  const [first] = own;
+  if (first === undefined) {
+    const there = [...new Set(found.map((a) => `${a.device} (${a.address})`))].join(', ');
+    throw new FarkvError('ERR_CONFIG', rdmaDevice === undefined ? 'verbs: no address of this machine leads to an RDMA device' : `--rdma-device: no address leads to ${rdmaDevice}; there is ${there === '' ? 'none' : there}`);
+  }
+  const listen = own.flatMap(asked);
+  const chosen = listen.length > 0 ? listen : [{ host: first.address, port: fabricListen[0]?.port ?? 0 }];
+  if (settings.token === undefined && settings.tls === undefined && !settings.insecure) {
+    throw new FarkvError('ERR_CONFIG', `verbs would listen on ${chosen.map(formatHostPort).join(', ')}, which other machines can reach, and there is neither a token nor TLS: give --token-file, or say --insecure`);
+  }
+  return chosen;
+}
+
 /** Where each data-plane thread listens. */
-export function listenList(settings: ServerSettings, transports: readonly Provider[], groups: number, sockets: readonly string[]): Bound[] {
+export function listenList(settings: ServerSettings, transports: readonly Provider[], groups: number, sockets: readonly string[], rdma: () => readonly RdmaAddress[] = () => []): Bound[] {
   const list: Bound[] = [];
+  const verbs = transports.includes('verbs') ? rdmaListen(settings, rdma()) : [];
   for (let group = 0; group < groups; group++) {
     for (const provider of transports) {
       if (provider === 'shm') list.push({ provider, address: `unix:${sockets[group] ?? ''}`, group });
-      else for (const { host, port } of settings.fabricListen) list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
+      else for (const { host, port } of provider === 'verbs' ? verbs : settings.fabricListen) list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
     }
   }
   return list;
@@ -37,6 +61,9 @@ export function listenList(settings: ServerSettings, transports: readonly Provid
 /** What the metadata says about them: bound addresses as others may use them. */
 export function fabricAddresses(bound: readonly Bound[], settings: ServerSettings, host: string): FabricAddress[] {
   return bound.flatMap(({ provider, address, group }): FabricAddress[] =>
-    provider === 'shm' ? [{ provider, address, group, host }] : advertised([parseHostPort(address)], settings.advertise).map((a) => ({ provider, address: a, group })),
+    provider === 'shm'
+      ? [{ provider, address, group, host }]
+      : // What --advertise names leads to the machine, and not by all means to its RDMA device.
+        advertised([parseHostPort(address)], provider === 'verbs' ? [] : settings.advertise).map((a) => ({ provider, address: a, group })),
   );
 }

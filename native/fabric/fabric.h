@@ -40,6 +40,12 @@ const char *fab_provider_name(fab_provider p);   /* "shm", "tcp", "sim", "verbs"
 /* NULL when fab_open can be tried with it here; else why not: not in this build, or a library that is missing and what brings it. */
 const char *fab_provider_missing(fab_provider p);
 
+/* Addresses of this host that lead to an RDMA device, in the order of its interfaces; returns how many. None where there is no device or
+ * no library. */
+typedef struct fab_rdma_address { char device[64], network_interface[16], address[64]; bool iwarp; } fab_rdma_address;
+enum { FAB_RDMA_ADDRESSES_MAX = 64 };
+int fab_rdma_addresses(fab_rdma_address *out, int max);
+
 /* Modelled on enum ibv_wc_status; closed. */
 typedef enum fab_wc_status {
     FAB_SUCCESS = 0,
@@ -92,6 +98,7 @@ typedef struct fab_options {
     uint32_t handshake_ms;       /* a peer that says nothing is dropped; default 2000 */
     uint32_t busy_poll_us;       /* tcp responder: spin before epoll_wait; default 0 */
     struct sim_world *sim;       /* FAB_SIM only */
+    const char *device;          /* verbs: connect from this RDMA device; NULL: FARKV_RDMA_DEVICE, or the one that routing leads to */
     void (*log)(void *ctx, int level, const char *text);   /* may be NULL; called from any thread */
     void *log_ctx;
 } fab_options;

@@ -90,6 +90,7 @@ typedef struct verbs_domain {
     atomic_bool stopping;
     _Atomic(struct ibv_context *) async_device;
     struct verbs_cq *cqs;         /* for device events; under lock */
+    char source_device[64];       /* to connect from; empty: by routing */
 } verbs_domain;
 
 typedef struct verbs_event {      /* from the CM thread to a completion queue's thread */
@@ -151,6 +152,7 @@ typedef struct verbs_conn {
     struct verbs_conn *next_by_qp;
     bool dirty, disconnect_due, want_ready;
     bool left;                            /* LEAVING: to be freed */
+    bool unposted;                        /* LEAVING since before it was up: its last words wait for that */
     verbs_state state;
     fab_wc_status reason;                 /* BROKEN: why, for FAB_WC_DISCONNECT */
     uint32_t slot, generation;
@@ -232,6 +234,9 @@ void verbs_close(fab_domain *d);
 int verbs_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
 int verbs_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void verbs_dereg(fab_mr *m);
+
+/* verbs_addresses.c */
+int verbs_source_of(const char *device, int family, struct sockaddr_storage *out);   /* -ENODEV: no address of the family leads to it */
 
 /* verbs_cm.c */
 void *verbs_cm_thread(void *domain);

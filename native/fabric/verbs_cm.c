@@ -208,8 +208,10 @@ static void connect_failed(verbs_conn *c, fab_wc_status status, verbs_event *e) 
 int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out) {
     verbs_cq *cq = (verbs_cq *)queue;
     const verbs_lib *v = cq->d->v;
-    struct sockaddr_storage to;
+    struct sockaddr_storage to, from;
+    bool by_device = cq->d->source_device[0] != 0;
     int e = parse(address, &to);
+    if (e == 0 && by_device) e = verbs_source_of(cq->d->source_device, to.ss_family, &from);
     if (e) return e;
     verbs_conn *c;
     e = verbs_conn_new(cq, user, &c);
@@ -219,7 +221,7 @@ int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t
     c->state = VERBS_RESOLVING;
     c->deadline_ns = fkv_now_ns() + (uint64_t)ms * 1000000u;
     if (v->rdma_create_id(cq->d->events, &c->id, c->context, RDMA_PS_TCP)) e = -errno;
-    else if (v->rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&to, ms)) e = -errno;
+    else if (v->rdma_resolve_addr(c->id, by_device ? (struct sockaddr *)&from : NULL, (struct sockaddr *)&to, ms)) e = -errno;
     if (e) {
         verbs_disconnect(&c->head);
         return e;
@@ -338,7 +340,12 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     verbs_conn *c = verbs_conn_of_slot(cq, e->slot, e->generation);
     if (!c || c->state == VERBS_BROKEN) return;
     if (c->state == VERBS_LEAVING) {
-        if (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_TIMEWAIT_EXIT || e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) verbs_left(c);
+        if (e->type == RDMA_CM_EVENT_ESTABLISHED) {
+            c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
+            verbs_doorbell(c);
+            c->unposted = false;
+        }
+        if (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_REJECTED || e->type == RDMA_CM_EVENT_TIMEWAIT_EXIT || e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) verbs_left(c);
         return;
     }
     bool setting_up = c->state == VERBS_RESOLVING || c->state == VERBS_ROUTING || c->state == VERBS_CONNECTING;

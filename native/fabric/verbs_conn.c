@@ -87,6 +87,7 @@ void verbs_cq_destroy(fab_cq *queue) {
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
         if (c->state != VERBS_LEAVING) verbs_disconnect(&c->head);
+        else if (c->unposted) verbs_left(c);   /* nobody takes connection events any more */
     }
     while (cq->conns) {   /* what was sent is on its way: those who leave have their time */
         verbs_drain(cq);
@@ -292,11 +293,12 @@ void verbs_reap(verbs_cq *cq) {
 
 /* Whether the queue pair can stay until what was sent has arrived: not with READs in flight. */
 static bool leave(verbs_conn *c) {
-    if (c->state != VERBS_UP || c->refused) return false;
+    if ((c->state != VERBS_UP && c->state != VERBS_ACCEPTING) || c->refused) return false;
     for (uint32_t i = c->sq_tail; i != c->sq_head; i++)
         if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ && !c->sq[i % VERBS_SQ].done) return false;
     if (!verbs_say_bye(c)) return false;
-    c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
+    c->unposted = c->state == VERBS_ACCEPTING;
+    if (!c->unposted) c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;   /* else that of its set-up */
     c->state = VERBS_LEAVING;
     return true;
 }

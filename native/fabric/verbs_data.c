@@ -318,7 +318,7 @@ static void ask(verbs_conn *c, int i, uint64_t now) {
 }
 
 void verbs_doorbell(verbs_conn *c) {
-    if (c->state != VERBS_UP) return;
+    if (c->state != VERBS_UP && !c->unposted) return;
     if (c->chained == 0) {
         refuse(c);
         return;
@@ -456,8 +456,8 @@ void verbs_release(fab_conn *conn, const void *message) {
 bool verbs_say_bye(verbs_conn *c) {
     if (!send_message(c, NULL, 0, 0, VERBS_BYE, 0)) return false;
     c->last_send = c->chained - 1;
-    verbs_doorbell(c);
-    return c->state == VERBS_UP;
+    verbs_doorbell(c);   /* of one that is not up yet: does nothing, established() will */
+    return c->state != VERBS_BROKEN;
 }
 
 /* ---- attach: a region needs nothing before it is READ ---- */

@@ -3,6 +3,7 @@
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -40,6 +41,8 @@ int verbs_open(const fab_options *o, fab_domain **out) {
     verbs_domain *d = calloc(1, sizeof *d);
     if (!d) return -ENOMEM;
     d->v = v;
+    const char *device = o->device ? o->device : secure_getenv("FARKV_RDMA_DEVICE");
+    if (device) snprintf(d->source_device, sizeof d->source_device, "%s", device);
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->cm_lock, NULL);
     d->events = v->rdma_create_event_channel();

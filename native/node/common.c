@@ -163,6 +163,26 @@ static napi_value verbs_missing(napi_env env, napi_callback_info info) {
     return s == napi_ok ? out : NULL;
 }
 
+static bool set_text(napi_env env, napi_value object, const char *name, const char *text) {
+    napi_value v;
+    return napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &v) == napi_ok && napi_set_named_property(env, object, name, v) == napi_ok;
+}
+
+static napi_value rdma_addresses(napi_env env, napi_callback_info info) {
+    (void)info;
+    fab_rdma_address found[FAB_RDMA_ADDRESSES_MAX];
+    uint32_t n = (uint32_t)fab_rdma_addresses(found, FAB_RDMA_ADDRESSES_MAX);
+    napi_value list, item, iwarp;
+    if (napi_create_array_with_length(env, n, &list) != napi_ok) return NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (napi_create_object(env, &item) != napi_ok || napi_get_boolean(env, found[i].iwarp, &iwarp) != napi_ok) return NULL;
+        if (!set_text(env, item, "device", found[i].device) || !set_text(env, item, "networkInterface", found[i].network_interface)) return NULL;
+        if (!set_text(env, item, "address", found[i].address) || napi_set_named_property(env, item, "iwarp", iwarp) != napi_ok) return NULL;
+        if (napi_set_element(env, list, i, item) != napi_ok) return NULL;
+    }
+    return list;
+}
+
 static bool add_list(napi_env env, napi_value object, const char *name, const char *const *items, uint32_t n) {
     napi_value list, item;
     if (napi_create_array_with_length(env, n, &list) != napi_ok) return false;
@@ -208,5 +228,6 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
            binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&
            binding_set_function(env, exports, "tryLock", try_lock, NULL) &&
-           binding_set_function(env, exports, "verbsMissing", verbs_missing, NULL);
+           binding_set_function(env, exports, "verbsMissing", verbs_missing, NULL) &&
+           binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL);
 }

@@ -141,6 +141,9 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const named = read('peers');
   const id = read('id') ?? (named === undefined || named.every((p) => p.id === named[0]?.id) ? (named?.[0]?.id ?? 's1') : undefined);
   if (id === undefined) throw configError(`${where('id')} is needed with several --peers: which of them is this server?`);
+  const join = read('join') ?? [];
+  if (join.length > 0 && named !== undefined) throw configError(`${where('join')} and ${where('peers')} are both given: a server makes a cluster with others or comes to one`);
+  if (join.length > 0 && read('id') === undefined) throw configError(`${where('id')} is needed with ${where('join')}: a name that no other server of the cluster has`);
   const peers = groupPeers(named ?? [{ id, address: listen.map(formatHostPort)[0] ?? '' }]);
   if (!peers.some((p) => p.id === id)) throw configError(`${where('peers')}: ${id} is not in it; every server, this one too, must be named`);
 
@@ -163,14 +166,16 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     );
   }
   const dataDir = read('data-dir');
+  const rdmaDevice = read('rdma-device');
   return {
-    id, listen, fabricListen, peers, transports, insecure,
+    id, listen, fabricListen, peers, join, transports, insecure,
     advertise: read('advertise') ?? [],
     transportAuto: auto,
     strict: need('strict'),
     memoryBytes: need('memory'),
     shards: read('shards') ?? 4 * peers.length,
     ...(dataDir === undefined ? {} : { dataDir }),
+    ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
     ...(token === undefined ? {} : { token }),
     ...(peerToken === undefined ? {} : { peerToken }),
     ...(tls === undefined ? {} : { tls }),

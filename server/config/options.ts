@@ -78,6 +78,15 @@ function peers(value: unknown): PeerAddress[] {
   });
 }
 
+function joinAddresses(value: unknown): string[] {
+  const all = items(value).map((one) => {
+    if (parseHostPort(one).port === 0) throw new Error(`"${one}": the port must be known`);
+    return one;
+  });
+  if (all.length === 0) throw new Error('is empty');
+  return all;
+}
+
 function listens(value: unknown): HostPort[] {
   const all = items(value).map(parseHostPort);
   if (all.length === 0) throw new Error('is empty');
@@ -121,7 +130,11 @@ export const SERVER_OPTIONS = {
   id: option({ group: 'Cluster', kind: 'text', parse: identifier, describe: 'Name of this server in the cluster: letters, digits, . _ -, at most 63. Needed with several --peers; else s1' }),
   peers: option({
     group: 'Cluster', kind: 'list', parse: peers,
-    describe: 'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; the ids are fixed when the cluster is made',
+    describe: 'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; later ones --join',
+  }),
+  join: option({
+    group: 'Cluster', kind: 'list', parse: joinAddresses,
+    describe: 'Servers host:port of a cluster that there is, for a server that comes to it; with --id, without --peers. Only an empty data directory asks; later starts may say it too',
   }),
   shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the whole cluster, 1 to 4096, fixed when the cluster is made. Default: 4 for each server' }),
   voters: option({ group: 'Cluster', kind: 'text', parse: within(1, 9, integer), describe: 'Servers that vote in the metadata group, 1 to 9, as it was given to the first leader; those that join beyond them follow. Default: 3, or as many as --peers' }),
@@ -133,6 +146,10 @@ export const SERVER_OPTIONS = {
   'fabric-listen': option({
     group: 'Addresses', kind: 'list', parse: listens,
     describe: 'Data addresses host:port of the tcp and verbs transports; data-plane thread n takes port + n, or any free one with port 0. Default: the hosts of --listen with port 0',
+  }),
+  'rdma-device': option({
+    group: 'Addresses', kind: 'text', parse: text,
+    describe: 'RDMA device of the verbs transport, as farkv doctor lists it (mlx5_0, rxe0). Default: the one that a --fabric-listen address leads to, else the first; its address is listened on',
   }),
   advertise: option({ group: 'Addresses', kind: 'list', parse: hosts, describe: 'Hosts under which clients reach this server, where that is not what it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine' }),
   transport: option({ group: 'Addresses', kind: 'list', default: 'auto', parse: transports, describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has' }),

@@ -22,8 +22,12 @@ export interface ServerSettings {
   /** Hosts that others should use instead of those listened on; empty: the same. */
   readonly advertise: readonly string[];
   readonly fabricListen: readonly HostPort[];
+  /** The device of verbs; undefined: by address. */
+  readonly rdmaDevice?: string;
   /** All voters of the metadata group, this one among them, sorted by id. */
   readonly peers: readonly Peer[];
+  /** Servers of the cluster that this one is to come to; empty: it is one of the first. */
+  readonly join: readonly string[];
   readonly transports: readonly Provider[];
   /** True when --transport was `auto`: what this machine has not is left out without an error. */
   readonly transportAuto: boolean;

@@ -48,6 +48,10 @@ static int poll_all(group *g) {
 }
 
 static void run_batch(group *g) {
+    if (g->batch_count == 0) return;
+    /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile, when the
+     * shards were somebody else's, must not be answered by a lease that ran when the turn began. */
+    g->now_ns = fkv_now_ns();
     for (int i = 0; i < g->batch_count; i++) {
         op *o = g->batch[i];
         if (o->shard && g->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);

@@ -60,6 +60,10 @@ static void emit(void *ctx, const table_entry *e) {
 /* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. The
  * SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets on a little. */
 void read_scan(op *o) {
+    if (request_shard_status(o->group, o->shard) != FKV_OK) {
+        op_answer(o, FKV_SHARD_CLOSED);
+        return;
+    }
     scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;

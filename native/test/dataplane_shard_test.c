@@ -137,6 +137,47 @@ TEST(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease) {
     down();
 }
 
+/* The owner's thread is paused between the beginning of its turn and its look at what has arrived: what comes in that time comes after
+ * the end of its lease. A job of the thread stands for the pause: jobs run between the two. */
+typedef struct stop { rig_call call; uint64_t get, miss, del, cas, scan; } stop;
+static void while_paused(void *ctx, fkv_status s, void *result) {
+    stop *p = ctx;
+    free(result);
+    dataplane_set_grant_until(r.d, fkv_now_ns());
+    fkv_request q = raw_request(&c, FKV_OP_GET, "k");
+    p->get = raw_send(&c, &q, "k", NULL, 0);
+    q = raw_request(&c, FKV_OP_GET, "none");
+    p->miss = raw_send(&c, &q, "none", NULL, 0);
+    q = raw_request(&c, FKV_OP_DELETE, "none");
+    p->del = raw_send(&c, &q, "none", NULL, 0);
+    q = raw_request(&c, FKV_OP_CAS_DELETE, "k");
+    q.expected = 1;
+    p->cas = raw_send(&c, &q, "k", NULL, 0);
+    q = raw_request(&c, FKV_OP_SCAN, "k");
+    q.key_bytes = 0;
+    q.value_bytes = 10;
+    p->scan = raw_send(&c, &q, NULL, NULL, 0);
+    rig_done(&p->call, s, NULL);
+}
+
+TEST(what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered) {
+    stop p;
+    up(TABLE_MEMORY_MIN);
+    CHECK_EQ(raw_put(&c, "k", "v", 1), FKV_OK);
+    rig_call_init(&p.call);
+    dataplane_get_stats(r.d, while_paused, &p);
+    CHECK_EQ(rig_wait(&p.call), FKV_OK);
+    uint64_t asked[] = { p.get, p.miss, p.del, p.cas, p.scan };
+    for (int i = 0; i < 5; i++) {
+        raw_message *m = raw_receive(&c, asked[i]);
+        CHECK_EQ(m->reply.status, FKV_SHARD_CLOSED);
+        free(m);
+    }
+    dataplane_set_grant_until(r.d, UINT64_MAX);
+    raw_expect(&c, "k", "v");
+    down();
+}
+
 TEST(leases_can_be_made_shorter_and_as_long_as_before) {
     fkv_lease_shard list[RIG_SHARDS];
     fkv_reply reply;
@@ -368,6 +409,7 @@ static void tests(void) {
     RUN(a_lease_covers_the_served_shards_by_their_incarnation);
     RUN(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease);
     RUN(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease);
+    RUN(what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered);
     RUN(leases_can_be_made_shorter_and_as_long_as_before);
     RUN(all_shards_together_register_no_more_than_the_bound);
     RUN(the_layout_names_every_segment_and_grows_with_the_table);

@@ -46,4 +46,11 @@ export const mutations = [
     replace: 'if (s->lease_until_ns <= UINT64_MAX) {',
     caughtBy: by('dataplane_shard')('a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it'),
   },
+  {
+    name: 'dataplane: what arrived in a pause is answered by the time of the beginning of the turn',
+    file: 'native/dataplane/group.c',
+    find: 'lease that ran when the turn began. */\n    g->now_ns = fkv_now_ns();',
+    replace: 'lease that ran when the turn began. */',
+    caughtBy: by('dataplane_shard')('what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered'),
+  },
 ];

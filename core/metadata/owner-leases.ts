@@ -12,7 +12,7 @@
  *
  * D is the same for the whole cluster (MetadataState.ownerLease). Why nobody else owns a shard before S + D:
  *   - This leader proposes to take a shard away only when what it noted is over, and from then on grants that owner nothing until
- *     the entry is applied or refused. S is before c, and what two clocks differ by in D is added.
+ *     the entry is applied or refused. Then i is not before that entry: it is what the leader has applied when it grants, not when it was asked. S is before c, and what two clocks differ by in D is added.
  *   - A later leader was elected after t, since a quorum confirmed after t that there was none; and it waits D * (1 + 2 drift) from the
  *     first commit of its own term before it takes anything.
  *   - An entry that an earlier leader proposed is in the log before the first one of the later leader's term, and a leader grants

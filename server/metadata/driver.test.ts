@@ -121,6 +121,16 @@ test('alone, a member leads at once and applies what it proposes', async (t) => 
   t.deepEqual(await group.one().proposer.propose(bootstrap, 5000), { ok: false, code: 'ERR_BUSY', message: 'the cluster exists' });
 });
 
+test('a confirmed leader names all that it has applied by then, not only what there was when it was asked', async (t) => {
+  const group = new Group(t, 1);
+  const { driver, proposer } = group.one();
+  await group.elected();
+  // Both in one turn: the question is confirmed, and the change applied, in the same round.
+  const [confirmed] = await Promise.all([driver.confirmLeader(), proposer.propose(bootstrap, 5000)]);
+  t.is(driver.state.clusterId, '1f'.repeat(16));
+  t.is(confirmed.index, driver.status().commit);
+});
+
 test('three members agree, whoever proposes', async (t) => {
   const group = new Group(t, 3);
   await group.elected();

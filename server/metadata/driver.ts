@@ -35,7 +35,10 @@ export interface DriverOptions {
   readonly knownFormat?: number;
 }
 
-/** Of a leader that a quorum has confirmed: it led in `term` after it was asked, and has applied `index`, which holds all that was committed then. */
+/**
+ * Of a leader that a quorum has confirmed: it led in `term` after it was asked, and has applied `index`, which holds all that was committed
+ * when it was asked, and all that has been applied here since.
+ */
 export interface Confirmed {
   readonly term: number;
   readonly index: number;
@@ -307,7 +310,9 @@ export class MetadataDriver {
     for (const [ctx, read] of this.#reads) {
       if (read.index === undefined || read.index > applied) continue;
       this.#reads.delete(ctx);
-      if (read.term === term && this.leads) read.resolve({ term, index: read.index });
+      // What was applied after the question is part of the answer: an owner that asked before its shards were taken, and is answered
+      // after that, must see them go before it relies on the answer.
+      if (read.term === term && this.leads) read.resolve({ term, index: applied });
       else read.reject(new FarkvError('ERR_NO_LEADER', 'this server leads no longer'));
     }
     const due = this.#appliedWaiters.filter((w) => w.index <= applied);

@@ -81,7 +81,19 @@ test('a drained server gives its shards away a few at a time, and a move whose g
   t.deepEqual(nextMove(log.state, leases, 2 * HELD), { t: 'shard-move', shard: other.shard, epoch: 1, to: 's1' });
 });
 
-test('a shard that is not open moves at once', (t) => {
+test('a shard that is closed because its owner has started again is given up by its owner only', (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
+  const [shard] = log.ownedBy('s1');
+  log.open(shard!, 5);
+  log.do(joinOf('s1', 2, 1));
+  t.is(log.shard(shard!).incarnation, undefined);
+  log.do({ t: 'shard-move', shard: shard!, epoch: 2, to: 's2' });
+  t.is(log.shard(shard!).owner, 's1');
+  log.do({ t: 'shard-released', shard: shard!, owner: 's1', memberIncarnation: hexOf(2), epoch: 2 });
+  t.is(log.shard(shard!).owner, 's2');
+});
+
+test('a shard that was never open moves at once', (t) => {
   const log = MetadataLog.cluster(2, ['s1', 's2']);
   const [shard] = log.ownedBy('s1');
   log.do({ t: 'shard-move', shard: shard!, epoch: 1, to: 's2' });

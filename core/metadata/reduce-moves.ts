@@ -7,6 +7,9 @@ import type { ShardMove, ShardReleased, ShardsTaken } from './commands.js';
 import { changed, reassigned, refused, type Reduced } from './reduced.js';
 import type { MetadataState } from './state.js';
 
+/** Of a shard's first owner. */
+const FIRST_EPOCH = 1;
+
 export function takeShards(state: MetadataState, c: ShardsTaken): Reduced {
   if (state.members.get(c.id)?.incarnation !== c.incarnation) return refused('ERR_BUSY', `${c.id} has started again since`);
   const owners = new Map<number, string>();
@@ -27,8 +30,9 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   const moves = state.moves.filter((m) => m !== present);
   if (c.to === s.owner) return present === undefined ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`) : changed(state, { moves });
   if (present?.to === c.to) return refused('ERR_BUSY', `shard ${c.shard} is on its way to ${c.to} already`);
-  // Nothing can have been granted on a shard that is not open.
-  if (s.incarnation === undefined) return reassigned(state, new Map([[c.shard, c.to]]));
+  // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be
+  // read under leases of the run before: its owner knows when they are over.
+  if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
   return changed(state, { moves: [...moves, { shard: c.shard, to: c.to }].sort((a, b) => a.shard - b.shard) });
 }
 

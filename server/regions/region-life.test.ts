@@ -259,6 +259,13 @@ test('closing waits for the leases, but not longer than it was told to', async (
   await t.throwsAsync(stuck.life.until(() => false), { code: 'ERR_CLOSED' });
 });
 
+test('a start that ends before the leases of the last run are over does not say that nobody relies on it', async (t) => {
+  const world = new World();
+  world.apply(bootstrap(1), join(1), { t: 'assign-shards' });
+  await world.quiet();
+  t.false(await world.life.close(10_000));
+});
+
 test('a difference replaces a segment whose rkey changed and names what is gone', (t) => {
   const known = { shard: 0, group: 0, epoch: 1, incarnation: incarnation(9), layoutEpoch: 3, buckets: 1, regions: [0, 1].map((n) => ({ ...segment(n), remoteAddress: '4096', rkey: '1' })) };
   const delta = layoutDelta(known, { shard: 0, epoch: 1, incarnation: 9n, layoutEpoch: 5, buckets: 2, regions: [segment(1, 2n), segment(2)] });
@@ -339,6 +346,27 @@ test('the fence is behind every close that was told, and costs nothing when ther
   t.true(world.events.indexOf('stats') > world.events.indexOf('close 1'));
 });
 
+test('nobody passes the fence while another still waits for it, nor when that one fails', async (t) => {
+  const world = await two(t);
+  const answers: ((error?: Error) => void)[] = [];
+  world.dataPlane.stats = () => new Promise((resolve, reject) => answers.push((error) => (error === undefined ? resolve({ groups: [], shards: [] }) : reject(error))));
+  world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
+  const passed: string[] = [];
+  const ask = (who: string): Promise<void> => world.life.fence().then(() => void passed.push(who), () => void passed.push(`${who} failed`));
+  const both = [ask('first'), ask('second')];
+  await world.quiet();
+  t.deepEqual(passed, []);
+  answers.shift()?.(new Error('no answer'));
+  await Promise.all(both);
+  t.deepEqual(passed, ['first failed', 'second failed']);
+  const third = ask('third');
+  await world.quiet();
+  t.is(passed.length, 2);
+  answers.shift()?.();
+  await third;
+  t.is(passed[2], 'third');
+});
+
 test('a shard that is taken away while it is being opened is closed when it is open', async (t) => {
   const world = new World();
   let open: () => void = () => undefined;
@@ -356,4 +384,17 @@ test('a shard that is taken away while it is being opened is closed when it is o
   open();
   await world.quiet();
   t.deepEqual(world.events.slice(1), ['close 0', 'closed 0']);
+});
+
+test('a shard that is to move before the leases of the last run are over is given up only then', async (t) => {
+  const world = new World();
+  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(7), { t: 'assign-shards' }, format2, other, join(1, 7));
+  await world.quiet();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' });
+  await world.quiet();
+  t.is(world.machine.state.shards[0]?.owner, 's1');
+  t.false(world.events.includes('propose shard-released'));
+  world.leasesOver();
+  await world.quiet();
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
 });

@@ -13,6 +13,7 @@
  *     a move of the shard is in the metadata
  *        -> setLeaseMs(MOVING_LEASE_MS)             shorter leases; wait until the last longer one is over, while all goes on as usual
  *        -> closeShard                              nothing is answered or granted; done when every lease on it is over
+ *        -> the leases of the last run are over     as above, where the shard was not served yet
  *        -> shard-released is applied               the other server owns it, under the next epoch
  *
  * Order matters: a shard is opened only under an epoch that the metadata gave to this start of the server, so versions never repeat;
@@ -89,9 +90,14 @@ export class RegionLife {
   #shortening: Promise<void> | undefined;
   /** A closeShard may not have reached the data plane's threads yet. */
   #unfenced = false;
+  #fencing: Promise<void> | undefined;
+
+  /** Of the last run. */
+  #leasesOver = false;
 
   constructor(options: RegionLifeOptions) {
     this.#options = options;
+    void options.leasesOver.then(() => (this.#leasesOver = true));
   }
 
   /** To be called after this server's join was applied, and whenever the metadata changed since. */
@@ -145,7 +151,14 @@ export class RegionLife {
    * runs in order, and stats() passes through all of them.
    */
   async fence(): Promise<void> {
-    if (!this.#unfenced) return;
+    // Whoever comes while another waits, waits too: what that one waits for is not behind it yet.
+    while (this.#fencing !== undefined || this.#unfenced) {
+      this.#fencing ??= this.#passThrough().finally(() => (this.#fencing = undefined));
+      await this.#fencing;
+    }
+  }
+
+  async #passThrough(): Promise<void> {
     this.#unfenced = false;
     try {
       await this.#options.dataPlane.stats();
@@ -155,12 +168,15 @@ export class RegionLife {
     }
   }
 
-  /** Stops answering and waits until every granted lease is over. False when that was not certain within the time. */
+  /**
+   * Stops answering and waits until every granted lease is over. False when that was not certain within the time, or those of the last run
+   * are not over yet: for them there is nothing to be told that they are.
+   */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
     this.#wake();
     const closed = Promise.all([...this.#own.values()].filter((own) => own.opened).map((own) => this.#close(own))).then(
-      () => true,
+      () => this.#leasesOver,
       (error: unknown) => {
         this.#options.log.warn(`closing the shards failed: ${describeError(error)}`);
         return false;
@@ -332,6 +348,8 @@ export class RegionLife {
       }
       own.serving = false;
       await this.#close(own);
+      // Of the last run some may still be relied on though this start has granted none.
+      await this.#options.leasesOver;
       // When the change is applied, stateChanged() forgets the shard.
       while (this.#current(own) !== undefined) {
         await this.#propose({ t: 'shard-released', shard: own.shard, owner: memberId, memberIncarnation: incarnation, epoch: own.epoch });

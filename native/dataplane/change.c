@@ -89,7 +89,6 @@ attempt_result change_attempt(op *o) {
         return ATTEMPT_DONE;
     }
     o->shard->held++;
-    if (r->expiry) o->shard->has_expiry = true;
     if (!large) {
         change_ready(o);
         return ATTEMPT_HELD;

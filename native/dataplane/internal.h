@@ -147,7 +147,6 @@ struct shard {
     uint64_t lease_until_ns;           /* every lease that covers the shard has run out by then */
     uint64_t tick_ns;                  /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                      /* asked for something in this turn: table_tick comes first */
-    bool has_expiry;                   /* some entry had a time to live */
     command *closing;
 };
 

@@ -220,9 +220,7 @@ static uint64_t next_tick(group *g, shard *s, bool more) {
         s->touched = false;
         return g->now_ns + BUSY_TICK_MS * MS;
     }
-    table_stats t;
-    table_get_stats(s->table, &t);
-    bool resting = t.quarantine_bytes == 0 && t.prepared == 0 && !s->has_expiry && s->wanted == 0;
+    bool resting = table_resting(s->table) && s->wanted == 0;
     return resting ? UINT64_MAX : g->now_ns + REST_TICK_MS * MS;
 }
 

@@ -157,7 +157,7 @@ struct table {
     bool sweep_hurry;              /* memory is wanted: as fast as the budget allows, to the end of the pass */
 
     uint64_t entries, key_value_bytes, live_bytes;
-    uint64_t overflow_buckets, longest_chain, splits, expired, evacuated;
+    uint64_t overflow_buckets, longest_chain, splits, expired, evacuated, moving_now;
 };
 
 /* ---- small things ---- */

@@ -71,6 +71,7 @@ bool table_quarantine_room(table *t, uint32_t items) { return make_room(&t->dela
 void table_quarantine_moved(table *t, uint32_t bucket, uint32_t position, uint32_t mask) {
     push(&t->delay[0], 1ull << 63 | (uint64_t)position << 46 | (uint64_t)mask << 32 | bucket);
     t->moving[bucket]++;
+    t->moving_now++;
 }
 
 /* ---- time ---- */

@@ -15,8 +15,8 @@ enum {
     INDEX_FIRST = 64 << 10,
     INDEX_PART = 16,                 /* the next index segment is this part of the index */
     INDEX_MAX = 32 << 20,
-    INDEX_EARLY_PART = 128,          /* asked for when so little of the index is left, */
-    INDEX_EARLY_BUCKETS = 32,        /* at least so many buckets */
+    INDEX_EARLY_PART = 32,           /* asked for when so little of the index is left, */
+    INDEX_EARLY_BUCKETS = 64,        /* at least so many buckets */
     HEAP_FIRST = 64 << 10,
     HEAP_MIN = 32 << 10,             /* two spans where that is more, */
     HEAP_MIN_MOST = 64 << 10,        /* up to so much */

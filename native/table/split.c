@@ -123,5 +123,6 @@ void table_clear_moved(table *t, uint64_t item) {
     for (int i = 0; i < FKV_SLOTS; i++)
         if (mask >> i & 1) fkv_publish_word(&b->slot[i], 0);
     t->moving[number]--;
+    t->moving_now--;
     table_index_removed(t, number);
 }

@@ -59,6 +59,6 @@ void table_get_stats(const table *t, table_stats *out) {
         .buckets = t->buckets, .overflow_buckets = t->overflow_buckets, .longest_chain = t->longest_chain ? t->longest_chain : 1,
         .splits = t->splits, .expired = t->expired, .prepared = t->prepared_count,
         .used_bytes = heap_used + (uint64_t)t->buckets * FKV_BUCKET_BYTES, .private_bytes = private_bytes,
-        .evacuated = t->evacuated,
+        .moving = t->moving_now, .evacuated = t->evacuated,
     };
 }

@@ -126,6 +126,9 @@ void table_prefetch(const table *t, uint64_t hash, int stage);
  * `budget` is about how many entries may be touched. Returns true when there is more to do now; idle work is paced by the
  * clock, so every 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
+/* True when no tick has anything to do until the next change: nothing is in quarantine, no slot is moving (a chain that it will
+ * shorten costs readers a READ until then), nothing can expire, no bucket that there is room for waits to be split. */
+bool table_resting(const table *t);
 
 /* All registered memory is accounted for:
  *     index_bytes = buckets * FKV_BUCKET_BYTES + index_free_bytes
@@ -143,6 +146,7 @@ typedef struct table_stats {
     uint64_t buckets, overflow_buckets, longest_chain, splits, expired, prepared;
     uint64_t used_bytes;          /* see above */
     uint64_t private_bytes;       /* not registered: what the owner keeps for itself */
+    uint64_t moving;              /* times that slots of a bucket wait to be cleared after what they named went elsewhere */
     uint64_t evacuated;           /* extents moved to empty a segment */
 } table_stats;
 void table_get_stats(const table *t, table_stats *out);

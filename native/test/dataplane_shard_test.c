@@ -403,6 +403,29 @@ TEST(a_retired_segment_is_given_back_when_they_are_over) {
     down();
 }
 
+/* While a chain has slots that wait to be cleared it is not shortened, and its readers need one READ more. */
+TEST(what_growth_left_is_cleared_also_when_nobody_asks_for_anything) {
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, 64 << 20);
+    raw_up(&c, &r, 1);
+    enum { KEYS = 8000 * RIG_SHARDS };
+    char key[16];
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        CHECK_EQ(raw_put(&c, key, "v", 1), FKV_OK);
+    }
+    for (uint64_t moving = 1, split = 0; moving || !split;) {
+        dataplane_stats *s = rig_stats(&r);
+        moving = 0;
+        for (uint32_t i = 0; i < RIG_SHARDS; i++) {
+            moving += s->shard[i].table.moving;
+            split += s->shard[i].table.splits;
+        }
+        free(s);
+    }
+    down();
+}
+
 static void tests(void) {
     RUN(a_shard_answers_only_while_it_is_served_here);
     RUN(shards_are_opened_and_closed_once);
@@ -415,6 +438,7 @@ static void tests(void) {
     RUN(the_layout_names_every_segment_and_grows_with_the_table);
     RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
     if (provider == FAB_SIM) return;       /* its memory is this process's, and its time runs slowly */
+    RUN(what_growth_left_is_cleared_also_when_nobody_asks_for_anything);
     RUN(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it);
     RUN(a_retired_segment_is_given_back_when_they_are_over);
 }

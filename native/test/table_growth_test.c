@@ -19,9 +19,13 @@ TEST(a_table_grows_bucket_by_bucket_and_stays_whole) {
     table_stats s;
     table_get_stats(h->t, &s);
     CHECK(s.longest_chain <= 6);
+    CHECK(!table_resting(h->t) && s.moving > 0);
     host_drain(h);
     host_check(h);
+    for (int i = 0; i < 20 && !table_resting(h->t); i++) host_drain(h);    /* a chain is shortened from its end, step by step */
+    CHECK(table_resting(h->t));
     table_get_stats(h->t, &s);
+    CHECK_EQ(s.moving, 0);
     CHECK(s.buckets > N / 8 && s.buckets < N / 7);
     CHECK(s.overflow_buckets < s.buckets / 8);
     for (int i = 0; i < N; i++) {

@@ -1,6 +1,7 @@
 /** Calls of the control plane: their names, who may make them, and what they answer. */
 import { FarkvError } from '../core/errors.js';
 import { decodeProposal } from '../core/metadata/commands.js';
+import { answerAdminCall, answerJoin, type AdminContext } from './admin-calls.js';
 import { bytes, record } from '../core/protocol/check.js';
 import { COMMAND_LIMITS, type Role } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
@@ -8,11 +9,10 @@ import type { Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseOffice } from './metadata/lease-office.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
 
-export interface CallContext {
-  readonly id: string;
-  readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader'>;
-  readonly peers: Pick<Peers, 'call' | 'idOf' | 'voters'>;
-  readonly office: Pick<LeaseOffice, 'ask'>;
+export interface CallContext extends AdminContext {
+  readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
+  readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
+  readonly office: Pick<LeaseOffice, 'ask' | 'current'>;
   readonly own: () => Promise<Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'dataPlane'>>;
 }
 
@@ -29,7 +29,7 @@ async function status(context: CallContext): Promise<ClusterStatus> {
   const { driver, peers, id } = context;
   const nodes = new Map<string, NodeStatus>([[id, await nodeStatus(context)]]);
   await Promise.all(
-    peers.voters.map(async (peer) => {
+    peers.ids.map(async (peer) => {
       if (peer === id) return;
       // Whoever does not answer is shown as unreachable.
       const answer = await peers.call(peer, 'node-status', {}, STATUS_MS).then((value) => checkNodeStatus(value, peer), () => undefined);
@@ -37,7 +37,7 @@ async function status(context: CallContext): Promise<ClusterStatus> {
     }),
   );
   const leader = peers.idOf(driver.leader);
-  return clusterStatus(driver.state, nodes, peers.voters, { term: driver.status().term, answeredBy: id, ...(leader === undefined ? {} : { leader }) });
+  return clusterStatus(driver.state, nodes, peers.ids, { term: driver.status().term, answeredBy: id, ...(leader === undefined ? {} : { leader }) });
 }
 
 /** A change that another server asks for: it is read here, so that nothing gets into the log that a server would stop at. */
@@ -57,5 +57,10 @@ export async function answerCall(context: CallContext, role: Role, method: strin
   if (role === 'peer' && method === 'node-status') return await nodeStatus(context);
   if (role === 'peer' && method === 'propose') return propose(context, args);
   if (role === 'peer' && method === 'lease' && from !== undefined) return await context.office.ask(from, checkLeaseRequest(args, 'lease'));
+  if (role === 'peer' && method === 'join' && from !== undefined) return await answerJoin(context, from, args);
+  if (role === 'admin' || (role === 'peer' && method === 'shard-plan')) {
+    const answer = await answerAdminCall(context, method, args);
+    if (answer !== undefined) return answer;
+  }
   throw new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${role}`);
 }

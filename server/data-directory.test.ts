@@ -31,6 +31,32 @@ test('a new directory is private and remembers who it belongs to', (t) => {
   second.close();
 });
 
+test('who the servers are is remembered, and once the cluster is made --peers may say anything', (t) => {
+  const path = fresh();
+  const first = open(path);
+  t.false(first.joined);
+  t.is(first.servers, undefined);
+  first.setClusterId('ab'.repeat(16));
+  const servers = [{ id: 's1', raftId: 5, addresses: ['127.0.0.1:1'], instance: '0123456789abcdef' }];
+  first.setServers(servers);
+  first.close();
+  const again = open(path, { peers: peers('s1', 's7') });
+  t.deepEqual(again.servers, servers);
+  again.close();
+});
+
+test('a server that comes to a cluster has a number of its directory, not of its name', (t) => {
+  const [a, b, c] = [open(fresh(), { join: true }), open(fresh(), { join: true, newInstance: '00000000000000aa' }), open(fresh())];
+  t.true(a.joined);
+  t.is(new Set([a.raftId, b.raftId, c.raftId]).size, 3);
+  const { path, raftId } = a;
+  for (const d of [a, b, c]) d.close();
+  const again = open(path);
+  t.true(again.joined);
+  t.is(again.raftId, raftId);
+  again.close();
+});
+
 test('two servers cannot have the same directory at once', (t) => {
   const path = fresh();
   const first = open(path);
@@ -43,7 +69,7 @@ test('a directory of another server, of another list of servers, or of something
   const path = fresh();
   open(path).close();
   t.throws(() => open(path, { id: 's2' }), refused(/belongs to server s1, not s2/));
-  t.throws(() => open(path, { peers: peers('s1', 's3') }), refused(/fixed when it is made/));
+  t.throws(() => open(path, { peers: peers('s1', 's3') }), refused(/must stay the same until the cluster is made/));
   const other = fresh();
   mkdirSync(other);
   writeFileSync(join(other, 'photo.jpg'), '');

@@ -4,7 +4,8 @@
  *
  *   lock            held (flock) as long as the process lives: a second process with the same directory does not start, and
  *                   whoever gets the lock knows that the last holder is dead
- *   identity.json   id, instance (64 random bits of this directory), voters, and the cluster once it is known
+ *   identity.json   id, instance (64 random bits of this directory), the first voters, the cluster once it is known, and who its
+ *                   servers were when that was last known: a server that starts again must find them before it has its log
  *   serving.json    there while shards may be served: how long leases were granted for
  *   raft/           the log
  *   *.sock          the shm transport's sockets, when the path is short enough (runtime-directory.ts)
@@ -15,9 +16,21 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, mkdtempSync, openSync, rea
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
-import { memberId, MEMBERS_MAX } from '../core/metadata/check-state.js';
+import { checkControlAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metadata/check-state.js';
+import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
 import type { Peer } from './config/settings.js';
+
+/** A server as others find it. */
+export interface KnownServer {
+  readonly id: string;
+  /** Its number in the Raft group. */
+  readonly raftId: number;
+  /** Control addresses, in the order in which they are tried. */
+  readonly addresses: readonly string[];
+  readonly instance?: string;
+}
+export const checkKnownServer = record<KnownServer>({ id: memberId, raftId: raftNumber, addresses: checkControlAddresses, instance: maybe(hex64) });
 
 interface Identity {
   readonly format: 1;
@@ -27,8 +40,14 @@ interface Identity {
   readonly clusterId?: string;
   /** raft/ has been made: it must be there from then on. */
   readonly log?: boolean;
+  /** It came to a cluster that there was; undefined: it is one of the first servers. */
+  readonly joined?: boolean;
+  readonly servers?: readonly KnownServer[];
 }
-const checkIdentity = record<Identity>({ format: literal(1), id: memberId, instance: hex64, voters: list(memberId, MEMBERS_MAX), clusterId: maybe(hex128), log: maybe(boolean) });
+const checkIdentity = record<Identity>({
+  format: literal(1), id: memberId, instance: hex64, voters: list(memberId, MEMBERS_MAX), clusterId: maybe(hex128), log: maybe(boolean),
+  joined: maybe(boolean), servers: maybe(list(checkKnownServer, MEMBERS_MAX)),
+});
 
 /** How long the leases of a run may be held after its end. */
 export interface Serving {
@@ -42,6 +61,8 @@ export interface OpenOptions {
   readonly path: string | undefined;
   readonly id: string;
   readonly peers: readonly Peer[];
+  /** A new directory is that of a server that comes to a cluster. */
+  readonly join?: boolean;
   /** 64 random bits, hex; used when the directory is new. */
   readonly newInstance: string;
   /** native/addon.ts tryLock */
@@ -107,11 +128,12 @@ export class DataDirectory {
       if (strangers.length > 0) refuse(`${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')})`);
     } else {
       if (found.id !== options.id) refuse(`${path} belongs to server ${found.id}, not ${options.id}`);
-      if (found.voters.join() !== voters.join()) {
-        refuse(`${path} belongs to a cluster of ${found.voters.join(', ')}, but --peers names ${voters.join(', ')}: the servers of a cluster are fixed when it is made`);
+      // Later the metadata says who the servers are.
+      if (found.clusterId === undefined && found.joined !== true && found.voters.join() !== voters.join()) {
+        refuse(`${path} belongs to a cluster of ${found.voters.join(', ')}, but --peers names ${voters.join(', ')}: the list must stay the same until the cluster is made`);
       }
     }
-    this.#identity = found ?? { format: 1, id: options.id, instance: options.newInstance, voters };
+    this.#identity = found ?? { format: 1, id: options.id, instance: options.newInstance, voters, ...(options.join === true ? { joined: true } : {}) };
     if (found === undefined) this.#write('identity.json', this.#identity);
     this.lastRun = this.#read('serving.json', checkServing);
   }
@@ -146,6 +168,18 @@ export class DataDirectory {
   get clusterId(): string {
     return this.#identity.clusterId ?? '';
   }
+  /** This server came to a cluster that there was. */
+  get joined(): boolean {
+    return this.#identity.joined === true;
+  }
+  /** A server that came later has a number of its directory: under its id there may have been another one before. */
+  get raftId(): number {
+    return raftIdOf(this.joined ? `${this.#identity.id}/${this.instance}` : this.#identity.id);
+  }
+  /** The servers of the cluster when that was last known. */
+  get servers(): readonly KnownServer[] | undefined {
+    return this.#identity.servers;
+  }
   get raftPath(): string {
     return join(this.path, 'raft');
   }
@@ -157,6 +191,12 @@ export class DataDirectory {
   logMade(): void {
     if (this.hasLog) return;
     this.#identity = { ...this.#identity, log: true };
+    this.#write('identity.json', this.#identity);
+  }
+
+  setServers(servers: readonly KnownServer[]): void {
+    if (JSON.stringify(servers) === JSON.stringify(this.servers)) return;
+    this.#identity = { ...this.#identity, servers };
     this.#write('identity.json', this.#identity);
   }
 

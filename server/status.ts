@@ -29,6 +29,10 @@ export interface MemberStatus {
   /** absent: has never joined. unreachable: the server that was asked has no answer from it. */
   readonly state: 'up' | 'unreachable' | 'absent';
   readonly leader: boolean;
+  /** In the metadata group. A learner follows it without a vote; one that is only announced has not come yet. */
+  readonly role: 'voter' | 'learner' | 'announced';
+  /** It is to own no shards. */
+  readonly draining: boolean;
   readonly control: readonly string[];
   readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'group'>[];
   readonly memoryBytes: number;
@@ -84,6 +88,8 @@ export interface ClusterStatus {
   readonly answeredBy: string;
   readonly members: readonly MemberStatus[];
   readonly shards: readonly ShardStatus[];
+  /** Shards on their way to another owner. */
+  readonly moves: readonly { readonly shard: number; readonly to: string }[];
 }
 
 export function raftPart(status: RaftStatus): Pick<NodeStatus, 'role' | 'term' | 'commitIndex' | 'appliedIndex' | 'logBytes'> {
@@ -110,15 +116,19 @@ function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
 }
 
 /** Puts together what the metadata says and what each server answered. */
-export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>, voters: readonly string[], about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>): ClusterStatus {
-  const members = voters.map((id): MemberStatus => {
+export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>, ids: readonly string[], about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>): ClusterStatus {
+  const announced = state.servers.filter((s) => s.raftId === 0).map((s) => s.id);
+  const members = [...new Set([...ids, ...announced])].sort().map((id): MemberStatus => {
     const member = state.members.get(id);
+    const server = state.servers.find((s) => s.id === id);
     const node = nodes.get(id);
     return {
       id,
       state: node !== undefined ? 'up' : member === undefined ? 'absent' : 'unreachable',
       leader: about.leader === id,
-      control: member?.control ?? [],
+      role: announced.includes(id) ? 'announced' : state.formatVersion < 2 || state.voters.includes(id) ? 'voter' : 'learner',
+      draining: server?.draining ?? false,
+      control: member?.control ?? server?.control ?? [],
       fabric: (member?.fabric ?? []).map(({ provider, address, group }) => ({ provider, address, group })),
       memoryBytes: member?.memoryBytes ?? 0,
       ...(node === undefined ? {} : { node }),
@@ -140,7 +150,7 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memory: memoryParts(own), memoryLimitBytes: own.memoryBytes }),
     };
   });
-  return { clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards };
+  return { clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves };
 }
 
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */

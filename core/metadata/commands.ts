@@ -95,12 +95,12 @@ export interface RaiseFormat {
   readonly ownerLease: LeaseTerms;
 }
 
-/** A server comes to the cluster, as a learner. */
+/** A server comes to the cluster, as a learner; without an instance it is announced: its place is kept until it comes. */
 export interface ServerAdd {
   readonly t: 'server-add';
   readonly id: string;
   readonly raftId: number;
-  readonly instance: string;
+  readonly instance?: string;
   readonly control: readonly string[];
 }
 
@@ -210,7 +210,7 @@ const checks = {
   }),
   'no-op': record<NoOp>({ t: literal('no-op') }),
   'raise-format': record<RaiseFormat>({ t: literal('raise-format'), format: uint(65_535), votersMax, ownerLease: record<LeaseTerms>({ leaseMs, driftPpm }) }),
-  'server-add': record<ServerAdd>({ t: literal('server-add'), id: memberId, raftId: raftNumber, instance: hex64, control: checkControlAddresses }),
+  'server-add': record<ServerAdd>({ t: literal('server-add'), id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses }),
   'server-remove': record<ServerRemove>({ t: literal('server-remove'), id: memberId, raftId: raftNumber }),
   'server-drain': record<ServerDrain>({ t: literal('server-drain'), id: memberId, draining: boolean }),
   'voters-set': record<VotersSet>({ t: literal('voters-set'), voters: list(memberId, MEMBERS_MAX) }),

@@ -89,7 +89,7 @@ export interface RaiseOptions {
 /** When every server says that it knows the next format. */
 export function nextFormat(state: MetadataState, o: RaiseOptions): RaiseFormat | undefined {
   const next = state.formatVersion + 1;
-  const ids = state.formatVersion === 1 ? state.voters : state.servers.map((s) => s.id);
+  const ids = state.formatVersion === 1 ? state.voters : state.servers.filter((s) => s.raftId !== 0).map((s) => s.id);
   if (state.clusterId === '' || next > o.known || !ids.every((id) => state.members.has(id) && o.knownBy(id) >= next)) return undefined;
   return { t: 'raise-format', format: next, votersMax: o.votersMax, ownerLease: o.ownerLease };
 }

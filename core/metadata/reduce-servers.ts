@@ -1,4 +1,5 @@
 /** Commands about servers, from format 2 on: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
+import { MEMBERS_MAX } from './check-state.js';
 import { FORMAT_NEWEST } from './format.js';
 import type { RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
 import { raftIdOf } from './placement.js';
@@ -18,13 +19,14 @@ export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
 
 export function addServer(state: MetadataState, c: ServerAdd): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
-  if (present?.instance === c.instance) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
-  if (present !== undefined) {
-    return refused('ERR_DATA_DIR', `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}`);
+  if (present !== undefined && present.instance === c.instance) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
+  if (present?.instance !== undefined) {
+    return refused('ERR_DATA_DIR', `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}, then start it with --join`);
   }
-  if (state.servers.some((s) => s.raftId === c.raftId)) return refused('ERR_CONFIG', `${c.id} has the number of another server: choose another id`);
-  const server: Server = { id: c.id, raftId: c.raftId, instance: c.instance, control: c.control, draining: false };
-  return changed(state, { servers: [...state.servers, server].sort(byId) });
+  if (c.instance !== undefined && state.servers.some((s) => s.raftId === c.raftId)) return refused('ERR_CONFIG', `${c.id} has the number of another server: choose another id`);
+  if (present === undefined && state.servers.length >= MEMBERS_MAX) return refused('ERR_CONFIG', `a cluster has at most ${MEMBERS_MAX} servers`);
+  const server: Server = { id: c.id, raftId: c.instance === undefined ? 0 : c.raftId, ...(c.instance === undefined ? {} : { instance: c.instance }), control: c.control, draining: false };
+  return changed(state, { servers: [...state.servers.filter((s) => s !== present), server].sort(byId) });
 }
 
 export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
@@ -49,7 +51,7 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
 
 export function setVoters(state: MetadataState, c: VotersSet): Reduced {
   const voters = [...new Set(c.voters)].sort();
-  const stranger = voters.find((id) => !state.servers.some((s) => s.id === id));
+  const stranger = voters.find((id) => !state.servers.some((s) => s.id === id && s.raftId !== 0));
   if (stranger !== undefined || voters.length === 0) return refused('ERR_CONFIG', stranger === undefined ? 'somebody must vote' : `${stranger} is not one of the servers`);
   if (voters.join() === state.voters.join()) return refused('ERR_BUSY', 'these servers vote already');
   return changed(state, { voters });

@@ -64,7 +64,7 @@ export interface Server {
   readonly id: string;
   /** Its number in the Raft group. One that comes back without its data directory is another member and has another number. */
   readonly raftId: number;
-  /** 64 random bits of its data directory, hex; undefined until it has joined. */
+  /** 64 random bits of its data directory, hex; undefined while it is only announced, and has no number either. */
   readonly instance?: string;
   readonly control: readonly string[];
   /** It is to own no shards: the operator is about to take it away. */

@@ -46,6 +46,7 @@ const checkHello = record<Hello>({
   clusterId: maybe(clusterId),
   instance: maybe(hex64),
   voters: maybe(list(memberId, MEMBERS_MAX)),
+  join: maybe(boolean),
   clientId: maybe(hex64),
 });
 

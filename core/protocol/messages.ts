@@ -26,6 +26,8 @@ export interface Hello {
   readonly instance?: string;
   /** Peers: the ids of the metadata group's first servers, sorted; both ends must have been given the same. */
   readonly voters?: readonly string[];
+  /** Peers: it is not of this cluster yet and asks to be (the call `join`). */
+  readonly join?: boolean;
   /** Clients that come back keep their id, so that retried changes are recognised. 64 bits, hex. */
   readonly clientId?: string;
 }

@@ -1,5 +1,5 @@
 /**
- * How `farkv status` is told where a server is: the part of client-options.ts that an operator's connection needs, for it
+ * How `farkv status` and the commands for operators are told where a server is: the part of client-options.ts that an operator's connection needs, for it
  * transports, namespaces and the like mean nothing.
  */
 import type { Argv } from 'yargs';

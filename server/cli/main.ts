@@ -17,6 +17,9 @@ import { EXIT_CODES_HELP, exitCodeOf, hintFor } from './exit-codes.js';
 const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
   server: () => import('./commands/server.js'),
   status: () => import('./commands/status.js'),
+  member: () => import('./commands/member.js'),
+  shard: () => import('./commands/shard.js'),
+  drain: () => import('./commands/drain.js'),
   get: () => import('./commands/get.js'),
   put: () => import('./commands/put.js'),
   delete: () => import('./commands/delete.js'),

@@ -11,7 +11,7 @@ import type { MetadataState } from '../../core/metadata/state.js';
 import type { Addon } from '../../native/addon.js';
 import type { ServerSettings } from '../config/settings.js';
 import type { Trust } from '../control/tls.js';
-import type { DataDirectory } from '../data-directory.js';
+import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
@@ -55,9 +55,10 @@ export class MetadataGroup {
     const { storage, restored } = openLog(options);
     this.#storage = storage;
     this.#tickMs = settings.tickMs;
+    const { directory } = options;
     const driver: MetadataDriver = new MetadataDriver({
       storage, restored, log,
-      raftId: raftIdOf(settings.id),
+      raftId: directory.raftId,
       incarnation: randomBytes(6).readUIntBE(0, 6) + 1,
       random: Math.random,
       tickMs: settings.tickMs,
@@ -67,11 +68,12 @@ export class MetadataGroup {
       knownFormat: settings.metadataFormat,
     });
     const peers: Peers = new Peers({
-      id: settings.id, instance: options.directory.instance, peers: settings.peers, trust: options.trust, log,
+      id: settings.id, instance: directory.instance, trust: options.trust, log,
+      known: knownServers(directory, settings),
       token: settings.peerToken ?? settings.token,
       timeoutMs: CALL_MS,
       state: () => driver.state,
-      clusterId: () => options.directory.clusterId,
+      clusterId: () => directory.clusterId,
       outcast: options.outcast,
       up: () => {
         // One of them, so that they do not split the votes; the others would campaign after an election time-out.
@@ -97,7 +99,7 @@ export class MetadataGroup {
     const office: LeaseOffice = new LeaseOffice({ driver, nowMs, terms: ownerLease, changed: () => duties.look() });
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
-      voters: peers.voters, shards: settings.shards, assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
+      voters: settings.peers.map((p) => p.id), shards: settings.shards, assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
       votersMax: settings.voters,
       office: () => office.current,
       proposeInTerm: (command, term) => local.propose(command, term),
@@ -106,7 +108,9 @@ export class MetadataGroup {
     });
     driver.onApplied((applied) => proposer.applied(applied));
     driver.onApplied((applied) => local.applied(applied));
-    driver.onState(() => {
+    driver.onState((state) => {
+      peers.refresh();
+      if (state.formatVersion >= 2 && peers.ids.length > 0) directory.setServers(peers.servers);
       void office.look();
       duties.look();
     });
@@ -158,9 +162,10 @@ export class MetadataGroup {
 
   /** Before this server stops on purpose: the others need not wait until they miss it. */
   async handOver(): Promise<void> {
-    const next = this.peers.reach.connected[0];
-    if (!this.driver.leads || next === undefined) return;
-    this.driver.handOver(raftIdOf(next));
+    const next = this.peers.voters.find((id) => this.peers.reach.connected.includes(id));
+    const raftId = next === undefined ? undefined : this.peers.raftIdOf(next);
+    if (!this.driver.leads || raftId === undefined) return;
+    this.driver.handOver(raftId);
     const leads = (): boolean => this.driver.leads;
     for (let i = 0; i < HAND_OVER_TICKS && leads(); i++) await new Promise((resolve) => setTimeout(resolve, this.#tickMs));
   }
@@ -173,6 +178,13 @@ export class MetadataGroup {
     this.peers.close();
     this.#storage.close();
   }
+}
+
+/** As the data directory remembers them; where --peers says of one of them where it is, it is looked for there too. */
+function knownServers(directory: DataDirectory, { id: own, peers }: ServerSettings): KnownServer[] {
+  const { servers } = directory;
+  if (servers === undefined) return peers.map(({ id, addresses }) => ({ id, raftId: id === own ? directory.raftId : raftIdOf(id), addresses }));
+  return servers.map((s) => ({ ...s, addresses: [...new Set([...s.addresses, ...(peers.find((p) => p.id === s.id)?.addresses ?? [])])] }));
 }
 
 /** The promise, or ERR_TIMEOUT. */
@@ -196,10 +208,10 @@ function openLog({ directory, native, settings, log }: GroupOptions): ReturnType
   const opened = RaftStorage.open({
     disk: new FileDisk(directory.raftPath, native.tryLock),
     // The log belongs to its data directory: one that was put into another is refused.
-    identity: { clusterId: directory.instance, memberId: raftIdOf(settings.id) },
-    bootstrap: settings.peers.map((p) => raftIdOf(p.id)),
+    identity: { clusterId: directory.instance, memberId: directory.raftId },
+    bootstrap: directory.joined ? undefined : settings.peers.map((p) => raftIdOf(p.id)),
     checksum: native.crc32c,
-    rebuild: 'put a copy of its data directory in place that was made while the server was stopped',
+    rebuild: `farkv member remove ${settings.id}, then start it with an empty data directory and --join; or put a copy of its directory in place that was made while it was stopped`,
     notice: (text) => log.warn(text),
     fatal: endProcess,
   });

@@ -157,7 +157,7 @@ export class LeaderDuties {
     if (changes.length === 0) return;
     const refusal = driver.proposeChange({ changes });
     if (refusal === undefined) {
-      log.info(`the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? c.id}`).join(', ')}`);
+      log.info(`the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? 'a server that has left'}`).join(', ')}`);
       return;
     }
     log.debug(`the metadata group is not changed now: ${refusal}`);
@@ -169,7 +169,7 @@ export class LeaderDuties {
 /** What is to be changed so that `config` has the voters and learners of the metadata. */
 export function changesTo(state: MetadataState, config: RaftStatus['config']): MemberChange[] {
   if (config.outgoing.length > 0) return [];
-  const wanted = new Map(state.servers.map((s) => [s.raftId, state.voters.includes(s.id) ? 'voter' as const : 'learner' as const]));
+  const wanted = new Map(state.servers.filter((s) => s.raftId !== 0).map((s) => [s.raftId, state.voters.includes(s.id) ? 'voter' as const : 'learner' as const]));
   const changes: MemberChange[] = [];
   for (const [id, kind] of wanted) {
     const list = kind === 'voter' ? config.voters : config.learners;

@@ -1,15 +1,17 @@
 import test from 'ava';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server as TcpServer } from 'node:net';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
-import type { MetadataState } from '../../core/metadata/state.js';
+import type { MetadataState, Server } from '../../core/metadata/state.js';
 import { encodeFrame, FrameReader, PEER_FRAME_LIMITS, type Frame, type Hello, type Welcome } from '../../core/protocol/index.js';
+import type { KnownServer } from '../data-directory.js';
 import { Log } from '../log.js';
 import { Peers, type PeersOptions } from './peers.js';
 
+const known = (id: string, ...addresses: string[]): KnownServer => ({ id, raftId: raftIdOf(id), addresses: addresses.length > 0 ? addresses : ['127.0.0.1:1'] });
 const CLUSTER = 'ab'.repeat(16);
 const instance = (n: number): string => n.toString(16).padStart(16, '0');
 
@@ -26,7 +28,7 @@ function make(options: Partial<PeersOptions> = {}): Made {
   const wake = (): void => waiting.splice(0).forEach((one) => one());
   const peers = new Peers({
     id: 's1', instance: instance(1), token: 'secret', trust: undefined, timeoutMs: 2000, log: new Log('debug', wake),
-    peers: ['s1', 's2', 's3'].map((id) => ({ id, addresses: ['127.0.0.1:1'] })),
+    known: ['s1', 's2', 's3'].map((id) => known(id)),
     state: () => EMPTY,
     clusterId: () => CLUSTER,
     up: () => undefined,
@@ -84,7 +86,7 @@ test('a server that lost its data directory is turned away: as long as this one 
 
 /** Another server's control port, as far as a welcome goes. */
 async function fakePeer(t: { teardown: (f: () => void) => void }, welcome: Welcome, got: Frame[] = []): Promise<string> {
-  const server: Server = createServer((socket) => {
+  const server: TcpServer = createServer((socket) => {
     const reader = new FrameReader(PEER_FRAME_LIMITS);
     socket.on('error', () => undefined);
     socket.on('data', (chunk: Buffer) =>
@@ -110,7 +112,7 @@ const rejected: Welcome = { t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', m
 test('a way to another server carries calls and Raft messages', async (t) => {
   const got: Frame[] = [];
   const address = await fakePeer(t, accepted('s2'), got);
-  const { peers, until } = make({ peers: [{ id: 's1', addresses: ['127.0.0.1:1'] }, { id: 's2', addresses: ['127.0.0.1:1', address] }] });
+  const { peers, until } = make({ known: [known('s1'), known('s2', '127.0.0.1:1', address)] });
   t.teardown(() => peers.close());
   await t.throwsAsync(peers.call('s2', 'x', {}, 1000), { code: 'ERR_DISCONNECTED' });
   peers.start();
@@ -123,10 +125,10 @@ test('a way to another server carries calls and Raft messages', async (t) => {
 
 test('a server that a majority refuses cannot go on, one refusal alone is nothing', async (t) => {
   const { peers, outcast, until } = make({
-    peers: [
-      { id: 's1', addresses: ['127.0.0.1:1'] },
-      { id: 's2', addresses: [await fakePeer(t, rejected)] },
-      { id: 's3', addresses: [await fakePeer(t, accepted('s3'))] },
+    known: [
+      known('s1'),
+      known('s2', await fakePeer(t, rejected)),
+      known('s3', await fakePeer(t, accepted('s3'))),
     ],
   });
   t.teardown(() => peers.close());
@@ -135,14 +137,55 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
   t.deepEqual(outcast, []);
 
   const alone = make({
-    peers: [
-      { id: 's1', addresses: ['127.0.0.1:1'] },
-      { id: 's2', addresses: [await fakePeer(t, rejected)] },
-      { id: 's3', addresses: [await fakePeer(t, accepted('s9'))] },
+    known: [
+      known('s1'),
+      known('s2', await fakePeer(t, rejected)),
+      known('s3', await fakePeer(t, accepted('s9'))),
     ],
   });
   t.teardown(() => alone.peers.close());
   alone.peers.start();
   await alone.until(() => alone.outcast.length > 0);
   t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
+});
+
+const format2 = (servers: readonly Server[], voters: readonly string[]): MetadataState => ({ ...EMPTY, formatVersion: 2, servers, voters });
+const server = (id: string, n: number, raftId = raftIdOf(id), control = ['127.0.0.1:1']): Server => ({ id, raftId, instance: instance(n), control, draining: false });
+
+test('the metadata says who the servers are, and links come and go with it', async (t) => {
+  const got: Frame[] = [];
+  const address = await fakePeer(t, accepted('s4', { instance: instance(4) }), got);
+  let state = EMPTY;
+  const { peers, until } = make({ state: () => state });
+  t.teardown(() => peers.close());
+  peers.start();
+  t.throws(() => peers.arrives(hello({ from: 's4', instance: instance(4), voters: [] })), refused('ERR_CONFIG', /s4 is not one of/));
+  state = format2([server('s1', 1), server('s2', 2), server('s4', 4, 44, [address])], ['s1', 's2']);
+  peers.refresh();
+  t.notThrows(() => peers.arrives(hello({ from: 's4', instance: instance(4), voters: ['anything'] })));
+  await until(() => peers.reach.connected.includes('s4'));
+  t.is(peers.idOf(44), 's4');
+  t.is(peers.raftIdOf('s4'), 44);
+  t.deepEqual(peers.voters, ['s1', 's2']);
+  t.false('voters' in got[0]!);
+  state = format2([server('s1', 1), server('s2', 2)], ['s1', 's2']);
+  peers.refresh();
+  t.deepEqual(peers.reach.connected, []);
+  t.is(peers.raftIdOf('s4'), undefined);
+  t.throws(() => peers.arrives(hello({ from: 's4', instance: instance(4) })), refused('ERR_CONFIG', /is not one of.*--join and an empty data directory/));
+});
+
+test('a server that lost its directory is told the command, and after it comes under its old name with another number', (t) => {
+  let state = format2([server('s1', 1), server('s2', 2)], ['s1', 's2']);
+  const { peers } = make({ state: () => state });
+  t.throws(() => peers.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /farkv member remove s2/));
+  t.notThrows(() => peers.arrives(hello({ instance: instance(7), join: true, clusterId: '' })));
+  state = format2([server('s1', 1), server('s2', 7, 77)], ['s1']);
+  peers.refresh();
+  t.notThrows(() => peers.arrives(hello({ instance: instance(7) })));
+  t.throws(() => peers.arrives(hello({ instance: instance(2) })), refused('ERR_DATA_DIR', /another data directory/));
+});
+
+test('a server of another cluster cannot join', (t) => {
+  t.throws(() => make().peers.arrives(hello({ from: 's9', join: true, clusterId: 'cd'.repeat(16) })), refused('ERR_DATA_DIR', /belongs to cluster/));
 });

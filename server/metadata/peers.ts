@@ -1,17 +1,19 @@
 /**
  * The other servers: who they must be, the ways to them, and what it means when they refuse this one.
  *
+ * Before there is a cluster the servers are those of --peers, the same list for each. From metadata format 2 on they are those of the metadata,
+ * and links come and go with it; until this server's log is read they are those that it knew last (data-directory.ts).
+ *
  * Three things must agree before two servers exchange a Raft message: the list of servers, the cluster (once it has an id), and the
  * instance, which is the identity of a data directory. A server that lost its directory has forgotten its votes and what it
  * acknowledged; were it let in under its old id, the group could forget a committed change. So an id that was seen with one
  * directory is not talked to with another.
  */
 import { FarkvError } from '../../core/errors.js';
-import { raftIdOf } from '../../core/metadata/placement.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Hello } from '../../core/protocol/index.js';
 import type { RaftMessage } from '../../core/raft/index.js';
-import type { Peer } from '../config/settings.js';
+import type { KnownServer } from '../data-directory.js';
 import type { Accepted } from '../control/client-connection.js';
 import type { Trust } from '../control/tls.js';
 import type { Log } from '../log.js';
@@ -20,8 +22,8 @@ import { PeerLink } from './peer-link.js';
 export interface PeersOptions {
   readonly id: string;
   readonly instance: string;
-  /** All voters, this server among them, sorted by id. */
-  readonly peers: readonly Peer[];
+  /** What is known of the servers, this one among them, before the metadata says it; sorted by id. */
+  readonly known: readonly KnownServer[];
   readonly token: string | undefined;
   readonly trust: Trust | undefined;
   readonly timeoutMs: number;
@@ -35,75 +37,138 @@ export interface PeersOptions {
   readonly log: Log;
 }
 
+interface Kept {
+  readonly link: PeerLink;
+  /** What it was made for. */
+  readonly of: string;
+}
+
 export class Peers {
   readonly #options: PeersOptions;
-  readonly #links = new Map<number, PeerLink>();
+  /** By Raft number. */
+  readonly #links = new Map<number, Kept>();
   readonly #instances = new Map<string, string>();
   /** Servers that refused this one when it last spoke to them. */
   readonly #refusals = new Set<string>();
-  readonly voters: readonly string[];
+  #known: readonly KnownServer[];
+  #started = false;
 
   constructor(options: PeersOptions) {
     this.#options = options;
-    this.voters = options.peers.map((p) => p.id);
-    for (const { id, addresses } of options.peers) {
-      if (id === options.id) continue;
-      const link = new PeerLink({
-        id, addresses, trust: options.trust, timeoutMs: options.timeoutMs, log: options.log,
-        hello: () => ({
-          role: 'peer', from: options.id, instance: options.instance, voters: this.voters, clusterId: options.clusterId(),
-          ...(options.token === undefined ? {} : { token: options.token }),
-        }),
-        checkWelcome: (welcome) => this.#checkWelcome(id, welcome),
-        refused: (error) => this.#refused(id, error),
-        up: () => {
-          this.#refusals.delete(id);
-          options.up();
-        },
-      });
-      this.#links.set(raftIdOf(id), link);
+    this.#known = options.known;
+    this.refresh();
+  }
+
+  /** The servers of the cluster as this one knows them, sorted by id. Those that are only announced are not among them. */
+  get servers(): readonly KnownServer[] {
+    const { formatVersion, servers } = this.#options.state();
+    if (formatVersion < 2) return this.#known;
+    return servers.flatMap(({ id, raftId, instance, control }) => {
+      if (instance === undefined) return [];
+      // A server that moved to another address says so when it joins; until then it may be where it was expected first.
+      const before = this.#known.find((k) => k.id === id && k.raftId === raftId)?.addresses ?? [];
+      return [{ id, raftId, instance, addresses: [...new Set([...control, ...before])] }];
+    });
+  }
+  get ids(): readonly string[] {
+    return this.servers.map((s) => s.id);
+  }
+  get voters(): readonly string[] {
+    const { formatVersion, voters } = this.#options.state();
+    return formatVersion < 2 ? this.#known.map((k) => k.id) : voters;
+  }
+
+  /** To be called when the metadata changed, or with what a server that joins was told. */
+  refresh(known?: readonly KnownServer[]): void {
+    if (known !== undefined) this.#known = known;
+    const { id } = this.#options;
+    const wanted = new Map(this.servers.filter((s) => s.id !== id && s.addresses.length > 0).map((s) => [s.raftId, s]));
+    for (const [raftId, kept] of this.#links) {
+      if (kept.of === wayTo(wanted.get(raftId))) continue;
+      kept.link.close();
+      this.#links.delete(raftId);
+    }
+    for (const server of wanted.values()) {
+      if (this.#links.has(server.raftId)) continue;
+      // Under this id there may have been another one.
+      this.#instances.delete(server.id);
+      this.#refusals.delete(server.id);
+      const link = this.#link(server);
+      this.#links.set(server.raftId, { link, of: wayTo(server) });
+      if (this.#started) link.start();
     }
   }
 
+  #link({ id, addresses }: KnownServer): PeerLink {
+    const options = this.#options;
+    return new PeerLink({
+      id, addresses, trust: options.trust, timeoutMs: options.timeoutMs, log: options.log,
+      hello: () => ({
+        role: 'peer', from: options.id, instance: options.instance, clusterId: options.clusterId(),
+        // Later the list is the metadata's, and neighbours may be a change apart.
+        ...(options.state().formatVersion < 2 ? { voters: this.#known.map((k) => k.id) } : {}),
+        ...(options.token === undefined ? {} : { token: options.token }),
+      }),
+      checkWelcome: (welcome) => this.#checkWelcome(id, welcome),
+      refused: (error) => this.#refused(id, error),
+      up: () => {
+        this.#refusals.delete(id);
+        options.up();
+      },
+    });
+  }
+
   start(): void {
-    for (const link of this.#links.values()) link.start();
+    this.#started = true;
+    for (const { link } of this.#links.values()) link.start();
   }
 
   send(message: RaftMessage): void {
-    this.#links.get(message.to)?.send(message);
+    this.#links.get(message.to)?.link.send(message);
   }
 
   /** ERR_DISCONNECTED when there is no connection; otherwise as ControlClient.call. */
   async call(id: string, method: string, args: unknown, timeoutMs: number): Promise<unknown> {
-    const link = this.#links.get(raftIdOf(id));
+    const link = this.#links.get(this.raftIdOf(id) ?? 0)?.link;
     if (link === undefined) throw new FarkvError('ERR_DISCONNECTED', `${id} is not another server of this cluster`);
     return await link.call(method, args, timeoutMs);
   }
 
   /** The member id with a Raft number; undefined for 0 and for strangers. */
   idOf(raftId: number): string | undefined {
-    return this.voters.find((id) => raftIdOf(id) === raftId);
+    return this.servers.find((s) => s.raftId === raftId)?.id;
+  }
+
+  raftIdOf(id: string): number | undefined {
+    return this.servers.find((s) => s.id === id)?.raftId;
   }
 
   /** Others that can be reached, and those that cannot. */
   get reach(): { readonly connected: readonly string[]; readonly missing: readonly string[] } {
-    const links = [...this.#links.values()];
+    const links = [...this.#links.values()].map((kept) => kept.link);
     return { connected: links.filter((l) => l.connected).map((l) => l.id), missing: links.filter((l) => !l.connected).map((l) => l.id) };
   }
 
   /** A peer says hello. Throws the reason to turn it away. */
   arrives(hello: Hello): void {
     const { from, voters } = hello;
-    const { id, log } = this.#options;
-    if (from === undefined || !this.voters.includes(from)) {
-      throw new FarkvError('ERR_CONFIG', `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.voters.join(', ')})`);
+    const { id, log, state } = this.#options;
+    // A server that is about to join: what it asks for is looked at then.
+    if (hello.join === true && from !== undefined && from !== id) {
+      this.#sameCluster(from, hello.clusterId ?? '');
+      return;
+    }
+    if (from === undefined || !this.ids.includes(from)) {
+      const how = state().formatVersion < 2 ? '' : '. A new one is started with --join and an empty data directory, also one that was removed';
+      throw new FarkvError('ERR_CONFIG', `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.ids.join(', ')})${how}`);
     }
     if (from === id) {
       log.error(`another server calls itself ${id} too`);
       throw new FarkvError('ERR_CONFIG', `this server is ${id} itself: two servers have the same --id, or --peers gives ${id} the wrong address`);
     }
-    if (voters !== undefined && voters.join() !== this.voters.join()) {
-      throw new FarkvError('ERR_CONFIG', `${id} was started with --peers ${this.voters.join(', ')}, ${from} with ${voters.join(', ')}: the list must be the same for every server`);
+    const own = this.#known.map((k) => k.id);
+    if (state().formatVersion < 2 && voters !== undefined && voters.join() !== own.join()) {
+      throw new FarkvError('ERR_CONFIG', `${id} was started with --peers ${own.join(', ')}, ${from} with ${voters.join(', ')}: the list must be the same for every server`);
     }
     this.#sameCluster(from, hello.clusterId ?? '');
     this.#sameDirectory(from, hello.instance);
@@ -111,7 +176,7 @@ export class Peers {
   }
 
   close(): void {
-    for (const link of this.#links.values()) link.close();
+    for (const { link } of this.#links.values()) link.close();
   }
 
   #checkWelcome(id: string, welcome: Accepted): void {
@@ -128,19 +193,26 @@ export class Peers {
 
   #sameDirectory(peer: string, instance: string | undefined): void {
     if (instance === undefined) throw new FarkvError('ERR_PROTOCOL', `${peer} does not name its data directory`);
-    const known = this.#options.state().members.get(peer)?.instance ?? this.#instances.get(peer);
+    const state = this.#options.state();
+    const known = state.servers.find((s) => s.id === peer)?.instance ?? state.members.get(peer)?.instance ?? this.#instances.get(peer);
     if (known === undefined) this.#instances.set(peer, instance);
     else if (known !== instance) {
       throw new FarkvError(
         'ERR_DATA_DIR',
-        `${peer} has been in this cluster with another data directory. Without it, it has forgotten what it voted for and acknowledged, and must not take part: give it that directory back`,
+        `${peer} has been in this cluster with another data directory. Without it, it has forgotten what it voted for and acknowledged, and must not take part: give it that directory back, or, if it is lost: farkv member remove ${peer}, then start it with an empty directory and --join`,
       );
     }
   }
 
   #refused(id: string, error: FarkvError): void {
     this.#refusals.add(id);
-    const majority = Math.floor(this.voters.length / 2) + 1;
-    if (this.voters.length - this.#refusals.size < majority) this.#options.outcast(error);
+    const voters = this.voters;
+    const majority = Math.floor(voters.length / 2) + 1;
+    if (voters.filter((voter) => !this.#refusals.has(voter)).length < majority) this.#options.outcast(error);
   }
+}
+
+/** What a link depends on. */
+function wayTo(server: KnownServer | undefined): string {
+  return server === undefined ? '' : `${server.id} ${[...server.addresses].sort().join()}`;
 }

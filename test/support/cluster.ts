@@ -239,6 +239,18 @@ export class Cluster {
     return cluster;
   }
 
+  /** A server of this name that comes to the cluster with --join and an empty directory; not started yet. */
+  async joiner(id: string, args: readonly string[] = []): Promise<ServerProcess> {
+    const [port] = await freePorts(1);
+    const dataDir = await mkdtemp(join(this.directory, `${id}-`));
+    const joiner = new ServerProcess(id, `127.0.0.1:${port!}`, dataDir, [
+      '--id', id, '--listen', `127.0.0.1:${port!}`, '--join', this.addresses.join(','), '--data-dir', dataDir, '--memory', '64mb',
+      ...(args.includes('--owner-lease-ms') ? [] : PATIENCE), ...args,
+    ], {});
+    this.servers.push(joiner);
+    return joiner;
+  }
+
   /** Ends every process, kindly first, and removes the directories. Safe to call again. */
   async remove(): Promise<void> {
     await Promise.all(

@@ -3,7 +3,8 @@ import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
-import { connectionOptions, readConnection, type Connection, type ConnectionArguments } from '../connection.js';
+import { withCluster } from '../cluster.js';
+import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { table } from '../table.js';
 
@@ -17,25 +18,6 @@ function builder(y: Argv): Argv<StatusArguments> {
     .example('$0 status', 'members, leader, shards, regions and memory')
     .example("$0 status --json | jq '.shards[] | select(.state != \"serving\")'", 'shards that do not answer')
     .epilogue(exitCodesHelp({ done: 'every shard is served and there is a leader', failed: 'not so' }));
-}
-
-async function ask(connection: Connection): Promise<ClusterStatus> {
-  const { ControlClient } = await import('../../control/client-connection.js');
-  const { addresses, timeoutMs, tls, token } = connection;
-  let last: unknown;
-  for (const address of addresses) {
-    try {
-      const client = await ControlClient.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
-      try {
-        return (await client.call('status', {}, timeoutMs)) as ClusterStatus;
-      } finally {
-        client.close();
-      }
-    } catch (error) {
-      last = error;
-    }
-  }
-  throw last;
 }
 
 function healthy(status: ClusterStatus): boolean {
@@ -78,7 +60,7 @@ export function renderStatus(status: ClusterStatus): string {
 }
 
 async function handler(args: StatusArguments): Promise<void> {
-  const status = await ask(readConnection(args));
+  const status = await withCluster(readConnection(args), (cluster) => cluster.status());
   process.stdout.write(args.json ? `${JSON.stringify(status, undefined, 2)}\n` : renderStatus(status));
   if (!healthy(status)) process.exitCode = 1;
 }

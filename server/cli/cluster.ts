@@ -1,0 +1,57 @@
+/** An operator's connection to the first server that answers, and what is asked over it. */
+import { FarkvError } from '../../core/errors.js';
+import type { ControlClient } from '../control/client-connection.js';
+import type { ClusterStatus } from '../status.js';
+import type { Connection } from './connection.js';
+
+const LOOK_MS = 100;
+
+export class ClusterConnection {
+  readonly #client: ControlClient;
+  readonly #timeoutMs: number;
+
+  constructor(client: ControlClient, timeoutMs: number) {
+    this.#client = client;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  async call(method: string, args: unknown): Promise<unknown> {
+    return await this.#client.call(method, args, this.#timeoutMs);
+  }
+
+  async status(): Promise<ClusterStatus> {
+    return (await this.call('status', {})) as ClusterStatus;
+  }
+
+  /** Looks until the condition holds; tells of each status before. ERR_TIMEOUT when it does not within the time. */
+  async until(condition: (status: ClusterStatus) => boolean, waitMs: number, what: string): Promise<ClusterStatus> {
+    const deadline = performance.now() + waitMs;
+    for (;;) {
+      const status = await this.status();
+      if (condition(status)) return status;
+      if (performance.now() > deadline) throw new FarkvError('ERR_TIMEOUT', `${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`);
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+  }
+}
+
+/** Throws the last server's error when none answers. */
+export async function withCluster<T>({ addresses, timeoutMs, tls, token }: Connection, use: (cluster: ClusterConnection) => Promise<T>): Promise<T> {
+  const { ControlClient: Client } = await import('../control/client-connection.js');
+  let last: unknown;
+  for (const address of addresses) {
+    let client: ControlClient;
+    try {
+      client = await Client.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
+    } catch (error) {
+      last = error;
+      continue;
+    }
+    try {
+      return await use(new ClusterConnection(client, timeoutMs));
+    } finally {
+      client.close();
+    }
+  }
+  throw last;
+}

@@ -1,0 +1,43 @@
+/** `farkv drain SERVER`: takes a server's shards away before it is stopped or removed. */
+import type { CliCommand } from '../command.js';
+import { durationOf } from '../client-options.js';
+import { withCluster } from '../cluster.js';
+import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
+import { exitCodesHelp } from '../exit-codes.js';
+import { MOVE_NOTE, WAIT_OPTION } from './shard.js';
+
+interface DrainArguments extends ConnectionArguments {
+  readonly server: string;
+  readonly undo: boolean;
+  readonly wait: string;
+}
+
+async function handler(args: DrainArguments): Promise<void> {
+  const { server, undo } = args;
+  await withCluster(readConnection(args), async (cluster) => {
+    const before = await cluster.status();
+    const draining = before.members.some((m) => m.id === server && m.draining);
+    // Asking again goes on waiting.
+    if (draining === undo) await cluster.call('drain', { id: server, draining: !undo });
+    if (undo) {
+      process.stdout.write(`${server} may own shards again: farkv shard rebalance gives it some\n`);
+      return;
+    }
+    await cluster.until((s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'), durationOf('wait', args.wait), `draining ${server}`);
+    process.stdout.write(`${server} owns no shards and is given none: it can be stopped, or removed with farkv member remove ${server}\n`);
+  });
+}
+
+const command: CliCommand<DrainArguments> = {
+  command: 'drain <server>',
+  describe: "Give a server's shards to the others, and give it no more",
+  builder: (y) =>
+    connectionOptions(y.positional('server', { type: 'string', demandOption: true, describe: "The server's --id" }))
+      .option('undo', { type: 'boolean', default: false, describe: 'It may own shards again' })
+      .option('wait', WAIT_OPTION)
+      .example('$0 drain s3 && $0 member remove s3', 'take s3 away')
+      .example('$0 drain s3 --undo', 'it stays')
+      .epilogue(`${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`),
+  handler,
+};
+export default command;

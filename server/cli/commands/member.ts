@@ -1,0 +1,67 @@
+/** `farkv member list|add|remove`: which servers belong to the cluster. */
+import type { Argv } from 'yargs';
+import type { ClusterStatus } from '../../status.js';
+import type { CliCommand } from '../command.js';
+import { withCluster } from '../cluster.js';
+import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
+import { exitCodesHelp } from '../exit-codes.js';
+import { table } from '../table.js';
+
+interface IdArguments extends ConnectionArguments {
+  readonly id: string;
+}
+interface AddArguments extends IdArguments {
+  readonly address?: readonly string[];
+}
+interface ListArguments extends ConnectionArguments {
+  readonly json: boolean;
+}
+
+export function renderMembers(status: ClusterStatus): string {
+  return table(
+    [{ title: 'MEMBER' }, { title: 'ROLE' }, { title: 'STATE' }, { title: 'SHARDS', right: true }, { title: 'CONTROL' }],
+    status.members.map((m) => [
+      m.id,
+      m.leader ? `${m.role}, leader` : m.role,
+      m.draining ? `${m.state}, draining` : m.state,
+      String(status.shards.filter((s) => s.owner === m.id).length),
+      m.control.join(' ') || '-',
+    ]),
+  );
+}
+
+async function list(args: ListArguments): Promise<void> {
+  const status = await withCluster(readConnection(args), (cluster) => cluster.status());
+  process.stdout.write(args.json ? `${JSON.stringify(status.members, undefined, 2)}\n` : renderMembers(status));
+}
+
+async function add(args: AddArguments): Promise<void> {
+  await withCluster(readConnection(args), (cluster) => cluster.call('member-add', { id: args.id, control: args.address ?? [] }));
+  process.stdout.write(`${args.id} is announced. It comes with: farkv server --id ${args.id} --join ${args.connect} --data-dir DIRECTORY\n`);
+}
+
+async function remove(args: IdArguments): Promise<void> {
+  await withCluster(readConnection(args), (cluster) => cluster.call('member-remove', { id: args.id }));
+  process.stdout.write(`${args.id} is removed. Under this name a server may come again with an empty data directory and --join\n`);
+}
+
+const idOption = (y: Argv<ConnectionArguments>): Argv<IdArguments> => y.positional('id', { type: 'string', demandOption: true, describe: "The server's --id" });
+
+const command: CliCommand<ConnectionArguments> = {
+  command: 'member <action>',
+  describe: 'List, announce and remove servers of a cluster',
+  builder: (y) =>
+    connectionOptions(y)
+      .command({ command: 'list', describe: 'Servers, their roles in the metadata group, and how many shards each owns', builder: (z: Argv<ConnectionArguments>) => z.option('json', { type: 'boolean', default: false, describe: 'Print a JSON document; its field names are stable' }), handler: list })
+      .command({
+        command: 'add <id> [address..]', describe: 'Announce a server that is to come: its place is kept, and it is shown until it comes. A server may also come unannounced (farkv server --join)',
+        builder: (z: Argv<ConnectionArguments>) => idOption(z).positional('address', { type: 'string', array: true, describe: 'Where it will answer, host:port' }) as Argv<AddArguments>, handler: add,
+      })
+      .command({ command: 'remove <id>', describe: 'Remove a server for good: one that was drained, or is dead and owns nothing any more', builder: idOption, handler: remove })
+      .demandCommand(1, 'What is to be done: list, add or remove?')
+      .example('$0 member list', 'who is there, and who votes')
+      .example('$0 member remove s3', 'before s3, which has lost its data directory, comes back with --join')
+      .epilogue(exitCodesHelp({ done: 'done', failed: 'refused' })),
+  handler: () => undefined,
+};
+export default command;

@@ -1,0 +1,83 @@
+/** `farkv shard move|rebalance`: which server owns which shard. */
+import type { Argv } from 'yargs';
+import { FarkvError } from '../../../core/errors.js';
+import type { PlannedMove } from '../../../core/metadata/plan.js';
+import type { CliCommand } from '../command.js';
+import { durationOf } from '../client-options.js';
+import { withCluster, type ClusterConnection } from '../cluster.js';
+import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
+import { exitCodesHelp } from '../exit-codes.js';
+import { table } from '../table.js';
+
+interface WaitArguments extends ConnectionArguments {
+  readonly wait: string;
+}
+interface MoveArguments extends WaitArguments {
+  readonly shard: string;
+  readonly server: string;
+}
+interface RebalanceArguments extends WaitArguments {
+  readonly dryRun: boolean;
+  readonly json: boolean;
+}
+
+/** Moves under way at a time: each shard is without an answer for a moment. */
+const AT_ONCE = 2;
+
+export const WAIT_OPTION = { type: 'string', requiresArg: true, default: '5m', describe: 'How long to wait until it is done: 30s, 5m' } as const;
+export const MOVE_NOTE = 'A moved shard comes up empty at its new owner: its values are misses afterwards. Clients follow by themselves.';
+
+const owns = (shard: number, to: string) => (status: Awaited<ReturnType<ClusterConnection['status']>>): boolean =>
+  status.shards.some((s) => s.shard === shard && s.owner === to && s.state === 'serving');
+
+async function moveOne(cluster: ClusterConnection, { shard, to }: Pick<PlannedMove, 'shard' | 'to'>, waitMs: number): Promise<void> {
+  await cluster.call('shard-move', { shard, to });
+  await cluster.until(owns(shard, to), waitMs, `the move of shard ${shard} to ${to}`);
+}
+
+async function move(args: MoveArguments): Promise<void> {
+  if (!/^\d{1,4}$/.test(args.shard)) throw new FarkvError('ERR_CONFIG', `"${args.shard}" is not the number of a shard`);
+  const shard = Number(args.shard);
+  await withCluster(readConnection(args), (cluster) => moveOne(cluster, { shard, to: args.server }, durationOf('wait', args.wait)));
+  process.stdout.write(`shard ${shard} is served by ${args.server}\n`);
+}
+
+async function rebalance(args: RebalanceArguments): Promise<void> {
+  await withCluster(readConnection(args), async (cluster) => {
+    const plan = (await cluster.call('shard-plan', {})) as readonly PlannedMove[];
+    if (args.json) process.stdout.write(`${JSON.stringify(plan, undefined, 2)}\n`);
+    else if (plan.length === 0) process.stdout.write('the shards are spread as they should be\n');
+    else process.stdout.write(table([{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }], plan.map((m) => [String(m.shard), m.from, m.to])));
+    if (args.dryRun) return;
+    const waiting = [...plan];
+    const lane = async (): Promise<void> => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await moveOne(cluster, next, durationOf('wait', args.wait));
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+    if (plan.length > 0 && !args.json) process.stdout.write(`${plan.length} shards were moved\n`);
+  });
+}
+
+const command: CliCommand<ConnectionArguments> = {
+  command: 'shard <action>',
+  describe: 'Move shards between servers',
+  builder: (y) =>
+    connectionOptions(y)
+      .option('wait', WAIT_OPTION)
+      .command({
+        command: 'move <shard> <server>', describe: 'Give a shard to another server', handler: move,
+        builder: (z: Argv<WaitArguments>) =>
+          z.positional('shard', { type: 'string', demandOption: true, describe: 'Its number' }).positional('server', { type: 'string', demandOption: true, describe: 'The id of the server that is to own it' }) as Argv<MoveArguments>,
+      })
+      .command({
+        command: 'rebalance', describe: 'Spread the shards over the servers by their memory, with as few moves as possible', handler: rebalance,
+        builder: (z: Argv<WaitArguments>) =>
+          z.option('dry-run', { type: 'boolean', default: false, describe: 'Show the moves only' }).option('json', { type: 'boolean', default: false, describe: 'Print the plan as JSON' }) as unknown as Argv<RebalanceArguments>,
+      })
+      .demandCommand(1, 'What is to be done: move or rebalance?')
+      .example('$0 shard rebalance --dry-run', 'what would be moved')
+      .example('$0 shard move 3 s2', 's2 is to own shard 3')
+      .epilogue(`${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done', failed: 'refused' })}`),
+  handler: () => undefined,
+};
+export default command;

@@ -1,0 +1,71 @@
+/**
+ * How a server comes to a cluster that there is: it asks any of its servers for a place, is told who the servers are, and from then on is one of
+ * them; the metadata comes to it as to any learner. Asking again, after an answer that was lost or a crash, gets the same answer.
+ */
+import { FarkvError } from '../../core/errors.js';
+import { checkControlAddresses, MEMBERS_MAX } from '../../core/metadata/check-state.js';
+import { hex128, hex64, list, record } from '../../core/protocol/check.js';
+import { ControlClient } from '../control/client-connection.js';
+import type { Trust } from '../control/tls.js';
+import { checkKnownServer, type KnownServer } from '../data-directory.js';
+import { describeError, type Log } from '../log.js';
+
+export interface JoinRequest {
+  readonly instance: string;
+  /** Where this server answers. */
+  readonly control: readonly string[];
+}
+export const checkJoinRequest = record<JoinRequest>({ instance: hex64, control: checkControlAddresses });
+
+export interface JoinAnswer {
+  readonly clusterId: string;
+  readonly servers: readonly KnownServer[];
+}
+const checkJoinAnswer = record<JoinAnswer>({ clusterId: hex128, servers: list(checkKnownServer, MEMBERS_MAX) });
+
+export interface JoinOptions extends JoinRequest {
+  readonly id: string;
+  /** host:port of servers of the cluster, asked in turn. */
+  readonly addresses: readonly string[];
+  readonly token: string | undefined;
+  readonly trust: Trust | undefined;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly log: Log;
+}
+
+/** What may be otherwise a moment later. */
+const PASSING = ['ERR_DISCONNECTED', 'ERR_TIMEOUT', 'ERR_NO_LEADER', 'ERR_BUSY'];
+const RETRY_MS = 500;
+
+/** Asks until it is answered. Rejects with the reason when it is refused, ERR_ABORTED with the signal. */
+export async function joinCluster(options: JoinOptions): Promise<JoinAnswer> {
+  const { addresses, signal, sleep, log } = options;
+  let said = '';
+  for (let attempt = 0; ; attempt++) {
+    const address = addresses[attempt % addresses.length] ?? '';
+    try {
+      return await ask(options, address);
+    } catch (error) {
+      if (signal.aborted) throw new FarkvError('ERR_ABORTED', 'the start was given up', { cause: error });
+      if (!(error instanceof FarkvError && PASSING.includes(error.code))) throw error;
+      const text = `not joined yet: ${describeError(error)}`;
+      if (text !== said) log.info(text);
+      said = text;
+    }
+    if (attempt % addresses.length === addresses.length - 1) await sleep(RETRY_MS);
+  }
+}
+
+async function ask(options: JoinOptions, address: string): Promise<JoinAnswer> {
+  const { id, instance, control, token, trust, timeoutMs, signal } = options;
+  const client = await ControlClient.open({
+    address, trust, timeoutMs, signal, hello: { role: 'peer', from: id, instance, clusterId: '', join: true, ...(token === undefined ? {} : { token }) },
+  });
+  try {
+    return checkJoinAnswer(await client.call('join', { instance, control }, timeoutMs), 'join');
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,142 @@
+/** Servers come and go, and shards go from one to another, with real processes and the commands that an operator has. */
+import test, { type ExecutionContext } from 'ava';
+import { rm } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
+import { connect, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
+import { Cluster, farkv } from '../support/cluster.js';
+import { statusOf } from '../support/status.js';
+import type { ClusterStatus } from '../../server/status.js';
+
+const ARGS = ['--lease-ms', '300'];
+
+async function until(address: string, condition: (status: ClusterStatus) => boolean): Promise<ClusterStatus> {
+  for (;;) {
+    const status = await statusOf(address);
+    if (condition(status)) return status;
+  }
+}
+const raised = (cluster: Cluster) => until(cluster.server(0).address, (s) => s.formatVersion === 2);
+const roles = (status: ClusterStatus): Record<string, string> => Object.fromEntries(status.members.map((m) => [m.id, m.role]));
+
+async function run(t: ExecutionContext, cluster: Cluster, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await farkv([...args, '--connect', cluster.addresses.join(',')]);
+  t.is(code, 0, `${args.join(' ')}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+async function connected(t: ExecutionContext, cluster: Cluster, more: Partial<ConnectOptions> = {}): Promise<Client<BufferValue, Buffer>> {
+  const kv = await connect({ servers: cluster.addresses, ...more });
+  t.teardown(() => kv.close());
+  return kv;
+}
+
+test.serial('one server becomes three voters and a follower, and the first can go', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 4, args: ARGS });
+  await raised(cluster);
+  const s2 = await cluster.joiner('s2', ARGS);
+  await s2.start();
+  t.deepEqual(s2.readyLine?.shards, []);
+  t.deepEqual(roles(await statusOf(s2.address)), { s1: 'voter', s2: 'learner' });
+
+  const s3 = await cluster.joiner('s3', ARGS);
+  await s3.start();
+  // Two learners make it three voters; with one more it stays at that.
+  await until(s3.address, (s) => s.members.every((m) => m.role === 'voter'));
+  const s4 = await cluster.joiner('s4', ARGS);
+  await s4.start();
+  t.deepEqual(roles(await statusOf(s4.address)), { s1: 'voter', s2: 'voter', s3: 'voter', s4: 'learner' });
+
+  const plan = JSON.parse(await run(t, cluster, 'shard', 'rebalance', '--dry-run', '--json')) as { readonly from: string; readonly to: string }[];
+  t.deepEqual(plan.map((m) => m.from), ['s1', 's1', 's1']);
+  t.deepEqual(plan.map((m) => m.to).sort(), ['s2', 's3', 's4']);
+  await run(t, cluster, 'shard', 'rebalance');
+  t.regex(await run(t, cluster, 'shard', 'rebalance', '--dry-run'), /spread as they should be/);
+
+  // The leader itself is drained and removed: another one takes over, and the follower its vote.
+  t.regex((await farkv(['member', 'remove', 's1', '--connect', s2.address])).stderr, /farkv drain s1/);
+  t.regex(await run(t, cluster, 'drain', 's1'), /owns no shards/);
+  await run(t, cluster, 'member', 'remove', 's1');
+  t.deepEqual(await cluster.server(0).exit, { code: 2, signal: null });
+  t.regex(cluster.server(0).stderr, /s1 was removed from the cluster/);
+  const after = await until(s2.address, (s) => s.leader !== undefined && s.members.every((m) => m.role === 'voter'));
+  t.deepEqual(after.members.map((m) => m.id), ['s2', 's3', 's4']);
+  t.true(after.shards.every((s) => s.state === 'serving'));
+
+  // Those that came later start again as any other.
+  await s3.kill();
+  await s3.start();
+  t.true((await statusOf(s3.address)).members.every((m) => m.state === 'up'));
+  t.regex(await run(t, cluster, 'member', 'list'), /s4 +voter/);
+});
+
+test.serial('a server that lost its data directory is told the command, and comes back by it under its old name', async (t) => {
+  const quick = ['--lease-ms', '300', '--owner-lease-ms', '1500'];
+  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: quick });
+  await raised(cluster);
+  const lost = cluster.server(2);
+  await lost.kill();
+  await rm(lost.dataDir, { recursive: true });
+  lost.launch();
+  await lost.exit;
+  t.regex(lost.stderr, /farkv member remove s3/);
+  // Its shards are taken first, so that the command finds it without any.
+  await until(cluster.server(0).address, (s) => s.shards.every((one) => one.owner !== 's3'));
+  await run(t, cluster, 'member', 'remove', 's3');
+  const again = await cluster.joiner('s3', quick);
+  await again.start();
+  const status = await until(again.address, (s) => s.members.length === 3 && s.members.every((m) => m.role === 'voter' && m.state === 'up'));
+  t.true(status.shards.every((s) => s.state === 'serving'));
+  await cluster.server(0).stop();
+  // Its vote counts: without it two of three would not be there.
+  await until(again.address, (s) => s.leader !== undefined && s.leader !== 's1' && s.shards.every((one) => one.owner !== 's1' && one.state === 'serving'));
+});
+
+test.serial('an announced server is shown until it comes; what cannot be joined is refused by name', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 1, args: ARGS });
+  await raised(cluster);
+  t.regex(await run(t, cluster, 'member', 'add', 's2', '127.0.0.1:1'), /--join/);
+  t.deepEqual(roles(await statusOf(cluster.server(0).address)), { s1: 'voter', s2: 'announced' });
+  await (await cluster.joiner('s2', ARGS)).start();
+  t.deepEqual(roles(await statusOf(cluster.server(0).address)), { s1: 'voter', s2: 'learner' });
+  const namesake = await cluster.joiner('s2', ARGS);
+  namesake.launch();
+  t.is((await namesake.exit).code, 1);
+  t.regex(namesake.stderr, /another data directory.*farkv member remove s2/);
+  t.regex((await farkv(['member', 'remove', 's9', '--connect', cluster.server(0).address])).stderr, /s9 is not one of the servers/);
+  t.regex((await farkv(['shard', 'move', '0', 's9', '--connect', cluster.server(0).address])).stderr, /s9 has not joined/);
+  t.regex((await farkv(['shard', 'move', '7', 's1', '--connect', cluster.server(0).address])).stderr, /there is no shard 7/);
+  t.is((await farkv(['shard', 'move', 'x', 's1', '--connect', cluster.server(0).address])).code, 2);
+});
+
+for (const transport of ['shm', 'tcp'] as const) {
+  test.serial(`${transport}: a shard moves while it is read and written: no call fails, and no value is read that was not the newest`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 2, shards: 2, args: ['--lease-ms', '1000'] });
+    await raised(cluster);
+    const kv = await connected(t, cluster, { transport, strict: true, timeoutMs: 60_000, unavailableAfterMs: 60_000 });
+    const going = { on: true };
+    let rounds = 0;
+    const worker = async (lane: number): Promise<void> => {
+      for (let i = 0; going.on; i++) {
+        const key = `${lane}-${i % 50}`;
+        const value = `${lane}/${i}`;
+        await kv.put(key, value);
+        const read = await kv.get(key);
+        // A move may have taken the value along with the rest; an older one must never come.
+        if (read !== undefined && String(read) !== value) throw new Error(`${key} is ${String(read)}, not ${value}`);
+        rounds += 1;
+        await setImmediate();
+      }
+    };
+    const work = Promise.all([0, 1, 2, 3].map(worker));
+    const failed = work.then(() => undefined, (error: unknown) => error);
+    for (let i = 0; i < 3; i++) {
+      const { shards } = await statusOf(cluster.server(0).address);
+      for (const s of shards) await run(t, cluster, 'shard', 'move', String(s.shard), s.owner === 's1' ? 's2' : 's1');
+      const from = rounds;
+      while (rounds < from + 200 && (await Promise.race([failed, setImmediate(false)])) === false);
+    }
+    going.on = false;
+    t.is(await failed, undefined);
+    t.true((await statusOf(cluster.server(0).address)).shards.every((s) => s.epoch === 4));
+  });
+}

@@ -98,7 +98,8 @@ typedef struct verbs_event {      /* from the CM thread to a completion queue's 
     enum rdma_cm_event_type type; /* or VERBS_DEVICE_LOST */
     int status;
     uint32_t slot, generation;
-    struct rdma_cm_id *id;        /* CONNECT_REQUEST: the new one */
+    struct rdma_cm_id *id;        /* CONNECT_REQUEST: the new one, */
+    const void *listener;         /* and at whose context it came */
     uint32_t private_bytes;
     uint8_t private_data[FAB_PRIVATE_MAX + sizeof(verbs_private)];
 } verbs_event;

@@ -46,6 +46,7 @@ static void take_cm_event(verbs_domain *d) {
         e->slot = context->slot;
         e->generation = context->generation;
         e->id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
+        e->listener = e->id ? context : NULL;
         const struct rdma_conn_param *p = &event->param.conn;
         if (p->private_data && (e->id || e->type == RDMA_CM_EVENT_ESTABLISHED || e->type == RDMA_CM_EVENT_REJECTED)) {
             e->private_bytes = p->private_data_len < sizeof e->private_data ? p->private_data_len : sizeof e->private_data;
@@ -147,7 +148,27 @@ int verbs_listen(fab_cq *queue, const char *address, fab_listener **out) {
 void verbs_unlisten(fab_listener *listener) {
     verbs_listener *l = (verbs_listener *)listener;
     verbs_cq *cq = l->context.cq;
-    cq->d->v->rdma_destroy_id(l->id);   /* returns when its events are acknowledged */
+    cq->d->v->rdma_destroy_id(l->id);   /* returns when its events are acknowledged: all that it will ever have are queued */
+    verbs_event *e, **at = &cq->first_event, *turned_away = NULL;
+    pthread_mutex_lock(&cq->lock);
+    while ((e = *at)) {
+        if (e->listener != &l->context) {
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        e->next = turned_away;
+        turned_away = e;
+    }
+    cq->last_event = at;
+    atomic_store(&cq->has_events, cq->first_event != NULL);
+    pthread_mutex_unlock(&cq->lock);
+    while ((e = turned_away)) {   /* peers that nobody has seen yet */
+        turned_away = e->next;
+        (void)cq->d->v->rdma_reject(e->id, NULL, 0);
+        cq->d->v->rdma_destroy_id(e->id);
+        free(e);
+    }
     free(l);
 }
 

@@ -2,6 +2,7 @@
 import { FarkvError } from '../core/errors.js';
 import { decodeProposal } from '../core/metadata/commands.js';
 import { answerAdminCall, answerJoin, type AdminContext } from './admin-calls.js';
+import { tooEarly } from '../core/metadata/format.js';
 import { bytes, record } from '../core/protocol/check.js';
 import { COMMAND_LIMITS, type Role } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
@@ -44,7 +45,10 @@ async function status(context: CallContext): Promise<ClusterStatus> {
 function propose({ driver, peers }: CallContext, args: unknown): Record<string, never> {
   const entry = checkPropose(args, 'propose').bytes;
   // Only the leader itself knows whether an owner's lease is over, and only in its term (core/metadata/owner-leases.ts).
-  if (decodeProposal(entry).command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
+  const { command } = decodeProposal(entry);
+  const early = tooEarly(command, driver.state.formatVersion);
+  if (early !== undefined) throw early;
+  if (command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
   const refusal = driver.propose(entry);
   if (refusal === undefined) return {};
   if (refusal === 'not-leader') throw new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);

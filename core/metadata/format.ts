@@ -22,6 +22,16 @@ export function formatOf(kind: Command['t']): number {
   return FIRST.has(kind) ? 1 : 2;
 }
 
+/**
+ * Why a command must not be written yet, if so: an earlier version would stop at it, so that reduce.ts refuses it is not enough. What
+ * raises the format is written when all know it (leader-policy.ts).
+ */
+export function tooEarly(command: Command, formatVersion: number): FarkvError | undefined {
+  const format = formatOf(command.t);
+  if (format <= formatVersion || (command.t === 'raise-format' && command.format === formatVersion + 1)) return undefined;
+  return new FarkvError('ERR_UNSUPPORTED', `the metadata is at format ${formatVersion} until every server of the cluster runs a version of farkv that knows ${format}`);
+}
+
 /** Of `what` ("an entry"), met by a server that knows formats up to `known`. */
 export function laterVersion(what: string, format: number, known: number, kind = ''): FarkvError {
   return new FarkvError(

@@ -7,7 +7,7 @@
  */
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
 import type { Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
-import { formatOf } from './format.js';
+import { tooEarly } from './format.js';
 import { place, raftIdOf } from './placement.js';
 import { moveShard, releaseShard, takeShards } from './reduce-moves.js';
 import { addServer, drainServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
@@ -103,9 +103,8 @@ export function reduce(state: MetadataState, c: Command): Reduced {
     return changed(state, { clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters: [...c.voters].sort(), shards });
   }
   if (state.clusterId === '') return refused('ERR_NO_LEADER', 'the cluster does not exist yet');
-  if (formatOf(c.t) > state.formatVersion && c.t !== 'raise-format') {
-    return refused('ERR_UNSUPPORTED', `the metadata is at format ${state.formatVersion} until every server of the cluster runs a version of farkv that knows ${formatOf(c.t)}`);
-  }
+  const early = tooEarly(c, state.formatVersion);
+  if (early !== undefined && c.t !== 'raise-format') return refused(early.code, early.message);
   switch (c.t) {
     case 'member-join': return join(state, c);
     case 'member-leave': {

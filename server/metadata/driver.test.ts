@@ -62,7 +62,7 @@ class Group {
         ...options,
       });
       const proposer = new Proposer({
-        proposer: raftId.toString(16).padStart(16, '0'), retryMs: 40,
+        proposer: raftId.toString(16).padStart(16, '0'), retryMs: 40, formatVersion: () => driver.state.formatVersion,
         submit: (bytes) => {
           const leader = this.cut.has(raftId) ? undefined : this.members[driver.leader - 1];
           const refusal = leader === undefined || this.cut.has(leader.raftId) ? 'not-leader' : leader.driver.propose(bytes);
@@ -253,7 +253,7 @@ test('with a real log on a real disk, a member that is started again has what wa
       fatal: (error) => t.fail(error.message), compactBytes: 32 << 10,
     });
     const proposer = new Proposer({
-      proposer: round.toString(16).padStart(16, '0'), retryMs: 50,
+      proposer: round.toString(16).padStart(16, '0'), retryMs: 50, formatVersion: () => 1,
       submit: (bytes) => (driver.propose(bytes) === undefined ? Promise.resolve() : Promise.reject(new Error('not yet'))),
     });
     driver.onApplied((applied) => proposer.applied(applied));
@@ -276,7 +276,7 @@ test('with a real log on a real disk, a member that is started again has what wa
 
 test('a proposer keeps to its window, and its waits end when it closes', async (t) => {
   const given: number[] = [];
-  const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, submit: () => Promise.resolve(void given.push(1)) });
+  const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, formatVersion: () => 1, submit: () => Promise.resolve(void given.push(1)) });
   const waits = Array.from({ length: 100 }, () => proposer.propose({ t: 'no-op' }, 60_000));
   await new Promise((resolve) => setImmediate(resolve));
   t.is(given.length, 32);
@@ -302,4 +302,18 @@ test('the leader makes the cluster and gives the shards out, also when a server 
   t.true(driver.state.shards.every((s) => s.owner === undefined));
   await group.until(() => driver.state.shards.every((s) => s.owner === 's1'));
   t.pass();
+});
+
+test('what an earlier version would stop at is not even proposed before the format is raised', async (t) => {
+  const given: number[] = [];
+  let formatVersion = 1;
+  const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, formatVersion: () => formatVersion, submit: () => Promise.resolve(void given.push(1)) });
+  t.teardown(() => proposer.close());
+  const drain: Command = { t: 'server-drain', id: 's1', draining: true };
+  await t.throwsAsync(proposer.propose(drain, 1000), { code: 'ERR_UNSUPPORTED', message: /at format 1 until every server/ });
+  t.deepEqual(given, []);
+  formatVersion = 2;
+  proposer.propose(drain, 60_000).catch(() => undefined);
+  await new Promise((resolve) => setImmediate(resolve));
+  t.is(given.length, 1);
 });

@@ -83,6 +83,7 @@ export class MetadataGroup {
     });
     const proposer = new Proposer({
       proposer: options.incarnation,
+      formatVersion: () => driver.state.formatVersion,
       retryMs: 2 * settings.electionMs,
       submit: async (bytes) => {
         const refusal = driver.leads ? driver.propose(bytes) : 'not-leader';

@@ -4,6 +4,7 @@
  */
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import { encodeProposal, PROPOSALS_MAX, type Command } from '../../core/metadata/commands.js';
+import { tooEarly } from '../../core/metadata/format.js';
 import type { Applied } from '../../core/metadata/machine.js';
 
 /**
@@ -15,6 +16,8 @@ export type Outcome = { readonly ok: true } | { readonly ok: false; readonly cod
 export interface ProposerOptions {
   /** 64 random bits of this start, hex. */
   readonly proposer: string;
+  /** Of the metadata as this server has it: nothing later is proposed (core/metadata/format.ts). */
+  readonly formatVersion: () => number;
   /** Gives the bytes to the leader. Resolves when it took them; rejects when it did not, or may not have. */
   readonly submit: (bytes: Uint8Array) => Promise<void>;
   /** When no sign of the change was seen for this long after the leader took it, it is given again. */
@@ -46,11 +49,13 @@ export class Proposer {
 
   /**
    * Resolves when this server has applied the change or its refusal. Rejects with ERR_TIMEOUT when that took too long: the change may
-   * still come. ERR_CLOSED after close().
+   * still come. ERR_CLOSED after close(), ERR_UNSUPPORTED for what not every server would understand.
    */
   async propose(command: Command, timeoutMs: number): Promise<Outcome> {
     while (this.#pending.size >= UNANSWERED_MAX && !this.#closed) await new Promise<void>((resolve) => this.#queue.push(resolve));
     if (this.#closed) throw new FarkvError('ERR_CLOSED', 'the server is closing');
+    const early = tooEarly(command, this.#options.formatVersion());
+    if (early !== undefined) throw early;
     const sequence = ++this.#sequence;
     const bytes = encodeProposal({ proposer: this.#options.proposer, sequence, command });
     return await new Promise<Outcome>((resolve, reject) => {

@@ -53,7 +53,8 @@ export class DemoCluster {
     const peers = addresses.map((address, i) => `s${i + 1}=${address}`).join(',');
     const servers = addresses.map((address, i): Running => {
       const id = `s${i + 1}`;
-      const options = ['--id', id, '--listen', address, '--peers', peers, '--data-dir', join(directory, id), '--memory', memory, '--log-level', 'warn'];
+      // Servers that are ended together warn of each other's silence: only errors matter here.
+      const options = ['--id', id, '--listen', address, '--peers', peers, '--data-dir', join(directory, id), '--memory', memory, '--log-level', 'error'];
       const child = spawn(process.execPath, [CLI, 'server', '--json', '--stop-with-stdin', ...options], {
         stdio: ['pipe', 'pipe', 'inherit'],
         // A group of their own: Ctrl-C is for this process, which then stops them in order.

@@ -15,6 +15,9 @@ before=$(resources)
 part 'fabric contract over soft-RoCE' env FARKV_VERBS_ADDRESS=10.9.0.1 build/native/test/fabric_verbs
 # soft-iWARP does not tell what a peer refused.
 part 'fabric contract over soft-iWARP' env FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs
+for device in rxe0 siw0; do
+  part "servers and SDK over $device" env FARKV_RDMA_DEVICE=$device node dist/test/rdma/suite/main.js
+done
 after=$(resources)
 echo "== resources of the devices, before and after"
 echo "$before"

@@ -4,10 +4,11 @@
  */
 import { clientDies, serverDies, ycsb } from './cluster.js';
 import { deviceUnderTest } from './device.js';
+import { performance } from './performance.js';
 import { oneSided } from './one-sided.js';
 import { runParts } from './parts.js';
 
 const { device, address, iwarp } = deviceUnderTest();
 process.env.FARKV_RDMA_DEVICE = device;   // for this process and all that it starts
 console.log(`over ${device} (${iwarp ? 'iWARP' : 'RoCE or InfiniBand'}, ${address})`);
-process.exit((await runParts([ycsb, oneSided, serverDies, clientDies], device, process.argv.slice(2))) ? 0 : 1);
+process.exit((await runParts([ycsb, oneSided, serverDies, clientDies, performance], device, process.argv.slice(2))) ? 0 : 1);

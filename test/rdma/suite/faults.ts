@@ -1,0 +1,50 @@
+/**
+ * Faults of the wire: in the virtual machine's two-ends.sh the server's device is r1 on v1, the client's r2 on v2, and their packets cross
+ * a veth pair. Loss and reordering are the device's to mend (retransmission); a link that is down breaks connections, and clients come
+ * back. Never a wrong value, never a hang.
+ */
+import { spawnSync } from 'node:child_process';
+import { Load } from './load.js';
+import type { Part } from './parts.js';
+
+function run(command: string): void {
+  const { status, stderr } = spawnSync('bash', ['-c', `set -e; ${command}`], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command}: ${stderr}`);
+}
+
+const DISTURBANCES = [
+  ['1 % loss', 'loss 1%'],
+  ['5 % loss', 'loss 5%'],
+  ['reordering', 'delay 500us reorder 75% 50%'],
+] as const;
+
+/** What goes with a link that goes down: two-ends.sh's way over the wire. */
+const WAY_BACK = [
+  'ip route replace 10.1.0.2 dev v1 src 10.1.0.1 table 101', 'ip route replace 10.1.0.1 dev v2 src 10.1.0.2 table 102',
+  'ip neigh replace 10.1.0.2 lladdr 02:00:00:00:01:02 dev v1 nud permanent', 'ip neigh replace 10.1.0.1 lladdr 02:00:00:00:01:01 dev v2 nud permanent',
+].join('; ');
+const DOWN_MS = 3000;
+
+export const wire: Part = [
+  'loss of 1 % and 5 %, reordering, and a link that is down for 3 s: no wrong value, nothing hangs',
+  async ({ cluster: start, client: connectTo }) => {
+    const cluster = await start({ servers: 1, shards: 2 });
+    const client = await connectTo(cluster);
+    const load = new Load(client, 8, 'counter');
+    await load.until(200);
+    for (const [name, netem] of DISTURBANCES) {
+      for (const link of ['v1', 'v2']) run(`tc qdisc replace dev ${link} root netem ${netem}`);
+      const begun = Date.now();
+      await load.until(200);
+      console.log(`   ${name}: 200 pairs of PUT and GET in ${Date.now() - begun} ms`);
+    }
+    for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root`);
+    run('ip link set v1 down');
+    await new Promise((resolve) => setTimeout(resolve, DOWN_MS));
+    run(`ip link set v1 up; ${WAY_BACK}`);
+    const begun = Date.now();
+    await load.until(200);
+    console.log(`   link down for ${DOWN_MS} ms: 200 pairs in ${Date.now() - begun} ms after it came back`);
+    await load.stop();
+  },
+];

@@ -185,8 +185,9 @@ int group_create(dataplane *d, uint32_t number, group **out) {
     g->op_max = (uint32_t)min_u64((uint64_t)d->c.max_clients * (2 * d->c.client_quota + 1) + OPS_A_SLAB, 1u << 31);
     init_lists(g);
     g->by_number = calloc(d->c.shards, sizeof *g->by_number);
+    g->slot_taken = calloc(d->c.shards, sizeof *g->slot_taken);
     g->scratch = malloc(FKV_SCAN_STEP_MAX);
-    if (!g->by_number || !g->scratch) return -ENOMEM;
+    if (!g->by_number || !g->slot_taken || !g->scratch) return -ENOMEM;
     if (transfer_pool_create(&g->bounces) != FKV_OK) return -ENOMEM;
     int e = dedup_init(&g->dedup, d->c.dedup_bytes);
     if (e == 0) e = mailbox_open(&g->box);
@@ -239,6 +240,7 @@ void group_free(group *g) {
     ops_free_slabs(g);
     dedup_free(&g->dedup);
     free(g->by_number);
+    free(g->slot_taken);
     free(g->scratch);
     free(g);
 }

@@ -246,6 +246,7 @@ struct group {
     uint64_t lease_ns;
 
     shard **by_number;                 /* [shards of the cluster] */
+    bool *slot_taken;                 /* by shard.slot */
     fkv_list shards;
     fkv_list clients, doomed;
     fkv_list sending, blocked;

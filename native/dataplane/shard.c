@@ -101,12 +101,11 @@ void shard_free(shard *s) {
 
 /* ---- open ---- */
 
+/* There is one: a group has at most as many shards as there are slots. */
 static uint32_t free_slot(const group *g) {
-    for (uint32_t slot = 0;; slot++) {
-        bool taken = false;
-        for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) taken |= LIST_OF(l, shard, of_group)->slot == slot;
-        if (!taken) return slot;
-    }
+    uint32_t slot = 0;
+    while (g->slot_taken[slot]) slot++;
+    return slot;
 }
 
 static fkv_status make(group *g, command *c, shard **out) {
@@ -139,6 +138,7 @@ void shard_open(job *j) {
     if (c->status == FKV_OK) {
         list_push(&g->shards, &s->of_group);
         g->by_number[s->number] = s;
+        g->slot_taken[s->slot] = true;
         s = NULL;
     }
     memory_opened(c, s);
@@ -207,6 +207,7 @@ void shard_close(job *j) {
 static void finish_close(group *g, shard *s) {
     list_remove(&s->of_group);
     g->by_number[s->number] = NULL;
+    g->slot_taken[s->slot] = false;
     dedup_drop_slot(&g->dedup, s->slot);
     memory_close(s->closing, s);
 }

@@ -36,7 +36,9 @@ enum {
     VERBS_CREDITS_MIN = 8,
     VERBS_POOL_BYTES = 48 << 20,  /* of a listening queue's message buffers in one trust domain; a third for others */
     VERBS_LEAVE_MS = 1000,        /* how long an orderly end may take */
-    VERBS_SQ = 256,               /* work requests of a queue pair in flight */
+    VERBS_SQ = 128,               /* work requests of a queue pair in flight */
+    VERBS_CQ_LISTENING = 1 << 17, /* completions there is room for: of a thousand queue pairs, all flushed; the device may have less */
+    VERBS_CQ_CONNECTING = 1 << 15,
     VERBS_BATCH = 64,             /* work requests behind one doorbell */
     VERBS_SIGNAL_EVERY = 32,      /* at the latest, a completion is asked for this often */
     VERBS_INLINE_WANTED = 256,    /* bytes; the device may give less */

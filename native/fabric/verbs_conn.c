@@ -54,7 +54,7 @@ int verbs_cq_device(verbs_cq *cq, bool listens) {
     if (cq->cq) return 0;
     const verbs_lib *v = cq->d->v;
     /* Room for every work request of every connection, so that a burst of flushed ones cannot overrun the queue. */
-    int wanted = listens ? 1 << 16 : 1 << 13;
+    int wanted = listens ? VERBS_CQ_LISTENING : VERBS_CQ_CONNECTING;
     if (wanted > cq->d->attr.max_cqe) wanted = cq->d->attr.max_cqe;
     size_t each = cq->d->head.options.max_message, budget = (listens ? VERBS_POOL_BYTES : VERBS_POOL_BYTES / 3) / (each + 128);
     uint32_t most = listens ? 1024 : 256;

@@ -3,6 +3,7 @@
  * This one is a chain of hashes: equal digests mean that the same entries were applied in the same order.
  */
 import type { Random } from '../support/random.js';
+import type { Mistake } from './owners.js';
 
 export interface Machine {
   apply(index: number, data: Uint8Array): void;
@@ -17,6 +18,8 @@ export interface Application {
   machine(): Machine;
   /** Data of a proposal, behind the four bytes of its number (checker.ts), which a machine must pass over. */
   command(random: Random): Uint8Array;
+  /** The members own shards under leases (owners.ts); `mistake`: what is left out to see it found. */
+  readonly owners?: { readonly mistake: Mistake | undefined };
 }
 
 /** The number before a command. */

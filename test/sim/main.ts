@@ -1,7 +1,7 @@
 /**
  * `npm run sim -- --seed N --steps M`: replays a seed.
  * `npm run sim -- --seconds S [--steps M] [--from N]`: fresh seeds, one after the other, for so long; prints a report as JSON.
- * `--application metadata`: the members run the metadata's state machine in place of a chain of hashes.
+ * `--application metadata`: the members run the metadata's state machine in place of a chain of hashes; `owners`: and own shards under leases.
  */
 import { parseArgs } from 'node:util';
 import { APPLICATIONS, simulate, SimulationFailure, type ApplicationName, type Outcome } from './simulate.js';
@@ -33,7 +33,7 @@ function* seeds(): Generator<number> {
 }
 
 function add(total: Record<string, number>, outcome: Outcome): void {
-  for (const [name, count] of Object.entries({ ...outcome.counters, committed: outcome.committed, leaders: outcome.leaders })) {
+  for (const [name, count] of Object.entries({ ...outcome.counters, ...outcome.owners, committed: outcome.committed, leaders: outcome.leaders })) {
     total[name] = (total[name] ?? 0) + count;
   }
 }

@@ -19,6 +19,7 @@ import { Violation, type Watched } from './checker.js';
 import { DurableModel } from './durable-model.js';
 import type { Machine } from './machine.js';
 import { MemoryDisk, SimulatedCrash } from './memory-disk.js';
+import { OWNER_READS } from './owners.js';
 import type { World } from './world.js';
 
 /** Limits far below the defaults, so that every bound is met within a short run. */
@@ -145,6 +146,7 @@ export class SimMember implements Watched {
     world.checker.restarted(this, node, why);
     world.checker.applied(this, node.applied);
     world.checker.look(this, node);
+    world.owners?.started(this);
     return 'started';
   }
 
@@ -165,6 +167,7 @@ export class SimMember implements Watched {
     this.#writing = undefined;
     this.#inbox = [];
     this.world.memberStopped(this);
+    this.world.owners?.stopped(this);
   }
 
   deliver(message: RaftMessage): void {
@@ -189,6 +192,7 @@ export class SimMember implements Watched {
       this.#fullTicks = 0;
       node.retryStorage();
     }
+    this.world.owners?.tick(this);
     this.pump();
   }
 
@@ -270,13 +274,14 @@ export class SimMember implements Watched {
       }
       const last = ready.committed.at(-1);
       if (last !== undefined) checker.applied(this, last.index);
-      for (const { ctx, index } of ready.readStates) checker.readAnswered(ctx, index);
-      for (const ctx of ready.abortedReads) checker.readAborted(ctx);
+      for (const { ctx, index } of ready.readStates) if (ctx < OWNER_READS) checker.readAnswered(ctx, index);
+      for (const ctx of ready.abortedReads) if (ctx < OWNER_READS) checker.readAborted(ctx);
       this.#mayDie();
       this.#writing = undefined;
       if (persisted) node.advance();
       else node.storageRefused();
       checker.look(this, node);
+      world.owners?.progressed(this, ready);
       const due = node.applied - this.model.snapshotIndex >= world.faults.compactEvery || node.logBytes > LIMITS.maxLogBytes / 2;
       if (due && node.applied > this.model.snapshotIndex) this.#compact(node);
     } catch (error) {

@@ -5,24 +5,37 @@
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
+import type { MetadataState } from '../../core/metadata/state.js';
 import type { Random } from '../support/random.js';
 import { NUMBER_BYTES, type Application, type Machine } from './machine.js';
+import type { Mistake } from './owners.js';
 
 const SHARDS = 8;
 const SERVERS = ['s1', 's2', 's3', 's4'];
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
 
-class MetadataModel implements Machine {
+export class MetadataModel implements Machine {
   #machine = new MetadataMachine();
+  /** Proposers of late whose command was applied in this life; for whoever waits for an outcome. */
+  readonly #seen = new Set<string>();
   /** Chained over the outcome of every command and the map epoch after it. */
   #digest = 1;
 
   apply(index: number, data: Uint8Array): void {
-    const { outcome } = this.#machine.apply(data.subarray(NUMBER_BYTES));
+    const { outcome, proposal } = this.#machine.apply(data.subarray(NUMBER_BYTES));
+    if (proposal.command.t === 'shards-taken') this.#seen.add(proposal.proposer);
     const said = outcome === 'duplicate' ? outcome : outcome.ok ? 'ok' : outcome.code;
     let hash = this.#digest ^ index ^ this.#machine.state.mapEpoch;
     for (let i = 0; i < said.length; i++) hash = Math.imul(hash ^ said.charCodeAt(i), 0x01000193);
     this.#digest = (hash ^ (hash >>> 15)) >>> 0;
+  }
+
+  get state(): MetadataState {
+    return this.#machine.state;
+  }
+
+  applied(proposer: string): boolean {
+    return this.#seen.has(proposer);
   }
 
   snapshot(): Uint8Array {
@@ -135,4 +148,11 @@ class Commands {
 export function metadataApplication(): Application {
   const commands = new Commands();
   return { machine: () => new MetadataModel(), command: (random) => commands.next(random) };
+}
+
+/** The members are owners of shards (owners.ts), whose commands are the only ones that matter. */
+export function ownersApplication(mistake?: Mistake): Application {
+  let sequence = 0;
+  const command = (): Uint8Array => encodeProposal({ proposer: hex(1, 16), sequence: ++sequence, command: { t: 'no-op' } });
+  return { machine: () => new MetadataModel(), command, owners: { mistake } };
 }

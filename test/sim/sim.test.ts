@@ -4,7 +4,8 @@
  */
 import test from 'ava';
 import type { Counters } from './counters.js';
-import { simulate, SimulationFailure, type Outcome } from './simulate.js';
+import { MISTAKES, type Mistake } from './owners.js';
+import { finds, simulate, SimulationFailure, type Outcome } from './simulate.js';
 
 const STEPS = 10_000;
 const SEEDS = 120;
@@ -44,6 +45,39 @@ test.serial('nor with the metadata for a state machine', (t) => {
   }
   t.pass();
 });
+
+test.serial('never are there two owners that clients may rely on for one shard', (t) => {
+  const owners: Record<string, number> = {};
+  for (let seed = 1; seed <= 20; seed++) {
+    try {
+      for (const [name, count] of Object.entries<number>({ ...simulate(seed, STEPS, 'owners').owners })) owners[name] = (owners[name] ?? 0) + count;
+    } catch (error) {
+      if (!(error instanceof SimulationFailure)) throw error;
+      t.fail(error.message);
+    }
+  }
+  t.log(JSON.stringify(owners));
+  for (const kind of ['grants', 'claims', 'taken', 'released']) t.true((owners[kind] ?? 0) > 20, kind);
+});
+
+/** The first seed that found it; the search begins there, and goes on where a change elsewhere has made another history of it. */
+const FOUND_BY: Readonly<Record<Mistake, number>> = {
+  'new leaders do not wait': 2,
+  'grants go on while shards are taken': 25,
+  'leases count from the answer': 30,
+  'owners do not read the log first': 10,
+  'any leader is believed': 8,
+};
+
+for (const mistake of MISTAKES) {
+  test.serial(`it would be found if ${mistake}`, (t) => {
+    const first = FOUND_BY[mistake];
+    let seed = first;
+    while (seed < first + 400 && !finds(mistake, seed, 20_000)) seed++;
+    t.log(`seed ${seed}`);
+    t.true(seed < first + 400);
+  });
+}
 
 test.serial('the same seed makes the same history', (t) => {
   t.deepEqual(simulate(7, 5_000), simulate(7, 5_000));

@@ -2,7 +2,8 @@
 import { Violation } from './checker.js';
 import type { Counters } from './counters.js';
 import { hashChain, type Application } from './machine.js';
-import { metadataApplication } from './metadata-application.js';
+import { metadataApplication, ownersApplication } from './metadata-application.js';
+import type { Mistake, OwnerCounters } from './owners.js';
 import { Trace } from './trace.js';
 import { World } from './world.js';
 
@@ -10,11 +11,27 @@ const TRACE_LINES = 120;
 /** Steps between two calms in a long run. */
 const STRETCH = 50_000;
 
+/** Leases last for many ticks: with less to do in each, more of them begin and end in a history. */
+const LEASE_PACE = { workEveryUs: 20_000, disturbEverySteps: 20 } as const;
+
 export interface Outcome {
   readonly steps: number;
   readonly counters: Counters;
   readonly committed: number;
   readonly leaders: number;
+  readonly owners: OwnerCounters | undefined;
+}
+
+/** Whether a history in which this is left out is found wrong. */
+export function finds(mistake: Mistake, seed: number, steps: number): boolean {
+  const world = new World({ seed, application: ownersApplication(mistake), faults: LEASE_PACE });
+  try {
+    world.run(steps);
+    return false;
+  } catch (error) {
+    if (error instanceof Violation && error.message.startsWith('owner leases')) return true;
+    throw error;
+  }
 }
 
 /** A violation with all that is needed to look into it. Anything else that a run throws is reported the same way. */
@@ -32,9 +49,9 @@ export class SimulationFailure extends Error {
 }
 
 /** What members run: a chain of hashes, which costs next to nothing, or the metadata itself. */
-export const APPLICATIONS = { hashes: () => hashChain, metadata: metadataApplication } satisfies Record<
+export const APPLICATIONS = { hashes: () => hashChain, metadata: metadataApplication, owners: ownersApplication } satisfies Record<
   string,
-  () => Application
+  (mistake?: Mistake) => Application
 >;
 export type ApplicationName = keyof typeof APPLICATIONS;
 
@@ -51,9 +68,9 @@ export function simulate(seed: number, steps: number, application: ApplicationNa
 }
 
 function once(seed: number, steps: number, application: ApplicationName, trace: Trace | undefined): Outcome {
-  const world = new World({ seed, application: APPLICATIONS[application](), ...(trace === undefined ? {} : { trace }) });
+  const world = new World({ seed, application: APPLICATIONS[application](), ...(application === 'owners' ? { faults: LEASE_PACE } : {}), ...(trace === undefined ? {} : { trace }) });
   while (world.steps < steps) world.run(Math.min(steps, world.steps + STRETCH));
-  return { steps: world.steps, counters: world.counters, committed: world.checker.committed, leaders: world.checker.leadersSeen };
+  return { steps: world.steps, counters: world.counters, committed: world.checker.committed, leaders: world.checker.leadersSeen, owners: world.owners?.counters };
 }
 
 function explain(seed: number, steps: number, application: ApplicationName, cause: unknown): SimulationFailure {

@@ -36,17 +36,21 @@ export class Workload {
   }
 
   #propose(member: SimMember, count: number): void {
-    const { random, checker, counters, application } = this.world;
-    for (let i = 0; i < count; i++) {
-      const number = this.#nextProposal;
-      const data = proposalData(number, application.command(random));
-      const result = member.node!.propose(data);
-      if (!result.ok) return;
-      checker.proposed(number, result.index, result.term);
-      checker.look(member, member.node!);
-      this.#nextProposal++;
-      counters.proposals++;
-    }
+    const { random, application } = this.world;
+    for (let i = 0; i < count; i++) if (!this.proposeBytes(member, application.command(random))) return;
+  }
+
+  /** False when the member does not take it. */
+  proposeBytes(member: SimMember, command: Uint8Array): boolean {
+    const { checker, counters } = this.world;
+    const number = this.#nextProposal;
+    const result = member.node!.propose(proposalData(number, command));
+    if (!result.ok) return false;
+    checker.proposed(number, result.index, result.term);
+    checker.look(member, member.node!);
+    this.#nextProposal++;
+    counters.proposals++;
+    return true;
   }
 
   #read(member: SimMember): void {

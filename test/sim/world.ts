@@ -13,20 +13,23 @@ import { drawFaults, type Faults } from './faults.js';
 import { Links } from './links.js';
 import { hashChain, type Application } from './machine.js';
 import { SimMember } from './member.js';
+import { Owners, type OwnerMessage } from './owners.js';
 import type { Trace } from './trace.js';
 import { Workload } from './workload.js';
 
 const TICK_US = 10_000;
 /** With everything healed, a group must agree again within this time. */
 const CALM_LIMIT_US = 60_000_000;
+const OWNER_DELAY_US = 400_000;
 /** Messages on their way; more are dropped, as queues of sockets do. */
 const NETWORK_MAX = 20_000;
 
 type Event = Timed & {
-  kind: 'message' | 'tick' | 'io' | 'restart' | 'resume' | 'room' | 'disturb' | 'work';
+  kind: 'message' | 'owner' | 'tick' | 'io' | 'restart' | 'resume' | 'room' | 'disturb' | 'work';
   member: number;
   life: number;
   message: RaftMessage | undefined;
+  owner?: OwnerMessage;
 };
 
 export interface WorldOptions {
@@ -44,6 +47,7 @@ export class World {
   readonly checker: Checker;
   readonly members = new Map<number, SimMember>();
   readonly workload: Workload;
+  readonly owners: Owners | undefined;
   /** Members whose disks were damaged behind their backs. */
   readonly damaged = new Set<number>();
   readonly counters = newCounters();
@@ -67,6 +71,7 @@ export class World {
     this.checker = new Checker(this.application.machine(), (id) => this.members.get(id)!.model);
     const voters = Array.from({ length: this.faults.firstVoters }, (_, i) => i + 1);
     this.workload = new Workload(this, voters.length + 1);
+    this.owners = this.application.owners === undefined ? undefined : new Owners(this, this.application.owners.mistake, voters);
     this.checker.bootstrapped(bootstrapState(voters).entries);
     for (const id of voters) this.addMember(id, voters);
     this.schedule('disturb', 0, this.around(this.faults.disturbEveryUs));
@@ -104,6 +109,20 @@ export class World {
       this.#next();
     }
     this.#calm = false;
+  }
+
+  get calmed(): boolean {
+    return this.#calm;
+  }
+
+  /** A member stands still and hears of nothing, also when it goes on: what it believes is old then. */
+  setAside(member: SimMember): void {
+    this.trace?.note(`${member.id} stands still, cut off`);
+    const ids = [...this.members.keys()];
+    this.links.partition(ids, new Set([member.id]));
+    member.paused = true;
+    this.counters.pauses++;
+    this.schedule('resume', member.id, this.around(800_000));
   }
 
   // ---------------------------------------------------------------- members
@@ -199,6 +218,15 @@ export class World {
     this.#deliverLater(message);
   }
 
+  /** Between owners and leaders (owners.ts): over the same links, lost and late as the rest. */
+  sendOwner(owner: OwnerMessage): void {
+    const { random, faults } = this;
+    if (!this.#calm && random.below(1000) < faults.drop) return;
+    // Late by more than a lease now and then: an answer must not count for longer because of it.
+    const late = !this.#calm && random.below(30) === 0 ? random.below(OWNER_DELAY_US) : 0;
+    this.#events.push({ at: this.now + 1 + random.below(2 * faults.baseDelayUs) + late, order: 0, kind: 'owner', member: owner.to, life: 0, message: undefined, owner });
+  }
+
   #deliverLater(message: RaftMessage): void {
     const { random, faults } = this;
     let delay = 1 + random.below(2 * faults.baseDelayUs);
@@ -224,6 +252,9 @@ export class World {
     switch (event.kind) {
       case 'message':
         this.#arrive(event.message!, member);
+        return;
+      case 'owner':
+        if (!this.links.cut(event.owner!.from, event.owner!.to)) this.owners?.receive(event.owner!);
         return;
       case 'io':
         if (member?.life !== event.life || !member.writing) return;

@@ -1,0 +1,377 @@
+/**
+ * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what the metadata gives
+ * them, die, are paused and cut off; leaders take shards from owners whose leases are over. All decisions are the real ones of core/metadata;
+ * the wiring around them (server/metadata/lease-office.ts, lease-keeper.ts, regions/region-life.ts) is written here once more, as small as can be.
+ *
+ * Checked: never two owners that clients may rely on for one shard. A claim is what an owner has granted at most: from now until its own
+ * lease ends, by its own clock. It outlives the owner's process, and a pause of it, as clients' leases do.
+ *
+ * Each member's clock has its own rate, within the bound, and its own beginning.
+ */
+import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { nextMove, nextLookMs, takeFromDead } from '../../core/metadata/leader-policy.js';
+import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
+import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
+import type { Ready } from '../../core/raft/index.js';
+import { Violation } from './checker.js';
+import type { SimMember } from './member.js';
+import { MetadataModel } from './metadata-application.js';
+import type { World } from './world.js';
+
+/** Mechanisms that can be left out, to see that the check finds it. */
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed'] as const;
+export type Mistake = (typeof MISTAKES)[number];
+
+const SHARDS = 6;
+const TERMS: LeaseTerms = { leaseMs: 200, driftPpm: 20_000 };
+const RENEW_MS = 50;
+/** Reads of this layer, told from the workload's. */
+export const OWNER_READS = 2 ** 40;
+
+type Note =
+  | { readonly t: 'ask'; readonly sentMs: number; readonly incarnation: string }
+  | { readonly t: 'grant'; readonly sentMs: number; readonly index: number; readonly life: number }
+  | { readonly t: 'propose'; readonly command: Command };
+
+export interface OwnerMessage {
+  readonly from: number;
+  readonly to: number;
+  readonly note: Note;
+}
+
+/** What clients may rely on. */
+interface Claim {
+  readonly owner: number;
+  readonly epoch: number;
+  /** World time in microseconds. */
+  until: number;
+}
+
+interface Clock {
+  readonly rate: number;
+  readonly fromMs: number;
+}
+
+/** One life of a member as an owner, and as a leader. */
+interface Life {
+  readonly incarnation: string;
+  readonly lease: HeldLease;
+  askedMs: number;
+  /** Grants that wait for the log. */
+  grants: { readonly sentMs: number; readonly gotMs: number; readonly index: number }[];
+  office: { readonly term: number; readonly leases: GrantedLeases; readonly taking: Map<string, string> } | undefined;
+  reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
+  proposedMs: number;
+  opened: Set<string>;
+}
+
+export interface OwnerCounters {
+  grants: number;
+  claims: number;
+  taken: number;
+  released: number;
+  refused: number;
+}
+
+const idOf = (member: number): string => `m${member}`;
+const hex = (n: number): string => n.toString(16).padStart(16, '0');
+
+export class Owners {
+  readonly counters: OwnerCounters = { grants: 0, claims: 0, taken: 0, released: 0, refused: 0 };
+  readonly #lives = new Map<number, Life>();
+  readonly #clocks = new Map<number, Clock>();
+  readonly #claims: Claim[][] = Array.from({ length: SHARDS }, () => []);
+  /** What a data directory remembers: by its own clock, until when the leases of earlier lives may be relied on. */
+  readonly #served = new Map<number, number>();
+  readonly #first: readonly number[];
+  #read = OWNER_READS;
+  #proposals = 0;
+  #starts = 0;
+
+  constructor(
+    private readonly world: World,
+    private readonly mistake: Mistake | undefined,
+    first: readonly number[],
+  ) {
+    this.#first = first;
+  }
+
+  started(member: SimMember): void {
+    this.#lives.set(member.id, {
+      incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(),
+    });
+  }
+
+  stopped(member: SimMember): void {
+    this.#lives.delete(member.id);
+  }
+
+  // ---------------------------------------------------------------- time
+
+  #clock(member: number): Clock {
+    let clock = this.#clocks.get(member);
+    if (clock === undefined) {
+      const drift = (this.world.random.below(2001) - 1000) / 1000;
+      // Of the extremes there are many: they are what the bound is about.
+      const rate = 1 + ((drift < -0.3 ? -1 : drift > 0.3 ? 1 : drift) * TERMS.driftPpm) / 2_000_000;
+      clock = { rate, fromMs: this.world.random.below(1_000_000) };
+      this.#clocks.set(member, clock);
+    }
+    return clock;
+  }
+  #nowMs(member: number): number {
+    const { rate, fromMs } = this.#clock(member);
+    return fromMs + (this.world.now / 1000) * rate;
+  }
+  /** World time at which this member's clock shows `ms`. */
+  #worldUs(member: number, ms: number): number {
+    const { rate, fromMs } = this.#clock(member);
+    return ((ms - fromMs) / rate) * 1000;
+  }
+
+  // ---------------------------------------------------------------- what members do
+
+  tick(member: SimMember): void {
+    const life = this.#lives.get(member.id);
+    const { node } = member;
+    if (life === undefined || node === undefined) return;
+    const now = this.#nowMs(member.id);
+    if (node.leader !== 0 && now - life.askedMs >= RENEW_MS) {
+      life.askedMs = now;
+      this.#send(member, node.leader, { t: 'ask', sentMs: now, incarnation: life.incarnation });
+    }
+    if (node.role === 'leader') this.#lead(member, life);
+    this.#own(member, life);
+    if (node.role === 'leader' && !this.world.calmed && this.world.random.below(300) === 0) this.world.setAside(member);
+  }
+
+  /** Behind the driver's work on one Ready. */
+  progressed(member: SimMember, ready: Ready): void {
+    const life = this.#lives.get(member.id);
+    const { node } = member;
+    if (life === undefined || node === undefined) return;
+    for (const { ctx, index } of ready.readStates) {
+      const read = life.reads.get(ctx);
+      if (read !== undefined) read.index = index;
+    }
+    for (const ctx of ready.abortedReads) life.reads.delete(ctx);
+    this.#settleTaking(member, life);
+    for (const [ctx, read] of life.reads) {
+      if (read.index === undefined || read.index > node.applied) continue;
+      life.reads.delete(ctx);
+      if (node.role === 'leader' && read.term === node.term) this.#confirmed(member, life, read.from, read.note);
+    }
+    this.#counted(member, life);
+    this.#own(member, life);
+  }
+
+  receive({ from, to, note }: OwnerMessage): void {
+    const member = this.world.members.get(to);
+    const life = this.#lives.get(to);
+    const node = member?.node;
+    if (member === undefined || life === undefined || node === undefined || member.paused || member.writing) return;
+    switch (note.t) {
+      case 'ask':
+        if (node.role === 'leader') this.#ask(member, life, from, note);
+        break;
+      case 'grant':
+        if (note.life === member.life) life.grants.push({ sentMs: note.sentMs, gotMs: this.#nowMs(to), index: note.index });
+        this.#counted(member, life);
+        break;
+      case 'propose':
+        this.#propose(member, note.command);
+    }
+    member.pump();
+  }
+
+  // ---------------------------------------------------------------- the leader
+
+  #ask(member: SimMember, life: Life, from: number, note: Extract<Note, { t: 'ask' }> | undefined): void {
+    const node = member.node!;
+    if (this.mistake === 'any leader is believed' && note !== undefined && life.office !== undefined) {
+      this.#confirmed(member, life, from, note);
+      return;
+    }
+    const ctx = ++this.#read;
+    life.reads.set(ctx, { from, note, index: undefined, term: node.term });
+    if (node.readIndex(ctx) !== undefined) life.reads.delete(ctx);
+  }
+
+  /** A quorum has confirmed this leader after the question came. */
+  #confirmed(member: SimMember, life: Life, from: number, note: Extract<Note, { t: 'ask' }> | undefined): void {
+    const node = member.node!;
+    const now = this.#nowMs(member.id);
+    if (life.office?.term !== node.term) {
+      const wait = this.mistake !== 'new leaders do not wait';
+      life.office = { term: node.term, leases: new GrantedLeases(TERMS, wait ? now : now - 10 * TERMS.leaseMs), taking: new Map() };
+    }
+    if (note === undefined) return;
+    const id = idOf(from);
+    if (stateOf(member).members.get(id)?.incarnation !== note.incarnation) return;
+    if (!life.office.leases.grant(id, now)) {
+      this.counters.refused++;
+      return;
+    }
+    this.counters.grants++;
+    this.#send(member, from, { t: 'grant', sentMs: note.sentMs, index: node.applied, life: this.world.members.get(from)?.life ?? 0 });
+  }
+
+  #lead(member: SimMember, life: Life): void {
+    const node = member.node!;
+    const state = stateOf(member);
+    const now = this.#nowMs(member.id);
+    if (life.office?.term !== node.term) {
+      if (![...life.reads.values()].some((r) => r.note === undefined && r.term === node.term)) this.#ask(member, life, member.id, undefined);
+      return;
+    }
+    const { leases, taking } = life.office;
+    const take = takeFromDead(state, leases, now);
+    if (take !== undefined) {
+      const proposer = this.#propose(member, take);
+      if (proposer === undefined) return;
+      if (this.mistake !== 'grants go on while shards are taken') {
+        leases.withhold(take.id);
+        taking.set(proposer, take.id);
+      }
+      this.counters.taken++;
+      return;
+    }
+    if (now - life.proposedMs < RENEW_MS) return;
+    life.proposedMs = now;
+    const command = this.#setUp(state) ?? nextMove(state, leases, now) ?? this.#unrest(state);
+    if (command !== undefined) this.#propose(member, command);
+    if (nextLookMs(state, leases, now) !== undefined && nextLookMs(state, leases, now)! <= now) throw new Violation('owner leases', 'the leader would look again in the past');
+  }
+
+  #setUp(state: MetadataState): Command | undefined {
+    if (state.clusterId === '') {
+      return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: SHARDS, voters: this.#first.map(idOf) };
+    }
+    if (state.formatVersion < 2) return { t: 'raise-format', format: 2, votersMax: 9, ownerLease: TERMS };
+    return state.members.size > 0 && state.shards.some((s) => s.owner === undefined) ? { t: 'assign-shards' } : undefined;
+  }
+
+  /** Operators who change their minds. */
+  #unrest(state: MetadataState): Command | undefined {
+    const { random } = this.world;
+    if (random.below(10) > 0) return undefined;
+    const server = random.pick(state.servers);
+    const s = random.pick(state.shards);
+    const members = [...state.members.keys()];
+    if (random.below(2) === 0 || members.length === 0) return { t: 'server-drain', id: server.id, draining: !server.draining };
+    return { t: 'shard-move', shard: s.shard, epoch: s.epoch, to: random.pick(members) };
+  }
+
+  /** The outcome of what was proposed in this term has been applied. */
+  #settleTaking(member: SimMember, life: Life): void {
+    if (life.office === undefined) return;
+    const done = modelOf(member);
+    for (const [proposer, id] of life.office.taking) {
+      if (!done.applied(proposer)) continue;
+      life.office.taking.delete(proposer);
+      life.office.leases.release(id);
+    }
+  }
+
+  /** The proposer, which is used once; undefined when it was not taken. */
+  #propose(member: SimMember, command: Command): string | undefined {
+    const proposer = hex(2 ** 40 + ++this.#proposals);
+    const taken = this.world.workload.proposeBytes(member, encodeProposal({ proposer, sequence: 1, command }));
+    return taken ? proposer : undefined;
+  }
+
+  // ---------------------------------------------------------------- the owner
+
+  /** Grants whose part of the log is applied count. */
+  #counted(member: SimMember, life: Life): void {
+    const node = member.node!;
+    const now = this.#nowMs(member.id);
+    const ready = life.grants.filter((g) => g.index <= node.applied || this.mistake === 'owners do not read the log first');
+    if (ready.length === 0) return;
+    life.grants = life.grants.filter((g) => !ready.includes(g));
+    for (const g of ready) life.lease.granted(this.mistake === 'leases count from the answer' ? g.gotMs : g.sentMs, TERMS.leaseMs);
+    if (life.lease.held(now)) this.#serve(member, life);
+  }
+
+  /** Joins, opens what it is given, gives up what is to move. */
+  #own(member: SimMember, life: Life): void {
+    const state = stateOf(member);
+    const node = member.node!;
+    const id = idOf(member.id);
+    if (state.formatVersion < 1 || state.clusterId === '' || node.leader === 0 || !this.#first.includes(member.id)) return;
+    const now = this.#nowMs(member.id);
+    const present = state.members.get(id);
+    const say = (command: Command, about: string): void => {
+      // Once for each thing in a while; what is lost is said again.
+      if (life.opened.has(about) && this.world.random.below(20) > 0) return;
+      life.opened.add(about);
+      this.#send(member, node.leader, { t: 'propose', command });
+    };
+    if (present?.incarnation !== life.incarnation) {
+      say({
+        t: 'member-join', id, incarnation: life.incarnation, ...(present === undefined ? {} : { replaces: present.incarnation }), instance: hex(member.id),
+        control: ['127.0.0.1:1'], fabric: [], memoryBytes: 1 << 20,
+      }, `join ${present?.incarnation ?? ''}`);
+      return;
+    }
+    for (const s of state.shards) {
+      if (s.owner !== id) continue;
+      if (s.incarnation === undefined) {
+        say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${s.shard}/${s.epoch}`);
+      } else if (state.moves.some((m) => m.shard === s.shard) && now >= Math.max(life.lease.untilMs, this.#served.get(member.id) ?? 0)) {
+        // It has granted nothing since the move was seen (#serve), and all that it had granted is over.
+        this.counters.released++;
+        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch }, `release ${s.shard}/${s.epoch}`);
+      }
+    }
+  }
+
+  /** Grants to clients as far as its lease reaches: the worst that an owner may do. */
+  #serve(member: SimMember, life: Life): void {
+    const state = stateOf(member);
+    const id = idOf(member.id);
+    if (state.members.get(id)?.incarnation !== life.incarnation) return;
+    const now = this.#nowMs(member.id);
+    // An earlier life's leases are waited for.
+    const until = life.lease.untilMs;
+    if (!this.#started.has(life) && now < (this.#served.get(member.id) ?? -Infinity)) return;
+    this.#started.add(life);
+    for (const s of state.shards) {
+      if (s.owner !== id || s.incarnation === undefined || state.moves.some((m) => m.shard === s.shard)) continue;
+      this.#claim(s.shard, member.id, s.epoch, this.#worldUs(member.id, until));
+      this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, until));
+    }
+  }
+  /** Lives that have waited for the leases of those before. */
+  readonly #started = new WeakSet<Life>();
+
+  #claim(shard: number, owner: number, epoch: number, until: number): void {
+    const { now } = this.world;
+    const claims = (this.#claims[shard] ?? []).filter((c) => c.until > now);
+    for (const other of claims) {
+      if (other.owner === owner && other.epoch === epoch) continue;
+      throw new Violation(
+        'owner leases',
+        `shard ${shard} is served by ${owner} in epoch ${epoch}, and clients may rely on ${other.owner} in epoch ${other.epoch} for ${Math.ceil((other.until - now) / 1000)} ms more`,
+      );
+    }
+    const own = claims.find((c) => c.owner === owner && c.epoch === epoch);
+    if (own === undefined) claims.push({ owner, epoch, until });
+    else own.until = Math.max(own.until, until);
+    this.#claims[shard] = claims;
+    this.counters.claims++;
+  }
+
+  #send(member: SimMember, to: number, note: Note): void {
+    this.world.sendOwner({ from: member.id, to, note });
+  }
+}
+
+function stateOf(member: SimMember): MetadataState {
+  return modelOf(member).state;
+}
+
+function modelOf({ machine }: SimMember): MetadataModel {
+  if (!(machine instanceof MetadataModel)) throw new TypeError('owners need the metadata for their state machine');
+  return machine;
+}

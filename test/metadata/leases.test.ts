@@ -1,0 +1,175 @@
+/** Both sides of owners' leases around what core/metadata/owner-leases.ts decides: what is waited for before a lease counts, and who is given one. */
+import test from 'ava';
+import { FarkvError } from '../../core/errors.js';
+import { heldMs } from '../../core/metadata/owner-leases.js';
+import { hexOf, LEASE, MetadataLog } from '../support/metadata-log.js';
+import { Log } from '../../server/log.js';
+import type { Confirmed } from '../../server/metadata/driver.js';
+import { LeaseKeeper, NO_END, type LeaseKeeperOptions } from '../../server/metadata/lease-keeper.js';
+import { LeaseOffice, type LeaseGrant, type LeaseRequest } from '../../server/metadata/lease-office.js';
+import { LocalProposer } from '../../server/metadata/local-proposer.js';
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+interface Held<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: Error) => void;
+}
+function held<T>(): Held<T> {
+  let settleWith: Pick<Held<T>, 'resolve' | 'reject'> | undefined;
+  const promise = new Promise<T>((resolve, reject) => (settleWith = { resolve, reject }));
+  return { promise, ...settleWith! };
+}
+
+function keeper(t: { teardown: (f: () => void) => void }, options: Partial<LeaseKeeperOptions> = {}) {
+  const until: bigint[] = [];
+  const clock = { ns: 5_000_000_000n };
+  const asked: LeaseRequest[] = [];
+  const lines: string[] = [];
+  const made = new LeaseKeeper({
+    request: { incarnation: hexOf(1), knows: 2 },
+    ask: (request) => {
+      asked.push(request);
+      return Promise.resolve({ leaseMs: 1000, index: 7 });
+    },
+    applied: () => Promise.resolve(), fence: () => Promise.resolve(), setGrantUntil: (ns) => until.push(ns), bootTimeNs: () => clock.ns,
+    leaseMs: 1000, endless: () => false, log: new Log('warn', (_, text) => lines.push(text)), ...options,
+  });
+  t.teardown(() => made.close());
+  return { made, until, clock, asked, lines };
+}
+
+test('an owner counts from when it asked, only when its log is as far as the grant and what was taken is closed, in that order', async (t) => {
+  const [answer, applied, fence] = [held<LeaseGrant>(), held<undefined>(), held<undefined>()];
+  const waited: number[] = [];
+  const { made, until, clock } = keeper(t, {
+    ask: () => answer.promise, fence: () => fence.promise,
+    applied: (index) => {
+      waited.push(index);
+      return applied.promise;
+    },
+  });
+  t.deepEqual(until, [0n]);
+  made.start();
+  clock.ns += 400_000_000n;
+  answer.resolve({ leaseMs: 1000, index: 7 });
+  await settle();
+  t.deepEqual([waited, until], [[7], [0n]]);
+  applied.resolve(undefined);
+  await settle();
+  t.deepEqual(until, [0n]);
+  fence.resolve(undefined);
+  await settle();
+  t.deepEqual(until, [0n, 6_000_000_000n]);
+  t.true(made.held);
+  clock.ns = 6_000_000_000n;
+  t.false(made.held);
+});
+
+test('an owner that closes while its question is under way is given nothing any more', async (t) => {
+  const answer = held<LeaseGrant>();
+  const { made, until } = keeper(t, { ask: () => answer.promise });
+  made.start();
+  made.close();
+  answer.resolve({ leaseMs: 1000, index: 7 });
+  await settle();
+  t.deepEqual(until, [0n]);
+});
+
+test('without an answer the lease runs out by itself, and the owner says so once', async (t) => {
+  let works = true;
+  const { made, until, clock, lines } = keeper(t, { ask: () => (works ? Promise.resolve({ leaseMs: 1000, index: 7 }) : Promise.reject(new FarkvError('ERR_NO_LEADER', 'nobody leads'))) });
+  made.start();
+  await made.first;
+  works = false;
+  clock.ns += 2_000_000_000n;
+  for (let i = 0; i < 3; i++) {
+    made.renew();
+    await settle();
+  }
+  t.deepEqual(until, [0n, 6_000_000_000n]);
+  t.is(lines.length, 1);
+  t.regex(lines[0] ?? '', /has no lease.*nobody leads/);
+});
+
+test('a leader of an earlier version grants no leases: one without an end, but only while nobody can take shards away', async (t) => {
+  const unsupported = () => Promise.reject(new FarkvError('ERR_UNSUPPORTED', 'there is no call lease'));
+  const early = keeper(t, { ask: unsupported, endless: () => true });
+  early.made.start();
+  await settle();
+  t.deepEqual(early.until, [0n, NO_END]);
+  const later = keeper(t, { ask: unsupported });
+  later.made.start();
+  await settle();
+  t.deepEqual(later.until, [0n]);
+});
+
+function office(log: MetadataLog) {
+  const clock = { ms: 0 };
+  const questions: Held<Confirmed>[] = [];
+  const driver = {
+    leads: true, term: 3, state: log.state,
+    confirmLeader: () => {
+      questions.push(held<Confirmed>());
+      return questions.at(-1)!.promise;
+    },
+  };
+  const made = new LeaseOffice({ driver, nowMs: () => clock.ms, terms: LEASE, changed: () => undefined });
+  const ask = (id: string, incarnation: number, end = false) => made.ask(id, { incarnation: hexOf(incarnation), knows: 2, end });
+  return { made, clock, questions, driver, ask };
+}
+
+test('a lease is granted after a quorum has answered, to the last start of a member, until the leader takes its shards', async (t) => {
+  const { made, questions, ask, clock } = office(MetadataLog.cluster(2, ['s1', 's2']));
+  const first = ask('s1', 1);
+  await settle();
+  t.is(made.current, undefined);
+  clock.ms = 100;
+  questions[0]!.resolve({ term: 3, index: 9 });
+  t.deepEqual(await first, { leaseMs: LEASE.leaseMs, index: 9 });
+  t.is(made.current!.leases.overAt('s1'), 100 + heldMs(LEASE));
+  const wrong = ask('s1', 8);
+  questions[1]!.resolve({ term: 3, index: 9 });
+  await t.throwsAsync(wrong, { code: 'ERR_NOT_OWNER' });
+  made.current!.leases.withhold('s1');
+  const late = ask('s1', 1);
+  questions[2]!.resolve({ term: 3, index: 9 });
+  await t.throwsAsync(late, { code: 'ERR_BUSY' });
+});
+
+test('what one term knows the next does not', async (t) => {
+  const { made, questions, ask, driver } = office(MetadataLog.cluster(2, ['s1', 's2']));
+  const first = ask('s1', 1);
+  questions[0]!.resolve({ term: 3, index: 9 });
+  await first;
+  const before = made.current!;
+  t.true(before.leases.alive('s1', 0));
+  driver.term = 4;
+  t.is(made.current, undefined);
+  const next = made.look();
+  questions[1]!.resolve({ term: 4, index: 12 });
+  await next;
+  t.false(made.current!.leases.alive('s1', 0));
+  t.false(made.current!.leases.over('s1', heldMs(LEASE) - 1));
+  driver.leads = false;
+  t.is(made.current, undefined);
+});
+
+test('what rests on a term is proposed in it or not at all, and its fate is left open when the term ends', async (t) => {
+  const entries: Uint8Array[] = [];
+  const driver = { leads: true, term: 3, propose: (bytes: Uint8Array) => void entries.push(bytes) };
+  const local = new LocalProposer(driver, hexOf(77));
+  await t.throwsAsync(local.propose({ t: 'no-op' }, 2), { code: 'ERR_NO_LEADER' });
+  t.is(entries.length, 0);
+  const open = local.propose({ t: 'no-op' }, 3);
+  const done = local.propose({ t: 'no-op' }, 3);
+  local.applied({ proposal: { proposer: hexOf(77), sequence: 2, command: { t: 'no-op' } }, outcome: { ok: true } });
+  t.deepEqual(await done, { ok: true });
+  driver.term = 4;
+  local.look();
+  await t.throwsAsync(open, { code: 'ERR_NO_LEADER' });
+  t.is(entries.length, 2);
+});

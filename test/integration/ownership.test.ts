@@ -54,8 +54,11 @@ for (const transport of ['shm', 'tcp'] as const) {
 
       const at = performance.now();
       await cluster.server(dead).kill();
-      // No error reaches the caller: it waits, and then there is a miss.
-      t.is(await kv.get(keys[0]!), undefined);
+      // No error reaches the caller: it waits, and then there is a miss. Mapped memory of the dead may be read until the lease on it is
+      // over: nobody else has the shard before that.
+      let value = await kv.get(keys[0]!);
+      while (value !== undefined && String(value) === 'before') value = await kv.get(keys[0]!);
+      t.is(value, undefined);
       t.log(`a miss ${Math.round(performance.now() - at)} ms after the kill`);
       t.deepEqual(await kv.getMany(keys), keys.map(() => undefined));
       await kv.putMany(keys.map((key) => ({ key, value: 'after' })));

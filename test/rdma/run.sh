@@ -7,7 +7,7 @@ node scripts/setup.mjs
 make -s -j2 -C native ../build/native/test/fabric_verbs
 [ "${1:-}" != --host ] || exec bash test/rdma/host.sh
 status=0
-test/rdma/vm/vm.sh -m 3072 -t "${FARKV_VM_SECONDS:-1200}" 'bash test/rdma/guest.sh' || status=$?
+test/rdma/vm/vm.sh -m 3072 -t "${FARKV_VM_SECONDS:-2400}" 'bash test/rdma/guest.sh' || status=$?
 for kind in rxe siw; do
   echo "== faults of the wire over $kind"
   test/rdma/vm/vm.sh -m 3072 -s none -t 400 "modprobe -a ib_uverbs rdma_ucm rdma_rxe siw && bash test/rdma/vm/two-ends.sh $kind &&

@@ -66,8 +66,8 @@ static void measure(int entries, uint32_t value_bytes, uint64_t memory_bytes) {
     host_check(h);
     host_close(h);
 }
-TEST(ten_thousand_entries_of_100_bytes) { measure(SCALE * 10000, 100, 64ull << 20); }
-TEST(ten_thousand_entries_of_1000_bytes) { measure(SCALE * 10000, 1000, 64ull << 20); }
+TEST(ten_thousand_entries_of_100_bytes) { measure(SCALE * 10000, 100, SCALE * (64ull << 20)); }
+TEST(ten_thousand_entries_of_1000_bytes) { measure(SCALE * 10000, 1000, SCALE * (64ull << 20)); }
 TEST(a_hundred_thousand_entries_of_100_bytes) { measure(100000, 100, 256ull << 20); }
 TEST(a_hundred_thousand_entries_of_1000_bytes) { measure(100000, 1000, 256ull << 20); }
 TEST(a_million_entries_of_100_bytes) { measure(1000000, 100, 2048ull << 20); }

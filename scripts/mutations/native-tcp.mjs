@@ -1,6 +1,6 @@
 /** What must not be missing from the tcp provider, each with the C test that notices: on a check, or by the thread sanitizer's report. */
 const by = (program) => (test, more) => ({ program, test, ...more });
-const THREAD = { sanitizer: 'thread' };
+const THREAD = { sanitizer: 'thread', runs: 30 }; // a race is not seen in each run
 const hostile = by('fabric_tcp_hostile');
 const stress = by('fabric_tcp_stress');
 const faults = by('fabric_tcp_faults');

@@ -3,19 +3,27 @@
  * a veth pair. Loss and reordering are the device's to mend (retransmission); a link that is down breaks connections, and clients come
  * back. Never a wrong value, never a hang.
  */
+import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { Load } from './load.js';
 import type { Part } from './parts.js';
 
-function run(command: string): void {
-  const { status, stderr } = spawnSync('bash', ['-c', `set -e; ${command}`], { encoding: 'utf8' });
+function run(command: string): string {
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', `set -e; ${command}`], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`${command}: ${stderr}`);
+  return stdout;
 }
 
+/** Packets that netem dropped on both links since it was set. */
+function dropped(): number {
+  return ['v1', 'v2'].reduce((sum, link) => sum + Number(/dropped (\d+)/.exec(run(`tc -s qdisc show dev ${link} root`))?.[1] ?? 0), 0);
+}
+
+const PAIRS = 1000;
 const DISTURBANCES = [
-  ['1 % loss', 'loss 1%'],
-  ['5 % loss', 'loss 5%'],
-  ['reordering', 'delay 500us reorder 75% 50%'],
+  ['1 % loss', 'loss 1%', true],
+  ['5 % loss', 'loss 5%', true],
+  ['reordering', 'delay 500us reorder 75% 50%', false],
 ] as const;
 
 /** What goes with a link that goes down: two-ends.sh's way over the wire. */
@@ -32,11 +40,12 @@ export const wire: Part = [
     const client = await connectTo(cluster);
     const load = new Load(client, 8, 'counter');
     await load.until(200);
-    for (const [name, netem] of DISTURBANCES) {
-      for (const link of ['v1', 'v2']) run(`tc qdisc replace dev ${link} root netem ${netem}`);
+    for (const [name, netem, drops] of DISTURBANCES) {
+      for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${netem}`);
       const begun = Date.now();
-      await load.until(200);
-      console.log(`   ${name}: 200 pairs of PUT and GET in ${Date.now() - begun} ms`);
+      await load.until(PAIRS);
+      console.log(`   ${name}: ${PAIRS} pairs of PUT and GET in ${Date.now() - begun} ms, ${dropped()} packets dropped`);
+      if (drops) assert.ok(dropped() > 0, 'the packets do not cross the wire');
     }
     for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root`);
     run('ip link set v1 down');

@@ -30,5 +30,5 @@ rdma link add r1 type "$kind" netdev v1
 rdma link add r2 type "$kind" netdev v2
 # A GID appears when the address is notified; wait for both, not for a time.
 for dev in r1 r2; do
-  until [[ $(rdma link show "$dev" 2>/dev/null) == *'state ACTIVE'* ]]; do sleep 0.05; done
+  until [[ $(rdma link show "$dev/1" 2>/dev/null) == *'state ACTIVE'* ]]; do sleep 0.05; done
 done

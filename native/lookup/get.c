@@ -30,9 +30,6 @@
 #include <string.h>
 #include "lookup_internal.h"
 
-enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
-static_assert((uint64_t)1 << (PIECE_BITS + 20) >= FKV_VALUE_MAX + 2 * PIECE, "every piece has a number");
-
 /* ---- the end ---- */
 
 static void leave(lookup_get *g) {
@@ -41,7 +38,7 @@ static void leave(lookup_get *g) {
     g->peer = NULL;
 }
 
-static void finish(lookup_get *g, fkv_status status) {
+void get_finish(lookup_get *g, fkv_status status) {
     lookup *l = g->l;
     list_remove(&g->link);
     timer_clear(session_timers(l->session), &g->deadline);
@@ -62,12 +59,12 @@ void lookup_cancel(lookup_get *g, fkv_status why) {
     }
     const lookup_shard *sh = &g->l->shard[g->shard];
     if (why == FKV_TIMEOUT && g->state == GET_WAITING && (!sh->peer || !sh->peer->conn)) why = FKV_SHARD_CLOSED;
-    finish(g, why);
+    get_finish(g, why);
 }
 
 /* ---- waiting, asking, doing it again ---- */
 
-static void wait_for_shard(lookup_get *g) {
+void get_wait(lookup_get *g) {
     leave(g);
     g->state = GET_WAITING;
     list_push(&g->l->shard[g->shard].waiting, &g->link);
@@ -83,7 +80,7 @@ static void answered(void *user, session_answer *a) {
         g->result = (lookup_result){ .codec = a->reply.codec, .user_flags = a->reply.user_flags, .version = a->reply.version,
                                      .value_bytes = a->body_bytes };
     }
-    finish(g, status);
+    get_finish(g, status);
 }
 
 void get_ask(lookup_get *g) {
@@ -93,7 +90,7 @@ void get_ask(lookup_get *g) {
                       .deadline_ns = g->deadline_ns, .done = answered, .user = g };
     fkv_status s = session_request(l->session, &a, &g->request);
     if (s != FKV_OK) {
-        finish(g, s);
+        get_finish(g, s);
         return;
     }
     timer_clear(session_timers(l->session), &g->deadline);   /* the request has the same one */
@@ -123,61 +120,6 @@ static void foreign(lookup_get *g) {
 
 /* ---- READs ---- */
 
-/* What a completion is recognised by: the GET's place, the piece, the READ. Hardware has been seen to complete a failed READ twice. */
-static uint64_t id_of_piece(const lookup_get *g, uint32_t piece) {
-    return g->read_number << (INDEX_BITS + PIECE_BITS) | (uint64_t)piece << INDEX_BITS | (uint64_t)(g - g->l->table);
-}
-
-/* Posts what is left of the READ. When the queue is full the rest waits in lookup.unposted. */
-static void post(lookup_get *g) {
-    lookup *l = g->l;
-    fab_mr *mr = buffer_mr(g->state == GET_BUCKET ? l->bucket_chunk : g->room.chunk, g->peer->domain);
-    uint8_t *to = g->state == GET_BUCKET ? (uint8_t *)g->bucket : g->room.base;
-    int taken = mr && g->peer->conn ? PIECES : -1;
-    while (taken == PIECES && g->posted < g->bytes) {
-        fab_read r[PIECES];
-        int n = 0;
-        for (uint32_t at = g->posted; n < PIECES && at < g->bytes; n++) {
-            uint32_t bytes = g->bytes - at < PIECE ? g->bytes - at : PIECE;
-            r[n] = (fab_read){ .wr_id = id_of_piece(g, at / PIECE), .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
-                               .rkey = g->rkey, .bytes = bytes };
-            at += bytes;
-        }
-        taken = fab_post_reads(g->peer->conn, r, n);
-        for (int i = 0; i < taken; i++, g->pending++) {
-            uint32_t piece = g->posted / PIECE;
-            g->under_way[piece / 64] |= 1ull << piece % 64;
-            g->posted += r[i].bytes;
-        }
-        if (taken == n) taken = PIECES;
-    }
-    if (g->pending && list_empty(&g->flying)) {
-        g->flew_to = g->peer;
-        list_push(&l->flying, &g->flying);
-    }
-    if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
-    if (taken < 0 && !g->pending) {
-        if (!mr && g->peer->conn) finish(g, FKV_NO_MEMORY);   /* the connection is well: the memory cannot be registered with it */
-        else wait_for_shard(g);                               /* the connection is lost: its end is on the way */
-        return;
-    }
-    if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;
-}
-
-static void start_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t offset, uint32_t bytes) {
-    g->state = state;
-    g->tag = v->tag;
-    g->remote = v->segment->addr + offset;
-    g->rkey = v->segment->rkey;
-    g->bytes = bytes;
-    g->posted = g->pending = 0;
-    g->read_number = (g->read_number + 1) & (((uint64_t)1 << (64 - INDEX_BITS - PIECE_BITS)) - 1);
-    g->read_status = FAB_SUCCESS;
-    g->l->stats.reads++;
-    g->l->stats.read_bytes += bytes;
-    post(g);
-}
-
 static void read_bucket(lookup_get *g) {
     lookup_view *v = layout_index_view(g->layout, g->number);
     if (!v) {                            /* it was split into a segment that this layout does not know yet */
@@ -186,7 +128,7 @@ static void read_bucket(lookup_get *g) {
         return;
     }
     g->chain = 0;
-    start_read(g, GET_BUCKET, v, (uint64_t)(g->number - v->first) * FKV_BUCKET_BYTES, FKV_BUCKET_BYTES);
+    get_read(g, GET_BUCKET, v, (uint64_t)(g->number - v->first) * FKV_BUCKET_BYTES, FKV_BUCKET_BYTES);
 }
 
 /* A location that the index named: attached memory of a segment that the layout knows, or another round. */
@@ -196,12 +138,12 @@ static lookup_view *locate(lookup_get *g, uint64_t location, uint32_t cls, uint6
     if (!v) {
         l->shard[g->shard].outdated = true;   /* a new segment: its layout is asked for before the next round */
         layout_refresh(l, g->shard);
-        if (l->shard[g->shard].layout_request) wait_for_shard(g);
+        if (l->shard[g->shard].layout_request) get_wait(g);
         else again(g);
         return NULL;
     }
     if (v->segment->state != SEGMENT_READY) {
-        if (v->segment->state == SEGMENT_ATTACHING) wait_for_shard(g);
+        if (v->segment->state == SEGMENT_ATTACHING) get_wait(g);
         else if (l->shard[g->shard].crowded) get_ask(g);
         else again(g);
         return NULL;
@@ -223,11 +165,11 @@ static void read_extent_at(lookup_get *g, const lookup_view *v, uint64_t offset,
             return;
         }
         if (e) {
-            finish(g, FKV_NO_MEMORY);
+            get_finish(g, FKV_NO_MEMORY);
             return;
         }
     }
-    start_read(g, GET_EXTENT, v, offset, bytes);
+    get_read(g, GET_EXTENT, v, offset, bytes);
 }
 
 static void read_extent(lookup_get *g) {
@@ -268,7 +210,7 @@ static bool lease_good(lookup_get *g, uint64_t now) {
 static void conclude(lookup_get *g, fkv_status status, uint32_t bytes) {
     uint64_t now = lookup_polled_ns(g->l);
     if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now)) late(g);
-    else finish(g, status);
+    else get_finish(g, status);
 }
 
 static void search_bucket(lookup_get *g, int from) {
@@ -288,7 +230,7 @@ static void search_bucket(lookup_get *g, int from) {
         return;
     }
     lookup_view *v = locate(g, next, FKV_CLASS_BUCKET, &offset, &bytes);
-    if (v) start_read(g, GET_BUCKET, v, offset, bytes);
+    if (v) get_read(g, GET_BUCKET, v, offset, bytes);
 }
 
 static void bucket_landed(lookup_get *g) {
@@ -368,8 +310,8 @@ void get_run(lookup_get *g) {
     uint64_t now = l->start_ns ? l->start_ns : session_now(l->session);
     shard_readiness r = shard_ready(l, g->shard, now);
     if (r == SHARD_WAIT) {
-        if (session_absent(l->session, g->shard)) finish(g, FKV_SHARD_CLOSED);
-        else wait_for_shard(g);
+        if (session_absent(l->session, g->shard)) get_finish(g, FKV_SHARD_CLOSED);
+        else get_wait(g);
         return;
     }
     if (r == SHARD_ASK) {
@@ -416,7 +358,7 @@ void lookup_release(lookup_get *g) {
 }
 
 /* All its READs have completed, or never will. */
-static void landed(lookup_get *g) {
+void get_landed(lookup_get *g) {
     list_remove(&g->flying);
     if (g->state == GET_DONE) {
         lookup *l = g->l;
@@ -439,50 +381,7 @@ static void landed(lookup_get *g) {
     }
     l->stats.retries++;
     if (++g->retries > LOOKUP_RETRIES) get_ask(g);
-    else wait_for_shard(g);              /* its connection is in error: the next one wakes it */
-}
-
-void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
-    lookup *l = ctx;
-    uint64_t index = wc->wr_id & ((1u << INDEX_BITS) - 1), piece = wc->wr_id >> INDEX_BITS & ((1u << PIECE_BITS) - 1);
-    if (index >= l->capacity) return;
-    lookup_get *g = &l->table[index];
-    uint64_t bit = 1ull << piece % 64;
-    if (wc->wr_id != id_of_piece(g, (uint32_t)piece) || !(g->under_way[piece / 64] & bit) || g->flew_to != p) return;
-    g->under_way[piece / 64] &= ~bit;
-    g->pending--;
-    if (wc->status != FAB_SUCCESS && g->read_status == FAB_SUCCESS) g->read_status = wc->status;
-    if (g->pending || (g->posted < g->bytes && g->read_status == FAB_SUCCESS && g->state != GET_DONE)) return;
-    landed(g);
-}
-
-void get_link_lost(lookup *l, session_peer *p) {
-    fkv_list lost;
-    list_init(&lost);
-    for (fkv_list *i = l->flying.next, *next; i != &l->flying; i = next) {
-        next = i->next;
-        lookup_get *g = LIST_OF(i, lookup_get, flying);
-        if (g->flew_to != p) continue;
-        list_remove(i);
-        list_push(&lost, i);
-    }
-    while (!list_empty(&lost)) {
-        lookup_get *g = LIST_OF(lost.next, lookup_get, flying);
-        g->pending = 0;
-        g->under_way[0] = g->under_way[1] = 0;
-        g->read_status = FAB_WR_FLUSH_ERR;
-        landed(g);
-    }
-}
-
-void get_post_rest(lookup *l) {
-    fkv_list all;
-    list_take_all(&l->unposted, &all);
-    while (!list_empty(&all)) {
-        lookup_get *g = LIST_OF(all.next, lookup_get, link);
-        list_remove(&g->link);
-        post(g);
-    }
+    else get_wait(g);              /* its connection is in error: the next one wakes it */
 }
 
 /* ---- starting one ---- */

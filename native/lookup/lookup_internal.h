@@ -193,6 +193,12 @@ static inline lookup_view *layout_heap_view(lookup_layout *y, uint32_t number) {
 fkv_status get_table(lookup *l);
 void get_run(lookup_get *g);                           /* in no list */
 void get_ask(lookup_get *g);
+void get_wait(lookup_get *g);                          /* until its shard can be read again */
+void get_finish(lookup_get *g, fkv_status status);
+void get_landed(lookup_get *g);                        /* all READs of it have completed, or never will */
+
+/* ---- get_read.c ---- */
+void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t offset, uint32_t bytes);   /* GET_BUCKET or GET_EXTENT */
 void get_read_done(void *ctx, session_peer *p, const fab_wc *wc);
 void get_link_lost(lookup *l, session_peer *p);
 void get_post_rest(lookup *l);                         /* what waited for room in a queue */

@@ -35,7 +35,7 @@ function run(command, args, directory, env = {}) {
 
 /** What a test program needs, so that nothing else is compiled. */
 const PARTS = [
-  { of: /^(table|protocol_model)/, parts: 'base table', support: ['check'] },
+  { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
   { of: /^fabric/, parts: 'base fabric', support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
   { of: /^/, parts: 'base table wire fabric session lookup dataplane', support: ['*'] },
 ];

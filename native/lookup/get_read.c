@@ -1,0 +1,107 @@
+/* get_read.c: the READs of a GET: posting one in pieces, as far as the queue has room, and recognising its completions. What was READ is
+ * for get.c, which is told once for each READ (get_landed), when no piece is under way any more.
+ */
+#include "lookup_internal.h"
+
+enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
+static_assert((uint64_t)1 << (PIECE_BITS + 20) >= FKV_VALUE_MAX + 2 * PIECE, "every piece has a number");
+
+/* What a completion is recognised by: the GET's place, the piece, the READ. Hardware has been seen to complete a failed READ twice. */
+static uint64_t id_of_piece(const lookup_get *g, uint32_t piece) {
+    return g->read_number << (INDEX_BITS + PIECE_BITS) | (uint64_t)piece << INDEX_BITS | (uint64_t)(g - g->l->table);
+}
+
+/* Posts what is left of the READ. When the queue is full the rest waits in lookup.unposted. */
+static void post(lookup_get *g) {
+    lookup *l = g->l;
+    fab_mr *mr = buffer_mr(g->state == GET_BUCKET ? l->bucket_chunk : g->room.chunk, g->peer->domain);
+    uint8_t *to = g->state == GET_BUCKET ? (uint8_t *)g->bucket : g->room.base;
+    int taken = mr && g->peer->conn ? PIECES : -1;
+    while (taken == PIECES && g->posted < g->bytes) {
+        fab_read r[PIECES];
+        int n = 0;
+        for (uint32_t at = g->posted; n < PIECES && at < g->bytes; n++) {
+            uint32_t bytes = g->bytes - at < PIECE ? g->bytes - at : PIECE;
+            r[n] = (fab_read){ .wr_id = id_of_piece(g, at / PIECE), .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
+                               .rkey = g->rkey, .bytes = bytes };
+            at += bytes;
+        }
+        taken = fab_post_reads(g->peer->conn, r, n);
+        for (int i = 0; i < taken; i++, g->pending++) {
+            uint32_t piece = g->posted / PIECE;
+            g->under_way[piece / 64] |= 1ull << piece % 64;
+            g->posted += r[i].bytes;
+        }
+        if (taken == n) taken = PIECES;
+    }
+    if (g->pending && list_empty(&g->flying)) {
+        g->flew_to = g->peer;
+        list_push(&l->flying, &g->flying);
+    }
+    if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
+    if (taken < 0 && !g->pending) {
+        if (!mr && g->peer->conn) get_finish(g, FKV_NO_MEMORY);   /* the connection is well: the memory cannot be registered with it */
+        else get_wait(g);                               /* the connection is lost: its end is on the way */
+        return;
+    }
+    if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;
+}
+
+void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t offset, uint32_t bytes) {
+    g->state = state;
+    g->tag = v->tag;
+    g->remote = v->segment->addr + offset;
+    g->rkey = v->segment->rkey;
+    g->bytes = bytes;
+    g->posted = g->pending = 0;
+    g->read_number = (g->read_number + 1) & (((uint64_t)1 << (64 - INDEX_BITS - PIECE_BITS)) - 1);
+    g->read_status = FAB_SUCCESS;
+    g->l->stats.reads++;
+    g->l->stats.read_bytes += bytes;
+    post(g);
+}
+
+/* ---- completions ---- */
+
+void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
+    lookup *l = ctx;
+    uint64_t index = wc->wr_id & ((1u << INDEX_BITS) - 1), piece = wc->wr_id >> INDEX_BITS & ((1u << PIECE_BITS) - 1);
+    if (index >= l->capacity) return;
+    lookup_get *g = &l->table[index];
+    uint64_t bit = 1ull << piece % 64;
+    if (wc->wr_id != id_of_piece(g, (uint32_t)piece) || !(g->under_way[piece / 64] & bit) || g->flew_to != p) return;
+    g->under_way[piece / 64] &= ~bit;
+    g->pending--;
+    if (wc->status != FAB_SUCCESS && g->read_status == FAB_SUCCESS) g->read_status = wc->status;
+    if (g->pending || (g->posted < g->bytes && g->read_status == FAB_SUCCESS && g->state != GET_DONE)) return;
+    get_landed(g);
+}
+
+void get_link_lost(lookup *l, session_peer *p) {
+    fkv_list lost;
+    list_init(&lost);
+    for (fkv_list *i = l->flying.next, *next; i != &l->flying; i = next) {
+        next = i->next;
+        lookup_get *g = LIST_OF(i, lookup_get, flying);
+        if (g->flew_to != p) continue;
+        list_remove(i);
+        list_push(&lost, i);
+    }
+    while (!list_empty(&lost)) {
+        lookup_get *g = LIST_OF(lost.next, lookup_get, flying);
+        g->pending = 0;
+        g->under_way[0] = g->under_way[1] = 0;
+        g->read_status = FAB_WR_FLUSH_ERR;
+        get_landed(g);
+    }
+}
+
+void get_post_rest(lookup *l) {
+    fkv_list all;
+    list_take_all(&l->unposted, &all);
+    while (!list_empty(&all)) {
+        lookup_get *g = LIST_OF(all.next, lookup_get, link);
+        list_remove(&g->link);
+        post(g);
+    }
+}

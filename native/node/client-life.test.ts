@@ -1,29 +1,10 @@
 /** A client's life ends well at every stage: in a process of its own, and in worker threads that come and go. */
 import test from 'ava';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
+import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
 const PROGRAM = fileURLToPath(new URL('../../test/support/native-stages.js', import.meta.url));
-
-interface End {
-  readonly code: number | null;
-  readonly signal: string | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function run(stage: string): Promise<End> {
-  const child = spawn(process.execPath, ['--expose-gc', PROGRAM, stage], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (data: Buffer) => (out += data.toString()));
-  child.stderr.on('data', (data: Buffer) => (err += data.toString()));
-  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
-  return { code, signal, out: out.trim(), err };
-}
 
 const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
   ['made', 'made', 0],
@@ -44,36 +25,12 @@ const ends: readonly (readonly [stage: string, out: string, code: number])[] = [
 
 for (const [stage, out, code] of ends) {
   test(`a process ends well: ${stage}`, async (t) => {
-    const end = await run(stage);
+    const end = await lifeInProcess(PROGRAM, stage);
     t.deepEqual({ code: end.code, signal: end.signal, out: end.out }, { code, signal: null, out }, end.err);
   });
 }
 
-test('several worker threads load the addon and live at once', async (t) => {
-  const workers = Array.from({ length: 4 }, () => new Worker(PROGRAM, { workerData: 'a whole life' }));
-  const said = await Promise.all(workers.map(async (worker) => {
-    const [[text], [code]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[string], [number]];
-    return `${text} ${code}`;
-  }));
-  t.deepEqual(said, Array.from({ length: 4 }, () => 'lived 0'));
-});
-
-test('a worker thread may be terminated in the middle of its operations, again and again', async (t) => {
-  for (let i = 0; i < 5; i++) {
-    const worker = new Worker(PROGRAM, { workerData: 'works until it is ended' });
-    await once(worker, 'message');
-    await new Promise(setImmediate);
-    t.is(await worker.terminate(), 1);
-  }
-});
-
-for (const stage of ['made', 'connected and idle', 'closed and not drained', 'trying to connect']) {
-  test(`a worker thread ends well: ${stage}`, async (t) => {
-    const worker = new Worker(PROGRAM, { workerData: stage });
-    const [code] = (await once(worker, 'exit')) as [number];
-    t.is(code, 0);
-  });
-}
+testLivesInThreads(PROGRAM, ['made', 'connected and idle', 'closed and not drained', 'trying to connect']);
 
 test('getters in the arrays of getMany may close the client or take its buffers away', async (t) => {
   const plane = await Plane.start({ provider: 'shm' });

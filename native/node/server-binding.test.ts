@@ -1,14 +1,12 @@
 /** The class DataPlane: what it takes, what it answers, and that it ends well at every stage of its life. */
 import test from 'ava';
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
-import { Worker } from 'node:worker_threads';
 import { addon, type DataPlane, type DataPlaneOptions } from '../addon.js';
+import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane, SECRET, SEED, SHARDS } from '../../test/support/native-pair.js';
 
 const PROGRAM = fileURLToPath(new URL('../../test/support/plane-stages.js', import.meta.url));
@@ -212,44 +210,16 @@ const mayLeave = ['started and exit', 'opening and exit', 'serving and exit', 'a
 
 for (const [stage, out, code] of ends) {
   test(`a process ends well: ${stage}`, async (t) => {
-    const child = spawn(process.execPath, ['--expose-gc', PROGRAM, stage], { stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    let errors = '';
-    child.stdout.on('data', (data: Buffer) => (said += data.toString()));
-    child.stderr.on('data', (data: Buffer) => (errors += data.toString()));
-    const [exit, signal] = (await once(child, 'close')) as [number | null, string | null];
-    t.deepEqual({ exit, signal, said: said.trim() }, { exit: code, signal: null, said: out }, errors);
-    const socket = join(tmpdir(), `farkv-stage-${child.pid}-0.sock`);
+    const end = await lifeInProcess(PROGRAM, stage);
+    t.deepEqual({ exit: end.code, signal: end.signal, said: end.out }, { exit: code, signal: null, said: out }, end.err);
+    const socket = join(tmpdir(), `farkv-stage-${end.pid}-0.sock`);
     if (existsSync(socket)) t.true(mayLeave.includes(stage));
     await takeOver(socket);
     t.false(existsSync(socket));
   });
 }
 
-test('several worker threads load the addon and live at once', async (t) => {
-  const workers = Array.from({ length: 4 }, () => new Worker(PROGRAM, { workerData: 'a whole life' }));
-  const said = await Promise.all(workers.map(async (worker) => {
-    const [[text], [code]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[string], [number]];
-    return `${text} ${code}`;
-  }));
-  t.deepEqual(said, Array.from({ length: 4 }, () => 'lived 0'));
-});
-
-test('a worker thread may be terminated in the middle of its work, again and again', async (t) => {
-  for (let i = 0; i < 5; i++) {
-    const worker = new Worker(PROGRAM, { workerData: 'works until it is ended' });
-    await once(worker, 'message');
-    await new Promise(setImmediate);
-    const { threadId } = worker;
-    t.is(await worker.terminate(), 1);
-    t.false(existsSync(join(tmpdir(), `farkv-stage-${process.pid}-${threadId}.sock`)));
-  }
-});
-
-for (const stage of ['made', 'started', 'opening and closed', 'with clients at work and closed']) {
-  test(`a worker thread ends well: ${stage}`, async (t) => {
-    const worker = new Worker(PROGRAM, { workerData: stage });
-    const [code] = (await once(worker, 'exit')) as [number];
-    t.is(code, 0);
-  });
-}
+testLivesInThreads(
+  PROGRAM, ['made', 'started', 'opening and closed', 'with clients at work and closed'],
+  (threadId) => !existsSync(join(tmpdir(), `farkv-stage-${process.pid}-${threadId}.sock`)),
+);

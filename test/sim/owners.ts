@@ -19,7 +19,7 @@ import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 
 const SHARDS = 6;
@@ -63,6 +63,8 @@ interface Life {
   reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
   proposedMs: number;
   opened: Set<string>;
+  /** `shard/epoch` that it has closed. The change that says so may be on its way for long, also when the move is called off meanwhile. */
+  readonly gaveUp: Set<string>;
 }
 
 export interface OwnerCounters {
@@ -98,7 +100,7 @@ export class Owners {
 
   started(member: SimMember): void {
     this.#lives.set(member.id, {
-      incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(),
+      incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Set(),
     });
   }
 
@@ -318,8 +320,9 @@ export class Owners {
       if (s.owner !== id) continue;
       if (s.incarnation === undefined) {
         say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${s.shard}/${s.epoch}`);
-      } else if (state.moves.some((m) => m.shard === s.shard) && now >= Math.max(life.lease.untilMs, this.#served.get(member.id) ?? 0)) {
+      } else if (life.gaveUp.has(`${s.shard}/${s.epoch}`) || (state.moves.some((m) => m.shard === s.shard) && now >= Math.max(life.lease.untilMs, this.#served.get(member.id) ?? 0))) {
         // It has granted nothing since the move was seen (#serve), and all that it had granted is over.
+        life.gaveUp.add(`${s.shard}/${s.epoch}`);
         this.counters.released++;
         say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch }, `release ${s.shard}/${s.epoch}`);
       }
@@ -338,6 +341,7 @@ export class Owners {
     this.#started.add(life);
     for (const s of state.shards) {
       if (s.owner !== id || s.incarnation === undefined || state.moves.some((m) => m.shard === s.shard)) continue;
+      if (life.gaveUp.has(`${s.shard}/${s.epoch}`) && this.mistake !== 'owners serve again what they gave up') continue;
       this.#claim(s.shard, member.id, s.epoch, this.#worldUs(member.id, until));
       this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, until));
     }

@@ -67,6 +67,7 @@ const FOUND_BY: Readonly<Record<Mistake, number>> = {
   'leases count from the answer': 30,
   'owners do not read the log first': 10,
   'any leader is believed': 8,
+  'owners serve again what they gave up': 9,
 };
 
 for (const mistake of MISTAKES) {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { batches, batchRate, drawing, latenciesNs, meanNs, rate } from './loops.js';
+import { batches, batchRate, drawing, drawingNumbers, latenciesNs, meanNs, rate } from './loops.js';
 
 test('draws are the same in each run and another sequence with each call', (t) => {
   const items = Array.from({ length: 1000 }, (_, i) => i);
@@ -9,6 +9,12 @@ test('draws are the same in each run and another sequence with each call', (t) =
   t.notDeepEqual(a(50), first);
   t.notDeepEqual(drawing(items, 2)(50), first);
   t.deepEqual(batches(drawing(items), 5, 10).flat(), first);
+});
+
+test('numbers of items are drawn as the items are', (t) => {
+  const items = Array.from({ length: 1000 }, (_, i) => `item ${i}`);
+  const [draw, numbers] = [drawing(items), drawingNumbers(items.length)];
+  for (const count of [50, 7]) t.deepEqual(Array.from(numbers(count), (i) => items[i]), draw(count));
 });
 
 test('every item is operated on once, in order', async (t) => {

@@ -11,6 +11,12 @@ export function drawing<T>(items: readonly T[], seed = 1): (count: number) => T[
   return (count) => Array.from({ length: count }, () => items[random.below(items.length)] as T);
 }
 
+/** The numbers of the items that `drawing` with this seed draws from so many. */
+export function drawingNumbers(items: number, seed = 1): (count: number) => Uint32Array {
+  const random = new Random(seed);
+  return (count) => Uint32Array.from({ length: count }, () => random.below(items));
+}
+
 /** The same in batches of `size`. */
 export function batches<T>(draw: (count: number) => T[], count: number, size: number): T[][] {
   return Array.from({ length: count }, () => draw(size));

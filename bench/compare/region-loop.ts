@@ -1,18 +1,27 @@
-/** Builds bench/micro/region_loop.c, the floor under a GET over shared memory on this machine, and asks it for one round after the other. */
+/**
+ * Builds bench/micro/region_loop.c, the floor under a GET over shared memory on this machine, and asks it for one round after the other. It attaches
+ * the memory of farkv's running servers, as the SDK does, and reads it without the SDK.
+ */
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
+import { Routes } from '../../client/routes.js';
+import { surroundings } from '../../client/transport.js';
+import { MapAssembler, type ClientMap } from '../../core/protocol/index.js';
+import { ControlClient } from '../../server/control/client-connection.js';
 import { inRepository } from '../repository.js';
 import { Spoken } from './spoken.js';
 
+const MAP_TIMEOUT_MS = 10_000;
+
 export interface RegionLoop {
-  /** Mean nanoseconds a GET of a plain C loop, which checks nothing and prefetches nothing, over so many GETs of uniformly random keys. */
-  plainNs(gets: number): Promise<number>;
+  /** Mean nanoseconds a GET of a plain C loop, which checks nothing and prefetches nothing, over the keys of these numbers, in this order. */
+  plainNs(order: Uint32Array): Promise<number>;
   stop(): Promise<void>;
 }
 
 function built(): string {
   const program = inRepository('build/region_loop');
-  const sources = [inRepository('bench/micro/region_loop.c'), inRepository('bench/micro/rig.h')];
+  const sources = ['region_loop.c', 'running.h', 'rig.h'].map((name) => inRepository('bench/micro', name));
   const library = inRepository('build/native/libfarkv.a');
   execFileSync('make', ['-s', '-C', inRepository('native'), '../build/native/libfarkv.a'], { stdio: 'inherit' });
   const newest = Math.max(...[...sources, library].map((path) => statSync(path).mtimeMs));
@@ -22,12 +31,67 @@ function built(): string {
   return program;
 }
 
-/** Resolves when its region is loaded. */
-export async function regionLoop(keys: number, valueBytes: number, shards: number): Promise<RegionLoop> {
-  const loop = new Spoken(built(), [String(keys), String(valueBytes), '0', String(shards), '-']);
-  if ((await loop.heard()) !== 'ready') throw new Error('region_loop is another one than expected');
+/** What the servers tell each client: where all shards are, and a ticket for their data planes. */
+async function mapOf(address: string): Promise<{ readonly map: ClientMap; readonly ticket: Uint8Array }> {
+  const assembler = new MapAssembler();
+  let timer: NodeJS.Timeout | undefined;
+  let taken: (map: ClientMap) => void = () => undefined;
+  const map = new Promise<ClientMap>((resolve, reject) => {
+    taken = resolve;
+    timer = setTimeout(() => reject(new Error(`${address} sent no map within ${MAP_TIMEOUT_MS / 1000} s`)), MAP_TIMEOUT_MS);
+  });
+  map.catch(() => undefined);
+  let pushed: Uint8Array | undefined;
+  try {
+    const client = await ControlClient.open({
+      address, trust: undefined, timeoutMs: MAP_TIMEOUT_MS, hello: { role: 'client' },
+      frame: (frame) => {
+        if (frame.t !== 'map') return;
+        pushed = frame.ticket ?? pushed;
+        const whole = assembler.push(frame);
+        if (whole !== undefined) taken(whole);
+      },
+    });
+    const whole = await map;
+    client.close();
+    const ticket = pushed ?? client.welcome.ticket;
+    if (ticket === undefined) throw new Error(`${address} gave no ticket`);
+    return { map: whole, ticket };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The lines that bench/micro/running.h reads. */
+export function description(map: ClientMap, ticket: Uint8Array, value: Uint8Array, here = surroundings()): string {
+  const { owners, routes } = new Routes('shm', true, here).update(map);
+  const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+  const lines = [`seed ${map.hashSeed}`, `ticket ${hex(ticket)}`, `value ${hex(value)}`];
+  for (const { owner, serverIncarnation, addresses } of owners) {
+    const [first] = addresses;
+    if (first === undefined) throw new Error('the C loop needs servers that can be reached over shm');
+    lines.push(`owner ${owner} ${serverIncarnation.toString(16)} ${first.address}`);
+  }
+  for (const { shard, owner } of routes) {
+    if (owner < 0) throw new Error(`shard ${shard} has no owner`);
+    lines.push(`route ${shard} ${owner}`);
+  }
+  return [...lines, 'end'].join('\n');
+}
+
+/** `address`: a farkv server whose cluster has been loaded with keys 0 to `keys` - 1 (keyOf), each with `value`. Resolves when all of them were read once. */
+export async function regionLoop(address: string, keys: number, value: Uint8Array): Promise<RegionLoop> {
+  const program = built();
+  const { map, ticket } = await mapOf(address);
+  const loop = new Spoken(program, [String(keys), 'running']);
+  try {
+    if ((await loop.ask(description(map, ticket, value))) !== 'ready') throw new Error('region_loop is another one than expected');
+  } catch (error) {
+    await loop.stop();
+    throw error;
+  }
   return {
-    plainNs: async (gets) => Number(await loop.ask(String(gets))),
+    plainNs: async (order) => Number(await loop.ask(String(order.length), new Uint8Array(order.buffer, order.byteOffset, order.byteLength))),
     stop: () => loop.stop(),
   };
 }

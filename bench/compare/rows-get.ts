@@ -3,7 +3,7 @@ import { connect } from '../../client/index.js';
 import { DemoCluster } from '../demo-cluster.js';
 import { Random } from '../ycsb/random.js';
 import type { Lab } from './lab.js';
-import { batches, batchRate, drawing, meanNs, medianNs, rate } from './loops.js';
+import { batches, batchRate, drawing, drawingNumbers, meanNs, medianNs, rate } from './loops.js';
 import { redisBenchmark } from './peers.js';
 import { atLeast, atMost, compare, interleave, nanoseconds, part, type Part, type Side } from './row.js';
 import { median, ratios } from './statistics.js';
@@ -30,10 +30,10 @@ export async function getIntoAgainstC(lab: Lab, goal: number): Promise<Part[]> {
   const s = await lab.stores(1000);
   const [shm, loop] = [await s.shm(), await s.regionLoop()];
   const target = Buffer.alloc(s.value.length + 64);
-  const draw = drawing(s.keys);
+  const [draw, order] = [drawing(s.keys), drawingNumbers(s.keys.length)];
   const [ours = [], floor = []] = await interleave(lab, [
     { name: 'farkv', run: () => meanNs(draw(GETS), (key) => shm.getInto(key, target)) },
-    { name: 'C loop', run: () => loop.plainNs(GETS) },
+    { name: 'C loop', run: () => loop.plainNs(order(GETS)) },
   ]);
   return [part('shm getInto against the C loop', atMost(goal, 'times its time'), ratios(ours, floor), `farkv ${nanoseconds(median(ours))}, C loop ${nanoseconds(median(floor))}`)];
 }
@@ -41,10 +41,10 @@ export async function getIntoAgainstC(lab: Lab, goal: number): Promise<Part[]> {
 export async function getManyAgainstC(lab: Lab, goal: number): Promise<Part[]> {
   const s = await lab.stores(100);
   const [shm, loop] = [await s.shm(), await s.regionLoop()];
-  const draw = drawing(s.keys);
+  const [draw, order] = [drawing(s.keys), drawingNumbers(s.keys.length)];
   const [ours = [], floor = []] = await interleave(lab, [
     { name: 'farkv', run: async () => 1e9 / (await batchRate(batches(draw, GETS / BATCH, BATCH), (keys) => shm.getMany(keys))) },
-    { name: 'C loop', run: () => loop.plainNs(GETS) },
+    { name: 'C loop', run: () => loop.plainNs(order(GETS)) },
   ]);
   const detail = `farkv ${nanoseconds(median(ours))} a key, C loop ${nanoseconds(median(floor))}`;
   return [part('shm getMany of 100 against the C loop, a key', atLeast(goal, 'times as fast'), ratios(floor, ours), detail)];

@@ -35,7 +35,7 @@ export const ROWS: readonly RowPlan[] = [
     measure: { main: (lab) => getIntoAgainstLmdb(lab, 2), peers: (lab) => getIntoAgainstLmdb(lab, 3) },
   },
   {
-    name: 'shm-getinto-c-loop', work: 'shm getInto, 1,000 B, uniform, against a C loop over such a region', needs: C,
+    name: 'shm-getinto-c-loop', work: 'shm getInto, 1,000 B, uniform, against a C loop over the same region', needs: C,
     measure: { main: (lab) => getIntoAgainstC(lab, 2), peers: (lab) => getIntoAgainstC(lab, 1.4) },
   },
   {
@@ -71,7 +71,7 @@ export const ROWS: readonly RowPlan[] = [
     measure: { peers: (lab) => ycsb(lab, 1) },
   },
   {
-    name: 'shm-getmany-c-loop', work: 'shm getMany of 100, 100 B, against a C loop without prefetch, a key', needs: C,
+    name: 'shm-getmany-c-loop', work: 'shm getMany of 100, 100 B, against a C loop over the same region without prefetch, a key', needs: C,
     measure: { peers: (lab) => getManyAgainstC(lab, 1) },
   },
   {

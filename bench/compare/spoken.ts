@@ -24,8 +24,10 @@ export class Spoken {
     return next.value;
   }
 
-  async ask(line: string): Promise<string> {
+  /** `bytes` follow the line, where the program expects any. */
+  async ask(line: string, bytes?: Uint8Array): Promise<string> {
     this.#child.stdin.write(`${line}\n`);
+    if (bytes !== undefined) this.#child.stdin.write(bytes);
     return await this.heard();
   }
 

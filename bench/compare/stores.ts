@@ -18,8 +18,6 @@ export type FarkvClient = Client<BufferValue, Buffer>;
 
 /** How long a GET over tcp is polled for: on one host the answer comes sooner than a sleeping thread would wake up. */
 export const TCP_SPIN_US = 50;
-/** Shards that `farkv server` makes for each server. */
-const SHARDS_A_SERVER = 4;
 /** Records that are loaded at once. */
 const LOAD = 5000;
 
@@ -139,9 +137,9 @@ export class Stores {
     return database;
   }
 
-  /** The C loop over a region of the same layout, with the same records and as many shards. */
+  /** The C loop over the memory of farkv's servers. */
   regionLoop(): Promise<RegionLoop> {
-    return this.#once('the C loop', () => regionLoop(this.keys.length, this.value.length, SHARDS_A_SERVER * this.#lab.servers), (loop) => loop.stop());
+    return this.#once('the C loop', async () => regionLoop((await this.cluster()).addresses[0] ?? '', this.keys.length, this.value), (loop) => loop.stop());
   }
 
   async stop(): Promise<void> {

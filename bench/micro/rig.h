@@ -1,6 +1,7 @@
 /* rig.h: an owner and a client in one process, over shm: what the micro-benchmarks of GETs measure on.
  *
  * rig_serve starts a data plane that serves all shards; rig_connect makes a client of it; rig_load PUTs keys[0 .. key_count).
+ * rig_client makes a client of whatever owners it is told of.
  */
 #ifndef FARKV_BENCH_MICRO_RIG_H
 #define FARKV_BENCH_MICRO_RIG_H
@@ -16,6 +17,7 @@
 /* What a benchmark sets before rig_serve. */
 static uint32_t key_count = 100000, value_bytes = 1000, shard_count = 64;
 static char (*keys)[24];
+static uint8_t *value;      /* of each key; NULL: value_bytes times 'v' */
 
 static const fkv_seed SEED = { 1, 2 }, SECRET = { 3, 4 };
 
@@ -100,24 +102,41 @@ __attribute__((unused)) static void refresh(lookup *l, const lookup_key *k) {
     for (outstanding++; outstanding;) turn(lookup_session(l));
 }
 
-static lookup *rig_connect(dataplane *d, uint32_t cached_locations) {
-    lookup_config c = { .seed = SEED, .max_gets = 512, .cached_locations = cached_locations, .event = on_event, .done = on_got };
-    c.session = (session_config){ .shards = shard_count, .max_requests = 512 };
-    fkv_ticket_make(&SECRET, 9, fkv_wall_ms() + 3600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &c.session.ticket);
+/* Owners that a client can reach over shm. */
+typedef struct rig_owners {
+    fkv_seed seed;
+    fkv_ticket ticket;
+    session_owner_config *owners;
+    uint32_t count;
+    uint32_t *owner_of;              /* a shard's, by its number in `owners`; NULL: owner 1 has all shards */
+} rig_owners;
+
+static lookup *rig_client(const rig_owners *o, uint32_t cached_locations) {
+    lookup_config c = { .seed = o->seed, .max_gets = 512, .cached_locations = cached_locations, .event = on_event, .done = on_got };
+    c.session = (session_config){ .shards = shard_count, .max_requests = 512, .ticket = o->ticket };
     lookup *l;
     must(lookup_create(&c, &l), "lookup");
-    session *s = lookup_session(l);
+    must(session_set_owners(lookup_session(l), o->owners, o->count), "owners");
+    for (uint32_t i = 0; i < shard_count; i++) {
+        must(lookup_set_route(l, &(lookup_route){ .shard = i, .owner = o->owner_of ? o->owner_of[i] : 1 }), "route");
+    }
+    return l;
+}
+
+static __attribute__((unused)) lookup *rig_connect(dataplane *d, uint32_t cached_locations) {
     session_address a = { FAB_SHM, dataplane_address(d, 0) };
     session_owner_config owner = { .owner = 1, .incarnation = 1, .addresses = &a, .count = 1 };
-    must(session_set_owners(s, &owner, 1), "owners");
-    for (uint32_t i = 0; i < shard_count; i++) must(lookup_set_route(l, &(lookup_route){ .shard = i, .owner = 1 }), "route");
-    return l;
+    rig_owners o = { .seed = SEED, .owners = &owner, .count = 1 };
+    fkv_ticket_make(&SECRET, 9, fkv_wall_ms() + 3600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &o.ticket);
+    return rig_client(&o, cached_locations);
 }
 
 static void rig_load(lookup *l) {
     session *s = lookup_session(l);
-    uint8_t *value = malloc(value_bytes);
-    memset(value, 'v', value_bytes);
+    if (!value) {
+        value = malloc(value_bytes);
+        memset(value, 'v', value_bytes);
+    }
     for (uint32_t i = 0; i < key_count; i++) {
         lookup_key k = key_of(i);
         uint64_t id;
@@ -128,7 +147,6 @@ static void rig_load(lookup *l) {
         for (outstanding++; outstanding >= 256;) turn(s);
     }
     while (outstanding) turn(s);
-    free(value);
 }
 
 #endif

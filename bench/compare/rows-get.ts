@@ -1,17 +1,19 @@
-/** GETs: over shm against lmdb, the C loop and ioredis; over tcp against ioredis and redis-benchmark; and with ten times as many keys. */
+/** GETs: over shm against lmdb, the C loop and ioredis; over tcp against ioredis and redis-benchmark; both against memcached; and with ten times as many keys. */
 import { connect } from '../../client/index.js';
 import { DemoCluster } from '../demo-cluster.js';
 import { Random } from '../ycsb/random.js';
 import type { Lab } from './lab.js';
 import { batches, batchRate, drawing, drawingNumbers, meanNs, medianNs, rate } from './loops.js';
 import { redisBenchmark } from './peers.js';
-import { atLeast, atMost, compare, interleave, nanoseconds, part, type Part, type Side } from './row.js';
+import { atLeast, atMost, compare, interleave, nanoseconds, part, perSecond, type Part, type Side } from './row.js';
 import { median, ratios } from './statistics.js';
 import { inParts, keyOf, memoryFor, valueOf, type FarkvClient } from './stores.js';
 
 const GETS = 300_000;
 const SEQUENTIAL = 30_000;
 const BATCH = 100;
+
+type Draw = (count: number) => string[];
 
 export async function getIntoAgainstLmdb(lab: Lab, goal: number): Promise<Part[]> {
   const s = await lab.stores(1000);
@@ -82,6 +84,32 @@ export async function tcpThroughput(lab: Lab, goal: number, manyGoal?: number): 
     ));
   }
   return parts;
+}
+
+/** The same two questions to memcached, which has no goal of its own: farkv over either transport is to be ahead of it. */
+async function againstMemcached(lab: Lab, how: string, unit: string, what: 'time' | 'rate', measure: (draw: Draw, get: (key: string) => unknown) => Promise<number>): Promise<Part[]> {
+  const s = await lab.stores(1000);
+  const [shm, tcp, memcached] = [await s.shm(), await s.tcp(), (await s.memcached()).client];
+  const side = (name: string, get: (key: string) => unknown): Side => {
+    const draw = drawing(s.keys);
+    return { name, run: () => measure(draw, get) };
+  };
+  const [overShm = [], overTcp = [], theirs = []] = await interleave(lab, [
+    side('shm', (key) => shm.get(key)), side('tcp', (key) => tcp.get(key)), side('memcached', (key) => memcached.get(key)),
+  ]);
+  const show = what === 'time' ? nanoseconds : perSecond;
+  return ([['shm', overShm], ['tcp', overTcp]] as const).map(([transport, ours]) => part(
+    `${transport} ${how}, against memcached`, atLeast(1, unit), what === 'time' ? ratios(theirs, ours) : ratios(ours, theirs),
+    `farkv ${show(median(ours))}, memcached ${show(median(theirs))}`,
+  ));
+}
+
+export function sequentialGetAgainstMemcached(lab: Lab): Promise<Part[]> {
+  return againstMemcached(lab, 'await get, one at a time, p50', 'times lower', 'time', (draw, get) => medianNs(draw(SEQUENTIAL), get));
+}
+
+export function throughputAgainstMemcached(lab: Lab): Promise<Part[]> {
+  return againstMemcached(lab, 'get, 100 outstanding', 'times the throughput', 'rate', (draw, get) => rate(draw(200_000), BATCH, get));
 }
 
 /** One at a time over shm, 100 B: a table of ten times the keys beside that of the other rows. */

@@ -10,7 +10,7 @@ test('the rows of each set of goals keep their names', (t) => {
     'shm-getinto-lmdb', 'shm-getmany-c-loop', 'shm-put-p50', 'shm-put-throughput', 'shm-putmany-throughput', 'tcp-get-p50', 'tcp-get-throughput', 'ycsb',
   ]);
   t.deepEqual(names('main'), [
-    'memory-per-entry', 'server-cpu-share', 'shm-get-p50', 'shm-getinto-c-loop', 'shm-getinto-lmdb', 'shm-put-rate', 'tcp-get-p50', 'tcp-get-throughput',
+    'memcached-get-p50', 'memcached-get-throughput', 'memcached-memory-per-entry', 'memory-per-entry', 'server-cpu-share', 'shm-get-p50', 'shm-getinto-c-loop', 'shm-getinto-lmdb', 'shm-put-rate', 'tcp-get-p50', 'tcp-get-throughput',
   ]);
   t.is(new Set(ROWS.map((row) => row.name)).size, ROWS.length);
 });

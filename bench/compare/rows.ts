@@ -6,8 +6,10 @@ import type { Lab } from './lab.js';
 import type { Program } from './peers.js';
 import type { Part } from './row.js';
 import { clientProcesses, cpuPerGet, serverShare } from './rows-cpu.js';
-import { getIntoAgainstC, getIntoAgainstLmdb, getManyAgainstC, getOfTenTimesTheKeys, sequentialGet, tcpThroughput } from './rows-get.js';
-import { memoryPerEntry } from './rows-memory.js';
+import {
+  getIntoAgainstC, getIntoAgainstLmdb, getManyAgainstC, getOfTenTimesTheKeys, sequentialGet, sequentialGetAgainstMemcached, tcpThroughput, throughputAgainstMemcached,
+} from './rows-get.js';
+import { memoryAgainstMemcached, memoryPerEntry } from './rows-memory.js';
 import { outstandingPuts, putManyAgainstRedis, putRate, sequentialPut } from './rows-put.js';
 import { readsPerGet } from './rows-reads.js';
 import { ycsb } from './rows-ycsb.js';
@@ -26,6 +28,7 @@ export interface RowPlan {
 
 const REDIS: readonly Program[] = ['redis-server'];
 const REDIS_BENCHMARK: readonly Program[] = ['redis-server', 'redis-benchmark'];
+const MEMCACHED: readonly Program[] = ['memcached'];
 const C: readonly Program[] = ['gcc', 'make'];
 
 /** Rows over values of the same size stand together: the stores are loaded once for them. */
@@ -51,6 +54,14 @@ export const ROWS: readonly RowPlan[] = [
     measure: { main: (lab) => tcpThroughput(lab, 2), peers: (lab) => tcpThroughput(lab, 4, 1.3) },
   },
   {
+    name: 'memcached-get-p50', work: 'shm and tcp await get, 1,000 B, one at a time, p50, against memcached', needs: MEMCACHED,
+    measure: { main: sequentialGetAgainstMemcached },
+  },
+  {
+    name: 'memcached-get-throughput', work: 'shm and tcp get, 1,000 B, 100 outstanding, against memcached', needs: MEMCACHED,
+    measure: { main: throughputAgainstMemcached },
+  },
+  {
     name: 'server-cpu-share', work: 'server CPU during ten seconds of GETs over shm', needs: [],
     measure: { main: (lab) => serverShare(lab, 2) },
   },
@@ -67,7 +78,7 @@ export const ROWS: readonly RowPlan[] = [
     measure: { peers: (lab) => readsPerGet(lab, [1.2, 1.45, 1.93, 2.02]) },
   },
   {
-    name: 'ycsb', work: 'YCSB A, B, C, D, F over shm and over tcp against Redis and memcached', needs: ['redis-server', 'memcached'],
+    name: 'ycsb', work: 'YCSB A, B, C, D, F over shm and over tcp against Redis and memcached', needs: [...REDIS, ...MEMCACHED],
     measure: { peers: (lab) => ycsb(lab, 1) },
   },
   {
@@ -97,5 +108,9 @@ export const ROWS: readonly RowPlan[] = [
   {
     name: 'memory-per-entry', work: 'memory an entry beyond key and value, index included, and against Redis used_memory', needs: REDIS,
     measure: { main: (lab) => memoryPerEntry(lab, 80, false), peers: (lab) => memoryPerEntry(lab, 80, true) },
+  },
+  {
+    name: 'memcached-memory-per-entry', work: 'memory an entry beyond key and value against memcached', needs: MEMCACHED,
+    measure: { main: memoryAgainstMemcached },
   },
 ];

@@ -58,6 +58,21 @@ export async function loadRedis(client: Redis, part: readonly number[], value: B
   await pipeline.exec();
 }
 
+export interface MemcachedStore {
+  readonly peer: Peer;
+  readonly client: MemcacheClient;
+}
+
+/** With ample room for so many records. */
+export async function openMemcached(count: number, valueBytes: number): Promise<MemcachedStore> {
+  const peer = await startMemcached(Math.ceil((count * (valueBytes + 200) * 1.5) / 2 ** 20) + 512);
+  return { peer, client: new MemcacheClient({ server: { server: `127.0.0.1:${peer.port}`, maxConnections: 1 }, noDelay: true, cmdTimeout: 30_000 }) };
+}
+
+export async function loadMemcached(client: MemcacheClient, part: readonly number[], value: Buffer): Promise<void> {
+  await Promise.all(part.map((i) => client.set(keyOf(i), value, { lifetime: 0 })));
+}
+
 export class Stores {
   readonly keys: readonly string[];
   readonly value: Buffer;
@@ -109,12 +124,11 @@ export class Stores {
     });
   }
 
-  memcached(): Promise<{ readonly peer: Peer; readonly client: MemcacheClient }> {
+  memcached(): Promise<MemcachedStore> {
     return this.#once('memcached', async () => {
-      const peer = await startMemcached(Math.ceil((this.keys.length * (this.value.length + 200) * 1.5) / 2 ** 20) + 512);
-      const client = new MemcacheClient({ server: { server: `127.0.0.1:${peer.port}`, maxConnections: 1 }, noDelay: true, cmdTimeout: 30_000 });
-      await this.#load((part) => Promise.all(part.map((i) => client.set(this.#key(i), this.value, { lifetime: 0 }))));
-      return { peer, client };
+      const memcached = await openMemcached(this.keys.length, this.value.length);
+      await this.#load((part) => loadMemcached(memcached.client, part, this.value));
+      return memcached;
     }, async ({ peer, client }) => {
       client.shutdown();
       await peer.stop();

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,6 +105,31 @@ TEST(many_regions_come_and_go_and_each_is_found) {
     rig_close();
 }
 
+/* What the responder hands over just before its user lies down: nobody wakes that user, so it must see it for itself. */
+TEST(a_user_that_lies_down_sees_what_was_handed_over_before) {
+    rig_open(NULL);
+    fab_wc w;
+    for (uint64_t i = 0; i < 100; i++) {
+        while (fab_poll(rig.p.owner.cq, &w, 1) != 0) CHECK(false);   /* awake, and nothing is left for it */
+        fab_read r = {.wr_id = i, .local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr),
+            .rkey = fab_mr_rkey(rig.mr), .bytes = 64};
+        CHECK_EQ(fab_send(rig.p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_post_reads(rig.p.client_conn, &r, 1), 1);
+        fab_flush(rig.p.client.cq);
+        /* It hands over the message before it answers the READ behind it. */
+        while (fab_poll(rig.p.client.cq, &w, 1) == 0) {
+            if (fab_arm(rig.p.client.cq) == 1) continue;
+            CHECK_EQ(poll(&(struct pollfd){.fd = fab_fd(rig.p.client.cq), .events = POLLIN}, 1, (int)check_patience_ms()), 1);
+        }
+        CHECK(w.opcode == FAB_WC_READ && w.status == FAB_SUCCESS);
+        CHECK_EQ(fab_arm(rig.p.owner.cq), 1);
+        w = pair_expect(&rig.p, &rig.p.owner, FAB_WC_RECV, FAB_SUCCESS);
+        CHECK(memcmp(w.data, &i, sizeof i) == 0);
+        fab_release(w.conn, w.data);
+    }
+    rig_close();
+}
+
 /* ---- system calls ---- */
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)    /* their runtimes make calls of their own */
@@ -189,6 +215,7 @@ int main(int argc, char **argv) {
     RUN(a_responder_that_polls_busily_serves_as_well);
     RUN(what_peers_are_told_of_a_region_is_not_where_it_lies);
     RUN(many_regions_come_and_go_and_each_is_found);
+    RUN(a_user_that_lies_down_sees_what_was_handed_over_before);
     if (CALLS_ARE_OURS) RUN(the_data_path_sends_and_receives_and_calls_nothing_else);
     return check_end(argc, argv);
 }

@@ -174,7 +174,7 @@ export const mutations = [
   {
     name: 'tcp: the inbox is not looked at again before sleeping', file: 'native/fabric/tcp_cq.c',
     find: 'if (__atomic_load_n(&cq->inbox, __ATOMIC_SEQ_CST)) {', replace: 'if (!cq->responder) {',
-    caughtBy: conformance('no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message', { runs: 20 }),
+    caughtBy: conformance('a_user_that_lies_down_sees_what_was_handed_over_before'),
   },
   {
     name: 'tcp: DISCONNECT comes with other completions', file: 'native/fabric/tcp_deliver.c',

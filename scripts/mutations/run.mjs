@@ -4,7 +4,7 @@
  *
  *   node scripts/mutations/run.mjs [part of a name]        after a build (npm run setup): what is not mutated is taken from dist/
  *
- * Lists of mutations are the other files of this folder. A mutation is
+ * Lists of mutations are the other files of this folder; those of C are written by file (checks/in-file.mjs). A mutation is
  *   { name, file, find, replace, caughtBy }
  *   find      text of `file`, TypeScript or C, which must occur there exactly once
  *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' },

@@ -5,6 +5,16 @@
 static fab_provider provider;
 static rig r;
 
+static void up(raw *c, uint64_t memory) {
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, memory);
+    raw_up(c, &r, 1);
+}
+static void down(raw *c) {
+    raw_down(c);
+    rig_down(&r);
+}
+
 static uint64_t blocked_clients(void) {
     dataplane_stats *s = rig_stats(&r);
     uint64_t n = s->group[0].blocked;
@@ -37,14 +47,11 @@ static void end_while_blocked(uint64_t number) {
 TEST(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back) {
     static const uint8_t value[12000];
     raw good;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
-    raw_up(&good, &r, 1);
+    up(&good, TABLE_MEMORY_MIN);
     CHECK_EQ(raw_put(&good, "big", value, sizeof value), FKV_OK);
     for (uint64_t i = 0; i < 100; i++) end_while_blocked(100 + i);
     CHECK_EQ(raw_put(&good, "big", value, sizeof value), FKV_OK);
-    raw_down(&good);
-    rig_down(&r);
+    down(&good);
 }
 
 /* ---- quotas ---- */
@@ -87,8 +94,7 @@ TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) 
     for (int i = 0; i < QUOTA; i++) CHECK_EQ(raw_end(&c, put[i]), FKV_OK);
     for (int k = 0; k < 2; k++) for (uint32_t i = 0; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[k][i]), k ? FKV_BUSY : FKV_OK);
     CHECK_EQ(raw_end(&c, ask_layout(&c, 0)), FKV_OK);
-    raw_down(&c);
-    rig_down(&r);
+    down(&c);
 }
 
 /* ---- replies come to an end ---- */
@@ -123,9 +129,7 @@ static uint32_t scan_with_values(raw *c, const char *key, uint32_t *values) {
 TEST(a_scan_ends_whatever_the_size_of_a_value) {
     static const uint8_t value[20000];
     raw c;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
-    raw_up(&c, &r, 1);
+    up(&c, TABLE_MEMORY_MIN);
     const uint32_t fits = FKV_SCAN_REPLY_MAX - (uint32_t)sizeof(fkv_scan_entry) - 1;
     const uint32_t sizes[] = { 1, fits - 1, fits, fits + 1, 13000, 14000, 16000 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -135,8 +139,7 @@ TEST(a_scan_ends_whatever_the_size_of_a_value) {
         CHECK_EQ(scan_with_values(&c, "k", &values), 1);
         CHECK_EQ(values, sizes[i] <= fits);
     }
-    raw_down(&c);
-    rig_down(&r);
+    down(&c);
 }
 
 /* ---- time is shared ---- */
@@ -163,9 +166,7 @@ TEST(scans_that_come_together_share_the_time_of_one) {
     uint64_t id[ATONCE];
     char key[32];
     raw c;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, 32 << 20);
-    raw_up(&c, &r, 1);
+    up(&c, 32 << 20);
     for (int i = 0; i < KEYS; i += ATONCE) {
         for (int k = 0; k < ATONCE; k++) {
             snprintf(key, sizeof key, "key-%d", i + k);
@@ -182,8 +183,7 @@ TEST(scans_that_come_together_share_the_time_of_one) {
         fab_flush(c.cq);
         for (int i = 0; i < SCANS; i++) whole += scan_is_whole(&c, id[i]);
     }
-    raw_down(&c);
-    rig_down(&r);
+    down(&c);
 }
 
 static void tests(void) {

@@ -35,10 +35,34 @@ static void large_down(large *l) {
     fab_dereg(l->mr);
     fkv_region_free(&l->region);
 }
+/* Two clients of an owner with room for large values, of which the first has one ready. */
+static void two_up(raw *c, raw *d, uint64_t second, large *l) {
+    rig_init(&r, provider, NULL);
+    r.config.wait_ms = 60000;
+    rig_up(&r, RIG_SHARDS, 512 << 20);
+    raw_up(c, &r, 1);
+    raw_up(d, &r, second);
+    large_up(l, c, LARGE);
+}
+static void two_down(raw *c, raw *d, large *l) {
+    raw_hang_up(c);
+    large_down(l);
+    raw_down(c);
+    raw_down(d);
+    rig_down(&r);
+}
 static fkv_request large_put(raw *c, const char *key, uint32_t bytes) {
     fkv_request q = raw_request(c, FKV_OP_PUT, key);
     q.flags = FKV_REQUEST_RENDEZVOUS;
     q.value_bytes = bytes;
+    return q;
+}
+
+/* It is prepared, or was made already. */
+static fkv_request large_put_begin(raw *c, const char *key, const large *l) {
+    fkv_request q = large_put(c, key, LARGE);
+    raw_send(c, &q, key, &l->where, sizeof l->where);
+    while (!c->first && !prepared_changes()) raw_poll(c);
     return q;
 }
 
@@ -49,17 +73,10 @@ TEST(a_change_that_is_ready_after_the_grant_leaves_no_trace) {
     fkv_reply reply;
     fkv_request q;
     fkv_status s = FKV_OK;
-    rig_init(&r, provider, NULL);
-    r.config.wait_ms = 60000;
-    rig_up(&r, RIG_SHARDS, 512 << 20);
-    raw_up(&c, &r, 1);
-    raw_up(&d, &r, 2);
-    large_up(&l, &c, LARGE);
+    two_up(&c, &d, 2, &l);
     while (s == FKV_OK) {   /* again if it was too quick */
         dataplane_set_grant_until(r.d, UINT64_MAX);
-        q = large_put(&c, "k", LARGE);
-        raw_send(&c, &q, "k", &l.where, sizeof l.where);
-        while (!c.first && !prepared_changes()) raw_poll(&c);
+        q = large_put_begin(&c, "k", &l);
         dataplane_set_grant_until(r.d, fkv_now_ns());
         s = raw_end(&c, q.id);
     }
@@ -70,11 +87,7 @@ TEST(a_change_that_is_ready_after_the_grant_leaves_no_trace) {
     raw_expect(&d, "k", "B");
     fkv_request get = raw_request(&d, FKV_OP_GET, "k");
     CHECK_EQ(raw_ask(&d, &get, "k", NULL, 0, &reply), FKV_OK);
-    raw_hang_up(&c);
-    large_down(&l);
-    raw_down(&c);
-    raw_down(&d);
-    rig_down(&r);
+    two_down(&c, &d, &l);
 }
 
 /* What waits behind such a change is not answered from a table that may be somebody else's by now. */
@@ -83,17 +96,10 @@ TEST(what_has_waited_past_the_grant_is_refused) {
     large l;
     fkv_request q;
     fkv_status s = FKV_OK, get = FKV_OK, put = FKV_OK;
-    rig_init(&r, provider, NULL);
-    r.config.wait_ms = 60000;
-    rig_up(&r, RIG_SHARDS, 512 << 20);
-    raw_up(&c, &r, 1);
-    raw_up(&d, &r, 2);
-    large_up(&l, &c, LARGE);
+    two_up(&c, &d, 2, &l);
     while (s == FKV_OK) {
         dataplane_set_grant_until(r.d, UINT64_MAX);
-        q = large_put(&c, "k", LARGE);
-        raw_send(&c, &q, "k", &l.where, sizeof l.where);
-        while (!c.first && !prepared_changes()) raw_poll(&c);
+        q = large_put_begin(&c, "k", &l);
         dataplane_stats *before = rig_stats(&r);
         fkv_request g = raw_request(&d, FKV_OP_GET, "k");
         uint64_t got = raw_send(&d, &g, "k", NULL, 0), done = raw_put_begin(&d, "k", "B", 1);
@@ -118,11 +124,7 @@ TEST(what_has_waited_past_the_grant_is_refused) {
     CHECK_EQ(s, FKV_SHARD_CLOSED);
     CHECK_EQ(get, FKV_SHARD_CLOSED);
     CHECK_EQ(put, FKV_SHARD_CLOSED);
-    raw_hang_up(&c);
-    large_down(&l);
-    raw_down(&c);
-    raw_down(&d);
-    rig_down(&r);
+    two_down(&c, &d, &l);
 }
 
 /* A retry that overtook its first copy and failed for good: the first copy, when it comes, is not made, although it could be
@@ -157,16 +159,9 @@ TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
     raw c, d;
     large l;
     fkv_status s;
-    rig_init(&r, provider, NULL);
-    r.config.wait_ms = 60000;
-    rig_up(&r, RIG_SHARDS, 512 << 20);
-    raw_up(&c, &r, 1);
-    raw_up(&d, &r, 1);
-    large_up(&l, &c, LARGE);
+    two_up(&c, &d, 1, &l);
     do {   /* again if the first copy was too quick */
-        fkv_request q = large_put(&c, "k", LARGE), copy = q;
-        raw_send(&c, &q, "k", &l.where, sizeof l.where);
-        while (!c.first && !prepared_changes()) raw_poll(&c);
+        fkv_request q = large_put_begin(&c, "k", &l), copy = q;
         copy.flags |= FKV_REQUEST_RETRY;
         copy.id = d.next_id++;
         raw_send(&d, &copy, "k", &l.where, sizeof l.where);
@@ -176,11 +171,7 @@ TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
         CHECK(s == FKV_STALE_SEQUENCE || s == FKV_OK);
         CHECK_EQ(raw_end(&c, q.id), FKV_OK);
     } while (s == FKV_OK);
-    raw_hang_up(&c);
-    large_down(&l);
-    raw_down(&c);
-    raw_down(&d);
-    rig_down(&r);
+    two_down(&c, &d, &l);
 }
 
 /* The owner before it may have made the change, and others may have seen it before that owner's memory was lost: made again it would

@@ -4,23 +4,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include "../lookup/lookup_internal.h"
 #include "client_kit.h"
-#include "puppet.h"
+#include "guest_steps.h"
 
-static const uint64_t MS = 1000000;
-
-static puppet *p;
-static guest c;
 static uint8_t got[16384];
 
-static void up(void) {
+static void up_in_place(void) {
     p = puppet_new();
     p->direct = true;
     guest_up(&c, p);
 }
-static void down(void) { guest_down(&c); }
-static void put(const char *key, const char *value) { CHECK_EQ(host_put(p->h, key, value), FKV_OK); }
 
 /* The status, or -1: not possible in place now. */
 static int direct(const char *key, size_t room, lookup_result *r) {
@@ -35,14 +28,9 @@ static void expect(const char *key, const char *value) {
     CHECK_EQ(direct(key, sizeof got - 1, &r), FKV_OK);
     CHECK(r.value_bytes == strlen(value) && memcmp(got, value, r.value_bytes) == 0);
 }
-static fkv_extent *extent_of(const char *key) {
-    table_entry e;
-    CHECK_EQ(host_get(p->h, key, strlen(key), &e), FKV_OK);
-    return (fkv_extent *)(void *)(uintptr_t)(e.key - FKV_EXTENT_HEADER);
-}
 
 TEST(hits_misses_and_sizes_are_answered_in_place) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", "some value");
     expect("alpha", "some value");
@@ -58,13 +46,11 @@ TEST(hits_misses_and_sizes_are_answered_in_place) {
 }
 
 TEST(nothing_is_answered_in_place_after_the_lease_has_run_out) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", "old");
     expect("alpha", "old");
-    p->silent = true;
-    uint64_t until = c.l->shard[0].lease_until;
-    puppet_pass(p, until - 1 - p->now_ns);
+    cut_off(1);
     expect("alpha", "old");
     puppet_pass(p, 1);
     CHECK_EQ(direct("alpha", sizeof got, &r), -1);
@@ -88,7 +74,7 @@ TEST(nothing_is_answered_in_place_after_the_lease_has_run_out) {
 }
 
 TEST(a_loop_that_only_reads_keeps_its_lease) {
-    up();
+    up_in_place();
     put("alpha", "one");
     for (int i = 0; i < 20000; i++) {
         puppet_time(p, MS / 5);
@@ -99,7 +85,7 @@ TEST(a_loop_that_only_reads_keeps_its_lease) {
 }
 
 TEST(what_is_in_the_middle_of_a_change_is_not_answered_in_place) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", "one");
     fkv_extent *e = extent_of("alpha");
@@ -117,7 +103,7 @@ TEST(what_is_in_the_middle_of_a_change_is_not_answered_in_place) {
 }
 
 TEST(a_bucket_of_other_memory_is_not_a_miss) {
-    up();
+    up_in_place();
     lookup_result r;
     CHECK_EQ(direct("beta", sizeof got, &r), FKV_NOT_FOUND);
     lookup_shard *sh = &c.l->shard[0];
@@ -133,26 +119,16 @@ TEST(a_bucket_of_other_memory_is_not_a_miss) {
 }
 
 TEST(growth_and_chains_are_followed_in_place) {
-    up();
-    char key[32];
+    up_in_place();
     lookup_result r;
-    uint32_t buckets = table_buckets(p->h->t);
-    for (int i = 0; i < 12000; i++) {
-        snprintf(key, sizeof key, "grow-%d", i);
-        table_op op = host_op(p->h, TABLE_PUT, key, strlen(key), key, strlen(key));
-        CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
-        if (i % 100 == 0) host_pass(p->h, MS);
-    }
-    host_drain(p->h);
-    CHECK(table_buckets(p->h->t) > 2 * buckets);
+    grow();
     int later = 0;
-    for (int i = 0; i < 12000; i++) {
-        snprintf(key, sizeof key, "grow-%d", i);
-        while (direct(key, sizeof got - 1, &r) != FKV_OK) {
+    for (int i = 0; i < GROWN; i++) {
+        while (direct(grown(i), sizeof got - 1, &r) != FKV_OK) {
             later++;
-            guest_expect(&c, key, key);     /* learns of segments */
+            guest_expect(&c, grown(i), grown(i));     /* learns of segments */
         }
-        CHECK(strcmp((char *)got, key) == 0);
+        CHECK(strcmp((char *)got, grown(i)) == 0);
     }
     CHECK(later < 50);
     CHECK_EQ(p->gets, 0);
@@ -172,7 +148,7 @@ TEST(growth_and_chains_are_followed_in_place) {
 }
 
 TEST(an_expired_entry_is_a_miss_in_place) {
-    up();
+    up_in_place();
     lookup_result r;
     table_op op = host_op(p->h, TABLE_PUT, "brief", 5, "v", 1);
     op.expiry_ms = p->h->wall_ms + 100;
@@ -185,7 +161,7 @@ TEST(an_expired_entry_is_a_miss_in_place) {
 }
 
 TEST(a_group_is_answered_as_its_members_would_be) {
-    up();
+    up_in_place();
     char key[32], value[200], keys[LOOKUP_GROUP][32];
     lookup_key k[LOOKUP_GROUP];
     lookup_result r[LOOKUP_GROUP];
@@ -219,7 +195,7 @@ TEST(a_group_is_answered_as_its_members_would_be) {
 }
 
 TEST(a_lost_connection_takes_the_mapping_away) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", "one");
     expect("alpha", "one");
@@ -291,7 +267,7 @@ static void the_place_is_reused(void) {
     CHECK(memcmp((const uint8_t *)left + FKV_EXTENT_HEADER, "alpha", 5) != 0 && left->state == FKV_EXTENT_LIVE);
 }
 TEST(a_reader_that_is_held_up_before_the_extent_takes_what_is_true_then) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", long_value('a'));
     left = extent_of("alpha");
@@ -320,7 +296,7 @@ static void stop_in_copy(void) {
     stop_at(0, e + PAGE, it_moves_away);
 }
 TEST(a_reader_that_is_held_up_in_the_middle_of_a_copy_does_it_again) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", long_value('a'));
     put("beta", "short");
@@ -347,7 +323,7 @@ static void time_passes_now_and_at_the_bucket(void) {
     mprotect(stops[1].page, PAGE, PROT_NONE);
 }
 TEST(a_reader_that_is_held_up_each_time_answers_nothing_in_place) {
-    up();
+    up_in_place();
     lookup_result r;
     put("alpha", "one");
     expect("alpha", "one");

@@ -3,22 +3,10 @@
 
 TEST(a_reader_whose_map_is_old_follows_the_growing_index) {
     up();
-    char key[32], value[32];
-    uint32_t buckets = table_buckets(p->h->t);
-    for (int i = 0; i < 12000; i++) {
-        snprintf(key, sizeof key, "grow-%d", i);
-        table_op op = host_op(p->h, TABLE_PUT, key, strlen(key), key, strlen(key));
-        CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
-        if (i % 100 == 0) host_pass(p->h, MS);
-    }
-    host_drain(p->h);
-    CHECK(table_buckets(p->h->t) > 2 * buckets);
+    uint32_t buckets = c.l->shard[0].buckets;
+    grow();
     CHECK_EQ(c.l->shard[0].buckets, buckets);
-    for (int i = 0; i < 12000; i++) {
-        snprintf(key, sizeof key, "grow-%d", i);
-        snprintf(value, sizeof value, "grow-%d", i);
-        guest_expect(&c, key, value);
-    }
+    for (int i = 0; i < GROWN; i++) guest_expect(&c, grown(i), grown(i));
     CHECK_EQ(guest_get(&c, "grow-x").status, FKV_NOT_FOUND);
     CHECK_EQ(p->gets, 0);
     CHECK(p->layouts >= 2);

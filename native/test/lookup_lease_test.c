@@ -23,11 +23,9 @@ TEST(a_get_may_only_be_answered_under_a_lease) {
 /* A cut-off owner's memory is still there to be read; a new owner has taken the shard over. */
 TEST(an_old_value_is_not_returned_after_the_lease_has_run_out) {
     up();
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     outcome o;
-    p->silent = true;
-    puppet_pass(p, c.l->shard[0].lease_until - p->now_ns - 10 * MS);
+    cut_off(10 * MS);
     begin("alpha", &o);
     one_read();
     puppet_carry(p, puppet_first(p), UINT32_MAX);
@@ -42,19 +40,16 @@ TEST(an_old_value_is_not_returned_after_the_lease_has_run_out) {
     /* The shard is another owner's now, and the client learns of it. */
     puppet_restart(p, false);
     p->silent = false;
-    put("alpha", "new");
-    guest_expect(&c, "alpha", "new");
+    put_and_get("alpha", "new");
     down();
 }
 
 TEST(a_get_that_ends_just_inside_the_lease_is_answered) {
     up();
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     lookup_shard *sh = &c.l->shard[0];
     outcome o;
-    p->silent = true;
-    puppet_pass(p, sh->lease_until - p->now_ns - 100 * MS);
+    cut_off(100 * MS);
     begin("alpha", &o);
     one_read();
     puppet_pass(p, sh->lease_until - p->now_ns - 1);
@@ -81,8 +76,7 @@ TEST(a_lease_counts_from_when_it_was_asked_for) {
 
 TEST(a_lease_for_another_incarnation_ends_the_old_layout) {
     up();
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     puppet_restart(p, false);
     put("alpha", "new");
     puppet_pass(p, 1200 * MS);
@@ -95,8 +89,7 @@ TEST(a_lease_for_another_incarnation_ends_the_old_layout) {
 
 TEST(a_read_by_an_old_layout_is_not_covered_by_a_lease_of_the_next_incarnation) {
     up();
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     outcome o;
     int known = p->memories;
     begin("alpha", &o);
@@ -115,26 +108,21 @@ TEST(a_read_by_an_old_layout_is_not_covered_by_a_lease_of_the_next_incarnation) 
 TEST(memory_under_a_reused_rkey_is_not_believed_when_it_holds_no_such_key) {
     up();
     puppet_restart(p, true);
-    put("alpha", "new");
-    guest_expect(&c, "alpha", "new");
+    put_and_get("alpha", "new");
     CHECK_EQ(guest_stats(&c).foreign, 1);
     down();
 }
 TEST(an_extent_in_memory_under_a_reused_rkey_is_not_believed) {
     up();
     put("alpha", "old");
-    fkv_extent *old = extent_of("alpha");
-    size_t at = (size_t)((uint8_t *)old - p->h->segments[1].region.base);
+    const fkv_extent *old = extent_of("alpha");
+    size_t at = offset_of(old);
     outcome o;
     begin("alpha", &o);
     one_read();
     puppet_restart(p, true);
     /* The other table has an entry of this key at the very place. */
-    host *third = p->old[0];
-    memcpy(third->segments[1].region.base + at, old, 128);
-    fkv_extent *forged = (fkv_extent *)(void *)(third->segments[1].region.base + at);
-    forged->tag = third->segments[1].tag;
-    forged->crc = fkv_extent_crc(forged, forged->key_bytes, forged->value_bytes);
+    imitate(p->old[0], old, at);
     put("alpha", "new");
     finish_with(&o, "new");
     down();
@@ -142,8 +130,7 @@ TEST(an_extent_in_memory_under_a_reused_rkey_is_not_believed) {
 
 TEST(a_refused_rkey_brings_the_new_layout_and_not_an_error) {
     up();
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     outcome o;
     begin("alpha", &o);
     one_read();
@@ -184,35 +171,23 @@ TEST(a_dead_server_and_a_new_one_are_told_apart_by_their_reason) {
 /* ---- what waits for a layout is woken however the request for it ends ---- */
 
 TEST(a_refused_layout_does_not_leave_a_get_waiting) {
-    guest c;
-    puppet *p = puppet_new();
+    p = puppet_new();
     p->lease_ns = 60000 * MS;
     guest_up(&c, p);
-    char key[32];
-    for (int i = 0; i < 12000; i++) {       /* until the index has segments that the guest does not know */
-        snprintf(key, sizeof key, "grow-%d", i);
-        table_op op = host_op(p->h, TABLE_PUT, key, strlen(key), key, strlen(key));
-        CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
-        if (i % 100 == 0) host_pass(p->h, MS);
-    }
-    host_drain(p->h);
+    grow();                                 /* the index has segments that the guest does not know */
     p->refuses_with = FKV_BUSY;
     outcome o = { 0 };
-    for (int k = 0; k < 12000; k++) {
-        snprintf(key, sizeof key, "grow-%d", k);
-        guest_start(&c, key, 9000, &o);
+    for (int k = 0; k < GROWN; k++) {
+        guest_start(&c, grown(k), 9000, &o);
         guest_settle(&c);
         if (!o.done) break;
     }
     CHECK(!o.done);
     p->refuses_with = FKV_OK;
-    for (int i = 0; i < 5000 && !o.done; i++) {
-        puppet_pass(p, MS);
-        guest_settle(&c);
-    }
-    CHECK(o.done);
+    pass(5000, &o.done);
+    finish(&o);
     CHECK_EQ(o.status, FKV_OK);
-    guest_down(&c);
+    down();
 }
 
 int main(int argc, char **argv) {

@@ -130,8 +130,7 @@ TEST(a_get_of_a_cached_location_is_one_read) {
 
 TEST(after_a_change_the_index_is_asked_and_the_new_place_is_learned) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     put("alpha", "two");
     CHECK_EQ(reads_of("alpha", "two"), 3);
     CHECK_EQ(guest_stats(&c).location_stale, 1);
@@ -143,8 +142,7 @@ TEST(after_a_change_the_index_is_asked_and_the_new_place_is_learned) {
 
 TEST(a_change_by_this_client_costs_no_stale_read) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     lookup_changes(c.l, &(lookup_key){ .bytes = (const uint8_t *)"alpha", .count = 5 });
     put("alpha", "two");
     CHECK_EQ(reads_of("alpha", "two"), 2);
@@ -155,8 +153,7 @@ TEST(a_change_by_this_client_costs_no_stale_read) {
 
 TEST(what_is_pending_at_a_cached_location_is_not_returned) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     fkv_extent *e = extent_of("alpha");
     e->state = FKV_EXTENT_PENDING;
     outcome o;
@@ -170,8 +167,7 @@ TEST(what_is_pending_at_a_cached_location_is_not_returned) {
 
 TEST(another_keys_extent_at_a_cached_location_is_not_returned) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     const fkv_extent *at = extent_of("alpha");
     put("alpha", "two");
     host_drain(p->h);                            /* out of quarantine: the place is free */
@@ -197,17 +193,12 @@ TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
         snprintf(key, sizeof key, "before-%d", i);
         put(key, "x");
     }
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     const fkv_extent *old = extent_of("alpha");
-    size_t at = (size_t)((const uint8_t *)old - p->h->segments[1].region.base);
+    size_t at = offset_of(old);
     puppet_restart(p, false);
     put("alpha", "new");
-    uint8_t *there = p->h->segments[1].region.base + at;
-    memcpy(there, old, 128);
-    fkv_extent *imitation = (fkv_extent *)(void *)there;
-    imitation->tag = p->h->segments[1].tag;
-    imitation->crc = fkv_extent_crc(imitation, imitation->key_bytes, imitation->value_bytes);
+    imitate(p->h, old, at);
     puppet_pass(p, 1200 * MS);                   /* the lease runs out: the next one names the new incarnation */
     CHECK_EQ(guest_get(&c, "nothing").status, FKV_NOT_FOUND);
     guest_expect(&c, "alpha", "new");
@@ -217,11 +208,9 @@ TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
 
 TEST(a_cached_location_is_read_under_a_running_lease_only) {
     up_with_a_cache();
-    put("alpha", "old");
-    guest_expect(&c, "alpha", "old");
+    put_and_get("alpha", "old");
     outcome o;
-    p->silent = true;
-    puppet_pass(p, c.l->shard[0].lease_until - p->now_ns - 10 * MS);
+    cut_off(10 * MS);
     begin("alpha", &o);
     puppet_carry(p, puppet_first(p), UINT32_MAX);
     puppet_pass(p, c.l->shard[0].lease_until - p->now_ns);
@@ -239,8 +228,7 @@ TEST(a_cached_location_is_read_under_a_running_lease_only) {
  * an old location. */
 TEST(no_location_is_guessed_while_the_layout_is_known_to_be_old) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     p->silent = true;                            /* so that it stays so */
     c.l->shard[0].outdated = true;
     CHECK_EQ(reads_of("alpha", "one"), 2);
@@ -251,8 +239,7 @@ TEST(no_location_is_guessed_while_the_layout_is_known_to_be_old) {
 
 TEST(locations_outlive_a_connection) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     puppet_break(p, FAB_RETRY_EXC_ERR);
     outcome o;
     guest_start(&c, "alpha", 900, &o);           /* by the index, for the segments have to be attached again */
@@ -264,8 +251,7 @@ TEST(locations_outlive_a_connection) {
 
 TEST(a_refused_read_at_a_cached_location_is_no_error_and_not_repeated) {
     up_with_a_cache();
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     outcome o;
     begin("alpha", &o);
     puppet_fail(p, puppet_first(p), FAB_REM_ACCESS_ERR);
@@ -284,8 +270,7 @@ TEST(a_stale_guess_takes_nothing_from_the_gets_life) {
     up_with_a_cache();
     p->lease_ns = 60000 * MS;
     puppet_pass(p, 2000 * MS);
-    put("alpha", "one");
-    guest_expect(&c, "alpha", "one");
+    put_and_get("alpha", "one");
     put("alpha", "two");
     outcome o;
     begin("alpha", &o);

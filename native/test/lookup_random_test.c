@@ -4,11 +4,9 @@
  * A new owner begins, with an empty table, only when every lease that the old one granted has run out; the old memory stays readable,
  * or is refused, or its rkeys open other memory.
  */
-#include <stdio.h>
 #include "puppet.h"
-#include "truth.h"
+#include "random_gets.h"
 
-enum { GETS = 16 };
 #if defined(__SANITIZE_ADDRESS__)
 enum { RUNS = 40, STEPS = 4000 };
 #else
@@ -19,7 +17,8 @@ static const uint64_t MS = 1000000;
 static puppet *p;
 static guest c;
 static truth t;
-static struct { bool busy; int key; uint64_t started; outcome o; } get[GETS];
+static random_get get[RANDOM_GETS];
+static outcome answer[RANDOM_GETS];
 static uint64_t answered, in_place, lease_end, location_hits, location_stale;
 
 static uint32_t any(uint32_t below) { return truth_any(&t, below); }
@@ -27,29 +26,16 @@ static uint32_t any(uint32_t below) { return truth_any(&t, below); }
 /* ---- what may happen ---- */
 
 static void finish_gets(void) {
-    for (int i = 0; i < GETS; i++) {
-        if (!get[i].busy || !get[i].o.done) continue;
-        fkv_status s = get[i].o.status;
-        get[i].busy = false;
-        if (s == FKV_OK || s == FKV_NOT_FOUND) {
-            answered++;
-            truth_judge(&t, get[i].key, get[i].started, s, get[i].o.value, get[i].o.bytes);
-        } else {
-            CHECK(s == FKV_TIMEOUT || s == FKV_DISCONNECTED || s == FKV_SHARD_CLOSED || s == FKV_BUSY || s == FKV_CLOSED);
-        }
+    for (int i = 0; i < RANDOM_GETS; i++) {
+        outcome *o = &answer[i];
+        if (!get[i].busy || !o->done) continue;
+        if (o->status == FKV_BUSY) get[i].busy = false;      /* max_gets are under way */
+        else answered += random_get_end(&t, &get[i], o->status, o->value, o->bytes);
     }
 }
 static void start_get(void) {
-    char name[64];
-    for (int i = 0; i < GETS; i++) {
-        if (get[i].busy) continue;
-        get[i].busy = true;
-        get[i].key = (int)any(TRUTH_KEYS);
-        get[i].started = t.step;
-        truth_key(get[i].key, name);
-        guest_start(&c, name, 20 + any(2000), &get[i].o);
-        return;
-    }
+    int i = random_get_begin(&t, get);
+    if (i >= 0) guest_start(&c, get[i].name, 20 + any(2000), &answer[i]);
 }
 static void get_in_place(void) {
     char name[64];
@@ -61,31 +47,6 @@ static void get_in_place(void) {
     if (!lookup_direct(c.l, &k, value, sizeof value, &r)) return;
     in_place++;
     truth_judge(&t, key, t.step, r.status, (char *)value, r.value_bytes);
-}
-static void change(void) {
-    char name[64], value[TRUTH_VALUE_MOST];
-    int key = (int)any(TRUTH_KEYS);
-    table_busy why;
-    truth_key(key, name);
-    t.step++;
-    if (any(4) == 0) {
-        table_op op = host_op(p->h, TABLE_DELETE, name, strlen(name), NULL, 0);
-        if (host_do(p->h, &op, NULL, &why) == FKV_OK) truth_note(&t, key, 0);
-        return;
-    }
-    uint32_t bytes = truth_value(value, ++t.next_value);
-    table_op op = host_op(p->h, TABLE_PUT, name, strlen(name), value, bytes);
-    if (host_do(p->h, &op, NULL, &why) == FKV_OK) truth_note(&t, key, t.next_value);
-}
-static void grow(void) {
-    static uint32_t more;
-    char name[64];
-    table_busy why;
-    for (int i = 0; i < 1000; i++) {
-        snprintf(name, sizeof name, "more-%u", more++);
-        table_op op = host_op(p->h, TABLE_PUT, name, strlen(name), name, strlen(name));
-        host_do(p->h, &op, NULL, &why);
-    }
 }
 static void turn(void) {
     session_flush(c.s);
@@ -119,7 +80,7 @@ static void one_step(void) {
     if (!p->silent && p->grants) lease_end = p->now_ns + p->lease_ns;   /* it may grant at any time */
     uint32_t what = any(1000);
     if (what < 200) start_get();
-    else if (what < 350) change();
+    else if (what < 350) random_change(&t, p->h);
     else if (what < 650) some_read();
     else if (what < 800) turn();
     else if (what < 930) get_in_place();
@@ -132,7 +93,7 @@ static void one_step(void) {
     else if (what < 991) p->by_hand = !p->by_hand;
     else if (what < 993) p->direct = !p->direct;
     else if (what < 995) p->queue_room = any(2) ? 1 + any(4) : 0;
-    else if (what < 997) grow();
+    else if (what < 997) random_grow(p->h);
     else if (what < 998) restart();
     else if (p->no_credits) puppet_credits(p);
     else p->no_credits = true;
@@ -159,7 +120,7 @@ TEST(every_answer_was_true_at_some_time_during_its_get) {
         location_stale += guest_stats(&c).location_stale;
         guest_down(&c);
         finish_gets();
-        for (int i = 0; i < GETS; i++) CHECK(!get[i].busy);
+        for (int i = 0; i < RANDOM_GETS; i++) CHECK(!get[i].busy);
     }
     CHECK(answered > RUNS * STEPS / 50);
     CHECK(in_place > RUNS * STEPS / 200);

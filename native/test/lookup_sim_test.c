@@ -5,13 +5,12 @@
  * The owner of this test is a listener that answers from a table (owner.h). It restarts with an empty table when every lease that it
  * granted has run out; its old memory stays registered, or is deregistered, and then its rkeys may come again for other memory.
  */
-#include <stdio.h>
 #include "../fabric/sim.h"
 #include "../lookup/lookup.h"
 #include "owner.h"
-#include "truth.h"
+#include "random_gets.h"
 
-enum { GETS = 16, CONNS = 32, MRS = 512, HOSTS = 8 };
+enum { CONNS = 32, MRS = 512, HOSTS = 8 };
 #if defined(__SANITIZE_ADDRESS__)
 enum { RUNS = 15, STEPS = 8000 };
 #else
@@ -37,7 +36,7 @@ static struct {
 } o;
 static lookup *l;
 static session *s;
-static struct { bool busy; int key; uint64_t started; lookup_get *g; } get[GETS];
+static random_get get[RANDOM_GETS];
 static uint64_t answered, location_hits, location_stale;
 
 static uint32_t any(uint32_t below) { return truth_any(&t, below); }
@@ -128,19 +127,13 @@ static void done(void *ctx, lookup_get *g) {
     (void)ctx;
     const lookup_result *r = lookup_result_of(g);
     int i = (int)(intptr_t)lookup_user(g);
-    get[i].busy = false;
-    if (r->status == FKV_OK || r->status == FKV_NOT_FOUND) {
-        answered++;
-        truth_judge(&t, get[i].key, get[i].started, r->status, (const char *)lookup_value(g), r->value_bytes);
-    } else {
-        CHECK(r->status == FKV_TIMEOUT || r->status == FKV_DISCONNECTED || r->status == FKV_SHARD_CLOSED || r->status == FKV_CLOSED);
-    }
+    answered += random_get_end(&t, &get[i], r->status, (const char *)lookup_value(g), r->value_bytes);
     lookup_release(g);
 }
 static void event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 
 static void client_up(void) {
-    lookup_config config = { .seed = o.h->config.seed, .max_gets = GETS, .event = event, .done = done };
+    lookup_config config = { .seed = o.h->config.seed, .max_gets = RANDOM_GETS, .event = event, .done = done };
     config.cached_locations = any(3) * TRUTH_KEYS / 2;
     config.session = (session_config){ .shards = 1, .max_requests = 64, .sim = w, .jitter_seed = 1 + any(1000) };
     fkv_ticket_make(&SECRET, 9, UINT64_MAX, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
@@ -157,43 +150,16 @@ static void client_turn(void) {
     session_tick(s);
 }
 static void start_get(void) {
-    char name[64];
-    for (int i = 0; i < GETS; i++) {
-        if (get[i].busy) continue;
-        get[i].busy = true;
-        get[i].key = (int)any(TRUTH_KEYS);
-        get[i].started = t.step;
-        truth_key(get[i].key, name);
-        lookup_key k = { .bytes = (uint8_t *)name, .count = (uint32_t)strlen(name) };
-        uint64_t now = fkv_now_ns();
-        if (lookup_start(l, &k, now, now + (20 + any(2000)) * MS, (void *)(intptr_t)i, &get[i].g) != FKV_OK) get[i].busy = false;
-        return;
-    }
+    int i = random_get_begin(&t, get);
+    if (i < 0) return;
+    lookup_key k = { .bytes = (uint8_t *)get[i].name, .count = (uint32_t)strlen(get[i].name) };
+    uint64_t now = fkv_now_ns();
+    lookup_get *g;
+    if (lookup_start(l, &k, now, now + (20 + any(2000)) * MS, (void *)(intptr_t)i, &g) != FKV_OK) get[i].busy = false;
 }
 
 /* ---- what may happen ---- */
 
-static void change(void) {
-    char name[64], value[TRUTH_VALUE_MOST];
-    int key = (int)any(TRUTH_KEYS);
-    table_busy why;
-    truth_key(key, name);
-    t.step++;
-    bool deletes = any(4) == 0;
-    uint32_t bytes = deletes ? 0 : truth_value(value, ++t.next_value);
-    table_op op = host_op(o.h, deletes ? TABLE_DELETE : TABLE_PUT, name, strlen(name), deletes ? NULL : value, bytes);
-    if (host_do(o.h, &op, NULL, &why) == FKV_OK) truth_note(&t, key, deletes ? 0 : t.next_value);
-}
-static void grow(void) {
-    static uint32_t more;
-    char name[64];
-    table_busy why;
-    for (int i = 0; i < 1000; i++) {
-        snprintf(name, sizeof name, "more-%u", more++);
-        table_op op = host_op(o.h, TABLE_PUT, name, strlen(name), name, strlen(name));
-        host_do(o.h, &op, NULL, &why);
-    }
-}
 static void restart(void) {
     if (o.olds == HOSTS || o.mrs > MRS / 2) return;
     sim_pause(o.cq, true);
@@ -227,7 +193,7 @@ static void luck(void) {
 static void one_step(void) {
     uint32_t what = any(1000);
     if (what < 150) start_get();
-    else if (what < 250) change();
+    else if (what < 250) random_change(&t, o.h);
     else if (what < 700) sim_step(w);
     else if (what < 850) client_turn();
     else if (what < 970) owner_turn();
@@ -236,7 +202,7 @@ static void one_step(void) {
     else if (what < 988) o.life.grants = any(4) != 0;
     else if (what < 992) sim_pause(o.cq, o.paused = any(4) == 0);
     else if (what < 994) sim_cut_off(o.domain, any(4) == 0);
-    else if (what < 996) grow();
+    else if (what < 996) random_grow(o.h);
     else if (what < 997) restart();
     else luck();
 }
@@ -257,7 +223,7 @@ TEST(every_answer_was_true_whatever_the_fabric_did) {
         location_hits += stats.location_hits;
         location_stale += stats.location_stale;
         lookup_close(l);
-        for (int i = 0; i < GETS; i++) CHECK(!get[i].busy);
+        for (int i = 0; i < RANDOM_GETS; i++) CHECK(!get[i].busy);
         owner_down();
         sim_world_destroy(w);
     }

@@ -206,16 +206,9 @@ TEST(a_late_reply_is_for_nobody) {
 TEST(no_more_changes_are_outstanding_on_a_shard_than_its_owner_remembers) {
     enum { N = FKV_DEDUP_WINDOW + 100 };
     static outcome o[N];
-    p = puppet_new();
-    lookup_config config = guest_config(&c, p);
-    config.session.max_requests = 4096;
-    guest_open(&c, p, &config);
-    guest_connect(&c);
-    guest_get(&c, "x");
-    p->silent = true;
+    up_with(&(session_config){ .max_requests = 4096 });
     uint64_t sends = p->sends;
-    for (int i = 0; i < N; i++) guest_ask(&c, FKV_OP_PUT, "alpha", "v", 60000, &o[i]);
-    guest_settle(&c);
+    ask_in_vain(o, N);
     CHECK_EQ(p->sends - sends, FKV_DEDUP_WINDOW);
     session_cancel(c.s, o[1].request, FKV_ABORTED);          /* not the oldest: the window stays */
     guest_settle(&c);

@@ -96,11 +96,11 @@ export class Session {
   stats(): ClientStats {
     if (this.#parts === undefined) throw new FarkvError('ERR_CLOSED', 'not connected');
     const {
-      gets, getHits, reads, readBytes, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads, changes,
+      gets, getHits, reads, readBytes, followedReads, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads, changes,
       locationHits, locationStale, locationEvictions, locationBypassed,
     } = this.#parts.operations.stats();
     return {
-      gets, getHits, reads, readBytes, readsPerGet: gets === 0 ? 0 : reads / gets, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads,
+      gets, getHits, reads, readBytes, followedReads, readsPerGet: gets === 0 ? 0 : reads / gets, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads,
       changes, locationHits, locationStale, locationEvictions, locationBypassed, transports: this.transports(),
     };
   }

@@ -28,7 +28,10 @@ export interface Transport {
 
 /** Counters since connect. `reads / gets` is READs per GET. */
 export type ClientStats = Omit<NativeClientStats, 'owners'> & {
-  /** READs for each GET since connect; over shm a look into the index, or at an entry, counts as one. 0 before the first GET. */
+  /**
+   * READs for each GET since connect, as requests of the owner's end: over shm a look into the index, or at an entry, counts as one, and so does over
+   * tcp a READ of the index that the responder followed to the entry by itself (`followedReads`). 0 before the first GET.
+   */
   readonly readsPerGet: number;
   readonly transports: readonly Transport[];
 };

@@ -249,6 +249,11 @@ export interface NativeClientStats {
   readonly getHits: number;
   readonly reads: number;
   readonly readBytes: number;
+  /**
+   * READs of a bucket after which the owner's responder went on to the extent by itself and sent both (tcp): each is one round trip and one in
+   * `reads`. `reads + followedReads` is how many places were looked at.
+   */
+  readonly followedReads: number;
   readonly retries: number;
   readonly twoSidedGets: number;
   readonly leaseRenewals: number;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "follow.h"
 #include "internal.h"
 
 /* ---- create ---- */
@@ -79,7 +80,7 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
         fab_provider p = d->listen[i].provider;
         *at = &d->listen[i];
         if (d->domain[p]) continue;
-        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .sim = d->c.sim };
+        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .sim = d->c.sim, .follow = dataplane_follow };
         int e = fab_open(&o, &d->domain[p]);
         if (e) return e;
     }

@@ -112,6 +112,11 @@ int fab_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out) {
     return e;
 }
 
+int fab_name(fab_mr *m, uint64_t group, uint32_t number) {
+    if (number > FAB_NOWHERE) return -EINVAL;
+    return m->ops->name ? m->ops->name(m, group, number) : 0;
+}
+
 uint64_t fab_mr_rkey(const fab_mr *m) { return m->rkey; }
 uint64_t fab_mr_addr(const fab_mr *m) { return m->addr; }
 void fab_dereg(fab_mr *m) { if (m) m->ops->dereg(m); }
@@ -173,6 +178,8 @@ void *fab_user(const fab_conn *c) { return c->user; }
 uint32_t fab_max_message(const fab_conn *c) { return c->max_message; }
 
 /* ---- data ---- */
+
+bool fab_follows(const fab_conn *c) { return c->ops->follows && c->ops->follows(c); }
 
 int fab_post_reads(fab_conn *c, const fab_read *r, int n) {
     if (n <= 0) return n == 0 ? 0 : -EINVAL;

@@ -90,6 +90,18 @@ typedef struct fab_wc {
     uint32_t bytes;
 } fab_wc;
 
+/* Followed READs. Where the peer's half of a READ is software (tcp), it can go on by itself to what the bytes that were READ point at, so that
+ * two READs, of which the second depends on the first, are one round trip. What points where is the user's to know: `fab_follow` looks
+ * at a private copy of the bytes and answers with a place in a region that fab_name gave this number, in the group of the region that
+ * was READ. It runs on the provider's thread and must not block. The second READ is checked as the first was: the region must be registered,
+ * of the connection's trust domain, and hold all of the bytes; what is not so is not followed. */
+typedef struct fab_next {
+    uint64_t offset;             /* in the region */
+    uint32_t number, bytes;
+} fab_next;
+typedef bool fab_follow(const void *bytes, uint32_t count, uint64_t argument, fab_next *out);   /* false: leads nowhere */
+enum { FAB_FOLLOW_FIRST_MAX = 256, FAB_FOLLOW_MAX = 32 << 10 };   /* bytes of either READ */
+
 typedef struct fab_options {
     fab_provider provider;
     uint32_t op_timeout_ms;      /* default 1000 */
@@ -97,6 +109,7 @@ typedef struct fab_options {
     uint32_t max_conns;          /* per listener; more are rejected; default 4096 */
     uint32_t handshake_ms;       /* a peer that says nothing is dropped; default 2000 */
     uint32_t busy_poll_us;       /* tcp responder: spin before epoll_wait; default 0 */
+    fab_follow *follow;          /* of READs that peers want followed; NULL: they are not */
     struct sim_world *sim;       /* FAB_SIM only */
     const char *device;          /* verbs: connect from this RDMA device; NULL: FARKV_RDMA_DEVICE, or the one that routing leads to */
     void (*log)(void *ctx, int level, const char *text);   /* may be NULL; called from any thread */
@@ -115,6 +128,9 @@ fab_provider fab_provider_of(const fab_domain *d);
 int fab_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
 /* Registers ordinary memory as a destination of READs only; no peer can reach it. */
 int fab_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
+/* Where followed READs find this region. Another one that had the name in this group has it no longer. Any thread; 0 or -ENOMEM. */
+int fab_name(fab_mr *m, uint64_t group, uint32_t number);
+enum { FAB_NAMES_MAX = 1 << 16, FAB_NOWHERE = FAB_NAMES_MAX };    /* NOWHERE: READs of it are followed, but none leads to it */
 uint64_t fab_mr_rkey(const fab_mr *m);
 uint64_t fab_mr_addr(const fab_mr *m);           /* the remote address of the region's first byte, as peers name it */
 void fab_dereg(fab_mr *m);
@@ -154,7 +170,16 @@ typedef struct fab_read {
     uint64_t remote_addr;
     uint64_t rkey;
     uint32_t bytes;
+    /* Where fab_follows(): what the peer found by itself lands here if it has at most next_bytes; the completion's `bytes` is what landed in
+     * both places. 0: not wanted. Then, and elsewhere, `bytes` of a completion means nothing. */
+    uint32_t next_bytes;
+    void *next_local;
+    fab_mr *next_mr;
+    uint64_t next_argument;      /* for the peer's fab_follow */
 } fab_read;
+
+/* Whether READs of this connection may be followed: the peer said that it can. */
+bool fab_follows(const fab_conn *c);
 
 /* Posts n READs behind one doorbell (rung by fab_flush). Returns how many were taken, from the front; 0 to n - 1 when the
  * queue is full (post the rest after a completion), or a negative errno. */

@@ -75,6 +75,8 @@ typedef struct fab_ops {
     void (*detach)(fab_conn *c, uint64_t rkey);
     const uint8_t *(*direct)(fab_conn *c, uint64_t rkey);                              /* NULL: this provider has none */
     uint64_t (*reads_served)(const fab_cq *cq);                                        /* NULL: this process serves none */
+    int (*name)(fab_mr *m, uint64_t group, uint32_t number);                           /* NULL: none of these two: READs are not followed */
+    bool (*follows)(const fab_conn *c);
 } fab_ops;
 
 extern const fab_ops fab_shm_ops;
@@ -115,10 +117,12 @@ static inline void fab_conn_init(fab_conn *c, const fab_ops *ops, fab_cq *cq, vo
     *c = (fab_conn){.ops = ops, .cq = cq, .user = user};
 }
 /* Whether a READ's destination lies in memory that was registered for it. */
+static inline bool fab_lies_in(const fab_mr *m, const void *local, uint32_t bytes) {
+    uintptr_t at = (uintptr_t)local, base = m ? (uintptr_t)m->base : 0;
+    return m && m->local && at >= base && at - base <= m->bytes && m->bytes - (at - base) >= bytes;
+}
 static inline bool fab_local_ok(const fab_read *r) {
-    const fab_mr *m = r->local_mr;
-    uintptr_t at = (uintptr_t)r->local, base = m ? (uintptr_t)m->base : 0;
-    return m && m->local && at >= base && at - base <= m->bytes && m->bytes - (at - base) >= r->bytes;
+    return fab_lies_in(r->local_mr, r->local, r->bytes) && (!r->next_bytes || fab_lies_in(r->next_mr, r->next_local, r->next_bytes));
 }
 /* Formats and hands a line to the domain's log, if there is one. Never give it an rkey. */
 void fab_log(const fab_options *o, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));

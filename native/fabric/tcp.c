@@ -57,4 +57,6 @@ const fab_ops fab_tcp_ops = {
     .attach = tcp_attach_region,
     .detach = tcp_detach_region,
     .reads_served = tcp_reads_served,
+    .name = tcp_name,
+    .follows = tcp_follows,
 };

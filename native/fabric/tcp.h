@@ -32,7 +32,7 @@
 enum {
     TCP_DEPTH = 1024,                /* READs outstanding in one direction of a connection; a power of two */
     TCP_SCRATCH = 128 << 10,         /* bytes read, and bytes of answers written, in one go */
-    TCP_FIXED = TCP_HEADER_BYTES + TCP_DEPTH * TCP_READ_BYTES,
+    TCP_FIXED = TCP_HEADER_BYTES + TCP_DEPTH * TCP_FOLLOW_BYTES,
     TCP_WINDOW = 256 << 10,          /* at least; see tcp_domain.window */
     TCP_DIRECT = 4,                  /* up to so many client connections are read without asking epoll first */
     TCP_EVENTS = 64,                 /* taken from epoll at once */
@@ -82,10 +82,15 @@ typedef struct tcp_slot {            /* asked by us */
     uint32_t bytes;
     uint32_t status;
     uint64_t posted_ns, deadline_ns;
+    uint8_t *next_local;             /* a followed READ's second half */
+    uint64_t next_argument;
+    uint32_t next_bytes;             /* at most; 0: not to be followed */
+    uint32_t landed;                 /* bytes that came, of both */
 } tcp_slot;
 typedef struct tcp_request {         /* asked by the peer */
-    uint64_t rkey, addr;
+    uint64_t rkey, addr, follow;
     uint32_t number, bytes, done;
+    uint32_t next_bytes;             /* 0: not to be followed */
 } tcp_request;
 
 typedef enum tcp_state {
@@ -151,13 +156,14 @@ struct tcp_conn {
     bool down_blames;                /* down_status is the oldest READ's as well; else that one is flushed like the others */
     tcp_hello own_hello;             /* client: said once connected */
     tcp_hello peer;                  /* what it said; not changed after `up` was emitted */
+    bool follows;                    /* it follows READs; the same */
 
     /* Whoever holds the right to write. */
     _Alignas(64) int fd;             /* the driver closes it; the CQ's thread looks only while it holds the right */
     bool blocked, armed;             /* the socket takes no more; EPOLLOUT is asked for */
     bool ring_first;                 /* the ring's head is inside a frame */
     uint8_t cut_at, cut_bytes;
-    uint8_t cut[TCP_READ_BYTES];     /* rest of a fixed frame */
+    uint8_t cut[TCP_FOLLOW_BYTES];   /* rest of a fixed frame */
     uint8_t *left;                   /* rest of composed answers, [TCP_SCRATCH] */
     size_t left_at, left_bytes, quota;
     uint64_t requested;              /* READs sent */
@@ -235,6 +241,24 @@ struct tcp_domain {
     pthread_rwlock_t mr_lock;        /* read: while bytes are copied out of regions; write: while the table changes */
     tcp_mr **mrs;                    /* open addressing by rkey */
     size_t mr_room, mr_count;
+    LIST_HEAD(, tcp_group) groups;   /* of regions that followed READs lead to; tcp_follow.c */
+};
+
+/* Regions that have names in one group; there while one has. Guarded by mr_lock. */
+typedef struct tcp_group {
+    LIST_ENTRY(tcp_group) link;
+    uint64_t id;
+    uint32_t members, room;
+    tcp_mr **named;                  /* by number; NULL: none */
+} tcp_group;
+
+struct tcp_mr {
+    fab_mr head;
+    const uint8_t *base;             /* the head's copy is not there yet when a peer may already ask */
+    uint64_t bytes, addr, rkey;
+    uint32_t trust;
+    uint32_t number;                 /* in its group */
+    tcp_group *group;                /* NULL: none */
 };
 
 /* tcp_mr.c */
@@ -243,8 +267,16 @@ void tcp_mr_end(tcp_domain *d);
 int tcp_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
 int tcp_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void tcp_dereg(fab_mr *m);
-/* With mr_lock held for reading: where the bytes are, or NULL when this peer may not have them. */
-const uint8_t *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust);
+/* With mr_lock held for reading: the region, and where in it the bytes are; NULL when this peer may not have them. */
+const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust, const uint8_t **at);
+
+/* tcp_follow.c */
+int tcp_name(fab_mr *m, uint64_t group, uint32_t number);
+void tcp_unname(tcp_mr *m);                  /* with mr_lock held for writing */
+bool tcp_follows(const fab_conn *c);
+/* With mr_lock held for reading: what `first`, a private copy of what was READ out of `m`, leads to; NULL: nothing that this peer may have
+ * or wants. */
+const uint8_t *tcp_follow(const tcp_conn *c, const tcp_mr *m, const tcp_request *q, const void *first, uint32_t *bytes);
 
 /* tcp_serve.c: answers to READs, composed at `out`; gives the bytes written. The driver, holding the right to write. */
 size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room);

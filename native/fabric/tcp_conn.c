@@ -64,7 +64,7 @@ tcp_hello tcp_conn_hello(const tcp_conn *c, tcp_hello_kind kind, tcp_reason reas
     uint8_t version = kind == TCP_ACCEPT ? tcp_version_choose(&c->peer) : 0;
     tcp_hello h = {.kind = kind, .reason = reason, .version_min = version ? version : TCP_VERSION_MIN,
         .version_max = version ? version : TCP_VERSION_MAX, .max_message = d->options.max_message, .window = d->window,
-        .depth = TCP_DEPTH, .priv_bytes = priv_bytes};
+        .depth = TCP_DEPTH, .priv_bytes = priv_bytes, .features = d->options.follow ? TCP_FEATURE_FOLLOW : 0};
     if (priv_bytes) memcpy(h.priv, priv, priv_bytes);
     return h;
 }

@@ -19,7 +19,7 @@ static void put_back(tcp_event *e) {
 
 static fab_wc one_read(tcp_conn *c, fab_wc_status status) {
     const tcp_slot *s = &c->slots[c->completed % TCP_DEPTH];
-    fab_wc wc = {.opcode = FAB_WC_READ, .status = status, .wr_id = s->wr_id, .conn = &c->head};
+    fab_wc wc = {.opcode = FAB_WC_READ, .status = status, .wr_id = s->wr_id, .conn = &c->head, .bytes = s->landed};
     if (status != FAB_SUCCESS) c->usable = false;
     tcp_read_done(c, s);
     return wc;

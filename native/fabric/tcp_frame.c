@@ -49,15 +49,17 @@ size_t tcp_frame_encode(const tcp_frame *f, uint8_t *out) {
     put16(out + 2, f->last ? TCP_FLAG_LAST : 0);
     put32(out + 4, f->number);
     put64(out + 8, f->argument);
-    if (f->type != TCP_READ) return TCP_HEADER_BYTES;
+    if (f->type != TCP_READ && f->type != TCP_FOLLOW) return TCP_HEADER_BYTES;
     put64(out + 16, f->rkey);
     put64(out + 24, f->addr);
-    return TCP_READ_BYTES;
+    if (f->type == TCP_READ) return TCP_READ_BYTES;
+    put64(out + 32, f->follow);
+    return TCP_FOLLOW_BYTES;
 }
 
 int tcp_frame_decode(const uint8_t *in, size_t have, uint32_t max_message, tcp_frame *f) {
     if (have == 0) return 0;
-    if (in[0] < TCP_READ || in[0] > TCP_BYE) return -1;
+    if (in[0] < TCP_READ || in[0] > TCP_FOLLOW) return -1;
     if (have < TCP_HEADER_BYTES) return 0;
     uint16_t flags = get16(in + 2);
     *f = (tcp_frame){.type = in[0], .status = in[1], .last = flags & TCP_FLAG_LAST, .number = get32(in + 4), .argument = get64(in + 8)};
@@ -69,6 +71,14 @@ int tcp_frame_decode(const uint8_t *in, size_t have, uint32_t max_message, tcp_f
         f->rkey = get64(in + 16);
         f->addr = get64(in + 24);
         return TCP_READ_BYTES;
+    case TCP_FOLLOW:
+        if (!plain || (uint32_t)f->argument > FAB_FOLLOW_FIRST_MAX || f->argument >> 32 > FAB_FOLLOW_MAX) return -1;
+        if ((uint32_t)f->argument == 0 || f->argument >> 32 == 0) return -1;
+        if (have < TCP_FOLLOW_BYTES) return 0;
+        f->rkey = get64(in + 16);
+        f->addr = get64(in + 24);
+        f->follow = get64(in + 32);
+        return TCP_FOLLOW_BYTES;
     case TCP_DATA:
         if (flags & ~TCP_FLAG_LAST || f->status >= FAB_WC_STATUS_COUNT || f->argument > TCP_CHUNK) return -1;
         if (f->status != FAB_SUCCESS && (f->argument != 0 || !f->last)) return -1;

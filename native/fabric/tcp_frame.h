@@ -14,6 +14,10 @@
  *    0 type u8 | 1 status u8 | 2 flags u16 | 4 READ number u32 | 8 argument u64
  *
  *   READ    argument = bytes asked for; then rkey u64, address u64. A batch is so many of these one after another.
+ *   FOLLOW  a READ that is to be followed (fabric.h), of a server whose answer to the hello has TCP_FEATURE_FOLLOW among its features.
+ *           argument = bytes of the first READ in the low half, most bytes of the second in the high half; rkey u64, address u64, and an
+ *           argument for what follows u64. It has one READ's number and place. The answer is the first READ's DATA, flagged as the last
+ *           unless the second's comes behind it, in one DATA.
  *   DATA    answers the oldest READ that is not yet answered; argument = bytes that follow. A large READ is answered by several,
  *           the last one flagged, so that a SEND need not wait for the whole of it. status: fab_wc_status; not 0: no bytes,
  *           and the sender takes no further request.
@@ -39,6 +43,7 @@ enum {
     TCP_HELLO_MAX = 128,
     TCP_HEADER_BYTES = 16,
     TCP_READ_BYTES = 32,
+    TCP_FOLLOW_BYTES = 40,
     TCP_CHUNK = 64 << 10             /* most bytes behind one DATA header */
 };
 
@@ -48,7 +53,7 @@ typedef enum tcp_reason { TCP_REASON_NONE = 0, TCP_REASON_USER, TCP_REASON_VERSI
 
 typedef struct tcp_hello {
     uint8_t kind, reason, version_min, version_max;
-    uint16_t features;
+    uint16_t features;               /* TCP_FEATURE_*; those that are not known are passed over */
     uint32_t max_message;            /* largest message that the sender of this takes */
     uint32_t window;                 /* sum of costs of messages that may be on their way to it */
     uint32_t depth;                  /* READs that may be unanswered by it */
@@ -56,15 +61,17 @@ typedef struct tcp_hello {
     uint8_t priv[FAB_PRIVATE_MAX];
 } tcp_hello;
 
-typedef enum tcp_frame_type { TCP_READ = 1, TCP_DATA, TCP_SEND, TCP_CREDIT, TCP_BYE } tcp_frame_type;
+typedef enum tcp_frame_type { TCP_READ = 1, TCP_DATA, TCP_SEND, TCP_CREDIT, TCP_BYE, TCP_FOLLOW } tcp_frame_type;
 enum { TCP_FLAG_LAST = 1 };
+enum { TCP_FEATURE_FOLLOW = 1 };
 
 typedef struct tcp_frame {
     uint8_t type, status;
     bool last;
     uint32_t number;
     uint64_t argument;
-    uint64_t rkey, addr;             /* READ only */
+    uint64_t rkey, addr;             /* READ, FOLLOW */
+    uint64_t follow;                 /* FOLLOW: the last of its three numbers */
 } tcp_frame;
 
 /* What a message costs of the window: what it may cost the receiver in memory, roughly. */

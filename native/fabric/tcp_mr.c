@@ -10,13 +10,6 @@
 #include "../base/hash.h"
 #include "tcp.h"
 
-struct tcp_mr {
-    fab_mr head;
-    const uint8_t *base;             /* the head's copy is not there yet when a peer may already ask */
-    uint64_t bytes, addr, rkey;
-    uint32_t trust;
-};
-
 int tcp_mr_init(tcp_domain *d) {
     d->mr_room = 64;
     d->mrs = calloc(d->mr_room, sizeof *d->mrs);
@@ -115,15 +108,17 @@ void tcp_dereg(fab_mr *mr) {
     if (!mr->local) {
         pthread_rwlock_wrlock(&d->mr_lock);
         remove_from(d, m->rkey);
+        tcp_unname(m);
         pthread_rwlock_unlock(&d->mr_lock);
     }
     free(m);
 }
 
-const uint8_t *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust) {
+const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust, const uint8_t **where) {
     const tcp_mr *m = d->mrs[place_of(d, rkey)];
     if (!m || m->trust != trust || addr < m->addr) return NULL;
     uint64_t at = addr - m->addr;
     if (at > m->bytes || bytes > m->bytes - at) return NULL;
-    return m->base + at;
+    *where = m->base + at;
+    return m;
 }

@@ -45,9 +45,10 @@ int tcp_post_reads(fab_conn *conn, const fab_read *r, int n) {
     int taken = 0;
     while (taken < n && posted + refused - c->completed < c->depth) {
         const fab_read *q = &r[taken++];
-        tcp_slot s = {.wr_id = q->wr_id, .rkey = q->rkey, .addr = q->remote_addr, .local = q->local, .bytes = q->bytes, .posted_ns = now};
+        tcp_slot s = {.wr_id = q->wr_id, .rkey = q->rkey, .addr = q->remote_addr, .local = q->local, .bytes = q->bytes, .posted_ns = now,
+            .next_local = q->next_local, .next_argument = q->next_argument, .next_bytes = q->next_bytes};
         if (refused == 0 && !fab_local_ok(q)) s.status = FAB_LOC_PROT_ERR;
-        c->outstanding_bytes += q->bytes;
+        c->outstanding_bytes += (uint64_t)q->bytes + q->next_bytes;
         s.deadline_ns = deadline(c, now);
         c->slots[(posted + refused) % TCP_DEPTH] = s;
         if (refused || s.status) refused++;
@@ -67,7 +68,7 @@ int tcp_post_reads(fab_conn *conn, const fab_read *r, int n) {
 }
 
 void tcp_read_done(tcp_conn *c, const tcp_slot *s) {
-    c->outstanding_bytes -= s->bytes;
+    c->outstanding_bytes -= (uint64_t)s->bytes + s->next_bytes;
     c->completed++;
     if (c->completed == c->posted && c->is_awaiting) {
         c->is_awaiting = false;

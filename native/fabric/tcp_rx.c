@@ -34,6 +34,7 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
     c->peer.max_message = most;
     c->peer_window = h->window;
     c->depth = h->depth < TCP_DEPTH ? h->depth : TCP_DEPTH;
+    c->follows = h->features & TCP_FEATURE_FOLLOW;
     tcp_conn_untimed(c);
     c->announced = true;
     c->up_status = FAB_SUCCESS;
@@ -46,8 +47,10 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
 
 static verdict take_request(tcp_conn *c, const tcp_frame *f) {
     if (c->serve_tail - c->serve_head >= TCP_DEPTH) return BAD;
-    c->requests[c->serve_tail++ % TCP_DEPTH] =
-        (tcp_request){.rkey = f->rkey, .addr = f->addr, .number = f->number, .bytes = (uint32_t)f->argument};
+    bool follow = f->type == TCP_FOLLOW;
+    if (follow && !tcp_domain_of(c)->options.follow) return BAD;    /* it was not offered */
+    c->requests[c->serve_tail++ % TCP_DEPTH] = (tcp_request){.rkey = f->rkey, .addr = f->addr, .number = f->number,
+        .bytes = (uint32_t)f->argument, .next_bytes = follow ? (uint32_t)(f->argument >> 32) : 0, .follow = f->follow};
     return FINE;
 }
 
@@ -61,8 +64,14 @@ static verdict take_answer(tcp_conn *c, const tcp_frame *f) {
         return REFUSED;
     }
     uint64_t end = c->received + f->argument;
-    if (end > q->bytes || f->last != (end == q->bytes)) return BAD;
-    c->want_at = q->local + c->received;
+    if (c->received == q->bytes && q->next_bytes) {          /* the second half of a followed READ: one frame */
+        if (f->argument == 0 || f->argument > q->next_bytes || !f->last) return BAD;
+        c->want_at = q->next_local;
+    } else {
+        if (end > q->bytes || (f->last != (end == q->bytes) && !(q->next_bytes && end == q->bytes))) return BAD;
+        c->want_at = q->local + c->received;
+    }
+    q->landed = (uint32_t)end;
     c->want_left = (size_t)f->argument;
     c->want_last = f->last;
     return FINE;
@@ -88,7 +97,8 @@ static verdict take_credit(tcp_conn *c, const tcp_frame *f) {
 
 static verdict take_frame(tcp_conn *c, const tcp_frame *f) {
     switch (f->type) {
-    case TCP_READ: return take_request(c, f);
+    case TCP_READ:
+    case TCP_FOLLOW: return take_request(c, f);
     case TCP_DATA: return take_answer(c, f);
     case TCP_SEND: return take_message(c, f);
     case TCP_CREDIT: return take_credit(c, f);

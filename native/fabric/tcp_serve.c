@@ -4,7 +4,9 @@
  * READs are answered in the order in which they came. A small one is answered by one frame; a large one in pieces of at most TCP_CHUNK,
  * so that other connections, and SENDs of this one, have their turn in between. The rkey is looked up again for every piece:
  * deregistration in the middle of a READ makes it fail, and never makes it touch memory that is gone.
+ * A followed READ (tcp_follow.c) is answered whole, and counts as one.
  */
+#include <string.h>
 #include "../base/shared_copy.h"
 #include "tcp.h"
 
@@ -16,6 +18,25 @@ static size_t refuse(tcp_conn *c, const tcp_request *q, uint8_t *out) {
     c->nak = true;
     c->serve_head = c->serve_tail;
     return tcp_frame_encode(&f, out);
+}
+
+static size_t answer(const tcp_request *q, bool last, const uint8_t *from, uint32_t n, uint8_t *out) {
+    size_t header = tcp_frame_encode(&(tcp_frame){.type = TCP_DATA, .last = last, .number = q->number, .argument = n}, out);
+    fkv_copy_shared(out + header, from, n);
+    fkv_copy_shared_end();
+    return header + n;
+}
+
+/* A READ and what it leads to. The second is copied after the first, as if the peer had posted it. */
+static size_t both(const tcp_conn *c, const tcp_mr *m, const tcp_request *q, const uint8_t *from, uint8_t *out) {
+    _Alignas(64) uint8_t first[FAB_FOLLOW_FIRST_MAX];
+    uint32_t bytes;
+    size_t used = answer(q, true, from, q->bytes, out);
+    memcpy(first, out + TCP_HEADER_BYTES, q->bytes);      /* what the peer will see, and in a place where it can be looked at as words */
+    const uint8_t *next = tcp_follow(c, m, q, first, &bytes);
+    if (!next) return used;
+    tcp_frame_encode(&(tcp_frame){.type = TCP_DATA, .number = q->number, .argument = q->bytes}, out);
+    return used + answer(q, true, next, bytes, out + used);
 }
 
 size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
@@ -31,10 +52,18 @@ size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
         if (space < TCP_HEADER_BYTES + least) break;
         size_t n = left < TCP_CHUNK ? left : TCP_CHUNK;
         if (n > space - TCP_HEADER_BYTES) n = space - TCP_HEADER_BYTES;
-        const uint8_t *from = tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->trust);
-        if (!from) {
+        const uint8_t *from;
+        const tcp_mr *m = tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->trust, &from);
+        if (!m) {
             used += refuse(c, q, out + used);
             break;
+        }
+        if (q->next_bytes) {
+            if (space < TCP_HEADER_BYTES + q->bytes + TCP_HEADER_BYTES + q->next_bytes) break;
+            used += both(c, m, q, from, out + used);
+            c->serve_head++;
+            served++;
+            continue;
         }
         tcp_frame f = {.type = TCP_DATA, .last = n == left, .number = q->number, .argument = n};
         used += tcp_frame_encode(&f, out + used);

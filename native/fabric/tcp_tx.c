@@ -76,7 +76,7 @@ void tcp_tell_send_ready(tcp_conn *c, bool look_at_ring, bool driver) {
 
 typedef struct composed {
     size_t credit, reads, answers;       /* bytes of each in scratch, in this order */
-    uint64_t released;
+    uint64_t released, posted;
 } composed;
 
 static composed compose(tcp_conn *c, uint8_t *scratch, bool driver) {
@@ -86,10 +86,15 @@ static composed compose(tcp_conn *c, uint8_t *scratch, bool driver) {
         __atomic_store_n(&c->credit_limit, s.released, __ATOMIC_RELEASE);
         s.credit = tcp_frame_encode(&(tcp_frame){.type = TCP_CREDIT, .argument = s.released}, scratch);
     }
-    uint64_t posted = __atomic_load_n(&c->posted, __ATOMIC_ACQUIRE);
-    for (uint64_t i = c->requested; i != posted; i++) {
+    s.posted = __atomic_load_n(&c->posted, __ATOMIC_ACQUIRE);
+    for (uint64_t i = c->requested; i != s.posted; i++) {
         const tcp_slot *q = &c->slots[i % TCP_DEPTH];
         tcp_frame f = {.type = TCP_READ, .number = (uint32_t)i, .argument = q->bytes, .rkey = q->rkey, .addr = q->addr};
+        if (q->next_bytes) {
+            f.type = TCP_FOLLOW;
+            f.argument |= (uint64_t)q->next_bytes << 32;
+            f.follow = q->next_argument;
+        }
         s.reads += tcp_frame_encode(&f, scratch + s.credit + s.reads);
     }
     if (driver && c->left_bytes == 0) s.answers = tcp_serve(c, scratch + s.credit + s.reads, c->quota);
@@ -110,15 +115,14 @@ static bool account(tcp_conn *c, const composed *s, const uint8_t *scratch, size
     size_t fixed = s->credit + s->reads;
     if (sent > 0 && s->credit) __atomic_store_n(&c->credit_sent, s->released, __ATOMIC_RELAXED);
     if (sent >= fixed) {
-        c->requested += s->reads / TCP_READ_BYTES;
+        if (s->reads) c->requested = s->posted;
         return sent == fixed + s->answers || keep_answers(c, scratch + sent, fixed + s->answers - sent);
     }
     size_t end = 0;      /* of the frames that went out at least in part */
     if (sent > 0) end = s->credit;
-    if (sent > s->credit) {
-        size_t begun = (sent - s->credit + TCP_READ_BYTES - 1) / TCP_READ_BYTES;
-        end += begun * TCP_READ_BYTES;
-        c->requested += begun;
+    while (sent > end) {
+        end += c->slots[c->requested % TCP_DEPTH].next_bytes ? TCP_FOLLOW_BYTES : TCP_READ_BYTES;
+        c->requested++;
     }
     if (end > sent) {
         c->cut_at = 0;

@@ -21,6 +21,7 @@
  *     +<--------------------------------+                                                                    |
  *     after LOOKUP_RETRIES of these: ------------------------------------------------------------------------+
  *
+ * Where the owner's end of the fabric can follow a READ (fabric.h), READ bucket brings the first extent as well, and the two are one round trip.
  * A GET begins at READ extent where its location is cached (locations.h); unless the key's LIVE extent is there, READ bucket follows. A
  * READ that fails breaks its connection; its GET waits for the next one. The deadline ends a GET in any state; a READ that is still
  * under way then keeps its memory until it completes.
@@ -120,6 +121,8 @@ static void foreign(lookup_get *g) {
 
 /* ---- READs ---- */
 
+static void extent_landed(lookup_get *g);
+
 static void read_bucket(lookup_get *g) {
     lookup_view *v = layout_index_view(g->layout, g->number);
     if (!v) {                            /* it was split into a segment that this layout does not know yet */
@@ -179,6 +182,25 @@ static void read_extent(lookup_get *g) {
     if (v) read_extent_at(g, v, offset, bytes);
 }
 
+/* The first slot that may be the key's leads to an extent that is here already if the owner followed the READ of the bucket. What makes it
+ * one that READ extent could have landed is checked: the segment that the slot names is known by this layout, and the class is as large. Whose
+ * extent it is, and of which life, its own tag, state, key and checksum say, as for any other. */
+static void first_extent(lookup_get *g) {
+    uint64_t slot = g->bucket->slot[g->slot], offset;
+    uint32_t bytes;
+    const lookup_view *v = locate(g, fkv_slot_location(slot), fkv_slot_class(slot), &offset, &bytes);
+    if (!v) return;
+    get_read_seen(g->l, bytes);
+    if (g->landed_next != bytes) {
+        read_extent_at(g, v, offset, bytes);
+        return;
+    }
+    g->state = GET_EXTENT;
+    g->tag = v->tag;
+    g->bytes = bytes;
+    extent_landed(g);
+}
+
 /* Straight to where the key's extent lay the last time. A location is used only while its segment has the tag that it had then, and while
  * no newer layout is known to exist: what the owner has retired must not be READ, for a refused READ ends a connection. */
 static bool read_guess(lookup_get *g) {
@@ -216,7 +238,8 @@ static void conclude(lookup_get *g, fkv_status status, uint32_t bytes) {
 static void search_bucket(lookup_get *g, int from) {
     g->slot = fkv_bucket_find(g->bucket, fkv_hash_fingerprint(g->hash), from);
     if (g->slot >= 0) {
-        read_extent(g);
+        if (from == 0) first_extent(g);
+        else read_extent(g);
         return;
     }
     uint64_t next = fkv_bucket_overflow(g->bucket->word1), offset;

@@ -1,5 +1,9 @@
 /* get_read.c: the READs of a GET: posting one in pieces, as far as the queue has room, and recognising its completions. What was READ is
  * for get.c, which is told once for each READ (get_landed), when no piece is under way any more.
+ *
+ * Where the peer can follow a READ (fabric.h) that of a bucket asks for the extent as well, so that a GET whose location is not known is one
+ * round trip. What comes so is what READ extent would have brought, later: get.c treats it no differently. How large it may be has to be said
+ * before it is known: as large as those that came lately.
  */
 #include "lookup_internal.h"
 
@@ -9,6 +13,27 @@ static_assert((uint64_t)1 << (PIECE_BITS + 20) >= FKV_VALUE_MAX + 2 * PIECE, "ev
 /* What a completion is recognised by: the GET's place, the piece, the READ. Hardware has been seen to complete a failed READ twice. */
 static uint64_t id_of_piece(const lookup_get *g, uint32_t piece) {
     return g->read_number << (INDEX_BITS + PIECE_BITS) | (uint64_t)piece << INDEX_BITS | (uint64_t)(g - g->l->table);
+}
+
+enum { NEXT_LEAST = 512, NEXT_LATELY = 1024 };
+
+/* Room for what the bucket leads to, if the peer can go there. It is asked for less than there is when memory is short: for nothing. */
+static void want_next(lookup_get *g) {
+    lookup *l = g->l;
+    g->wanted_next = g->landed_next = 0;
+    if (g->state != GET_BUCKET || !g->peer->conn || !fab_follows(g->peer->conn)) return;
+    if (l->next_room < NEXT_LEAST) l->next_room = NEXT_LEAST;
+    if (g->room.base && g->room.bytes < l->next_room) buffer_give(&l->buffers, &g->room);
+    if (!g->room.base && buffer_take(&l->buffers, l->next_room, &g->room) != 0) return;
+    if (!buffer_mr(g->room.chunk, g->peer->domain)) return;
+    g->wanted_next = g->room.bytes < FAB_FOLLOW_MAX ? (uint32_t)g->room.bytes : FAB_FOLLOW_MAX;
+}
+
+void get_read_seen(lookup *l, uint32_t extent_bytes) {
+    if (extent_bytes > l->next_most && extent_bytes <= FAB_FOLLOW_MAX) l->next_most = extent_bytes;
+    if (++l->next_seen < NEXT_LATELY && l->next_most <= l->next_room) return;
+    l->next_room = l->next_most;
+    l->next_most = l->next_seen = 0;
 }
 
 /* Posts what is left of the READ. When the queue is full the rest waits in lookup.unposted. */
@@ -24,6 +49,12 @@ static void post(lookup_get *g) {
             uint32_t bytes = g->bytes - at < PIECE ? g->bytes - at : PIECE;
             r[n] = (fab_read){ .wr_id = id_of_piece(g, at / PIECE), .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
                                .rkey = g->rkey, .bytes = bytes };
+            if (g->wanted_next) {
+                r[n].next_bytes = g->wanted_next;
+                r[n].next_local = g->room.base;
+                r[n].next_mr = buffer_mr(g->room.chunk, g->peer->domain);
+                r[n].next_argument = g->hash;
+            }
             at += bytes;
         }
         taken = fab_post_reads(g->peer->conn, r, n);
@@ -58,6 +89,7 @@ void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t off
     g->read_status = FAB_SUCCESS;
     g->l->stats.reads++;
     g->l->stats.read_bytes += bytes;
+    want_next(g);
     post(g);
 }
 
@@ -73,6 +105,11 @@ void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
     g->under_way[piece / 64] &= ~bit;
     g->pending--;
     if (wc->status != FAB_SUCCESS && g->read_status == FAB_SUCCESS) g->read_status = wc->status;
+    if (g->wanted_next && wc->status == FAB_SUCCESS && wc->bytes > g->bytes) {
+        g->landed_next = wc->bytes - g->bytes;
+        l->stats.followed++;
+        l->stats.read_bytes += g->landed_next;
+    }
     if (g->pending || (g->posted < g->bytes && g->read_status == FAB_SUCCESS && g->state != GET_DONE)) return;
     get_landed(g);
 }

@@ -122,6 +122,7 @@ void lookup_changes(lookup *l, const lookup_key *k);
 typedef struct lookup_stats {
     uint64_t gets, hits;
     uint64_t reads, read_bytes;  /* READs, counted also where they are this process's own loads */
+    uint64_t followed;           /* of the READs of buckets those that brought the extent too (fabric.h): each is one in `reads` */
     uint64_t retries, two_sided, late, torn, foreign;
     /* The location cache: GETs that were answered by one READ, guesses that were none, entries replaced, GETs of keys that change
      * too often. */

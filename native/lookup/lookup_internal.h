@@ -126,6 +126,8 @@ struct lookup_get {
     uint64_t under_way[2];           /* pieces, a bit each: `pending` of them */
     session_peer *flew_to;
     fab_wc_status read_status;
+    uint32_t wanted_next;            /* GET_BUCKET: the peer may go on to an extent of so many bytes, into `room`; 0: it is not asked to */
+    uint32_t landed_next;            /* and that so many came */
 
     uint64_t request;                /* GET_ASKING */
     lookup_result result;
@@ -152,6 +154,7 @@ struct lookup {
     buffer_pool buffers;
     buffer_chunk *bucket_chunk;
     locations locations;
+    uint32_t next_room, next_most, next_seen;   /* room for extents that followed READs bring; the largest of late, among so many */
     uint64_t start_ns;               /* while lookup_start runs: the time it was given; else 0 */
     uint64_t polled_ns;              /* the time after the fab_poll whose completions are being handed out; 0: not yet asked */
     lookup_stats stats;
@@ -199,6 +202,7 @@ void get_landed(lookup_get *g);                        /* all READs of it have c
 
 /* ---- get_read.c ---- */
 void get_read(lookup_get *g, get_state state, const lookup_view *v, uint64_t offset, uint32_t bytes);   /* GET_BUCKET or GET_EXTENT */
+void get_read_seen(lookup *l, uint32_t extent_bytes);  /* a bucket led to an extent of this size */
 void get_read_done(void *ctx, session_peer *p, const fab_wc *wc);
 void get_link_lost(lookup *l, session_peer *p);
 void get_post_rest(lookup *l);                         /* what waited for room in a queue */

@@ -35,7 +35,7 @@ napi_value client_stats(napi_env env, napi_callback_info info) {
         { "gets", l.gets }, { "getHits", l.hits }, { "reads", l.reads }, { "readBytes", l.read_bytes }, { "retries", l.retries },
         { "twoSidedGets", l.two_sided }, { "leaseRenewals", s.lease_renewals }, { "lateDiscards", l.late }, { "tornReads", l.torn },
         { "changes", s.changes }, { "locationHits", l.location_hits }, { "locationStale", l.location_stale },
-        { "locationEvictions", l.location_evicted }, { "locationBypassed", l.location_bypassed },
+        { "locationEvictions", l.location_evicted }, { "locationBypassed", l.location_bypassed }, { "followedReads", l.followed },
     };
     bool good = owners.good;
     for (size_t i = 0; good && i < sizeof fields / sizeof *fields; i++) {

@@ -37,6 +37,37 @@ TEST(what_was_put_is_got_and_what_was_deleted_is_not) {
     down(&r, &k);
 }
 
+/* A responder in software follows a READ of a bucket by itself, also into segments that came when the table grew. */
+TEST(a_cold_get_is_one_read_over_tcp_and_two_elsewhere) {
+    rig r;
+    kit k;
+    enum { KEYS = 2000 };
+    up(&r, &k, RIG_SHARDS, 8 << 20);
+    char key[16], value[512];
+    memset(value, 'v', sizeof value);
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        CHECK_EQ(kit_put(&k, key, value, sizeof value, 5000).status, FKV_OK);
+    }
+    for (int i = 0; i < 40; i++) {                          /* it knows the layouts, and how large values are */
+        snprintf(key, sizeof key, "key%d", i);
+        free(kit_get(&k, key, 5000).value);
+    }
+    lookup_stats before = kit_stats(&k);
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        answer a = kit_get(&k, key, 5000);
+        CHECK_EQ(a.status, FKV_OK);
+        free(a.value);
+    }
+    lookup_stats after = kit_stats(&k);
+    uint64_t reads = after.reads - before.reads, followed = after.followed - before.followed;
+    CHECK_EQ(followed != 0, provider == FAB_TCP);
+    if (provider == FAB_TCP) CHECK(followed <= KEYS && followed > KEYS * 9 / 10 && reads < KEYS * 11 / 10);
+    CHECK(!steady() || reads + followed >= 2 * KEYS);       /* chains make them more */
+    down(&r, &k);
+}
+
 TEST(empty_values_and_the_longest_keys_go_both_ways) {
     rig r;
     kit k;
@@ -407,6 +438,7 @@ TEST(closing_ends_what_is_outstanding) {
 static void all_of(fab_provider p) {
     provider = p;
     RUN(what_was_put_is_got_and_what_was_deleted_is_not);
+    RUN(a_cold_get_is_one_read_over_tcp_and_two_elsewhere);
     RUN(empty_values_and_the_longest_keys_go_both_ways);
     RUN(a_compare_and_swap_wins_only_with_the_present_version);
     RUN(many_gets_and_puts_are_under_way_at_once);

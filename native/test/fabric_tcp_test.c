@@ -96,8 +96,11 @@ TEST(many_regions_come_and_go_and_each_is_found) {
         if (step % 100) continue;
         pthread_rwlock_rdlock(&d->mr_lock);
         for (uint32_t i = 0; i < REGIONS; i++) {
-            if (mr[i]) CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i) == rig.region.base + 8);
-            if (mr[i]) CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i + 1) == NULL);
+            const uint8_t *at = NULL;
+            if (!mr[i]) continue;
+            CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i, &at) == (tcp_mr *)mr[i]);
+            CHECK(at == rig.region.base + 8);
+            CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i + 1, &at) == NULL);
         }
         pthread_rwlock_unlock(&d->mr_lock);
     }

@@ -1,6 +1,7 @@
 /* puppet.c: the fabric and the owner that puppet.h describes. */
 #include "puppet.h"
 #include <errno.h>
+#include "../dataplane/follow.h"
 #include "../wire/wire.h"
 
 typedef struct puppet_domain { fab_domain head; puppet *p; } puppet_domain;
@@ -138,12 +139,33 @@ void puppet_carry(puppet *p, puppet_read *r, uint32_t until) {
     memcpy((uint8_t *)r->r.local + r->copied, from + r->copied, until - r->copied);
     r->copied = until;
 }
+static const host_segment *segment_of(const puppet *p, uint32_t number) {
+    for (int i = p->h->count - 1; i >= 0; i--) {
+        const host_segment *s = &p->h->segments[i];
+        if (s->kind == TABLE_HEAP && s->number == number && !s->retired) return s;
+    }
+    return NULL;
+}
+/* As a responder would: what the bytes that were carried over lead to, from the memory as it is now. */
+static uint32_t carry_next(puppet *p, puppet_read *r) {
+    _Alignas(64) uint8_t first[FAB_FOLLOW_FIRST_MAX];
+    fab_next to;
+    memcpy(first, r->r.local, r->r.bytes);
+    if (!dataplane_follow(first, r->r.bytes, r->r.next_argument, &to) || to.bytes > r->r.next_bytes) return 0;
+    const host_segment *s = segment_of(p, to.number);
+    if (!s) return 0;
+    if (p->between) p->between(p);
+    memcpy(r->r.next_local, s->region.base + to.offset, to.bytes - p->next_cut);
+    return to.bytes - p->next_cut;
+}
 void puppet_complete(puppet *p, puppet_read *r) {
     puppet_carry(p, r, r->r.bytes);
     if (!r->flying) return;        /* refused */
     r->flying = false;
-    emit(p, (fab_wc){ .opcode = FAB_WC_READ, .status = FAB_SUCCESS, .wr_id = r->r.wr_id, .conn = p->conn });
+    uint32_t bytes = r->r.bytes + (p->follows && r->r.next_bytes ? carry_next(p, r) : 0);
+    emit(p, (fab_wc){ .opcode = FAB_WC_READ, .status = FAB_SUCCESS, .wr_id = r->r.wr_id, .conn = p->conn, .bytes = bytes });
 }
+static bool do_follows(const fab_conn *c) { return of((fab_conn *)(uintptr_t)c)->follows; }
 static int do_post_reads(fab_conn *c, const fab_read *r, int n) {
     puppet *p = of(c);
     if (p->conn_in_error) return -ENOTCONN;
@@ -256,7 +278,7 @@ const fab_ops fab_sim_ops = {
     .cq_destroy = cq_destroy, .poll = do_poll, .flush = nothing, .arm = arm, .fd = no_fd, .wake = nothing, .listen = no_listen,
     .unlisten = no_unlisten, .connect = do_connect, .accept = no_accept, .reject = no_reject, .disconnect = do_disconnect,
     .post_reads = do_post_reads, .send = do_send, .release = do_release, .attach = do_attach, .detach = do_detach,
-    .direct = do_direct,
+    .direct = do_direct, .follows = do_follows,
 };
 
 void puppet_register(puppet *p) {

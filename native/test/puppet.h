@@ -29,6 +29,9 @@ typedef struct puppet {
     bool unreachable, refuses;     /* connections fail; connections are rejected with `refusal` */
     fkv_status refusal;
     bool direct;                   /* attached memory can be read in place */
+    bool follows;                  /* READs are followed (fabric.h), the second half when the first is whole */
+    void (*between)(struct puppet *p);             /* called between the two; NULL: nothing happens then */
+    uint32_t next_cut;             /* so many bytes of the second half are kept back, though it is said to be whole without them */
     bool by_hand;                  /* READs wait for puppet_carry; else the next poll carries them out whole */
     uint32_t queue_room;           /* READs that the queue takes at once; 0: PUPPET_READS */
     uint64_t attach_room;          /* fab_attach has no place for more than so many; 0: for all */

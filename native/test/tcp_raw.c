@@ -95,18 +95,19 @@ void rawtcp_accept(int fd, const tcp_hello *yes) {
 }
 
 void rawtcp_frame(int fd, const tcp_frame *f) {
-    uint8_t out[TCP_READ_BYTES];
+    uint8_t out[TCP_FOLLOW_BYTES];
     rawtcp_write(fd, out, tcp_frame_encode(f, out));
 }
 
 bool rawtcp_next_frame(int fd, tcp_frame *f) {
-    uint8_t in[TCP_READ_BYTES];
+    uint8_t in[TCP_FOLLOW_BYTES];
     if (!rawtcp_read(fd, in, TCP_HEADER_BYTES)) return false;
     int n = tcp_frame_decode(in, TCP_HEADER_BYTES, FAB_MESSAGE_MAX, f);
     CHECK(n >= 0);
     if (n > 0) return true;
-    CHECK(rawtcp_read(fd, in + TCP_HEADER_BYTES, TCP_READ_BYTES - TCP_HEADER_BYTES));
-    CHECK_EQ(tcp_frame_decode(in, TCP_READ_BYTES, FAB_MESSAGE_MAX, f), TCP_READ_BYTES);
+    size_t all = f->type == TCP_FOLLOW ? TCP_FOLLOW_BYTES : TCP_READ_BYTES;
+    CHECK(rawtcp_read(fd, in + TCP_HEADER_BYTES, all - TCP_HEADER_BYTES));
+    CHECK_EQ(tcp_frame_decode(in, all, FAB_MESSAGE_MAX, f), (int)all);
     return true;
 }
 
@@ -123,7 +124,7 @@ void rawtcp_add(rawtcp_bytes *b, const void *bytes, size_t n) {
 }
 
 void rawtcp_add_frame(rawtcp_bytes *b, const tcp_frame *f) {
-    uint8_t out[TCP_READ_BYTES];
+    uint8_t out[TCP_FOLLOW_BYTES];
     rawtcp_add(b, out, tcp_frame_encode(f, out));
 }
 

@@ -6,6 +6,7 @@ const lease = by('lookup_lease');
 const direct = by('lookup_direct');
 const index = by('lookup_index');
 const locations = by('lookup_locations');
+const follow = by('lookup_follow');
 const session = by('session');
 const shm = by('fabric_shm');
 
@@ -20,6 +21,10 @@ export const mutations = [
     ['lookup: a lease of another incarnation covers an old layout',
       lease('a_read_by_an_old_layout_is_not_covered_by_a_lease_of_the_next_incarnation'),
       'return g->layout->incarnation == sh->lease_incarnation && now', 'return now'],
+    ['lookup: whatever came along with a bucket is taken for the extent', follow('less_than_the_extent_is_none'),
+      'if (g->landed_next != bytes) {', 'if (g->landed_next == 0) {'],
+    ['lookup: what came along with a bucket need not be of the segment that the slot names',
+      follow('a_get_whose_location_is_not_known_is_one_read'), '    g->state = GET_EXTENT;\n    g->tag = v->tag;\n', '    g->state = GET_EXTENT;\n'],
   ]),
   ...inFile('native/lookup/direct.c', [
     ['direct: the lease is not compared after the copy', direct('nothing_is_answered_in_place_after_the_lease_has_run_out'),

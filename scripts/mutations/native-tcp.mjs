@@ -6,8 +6,25 @@ const hostile = by('fabric_tcp_hostile');
 const stress = by('fabric_tcp_stress');
 const faults = by('fabric_tcp_faults');
 const conformance = by('fabric_tcp');
+const follow = by('fabric_tcp_follow');
 
 export const mutations = [
+  // ---------------------------------------------------------------- followed READs
+  ...inFile('native/fabric/tcp_follow.c', [
+    ['tcp: a READ is followed into another trust domain', follow('a_region_of_another_trust_domain_is_not_led_to'),
+      'next->trust != c->trust || ', ''],
+    ['tcp: a READ is followed beyond the end of a region', follow('what_leads_nowhere_or_too_far_does_not_come'),
+      'if (to.offset > next->bytes || to.bytes > next->bytes - to.offset) return NULL;', 'if (to.offset >= next->bytes) return NULL;'],
+    ['tcp: more comes along than there is room for', follow('what_leads_nowhere_or_too_far_does_not_come'),
+      ' || to.bytes > q->next_bytes) return NULL;', ') return NULL;'],
+  ]),
+  ...inFile('native/fabric/tcp_mr.c', [
+    ['tcp: a region that is deregistered keeps its name', follow('a_group_leads_to_its_own_regions_only'), '        tcp_unname(m);\n', ''],
+  ]),
+  ...inFile('native/fabric/tcp_frame.c', [
+    ['tcp: the bounds of a followed READ are believed', follow('a_followed_read_beyond_the_bounds_cuts_a_connection_off'),
+      '(uint32_t)f->argument > FAB_FOLLOW_FIRST_MAX || f->argument >> 32 > FAB_FOLLOW_MAX', 'f->argument >> 32 > UINT32_MAX'],
+  ]),
   // ---------------------------------------------------------------- what a peer may say
   ...inFile('native/fabric/tcp_rx.c', [
     ['tcp: messages beyond the window are taken', hostile('messages_beyond_the_window_cut_a_connection_off'),
@@ -25,7 +42,11 @@ export const mutations = [
       ' || f->number != (uint32_t)c->answered) return BAD', ') return BAD'],
     ['tcp: the length of an answer is believed',
       hostile('false_answers_cut_a_connection_off_and_write_nothing_beyond_the_buffer'),
-      'if (end > q->bytes || f->last != (end == q->bytes)) return BAD;', '(void)end;'],
+      'if (end > q->bytes || (f->last != (end == q->bytes) && !(q->next_bytes && end == q->bytes))) return BAD;', '(void)end;'],
+    ['tcp: the length of what comes along is believed', follow('false_halves_cut_a_connection_off_and_write_nothing_beyond_their_places'),
+      'f->argument == 0 || f->argument > q->next_bytes || !f->last', 'f->argument == 0 || !f->last'],
+    ['tcp: a followed READ that was not offered is taken', follow('a_followed_read_that_was_not_offered_cuts_a_connection_off'),
+      '    if (follow && !tcp_domain_of(c)->options.follow) return BAD;    /* it was not offered */\n', ''],
     ['tcp: frames before the answer to a hello are taken', hostile('a_client_that_does_not_wait_for_the_answer_is_cut_off'),
       'state == TCP_UP || f.type == TCP_BYE ? take_frame(c, &f) : BAD', 'state ? take_frame(c, &f) : BAD'],
     ['tcp: the limits of a hello are believed', hostile('hellos_that_cannot_be_served_are_dropped_or_refused_unseen'),

@@ -216,7 +216,7 @@ export class FakeNativeClient implements NativeClient {
 
   stats(): NativeClientStats {
     return {
-      gets: 0, getHits: 0, reads: 0, readBytes: 0, retries: 0, twoSidedGets: 0, leaseRenewals: 0, lateDiscards: 0, tornReads: 0, changes: 0,
+      gets: 0, getHits: 0, reads: 0, readBytes: 0, followedReads: 0, retries: 0, twoSidedGets: 0, leaseRenewals: 0, lateDiscards: 0, tornReads: 0, changes: 0,
       locationHits: 0, locationStale: 0, locationEvictions: 0, locationBypassed: 0, owners: [],
     };
   }

@@ -1,0 +1,191 @@
+/* lookup_follow_test.c: GETs whose READ of a bucket is followed by the owner's end of the fabric (fabric.h): one READ where two were, and the
+ * same answers. What the owner sent along is believed no more than what was READ by itself. */
+#include "guest_steps.h"
+
+static lookup_stats before;
+
+static void follows(void) {
+    up();
+    p->follows = true;
+    before = guest_stats(&c);
+}
+static uint64_t reads(void) { return guest_stats(&c).reads - before.reads; }
+static uint64_t followed(void) { return guest_stats(&c).followed - before.followed; }
+
+TEST(a_get_whose_location_is_not_known_is_one_read) {
+    follows();
+    put("alpha", "one");
+    guest_expect(&c, "alpha", "one");
+    CHECK_EQ(reads(), 1);
+    CHECK_EQ(followed(), 1);
+    CHECK_EQ(guest_get(&c, "beta").status, FKV_NOT_FOUND);
+    CHECK_EQ(reads(), 2);
+    CHECK_EQ(followed(), 1);
+    CHECK_EQ(p->gets, 0);
+    down();
+}
+
+TEST(where_reads_are_not_followed_none_asks_for_it) {
+    up();
+    put("alpha", "one");
+    outcome o;
+    begin("alpha", &o);
+    CHECK_EQ(puppet_first(p)->r.next_bytes, 0);
+    finish_with(&o, "one");
+    CHECK_EQ(guest_stats(&c).followed, 0);
+    down();
+}
+
+static void another_value(puppet *q) {
+    q->between = NULL;
+    put("alpha", "two");
+}
+TEST(an_extent_that_died_after_its_bucket_was_read_is_looked_for_again) {
+    follows();
+    put("alpha", "one");
+    p->between = another_value;
+    guest_expect(&c, "alpha", "two");
+    CHECK_EQ(guest_stats(&c).retries, 1);
+    CHECK_EQ(reads(), 2);
+    down();
+}
+
+static void pending(puppet *q) {
+    q->between = NULL;
+    extent_of("alpha")->state = FKV_EXTENT_PENDING;
+}
+TEST(a_pending_extent_that_was_sent_along_is_not_returned) {
+    follows();
+    put("alpha", "one");
+    fkv_extent *e = extent_of("alpha");
+    outcome o;
+    p->between = pending;
+    begin("alpha", &o);
+    one_read();
+    CHECK(!o.done);
+    e->state = FKV_EXTENT_LIVE;
+    finish_with(&o, "one");
+    down();
+}
+
+TEST(torn_bytes_that_were_sent_along_fail_their_checksum) {
+    follows();
+    put("alpha", "forty letters or so, of which one is another");
+    uint8_t *value = (uint8_t *)extent_of("alpha") + FKV_EXTENT_HEADER + 5;
+    outcome o;
+    begin("alpha", &o);
+    value[20] ^= 0x20;
+    one_read();
+    value[20] ^= 0x20;
+    CHECK(!o.done);
+    finish_with(&o, "forty letters or so, of which one is another");
+    CHECK_EQ(guest_stats(&c).torn, 1);
+    down();
+}
+
+/* What lay in the buffer before makes the missing bytes good. */
+TEST(less_than_the_extent_is_none) {
+    follows();
+    put("alpha", "as long as it takes to have more than one line");
+    guest_expect(&c, "alpha", "as long as it takes to have more than one line");
+    before = guest_stats(&c);
+    p->next_cut = 8;
+    guest_expect(&c, "alpha", "as long as it takes to have more than one line");
+    CHECK_EQ(reads(), 2);
+    CHECK_EQ(guest_stats(&c).retries, before.retries);
+    down();
+}
+
+TEST(an_extent_larger_than_the_room_is_read_by_itself_and_the_next_comes_along) {
+    follows();
+    char large[3000];
+    memset(large, 'l', sizeof large);
+    large[2999] = 0;
+    put("alpha", large);
+    guest_expect(&c, "alpha", large);
+    CHECK_EQ(reads(), 2);
+    CHECK_EQ(followed(), 0);
+    guest_expect(&c, "alpha", large);
+    CHECK_EQ(reads(), 3);
+    CHECK_EQ(followed(), 1);
+    down();
+}
+
+/* Another key of the same bucket with the same fingerprint. */
+static void twin_of(const char *key, char *out, size_t room) {
+    lookup_key k = { .bytes = (const uint8_t *)key, .count = (uint32_t)strlen(key) };
+    uint64_t hash = lookup_hash(c.l, &k);
+    uint32_t buckets = c.l->shard[0].buckets;
+    for (uint64_t i = 0;; i++) {
+        int n = snprintf(out, room, "twin%llu", (unsigned long long)i);
+        lookup_key other = { .bytes = (const uint8_t *)out, .count = (uint32_t)n };
+        uint64_t h = lookup_hash(c.l, &other);
+        if (fkv_hash_fingerprint(h) != fkv_hash_fingerprint(hash)) continue;
+        if (fkv_bucket_of(fkv_hash_bucket_bits(h), buckets) == fkv_bucket_of(fkv_hash_bucket_bits(hash), buckets)) return;
+    }
+}
+TEST(an_extent_of_another_key_with_the_fingerprint_is_passed_over) {
+    follows();
+    char twin[40];
+    twin_of("alpha", twin, sizeof twin);
+    put(twin, "the twin's");
+    put("alpha", "one");
+    guest_expect(&c, "alpha", "one");
+    guest_expect(&c, twin, "the twin's");
+    CHECK_EQ(reads(), 3);
+    CHECK_EQ(followed(), 2);
+    CHECK_EQ(guest_stats(&c).retries, 0);
+    down();
+}
+
+/* As for READs that were posted one by one: the lease is compared with the time after the completion. */
+TEST(what_was_sent_along_is_not_returned_after_the_lease_has_run_out) {
+    follows();
+    put("alpha", "one");
+    outcome o;
+    begin("alpha", &o);
+    puppet_complete(p, puppet_first(p));
+    p->silent = true;
+    puppet_time(p, p->lease_ns + 300 * MS);
+    guest_settle(&c);
+    CHECK(!o.done || o.status != FKV_OK);
+    CHECK_EQ(guest_stats(&c).late, 1);
+    p->silent = false;
+    p->by_hand = false;
+    pass(2000, &o.done);
+    down();
+}
+
+TEST(a_location_that_came_along_is_learned) {
+    p = puppet_new();
+    lookup_config config = guest_config(&c, p);
+    config.cached_locations = 1024;
+    guest_open(&c, p, &config);
+    guest_connect(&c);
+    p->follows = true;
+    put("alpha", "one");
+    guest_expect(&c, "alpha", "one");
+    before = guest_stats(&c);
+    outcome o;
+    begin("alpha", &o);
+    CHECK_EQ(puppet_first(p)->r.next_bytes, 0);          /* the extent itself */
+    finish_with(&o, "one");
+    CHECK_EQ(reads(), 1);
+    CHECK_EQ(followed(), 0);
+    CHECK_EQ(guest_stats(&c).location_hits, 1);
+    down();
+}
+
+int main(int argc, char **argv) {
+    RUN(a_get_whose_location_is_not_known_is_one_read);
+    RUN(where_reads_are_not_followed_none_asks_for_it);
+    RUN(an_extent_that_died_after_its_bucket_was_read_is_looked_for_again);
+    RUN(a_pending_extent_that_was_sent_along_is_not_returned);
+    RUN(torn_bytes_that_were_sent_along_fail_their_checksum);
+    RUN(less_than_the_extent_is_none);
+    RUN(an_extent_larger_than_the_room_is_read_by_itself_and_the_next_comes_along);
+    RUN(an_extent_of_another_key_with_the_fingerprint_is_passed_over);
+    RUN(what_was_sent_along_is_not_returned_after_the_lease_has_run_out);
+    RUN(a_location_that_came_along_is_learned);
+    return check_end(argc, argv);
+}

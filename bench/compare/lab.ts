@@ -11,36 +11,28 @@ export interface LabOptions {
   readonly note: (text: string) => void;
 }
 
-export class Lab implements LabOptions {
-  readonly keys: number;
-  readonly rounds: number;
-  readonly servers: number;
-  readonly workloads: readonly string[];
-  readonly signal: AbortSignal;
-  readonly note: (text: string) => void;
-  #stores: Stores | undefined;
-
-  constructor(o: LabOptions) {
-    this.keys = o.keys;
-    this.rounds = o.rounds;
-    this.servers = o.servers;
-    this.workloads = o.workloads;
-    this.signal = o.signal;
-    this.note = o.note;
-  }
-
+export interface Lab extends LabOptions {
   /** The stores with values of so many bytes. Those of another size are taken away first: memory is not there for both. */
-  async stores(valueBytes: number): Promise<Stores> {
-    if (this.#stores?.value.length !== valueBytes) {
-      await this.close();
-      this.#stores = new Stores(this, valueBytes);
-    }
-    return this.#stores;
-  }
+  stores(valueBytes: number): Promise<Stores>;
+  close(): Promise<void>;
+}
 
-  async close(): Promise<void> {
-    const stores = this.#stores;
-    this.#stores = undefined;
-    await stores?.stop();
-  }
+export function openLab(options: LabOptions): Lab {
+  let stores: Stores | undefined;
+  const close = async (): Promise<void> => {
+    const open = stores;
+    stores = undefined;
+    await open?.stop();
+  };
+  return {
+    ...options,
+    close,
+    async stores(valueBytes) {
+      if (stores?.value.length !== valueBytes) {
+        await close();
+        stores = new Stores(options, valueBytes);
+      }
+      return stores;
+    },
+  };
 }

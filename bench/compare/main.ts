@@ -7,7 +7,7 @@
 import { writeFileSync } from 'node:fs';
 import { hideBin } from 'yargs/helpers';
 import { CURVES, CURVES_NEED, latencyCurves, type Curve } from './curves.js';
-import { Lab } from './lab.js';
+import { openLab } from './lab.js';
 import { readOptions, type Options } from './options.js';
 import { missingPrograms } from './peers.js';
 import { head, lines, surroundings, toJson } from './report.js';
@@ -73,7 +73,7 @@ async function unlessAborted<T>(work: Promise<T>): Promise<T> {
 
 const where = surroundings(o, `npm run bench:compare -- ${hideBin(process.argv).join(' ')}`.replace(/ -- $/, ''));
 process.stdout.write(`${head(where)}\n`);
-const lab = new Lab({ keys: o.keys, rounds: o.rounds, servers: o.servers, workloads: o.workloads, signal: stop.signal, note });
+const lab = openLab({ keys: o.keys, rounds: o.rounds, servers: o.servers, workloads: o.workloads, signal: stop.signal, note });
 
 async function measure({ name, work, measure: sets }: RowPlan): Promise<RowResult> {
   const begin = performance.now();

@@ -8,13 +8,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { connect, FarkvError } from '../../client/index.js';
+import { connect } from '../../client/index.js';
 import { Cluster, type ServerProcess } from '../support/cluster.js';
+import { certainly, keysOf, QUICK, raised } from '../support/owners.js';
 import { leaderOf, statusOf } from '../support/status.js';
 import type { OldMapReads } from './old-map-client.js';
 
 const CHILD = fileURLToPath(new URL('old-map-client.js', import.meta.url));
-const QUICK = ['--lease-ms', '300', '--owner-lease-ms', '1000', '--election-ms', '400'];
 
 class OldMapClient {
   readonly #ask: () => void;
@@ -52,27 +52,15 @@ class OldMapClient {
   }
 }
 
-/** A change that was sent to the paused owner is indeterminate once the shard has another one; it is made again as a new one. */
-async function certainly(change: () => Promise<void>): Promise<void> {
-  for (let done = false; !done;) {
-    done = await change().then(() => true, (error: unknown) => {
-      if (error instanceof FarkvError && error.code === 'ERR_INDETERMINATE') return false;
-      throw error;
-    });
-  }
-}
-
 for (const transport of ['shm', 'tcp'] as const) {
   test.serial(`${transport}: a client with the old map does not read the old value from a paused owner whose shard has moved, nor when the owner goes on`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
-    while ((await statusOf(cluster.server(0).address)).formatVersion < 2);
+    await raised(cluster);
     const at = ((await leaderOf(cluster)) + 1) % 3;
     const owner = cluster.server(at);
     const fresh = await connect({ servers: cluster.servers.filter((s) => s !== owner).map((s) => s.address), transport, strict: true, unavailableAfterMs: Infinity, timeoutMs: 120_000 });
     t.teardown(() => fresh.close());
-    const { shards } = await statusOf(owner.address);
-    let key = 'key';
-    for (let i = 0; shards[fresh.shardOf(key)]?.owner !== owner.id; i++) key = `key-${i}`;
+    const [key = ''] = await keysOf(fresh, cluster, at, 1);
     const during = await OldMapClient.start(t, [owner], transport, key);
     const after = await OldMapClient.start(t, [owner], transport, key);
 

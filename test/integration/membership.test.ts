@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
+import { raised } from '../support/owners.js';
 import { statusOf } from '../support/status.js';
 import type { ClusterStatus } from '../../server/status.js';
 
@@ -15,7 +16,6 @@ async function until(address: string, condition: (status: ClusterStatus) => bool
     if (condition(status)) return status;
   }
 }
-const raised = (cluster: Cluster) => until(cluster.server(0).address, (s) => s.formatVersion === 2);
 const roles = (status: ClusterStatus): Record<string, string> => Object.fromEntries(status.members.map((m) => [m.id, m.role]));
 
 async function run(t: ExecutionContext, cluster: Cluster, ...args: string[]): Promise<string> {

@@ -6,38 +6,15 @@ import test, { type ExecutionContext } from 'ava';
 import { setImmediate } from 'node:timers/promises';
 import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
+import { certainly, keysOf, QUICK, raised } from '../support/owners.js';
 import { leaderOf, statusOf } from '../support/status.js';
 
-const QUICK = ['--lease-ms', '300', '--owner-lease-ms', '1000', '--election-ms', '400'];
 type Kv = Client<BufferValue, Buffer>;
 
 async function connected(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp'): Promise<Kv> {
   const kv = await connect({ servers: cluster.addresses, transport, strict: true, unavailableAfterMs: Infinity, timeoutMs: 120_000 });
   t.teardown(() => kv.close());
   return kv;
-}
-
-/** Keys that this server owns now. */
-async function keysOf(kv: Kv, cluster: Cluster, server: number, count: number, asked = 0): Promise<string[]> {
-  const { shards } = await statusOf(cluster.server(asked).address);
-  const keys: string[] = [];
-  for (let i = 0; keys.length < count; i++) if (shards[kv.shardOf(`key-${i}`)]?.owner === cluster.server(server).id) keys.push(`key-${i}`);
-  return keys;
-}
-
-/** Waits until the cluster has raised its format: before that nothing is taken from anybody. */
-async function raised(cluster: Cluster): Promise<void> {
-  while ((await statusOf(cluster.server(0).address)).formatVersion < 2);
-}
-
-/** A change that was sent to an owner that is gone is indeterminate; it is made again as a new one. */
-async function certainly(change: () => Promise<void>): Promise<void> {
-  for (let done = false; !done;) {
-    done = await change().then(() => true, (error: unknown) => {
-      if (error instanceof FarkvError && error.code === 'ERR_INDETERMINATE') return false;
-      throw error;
-    });
-  }
 }
 
 for (const transport of ['shm', 'tcp'] as const) {

@@ -2,6 +2,7 @@
 import test from 'ava';
 import { connect } from '../../client/index.js';
 import { Cluster, farkv, ServerProcess } from '../support/cluster.js';
+import { raised } from '../support/owners.js';
 import { statusOf } from '../support/status.js';
 
 const FIRST = ['--metadata-format', '1'];
@@ -30,7 +31,7 @@ test.serial('three servers are upgraded one after the other, and the format is r
       t.is(String(await kv.get(`k${k}`)), `${i}`);
     }
   }
-  while ((await statusOf(cluster.server(0).address)).formatVersion < 2);
+  await raised(cluster);
   t.is(String(await kv.get('k1')), '2');
   t.is((await farkv(['drain', 's1', '--connect', addresses])).code, 0);
 

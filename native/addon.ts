@@ -30,6 +30,8 @@ export interface Constants {
 
 // ---------------------------------------------------------------- owner's side
 
+export type HugePages = 'off' | 'auto' | 'require';
+
 export interface DataPlaneOptions {
   readonly serverIncarnation: bigint;
   /** 16 bytes each. */
@@ -46,7 +48,8 @@ export interface DataPlaneOptions {
   readonly clientQuota: number;
   /** How long an idle data-plane thread polls before it sleeps, microseconds. */
   readonly spinUs: number;
-  readonly hugePages: boolean;
+  /** Of what pages tables' memory is; `require` fails the start where the system has no huge ones, and makes every segment of them. */
+  readonly hugePages: HugePages;
   /** Registered by all shards together; a shard's first segments are given also beyond it. Default: no bound but the shards' own. */
   readonly memoryBytes?: number;
 }
@@ -83,6 +86,8 @@ export interface Latency {
 
 /** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
 export interface DataPlaneStats {
+  /** What segments of whole huge pages are given, as it was found at start; servers of earlier versions do not say. */
+  readonly pages?: 'small' | 'transparent' | 'reserved';
   readonly groups: readonly {
     readonly group: number;
     readonly threadId: number;
@@ -128,6 +133,12 @@ export interface DataPlaneStats {
     readonly overflowBytes: number;
     /** Ends of pages that no extent fits in. */
     readonly slackBytes: number;
+    /** Registered bytes by the pages behind them; the sum is indexBytes + heapBytes. Huge ones are `transparent` or `reserved`. */
+    readonly smallPageBytes: number;
+    readonly transparentPageBytes: number;
+    readonly reservedPageBytes: number;
+    /** Registered beside those: segments that the table has given back and that clients may know of until their leases are over. */
+    readonly retiredBytes: number;
     /** Not registered: what the owner keeps for itself. */
     readonly privateBytes: number;
     readonly quarantineBytes: number;

@@ -305,8 +305,16 @@ export class FarkvNode {
       removeSockets(sockets);
     });
     plane.onLayout = (shard) => this.#regions?.layoutChanged(shard);
+    if (settings.hugePages !== 'off') this.#sayPages(plane);
     this.#log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
     return fabricAddresses(bound, settings, shmHost());
+  }
+
+  #sayPages(plane: DataPlane): void {
+    plane.stats().then(
+      ({ pages }) => this.#log.info(pages === undefined || pages === 'small' ? 'huge pages: the system gives none, tables are in small ones; farkv doctor says how to have them' : `huge pages: ${pages} ones for tables`),
+      () => undefined, // It has been closed.
+    );
   }
 
   /** Before it is started the data plane grants and answers nothing. */

@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { readdirSync } from 'node:fs';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress } from '../core/metadata/state.js';
+import type { HugePages } from '../native/addon.js';
 import { loadSettings } from './config/load.js';
 import type { LogLevel } from './config/settings.js';
 import type { ReadyInfo } from './node.js';
@@ -34,7 +35,7 @@ export interface ServerOptions {
   readonly transport?: string | readonly string[];
   readonly strict?: boolean;
   readonly memory?: number | string;
-  readonly hugePages?: boolean;
+  readonly hugePages?: HugePages;
   readonly token?: string;
   readonly tokenFile?: string;
   readonly peerToken?: string;

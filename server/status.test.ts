@@ -16,6 +16,7 @@ const state: MetadataState = {
 };
 const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => ({
   shard: n, group: 0, serving, usedBytes: 1 << 20, privateBytes: 0, evacuated: 0, prepared: 0, entries: 7, keyValueBytes: 100, indexBytes: 1 << 20, heapBytes: 2 << 20, memoryBytes: 1 << 28, buckets: 64,
+  smallPageBytes: 1 << 20, transparentPageBytes: 2 << 20, reservedPageBytes: 0, retiredBytes: 4096,
   indexFreeBytes: 1000, liveBytes: 500, preparedBytes: 30, overflowBytes: 128, quarantineBytes: 7, slackBytes: 5, freeBytes: (2 << 20) - 670,
   overflowBuckets: 0, longestChain: 1, splits: 0, expired: 0,
 });
@@ -49,7 +50,7 @@ test('neither the document nor the table has a secret', (t) => {
 test('the table is readable where nothing is known yet', (t) => {
   const nothing = clusterStatus(EMPTY, new Map(), ['s1'], { term: 0, answeredBy: 's1' });
   t.regex(renderStatus(nothing), /^cluster \(not made yet\), map epoch 0, leader none in term 0/);
-  t.regex(renderStatus(status), /^s1 +up, leader +127\.0\.0\.1:7400 +shm +3 +14 +2\.0 MiB +6\.0 MiB +1\.0 GiB +2$/m);
+  t.regex(renderStatus(status), /^s1 +up, leader +127\.0\.0\.1:7400 +shm +3 +14 +2\.0 MiB +6\.0 MiB +4\.0 MiB transparent +1\.0 GiB +2$/m);
   t.regex(renderStatus(status), /^ +4 +- +unassigned/m);
 });
 

@@ -55,6 +55,13 @@ export interface MemoryParts {
   readonly free: number;
 }
 
+/** Registered bytes of a shard by the pages behind them: small ones, huge ones that the kernel made, huge ones that were reserved. */
+export interface PageParts {
+  readonly small: number;
+  readonly transparent: number;
+  readonly reserved: number;
+}
+
 export interface ShardStatus {
   readonly shard: number;
   readonly owner?: string;
@@ -73,6 +80,10 @@ export interface ShardStatus {
   readonly usedBytes?: number;
   /** What the registered memory is: the sum of these is memoryBytes. */
   readonly memory?: MemoryParts;
+  /** The sum of these is memoryBytes too. */
+  readonly pages?: PageParts;
+  /** Registered beside memoryBytes: regions given back that clients may know of until their leases are over. */
+  readonly retiredBytes?: number;
   readonly memoryLimitBytes?: number;
 }
 
@@ -115,6 +126,10 @@ function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
   };
 }
 
+function pageParts(s: DataPlaneStats['shards'][number]): PageParts {
+  return { small: s.smallPageBytes, transparent: s.transparentPageBytes, reserved: s.reservedPageBytes };
+}
+
 /** Puts together what the metadata says and what each server answered. */
 export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>, ids: readonly string[], about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>): ClusterStatus {
   const announced = state.servers.filter((s) => s.raftId === 0).map((s) => s.id);
@@ -147,7 +162,7 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       layoutEpoch: s.layoutEpoch,
       buckets: s.buckets,
       regions: regionSums(state, s.shard),
-      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memory: memoryParts(own), memoryLimitBytes: own.memoryBytes }),
+      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memory: memoryParts(own), pages: pageParts(own), retiredBytes: own.retiredBytes, memoryLimitBytes: own.memoryBytes }),
     };
   });
   return { clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves };
@@ -164,6 +179,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
 };
 
 function checkStats(value: unknown): DataPlaneStats {
-  const { groups, shards } = value as { readonly groups?: unknown; readonly shards?: unknown };
-  return { groups: (Array.isArray(groups) ? groups : []) as DataPlaneStats['groups'], shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'] };
+  const { pages, groups, shards } = value as { readonly pages?: unknown; readonly groups?: unknown; readonly shards?: unknown };
+  const kind = (['small', 'transparent', 'reserved'] as const).find((one) => one === pages);
+  return { ...(kind === undefined ? {} : { pages: kind }), groups: (Array.isArray(groups) ? groups : []) as DataPlaneStats['groups'], shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'] };
 }

@@ -20,9 +20,12 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 static const int SEALS = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-static const size_t HUGE_BYTES = 2u << 20;
+enum { COLLAPSE_TRIES = 3 };
 
 static int make_fd(const char *name, unsigned flags) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags);
@@ -40,36 +43,93 @@ static int prefault(int fd, uint8_t *base, size_t bytes, size_t page) {
     return 0;
 }
 
-static int make(const char *name, size_t bytes, int flags, bool huge, fkv_region *out) {
-    size_t page = huge ? HUGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
-    if (bytes > SIZE_MAX / 2) return -ENOMEM;
-    bytes = (bytes + page - 1) & ~(page - 1);
-    int fd = make_fd(name, huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0);
+void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
+    if (bytes < FKV_HUGE_PAGE || bytes > SIZE_MAX / 2) return mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
+    size_t room = bytes + FKV_HUGE_PAGE;
+    uint8_t *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) return MAP_FAILED;
+    size_t before = (size_t)(offset - (uintptr_t)all) & (FKV_HUGE_PAGE - 1);    /* address and offset agree below a huge page */
+    void *at = mmap(all + before, bytes, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
+    int e = errno;
+    if (at == MAP_FAILED) {
+        munmap(all, room);
+        errno = e;
+        return MAP_FAILED;
+    }
+    if (before > 0) munmap(all, before);
+    munmap(all + before + bytes, room - before - bytes);
+    return at;
+}
+
+/* One page of each huge one is touched, since the kernel does not collapse what is quite empty; the others come as zeroes, so this
+ * costs less than prefaulting small pages. Nobody else knows the memory yet, so nobody waits for it. */
+static int collapse(int fd, uint8_t *base, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    madvise(base, bytes, MADV_HUGEPAGE);    /* where shmem_enabled says `advise` the touch is enough */
+    for (size_t at = 0; at < bytes; at += FKV_HUGE_PAGE) {
+        int e = prefault(fd, base + at, page, page), tries = COLLAPSE_TRIES;
+        if (e) return e;
+        do e = madvise(base + at, FKV_HUGE_PAGE, MADV_COLLAPSE) == 0 ? 0 : -errno;
+        while (e == -EAGAIN && --tries > 0);
+        if (e) return e;
+    }
+    return 0;
+}
+
+/* Kernels before 5.13 seal reserved huge pages, and let them be mapped writable all the same. */
+static bool seals_hold(int fd, size_t bytes) {
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) return true;
+    munmap(map, bytes);
+    return false;
+}
+
+/* Fills what is to be filled, and says with what. */
+static int fill(int fd, uint8_t *base, size_t bytes, int flags, fkv_pages *pages) {
+    if (*pages == FKV_PAGES_TRANSPARENT) {
+        int e = collapse(fd, base, bytes);
+        if (e == 0) return 0;
+        if (flags & FKV_REGION_NEED_HUGE) return e;
+        *pages = FKV_PAGES_SMALL;    /* some of it may be huge: it is not said of it */
+    }
+    bool whole = (flags & FKV_REGION_PREFAULT) || *pages == FKV_PAGES_RESERVED;
+    return whole ? prefault(fd, base, bytes, *pages == FKV_PAGES_RESERVED ? FKV_HUGE_PAGE : (size_t)sysconf(_SC_PAGESIZE)) : 0;
+}
+
+static int make(const char *name, size_t bytes, int flags, fkv_pages pages, fkv_region *out) {
+    int fd = make_fd(name, pages == FKV_PAGES_RESERVED ? MFD_HUGETLB | MFD_HUGE_2MB : 0);
     if (fd < 0) return -errno;
     int e = ftruncate(fd, (off_t)bytes) == 0 ? 0 : -errno;
     void *base = MAP_FAILED;
     if (e == 0) {
-        base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        base = fkv_region_map(fd, 0, bytes, PROT_READ | PROT_WRITE);
         if (base == MAP_FAILED) e = -errno;
     }
-    if (e == 0 && (flags & FKV_REGION_TRY_HUGE) && !huge) madvise(base, bytes, MADV_HUGEPAGE);   /* a wish: may be refused */
-    if (e == 0 && (flags & FKV_REGION_PREFAULT)) e = prefault(fd, base, bytes, page);
+    if (e == 0) e = fill(fd, base, bytes, flags, &pages);
     if (e == 0 && fcntl(fd, F_ADD_SEALS, SEALS) != 0) e = -errno;
+    if (e == 0 && pages == FKV_PAGES_RESERVED && !seals_hold(fd, bytes)) e = -EOPNOTSUPP;
     if (e) {
         if (base != MAP_FAILED) munmap(base, bytes);
         close(fd);
         return e;
     }
-    *out = (fkv_region){.fd = fd, .base = base, .bytes = bytes, .huge = huge};
+    *out = (fkv_region){.fd = fd, .base = base, .bytes = bytes, .pages = pages};
     return 0;
 }
 
 int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out) {
     *out = (fkv_region){.fd = -1};
     if (bytes == 0) return -EINVAL;
-    bool whole = bytes % HUGE_BYTES == 0;   /* else huge pages would make the region larger than was asked */
-    if ((flags & FKV_REGION_TRY_HUGE) && whole && make(name, bytes, flags, true, out) == 0) return 0;
-    return make(name, bytes, flags, false, out);
+    if (bytes > SIZE_MAX / 2) return -ENOMEM;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bytes = (bytes + page - 1) & ~(page - 1);
+    bool wanted = flags & (FKV_REGION_TRY_HUGE | FKV_REGION_NEED_HUGE);
+    if (bytes % FKV_HUGE_PAGE != 0) {    /* huge pages would make the region larger than was asked */
+        if (flags & FKV_REGION_NEED_HUGE) return -EINVAL;
+        wanted = false;
+    }
+    if (wanted && make(name, bytes, flags, FKV_PAGES_RESERVED, out) == 0) return 0;
+    return make(name, bytes, flags, wanted ? FKV_PAGES_TRANSPARENT : FKV_PAGES_SMALL, out);
 }
 
 void fkv_region_free(fkv_region *r) {

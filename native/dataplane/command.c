@@ -17,6 +17,7 @@ void dataplane_place(dataplane *d, uint32_t shard, place_state state) {
 table_config table_config_of(const dataplane *d, const dataplane_shard *o, shard *s) {
     return (table_config){ .shard = o->shard, .epoch = o->epoch, .seed = d->c.hash_seed, .memory_bytes = o->memory_bytes,
                            .quarantine_ns = d->c.quarantine_ns, .quarantine_bytes = d->c.quarantine_bytes,
+                           .segment_grain = d->c.huge_pages == DATAPLANE_HUGE_REQUIRE ? FKV_HUGE_PAGE : 0,
                            .want_segment = memory_want, .retire_segment = memory_retire, .ctx = s };
 }
 
@@ -103,6 +104,12 @@ static bool add_shard(command *c, const shard *s) {
     dataplane_shard_stats *out = &all->shard[all->shards++];
     *out = (dataplane_shard_stats){ .shard = s->number, .group = s->g->number, .serving = s->state == SHARD_SERVING };
     table_get_stats(s->table, &out->table);
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < s->segments[k].top; i++) {
+            const segment *g = s->segments[k].at[i];
+            if (g) out->page_bytes[g->region.pages] += g->region.bytes;
+        }
+    for (const segment *g = s->lingering; g; g = g->next) out->retired_bytes += g->region.bytes;
     return true;
 }
 
@@ -145,6 +152,7 @@ void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx) {
     command *c = make(d, 0, stats_of_group, done, ctx);
     if (!c) return;
     c->stats = calloc(1, sizeof *c->stats);
+    if (c->stats) c->stats->pages = d->pages;
     pthread_mutex_lock(&d->lock);
     fkv_status s = d->state != DP_RUNNING ? FKV_CLOSED : c->stats ? FKV_OK : FKV_NO_MEMORY;
     if (s == FKV_OK) {

@@ -162,13 +162,32 @@ static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, 
     return status_of(e);
 }
 
+/* What segments of whole huge pages will be made of. */
+static int try_huge_pages(dataplane *d) {
+    static const int flags[] = { [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE, [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
+    d->pages = FKV_PAGES_SMALL;
+    if (d->c.huge_pages == DATAPLANE_HUGE_OFF) return 0;
+    fkv_region r;
+    int e = fkv_region_alloc("farkv-probe", FKV_HUGE_PAGE, flags[d->c.huge_pages], &r);
+    if (e) return d->c.huge_pages == DATAPLANE_HUGE_REQUIRE ? e : 0;
+    d->pages = r.pages;
+    fkv_region_free(&r);
+    return 0;
+}
+
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
     const dataplane_listen *at = NULL;
     if (d->state != DP_CREATED) {
         snprintf(why, why_room, "the data plane was started before");
         return FKV_CLOSED;
     }
-    int e = create_groups(d);
+    int e = try_huge_pages(d);
+    if (e) {
+        errno = -e;
+        snprintf(why, why_room, "huge pages are required, and the system gives none: %m");
+        return FKV_NO_MEMORY;
+    }
+    e = create_groups(d);
     if (e == 0) e = open_domains(d, &at);
     if (e == 0) e = listen_all(d, &at);
     if (e == 0) {

@@ -33,6 +33,11 @@ typedef struct dataplane_listen {
     const char *address;            /* as fabric.h writes addresses */
 } dataplane_listen;
 
+/* Of what pages tables' memory is (base/region.h). AUTO: huge ones for segments that are whole ones anyway and where the system has
+ * them. REQUIRE: every segment is whole huge pages, the first ones too, which takes more memory of small shards; start fails where
+ * the system has none. */
+typedef enum { DATAPLANE_HUGE_OFF, DATAPLANE_HUGE_AUTO, DATAPLANE_HUGE_REQUIRE } dataplane_huge;
+
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed, ticket_secret;
@@ -42,7 +47,7 @@ typedef struct dataplane_config {
     uint32_t max_clients;           /* connections in all groups together */
     uint32_t client_quota;          /* requests of one connection in the owner's hands; one more is answered BUSY */
     uint32_t spin_us;               /* how long an idle thread polls before it sleeps */
-    bool huge_pages;
+    dataplane_huge huge_pages;
     const dataplane_listen *listen; /* copied by create */
     uint32_t listens;
     struct sim_world *sim;          /* FAB_SIM only */
@@ -148,9 +153,12 @@ typedef struct dataplane_group_stats {
 typedef struct dataplane_shard_stats {
     uint32_t shard, group;
     bool serving;
+    uint64_t page_bytes[FKV_PAGES_KINDS];    /* of the registered bytes, by what they are backed with; the sum is the table's */
+    uint64_t retired_bytes;          /* registered beside them: of segments that clients may know of until their leases are over */
     table_stats table;
 } dataplane_shard_stats;
 typedef struct dataplane_stats {
+    fkv_pages pages;                 /* what the system gives to segments of whole huge pages; found at start */
     uint32_t groups, shards;
     dataplane_group_stats group[DATAPLANE_GROUPS_MAX];
     dataplane_shard_stats shard[];

@@ -97,6 +97,7 @@ struct dataplane {
     fab_listener **listener;           /* [c.listens] */
     group *group[DATAPLANE_GROUPS_MAX];
     worker memory;                     /* allocates, prefaults, registers, deregisters */
+    fkv_pages pages;                   /* what a segment of whole huge pages was given at start */
     uint64_t memory_taken;             /* registered bytes of all shards; the memory thread's */
     worker copier;                     /* copies and checksums large values */
     pthread_mutex_t lock;              /* of the fields below; never taken by a group's thread */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "internal.h"
 
-enum { TRUST = 0, HUGE_BYTES = 2 << 20 };
+enum { TRUST = 0 };
 
 /* What is registered is counted when it is made and when it is freed, both on this thread while the data plane runs. A first segment is
  * made whatever the count: a shard must be able to open when others have taken all, and it is small. */
@@ -13,8 +13,9 @@ static bool within_bound(const dataplane *d, size_t bytes) { return d->c.memory_
 static segment *segment_make(group *g, table_segment_kind kind, size_t bytes) {
     segment *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    bool huge = g->d->c.huge_pages && bytes % HUGE_BYTES == 0;
-    int flags = FKV_REGION_PREFAULT | (huge ? FKV_REGION_TRY_HUGE : 0);
+    static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0, [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
+                                 [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
+    int flags = FKV_REGION_PREFAULT | pages[g->d->c.huge_pages];
     s->kind = kind;
     while (s->tag == 0) fkv_random(&s->tag, sizeof s->tag);
     int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);

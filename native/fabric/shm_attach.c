@@ -153,7 +153,7 @@ static fab_wc_status map_region(shm_attachment *a, const shm_frame *f, int fd) {
     uint64_t page = (uint64_t)s.st_blksize;   /* of huge pages, where it has them: mappings of those begin and end with one */
     if (page < 4096 || (page & (page - 1))) return FAB_LOC_PROT_ERR;
     uint64_t start = f->offset & ~(page - 1), end = (f->offset + a->bytes + page - 1) & ~(page - 1);
-    void *map = mmap(NULL, end - start, PROT_READ, MAP_SHARED, fd, (off_t)start);
+    void *map = fkv_region_map(fd, start, end - start, PROT_READ);
     if (map == MAP_FAILED) return FAB_GENERAL_ERR;
     madvise(map, end - start, MADV_POPULATE_READ);   /* here, so that no READ waits for a page fault */
     a->map = map;

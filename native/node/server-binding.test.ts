@@ -23,7 +23,7 @@ const good: DataPlaneOptions = {
   maxClients: 10,
   clientQuota: 10,
   spinUs: 0,
-  hugePages: false,
+  hugePages: 'off',
 };
 
 function started(): DataPlane {
@@ -52,6 +52,7 @@ const bad: readonly (readonly [field: string, value: unknown])[] = [
   ['clientQuota', Number.POSITIVE_INFINITY],
   ['spinUs', '10'],
   ['hugePages', 1],
+  ['hugePages', 'sometimes'],
 ];
 
 for (const [field, value] of bad) {

@@ -50,6 +50,19 @@ static bool read_memory(napi_env env, napi_value v, uint64_t *out) {
     return !given || binding_number(env, v, "memoryBytes", 0, 9007199254740991u, out);
 }
 
+static bool read_huge_pages(napi_env env, napi_value object, dataplane_huge *out) {
+    static const char *const names[] = { [DATAPLANE_HUGE_OFF] = "off", [DATAPLANE_HUGE_AUTO] = "auto",
+                                         [DATAPLANE_HUGE_REQUIRE] = "require" };
+    char text[16];
+    if (!binding_text(env, object, "hugePages", text, sizeof text)) return false;
+    for (dataplane_huge h = DATAPLANE_HUGE_OFF; h <= DATAPLANE_HUGE_REQUIRE; h++) {
+        if (strcmp(text, names[h]) != 0) continue;
+        *out = h;
+        return true;
+    }
+    return binding_bad_option(env, "hugePages is off, auto or require, not %s", text);
+}
+
 bool server_read_options(napi_env env, napi_value v, server_options *out) {
     dataplane_config *c = &out->config;
     *c = (dataplane_config){ 0 };
@@ -62,7 +75,7 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
            read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
            read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
-           binding_bool(env, v, "hugePages", &c->huge_pages) && read_memory(env, v, &c->memory_bytes) &&
+           read_huge_pages(env, v, &c->huge_pages) && read_memory(env, v, &c->memory_bytes) &&
            read_listen(env, v, out);
 }
 

@@ -91,6 +91,8 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
         { "splits", t->splits }, { "expired", t->expired }, { "evacuated", t->evacuated }, { "prepared", t->prepared },
         { "privateBytes", t->private_bytes }, { "indexFreeBytes", t->index_free_bytes }, { "liveBytes", t->live_extent_bytes },
         { "preparedBytes", t->prepared_bytes }, { "overflowBytes", t->overflow_bytes }, { "slackBytes", t->slack_bytes },
+        { "smallPageBytes", s->page_bytes[FKV_PAGES_SMALL] }, { "transparentPageBytes", s->page_bytes[FKV_PAGES_TRANSPARENT] },
+        { "reservedPageBytes", s->page_bytes[FKV_PAGES_RESERVED] }, { "retiredBytes", s->retired_bytes },
     };
     napi_value serving;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -103,6 +105,9 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
 napi_value server_stats(napi_env env, const dataplane_stats *s) {
     napi_value o, groups, shards, item;
     if (napi_create_object(env, &o) != napi_ok) return NULL;
+    static const char *const pages[] = { [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent",
+                                         [FKV_PAGES_RESERVED] = "reserved" };
+    if (!binding_set_text(env, o, "pages", pages[s->pages])) return NULL;
     if (!set_array(env, o, "groups", &groups) || !set_array(env, o, "shards", &shards)) return NULL;
     for (uint32_t i = 0; i < s->groups; i++) {
         if (!add_object(env, groups, i, &item) || !set_group(env, item, &s->group[i])) return NULL;

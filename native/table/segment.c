@@ -26,23 +26,25 @@ enum {
     HEAP_PART_MOST = 100,
     HEAP_EARLY_PART = 5,             /* asked for when so little of a segment's size is left, */
     HEAP_EARLY_MIN = 16 << 10,       /* at least so many bytes */
-    HUGE_PAGE = 2 << 20,             /* large segments are multiples of it */
+    HUGE_PAGE = FKV_HUGE_PAGE,       /* large segments are multiples of it */
     REFUSED_NS = 100 * 1000 * 1000,
     INDEX_BYTES_AN_ENTRY = 19        /* see LOAD_HALVES */
 };
 
 static uint64_t clamp(uint64_t x, uint64_t low, uint64_t high) { return x < low ? low : x > high ? high : x; }
 static uint64_t whole(uint64_t x, uint64_t part) { return x / part * part; }
-/* Of `part`s, and, where that is a small difference, of huge pages. */
-static uint64_t sized(uint64_t x, uint64_t part) {
-    return whole(x, x >= 2 * HUGE_PAGE && part <= HUGE_PAGE / 8 ? HUGE_PAGE : part);
+static uint64_t up(uint64_t x, uint64_t part) { return part ? (x + part - 1) / part * part : x; }
+/* Of `part`s; of huge pages where it is one at least, and the end that no `part` fits in is a small one. */
+static uint64_t sized(const table *t, uint64_t x, uint64_t part) {
+    uint64_t grain = t->config.segment_grain;
+    return grain ? up(x, grain) : whole(x, x >= HUGE_PAGE && part <= HUGE_PAGE / 8 ? HUGE_PAGE : part);
 }
 
-size_t table_first_index_bytes(const table_config *c) { (void)c; return INDEX_FIRST; }
-size_t table_first_heap_bytes(const table_config *c) { (void)c; return HEAP_FIRST; }
+size_t table_first_index_bytes(const table_config *c) { return up(INDEX_FIRST, c->segment_grain); }
+size_t table_first_heap_bytes(const table_config *c) { return up(HEAP_FIRST, c->segment_grain); }
 
 static uint64_t next_index_bytes(const table *t) {
-    return sized(clamp(t->index_bytes / INDEX_PART, INDEX_GRAIN, INDEX_MAX), INDEX_GRAIN);
+    return sized(t, clamp(t->index_bytes / INDEX_PART, INDEX_GRAIN, INDEX_MAX), INDEX_GRAIN);
 }
 static uint64_t span_bytes(const table *t, uint32_t cls) { return (uint64_t)t->shape[cls].blocks * BLOCK_BYTES; }
 /* What is left of the limit is not given away in smaller pieces: they would stay for as long as there is something in them. */
@@ -54,7 +56,7 @@ static uint64_t next_heap_bytes(const table *t, uint32_t cls) {
     uint64_t ahead = clamp(t->entries * HEAP_AHEAD, t->heap_bytes / HEAP_PART_MOST, t->heap_bytes / HEAP_PART_LEAST);
     uint64_t least = least_heap_bytes(t, cls);
     uint64_t bytes = clamp(ahead, least, clamp(t->config.memory_bytes / 16, least, HEAP_MAX));
-    return sized(bytes, span_bytes(t, cls));
+    return sized(t, bytes, span_bytes(t, cls));
 }
 
 /* ---- asking ---- */
@@ -75,7 +77,8 @@ static uint64_t heap_budget(const table *t) {
 
 bool table_ask_index(table *t) {
     if (t->asked_index) return true;
-    uint64_t bytes = clamp(next_index_bytes(t), 0, whole(budget(t), INDEX_GRAIN));
+    uint64_t grain = t->config.segment_grain ? t->config.segment_grain : INDEX_GRAIN;
+    uint64_t bytes = clamp(next_index_bytes(t), 0, whole(budget(t), grain));
     if (bytes == 0 || t->now_ns < t->refused_until_ns) return false;
     t->asked_index = bytes;
     t->config.want_segment(t->config.ctx, TABLE_INDEX, bytes);
@@ -87,7 +90,7 @@ bool table_ask_heap(table *t, uint32_t cls) {
     if (need <= t->asked_heap || need <= t->asked_large) return true;
     if (t->now_ns < t->refused_until_ns) return false;
     uint64_t bytes = next_heap_bytes(t, cls), most = heap_budget(t);
-    if (bytes > most) bytes = whole(most, need);
+    if (bytes > most) bytes = whole(most, t->config.segment_grain ? t->config.segment_grain : need);
     if (bytes < least_heap_bytes(t, cls)) return false;
     uint64_t *slot = t->asked_heap ? &t->asked_large : &t->asked_heap;
     if (*slot) return false;

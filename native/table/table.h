@@ -32,6 +32,7 @@ typedef struct table_config {
     uint32_t epoch;               /* ownership epoch, the high bits of versions; at most 2^20 - 1 */
     fkv_seed seed;
     uint64_t memory_bytes;        /* segments in all; at least TABLE_MEMORY_MIN */
+    uint64_t segment_grain;       /* 0: none; else segments that are asked for are multiples of it: of a huge page */
     uint64_t quarantine_ns;       /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
     uint64_t quarantine_bytes;    /* 0: memory_bytes / 8 */
     /* Asks for a segment of at least `bytes`; called from inside table functions, answered later, not from inside, through

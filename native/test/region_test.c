@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../base/region.h"
 #include "check.h"
 
-enum { BYTES = 1 << 20, PAGE = 4096 };
+enum { BYTES = 2 << 20, PAGE = 4096 };    /* one huge page, so that the seals of those are tried too */
 static const int ALL_SEALS = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /* Runs `client` in a child process, which ends with the number of the first attempt that succeeded, 0 for none. */
@@ -112,6 +113,87 @@ TEST(huge_pages_never_make_a_region_larger) {
     fkv_region_free(&r);
 }
 
+/* How much of the mapping at `base` huge pages back, as the kernel tells. */
+static size_t huge_bytes_at(const void *base) {
+    FILE *f = fopen("/proc/self/smaps", "r");
+    CHECK(f != NULL);
+    char line[512], name[64];
+    size_t kb, sum = 0;
+    bool here = false;
+    while (fgets(line, sizeof line, f)) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) here = from <= (uintptr_t)base && (uintptr_t)base < to;
+        else if (here && sscanf(line, "%63[A-Za-z_]: %zu kB", name, &kb) == 2 &&
+                 (!strcmp(name, "ShmemPmdMapped") || !strcmp(name, "Shared_Hugetlb") || !strcmp(name, "Private_Hugetlb"))) sum += kb;
+    }
+    fclose(f);
+    return sum << 10;
+}
+
+/* Found out without the code that is tried. */
+static bool kernel_makes_huge_pages(void) {
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(ftruncate(fd, FKV_HUGE_PAGE), 0);
+    uint8_t *room = mmap(NULL, 2 * FKV_HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(room != MAP_FAILED);
+    uint8_t *at = room + (-(uintptr_t)room & (FKV_HUGE_PAGE - 1));
+    CHECK(mmap(at, FKV_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+    at[0] = 0;
+    bool made = madvise(at, FKV_HUGE_PAGE, 25 /* MADV_COLLAPSE */) == 0;
+    munmap(room, 2 * FKV_HUGE_PAGE);
+    close(fd);
+    return made;
+}
+
+TEST(what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader) {
+    enum { ALL = 6 << 20 };
+    for (int huge = 0; huge < 2; huge++) {
+        fkv_region r;
+        CHECK_EQ(fkv_region_alloc("test", ALL, FKV_REGION_PREFAULT | (huge ? FKV_REGION_TRY_HUGE : 0), &r), 0);
+        for (size_t i = 0; i < ALL; i++) CHECK(r.base[i] == 0);
+        if (!huge) CHECK_EQ(r.pages, FKV_PAGES_SMALL);
+        else if (kernel_makes_huge_pages()) CHECK(r.pages != FKV_PAGES_SMALL);
+        if (r.pages != FKV_PAGES_SMALL) CHECK_EQ(huge_bytes_at(r.base), ALL);
+        uint8_t *whole = fkv_region_map(r.fd, 0, ALL, PROT_READ);
+        CHECK(whole != MAP_FAILED);
+        size_t from = r.pages == FKV_PAGES_RESERVED ? FKV_HUGE_PAGE : FKV_HUGE_PAGE - PAGE;
+        uint8_t *part = fkv_region_map(r.fd, from, ALL - from, PROT_READ);
+        CHECK(part != MAP_FAILED);
+        for (size_t i = 0; i < ALL; i += PAGE) r.base[i] = (uint8_t)(i >> 12);
+        for (size_t i = 0; i < ALL; i += PAGE) CHECK(whole[i] == (uint8_t)(i >> 12));
+        for (size_t i = from; i < ALL; i += PAGE) CHECK(part[i - from] == (uint8_t)(i >> 12));
+        if (r.pages != FKV_PAGES_SMALL) {
+            CHECK_EQ(huge_bytes_at(whole), ALL);
+            CHECK_EQ(huge_bytes_at(part), ALL - FKV_HUGE_PAGE);
+        }
+        munmap(whole, ALL);
+        munmap(part, ALL - from);
+        fkv_region_free(&r);
+    }
+}
+
+/* A process may forbid itself transparent huge pages, as a system may. Reserved ones that are free it still gets. */
+static int without_transparent_pages(int unused) {
+    (void)unused;
+    if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return 1;
+    fkv_region r;
+    if (fkv_region_alloc("test", 4 << 20, FKV_REGION_PREFAULT | FKV_REGION_TRY_HUGE, &r) != 0) return 2;
+    if (r.pages == FKV_PAGES_TRANSPARENT) return 3;
+    memset(r.base, 1, r.bytes);
+    bool none = r.pages == FKV_PAGES_SMALL;
+    fkv_region_free(&r);
+    int e = fkv_region_alloc("test", 4 << 20, FKV_REGION_NEED_HUGE, &r);
+    if (none ? e >= 0 || r.base : e != 0 || r.pages != FKV_PAGES_RESERVED) return 4;
+    fkv_region_free(&r);
+    return 0;
+}
+TEST(where_there_are_no_huge_pages_a_wish_gets_small_ones_and_a_need_an_error) {
+    CHECK_EQ(in_client(without_transparent_pages, -1), 0);
+    fkv_region r;
+    CHECK_EQ(fkv_region_alloc("test", (2 << 20) + PAGE, FKV_REGION_NEED_HUGE, &r), -EINVAL);
+}
+
 static int unsealed(size_t bytes) {
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     CHECK(fd >= 0);
@@ -150,6 +232,8 @@ int main(int argc, char **argv) {
     RUN(prefaulted_memory_is_there);
     RUN(memory_that_cannot_be_had_is_an_error);
     RUN(huge_pages_never_make_a_region_larger);
+    RUN(what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader);
+    RUN(where_there_are_no_huge_pages_a_wish_gets_small_ones_and_a_need_an_error);
     RUN(only_memory_with_every_seal_and_enough_bytes_is_taken_from_a_stranger);
     return check_end(argc, argv);
 }

@@ -3,6 +3,7 @@
  * variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
 import { availableParallelism } from 'node:os';
+import type { HugePages } from '../../native/addon.js';
 import { FORMAT_NEWEST, FORMAT_OLDEST } from '../../core/metadata/format.js';
 import { parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 
@@ -120,6 +121,15 @@ function level(value: unknown): (typeof levels)[number] {
   return known;
 }
 
+const pageChoices = ['auto', 'off', 'require'] as const;
+/** Files that were written when this was a flag say true or false. */
+function hugePages(value: unknown): HugePages {
+  const name = value === true || value === 'true' ? 'auto' : value === false || value === 'false' ? 'off' : value;
+  const known = pageChoices.find((one) => one === name);
+  if (known === undefined) throw new Error(`"${String(value)}" is not one of ${pageChoices.join(', ')}`);
+  return known;
+}
+
 function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
   return spec;
 }
@@ -155,7 +165,10 @@ export const SERVER_OPTIONS = {
   transport: option({ group: 'Addresses', kind: 'list', default: 'auto', parse: transports, describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has' }),
   strict: option({ group: 'Addresses', kind: 'flag', default: 'false', parse: flag, describe: 'Refuse to start when a transport cannot be offered, also with auto' }),
   memory: option({ group: 'Memory', kind: 'text', default: '1gb', parse: within(4 << 20, 2 ** 46, parseSize, ' bytes'), describe: 'Memory for tables, 4mb to 64tb, at least 4mb for each shard here. Taken as they grow. Units b, k, kb, mb, gb, tb are powers of 1024' }),
-  'huge-pages': option({ group: 'Memory', kind: 'flag', default: 'false', parse: flag, describe: 'Try to use huge pages for tables' }),
+  'huge-pages': option({
+    group: 'Memory', kind: 'text', default: 'auto', parse: hugePages,
+    describe: 'Pages of 2 MiB for tables: auto (where the system has them, for memory that comes in such pieces anyway), off, require (for all, 4mb for each shard at least; no start without)',
+  }),
   token: option({ group: 'Security', kind: 'text', parse: text, describe: 'Secret that clients, operators and (without --peer-token) servers must show; at most 1024 characters. Others on this machine can see it in the process list: prefer --token-file or FARKV_TOKEN' }),
   'token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the token (its first line)' }),
   'peer-token': option({ group: 'Security', kind: 'text', parse: text, describe: 'Another secret for the servers among themselves, so that a client cannot pose as one' }),

@@ -1,5 +1,6 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
 import type { Provider } from '../../core/metadata/state.js';
+import type { HugePages } from '../../native/addon.js';
 import type { HostPort } from './units.js';
 
 export interface Peer {
@@ -46,7 +47,7 @@ export interface ServerSettings {
   readonly maxClients: number;
   readonly clientQuota: number;
   readonly spinUs: number;
-  readonly hugePages: boolean;
+  readonly hugePages: HugePages;
   readonly maxConnections: number;
   readonly handshakeMs: number;
   readonly tickMs: number;

@@ -73,9 +73,17 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
         : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',
     });
   }
-  if (s.hugePages.free === 0 && (s.shmemHugePages === 'never' || s.shmemHugePages === 'unknown')) {
+  if (s.hugePages.free === 0 && !s.collapsesShmem) {
     const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
-    problems.push({ severity: 'warning', text: 'no huge pages are free: regions use small ones', mend: `sysctl -w vm.nr_hugepages=${pages}` });
+    const setting = s.shmemHugePages === 'unknown' ? '' : `echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled  (transparent ones), or `;
+    problems.push({ severity: 'warning', text: 'the system gives no huge pages to shared memory: regions are said to be of small ones', mend: `${setting}sysctl -w vm.nr_hugepages=${pages}  (reserved ones)` });
+  }
+  if (/[-,]/.test(s.numaNodes)) {
+    problems.push({
+      severity: 'warning',
+      text: `NUMA nodes ${s.numaNodes}: a region lies on the node where the server's memory thread ran when it was made`,
+      mend: 'one server for each node: numactl --cpunodebind=N --membind=N farkv server ... (N: the node of the NIC, or of the clients)',
+    });
   }
   for (const [key, value] of Object.entries(s.sysctls)) {
     if (key.endsWith('.rp_filter') && value === '1') {

@@ -36,6 +36,7 @@ function host(change: Record<string, string | undefined> = {}): string {
     'proc/self/status': 'CapEff:\t000001ffffffffff\n',
     'proc/meminfo': 'HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n',
     'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size [advise] never deny force\n',
+    'proc/sys/kernel/osrelease': '6.1.0-13-amd64\n',
     'proc/sys/net/ipv4/conf/eth0/rp_filter': '2\n',
     ...change,
   };
@@ -85,11 +86,28 @@ test('what would make RDMA slower is a warning with a command', (t) => {
   const r = examine({
     'sys/class/net/eth0/mtu': '1500\n',
     'proc/sys/net/ipv4/conf/eth0/rp_filter': '1\n',
-    'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise [never] deny force\n',
+    'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise never [deny] force\n',
   });
   t.true(r.ok);
   t.deepEqual(r.problems.map((p) => p.severity), ['warning', 'warning', 'warning']);
   t.true(r.problems.some((p) => p.mend === 'sysctl -w net.ipv4.conf.eth0.rp_filter=2'));
+});
+
+test('huge pages are there when some are reserved or the kernel makes them on request', (t) => {
+  const never = { 'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise [never] deny force\n' };
+  const deny = { 'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise never [deny] force\n' };
+  const made = { 'proc/sys/kernel/osrelease': '6.1.0-13-amd64\n' };
+  const reserved = { 'proc/meminfo': 'HugePages_Total:      64\nHugePages_Free:       64\nHugepagesize:       2048 kB\n' };
+  t.deepEqual(examine({ ...never, ...made }).problems, []);
+  t.deepEqual(examine({ ...deny, ...reserved }).problems, []);
+  for (const none of [{ ...deny, ...made }, { ...never, 'proc/sys/kernel/osrelease': '5.15.0\n' }]) {
+    t.regex(examine(none).problems[0]?.mend ?? '', /shmem_enabled.*sysctl -w vm.nr_hugepages=512/);
+  }
+});
+
+test('several NUMA nodes are said with the command that keeps a server on one', (t) => {
+  t.regex(examine({ 'sys/devices/system/node/online': '0-1\n' }).problems[0]?.mend ?? '', /numactl --cpunodebind/);
+  t.deepEqual(examine({ 'sys/devices/system/node/online': '0\n' }).problems, []);
 });
 
 test('a RoCE port with link-local GIDs only cannot be routed to', (t) => {

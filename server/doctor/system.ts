@@ -14,6 +14,10 @@ export interface System {
   readonly hugePages: { readonly sizeBytes: number; readonly total: number; readonly free: number };
   /** Transparent huge pages for shared memory: what `regions` can get without reserved pages. */
   readonly shmemHugePages: string;
+  /** The kernel makes huge pages of shared memory when it is asked to: since 6.1, whatever the setting but `deny`. */
+  readonly collapsesShmem: boolean;
+  /** As the kernel lists them: `0`, `0-1`. */
+  readonly numaNodes: string;
   readonly sysctls: Readonly<Record<string, string>>;
 }
 
@@ -49,13 +53,17 @@ export function readSystem(root: string, interfaces: readonly string[]): System 
       if (value !== undefined) sysctls[`net.ipv4.conf.${name}.${key}`] = value;
     }
   }
+  const [major = 0, minor = 0] = (readLine(join(root, 'proc/sys/kernel/osrelease')) ?? '').split('.').map(Number);
+  const shmemHugePages = /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown';
   return {
     modules: Object.fromEntries(neededModules.map((m) => [m, loaded.includes(m)])),
     memlockSoftBytes,
     memlockHardBytes,
     mayLockAnything: (BigInt(`0x${effective}`) & capIpcLock) !== 0n,
     hugePages: { sizeBytes: field('Hugepagesize') * 1024, total: field('HugePages_Total'), free: field('HugePages_Free') },
-    shmemHugePages: /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown',
+    shmemHugePages,
+    collapsesShmem: (major > 6 || (major === 6 && minor >= 1)) && !['deny', 'unknown'].includes(shmemHugePages),
+    numaNodes: readLine(join(root, 'sys/devices/system/node/online')) ?? '0',
     sysctls,
   };
 }

@@ -63,7 +63,7 @@ export class Plane {
       maxClients: 64,
       clientQuota: 1024,
       spinUs: o.spinUs ?? 0,
-      hugePages: false,
+      hugePages: 'off',
     });
     const [bound] = native.start();
     const layouts: ShardLayout[] = [];

@@ -33,7 +33,7 @@ function made(address = `unix:${join(tmpdir(), `farkv-stage-${process.pid}-${thr
     maxClients: 10,
     clientQuota: 10,
     spinUs: 10,
-    hugePages: false,
+    hugePages: 'off',
   });
 }
 const shard = { shard: 0, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 64 << 20 };

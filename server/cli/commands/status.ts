@@ -1,7 +1,7 @@
 /** `farkv status`: what a cluster says about itself. */
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
-import type { ClusterStatus } from '../../status.js';
+import type { ClusterStatus, ShardStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
@@ -24,10 +24,17 @@ function healthy(status: ClusterStatus): boolean {
   return status.leader !== undefined && status.shards.length > 0 && status.shards.every((s) => s.state === 'serving');
 }
 
+/** How much of the memory is huge pages, and of which kind. */
+function hugeText(shards: readonly ShardStatus[]): string {
+  const sum = (kind: 'transparent' | 'reserved'): number => shards.reduce((n, s) => n + (s.pages?.[kind] ?? 0), 0);
+  const kinds = (['transparent', 'reserved'] as const).filter((kind) => sum(kind) > 0);
+  return kinds.map((kind) => `${formatSize(sum(kind))} ${kind}`).join(', ') || '-';
+}
+
 export function renderStatus(status: ClusterStatus): string {
   const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number => status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
   const members = table(
-    [{ title: 'MEMBER' }, { title: 'STATE' }, { title: 'CONTROL' }, { title: 'DATA' }, { title: 'SHARDS', right: true }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }, { title: 'LIMIT', right: true }, { title: 'CLIENTS', right: true }],
+    [{ title: 'MEMBER' }, { title: 'STATE' }, { title: 'CONTROL' }, { title: 'DATA' }, { title: 'SHARDS', right: true }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }, { title: 'HUGE PAGES', right: true }, { title: 'LIMIT', right: true }, { title: 'CLIENTS', right: true }],
     status.members.map((m) => {
       const up = m.node !== undefined;
       return [
@@ -39,19 +46,20 @@ export function renderStatus(status: ClusterStatus): string {
         up ? String(sum(m.id, 'entries')) : '-',
         up ? formatSize(sum(m.id, 'usedBytes')) : '-',
         up ? formatSize(sum(m.id, 'memoryBytes')) : '-',
+        up ? hugeText(status.shards.filter((s) => s.owner === m.id)) : '-',
         m.memoryBytes === 0 ? '-' : formatSize(m.memoryBytes),
         m.node === undefined ? '-' : String(m.node.clients),
       ];
     }),
   );
   const shards = table(
-    [{ title: 'SHARD', right: true }, { title: 'OWNER' }, { title: 'STATE' }, { title: 'EPOCH', right: true }, { title: 'LAYOUT', right: true }, { title: 'BUCKETS', right: true }, { title: 'REGIONS' }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }],
+    [{ title: 'SHARD', right: true }, { title: 'OWNER' }, { title: 'STATE' }, { title: 'EPOCH', right: true }, { title: 'LAYOUT', right: true }, { title: 'BUCKETS', right: true }, { title: 'REGIONS' }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }, { title: 'HUGE PAGES', right: true }],
     status.shards.map((s) => {
       const providers = [...new Set(s.regions.map((r) => r.provider))];
       const regions = providers.map((p) => `${p} ${s.regions.filter((r) => r.provider === p).reduce((n, r) => n + r.count, 0)}`).join(', ');
       return [
         String(s.shard), s.owner ?? '-', s.state, String(s.epoch), String(s.layoutEpoch), String(s.buckets), regions || '-',
-        s.entries === undefined ? '-' : String(s.entries), s.usedBytes === undefined ? '-' : formatSize(s.usedBytes), s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes),
+        s.entries === undefined ? '-' : String(s.entries), s.usedBytes === undefined ? '-' : formatSize(s.usedBytes), s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes), hugeText([s]),
       ];
     }),
   );

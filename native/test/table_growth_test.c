@@ -170,12 +170,36 @@ TEST(the_layout_tells_of_every_segment_in_order) {
     CHECK_EQ(table_add_segment(h->t, TABLE_HEAP, &odd, 1, &segment), FKV_BAD_REQUEST);
     host_close(h);
 }
+/* As where all memory is to be of huge pages: also at the limit, where what is left is no whole one. */
+TEST(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds) {
+    enum { GRAIN = 2 << 20 };
+    host *h = calloc(1, sizeof *h);
+    h->now_ns = 1000000000;
+    h->config = (table_config){ .epoch = 7, .seed = { 11, 13 }, .memory_bytes = 33 * MIB, .segment_grain = GRAIN,
+                                .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
+    CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
+    CHECK_EQ(table_first_index_bytes(&h->config), GRAIN);
+    CHECK_EQ(table_first_heap_bytes(&h->config), GRAIN);
+    host_add(h, TABLE_INDEX, GRAIN);
+    host_add(h, TABLE_HEAP, GRAIN);
+    int n = 0;
+    while (host_put_number(h, n, 100) == FKV_OK) n++;
+    table_stats s;
+    table_get_stats(h->t, &s);
+    for (int i = 0; i < h->count; i++) CHECK_EQ(h->segments[i].region.bytes % GRAIN, 0);
+    CHECK_EQ(s.index_bytes + s.heap_bytes, 32 * MIB);
+    CHECK(s.index_bytes > GRAIN && (uint64_t)n * 160 > 20 * MIB);
+    host_check(h);
+    for (int i = 0; i < n; i += 7) CHECK(host_has_number(h, i, 100));
+    host_close(h);
+}
 int main(int argc, char **argv) {
     RUN(a_table_grows_bucket_by_bucket_and_stays_whole);
     RUN(a_reader_that_holds_an_old_header_never_misses_a_key);
     RUN(chains_shorten_when_keys_go);
     RUN(a_refused_segment_is_a_full_table_and_is_asked_for_again);
     RUN(a_scan_meets_every_key_that_stays_once_while_the_table_grows);
+    RUN(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds);
     RUN(the_layout_tells_of_every_segment_in_order);
     return check_end(argc, argv);
 }

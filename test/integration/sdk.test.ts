@@ -426,3 +426,13 @@ test('msgpack values, and a client with another codec', async (t) => {
   await bytes.put('raw', 'not msgpack');
   await t.throwsAsync(users.get('raw'), { code: 'ERR_CORRUPT', message: /codec 0/ });
 });
+
+test('one call may be of far more items than are worked on at once', async (t) => {
+  // Servers of its own: how many READs a GET takes in a table that grows is not what other tests want to see.
+  const kv = await client(t, { timeoutMs: 120_000 }, await Cluster.start(t, { servers: 1, memory: '256mb', shards: 4 }));
+  const keys = Array.from({ length: 150_000 }, (_, i) => `many ${i}`);
+  await kv.putMany(keys.map((key, i) => ({ key, value: String(i) })));
+  const values = await kv.getMany(keys);
+  t.is(values.length, keys.length);
+  t.true(values.every((value, i) => String(value) === String(i)));
+});

@@ -43,21 +43,22 @@ static int prefault(int fd, uint8_t *base, size_t bytes, size_t page) {
     return 0;
 }
 
+/* A mapping that fails with MAP_FIXED may already have taken away what was there, and another thread's mapping may have come into
+ * the hole. So what may fail is tried without it, and what was reserved is not unmapped after it has failed: its ends are ours, not
+ * the part between. */
 void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
-    if (bytes < FKV_HUGE_PAGE || bytes > SIZE_MAX / 2) return mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
+    uint8_t *plain = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
+    bool lies_well = (((uintptr_t)plain - offset) & (FKV_HUGE_PAGE - 1)) == 0;    /* address and offset agree below a huge page */
+    if (plain == MAP_FAILED || bytes < FKV_HUGE_PAGE || bytes > SIZE_MAX / 2 || lies_well) return plain;
     size_t room = bytes + FKV_HUGE_PAGE;
     uint8_t *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (all == MAP_FAILED) return MAP_FAILED;
-    size_t before = (size_t)(offset - (uintptr_t)all) & (FKV_HUGE_PAGE - 1);    /* address and offset agree below a huge page */
+    if (all == MAP_FAILED) return plain;
+    size_t before = (size_t)(offset - (uintptr_t)all) & (FKV_HUGE_PAGE - 1);
     void *at = mmap(all + before, bytes, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
-    int e = errno;
-    if (at == MAP_FAILED) {
-        munmap(all, room);
-        errno = e;
-        return MAP_FAILED;
-    }
     if (before > 0) munmap(all, before);
     munmap(all + before + bytes, room - before - bytes);
+    if (at == MAP_FAILED) return plain;
+    munmap(plain, bytes);
     return at;
 }
 

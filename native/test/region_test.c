@@ -1,6 +1,7 @@
 /* Sealed memory: what a process that holds the descriptor can not do, and that the owner lives on. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +195,30 @@ TEST(where_there_are_no_huge_pages_a_wish_gets_small_ones_and_a_need_an_error) {
     CHECK_EQ(fkv_region_alloc("test", (2 << 20) + PAGE, FKV_REGION_NEED_HUGE, &r), -EINVAL);
 }
 
+/* Reserved huge pages are asked for first and mostly refused; nobody else's mapping may suffer from that. */
+static bool others_over;
+static void *make_regions(void *arg) {
+    (void)arg;
+    while (!__atomic_load_n(&others_over, __ATOMIC_ACQUIRE)) {
+        fkv_region r;
+        CHECK_EQ(fkv_region_alloc("test", FKV_HUGE_PAGE, FKV_REGION_TRY_HUGE, &r), 0);
+        fkv_region_free(&r);
+    }
+    return NULL;
+}
+TEST(regions_that_come_and_go_leave_the_mappings_of_other_threads_alone) {
+    pthread_t maker;
+    CHECK_EQ(pthread_create(&maker, NULL, make_regions, NULL), 0);
+    for (int i = 0; i < 20000; i++) {
+        uint8_t *mine = mmap(NULL, 3 * FKV_HUGE_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        CHECK(mine != MAP_FAILED);
+        for (int look = 0; look < 3; look++) CHECK_EQ(msync(mine, 3 * FKV_HUGE_PAGE, MS_ASYNC), 0);    /* ENOMEM where nothing is mapped */
+        munmap(mine, 3 * FKV_HUGE_PAGE);
+    }
+    __atomic_store_n(&others_over, true, __ATOMIC_RELEASE);
+    pthread_join(maker, NULL);
+}
+
 static int unsealed(size_t bytes) {
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     CHECK(fd >= 0);
@@ -234,6 +259,7 @@ int main(int argc, char **argv) {
     RUN(huge_pages_never_make_a_region_larger);
     RUN(what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader);
     RUN(where_there_are_no_huge_pages_a_wish_gets_small_ones_and_a_need_an_error);
+    RUN(regions_that_come_and_go_leave_the_mappings_of_other_threads_alone);
     RUN(only_memory_with_every_seal_and_enough_bytes_is_taken_from_a_stranger);
     return check_end(argc, argv);
 }

@@ -5,7 +5,7 @@ const region = by('region');
 
 export const mutations = inFile('native/base/region.c', [
   ['base: mappings are not aligned as huge pages are', region('what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader'),
-    'if (bytes < FKV_HUGE_PAGE || bytes > SIZE_MAX / 2) return', 'if (bytes > 0) return'],
+    'bytes > SIZE_MAX / 2 || lies_well) return', 'bytes > SIZE_MAX / 2 || plain) return'],
   ['base: the offset of a mapping is forgotten in its alignment', region('what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader'),
     '(size_t)(offset - (uintptr_t)all)', '(size_t)(0 - (uintptr_t)all)'],
   ['base: huge pages that did not come are said to be there', region('where_there_are_no_huge_pages_a_wish_gets_small_ones_and_a_need_an_error'),

@@ -22,7 +22,7 @@ function setup(options: { readonly direct?: boolean; readonly maxQueued?: number
   const native = new FakeNativeClient(options.records);
   native.direct = options.direct ?? true;
   const operations = new Operations(native, new ValueMemory(), options.maxQueued ?? 1000, (shard) => `nobody answers for shard ${shard}`);
-  const shared = { operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, 2), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
+  const shared = { operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, { first: 0, count: 2 }), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
   const settle = async (): Promise<void> => {
     await turn();
     while (native.outstanding.length > 0 || native.ready.length > 0) {

@@ -65,7 +65,8 @@ test('the map of another cluster, of other shards, or with holes is refused', (t
   t.throws(() => routes.update(map([], [shard(0)], { clusterId: 'c2' })), { code: 'ERR_CONFIG', message: /cluster c2/ });
   t.throws(() => routes.update(map([], [shard(0), shard(1)])), { code: 'ERR_PROTOCOL' });
   t.throws(() => routes.update(map([], [shard(0)], { hashSeed: '01' })), { code: 'ERR_PROTOCOL' });
-  t.throws(() => new Routes('auto', false, here).update(map([], [shard(1)])), { code: 'ERR_PROTOCOL' });
+  t.throws(() => routes.update(map([], [shard(1)])), { code: 'ERR_PROTOCOL' });
+  t.throws(() => new Routes('auto', false, here).update(map([], [shard(1), shard(3)])), { code: 'ERR_PROTOCOL' });
 });
 
 const tried = (choice: 'auto' | 'shm' | 'verbs' | 'tcp', strict: boolean, around: Surroundings = here, of = member('s1')) =>
@@ -113,4 +114,11 @@ test('why nobody answers for a shard', (t) => {
   t.regex(routes.explain(1), /shm: failed with ERR_DISCONNECTED/);
   routes.state(1)?.connectedBy('tcp');
   t.is(routes.explain(1), 'the owner of shard 1, s1, does not serve it yet');
+});
+
+test('the shards of a trust domain begin where those of others end', (t) => {
+  const routes = new Routes('auto', false, here);
+  t.deepEqual(routes.update(map([member('s1')], [shard(5, 's1'), shard(6)])).routes.map((route) => [route.shard, route.owner]), [[5, 1], [6, -1]]);
+  t.regex(routes.explain(6), /shard 6 has no owner/);
+  t.regex(routes.explain(5), /the owner of shard 5, s1/);
 });

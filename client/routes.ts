@@ -7,6 +7,7 @@
  */
 import type { ClientMap } from '../core/protocol/messages.js';
 import type { Member, Region, Shard } from '../core/metadata/state.js';
+import type { ShardRange } from '../core/metadata/trust.js';
 import type { NativeRegion, OwnerAddress, ShardRoute } from '../native/addon.js';
 import { FarkvError } from './errors.js';
 import { plan, TransportState, type Surroundings, type TransportChoice } from './transport.js';
@@ -28,6 +29,11 @@ function nativeRegion(region: Region): NativeRegion {
   };
 }
 
+/** The client's shards: those of its trust domain, which are all that it is told of. */
+export function shardRange({ shards }: ClientMap): ShardRange {
+  return { first: shards[0]?.shard ?? 0, count: shards.length };
+}
+
 /** Converting the regions of a shard again is left out where the shard did not change. */
 interface Converted {
   readonly shard: Shard;
@@ -43,8 +49,8 @@ export class Routes {
   #states = new Map<number, TransportState>();
   readonly #converted = new Map<number, Converted>();
   #next = 1;
-  #owners: readonly { readonly number: number; readonly id: string | undefined }[] = [];
-  #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: number } | undefined;
+  #owners: ReadonlyMap<number, { readonly number: number; readonly id: string | undefined }> = new Map();
+  #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: ShardRange } | undefined;
 
   constructor(choice: TransportChoice, strict: boolean, here: Surroundings) {
     this.#choice = choice;
@@ -69,7 +75,7 @@ export class Routes {
       return number;
     };
     const routes = map.shards.map((shard) => this.#route(shard, ownerOf(shard)));
-    this.#owners = map.shards.map(({ owner: id }, shard) => ({ id, number: routes[shard]?.owner ?? -1 }));
+    this.#owners = new Map(map.shards.map(({ owner: id, shard }, i) => [shard, { id, number: routes[i]?.owner ?? -1 }]));
     this.#numbers = numbers;
     this.#states = states;
     return { owners: [...owners.values()], routes };
@@ -77,7 +83,7 @@ export class Routes {
 
   /** Why nobody answers for a shard, for a person. */
   explain(shard: number): string {
-    const { id, number } = this.#owners[shard] ?? { id: undefined, number: -1 };
+    const { id, number } = this.#owners.get(shard) ?? { id: undefined, number: -1 };
     if (id === undefined) return `shard ${shard} has no owner yet`;
     const state = this.#states.get(number);
     if (state === undefined) return `the owner of shard ${shard}, ${id}, has not opened it yet`;
@@ -117,15 +123,15 @@ export class Routes {
   }
 
   #check(map: ClientMap): void {
-    if (map.shards.some((shard, i) => shard.shard !== i)) throw new FarkvError('ERR_PROTOCOL', 'a map whose shards are not numbered from 0 on');
+    const shards = shardRange(map);
+    if (map.shards.some((shard, i) => shard.shard !== shards.first + i)) throw new FarkvError('ERR_PROTOCOL', 'a map whose shards are not in a row');
     const { clusterId, hashSeed } = map;
-    const shards = map.shards.length;
     this.#known ??= { clusterId, hashSeed, shards };
     if (this.#known.clusterId !== clusterId) {
       throw new FarkvError('ERR_CONFIG', `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`);
     }
-    if (this.#known.hashSeed !== hashSeed || this.#known.shards !== shards) {
-      throw new FarkvError('ERR_PROTOCOL', 'the hash seed or the number of shards of a cluster never changes, but did');
+    if (this.#known.hashSeed !== hashSeed || this.#known.shards.first !== shards.first || this.#known.shards.count !== shards.count) {
+      throw new FarkvError('ERR_PROTOCOL', 'the hash seed of a cluster and which shards are a client\'s never change, but did');
     }
   }
 }

@@ -4,6 +4,7 @@
  * A key that is present from the first page to the last comes at least once, also while the table grows; one that is put or deleted meanwhile
  * may come or not; one may come twice. A cursor is text that can be kept and given to any client of the same cluster.
  */
+import type { ShardRange } from '../core/metadata/trust.js';
 import { CompletionField } from '../native/addon.js';
 import { argumentError, FarkvError } from './errors.js';
 import type { Completion } from './completion.js';
@@ -100,11 +101,11 @@ function parseStep(completion: Completion): Step {
 }
 
 /** shard.cursor, the cursor in hexadecimal. */
-function parseCursor(text: unknown, shards: number): { readonly shard: number; readonly cursor: bigint } {
-  if (text === undefined) return { shard: 0, cursor: 0n };
+function parseCursor(text: unknown, { first, count }: ShardRange): { readonly shard: number; readonly cursor: bigint } {
+  if (text === undefined) return { shard: first, cursor: 0n };
   const match = typeof text === 'string' ? /^(\d{1,4})\.([0-9a-f]{1,16})$/.exec(text) : null;
   const shard = Number(match?.[1] ?? Number.NaN);
-  if (match === null || !(shard < shards)) throw argumentError('cursor is one that a page of a scan of this cluster gave');
+  if (match === null || !(shard >= first && shard < first + count)) throw argumentError('cursor is one that a page of a scan of this cluster gave');
   return { shard, cursor: BigInt(`0x${match[2] ?? '0'}`) };
 }
 
@@ -116,9 +117,9 @@ function checkBatch(batch: unknown): number {
 
 export class Scanner {
   readonly #operations: Operations;
-  readonly #shards: number;
+  readonly #shards: ShardRange;
 
-  constructor(operations: Operations, shards: number) {
+  constructor(operations: Operations, shards: ShardRange) {
     this.#operations = operations;
     this.#shards = shards;
   }
@@ -137,15 +138,16 @@ export class Scanner {
   async #page(ns: number, options: ScanOptions, withValues: boolean, limits: Limits): Promise<ScanPage<RawEntry>> {
     const batch = checkBatch(options.batch);
     let { shard, cursor } = parseCursor(options.cursor, this.#shards);
+    const end = this.#shards.first + this.#shards.count;
     const entries: RawEntry[] = [];
     // Several steps where shards hold little: a page of a few entries would cost a round trip each.
-    while (shard < this.#shards && entries.length < batch) {
+    while (shard < end && entries.length < batch) {
       const step = await this.#operations.submit(new PendingScan(ns, shard, cursor, batch - entries.length, withValues, parseStep), limits);
       for (const entry of step.entries) entries.push(entry);
       cursor = step.next;
       if (cursor === 0n) shard++;
     }
-    return { entries, cursor: shard < this.#shards ? `${shard}.${cursor.toString(16)}` : undefined };
+    return { entries, cursor: shard < end ? `${shard}.${cursor.toString(16)}` : undefined };
   }
 
   /** A value that did not fit in the reply is read by itself; undefined: it was deleted meanwhile. */

@@ -13,7 +13,7 @@ import { FarkvError } from './errors.js';
 import { abortError } from './pending.js';
 import { Operations } from './operations.js';
 import { parseServer, type Settings } from './options.js';
-import { Routes } from './routes.js';
+import { Routes, shardRange } from './routes.js';
 import { Scanner } from './scan.js';
 import { surroundings, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
@@ -133,9 +133,11 @@ export class Session {
   #start(map: ClientMap): Parts {
     if (this.#ticket === undefined) throw new FarkvError('ERR_PROTOCOL', 'a map came without a ticket');
     const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs, cachedLocations, unavailableAfterMs } = this.#settings;
+    const shards = shardRange(map);
     const native = new addon.NativeClient({
       hashSeed: Buffer.from(map.hashSeed, 'hex'),
-      shards: map.shards.length,
+      shards: shards.count,
+      firstShard: shards.first,
       ticket: this.#ticket,
       timeoutMs,
       maxOutstanding,
@@ -147,7 +149,7 @@ export class Session {
       onEvent: (event) => this.#native(event),
     });
     const operations = new Operations(native, new ValueMemory(), maxQueued, (shard) => this.#routes.explain(shard));
-    return { native, operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, map.shards.length) };
+    return { native, operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, shards) };
   }
 
   #newTicket(ticket: Uint8Array): void {

@@ -38,6 +38,8 @@ export interface DataPlaneOptions {
   readonly hashSeed: Uint8Array;
   readonly ticketSecret: Uint8Array;
   readonly shards: number;
+  /** Whose shards follow each other and are all there are (native/dataplane/dataplane.h). maxClients 0: as many as of all. Default: one domain of all shards. */
+  readonly trustDomains?: readonly { readonly shards: number; readonly maxClients: number }[];
   readonly leaseMs: number;
   readonly driftPpm: number;
   readonly listen: readonly { readonly provider: Provider; readonly address: string; readonly group: number }[];
@@ -182,7 +184,9 @@ export interface DataPlane {
 
 export interface NativeClientOptions {
   readonly hashSeed: Uint8Array;
+  /** The client's: `shards` of them from `firstShard` on; default 0. */
   readonly shards: number;
+  readonly firstShard?: number;
   readonly ticket: Uint8Array;
   /** Providers in order of preference; the addresses given to setOwner are tried in it. */
   readonly timeoutMs: number;

@@ -13,13 +13,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import type { FabricAddress, MetadataState, Provider, TrustDomain } from '../core/metadata/state.js';
+import { trustRanges } from '../core/metadata/trust.js';
 import type { Addon, DataPlane } from '../native/addon.js';
 import { shmHost } from '../native/host.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
 import { formatHostPort, formatSize } from './config/units.js';
-import { TokenCheck } from './control/auth.js';
+import { ClientTokens, TokenCheck } from './control/auth.js';
 import { advertised } from './control/advertise.js';
 import { ControlPlane } from './control/control-plane.js';
 import { Listener } from './control/listener.js';
@@ -59,6 +60,13 @@ const REMOVED_LOOK_MS = 20;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const random64 = (): bigint => randomBytes(8).readBigUInt64LE() | 1n;
+
+/** Throws ERR_CONFIG where the operator thinks of other trust domains than the cluster was made with. */
+function checkTrustDomains({ trustDomains: given }: ServerSettings, { trustDomains: made }: MetadataState): void {
+  const said = (domains: readonly TrustDomain[]): string => domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
+  if (said(given) === said(made)) return;
+  throw new FarkvError('ERR_CONFIG', `the cluster was made with other trust domains than --trust-domains says, and they are fixed: ${said(made)}, not ${said(given)}`);
+}
 
 export class FarkvNode {
   /** Rejects when the server cannot go on, also before it is ready; ERR_CLOSED when it was stopped. */
@@ -157,6 +165,7 @@ export class FarkvNode {
     group.start();
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
+    checkTrustDomains(this.#settings, state);
     this.#checkSize(state);
     const fabric = this.#listen(state, directory, transports);
     const lease = this.#leaseKeeper(group);
@@ -196,7 +205,7 @@ export class FarkvNode {
   #checkSize({ shards, servers, voters }: MetadataState): void {
     const count = Math.max(1, servers.length, voters.length);
     const { memoryBytes } = this.#settings;
-    if (shards.length !== this.#settings.shards) this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
+    if (shards.length !== this.#settings.trustDomains.reduce((sum, d) => sum + d.shards, this.#settings.shards)) this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
     const least = Math.ceil(shards.length / count) * this.#native.constants.memoryMin;
     if (memoryBytes < least) {
       throw new FarkvError('ERR_CONFIG', `--memory: ${formatSize(memoryBytes)} is too little for this server's part of ${shards.length} shards; at least ${formatSize(least)}`);
@@ -205,11 +214,12 @@ export class FarkvNode {
 
   /** Binds the control addresses and answers there. Returns them as others may use them. */
   async #control({ driver, peers, office, proposer }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
-    const { id, handshakeMs, token, peerToken, listen, maxConnections, advertise } = this.#settings;
+    const { id, handshakeMs, token, trustDomains, peerToken, listen, maxConnections, advertise } = this.#settings;
     const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
     const plane = new ControlPlane({
       serverId: id, instance: directory.instance, handshakeMs, log: this.#log,
-      token: new TokenCheck(token),
+      clientTokens: new ClientTokens(token, trustDomains),
+      adminToken: new TokenCheck(token),
       peerToken: new TokenCheck(peerToken ?? token),
       state: () => driver.state,
       makeTicket: this.#native.makeTicket,
@@ -278,6 +288,7 @@ export class FarkvNode {
         hashSeed: Buffer.from(state.hashSeed, 'hex'),
         ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
         shards: state.shards.length,
+        trustDomains: trustRanges(state).map(({ count }, i) => ({ shards: count, maxClients: settings.trustDomains[i - 1]?.maxClients ?? 0 })),
         listen: listenList(settings, offered, groups, sockets, this.#native.rdmaAddresses),
         leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, hugePages, memoryBytes,
       });

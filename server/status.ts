@@ -4,6 +4,7 @@
 import type { DataPlaneStats } from '../native/addon.js';
 import { record, text, uint, type Check } from '../core/protocol/check.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import { trustRanges } from '../core/metadata/trust.js';
 import type { RaftStatus } from '../core/raft/index.js';
 
 /** Of one server, by itself. */
@@ -101,6 +102,8 @@ export interface ClusterStatus {
   readonly shards: readonly ShardStatus[];
   /** Shards on their way to another owner. */
   readonly moves: readonly { readonly shard: number; readonly to: string }[];
+  /** Beside the default one, which has the shards before theirs; absent where there are none. */
+  readonly trustDomains?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
 }
 
 export function raftPart(status: RaftStatus): Pick<NodeStatus, 'role' | 'term' | 'commitIndex' | 'appliedIndex' | 'logBytes'> {
@@ -165,7 +168,12 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memory: memoryParts(own), pages: pageParts(own), retiredBytes: own.retiredBytes, memoryLimitBytes: own.memoryBytes }),
     };
   });
-  return { clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves };
+  const ranges = trustRanges(state);
+  const trustDomains = state.trustDomains.map(({ name, shards: count }, i) => ({ name, firstShard: ranges[i + 1]?.first ?? 0, shards: count }));
+  return {
+    clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves,
+    ...(trustDomains.length === 0 ? {} : { trustDomains }),
+  };
 }
 
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */

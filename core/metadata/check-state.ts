@@ -3,7 +3,8 @@
  * whether a command makes sense in the present state is decided by machine.ts.
  */
 import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
-import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard } from './state.js';
+import { TRUST_DOMAINS_MAX } from './trust.js';
+import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, TrustDomain } from './state.js';
 
 /** Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has 8,192. */
 export const REGIONS_MAX = 8192;
@@ -65,3 +66,4 @@ export const checkShard = record<Shard>({
 export const checkServer = record<Server>({ id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses, draining: boolean });
 export const checkMove = record<Move>({ shard: shardNumber, to: memberId });
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
+export const checkTrustDomains = list(record<TrustDomain>({ name: memberId, shards: uint(SHARDS_MAX) }), TRUST_DOMAINS_MAX);

@@ -10,11 +10,11 @@ import { boolean, fields, hex128, hex64, list, literal, maybe, oneOf, record, ui
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
-  checkControlAddresses, checkFabricAddresses, checkRegions, driftPpm, epochNumber, layoutNumber, leaseMs, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
+  checkControlAddresses, checkFabricAddresses, checkRegions, checkTrustDomains, driftPpm, epochNumber, layoutNumber, leaseMs, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
   SHARDS_MAX, votersMax,
 } from './check-state.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
-import type { FabricAddress, LeaseTerms, Region } from './state.js';
+import type { FabricAddress, LeaseTerms, Region, TrustDomain } from './state.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
 export const PROPOSALS_MAX = 64;
@@ -25,8 +25,11 @@ export interface Bootstrap {
   readonly clusterId: string;
   readonly hashSeed: string;
   readonly ticketSecret: string;
+  /** Of all trust domains. */
   readonly shards: number;
   readonly voters: readonly string[];
+  /** Those beside the default one, where there are any. From format 3 on. */
+  readonly trustDomains?: readonly TrustDomain[];
 }
 
 /**
@@ -174,6 +177,7 @@ const checks = {
     ticketSecret: hex128,
     shards: uint(SHARDS_MAX),
     voters: list(memberId, MEMBERS_MAX),
+    trustDomains: maybe(checkTrustDomains),
   }),
   'member-join': record<MemberJoin>({
     t: literal('member-join'),
@@ -230,7 +234,7 @@ function isKind(kind: unknown): kind is Command['t'] {
 
 /** Throws ERR_PROTOCOL when the command is larger than an entry may be. */
 export function encodeProposal(p: Proposal): Uint8Array {
-  const bytes = encodeValue({ format: formatOf(p.command.t), proposer: p.proposer, sequence: p.sequence, command: p.command });
+  const bytes = encodeValue({ format: formatOf(p.command), proposer: p.proposer, sequence: p.sequence, command: p.command });
   if (bytes.length > COMMAND_LIMITS.bytes) {
     throw new FarkvError('ERR_PROTOCOL', `a metadata change (${p.command.t}) of ${bytes.length} bytes; at most ${COMMAND_LIMITS.bytes} fit an entry`);
   }
@@ -247,6 +251,8 @@ export function decodeProposal(bytes: Uint8Array, known = FORMAT_NEWEST): Propos
   const command = fields(value.command, 'entry.command');
   const kind = command.t;
   if (format > known || (typeof kind === 'string' && !isKind(kind))) throw laterVersion('an entry', format, known, typeof kind === 'string' ? kind.slice(0, 40) : 'unknown');
-  if (format === 0 || !isKind(kind) || formatOf(kind) > format) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
-  return { proposer: hex64(value.proposer, 'entry.proposer'), sequence: uint()(value.sequence, 'entry.sequence'), command: checks[kind](command, 'entry.command') };
+  if (format === 0 || !isKind(kind)) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
+  const proposal: Proposal = { proposer: hex64(value.proposer, 'entry.proposer'), sequence: uint()(value.sequence, 'entry.sequence'), command: checks[kind](command, 'entry.command') };
+  if (formatOf(proposal.command) > format) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
+  return proposal;
 }

@@ -3,23 +3,38 @@
  *
  *   1  the servers are fixed when the cluster is made; an owner keeps its shards for good
  *   2  servers come and go, owners hold leases, shards are taken from dead owners and moved
+ *   3  the cluster has trust domains
  *
  * A cluster is at one format (MetadataState.formatVersion) and its servers write nothing later, so that servers of two neighbouring
  * versions of farkv work together while an operator replaces one after the other. When all servers say that they know a later one,
  * the leader proposes `raise-format`; there is no way back. Whoever meets what it does not know stops and says so: an entry
  * that is passed over would make this server's metadata another's.
+ *
+ * Nothing is raised to format 3: a cluster is made with trust domains or has none for good. One that has them says so in its first entry and
+ * in all of its snapshots, which no earlier version reads; all others stay at format 2, and what they write is what they wrote before.
  */
 import { FarkvError } from '../errors.js';
 import type { Command } from './commands.js';
+import type { MetadataState } from './state.js';
 
 export const FORMAT_OLDEST = 1;
-export const FORMAT_NEWEST = 2;
+/** That this version reads. */
+export const FORMAT_NEWEST = 3;
+/** That a cluster is raised to. */
+export const FORMAT_RAISED = 2;
+export const FORMAT_TRUST = 3;
 
 const FIRST: ReadonlySet<Command['t']> = new Set(['bootstrap', 'member-join', 'member-leave', 'assign-shards', 'shard-opened', 'shard-layout', 'no-op']);
 
-/** The format that a reader of this kind of command must know. */
-export function formatOf(kind: Command['t']): number {
-  return FIRST.has(kind) ? 1 : 2;
+/** The format that a reader of this command must know. */
+export function formatOf(command: Command): number {
+  if (command.t === 'bootstrap' && command.trustDomains !== undefined) return FORMAT_TRUST;
+  return FIRST.has(command.t) ? 1 : 2;
+}
+
+/** The format that a reader of a snapshot of this state must know. */
+export function formatOfState({ formatVersion, trustDomains }: Pick<MetadataState, 'formatVersion' | 'trustDomains'>): number {
+  return trustDomains.length > 0 ? Math.max(formatVersion, FORMAT_TRUST) : formatVersion;
 }
 
 /**
@@ -27,8 +42,9 @@ export function formatOf(kind: Command['t']): number {
  * raises the format is written when all know it (leader-policy.ts).
  */
 export function tooEarly(command: Command, formatVersion: number): FarkvError | undefined {
-  const format = formatOf(command.t);
-  if (format <= formatVersion || (command.t === 'raise-format' && command.format === formatVersion + 1)) return undefined;
+  const format = formatOf(command);
+  // What makes the cluster is the first that any server reads: one that does not know it does not belong to the cluster.
+  if (format <= formatVersion || command.t === 'bootstrap' || (command.t === 'raise-format' && command.format === formatVersion + 1)) return undefined;
   return new FarkvError('ERR_UNSUPPORTED', `the metadata is at format ${formatVersion} until every server of the cluster runs a version of farkv that knows ${format}`);
 }
 

@@ -3,6 +3,7 @@
  * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts, test/sim).
  */
 import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
+import { FORMAT_RAISED } from './format.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
 import type { Member, MetadataState } from './state.js';
@@ -90,7 +91,7 @@ export interface RaiseOptions {
 export function nextFormat(state: MetadataState, o: RaiseOptions): RaiseFormat | undefined {
   const next = state.formatVersion + 1;
   const ids = state.formatVersion === 1 ? state.voters : state.servers.filter((s) => s.raftId !== 0).map((s) => s.id);
-  if (state.clusterId === '' || next > o.known || !ids.every((id) => state.members.has(id) && o.knownBy(id) >= next)) return undefined;
+  if (state.clusterId === '' || next > Math.min(o.known, FORMAT_RAISED) || !ids.every((id) => state.members.has(id) && o.knownBy(id) >= next)) return undefined;
   return { t: 'raise-format', format: next, votersMax: o.votersMax, ownerLease: o.ownerLease };
 }
 

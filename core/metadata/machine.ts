@@ -9,9 +9,9 @@ import { FarkvError } from '../errors.js';
 import { fields, hex64, list, literal, pattern, record, uint, type Check } from '../protocol/check.js';
 import { STATE_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
-import { checkLeaseTerms, checkMember, checkMove, checkServer, checkShard, memberId, MEMBERS_MAX, SHARDS_MAX, votersMax } from './check-state.js';
+import { checkLeaseTerms, checkMember, checkMove, checkServer, checkShard, checkTrustDomains, memberId, MEMBERS_MAX, SHARDS_MAX, votersMax } from './check-state.js';
 import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
-import { FORMAT_NEWEST, laterVersion } from './format.js';
+import { FORMAT_NEWEST, FORMAT_RAISED, formatOfState, laterVersion } from './format.js';
 import { EMPTY, reduce } from './reduce.js';
 import type { Refused } from './reduced.js';
 import type { Member, MetadataState, Shard } from './state.js';
@@ -86,10 +86,10 @@ export class MetadataMachine {
    */
   snapshot(): Uint8Array {
     const state = { ...this.#state, members: [...this.#state.members.values()] };
-    const format = state.formatVersion;
+    const format = formatOfState(state);
     return encodeValue({
       format,
-      state: format === 1 ? checkFirst(state, 'state') : checkSaved(state, 'state'),
+      state: checksOfState(format)(state, 'state'),
       proposers: [...this.#proposers].map(([proposer, w]) => ({ proposer, top: w.top, seen: w.seen.toString(16).padStart(16, '0') })),
     });
   }
@@ -99,7 +99,7 @@ export class MetadataMachine {
     const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
     const format = uint()(value.format, 'snapshot.format');
     if (format > this.#known) throw laterVersion('a snapshot', format, this.#known);
-    const saved = format === 1 ? { ...EMPTY, ...checkFirst(value.state, 'snapshot.state') } : checkSaved(value.state, 'snapshot.state');
+    const saved = { ...EMPTY, ...checksOfState(format)(value.state, 'snapshot.state') };
     const proposers = checkProposers(value.proposers, 'snapshot.proposers');
     this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
     this.#proposers.clear();
@@ -124,13 +124,12 @@ const first = {
   shards: shardsInOrder,
 };
 /** As format 1 writes it: a server of that version reads nothing else. */
-const checkFirst = record<Omit<Saved, 'servers' | 'votersMax' | 'ownerLease' | 'moves'>>({ formatVersion: literal(1), ...first });
-const checkSaved = record<Saved>({
-  formatVersion: literal(2),
-  ...first,
-  servers: list(checkServer, MEMBERS_MAX),
-  votersMax,
-  ownerLease: checkLeaseTerms,
-  moves: list(checkMove, SHARDS_MAX),
-});
+type First = Omit<Saved, 'servers' | 'votersMax' | 'ownerLease' | 'moves' | 'trustDomains'>;
+const checkFirst = record<First>({ formatVersion: literal(1), ...first });
+const second = { ...first, servers: list(checkServer, MEMBERS_MAX), votersMax, ownerLease: checkLeaseTerms, moves: list(checkMove, SHARDS_MAX) };
+const checkSecond = record<Omit<Saved, 'trustDomains'>>({ formatVersion: literal(2), ...second });
+const checkTrusted = record<Saved>({ formatVersion: uint(FORMAT_RAISED), ...second, trustDomains: checkTrustDomains });
+function checksOfState(format: number): Check<First> {
+  return format === 1 ? checkFirst : format === 2 ? checkSecond : checkTrusted;
+}
 const checkProposers = list(record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }), PROPOSERS_MAX);

@@ -6,13 +6,14 @@
  * the same command at the same place.
  */
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
-import type { Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
+import type { Bootstrap, Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
 import { tooEarly } from './format.js';
 import { place, raftIdOf } from './placement.js';
 import { moveShard, releaseShard, takeShards } from './reduce-moves.js';
 import { addServer, drainServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
 import { changed, closed, grouped, refused, type Reduced } from './reduced.js';
 import type { Member, MetadataState, Region, Shard } from './state.js';
+import { trustRanges } from './trust.js';
 
 /** Before the cluster is made. */
 export const EMPTY: MetadataState = {
@@ -28,6 +29,7 @@ export const EMPTY: MetadataState = {
   votersMax: 0,
   ownerLease: { leaseMs: 0, driftPpm: 0 },
   moves: [],
+  trustDomains: [],
 };
 
 function join(state: MetadataState, c: MemberJoin): Reduced {
@@ -94,14 +96,19 @@ function layout(state: MetadataState, c: ShardLayoutChanged): Reduced {
   return replaceShard(state, { ...shard, layoutEpoch: c.layoutEpoch, buckets: c.buckets, regions: [...regions.values()] });
 }
 
+function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
+  const trustDomains = c.trustDomains ?? [];
+  if (state.clusterId !== '') return refused('ERR_BUSY', 'the cluster exists');
+  if (c.shards === 0 || c.voters.length === 0) return refused('ERR_CONFIG', 'a cluster needs a shard and a server');
+  if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length) return refused('ERR_CONFIG', 'two trust domains have the same name');
+  const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
+  if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1)) return refused('ERR_CONFIG', 'a trust domain needs a shard');
+  return changed(state, { clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters: [...c.voters].sort(), shards, trustDomains });
+}
+
 export function reduce(state: MetadataState, c: Command): Reduced {
   if (c.t === 'no-op') return { ok: true, state };
-  if (c.t === 'bootstrap') {
-    if (state.clusterId !== '') return refused('ERR_BUSY', 'the cluster exists');
-    if (c.shards === 0 || c.voters.length === 0) return refused('ERR_CONFIG', 'a cluster needs a shard and a server');
-    const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
-    return changed(state, { clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters: [...c.voters].sort(), shards });
-  }
+  if (c.t === 'bootstrap') return bootstrap(state, c);
   if (state.clusterId === '') return refused('ERR_NO_LEADER', 'the cluster does not exist yet');
   const early = tooEarly(c, state.formatVersion);
   if (early !== undefined && c.t !== 'raise-format') return refused(early.code, early.message);

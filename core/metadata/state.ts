@@ -83,6 +83,12 @@ export interface LeaseTerms {
   readonly driftPpm: number;
 }
 
+/** A trust domain beside the default one, and how many shards it has; which is said in trust.ts. */
+export interface TrustDomain {
+  readonly name: string;
+  readonly shards: number;
+}
+
 export interface MetadataState {
   /** See format.ts. */
   readonly formatVersion: number;
@@ -105,4 +111,6 @@ export interface MetadataState {
   readonly ownerLease: LeaseTerms;
   /** At most one for each shard, in their order. Format 1: empty. */
   readonly moves: readonly Move[];
+  /** Fixed when the cluster is made; their numbers are their places (trust.ts). Empty in clusters that know nothing of format 3. */
+  readonly trustDomains: readonly TrustDomain[];
 }

@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { MetadataState, Region, Shard } from '../metadata/state.js';
+import { DEFAULT_TRUST } from '../metadata/trust.js';
 import { mapFrames, MapAssembler, clientMap } from './client-map.js';
 import { FrameReader } from './frame.js';
 import { SERVER_FRAME_LIMITS } from './limits.js';
@@ -11,7 +12,7 @@ const shard = (n: number, regions: number, layoutEpoch = 1): Shard => ({
 });
 function state(mapEpoch: number, shards: readonly Shard[], clusterId = 'ab'.repeat(16)): MetadataState {
   return {
-    formatVersion: 1, clusterId, mapEpoch, hashSeed: '00'.repeat(16), ticketSecret: '5ec12e75'.repeat(4), voters: ['s1'], shards, servers: [], votersMax: 0, ownerLease: { leaseMs: 0, driftPpm: 0 }, moves: [],
+    formatVersion: 1, clusterId, mapEpoch, hashSeed: '00'.repeat(16), ticketSecret: '5ec12e75'.repeat(4), voters: ['s1'], shards, servers: [], votersMax: 0, ownerLease: { leaseMs: 0, driftPpm: 0 }, moves: [], trustDomains: [],
     members: new Map([['s1', { id: 's1', raftId: 1, incarnation: '00'.repeat(8), control: ['127.0.0.1:7400'], fabric: [], memoryBytes: 1, instance: 'cc'.repeat(8) }]]),
   };
 }
@@ -24,7 +25,7 @@ function receive(assembler: MapAssembler, frames: Uint8Array[]): { readonly map:
 
 test('a map of many regions travels in several frames and takes effect once', (t) => {
   const all = state(5, Array.from({ length: 40 }, (_, i) => shard(i, 200)));
-  const frames = mapFrames(all, undefined, new Uint8Array(40));
+  const frames = mapFrames(all, undefined, DEFAULT_TRUST, new Uint8Array(40));
   t.true(frames.length > 1);
   const { map, pushes } = receive(new MapAssembler(), frames);
   t.deepEqual(map, clientMap(all));

@@ -3,6 +3,7 @@
  * they cannot differ: `mapFrames` at the server, MapAssembler at the client.
  */
 import type { Member, MetadataState, Shard } from '../metadata/state.js';
+import { DEFAULT_TRUST, trustRange } from '../metadata/trust.js';
 import { encodeFrame } from './frame.js';
 import { MAP_FRAME_BYTES } from './limits.js';
 import type { ClientMap, MapPush } from './messages.js';
@@ -15,24 +16,34 @@ function memberForClients(m: Member): Member {
   return { id: m.id, raftId: m.raftId, incarnation: m.incarnation, control: m.control, fabric: m.fabric, memoryBytes: m.memoryBytes };
 }
 
-/** The part of the metadata that a client may have: no ticket secret, nothing of the servers' own. */
-export function clientMap(state: MetadataState, shards: readonly Shard[] = state.shards): ClientMap {
+/** The shards of a trust domain; rkeys of others are none of its clients' business. */
+function shardsOf(state: MetadataState, trust: number): readonly Shard[] {
+  const { first, count } = trustRange(state, trust);
+  return state.shards.slice(first, first + count);
+}
+
+/**
+ * The part of the metadata that a client of a trust domain may have: no ticket secret, nothing of the servers' own, and where there are several
+ * domains only the servers that own shards of this one.
+ */
+export function clientMap(state: MetadataState, trust = DEFAULT_TRUST, shards = shardsOf(state, trust)): ClientMap {
+  const owners = state.trustDomains.length === 0 ? undefined : new Set(shardsOf(state, trust).map((s) => s.owner));
   return {
     clusterId: state.clusterId,
     mapEpoch: state.mapEpoch,
     hashSeed: state.hashSeed,
-    members: [...state.members.values()].map(memberForClients),
+    members: [...state.members.values()].filter((m) => owners === undefined || owners.has(m.id)).map(memberForClients),
     shards,
   };
 }
 
 /**
- * The frames that bring a client from `known` (undefined: nothing) to `state`. Shards are compared by identity, which the
- * metadata machine keeps for what did not change. Written one after the other; the first carries the ticket.
+ * The frames that bring a client of a trust domain from `known` (undefined: nothing) to `state`. Shards are compared by identity, which
+ * the metadata machine keeps for what did not change. Written one after the other; the first carries the ticket.
  */
-export function mapFrames(state: MetadataState, known: MetadataState | undefined, ticket?: Uint8Array): Uint8Array[] {
+export function mapFrames(state: MetadataState, known: MetadataState | undefined, trust = DEFAULT_TRUST, ticket?: Uint8Array): Uint8Array[] {
   const base = known?.clusterId === state.clusterId ? known : undefined;
-  const changed = base === undefined ? state.shards : state.shards.filter((s, i) => s !== base.shards[i]);
+  const changed = shardsOf(state, trust).filter((s) => s !== base?.shards[s.shard]);
   const parts: Shard[][] = [[]];
   let bytes = 0;
   for (const shard of changed) {
@@ -47,7 +58,7 @@ export function mapFrames(state: MetadataState, known: MetadataState | undefined
   return parts.map((shards, i) => {
     const push: MapPush = {
       t: 'map',
-      map: clientMap(state, shards),
+      map: clientMap(state, trust, shards),
       ...(i === 0 && ticket !== undefined ? { ticket } : {}),
       ...(base === undefined ? {} : { partial: true }),
       ...(i < parts.length - 1 ? { more: true } : {}),

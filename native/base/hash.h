@@ -15,6 +15,10 @@ typedef struct fkv_seed { uint64_t k0, k1; } fkv_seed;
 uint64_t fkv_hash_key(const fkv_seed *seed, uint16_t ns, const void *key, size_t bytes);
 
 static inline uint32_t fkv_hash_shard(uint64_t h, uint32_t shards) { return (uint32_t)(((h >> 48) * shards) >> 16); }
+/* The shards that keys are spread over: those of one trust domain, in a row. */
+typedef struct fkv_shard_range { uint32_t first, count; } fkv_shard_range;
+static inline uint32_t fkv_range_shard(fkv_shard_range r, uint64_t h) { return r.first + fkv_hash_shard(h, r.count); }
+static inline int fkv_range_has(fkv_shard_range r, uint32_t shard) { return shard - r.first < r.count; }
 /* A fingerprint is never 0: a slot of 0 is empty. */
 static inline uint16_t fkv_hash_fingerprint(uint64_t h) { uint16_t f = (uint16_t)(h >> 32); return f ? f : 1; }
 static inline uint32_t fkv_hash_bucket_bits(uint64_t h) { return (uint32_t)h; }

@@ -14,16 +14,24 @@ static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h
     if (h->version_min > FKV_WIRE_VERSION_MAX || h->version_max < FKV_WIRE_VERSION_MIN) return FKV_VERSION_UNSUPPORTED;
     *version = h->version_max < FKV_WIRE_VERSION_MAX ? h->version_max : FKV_WIRE_VERSION_MAX;
     if (!fkv_ticket_ok(&d->c.ticket_secret, &h->ticket, fkv_wall_ms())) return FKV_UNAUTHORIZED;
-    /* Memory is registered for trust domain 0 only. */
-    return h->ticket.trust == 0 ? FKV_OK : FKV_UNAUTHORIZED;
+    return h->ticket.trust < d->c.trusts ? FKV_OK : FKV_UNAUTHORIZED;
 }
 
-static bool take_place(dataplane *d) {
-    if (__atomic_add_fetch(&d->clients, 1, __ATOMIC_RELAXED) <= d->c.max_clients) return true;
+static bool count_up(uint32_t *clients, uint32_t most) {
+    if (__atomic_add_fetch(clients, 1, __ATOMIC_RELAXED) <= most) return true;
+    __atomic_sub_fetch(clients, 1, __ATOMIC_RELAXED);
+    return false;
+}
+static void give_place(dataplane *d, trust_domain *t) {
+    __atomic_sub_fetch(&t->clients, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
+}
+static bool take_place(dataplane *d, trust_domain *t) {
+    if (!count_up(&d->clients, d->c.max_clients)) return false;
+    if (count_up(&t->clients, t->max_clients)) return true;
     __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
     return false;
 }
-static void give_place(dataplane *d) { __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED); }
 
 static client *make(group *g, fab_provider p, fab_conn *conn, const fkv_ticket *t) {
     client *c = calloc(1, sizeof *c);
@@ -36,6 +44,7 @@ static client *make(group *g, fab_provider p, fab_conn *conn, const fkv_ticket *
     c->g = g;
     c->conn = conn;
     c->provider = p;
+    c->trust = &g->d->trust[t->trust];
     c->flags = t->flags;
     list_init(&c->of_group);
     list_init(&c->sending);
@@ -56,9 +65,10 @@ void client_ask(group *g, fab_provider p, const fab_wc *wc) {
     uint8_t version = FKV_WIRE_VERSION_MAX;
     client *c = NULL;
     fkv_status s = check_hello(d, wc, &h, &version);
-    if (s == FKV_OK && !take_place(d)) s = FKV_BUSY;
+    trust_domain *trust = s == FKV_OK ? &d->trust[h.ticket.trust] : NULL;
+    if (trust && !take_place(d, trust)) s = FKV_BUSY;
     else if (s == FKV_OK && !(c = make(g, p, wc->conn, &h.ticket))) {
-        give_place(d);
+        give_place(d, trust);
         s = FKV_NO_MEMORY;
     }
     fkv_welcome w = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
@@ -73,7 +83,7 @@ void client_ask(group *g, fab_provider p, const fab_wc *wc) {
     if (fab_accept(wc->conn, h.ticket.trust, &w, sizeof w) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(wc->conn);
         unmake(c);
-        give_place(d);
+        give_place(d, trust);
         return;
     }
     c->max_message = fab_max_message(wc->conn);
@@ -133,7 +143,7 @@ void clients_reap(group *g) {
         list_remove(&c->blocked);
         list_remove(&c->of_group);
         g->stats.clients--;
-        give_place(g->d);
+        give_place(g->d, c->trust);
         unmake(c);
     }
 }

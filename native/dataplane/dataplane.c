@@ -9,6 +9,16 @@
 
 /* ---- create ---- */
 
+static bool trust_ok(const dataplane_config *c) {
+    uint64_t shards = c->trusts ? 0 : c->shards;
+    if (c->trusts > DATAPLANE_TRUSTS_MAX || (c->trusts && !c->trust)) return false;
+    for (uint32_t i = 0; i < c->trusts; i++) {
+        if (c->trust[i].shards == 0) return false;
+        shards += c->trust[i].shards;
+    }
+    return shards == c->shards;
+}
+
 static bool config_ok(const dataplane_config *c) {
     if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX) return false;
     if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
@@ -16,6 +26,7 @@ static bool config_ok(const dataplane_config *c) {
     if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
+    if (!trust_ok(c)) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
         const dataplane_listen *l = &c->listen[i];
         if (l->provider < FAB_SHM || l->provider > FAB_VERBS || l->group >= c->groups) return false;
@@ -29,8 +40,28 @@ static void free_config(dataplane *d) {
     free(d->listen);
 }
 
+static void copy_trust(dataplane *d, const dataplane_config *c) {
+    static const dataplane_trust all = { 0, 0 };
+    uint32_t first = 0;
+    d->c.trusts = c->trusts ? c->trusts : 1;
+    d->c.trust = NULL;   /* the caller's; d->trust is what counts */
+    for (uint32_t i = 0; i < d->c.trusts; i++) {
+        const dataplane_trust *t = c->trusts ? &c->trust[i] : &all;
+        d->trust[i] = (trust_domain){ .shards = { first, c->trusts ? t->shards : c->shards },
+                                      .max_clients = t->max_clients ? t->max_clients : c->max_clients };
+        first += d->trust[i].shards.count;
+    }
+}
+
+uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard) {
+    uint32_t i = 0;
+    while (!fkv_range_has(d->trust[i].shards, shard)) i++;
+    return i;
+}
+
 static bool copy_config(dataplane *d, const dataplane_config *c) {
     d->c = *c;
+    copy_trust(d, c);
     if (!d->c.quarantine_ns) d->c.quarantine_ns = (uint64_t)FKV_GET_LIFE_NS / 5 * 6;
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
     if (!d->c.dedup_bytes) d->c.dedup_bytes = 64 << 20;

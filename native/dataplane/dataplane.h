@@ -38,6 +38,14 @@ typedef struct dataplane_listen {
  * the system has none. */
 typedef enum { DATAPLANE_HUGE_OFF, DATAPLANE_HUGE_AUTO, DATAPLANE_HUGE_REQUIRE } dataplane_huge;
 
+/* A trust domain: clients that are to have nothing to do with those of others. It has shards of its own, in a row behind those of the
+ * domains before it; its number is its place in the list, and what tickets carry. Requests of its clients for other shards are
+ * answered UNAUTHORIZED, and the rkeys of its shards are of no use to other clients. */
+typedef struct dataplane_trust {
+    uint32_t shards;
+    uint32_t max_clients;           /* its connections in all groups together; 0: no bound but the configuration's */
+} dataplane_trust;
+
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed, ticket_secret;
@@ -48,6 +56,8 @@ typedef struct dataplane_config {
     uint32_t client_quota;          /* requests of one connection in the owner's hands; one more is answered BUSY */
     uint32_t spin_us;               /* how long an idle thread polls before it sleeps */
     dataplane_huge huge_pages;
+    const dataplane_trust *trust;   /* copied by create; their shards are all there are */
+    uint32_t trusts;                /* 0: one domain, number 0, with all shards; at most DATAPLANE_TRUSTS_MAX */
     const dataplane_listen *listen; /* copied by create */
     uint32_t listens;
     struct sim_world *sim;          /* FAB_SIM only */
@@ -68,6 +78,7 @@ enum {
     DATAPLANE_SHARDS_MAX = 65536,
     DATAPLANE_GROUPS_MAX = 64,
     DATAPLANE_LISTENS_MAX = 256,
+    DATAPLANE_TRUSTS_MAX = 16,
     DATAPLANE_LEASE_MS_MAX = 3600000,
     DATAPLANE_DRIFT_PPM_MAX = 100000,
     DATAPLANE_CLIENTS_MAX = 65536,

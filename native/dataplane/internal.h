@@ -86,8 +86,16 @@ table_config table_config_of(const dataplane *d, const dataplane_shard *o, shard
 
 typedef enum { PLACE_NONE, PLACE_OPENING, PLACE_OPEN, PLACE_CLOSING } place_state;
 
+/* Invariant: their ranges follow each other and are all shards there are. */
+typedef struct trust_domain {
+    fkv_shard_range shards;
+    uint32_t max_clients;
+    uint32_t clients;                  /* atomic: connections in all groups */
+} trust_domain;
+
 struct dataplane {
     dataplane_config c;                /* defaults filled in */
+    trust_domain trust[DATAPLANE_TRUSTS_MAX];   /* c.trusts of them, at least one */
     dataplane_listen *listen;          /* own copies */
     char (*bound)[256];                /* addresses as bound */
     uint64_t grant_until_ns;           /* atomic */
@@ -105,6 +113,7 @@ struct dataplane {
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
     struct { uint8_t state; uint8_t group; } *place;   /* [c.shards]: place_state */
 };
+uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard);   /* the number of its trust domain */
 /* Takes the lock: on the memory thread only. */
 void dataplane_place(dataplane *d, uint32_t shard, place_state state);
 void dataplane_unlisten(dataplane *d, uint32_t group);   /* by the thread that has the group */
@@ -212,7 +221,8 @@ struct client {
     group *g;
     fab_conn *conn;
     fab_provider provider;
-    uint32_t trust, flags;             /* of the ticket */
+    trust_domain *trust;               /* of the ticket, as are flags */
+    uint32_t flags;
     uint32_t op_count, asides;         /* asides: those of them that do not count against the quota */
     uint32_t copying;                  /* jobs of the copier that read this client's memory */
     uint64_t transfer_bytes;
@@ -351,9 +361,9 @@ bool replies_continue(group *g);       /* one slice for each client that has som
 void reply_credits(client *c);         /* FAB_WC_SEND_READY */
 uint64_t replies_deadline(const group *g);
 
-/* lease.c: grants a lease for the served shards from number `first` on, at most `room` of them. Returns how many; *next is the
- * number from which to go on; *granted_ns is 0 when the owner's own lease is over. */
-uint32_t lease_grant(group *g, uint32_t first, fkv_lease_shard *out, uint32_t room, uint32_t *next, uint64_t *granted_ns);
+/* lease.c: grants a lease for the served shards of `range` from its place `at` on, at most `room` of them. Returns how many; *next is
+ * the place from which to go on; *granted_ns is 0 when the owner's own lease is over. */
+uint32_t lease_grant(group *g, fkv_shard_range range, uint32_t at, fkv_lease_shard *out, uint32_t room, uint32_t *next, uint64_t *granted_ns);
 
 /* transfer.c */
 fkv_status transfer_pool_create(bounce_pool **out);   /* transfer_pool_free also what has failed */

@@ -3,14 +3,12 @@
 #include <stdlib.h>
 #include "internal.h"
 
-enum { TRUST = 0 };
-
 /* What is registered is counted when it is made and when it is freed, both on this thread while the data plane runs. A first segment is
  * made whatever the count: a shard must be able to open when others have taken all, and it is small. */
 static bool within_bound(const dataplane *d, size_t bytes) { return d->c.memory_bytes == 0 || d->memory_taken + bytes <= d->c.memory_bytes; }
 
 /* NULL: no memory. */
-static segment *segment_make(group *g, table_segment_kind kind, size_t bytes) {
+static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, size_t bytes) {
     segment *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0, [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
@@ -21,7 +19,7 @@ static segment *segment_make(group *g, table_segment_kind kind, size_t bytes) {
     int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
     for (int i = 0; e == 0 && i < g->polled_count; i++) {
         fab_provider p = g->polled[i];
-        e = fab_reg(g->d->domain[p], &s->region, TRUST, &s->mr[p]);
+        e = fab_reg(g->d->domain[p], &s->region, dataplane_trust_of(g->d, shard), &s->mr[p]);
     }
     if (e != 0) {
         segment_free(s);
@@ -45,8 +43,8 @@ void segment_free(segment *s) {
 void memory_open(job *j) {
     command *c = (command *)j;
     table_config t = table_config_of(c->d, &c->open, NULL);
-    c->first_index = segment_make(c->g, TABLE_INDEX, table_first_index_bytes(&t));
-    c->first_heap = c->first_index ? segment_make(c->g, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
+    c->first_index = segment_make(c->g, c->number, TABLE_INDEX, table_first_index_bytes(&t));
+    c->first_heap = c->first_index ? segment_make(c->g, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
     if (!c->first_heap) {
         c->status = FKV_NO_MEMORY;
         memory_opened(c, NULL);
@@ -107,7 +105,7 @@ static void want_answered(job *j) {
 static void want_make(job *j) {
     want *w = (want *)j;
     group *g = w->shard->g;
-    w->segment = within_bound(g->d, w->bytes) ? segment_make(g, w->kind, w->bytes) : NULL;
+    w->segment = within_bound(g->d, w->bytes) ? segment_make(g, w->shard->number, w->kind, w->bytes) : NULL;
     w->job.run = want_answered;
     group_post(w->shard->g, &w->job);
 }

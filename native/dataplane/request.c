@@ -46,11 +46,12 @@ static fkv_status admit(group *g, client *c, op *o) {
     }
     if (r->op == FKV_OP_LEASE) return FKV_OK;
     if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
+    if (!fkv_range_has(c->trust->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = g->by_number[r->shard];
     fkv_status s = request_shard_status(g, o->shard);
     if (s != FKV_OK || !has_key(r->op)) return s;
     o->hash = fkv_hash_key(&g->d->c.hash_seed, r->ns, o->key, r->key_bytes);
-    return fkv_hash_shard(o->hash, g->d->c.shards) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
+    return fkv_range_shard(c->trust->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
 }
 
 static op *find(client *c, uint64_t id) {
@@ -118,7 +119,7 @@ void request_received(group *g, client *c, const fab_wc *wc) {
 void request_run(op *o) {
     if (o->client->doomed) return;   /* it ends with its client */
     switch ((fkv_op)o->request.op) {
-    case FKV_OP_LEASE: stream_start(o, o->group->d->c.shards); break;
+    case FKV_OP_LEASE: stream_start(o, o->client->trust->shards.count); break;
     case FKV_OP_LAYOUT: read_layout(o); break;
     case FKV_OP_SCAN: read_scan(o); break;
     case FKV_OP_GET: wait_or_run(o); break;

@@ -74,7 +74,7 @@ typedef struct verbs_mr {
     fab_mr head;
     uint8_t *base;
     size_t bytes;
-    struct { verbs_pd *pd; struct ibv_mr *mr; } in[8];   /* a local region is registered in each PD that uses it */
+    struct { verbs_pd *pd; struct ibv_mr *mr; } in[16];  /* a local region is registered in each PD that uses it */
     int registered;               /* entries of `in`; grows only, under the domain's lock */
 } verbs_mr;
 

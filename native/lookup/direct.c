@@ -181,7 +181,7 @@ static inline const fkv_bucket *begin(search *s, lookup *l, const lookup_key *k)
     s->l = l;
     s->key = k;
     s->hash = lookup_key_hash(l, k);
-    s->sh = &l->shard[fkv_hash_shard(s->hash, l->shards)];
+    s->sh = &l->shard[fkv_range_shard(l->spread, s->hash)];
     return s->sh->index ? bucket_at(s->sh, fkv_bucket_of(fkv_hash_bucket_bits(s->hash), s->sh->buckets)) : NULL;
 }
 

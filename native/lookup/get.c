@@ -437,7 +437,7 @@ fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_
     g->key_bytes = (uint16_t)k->count;
     g->ns = k->ns;
     g->hash = lookup_hash(l, k);
-    g->shard = fkv_hash_shard(g->hash, l->shards);
+    g->shard = fkv_range_shard(l->spread, g->hash);
     g->deadline_ns = deadline_ns;
     g->user = user;
     g->released = false;

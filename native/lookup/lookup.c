@@ -68,13 +68,14 @@ static void polled(void *ctx) {
 
 fkv_status lookup_create(const lookup_config *c, lookup **out) {
     *out = NULL;
-    if (c->max_gets == 0 || c->cached_locations > LOOKUP_LOCATIONS_MAX) return FKV_BAD_REQUEST;
+    if (c->first_shard >= c->session.shards || c->max_gets == 0 || c->cached_locations > LOOKUP_LOCATIONS_MAX) return FKV_BAD_REQUEST;
     lookup *l = calloc(1, sizeof *l);
     if (!l) return FKV_NO_MEMORY;
     l->config = *c;
     l->seed = c->seed;
     l->seed_mark = (uint32_t)fkv_hash_key(&c->seed, 0, NULL, 0);   /* tells seeds apart */
     l->shards = c->session.shards;
+    l->spread = (fkv_shard_range){ c->first_shard, c->session.shards - c->first_shard };
     /* Ended GETs whose READs are still under way keep their places: room for half as many of them. */
     l->capacity = c->max_gets + c->max_gets / 2 + 8;
     list_init(&l->free);
@@ -126,7 +127,7 @@ void lookup_close(lookup *l) {
 session *lookup_session(lookup *l) { return l->session; }
 
 uint64_t lookup_hash(const lookup *l, const lookup_key *k) { return lookup_key_hash(l, k); }
-uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_hash_shard(lookup_hash(l, k), l->shards); }
+uint32_t lookup_shard_of(const lookup *l, const lookup_key *k) { return fkv_range_shard(l->spread, lookup_hash(l, k)); }
 
 fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
     session_peer *p = session_peer_of(l->session, shard);

@@ -28,6 +28,7 @@ typedef struct lookup_get lookup_get;
 
 typedef struct lookup_config {
     session_config session;
+    uint32_t first_shard;        /* keys are in this one and those behind it, up to session.shards: those of the client's trust domain */
     fkv_seed seed;
     uint32_t max_gets;           /* at once */
     uint64_t buffer_bytes;       /* where READs land, at most; 0: 256 MiB. A GET that finds no room waits */

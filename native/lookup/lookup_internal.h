@@ -140,7 +140,8 @@ struct lookup_get {
 struct lookup {
     session *session;
     fkv_seed seed;
-    uint32_t shards, seed_mark;
+    uint32_t shards, seed_mark;      /* shards: those of the session */
+    fkv_shard_range spread;          /* those that keys are in */
     uint32_t since_poll;             /* direct GETs since the completion queues were looked at */
     uint64_t looked_ns;              /* the time after the last look at mapped memory: the next one began later */
     bool closing;

@@ -36,6 +36,14 @@ bool binding_number(napi_env env, napi_value object, const char *name, uint64_t 
     return binding_bad_option(env, "%s must be an integer from %" PRIu64 " to %" PRIu64, name, min, max);
 }
 
+bool binding_number_or(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint64_t otherwise,
+                       uint64_t *out) {
+    bool given;
+    if (napi_has_named_property(env, object, name, &given) != napi_ok) return false;
+    *out = otherwise;
+    return !given || binding_number(env, object, name, min, max, out);
+}
+
 bool binding_u64(napi_env env, napi_value object, const char *name, uint64_t *out) {
     napi_value v;
     bool lossless = false;

@@ -30,6 +30,8 @@ bool binding_seed(napi_env env, napi_value v, const char *name, fkv_seed *out);
 /* arguments.c: an options object's fields. Each throws an Error with code ERR_CONFIG that names the field, and returns false,
  * when the field is missing, of another type, or outside min..max. */
 bool binding_number(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint64_t *out);
+bool binding_number_or(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint64_t otherwise,
+                       uint64_t *out);   /* `otherwise` where it is missing */
 bool binding_u64(napi_env env, napi_value object, const char *name, uint64_t *out);        /* a bigint */
 bool binding_bool(napi_env env, napi_value object, const char *name, bool *out);
 /* Text of 1 to room - 1 bytes. */

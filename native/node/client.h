@@ -69,7 +69,7 @@ struct client {
     lookup *lookup;                  /* NULL: closed */
     napi_env env;
     uint32_t holders;
-    uint32_t shards;
+    uint32_t shards;                     /* their numbers are below it */
     double timeout_ms;
 
     /* operations */

@@ -107,11 +107,12 @@ static bool function_option(napi_env env, napi_value options, const char *name, 
 
 static bool read_options(napi_env env, napi_value options, client *c, lookup_config *l) {
     napi_value v;
-    uint64_t shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms, locations;
+    uint64_t first, shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms, locations;
     uint8_t *ticket;
     size_t n;
     if (!binding_field(env, options, "hashSeed", &v) || !binding_seed(env, v, "hashSeed", &l->seed)) return false;
     if (!binding_number(env, options, "shards", 1, 65536, &shards)) return false;
+    if (!binding_number_or(env, options, "firstShard", 0, 65536 - shards, 0, &first)) return false;
     if (!binding_field(env, options, "ticket", &v) || !binding_bytes(env, v, &ticket, &n)) return false;
     if (n != sizeof(fkv_ticket)) return binding_bad_option(env, "ticket must have %zu bytes", sizeof(fkv_ticket));
     if (!binding_number(env, options, "timeoutMs", 1, 1u << 31, &timeout_ms)) return false;
@@ -123,7 +124,8 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
     if (!function_option(env, options, "onEvent", &c->on_event)) return false;
     memcpy(&l->session.ticket, ticket, sizeof l->session.ticket);
-    l->session.shards = c->shards = (uint32_t)shards;
+    l->first_shard = (uint32_t)first;
+    l->session.shards = c->shards = (uint32_t)(first + shards);
     l->session.max_requests = (uint32_t)outstanding;
     l->max_gets = (uint32_t)outstanding;
     l->cached_locations = (uint32_t)locations;

@@ -43,11 +43,21 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
     return true;
 }
 
-/* 0 where it is not given. */
-static bool read_memory(napi_env env, napi_value v, uint64_t *out) {
+/* None where they are not given. */
+static bool read_trust(napi_env env, napi_value v, server_options *out) {
+    napi_value list, item;
     bool given;
-    if (napi_has_named_property(env, v, "memoryBytes", &given) != napi_ok) return false;
-    return !given || binding_number(env, v, "memoryBytes", 0, 9007199254740991u, out);
+    if (napi_has_named_property(env, v, "trustDomains", &given) != napi_ok) return false;
+    if (!given) return true;
+    if (!binding_array(env, v, "trustDomains", &list, &out->config.trusts)) return false;
+    if (out->config.trusts > DATAPLANE_TRUSTS_MAX) return binding_bad_option(env, "trustDomains may have %d entries", DATAPLANE_TRUSTS_MAX);
+    for (uint32_t i = 0; i < out->config.trusts; i++) {
+        dataplane_trust *t = &out->trust[i];
+        if (napi_get_element(env, list, i, &item) != napi_ok || !read_u32(env, item, "shards", 1, DATAPLANE_SHARDS_MAX, &t->shards)) return false;
+        if (!read_u32(env, item, "maxClients", 0, DATAPLANE_CLIENTS_MAX, &t->max_clients)) return false;
+    }
+    out->config.trust = out->trust;
+    return true;
 }
 
 static bool read_huge_pages(napi_env env, napi_value object, dataplane_huge *out) {
@@ -75,8 +85,8 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
            read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
            read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
-           read_huge_pages(env, v, &c->huge_pages) && read_memory(env, v, &c->memory_bytes) &&
-           read_listen(env, v, out);
+           read_huge_pages(env, v, &c->huge_pages) && binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
+           read_trust(env, v, out) && read_listen(env, v, out);
 }
 
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {

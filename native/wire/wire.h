@@ -52,7 +52,7 @@ enum {
 typedef struct fkv_ticket {         /* made by any server's control plane for an authenticated client */
     uint64_t client;                /* random, not 0 */
     uint64_t expires_ms;            /* wall clock */
-    uint32_t trust;                 /* trust domain: 0 for now (a namespace group later) */
+    uint32_t trust;                 /* trust domain: which shards it may use, and by which rkeys; 0 is the default one */
     uint32_t flags;                 /* FKV_TICKET_* */
     uint8_t mac[16];                /* fkv_mac(cluster secret, the 24 bytes before) */
 } fkv_ticket;

@@ -5,11 +5,13 @@
 import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
+import { FORMAT_TRUST } from '../../core/metadata/format.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { Provider } from '../../core/metadata/state.js';
 import { unknownName } from '../../core/nearest.js';
 import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue, type PeerAddress, type TransportName } from './options.js';
 import type { Peer, ServerSettings, TlsFiles } from './settings.js';
+import { readTrustDomains } from './trust-domains.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';
 
 const PEERS_MAX = 9;
@@ -156,6 +158,10 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   };
   const token = secretOf('token');
   const peerToken = secretOf('peer-token');
+  const shards = read('shards') ?? 4 * peers.length;
+  const trustDomains = trusted(() => readTrustDomains(read('trust-domains') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('trust-domains'))), where('trust-domains'));
+  const metadataFormat = need('metadata-format');
+  if (trustDomains.length > 0 && metadataFormat < FORMAT_TRUST) throw configError(`${where('trust-domains')} needs ${where('metadata-format')} ${FORMAT_TRUST}`);
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => p === 'tcp' || p === 'verbs');
   const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
@@ -173,7 +179,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     transportAuto: auto,
     strict: need('strict'),
     memoryBytes: need('memory'),
-    shards: read('shards') ?? 4 * peers.length,
+    shards, trustDomains,
     ...(dataDir === undefined ? {} : { dataDir }),
     ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
     ...(token === undefined ? {} : { token }),
@@ -193,9 +199,17 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     assignAfterMs: need('assign-after-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
     voters: Math.max(read('voters') ?? 3, peers.length),
-    metadataFormat: need('metadata-format'),
+    metadataFormat,
     logLevel: need('log-level'),
   };
+}
+
+function trusted<T>(read: () => T, where: string): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw cause instanceof FarkvError ? cause : configError(`${where}: ${(cause as Error).message}`, cause);
+  }
 }
 
 function tlsFiles(read: (name: 'tls-cert' | 'tls-key' | 'tls-ca') => string | undefined, where: (name: OptionName) => string): TlsFiles | undefined {

@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os';
 import type { HugePages } from '../../native/addon.js';
 import { FORMAT_NEWEST, FORMAT_OLDEST } from '../../core/metadata/format.js';
+import { parseTrustDomains } from './trust-domains.js';
 import { parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
@@ -146,7 +147,7 @@ export const SERVER_OPTIONS = {
     group: 'Cluster', kind: 'list', parse: joinAddresses,
     describe: 'Servers host:port of a cluster that there is, for a server that comes to it; with --id, without --peers. Only an empty data directory asks; later starts may say it too',
   }),
-  shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the whole cluster, 1 to 4096, fixed when the cluster is made. Default: 4 for each server' }),
+  shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the whole cluster (but for those of --trust-domains), 1 to 4096, fixed when the cluster is made. Default: 4 for each server' }),
   voters: option({ group: 'Cluster', kind: 'text', parse: within(1, 9, integer), describe: 'Servers that vote in the metadata group, 1 to 9, as it was given to the first leader; those that join beyond them follow. Default: 3, or as many as --peers' }),
   'data-dir': option({
     group: 'Cluster', kind: 'text', parse: text,
@@ -173,12 +174,16 @@ export const SERVER_OPTIONS = {
   'token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the token (its first line)' }),
   'peer-token': option({ group: 'Security', kind: 'text', parse: text, describe: 'Another secret for the servers among themselves, so that a client cannot pose as one' }),
   'peer-token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the peer token (its first line)' }),
+  'trust-domains': option({
+    group: 'Security', kind: 'list', parse: parseTrustDomains,
+    describe: 'Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once for each, at most 15; several with semicolons; a map of names in a file. A client of one shows its token in place of --token, and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server; needs --token-file for operators and the default domain, which has --shards',
+  }),
   'tls-cert': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificate chain for the control addresses; with --tls-key. Then only TLS 1.3 is answered' }),
   'tls-key': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM private key of --tls-cert' }),
   'tls-ca': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificates of the authorities that signed the other servers\' certificates. Default: those of the system' }),
   insecure: option({ group: 'Security', kind: 'flag', default: 'false', parse: flag, describe: 'Listen beyond loopback although there is neither token nor TLS' }),
   'data-plane-threads': option({ group: 'Limits', kind: 'text', default: String(threads), parse: within(1, 64, integer), describe: 'Threads that answer PUTs, 1 to 64; each has its part of the shards' }),
-  'max-clients': option({ group: 'Limits', kind: 'text', default: '1024', parse: within(1, 65_536, integer), describe: 'Data connections to one data-plane thread, 1 to 65536; more are refused' }),
+  'max-clients': option({ group: 'Limits', kind: 'text', default: '1024', parse: within(1, 65_536, integer), describe: 'Data connections to this server, 1 to 65536; more are refused. A client has one to each data-plane thread' }),
   'client-quota': option({ group: 'Limits', kind: 'text', default: '256', parse: within(1, 4096, integer), describe: 'Requests of one client in a data-plane thread\'s hands, 1 to 4096; more wait at the client' }),
   'max-connections': option({ group: 'Limits', kind: 'text', default: '4096', parse: within(1, 65_536, integer), describe: 'Control connections, 1 to 65536; more are refused. A frame from a client is at most 64 KiB, from another server 4 MiB' }),
   'lease-ms': option({ group: 'Timing', kind: 'text', default: '2000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'How long a client may read without asking again, 100 to 60000 ms. A restarted server waits that long before it serves' }),

@@ -15,6 +15,15 @@ export interface TlsFiles {
   readonly ca?: string;
 }
 
+/** A trust domain beside the default one. */
+export interface TrustDomainSettings {
+  readonly name: string;
+  readonly shards: number;
+  readonly token: string;
+  /** Data connections of its clients to this server; undefined: no bound but that of all. */
+  readonly maxClients?: number;
+}
+
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export interface ServerSettings {
@@ -34,7 +43,10 @@ export interface ServerSettings {
   readonly transportAuto: boolean;
   readonly strict: boolean;
   readonly memoryBytes: number;
+  /** Of the default trust domain. */
   readonly shards: number;
+  /** Sorted by name. */
+  readonly trustDomains: readonly TrustDomainSettings[];
   /** Undefined: a directory of its own that is removed at the end. */
   readonly dataDir?: string;
   readonly token?: string;

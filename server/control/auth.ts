@@ -18,3 +18,21 @@ export class TokenCheck {
     return timingSafeEqual(this.#digest, digest(shown ?? '')) && shown !== undefined;
   }
 }
+
+/** Which trust domain a client's token opens. */
+export class ClientTokens {
+  readonly #default: TokenCheck;
+  readonly #named: readonly { readonly name: string; readonly check: TokenCheck }[];
+
+  constructor(token: string | undefined, domains: readonly { readonly name: string; readonly token: string }[] = []) {
+    this.#default = new TokenCheck(token);
+    this.#named = domains.map((d) => ({ name: d.name, check: new TokenCheck(d.token) }));
+  }
+
+  /** `name` is undefined for the default domain; undefined: the token opens none. All are compared, whichever is the right one. */
+  domainOf(shown: string | undefined): { readonly name: string | undefined } | undefined {
+    const [named] = this.#named.filter(({ check }) => check.accepts(shown));
+    const open = this.#default.accepts(shown);
+    return named !== undefined ? { name: named.name } : open ? { name: undefined } : undefined;
+  }
+}

@@ -19,34 +19,33 @@ export interface SessionPace {
 }
 const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000 };
 
-/** Clients mostly know the same map: the frames between two states are made once for all of them. */
+/** Clients of a trust domain mostly know the same map: the frames between two states are made once for all of them. */
 export class MapFrames {
-  #from: MetadataState | undefined;
-  #to: MetadataState | undefined;
-  #frames: readonly Uint8Array[] = [];
+  readonly #last = new Map<number, { readonly from: MetadataState | undefined; readonly to: MetadataState; readonly frames: readonly Uint8Array[] }>();
 
-  between(known: MetadataState | undefined, state: MetadataState): readonly Uint8Array[] {
-    if (this.#to !== state || this.#from !== known || this.#frames.length === 0) {
-      this.#from = known;
-      this.#to = state;
-      this.#frames = mapFrames(state, known);
-    }
-    return this.#frames;
+  between(known: MetadataState | undefined, state: MetadataState, trust: number): readonly Uint8Array[] {
+    const last = this.#last.get(trust);
+    if (last?.to === state && last.from === known) return last.frames;
+    const frames = mapFrames(state, known, trust);
+    this.#last.set(trust, { from: known, to: state, frames });
+    return frames;
   }
 }
 
 export class ClientSession {
   readonly #connection: Connection;
   readonly #frames: MapFrames;
+  readonly #trust: number;
   readonly #ticket: () => Uint8Array;
   readonly #renewal: NodeJS.Timeout;
   readonly #stalledMs: number;
   #known: MetadataState | undefined;
   #stalled: NodeJS.Timeout | undefined;
 
-  constructor(connection: Connection, frames: MapFrames, ticket: () => Uint8Array, pace: SessionPace = PACE) {
+  constructor(connection: Connection, frames: MapFrames, trust: number, ticket: () => Uint8Array, pace: SessionPace = PACE) {
     this.#connection = connection;
     this.#frames = frames;
+    this.#trust = trust;
     this.#ticket = ticket;
     this.#renewal = setInterval(() => this.#renew(), pace.renewMs);
     this.#stalledMs = pace.stalledMs;
@@ -60,7 +59,7 @@ export class ClientSession {
       this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client takes nothing for ${this.#stalledMs} ms`)), this.#stalledMs).unref();
       return;
     }
-    for (const frame of this.#frames.between(this.#known, state)) this.#connection.sendBytes(frame);
+    for (const frame of this.#frames.between(this.#known, state, this.#trust)) this.#connection.sendBytes(frame);
     this.#known = state;
   }
 
@@ -78,6 +77,6 @@ export class ClientSession {
   #renew(): void {
     const known = this.#known;
     if (known === undefined || this.#connection.backlog > BACKLOG_PAUSE) return;
-    for (const frame of mapFrames(known, known, this.#ticket())) this.#connection.sendBytes(frame);
+    for (const frame of mapFrames(known, known, this.#trust, this.#ticket())) this.#connection.sendBytes(frame);
   }
 }

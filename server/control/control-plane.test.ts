@@ -6,7 +6,7 @@ import { EMPTY } from '../../core/metadata/reduce.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { encodeFrame, FrameReader, MapAssembler, SERVER_FRAME_LIMITS, type ClientMap, type Frame, type Hello } from '../../core/protocol/index.js';
 import { Log } from '../log.js';
-import { TokenCheck } from './auth.js';
+import { ClientTokens, TokenCheck } from './auth.js';
 import { ControlClient } from './client-connection.js';
 import { ControlPlane, type ControlPlaneOptions } from './control-plane.js';
 import { Listener } from './listener.js';
@@ -28,7 +28,7 @@ async function rig(t: ExecutionContext, options: Partial<ControlPlaneOptions> = 
   let state = STATE;
   const arrivals: string[] = [];
   const plane = new ControlPlane({
-    serverId: 's1', instance: '0a'.repeat(8), handshakeMs: 60_000, token: new TokenCheck('secret'), peerToken: new TokenCheck('peer secret'),
+    serverId: 's1', instance: '0a'.repeat(8), handshakeMs: 60_000, clientTokens: new ClientTokens('secret', [{ name: 'a', token: 'secret of a' }, { name: 'b', token: 'secret of b' }]), adminToken: new TokenCheck('secret'), peerToken: new TokenCheck('peer secret'),
     state: () => state,
     makeTicket: (_secret, client) => Buffer.from(`ticket ${client.toString(16)}`),
     peerArrives: (hello) => {

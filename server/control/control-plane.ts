@@ -8,12 +8,13 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import { DEFAULT_TRUST, trustNumber } from '../../core/metadata/trust.js';
 import {
   CLIENT_FRAME_LIMITS, MESSAGE_MAX, PEER_FRAME_LIMITS, printable, PROTOCOL_MAX, PROTOCOL_MIN, type Call, type Frame, type Hello, type Role, type Welcome,
 } from '../../core/protocol/index.js';
 import type { Log } from '../log.js';
 import { describeError, Sparing } from '../log.js';
-import type { TokenCheck } from './auth.js';
+import type { ClientTokens, TokenCheck } from './auth.js';
 import { ClientSession, MapFrames, type SessionPace } from './client-session.js';
 import { Connection } from './connection.js';
 import { issueTicket, type MakeTicket } from './tickets.js';
@@ -22,8 +23,8 @@ export interface ControlPlaneOptions {
   readonly serverId: string;
   readonly instance: string;
   readonly handshakeMs: number;
-  /** For clients and operators. */
-  readonly token: TokenCheck;
+  readonly clientTokens: ClientTokens;
+  readonly adminToken: TokenCheck;
   readonly peerToken: TokenCheck;
   readonly state: () => MetadataState;
   readonly makeTicket: MakeTicket;
@@ -76,9 +77,8 @@ export class ControlPlane {
 
   accept(socket: Socket): void {
     new Visit(socket, this.#options, {
-      welcome: (connection, clientId) => {
-        const ticket = (): Uint8Array => issueTicket(this.#options.makeTicket, this.#options.state(), clientId, Date.now());
-        const session = new ClientSession(connection, this.#frames, ticket, this.#options.pace);
+      welcome: (connection, trust, ticket) => {
+        const session = new ClientSession(connection, this.#frames, trust, ticket, this.#options.pace);
         this.#sessions.add(session);
         return session;
       },
@@ -96,7 +96,7 @@ export class ControlPlane {
 }
 
 interface Host {
-  readonly welcome: (connection: Connection, clientId: string) => ClientSession;
+  readonly welcome: (connection: Connection, trust: number, ticket: () => Uint8Array) => ClientSession;
   readonly left: (session: ClientSession) => void;
   /** It said no hello that could be understood. */
   readonly rejected: () => void;
@@ -112,6 +112,8 @@ class Visit {
   readonly #remote: string;
   #hello: Hello | undefined;
   #session: ClientSession | undefined;
+  /** Of a client. */
+  #trust = DEFAULT_TRUST;
   #calls = 0;
 
   constructor(socket: Socket, options: ControlPlaneOptions, host: Host) {
@@ -164,14 +166,15 @@ class Visit {
   }
 
   #arrives(hello: Hello): void {
-    const { serverId, token, peerToken, state, instance } = this.#options;
+    const { serverId, clientTokens, adminToken, peerToken, state, instance } = this.#options;
     clearTimeout(this.#deadline);
     const version = Math.min(hello.versions[1], PROTOCOL_MAX);
     if (version < Math.max(hello.versions[0], PROTOCOL_MIN)) {
       this.#refuse('ERR_PROTOCOL_VERSION', `this server speaks protocol ${PROTOCOL_MIN} to ${PROTOCOL_MAX}, the caller ${hello.versions[0]} to ${hello.versions[1]}`);
       return;
     }
-    if (!(hello.role === 'peer' ? peerToken : token).accepts(hello.token)) {
+    const domain = hello.role === 'client' ? clientTokens.domainOf(hello.token) : undefined;
+    if (hello.role === 'client' ? domain === undefined : !(hello.role === 'peer' ? peerToken : adminToken).accepts(hello.token)) {
       this.#refuse('ERR_UNAUTHORIZED', hello.token === undefined ? 'this server wants a token' : 'the token is not the right one');
       return;
     }
@@ -194,17 +197,24 @@ class Visit {
     } else if (clusterId === '') {
       this.#refuse('ERR_NO_LEADER', 'the cluster is not ready yet: its servers have not found each other');
     } else {
-      this.#hello = hello;
-      this.#welcomeClient(hello, welcome);
+      this.#welcomeClient(hello, welcome, domain?.name);
     }
   }
 
-  #welcomeClient(hello: Hello, welcome: Extract<Welcome, { ok: true }>): void {
+  #welcomeClient(hello: Hello, welcome: Extract<Welcome, { ok: true }>, domain: string | undefined): void {
     const { state, makeTicket } = this.#options;
+    const trust = trustNumber(state(), domain);
+    if (trust === undefined) {
+      this.#refuse('ERR_UNAUTHORIZED', 'the trust domain of this token is none of the cluster');
+      return;
+    }
+    this.#hello = hello;
+    this.#trust = trust;
     // 0 names no client.
     const clientId = hello.clientId !== undefined && /[1-9a-f]/.test(hello.clientId) ? hello.clientId : newClientId();
-    this.#session = this.#host.welcome(this.#connection, clientId);
-    this.#connection.send({ ...welcome, clientId, ticket: issueTicket(makeTicket, state(), clientId, Date.now()) });
+    const ticket = (): Uint8Array => issueTicket(makeTicket, state(), clientId, trust, Date.now());
+    this.#session = this.#host.welcome(this.#connection, trust, ticket);
+    this.#connection.send({ ...welcome, clientId, ticket: ticket() });
     this.#session.push(state());
   }
 
@@ -212,6 +222,11 @@ class Visit {
     const failed = (code: ErrorCode, message: string): void => this.#connection.send({ t: 'answer', id: call.id, ok: false, code, message: printable(message, MESSAGE_MAX) });
     if (this.#calls >= CALLS_MAX) {
       failed('ERR_BUSY', `more than ${CALLS_MAX} calls at once`);
+      return;
+    }
+    // What a cluster says of itself is of all its trust domains.
+    if (this.#trust !== DEFAULT_TRUST) {
+      failed('ERR_UNAUTHORIZED', 'calls are for operators and clients of the default trust domain');
       return;
     }
     this.#calls += 1;

@@ -9,11 +9,9 @@ export const TICKET_MS = 20 * 60_000;
 export const RENEW_MS = TICKET_MS / 2;
 /** FKV_TICKET_READ | FKV_TICKET_WRITE */
 const READ_WRITE = 3;
-/** The one trust domain that there is for now. */
-const TRUST = 0;
 
 export type MakeTicket = (secret: Uint8Array, client: bigint, expiresMs: number, trust: number, flags: number) => Uint8Array;
 
-export function issueTicket(make: MakeTicket, state: MetadataState, clientId: string, nowMs: number): Uint8Array {
-  return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, TRUST, READ_WRITE);
+export function issueTicket(make: MakeTicket, state: MetadataState, clientId: string, trust: number, nowMs: number): Uint8Array {
+  return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, trust, READ_WRITE);
 }

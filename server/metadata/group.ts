@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
+import type { Bootstrap } from '../../core/metadata/commands.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Addon } from '../../native/addon.js';
@@ -100,7 +101,7 @@ export class MetadataGroup {
     const office: LeaseOffice = new LeaseOffice({ driver, nowMs, terms: ownerLease, changed: () => duties.look() });
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
-      voters: settings.peers.map((p) => p.id), shards: settings.shards, assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
+      voters: settings.peers.map((p) => p.id), made: shardsAndDomains(settings), assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
       votersMax: settings.voters,
       office: () => office.current,
       proposeInTerm: (command, term) => local.propose(command, term),
@@ -179,6 +180,12 @@ export class MetadataGroup {
     this.peers.close();
     this.#storage.close();
   }
+}
+
+/** Of a cluster that this server makes. */
+function shardsAndDomains({ shards, trustDomains }: ServerSettings): Pick<Bootstrap, 'shards' | 'trustDomains'> {
+  const domains = trustDomains.map((d) => ({ name: d.name, shards: d.shards }));
+  return { shards: domains.reduce((sum, d) => sum + d.shards, shards), ...(domains.length === 0 ? {} : { trustDomains: domains }) };
 }
 
 /** As the data directory remembers them; where --peers says of one of them where it is, it is looked for there too. */

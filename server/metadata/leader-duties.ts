@@ -4,7 +4,7 @@
  * twice, or too late, the machine refuses. What is due when is decided in core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
-import type { Command } from '../../core/metadata/commands.js';
+import type { Bootstrap, Command } from '../../core/metadata/commands.js';
 import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
@@ -15,7 +15,8 @@ import type { Outcome } from './proposer.js';
 
 export interface LeaderDutiesOptions {
   readonly voters: readonly string[];
-  readonly shards: number;
+  /** What a cluster that this server makes has. */
+  readonly made: Pick<Bootstrap, 'shards' | 'trustDomains'>;
   readonly votersMax: number;
   readonly ownerLease: LeaseTerms;
   /** How long all servers are waited for before the shards are given to those that came. */
@@ -117,11 +118,11 @@ export class LeaderDuties {
   }
 
   #due(): Command | undefined {
-    const { driver, office, voters, shards, randomHex, assignAfterMs, log, nowMs, ownerLease, votersMax } = this.#options;
+    const { driver, office, voters, made, randomHex, assignAfterMs, log, nowMs, ownerLease, votersMax } = this.#options;
     if (!driver.leads) return undefined;
     const s = driver.state;
     if (s.clusterId === '') {
-      return { t: 'bootstrap', clusterId: randomHex(16), hashSeed: randomHex(16), ticketSecret: randomHex(16), shards, voters };
+      return { t: 'bootstrap', clusterId: randomHex(16), hashSeed: randomHex(16), ticketSecret: randomHex(16), ...made, voters };
     }
     if (s.members.size === 0) return undefined;
     const current = office();

@@ -64,7 +64,9 @@ export function renderStatus(status: ClusterStatus): string {
     }),
   );
   const head = `cluster ${status.clusterId || '(not made yet)'}, map epoch ${status.mapEpoch}, leader ${status.leader ?? 'none'} in term ${status.term} (asked ${status.answeredBy})`;
-  return `${head}\n\n${members}\n${shards}`;
+  const domains = (status.trustDomains ?? []).map((d) => `${d.name} ${d.firstShard} to ${d.firstShard + d.shards - 1}`);
+  const trust = domains.length === 0 ? '' : `\ntrust domains and their shards: ${domains.join(', ')}; the others are the default domain's`;
+  return `${head}${trust}\n\n${members}\n${shards}`;
 }
 
 async function handler(args: StatusArguments): Promise<void> {

@@ -1,0 +1,105 @@
+/**
+ * --trust-domains: as it is written (options.ts), and what comes of it once the secrets are read (load.ts).
+ *
+ *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons (FARKV_TRUST_DOMAINS)
+ *   { "tenant-a": { "shards": 16, "tokenFile": "/etc/farkv/a" } }    in a file or a program; a list of texts too
+ */
+import { SHARDS_MAX } from '../../core/metadata/check-state.js';
+import { TRUST_DOMAINS_MAX } from '../../core/metadata/trust.js';
+import { unknownName } from '../../core/nearest.js';
+import type { TrustDomainSettings } from './settings.js';
+
+/** The token is still where it was said to be. */
+export interface TrustDomainGiven {
+  readonly name: string;
+  readonly shards: number;
+  readonly token?: string;
+  readonly tokenFile?: string;
+  readonly maxClients?: number;
+}
+
+/** Of the first shards, and of clients with --token. */
+const DEFAULT_NAME = 'default';
+const FIELDS = { shards: 'shards', token: 'token', 'token-file': 'tokenFile', tokenFile: 'tokenFile', 'max-clients': 'maxClients', maxClients: 'maxClients' } as const;
+const MAX_CLIENTS = 65_536;
+
+function text(value: unknown, what: string): string {
+  if ((typeof value !== 'string' && typeof value !== 'number') || String(value) === '') throw new Error(`${what} must be text`);
+  return String(value);
+}
+
+function count(value: unknown, max: number, what: string): number {
+  const n = /^\d+$/.test(String(value)) ? Number(value) : NaN;
+  if (!(n >= 1 && n <= max)) throw new Error(`${what} must be from 1 to ${max}, not ${String(value)}`);
+  return n;
+}
+
+function domain(name: string, fields: readonly (readonly [string, unknown])[]): TrustDomainGiven {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name)) throw new Error(`"${name}" is not a name: letters, digits, . _ -, at most 63`);
+  if (name === DEFAULT_NAME) throw new Error(`${DEFAULT_NAME} is the domain of --token and --shards; choose another name`);
+  const given = new Map<(typeof FIELDS)[keyof typeof FIELDS], unknown>();
+  for (const [key, value] of fields) {
+    if (!Object.hasOwn(FIELDS, key)) throw new Error(`${name}: ${unknownName('field', key, Object.keys(FIELDS))}`);
+    given.set(FIELDS[key as keyof typeof FIELDS], value);
+  }
+  if (!given.has('shards')) throw new Error(`${name} needs shards=N`);
+  if (given.has('token') === given.has('tokenFile')) throw new Error(`${name} needs either token-file or token`);
+  const at = (key: string): string => `${name}: ${key}`;
+  return {
+    name,
+    shards: count(given.get('shards'), SHARDS_MAX - 1, at('shards')),
+    ...(given.has('token') ? { token: text(given.get('token'), at('token')) } : { tokenFile: text(given.get('tokenFile'), at('token-file')) }),
+    ...(given.has('maxClients') ? { maxClients: count(given.get('maxClients'), MAX_CLIENTS, at('max-clients')) } : {}),
+  };
+}
+
+function parseOne(line: string): TrustDomainGiven {
+  const [name = '', ...fields] = line.split(',').map((part) => part.trim());
+  return domain(name, fields.map((field) => {
+    const cut = field.indexOf('=');
+    if (cut < 1) throw new Error(`"${name}": expected name,shards=N,token-file=FILE`);
+    return [field.slice(0, cut), field.slice(cut + 1)] as const;
+  }));
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Throws an Error that completes "--trust-domains: ...", without any token in it. */
+export function parseTrustDomains(value: unknown): TrustDomainGiven[] {
+  const all = isMap(value)
+    ? Object.entries(value).map(([name, fields]) => {
+        if (!isMap(fields)) throw new Error(`${name} is not a map of shards and token-file`);
+        return domain(name, Object.entries(fields));
+      })
+    : (Array.isArray(value) ? (value as unknown[]) : [value]).flatMap((one) => text(one, 'each').split(';')).filter((one) => one.trim() !== '').map(parseOne);
+  if (all.length > TRUST_DOMAINS_MAX) throw new Error(`${all.length} domains; at most ${TRUST_DOMAINS_MAX}`);
+  const names = all.map((d) => d.name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw new Error(`${twice} is given twice`);
+  return all;
+}
+
+/** The secrets of a server that are not of a domain. */
+export interface OtherSecrets {
+  readonly token: string | undefined;
+  readonly peerToken: string | undefined;
+}
+
+/** Reads the tokens. Throws an Error that completes "--trust-domains: ...". */
+export function readTrustDomains(given: readonly TrustDomainGiven[], shards: number, others: OtherSecrets, secretIn: (path: string) => string): TrustDomainSettings[] {
+  if (given.length === 0) return [];
+  const total = given.reduce((sum, d) => sum + d.shards, shards);
+  if (total > SHARDS_MAX) throw new Error(`${total} shards with those of --shards; at most ${SHARDS_MAX}`);
+  if (others.token === undefined) throw new Error('needs --token-file too: without it whoever comes is let into the default domain, and may do what operators do');
+  const seen = new Map([[others.token, 'the default domain']]);
+  if (others.peerToken !== undefined) seen.set(others.peerToken, 'the servers among themselves');
+  const domains = given.map(({ tokenFile, ...d }) => ({ ...d, token: d.token ?? secretIn(tokenFile ?? '') }));
+  for (const { name, token } of domains) {
+    const other = seen.get(token);
+    if (other !== undefined) throw new Error(`${name} has the same token as ${other}`);
+    seen.set(token, name);
+  }
+  return domains.sort((a, b) => (a.name < b.name ? -1 : 1));
+}

@@ -63,18 +63,17 @@ void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
 }
 
 /* One page of each huge one is touched, since the kernel does not collapse what is quite empty; the others come as zeroes, so this
- * costs less than prefaulting small pages. Nobody else knows the memory yet, so nobody waits for it. */
+ * costs less than prefaulting small pages. Nobody else knows the memory yet, so nobody waits for it. One call for all: each waits
+ * until every CPU has emptied its lists of new pages, which takes milliseconds where they are busy. */
 static int collapse(int fd, uint8_t *base, size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int e = 0, tries = COLLAPSE_TRIES;
     madvise(base, bytes, MADV_HUGEPAGE);    /* where shmem_enabled says `advise` the touch is enough */
-    for (size_t at = 0; at < bytes; at += FKV_HUGE_PAGE) {
-        int e = prefault(fd, base + at, page, page), tries = COLLAPSE_TRIES;
-        if (e) return e;
-        do e = madvise(base + at, FKV_HUGE_PAGE, MADV_COLLAPSE) == 0 ? 0 : -errno;
-        while (e == -EAGAIN && --tries > 0);
-        if (e) return e;
-    }
-    return 0;
+    for (size_t at = 0; at < bytes && e == 0; at += FKV_HUGE_PAGE) e = prefault(fd, base + at, page, page);
+    if (e) return e;
+    do e = madvise(base, bytes, MADV_COLLAPSE) == 0 ? 0 : -errno;
+    while (e == -EAGAIN && --tries > 0);
+    return e;
 }
 
 /* Kernels before 5.13 seal reserved huge pages, and let them be mapped writable all the same. */

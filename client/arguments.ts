@@ -69,6 +69,10 @@ export function checkTarget(target: unknown, offset: unknown): void {
   }
 }
 
+export function checkSpans(spans: unknown, keys: number): void {
+  if (!(spans instanceof Uint32Array) || spans.length < 2 * keys) throw argumentError('spans is a Uint32Array of two numbers for each key');
+}
+
 export function checkKeys(keys: unknown): void {
   if (!Array.isArray(keys)) throw argumentError('keys is an array of texts and Uint8Arrays');
 }

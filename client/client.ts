@@ -6,8 +6,10 @@
  * one that ended with ERR_ABORTED, ERR_CLOSED or ERR_TIMEOUT had no effect. Operations that are not awaited may take effect in any order.
  */
 import {
-  checkFlags, checkKeys, checkNamespace, checkSignal, checkTarget, checkTimeout, checkTtl, checkVersion, type ReadOptions, type WriteOptions,
+  checkFlags, checkKeys, checkNamespace, checkSignal, checkSpans, checkTarget, checkTimeout, checkTtl, checkVersion, type ReadOptions, type WriteOptions,
 } from './arguments.js';
+import type { BatchFailure } from './batch.js';
+import type { BatchPuts } from './batch-puts.js';
 import { batchError, type BatchReads } from './batch-reads.js';
 import { bufferCodec, checkCodec, encodeWith, msgpackCodec, type BufferValue, type Codec } from './codec.js';
 import { argumentError, rejected, Status, statusError } from './errors.js';
@@ -38,6 +40,7 @@ export interface PutItem<In> {
 export interface Shared {
   readonly operations: Operations;
   readonly batches: BatchReads;
+  readonly puts: BatchPuts;
   readonly scanner: Scanner;
   readonly defaults: Limits;
 }
@@ -100,6 +103,21 @@ export class Keyspace<In, Out = In> {
   }
 
   /**
+   * The values of many keys, undecoded, side by side in `target`, the caller's own memory: nothing is allocated for a key, and a view of a value is
+   * `target.subarray(spans[2 * i], spans[2 * i] + spans[2 * i + 1])`, without a copy, for as long as the caller leaves that memory as it is. spans[2 * i] is
+   * ABSENT (4294967295) where keys[i] is not there. Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport
+   * can (shm), with a promise where it cannot: until then both arrays are being written to. ERR_BUFFER_TOO_SMALL, when all have ended, says how many bytes
+   * they need together.
+   */
+  getManyInto(keys: readonly Key[], target: Uint8Array, spans: Uint32Array, options?: ReadOptions): number | Promise<number> {
+    checkKeys(keys);
+    checkTarget(target, 0);
+    checkSpans(spans, keys.length);
+    const memory = Buffer.from(target.buffer, target.byteOffset, target.length);
+    return this.#shared.batches.readInto(this.#ns, keys, memory, spans, this.#limits(options));
+  }
+
+  /**
    * Writes the value's bytes, undecoded, into `target` from `offset` on, and answers with their number; undefined: no such key. Answers at
    * once where the transport can (shm), with a promise where it cannot, so `await` it or look. ERR_BUFFER_TOO_SMALL when they do not
    * fit; what is wrong at once is thrown.
@@ -132,14 +150,24 @@ export class Keyspace<In, Out = In> {
   /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
   async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
     const limits = this.#limits(options);
-    const failures: unknown[] = [];
-    const puts: Promise<unknown>[] = [];
-    for (const item of items) {
+    const all = Array.isArray(items) ? (items as readonly PutItem<In>[]) : [...items];
+    const failures: BatchFailure[] = [];
+    const singles: Promise<unknown>[] = [];
+    const single = (index: number): void => {
+      const item = all[index];
       if (typeof item !== 'object') throw argumentError('putMany takes objects { key, value }');
-      puts.push(this.put(item.key, item.value, { ...limitsOf(limits), ...storedOf(item) }).catch((error: unknown) => failures.push(error)));
+      const put = this.put(item.key, item.value, { ...limitsOf(limits), ...storedOf(item) });
+      singles.push(put.catch((error: unknown) => failures.push({ index, error })));
+    };
+    if (limits.signal === undefined && all.every(isPlain)) {
+      const { keys, values, places } = this.#encodeAll(all, failures);
+      const batch = this.#shared.puts.put(this.#ns, { keys, values }, this.#codec.id, limits.timeoutMs, (i) => single(places[i] ?? -1));
+      for (const { index, error } of await batch) failures.push({ index: places[index] ?? -1, error });
+    } else {
+      for (let i = 0; i < all.length; i++) single(i);
     }
-    await Promise.all(puts);
-    if (failures.length > 0) throw batchError(failures, puts.length);
+    await Promise.all(singles);
+    if (failures.length > 0) throw batchError(failures, all.length);
   }
 
   /** Whether there was such a key. */
@@ -220,6 +248,23 @@ export class Keyspace<In, Out = In> {
     return new Keyspace<never, unknown>(this.#shared, this.#ns, resolveCodec(codec));
   }
 
+  /** What cannot be encoded is a failure; places[i] is the item of keys[i]. */
+  #encodeAll(items: readonly PutItem<In>[], failures: BatchFailure[]): { keys: Key[]; values: Uint8Array[]; places: number[] } {
+    const keys: Key[] = [];
+    const values: Uint8Array[] = [];
+    const places: number[] = [];
+    for (const [index, { key, value }] of items.entries()) {
+      try {
+        values.push(encodeWith(this.#codec, value));
+        keys.push(key);
+        places.push(index);
+      } catch (error) {
+        failures.push({ index, error });
+      }
+    }
+    return { keys, values, places };
+  }
+
   #swap(key: Key, expected: bigint, value: Uint8Array | undefined, options: WriteOptions | undefined): Promise<Swap> {
     const operation = new PendingSwap(this.#ns, key, checkVersion(expected), value, this.#how(options), swapOutcome);
     return this.#shared.operations.submit(operation, this.#limits(options));
@@ -238,6 +283,12 @@ export class Keyspace<In, Out = In> {
     if (options === undefined || (options.ttlMs === undefined && options.flags === undefined)) return this.#stored;
     return { ttlMs: checkTtl(options.ttlMs), flags: checkFlags(options.flags), codec: this.#codec.id };
   }
+}
+
+/** Nothing is said of it but key and value. Throws when it is no item. */
+function isPlain(item: unknown): boolean {
+  if (typeof item !== 'object' || item === null) throw argumentError('putMany takes objects { key, value }');
+  return !('ttlMs' in item && item.ttlMs !== undefined) && !('flags' in item && item.flags !== undefined);
 }
 
 function limitsOf({ timeoutMs, signal }: Limits): ReadOptions {

@@ -17,6 +17,9 @@ export interface Completion {
   readonly at: number;
   /** The bytes did not fit in the slab and are held by the native side until taken. */
   readonly large: boolean;
+  /** Where the drained bytes lie: those at `offset` of a record begin at memory[base + offset]. */
+  readonly memory: Buffer;
+  readonly base: number;
   /** The value's bytes, for an OK of a GET or SCAN. Who goes on referring to them calls keep. */
   bytes(offset: number, length: number): Buffer;
   /** The drained bytes up to here belong to the caller from now on. */
@@ -30,6 +33,8 @@ export class AnswerAtOnce implements Completion {
   readonly words: Uint32Array;
   readonly at = 0;
   readonly large = false;
+  readonly memory = Buffer.alloc(0);
+  readonly base = 0;
 
   constructor(info: Uint32Array) {
     this.words = info;
@@ -84,6 +89,14 @@ export class DrainCursor implements Completion {
 
   get large(): boolean {
     return this.words[this.at + STATUS] === Status.bufferTooSmall;
+  }
+
+  get memory(): Buffer {
+    return this.#memory;
+  }
+
+  get base(): number {
+    return this.#base;
   }
 
   bytes(offset: number, length: number): Buffer {

@@ -1,5 +1,6 @@
 /** farkv's client SDK: what `import ... from 'farkv'` gives. */
 export { connect } from './connect.js';
+export { ABSENT } from './batch-reads.js';
 export { Client, Keyspace, type PutItem, type Swap } from './client.js';
 export { bufferCodec, msgpackCodec, type BufferValue, type Codec } from './codec.js';
 export { FarkvError, type ErrorCode } from './errors.js';

@@ -2,7 +2,8 @@ import test from 'ava';
 import { setImmediate as turn } from 'node:timers/promises';
 import { FakeNativeClient } from '../test/support/fake-native-client.js';
 import { seeded } from '../test/support/random.js';
-import { BatchReads } from './batch-reads.js';
+import { BatchPuts } from './batch-puts.js';
+import { ABSENT, BatchReads } from './batch-reads.js';
 import { Keyspace, resolveCodec } from './client.js';
 import { bufferCodec, type Codec } from './codec.js';
 import { FarkvError, Status } from './errors.js';
@@ -22,7 +23,7 @@ function setup(options: { readonly direct?: boolean; readonly maxQueued?: number
   const native = new FakeNativeClient(options.records);
   native.direct = options.direct ?? true;
   const operations = new Operations(native, new ValueMemory(), options.maxQueued ?? 1000, (shard) => `nobody answers for shard ${shard}`);
-  const shared = { operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, { first: 0, count: 2 }), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
+  const shared = { operations, batches: new BatchReads(native, operations), puts: new BatchPuts(native, operations), scanner: new Scanner(operations, { first: 0, count: 2 }), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
   const settle = async (): Promise<void> => {
     await turn();
     while (native.outstanding.length > 0 || native.ready.length > 0) {
@@ -53,6 +54,60 @@ for (const direct of [true, false]) {
     t.is(bytes, 5);
     t.is(missing, undefined);
     t.is(target.toString(), '..alpha...');
+  });
+
+  test(`getManyInto lays values side by side into the caller's memory ${how}`, async (t) => {
+    const { native, kv, settle } = setup({ direct, records: 8 });
+    const values = Array.from({ length: 40 }, (_, i) => Buffer.alloc(i % 7, String.fromCharCode(48 + i)));
+    const large = Buffer.alloc(SLAB_BYTES + 5, 'L');
+    values.forEach((value, i) => native.store(`k${i}`, value, i % 2 === 0 ? 0 : 1));
+    native.store('large', large, 9);
+    const keys = ['none', ...values.map((_, i) => `k${i}`), 'large', 'k3', 'nothing'];
+    const expected = [undefined, ...values, large, values[3], undefined];
+    const target = Buffer.alloc(SLAB_BYTES + 400, '.');
+    const spans = new Uint32Array(2 * keys.length + 3).fill(7);
+    const needed = expected.reduce((sum, value) => sum + (value?.length ?? 0), 0);
+    const answer = kv.getManyInto(keys, target, spans);
+    t.is(typeof answer, direct ? 'number' : 'object');
+    await settle();
+    t.is(await answer, needed);
+    const seen = expected.map((_, i) => {
+      const [from = 0, length = 0] = spans.subarray(2 * i, 2 * i + 2);
+      return from === ABSENT ? `absent ${length}` : target.toString('latin1', from, from + length);
+    });
+    t.deepEqual(seen, expected.map((value) => value?.toString('latin1') ?? 'absent 0'));
+    t.deepEqual([...spans.subarray(2 * keys.length)], [7, 7, 7], 'beyond its two numbers a key nothing is written');
+    t.is(target.toString('latin1', needed, needed + 20), '.'.repeat(20));
+    t.is(native.held, 0);
+
+    const small = Promise.resolve().then(() => kv.getManyInto(keys, Buffer.alloc(10), spans));
+    const refused = t.throwsAsync(small, { code: 'ERR_BUFFER_TOO_SMALL', message: new RegExp(`has ${needed} bytes, there is room for 10`) });
+    await turn();
+    await settle();
+    await refused;
+    t.is(native.held, 0);
+
+    const bad = Promise.resolve().then(() => kv.getManyInto(['a', '', 'b'], target, spans));
+    const failed = t.throwsAsync(bad, { code: 'ERR_KEY_INVALID', message: /1 of 3 keys failed/ });
+    await turn();
+    await settle();
+    await failed;
+    t.is(await kv.getManyInto([], target, spans), 0);
+  });
+
+  test(`a getMany and a getManyInto of more than fits under way end all the same (${how})`, async (t) => {
+    const { native, kv, settle } = setup({ direct });
+    native.maxOutstanding = 3;
+    for (let i = 0; i < 20; i++) native.store(`k${i}`, Buffer.from(`v${i}`));
+    const keys = Array.from({ length: 20 }, (_, i) => `k${i}`);
+    const spans = new Uint32Array(40);
+    const target = Buffer.alloc(100);
+    const many = kv.getMany(keys);
+    const into = kv.getManyInto(keys, target, spans);
+    await settle();
+    t.deepEqual((await many).map(text), keys.map((_, i) => `v${i}`));
+    await into;
+    t.deepEqual(keys.map((_, i) => target.toString('latin1', spans[2 * i], (spans[2 * i] ?? 0) + (spans[2 * i + 1] ?? 0))), keys.map((_, i) => `v${i}`));
   });
 
   test(`values that were handed out are never written again, whatever their sizes (${how})`, async (t) => {
@@ -267,6 +322,10 @@ test('bad arguments are refused before anything is sent', async (t) => {
   for (const version of [1, '1', -1n, 1n << 64n, undefined]) await bad(kv.compareAndSwap('a', any(version), 'x'));
   await bad(kv.getMany(any('abc')));
   await bad(kv.putMany(any(['abc'])));
+  await bad(kv.putMany(any([{ key: 'a', value: 'b' }, undefined])));
+  await bad(Promise.resolve().then(() => kv.getManyInto(any('abc'), Buffer.alloc(1), new Uint32Array(8))));
+  await bad(Promise.resolve().then(() => kv.getManyInto(['a', 'b'], Buffer.alloc(1), new Uint32Array(3))));
+  await bad(Promise.resolve().then(() => kv.getManyInto(['a'], any([]), new Uint32Array(3))));
   await bad(kv.scanPage({ batch: any(0) }));
   await bad(kv.scanPage({ cursor: 'nonsense' }));
   await bad(kv.scanPage({ cursor: '7.0' }));
@@ -287,6 +346,53 @@ test('compare-and-swap says what is there now', async (t) => {
   t.true(won.swapped && won.version > version);
   t.true(made.swapped);
   t.deepEqual(gone, { swapped: false, version: 0n });
+});
+
+test('getManyInto is ended by a signal, and by close', async (t) => {
+  const { native, kv, operations, settle } = setup({ direct: false });
+  native.store('a', Buffer.from('alpha'));
+  const stop = new AbortController();
+  const spans = new Uint32Array(4);
+  const target = Buffer.alloc(10);
+  const stopped = t.throwsAsync(Promise.resolve(kv.getManyInto(['a', 'b'], target, spans, { signal: stop.signal })), { code: 'ERR_ABORTED' });
+  stop.abort(new Error('enough'));
+  await settle();
+  await stopped;
+  const closed = t.throwsAsync(Promise.resolve(kv.getManyInto(['a', 'b'], target, spans)), { code: 'ERR_CLOSED' });
+  operations.close();
+  await closed;
+  t.throws(() => kv.getManyInto(['a'], target, spans), { code: 'ERR_CLOSED' });
+});
+
+test('putMany posts in the order of its items, behind what waits already, and goes on when there is room', async (t) => {
+  const { native, kv, settle } = setup({ direct: false });
+  native.maxOutstanding = 3;
+  const items = Array.from({ length: 10 }, (_, i) => ({ key: `k${i}`, value: `v${i}` }));
+  const first = kv.putMany(items);
+  const second = kv.putMany(items.map(({ key }) => ({ key, value: 'later' })));
+  await settle();
+  await Promise.all([first, second]);
+  t.deepEqual(native.log.map((line) => line.split(' ')[1]), [...items, ...items].map(({ key }) => `0/${key}`));
+  t.deepEqual(new Set([...native.entries.values()].map(({ value }) => Buffer.from(value).toString())), new Set(['later']));
+  native.maxOutstanding = 3000;
+  const large = kv.putMany(Array.from({ length: 2500 }, (_, i) => ({ key: `n${i}`, value: '' })));
+  await settle();
+  await large;
+  t.is(native.entries.size, 2510);
+});
+
+test('a batch fails with the code of the first key that failed, whichever ended first', async (t) => {
+  const { native, kv, settle } = setup({ direct: false });
+  const puts = t.throwsAsync(kv.putMany([{ key: 'a', value: '1' }, { key: '', value: '2' }]), { code: 'ERR_INDETERMINATE', message: /2 of 2 keys failed/ });
+  await turn();
+  native.fail(Status.indeterminate);
+  await settle();
+  await puts;
+  const gone = t.throwsAsync(kv.getMany(['a', 'b']), { code: 'ERR_SHARD_UNAVAILABLE', message: /nobody answers for shard 0/ });
+  await turn();
+  native.fail(Status.shardUnavailable);
+  await settle();
+  await gone;
 });
 
 test('putMany fails after all have ended, with all failures in its cause', async (t) => {

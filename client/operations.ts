@@ -16,6 +16,7 @@
  */
 import { CompletionField, PENDING_BASE, type NativeClient, type NativeClientStats, type PreparedKey } from '../native/addon.js';
 import { AbortWatch } from './abort-watch.js';
+import type { BatchOperation } from './batch.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
 import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
 import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
@@ -156,6 +157,13 @@ export class Operations {
     return operation.promise;
   }
 
+  /** Takes over an operation of a batch that a batch call posted under this id. */
+  adoptOne(operation: BatchOperation, id: number): void {
+    operation.id = id;
+    this.#outstanding.put(operation);
+    this.#flushSoon();
+  }
+
   /** Takes over an operation that a batch call posted. */
   adopt<T>(operation: Pending<T>, id: number, limits: Limits): Promise<T> {
     return this.#outstand(operation, PENDING_BASE + id, limits);
@@ -185,6 +193,11 @@ export class Operations {
       if (records * COMPLETION_WORDS < completions.length) this.#values.renew();
     }
     if (this.#queue.length > 0) this.#queue.pump();
+  }
+
+  /** Changes wait for room already: later ones go behind them. */
+  get crowded(): boolean {
+    return this.#queue.length > 0;
   }
 
   /** Operations that are not settled. */
@@ -240,13 +253,16 @@ export class Operations {
 
   #outstand<T>(operation: Pending<T>, answer: number, limits: Limits): Promise<T> {
     operation.id = answer - PENDING_BASE;
-    this.#outstanding.put(operation as Pending<unknown>);
+    this.#outstanding.put(operation);
     this.#watch(operation, limits);
-    if (!this.#flushing) {
-      this.#flushing = true;
-      queueMicrotask(this.#flush);
-    }
+    this.#flushSoon();
     return operation.promise;
+  }
+
+  #flushSoon(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    queueMicrotask(this.#flush);
   }
 
   readonly #flush = (): void => {

@@ -3,12 +3,22 @@
  * once. (A Map would hash each id twice and be rehashed for ever, because ids do not come back soon.)
  */
 import { PLACE_BITS } from '../native/addon.js';
-import type { Pending } from './pending.js';
+import type { NativeClient } from '../native/addon.js';
+import type { Completion } from './completion.js';
+
+/** What the engine does with an operation that has an id: a Pending, or an operation of a batch. */
+export interface Outstanding {
+  readonly id: number;
+  readonly settled: boolean;
+  settle(completion: Completion): void;
+  fail(error: unknown): void;
+  shard(native: NativeClient): number;
+}
 
 const PLACE = (1 << PLACE_BITS) - 1;
 
 export class OutstandingTable {
-  readonly #operations: (Pending<unknown> | undefined)[] = [];
+  readonly #operations: (Outstanding | undefined)[] = [];
   #size = 0;
 
   get size(): number {
@@ -16,7 +26,7 @@ export class OutstandingTable {
   }
 
   /** Under operation.id. */
-  put(operation: Pending<unknown>): void {
+  put(operation: Outstanding): void {
     const place = operation.id & PLACE;
     while (this.#operations.length <= place) this.#operations.push(undefined);
     this.#operations[place] = operation;
@@ -24,7 +34,7 @@ export class OutstandingTable {
   }
 
   /** Takes out the operation with this id, if it is there. */
-  take(id: number): Pending<unknown> | undefined {
+  take(id: number): Outstanding | undefined {
     const place = id & PLACE;
     const operation = this.#operations[place];
     if (operation?.id !== id) return undefined;
@@ -34,7 +44,7 @@ export class OutstandingTable {
   }
 
   /** Takes out all. */
-  clear(): Pending<unknown>[] {
+  clear(): Outstanding[] {
     this.#size = 0;
     return this.#operations.splice(0).filter((operation) => operation !== undefined);
   }

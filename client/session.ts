@@ -7,6 +7,7 @@
  */
 import type { ClientMap } from '../core/protocol/messages.js';
 import { addon, type NativeClient, type NativeClientEvent } from '../native/addon.js';
+import { BatchPuts } from './batch-puts.js';
 import { BatchReads } from './batch-reads.js';
 import { ControlConnection } from './control-connection.js';
 import { FarkvError } from './errors.js';
@@ -28,6 +29,7 @@ export interface Parts {
   readonly native: NativeClient;
   readonly operations: Operations;
   readonly batches: BatchReads;
+  readonly puts: BatchPuts;
   readonly scanner: Scanner;
 }
 
@@ -149,7 +151,7 @@ export class Session {
       onEvent: (event) => this.#native(event),
     });
     const operations = new Operations(native, new ValueMemory(), maxQueued, (shard) => this.#routes.explain(shard));
-    return { native, operations, batches: new BatchReads(native, operations), scanner: new Scanner(operations, shards) };
+    return { native, operations, batches: new BatchReads(native, operations), puts: new BatchPuts(native, operations), scanner: new Scanner(operations, shards) };
   }
 
   #newTicket(ticket: Uint8Array): void {

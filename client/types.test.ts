@@ -37,6 +37,7 @@ export async function checked(celsius: Codec<number, { readonly degrees: number 
   exactly<Client<User>>()(users);
   exactly<User | undefined>()(await users.get('k'));
   exactly<(User | undefined)[]>()(await users.getMany(['a', Buffer.from('b')]));
+  exactly<number | Promise<number>>()(users.getManyInto(['a'], Buffer.alloc(1), new Uint32Array(2)));
   exactly<Entry<User> | undefined>()(await users.getEntry('k'));
   exactly<Swap>()(await users.compareAndSwap('k', 0n, { name: 'Ada' }));
   // @ts-expect-error -- not a User

@@ -299,6 +299,8 @@ export const PENDING_BASE = 2 ** 30;
 export const PLACE_BITS = 16;
 /** In the Status field of getMany's records: the key is pending, its id is in the Id field. */
 export const PENDING_STATUS = 255;
+/** Of one putMany call. */
+export const PUTS_MAX = 1024;
 
 export interface PutOptions {
   readonly ttlMs: number;
@@ -347,6 +349,11 @@ export interface NativeClient {
    */
   getMany(ns: number, keys: readonly NativeKey[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
   put(ns: number, key: NativeKey, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
+  /**
+   * Up to PUTS_MAX puts, each an operation of its own that lives for ever. answers[i] is PENDING_BASE + id, or the status of a put that was not
+   * sent; behind one with ERR_BUSY all have it. Returns how many are pending. None is polled for; their doorbells are rung.
+   */
+  putMany(ns: number, keys: readonly NativeKey[], values: readonly Uint8Array[], codec: number, answers: Uint32Array, timeoutMs: number): number;
   /** expected 0n: the key must be absent. value undefined: compare-and-delete. */
   compareAndSwap(ns: number, key: NativeKey, expected: bigint, value: Uint8Array | undefined, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
   delete(ns: number, key: NativeKey, timeoutMs: number): Answer;

@@ -126,6 +126,31 @@ for (const provider of providers) {
     await plane.close();
   });
 
+  test(`${provider}: putMany posts as many as there is room for, and nothing behind the first that found none`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane, { maxOutstanding: 4 });
+    await client.put('warm', 'up');
+    const answers = new Uint32Array(12);
+    const keys = ['a', Buffer.from('b'), '', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'];
+    const values = keys.map((_, i) => Buffer.from(`value ${i}`));
+    const pending = client.native.putMany(0, keys, values, 5, answers, 10_000);
+    t.true(pending >= 4 && answers[11] === 0);
+    const sent = await Promise.all([...answers.subarray(0, 11)].filter((answer) => answer >= PENDING_BASE).map((answer) => client.adopt(answer - PENDING_BASE)));
+    t.is(sent.length, pending);
+    t.deepEqual(sent.map(({ status }) => status), sent.map(() => 'OK'));
+    t.is(answers[2], 3, 'an empty key');
+    const full = answers.findIndex((answer, i) => i !== 2 && answer < PENDING_BASE);
+    t.true(full < 0 || answers.subarray(full, 11).every((answer) => answer === answers[full]));
+    const got = await client.get('b');
+    t.deepEqual([got.value.toString(), got.codec], ['value 1', 5]);
+    t.throws(() => client.native.putMany(0, ['a', 'b'], [values[0]!], 0, answers, 1000), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.putMany(0, ['a', 'b'], values.slice(0, 2), 0, new Uint32Array(1), 1000), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.putMany(0, new Array<string>(1025).fill('a'), values, 0, new Uint32Array(1025), 1000), { code: 'ERR_PROTOCOL' });
+    client.close();
+    t.throws(() => client.native.putMany(0, [], [], 0, answers, 1000), { code: 'ERR_CLOSED' });
+    await plane.close();
+  });
+
   test(`${provider}: getMany says the size of what does not fit`, async (t) => {
     const plane = await Plane.start({ provider });
     const client = Driver.to(plane);

@@ -43,6 +43,13 @@ test('getters in the arrays of getMany may close the client or take its buffers 
   t.throws(() => client.native.getMany(0, keysWith(() => detach(target.buffer)), target, 0, new Uint32Array(16), 1000));
   const records = new Uint32Array(16);
   t.throws(() => client.native.getMany(0, keysWith(() => detach(records.buffer)), new Uint8Array(100), 0, records, 1000));
-  client.close();
+  const answers = new Uint32Array(2);
+  const value = Buffer.from('v');
+  t.throws(() => client.native.putMany(0, keysWith(() => detach(answers.buffer)), [value, value], 0, answers, 1000));
+  client.native.close();
+  const last = Driver.to(plane);
+  const two = new Uint32Array(2);
+  last.native.putMany(0, keysWith(() => last.native.close()), [value, value], 0, two, 1000);
+  t.is(two[1], 18, 'closed before it was sent');
   await plane.close();
 });

@@ -1,7 +1,7 @@
 /* client.h: the object behind NativeClient, shared by the files client_*.c. Private to native/node.
  *
  *   client_binding.c   the class: constructor, close, life           client_loop.c    libuv: waiting, timers, callbacks
- *   client_calls.c     get, getSync, put, ... : one crossing each    client_many.c    getMany
+ *   client_calls.c     get, getSync, put, ... : one crossing each    client_many.c    getMany   client_put_many.c   putMany
  *   client_key.c       keys: texts, bytes, prepared ones
  *   client_ops.c       the table of operations                       client_drain.c   drain, take
  *   client_map.c       setTicket, setOwners, setRoutes               client_stats.c   stats
@@ -74,9 +74,11 @@ struct client {
 
     /* operations */
     client_op *table;
+    uint32_t places;                 /* of the table that were ever in use */
     uint32_t capacity, outstanding, ready_count, gets;   /* outstanding: neither free nor held; gets: of those not yet ready */
     fkv_list free, busy, ready, held;
     client_habit get_spin, put_spin;
+    uint32_t many;                   /* GETs that getMany started since the last flush */
 
     /* the loop */
     uv_loop_t *loop;
@@ -117,6 +119,10 @@ void client_request_done(void *user, session_answer *a);
 void client_record(uint32_t *words, uint32_t id, const lookup_result *r, uint32_t offset);
 void client_ops_close(client *c);                      /* values that lie in the lookup's memory are saved */
 
+/* client_calls.c */
+/* Sends a request; `*out` is its operation. BUSY and the like: it was not sent, and there is none. */
+fkv_status client_send(client *c, session_ask *a, client_op **out);
+
 /* client_key.c */
 typedef struct client_key {
     uint8_t room[FKV_KEY_MAX + 4];
@@ -147,6 +153,7 @@ napi_value client_get(napi_env env, napi_callback_info info);
 napi_value client_get_sync(napi_env env, napi_callback_info info);
 napi_value client_get_many(napi_env env, napi_callback_info info);
 napi_value client_put(napi_env env, napi_callback_info info);
+napi_value client_put_many(napi_env env, napi_callback_info info);
 napi_value client_compare_and_swap(napi_env env, napi_callback_info info);
 napi_value client_delete(napi_env env, napi_callback_info info);
 napi_value client_scan(napi_env env, napi_callback_info info);

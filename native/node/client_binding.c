@@ -83,6 +83,7 @@ static bool add_array(napi_env env, client *c, napi_value object, const char *na
 static bool add_members(napi_env env, client *c, napi_value object) {
     static const struct { const char *name; napi_callback f; } methods[] = {
         { "get", client_get }, { "getSync", client_get_sync }, { "getMany", client_get_many }, { "put", client_put },
+        { "putMany", client_put_many },
         { "compareAndSwap", client_compare_and_swap }, { "delete", client_delete }, { "scan", client_scan },
         { "shardOf", client_shard_of }, { "cancel", client_cancel }, { "flush", client_flush }, { "drain", client_drain },
         { "take", client_take }, { "prepareKey", client_prepare_key }, { "setTicket", client_set_ticket }, { "setOwners", client_set_owners },

@@ -5,6 +5,7 @@
 #include "client.h"
 
 enum { SPIN_FOR_GETS = 4 };              /* more of them are worth a batch: the event loop collects it */
+enum { SPINS_FOR_MANY = 64 };            /* of getMany's are collected here, as long as they keep coming */
 
 /* A number of milliseconds from `now`; what is not one is the client's own. */
 static uint64_t deadline_of(client *c, napi_env env, napi_value v, uint64_t now) {
@@ -139,19 +140,36 @@ static void spin_for(client *c, client_habit *h) {
     h->skip = (1u << h->misses) - 1;
 }
 
-/* `alone`: how long to poll for the reply when nothing else is outstanding; NULL: not at all. */
-static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, client_habit *alone) {
-    client_op *o = client_op_take(c);
-    if (!o) return refuse(c, env, FKV_BUSY);
+/* GETs of one getMany come in few large pieces: polled for until all are there, and given up when nothing comes for as long as one GET would
+ * be polled for. */
+static void spin_for_many(client *c, uint64_t patience_ns) {
     session *s = lookup_session(c->lookup);
-    a->deadline_ns = deadline_of(c, env, timeout, session_now(s));
+    uint64_t now = session_now(s), end = now + SPINS_FOR_MANY * patience_ns, until = now + patience_ns;
+    for (uint32_t left = c->gets; left && now < until && now < end; now = session_now(s)) {
+        session_poll(s);
+        if (c->gets == left) continue;
+        left = c->gets;
+        until = session_now(s) + patience_ns;
+    }
+}
+
+fkv_status client_send(client *c, session_ask *a, client_op **out) {
+    client_op *o = *out = client_op_take(c);
+    if (!o) return FKV_BUSY;
     a->done = client_request_done;
     a->user = o;
-    fkv_status status = session_request(s, a, &o->request);
-    if (status != FKV_OK) {
-        client_op_free(o);
-        return refuse(c, env, status);
-    }
+    fkv_status status = session_request(lookup_session(c->lookup), a, &o->request);
+    if (status != FKV_OK) client_op_free(o);
+    return status;
+}
+
+/* `alone`: how long to poll for the reply when nothing else is outstanding; NULL: not at all. */
+static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, client_habit *alone) {
+    client_op *o;
+    session *s = lookup_session(c->lookup);
+    a->deadline_ns = deadline_of(c, env, timeout, session_now(s));
+    fkv_status status = client_send(c, a, &o);
+    if (status != FKV_OK) return refuse(c, env, status);
     if (!alone || c->outstanding > 1) return client_pending(env, o);
     session_flush(s);
     spin_for(c, alone);
@@ -303,6 +321,8 @@ napi_value client_flush(napi_env env, napi_callback_info info) {
         session_flush(s);
         bool few = c->gets && c->gets <= SPIN_FOR_GETS && !c->ready_count;
         if (few) spin_for(c, &c->get_spin);
+        else if (c->gets && c->gets <= c->many && !c->ready_count) spin_for_many(c, c->get_spin.ns);
+        c->many = 0;
     }
     return client_answer(env, c->ready_count);
 }

@@ -12,9 +12,12 @@ typedef struct batch {
     uint32_t *records;
     size_t words;                    /* of records */
     uint64_t now_ns, deadline_ns;
-    uint32_t pending;
+    uint32_t pending, flushed;       /* flushed: of them, when the doorbell was last rung */
     uint16_t ns;
 } batch;
+
+/* So many that are posted are worth a doorbell: the owners begin while the rest is posted. */
+enum { FLUSH_EVERY = 2 * LOOKUP_GROUP };
 
 static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *record) {
     client_op *o = client_op_take(b->c);
@@ -85,6 +88,10 @@ static bool run_group(batch *b, uint32_t first, int n) {
         else start_one(b, &key[i], index[i], record);
     }
     b->used += used;
+    if (b->pending - b->flushed >= FLUSH_EVERY) {
+        session_flush(lookup_session(b->c->lookup));
+        b->flushed = b->pending;
+    }
     return true;
 }
 
@@ -132,5 +139,6 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
         napi_close_handle_scope(env, scope);
         if (!went) return NULL;
     }
+    c->many += b.pending;
     return client_answer(env, b.pending);
 }

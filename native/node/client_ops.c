@@ -5,15 +5,23 @@
 #include "client.h"
 
 enum { GENERATIONS = 1 << (CLIENT_ID_BITS - CLIENT_PLACE_BITS) };
+/* Places come into use so many at a time: ids are to come again late, but a walk through all places would miss the caches each time. */
+enum { PLACES_AT_ONCE = 512 };
 
 bool client_ops_create(client *c, uint32_t capacity) {
     c->table = calloc(capacity, sizeof *c->table);
     if (!c->table) return false;
     c->capacity = capacity;
-    for (uint32_t i = 0; i < capacity; i++) {
-        client_op *o = &c->table[i];
+    return true;
+}
+
+static bool more_places(client *c) {
+    uint32_t end = c->capacity - c->places < PLACES_AT_ONCE ? c->capacity : c->places + PLACES_AT_ONCE;
+    if (c->places == end) return false;
+    for (; c->places < end; c->places++) {
+        client_op *o = &c->table[c->places];
         o->c = c;
-        o->index = i;
+        o->index = c->places;
         o->generation = 1;
         list_push(&c->free, &o->link);
     }
@@ -21,7 +29,7 @@ bool client_ops_create(client *c, uint32_t capacity) {
 }
 
 client_op *client_op_take(client *c) {
-    if (list_empty(&c->free)) return NULL;
+    if (list_empty(&c->free) && !more_places(c)) return NULL;
     /* The one that was free the longest, so that ids come again as late as possible. */
     client_op *o = LIST_OF(c->free.next, client_op, link);
     list_remove(&o->link);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { connect, FarkvError, type BufferValue, type Client, type ClientEvent, type ConnectOptions } from '../../client/index.js';
+import { ABSENT, connect, FarkvError, type BufferValue, type Client, type ClientEvent, type ConnectOptions } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import type { ChildTask } from '../support/sdk-child.js';
 
@@ -143,6 +143,19 @@ for (const transport of ['shm', 'tcp'] as const) {
     const many = await kv.getMany(['none', ...Array.from({ length: 3000 }, (_, i) => `m${i}`), 'nothing']);
     t.deepEqual(many.map(String), ['undefined', ...Array.from({ length: 3000 }, (_, i) => `value ${i}`), 'undefined']);
     t.deepEqual(await kv.getMany([]), []);
+    const names = Array.from({ length: 3000 }, (_, i) => `side ${i}`);
+    const [side, spans] = [Buffer.alloc(64 << 10), new Uint32Array(6002)];
+    for (let round = 0; round < 2; round++) {
+      await kv.putMany(names.map((name) => ({ key: name, value: `${name} in round ${round}` })));
+      const used = await kv.getManyInto([...names, 'nothing'], side.fill(0), spans);
+      t.is(used, names.reduce((sum, name) => sum + name.length + 11, 0));
+      const seen = names.map((_, i) => side.toString('latin1', spans[2 * i], (spans[2 * i] ?? 0) + (spans[2 * i + 1] ?? 0)));
+      t.deepEqual(seen, names.map((name) => `${name} in round ${round}`));
+      t.deepEqual([...spans.subarray(6000)], [ABSENT, 0]);
+    }
+    const needed = { code: 'ERR_BUFFER_TOO_SMALL', message: /there is room for 1000/ };
+    await t.throwsAsync(async () => kv.getManyInto(names, side.subarray(0, 1000), spans), needed);
+    await Promise.all(names.map((name) => kv.delete(name)));
 
     const lost = await kv.compareAndSwap('a', (entry?.version ?? 0n) + 1n, 'beta');
     t.deepEqual(lost, { swapped: false, version: entry?.version });

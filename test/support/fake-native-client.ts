@@ -120,6 +120,16 @@ export class FakeNativeClient implements NativeClient {
     return answer;
   }
 
+  putMany(ns: number, keys: readonly (string | Uint8Array)[], values: readonly Uint8Array[], codec: number, answers: Uint32Array): number {
+    let pending = 0;
+    keys.forEach((key, i) => {
+      const answer = this.put(ns, key, values[i] ?? new Uint8Array(0), 0, 0, codec);
+      answers[i] = Math.abs(answer);
+      if (answer >= PENDING_BASE) pending++;
+    });
+    return pending;
+  }
+
   compareAndSwap(ns: number, key: string | Uint8Array, expected: bigint, value: Uint8Array | undefined, _ttlMs: number, userFlags: number, codec: number): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;

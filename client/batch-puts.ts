@@ -1,0 +1,65 @@
+/**
+ * putMany: one crossing into the native side for up to PUTS_MAX puts, which are operations of one batch. What has a time to live or flags of its own,
+ * what a signal may end, and what has to wait for room goes the way of a put.
+ */
+import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/addon.js';
+import { Batch, type BatchFailure } from './batch.js';
+import { Status, statusError } from './errors.js';
+import type { Operations } from './operations.js';
+import type { Key } from './pending.js';
+
+export interface PutBatch {
+  readonly keys: readonly Key[];
+  readonly values: readonly Uint8Array[];
+}
+
+export class BatchPuts {
+  readonly #native: NativeClient;
+  readonly #operations: Operations;
+  readonly #answers = new Uint32Array(PUTS_MAX);
+
+  constructor(native: NativeClient, operations: Operations) {
+    this.#native = native;
+    this.#operations = operations;
+  }
+
+  /**
+   * Puts what there is room for; `single` is called for each of the rest, in order, before this returns. The promise is resolved when all that
+   * was posted here has ended, with what failed.
+   */
+  put(ns: number, { keys, values }: PutBatch, codec: number, timeoutMs: number, single: (i: number) => void): Promise<BatchFailure[]> {
+    if (this.#operations.closed) return Promise.reject(statusError(Status.closed));
+    const answers = this.#answers;
+    const ends: Promise<BatchFailure[]>[] = [];
+    for (let from = 0; from < keys.length; from += PUTS_MAX) {
+      // Behind what waits: changes keep the order of their calls.
+      if (this.#operations.crowded) {
+        for (let i = from; i < keys.length; i++) single(i);
+        break;
+      }
+      const count = Math.min(PUTS_MAX, keys.length - from);
+      const whole = from === 0 && count === keys.length;
+      const chunk = whole ? keys : keys.slice(from, from + count);
+      this.#native.putMany(ns, chunk, whole ? values : values.slice(from, from + count), codec, answers, timeoutMs);
+      ends.push(this.#settle(ns, chunk, from, answers, single));
+    }
+    return ends.length === 1 ? (ends[0] ?? Promise.resolve([])) : Promise.all(ends).then((all) => all.flat());
+  }
+
+  async #settle(ns: number, keys: readonly Key[], from: number, answers: Uint32Array, single: (i: number) => void): Promise<BatchFailure[]> {
+    const batch = new Batch(ns, keys, (_, status) => {
+      if (status !== Status.ok) throw statusError(status);
+    });
+    for (let i = 0; i < keys.length; i++) {
+      const answer = answers[i] ?? 0;
+      if (answer >= PENDING_BASE) this.#operations.adoptOne(batch.operation(i), answer - PENDING_BASE);
+    }
+    for (let i = 0; i < keys.length; i++) {
+      const answer = answers[i] ?? 0;
+      if (answer === Status.busy) single(from + i);
+      else if (answer < PENDING_BASE) batch.failures.push({ index: i, error: this.#operations.failure(answer, ns, keys[i] ?? '') });
+    }
+    await batch.ended();
+    return batch.failures.map(({ index, error }) => ({ index: from + index, error }));
+  }
+}

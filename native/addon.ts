@@ -75,6 +75,25 @@ export interface ShardLayout {
   readonly regions: readonly NativeRegion[];
 }
 
+/** Where a shard is copied from. */
+export interface CopyOptions {
+  readonly shard: number;
+  /** Of ownership, at the present owner; and the incarnation that the shard has there. */
+  readonly epoch: number;
+  readonly incarnation: bigint;
+  readonly serverIncarnation: bigint;
+  /** Of the owner's data-plane thread that has the shard, in order of preference; at most 64. */
+  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+}
+
+/** Entries and bytes taken over, some more than once; one-sided READs, and values that the old owner had to be asked for. */
+export interface CopyStats {
+  readonly entries: number;
+  readonly bytes: number;
+  readonly reads: number;
+  readonly twoSidedGets: number;
+}
+
 /** What an owner is asked by SEND; `cas` is compare-and-swap and compare-and-delete. */
 export type RequestKind = 'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan';
 
@@ -166,6 +185,17 @@ export interface DataPlane {
   /** Stops answering, waits until every granted lease has run out, deregisters. */
   closeShard(shard: number): Promise<void>;
   layout(shard: number): Promise<ShardLayout>;
+  /** Sealed, a shard takes no changes (clients ask again by themselves) and goes on to be read: the last of it is being copied. */
+  sealShard(shard: number, sealed: boolean): Promise<void>;
+  /**
+   * Copies a shard from its present owner into the one that is open here and is not served (native/move/copy.h). Resolves when all was copied once and little
+   * is left; what changes is followed until stopCopy. A copy that fails has no second try: the shard is to be closed and opened anew.
+   */
+  copyShard(o: CopyOptions): Promise<void>;
+  /** Resolves when the old owner is sealed and both have the same; once for each copy. */
+  finishCopy(shard: number): Promise<CopyStats>;
+  /** Ends the copy of a shard, if there is one; what was promised of it rejects with ERR_ABORTED. */
+  stopCopy(shard: number): void;
   stats(): Promise<DataPlaneStats>;
   /**
    * The owner's own lease from the metadata group, as bootTimeNs counts: no lease is granted beyond it, and after it requests are

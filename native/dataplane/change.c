@@ -66,6 +66,11 @@ attempt_result change_attempt(op *o) {
         op_answer(o, FKV_SHARD_CLOSED);
         return ATTEMPT_DONE;
     }
+    /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next owner too. */
+    if (o->shard->sealed) {
+        op_answer(o, FKV_BUSY);
+        return ATTEMPT_DONE;
+    }
     /* While some wait for freed memory to come out of quarantine, nobody overtakes them. */
     if (!fed && o->shard->quarantined) {
         o->quarantined = true;
@@ -132,6 +137,7 @@ void changes_commit(group *g) {
             continue;
         }
         table_commit(s->table, &o->prepared);
+        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes, g->now_ns);
         s->tick_ns = min_u64(s->tick_ns, g->now_ns + TICK_NS);
         o->reply.version = o->prepared.version;
         release_key(o);

@@ -62,9 +62,8 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
 }
 
 /* Under the lock, so that nothing is posted after the threads were told to stop. */
-static void ask_group(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx) {
-    command *c = make(d, shard, run, done, ctx);
-    if (!c) return;
+static void post(dataplane *d, command *c, place_state then) {
+    uint32_t shard = c->number;
     pthread_mutex_lock(&d->lock);
     fkv_status s = open_status(d, shard);
     if (s == FKV_OK) {
@@ -75,6 +74,10 @@ static void ask_group(dataplane *d, uint32_t shard, void (*run)(job *), place_st
     pthread_mutex_unlock(&d->lock);
     if (s != FKV_OK) command_done(c, s, NULL);
 }
+static void ask_group(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, run, done, ctx);
+    if (c) post(d, c, then);
+}
 
 void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
     ask_group(d, shard, shard_serve, PLACE_OPEN, done, ctx);
@@ -84,6 +87,21 @@ void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 }
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
     ask_group(d, shard, shard_layout, PLACE_OPEN, done, ctx);
+}
+
+void dataplane_seal_shard(dataplane *d, uint32_t shard, bool sealed, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, shard_seal, done, ctx);
+    if (!c) return;
+    c->sealed = sealed;
+    post(d, c, PLACE_OPEN);
+}
+void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, import_begin, done, ctx);
+    if (!c) return;
+    c->entries = entries;
+    c->entries_bytes = bytes;
+    list_init(&c->importing);
+    post(d, c, PLACE_OPEN);
 }
 
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns) {

@@ -132,6 +132,16 @@ void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);   /* result: dataplane_layout */
 
+/* ---- a shard that moves (native/move) ---- */
+/* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take effect. Done at once:
+ * that nothing is left is told by FKV_CHANGED_SEALED (wire.h). NOT_OWNER when it is not open, BUSY when it is being closed. */
+void dataplane_seal_shard(dataplane *d, uint32_t shard, bool sealed, dataplane_done done, void *ctx);
+/* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a SCAN reply, each with its
+ * value and namespace; one of version 0 takes its key away. One of a version that is not above the present one is passed over. The
+ * bytes stay the caller's and must stay as they are until done. TABLE_FULL and the like: what came before has been taken over.
+ * BUSY when the shard is served. */
+void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx);
+
 /* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and after it
  * requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first: no end. */
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);

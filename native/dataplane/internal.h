@@ -25,6 +25,7 @@
 #include "../base/histogram.h"
 #include "../base/list.h"
 #include "../wire/wire.h"
+#include "change_log.h"
 #include "dataplane.h"
 #include "dedup.h"
 #include "worker.h"
@@ -76,6 +77,10 @@ typedef struct command {
     segment *first_index, *first_heap;
     shard *failed;                     /* to be freed on the memory thread */
     dataplane_stats *stats;
+    bool sealed;
+    fkv_list importing;                /* in shard.imports */
+    const uint8_t *entries;
+    uint32_t entries_bytes, entries_at;
     fkv_status status;
     void *result;
 } command;
@@ -158,6 +163,9 @@ struct shard {
     uint64_t tick_ns;                  /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                      /* asked for something in this turn: table_tick comes first */
     command *closing;
+    bool sealed;                       /* takes no changes: it is about to be another owner's */
+    change_log log;                    /* of changed keys, while another server copies the shard */
+    fkv_list imports;                  /* commands, in order: entries to be taken over; none once it is served */
 };
 
 /* ---- op ---- */
@@ -350,6 +358,7 @@ void wait_free_queues(group *g);
 /* read.c */
 attempt_result read_attempt(op *o);    /* GET */
 void read_scan(op *o);
+void read_changed(op *o);               /* SCAN of the log of changes */
 void read_layout(op *o);
 
 /* stream.c */
@@ -384,12 +393,18 @@ void shard_open(job *j);
 void shard_serve(job *j);
 void shard_close(job *j);
 void shard_layout(job *j);
+void shard_seal(job *j);
 fkv_status shard_add_segment(shard *s, segment *g);
 segment *shard_take_segment(shard *s, uint32_t number);   /* a heap segment, out of the shard */
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);
 void shards_tick(group *g);
 uint64_t shards_deadline(const group *g);
 void shard_free(shard *s);             /* any thread, when nothing else knows it: table and segments too */
+
+/* import.c: what moves: the job of dataplane_import and its end; the others are read_scan's */
+void import_begin(job *j);
+void imports_continue(shard *s);
+void imports_end(shard *s, fkv_status why);
 
 /* memory.c */
 void memory_open(job *j);              /* of a command, on the memory thread: the first segments */

@@ -41,7 +41,7 @@ attempt_result read_attempt(op *o) {
 typedef struct scan_out {
     uint8_t *bytes;
     uint32_t at, entries, value_max;   /* value_max: an entry with its value must fit one message */
-    bool values;
+    bool values, copy;                 /* copy: it is told which namespace */
 } scan_out;
 
 static void emit(void *ctx, const table_entry *e) {
@@ -49,7 +49,8 @@ static void emit(void *ctx, const table_entry *e) {
     uint32_t fixed = (uint32_t)sizeof(fkv_scan_entry) + e->key_bytes;
     bool value = out->values && e->value_bytes <= out->value_max - fixed && out->at + fixed + e->value_bytes <= SCAN_VALUES_ROOM;
     fkv_scan_entry s = { .version = e->version, .expiry_ms = e->expiry_ms, .value_bytes = e->value_bytes,
-                         .user_flags = e->user_flags, .key_bytes = e->key_bytes, .codec = e->codec, .has_value = value };
+                         .user_flags = e->user_flags, .key_bytes = e->key_bytes, .codec = e->codec, .has_value = value,
+                         .ns = out->copy ? e->ns : 0 };
     memcpy(out->bytes + out->at, &s, sizeof s);
     memcpy(out->bytes + out->at + sizeof s, e->key, e->key_bytes);
     if (value) memcpy(out->bytes + out->at + fixed, e->value, e->value_bytes);
@@ -64,14 +65,45 @@ void read_scan(op *o) {
         op_answer(o, FKV_SHARD_CLOSED);
         return;
     }
-    scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
+    scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES, .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
     uint32_t chains = 0, most = (uint32_t)max_u64(o->group->scan_chains, SCAN_CHAINS_MIN);
-    do table_scan(o->shard->table, o->request.ns, &cursor, emit, &out);
+    do table_scan(o->shard->table, out.copy ? TABLE_EVERY_NAMESPACE : o->request.ns, &cursor, emit, &out);
     while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
     o->group->scan_chains -= (uint32_t)min_u64(o->group->scan_chains, chains);
     o->reply.version = cursor;
+    describe_shard(o);
+    o->stream_bytes = out.bytes;
+    stream_start(o, out.at);
+}
+
+void read_changed(op *o) {
+    shard *s = o->shard;
+    uint64_t now = o->group->now_ns, place = o->request.expected;
+    fkv_status status = request_shard_status(o->group, s);
+    if (status == FKV_OK && place == 0) {
+        place = change_log_begin(&s->log, now);
+        if (!place) status = FKV_NO_MEMORY;
+    } else if (status == FKV_OK && !change_log_reaches(&s->log, place, now)) {
+        status = FKV_STALE_SEQUENCE;
+    }
+    if (status != FKV_OK) {
+        op_answer(o, status);
+        return;
+    }
+    scan_out out = { .bytes = o->group->scratch, .copy = true };
+    changed_key k;
+    while (out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && change_log_next(&s->log, &place, &k)) {
+        table_entry e;
+        uint64_t hash = fkv_hash_key(&o->group->d->c.hash_seed, k.ns, k.key, k.key_bytes);
+        if (table_committed(s->table, k.ns, k.key, k.key_bytes, hash, &e) != FKV_OK)
+            e = (table_entry){ .ns = k.ns, .key_bytes = k.key_bytes, .key = k.key };
+        emit(&out, &e);
+    }
+    o->reply.version = place;
+    /* One that is prepared may still be committed. */
+    if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed && s->held == 0 ? FKV_CHANGED_SEALED : 0);
     describe_shard(o);
     o->stream_bytes = out.bytes;
     stream_start(o, out.at);

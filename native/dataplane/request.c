@@ -37,7 +37,8 @@ static bool is_asked_already(const client *c, const op *o) {
 static fkv_status admit(group *g, client *c, op *o) {
     const fkv_request *r = &o->request;
     uint32_t needed = is_change(r->op) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
-    if (!(c->flags & needed)) return FKV_UNAUTHORIZED;
+    if (r->op == FKV_OP_SCAN && r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
+    if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;
     bool aside = r->op == FKV_OP_LEASE || r->op == FKV_OP_LAYOUT;
     if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;
     if (aside) {
@@ -121,7 +122,7 @@ void request_run(op *o) {
     switch ((fkv_op)o->request.op) {
     case FKV_OP_LEASE: stream_start(o, o->client->trust->shards.count); break;
     case FKV_OP_LAYOUT: read_layout(o); break;
-    case FKV_OP_SCAN: read_scan(o); break;
+    case FKV_OP_SCAN: o->request.flags & FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o); break;
     case FKV_OP_GET: wait_or_run(o); break;
     default: change_arrived(o); break;
     }

@@ -98,6 +98,7 @@ void shard_free(shard *s) {
         s->lingering = g->next;
         segment_free(g);
     }
+    change_log_free(&s->log);
     free(s->list);
     free(s);
 }
@@ -117,6 +118,7 @@ static fkv_status make(group *g, command *c, shard **out) {
     *s = (shard){ .g = g, .number = c->number, .epoch = c->open.epoch, .slot = free_slot(g), .incarnation = c->open.incarnation,
                   .tick_ns = UINT64_MAX };
     list_init(&s->of_group);
+    list_init(&s->imports);
     if (dedup_open_slot(&g->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, g->now_ns) != 0) return FKV_NO_MEMORY;
     table_config t = table_config_of(g->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
@@ -156,7 +158,18 @@ void shard_serve(job *j) {
     command *c = (command *)j;
     shard *s = shard_of(c);
     fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
-    if (status == FKV_OK) s->state = SHARD_SERVING;
+    if (status == FKV_OK) {
+        imports_end(s, FKV_BUSY);
+        s->state = SHARD_SERVING;
+    }
+    command_done(c, status, NULL);
+}
+
+void shard_seal(job *j) {
+    command *c = (command *)j;
+    shard *s = shard_of(c);
+    fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
+    if (status == FKV_OK) s->sealed = c->sealed;
     command_done(c, status, NULL);
 }
 
@@ -203,6 +216,7 @@ void shard_close(job *j) {
     }
     s->state = SHARD_CLOSING;
     s->closing = c;
+    imports_end(s, FKV_SHARD_CLOSED);
     refuse_all(&c->g->clients, s);
     refuse_all(&c->g->doomed, s);
 }
@@ -240,6 +254,7 @@ void shards_tick(group *g) {
         if (s->touched || s->tick_ns <= g->now_ns) {
             bool more = table_tick(s->table, g->now_ns, g->wall_ms, TICK_BUDGET + 4 * g->batch_count);
             s->tick_ns = next_tick(g, s, more);
+            imports_continue(s);
             if (!list_empty(&g->starved)) g->feed_starved = true;
         }
         uint32_t epoch = table_layout_epoch(s->table);

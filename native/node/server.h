@@ -2,6 +2,7 @@
 #ifndef FARKV_NODE_SERVER_H
 #define FARKV_NODE_SERVER_H
 #include "../dataplane/dataplane.h"
+#include "../move/copy.h"
 #include "binding.h"
 
 /* Objects of addon.ts; NULL with an exception pending. */
@@ -19,5 +20,15 @@ typedef struct server_options {
 } server_options;
 bool server_read_options(napi_env env, napi_value v, server_options *out);
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out);
+
+/* CopyOptions of addon.ts. `room` holds what config.addresses points to. False with an exception pending. */
+enum { SERVER_COPY_ADDRESSES = 64 };
+typedef struct server_copy_options {
+    shard_copy_config config;
+    session_address addresses[SERVER_COPY_ADDRESSES];
+    char room[SERVER_COPY_ADDRESSES][SERVER_ADDRESS_MAX];
+} server_copy_options;
+bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, server_copy_options *out);
+napi_value server_copy_stats(napi_env env, const shard_copy_stats *s);
 
 #endif

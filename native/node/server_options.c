@@ -3,6 +3,9 @@
 #include <string.h>
 #include "server.h"
 
+/* Of a server that copies a shard: longer than any copy takes, which has one connection that is looked at once. */
+static const uint64_t TICKET_MS = (uint64_t)24 * 3600 * 1000;
+
 static bool read_u32(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint32_t *out) {
     uint64_t v;
     if (!binding_number(env, object, name, min, max, &v)) return false;
@@ -95,4 +98,25 @@ bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, da
            read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) &&
            binding_u64(env, v, "incarnation", &out->incarnation) &&
            binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
+}
+
+bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, server_copy_options *out) {
+    shard_copy_config *k = &out->config;
+    napi_value list, item;
+    uint32_t n;
+    *k = (shard_copy_config){ .shards = c->shards, .seed = c->hash_seed, .addresses = out->addresses };
+    if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) || !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
+        !binding_u64(env, v, "incarnation", &k->incarnation) || !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) ||
+        !binding_array(env, v, "addresses", &list, &n))
+        return false;
+    if (n > SERVER_COPY_ADDRESSES) n = SERVER_COPY_ADDRESSES;
+    for (uint32_t i = 0; i < n; i++) {
+        if (napi_get_element(env, list, i, &item) != napi_ok || !read_provider(env, item, &out->addresses[i].provider)) return false;
+        if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
+        out->addresses[i].text = out->room[i];
+    }
+    k->count = n;
+    fkv_random(&k->ticket.client, sizeof k->ticket.client);
+    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, 0, FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
+    return true;
 }

@@ -117,3 +117,10 @@ napi_value server_stats(napi_env env, const dataplane_stats *s) {
     }
     return o;
 }
+
+napi_value server_copy_stats(napi_env env, const shard_copy_stats *s) {
+    napi_value o;
+    return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "entries", s->entries) &&
+           binding_set_number(env, o, "bytes", s->bytes) && binding_set_number(env, o, "reads", s->reads) &&
+           binding_set_number(env, o, "twoSidedGets", s->two_sided) ? o : NULL;
+}

@@ -119,13 +119,14 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (found && !extent_expired(t, old.extent)) *present = old.extent->version;
     fkv_status s = condition(op, *present);
     if (s != FKV_OK) return s;
+    if (op->version && op->version <= *present) return FKV_VERSION_MISMATCH;
     if (t->sequence == SEQUENCE_MOST) return FKV_SHARD_CLOSED;    /* versions never repeat: a new epoch must come first */
 
     uint64_t handle;
     prepared *p = table_prepared_add(t, op->hash, &handle);
     if (!p) return FKV_NO_MEMORY;
     p->kind = op->kind;
-    p->version = fkv_version(t->config.epoch, t->sequence + 1);
+    p->version = op->version ? op->version : fkv_version(t->config.epoch, t->sequence + 1);
     if (found) s = reserve_old(t, &old, p, why);
     if (s == FKV_OK && writes(op->kind)) {
         s = take_memory(t, op, p, why);
@@ -135,7 +136,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
         table_prepared_remove(t, p);
         return s;
     }
-    t->sequence++;
+    if (!op->version) t->sequence++;
     fkv_extent *e = p->new_word ? extent_of(t, p->new_word) : NULL;
     if (e) t->prepared_bytes += class_bytes(fkv_slot_class(p->new_word));
     *out = (table_prepared){ .handle = handle, .version = p->version, .extent = e,
@@ -217,10 +218,13 @@ void table_abort(table *t, const table_prepared *done) {
 
 fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out, table_busy *why) {
     if (key_bytes == 0 || key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (t->buckets == 0) return FKV_NOT_FOUND;
     if (t->prepared_count && table_prepared_find(t, hash, ns, key, key_bytes)) return busy(why, TABLE_BUSY_KEY);
+    return table_committed(t, ns, key, key_bytes, hash, out);
+}
+
+fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out) {
     place at;
-    if (!table_index_find(t, hash, ns, key, key_bytes, &at) || extent_expired(t, at.extent)) return FKV_NOT_FOUND;
+    if (t->buckets == 0 || !table_index_find(t, hash, ns, key, key_bytes, &at) || extent_expired(t, at.extent)) return FKV_NOT_FOUND;
     *out = entry_of(at.extent);
     return FKV_OK;
 }

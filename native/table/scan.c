@@ -14,7 +14,7 @@ static uint32_t reverse(uint32_t x) {
     return __builtin_bswap32(x);
 }
 
-void table_scan(table *t, uint16_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx) {
+void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx) {
     uint64_t position = *cursor;
     *cursor = 0;
     if (t->buckets == 0 || position >> 32) return;
@@ -28,7 +28,8 @@ void table_scan(table *t, uint16_t ns, uint64_t *cursor, void (*emit)(void *ctx,
             uint64_t word = b->slot[i];
             if (fkv_slot_fingerprint(word) == 0) continue;
             const fkv_extent *e = extent_of(t, word);
-            if (e->state != FKV_EXTENT_LIVE || fkv_extent_namespace(e->expiry_ns) != ns || extent_expired(t, e)) continue;
+            if (e->state != FKV_EXTENT_LIVE || extent_expired(t, e)) continue;
+            if (ns != TABLE_EVERY_NAMESPACE && fkv_extent_namespace(e->expiry_ns) != ns) continue;
             if (t->moving[number] && table_index_slot(t, extent_hash(t, e), word) != &b->slot[i]) continue;    /* a copy */
             table_entry entry = entry_of(e);
             emit(ctx, &entry);

@@ -81,6 +81,8 @@ typedef struct table_op {
     uint32_t user_flags;
     uint64_t expiry_ms;           /* wall clock, 0 never */
     uint64_t expected_version;    /* CAS: must be the present version; 0 = must be absent */
+    uint64_t version;             /* PUT of an entry that is taken over from the shard's last owner: it keeps this version, which must be
+                                     above the present one (else VERSION_MISMATCH). 0: the table gives one */
 } table_op;
 
 typedef struct table_prepared {
@@ -113,11 +115,15 @@ typedef struct table_entry {
 } table_entry;
 fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out, table_busy *why);
 
-/* One step of a scan of a namespace. *cursor starts at 0 and is 0 again at the end. Calls `emit` for the entries of one bucket
+/* As table_get, of what is committed, whatever is prepared for the key: OK or NOT_FOUND. What is prepared may still be aborted. */
+fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out);
+
+/* One step of a scan of a namespace, or of all (TABLE_EVERY_NAMESPACE). *cursor starts at 0 and is 0 again at the end. Calls `emit` for the entries of one bucket
  * chain; every key that is present from the first to the last step is emitted at least once (exactly once, but for what a
  * client's retry repeats), growth or not: the cursor is a position in the bit-reversed hash, and splits only refine its order.
  * Any other cursor is answered too: it need not be one that was handed out. */
-void table_scan(table *t, uint16_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
+enum { TABLE_EVERY_NAMESPACE = 1 << 16 };
+void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
 
 /* Brings what a coming change or read of this hash will touch closer: stage 0 the bucket, stage 1 (some 100 ns later) the extents
  * whose fingerprint matches. A thread that has a batch of requests calls 0 for all, then 1 for all, then prepares. */

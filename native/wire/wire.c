@@ -16,7 +16,7 @@ static const struct { uint8_t traits, flags; } ops[FKV_OP_CANCEL + 1] = {
     [FKV_OP_DELETE] = { KEYED | CHANGES, FKV_REQUEST_RETRY },
     [FKV_OP_CAS] = { KEYED | CHANGES | VALUED | USES_EXPECTED, FKV_REQUEST_RENDEZVOUS | FKV_REQUEST_RETRY },
     [FKV_OP_CAS_DELETE] = { KEYED | CHANGES | USES_EXPECTED, FKV_REQUEST_RETRY },
-    [FKV_OP_SCAN] = { USES_EXPECTED, FKV_REQUEST_SCAN_VALUES },
+    [FKV_OP_SCAN] = { USES_EXPECTED, FKV_REQUEST_SCAN_VALUES | FKV_REQUEST_SCAN_COPY | FKV_REQUEST_SCAN_CHANGED },
     [FKV_OP_CANCEL] = { USES_EXPECTED, 0 },
 };
 static const uint64_t SEQUENCE_MAX = ((uint64_t)1 << 56) - 1;
@@ -62,7 +62,11 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     *body = *key + r->key_bytes;
     if (traits & VALUED) return check_value(r, *body, left);
     if (left) return FKV_BAD_REQUEST;
-    if (r->op == FKV_OP_SCAN) return r->value_bytes ? FKV_OK : FKV_BAD_REQUEST;
+    if (r->op == FKV_OP_SCAN) {
+        bool copy = r->flags & FKV_REQUEST_SCAN_COPY;
+        if ((r->flags & FKV_REQUEST_SCAN_CHANGED && !copy) || (copy && r->ns)) return FKV_BAD_REQUEST;
+        return r->value_bytes ? FKV_OK : FKV_BAD_REQUEST;
+    }
     return r->value_bytes ? FKV_BAD_REQUEST : FKV_OK;
 }
 

@@ -57,7 +57,7 @@ typedef struct fkv_ticket {         /* made by any server's control plane for an
     uint8_t mac[16];                /* fkv_mac(cluster secret, the 24 bytes before) */
 } fkv_ticket;
 static_assert(sizeof(fkv_ticket) == 40, "fits the private data");
-enum { FKV_TICKET_READ = 1, FKV_TICKET_WRITE = 2 };
+enum { FKV_TICKET_READ = 1, FKV_TICKET_WRITE = 2, FKV_TICKET_COPY = 4 };   /* COPY: servers only, for FKV_REQUEST_SCAN_COPY */
 void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t trust, uint32_t flags,
                      fkv_ticket *out);
 /* Constant time in the code's bytes. now_ms is wall clock. */
@@ -102,7 +102,16 @@ typedef enum fkv_op {
 enum {
     FKV_REQUEST_RENDEZVOUS = 1,     /* the value is a fkv_rendezvous, to be READ by the owner */
     FKV_REQUEST_SCAN_VALUES = 2,    /* SCAN replies with values too, where they fit */
-    FKV_REQUEST_RETRY = 4           /* this change was sent before */
+    FKV_REQUEST_RETRY = 4,          /* this change was sent before */
+    FKV_REQUEST_SCAN_COPY = 8,      /* SCAN of every namespace, by the server that the shard moves to */
+    FKV_REQUEST_SCAN_CHANGED = 16   /* with SCAN_COPY: of the keys that were changed since a place in the shard's log of changes. `expected` = that
+                                       place, 0: the log begins now, if there is none, and nothing is listed; `version` of the last
+                                       message = the next place. An entry is what its key has by now; version 0: nothing. `user_flags`
+                                       of the reply: FKV_CHANGED_*. STALE_SEQUENCE: the log does not reach back so far */
+};
+enum {
+    FKV_CHANGED_ALL = 1,            /* there was no more to list */
+    FKV_CHANGED_SEALED = 2          /* and there will be no more: the shard takes no changes (dataplane_seal_shard) */
 };
 
 typedef struct fkv_request {
@@ -170,7 +179,8 @@ typedef struct fkv_scan_entry {
     uint32_t value_bytes, user_flags;
     uint16_t key_bytes;
     uint8_t codec, has_value;
-    uint32_t reserved;
+    uint16_t ns;                    /* SCAN_COPY; else 0 */
+    uint16_t reserved;
 } fkv_scan_entry;
 static_assert(sizeof(fkv_scan_entry) == 32, "drawing");
 

@@ -1,0 +1,66 @@
+/* import.c: entries of a shard that moves here are taken over into its table, before the shard is served, with their versions.
+ *
+ * A command has whole entries; they are taken in order, and one command after the other. When the table must first have memory the rest
+ * waits for the next turns (shards_tick), as changes of clients do. Nobody else changes the table meanwhile. */
+#include "internal.h"
+
+static const uint64_t WAIT_NS = 1000000;
+
+/* OK: taken over, or passed over because something as new is there. */
+static fkv_status take(shard *s, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value) {
+    table_op op = { .kind = e->version ? TABLE_PUT : TABLE_DELETE, .ns = e->ns, .key_bytes = e->key_bytes, .codec = e->codec, .key = key,
+                    .hash = fkv_hash_key(&s->g->d->c.hash_seed, e->ns, key, e->key_bytes), .value = value,
+                    .value_bytes = value ? e->value_bytes : 0, .user_flags = e->user_flags, .expiry_ms = e->expiry_ms,
+                    .version = e->version };
+    table_prepared p;
+    table_busy why;
+    uint64_t present;
+    fkv_status status = table_prepare(s->table, &op, &p, &present, &why);
+    if (status == FKV_OK) table_commit(s->table, &p);
+    return status == FKV_NOT_FOUND || status == FKV_VERSION_MISMATCH ? FKV_OK : status;
+}
+
+static fkv_status run(shard *s, command *c) {
+    fkv_scan_entry e;
+    const uint8_t *key, *value;
+    for (uint32_t next = c->entries_at; wire_next_scan_entry(c->entries, c->entries_bytes, &next, &e, &key, &value);) {
+        if (e.version && !value) return FKV_BAD_REQUEST;
+        fkv_status status = take(s, &e, key, value);
+        if (status != FKV_OK) return status;
+        c->entries_at = next;
+    }
+    return c->entries_at == c->entries_bytes ? FKV_OK : FKV_BAD_REQUEST;
+}
+
+static void end(command *c, fkv_status status) {
+    list_remove(&c->importing);
+    command_done(c, status, NULL);
+}
+
+void imports_continue(shard *s) {
+    while (!list_empty(&s->imports)) {
+        command *c = LIST_OF(s->imports.next, command, importing);
+        fkv_status status = run(s, c);
+        s->touched = true;
+        if (status == FKV_BUSY) {
+            s->tick_ns = min_u64(s->tick_ns, s->g->now_ns + WAIT_NS);
+            return;
+        }
+        end(c, status);
+    }
+}
+
+void imports_end(shard *s, fkv_status why) {
+    while (!list_empty(&s->imports)) end(LIST_OF(s->imports.next, command, importing), why);
+}
+
+void import_begin(job *j) {
+    command *c = (command *)j;
+    shard *s = c->g->stopping ? NULL : c->g->by_number[c->number];
+    if (!s || s->state != SHARD_OPEN) {
+        command_done(c, c->g->stopping ? FKV_CLOSED : s ? FKV_BUSY : FKV_NOT_OWNER, NULL);
+        return;
+    }
+    list_push(&s->imports, &c->importing);
+    imports_continue(s);
+}

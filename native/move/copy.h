@@ -1,0 +1,61 @@
+/* copy.h: a shard that moves is copied by its next owner, while its present owner goes on to serve it.
+ *
+ * For: the server that a shard moves to, through native/node/server_copy.c, and C tests. Not for: who owns the shard when, which is decided in the
+ * metadata; the copy only says how far it is.
+ *
+ *      new owner                                                 old owner
+ *      one thread for each copy                                  its data plane
+ *      begins                --- SCAN_CHANGED, place 0 ------->  notes changed keys from here on (change_log.h)
+ *      all keys, in pages    --- SCAN_COPY ------------------->  keys, versions, times to live, flags
+ *        their values        === one-sided READs ============>   (nothing)
+ *        into its table      (dataplane_import: its own data plane's thread)
+ *      what changed, after   --- SCAN_CHANGED ---------------->  keys that were changed, and their present versions
+ *        each page, and on   === one-sided READs ============>   (nothing)
+ *      caught up: told once; goes on to follow
+ *      complete: the old owner says that it is sealed and that there is no more
+ *
+ * Why nothing is missed and nothing old stays: a key that is there from the first to the last page is in a page; one that was changed since the beginning is
+ * in the log after the change, so what is looked up for it then is that change or a later one, which is in the log behind it. A value is taken over under the
+ * version under which it was listed or not at all: another version means that the key was changed after it was listed. When the old owner is sealed, with
+ * nothing prepared, and the log is at its end, both tables hold the same.
+ *
+ * A copy that fails in the middle (the log was lost, the connection is gone for COPY_ASK_MS) has no second try: what was deleted meanwhile is not known.
+ * The table has to be made anew.
+ *
+ * Threads. start, finish and stop by one thread at a time; callbacks come from the copy's own thread, each once, and must not call these. */
+#ifndef FARKV_MOVE_COPY_H
+#define FARKV_MOVE_COPY_H
+#include "../dataplane/dataplane.h"
+#include "../session/session.h"
+
+enum { COPY_ASK_MS = 5000 };   /* for one answer of the old owner */
+
+typedef struct shard_copy shard_copy;
+
+typedef struct shard_copy_config {
+    dataplane *to;                      /* the shard is open there, and not served */
+    uint32_t shard, shards;
+    fkv_seed seed;
+    fkv_ticket ticket;                  /* READ and COPY */
+    uint64_t server_incarnation;        /* of the old owner, as in session_owner_config */
+    const session_address *addresses;   /* of its group that serves the shard; copied */
+    uint32_t count;
+    uint32_t epoch;                     /* in which the old owner has the shard, */
+    uint64_t incarnation;               /* and the incarnation that it has */
+    struct sim_world *sim;              /* for FAB_SIM */
+} shard_copy_config;
+
+/* `caught_up`: everything was copied once, and what changed since is little; or why the copy failed. Result: NULL. */
+fkv_status shard_copy_start(const shard_copy_config *c, dataplane_done caught_up, void *ctx, shard_copy **out);
+/* `done`: the old owner is sealed and both tables hold the same; or why the copy failed. Once for a copy. Result: shard_copy_stats. */
+void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx);
+/* Ends what is under way with ABORTED and frees. Takes as long as an import takes. */
+void shard_copy_stop(shard_copy *c);
+
+typedef struct shard_copy_stats {
+    uint64_t entries, bytes;            /* taken over: also more than once */
+    uint64_t reads;                     /* one-sided */
+    uint64_t two_sided;                 /* values that the old owner was asked for, since a READ did not do */
+} shard_copy_stats;
+
+#endif

@@ -1,0 +1,266 @@
+/* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and changed. */
+#include <sched.h>
+#include "../move/copy.h"
+#include "client_kit.h"
+
+static fab_provider provider;
+
+/* Shard 0 at its old owner `from`, with a client; open and not served at its next owner `to`. */
+typedef struct move {
+    rig from, to;
+    kit k;
+    rig_call caught_up, done;
+    shard_copy *copy;
+} move;
+
+static void move_up(move *m, uint64_t memory) {
+    rig_init(&m->from, provider, NULL);
+    rig_up(&m->from, RIG_SHARDS, memory);
+    rig_init(&m->to, provider, NULL);
+    m->to.epoch = 2;
+    m->to.config.server_incarnation = 78;
+    rig_start(&m->to);
+    CHECK_EQ(rig_open_shard(&m->to, 0, 0, memory, NULL), FKV_OK);
+    kit_up(&m->k, &m->from, 100);
+    m->copy = NULL;
+}
+static void move_down(move *m) {
+    if (m->copy) shard_copy_stop(m->copy);
+    kit_down(&m->k);
+    rig_down(&m->from);
+    rig_down(&m->to);
+}
+
+static void copy_begin(move *m, uint32_t flags) {
+    session_address a = { provider, dataplane_address(m->from.d, 0) };
+    shard_copy_config c = { .to = m->to.d, .shard = 0, .shards = RIG_SHARDS, .seed = RIG_SEED, .addresses = &a, .count = 1,
+                            .server_incarnation = m->from.config.server_incarnation, .epoch = 1, .incarnation = 1000 };
+    fkv_ticket_make(&RIG_SECRET, 900, fkv_wall_ms() + 600000, 0, flags, &c.ticket);
+    rig_call_init(&m->caught_up);
+    rig_call_init(&m->done);
+    CHECK_EQ(shard_copy_start(&c, rig_done, &m->caught_up, &m->copy), FKV_OK);
+}
+
+static uint64_t some(uint64_t *state) { return (*state = *state * 6364136223846793005u + 1442695040888963407u) >> 33; }
+
+/* The client's loop has to go on: its leases, its requests. */
+static fkv_status wait_turning(move *m, rig_call *c) {
+    uint64_t start = fkv_now_ns();
+    while (!rig_is_done(c)) {
+        session_flush(m->k.s);
+        if (session_poll(m->k.s) == 0) sched_yield();
+        session_tick(m->k.s);
+        CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    }
+    return c->status;
+}
+
+static void seal(rig *r, uint32_t shard, bool sealed) {
+    rig_call c;
+    rig_call_init(&c);
+    dataplane_seal_shard(r->d, shard, sealed, rig_done, &c);
+    CHECK_EQ(rig_wait(&c), FKV_OK);
+}
+
+/* The shard changes hands; the client follows. */
+static shard_copy_stats complete(move *m) {
+    seal(&m->from, 0, true);
+    shard_copy_finish(m->copy, rig_done, &m->done);
+    CHECK_EQ(wait_turning(m, &m->done), FKV_OK);
+    shard_copy_stats stats = *(shard_copy_stats *)m->done.result;
+    free(m->done.result);
+    rig_serve(&m->to, 0);
+    kit_down(&m->k);
+    kit_up(&m->k, &m->to, 101);
+    return stats;
+}
+
+/* The i-th key that is in shard 0. */
+static const char *key_of(kit *k, uint32_t i, char *room) {
+    for (uint32_t n = i * 128;; n++) {
+        snprintf(room, 24, "key%u", n);
+        lookup_key key = kit_key(room);
+        if (lookup_shard_of(k->l, &key) == 0) return room;
+        CHECK(n < i * 128 + 128);
+    }
+}
+
+TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
+    move m;
+    char key[24];
+    enum { KEYS = 1500 };
+    move_up(&m, 16 << 20);
+    uint64_t version[KEYS];
+    static uint8_t value[200000];
+    memset(value, 'x', sizeof value);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        answer a = { 0 };
+        session_ask ask = { .op = FKV_OP_PUT, .value = value, .value_bytes = i == 7 ? sizeof value : i % 300, .user_flags = i, .codec = (uint8_t)(i % 3),
+                            .ttl_ms = i % 10 == 1 ? 3600000 : 0 };
+        kit_ask(&m.k, &ask, key_of(&m.k, i, key), 20000, &a);
+        kit_until(&m.k, &a.done);
+        CHECK_EQ(a.status, FKV_OK);
+        version[i] = a.version;
+    }
+    CHECK_EQ(kit_delete(&m.k, key_of(&m.k, 3, key), 20000).status, FKV_OK);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
+    shard_copy_stats stats = complete(&m);
+    CHECK(stats.entries >= KEYS - 1 && stats.reads >= KEYS - 1);
+    CHECK(stats.two_sided <= KEYS / 10);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        answer a = kit_get(&m.k, key_of(&m.k, i, key), 20000);
+        if (i == 3) {
+            CHECK_EQ(a.status, FKV_NOT_FOUND);
+            continue;
+        }
+        CHECK_EQ(a.status, FKV_OK);
+        CHECK(a.version == version[i] && a.user_flags == i && a.codec == i % 3);
+        CHECK_EQ(a.bytes, i == 7 ? sizeof value : i % 300);
+        CHECK(memcmp(a.value, value, a.bytes) == 0);
+        free(a.value);
+    }
+    /* Those with a time to live have it still: the table says how many can expire by sweeping them only; the owner's own word is a SCAN. */
+    answer a = { 0 };
+    uint64_t id, cursor = 0;
+    uint32_t ending = 0, seen = 0;
+    do {
+        a = (answer){ 0 };
+        session_ask ask = { .op = FKV_OP_SCAN, .shard = 0, .value_bytes = 1000, .expected = cursor, .deadline_ns = kit_deadline(&m.k, 20000),
+                            .done = kit_answered, .user = &a };
+        CHECK_EQ(session_request(m.k.s, &ask, &id), FKV_OK);
+        kit_until(&m.k, &a.done);
+        CHECK_EQ(a.status, FKV_OK);
+        fkv_scan_entry e;
+        const uint8_t *k, *v;
+        for (uint32_t at = 0; wire_next_scan_entry(a.value, a.bytes, &at, &e, &k, &v); seen++) ending += e.expiry_ms != 0;
+        free(a.value);
+        cursor = a.version;
+    } while (cursor);
+    CHECK_EQ(seen, KEYS - 1);
+    CHECK_EQ(ending, KEYS / 10);
+    /* And a new version is above all that came along. */
+    answer put = kit_put(&m.k, key_of(&m.k, 5, key), "new", 3, 20000);
+    CHECK_EQ(put.status, FKV_OK);
+    CHECK(put.version > version[KEYS - 1] && put.version >> 44 == 2);
+    CHECK_EQ(kit_cas(&m.k, key_of(&m.k, 6, key), version[6], "swapped", 20000).status, FKV_OK);
+    move_down(&m);
+}
+
+/* Every kind of change, before, during and after the pages: what the copy has in the end is what was answered last. */
+TEST(what_changes_while_it_is_copied_comes_along) {
+    move m;
+    char key[24], value[32];
+    enum { KEYS = 600, CHANGES = 6000 };
+    move_up(&m, 16 << 20);
+    static int present[KEYS];    /* 0: none, else the number of the change */
+    static uint64_t version[KEYS];
+    memset(present, 0, sizeof present);
+    memset(version, 0, sizeof version);
+    uint64_t seed = check_seed();
+    for (int i = 1; i <= CHANGES; i++) {
+        if (i == CHANGES / 4) copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+        uint32_t n = (uint32_t)(some(&seed) % KEYS);
+        snprintf(value, sizeof value, "%d", i);
+        key_of(&m.k, n, key);
+        answer a;
+        if (some(&seed) % 4 == 0) {
+            a = kit_delete(&m.k, key, 20000);
+            CHECK_EQ(a.status, present[n] ? FKV_OK : FKV_NOT_FOUND);
+            present[n] = 0;
+        } else {
+            a = kit_put(&m.k, key, value, (uint32_t)strlen(value), 20000);
+            CHECK_EQ(a.status, FKV_OK);
+            CHECK(a.version > version[n]);
+            present[n] = i;
+            version[n] = a.version;
+        }
+    }
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
+    for (uint32_t n = 0; n < 20; n++) {   /* and then */
+        present[n] = 1000000 + (int)n;
+        snprintf(value, sizeof value, "%d", present[n]);
+        version[n] = kit_put(&m.k, key_of(&m.k, n, key), value, (uint32_t)strlen(value), 20000).version;
+    }
+    for (uint32_t n = 20; n < 40; n++) {
+        kit_delete(&m.k, key_of(&m.k, n, key), 20000);
+        present[n] = 0;
+    }
+    complete(&m);
+    for (uint32_t n = 0; n < KEYS; n++) {
+        answer a = kit_get(&m.k, key_of(&m.k, n, key), 20000);
+        snprintf(value, sizeof value, "%d", present[n]);
+        CHECK_EQ(a.status, present[n] ? FKV_OK : FKV_NOT_FOUND);
+        if (!present[n]) continue;
+        CHECK(a.version == version[n] && a.bytes == strlen(value) && memcmp(a.value, value, a.bytes) == 0);
+        free(a.value);
+    }
+    move_down(&m);
+}
+
+TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all) {
+    move m;
+    char key[24];
+    move_up(&m, 4 << 20);
+    key_of(&m.k, 1, key);
+    CHECK_EQ(kit_put(&m.k, key, "one", 3, 20000).status, FKV_OK);
+    seal(&m.from, 0, true);
+    answer a;
+    kit_put_begin(&m.k, key, "two", 3, 60000, &a);
+    for (int i = 0; i < 20; i++) kit_expect(&m.k, key, "one");
+    CHECK(!a.done);
+    dataplane_stats *s = rig_stats(&m.from);
+    while (s->group[0].refused[FKV_BUSY] == 0) {
+        kit_turn(&m.k);
+        free(s);
+        s = rig_stats(&m.from);
+    }
+    free(s);
+    CHECK(!a.done);
+    seal(&m.from, 0, false);
+    kit_until(&m.k, &a.done);
+    CHECK_EQ(a.status, FKV_OK);
+    kit_expect(&m.k, key, "two");
+    move_down(&m);
+}
+
+TEST(a_ticket_of_a_client_does_not_copy) {
+    move m;
+    move_up(&m, 4 << 20);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_WRITE);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_UNAUTHORIZED);
+    move_down(&m);
+}
+
+TEST(a_copy_ends_when_it_is_told_to_at_any_time) {
+    move m;
+    char key[24];
+    move_up(&m, 8 << 20);
+    for (uint32_t i = 0; i < 300; i++) CHECK_EQ(kit_put(&m.k, key_of(&m.k, i, key), "v", 1, 20000).status, FKV_OK);
+    for (int i = 0; i < 20; i++) {
+        copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+        for (int n = 0; n < i * 3; n++) free(rig_stats(&m.to));
+        shard_copy_stop(m.copy);
+        m.copy = NULL;
+        CHECK(rig_is_done(&m.caught_up));
+    }
+    rig_close(&m.to, 0);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_NOT_OWNER);
+    move_down(&m);
+}
+
+static void all_of(fab_provider p) {
+    provider = p;
+    RUN(a_copy_has_every_entry_with_its_version_flags_and_time_to_live);
+    RUN(what_changes_while_it_is_copied_comes_along);
+    RUN(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all);
+    RUN(a_ticket_of_a_client_does_not_copy);
+    RUN(a_copy_ends_when_it_is_told_to_at_any_time);
+}
+
+int main(int argc, char **argv) {
+    all_of(FAB_SHM);
+    all_of(FAB_TCP);
+    return check_end(argc, argv);
+}

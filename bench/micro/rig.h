@@ -53,7 +53,7 @@ static dataplane *rig_serve(const char *name) {
     snprintf(path, sizeof path, "unix:/tmp/farkv-%s-%d.sock", name, (int)getpid());
     dataplane_listen listen = { FAB_SHM, 0, path };
     dataplane_config c = { .server_incarnation = 1, .hash_seed = SEED, .ticket_secret = SECRET, .shards = shard_count,
-                           .groups = 1, .lease_ms = 2000, .drift_ppm = 200, .max_clients = 8, .client_quota = 1024,
+                           .groups = 1, .lease_ms = 2000, .drift_ppm = 200, .max_clients = 8, .client_quota = 1024, .huge_pages = DATAPLANE_HUGE_AUTO,
                            .listen = &listen, .listens = 1 };
     dataplane *d;
     must(dataplane_create(&c, &d), "create");
@@ -75,7 +75,7 @@ static dataplane *rig_serve(const char *name) {
 
 /* ---- the client ---- */
 
-static uint32_t outstanding;
+static _Thread_local uint32_t outstanding;    /* of this thread's client */
 static void on_event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 static void on_got(void *ctx, lookup_get *g) {
     (void)ctx;
@@ -131,7 +131,7 @@ static __attribute__((unused)) lookup *rig_connect(dataplane *d, uint32_t cached
     return rig_client(&o, cached_locations);
 }
 
-static void rig_load(lookup *l) {
+static __attribute__((unused)) void rig_load(lookup *l) {
     session *s = lookup_session(l);
     if (!value) {
         value = malloc(value_bytes);

@@ -61,3 +61,23 @@ test('a shard with the most regions fits a frame', (t) => {
   const frames = mapFrames(state(1, [shard(0, 8192)]), undefined);
   t.is(receive(new MapAssembler(), frames).map?.shards[0]?.regions.length, 8192);
 });
+
+test('a client of a trust domain is told of its shards, their regions and their owners, and of nothing else', (t) => {
+  const shards = [shard(0, 2), { ...shard(1, 2), owner: 's2' }, { ...shard(2, 2), owner: 's2' }].map((s) => ({ ...s, regions: s.regions.map((r) => ({ ...r, rkey: `77${s.shard}` })) }));
+  const one = state(1, shards);
+  const [s1] = one.members.values();
+  const all: MetadataState = { ...one, trustDomains: [{ name: 'a', shards: 1 }, { name: 'b', shards: 1 }], members: new Map([['s1', s1!], ['s2', { ...s1!, id: 's2' }]]) };
+  const mapOf = (trust: number, known?: MetadataState, now = all) => receive(new MapAssembler(), mapFrames(now, known, trust)).map!;
+  for (const [trust, owner] of ['s1', 's2', 's2'].entries()) {
+    const map = mapOf(trust);
+    t.deepEqual(map.shards, [shards[trust]]);
+    t.deepEqual(map.members.map((m) => m.id), [owner]);
+    t.deepEqual(map, clientMap(all, trust));
+    const told = JSON.stringify(map);
+    for (const other of [0, 1, 2]) t.is(told.includes(`"77${other}"`), other === trust);
+  }
+  t.deepEqual(mapOf(3).shards, [], 'of a domain that there is not');
+  const changed = { ...all, mapEpoch: 2, shards: [shards[0]!, { ...shards[1]!, layoutEpoch: 2 }, shards[2]!] };
+  t.deepEqual(mapOf(1, all, changed).shards, [changed.shards[1]]);
+  t.deepEqual(mapOf(2, all, changed).shards, [], 'nothing of it has changed');
+});

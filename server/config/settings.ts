@@ -20,7 +20,7 @@ export interface TrustDomainSettings {
   readonly name: string;
   readonly shards: number;
   readonly token: string;
-  /** Data connections of its clients to this server; undefined: no bound but that of all. */
+  /** Of its clients at this server, and of their data connections; undefined: no bound but those of all. */
   readonly maxClients?: number;
 }
 

@@ -19,20 +19,28 @@ export class TokenCheck {
   }
 }
 
+/** What a client's token opens. */
+export interface OpenedDomain {
+  /** Undefined: the default one. */
+  readonly name?: string;
+  /** Of its clients at this server; undefined: no bound but that of all connections. */
+  readonly maxClients?: number;
+}
+
 /** Which trust domain a client's token opens. */
 export class ClientTokens {
   readonly #default: TokenCheck;
-  readonly #named: readonly { readonly name: string; readonly check: TokenCheck }[];
+  readonly #named: readonly { readonly check: TokenCheck; readonly domain: OpenedDomain }[];
 
-  constructor(token: string | undefined, domains: readonly { readonly name: string; readonly token: string }[] = []) {
+  constructor(token: string | undefined, domains: readonly (OpenedDomain & { readonly token: string })[] = []) {
     this.#default = new TokenCheck(token);
-    this.#named = domains.map((d) => ({ name: d.name, check: new TokenCheck(d.token) }));
+    this.#named = domains.map(({ token: own, ...domain }) => ({ check: new TokenCheck(own), domain }));
   }
 
-  /** `name` is undefined for the default domain; undefined: the token opens none. All are compared, whichever is the right one. */
-  domainOf(shown: string | undefined): { readonly name: string | undefined } | undefined {
+  /** Undefined: none. All are compared, whichever is the right one. */
+  domainOf(shown: string | undefined): OpenedDomain | undefined {
     const [named] = this.#named.filter(({ check }) => check.accepts(shown));
     const open = this.#default.accepts(shown);
-    return named !== undefined ? { name: named.name } : open ? { name: undefined } : undefined;
+    return named?.domain ?? (open ? {} : undefined);
   }
 }

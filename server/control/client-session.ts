@@ -35,7 +35,8 @@ export class MapFrames {
 export class ClientSession {
   readonly #connection: Connection;
   readonly #frames: MapFrames;
-  readonly #trust: number;
+  /** The trust domain. */
+  readonly trust: number;
   readonly #ticket: () => Uint8Array;
   readonly #renewal: NodeJS.Timeout;
   readonly #stalledMs: number;
@@ -45,7 +46,7 @@ export class ClientSession {
   constructor(connection: Connection, frames: MapFrames, trust: number, ticket: () => Uint8Array, pace: SessionPace = PACE) {
     this.#connection = connection;
     this.#frames = frames;
-    this.#trust = trust;
+    this.trust = trust;
     this.#ticket = ticket;
     this.#renewal = setInterval(() => this.#renew(), pace.renewMs);
     this.#stalledMs = pace.stalledMs;
@@ -59,7 +60,7 @@ export class ClientSession {
       this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client takes nothing for ${this.#stalledMs} ms`)), this.#stalledMs).unref();
       return;
     }
-    for (const frame of this.#frames.between(this.#known, state, this.#trust)) this.#connection.sendBytes(frame);
+    for (const frame of this.#frames.between(this.#known, state, this.trust)) this.#connection.sendBytes(frame);
     this.#known = state;
   }
 
@@ -77,6 +78,6 @@ export class ClientSession {
   #renew(): void {
     const known = this.#known;
     if (known === undefined || this.#connection.backlog > BACKLOG_PAUSE) return;
-    for (const frame of mapFrames(known, known, this.#trust, this.#ticket())) this.#connection.sendBytes(frame);
+    for (const frame of mapFrames(known, known, this.trust, this.#ticket())) this.#connection.sendBytes(frame);
   }
 }

@@ -28,7 +28,7 @@ async function rig(t: ExecutionContext, options: Partial<ControlPlaneOptions> = 
   let state = STATE;
   const arrivals: string[] = [];
   const plane = new ControlPlane({
-    serverId: 's1', instance: '0a'.repeat(8), handshakeMs: 60_000, clientTokens: new ClientTokens('secret', [{ name: 'a', token: 'secret of a' }, { name: 'b', token: 'secret of b' }]), adminToken: new TokenCheck('secret'), peerToken: new TokenCheck('peer secret'),
+    serverId: 's1', instance: '0a'.repeat(8), handshakeMs: 60_000, clientTokens: new ClientTokens('secret', [{ name: 'a', token: 'secret of a', maxClients: 2 }, { name: 'b', token: 'secret of b' }]), adminToken: new TokenCheck('secret'), peerToken: new TokenCheck('peer secret'),
     state: () => state,
     makeTicket: (_secret, client) => Buffer.from(`ticket ${client.toString(16)}`),
     peerArrives: (hello) => {
@@ -209,6 +209,54 @@ test('a wrong token and a missing one are refused, also the clients\' token for 
     t.like((await new Raw(t, port).say(h).got(1))[0], { ok: false, code: 'ERR_UNAUTHORIZED' });
   }
   t.deepEqual(arrivals, []);
+});
+
+const TENANTS = { ...STATE, trustDomains: [{ name: 'a', shards: 1 }] };
+
+test('a token opens one trust domain: its clients get its shards, a ticket for it, and what changes there', async (t) => {
+  const made: number[] = [];
+  const { port, setState } = await rig(t, { makeTicket: (_secret, _client, _expires, trust) => {
+    made.push(trust);
+    return Buffer.alloc(40, trust);
+  } });
+  setState(TENANTS);
+  const [ofAll, ofA] = [new Raw(t, port).say(hello()), new Raw(t, port).say(hello({ token: 'secret of a' }))];
+  const shardsOf = (frames: Frame[]): number[][] => frames.flatMap((f) => (f.t === 'map' ? [f.map.shards.map((s) => s.shard)] : []));
+  t.deepEqual(shardsOf(await ofAll.got(2)), [[0]]);
+  t.deepEqual(shardsOf(await ofA.got(2)), [[1]]);
+  t.deepEqual(made.sort(), [0, 1]);
+  const [welcome] = ofA.frames;
+  t.deepEqual(welcome?.t === 'welcome' && welcome.ok ? [...new Set(welcome.ticket)] : [], [1]);
+  setState({ ...TENANTS, mapEpoch: 2, shards: [shard(0, 2), STATE.shards[1]!] });
+  t.deepEqual(shardsOf(await ofAll.got(3)), [[0], [0]]);
+  t.deepEqual(shardsOf(await ofA.got(3)), [[1], []]);
+});
+
+test('the token of a trust domain is none for operators, servers, or a cluster that does not have the domain', async (t) => {
+  const { port, setState, arrivals } = await rig(t);
+  setState(TENANTS);
+  for (const h of [hello({ role: 'admin', token: 'secret of a' }), hello({ role: 'peer', from: 's2', token: 'secret of a' }), hello({ token: 'secret of b' }), hello({ token: 'secret of' })]) {
+    t.like((await new Raw(t, port).say(h).got(1))[0], { ok: false, code: 'ERR_UNAUTHORIZED' });
+  }
+  t.deepEqual(arrivals, []);
+});
+
+test('clients of a trust domain make no calls', async (t) => {
+  const { port, setState } = await rig(t, { call: () => Promise.resolve('all there is') });
+  setState(TENANTS);
+  const call: Frame = { t: 'call', id: 1, method: 'status', args: {} };
+  t.like((await new Raw(t, port).say(hello({ token: 'secret of a' }), call).got(3)).find((f) => f.t === 'answer'), { ok: false, code: 'ERR_UNAUTHORIZED' });
+  t.like((await new Raw(t, port).say(hello(), call).got(3)).find((f) => f.t === 'answer'), { ok: true, result: 'all there is' });
+});
+
+test('a trust domain has no more clients than it may have', async (t) => {
+  const { port, setState } = await rig(t);
+  setState(TENANTS);
+  const tenant = hello({ token: 'secret of a' });
+  const two = [new Raw(t, port).say(tenant), new Raw(t, port).say(tenant)];
+  for (const one of two) t.like((await one.got(2))[0], { ok: true });
+  t.like((await new Raw(t, port).say(tenant).got(1))[0], { ok: false, code: 'ERR_BUSY' });
+  t.like((await new Raw(t, port).say(hello()).got(1))[0], { ok: true });
 });
 
 test('a client is told to wait while there is no cluster, an operator is let in', async (t) => {

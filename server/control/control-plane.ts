@@ -14,7 +14,7 @@ import {
 } from '../../core/protocol/index.js';
 import type { Log } from '../log.js';
 import { describeError, Sparing } from '../log.js';
-import type { ClientTokens, TokenCheck } from './auth.js';
+import type { ClientTokens, OpenedDomain, TokenCheck } from './auth.js';
 import { ClientSession, MapFrames, type SessionPace } from './client-session.js';
 import { Connection } from './connection.js';
 import { issueTicket, type MakeTicket } from './tickets.js';
@@ -77,6 +77,7 @@ export class ControlPlane {
 
   accept(socket: Socket): void {
     new Visit(socket, this.#options, {
+      has: (trust) => [...this.#sessions].filter((session) => session.trust === trust).length,
       welcome: (connection, trust, ticket) => {
         const session = new ClientSession(connection, this.#frames, trust, ticket, this.#options.pace);
         this.#sessions.add(session);
@@ -96,6 +97,8 @@ export class ControlPlane {
 }
 
 interface Host {
+  /** So many clients of a trust domain. */
+  readonly has: (trust: number) => number;
   readonly welcome: (connection: Connection, trust: number, ticket: () => Uint8Array) => ClientSession;
   readonly left: (session: ClientSession) => void;
   /** It said no hello that could be understood. */
@@ -197,15 +200,19 @@ class Visit {
     } else if (clusterId === '') {
       this.#refuse('ERR_NO_LEADER', 'the cluster is not ready yet: its servers have not found each other');
     } else {
-      this.#welcomeClient(hello, welcome, domain?.name);
+      this.#welcomeClient(hello, welcome, domain ?? {});
     }
   }
 
-  #welcomeClient(hello: Hello, welcome: Extract<Welcome, { ok: true }>, domain: string | undefined): void {
+  #welcomeClient(hello: Hello, welcome: Extract<Welcome, { ok: true }>, { name, maxClients = Infinity }: OpenedDomain): void {
     const { state, makeTicket } = this.#options;
-    const trust = trustNumber(state(), domain);
+    const trust = trustNumber(state(), name);
     if (trust === undefined) {
       this.#refuse('ERR_UNAUTHORIZED', 'the trust domain of this token is none of the cluster');
+      return;
+    }
+    if (this.#host.has(trust) >= maxClients) {
+      this.#refuse('ERR_BUSY', `this server takes no more than ${maxClients} clients of this trust domain`);
       return;
     }
     this.#hello = hello;

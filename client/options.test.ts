@@ -47,7 +47,7 @@ test('unknown options name the nearest known one', (t) => {
 test('wrong values are refused', (t) => {
   const wrong: Record<string, unknown>[] = [
     { servers: undefined }, { servers: [] }, { servers: [5] }, { servers: null }, { token: '' }, { token: 5 }, { transport: 'rdma' }, { strict: 'yes' }, { tls: 'on' },
-    { maxOutstanding: 0 }, { maxOutstanding: 65_537 }, { maxQueued: -1 }, { putSpinUs: -1 }, { getSpinUs: 1.5 }, { onEvent: 'log' }, { signal: {} }, { connectTimeoutMs: 0 },
+    { maxOutstanding: 0 }, { maxOutstanding: 65_537 }, { maxQueued: -1 }, { putSpinUs: -1 }, { getSpinUs: 1.5 }, { busyPollUs: 1_000_001 }, { onEvent: 'log' }, { signal: {} }, { connectTimeoutMs: 0 },
     { unavailableAfterMs: 0 }, { unavailableAfterMs: 1.5 }, { unavailableAfterMs: Number.NaN },
   ];
   for (const options of wrong) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_CONFIG' }, JSON.stringify(options));

@@ -62,6 +62,11 @@ export interface ConnectOptions {
    */
   readonly getSpinUs?: number;
   /**
+   * tcp: for how long the kernel polls the network card for this client's sockets before it waits for an interrupt (SO_BUSY_POLL), microseconds; default 0: as
+   * the system is set. It takes CAP_NET_ADMIN and a card whose driver can; elsewhere, and on the loopback device, it has no effect.
+   */
+  readonly busyPollUs?: number;
+  /**
    * Entries whose place in the owner's memory is kept, so that a GET over tcp or verbs takes one READ and not two: 0 (none) to 268,435,456;
    * default 262,144. Each takes 16 bytes, once it is used. Over shm, where a GET looks into the memory itself, none is used.
    */
@@ -85,6 +90,7 @@ export interface Settings {
   readonly maxQueued: number;
   readonly putSpinUs: number;
   readonly getSpinUs: number;
+  readonly busyPollUs: number;
   readonly cachedLocations: number;
   readonly onEvent: (event: ClientEvent) => void;
   readonly signal: AbortSignal | undefined;
@@ -92,11 +98,12 @@ export interface Settings {
 
 const KNOWN = [
   'servers', 'token', 'tls', 'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued',
-  'putSpinUs', 'getSpinUs', 'cachedLocations', 'onEvent', 'signal', 'codec',
+  'putSpinUs', 'getSpinUs', 'busyPollUs', 'cachedLocations', 'onEvent', 'signal', 'codec',
 ];
 /** What may stand behind the `?` of an address. */
 const IN_ADDRESS = [
-  'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs', 'cachedLocations',
+  'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs',
+  'busyPollUs', 'cachedLocations',
 ];
 
 function bad(text: string): FarkvError {
@@ -180,6 +187,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
     putSpinUs: integer('putSpinUs', o.putSpinUs, 0, 1_000_000, 0),
     getSpinUs: integer('getSpinUs', o.getSpinUs, 0, 1_000_000, 20),
+    busyPollUs: integer('busyPollUs', o.busyPollUs, 0, 1_000_000, 0),
     cachedLocations: integer('cachedLocations', o.cachedLocations, 0, 2 ** 28, 2 ** 18),
     onEvent: (onEvent as Settings['onEvent'] | undefined) ?? (() => undefined),
     signal,

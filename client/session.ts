@@ -134,7 +134,7 @@ export class Session {
 
   #start(map: ClientMap): Parts {
     if (this.#ticket === undefined) throw new FarkvError('ERR_PROTOCOL', 'a map came without a ticket');
-    const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs, cachedLocations, unavailableAfterMs } = this.#settings;
+    const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs, busyPollUs, cachedLocations, unavailableAfterMs } = this.#settings;
     const shards = shardRange(map);
     const native = new addon.NativeClient({
       hashSeed: Buffer.from(map.hashSeed, 'hex'),
@@ -145,6 +145,7 @@ export class Session {
       maxOutstanding,
       putSpinUs,
       getSpinUs,
+      busyPollUs,
       cachedLocations,
       unavailableMs: Number.isFinite(unavailableAfterMs) ? unavailableAfterMs : 0,
       onReady: () => this.#parts?.operations.drain(),

@@ -50,6 +50,8 @@ export interface DataPlaneOptions {
   readonly clientQuota: number;
   /** How long an idle data-plane thread polls before it sleeps, microseconds. */
   readonly spinUs: number;
+  /** How long tcp's responder polls before it sleeps, and the kernel at its sockets (SO_BUSY_POLL). */
+  readonly tcpBusyPollUs: number;
   /** Of what pages tables' memory is; `require` fails the start where the system has no huge ones, and makes every segment of them. */
   readonly hugePages: HugePages;
   /** Registered by all shards together; a shard's first segments are given also beyond it. Default: no bound but the shards' own. */
@@ -229,6 +231,8 @@ export interface NativeClientOptions {
    * is finished. It pays where the event loop would otherwise sleep and be woken for each reply (a sequential `await get` over tcp).
    */
   readonly getSpinUs: number;
+  /** SO_BUSY_POLL of tcp's sockets; 0: as the system has it. */
+  readonly busyPollUs: number;
   /** Entries of the location cache, 16 bytes each, memory taken as they are used; 0: no cache. */
   readonly cachedLocations: number;
   /**

@@ -282,7 +282,7 @@ export class FarkvNode {
     const sockets = transports.includes('shm') ? socketPaths(directory.path, groups) : [];
     removeSockets(sockets);
     const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
-      const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, hugePages, memoryBytes } = settings;
+      const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes } = settings;
       const plane = new this.#native.DataPlane({
         serverIncarnation: this.#incarnation,
         hashSeed: Buffer.from(state.hashSeed, 'hex'),
@@ -290,7 +290,7 @@ export class FarkvNode {
         shards: state.shards.length,
         trustDomains: trustRanges(state).map(({ count }, i) => ({ shards: count, maxClients: settings.trustDomains[i - 1]?.maxClients ?? 0 })),
         listen: listenList(settings, offered, groups, sockets, this.#native.rdmaAddresses),
-        leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, hugePages, memoryBytes,
+        leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes,
       });
       try {
         return [plane, plane.start()];

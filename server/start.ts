@@ -54,6 +54,7 @@ export interface ServerOptions {
   readonly ownerLeaseMs?: number | string;
   readonly driftPpm?: number;
   readonly spinUs?: number;
+  readonly tcpBusyPollUs?: number;
   readonly handshakeMs?: number | string;
   readonly electionMs?: number | string;
   readonly assignAfterMs?: number | string;

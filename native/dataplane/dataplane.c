@@ -22,7 +22,8 @@ static bool trust_ok(const dataplane_config *c) {
 static bool config_ok(const dataplane_config *c) {
     if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX) return false;
     if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
-    if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX) return false;
+    if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX ||
+        c->tcp_busy_poll_us > DATAPLANE_SPIN_US_MAX) return false;
     if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
@@ -111,7 +112,7 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
         fab_provider p = d->listen[i].provider;
         *at = &d->listen[i];
         if (d->domain[p]) continue;
-        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .sim = d->c.sim, .follow = dataplane_follow };
+        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .sim = d->c.sim, .busy_poll_us = d->c.tcp_busy_poll_us, .follow = dataplane_follow };
         int e = fab_open(&o, &d->domain[p]);
         if (e) return e;
     }

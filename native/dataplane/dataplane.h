@@ -55,6 +55,7 @@ typedef struct dataplane_config {
     uint32_t max_clients;           /* connections in all groups together */
     uint32_t client_quota;          /* requests of one connection in the owner's hands; one more is answered BUSY */
     uint32_t spin_us;               /* how long an idle thread polls before it sleeps */
+    uint32_t tcp_busy_poll_us;      /* the same for tcp's responders, and for the kernel at their sockets (fab_options.busy_poll_us) */
     dataplane_huge huge_pages;
     const dataplane_trust *trust;   /* copied by create; their shards are all there are */
     uint32_t trusts;                /* 0: one domain, number 0, with all shards; at most DATAPLANE_TRUSTS_MAX */

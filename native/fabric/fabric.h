@@ -108,7 +108,8 @@ typedef struct fab_options {
     uint32_t max_message;        /* largest SEND in bytes; default 16 KiB; both ends take the smaller */
     uint32_t max_conns;          /* per listener; more are rejected; default 4096 */
     uint32_t handshake_ms;       /* a peer that says nothing is dropped; default 2000 */
-    uint32_t busy_poll_us;       /* tcp responder: spin before epoll_wait; default 0 */
+    uint32_t busy_poll_us;       /* tcp: SO_BUSY_POLL of its sockets, where the system lets it; the responder polls for so long before it
+                                    sleeps; default 0 */
     fab_follow *follow;          /* of READs that peers want followed; NULL: they are not */
     struct sim_world *sim;       /* FAB_SIM only */
     const char *device;          /* verbs: connect from this RDMA device; NULL: FARKV_RDMA_DEVICE, or the one that routing leads to */

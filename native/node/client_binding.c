@@ -108,7 +108,7 @@ static bool function_option(napi_env env, napi_value options, const char *name, 
 
 static bool read_options(napi_env env, napi_value options, client *c, lookup_config *l) {
     napi_value v;
-    uint64_t first, shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms, locations;
+    uint64_t first, shards, timeout_ms, outstanding, put_spin_us, get_spin_us, unavailable_ms, locations, busy_poll_us;
     uint8_t *ticket;
     size_t n;
     if (!binding_field(env, options, "hashSeed", &v) || !binding_seed(env, v, "hashSeed", &l->seed)) return false;
@@ -120,6 +120,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_PLACE_BITS, &outstanding)) return false;
     if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
     if (!binding_number(env, options, "getSpinUs", 0, 1000000, &get_spin_us)) return false;
+    if (!binding_number(env, options, "busyPollUs", 0, 1000000, &busy_poll_us)) return false;
     if (!binding_number(env, options, "cachedLocations", 0, LOOKUP_LOCATIONS_MAX, &locations)) return false;
     if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
@@ -130,6 +131,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     l->session.max_requests = (uint32_t)outstanding;
     l->max_gets = (uint32_t)outstanding;
     l->cached_locations = (uint32_t)locations;
+    l->session.busy_poll_us = (uint32_t)busy_poll_us;
     l->session.unavailable_ms = (uint32_t)unavailable_ms;
     l->ctx = c;
     l->event = client_event;

@@ -23,6 +23,7 @@ const good: DataPlaneOptions = {
   maxClients: 10,
   clientQuota: 10,
   spinUs: 0,
+  tcpBusyPollUs: 0,
   hugePages: 'off',
 };
 
@@ -55,6 +56,7 @@ const bad: readonly (readonly [field: string, value: unknown])[] = [
   ['maxClients', Number.NaN],
   ['clientQuota', Number.POSITIVE_INFINITY],
   ['spinUs', '10'],
+  ['tcpBusyPollUs', 1_000_001],
   ['hugePages', 1],
   ['hugePages', 'sometimes'],
 ];

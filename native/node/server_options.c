@@ -88,6 +88,7 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
            read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
            read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
+           read_u32(env, v, "tcpBusyPollUs", 0, DATAPLANE_SPIN_US_MAX, &c->tcp_busy_poll_us) &&
            read_huge_pages(env, v, &c->huge_pages) && binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
            read_trust(env, v, out) && read_listen(env, v, out);
 }

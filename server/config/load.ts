@@ -191,6 +191,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     maxClients: need('max-clients'),
     clientQuota: need('client-quota'),
     spinUs: need('spin-us'),
+    tcpBusyPollUs: need('tcp-busy-poll-us'),
     hugePages: need('huge-pages'),
     maxConnections: need('max-connections'),
     handshakeMs: need('handshake-ms'),

@@ -59,6 +59,7 @@ export interface ServerSettings {
   readonly maxClients: number;
   readonly clientQuota: number;
   readonly spinUs: number;
+  readonly tcpBusyPollUs: number;
   readonly hugePages: HugePages;
   readonly maxConnections: number;
   readonly handshakeMs: number;

@@ -63,6 +63,7 @@ export class Plane {
       maxClients: 64,
       clientQuota: 1024,
       spinUs: o.spinUs ?? 0,
+      tcpBusyPollUs: 0,
       hugePages: 'off',
     });
     const [bound] = native.start();
@@ -118,6 +119,7 @@ export class Driver {
       maxOutstanding: 256,
       putSpinUs: 0,
       getSpinUs: 0,
+      busyPollUs: 0,
       cachedLocations: 1024,
       unavailableMs: 0,
       onReady: () => {

@@ -33,6 +33,7 @@ function made(address = `unix:${join(tmpdir(), `farkv-stage-${process.pid}-${thr
     maxClients: 10,
     clientQuota: 10,
     spinUs: 10,
+    tcpBusyPollUs: 10,
     hugePages: 'off',
   });
 }

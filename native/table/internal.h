@@ -5,7 +5,8 @@
  *   classes.c     size classes and span shapes      quarantine.c  what must stay as it is for a while
  *   heap.c        spans, extents                    tick.c        background work, expiry
  *   index.c       buckets, slots, chains            evacuate.c    emptying a heap segment
- *   split.c       growth by one bucket              scan.c, invariants.c
+ *   split.c       growth by one bucket              shrink.c      memory goes back
+ *   scan.c, invariants.c
  *
  * Memory of a heap segment: 4 KiB blocks, handed out from the front as spans; a span holds extents of one size class for the
  * life of the segment, so a stale location can point at another extent's header but never into a value. The records below are
@@ -148,6 +149,8 @@ struct table {
 
     uint32_t evacuating;           /* how many heap segments are being emptied */
     uint32_t evacuate_bucket;      /* next bucket of the pass */
+    uint64_t shrink_since_ns;      /* since when more is free than should be; 0: it is not */
+    uint64_t shrink_stuck;         /* free bytes that nothing could be done about */
 
     uint64_t expiring;             /* entries with an expiry */
     uint64_t expiry_floor_ms;      /* no entry expires before; UINT64_MAX when none does */
@@ -263,6 +266,9 @@ void table_entry_gone(table *t, const fkv_extent *e, uint32_t cls);    /* counte
 /* evacuate.c */
 bool table_evacuate_start(table *t);
 bool table_evacuate_step(table *t, int *budget);
+
+/* shrink.c */
+void table_shrink(table *t);
 
 /* tick.c */
 bool table_sweep_for_memory(table *t);           /* true when expired entries may still be found */

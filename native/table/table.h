@@ -134,7 +134,7 @@ void table_prefetch(const table *t, uint64_t hash, int stage);
  * clock, so every 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
 /* True when no tick has anything to do until the next change: nothing is in quarantine, no slot is moving (a chain that it will
- * shorten costs readers a READ until then), nothing can expire, no bucket that there is room for waits to be split. */
+ * shorten costs readers a READ until then), nothing can expire, no bucket that there is room for waits to be split, no memory is to go back. */
 bool table_resting(const table *t);
 
 /* All registered memory is accounted for:

@@ -97,6 +97,7 @@ bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget) {
         if (!table_split(t)) break;
     more |= table_evacuate_step(t, &budget);
     more |= sweep(t, &budget);
+    table_shrink(t);
     table_watch_index(t);
     table_watch_heap(t);
     return more;
@@ -106,5 +107,5 @@ bool table_resting(const table *t) {
     for (int i = 0; i < DELAY_QUEUES; i++)
         if (t->delay[i].head != t->delay[i].tail) return false;
     bool splits = table_split_wanted(t) && t->buckets < t->grains * GRAIN_BUCKETS;
-    return t->prepared_count == 0 && t->expiring == 0 && t->evacuating == 0 && !splits;
+    return t->prepared_count == 0 && t->expiring == 0 && t->evacuating == 0 && t->shrink_since_ns == 0 && !splits;
 }

@@ -6,6 +6,7 @@ const growth = by('table_growth');
 const moving = by('table_moving');
 const order = by('table_order');
 const reader = by('table_reader');
+const shrink = by('table_shrink');
 
 export const mutations = [
   // ---------------------------------------------------------------- the order of stores
@@ -131,5 +132,19 @@ export const mutations = [
   ...inFile('native/table/change.c', [
     ['table: an expired entry counts as present', table('an_expired_entry_is_absent_at_once_and_its_memory_comes_back'),
       'if (found && !extent_expired(t, old.extent)) *present', 'if (found) *present'],
+  ]),
+  // ---------------------------------------------------------------- memory goes back
+  ...inFile('native/table/shrink.c', [
+    ['table: shrink: empty segments stay', shrink('segments_that_became_empty_go_back'), ' || table_retire_empty(t)) return;', ') return;'],
+    ['table: shrink: nothing is emptied', shrink('segments_with_a_little_left_are_emptied_until_little_is_free'),
+      'if (!table_evacuate_start(t)) t->shrink_stuck = free;', 't->shrink_stuck = free;'],
+    ['table: shrink: at once', shrink('what_is_deleted_and_comes_again_soon_moves_nothing'),
+      't->now_ns - t->shrink_since_ns < AFTER_NS || ', ''],
+    ['table: shrink: tried for ever', shrink('growth_gives_nothing_back_and_a_table_with_nothing_to_empty_rests'),
+      ' t->shrink_stuck = free;\n}', ' t->shrink_stuck = 0;\n}'],
+  ]),
+  ...inFile('native/table/tick.c', [
+    ['table: shrink: a table that has memory to give back rests', shrink('segments_that_became_empty_go_back'),
+      ' && t->shrink_since_ns == 0', ''],
   ]),
 ];

@@ -7,6 +7,9 @@
 #include "../base/clock.h"
 #include "internal.h"
 
+/* Of one client to one group. It uses one; one that has lost its connection comes again before the end of that is noticed here. */
+enum { CONNECTIONS_OF_ONE = 4 };
+
 static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h, uint8_t *version) {
     if (wc->bytes < sizeof *h) return FKV_BAD_REQUEST;
     memcpy(h, wc->data, sizeof *h);
@@ -22,13 +25,17 @@ static bool count_up(uint32_t *clients, uint32_t most) {
     __atomic_sub_fetch(clients, 1, __ATOMIC_RELAXED);
     return false;
 }
-static void give_place(dataplane *d, trust_domain *t) {
-    __atomic_sub_fetch(&t->clients, 1, __ATOMIC_RELAXED);
+/* A server that copies a shard is none of its domain's clients. */
+static uint32_t *places_of(trust_domain *t, uint32_t flags, uint32_t *none) { return flags & FKV_TICKET_COPY ? none : &t->clients; }
+static void give_place(dataplane *d, trust_domain *t, uint32_t flags) {
+    uint32_t none = 1;
+    __atomic_sub_fetch(places_of(t, flags, &none), 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
 }
-static bool take_place(dataplane *d, trust_domain *t) {
+static bool take_place(dataplane *d, trust_domain *t, uint32_t flags) {
+    uint32_t none = 0;
     if (!count_up(&d->clients, d->c.max_clients)) return false;
-    if (count_up(&t->clients, t->max_clients)) return true;
+    if (count_up(places_of(t, flags, &none), t->max_clients)) return true;
     __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
     return false;
 }
@@ -59,6 +66,20 @@ static void unmake(client *c) {
     free(c);
 }
 
+/* No one client takes the places of others. */
+static void end_surplus(group *g, const client *c) {
+    client *oldest = NULL;
+    uint32_t n = 0;
+    if (dedup_holders(c->memory) <= CONNECTIONS_OF_ONE) return;
+    for (fkv_list *l = g->clients.next; l != &g->clients; l = l->next) {
+        client *o = LIST_OF(l, client, of_group);
+        if (o->memory != c->memory) continue;
+        if (!oldest) oldest = o;
+        n++;
+    }
+    if (n > CONNECTIONS_OF_ONE) client_doom(oldest);
+}
+
 void client_ask(group *g, fab_provider p, const fab_wc *wc) {
     dataplane *d = g->d;
     fkv_hello h;
@@ -66,9 +87,9 @@ void client_ask(group *g, fab_provider p, const fab_wc *wc) {
     client *c = NULL;
     fkv_status s = check_hello(d, wc, &h, &version);
     trust_domain *trust = s == FKV_OK ? &d->trust[h.ticket.trust] : NULL;
-    if (trust && !take_place(d, trust)) s = FKV_BUSY;
+    if (trust && !take_place(d, trust, h.ticket.flags)) s = FKV_BUSY;
     else if (s == FKV_OK && !(c = make(g, p, wc->conn, &h.ticket))) {
-        give_place(d, trust);
+        give_place(d, trust, h.ticket.flags);
         s = FKV_NO_MEMORY;
     }
     fkv_welcome w = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
@@ -83,12 +104,13 @@ void client_ask(group *g, fab_provider p, const fab_wc *wc) {
     if (fab_accept(wc->conn, h.ticket.trust, &w, sizeof w) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(wc->conn);
         unmake(c);
-        give_place(d, trust);
+        give_place(d, trust, h.ticket.flags);
         return;
     }
     c->max_message = fab_max_message(wc->conn);
     list_push(&g->clients, &c->of_group);
     g->stats.clients++;
+    end_surplus(g, c);
 }
 
 void client_doom(client *c) {
@@ -143,7 +165,7 @@ void clients_reap(group *g) {
         list_remove(&c->blocked);
         list_remove(&c->of_group);
         g->stats.clients--;
-        give_place(g->d, c->trust);
+        give_place(g->d, c->trust, c->flags);
         unmake(c);
     }
 }

@@ -127,6 +127,8 @@ dedup_client *dedup_enter(dedup *d, uint64_t client, uint64_t now_ns) {
 
 void dedup_hold(dedup_client *c) { c->pins++; }
 
+uint32_t dedup_holders(const dedup_client *c) { return c->pins; }
+
 void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns) {
     if (--c->pins) return;
     c->left_ns = now_ns;

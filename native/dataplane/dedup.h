@@ -33,6 +33,7 @@ void dedup_free(dedup *d);
 /* A connection of the client, or an operation of it, holds its memory; NULL when there is none left. */
 dedup_client *dedup_enter(dedup *d, uint64_t client, uint64_t now_ns);
 void dedup_hold(dedup_client *c);
+uint32_t dedup_holders(const dedup_client *c);   /* connections and operations */
 void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns);
 
 typedef enum {

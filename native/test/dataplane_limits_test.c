@@ -54,13 +54,37 @@ TEST(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back) {
     down(&good);
 }
 
-/* ---- quotas ---- */
+/* ---- connections ---- */
 
 static uint64_t ask_layout(raw *c, uint32_t shard) {
     fkv_request q = raw_request(c, FKV_OP_LAYOUT, "");
     q.shard = shard;
     return raw_send(c, &q, "", NULL, 0);
 }
+
+TEST(a_client_has_no_more_than_a_few_connections_and_the_newest_stay) {
+    enum { FEW = 4, MORE = 3 };
+    raw c[FEW + MORE], other;
+    up(&c[0], TABLE_MEMORY_MIN);
+    raw_up(&other, &r, 2);
+    for (int i = 1; i < FEW + MORE; i++) {
+        raw_up(&c[i], &r, 1);
+        if (i < FEW) continue;
+        raw *oldest = &c[i - FEW];
+        while (!oldest->gone) raw_turn(oldest, &oldest->gone);
+    }
+    for (int i = MORE; i < FEW + MORE; i++) CHECK_EQ(raw_end(&c[i], ask_layout(&c[i], 0)), FKV_OK);
+    CHECK_EQ(raw_end(&other, ask_layout(&other, 0)), FKV_OK);
+    dataplane_stats *s = rig_stats(&r);
+    CHECK_EQ(s->group[0].clients, FEW + 1);
+    free(s);
+    for (int i = 1; i < FEW + MORE; i++) raw_down(&c[i]);
+    raw_down(&other);
+    down(&c[0]);
+}
+
+/* ---- quotas ---- */
+
 static uint64_t requests_of(dataplane_request_kind kind) {
     dataplane_stats *s = rig_stats(&r);
     uint64_t n = s->group[0].requests[kind];
@@ -187,6 +211,7 @@ TEST(scans_that_come_together_share_the_time_of_one) {
 }
 
 static void tests(void) {
+    RUN(a_client_has_no_more_than_a_few_connections_and_the_newest_stay);
     RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
     RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
     RUN(a_scan_ends_whatever_the_size_of_a_value);

@@ -198,7 +198,11 @@ TEST(connections_of_one_domain_leave_room_for_the_others) {
     dataplane_trust bounded[2] = { { .shards = OF_EACH }, { .shards = OF_EACH, .max_clients = 1 } };
     r.config.trust = bounded;
     rig_start(&r);
-    raw second;
+    raw second, server;
+    fkv_hello copier = raw_hello(4, FKV_TICKET_READ | FKV_TICKET_COPY);   /* of a server: none of its clients */
+    fkv_ticket_make(&RIG_SECRET, 4, fkv_wall_ms() + 600000, 1, copier.ticket.flags, &copier.ticket);
+    raw_open(&server, &r);
+    CHECK_EQ(raw_connect(&server, 0, &copier, sizeof copier), FKV_OK);
     CHECK_EQ(connect_as(&c[1], 1, 1), FKV_OK);
     CHECK_EQ(connect_as(&second, 2, 1), FKV_BUSY);
     raw_down(&second);
@@ -209,6 +213,7 @@ TEST(connections_of_one_domain_leave_room_for_the_others) {
         CHECK(s == FKV_OK || s == FKV_BUSY);
         if (s != FKV_OK) raw_down(&c[1]);
     }
+    raw_down(&server);
     down();
 }
 

@@ -21,7 +21,11 @@ export const mutations = [
     ['trust: every connection is of domain 0', owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
       'fab_accept(wc->conn, h.ticket.trust, &w, sizeof w)', 'fab_accept(wc->conn, 0, &w, sizeof w)'],
     ['trust: one domain may take the connections of all', owner('connections_of_one_domain_leave_room_for_the_others'),
-      'if (count_up(&t->clients, t->max_clients)) return true;', 'if (count_up(&t->clients, UINT32_MAX)) return true;'],
+      'if (count_up(places_of(t, flags, &none), t->max_clients)) return true;', 'if (count_up(places_of(t, flags, &none), UINT32_MAX)) return true;'],
+  ]),
+  ...inFile('native/dataplane/client.c', [
+    ['dataplane: a client has as many connections as it makes', by('dataplane_limits')('a_client_has_no_more_than_a_few_connections_and_the_newest_stay'),
+      'if (n > CONNECTIONS_OF_ONE) client_doom(oldest);', '(void)oldest;'],
   ]),
   // ---------------------------------------------------------------- what clients are told
   ...inFile('core/protocol/client-map.ts', [

@@ -2,6 +2,7 @@
  *
  *   verbs_domain.c  the device, protection domains, memory regions
  *   verbs_cm.c      the connection manager: its thread, listening, the steps of a connection's set-up
+ *   verbs_dial.c    rdma_connect, which may wait, in a thread of its own
  *   verbs_pool.c    registered message buffers and the shared receive queue of a trust domain
  *   verbs_conn.c    queue pairs: made, broken, drained, freed
  *   verbs_data.c    READs, SENDs, credits, polling, arming
@@ -147,6 +148,8 @@ typedef struct verbs_sq_entry {
     fab_wc_status status;         /* not done: what it ends with when the connection breaks, if that is known */
 } verbs_sq_entry;
 
+typedef struct verbs_dial verbs_dial;
+
 typedef struct verbs_conn {
     fab_conn head;
     struct verbs_cq *cq;
@@ -161,6 +164,7 @@ typedef struct verbs_conn {
     uint32_t slot, generation;
     struct rdma_cm_id *id;
     verbs_id_context *context;
+    verbs_dial *dial;                     /* rdma_connect under way, or returned lately; never without a queue pair */
     verbs_pool *pool;
     struct ibv_qp *qp;                    /* NULL before set-up and when broken */
     uint32_t qp_number;
@@ -250,6 +254,10 @@ void verbs_unlisten(fab_listener *l);
 int verbs_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
 int verbs_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
 int verbs_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
+
+/* verbs_dial.c */
+int verbs_dial_begin(verbs_conn *c, const struct rdma_conn_param *p);              /* a failure later is an event: CONNECT_ERROR */
+void verbs_dial_end(verbs_conn *c);                                              /* before the queue pair goes; may be called again */
 
 /* verbs_pool.c */
 int verbs_pool_of(verbs_cq *cq, uint32_t trust, verbs_pool **out);

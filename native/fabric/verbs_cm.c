@@ -4,7 +4,8 @@
  *   client:  resolve address -> resolve route -> queue pair -> connect -> ESTABLISHED (or REJECTED, with private data)
  *   owner:   CONNECT_REQUEST -> FAB_WC_ACCEPT -> fab_accept: queue pair, accept -> ESTABLISHED
  *
- * The CM thread waits in the kernel and hands copies of events over; each step is taken by the completion queue's thread.
+ * The CM thread waits in the kernel and hands copies of events over; each step is taken by the completion queue's thread, but for
+ * rdma_connect, which may wait (verbs_dial.c).
  */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
@@ -320,11 +321,12 @@ static void routed(verbs_conn *c) {
     c->mine.credits = (uint8_t)c->cq->credits;   /* known since the device is */
     parameters(c, &p, room);
     c->state = VERBS_CONNECTING;
-    if (c->cq->d->v->rdma_connect(c->id, &p)) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
+    if (verbs_dial_begin(c, &p)) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
 }
 
 static void established(verbs_conn *c, verbs_event *e) {
     if (c->state == VERBS_CONNECTING) {
+        verbs_dial_end(c);   /* returns about now */
         if (!private_of_peer(c, e)) {
             connect_failed(c, FAB_REM_INV_REQ_ERR, NULL);
             return;

@@ -218,6 +218,7 @@ int verbs_conn_qp(verbs_conn *c, uint32_t trust) {
 
 static void destroy_qp(verbs_conn *c) {
     verbs_domain *d = c->cq->d;
+    verbs_dial_end(c);
     pthread_mutex_lock(&d->cm_lock);
     d->v->rdma_destroy_qp(c->id);
     pthread_mutex_unlock(&d->cm_lock);

@@ -2,6 +2,7 @@
  * test/rdma, soft-RoCE's and soft-iWARP's; on a host with a NIC, that NIC's). Without it there is nothing to run on, and it says so. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "check.h"
 #include "fabric_conformance.h"
 
@@ -22,6 +23,42 @@ static void patient(fab_options *o) {
 static fabric_under_test verbs = {.provider = FAB_VERBS, .address = listen_address, .configure = patient, .sleeps = true, .forks = true,
                                   .device_reads = true, .messages = 4000};
 
+/* An address of the device's network at which nobody is: packets to it are lost. Port 7 is as good as any. */
+static const char *nobody(void) {
+    static char text[128];
+    snprintf(text, sizeof text, "%s:7", getenv("FARKV_VERBS_NOBODY"));
+    return text;
+}
+
+/* Over soft-iWARP rdma_connect waits for TCP, two minutes when nobody answers: that must be nobody else's time. */
+TEST(connecting_to_nobody_holds_up_no_other_connection) {
+    static pair p;
+    fab_conn *lost, *mine, *theirs;
+    pair_open(&p, &verbs, &(fab_options){.handshake_ms = 60000}, 1);
+    CHECK_EQ(fab_connect(p.client.cq, nobody(), NULL, 0, NULL, &lost), 0);
+    pair_connect(&p, 1, &mine, &theirs);   /* ends before the other one's time is over: it would be polled here */
+    CHECK_EQ(fab_send(mine, &(struct iovec){(void *)(uintptr_t)"hello", 6}, 1), 0);
+    fab_wc wc = pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
+    CHECK(wc.conn == theirs && strcmp(wc.data, "hello") == 0);
+    fab_release(theirs, wc.data);
+    fab_disconnect(lost);                  /* interrupts the call */
+    fab_disconnect(mine);
+    CHECK(pair_expect(&p, &p.owner, FAB_WC_DISCONNECT, FAB_SUCCESS).conn == theirs);
+    fab_disconnect(theirs);
+    pair_close(&p);
+}
+
+TEST(connecting_to_nobody_ends_in_time_and_as_failed) {
+    static pair p;
+    fab_conn *lost;
+    pair_open(&p, &verbs, &(fab_options){.handshake_ms = 3000}, 1);
+    CHECK_EQ(fab_connect(p.client.cq, nobody(), NULL, 0, NULL, &lost), 0);
+    CHECK(pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_RETRY_EXC_ERR).conn == lost);
+    CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_RETRY_EXC_ERR).conn == lost);
+    fab_disconnect(lost);
+    pair_close(&p);
+}
+
 int main(int argc, char **argv) {
     address = getenv("FARKV_VERBS_ADDRESS");
     if (!address) {
@@ -32,5 +69,11 @@ int main(int argc, char **argv) {
     CHECK(fab_provider_missing(FAB_VERBS) == NULL);
     if (fabric_conformance_child(&verbs, argc, argv)) return 0;
     fabric_conformance(&verbs);
+    if (getenv("FARKV_VERBS_NOBODY")) {
+        RUN(connecting_to_nobody_holds_up_no_other_connection);
+        RUN(connecting_to_nobody_ends_in_time_and_as_failed);
+    } else {
+        printf("left out connecting to nobody: FARKV_VERBS_NOBODY names no address of the device's network at which nobody is\n");
+    }
     return check_end(argc, argv);
 }

@@ -12,9 +12,9 @@ part() {
 resources() { rdma resource | sed 's/^[0-9]*: //'; }
 
 before=$(resources)
-part 'fabric contract over soft-RoCE' env FARKV_VERBS_ADDRESS=10.9.0.1 build/native/test/fabric_verbs
+part 'fabric contract over soft-RoCE' env FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric_verbs
 # soft-iWARP does not tell what a peer refused.
-part 'fabric contract over soft-iWARP' env FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs
+part 'fabric contract over soft-iWARP' env FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs
 for device in rxe0 siw0; do
   part "servers and SDK over $device" env FARKV_RDMA_DEVICE=$device node dist/test/rdma/suite/main.js
 done

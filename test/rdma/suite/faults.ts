@@ -33,21 +33,36 @@ const WAY_BACK = [
 ].join('; ');
 const DOWN_MS = 3000;
 
-export const wire: Part = [
-  'loss of 1 % and 5 %, reordering, and a link that is down for 3 s: no wrong value, nothing hangs',
+function netem(rule: string): void {
+  for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${rule}`);
+}
+
+export const loss: Part = [
+  'loss of 1 % and 5 %, and reordering: no wrong value, nothing hangs',
   async ({ cluster: start, client: connectTo }) => {
     const cluster = await start({ servers: 1, shards: 2 });
     const client = await connectTo(cluster);
     const load = new Load(client, 8, 'counter');
     await load.until(200);
-    for (const [name, netem, drops] of DISTURBANCES) {
-      for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${netem}`);
+    for (const [name, rule, drops] of DISTURBANCES) {
+      netem(rule);
       const begun = Date.now();
       await load.until(PAIRS);
       console.log(`   ${name}: ${PAIRS} pairs of PUT and GET in ${Date.now() - begun} ms, ${dropped()} packets dropped`);
       if (drops) assert.ok(dropped() > 0, 'the packets do not cross the wire');
     }
     for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root`);
+    await load.stop();
+  },
+];
+
+export const linkDown: Part = [
+  'a link that is down for 3 s: no wrong value, nothing hangs, clients come back',
+  async ({ cluster: start, client: connectTo }) => {
+    const cluster = await start({ servers: 1, shards: 2 });
+    const client = await connectTo(cluster);
+    const load = new Load(client, 8, 'counter');
+    await load.until(200);
     run('ip link set v1 down');
     await new Promise((resolve) => setTimeout(resolve, DOWN_MS));
     run(`ip link set v1 up; ${WAY_BACK}`);

@@ -16,7 +16,8 @@
 
 enum {
     MOVE_COST = 8,
-    PASS_PART = 16    /* segments are small: one pass empties as many as make up this part of the heap */
+    PASS_PART = 16,   /* segments are small: one pass empties as many as make up this part of the heap, */
+    SHRINK_PART = 4   /* or this, where nobody waits for the first of them */
 };
 #define RETRY_NS 1000000000ull
 
@@ -36,12 +37,12 @@ static heap_segment *emptiest(const table *t, uint64_t room) {
     return own <= room && best->used_bytes <= room - own ? best : NULL;
 }
 
-bool table_evacuate_start(table *t) {
+static bool start(table *t, uint64_t part) {
     if (t->evacuating) return true;
     uint64_t room = t->heap_bytes, emptied = 0;
     for (uint32_t n = 1; n < t->heap_room; n++)
         if (t->heap[n]) room -= t->heap[n]->used_bytes;
-    while (emptied <= t->heap_bytes / PASS_PART) {
+    while (emptied <= t->heap_bytes / part) {
         heap_segment *g = emptiest(t, room);
         if (!g) break;
         table_heap_hide(t, g, true);
@@ -52,6 +53,9 @@ bool table_evacuate_start(table *t) {
     t->evacuate_bucket = 0;
     return t->evacuating > 0;
 }
+
+bool table_evacuate_start(table *t) { return start(t, PASS_PART); }
+bool table_evacuate_many(table *t) { return start(t, SHRINK_PART); }
 
 static void cancel(table *t) {
     for (uint32_t n = 1; n < t->heap_room; n++) {
@@ -139,14 +143,15 @@ static outcome move_chain(table *t, uint32_t number, int *budget) {
 
 /* Those that are empty go; true while there is something to move in another. */
 static bool something_left(table *t) {
-    bool left = false, empty = false;
+    bool left = false;
+    int empty = 0;
     for (uint32_t n = 1; n < t->heap_room; n++) {
         const heap_segment *g = t->heap[n];
         if (!g || !g->evacuating) continue;
         left |= g->used > g->quarantined;
-        empty |= g->used == 0;
+        empty += g->used == 0;
     }
-    if (empty) table_retire_empty(t);
+    while (empty-- > 0) table_retire_empty(t);
     return left;
 }
 

@@ -265,6 +265,7 @@ void table_entry_gone(table *t, const fkv_extent *e, uint32_t cls);    /* counte
 
 /* evacuate.c */
 bool table_evacuate_start(table *t);
+bool table_evacuate_many(table *t);
 bool table_evacuate_step(table *t, int *budget);
 
 /* shrink.c */

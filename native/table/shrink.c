@@ -9,7 +9,7 @@
  */
 #include "internal.h"
 
-enum { SPARE_PART = 3, SPARE_LEAST = 1 << 20 };
+enum { SPARE_PART = 3, SPARE_LEAST = 1 << 20, RETIRE_AT_ONCE = 16 };
 #define AFTER_NS 2000000000ull
 
 static uint64_t free_bytes(const table *t) {
@@ -31,8 +31,11 @@ void table_shrink(table *t) {
         return;
     }
     if (t->shrink_since_ns == 0) t->shrink_since_ns = t->now_ns;
-    if (t->now_ns - t->shrink_since_ns < AFTER_NS || t->evacuating || table_retire_empty(t)) return;
+    if (t->now_ns - t->shrink_since_ns < AFTER_NS || t->evacuating) return;
+    int retired = 0;
+    while (retired < RETIRE_AT_ONCE && too_much(t, free_bytes(t)) && table_retire_empty(t)) retired++;
+    if (retired > 0) return;
     /* Large extents and segments that are three quarters full stay where they are. When nothing else is left, it is tried again after more
      * has become free. */
-    if (!table_evacuate_start(t)) t->shrink_stuck = free;
+    if (!table_evacuate_many(t)) t->shrink_stuck = free;
 }

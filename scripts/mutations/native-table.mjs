@@ -135,9 +135,9 @@ export const mutations = [
   ]),
   // ---------------------------------------------------------------- memory goes back
   ...inFile('native/table/shrink.c', [
-    ['table: shrink: empty segments stay', shrink('segments_that_became_empty_go_back'), ' || table_retire_empty(t)) return;', ') return;'],
+    ['table: shrink: empty segments stay', shrink('segments_that_became_empty_go_back'), ' && table_retire_empty(t)) retired++;', ' && retired < 0) retired++;'],
     ['table: shrink: nothing is emptied', shrink('segments_with_a_little_left_are_emptied_until_little_is_free'),
-      'if (!table_evacuate_start(t)) t->shrink_stuck = free;', 't->shrink_stuck = free;'],
+      'if (!table_evacuate_many(t)) t->shrink_stuck = free;', 't->shrink_stuck = free;'],
     ['table: shrink: at once', shrink('what_is_deleted_and_comes_again_soon_moves_nothing'),
       't->now_ns - t->shrink_since_ns < AFTER_NS || ', ''],
     ['table: shrink: tried for ever', shrink('growth_gives_nothing_back_and_a_table_with_nothing_to_empty_rests'),

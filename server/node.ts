@@ -355,6 +355,7 @@ export class FarkvNode {
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
     const regions = new RegionLife({
       memberId: id, incarnation: hex64(this.#incarnation), leaseMs, leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
+      here: { providers: this.#native.constants.providers, host: shmHost() },
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
       leasesOver: Promise.all([waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }), lease.first]).then(() => undefined),

@@ -10,11 +10,11 @@ import { boolean, fields, hex128, hex64, list, literal, maybe, oneOf, record, ui
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
-  checkControlAddresses, checkFabricAddresses, checkRegions, checkTrustDomains, driftPpm, epochNumber, layoutNumber, leaseMs, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
+  checkControlAddresses, checkFabricAddresses, checkRegions, checkTrustDomains, copyPhase, driftPpm, epochNumber, groupNumber, layoutNumber, leaseMs, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
   SHARDS_MAX, votersMax,
 } from './check-state.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
-import type { FabricAddress, LeaseTerms, Region, TrustDomain } from './state.js';
+import type { CopyPhase, FabricAddress, LeaseTerms, Region, TrustDomain } from './state.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
 export const PROPOSALS_MAX = 64;
@@ -149,6 +149,17 @@ export interface ShardMove extends Placement {
   readonly t: 'shard-move';
 }
 
+/**
+ * By the member that a shard moves to: how far its copy is. `copied` is proposed only when the owner takes no changes and nothing is left to copy; from there on
+ * the move is not called off, and the owner gives the shard up.
+ */
+export interface ShardCopy extends Placement {
+  readonly t: 'shard-copy';
+  readonly memberIncarnation: string;
+  readonly phase: CopyPhase;
+  readonly group: number;
+}
+
 /** The owner has given the shard up: it grants no leases on it any more, and none is left. */
 export interface ShardReleased {
   readonly t: 'shard-released';
@@ -160,7 +171,7 @@ export interface ShardReleased {
 
 export type Command =
   | Bootstrap | MemberJoin | MemberLeave | AssignShards | ShardOpened | ShardLayoutChanged | NoOp
-  | RaiseFormat | ServerAdd | ServerRemove | ServerDrain | VotersSet | ShardsTaken | ShardMove | ShardReleased;
+  | RaiseFormat | ServerAdd | ServerRemove | ServerDrain | VotersSet | ShardsTaken | ShardMove | ShardCopy | ShardReleased;
 
 export interface Proposal {
   readonly proposer: string;
@@ -225,6 +236,7 @@ const checks = {
     shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
   }),
   'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId }),
+  'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber }),
   'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber }),
 };
 

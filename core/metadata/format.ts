@@ -4,6 +4,7 @@
  *   1  the servers are fixed when the cluster is made; an owner keeps its shards for good
  *   2  servers come and go, owners hold leases, shards are taken from dead owners and moved
  *   3  the cluster has trust domains
+ *   4  a shard that moves is copied first
  *
  * A cluster is at one format (MetadataState.formatVersion) and its servers write nothing later, so that servers of two neighbouring
  * versions of farkv work together while an operator replaces one after the other. When all servers say that they know a later one,
@@ -11,7 +12,7 @@
  * that is passed over would make this server's metadata another's.
  *
  * Nothing is raised to format 3: a cluster is made with trust domains or has none for good. One that has them says so in its first entry and
- * in all of its snapshots, which no earlier version reads; all others stay at format 2, and what they write is what they wrote before.
+ * in all of its snapshots, which no earlier version reads; all others go from format 2 to 4.
  */
 import { FarkvError } from '../errors.js';
 import type { Command } from './commands.js';
@@ -19,17 +20,27 @@ import type { MetadataState } from './state.js';
 
 export const FORMAT_OLDEST = 1;
 /** That this version reads. */
-export const FORMAT_NEWEST = 3;
+export const FORMAT_NEWEST = 4;
 /** That a cluster is raised to. */
-export const FORMAT_RAISED = 2;
+export const FORMAT_RAISED = 4;
 export const FORMAT_TRUST = 3;
+/** From which on a shard that moves takes its values along. */
+export const FORMAT_COPIES = 4;
 
 const FIRST: ReadonlySet<Command['t']> = new Set(['bootstrap', 'member-join', 'member-leave', 'assign-shards', 'shard-opened', 'shard-layout', 'no-op']);
+const FOURTH: ReadonlySet<Command['t']> = new Set(['shard-copy']);
+
+/** What a cluster at this format is raised to next. */
+export function formatAfter(formatVersion: number): number {
+  return formatVersion < 2 ? formatVersion + 1 : Math.max(FORMAT_COPIES, formatVersion + 1);
+}
 
 /** The format that a reader of this command must know. */
 export function formatOf(command: Command): number {
   if (command.t === 'bootstrap' && command.trustDomains !== undefined) return FORMAT_TRUST;
-  return FIRST.has(command.t) ? 1 : 2;
+  // One that does not know the format must stop here, not at the first entry that needs it.
+  if (command.t === 'raise-format') return command.format;
+  return FIRST.has(command.t) ? 1 : FOURTH.has(command.t) ? FORMAT_COPIES : 2;
 }
 
 /** The format that a reader of a snapshot of this state must know. */
@@ -44,7 +55,7 @@ export function formatOfState({ formatVersion, trustDomains }: Pick<MetadataStat
 export function tooEarly(command: Command, formatVersion: number): FarkvError | undefined {
   const format = formatOf(command);
   // What makes the cluster is the first that any server reads: one that does not know it does not belong to the cluster.
-  if (format <= formatVersion || command.t === 'bootstrap' || (command.t === 'raise-format' && command.format === formatVersion + 1)) return undefined;
+  if (format <= formatVersion || command.t === 'bootstrap' || (command.t === 'raise-format' && command.format === formatAfter(formatVersion))) return undefined;
   return new FarkvError('ERR_UNSUPPORTED', `the metadata is at format ${formatVersion} until every server of the cluster runs a version of farkv that knows ${format}`);
 }
 

@@ -3,7 +3,7 @@
  * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts, test/sim).
  */
 import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
-import { FORMAT_RAISED } from './format.js';
+import { FORMAT_RAISED, formatAfter } from './format.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
 import type { Member, MetadataState } from './state.js';
@@ -28,6 +28,8 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
     const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
     const placed = placeOn(state, own.map((s) => s.shard), others);
     if (placed.size === 0) continue;
+    // One whose values its next owner has already goes there.
+    for (const m of state.moves) if (m.phase === 'copied' && placed.has(m.shard) && others.some((o) => o.id === m.to)) placed.set(m.shard, m.to);
     return {
       t: 'shards-taken', id: member.id, incarnation: member.incarnation,
       shards: own.map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' })).filter((p) => p.to !== ''),
@@ -51,7 +53,7 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
     const s = shardOf(m.shard);
-    if (s?.owner !== undefined && leases.over(m.to, nowMs)) return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner };
+    if (m.phase !== 'copied' && s?.owner !== undefined && leases.over(m.to, nowMs)) return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner };
   }
   for (const server of state.servers) {
     if (!server.draining) continue;
@@ -89,7 +91,7 @@ export interface RaiseOptions {
 
 /** When every server says that it knows the next format. */
 export function nextFormat(state: MetadataState, o: RaiseOptions): RaiseFormat | undefined {
-  const next = state.formatVersion + 1;
+  const next = formatAfter(state.formatVersion);
   const ids = state.formatVersion === 1 ? state.voters : state.servers.filter((s) => s.raftId !== 0).map((s) => s.id);
   if (state.clusterId === '' || next > Math.min(o.known, FORMAT_RAISED) || !ids.every((id) => state.members.has(id) && o.knownBy(id) >= next)) return undefined;
   return { t: 'raise-format', format: next, votersMax: o.votersMax, ownerLease: o.ownerLease };

@@ -3,9 +3,9 @@
  * is in the log: taken shards by the leader's waiting (owner-leases.ts), released ones by the owner's own.
  */
 import { EPOCH_MAX } from './check-state.js';
-import type { ShardMove, ShardReleased, ShardsTaken } from './commands.js';
+import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
 import { changed, reassigned, refused, type Reduced } from './reduced.js';
-import type { MetadataState } from './state.js';
+import type { MetadataState, Move } from './state.js';
 
 /** Of a shard's first owner. */
 const FIRST_EPOCH = 1;
@@ -28,12 +28,24 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
+  if (present?.phase === 'copied') return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
   if (c.to === s.owner) return present === undefined ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`) : changed(state, { moves });
   if (present?.to === c.to) return refused('ERR_BUSY', `shard ${c.shard} is on its way to ${c.to} already`);
   // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be
   // read under leases of the run before: its owner knows when they are over.
   if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
   return changed(state, { moves: [...moves, { shard: c.shard, to: c.to }].sort((a, b) => a.shard - b.shard) });
+}
+
+/** In order, and by this start of the member: what an earlier one had copied is gone with it. */
+export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
+  const s = state.shards[c.shard];
+  const present = state.moves.find((m) => m.shard === c.shard);
+  if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to) return refused('ERR_BUSY', `shard ${c.shard} does not move to ${c.to} in epoch ${c.epoch}`);
+  if (state.members.get(c.to)?.incarnation !== c.memberIncarnation) return refused('ERR_BUSY', `${c.to} has started again since`);
+  if (present.phase !== (c.phase === 'last' ? undefined : 'last')) return refused('ERR_BUSY', `the copy of shard ${c.shard} is at ${present.phase ?? 'its beginning'}, not before ${c.phase}`);
+  const move: Move = { shard: c.shard, to: c.to, phase: c.phase, group: c.group };
+  return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }
 
 /** A move that was called off meanwhile leaves the shard with its owner, which opens it anew. */

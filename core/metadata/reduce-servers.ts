@@ -1,6 +1,6 @@
 /** Commands about servers, from format 2 on: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
 import { MEMBERS_MAX } from './check-state.js';
-import { FORMAT_RAISED } from './format.js';
+import { FORMAT_RAISED, formatAfter } from './format.js';
 import type { RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
 import { raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
@@ -9,7 +9,8 @@ import type { MetadataState, Server } from './state.js';
 const byId = (a: Server, b: Server): number => (a.id < b.id ? -1 : 1);
 
 export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
-  if (c.format !== state.formatVersion + 1 || c.format > FORMAT_RAISED) return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
+  if (c.format !== formatAfter(state.formatVersion) || c.format > FORMAT_RAISED) return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
+  if (state.formatVersion >= 2) return changed(state, { formatVersion: c.format });
   const servers = state.voters.map((id): Server => {
     const member = state.members.get(id);
     return { id, raftId: raftIdOf(id), ...(member?.instance === undefined ? {} : { instance: member.instance }), control: member?.control ?? [], draining: false };

@@ -7,9 +7,9 @@
  */
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
 import type { Bootstrap, Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
-import { tooEarly } from './format.js';
+import { FORMAT_COPIES, tooEarly } from './format.js';
 import { place, raftIdOf } from './placement.js';
-import { moveShard, releaseShard, takeShards } from './reduce-moves.js';
+import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
 import { addServer, drainServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
 import { changed, closed, grouped, refused, type Reduced } from './reduced.js';
 import type { Member, MetadataState, Region, Shard } from './state.js';
@@ -53,7 +53,8 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
   return changed(state, {
     members, shards: grouped(shards, members),
     // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
-    moves: state.moves.filter((m) => state.shards[m.shard]?.owner !== c.id),
+    // What it has copied of others is gone too: they keep their shards, until somebody plans again.
+    moves: state.moves.filter((m) => state.shards[m.shard]?.owner !== c.id && (state.formatVersion < FORMAT_COPIES || m.to !== c.id)),
     servers: joined(state.servers, c.id, c.instance, c.control),
   });
 }
@@ -130,6 +131,7 @@ export function reduce(state: MetadataState, c: Command): Reduced {
     case 'voters-set': return setVoters(state, c);
     case 'shards-taken': return takeShards(state, c);
     case 'shard-move': return moveShard(state, c);
+    case 'shard-copy': return copyShard(state, c);
     case 'shard-released': return releaseShard(state, c);
   }
 }

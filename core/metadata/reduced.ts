@@ -46,6 +46,12 @@ export function reassigned(state: MetadataState, owners: ReadonlyMap<number, str
     return owner === undefined ? s : closed(s, owner);
   });
   const spread = grouped(moved, state.members);
-  const shards = moved.map((s, i) => (owners.has(s.shard) ? (spread[i] ?? s) : s));
+  const copied = new Map(state.moves.filter((m) => m.phase === 'copied' && owners.get(m.shard) === m.to).map((m) => [m.shard, m.group]));
+  const shards = moved.map((s, i): Shard => {
+    if (!owners.has(s.shard)) return s;
+    const group = copied.get(s.shard);
+    // What was copied lies where the new owner put it.
+    return group === undefined ? (spread[i] ?? s) : { ...s, group };
+  });
   return changed(state, { shards, moves: state.moves.filter((m) => !owners.has(m.shard)) });
 }

@@ -71,10 +71,20 @@ export interface Server {
   readonly draining: boolean;
 }
 
-/** The owner of `shard` is to give it to member `to`. */
+/**
+ * How far the copy of a shard is that moves: `last`: all of it was copied once, and the owner is to take no more changes; `copied`: the next owner has all
+ * that there is.
+ */
+export type CopyPhase = 'last' | 'copied';
+
+/** The owner of `shard` is to give it to member `to`, which copies it first (from format 4 on). */
 export interface Move {
   readonly shard: number;
   readonly to: string;
+  /** Undefined: it is being copied, or is to move empty (format 2). Invariant: it is `copied` only while its owner takes no changes. */
+  readonly phase?: CopyPhase;
+  /** The data-plane group in which the next owner has it. With a phase. */
+  readonly group?: number;
 }
 
 /** How long an owner may grant leases to clients after it asked the leader, and what two machines' clocks may differ by in rate. */

@@ -270,7 +270,7 @@ static fkv_status run(shard_copy *c) {
 static void no_event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 
 static fkv_status connect_to_owner(shard_copy *c) {
-    lookup_config k = { .seed = c->config.seed, .max_gets = GETS, .ctx = c, .event = no_event, .done = got };
+    lookup_config k = { .seed = c->config.seed, .first_shard = c->config.first_shard, .max_gets = GETS, .ctx = c, .event = no_event, .done = got };
     k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .ticket = c->config.ticket, .sim = c->config.sim };
     fkv_status s = lookup_create(&k, &c->l);
     if (s != FKV_OK) return s;

@@ -34,7 +34,8 @@ typedef struct shard_copy shard_copy;
 
 typedef struct shard_copy_config {
     dataplane *to;                      /* the shard is open there, and not served */
-    uint32_t shard, shards;
+    uint32_t shard;
+    uint32_t first_shard, shards;       /* of the shard's trust domain: its first one, and the one behind its last */
     fkv_seed seed;
     fkv_ticket ticket;                  /* READ and COPY */
     uint64_t server_incarnation;        /* of the old owner, as in session_owner_config */

@@ -106,6 +106,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
     napi_value list, item;
     uint32_t n;
     *k = (shard_copy_config){ .shards = c->shards, .seed = c->hash_seed, .addresses = out->addresses };
+    uint32_t trust = 0;
     if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) || !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
         !binding_u64(env, v, "incarnation", &k->incarnation) || !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) ||
         !binding_array(env, v, "addresses", &list, &n))
@@ -117,7 +118,9 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
         out->addresses[i].text = out->room[i];
     }
     k->count = n;
+    for (uint32_t end = 0; c->trusts && (end += c->trust[trust].shards) <= k->shard; trust++) k->first_shard = end;
+    if (c->trusts) k->shards = k->first_shard + c->trust[trust].shards;
     fkv_random(&k->ticket.client, sizeof k->ticket.client);
-    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, 0, FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
+    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, trust, FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
     return true;
 }

@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
-import type { DataPlane, DataPlaneStats, NativeRegion, ShardLayout } from '../../native/addon.js';
+import type { CopyOptions, CopyStats, DataPlane, DataPlaneStats, NativeRegion, ShardLayout } from '../../native/addon.js';
 import { Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
 import { hex64, layoutDelta, RegionLife, type RegionLifeOptions } from './region-life.js';
@@ -15,11 +15,13 @@ const join = (n: number, replaces?: number): MemberJoin => ({
 const segment = (n: number, rkey = 1n): NativeRegion => ({ provider: 'tcp', kind: 'heap', segment: n, tag: n + 1, bytes: 4096, remoteAddress: 4096n, rkey });
 
 /** A data plane that remembers what was asked of it. */
-class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs'> {
+class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'copyShard' | 'finishCopy' | 'stopCopy'> {
   readonly events: string[];
   readonly layouts = new Map<number, ShardLayout>();
   /** Holds closeShard back until it is called. */
   closing: Promise<void> = Promise.resolve();
+  /** Holds copyShard back, or makes it fail. */
+  copying: Promise<void> = Promise.resolve();
 
   constructor(events: string[]) {
     this.events = events;
@@ -52,6 +54,25 @@ class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'clo
     return Promise.resolve({ groups: [], shards: [] });
   }
 
+  sealShard(shard: number, sealed: boolean): Promise<void> {
+    this.events.push(`${sealed ? 'seal' : 'unseal'} ${shard}`);
+    return Promise.resolve();
+  }
+
+  copyShard({ shard }: CopyOptions): Promise<void> {
+    this.events.push(`copy ${shard}`);
+    return this.copying;
+  }
+
+  finishCopy(shard: number): Promise<CopyStats> {
+    this.events.push(`finish ${shard}`);
+    return Promise.resolve({ entries: 1, bytes: 1, reads: 1, twoSidedGets: 0 });
+  }
+
+  stopCopy(shard: number): void {
+    this.events.push(`stop ${shard}`);
+  }
+
   setLeaseMs(ms: number): void {
     this.events.push(`leases of ${ms} ms`);
   }
@@ -81,6 +102,7 @@ class World {
       propose: (command) => this.#propose(command),
       leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
       beforeServing: () => this.events.push('marked'),
+      here: { providers: ['tcp'], host: undefined },
       random64: () => ++counter,
       sleep: () => Promise.resolve(),
       log: new Log('error', () => undefined),

@@ -8,13 +8,18 @@
  *        -> the leases of the last run are over     nobody reads the regions that were there before
  *        -> serveShard                              leases are granted, PUTs are taken
  *
- * What the metadata says is to move (farkv shard move, drain) is given up here:
+ * What the metadata says is to move (farkv shard move, drain) is given up here, when its next owner has copied it (arrival.ts):
  *
- *     a move of the shard is in the metadata
+ *     a move of the shard is in the metadata        the next owner copies it, while all goes on as usual
+ *        -> shard-copy `last` is applied            all was copied once
  *        -> setLeaseMs(MOVING_LEASE_MS)             shorter leases; wait until the last longer one is over, while all goes on as usual
+ *        -> sealShard                               no more changes are taken; reads go on. Not longer than SEALED_MS: then the move is called off
+ *        -> shard-copy `copied` is applied          the next owner has all there is; nothing calls the move off any more
  *        -> closeShard                              nothing is answered or granted; done when every lease on it is over
  *        -> the leases of the last run are over     as above, where the shard was not served yet
  *        -> shard-released is applied               the other server owns it, under the next epoch
+ *
+ * Called off before that, the seal is taken away and nothing has happened. At format 2 a shard moves without a copy, and comes up empty.
  *
  * Order matters: a shard is opened only under an epoch that the metadata gave to this start of the server, so versions never repeat;
  * and it is served only when no reader of an older epoch is left, so nobody sees the old value after the new one.
@@ -22,10 +27,13 @@
 import type { DataPlane, NativeRegion, ShardLayout } from '../../native/addon.js';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
+import { FORMAT_COPIES } from '../../core/metadata/format.js';
+import { groupsOf } from '../../core/metadata/placement.js';
 import { segmentKey } from '../../core/metadata/reduce.js';
 import type { MetadataState, Region, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
+import { addressesOf, Arrival } from './arrival.js';
 
 export interface RegionLifeOptions {
   readonly memberId: string;
@@ -34,7 +42,9 @@ export interface RegionLifeOptions {
   readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
-  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs'>;
+  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'copyShard' | 'finishCopy' | 'stopCopy'>;
+  /** By what other owners can be reached from here. */
+  readonly here: { readonly providers: readonly string[]; readonly host: string | undefined };
   /** Of what is granted to clients, and how much longer the last of them may be relied on. */
   readonly leaseMs: number;
   readonly leaseOverMs: number;
@@ -73,6 +83,8 @@ interface OwnShard {
 
 /** While a shard is about to be closed for a move: closing takes as long as the longest lease. */
 const MOVING_LEASE_MS = 100;
+/** The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and longer. */
+const SEALED_MS = 3000;
 const PROPOSE_MS = 60_000;
 const LOOK_AGAIN_MS = 100;
 /**
@@ -84,6 +96,8 @@ const TELL_PAUSE_MS = 250;
 export class RegionLife {
   readonly #options: RegionLifeOptions;
   readonly #own = new Map<number, OwnShard>();
+  /** By shard: what is copied to here. */
+  readonly #arrivals = new Map<number, Arrival>();
   readonly #waiters: (() => void)[] = [];
   #marked = false;
   #closing = false;
@@ -112,9 +126,11 @@ export class RegionLife {
     if (!mine) return;
     for (const { shard } of state.moves) {
       const own = this.#own.get(shard);
-      if (own !== undefined) void this.#release(own);
+      // What is to be copied is served first.
+      if (own !== undefined && (state.formatVersion < FORMAT_COPIES || own.serving)) void this.#release(own);
     }
-    const fresh = state.shards.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard));
+    this.#arrive(state);
+    const fresh = state.shards.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard) && !this.#arrivals.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     this.#wake();
   }
@@ -174,6 +190,7 @@ export class RegionLife {
    */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
+    for (const arrival of this.#arrivals.values()) arrival.cancel();
     this.#wake();
     const closed = Promise.all([...this.#own.values()].filter((own) => own.opened).map((own) => this.#close(own))).then(
       () => this.#leasesOver,
@@ -211,10 +228,15 @@ export class RegionLife {
   }
 
   async #open(own: OwnShard, group: number): Promise<void> {
-    const { dataPlane, leasesOver, beforeServing, log } = this.#options;
+    const { dataPlane } = this.#options;
     const opening = dataPlane.openShard({ shard: own.shard, group, epoch: own.epoch, incarnation: own.incarnation, memoryBytes: own.memoryBytes });
     own.opening = opening.catch(() => undefined);
     const layout = await opening;
+    await this.#serve(own, layout);
+  }
+
+  async #serve(own: OwnShard, layout: ShardLayout): Promise<void> {
+    const { dataPlane, leasesOver, beforeServing, log } = this.#options;
     own.opened = true;
     if (!(await this.#announce(own, layout))) return;
     await leasesOver;
@@ -226,7 +248,8 @@ export class RegionLife {
     await dataPlane.serveShard(own.shard);
     own.serving = true;
     log.debug(`shard ${own.shard} is served in epoch ${own.epoch}`);
-    this.#wake();
+    // It may be to move already.
+    this.stateChanged();
     // Segments may have come between the layout that was announced and now.
     own.dirty = true;
     await this.#tell(own);
@@ -332,6 +355,83 @@ export class RegionLife {
     this.#options.dataPlane.setLeaseMs(this.#options.leaseMs);
   }
 
+  /** Resolves with true when the shard can be closed, with false when the move was called off. */
+  async #ready(own: OwnShard): Promise<boolean> {
+    const { state, memberId, dataPlane, sleep, log } = this.#options;
+    const to = state().moves.find((m) => m.shard === own.shard)?.to;
+    const move = () => (this.#current(own) === undefined ? undefined : state().moves.find((m) => m.shard === own.shard && m.to === to));
+    if (state().formatVersion < FORMAT_COPIES) {
+      await this.#shortenLeases(own);
+      return move() !== undefined;
+    }
+    await this.until(() => move() === undefined || move()?.phase !== undefined);
+    if (move() === undefined) return false;
+    await this.#shortenLeases(own);
+    if (move() === undefined) return false;
+    await dataPlane.sealShard(own.shard, true);
+    const decided = this.until(() => move()?.phase !== 'last');
+    for (let late = false; move()?.phase === 'last';) {
+      if (late) {
+        log.warn(`shard ${own.shard} was not copied to ${to ?? ''} within ${SEALED_MS} ms after it took no more changes: it stays`);
+        await this.#propose({ t: 'shard-move', shard: own.shard, epoch: own.epoch, to: memberId });
+      }
+      late = await Promise.race([decided.then(() => false), sleep(late ? LOOK_AGAIN_MS : SEALED_MS).then(() => true)]);
+    }
+    await decided;
+    if (move()?.phase === 'copied') return true;
+    if (this.#current(own) !== undefined) await dataPlane.sealShard(own.shard, false);
+    return false;
+  }
+
+  /** Begins to copy what moves to here, and takes over what has come. */
+  #arrive(state: MetadataState): void {
+    const { memberId, incarnation, memoryBytes, shardMemoryMin, dataPlane, random64, sleep, log, here } = this.#options;
+    if (state.formatVersion < FORMAT_COPIES) return;
+    const me = state.members.get(memberId);
+    for (const [shard, arrival] of this.#arrivals) {
+      const s = state.shards[shard];
+      const moves = s?.epoch === arrival.epoch - 1 && state.moves.some((m) => m.shard === shard && m.to === memberId);
+      if (!moves) arrival.cancel();
+    }
+    for (const { shard, to } of state.moves) {
+      const s = state.shards[shard];
+      if (to !== memberId || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;
+      const held = this.#own.size + this.#arrivals.size;
+      const arrival = new Arrival({
+        shard, epoch: s.epoch, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
+        memberId, memberIncarnation: incarnation, dataPlane, state: this.#options.state, propose: (command) => this.#propose(command),
+        addressesOf: (of) => addressesOf(this.#options.state(), of, here), sleep, log,
+      });
+      this.#arrivals.set(shard, arrival);
+      arrival.ended.then((complete) => (complete ? this.#arrived(shard, arrival) : undefined)).catch((error: unknown) => {
+        if (!this.#closing) log.warn(`shard ${shard} did not come: ${describeError(error)}`);
+      }).finally(() => {
+        this.#arrivals.delete(shard);
+        this.stateChanged();
+      });
+    }
+  }
+
+  /** Its last owner's values are here. When it gives the shard up they are served; should it have started again instead, they are of no use. */
+  async #arrived(shard: number, { epoch, incarnation, memoryBytes }: Arrival): Promise<void> {
+    const { state, memberId, dataPlane, fatal } = this.#options;
+    await this.until(() => {
+      const s = state().shards[shard];
+      return s === undefined || s.epoch >= epoch || !state().moves.some((m) => m.shard === shard && m.to === memberId);
+    });
+    const s = state().shards[shard];
+    if (s?.owner !== memberId || s.epoch !== epoch) {
+      await dataPlane.closeShard(shard);
+      return;
+    }
+    const own: OwnShard = { shard, epoch, incarnation, memoryBytes, opened: true, serving: false, dirty: false, telling: false, abandoned: false, releasing: false, opening: Promise.resolve(), closing: undefined };
+    this.#own.set(shard, own);
+    this.#serve(own, await dataPlane.layout(shard)).catch((error: unknown) => {
+      if (this.#closing || own.abandoned) return;
+      fatal(error instanceof FarkvError ? error : new FarkvError('ERR_INTERNAL', `shard ${shard} cannot be served: ${describeError(error)}`, { cause: error }));
+    });
+  }
+
   /** Gives the shard to the server that the metadata names. */
   async #release(own: OwnShard): Promise<void> {
     const { memberId, incarnation, log, fatal } = this.#options;
@@ -339,11 +439,11 @@ export class RegionLife {
     own.releasing = true;
     log.info(`shard ${own.shard} is given to another server`);
     try {
-      await this.#shortenLeases(own);
-      if (!this.#options.state().moves.some((m) => m.shard === own.shard)) {
+      if (!(await this.#ready(own))) {
         // Called off in time: it has gone on serving.
         own.releasing = false;
         this.#lengthenLeases();
+        this.stateChanged();
         return;
       }
       own.serving = false;

@@ -1,4 +1,5 @@
 /** For tests in which shards change hands: which keys a server owns, when shards may be taken from it, and changes that such a move may leave open. */
+import { FORMAT_RAISED } from '../../core/metadata/format.js';
 import { FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import type { Cluster } from './cluster.js';
 import { statusOf } from './status.js';
@@ -14,9 +15,9 @@ export async function keysOf(kv: Client<BufferValue, Buffer>, cluster: Cluster, 
   return keys;
 }
 
-/** Waits until the cluster has raised its format: before that nothing is taken from anybody. */
+/** Waits until the cluster has raised its format: before that nothing is taken from anybody, and what moves comes up empty. */
 export async function raised(cluster: Cluster): Promise<void> {
-  while ((await statusOf(cluster.server(0).address)).formatVersion < 2);
+  while ((await statusOf(cluster.server(0).address)).formatVersion < FORMAT_RAISED);
 }
 
 /** A change that was sent to an owner that is gone, or is paused and has lost the shard, is indeterminate; it is made again as a new one. */

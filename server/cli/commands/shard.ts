@@ -25,7 +25,7 @@ interface RebalanceArguments extends WaitArguments {
 const AT_ONCE = 2;
 
 export const WAIT_OPTION = { type: 'string', requiresArg: true, default: '5m', describe: 'How long to wait until it is done: 30s, 5m' } as const;
-export const MOVE_NOTE = 'A moved shard comes up empty at its new owner: its values are misses afterwards. Clients follow by themselves.';
+export const MOVE_NOTE = 'A shard moves with its values, while it is read and written: its new owner copies it first. Clients follow by themselves.';
 
 const owns = (shard: number, to: string) => (status: Awaited<ReturnType<ClusterConnection['status']>>): boolean =>
   status.shards.some((s) => s.shard === shard && s.owner === to && s.state === 'serving');

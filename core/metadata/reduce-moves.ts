@@ -44,7 +44,8 @@ export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
   if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to) return refused('ERR_BUSY', `shard ${c.shard} does not move to ${c.to} in epoch ${c.epoch}`);
   if (state.members.get(c.to)?.incarnation !== c.memberIncarnation) return refused('ERR_BUSY', `${c.to} has started again since`);
   if (present.phase !== (c.phase === 'last' ? undefined : 'last')) return refused('ERR_BUSY', `the copy of shard ${c.shard} is at ${present.phase ?? 'its beginning'}, not before ${c.phase}`);
-  const move: Move = { shard: c.shard, to: c.to, phase: c.phase, group: c.group };
+  if (c.phase === 'copied' && present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is copied anew`);
+  const move: Move = { shard: c.shard, to: c.to, phase: c.phase, group: c.group, copy: c.copy };
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }
 

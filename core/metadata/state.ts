@@ -85,6 +85,8 @@ export interface Move {
   readonly phase?: CopyPhase;
   /** The data-plane group in which the next owner has it. With a phase. */
   readonly group?: number;
+  /** Names the copy, 64 random bits, hex. With a phase. */
+  readonly copy?: string;
 }
 
 /** How long an owner may grant leases to clients after it asked the leader, and what two machines' clocks may differ by in rate. */

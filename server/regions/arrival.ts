@@ -42,6 +42,8 @@ const AGAIN_MS = 500;
 export class Arrival {
   readonly #options: ArrivalOptions;
   #cancelled = false;
+  /** `last` was applied for this copy. */
+  #last = false;
   /** Both have had the same: what was proposed then may have been applied, whatever happened since. */
   #finished = false;
   /** True: the shard is open and has all that its last owner had; false: it is closed. */
@@ -71,12 +73,18 @@ export class Arrival {
     if (!this.#finished) this.#options.dataPlane.stopCopy(this.#options.shard);
   }
 
+  get stands(): boolean {
+    return this.#source() !== undefined;
+  }
+
   /** The shard at its owner, as long as it moves here from there. */
   #source(): Shard | undefined {
-    const { state, shard, epoch, memberId } = this.#options;
+    const { state, shard, epoch, memberId, incarnation } = this.#options;
     const s = state().shards[shard];
-    const moves = state().moves.some((m) => m.shard === shard && m.to === memberId);
-    return this.#cancelled || !moves || s?.epoch !== epoch || s.owner === undefined ? undefined : s;
+    const move = state().moves.find((m) => m.shard === shard && m.to === memberId);
+    // Called off and planned again, it is another move, for another copy.
+    const same = move !== undefined && (move.copy === hex64(incarnation) || (move.copy === undefined && !this.#last));
+    return this.#cancelled || !same || s?.epoch !== epoch || s.owner === undefined ? undefined : s;
   }
 
   async #run(): Promise<boolean> {
@@ -122,17 +130,30 @@ export class Arrival {
     return true;
   }
 
+  /** What was proposed was applied, though nobody said so. */
+  #isAt(phase: CopyPhase): boolean {
+    const { shard, incarnation, state } = this.#options;
+    return state().moves.some((m) => m.shard === shard && m.copy === hex64(incarnation) && m.phase === phase);
+  }
+
   /** False: the move is no more. */
   async #reach(phase: CopyPhase): Promise<boolean> {
-    const { shard, epoch, group, memberId, memberIncarnation, state, propose } = this.#options;
+    const { shard, epoch, group, incarnation, memberId, memberIncarnation, propose } = this.#options;
+    if (phase === 'last' && this.#last) return true;
     while (this.#source() !== undefined) {
-      if (state().moves.some((m) => m.shard === shard && m.to === memberId && m.phase === phase)) return true;
-      const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group });
+      const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation) });
       // Applied is what counts: more may have been applied by now, up to the change of owner.
-      if (outcome === 'applied') return true;
+      if (outcome === 'applied' || this.#isAt(phase)) {
+        this.#last = true;
+        return true;
+      }
     }
     return false;
   }
+}
+
+export function hex64(n: bigint): string {
+  return n.toString(16).padStart(16, '0');
 }
 
 /** What a shard's owner can be asked for it at, the fastest first. */

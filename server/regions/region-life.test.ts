@@ -301,8 +301,8 @@ const format2: Command = { t: 'raise-format', format: 2, votersMax: 3, ownerLeas
 /** s2, which only has to be there. */
 const other: Command = { ...join(50), id: 's2', instance: incarnation(98) };
 
-async function two(t: ExecutionContext): Promise<World> {
-  const world = new World();
+async function two(t: ExecutionContext, options: Partial<RegionLifeOptions> = {}): Promise<World> {
+  const world = new World(options);
   world.apply({ ...bootstrap(2), voters: ['s1', 's2'] }, join(1), { t: 'assign-shards' }, format2, other);
   world.leasesOver();
   await world.life.until(() => world.life.settled);
@@ -419,4 +419,95 @@ test('a shard that is to move before the leases of the last run are over is give
   world.leasesOver();
   await world.quiet();
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
+});
+
+const format4: Command = { ...format2, format: 4 };
+const copyOf = (phase: 'last' | 'copied'): Command => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(7) });
+
+async function seen(world: World, event: string): Promise<void> {
+  while (!world.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
+}
+/** It is never too late. */
+const patient = (ms: number): Promise<void> => (ms === 3000 ? new Promise<void>(() => undefined) : Promise.resolve());
+
+test('a shard that is copied is served until its copy is nearly done, read until it is done, and only then closed', async (t) => {
+  const world = await two(t, { sleep: patient });
+  const before = world.events.length;
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), []);
+  world.apply(copyOf('last'));
+  await seen(world, 'seal 0');
+  t.deepEqual(world.events.slice(before, before + 2), ['leases of 100 ms', 'seal 0']);
+  t.false(world.events.includes('close 0'));
+  world.apply(copyOf('copied'));
+  await world.life.until(() => world.machine.state.shards[0]!.owner === 's2');
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'seal 0', 'close 0', 'closed 0', 'propose shard-released', 'leases of 2000 ms']);
+});
+
+test('a move that is called off while the last of it is copied leaves the shard as it was, without its seal', async (t) => {
+  const world = await two(t, { sleep: patient });
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  await seen(world, 'seal 0');
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.is(world.events.at(-2), 'unseal 0');
+  t.deepEqual(world.life.serving, [0, 1]);
+  t.false(world.events.includes('close 0'));
+});
+
+test('an owner that is sealed and hears nothing more calls the move off itself', async (t) => {
+  const world = await two(t);
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  await seen(world, 'unseal 0');
+  t.true(world.events.indexOf('seal 0') < world.events.indexOf('propose shard-move'));
+  t.true(world.events.indexOf('propose shard-move') < world.events.indexOf('unseal 0'));
+  t.deepEqual(world.machine.state.moves, []);
+  t.is(world.machine.state.shards[0]!.epoch, 1);
+});
+
+/** Shard 0 is s2's and open there; it is to move here. */
+async function coming(options: Partial<RegionLifeOptions> = {}): Promise<World> {
+  const world = new World(options);
+  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, other, { t: 'assign-shards' }, format2, format4, join(1));
+  world.apply({ t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, incarnation: incarnation(77), layoutEpoch: 1, buckets: 64, regions: [] });
+  world.leasesOver();
+  return world;
+}
+const released: Command = { t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1 };
+
+test('a shard that comes is opened under the next epoch, copied, and served as it is when it is given up', async (t) => {
+  const world = await coming();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
+  world.apply(released);
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.events.filter((e) => /^(open|copy|finish|serve|close|propose)/.test(e)), [
+    `open 0 epoch 2 memory ${16 << 20}`, 'copy 0', 'propose shard-copy', 'finish 0', 'propose shard-copy', 'propose shard-opened', 'serve 0',
+  ]);
+  t.is(world.machine.state.shards[0]!.owner, 's1');
+});
+
+test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
+  const world = await coming();
+  world.dataPlane.copying = new Promise((_, reject) => (world.dataPlane.stopCopy = () => reject(new FarkvError('ERR_ABORTED', 'stopped'))));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await seen(world, 'copy 0');
+  world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] });
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.slice(0, 14)), ['open 0 epoch 2', 'close 0', 'closed 0', 'open 0 epoch 2', 'serve 0']);
+});
+
+test('a copy that fails is thrown away and made anew', async (t) => {
+  const world = await coming();
+  const copy = world.dataPlane.copyShard.bind(world.dataPlane);
+  world.dataPlane.copyShard = async (o) => {
+    await copy(o);
+    world.dataPlane.copyShard = copy;
+    throw new FarkvError('ERR_TIMEOUT', 'lost');
+  };
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
+  t.deepEqual(world.events.filter((e) => /^(open|copy|close|finish)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'copy', 'close', 'closed', 'open', 'copy', 'finish']);
 });

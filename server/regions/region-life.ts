@@ -33,7 +33,7 @@ import { segmentKey } from '../../core/metadata/reduce.js';
 import type { MetadataState, Region, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
-import { addressesOf, Arrival } from './arrival.js';
+import { addressesOf, Arrival, hex64 } from './arrival.js';
 
 export interface RegionLifeOptions {
   readonly memberId: string;
@@ -388,11 +388,7 @@ export class RegionLife {
     const { memberId, incarnation, memoryBytes, shardMemoryMin, dataPlane, random64, sleep, log, here } = this.#options;
     if (state.formatVersion < FORMAT_COPIES) return;
     const me = state.members.get(memberId);
-    for (const [shard, arrival] of this.#arrivals) {
-      const s = state.shards[shard];
-      const moves = s?.epoch === arrival.epoch - 1 && state.moves.some((m) => m.shard === shard && m.to === memberId);
-      if (!moves) arrival.cancel();
-    }
+    for (const arrival of this.#arrivals.values()) if (!arrival.stands) arrival.cancel();
     for (const { shard, to } of state.moves) {
       const s = state.shards[shard];
       if (to !== memberId || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;
@@ -461,9 +457,7 @@ export class RegionLife {
   }
 }
 
-export function hex64(n: bigint): string {
-  return n.toString(16).padStart(16, '0');
-}
+export { hex64 };
 
 export function regionOf(r: NativeRegion): Region {
   return { provider: r.provider, kind: r.kind, segment: r.segment, tag: r.tag, bytes: r.bytes, remoteAddress: r.remoteAddress.toString(), rkey: r.rkey.toString() };

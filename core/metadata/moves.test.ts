@@ -1,0 +1,71 @@
+/** What the metadata says of a shard that is copied before it changes hands: in which order, by whom, and what calls it off. */
+import test from 'ava';
+import { joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
+import type { Command } from './commands.js';
+import { MetadataMachine } from './machine.js';
+
+const hex = (n: number): string => n.toString(16).padStart(16, '0');
+
+/** Shard 0 is open at s1 and moves to s2. */
+function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: number) => Command; move: (to: string) => Command; released: Command } {
+  const log = MetadataLog.cluster(2, ['s1', 's2', 's3']).do({ t: 'raise-format', format: 4, votersMax: 3, ownerLease: LEASE });
+  const shard = log.state.shards.find((s) => s.owner === 's1')!.shard;
+  log.open(shard, 7);
+  const { epoch } = log.shard(shard);
+  const incarnation = (id: string): string => log.state.members.get(id)!.incarnation;
+  const s2 = incarnation('s2');
+  const move = (to: string): Command => ({ t: 'shard-move', shard, epoch, to });
+  log.do(move('s2'));
+  return {
+    log, move,
+    copy: (phase, name = 1) => ({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: s2, phase, group: 0, copy: hex(name) }),
+    released: { t: 'shard-released', shard, owner: 's1', memberIncarnation: incarnation('s1'), epoch },
+  };
+}
+
+test('a copy is nearly done, then done; then nothing calls the move off, and the owner gives the shard up', (t) => {
+  const { log, copy, move, released } = moving();
+  t.regex(log.try(copy('copied')), /ERR_BUSY/);
+  log.do(copy('last'));
+  t.regex(log.try(copy('last', 2)), /ERR_BUSY/);
+  log.do(copy('copied'));
+  for (const to of ['s1', 's3']) t.regex(log.try(move(to)), /has been copied to s2/);
+  log.do(released);
+  t.deepEqual(log.state.moves, []);
+});
+
+test('a move that is called off knows nothing of its copy, also when it is planned again', (t) => {
+  const { log, copy, move } = moving();
+  log.do(copy('last'), move('s1'));
+  t.regex(log.try(copy('copied')), /does not move/);
+  log.do(move('s2'));
+  t.regex(log.try(copy('copied')), /at its beginning/);
+  log.do(copy('last', 2));
+  t.regex(log.try(copy('copied', 1)), /copied anew/);
+  log.do(copy('copied', 2));
+});
+
+test('a new owner that starts again has lost its copy, and the move is withdrawn', (t) => {
+  for (const steps of [[], ['last'], ['last', 'copied']] as const) {
+    const { log, copy } = moving();
+    log.do(...steps.map((phase) => copy(phase)), joinOf('s2', 9, 2));
+    t.deepEqual(log.state.moves, []);
+    t.regex(log.try(copy('last')), /ERR_BUSY/);
+  }
+});
+
+test('a snapshot keeps how far copies are', (t) => {
+  const { log, copy } = moving();
+  log.do(copy('last'));
+  const again = new MetadataMachine();
+  again.restore(log.machine.snapshot());
+  t.deepEqual(again.state, log.state);
+});
+
+test('a cluster goes from format 2 to 4, and an earlier version stops there', (t) => {
+  const log = MetadataLog.cluster(1, ['s1']);
+  t.regex(log.try({ t: 'raise-format', format: 3, votersMax: 3, ownerLease: LEASE }), /ERR_BUSY/);
+  t.is(log.try({ t: 'raise-format', format: 4, votersMax: 3, ownerLease: LEASE }), 'ok');
+  t.is(log.state.formatVersion, 4);
+  t.throws(() => new MetadataMachine(3).restore(log.machine.snapshot()), { message: /format 4.*knows format 3/ });
+});

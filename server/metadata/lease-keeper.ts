@@ -25,6 +25,8 @@ export interface LeaseKeeperOptions {
   readonly log: Log;
 }
 
+/** The format in which nobody takes shards away. */
+const FORMAT_WITHOUT_LEASES = 1;
 export const NO_END = 2n ** 64n - 1n;
 const msOf = (ns: bigint): number => Number(ns) / 1e6;
 /** Asked so often within one lease. */
@@ -95,7 +97,10 @@ export class LeaseKeeper {
   async #ask(): Promise<void> {
     const { ask, request, applied, fence, leaseMs, bootTimeNs } = this.#options;
     const sentMs = msOf(bootTimeNs());
-    const grant = await ask({ ...request, end: false }, Math.max(leaseMs / 2, 100));
+    // Held without an end, the data plane would not stop if this answer were lost: the leader may count on this owner's lease running
+    // out, and raise the format, only when it is asked again after a lease with an end took that one's place.
+    const knows = this.#endless ? Math.min(request.knows, FORMAT_WITHOUT_LEASES) : request.knows;
+    const grant = await ask({ ...request, knows, end: false }, Math.max(leaseMs / 2, 100));
     await applied(grant.index);
     await fence();
     // What was applied since `index` takes nothing from this owner that it has not closed itself: that is what the lease says.

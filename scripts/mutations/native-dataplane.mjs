@@ -16,7 +16,9 @@ export const mutations = [
     ['dataplane: a client has no quota', life('beyond_its_quota_a_client_is_told_to_come_later'),
       ': c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;', ': false) return FKV_BUSY;'],
     ['dataplane: a ticket allows everything', dataplane('a_ticket_allows_what_it_names'),
-      'if (!(c->flags & needed)) return FKV_UNAUTHORIZED;', '(void)needed;'],
+      'if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;', '(void)needed;'],
+    ['dataplane: every client may copy shards', by('move_copy')('a_ticket_of_a_client_does_not_copy'),
+      'needed |= FKV_TICKET_COPY;', 'needed |= 0;'],
   ]),
   ...inFile('native/dataplane/latency.c', [
     ['dataplane: latencies of all kinds are one',
@@ -32,5 +34,16 @@ export const mutations = [
     ['dataplane: what arrived in a pause is answered by the time of the beginning of the turn',
       by('dataplane_shard')('what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered'),
       'lease that ran when the turn began. */\n    g->now_ns = fkv_now_ns();', 'lease that ran when the turn began. */'],
+  ]),
+  ...inFile('native/dataplane/change.c', [
+    ['dataplane: a sealed shard takes changes',
+      by('move_copy')('a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all'),
+      'if (o->shard->sealed) {', 'if (false) {'],
+    ['dataplane: what changes while a shard is copied is not noted', by('move_copy')('what_changes_while_it_is_copied_comes_along'),
+      '        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes, g->now_ns);\n', ''],
+  ]),
+  ...inFile('native/table/change.c', [
+    ['dataplane: an entry that moves gets a new version', by('move_copy')('a_copy_has_every_entry_with_its_version_flags_and_time_to_live'),
+      'op->version ? op->version : fkv_version(', 'false ? op->version : fkv_version('],
   ]),
 ];

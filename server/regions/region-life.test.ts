@@ -468,7 +468,7 @@ test('an owner that is sealed and hears nothing more calls the move off itself',
 });
 
 /** Shard 0 is s2's and open there; it is to move here. */
-async function coming(options: Partial<RegionLifeOptions> = {}): Promise<World> {
+function coming(options: Partial<RegionLifeOptions> = {}): World {
   const world = new World(options);
   world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, other, { t: 'assign-shards' }, format2, format4, join(1));
   world.apply({ t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, incarnation: incarnation(77), layoutEpoch: 1, buckets: 64, regions: [] });
@@ -478,7 +478,7 @@ async function coming(options: Partial<RegionLifeOptions> = {}): Promise<World> 
 const released: Command = { t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1 };
 
 test('a shard that comes is opened under the next epoch, copied, and served as it is when it is given up', async (t) => {
-  const world = await coming();
+  const world = coming();
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
   world.apply(released);
@@ -490,7 +490,7 @@ test('a shard that comes is opened under the next epoch, copied, and served as i
 });
 
 test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
-  const world = await coming();
+  const world = coming();
   world.dataPlane.copying = new Promise((_, reject) => (world.dataPlane.stopCopy = () => reject(new FarkvError('ERR_ABORTED', 'stopped'))));
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await seen(world, 'copy 0');
@@ -500,7 +500,7 @@ test('a shard that is taken from its owner before the copy was complete comes up
 });
 
 test('a copy that fails is thrown away and made anew', async (t) => {
-  const world = await coming();
+  const world = coming();
   const copy = world.dataPlane.copyShard.bind(world.dataPlane);
   world.dataPlane.copyShard = async (o) => {
     await copy(o);

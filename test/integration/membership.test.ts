@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
-import { raised } from '../support/owners.js';
+import { certainly, keysOf, raised } from '../support/owners.js';
 import { statusOf } from '../support/status.js';
 import type { ClusterStatus } from '../../server/status.js';
 
@@ -140,5 +140,38 @@ for (const transport of ['shm', 'tcp'] as const) {
     t.is(await failed, undefined);
     for (const [key, value] of rest) t.is(String(await kv.get(key)), value);
     t.true((await statusOf(cluster.server(0).address)).shards.every((s) => s.epoch === 4));
+  });
+}
+
+/** So that a server that is paused is not taken for dead before the command has come. */
+const LASTING = ['--lease-ms', '300', '--owner-lease-ms', '6000', '--election-ms', '400'];
+
+for (const dies of ['new', 'old'] as const) {
+  test.serial(`the ${dies} owner of a shard that moves dies before the copy is done`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: LASTING });
+    await raised(cluster);
+    const kv = await connected(t, cluster, { timeoutMs: 60_000, unavailableAfterMs: 60_000 });
+    const lead = (await statusOf(cluster.server(0).address)).members.findIndex((m) => m.leader);
+    const [from, to] = dies === 'new' ? [lead, (lead + 1) % 3] : [(lead + 1) % 3, (lead + 2) % 3];
+    const [key = ''] = await keysOf(kv, cluster, from, 1);
+    await kv.put(key, 'value');
+    // It copies nothing before it is dead, or goes on.
+    const target = cluster.server(to);
+    process.kill(target.pid, 'SIGSTOP');
+    const moved = farkv(['shard', 'move', String(kv.shardOf(key)), target.id, '--wait', '1s', '--connect', cluster.server(lead).address]);
+    await until(cluster.server(lead).address, (s) => s.moves.length > 0);
+    if (dies === 'new') {
+      await target.kill();
+      await until(cluster.server(lead).address, (s) => s.moves.length === 0);
+      t.is(String(await kv.get(key)), 'value');
+    } else {
+      await cluster.server(from).kill();
+      process.kill(target.pid, 'SIGCONT');
+      // As after any death of an owner: a miss.
+      t.is(await kv.get(key), undefined);
+    }
+    await certainly(() => kv.put(key, 'next'));
+    t.is(String(await kv.get(key)), 'next');
+    await moved;
   });
 }

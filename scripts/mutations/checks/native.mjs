@@ -37,7 +37,7 @@ function run(command, args, directory, env = {}) {
 const PARTS = [
   { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
   { of: /^fabric/, parts: 'base fabric', support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
-  { of: /^/, parts: 'base table wire fabric session lookup dataplane', support: ['*'] },
+  { of: /^/, parts: 'base table wire fabric session lookup dataplane move', support: ['*'] },
 ];
 
 /** What make is told: where to build, what, and without warnings, since a mutation may leave something unused. */
@@ -63,8 +63,8 @@ export class NativeTree {
     rmSync(this.at, { recursive: true, force: true });
   }
 
-  /** What caught it, or why nothing did. */
-  async check({ file, find, replace, caughtBy: { program, test, sanitizer, runs = 1 } }) {
+  /** The program that is named, with the mutation in it: where it is, or why there is none. */
+  async build({ file, find, replace, caughtBy: { program, sanitizer } }) {
     const path = join(this.at, file);
     const source = this.#original(path);
     this.#write(path, source.replace(find, () => replace)); // a function: `$` has a meaning in a replacement string
@@ -72,9 +72,16 @@ export class NativeTree {
     const target = `${at}/test/${program}`;
     const native = join(this.at, 'native');
     const built = await run('make', ['-s', '-j2', ...list, target], native);
-    if (built.code !== 0) return { why: `does not compile: ${built.output.slice(0, 300)}` };
+    return built.code === 0 ? { target: join(native, target) } : { why: `does not compile: ${built.output.slice(0, 300)}` };
+  }
+
+  /** What caught it, or why nothing did. */
+  async check(mutation) {
+    const { program, test, sanitizer, runs = 1 } = mutation.caughtBy;
+    const { target, why } = await this.build(mutation);
+    if (why !== undefined) return { why };
     let seed = SEED;
-    const once = () => run(target, [], native, { FARKV_TEST: test, FARKV_SEED: String(seed), FARKV_PATIENCE_MS: String(PATIENCE_MS) });
+    const once = () => run(target, [], join(this.at, 'native'), { FARKV_TEST: test, FARKV_SEED: String(seed), FARKV_PATIENCE_MS: String(PATIENCE_MS) });
     let { code, signal, output, late } = await once();
     while (code === 0 && ++seed < SEED + runs) ({ code, signal, output, late } = await once());
     if (late) return { why: 'ran for too long' };

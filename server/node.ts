@@ -13,12 +13,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import type { FabricAddress, MetadataState, Provider, TrustDomain } from '../core/metadata/state.js';
+import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import { trustRanges } from '../core/metadata/trust.js';
 import type { Addon, DataPlane } from '../native/addon.js';
 import { shmHost } from '../native/host.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
+import { checkTrustDomains } from './config/trust-domains.js';
 import { formatHostPort, formatSize } from './config/units.js';
 import { ClientTokens, TokenCheck } from './control/auth.js';
 import { advertised } from './control/advertise.js';
@@ -60,13 +61,6 @@ const REMOVED_LOOK_MS = 20;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const random64 = (): bigint => randomBytes(8).readBigUInt64LE() | 1n;
-
-/** Throws ERR_CONFIG where the operator thinks of other trust domains than the cluster was made with. */
-function checkTrustDomains({ trustDomains: given }: ServerSettings, { trustDomains: made }: MetadataState): void {
-  const said = (domains: readonly TrustDomain[]): string => domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
-  if (said(given) === said(made)) return;
-  throw new FarkvError('ERR_CONFIG', `the cluster was made with other trust domains than --trust-domains says, and they are fixed: ${said(made)}, not ${said(given)}`);
-}
 
 export class FarkvNode {
   /** Rejects when the server cannot go on, also before it is ready; ERR_CLOSED when it was stopped. */
@@ -165,7 +159,7 @@ export class FarkvNode {
     group.start();
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
-    checkTrustDomains(this.#settings, state);
+    checkTrustDomains(this.#settings.trustDomains, state.trustDomains);
     this.#checkSize(state);
     const fabric = this.#listen(state, directory, transports);
     const lease = this.#leaseKeeper(group);

@@ -48,6 +48,10 @@ export const mutations = [
     ['trust: the frames of one domain are sent to another', control('a token opens one trust domain: its clients get its shards, a ticket for it, and what changes there'),
       'const last = this.#last.get(trust);', 'const last = [...this.#last.values()][0];'],
   ]),
+  ...inFile('server/config/trust-domains.ts', [
+    ['trust: a server starts whatever trust domains it thinks of', test('server/config/trust-domains.test.ts', 'a server whose trust domains are not those of the cluster does not belong to it'),
+      'if (said(given) === said(made)) return;', 'if (said(given) !== \'\') return;'],
+  ]),
   ...inFile('core/metadata/format.ts', [
     ['trust: an earlier version takes a snapshot with domains for one without', test('core/metadata/trust.test.ts', 'trust domains stay as they are when servers come, and in snapshots of every format'),
       'return trustDomains.length > 0 ? Math.max(formatVersion, FORMAT_TRUST) : formatVersion;', 'return trustDomains.length < 0 ? FORMAT_TRUST : formatVersion;'],

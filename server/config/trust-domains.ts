@@ -4,7 +4,9 @@
  *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons (FARKV_TRUST_DOMAINS)
  *   { "tenant-a": { "shards": 16, "tokenFile": "/etc/farkv/a" } }    in a file or a program; a list of texts too
  */
+import { FarkvError } from '../../core/errors.js';
 import { SHARDS_MAX } from '../../core/metadata/check-state.js';
+import type { TrustDomain } from '../../core/metadata/state.js';
 import { TRUST_DOMAINS_MAX } from '../../core/metadata/trust.js';
 import { unknownName } from '../../core/nearest.js';
 import type { TrustDomainSettings } from './settings.js';
@@ -102,4 +104,11 @@ export function readTrustDomains(given: readonly TrustDomainGiven[], shards: num
     seen.set(token, name);
   }
   return domains.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Throws ERR_CONFIG where the operator thinks of other trust domains than the cluster was made with. */
+export function checkTrustDomains(given: readonly TrustDomain[], made: readonly TrustDomain[]): void {
+  const said = (domains: readonly TrustDomain[]): string => domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
+  if (said(given) === said(made)) return;
+  throw new FarkvError('ERR_CONFIG', `the cluster was made with other trust domains than --trust-domains says, and they are fixed: ${said(made)}, not ${said(given)}`);
 }

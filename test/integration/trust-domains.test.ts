@@ -20,8 +20,9 @@ const start = (t: ExecutionContext, servers: number, args: readonly string[] = T
   Cluster.start(t, { servers, shards: DOMAINS.operators.length, args: ['--data-plane-threads', '1', ...args] });
 
 async function clientsOf(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp'): Promise<Record<Tenant, Client<BufferValue, Buffer>>> {
+  const patience = { timeoutMs: 60_000, connectTimeoutMs: 60_000, unavailableAfterMs: 60_000 };
   const open = async (tenant: Tenant) => {
-    const client = await connect({ servers: cluster.addresses, token: TOKEN[tenant], transport, strict: true, timeoutMs: 60_000, connectTimeoutMs: 60_000 });
+    const client = await connect({ servers: cluster.addresses, token: TOKEN[tenant], transport, strict: true, ...patience });
     t.teardown(() => client.close());
     return client;
   };
@@ -82,6 +83,31 @@ for (const transport of ['shm', 'tcp'] as const) {
     t.deepEqual([own.status, own.value.toString()], ['OK', 'of b'], 'the same with the right ticket');
   });
 }
+
+test.serial('a shard that moves stays its domain\'s', async (t) => {
+  const cluster = await start(t, 2);
+  const { address } = cluster.server(0);
+  const { a, b } = await clientsOf(t, cluster, 'tcp');
+  const operator = ['--connect', address, '--token', TOKEN.operators];
+  while ((await statusOf(address, operator.slice(2))).formatVersion < 2);
+  let key = 'key';
+  for (let i = 0; a.shardOf(key) !== DOMAINS.a[0] || b.shardOf(key) !== DOMAINS.b[0]; i++) key = `key-${i}`;
+  await a.put(key, 'of a');
+  for (const shard of [DOMAINS.a[0], DOMAINS.b[0]]) {
+    const owner = (await statusOf(address, operator.slice(2))).shards[shard]?.owner;
+    const moved = await farkv(['shard', 'move', String(shard), owner === 's1' ? 's2' : 's1', ...operator]);
+    t.is(moved.code, 0, moved.stderr);
+  }
+  await b.put(key, 'of b');
+  // Whether what was in it came along is another test's affair.
+  t.not((await a.get(key))?.toString(), 'of b');
+  await a.put(key, 'of a again');
+  t.deepEqual([await a.get(key), await b.get(key)].map(String), ['of a again', 'of b']);
+  const [toldA, toldB] = [await toldTo(address, TOKEN.a), await toldTo(address, TOKEN.b)];
+  const thief = clientOf(toldB, toldA.ticket, 'tcp');
+  t.teardown(() => thief.close());
+  t.is((await thief.get(key, 60_000)).status, 'ERR_UNAUTHORIZED');
+});
 
 test.serial('operators see all domains, and a tenant is no operator', async (t) => {
   const cluster = await start(t, 1);

@@ -410,7 +410,7 @@ export class RegionLife {
 
   /** Its last owner's values are here. When it gives the shard up they are served; should it have started again instead, they are of no use. */
   async #arrived(shard: number, { epoch, incarnation, memoryBytes }: Arrival): Promise<void> {
-    const { state, memberId, dataPlane, fatal } = this.#options;
+    const { state, memberId, dataPlane, fatal, log } = this.#options;
     await this.until(() => {
       const s = state().shards[shard];
       return s === undefined || s.epoch >= epoch || !state().moves.some((m) => m.shard === shard && m.to === memberId);
@@ -422,6 +422,7 @@ export class RegionLife {
     }
     const own: OwnShard = { shard, epoch, incarnation, memoryBytes, opened: true, serving: false, dirty: false, telling: false, abandoned: false, releasing: false, opening: Promise.resolve(), closing: undefined };
     this.#own.set(shard, own);
+    log.info(`shard ${shard} is this server's in epoch ${epoch}, with the values of its last owner`);
     this.#serve(own, await dataPlane.layout(shard)).catch((error: unknown) => {
       if (this.#closing || own.abandoned) return;
       fatal(error instanceof FarkvError ? error : new FarkvError('ERR_INTERNAL', `shard ${shard} cannot be served: ${describeError(error)}`, { cause: error }));

@@ -5,6 +5,7 @@
  * lost then. The new owner may have come to serve so long before this process was told of the epoch, but no longer before:
  * TOLD_LATE_NS. And a version tells the epoch in which it was given: the first answer with a version of the new epoch, or of a later one, came
  * after the loss, because an owner serves only when nobody can read the old memory any more. Between these two lies the loss.
+ * An owner to which the shard was moved says that it has the values: nothing may be lost then.
  */
 import { ControlConnection } from '../../client/control-connection.js';
 import type { ClientMap } from '../../core/protocol/index.js';
@@ -14,6 +15,14 @@ import type { Loss, Operation } from './operation.js';
 const TOLD_LATE_NS = 3e9;
 /** native/table/layout.h: the low bits of a version count in the epoch. */
 const SEQUENCE_BITS = 44n;
+
+/** What an owner logs (server/regions/region-life.ts). */
+const CAME_WITH_VALUES = /shard (\d+) is this server's in epoch (\d+), with the values of its last owner/gu;
+
+/** `shard/epoch` of those that changed hands with all values, as the servers' logs say. */
+export function keptIn(log: string): string[] {
+  return [...log.matchAll(CAME_WITH_VALUES)].map(([, shard, epoch]) => `${shard}/${epoch}`);
+}
 
 export interface Epoch {
   readonly shard: number;
@@ -73,8 +82,8 @@ export class EpochWatch {
   }
 }
 
-/** For one shard: the operations on all of its keys, and the epochs that were seen. */
-export function lossesOf(epochs: readonly Epoch[], operations: readonly Operation[]): Loss[] {
+/** For one shard: the operations on all of its keys, the epochs that were seen, and keptIn() the logs. */
+export function lossesOf(epochs: readonly Epoch[], operations: readonly Operation[], kept: ReadonlySet<string>): Loss[] {
   const ends = new Map<number, number>();
   for (const o of operations) {
     const version = o.kind === 'get' ? o.version : o.kind === 'swap' && typeof o.outcome === 'object' ? o.outcome.version : undefined;
@@ -84,9 +93,10 @@ export function lossesOf(epochs: readonly Epoch[], operations: readonly Operatio
   }
   const losses: Loss[] = [];
   let before = epochs[0]?.epoch ?? 0;
-  for (const { epoch, toldNs, owner } of epochs.slice(1)) {
+  for (const { shard, epoch, toldNs, owner } of epochs.slice(1)) {
     // Epochs in between were over before anybody was told.
     for (let e = before + 1; e <= epoch; e++) {
+      if (kept.has(`${shard}/${e}`)) continue;
       const end = Math.min(Infinity, ...[...ends].flatMap(([of, at]) => (of >= e ? [at] : [])));
       losses.push({ kind: 'loss', call: Math.min(toldNs - TOLD_LATE_NS, end), end, by: `epoch ${e}, ${owner ?? 'nobody'}` });
     }

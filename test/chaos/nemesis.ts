@@ -1,6 +1,7 @@
 /** Makes the faults of a schedule happen to the processes of a run, and takes them back. One that finds its victim gone already is not counted. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ControlClient } from '../../server/control/client-connection.js';
 import type { ServerProcess } from '../support/cluster.js';
 import type { Network } from './network.js';
 import type { Fault, Planned } from './schedule.js';
@@ -24,6 +25,10 @@ export interface NemesisOptions {
   /** Before what the server has said is forgotten. */
   readonly stopped: (server: ServerProcess) => void;
 }
+
+const CALL_MS = 3000;
+/** So often an operator says that a server is to have shards again. */
+const DRAIN_TRIES = 100;
 
 export class Nemesis {
   readonly #options: NemesisOptions;
@@ -95,6 +100,15 @@ export class Nemesis {
         for (const [from, to] of ways) this.#heal(from, to);
         return true;
       }
+      case 'move': return await this.#ask('shard-move', { shard: fault.shard, to: servers[fault.server]!.id });
+      case 'drain': {
+        const { id } = servers[fault.server]!;
+        const begun = await this.#ask('drain', { id, draining: true });
+        await this.#wait(fault.forMs);
+        // Also where the answer got lost: it may have come to pass.
+        for (let tries = 0; tries < DRAIN_TRIES && !(await this.#ask('drain', { id, draining: false })); tries++) await this.#wait(CALL_MS / 10);
+        return begun;
+      }
       case 'kill-client': {
         const client = clients[fault.client]!;
         if (!client.running) return false;
@@ -126,6 +140,27 @@ export class Nemesis {
     return true;
   }
 
+  /** What an operator asks for. False: no server that could be asked did it. */
+  async #ask(method: string, args: unknown): Promise<boolean> {
+    for (const server of this.#options.servers) {
+      if (this.#held.has(server) || !server.running) continue;
+      const signal = this.#ended.signal;
+      try {
+        const client = await ControlClient.open({ address: server.address, trust: undefined, timeoutMs: CALL_MS, hello: { role: 'admin' }, signal });
+        try {
+          await client.call(method, args, CALL_MS);
+          return true;
+        } finally {
+          client.close();
+        }
+      } catch (error) {
+        if (signal.aborted) return false;
+        this.#options.say(`${method} ${JSON.stringify(args)} at ${server.id}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    return false;
+  }
+
   #ways(hosts: readonly number[], kind: 'cut' | 'mute' | 'deafen'): (readonly [number, number])[] {
     const others = this.#options.servers.map((_, i) => i).filter((i) => !hosts.includes(i));
     const out = hosts.flatMap((a) => others.map((b) => [a, b] as const));
@@ -151,6 +186,7 @@ export class Nemesis {
 }
 
 function text(fault: Fault): string {
+  if (fault.kind === 'move') return `move shard ${fault.shard} to s${fault.server + 1}`;
   const who = 'hosts' in fault ? `hosts ${fault.hosts.map((h) => `s${h + 1}`).join(' and ')}` : 'server' in fault ? `s${fault.server + 1}` : `client ${fault.client}`;
   return `${fault.kind} ${who} for ${fault.forMs} ms`;
 }

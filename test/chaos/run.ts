@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { freePorts, ServerProcess } from '../support/cluster.js';
 import { Random } from '../support/random.js';
 import { ClientProcess, type Ended } from './client-process.js';
-import { EpochWatch, lossesOf } from './epochs.js';
+import { EpochWatch, keptIn, lossesOf } from './epochs.js';
 import { checkKey } from './linearizability.js';
 import { Nemesis } from './nemesis.js';
 import { canMakeNetworks, Network } from './network.js';
@@ -38,6 +38,8 @@ export interface Report {
   /** New epochs of shards, and how many of them went to another owner. */
   readonly epochs: number;
   readonly ownersChanged: number;
+  /** Shards that changed hands with all values. */
+  readonly moved: number;
   readonly metadataVersions: number;
   readonly configurations: number;
   /** Reads of a recorded history that were replaced by an older value, all of which must be refused. */
@@ -60,7 +62,11 @@ export async function run(options: RunOptions): Promise<Report> {
   if (network === undefined) say('no namespaces without root: hosts are not cut off in this run');
   const failures: string[] = [];
   const servers = await makeServers(options.servers, directory, network);
-  const log = (s: ServerProcess): void => appendFileSync(join(directory, `${s.id}.log`), `${s.stderr}---- ended\n`);
+  const kept = new Set<string>();
+  const log = (s: ServerProcess): void => {
+    for (const one of keptIn(s.stderr)) kept.add(one);
+    appendFileSync(join(directory, `${s.id}.log`), `${s.stderr}---- ended\n`);
+  };
   const watch = new EpochWatch(servers.map((s) => s.address));
   const clients: ClientProcess[] = [];
   let ended: Ended[] = [];
@@ -75,7 +81,7 @@ export async function run(options: RunOptions): Promise<Report> {
     const began = Number(process.hrtime.bigint());
     for (let i = 0; i < options.clients; i++) clients.push(makeClient(i, began, servers, directory, network, options));
     for (const c of clients) c.launch();
-    const schedule = drawSchedule(new Random(seed), { seconds, servers: servers.length, clients: clients.length, network: network !== undefined });
+    const schedule = drawSchedule(new Random(seed), { seconds, servers: servers.length, shards: SHARDS_PER_SERVER * servers.length, clients: clients.length, network: network !== undefined });
     await nemesis.run(schedule);
     failures.push(...(await readyAgain(servers)));
     ended = (await Promise.all(clients.map((c) => c.finish()))).flat();
@@ -96,7 +102,7 @@ export async function run(options: RunOptions): Promise<Report> {
   const record = emptyRecord();
   for (const { name, file } of ended) if (existsSync(file)) addFile(record, file, name);
   failures.push(...record.wrong.slice(0, 10));
-  const verdict = judge(record, watch, failures, say);
+  const verdict = judge(record, watch, kept, failures, say);
   const operations = [...record.counts.values()].reduce((sum, n) => sum + n, 0);
   if (operations < options.operationsMin) failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
   if (failures.length === 0) await rm(directory, { recursive: true, force: true });
@@ -105,7 +111,7 @@ export async function run(options: RunOptions): Promise<Report> {
     operations, keys: record.keys.size, outcomes: sorted(record.counts), faults: sorted(nemesis.counts), network: network !== undefined,
     epochs: changes.length - SHARDS_PER_SERVER * servers.length,
     ownersChanged: changes.filter((e, i) => changes[i - 1]?.shard === e.shard && changes[i - 1]?.owner !== e.owner).length,
-    metadataVersions: watch.maps, ...verdict, failures, directory,
+    moved: kept.size, metadataVersions: watch.maps, ...verdict, failures, directory,
   };
 }
 
@@ -152,10 +158,10 @@ async function readyAgain(servers: readonly ServerProcess[]): Promise<string[]> 
   return all.flatMap((one, i) => (one.status === 'rejected' ? [`${servers[i]!.id} was not ready ${READY_MS} ms after the last fault: ${String(one.reason).slice(-4000)}`] : []));
 }
 
-function judge(record: Recorded, watch: EpochWatch, failures: string[], say: (text: string) => void): Pick<Report, 'configurations' | 'seededStaleReads'> {
+function judge(record: Recorded, watch: EpochWatch, kept: ReadonlySet<string>, failures: string[], say: (text: string) => void): Pick<Report, 'configurations' | 'seededStaleReads'> {
   const ofShard = new Map<number, Operation[]>();
   for (const { shard, operations } of record.keys.values()) ofShard.set(shard, [...(ofShard.get(shard) ?? []), ...operations]);
-  const losses = new Map([...ofShard].map(([shard, operations]) => [shard, lossesOf(watch.of(shard), operations)]));
+  const losses = new Map([...ofShard].map(([shard, operations]) => [shard, lossesOf(watch.of(shard), operations, kept)]));
   let configurations = 0;
   let seededStaleReads = 0;
   for (const [key, { shard, operations }] of record.keys) {

@@ -17,6 +17,9 @@ export type Fault =
   | { readonly kind: 'mute'; readonly hosts: readonly number[]; readonly forMs: number }
   /** These hosts do not hear the others. */
   | { readonly kind: 'deafen'; readonly hosts: readonly number[]; readonly forMs: number }
+  /** An operator moves a shard, or takes all of a server's away and lets them come again after `forMs`; the values go along. */
+  | { readonly kind: 'move'; readonly shard: number; readonly server: number }
+  | { readonly kind: 'drain'; readonly server: number; readonly forMs: number }
   | { readonly kind: 'kill-client'; readonly client: number; readonly forMs: number }
   | { readonly kind: 'pause-client'; readonly client: number; readonly forMs: number };
 
@@ -29,12 +32,13 @@ export interface Planned {
 export interface ScheduleOptions {
   readonly seconds: number;
   readonly servers: number;
+  readonly shards: number;
   readonly clients: number;
   /** There are hosts that can be cut off. */
   readonly network: boolean;
 }
 
-const WEIGHTS = { kill: 20, restart: 8, pause: 20, cut: 16, mute: 8, deafen: 8, 'kill-client': 8, 'pause-client': 12 } as const;
+const WEIGHTS = { kill: 20, restart: 8, pause: 20, cut: 16, mute: 8, deafen: 8, move: 40, drain: 8, 'kill-client': 8, 'pause-client': 12 } as const;
 /** A server that was killed or stopped is counted as away for so long after it was told to come back. */
 const RECOVERY_MS = 2500;
 
@@ -58,6 +62,15 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
     const away = busyUntil.filter((until) => until > atMs).length;
     const free = busyUntil.flatMap((until, i) => (until > atMs ? [] : [i]));
     const forMs = 100 + random.below(random.below(3) === 0 ? 6000 : 2500);
+    if (kind === 'move') {
+      // In bursts: what is on its way may be called off, or sent elsewhere.
+      for (let i = random.below(4); i >= 0; i--) plan.push({ atMs: atMs + random.below(1000), fault: { kind, shard: random.below(options.shards), server: random.below(options.servers) } });
+      continue;
+    }
+    if (kind === 'drain') {
+      plan.push({ atMs, fault: { kind, server: random.below(options.servers), forMs: forMs + 1500 } });
+      continue;
+    }
     if (kind === 'kill-client' || kind === 'pause-client') {
       const idle = clientBusyUntil.flatMap((until, i) => (until > atMs ? [] : [i]));
       if (idle.length === 0) continue;

@@ -134,12 +134,16 @@ static void got(void *ctx, lookup_get *g) {
     wanted *w = lookup_user(g);
     shard_copy *c = w->c;
     const lookup_result *r = lookup_result_of(g);
-    /* Under another version it was changed after it was listed, and is in the log behind that. So it is when it is gone. */
+    /* Under another version it was changed after it was listed, and is in the log behind that. One that is gone was deleted, which is in the
+     * log too, or has ended, which is not: what was taken over of its key before goes, or it would be back. */
     if (r->status == FKV_OK && r->version == w->entry.version) {
         w->entry.has_value = 1;
         w->entry.value_bytes = r->value_bytes;
         if (!append(c, &w->entry, w->key, lookup_value(g)) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;
-    } else if (r->status != FKV_OK && r->status != FKV_NOT_FOUND && c->failed == FKV_OK) {
+    } else if (r->status == FKV_NOT_FOUND) {
+        w->entry.version = w->entry.expiry_ms = 0;
+        if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;
+    } else if (r->status != FKV_OK && c->failed == FKV_OK) {
         c->failed = r->status;
     }
     lookup_release(g);

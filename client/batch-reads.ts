@@ -3,6 +3,9 @@
  *
  * Values of a getMany lie side by side in memory of its own, whose size follows the values seen lately, or in the slabs of a drain; a value that does
  * not fit is read once more by itself. Those of a getManyInto lie in the caller's memory.
+ *
+ * The caller's array is copied first: an element may be a getter that throws, and within the crossing that would leave operations posted that nobody
+ * waits for. What the caller does to it later changes nothing.
  */
 import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/addon.js';
 import { Batch, type BatchFailure } from './batch.js';
@@ -49,8 +52,9 @@ export class BatchReads {
   }
 
   /** results[i] belongs to keys[i]. Rejects when any key failed, after all have ended. */
-  async read<T>(ns: number, keys: readonly Key[], reader: ValueReader<T>, limits: Limits): Promise<(T | undefined)[]> {
+  async read<T>(ns: number, given: readonly Key[], reader: ValueReader<T>, limits: Limits): Promise<(T | undefined)[]> {
     if (this.#operations.closed) throw statusError(Status.closed);
+    const keys = given.slice();
     const results = new Array<T | undefined>(keys.length).fill(undefined);
     const failures: BatchFailure[] = [];
     const waits: Promise<unknown>[] = [];
@@ -81,8 +85,9 @@ export class BatchReads {
    * The values' bytes, side by side from target[0] on; spans[2 i] and spans[2 i + 1] are where the value of keys[i] begins, ABSENT where there is no such
    * key, and how many bytes it has. Gives the bytes used; a promise when not all was answered at once.
    */
-  readInto(ns: number, keys: readonly Key[], target: Buffer, spans: Uint32Array, limits: Limits): number | Promise<number> {
+  readInto(ns: number, given: readonly Key[], target: Buffer, spans: Uint32Array, limits: Limits): number | Promise<number> {
     if (this.#operations.closed) throw statusError(Status.closed);
+    const keys = given.slice();
     const failures: BatchFailure[] = [];
     const waits: Promise<unknown>[] = [];
     let used = 0;

@@ -95,6 +95,22 @@ for (const direct of [true, false]) {
     t.is(await kv.getManyInto([], target, spans), 0);
   });
 
+  test(`a key that cannot be read leaves nothing under way that nobody waits for (${how})`, async (t) => {
+    const { native, kv, settle } = setup({ direct });
+    native.store('a', Buffer.from('alpha'));
+    const keys: string[] = Object.defineProperty(['a', 'b'], 1, {
+      get: () => {
+        throw new Error('no such luck');
+      },
+    });
+    await t.throwsAsync(kv.getMany(keys), { message: 'no such luck' });
+    t.throws(() => kv.getManyInto(keys, Buffer.alloc(10), new Uint32Array(4)), { message: 'no such luck' });
+    await settle();
+    const after = kv.get('a');
+    await settle();
+    t.is(text(await after), 'alpha');
+  });
+
   test(`a getMany and a getManyInto of more than fits under way end all the same (${how})`, async (t) => {
     const { native, kv, settle } = setup({ direct });
     native.maxOutstanding = 3;

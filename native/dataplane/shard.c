@@ -158,6 +158,10 @@ void shard_serve(job *j) {
     command *c = (command *)j;
     shard *s = shard_of(c);
     fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
+    /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
+    if (status == FKV_OK && s->state == SHARD_OPEN) {
+        status = dedup_open_slot(&c->g->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, c->g->now_ns) == 0 ? FKV_OK : FKV_NO_MEMORY;
+    }
     if (status == FKV_OK) {
         imports_end(s, FKV_BUSY);
         s->state = SHARD_SERVING;

@@ -201,10 +201,36 @@ TEST(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate) {
     rig_down(&r);
 }
 
+/* A shard that is copied is open at its next owner for as long as that takes, and its present owner makes changes until the end. */
+TEST(a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either) {
+    rig r;
+    raw c;
+    fkv_reply reply;
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    fkv_request q = raw_request(&c, FKV_OP_PUT, "k");
+    rig_close(&r, q.shard);
+    r.epoch++;
+    CHECK_EQ(rig_open_shard(&r, q.shard, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
+    fkv_clock_skip(((int64_t)FKV_DEDUP_IDLE_MS + 1000) * 1000000);
+    rig_serve(&r, q.shard);
+    q.value_bytes = 1;
+    q.flags = FKV_REQUEST_RETRY;
+    q.id = c.next_id++;
+    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_STALE_SEQUENCE);
+    CHECK(raw_get(&c, "k", &reply) == NULL);
+    CHECK_EQ(reply.status, FKV_NOT_FOUND);
+    raw_down(&c);
+    rig_down(&r);
+    fkv_clock_restore();
+}
+
 static void tests(void) {
     RUN(a_change_that_is_ready_after_the_grant_leaves_no_trace);
     RUN(what_has_waited_past_the_grant_is_refused);
     RUN(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate);
+    RUN(a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either);
     RUN(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made);
     if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
 }

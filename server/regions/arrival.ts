@@ -46,6 +46,8 @@ export class Arrival {
   #last = false;
   /** Both have had the same: what was proposed then may have been applied, whatever happened since. */
   #finished = false;
+  /** `copied` was seen in the metadata: whatever it says since, nothing was changed at the owner after the copy. */
+  #copied = false;
   /** True: the shard is open and has all that its last owner had; false: it is closed. */
   readonly ended: Promise<boolean>;
 
@@ -75,6 +77,12 @@ export class Arrival {
 
   get stands(): boolean {
     return this.#source() !== undefined;
+  }
+
+  /** To be called whenever the metadata changed: by the time that an outcome is known the owner may have changed, and the move be gone. */
+  stateChanged(): void {
+    this.#copied ||= this.#finished && this.#isAt('copied');
+    if (!this.stands) this.cancel();
   }
 
   /** The shard at its owner, as long as it moves here from there. */
@@ -143,7 +151,7 @@ export class Arrival {
     while (this.#source() !== undefined) {
       const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation) });
       // Applied is what counts: more may have been applied by now, up to the change of owner.
-      if (outcome === 'applied' || this.#isAt(phase)) {
+      if (outcome === 'applied' || this.#isAt(phase) || (phase === 'copied' && this.#copied)) {
         this.#last = true;
         return true;
       }

@@ -489,6 +489,25 @@ test('a shard that comes is opened under the next epoch, copied, and served as i
   t.is(world.machine.state.shards[0]!.owner, 's1');
 });
 
+test('what was copied is kept when the shard changes hands before the outcome of saying so is known', async (t) => {
+  const world = coming();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  const finish = world.dataPlane.finishCopy.bind(world.dataPlane);
+  world.dataPlane.finishCopy = async (shard) => {
+    world.instead.push('lost');
+    const stats = await finish(shard);
+    const copy = world.machine.state.moves[0]!.copy!;
+    // The proposal is under way by then: it is applied, and its outcome is lost.
+    setImmediate(() => {
+      world.apply({ t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy });
+      world.apply(released);
+    });
+    return stats;
+  };
+  await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
+  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
+});
+
 test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
   const world = coming();
   world.dataPlane.copying = new Promise((_, reject) => (world.dataPlane.stopCopy = () => reject(new FarkvError('ERR_ABORTED', 'stopped'))));

@@ -388,7 +388,7 @@ export class RegionLife {
     const { memberId, incarnation, memoryBytes, shardMemoryMin, dataPlane, random64, sleep, log, here } = this.#options;
     if (state.formatVersion < FORMAT_COPIES) return;
     const me = state.members.get(memberId);
-    for (const arrival of this.#arrivals.values()) if (!arrival.stands) arrival.cancel();
+    for (const arrival of this.#arrivals.values()) arrival.stateChanged();
     for (const { shard, to } of state.moves) {
       const s = state.shards[shard];
       if (to !== memberId || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;

@@ -54,11 +54,14 @@ export class BatchPuts {
       const answer = answers[i] ?? 0;
       if (answer >= PENDING_BASE) this.#operations.adoptOne(batch.operation(i), answer - PENDING_BASE);
     }
+    // All are read before `single` is called: a codec of the program may call putMany in it, which writes them anew.
+    const busy: number[] = [];
     for (let i = 0; i < keys.length; i++) {
       const answer = answers[i] ?? 0;
-      if (answer === Status.busy) single(from + i);
+      if (answer === Status.busy) busy.push(from + i);
       else if (answer < PENDING_BASE) batch.failures.push({ index: i, error: this.#operations.failure(answer, ns, keys[i] ?? '') });
     }
+    for (const i of busy) single(i);
     await batch.ended();
     return batch.failures.map(({ index, error }) => ({ index: from + index, error }));
   }

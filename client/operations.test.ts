@@ -397,6 +397,33 @@ test('putMany posts in the order of its items, behind what waits already, and go
   t.is(native.entries.size, 2510);
 });
 
+test('a codec of the program may call putMany while a putMany is under way', async (t) => {
+  const { native, kv, settle } = setup({ direct: false });
+  native.maxOutstanding = 3;
+  const inner: Promise<void>[] = [];
+  let encoded = 0;
+  const nested: Codec<string, string> = {
+    id: 20,
+    name: 'nested',
+    encode: (value) => {
+      // The first that is encoded again, because there was no room for it.
+      if (++encoded === 11) {
+        native.maxOutstanding = 100;
+        inner.push(kv.putMany(Array.from({ length: 10 }, (_, i) => ({ key: `inner${i}`, value: 'inner' }))));
+      }
+      return Buffer.from(value);
+    },
+    decode: String,
+  };
+  const outer = kv.withCodec(nested).putMany(Array.from({ length: 10 }, (_, i) => ({ key: `outer${i}`, value: 'outer' })));
+  await settle();
+  await outer;
+  await Promise.all(inner);
+  t.is(inner.length, 1);
+  t.is([...native.entries.keys()].filter((key) => key.startsWith('0/outer')).length, 10);
+  t.is([...native.entries.keys()].filter((key) => key.startsWith('0/inner')).length, 10);
+});
+
 test('a batch fails with the code of the first key that failed, whichever ended first', async (t) => {
   const { native, kv, settle } = setup({ direct: false });
   const puts = t.throwsAsync(kv.putMany([{ key: 'a', value: '1' }, { key: '', value: '2' }]), { code: 'ERR_INDETERMINATE', message: /2 of 2 keys failed/ });

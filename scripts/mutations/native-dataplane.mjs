@@ -42,6 +42,15 @@ export const mutations = [
     ['dataplane: what changes while a shard is copied is not noted', by('move_copy')('what_changes_while_it_is_copied_comes_along'),
       '        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes, g->now_ns);\n', ''],
   ]),
+  ...inFile('native/dataplane/shard.c', [
+    ['dataplane: the doubt about an earlier owner begins when a shard is opened',
+      by('dataplane_retry')('a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either'),
+      'if (status == FKV_OK && s->state == SHARD_OPEN) {', 'if (false) {'],
+  ]),
+  ...inFile('native/move/copy.c', [
+    ['move: an entry that ends while it is copied leaves what the copy had', by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),
+      'if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;', ''],
+  ]),
   ...inFile('native/table/change.c', [
     ['dataplane: an entry that moves gets a new version', by('move_copy')('a_copy_has_every_entry_with_its_version_flags_and_time_to_live'),
       'op->version ? op->version : fkv_version(', 'false ? op->version : fkv_version('],

@@ -1,0 +1,36 @@
+/** A keyspace over FakeNativeClient, for tests of what lies between a program and the native side. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { BatchPuts } from '../../client/batch-puts.js';
+import { BatchReads } from '../../client/batch-reads.js';
+import { Keyspace } from '../../client/client.js';
+import { bufferCodec } from '../../client/codec.js';
+import { Operations } from '../../client/operations.js';
+import { Scanner } from '../../client/scan.js';
+import { ValueMemory } from '../../client/value-memory.js';
+import { FakeNativeClient } from './fake-native-client.js';
+
+export interface Setup {
+  readonly native: FakeNativeClient;
+  readonly operations: Operations;
+  readonly kv: Keyspace<Uint8Array | string, Buffer>;
+  /** Finishes everything, as often as something new is posted. */
+  readonly settle: () => Promise<void>;
+}
+
+export function setup(options: { readonly direct?: boolean; readonly maxQueued?: number; readonly timeoutMs?: number; readonly records?: number } = {}): Setup {
+  const native = new FakeNativeClient(options.records);
+  native.direct = options.direct ?? true;
+  const operations = new Operations(native, new ValueMemory(), options.maxQueued ?? 1000, (shard) => `nobody answers for shard ${shard}`);
+  const shared = { operations, batches: new BatchReads(native, operations), puts: new BatchPuts(native, operations), scanner: new Scanner(operations, { first: 0, count: 2 }), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
+  const settle = async (): Promise<void> => {
+    await turn();
+    while (native.outstanding.length > 0 || native.ready.length > 0) {
+      native.complete();
+      operations.drain();
+      await turn();
+    }
+  };
+  return { native, operations, kv: new Keyspace(shared, 0, bufferCodec), settle };
+}
+
+export const text = (value: Buffer | undefined): string | undefined => value?.toString();

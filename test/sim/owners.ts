@@ -3,23 +3,27 @@
  * them, die, are paused and cut off; leaders take shards from owners whose leases are over. All decisions are the real ones of core/metadata;
  * the wiring around them (server/metadata/lease-office.ts, lease-keeper.ts, regions/region-life.ts) is written here once more, as small as can be.
  *
- * Checked: never two owners that clients may rely on for one shard. A claim is what an owner has granted at most: from now until its own
+ * From format 4 on a shard that moves is copied first (contents.ts); in some histories the cluster stays at format 2.
+ *
+ * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was changed before it. A claim is what an owner has granted at most: from now until its own
  * lease ends, by its own clock. It outlives the owner's process, and a pause of it, as clients' leases do.
  *
  * Each member's clock has its own rate, within the bound, and its own beginning.
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { nextMove, nextLookMs, takeFromDead } from '../../core/metadata/leader-policy.js';
 import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
+import { Contents, type Copy } from './contents.js';
 import type { SimMember } from './member.js';
 import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 
 const SHARDS = 6;
@@ -65,6 +69,13 @@ interface Life {
   opened: Set<string>;
   /** `shard/epoch` that it has closed. The change that says so may be on its way for long, also when the move is called off meanwhile. */
   readonly gaveUp: Set<string>;
+  /** The same of those that take no changes, because their last part is being copied. */
+  readonly sealed: Set<string>;
+  /** Until when clients may rely on what was granted in this life, by `shard/epoch`, and on what was in earlier ones. Own clock. */
+  readonly granted: Map<string, number>;
+  readonly earlierUntil: number;
+  /** By shard: what is copied to here. */
+  readonly copies: Map<number, Copy>;
 }
 
 export interface OwnerCounters {
@@ -73,19 +84,25 @@ export interface OwnerCounters {
   taken: number;
   released: number;
   refused: number;
+  /** Shards that were served with what had been copied. */
+  copied: number;
 }
 
 const idOf = (member: number): string => `m${member}`;
 const hex = (n: number): string => n.toString(16).padStart(16, '0');
 
 export class Owners {
-  readonly counters: OwnerCounters = { grants: 0, claims: 0, taken: 0, released: 0, refused: 0 };
+  readonly counters: OwnerCounters = { grants: 0, claims: 0, taken: 0, released: 0, refused: 0, copied: 0 };
   readonly #lives = new Map<number, Life>();
   readonly #clocks = new Map<number, Clock>();
   readonly #claims: Claim[][] = Array.from({ length: SHARDS }, () => []);
   /** What a data directory remembers: by its own clock, until when the leases of earlier lives may be relied on. */
   readonly #served = new Map<number, number>();
   readonly #first: readonly number[];
+  /** Of this history's cluster. */
+  readonly #format: number;
+  readonly #contents = new Contents();
+  #copies = 0;
   #read = OWNER_READS;
   #proposals = 0;
   #starts = 0;
@@ -96,11 +113,13 @@ export class Owners {
     first: readonly number[],
   ) {
     this.#first = first;
+    this.#format = world.random.below(4) === 0 ? 2 : FORMAT_COPIES;
   }
 
   started(member: SimMember): void {
     this.#lives.set(member.id, {
       incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Set(),
+      sealed: new Set(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
     });
   }
 
@@ -250,6 +269,7 @@ export class Owners {
       return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: SHARDS, voters: this.#first.map(idOf) };
     }
     if (state.formatVersion < 2) return { t: 'raise-format', format: 2, votersMax: 9, ownerLease: TERMS };
+    if (state.formatVersion < this.#format) return { t: 'raise-format', format: this.#format, votersMax: state.votersMax, ownerLease: state.ownerLease };
     return state.members.size > 0 && state.shards.some((s) => s.owner === undefined) ? { t: 'assign-shards' } : undefined;
   }
 
@@ -318,15 +338,62 @@ export class Owners {
     }
     for (const s of state.shards) {
       if (s.owner !== id) continue;
+      const key = `${s.shard}/${s.epoch}`;
+      const move = state.moves.find((m) => m.shard === s.shard);
       if (s.incarnation === undefined) {
-        say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${s.shard}/${s.epoch}`);
-      } else if (life.gaveUp.has(`${s.shard}/${s.epoch}`) || (state.moves.some((m) => m.shard === s.shard) && now >= Math.max(life.lease.untilMs, this.#served.get(member.id) ?? 0))) {
-        // It has granted nothing since the move was seen (#serve), and all that it had granted is over.
-        life.gaveUp.add(`${s.shard}/${s.epoch}`);
+        say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${key}`);
+      } else if (life.gaveUp.has(key) || (leaving(state, s.shard) && now >= Math.max(life.granted.get(key) ?? -Infinity, life.earlierUntil))) {
+        // It has granted nothing since it saw that it is to go (#serve), and all that it had granted is over.
+        life.gaveUp.add(key);
         this.counters.released++;
-        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch }, `release ${s.shard}/${s.epoch}`);
-      }
+        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch }, `release ${key}`);
+      } else if (move?.phase === 'last') {
+        if (this.mistake !== 'owners take changes while the last part is copied') life.sealed.add(key);
+        // An owner that takes no changes for long calls the move off.
+        if (this.world.random.below(200) === 0) say({ t: 'shard-move', shard: s.shard, epoch: s.epoch, to: id }, `stay ${key}`);
+      } else if (move === undefined) life.sealed.delete(key);
     }
+    if (state.formatVersion >= FORMAT_COPIES) this.#arrive(member, life, say);
+  }
+
+  /** Copies what moves to here, and takes over what has come. */
+  #arrive(member: SimMember, life: Life, say: (command: Command, about: string) => void): void {
+    const state = stateOf(member);
+    const id = idOf(member.id);
+    for (const [shard, copy] of life.copies) {
+      const s = state.shards[shard];
+      const move = state.moves.find((m) => m.shard === shard && m.to === id);
+      copy.said ||= copy.value !== undefined && move?.phase === 'copied' && move.copy === copy.name;
+      if (s?.owner === id && s.epoch === copy.epoch + 1 && copy.said) this.#contents.moved(life.incarnation, shard, s.epoch, copy);
+      const stands = s?.epoch === copy.epoch && move !== undefined && (move.copy === copy.name || (move.copy === undefined && !copy.last));
+      if (!stands && this.mistake !== 'a copy is taken for that of a later move') life.copies.delete(shard);
+      if (s?.epoch !== copy.epoch) life.copies.delete(shard);
+    }
+    for (const { shard, to, phase, copy: name } of state.moves) {
+      const s = state.shards[shard];
+      if (to !== id || s?.owner === undefined || s.owner === id || s.incarnation === undefined) continue;
+      let copy = life.copies.get(shard);
+      if (copy === undefined && phase === undefined) life.copies.set(shard, (copy = { epoch: s.epoch, name: hex(++this.#copies), last: false, value: undefined, said: false }));
+      if (copy === undefined) continue;
+      if (this.mistake === 'a copy is taken for that of a later move' && name !== undefined) copy.name = name;
+      const tell = (to_: 'last' | 'copied'): void =>
+        say({ t: 'shard-copy', shard, epoch: s.epoch, to: id, memberIncarnation: life.incarnation, phase: to_, group: 0, copy: copy.name }, `${to_} ${copy.name}`);
+      if (phase === undefined) tell('last');
+      if (phase !== 'last' || name !== copy.name) continue;
+      copy.last = true;
+      copy.value ??= this.#lastPart(s.owner, shard, s.epoch, state);
+      if (copy.value !== undefined) tell('copied');
+    }
+  }
+
+  /** What the owner has now, if it takes no changes and is there. */
+  #lastPart(owner: string, shard: number, epoch: number, state: MetadataState): number | undefined {
+    for (const [member, life] of this.#lives) {
+      if (idOf(member) !== owner || state.members.get(owner)?.incarnation !== life.incarnation) continue;
+      if (this.mistake !== 'owners take changes while the last part is copied' && !life.sealed.has(`${shard}/${epoch}`)) return undefined;
+      return this.#contents.at(life.incarnation, shard, epoch);
+    }
+    return undefined;
   }
 
   /** Grants to clients as far as its lease reaches: the worst that an owner may do. */
@@ -340,9 +407,12 @@ export class Owners {
     if (!this.#started.has(life) && now < (this.#served.get(member.id) ?? -Infinity)) return;
     this.#started.add(life);
     for (const s of state.shards) {
-      if (s.owner !== id || s.incarnation === undefined || state.moves.some((m) => m.shard === s.shard)) continue;
-      if (life.gaveUp.has(`${s.shard}/${s.epoch}`) && this.mistake !== 'owners serve again what they gave up') continue;
+      const key = `${s.shard}/${s.epoch}`;
+      if (s.owner !== id || s.incarnation === undefined || leaving(state, s.shard)) continue;
+      if (life.gaveUp.has(key) && this.mistake !== 'owners serve again what they gave up') continue;
       this.#claim(s.shard, member.id, s.epoch, this.#worldUs(member.id, until));
+      life.granted.set(key, Math.max(life.granted.get(key) ?? -Infinity, until));
+      this.counters.copied += this.#contents.serve(life.incarnation, s.shard, s.epoch, !life.sealed.has(key)) ? 1 : 0;
       this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, until));
     }
   }
@@ -369,6 +439,11 @@ export class Owners {
   #send(member: SimMember, to: number, note: Note): void {
     this.world.sendOwner({ from: member.id, to, note });
   }
+}
+
+/** The owner is to give it up now, rather than when it has been copied. */
+function leaving(state: MetadataState, shard: number): boolean {
+  return state.moves.some((m) => m.shard === shard && (state.formatVersion < FORMAT_COPIES || m.phase === 'copied'));
 }
 
 function stateOf(member: SimMember): MetadataState {

@@ -1,0 +1,60 @@
+/**
+ * What lies in the shards of a history with owners (owners.ts): for each the number of its latest change. An owner that had the shard copied to
+ * it must have the latest change that any owner has acknowledged; one that came by it otherwise begins with nothing.
+ */
+import { Violation } from './checker.js';
+
+/** Of a shard, at the member that it moves to. */
+export interface Copy {
+  /** Of the owner that it is copied from. */
+  readonly epoch: number;
+  name: string;
+  /** `last` was applied for it. */
+  last: boolean;
+  /** The latest change; undefined before the last part is copied. */
+  value: number | undefined;
+  /** `copied` was applied for it. */
+  said: boolean;
+}
+
+export class Contents {
+  /** By life, shard and epoch. */
+  readonly #memory = new Map<string, number>();
+  /** Those that came with a copy and were not served yet. */
+  readonly #arrived = new Set<string>();
+  /** The latest change that its owner had acknowledged, or had come with, by shard and epoch. */
+  readonly #acknowledged = new Map<string, number>();
+  #changes = 0;
+
+  at(life: string, shard: number, epoch: number): number {
+    return this.#memory.get(keyOf(life, shard, epoch)) ?? 0;
+  }
+
+  /** The shard has become this member's, and it has the copy. */
+  moved(life: string, shard: number, epoch: number, copy: Copy): void {
+    const key = keyOf(life, shard, epoch);
+    if (this.#memory.has(key)) return;
+    this.#memory.set(key, copy.value ?? 0);
+    this.#arrived.add(key);
+    this.#acknowledged.set(`${shard}/${epoch}`, copy.value ?? 0);
+  }
+
+  /** Clients may rely on this owner; where it takes changes, it acknowledges one. True: for the first time, with a copy. */
+  serve(life: string, shard: number, epoch: number, changes: boolean): boolean {
+    const key = keyOf(life, shard, epoch);
+    const arrived = this.#arrived.delete(key);
+    // Its last owner may have begun with nothing, and taken no change.
+    const latest = this.#acknowledged.get(`${shard}/${epoch - 1}`) ?? 0;
+    const held = this.#memory.get(key) ?? 0;
+    if (arrived && held !== latest) throw new Violation('moved shards', `shard ${shard} came in epoch ${epoch} with change ${held}, and its last owner had acknowledged change ${latest}`);
+    if (changes) {
+      this.#memory.set(key, ++this.#changes);
+      this.#acknowledged.set(`${shard}/${epoch}`, this.#changes);
+    }
+    return arrived;
+  }
+}
+
+function keyOf(life: string, shard: number, epoch: number): string {
+  return `${life} ${shard}/${epoch}`;
+}

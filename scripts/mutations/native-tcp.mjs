@@ -76,8 +76,8 @@ export const mutations = [
   ]),
   ...inFile('native/fabric/tcp_mr.c', [
     ['tcp: deregistration does not wait for copies', stress('a_region_may_be_unmapped_as_soon_as_dereg_returns', THREAD),
-      '        pthread_rwlock_wrlock(&d->mr_lock);\n        remove_from(d, m->rkey);\n        pthread_rwlock_unlock(&d->mr_lock);',
-      '        remove_from(d, m->rkey);'],
+      '        pthread_rwlock_wrlock(&d->mr_lock);\n        remove_from(d, m->rkey);\n        tcp_unname(m);\n        pthread_rwlock_unlock(&d->mr_lock);',
+      '        remove_from(d, m->rkey);\n        tcp_unname(m);'],
   ]),
   ...inFile('native/fabric/tcp_serve.c', [
     ['tcp: regions are copied by memcpy', stress('aligned_words_are_never_torn', THREAD),

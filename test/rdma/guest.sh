@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # guest.sh: what run.sh runs in the virtual machine. Every part runs, also after one has failed; the exit code says whether all passed.
+# What measures nothing runs over both devices side by side; what compares times or processor time runs alone.
 status=0
+logs=$(mktemp -d)
+
 part() {
   local name=$1 begun=$SECONDS
   shift
@@ -8,16 +11,41 @@ part() {
   if "$@"; then echo "   $((SECONDS - begun)) s"; else echo "FAILED: $name ($((SECONDS - begun)) s)"; status=1; fi
 }
 
+# both COMMAND...: with soft-RoCE's device as its last argument and, at the same time, soft-iWARP's; each output whole, one after the other.
+both() {
+  "$@" rxe > "$logs/rxe" 2>&1 & local rxe=$!
+  "$@" siw > "$logs/siw" 2>&1 & local siw=$! failed=0
+  wait $rxe || failed=1
+  wait $siw || failed=1
+  cat "$logs/rxe" "$logs/siw"
+  return $failed
+}
+
+contract() {
+  case $1 in
+    rxe) FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric_verbs ;;
+    # soft-iWARP does not tell what a peer refused.
+    siw) FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs ;;
+  esac
+}
+together() { FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js together; }
+alone() { FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js alone; }
+wire() {
+  local first=1
+  [ "$1" = rxe ] || first=3
+  bash test/rdma/vm/two-ends.sh "$1" $first && FARKV_RDMA_WIRE=$first node dist/test/rdma/suite/faults-main.js
+}
+
 # Queue pairs, memory regions and the rest that no process holds any more; soft-RoCE keeps one of each kind for its own.
-resources() { rdma resource | sed 's/^[0-9]*: //'; }
+resources() { rdma resource show rxe0; rdma resource show siw0; }
 
 before=$(resources)
-part 'fabric contract over soft-RoCE' env FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric_verbs
-# soft-iWARP does not tell what a peer refused.
-part 'fabric contract over soft-iWARP' env FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs
-for device in rxe0 siw0; do
-  part "servers and SDK over $device" env FARKV_RDMA_DEVICE=$device node dist/test/rdma/suite/main.js
+part 'fabric contract' both contract
+part 'servers and SDK: workloads and deaths' both together
+for kind in rxe siw; do
+  part "servers and SDK over $kind: costs and times" alone $kind
 done
+part 'faults of the wire' both wire
 after=$(resources)
 echo "== resources of the devices, before and after"
 echo "$before"
@@ -26,4 +54,5 @@ if [ "$before" != "$after" ]; then
   echo 'FAILED: queue pairs, regions or others were left behind'
   status=1
 fi
+echo "$SECONDS s in all, without the boot"
 exit $status

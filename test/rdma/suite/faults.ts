@@ -1,6 +1,6 @@
 /**
- * Faults of the wire: in the virtual machine's two-ends.sh the server's device is r1 on v1, the client's r2 on v2, and their packets cross
- * a veth pair. Loss and reordering are the device's to mend (retransmission); a link that is down breaks connections, and clients come
+ * Faults of the wire: in the virtual machine's two-ends.sh the server's device is r1 on v1, the client's r2 on v2 (or 3 and 4, as
+ * FARKV_RDMA_WIRE says), and their packets cross a veth pair. Loss and reordering are the device's to mend (retransmission); a link that is down breaks connections, and clients come
  * back. Never a wrong value, never a hang.
  */
 import assert from 'node:assert/strict';
@@ -14,9 +14,13 @@ function run(command: string): string {
   return stdout;
 }
 
+export const FIRST = Number(process.env.FARKV_RDMA_WIRE ?? 1);
+const SECOND = FIRST + 1;
+const LINKS = [`v${FIRST}`, `v${SECOND}`] as const;
+
 /** Packets that netem dropped on both links since it was set. */
 function dropped(): number {
-  return ['v1', 'v2'].reduce((sum, link) => sum + Number(/dropped (\d+)/.exec(run(`tc -s qdisc show dev ${link} root`))?.[1] ?? 0), 0);
+  return LINKS.reduce((sum, link) => sum + Number(/dropped (\d+)/.exec(run(`tc -s qdisc show dev ${link} root`))?.[1] ?? 0), 0);
 }
 
 const PAIRS = 1000;
@@ -28,13 +32,15 @@ const DISTURBANCES = [
 
 /** What goes with a link that goes down: two-ends.sh's way over the wire. */
 const WAY_BACK = [
-  'ip route replace 10.1.0.2 dev v1 src 10.1.0.1 table 101', 'ip route replace 10.1.0.1 dev v2 src 10.1.0.2 table 102',
-  'ip neigh replace 10.1.0.2 lladdr 02:00:00:00:01:02 dev v1 nud permanent', 'ip neigh replace 10.1.0.1 lladdr 02:00:00:00:01:01 dev v2 nud permanent',
+  `ip route replace 10.${FIRST}.0.2 dev ${LINKS[0]} src 10.${FIRST}.0.1 table 10${FIRST}`,
+  `ip route replace 10.${FIRST}.0.1 dev ${LINKS[1]} src 10.${FIRST}.0.2 table 10${SECOND}`,
+  `ip neigh replace 10.${FIRST}.0.2 lladdr 02:00:00:00:01:0${SECOND} dev ${LINKS[0]} nud permanent`,
+  `ip neigh replace 10.${FIRST}.0.1 lladdr 02:00:00:00:01:0${FIRST} dev ${LINKS[1]} nud permanent`,
 ].join('; ');
 const DOWN_MS = 3000;
 
 function netem(rule: string): void {
-  for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${rule}`);
+  for (const link of LINKS) run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${rule}`);
 }
 
 export const loss: Part = [
@@ -51,7 +57,7 @@ export const loss: Part = [
       console.log(`   ${name}: ${PAIRS} pairs of PUT and GET in ${Date.now() - begun} ms, ${dropped()} packets dropped`);
       if (drops) assert.ok(dropped() > 0, 'the packets do not cross the wire');
     }
-    for (const link of ['v1', 'v2']) run(`tc qdisc del dev ${link} root`);
+    for (const link of LINKS) run(`tc qdisc del dev ${link} root`);
     await load.stop();
   },
 ];
@@ -63,9 +69,9 @@ export const linkDown: Part = [
     const client = await connectTo(cluster);
     const load = new Load(client, 8, 'counter');
     await load.until(200);
-    run('ip link set v1 down');
+    run(`ip link set ${LINKS[0]} down`);
     await new Promise((resolve) => setTimeout(resolve, DOWN_MS));
-    run(`ip link set v1 up; ${WAY_BACK}`);
+    run(`ip link set ${LINKS[0]} up; ${WAY_BACK}`);
     const begun = Date.now();
     await load.until(200);
     console.log(`   link down for ${DOWN_MS} ms: 200 pairs in ${Date.now() - begun} ms after it came back`);

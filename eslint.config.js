@@ -33,5 +33,5 @@ export default tseslint.config(
   forbid(['client/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'client imports core and native only' }]),
   forbid(['server/**/*.ts'], [{ regex: '/(client|test)/', message: 'server imports core and native only (server/cli may import client and bench)' }]),
   { files: ['server/cli/**/*.ts'], rules: { 'no-restricted-imports': 'off' } },
-  { files: ['core/**/*.test.ts', 'client/**/*.test.ts'], rules: { 'no-restricted-imports': 'off' } },
+  { files: ['core/**/*.test.ts', 'client/**/*.test.ts', 'server/**/*.test.ts'], rules: { 'no-restricted-imports': 'off' } },
 );

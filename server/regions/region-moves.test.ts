@@ -1,0 +1,224 @@
+import test from 'ava';
+import { FarkvError } from '../../core/errors.js';
+import type { Command } from '../../core/metadata/commands.js';
+import { bootstrap, format2, format4, incarnation, join, other, two, World } from '../../test/support/region-world.js';
+import type { RegionLifeOptions } from './region-life.js';
+
+test('a shard that is to move is closed, its leases run out, and only then is it given up', async (t) => {
+  const world = await two(t);
+  let closed: () => void = () => undefined;
+  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
+  const before = world.events.length;
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'close 0']);
+  t.deepEqual(world.life.serving, [1]);
+  t.is(world.machine.state.shards[0]?.owner, 's1');
+  closed();
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'close 0', 'closed 0', 'propose shard-released', 'leases of 2000 ms']);
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 2 });
+});
+
+test('a release that was lost is proposed again', async (t) => {
+  const world = await two(t);
+  world.instead.push('lost', 'unknown');
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  t.is(world.events.filter((e) => e === 'propose shard-released').length, 3);
+  t.is(world.machine.state.shards[0]?.owner, 's2');
+});
+
+test('a shard whose move was called off too late is opened anew by its owner', async (t) => {
+  const world = await two(t);
+  let closed: () => void = () => undefined;
+  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  closed();
+  await world.life.until(() => world.life.settled);
+  t.like(world.machine.state.shards[0], { owner: 's1', epoch: 2 });
+  t.deepEqual(world.life.serving, [0, 1]);
+});
+
+test('a move that is called off in time changes nothing', async (t) => {
+  const world = await two(t);
+  const before = world.events.length;
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'leases of 2000 ms']);
+  t.deepEqual(world.life.serving, [0, 1]);
+});
+
+test('the fence is behind every close that was told, and costs nothing when there was none', async (t) => {
+  const world = await two(t);
+  await world.life.fence();
+  t.false(world.events.includes('stats'));
+  world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
+  await world.life.fence();
+  t.true(world.events.indexOf('stats') > world.events.indexOf('close 1'));
+});
+
+test('nobody passes the fence while another still waits for it, nor when that one fails', async (t) => {
+  const world = await two(t);
+  const answers: ((error?: Error) => void)[] = [];
+  world.dataPlane.stats = () => new Promise((resolve, reject) => answers.push((error) => (error === undefined ? resolve({ groups: [], shards: [] }) : reject(error))));
+  world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
+  const passed: string[] = [];
+  const ask = (who: string): Promise<void> => world.life.fence().then(() => void passed.push(who), () => void passed.push(`${who} failed`));
+  const both = [ask('first'), ask('second')];
+  await world.quiet();
+  t.deepEqual(passed, []);
+  answers.shift()?.(new Error('no answer'));
+  await Promise.all(both);
+  t.deepEqual(passed, ['first failed', 'second failed']);
+  const third = ask('third');
+  await world.quiet();
+  t.is(passed.length, 2);
+  answers.shift()?.();
+  await third;
+  t.is(passed[2], 'third');
+});
+
+test('a shard that is taken away while it is being opened is closed when it is open', async (t) => {
+  const world = new World();
+  let open: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (open = resolve));
+  const openShard = world.dataPlane.openShard.bind(world.dataPlane);
+  world.dataPlane.openShard = async (o) => {
+    const layout = openShard(o);
+    await held;
+    return await layout;
+  };
+  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(1), { t: 'assign-shards' }, format2, other);
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  t.deepEqual(world.events, [`open 0 epoch 1 memory ${16 << 20}`]);
+  open();
+  await world.quiet();
+  t.deepEqual(world.events.slice(1), ['close 0', 'closed 0']);
+});
+
+test('a shard that is to move before the leases of the last run are over is given up only then', async (t) => {
+  const world = new World();
+  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(7), { t: 'assign-shards' }, format2, other, join(1, 7));
+  await world.quiet();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' });
+  await world.quiet();
+  t.is(world.machine.state.shards[0]?.owner, 's1');
+  t.false(world.events.includes('propose shard-released'));
+  world.leasesOver();
+  await world.quiet();
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
+});
+
+const copyOf = (phase: 'last' | 'copied'): Command => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(7) });
+
+async function seen(world: World, event: string): Promise<void> {
+  while (!world.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
+}
+/** It is never too late. */
+const patient = (ms: number): Promise<void> => (ms === 3000 ? new Promise<void>(() => undefined) : Promise.resolve());
+
+test('a shard that is copied is served until its copy is nearly done, read until it is done, and only then closed', async (t) => {
+  const world = await two(t, { sleep: patient });
+  const before = world.events.length;
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), []);
+  world.apply(copyOf('last'));
+  await seen(world, 'seal 0');
+  t.deepEqual(world.events.slice(before, before + 2), ['leases of 100 ms', 'seal 0']);
+  t.false(world.events.includes('close 0'));
+  world.apply(copyOf('copied'));
+  await world.life.until(() => world.machine.state.shards[0]!.owner === 's2');
+  await world.quiet();
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'seal 0', 'close 0', 'closed 0', 'propose shard-released', 'leases of 2000 ms']);
+});
+
+test('a move that is called off while the last of it is copied leaves the shard as it was, without its seal', async (t) => {
+  const world = await two(t, { sleep: patient });
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  await seen(world, 'seal 0');
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.is(world.events.at(-2), 'unseal 0');
+  t.deepEqual(world.life.serving, [0, 1]);
+  t.false(world.events.includes('close 0'));
+});
+
+test('an owner that is sealed and hears nothing more calls the move off itself', async (t) => {
+  const world = await two(t);
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  await seen(world, 'unseal 0');
+  t.true(world.events.indexOf('seal 0') < world.events.indexOf('propose shard-move'));
+  t.true(world.events.indexOf('propose shard-move') < world.events.indexOf('unseal 0'));
+  t.deepEqual(world.machine.state.moves, []);
+  t.is(world.machine.state.shards[0]!.epoch, 1);
+});
+
+/** Shard 0 is s2's and open there; it is to move here. */
+function coming(options: Partial<RegionLifeOptions> = {}): World {
+  const world = new World(options);
+  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, other, { t: 'assign-shards' }, format2, format4, join(1));
+  world.apply({ t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, incarnation: incarnation(77), layoutEpoch: 1, buckets: 64, regions: [] });
+  world.leasesOver();
+  return world;
+}
+const released: Command = { t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1 };
+
+test('a shard that comes is opened under the next epoch, copied, and served as it is when it is given up', async (t) => {
+  const world = coming();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
+  world.apply(released);
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.events.filter((e) => /^(open|copy|finish|serve|close|propose)/.test(e)), [
+    `open 0 epoch 2 memory ${16 << 20}`, 'copy 0', 'propose shard-copy', 'finish 0', 'propose shard-copy', 'propose shard-opened', 'serve 0',
+  ]);
+  t.is(world.machine.state.shards[0]!.owner, 's1');
+});
+
+test('what was copied is kept when the shard changes hands before the outcome of saying so is known', async (t) => {
+  const world = coming();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  const finish = world.dataPlane.finishCopy.bind(world.dataPlane);
+  world.dataPlane.finishCopy = async (shard) => {
+    world.instead.push('lost');
+    const stats = await finish(shard);
+    const copy = world.machine.state.moves[0]!.copy!;
+    // The proposal is under way by then: it is applied, and its outcome is lost.
+    setImmediate(() => {
+      world.apply({ t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy });
+      world.apply(released);
+    });
+    return stats;
+  };
+  await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
+  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
+});
+
+test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
+  const world = coming();
+  world.dataPlane.copying = new Promise((_, reject) => (world.dataPlane.stopCopy = () => reject(new FarkvError('ERR_ABORTED', 'stopped'))));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await seen(world, 'copy 0');
+  world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] });
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.slice(0, 14)), ['open 0 epoch 2', 'close 0', 'closed 0', 'open 0 epoch 2', 'serve 0']);
+});
+
+test('a copy that fails is thrown away and made anew', async (t) => {
+  const world = coming();
+  const copy = world.dataPlane.copyShard.bind(world.dataPlane);
+  world.dataPlane.copyShard = async (o) => {
+    await copy(o);
+    world.dataPlane.copyShard = copy;
+    throw new FarkvError('ERR_TIMEOUT', 'lost');
+  };
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
+  t.deepEqual(world.events.filter((e) => /^(open|copy|close|finish)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'copy', 'close', 'closed', 'open', 'copy', 'finish']);
+});

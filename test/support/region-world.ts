@@ -1,0 +1,171 @@
+/** A server's shards over a data plane and a metadata group that are only remembered: for tests of server/regions. */
+import type { ExecutionContext } from 'ava';
+import { FarkvError } from '../../core/errors.js';
+import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
+import { MetadataMachine } from '../../core/metadata/machine.js';
+import type { CopyOptions, CopyStats, DataPlane, DataPlaneStats, NativeRegion, ShardLayout } from '../../native/addon.js';
+import { Log } from '../../server/log.js';
+import type { Outcome } from '../../server/metadata/proposer.js';
+import { hex64, RegionLife, type RegionLifeOptions } from '../../server/regions/region-life.js';
+
+export const incarnation = (n: number): string => hex64(BigInt(n));
+export const join = (n: number, replaces?: number): MemberJoin => ({
+  t: 'member-join', id: 's1', incarnation: incarnation(n), ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
+  instance: incarnation(99), control: ['127.0.0.1:7400'], fabric: [{ provider: 'tcp', address: '127.0.0.1:1', group: 0 }], memoryBytes: 1 << 26,
+});
+export const segment = (n: number, rkey = 1n): NativeRegion => ({ provider: 'tcp', kind: 'heap', segment: n, tag: n + 1, bytes: 4096, remoteAddress: 4096n, rkey });
+
+/** A data plane that remembers what was asked of it. */
+export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'copyShard' | 'finishCopy' | 'stopCopy'> {
+  readonly events: string[];
+  readonly layouts = new Map<number, ShardLayout>();
+  /** Holds closeShard back until it is called. */
+  closing: Promise<void> = Promise.resolve();
+  /** Holds copyShard back, or makes it fail. */
+  copying: Promise<void> = Promise.resolve();
+
+  constructor(events: string[]) {
+    this.events = events;
+  }
+
+  openShard(o: { readonly shard: number; readonly group: number; readonly epoch: number; readonly incarnation: bigint; readonly memoryBytes: number }): Promise<ShardLayout> {
+    this.events.push(`open ${o.shard} epoch ${o.epoch} memory ${o.memoryBytes}`);
+    const layout = { shard: o.shard, epoch: o.epoch, incarnation: o.incarnation, layoutEpoch: 1, buckets: 64, regions: [segment(0)] };
+    this.layouts.set(o.shard, layout);
+    return Promise.resolve(layout);
+  }
+
+  serveShard(shard: number): Promise<void> {
+    this.events.push(`serve ${shard}`);
+    return Promise.resolve();
+  }
+
+  async closeShard(shard: number): Promise<void> {
+    this.events.push(`close ${shard}`);
+    await this.closing;
+    this.events.push(`closed ${shard}`);
+  }
+
+  layout(shard: number): Promise<ShardLayout> {
+    return Promise.resolve(this.layouts.get(shard)!);
+  }
+
+  stats(): Promise<DataPlaneStats> {
+    this.events.push('stats');
+    return Promise.resolve({ groups: [], shards: [] });
+  }
+
+  sealShard(shard: number, sealed: boolean): Promise<void> {
+    this.events.push(`${sealed ? 'seal' : 'unseal'} ${shard}`);
+    return Promise.resolve();
+  }
+
+  copyShard({ shard }: CopyOptions): Promise<void> {
+    this.events.push(`copy ${shard}`);
+    return this.copying;
+  }
+
+  finishCopy(shard: number): Promise<CopyStats> {
+    this.events.push(`finish ${shard}`);
+    return Promise.resolve({ entries: 1, bytes: 1, reads: 1, twoSidedGets: 0 });
+  }
+
+  stopCopy(shard: number): void {
+    this.events.push(`stop ${shard}`);
+  }
+
+  setLeaseMs(ms: number): void {
+    this.events.push(`leases of ${ms} ms`);
+  }
+
+  grow(shard: number, regions: readonly NativeRegion[]): void {
+    const before = this.layouts.get(shard)!;
+    this.layouts.set(shard, { ...before, layoutEpoch: before.layoutEpoch + 1, regions });
+  }
+}
+
+export class World {
+  readonly machine = new MetadataMachine();
+  readonly events: string[] = [];
+  readonly dataPlane = new FakeDataPlane(this.events);
+  readonly failures: FarkvError[] = [];
+  /** Outcomes to give instead of applying, oldest first. */
+  readonly instead: (Outcome | 'lost')[] = [];
+  leasesOver: () => void = () => undefined;
+  life: RegionLife;
+  #sequence = 0;
+
+  constructor(options: Partial<RegionLifeOptions> = {}) {
+    let counter = 1000n;
+    this.life = new RegionLife({
+      memberId: 's1', incarnation: incarnation(1), leaseMs: 2000, leaseOverMs: 2014, memoryBytes: 16 << 20, shardMemoryMin: 4 << 20, dataPlane: this.dataPlane,
+      state: () => this.machine.state,
+      propose: (command) => this.#propose(command),
+      leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
+      beforeServing: () => this.events.push('marked'),
+      here: { providers: ['tcp'], host: undefined },
+      random64: () => ++counter,
+      sleep: () => Promise.resolve(),
+      log: new Log('error', () => undefined),
+      fatal: (error) => this.failures.push(error),
+      ...options,
+    });
+  }
+
+  apply(...commands: Command[]): void {
+    for (const command of commands) {
+      const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
+      if (outcome === 'duplicate' || !outcome.ok) throw new Error(`refused: ${JSON.stringify(command)}`);
+    }
+    this.life.stateChanged();
+  }
+
+  async #propose(command: Command): Promise<Outcome> {
+    this.events.push(command.t === 'shard-layout' ? `propose ${command.t} +${command.add.length} -${command.remove.length}` : `propose ${command.t}`);
+    // As a change takes its time.
+    await new Promise((resolve) => setImmediate(resolve));
+    const instead = this.instead.shift();
+    if (instead === 'lost') throw new FarkvError('ERR_TIMEOUT', 'lost');
+    if (instead !== undefined) return instead;
+    const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
+    this.life.stateChanged();
+    return outcome === 'duplicate' ? 'unknown' : outcome;
+  }
+
+  /** Everything that can happen without outside help has happened. */
+  async quiet(): Promise<void> {
+    for (let before = -1; before !== this.events.length; ) {
+      before = this.events.length;
+      for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+export const bootstrap = (shards: number): Bootstrap => ({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters: ['s1'] });
+
+export async function serving(t: ExecutionContext, shards = 1): Promise<World> {
+  const world = new World();
+  world.apply(bootstrap(shards), join(1), { t: 'assign-shards' });
+  world.leasesOver();
+  await world.life.until(() => world.life.settled);
+  await world.quiet();
+  t.deepEqual(world.failures, []);
+  return world;
+}
+
+const raised = (format: number): Command => ({ t: 'raise-format', format, votersMax: 3, ownerLease: { leaseMs: 1000, driftPpm: 0 } });
+export const format2 = raised(2);
+export const format4 = raised(4);
+
+/** s2, which only has to be there. */
+export const other: Command = { ...join(50), id: 's2', instance: incarnation(98) };
+
+export async function two(t: ExecutionContext, options: Partial<RegionLifeOptions> = {}): Promise<World> {
+  const world = new World(options);
+  world.apply({ ...bootstrap(2), voters: ['s1', 's2'] }, join(1), { t: 'assign-shards' }, format2, other);
+  world.leasesOver();
+  await world.life.until(() => world.life.settled);
+  await world.quiet();
+  t.deepEqual(world.life.serving, [0, 1]);
+  return world;
+}

@@ -19,11 +19,12 @@ static const tcp_frame good[] = {
     {.type = TCP_SEND, .argument = MESSAGE},
     {.type = TCP_CREDIT, .argument = UINT64_MAX},
     {.type = TCP_BYE},
+    {.type = TCP_FOLLOW, .argument = (uint64_t)FAB_FOLLOW_MAX << 32 | FAB_FOLLOW_FIRST_MAX, .number = 7, .rkey = UINT64_MAX, .addr = 4096, .follow = UINT64_MAX - 1},
 };
 enum { GOOD = sizeof good / sizeof good[0] };
 
 static bool same(const tcp_frame *a, const tcp_frame *b) {
-    return a->type == b->type && a->status == b->status && a->last == b->last && a->number == b->number && a->argument == b->argument &&
+    return a->follow == b->follow && a->type == b->type && a->status == b->status && a->last == b->last && a->number == b->number && a->argument == b->argument &&
            a->rkey == b->rkey && a->addr == b->addr;
 }
 
@@ -47,10 +48,10 @@ static int decode_hello(const uint8_t *bytes, size_t n, tcp_hello *h) {
 
 TEST(frames_are_read_back_as_written_and_waited_for_when_cut) {
     for (int i = 0; i < GOOD; i++) {
-        uint8_t out[TCP_READ_BYTES];
+        uint8_t out[TCP_FOLLOW_BYTES];
         tcp_frame f;
         size_t n = tcp_frame_encode(&good[i], out);
-        CHECK_EQ(n, good[i].type == TCP_READ ? TCP_READ_BYTES : TCP_HEADER_BYTES);
+        CHECK_EQ(n, good[i].type == TCP_READ ? TCP_READ_BYTES : good[i].type == TCP_FOLLOW ? TCP_FOLLOW_BYTES : TCP_HEADER_BYTES);
         for (size_t cut = 0; cut < n; cut++) CHECK_EQ(decode(out, cut, &f), 0);
         CHECK_EQ(decode(out, n, &f), n);
         CHECK(same(&f, &good[i]));
@@ -60,7 +61,13 @@ TEST(frames_are_read_back_as_written_and_waited_for_when_cut) {
 TEST(frames_that_mean_nothing_are_refused) {
     static const tcp_frame bad[] = {
         {.type = 0},
-        {.type = TCP_BYE + 1},
+        {.type = TCP_FOLLOW + 1},
+        {.type = TCP_FOLLOW, .argument = 1024ull << 32 | (FAB_FOLLOW_FIRST_MAX + 1)},
+        {.type = TCP_FOLLOW, .argument = (FAB_FOLLOW_MAX + 1ull) << 32 | 128},
+        {.type = TCP_FOLLOW, .argument = 128},
+        {.type = TCP_FOLLOW, .argument = 1024ull << 32},
+        {.type = TCP_FOLLOW, .argument = 1024ull << 32 | 128, .status = 1},
+        {.type = TCP_FOLLOW, .argument = 1024ull << 32 | 128, .last = true},
         {.type = 255},
         {.type = TCP_READ, .argument = 1ull << 32},
         {.type = TCP_READ, .argument = 8, .status = 1},
@@ -81,12 +88,12 @@ TEST(frames_that_mean_nothing_are_refused) {
         {.type = TCP_BYE, .argument = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        uint8_t out[TCP_READ_BYTES];
+        uint8_t out[TCP_FOLLOW_BYTES];
         tcp_frame f;
         CHECK_EQ(decode(out, tcp_frame_encode(&bad[i], out), &f), -1);
     }
     for (int i = 0; i < GOOD; i++) {
-        uint8_t out[TCP_READ_BYTES];
+        uint8_t out[TCP_FOLLOW_BYTES];
         tcp_frame f;
         size_t n = tcp_frame_encode(&good[i], out);
         for (int flag = 1; flag < 16; flag++) {      /* flags that nobody knows yet */

@@ -158,6 +158,8 @@ export interface ShardCopy extends Placement {
   readonly memberIncarnation: string;
   readonly phase: CopyPhase;
   readonly group: number;
+  /** Of the move that it is for: what comes late is not for one that was planned since. */
+  readonly planned?: number;
   /** What says `copied` is the copy that said `last`, and no earlier one of a move that was called off. */
   readonly copy: string;
 }
@@ -238,7 +240,7 @@ const checks = {
     shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
   }),
   'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId }),
-  'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber, copy: hex64 }),
+  'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber, copy: hex64, planned: maybe(uint()) }),
   'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber }),
 };
 

@@ -18,7 +18,10 @@ function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: n
   log.do(move('s2'));
   return {
     log, move,
-    copy: (phase, name = 1) => ({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: s2, phase, group: 0, copy: hex(name) }),
+    copy: (phase, name = 1) => {
+      const planned = log.state.moves.find((m) => m.shard === shard)?.planned;
+      return { t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: s2, phase, group: 0, copy: hex(name), ...(planned === undefined ? {} : { planned }) };
+    },
     released: { t: 'shard-released', shard, owner: 's1', memberIncarnation: incarnation('s1'), epoch },
   };
 }
@@ -36,9 +39,11 @@ test('a copy is nearly done, then done; then nothing calls the move off, and the
 
 test('a move that is called off knows nothing of its copy, also when it is planned again', (t) => {
   const { log, copy, move } = moving();
+  const late = copy('last');
   log.do(copy('last'), move('s1'));
   t.regex(log.try(copy('copied')), /does not move/);
   log.do(move('s2'));
+  t.regex(log.try(late), /planned anew/);
   t.regex(log.try(copy('copied')), /at its beginning/);
   log.do(copy('last', 2));
   t.regex(log.try(copy('copied', 1)), /copied anew/);
@@ -47,10 +52,12 @@ test('a move that is called off knows nothing of its copy, also when it is plann
 
 test('a new owner that starts again has lost its copy, and the move is withdrawn', (t) => {
   for (const steps of [[], ['last'], ['last', 'copied']] as const) {
-    const { log, copy } = moving();
+    const { log, copy, move } = moving();
     log.do(...steps.map((phase) => copy(phase)), joinOf('s2', 9, 2));
     t.deepEqual(log.state.moves, []);
     t.regex(log.try(copy('last')), /ERR_BUSY/);
+    log.do(move('s2'));
+    t.regex(log.try(copy('last')), /started again/);
   }
 });
 

@@ -3,6 +3,7 @@
  * is in the log: taken shards by the leader's waiting (owner-leases.ts), released ones by the owner's own.
  */
 import { EPOCH_MAX } from './check-state.js';
+import { FORMAT_COPIES } from './format.js';
 import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
 import { changed, reassigned, refused, type Reduced } from './reduced.js';
 import type { MetadataState, Move } from './state.js';
@@ -34,7 +35,8 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be
   // read under leases of the run before: its owner knows when they are over.
   if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
-  return changed(state, { moves: [...moves, { shard: c.shard, to: c.to }].sort((a, b) => a.shard - b.shard) });
+  const planned = state.formatVersion < FORMAT_COPIES ? {} : { planned: state.mapEpoch };
+  return changed(state, { moves: [...moves, { shard: c.shard, to: c.to, ...planned }].sort((a, b) => a.shard - b.shard) });
 }
 
 /** In order, and by this start of the member: what an earlier one had copied is gone with it. */
@@ -42,10 +44,11 @@ export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
   const s = state.shards[c.shard];
   const present = state.moves.find((m) => m.shard === c.shard);
   if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to) return refused('ERR_BUSY', `shard ${c.shard} does not move to ${c.to} in epoch ${c.epoch}`);
+  if (present.planned !== c.planned) return refused('ERR_BUSY', `the move of shard ${c.shard} to ${c.to} was called off and planned anew`);
   if (state.members.get(c.to)?.incarnation !== c.memberIncarnation) return refused('ERR_BUSY', `${c.to} has started again since`);
   if (present.phase !== (c.phase === 'last' ? undefined : 'last')) return refused('ERR_BUSY', `the copy of shard ${c.shard} is at ${present.phase ?? 'its beginning'}, not before ${c.phase}`);
   if (c.phase === 'copied' && present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is copied anew`);
-  const move: Move = { shard: c.shard, to: c.to, phase: c.phase, group: c.group, copy: c.copy };
+  const move: Move = { ...present, phase: c.phase, group: c.group, copy: c.copy };
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }
 

@@ -81,6 +81,8 @@ export type CopyPhase = 'last' | 'copied';
 export interface Move {
   readonly shard: number;
   readonly to: string;
+  /** The map epoch at which it was planned, from format 4 on: one that is called off and planned again is another move. */
+  readonly planned?: number;
   /** Undefined: it is being copied, or is to move empty (format 2). Invariant: it is `copied` only while its owner takes no changes. */
   readonly phase?: CopyPhase;
   /** The data-plane group in which the next owner has it. With a phase. */

@@ -22,6 +22,8 @@ export interface ArrivalOptions {
   readonly shard: number;
   /** Of the present owner. */
   readonly epoch: number;
+  /** Of the move. */
+  readonly planned: number | undefined;
   /** In this server's data plane. */
   readonly group: number;
   readonly incarnation: bigint;
@@ -87,11 +89,11 @@ export class Arrival {
 
   /** The shard at its owner, as long as it moves here from there. */
   #source(): Shard | undefined {
-    const { state, shard, epoch, memberId, incarnation } = this.#options;
+    const { state, shard, epoch, planned, memberId, incarnation } = this.#options;
     const s = state().shards[shard];
     const move = state().moves.find((m) => m.shard === shard && m.to === memberId);
     // Called off and planned again, it is another move, for another copy.
-    const same = move !== undefined && (move.copy === hex64(incarnation) || (move.copy === undefined && !this.#last));
+    const same = move !== undefined && move.planned === planned && (move.copy === hex64(incarnation) || (move.copy === undefined && !this.#last));
     return this.#cancelled || !same || s?.epoch !== epoch || s.owner === undefined ? undefined : s;
   }
 
@@ -146,10 +148,10 @@ export class Arrival {
 
   /** False: the move is no more. */
   async #reach(phase: CopyPhase): Promise<boolean> {
-    const { shard, epoch, group, incarnation, memberId, memberIncarnation, propose } = this.#options;
+    const { shard, epoch, planned, group, incarnation, memberId, memberIncarnation, propose } = this.#options;
     if (phase === 'last' && this.#last) return true;
     while (this.#source() !== undefined) {
-      const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation) });
+      const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation), ...(planned === undefined ? {} : { planned }) });
       // Applied is what counts: more may have been applied by now, up to the change of owner.
       if (outcome === 'applied' || this.#isAt(phase) || (phase === 'copied' && this.#copied)) {
         this.#last = true;

@@ -389,12 +389,12 @@ export class RegionLife {
     if (state.formatVersion < FORMAT_COPIES) return;
     const me = state.members.get(memberId);
     for (const arrival of this.#arrivals.values()) arrival.stateChanged();
-    for (const { shard, to } of state.moves) {
+    for (const { shard, to, planned } of state.moves) {
       const s = state.shards[shard];
       if (to !== memberId || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;
       const held = this.#own.size + this.#arrivals.size;
       const arrival = new Arrival({
-        shard, epoch: s.epoch, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
+        shard, epoch: s.epoch, planned, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
         memberId, memberIncarnation: incarnation, dataPlane, state: this.#options.state, propose: (command) => this.#propose(command),
         addressesOf: (of) => addressesOf(this.#options.state(), of, here), sleep, log,
       });

@@ -8,6 +8,8 @@ import { Violation } from './checker.js';
 export interface Copy {
   /** Of the owner that it is copied from. */
   readonly epoch: number;
+  /** Of the move that it is for. */
+  planned: number | undefined;
   name: string;
   /** `last` was applied for it. */
   last: boolean;

@@ -365,19 +365,22 @@ export class Owners {
       const move = state.moves.find((m) => m.shard === shard && m.to === id);
       copy.said ||= copy.value !== undefined && move?.phase === 'copied' && move.copy === copy.name;
       if (s?.owner === id && s.epoch === copy.epoch + 1 && copy.said) this.#contents.moved(life.incarnation, shard, s.epoch, copy);
-      const stands = s?.epoch === copy.epoch && move !== undefined && (move.copy === copy.name || (move.copy === undefined && !copy.last));
+      const stands = s?.epoch === copy.epoch && move !== undefined && move.planned === copy.planned && (move.copy === copy.name || (move.copy === undefined && !copy.last));
       if (!stands && this.mistake !== 'a copy is taken for that of a later move') life.copies.delete(shard);
       if (s?.epoch !== copy.epoch) life.copies.delete(shard);
     }
-    for (const { shard, to, phase, copy: name } of state.moves) {
+    for (const { shard, to, phase, planned, copy: name } of state.moves) {
       const s = state.shards[shard];
       if (to !== id || s?.owner === undefined || s.owner === id || s.incarnation === undefined) continue;
       let copy = life.copies.get(shard);
-      if (copy === undefined && phase === undefined) life.copies.set(shard, (copy = { epoch: s.epoch, name: hex(++this.#copies), last: false, value: undefined, said: false }));
+      if (copy === undefined && phase === undefined) life.copies.set(shard, (copy = { epoch: s.epoch, planned, name: hex(++this.#copies), last: false, value: undefined, said: false }));
       if (copy === undefined) continue;
-      if (this.mistake === 'a copy is taken for that of a later move' && name !== undefined) copy.name = name;
+      if (this.mistake === 'a copy is taken for that of a later move') {
+        copy.planned = planned;
+        copy.name = name ?? copy.name;
+      }
       const tell = (to_: 'last' | 'copied'): void =>
-        say({ t: 'shard-copy', shard, epoch: s.epoch, to: id, memberIncarnation: life.incarnation, phase: to_, group: 0, copy: copy.name }, `${to_} ${copy.name}`);
+        say({ t: 'shard-copy', shard, epoch: s.epoch, to: id, memberIncarnation: life.incarnation, phase: to_, group: 0, copy: copy.name, ...(copy.planned === undefined ? {} : { planned: copy.planned }) }, `${to_} ${copy.name}`);
       if (phase === undefined) tell('last');
       if (phase !== 'last' || name !== copy.name) continue;
       copy.last = true;

@@ -48,7 +48,7 @@ test.serial('nor with the metadata for a state machine', (t) => {
 
 test.serial('never are there two owners that clients may rely on for one shard, and what moves loses nothing', (t) => {
   const owners: Record<string, number> = {};
-  for (let seed = 1; seed <= 20; seed++) {
+  for (let seed = 1; seed <= 40; seed++) {
     try {
       for (const [name, count] of Object.entries<number>({ ...simulate(seed, STEPS, 'owners').owners })) owners[name] = (owners[name] ?? 0) + count;
     } catch (error) {

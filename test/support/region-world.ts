@@ -113,7 +113,10 @@ export class World {
   }
 
   apply(...commands: Command[]): void {
-    for (const command of commands) {
+    for (const asked of commands) {
+      // A copy is of the move that there is.
+      const planned = asked.t === 'shard-copy' ? this.machine.state.moves.find((m) => m.shard === asked.shard)?.planned : undefined;
+      const command = planned === undefined ? asked : { ...asked, planned } as Command;
       const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
       if (outcome === 'duplicate' || !outcome.ok) throw new Error(`refused: ${JSON.stringify(command)}`);
     }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include "../../native/fabric/tcp_frame.h"
 #include "../../native/test/puppet.h"
+#include "responder.h"
 
 enum { KEYS = 1000, ROUNDS = 2048, BATCH = 32 };
 
@@ -81,6 +82,10 @@ static void direct_100(void) { client_of(true, 100, 0); }
 static void direct_1000(void) { client_of(true, 1000, 0); }
 static void reads(void) { client_of(false, 100, 0); }
 static void reads_cached(void) { client_of(false, 100, 64 * KEYS); }
+static void reads_followed(void) {
+    client_of(false, 100, 0);
+    p->follows = true;
+}
 
 static void run_direct(int n) {
     for (int i = 0; i < n; i++) {
@@ -120,6 +125,12 @@ static void run_reads_batch(int n) {
         for (int j = 0; j < BATCH; j++) start((i + j) % KEYS);
         wait_all();
     }
+}
+/* The owner's end of the fabric brings the extent along: one READ each. The first asks for none, since it is not known how large one may be. */
+static void run_followed(int n) {
+    uint64_t before = p->reads_posted;
+    run_reads(n);
+    CHECK(p->reads_posted - before <= (uint64_t)n + 1);
 }
 /* After the warm-up each key's place is known. */
 static void run_cached(int n) {
@@ -194,6 +205,31 @@ static void run_frames(int n) {
     }
 }
 
+static responder served;
+static uint8_t request[KEYS][TCP_FOLLOW_BYTES];
+
+static void responds(void) {
+    owner();
+    responder_open(&served, h);
+    for (int i = 0; i < KEYS; i++) responder_request(&served, keys[i], 16, request[i]);
+}
+static void responds_no_more(void) {
+    responder_close(&served);
+    owner_end();
+}
+static void run_responses(int n) {
+    for (int i = 0; i < n; i++) {
+        responder_take(&served, request[i % KEYS]);
+        responder_answer(&served, 1);
+    }
+}
+static void run_responses_batch(int n) {
+    for (int i = 0; i < n; i += BATCH) {
+        for (int j = 0; j < BATCH; j++) responder_take(&served, request[(i + j) % KEYS]);
+        responder_answer(&served, BATCH);
+    }
+}
+
 static const struct {
     const char *name, *folders;
     void (*set_up)(void), (*run)(int n), (*end)(void);
@@ -205,8 +241,11 @@ static const struct {
     { "GET over READs, 100 B, cold", "lookup,session,table,base,fabric", reads, run_reads, client_end },
     { "GET over READs, 100 B, location cached", "lookup,session,table,base,fabric", reads_cached, run_cached, client_end },
     { "GET over READs, 100 B, location cached, 32 together", "lookup,session,table,base,fabric", reads_cached, run_reads_batch, client_end },
+    { "GET over READs, 100 B, cold, followed", "lookup,session,table,base,fabric", reads_followed, run_followed, client_end },
     { "PUT at the owner, prepare and commit, 100 B", "table,base", owner, run_put, owner_end },
     { "tcp frames of a READ", "fabric", nothing, run_frames, nothing },
+    { "followed READ at the owner over tcp, 100 B", "dataplane,fabric,table,base", responds, run_responses, responds_no_more },
+    { "followed READ at the owner over tcp, 100 B, 32 together", "dataplane,fabric,table,base", responds, run_responses_batch, responds_no_more },
     { "request and reply at the client, 100 B", "session,wire,base,fabric", requests, run_requests, client_end },
 };
 

@@ -65,6 +65,7 @@ export const checkShard = record<Shard>({
 
 export const checkServer = record<Server>({ id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses, draining: boolean });
 export const copyPhase = oneOf('last', 'copied');
-export const checkMove = record<Move>({ shard: shardNumber, to: memberId, planned: maybe(uint()), phase: maybe(copyPhase), group: maybe(groupNumber), copy: maybe(hex64) });
+const movePhase = oneOf('last', 'copied', 'released');
+export const checkMove = record<Move>({ shard: shardNumber, to: memberId, planned: maybe(uint()), phase: maybe(movePhase), group: maybe(groupNumber), copy: maybe(hex64) });
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
 export const checkTrustDomains = list(record<TrustDomain>({ name: memberId, shards: uint(SHARDS_MAX) }), TRUST_DOMAINS_MAX);

@@ -53,7 +53,7 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
     const s = shardOf(m.shard);
-    if (m.phase !== 'copied' && s?.owner !== undefined && leases.over(m.to, nowMs)) return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner };
+    if (m.phase !== 'copied' && m.phase !== 'released' && s?.owner !== undefined && leases.over(m.to, nowMs)) return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner };
   }
   for (const server of state.servers) {
     if (!server.draining) continue;

@@ -1,20 +1,20 @@
 /** What the metadata says of a shard that is copied before it changes hands: in which order, by whom, and what calls it off. */
 import test from 'ava';
 import { joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import type { Command } from './commands.js';
+import type { ShardCopy, ShardMove, ShardReleased } from './commands.js';
 import { MetadataMachine } from './machine.js';
 
 const hex = (n: number): string => n.toString(16).padStart(16, '0');
 
 /** Shard 0 is open at s1 and moves to s2. */
-function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: number) => Command; move: (to: string) => Command; released: Command } {
+function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: number) => ShardCopy; move: (to: string) => ShardMove; released: ShardReleased } {
   const log = MetadataLog.cluster(2, ['s1', 's2', 's3']).do({ t: 'raise-format', format: 4, votersMax: 3, ownerLease: LEASE });
   const shard = log.state.shards.find((s) => s.owner === 's1')!.shard;
   log.open(shard, 7);
   const { epoch } = log.shard(shard);
   const incarnation = (id: string): string => log.state.members.get(id)!.incarnation;
   const s2 = incarnation('s2');
-  const move = (to: string): Command => ({ t: 'shard-move', shard, epoch, to });
+  const move = (to: string): ShardMove => ({ t: 'shard-move', shard, epoch, to });
   log.do(move('s2'));
   return {
     log, move,
@@ -34,6 +34,34 @@ test('a copy is nearly done, then done; then nothing calls the move off, and the
   log.do(copy('copied'));
   for (const to of ['s1', 's3']) t.regex(log.try(move(to)), /has been copied to s2/);
   log.do(released);
+  t.is(log.shard(released.shard).owner, 's2');
+});
+
+test('the copy that a shard was given with is known until its new owner opens it, whatever with', (t) => {
+  const { log, copy, move, released } = moving();
+  const { shard, epoch } = released;
+  log.do(copy('last'), copy('copied'), released);
+  t.like(log.state.moves[0], { shard, to: 's2', phase: 'released', copy: hex(1) });
+  for (const to of ['s1', 's2', 's3']) t.regex(log.try({ ...move(to), epoch: epoch + 1 }), /ERR_BUSY/);
+  for (const phase of ['last', 'copied'] as const) t.regex(log.try({ ...copy(phase), epoch: epoch + 1 }), /ERR_BUSY/);
+  const again = new MetadataMachine();
+  again.restore(log.machine.snapshot());
+  t.deepEqual(again.state, log.state);
+  log.open(shard, 9);
+  t.deepEqual(log.state.moves, []);
+});
+
+test('what was copied when its owner died is known in the same way, until its new owner starts again or leaves', (t) => {
+  for (const [end, left] of [[joinOf('s2', 9, 2), 0], [{ t: 'member-leave', id: 's2', incarnation: hex(2) }, 0], [{ t: 'no-op' }, 1]] as const) {
+    const { log, copy, released } = moving();
+    const { shard, epoch, memberIncarnation } = released;
+    log.do(copy('last'), copy('copied'), { t: 'shards-taken', id: 's1', incarnation: memberIncarnation, shards: [{ shard, epoch, to: 's2' }] });
+    t.like(log.state.moves[0], { phase: 'released', copy: hex(1) });
+    log.do(end);
+    t.is(log.state.moves.length, left);
+  }
+  const { log, copy, released: { shard, epoch, memberIncarnation } } = moving();
+  log.do(copy('last'), { t: 'shards-taken', id: 's1', incarnation: memberIncarnation, shards: [{ shard, epoch, to: 's2' }] });
   t.deepEqual(log.state.moves, []);
 });
 

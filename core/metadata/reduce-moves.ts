@@ -29,7 +29,7 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
-  if (present?.phase === 'copied') return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
+  if (present?.phase === 'copied' || present?.phase === 'released') return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
   if (c.to === s.owner) return present === undefined ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`) : changed(state, { moves });
   if (present?.to === c.to) return refused('ERR_BUSY', `shard ${c.shard} is on its way to ${c.to} already`);
   // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be

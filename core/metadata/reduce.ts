@@ -79,7 +79,10 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
   if (shard.owner !== c.owner || shard.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
   if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
   if (shard.incarnation !== undefined) return refused('ERR_BUSY', `shard ${c.shard} is open in epoch ${c.epoch} already`);
-  return replaceShard(state, { ...shard, incarnation: c.incarnation, layoutEpoch: c.layoutEpoch, buckets: c.buckets, regions: c.regions });
+  const { incarnation, layoutEpoch, buckets, regions } = c;
+  // Whatever it was opened with: its copy is of no more use.
+  const moves = state.moves.filter((m) => m.shard !== c.shard || m.phase !== 'released');
+  return replaceShard({ ...state, moves }, { ...shard, incarnation, layoutEpoch, buckets, regions });
 }
 
 export function segmentKey(r: SegmentName): string {
@@ -119,7 +122,8 @@ export function reduce(state: MetadataState, c: Command): Reduced {
       if (state.members.get(c.id)?.incarnation !== c.incarnation) return refused('ERR_BUSY', `${c.id} is not a member, or has started again since`);
       const members = new Map(state.members);
       members.delete(c.id);
-      return changed(state, { members, shards: state.shards.map((s) => (s.owner === c.id ? closed(s, undefined) : s)) });
+      const moves = state.moves.filter((m) => m.to !== c.id && state.shards[m.shard]?.owner !== c.id);
+      return changed(state, { members, moves, shards: state.shards.map((s) => (s.owner === c.id ? closed(s, undefined) : s)) });
     }
     case 'assign-shards': return assign(state);
     case 'shard-opened': return opened(state, c);

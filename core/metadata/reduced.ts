@@ -1,7 +1,7 @@
 /** What reduce*.ts share: the outcome of a command, and what closing a shard means. */
 import type { ErrorCode } from '../errors.js';
 import { groupsOf } from './placement.js';
-import type { Member, MetadataState, Shard } from './state.js';
+import type { Member, MetadataState, Move, Shard } from './state.js';
 
 export type Reduced = { readonly ok: true; readonly state: MetadataState } | Refused;
 export interface Refused {
@@ -37,7 +37,8 @@ export function grouped(shards: readonly Shard[], members: ReadonlyMap<string, M
 }
 
 /**
- * Shards with new owners, closed under new epochs; what was to be moved of them no longer is. A closed shard that keeps its epoch may
+ * Shards with new owners, closed under new epochs; what was to be moved of them no longer is, but for what its new owner has copied: that is remembered
+ * until it opens the shard. A closed shard that keeps its epoch may
  * be opening already, so it keeps its group too: only what changes here is spread anew.
  */
 export function reassigned(state: MetadataState, owners: ReadonlyMap<number, string>): Reduced {
@@ -46,12 +47,15 @@ export function reassigned(state: MetadataState, owners: ReadonlyMap<number, str
     return owner === undefined ? s : closed(s, owner);
   });
   const spread = grouped(moved, state.members);
-  const copied = new Map(state.moves.filter((m) => m.phase === 'copied' && owners.get(m.shard) === m.to).map((m) => [m.shard, m.group]));
+  const moves = state.moves
+    .filter((m) => !owners.has(m.shard) || (m.phase === 'copied' && owners.get(m.shard) === m.to))
+    .map((m): Move => (owners.has(m.shard) ? { ...m, phase: 'released' } : m));
+  const copied = new Map(moves.map((m) => [m.shard, m.group]));
   const shards = moved.map((s, i): Shard => {
     if (!owners.has(s.shard)) return s;
     const group = copied.get(s.shard);
     // What was copied lies where the new owner put it.
     return group === undefined ? (spread[i] ?? s) : { ...s, group };
   });
-  return changed(state, { shards, moves: state.moves.filter((m) => !owners.has(m.shard)) });
+  return changed(state, { shards, moves });
 }

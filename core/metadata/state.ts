@@ -73,8 +73,10 @@ export interface Server {
 
 /**
  * How far the copy of a shard is that moves: `last`: all of it was copied once, and the owner is to take no more changes; `copied`: the next owner has all
- * that there is.
+ * that there is; `released`: nobody may be relied on for it any more, and the next owner is to open it with its copy.
  */
+export type MovePhase = CopyPhase | 'released';
+/** What the next owner says of its copy. */
 export type CopyPhase = 'last' | 'copied';
 
 /** The owner of `shard` is to give it to member `to`, which copies it first (from format 4 on). */
@@ -83,8 +85,11 @@ export interface Move {
   readonly to: string;
   /** The map epoch at which it was planned, from format 4 on: one that is called off and planned again is another move. */
   readonly planned?: number;
-  /** Undefined: it is being copied, or is to move empty (format 2). Invariant: it is `copied` only while its owner takes no changes. */
-  readonly phase?: CopyPhase;
+  /**
+   * Undefined: it is being copied, or is to move empty (format 2). Invariant: it is `copied` only while its owner takes no changes. What is `released` ends when
+   * the shard is opened: until then the name of its copy is known, however many entries its next owner applies at once.
+   */
+  readonly phase?: MovePhase;
   /** The data-plane group in which the next owner has it. With a phase. */
   readonly group?: number;
   /** Names the copy, 64 random bits, hex. With a phase. */

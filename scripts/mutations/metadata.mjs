@@ -18,10 +18,17 @@ export const mutations = [
     caughtBy: moves('a new owner that starts again has lost its copy, and the move is withdrawn'),
   },
   {
-    name: 'regions: a copy whose end was not heard is thrown away',
-    file: 'server/regions/arrival.ts',
-    find: " || (phase === 'copied' && this.#copied)",
+    name: 'metadata: the name of a copy is forgotten when the shard changes hands',
+    file: 'core/metadata/reduced.ts',
+    find: " || (m.phase === 'copied' && owners.get(m.shard) === m.to)",
     replace: '',
-    caughtBy: regions('what was copied is kept when the shard changes hands before the outcome of saying so is known'),
+    caughtBy: moves('the copy that a shard was given with is known until its new owner opens it, whatever with'),
+  },
+  {
+    name: 'regions: a copy whose end was not heard before the shard changed hands is thrown away',
+    file: 'server/regions/arrival.ts',
+    find: "(m.phase === phase || (phase === 'copied' && m.phase === 'released'))",
+    replace: 'm.phase === phase',
+    caughtBy: regions('what was copied is kept when its new owner applies the end of the copy and the change of owner at once'),
   },
 ];

@@ -48,8 +48,6 @@ export class Arrival {
   #last = false;
   /** Both have had the same: what was proposed then may have been applied, whatever happened since. */
   #finished = false;
-  /** `copied` was seen in the metadata: whatever it says since, nothing was changed at the owner after the copy. */
-  #copied = false;
   /** True: the shard is open and has all that its last owner had; false: it is closed. */
   readonly ended: Promise<boolean>;
 
@@ -81,9 +79,8 @@ export class Arrival {
     return this.#source() !== undefined;
   }
 
-  /** To be called whenever the metadata changed: by the time that an outcome is known the owner may have changed, and the move be gone. */
+  /** To be called whenever the metadata changed. */
   stateChanged(): void {
-    this.#copied ||= this.#finished && this.#isAt('copied');
     if (!this.stands) this.cancel();
   }
 
@@ -99,7 +96,8 @@ export class Arrival {
 
   async #run(): Promise<boolean> {
     const { shard, group, incarnation, memoryBytes, dataPlane, log, sleep } = this.#options;
-    while (this.#source() !== undefined) {
+    // What was said of one that was finished may still be applied: no other copy may have its name.
+    while (this.#source() !== undefined && !this.#finished) {
       let opened = false;
       try {
         await dataPlane.openShard({ shard, group, epoch: this.epoch, incarnation, memoryBytes });
@@ -140,10 +138,20 @@ export class Arrival {
     return true;
   }
 
-  /** What was proposed was applied, though nobody said so. */
+  /** What was proposed was applied, though nobody said so; more may have been by now, up to the change of owner. */
   #isAt(phase: CopyPhase): boolean {
     const { shard, incarnation, state } = this.#options;
-    return state().moves.some((m) => m.shard === shard && m.copy === hex64(incarnation) && m.phase === phase);
+    return state().moves.some((m) => m.shard === shard && m.copy === hex64(incarnation) && (m.phase === phase || (phase === 'copied' && m.phase === 'released')));
+  }
+
+  /**
+   * The metadata gives the shard to this server and names this copy, so nothing was changed after it. What it named before does not count: a
+   * server may apply all of a move at once.
+   */
+  get given(): boolean {
+    const { shard, incarnation, memberId, state } = this.#options;
+    const s = state().shards[shard];
+    return s?.owner === memberId && s.epoch === this.epoch && state().moves.some((m) => m.shard === shard && m.phase === 'released' && m.copy === hex64(incarnation));
   }
 
   /** False: the move is no more. */
@@ -152,8 +160,7 @@ export class Arrival {
     if (phase === 'last' && this.#last) return true;
     while (this.#source() !== undefined) {
       const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation), ...(planned === undefined ? {} : { planned }) });
-      // Applied is what counts: more may have been applied by now, up to the change of owner.
-      if (outcome === 'applied' || this.#isAt(phase) || (phase === 'copied' && this.#copied)) {
+      if (outcome === 'applied' || this.#isAt(phase)) {
         this.#last = true;
         return true;
       }

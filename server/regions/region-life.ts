@@ -213,11 +213,12 @@ export class RegionLife {
   }
 
   #openAll(shards: readonly Shard[]): void {
-    const { memoryBytes, shardMemoryMin, fatal, random64 } = this.#options;
+    const { memoryBytes, shardMemoryMin, fatal, random64, log } = this.#options;
     // A limit for each, not a share: shards that come later are not refused because of those that were first. What all of them take
     // together the data plane bounds.
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#own.size + shards.length)));
     for (const s of shards) {
+      if (this.#options.state().moves.some((m) => m.shard === s.shard && m.phase === 'released')) log.warn(`the copy of shard ${s.shard} is lost: it comes up empty`);
       const own: OwnShard = { shard: s.shard, epoch: s.epoch, incarnation: random64(), memoryBytes: each, opened: false, serving: false, dirty: false, telling: false, abandoned: false, releasing: false, opening: Promise.resolve(), closing: undefined };
       this.#own.set(s.shard, own);
       this.#open(own, s.group).catch((error: unknown) => {
@@ -389,9 +390,10 @@ export class RegionLife {
     if (state.formatVersion < FORMAT_COPIES) return;
     const me = state.members.get(memberId);
     for (const arrival of this.#arrivals.values()) arrival.stateChanged();
-    for (const { shard, to, planned } of state.moves) {
+    for (const { shard, to, planned, phase } of state.moves) {
       const s = state.shards[shard];
-      if (to !== memberId || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;
+      // One that has a phase is the move of a copy that is not here any more.
+      if (to !== memberId || phase !== undefined || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;
       const held = this.#own.size + this.#arrivals.size;
       const arrival = new Arrival({
         shard, epoch: s.epoch, planned, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
@@ -409,14 +411,11 @@ export class RegionLife {
   }
 
   /** Its last owner's values are here. When it gives the shard up they are served; should it have started again instead, they are of no use. */
-  async #arrived(shard: number, { epoch, incarnation, memoryBytes }: Arrival): Promise<void> {
-    const { state, memberId, dataPlane, fatal, log } = this.#options;
-    await this.until(() => {
-      const s = state().shards[shard];
-      return s === undefined || s.epoch >= epoch || !state().moves.some((m) => m.shard === shard && m.to === memberId);
-    });
-    const s = state().shards[shard];
-    if (s?.owner !== memberId || s.epoch !== epoch) {
+  async #arrived(shard: number, arrival: Arrival): Promise<void> {
+    const { state, dataPlane, fatal, log } = this.#options;
+    const { epoch, incarnation, memoryBytes } = arrival;
+    await this.until(() => arrival.given || !state().moves.some((m) => m.shard === shard && m.phase === 'copied' && m.copy === hex64(incarnation)));
+    if (!arrival.given) {
       await dataPlane.closeShard(shard);
       return;
     }

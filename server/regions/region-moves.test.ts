@@ -200,6 +200,41 @@ test('what was copied is kept when the shard changes hands before the outcome of
   t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
 });
 
+test('what was copied is kept when its new owner applies the end of the copy and the change of owner at once', async (t) => {
+  for (const taken of [false, true]) {
+    const world = coming();
+    world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+    const finish = world.dataPlane.finishCopy.bind(world.dataPlane);
+    world.dataPlane.finishCopy = async (shard) => {
+      world.instead.push('lost');
+      const stats = await finish(shard);
+      const copy = world.machine.state.moves[0]!.copy!;
+      setImmediate(() => world.apply(
+        { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy },
+        taken ? { t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] } : released,
+      ));
+      return stats;
+    };
+    await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
+    t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
+    t.deepEqual(world.machine.state.moves, []);
+  }
+});
+
+test('a copy that was not said to be complete is not served when the shard is taken from its owner', async (t) => {
+  const world = coming();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  const finish = world.dataPlane.finishCopy.bind(world.dataPlane);
+  world.dataPlane.finishCopy = async (shard) => {
+    world.instead.push('lost');
+    const stats = await finish(shard);
+    setImmediate(() => world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] }));
+    return stats;
+  };
+  await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
+  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'close', 'closed', 'open', 'serve']);
+});
+
 test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
   const world = coming();
   world.dataPlane.copying = new Promise((_, reject) => (world.dataPlane.stopCopy = () => reject(new FarkvError('ERR_ABORTED', 'stopped'))));

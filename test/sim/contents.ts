@@ -15,13 +15,15 @@ export interface Copy {
   last: boolean;
   /** The latest change; undefined before the last part is copied. */
   value: number | undefined;
-  /** `copied` was applied for it. */
+  /** `copied` was seen to be applied for it. */
   said: boolean;
 }
 
 export class Contents {
   /** By life, shard and epoch. */
   readonly #memory = new Map<string, number>();
+  /** By name of a copy that was finished: whose it is. */
+  readonly #finished = new Map<string, string>();
   /** Those that came with a copy and were not served yet. */
   readonly #arrived = new Set<string>();
   /** The latest change that its owner had acknowledged, or had come with, by shard and epoch. */
@@ -30,6 +32,18 @@ export class Contents {
 
   at(life: string, shard: number, epoch: number): number {
     return this.#memory.get(keyOf(life, shard, epoch)) ?? 0;
+  }
+
+  /** All of the shard has been copied. */
+  finished(life: string, { name }: Copy): void {
+    this.#finished.set(name, life);
+  }
+
+  /** An owner is about to open a shard that it was given with the copy of this name: nobody else has what was in it. */
+  opened(life: string, shard: number, epoch: number, name: string): void {
+    if (this.#finished.get(name) === life && !this.#memory.has(keyOf(life, shard, epoch))) {
+      throw new Violation('moved shards', `shard ${shard} is opened empty in epoch ${epoch}, by the owner that has copied it (${name})`);
+    }
   }
 
   /** The shard has become this member's, and it has the copy. */

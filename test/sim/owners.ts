@@ -23,7 +23,7 @@ import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'a copy counts only where its end was seen'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 
 const SHARDS = 6;
@@ -336,11 +336,13 @@ export class Owners {
       }, `join ${present?.incarnation ?? ''}`);
       return;
     }
+    if (state.formatVersion >= FORMAT_COPIES) this.#arrive(member, life, say);
     for (const s of state.shards) {
       if (s.owner !== id) continue;
       const key = `${s.shard}/${s.epoch}`;
       const move = state.moves.find((m) => m.shard === s.shard);
       if (s.incarnation === undefined) {
+        if (move?.phase === 'released') this.#contents.opened(life.incarnation, s.shard, s.epoch, move.copy ?? '');
         say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${key}`);
       } else if (life.gaveUp.has(key) || (leaving(state, s.shard) && now >= Math.max(life.granted.get(key) ?? -Infinity, life.earlierUntil))) {
         // It has granted nothing since it saw that it is to go (#serve), and all that it had granted is over.
@@ -353,7 +355,6 @@ export class Owners {
         if (this.world.random.below(200) === 0) say({ t: 'shard-move', shard: s.shard, epoch: s.epoch, to: id }, `stay ${key}`);
       } else if (move === undefined) life.sealed.delete(key);
     }
-    if (state.formatVersion >= FORMAT_COPIES) this.#arrive(member, life, say);
   }
 
   /** Copies what moves to here, and takes over what has come. */
@@ -364,7 +365,8 @@ export class Owners {
       const s = state.shards[shard];
       const move = state.moves.find((m) => m.shard === shard && m.to === id);
       copy.said ||= copy.value !== undefined && move?.phase === 'copied' && move.copy === copy.name;
-      if (s?.owner === id && s.epoch === copy.epoch + 1 && copy.said) this.#contents.moved(life.incarnation, shard, s.epoch, copy);
+      const given = move?.phase === 'released' && move.copy === copy.name && (copy.said || this.mistake !== 'a copy counts only where its end was seen');
+      if (s?.owner === id && s.epoch === copy.epoch + 1 && given) this.#contents.moved(life.incarnation, shard, s.epoch, copy);
       const stands = s?.epoch === copy.epoch && move !== undefined && move.planned === copy.planned && (move.copy === copy.name || (move.copy === undefined && !copy.last));
       if (!stands && this.mistake !== 'a copy is taken for that of a later move') life.copies.delete(shard);
       if (s?.epoch !== copy.epoch) life.copies.delete(shard);
@@ -385,6 +387,7 @@ export class Owners {
       if (phase !== 'last' || name !== copy.name) continue;
       copy.last = true;
       copy.value ??= this.#lastPart(s.owner, shard, s.epoch, state);
+      if (copy.value !== undefined) this.#contents.finished(life.incarnation, copy);
       if (copy.value !== undefined) tell('copied');
     }
   }

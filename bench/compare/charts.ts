@@ -1,22 +1,20 @@
 /**
- * The report's charts as SVG: latency curves over percentiles, and a bar for each figure against its goal. Pure. Colours are CSS variables of the
- * page (report-page.ts), so that both follow light and dark.
+ * The report's charts as SVG: what all are drawn with, and latency curves over percentiles; bars.ts has the others. Pure. Colours are CSS variables of
+ * the page (report-page.ts), so that both follow light and dark.
  */
 import type { Curve } from './curves.js';
 import { PERCENTILES } from './curves.js';
-import { goalText, measuredText } from './report.js';
-import { progress, type Part } from './row.js';
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 export const escaped = (text: string): string => text.replace(/[&<>"']/g, (c) => ENTITIES[c] ?? c);
 
-const WIDTH = 960;
-const round = (value: number): string => String(Math.round(value * 10) / 10);
-const text = (x: number, y: number, content: string, more = ''): string => `<text x="${round(x)}" y="${round(y)}"${more}>${escaped(content)}</text>`;
-const rule = (x1: number, y1: number, x2: number, y2: number, name: string): string =>
+export const WIDTH = 960;
+export const round = (value: number): string => String(Math.round(value * 10) / 10);
+export const text = (x: number, y: number, content: string, more = ''): string => `<text x="${round(x)}" y="${round(y)}"${more}>${escaped(content)}</text>`;
+export const rule = (x1: number, y1: number, x2: number, y2: number, name: string): string =>
   `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" class="${name}"/>`;
 
-function svg(height: number, title: string, content: readonly string[]): string {
+export function svg(height: number, title: string, content: readonly string[]): string {
   return `<svg viewBox="0 0 ${WIDTH} ${round(height)}" role="img" aria-label="${escaped(title)}">\n${content.join('\n')}\n</svg>`;
 }
 
@@ -67,33 +65,4 @@ export function latencyChart(curves: readonly Curve[]): string {
     out.push(text(right + 12, (labels[i] ?? 0) + 16, `p50 ${duration(half)}, p99 ${duration(ns[PERCENTILES.indexOf(0.99)] ?? 0)}`, ' class="tick"'));
   }
   return svg(Math.max(bottom + 56, Math.max(...labels) + 28), 'Latency of a GET by percentile, for each store', out);
-}
-
-/** How far a bar may go to either side of the goal: what is beyond is cut off, with an arrow. */
-const FARTHEST = 32;
-
-/** A bar for each part, from its goal to the right where it is ahead, to the left where it is behind; the thin line is the spread of the rounds. */
-export function goalBars(parts: readonly Part[]): string {
-  const [left, right, top, step] = [16, WIDTH - 16, 40, 74];
-  const centre = (left + right) / 2;
-  const scale = (right - left) / 2 / Math.log2(FARTHEST);
-  const x = (times: number): number => centre + scale * Math.max(-Math.log2(FARTHEST), Math.min(Math.log2(FARTHEST), Math.log2(Math.max(times, 1e-9))));
-  const height = top + step * parts.length + 8;
-  const out: string[] = [];
-  for (const times of [1 / 16, 1 / 4, 1 / 2, 2, 4, 16]) {
-    out.push(rule(x(times), top - 12, x(times), height - 8, 'grid faint'));
-    out.push(text(x(times), top - 18, times < 1 ? `1/${1 / times}` : `${times}×`, ' text-anchor="middle" class="tick"'));
-  }
-  for (const [i, p] of parts.entries()) {
-    const y = top + i * step;
-    const [a, b, m] = [p.measured.low, p.measured.high, p.measured.median].map((v) => x(progress(p.goal, v))) as [number, number, number];
-    const name = p.met ? 'met' : 'missed';
-    out.push(text(left, y + 12, p.title, ' class="title"'), text(right, y + 12, `${p.met ? 'met' : 'missed'}: ${measuredText(p)}`, ` text-anchor="end" class="title ${name}"`));
-    out.push(`<rect x="${round(Math.min(centre, m))}" y="${round(y + 20)}" width="${round(Math.max(2, Math.abs(m - centre)))}" height="14" rx="3" class="bar ${name}"><title>${escaped(p.detail)}</title></rect>`);
-    out.push(rule(centre, y + 17, centre, y + 37, 'goal'));
-    out.push(rule(Math.min(a, b), y + 27, Math.max(a, b), y + 27, 'spread'), rule(a, y + 23, a, y + 31, 'spread'), rule(b, y + 23, b, y + 31, 'spread'));
-    out.push(text(left, y + 50, p.detail, ' class="tick"'), text(right, y + 50, `goal: ${goalText(p.goal)}`, ' text-anchor="end" class="tick"'));
-  }
-  out.push(text(centre, top - 18, 'goal', ' text-anchor="middle" class="title"'));
-  return svg(height, 'Each figure against its goal', out);
 }

@@ -4,16 +4,18 @@
  *
  * Exit codes: 0 every row was measured, whatever came out; 1 some were not; 2 wrong usage, or a program is missing.
  */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { hideBin } from 'yargs/helpers';
 import { CURVES, CURVES_NEED, latencyCurves, type Curve } from './curves.js';
 import { openLab } from './lab.js';
+import { filled, joined } from './markdown.js';
 import { readOptions, type Options } from './options.js';
 import { missingPrograms } from './peers.js';
-import { head, lines, surroundings, toJson } from './report.js';
+import { head, lines, surroundings, toJson, type RowEntry } from './report.js';
 import { reportPage } from './report-page.js';
 import { rowMet, type Part, type RowResult } from './row.js';
 import { ROWS, type RowPlan } from './rows.js';
+import { inRepository } from '../repository.js';
 
 /** After the end was asked for, how long a row may take to put away what it started, and then the stores to stop. */
 const ROW_STOP_MS = 20_000;
@@ -35,6 +37,17 @@ async function options(): Promise<Options> {
 }
 
 const o = await options();
+if (o.markdown.length > 0) {
+  const readme = inRepository('bench/README.md');
+  try {
+    const rows = joined(o.markdown.map((path) => JSON.parse(readFileSync(path, 'utf8')) as RowEntry[]));
+    writeFileSync(readme, filled(readFileSync(readme, 'utf8'), rows));
+    process.stdout.write(`${readme}: ${rows.length} rows\n`);
+  } catch (error) {
+    giveUp(error instanceof Error ? error.message : String(error));
+  }
+  process.exit(0);
+}
 const wanted = (plan: Pick<RowPlan, 'name' | 'work'>): boolean => o.only === undefined || o.only.test(plan.name) || o.only.test(plan.work);
 const plans = ROWS.filter((plan) => plan.measure[o.goals] !== undefined && wanted(plan));
 const curvesWanted = o.report !== undefined && (o.only === undefined || plans.length === 0 || o.only.test(CURVES));
@@ -75,7 +88,7 @@ const where = surroundings(o, `npm run bench:compare -- ${hideBin(process.argv).
 process.stdout.write(`${head(where)}\n`);
 const lab = openLab({ keys: o.keys, rounds: o.rounds, servers: o.servers, workloads: o.workloads, signal: stop.signal, note });
 
-async function measure({ name, work, measure: sets }: RowPlan): Promise<RowResult> {
+async function measure({ name, theme, work, measure: sets }: RowPlan): Promise<RowResult> {
   const begin = performance.now();
   let parts: readonly Part[] = [];
   let problem: { readonly problem?: string } = {};
@@ -86,7 +99,7 @@ async function measure({ name, work, measure: sets }: RowPlan): Promise<RowResul
   } catch (error) {
     problem = { problem: error instanceof Error ? error.message : String(error) };
   }
-  return { name, work, parts, seconds: (performance.now() - begin) / 1000, ...problem };
+  return { name, theme, work, parts, seconds: (performance.now() - begin) / 1000, ...problem };
 }
 
 const rows: RowResult[] = [];
@@ -109,7 +122,7 @@ try {
   await lab.close();
 }
 
-if (o.json !== undefined) writeFileSync(o.json, toJson(rows));
+if (o.json !== undefined) writeFileSync(o.json, toJson(rows, where));
 if (o.report !== undefined) writeFileSync(o.report, reportPage({ where, rows, curves }));
 process.stdout.write(`\n${rows.filter(rowMet).length} of ${rows.length} rows met\n`);
 // A row that was left behind may hold the event loop.

@@ -1,6 +1,7 @@
 /** The command line of the comparison. */
 import yargs from 'yargs';
 import { KEYS, ROWS, type GoalSet } from './rows.js';
+import { WORKLOADS } from './rows-ycsb.js';
 
 export interface Options {
   readonly goals: GoalSet;
@@ -12,9 +13,11 @@ export interface Options {
   readonly json: string | undefined;
   readonly report: string | undefined;
   readonly timeLimitMinutes: number;
+  /** Nothing is measured: the files' figures go into bench/README.md. */
+  readonly markdown: readonly string[];
 }
 
-const WORKLOADS = ['a', 'b', 'c', 'd', 'f'];
+const LETTERS = Object.keys(WORKLOADS);
 
 export async function readOptions(args: readonly string[]): Promise<Options> {
   const names = ROWS.map((row) => `  ${row.name.padEnd(28)}${row.work} [${Object.keys(row.measure).join(', ')}]`).join('\n');
@@ -26,12 +29,14 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     .option('rounds', { type: 'number', default: 5, describe: 'Rounds of each side, after one to warm up' })
     .option('servers', { type: 'number', default: 1, describe: 'farkv servers' })
     .option('only', { type: 'string', describe: 'Rows whose name or work matches this regular expression' })
-    .option('ycsb', { type: 'string', default: WORKLOADS.join(','), describe: 'Workloads of the ycsb row' })
+    .option('ycsb', { type: 'string', default: LETTERS.join(','), describe: 'Workloads of the ycsb row' })
     .option('json', { type: 'string', describe: 'Write the results to this file: a list of { name, goal, measured, spread, met }, an entry for each row' })
     .option('report', { type: 'string', describe: 'Write a page with latency curves and bars to this file (HTML, self-contained)' })
+    .option('markdown', { type: 'string', array: true, describe: 'Measure nothing: write the figures of these --json files into the tables of bench/README.md; of a row that is in several the last one\'s' })
     .option('time-limit', { type: 'number', default: 90, describe: 'Minutes after which what is left is not measured; a row under way is ended' })
     .example('$0 --only "shm-get" --report /tmp/farkv.html', 'GETs over shm, and a page')
     .example('$0 --keys 20000 --rounds 2', 'does everything work? A trial: the figures mean nothing')
+    .example('$0 --markdown rows.json', 'puts the figures into bench/README.md')
     .check(({ keys = 10_000, rounds, servers, 'time-limit': timeLimit }) => {
       const whole = (value: number, low: number, high: number): boolean => Number.isInteger(value) && value >= low && value <= high;
       if (!whole(keys, 5000, 10_000_000)) throw new Error('--keys: 5000 to 10000000');
@@ -44,8 +49,8 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     .strict()
     .parse();
   const workloads = given.ycsb.toLowerCase().split(',').filter((w) => w !== '');
-  const wrong = workloads.find((w) => !WORKLOADS.includes(w));
-  if (wrong !== undefined) throw new Error(`--ycsb: ${wrong} is none of ${WORKLOADS.join(', ')}`);
+  const wrong = workloads.find((w) => !LETTERS.includes(w));
+  if (wrong !== undefined) throw new Error(`--ycsb: ${wrong} is none of ${LETTERS.join(', ')}`);
   return {
     goals: given.goals,
     keys: given.keys ?? KEYS[given.goals],
@@ -56,5 +61,6 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
     json: given.json,
     report: given.report,
     timeLimitMinutes: given['time-limit'],
+    markdown: given.markdown ?? [],
   };
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { inRepository } from '../repository.js';
 import { versionOf } from './peers.js';
-import { rowMet, weakest, type Goal, type Part, type RowResult } from './row.js';
+import { byGroup, rowMet, weakest, type Goal, type Group, type Part, type RowResult } from './row.js';
 import { TCP_SPIN_US } from './stores.js';
 
 export function number(value: number): string {
@@ -43,33 +43,52 @@ export function head({ machine, versions, providers, run, command }: Surrounding
   return `${command}\n${machine}\n${versions}\nproviders: ${providers}\n${run}\n`;
 }
 
+/** A part in full; of a group in short, for its sides are told once: `met shm against Redis 2.34 (2.27 to 2.41)`. */
+function partLines(group: Group | undefined, parts: readonly Part[]): string[] {
+  if (group === undefined) return parts.map((p) => `${p.met ? '  met   ' : '  MISSED'}  ${p.title}\n          goal ${goalText(p.goal)}; measured ${measuredText(p)}: ${p.detail}`);
+  const sides = group.sides.map(({ name, rate }) => `${name} ${Math.round(rate.median).toLocaleString('en')}/s`).join(', ');
+  return [`  ${group.title}\n          ${sides}`, ...parts.map((p) => `${p.met ? '  met   ' : '  MISSED'}  ${p.title}: ${measuredText(p)}, goal ${goalText(p.goal)}`)];
+}
+
 export function lines(row: RowResult): string {
-  const parts = row.parts.map((p) => `${p.met ? '  met   ' : '  MISSED'}  ${p.title}\n          goal ${goalText(p.goal)}; measured ${measuredText(p)}: ${p.detail}`);
+  const parts = [...byGroup(row.parts)].flatMap(([group, members]) => partLines(group, members));
   const problem = row.problem === undefined ? [] : [`  NOT MEASURED  ${row.problem}`];
   return `${row.name} (${row.seconds.toFixed(0)} s)\n${[...parts, ...problem].join('\n')}`;
 }
 
 /** An entry as a program reads it: of a row, or of one of its parts. */
-interface Entry {
+export interface Entry {
   readonly name: string;
   readonly goal: string;
   readonly measured: number | null;
+  /** The lowest and the highest round. */
   readonly spread: readonly [number, number] | null;
   readonly met: boolean;
   readonly detail: string;
+}
+
+/** `parts`: where there are several, all of them; the row's own figure is then the one that is farthest behind its goal. */
+export interface RowEntry extends Entry {
+  readonly parts?: readonly Entry[];
+  readonly seconds: number;
+  /** On what, how and when it was measured: entries of several runs may be put together. */
+  readonly run: string;
 }
 
 function entry(name: string, p: Part): Entry {
   return { name, goal: goalText(p.goal), measured: p.measured.median, spread: [p.measured.low, p.measured.high], met: p.met, detail: p.detail };
 }
 
-/** One entry for each row. A row of several figures has the one that is farthest behind its goal, and all of them as `parts`. */
-export function toJson(rows: readonly RowResult[]): string {
-  const entries = rows.map((row) => {
+export function rowEntries(rows: readonly RowResult[], { machine, versions, run, date }: Surroundings): RowEntry[] {
+  const where = `${machine}; ${versions}; ${run}; ${date}`;
+  return rows.map((row) => {
     const first = weakest(row);
-    if (first === undefined) return { name: row.name, goal: row.work, measured: null, spread: null, met: false, detail: row.problem ?? '' } satisfies Entry;
+    const about = { seconds: Math.round(row.seconds), run: where };
+    if (first === undefined) return { name: row.name, goal: row.work, measured: null, spread: null, met: false, detail: row.problem ?? '', ...about };
     const parts = row.parts.length > 1 ? { parts: row.parts.map((p) => entry(p.title, p)) } : {};
-    return { ...entry(row.name, first), met: rowMet(row), ...parts };
+    return { ...entry(row.name, first), met: rowMet(row), ...about, ...parts };
   });
-  return `${JSON.stringify(entries, undefined, 2)}\n`;
 }
+
+/** One entry for each row. */
+export const toJson = (rows: readonly RowResult[], where: Surroundings): string => `${JSON.stringify(rowEntries(rows, where), undefined, 2)}\n`;

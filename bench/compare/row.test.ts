@@ -40,7 +40,7 @@ test('progress is twice as good on either kind of goal', (t) => {
   t.is(progress(atMost(3, ''), 0), Number.POSITIVE_INFINITY);
 });
 
-const row = (...parts: RowResult['parts']): RowResult => ({ name: 'r', work: 'w', parts, seconds: 1 });
+const row = (...parts: RowResult['parts']): RowResult => ({ name: 'r', theme: 'GETs', work: 'w', parts, seconds: 1 });
 
 test('a row is met when all of its parts are, and stands for the one that is farthest behind', (t) => {
   const good = part('good', atMost(10, ''), [1], '');

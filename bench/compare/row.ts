@@ -11,6 +11,12 @@ export interface Goal {
   readonly unit: string;
 }
 
+/** What each side did by itself, operations a second, where a chart is to show more than two sides beside one another. */
+export interface Group {
+  readonly title: string;
+  readonly sides: readonly { readonly name: string; readonly rate: Spread }[];
+}
+
 /** One figure with its goal. Most rows have one, some several. */
 export interface Part {
   readonly title: string;
@@ -20,11 +26,17 @@ export interface Part {
   readonly met: boolean;
   /** The sides of the ratio, for a person: `farkv 0.41 us, lmdb 1.32 us`. */
   readonly detail: string;
+  /** Parts that are ratios of sides of one group have the same object. */
+  readonly group?: Group;
 }
+
+/** Rows of one theme stand in one chart of the report. */
+export type Theme = 'GETs' | 'PUTs' | 'Servers' | 'READs' | 'YCSB' | 'Memory';
 
 export interface RowResult {
   /** Stable: programs look for it. */
   readonly name: string;
+  readonly theme: Theme;
   readonly work: string;
   readonly parts: readonly Part[];
   readonly seconds: number;
@@ -46,6 +58,13 @@ export function progress(goal: Goal, value: number): number {
 export function part(title: string, goal: Goal, values: readonly number[], detail: string): Part {
   const measured = spread(values);
   return { title, goal, measured, met: reached(goal, measured.median), detail };
+}
+
+/** The parts of each group, in their order; those of none stand under undefined. */
+export function byGroup(parts: readonly Part[]): Map<Group | undefined, Part[]> {
+  const groups = new Map<Group | undefined, Part[]>();
+  for (const p of parts) groups.set(p.group, [...(groups.get(p.group) ?? []), p]);
+  return groups;
 }
 
 export const rowMet = (row: RowResult): boolean => row.parts.length > 0 && row.parts.every((p) => p.met);

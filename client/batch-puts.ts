@@ -5,6 +5,7 @@
 import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/addon.js';
 import { Batch, type BatchFailure } from './batch.js';
 import { Status, statusError } from './errors.js';
+import { KeyText } from './key-text.js';
 import type { Operations } from './operations.js';
 import type { Key } from './pending.js';
 
@@ -17,6 +18,7 @@ export class BatchPuts {
   readonly #native: NativeClient;
   readonly #operations: Operations;
   readonly #answers = new Uint32Array(PUTS_MAX);
+  readonly #text = new KeyText(PUTS_MAX);
 
   constructor(native: NativeClient, operations: Operations) {
     this.#native = native;
@@ -40,7 +42,8 @@ export class BatchPuts {
       const count = Math.min(PUTS_MAX, keys.length - from);
       const whole = from === 0 && count === keys.length;
       const chunk = whole ? keys : keys.slice(from, from + count);
-      this.#native.putMany(ns, chunk, whole ? values : values.slice(from, from + count), codec, answers, timeoutMs);
+      const parts = whole ? values : values.slice(from, from + count);
+      this.#native.putMany(ns, chunk, parts, codec, answers, timeoutMs, this.#text.join(chunk), this.#text.lengths);
       ends.push(this.#settle(ns, chunk, from, answers, single));
     }
     return ends.length === 1 ? (ends[0] ?? Promise.resolve([])) : Promise.all(ends).then((all) => all.flat());

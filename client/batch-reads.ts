@@ -11,6 +11,7 @@ import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/ad
 import { Batch, type BatchFailure } from './batch.js';
 import { COMPLETION_WORDS, type Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';
+import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingRead, tooSmall, type Key } from './pending.js';
 import type { ValueReader } from './value-reader.js';
@@ -44,6 +45,7 @@ export class BatchReads {
   #atOnce = true;
   /** Records of one crossing, and whether they are being read: a codec may call the client meanwhile. */
   readonly #records = new Uint32Array(CHUNK * COMPLETION_WORDS);
+  readonly #text = new KeyText(CHUNK);
   #reading = false;
 
   constructor(native: NativeClient, operations: Operations) {
@@ -154,7 +156,7 @@ export class BatchReads {
     const later = (i: number, wait: Promise<unknown> | undefined): void => {
       if (wait !== undefined) waits.push(wait.catch((error: unknown) => failures.push({ index: from + i, error })));
     };
-    const pending = this.#native.getMany(ns, keys, memory, 0, records, limits.timeoutMs);
+    const pending = this.#native.getMany(ns, keys, memory, 0, records, limits.timeoutMs, this.#text.join(keys), this.#text.lengths);
     if (pending > 0) this.#adopt(ns, keys, from, records, sink, failures, waits, limits.signal === undefined ? undefined : (i, id) => later(i, single(i, id)));
     const all = pending === keys.length;
     if (memory.length > 0 || !all) this.#atOnce = !all;

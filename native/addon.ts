@@ -335,6 +335,8 @@ export const PLACE_BITS = 16;
 export const PENDING_STATUS = 255;
 /** Of one putMany call. */
 export const PUTS_MAX = 1024;
+/** Characters of the keys that a batch call takes as one text, at most. */
+export const TEXTS_MAX = 64 << 10;
 
 export interface PutOptions {
   readonly ttlMs: number;
@@ -380,14 +382,21 @@ export interface NativeClient {
    * index. Returns how many are pending (0: all done); a pending key's record has Status PENDING_STATUS and the operation's id
    * in its Id field; it comes by drain, its value to drain's slab. A value that no longer fits in target has status
    * ERR_BUFFER_TOO_SMALL and its size in Bytes.
+   *
+   * `text` may be all keys one behind the other, with the length of each in `lengths`: what it takes to read one string. `keys` is read where
+   * there is none, where it is not ASCII, or where it is longer than TEXTS_MAX.
    */
-  getMany(ns: number, keys: readonly NativeKey[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number): number;
+  getMany(
+    ns: number, keys: readonly NativeKey[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number, text?: string, lengths?: Uint32Array,
+  ): number;
   put(ns: number, key: NativeKey, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
   /**
    * Up to PUTS_MAX puts, each an operation of its own that lives for ever. answers[i] is PENDING_BASE + id, or the status of a put that was not
-   * sent; behind one with ERR_BUSY all have it. Returns how many are pending. None is polled for; their doorbells are rung.
+   * sent; behind one with ERR_BUSY all have it. Returns how many are pending. None is polled for; their doorbells are rung. `text`: as for getMany.
    */
-  putMany(ns: number, keys: readonly NativeKey[], values: readonly Uint8Array[], codec: number, answers: Uint32Array, timeoutMs: number): number;
+  putMany(
+    ns: number, keys: readonly NativeKey[], values: readonly Uint8Array[], codec: number, answers: Uint32Array, timeoutMs: number, text?: string, lengths?: Uint32Array,
+  ): number;
   /** expected 0n: the key must be absent. value undefined: compare-and-delete. */
   compareAndSwap(ns: number, key: NativeKey, expected: bigint, value: Uint8Array | undefined, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
   delete(ns: number, key: NativeKey, timeoutMs: number): Answer;

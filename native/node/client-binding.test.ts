@@ -151,6 +151,61 @@ for (const provider of providers) {
     await plane.close();
   });
 
+  test(`${provider}: the keys of a batch may come as one text, which is used where it says what the keys are`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane, { maxOutstanding: 2000 });
+    const put = async (keys: readonly string[], ...text: [string?, Uint32Array?]): Promise<number[]> => {
+      const answers = new Uint32Array(keys.length);
+      client.native.putMany(0, keys, keys.map((_, i) => Buffer.from(`value ${i}`)), 0, answers, 10_000, ...text);
+      await Promise.all([...answers].filter((answer) => answer >= PENDING_BASE).map((answer) => client.adopt(answer - PENDING_BASE)));
+      return [...answers].map((answer) => (answer >= PENDING_BASE ? 0 : answer));
+    };
+    const get = async (keys: readonly string[], ...text: [string?, Uint32Array?]): Promise<string[]> => {
+      const records = new Uint32Array(keys.length * WORDS);
+      const target = Buffer.alloc(1 << 16);
+      client.native.getMany(0, keys, target, 0, records, 10_000, ...text);
+      return await Promise.all(keys.map(async (_, i) => {
+        const at = i * WORDS;
+        const status = records[at + CompletionField.Status]!;
+        const offset = records[at + CompletionField.Offset]!;
+        if (status === PENDING_STATUS) return await client.adopt(records[at]!).then((got) => (got.status === 'OK' ? got.value.toString() : 'absent'));
+        if (status === 1) return 'absent';
+        return status === 0 ? target.toString('utf8', offset, offset + records[at + CompletionField.Bytes]!) : `status ${status}`;
+      }));
+    };
+    const lengths = (keys: readonly string[]): Uint32Array => Uint32Array.from(keys, (key) => key.length);
+    const named = ['a', 'bc', '', 'd'.repeat(1024), 'e'.repeat(1025), 'fg'];
+    t.deepEqual(await put(named, named.join(''), lengths(named)), [0, 0, 3, 0, 3, 0]);
+    // Other keys in the array tell which of the two was read.
+    const other = ['1', '2', '3', '4', '5', '6'];
+    const expected = ['value 0', 'value 1', 'status 3', 'value 3', 'status 3', 'value 5'];
+    t.deepEqual(await get(named), expected);
+    t.deepEqual(await get(other, named.join(''), lengths(named)), expected, 'the text is read');
+    const none = other.map(() => 'absent');
+    t.deepEqual(await get(other, named.join(''), lengths(named).subarray(1)), none, 'a length is missing');
+    t.deepEqual(await get(other, `${named.join('')}x`, lengths(named)), none, 'the text is longer than its parts');
+    t.deepEqual(await get(other, named.join('').slice(1), lengths(named)), none, 'shorter');
+    t.deepEqual(await get(other, named.join(''), new Uint8Array(8) as never), none, 'lengths of another kind');
+    t.deepEqual(await get(other, 7 as never, lengths(named)), none, 'no text');
+    // Not ASCII: lengths in characters are not lengths in bytes.
+    const umlauts = ['ä', 'öü', '\ud83d', '\ude00'];
+    t.deepEqual(await put(umlauts, umlauts.join(''), lengths(umlauts)), [0, 0, 0, 0]);
+    t.deepEqual(await get(umlauts), ['value 0', 'value 1', 'value 3', 'value 3'], 'what is half a character is one key, as it is for put');
+    t.deepEqual(await get(umlauts, umlauts.join(''), lengths(umlauts)), await get(umlauts));
+    // As much as there is room for, and more, of which a part is not read.
+    const most = Array.from({ length: 65 }, (_, i) => String(i).padStart(1024, 'm'));
+    t.deepEqual(await put(most, most.join(''), lengths(most)), most.map(() => 0));
+    const nothing = most.map(() => 'none');
+    t.deepEqual(await get(nothing.slice(1), most.slice(0, 64).join(''), lengths(most)), most.slice(1).map((_, i) => `value ${i}`));
+    t.deepEqual(await get(nothing, most.join(''), lengths(most)), most.map(() => 'absent'));
+    const cut = most.map((key, i) => (i === 64 ? 'm'.repeat(7) : key));
+    t.deepEqual(await get(nothing, `${cut.join('')}more that is cut`, lengths(cut)), most.map(() => 'absent'));
+    const more = Array.from({ length: 1025 }, () => 'a');
+    t.deepEqual(await get(more.map(() => 'none'), more.join(''), lengths(more)), more.map(() => 'absent'), 'more keys than lengths are kept of');
+    client.close();
+    await plane.close();
+  });
+
   test(`${provider}: getMany says the size of what does not fit`, async (t) => {
     const plane = await Plane.start({ provider });
     const client = Driver.to(plane);

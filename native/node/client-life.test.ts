@@ -1,6 +1,7 @@
 /** A client's life ends well at every stage: in a process of its own, and in worker threads that come and go. */
 import test from 'ava';
 import { fileURLToPath } from 'node:url';
+import { PENDING_BASE } from '../addon.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
@@ -51,5 +52,25 @@ test('getters in the arrays of getMany may close the client or take its buffers 
   const two = new Uint32Array(2);
   last.native.putMany(0, keysWith(() => last.native.close()), [value, value], 0, two, 1000);
   t.is(two[1], 18, 'closed before it was sent');
+  await plane.close();
+});
+
+test('a getter among the values of putMany may call putMany, and take the lengths of its keys away', async (t) => {
+  const plane = await Plane.start({ provider: 'shm' });
+  const client = Driver.to(plane);
+  const [outer, inner] = [new Uint32Array(3), new Uint32Array(3)];
+  const lengths = Uint32Array.of(1, 1, 1);
+  const value = Buffer.from('v');
+  const values = Object.defineProperty([value, value, value], 1, {
+    get: () => {
+      client.native.putMany(0, ['x', 'y', 'z'], [value, value, value], 0, inner, 10_000, 'xyz', Uint32Array.of(1, 1, 1));
+      structuredClone(lengths.buffer, { transfer: [lengths.buffer] });
+      return value;
+    },
+  });
+  client.native.putMany(0, ['', '', ''], values, 0, outer, 10_000, 'abc', lengths);
+  await Promise.all([...inner, ...outer].map((answer) => client.adopt(answer - PENDING_BASE)));
+  for (const key of ['a', 'b', 'c', 'x', 'y', 'z']) t.is((await client.get(key)).value.toString(), 'v', key);
+  client.close();
   await plane.close();
 });

@@ -2,7 +2,7 @@
  *
  *   client_binding.c   the class: constructor, close, life           client_loop.c    libuv: waiting, timers, callbacks
  *   client_calls.c     get, getSync, put, ... : one crossing each    client_many.c    getMany   client_put_many.c   putMany
- *   client_key.c       keys: texts, bytes, prepared ones
+ *   client_key.c       keys: texts, bytes, prepared ones    client_texts.c   the keys of a batch as one text
  *   client_ops.c       the table of operations                       client_drain.c   drain, take
  *   client_map.c       setTicket, setOwners, setRoutes               client_stats.c   stats
  *
@@ -27,6 +27,8 @@ enum {
     CLIENT_EVENTS = 256,             /* waiting to be told; more are dropped */
     CLIENT_COMPLETIONS = 512,        /* records of one drain */
     CLIENT_WORDS = 8,                /* CompletionField.Words in addon.ts */
+    CLIENT_TEXTS_MAX = 64 << 10,     /* TEXTS_MAX in addon.ts */
+    CLIENT_TEXTS_KEYS = 1024,        /* PUTS_MAX in addon.ts */
     CLIENT_PENDING_STATUS = 255,     /* PENDING_STATUS in addon.ts */
     CLIENT_PLACE_BITS = 16,          /* of an id are the place in the table, CLIENT_PLACE_BITS in addon.ts; the rest is a generation */
     CLIENT_ID_BITS = 30,             /* with PENDING_BASE still a small integer of V8, for which no object is made */
@@ -99,6 +101,11 @@ struct client {
     /* arrays shared with JavaScript */
     uint32_t info[CLIENT_WORDS];
     uint32_t completions[CLIENT_COMPLETIONS * CLIENT_WORDS];
+
+    /* the keys of a batch (client_texts.c) */
+    bool texts_in_use;               /* they are not to be read anew: JavaScript may run before the last is taken */
+    uint32_t text_length[CLIENT_TEXTS_KEYS];
+    uint8_t texts[CLIENT_TEXTS_MAX + 8];   /* a text that was cut has more than CLIENT_TEXTS_MAX bytes here */
 };
 
 /* client_binding.c */
@@ -139,6 +146,20 @@ static inline fkv_status client_read_key(client *c, napi_env env, napi_value ns,
     uint32_t number;
     if (napi_get_value_uint32(env, ns, &number) != napi_ok || number > UINT16_MAX) return FKV_BAD_REQUEST;
     return client_key_of(c, env, v, (uint16_t)number, out);
+}
+
+/* client_texts.c */
+typedef struct client_texts {
+    const uint8_t *next;             /* of what is not taken yet, in the client's `texts` */
+    const uint32_t *length;          /* in its `text_length` */
+} client_texts;
+/* False: there is none, or it is not of the kind that can be read so; its keys are to be read one by one. */
+bool client_texts_read(client *c, napi_env env, napi_value text, napi_value lengths, uint32_t keys, client_texts *out);
+/* The next key; its bytes stay where they are until the next batch is read. */
+static inline fkv_status client_texts_next(client_texts *t, uint16_t ns, lookup_key *out) {
+    *out = (lookup_key){ .bytes = t->next, .count = *t->length, .ns = ns };
+    t->next += *t->length++;
+    return out->count >= 1 && out->count <= FKV_KEY_MAX ? FKV_OK : FKV_KEY_INVALID;
 }
 
 /* client_loop.c */

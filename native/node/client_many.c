@@ -14,6 +14,8 @@ typedef struct batch {
     uint64_t now_ns, deadline_ns;
     uint32_t pending, flushed;       /* flushed: of them, when the doorbell was last rung */
     uint16_t ns;
+    bool joined;                     /* keys come from `texts` */
+    client_texts texts;
 } batch;
 
 /* So many that are posted are worth a doorbell: the owners begin while the rest is posted. */
@@ -51,41 +53,66 @@ static bool still_there(batch *b) {
     return false;
 }
 
-/* Records are for `first` and the n - 1 keys after it. False: an exception is pending. */
-static bool run_group(batch *b, uint32_t first, int n) {
-    client_key read[LOOKUP_GROUP];
-    lookup_key key[LOOKUP_GROUP] = { { 0 } };
-    lookup_result result[LOOKUP_GROUP];
-    size_t at[LOOKUP_GROUP];
+typedef struct group {
+    lookup_key key[LOOKUP_GROUP];
     uint32_t index[LOOKUP_GROUP];
-    bool done[LOOKUP_GROUP];
+    client_key room[LOOKUP_GROUP];
+} group;
+
+static void refuse_key(batch *b, uint32_t i, fkv_status s) {
+    client_record(b->records + i * CLIENT_WORDS, i, &(lookup_result){ .status = s }, UINT32_MAX);
+}
+
+/* Out of the batch's text: JavaScript does not run. Returns how many are keys. */
+static int read_joined(batch *b, group *g, uint32_t first, int n) {
+    int good = 0;
+    for (int i = 0; i < n; i++) {
+        fkv_status s = client_texts_next(&b->texts, b->ns, &g->key[good]);
+        if (s == FKV_OK) g->index[good++] = first + (uint32_t)i;
+        else refuse_key(b, first + (uint32_t)i, s);
+    }
+    return good;
+}
+
+/* One element after the other; -1: an exception is pending. */
+static int read_each(batch *b, group *g, uint32_t first, int n) {
     int good = 0;
     for (int i = 0; i < n; i++) {
         napi_value v;
         fkv_status s = FKV_KEY_INVALID;
+        client_key *k = &g->room[good];
         if (napi_get_element(b->env, b->keys, first + (uint32_t)i, &v) == napi_ok && b->c->lookup) {
-            s = client_key_of(b->c, b->env, v, b->ns, &read[good]);
+            s = client_key_of(b->c, b->env, v, b->ns, k);
         }
         if (s != FKV_OK) {
-            uint32_t at_key = first + (uint32_t)i;
-            if (!still_there(b)) return false;
-            client_record(b->records + at_key * CLIENT_WORDS, at_key, &(lookup_result){ .status = s }, UINT32_MAX);
+            if (!still_there(b)) return -1;
+            refuse_key(b, first + (uint32_t)i, s);
             continue;
         }
-        key[good] = read[good].key;
-        if (key[good].bytes != read[good].room) {      /* reading the next element may run a getter, which may detach this buffer */
-            memcpy(read[good].room, key[good].bytes, key[good].count);
-            key[good].bytes = read[good].room;
+        if (k->key.bytes != k->room) {       /* reading the next element may run a getter, which may detach this buffer */
+            memcpy(k->room, k->key.bytes, k->key.count);
+            k->key.bytes = k->room;
         }
-        index[good++] = first + (uint32_t)i;
+        g->key[good] = k->key;
+        g->index[good++] = first + (uint32_t)i;
     }
-    if (!still_there(b)) return false;
-    size_t used = lookup_direct_group(b->c->lookup, key, good, b->to + b->used, b->room - b->used, result, at, done);
+    return still_there(b) ? good : -1;
+}
+
+/* Records are for `first` and the n - 1 keys after it. False: an exception is pending. */
+static bool run_group(batch *b, uint32_t first, int n) {
+    group g;
+    lookup_result result[LOOKUP_GROUP];
+    size_t at[LOOKUP_GROUP];
+    bool done[LOOKUP_GROUP];
+    int good = b->joined ? read_joined(b, &g, first, n) : read_each(b, &g, first, n);
+    if (good <= 0) return good == 0;
+    size_t used = lookup_direct_group(b->c->lookup, g.key, good, b->to + b->used, b->room - b->used, result, at, done);
     for (int i = 0; i < good; i++) {
-        uint32_t *record = b->records + index[i] * CLIENT_WORDS;
+        uint32_t *record = b->records + g.index[i] * CLIENT_WORDS;
         uint32_t offset = done[i] && result[i].status == FKV_OK ? (uint32_t)(b->at + b->used + at[i]) : UINT32_MAX;
-        if (done[i]) client_record(record, index[i], &result[i], offset);
-        else start_one(b, &key[i], index[i], record);
+        if (done[i]) client_record(record, g.index[i], &result[i], offset);
+        else start_one(b, &g.key[i], g.index[i], record);
     }
     b->used += used;
     if (b->pending - b->flushed >= FLUSH_EVERY) {
@@ -96,8 +123,8 @@ static bool run_group(batch *b, uint32_t first, int n) {
 }
 
 napi_value client_get_many(napi_env env, napi_callback_info info) {
-    napi_value argv[6];
-    client *c = client_arguments(env, info, argv, 6);
+    napi_value argv[8];
+    client *c = client_arguments(env, info, argv, 8);
     batch b = { .c = c, .env = env };
     napi_typedarray_type type;
     uint32_t ns, keys;
@@ -130,6 +157,7 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     b.target = argv[2];
     b.record_array = argv[4];
     b.words = words;
+    b.joined = client_texts_read(c, env, argv[6], argv[7], keys, &b.texts);
     b.now_ns = session_now(lookup_session(c->lookup));
     b.deadline_ns = b.now_ns + (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
     for (uint32_t i = 0; i < keys; i += LOOKUP_GROUP) {

@@ -12,22 +12,25 @@ typedef struct put_call {
     session_ask ask;                 /* what all have in common */
     uint32_t answer[PUTS_MAX];       /* PENDING_BASE + id, or the status */
     uint32_t pending;
-    bool full;
+    bool full, joined;               /* joined: keys come from `texts` */
+    client_texts texts;
 } put_call;
 
 /* Both elements are fetched before either is looked at: an array may have getters, which may do anything, such as close the client or take a
  * buffer away. */
 static fkv_status put_one(put_call *p, uint32_t i, client_op **o) {
     napi_value key, value;
+    fkv_status s = FKV_OK;
     napi_typedarray_type type;
     client_key k;
     size_t n;
     void *bytes;
     session_ask a = p->ask;
-    if (napi_get_element(p->env, p->keys, i, &key) != napi_ok) return FKV_KEY_INVALID;
+    if (p->joined) s = client_texts_next(&p->texts, a.ns, &k.key);
+    else if (napi_get_element(p->env, p->keys, i, &key) != napi_ok) return FKV_KEY_INVALID;
     if (napi_get_element(p->env, p->values, i, &value) != napi_ok) return FKV_BAD_REQUEST;
     if (!p->c->lookup) return FKV_CLOSED;
-    fkv_status s = client_key_of(p->c, p->env, key, a.ns, &k);
+    if (!p->joined) s = client_key_of(p->c, p->env, key, a.ns, &k);
     if (s != FKV_OK) return s;
     if (napi_get_typedarray_info(p->env, value, &type, &n, &bytes, NULL, NULL) != napi_ok || type != napi_uint8_array) return FKV_BAD_REQUEST;
     if (n > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
@@ -70,11 +73,11 @@ static bool answers_of(const put_call *p, napi_value v, uint32_t n, void **out) 
 }
 
 napi_value client_put_many(napi_env env, napi_callback_info info) {
-    napi_value argv[6];
+    napi_value argv[8];
     uint32_t ns, codec, n, values;
     double ms;
     void *answers;
-    put_call p = { .env = env, .c = client_arguments(env, info, argv, 6) };
+    put_call p = { .env = env, .c = client_arguments(env, info, argv, 8) };
     if (!p.c) return NULL;
     if (!p.c->lookup) {
         binding_throw(env, FKV_CLOSED, NULL);
@@ -89,8 +92,12 @@ napi_value client_put_many(napi_env env, napi_callback_info info) {
     p.values = argv[2];
     p.ask = (session_ask){ .op = FKV_OP_PUT, .codec = good ? (uint8_t)codec : 0, .ns = good ? (uint16_t)ns : 0 };
     p.ask.deadline_ns = session_now(lookup_session(p.c->lookup)) + (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
-    for (uint32_t i = 0; good && i < n; i += FLUSH_EVERY)
-        if (!put_group(&p, i, i + FLUSH_EVERY < n ? i + FLUSH_EVERY : n)) return NULL;
+    p.joined = good && client_texts_read(p.c, env, argv[6], argv[7], n, &p.texts);
+    bool went = good;
+    p.c->texts_in_use |= p.joined;
+    for (uint32_t i = 0; went && i < n; i += FLUSH_EVERY) went = put_group(&p, i, i + FLUSH_EVERY < n ? i + FLUSH_EVERY : n);
+    if (p.joined) p.c->texts_in_use = false;
+    if (good && !went) return NULL;
     if (!good || !answers_of(&p, argv[4], n, &answers)) {      /* looked at again: see put_one */
         binding_throw(env, FKV_BAD_REQUEST, "putMany takes a namespace, keys, as many values, a codec, and an answer for each");
         return NULL;

@@ -39,6 +39,8 @@ export class FakeNativeClient implements NativeClient {
   ready: Ready[] = [];
   readonly log: string[] = [];
   flushes = 0;
+  /** Batches whose keys came as one text. */
+  texts = 0;
   closed = false;
   /** Every call about a key is answered with this status at once. */
   refusal: number | undefined;
@@ -84,10 +86,12 @@ export class FakeNativeClient implements NativeClient {
     return refused ?? this.#answer(this.entries.get(this.#name(ns, key)), target, offset);
   }
 
-  getMany(ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array): number {
+  getMany(
+    ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, _timeoutMs?: number, text?: string, lengths?: Uint32Array,
+  ): number {
     let used = offset;
     let pending = 0;
-    keys.forEach((key, i) => {
+    this.#named(keys, text, lengths).forEach((key, i) => {
       const at = i * Words;
       const answer = this.get(ns, key, target.subarray(used), 0);
       records.set(this.info, at);
@@ -120,9 +124,19 @@ export class FakeNativeClient implements NativeClient {
     return answer;
   }
 
-  putMany(ns: number, keys: readonly (string | Uint8Array)[], values: readonly Uint8Array[], codec: number, answers: Uint32Array): number {
+  /** The keys of a batch, out of its text where it has one. */
+  #named(keys: readonly (string | Uint8Array)[], text: string | undefined, lengths: Uint32Array | undefined): readonly (string | Uint8Array)[] {
+    if (text === undefined || lengths === undefined) return keys;
+    this.texts++;
+    let at = 0;
+    return keys.map((_, i) => text.slice(at, (at += lengths[i] ?? 0)));
+  }
+
+  putMany(
+    ns: number, keys: readonly (string | Uint8Array)[], values: readonly Uint8Array[], codec: number, answers: Uint32Array, _timeoutMs?: number, text?: string, lengths?: Uint32Array,
+  ): number {
     let pending = 0;
-    keys.forEach((key, i) => {
+    this.#named(keys, text, lengths).forEach((key, i) => {
       const answer = this.put(ns, key, values[i] ?? new Uint8Array(0), 0, 0, codec);
       answers[i] = Math.abs(answer);
       if (answer >= PENDING_BASE) pending++;

@@ -3,7 +3,7 @@
  */
 import type { DataPlaneStats } from '../native/addon.js';
 import { record, text, uint, type Check } from '../core/protocol/check.js';
-import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { trustRanges } from '../core/metadata/trust.js';
 import type { RaftStatus } from '../core/raft/index.js';
 
@@ -100,8 +100,8 @@ export interface ClusterStatus {
   readonly answeredBy: string;
   readonly members: readonly MemberStatus[];
   readonly shards: readonly ShardStatus[];
-  /** Shards on their way to another owner. */
-  readonly moves: readonly { readonly shard: number; readonly to: string }[];
+  /** Shards on their way to another owner. Without a phase most is still to be copied. */
+  readonly moves: readonly Pick<Move, 'shard' | 'to' | 'phase'>[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly trustDomains?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
 }

@@ -1,0 +1,108 @@
+/** Servers that die while a shard of many values is on its way between them: real processes, seen to be in the middle of the copy. */
+import test, { type ExecutionContext } from 'ava';
+import { readFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { connect, type BufferValue, type Client } from '../../client/index.js';
+import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
+import { certainly, keysOf, raised } from '../support/owners.js';
+import { statusOf } from '../support/status.js';
+import type { ClusterStatus } from '../../server/status.js';
+
+/** So that a server that is paused is not taken for dead before it is looked at. */
+const LASTING = ['--lease-ms', '300', '--owner-lease-ms', '6000', '--election-ms', '400'];
+const VALUE_BYTES = 64 << 10;
+const VALUES = 900;
+/** So much has come when it is the middle. */
+const SOME_BYTES = 8 << 20;
+
+async function until(address: string, condition: (status: ClusterStatus) => boolean): Promise<ClusterStatus> {
+  for (;;) {
+    const status = await statusOf(address);
+    if (condition(status)) return status;
+  }
+}
+
+function residentBytes(pid: number): number {
+  const pages = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1];
+  return Number(pages) * 4096;
+}
+
+const valueOf = (key: string): Buffer => Buffer.alloc(VALUE_BYTES, `${key} `);
+
+async function move(shard: number, to: ServerProcess, wait: string, ask: ServerProcess): Promise<Awaited<ReturnType<typeof farkv>>> {
+  return await farkv(['shard', 'move', String(shard), to.id, '--wait', wait, '--connect', ask.address]);
+}
+
+/** Moves the shard until its new owner stands still in the middle of the copy: something has come, and the metadata does not say that all has. */
+async function inTheMiddle(t: ExecutionContext, shard: number, from: ServerProcess, to: ServerProcess, ask: ServerProcess): Promise<{ readonly waiting: Promise<unknown> }> {
+  for (;;) {
+    const before = residentBytes(to.pid);
+    const said = to.stderr.length;
+    const waiting = move(shard, to, '1s', ask);
+    const copied = (): boolean => to.stderr.slice(said).includes(`shard ${shard} was copied`);
+    while (residentBytes(to.pid) < before + SOME_BYTES && !copied()) await setImmediate();
+    process.kill(to.pid, 'SIGSTOP');
+    const { moves, shards } = await statusOf(ask.address);
+    if (moves.some((m) => m.shard === shard && m.to === to.id && m.phase === undefined)) {
+      t.is(shards[shard]?.owner, from.id);
+      t.regex(to.stderr.slice(said), new RegExp(`shard ${shard} is copied from ${from.id}`, 'u'));
+      return { waiting };
+    }
+    // It was done before this process had its turn: back, and once more.
+    process.kill(to.pid, 'SIGCONT');
+    await until(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner === to.id && one.state === 'serving'));
+    await waiting;
+    t.is((await move(shard, from, '60s', ask)).code, 0);
+  }
+}
+
+async function filled(t: ExecutionContext, cluster: Cluster, from: number): Promise<{ readonly kv: Client<BufferValue, Buffer>; readonly keys: readonly string[]; readonly shard: number }> {
+  const kv = await connect({ servers: cluster.addresses, timeoutMs: 120_000, unavailableAfterMs: 120_000 });
+  t.teardown(() => kv.close());
+  const [first = ''] = await keysOf(kv, cluster, from, 1);
+  const shard = kv.shardOf(first);
+  const keys: string[] = [];
+  for (let i = 0; keys.length < VALUES; i++) if (kv.shardOf(`large-${i}`) === shard) keys.push(`large-${i}`);
+  for (const key of keys) await kv.put(key, valueOf(key));
+  return { kv, keys, shard };
+}
+
+async function allThere(t: ExecutionContext, kv: Client<BufferValue, Buffer>, keys: readonly string[]): Promise<void> {
+  let wrong = 0;
+  for (const key of keys) if ((await kv.get(key))?.equals(valueOf(key)) !== true) wrong += 1;
+  t.is(wrong, 0, `of ${keys.length} values ${wrong} are not what was put`);
+}
+
+for (const dies of ['new', 'old'] as const) {
+  test.serial(`kill -9 of the ${dies} owner of a shard in the middle of the copy`, async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '256mb', args: LASTING });
+    await raised(cluster);
+    const lead = (await statusOf(cluster.server(0).address)).members.findIndex((m) => m.leader);
+    const [ask, from, to] = [cluster.server(lead), cluster.server((lead + 1) % 3), cluster.server((lead + 2) % 3)];
+    const { kv, keys, shard } = await filled(t, cluster, (lead + 1) % 3);
+    const { waiting } = await inTheMiddle(t, shard, from, to, ask);
+    const { epoch } = (await statusOf(ask.address)).shards[shard]!;
+    if (dies === 'new') {
+      await to.kill();
+      const after = await until(ask.address, (s) => s.moves.length === 0);
+      t.is(after.shards[shard]?.owner, from.id);
+      t.is(after.shards[shard]?.epoch, epoch);
+      await allThere(t, kv, keys);
+      await certainly(() => kv.put(keys[0]!, valueOf(keys[0]!)));
+      // Once it is back, it gets the shard with everything.
+      await to.start();
+      t.is((await move(shard, to, '60s', ask)).code, 0);
+      await allThere(t, kv, keys);
+    } else {
+      await from.kill();
+      process.kill(to.pid, 'SIGCONT');
+      const after = await until(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner !== from.id && one.state === 'serving'));
+      t.deepEqual(after.moves, []);
+      // What had come of the copy is worth nothing: as after any death of an owner, a miss for every key.
+      t.deepEqual((await kv.getMany(keys)).filter((value) => value !== undefined), []);
+      await certainly(() => kv.put(keys[0]!, valueOf(keys[1]!)));
+      t.true((await kv.get(keys[0]!))?.equals(valueOf(keys[1]!)));
+    }
+    await waiting;
+  });
+}

@@ -3,7 +3,7 @@
  * group beside one another. Pure.
  */
 import { escaped, round, rule, svg, text, WIDTH } from './charts.js';
-import { goalText, measuredText } from './report.js';
+import { goalText, measuredText, number } from './report.js';
 import { progress, weakest, type Group, type Part, type RowResult } from './row.js';
 
 /** How far a bar may go to either side of the goal: what is beyond is cut off. */
@@ -23,11 +23,12 @@ function goalGrid(x: (times: number) => number, top: number, bottom: number): st
   return [...ticks, text(x(1), top - 18, 'goal', ' text-anchor="middle" class="title"')];
 }
 
+const SIGNS = { atLeast: '≥', atMost: '≤', below: '<' } as const;
 const verdict = (met: boolean): 'met' | 'missed' => (met ? 'met' : 'missed');
 
 /** One line a row: its name, a bar from the goal to the figure that is farthest behind, and what that is. */
 export function scoreboard(rows: readonly RowResult[]): string {
-  const [left, right, top, step] = [236, WIDTH - 250, 40, 30];
+  const [left, right, top, step] = [236, WIDTH - 290, 40, 30];
   const x = goalAxis(left, right);
   const height = top + step * rows.length + 8;
   const out = goalGrid(x, top, height - 8);
@@ -39,9 +40,9 @@ export function scoreboard(rows: readonly RowResult[]): string {
       continue;
     }
     const at = x(progress(p.goal, p.measured.median));
-    const rest = row.parts.length > 1 ? `, ${row.parts.filter(({ met }) => met).length} of ${row.parts.length} met` : '';
+    const rest = row.parts.length > 1 ? `; ${row.parts.filter(({ met }) => met).length} of ${row.parts.length} met` : '';
     out.push(`<rect x="${round(Math.min(x(1), at))}" y="${round(y + 7)}" width="${round(Math.max(2, Math.abs(at - x(1))))}" height="14" rx="3" class="bar ${verdict(p.met)}"><title>${escaped(`${p.title}: ${p.detail}`)}</title></rect>`);
-    out.push(text(right + 16, y + 18, `${verdict(p.met)}: ${measuredText(p).split(' (')[0] ?? ''}${rest}`, ` class="${verdict(p.met)}"`));
+    out.push(text(right + 16, y + 18, `${verdict(p.met)}: ${number(p.measured.median)}, goal ${SIGNS[p.goal.kind]} ${number(p.goal.value)}${rest}`, ` class="${verdict(p.met)}"`));
   }
   out.push(rule(x(1), top - 8, x(1), height - 8, 'goal'));
   return svg(height, 'Each row against its goal', out);

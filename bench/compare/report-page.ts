@@ -61,7 +61,7 @@ const THEMES: readonly { readonly theme: Theme; readonly title: string; readonly
   { theme: 'READs', title: 'READs for each GET', words: 'Over tcp, by distribution of the keys and size of the client\'s cache of locations. A READ that the responder followed by itself counts as two.' },
   { theme: 'Memory', title: 'Memory for each entry', words: 'Beyond a key of 16 B and the value, index and free space included.' },
 ];
-const AGAINST = 'To the right of the goal is ahead of it, to the left behind, each line twice as far; the thin line spans the rounds.';
+const AGAINST = 'To the right of the goal is ahead of it, to the left behind, on a logarithmic axis; the thin line spans the rounds.';
 
 function section(title: string, words: string, charts: readonly string[]): string {
   const figures = charts.map((chart) => `<figure>${chart}</figure>`).join('\n');

@@ -208,6 +208,8 @@ export interface DataPlane {
   setLeaseMs(ms: number): void;
   /** Called on the owning event loop when a shard's segments changed. */
   onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
+  /** The same: the device of a transport is gone, and no client will come over it again in the life of this data plane. More than once, possibly. */
+  onUnreachable: ((provider: Provider) => void) | undefined;
   /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */
   close(): Promise<void>;
 }

@@ -79,6 +79,8 @@ export class FarkvNode {
   #instance = '';
   #leaving = false;
   #regions: RegionLife | undefined;
+  /** Transports whose device is gone. */
+  readonly #lost = new Set<Provider>();
   #dataPlane: DataPlane | undefined;
   #calls: CallContext | undefined;
 
@@ -310,9 +312,21 @@ export class FarkvNode {
       removeSockets(sockets);
     });
     plane.onLayout = (shard) => this.#regions?.layoutChanged(shard);
+    plane.onUnreachable = (provider) => this.#transportLost(provider, bound);
     if (settings.hugePages !== 'off') this.#sayPages(plane);
     this.#log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
     return fabricAddresses(bound, settings, shmHost());
+  }
+
+  /** A device is gone. As at the start: that costs the others nothing, unless this transport was asked for or is the only one for other hosts. */
+  #transportLost(provider: Provider, bound: ReturnType<DataPlane['start']>): void {
+    if (this.#lost.has(provider)) return;
+    this.#lost.add(provider);
+    const left = [...new Set(bound.map((b) => b.provider))].filter((p) => !this.#lost.has(p));
+    const gone = `the device of ${provider} is gone, and with it every client that came over ${provider}`;
+    const { transportAuto, strict } = this.#settings;
+    if (transportAuto && !strict && left.some((p) => p !== 'shm')) this.#log.error(`${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`);
+    else this.#fail(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
   }
 
   #sayPages(plane: DataPlane): void {

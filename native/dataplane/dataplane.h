@@ -73,6 +73,9 @@ typedef struct dataplane_config {
     uint32_t stall_ms;              /* a connection that takes no reply for so long is ended; default 5,000 */
     /* Called on a helper thread after the segments of a shard changed; must not block. May be NULL. */
     void (*on_layout)(void *ctx, uint32_t shard, uint32_t layout_epoch);
+    /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this provider again in the
+     * life of this data plane. Must not block. May be NULL. */
+    void (*on_unreachable)(void *ctx, fab_provider provider);
     void *ctx;
 } dataplane_config;
 enum {

@@ -24,6 +24,10 @@
 /* ---- a turn ---- */
 
 static void handle(group *g, fab_provider p, const fab_wc *wc) {
+    if (wc->opcode == FAB_WC_UNREACHABLE) {
+        if (g->d->c.on_unreachable) g->d->c.on_unreachable(g->d->c.ctx, p);
+        return;
+    }
     client *c = fab_user(wc->conn);
     switch (wc->opcode) {
     case FAB_WC_ACCEPT: client_ask(g, p, wc); break;
@@ -32,7 +36,8 @@ static void handle(group *g, fab_provider p, const fab_wc *wc) {
     case FAB_WC_ATTACH: transfer_attached(c, wc); break;
     case FAB_WC_SEND_READY: reply_credits(c); break;
     case FAB_WC_DISCONNECT: client_doom(c); break;
-    case FAB_WC_CONNECT: break;
+    case FAB_WC_CONNECT:
+    case FAB_WC_UNREACHABLE: break;
     }
 }
 

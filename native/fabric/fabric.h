@@ -72,7 +72,8 @@ typedef enum fab_wc_opcode {
     FAB_WC_ACCEPT,       /* a peer asks: private data in data, bytes (valid until the next fab_poll); answer with
                             fab_accept or fab_reject. conn is new */
     FAB_WC_CONNECT,      /* fab_connect ended; status says how; on success data, bytes are the peer's reply */
-    FAB_WC_DISCONNECT    /* the connection is gone; comes once, last */
+    FAB_WC_DISCONNECT,   /* the connection is gone; comes once, last */
+    FAB_WC_UNREACHABLE   /* once, of a queue that listens; conn is NULL: its device is gone, so nobody comes by its listeners any more */
 } fab_wc_opcode;
 
 typedef struct fab_domain fab_domain;   /* a provider opened: protection domain, registered memory, helper threads */

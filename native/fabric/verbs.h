@@ -10,6 +10,10 @@
  * A domain works on one device: the one to which rdma_cm's routing leads the first address that it listens on or connects to.
  * There is a protection domain for each trust domain: an rkey of one cannot be used by a queue pair of another.
  *
+ * A device that is lost takes every connection with it. A domain that serves no memory then lets go of it, queue by queue, each when
+ * its connections are freed and the next is made, and binds again to whatever device that one leads to. One that serves cannot: its
+ * rkeys are in its peers' hands. Its listening queue says FAB_WC_UNREACHABLE.
+ *
  * Threads. A completion queue and its connections belong to one thread, as fabric.h says. The domain's CM thread only waits
  * for connection and device events and hands copies of them over; it never touches a connection. A connection is named to
  * it, and in work requests, by slot and generation, so that what arrives late for a freed one is recognised.
@@ -65,7 +69,7 @@ typedef struct verbs_private {
 } verbs_private;
 _Static_assert(sizeof(verbs_private) + FAB_PRIVATE_MAX <= 56, "rdma_cm carries 56 bytes over InfiniBand");
 
-typedef struct verbs_pd {         /* one for each trust domain; never freed before the domain */
+typedef struct verbs_pd {         /* one for each trust domain; never freed before the device is let go */
     struct verbs_pd *next;
     uint32_t trust;
     struct ibv_pd *pd;
@@ -73,20 +77,25 @@ typedef struct verbs_pd {         /* one for each trust domain; never freed befo
 
 typedef struct verbs_mr {
     fab_mr head;
+    struct verbs_mr *next, *prev; /* in the domain, under its lock */
+    bool served;                  /* to peers, so by a key that they have */
     uint8_t *base;
     size_t bytes;
     struct { verbs_pd *pd; struct ibv_mr *mr; } in[16];  /* a local region is registered in each PD that uses it */
-    int registered;               /* entries of `in`; grows only, under the domain's lock */
+    int registered;               /* entries of `in`; under the domain's lock; grows, until the device is let go */
 } verbs_mr;
 
 typedef struct verbs_domain {
     fab_domain head;
     const verbs_lib *v;
-    pthread_mutex_t lock;         /* device, pds, mrs */
+    pthread_mutex_t lock;         /* device, lost, queues, pds, mrs, cqs; and while an event of the device is taken */
     pthread_mutex_t cm_lock;      /* librdmacm moves a queue pair on while it takes an event: none is destroyed meanwhile */
     struct ibv_context *device;   /* rdma_cm's; NULL until the first address */
     struct ibv_device_attr attr;
+    bool lost;                    /* the device is gone; cleared when it is let go */
+    uint32_t queues;              /* completion queues that have a part of the device */
     verbs_pd *pds;
+    verbs_mr *mrs;
     struct rdma_event_channel *events;
     pthread_t thread;
     int nudge_fd;                 /* wakes the CM thread: there is a device to watch, or the end */
@@ -228,12 +237,15 @@ typedef struct verbs_cq {
     uint32_t idle_polls;
     uint32_t disconnects_due;
     bool draining, armed, timer_set;
+    bool listens, lost;                   /* lost: the device, and this queue still has its part */
     bool woken;                           /* a poll took back a wake whose reason its caller may have looked for before */
     bool reap;                            /* a LEAVING connection has left */
 } verbs_cq;
 
 /* verbs_domain.c */
-int verbs_device_of(verbs_domain *d, struct ibv_context *device);                /* binds, or checks that it is the same: -EXDEV */
+int verbs_device_of(verbs_domain *d, struct ibv_context *device);                /* binds, or checks that it is the same: -EXDEV; -ENODEV: lost */
+void verbs_device_gone(verbs_domain *d);                                         /* the device is lost: told to every queue, once */
+void verbs_queue_gone(verbs_domain *d);                                          /* one has given up its part; the last lets the device go */
 int verbs_pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out);
 int verbs_local_key(verbs_mr *m, verbs_pd *pd, uint32_t *lkey);
 int verbs_open(const fab_options *o, fab_domain **out);
@@ -279,6 +291,7 @@ void verbs_left(verbs_conn *c);                                                 
 void verbs_reap(verbs_cq *cq);
 int verbs_cq_create(fab_domain *d, fab_cq **out);
 int verbs_cq_device(verbs_cq *cq, bool listens);                                 /* makes the device's part */
+void verbs_cq_let_go(verbs_cq *cq);                                              /* gives it up, if the device is lost and no connection is left */
 void verbs_cq_destroy(fab_cq *cq);
 
 /* verbs_data.c */

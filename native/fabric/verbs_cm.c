@@ -55,24 +55,22 @@ static void take_cm_event(verbs_domain *d) {
         }
         verbs_post_event(cq, e);   /* before the acknowledgement: until then the id, so its context and queue, cannot be freed */
     }
+    bool removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
     d->v->rdma_ack_cm_event(event);
+    if (removed) verbs_device_gone(d);   /* the connection has its own notice; those at rest and the listeners have this one */
 }
 
 static void take_async_event(verbs_domain *d, struct ibv_context *device) {
     struct ibv_async_event event;
-    if (d->v->ibv_get_async_event(device, &event)) return;
-    enum ibv_event_type type = event.event_type;
-    d->v->ibv_ack_async_event(&event);
-    if (type != IBV_EVENT_DEVICE_FATAL && type != IBV_EVENT_CQ_ERR) return;
-    fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: device %s failed", d->v->ibv_get_device_name(device->device));
+    bool fatal = false;
     pthread_mutex_lock(&d->lock);
-    for (verbs_cq *cq = d->cqs; cq; cq = cq->next) {
-        verbs_event *e = calloc(1, sizeof *e);
-        if (!e) continue;
-        e->type = (enum rdma_cm_event_type)VERBS_DEVICE_LOST;
-        verbs_post_event(cq, e);
+    /* Let go since, it may be closed. */
+    if (atomic_load(&d->async_device) == device && d->v->ibv_get_async_event(device, &event) == 0) {
+        fatal = event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR;
+        d->v->ibv_ack_async_event(&event);
     }
     pthread_mutex_unlock(&d->lock);
+    if (fatal) verbs_device_gone(d);
 }
 
 void *verbs_cm_thread(void *domain) {
@@ -132,6 +130,7 @@ int verbs_listen(fab_cq *queue, const char *address, fab_listener **out) {
     /* An address that names no device (0.0.0.0) would bring connections of several, whose rkeys differ. */
     if (e == 0) e = verbs_device_of(cq->d, l->id->verbs);
     if (e == 0) e = verbs_cq_device(cq, true);
+    if (e == 0) cq->listens = true;
     if (e == 0 && v->rdma_listen(l->id, 128)) e = -errno;
     if (e) {
         fab_log(&queue->domain->options, FAB_LOG_ERROR, "verbs: cannot listen on %s: %s; name an address of an RDMA device", address, strerror(-e));
@@ -232,6 +231,7 @@ int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t
     const verbs_lib *v = cq->d->v;
     struct sockaddr_storage to, from;
     bool by_device = cq->d->source_device[0] != 0;
+    verbs_cq_let_go(cq);
     int e = parse(address, &to);
     if (e == 0 && by_device) e = verbs_source_of(cq->d->source_device, to.ss_family, &from);
     if (e) return e;
@@ -341,6 +341,8 @@ static void established(verbs_conn *c, verbs_event *e) {
 }
 
 static void device_lost(verbs_cq *cq) {
+    cq->lost = cq->cq != NULL;
+    if (cq->listens) verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_UNREACHABLE, .status = FAB_FATAL_ERR});
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
         if (c->state == VERBS_BROKEN) continue;

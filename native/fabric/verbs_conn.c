@@ -78,7 +78,34 @@ int verbs_cq_device(verbs_cq *cq, bool listens) {
         return e;
     }
     cq->depth = (uint32_t)cq->cq->cqe;
+    pthread_mutex_lock(&cq->d->lock);
+    cq->d->queues++;
+    pthread_mutex_unlock(&cq->d->lock);
     return 0;
+}
+
+/* The device's part goes; no connection is left. */
+static void end_device_part(verbs_cq *cq) {
+    const verbs_lib *v = cq->d->v;
+    while (cq->pools) {
+        verbs_pool *next = cq->pools->next;
+        verbs_pool_free(cq, cq->pools);
+        cq->pools = next;
+    }
+    cq->reserved = 0;
+    if (!cq->cq) return;
+    if (cq->events_to_ack) v->ibv_ack_cq_events(cq->cq, cq->events_to_ack);
+    cq->events_to_ack = 0;
+    v->ibv_destroy_cq(cq->cq);
+    v->ibv_destroy_comp_channel(cq->channel);   /* closed, it is not watched any more */
+    cq->cq = NULL;
+    cq->channel = NULL;
+    cq->lost = false;
+    verbs_queue_gone(cq->d);
+}
+
+void verbs_cq_let_go(verbs_cq *cq) {
+    if (cq->lost && !cq->conns && !cq->listens) end_device_part(cq);
 }
 
 void verbs_cq_destroy(fab_cq *queue) {
@@ -109,16 +136,7 @@ void verbs_cq_destroy(fab_cq *queue) {
         if (e->id) d->v->rdma_destroy_id(e->id);
         free(e);
     }
-    while (cq->pools) {
-        verbs_pool *next = cq->pools->next;
-        verbs_pool_free(cq, cq->pools);
-        cq->pools = next;
-    }
-    if (cq->cq) {
-        if (cq->events_to_ack) d->v->ibv_ack_cq_events(cq->cq, cq->events_to_ack);
-        d->v->ibv_destroy_cq(cq->cq);
-        d->v->ibv_destroy_comp_channel(cq->channel);
-    }
+    end_device_part(cq);
     close(cq->epoll_fd);
     close(cq->wake_fd);
     close(cq->timer_fd);

@@ -66,17 +66,21 @@ int verbs_open(const fab_options *o, fab_domain **out) {
     return 0;
 }
 
-void verbs_close(fab_domain *domain) {
-    verbs_domain *d = (verbs_domain *)domain;
-    atomic_store(&d->stopping, true);
-    nudge(d);
-    pthread_join(d->thread, NULL);
+static void free_pds(verbs_domain *d) {
     while (d->pds) {
         verbs_pd *next = d->pds->next;
         d->v->ibv_dealloc_pd(d->pds->pd);
         free(d->pds);
         d->pds = next;
     }
+}
+
+void verbs_close(fab_domain *domain) {
+    verbs_domain *d = (verbs_domain *)domain;
+    atomic_store(&d->stopping, true);
+    nudge(d);
+    pthread_join(d->thread, NULL);
+    free_pds(d);
     d->v->rdma_destroy_event_channel(d->events);
     close(d->nudge_fd);
     pthread_mutex_destroy(&d->lock);
@@ -88,7 +92,9 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
     if (!device) return -EADDRNOTAVAIL;
     int e = 0;
     pthread_mutex_lock(&d->lock);
-    if (!d->device) {
+    if (d->lost) {
+        e = -ENODEV;
+    } else if (!d->device) {
         e = -d->v->ibv_query_device(device, &d->attr);
         if (e == 0) {
             d->device = device;
@@ -104,9 +110,42 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
     return e;
 }
 
+void verbs_device_gone(verbs_domain *d) {
+    pthread_mutex_lock(&d->lock);
+    if (d->device && !d->lost) {
+        d->lost = true;
+        fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: device %s is gone", d->v->ibv_get_device_name(d->device->device));
+        for (verbs_cq *cq = d->cqs; cq; cq = cq->next) {
+            verbs_event *e = calloc(1, sizeof *e);
+            if (!e) continue;
+            e->type = (enum rdma_cm_event_type)VERBS_DEVICE_LOST;
+            verbs_post_event(cq, e);
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+void verbs_queue_gone(verbs_domain *d) {
+    pthread_mutex_lock(&d->lock);
+    bool serves = false;
+    for (const verbs_mr *m = d->mrs; m; m = m->next) serves |= m->served;
+    if (--d->queues == 0 && d->lost && !serves) {
+        for (verbs_mr *m = d->mrs; m; m = m->next) {   /* registered again where they are next used */
+            for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);
+            m->registered = 0;
+        }
+        free_pds(d);
+        atomic_store(&d->async_device, NULL);
+        d->device = NULL;
+        d->lost = false;
+        nudge(d);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
 /* Under the lock. */
 static int pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out) {
-    if (!d->device) return -ENODEV;
+    if (!d->device || d->lost) return -ENODEV;
     for (verbs_pd *p = d->pds; p; p = p->next)
         if (p->trust == trust) {
             *out = p;
@@ -135,6 +174,13 @@ int verbs_pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out) {
 }
 
 /* ---- memory ---- */
+
+/* Under the lock. */
+static void link_mr(verbs_domain *d, verbs_mr *m) {
+    m->next = d->mrs;
+    if (m->next) m->next->prev = m;
+    d->mrs = m;
+}
 
 static int mr_new(void *base, size_t bytes, verbs_mr **out) {
     verbs_mr *m = calloc(1, sizeof *m);
@@ -170,6 +216,8 @@ int verbs_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **
     verbs_pd *pd;
     e = pd_of(d, trust, &pd);
     if (e == 0) e = register_in(d, m, pd, IBV_ACCESS_REMOTE_READ);
+    m->served = true;
+    if (e == 0) link_mr(d, m);
     pthread_mutex_unlock(&d->lock);
     if (e) {
         free(m);
@@ -182,11 +230,15 @@ int verbs_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **
 }
 
 int verbs_reg_local(fab_domain *domain, void *base, size_t bytes, fab_mr **out) {
-    (void)domain;   /* registered when a queue pair of a known protection domain first uses it */
+    verbs_domain *d = (verbs_domain *)domain;
     verbs_mr *m;
     int e = mr_new(base, bytes, &m);
-    if (e == 0) *out = &m->head;
-    return e;
+    if (e) return e;
+    pthread_mutex_lock(&d->lock);
+    link_mr(d, m);   /* registered when a queue pair of a known protection domain first uses it */
+    pthread_mutex_unlock(&d->lock);
+    *out = &m->head;
+    return 0;
 }
 
 int verbs_local_key(verbs_mr *m, verbs_pd *pd, uint32_t *lkey) {
@@ -209,6 +261,11 @@ int verbs_local_key(verbs_mr *m, verbs_pd *pd, uint32_t *lkey) {
 void verbs_dereg(fab_mr *mr) {
     verbs_mr *m = (verbs_mr *)mr;
     verbs_domain *d = (verbs_domain *)mr->domain;
+    pthread_mutex_lock(&d->lock);
+    if (m->prev) m->prev->next = m->next;
+    else d->mrs = m->next;
+    if (m->next) m->next->prev = m->prev;
+    pthread_mutex_unlock(&d->lock);
     for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);
     free(m);
 }

@@ -32,7 +32,7 @@ typedef struct copying {
     shard_copy *copy;
 } copying;
 
-typedef enum { CALL_NOTHING, CALL_LAYOUT, CALL_STATS, CALL_COPIED, CALL_NOTICE } call_kind;
+typedef enum { CALL_NOTHING, CALL_LAYOUT, CALL_STATS, CALL_COPIED, CALL_NOTICE, CALL_UNREACHABLE } call_kind;
 typedef struct call {
     server *s;
     call_kind kind;
@@ -40,6 +40,7 @@ typedef struct call {
     fkv_status status;
     void *result;
     uint32_t shard, layout_epoch;       /* CALL_NOTICE */
+    fab_provider provider;              /* CALL_UNREACHABLE */
 } call;
 
 static void drop(server *s) {
@@ -82,15 +83,22 @@ static void settle(napi_env env, call *c) {
     let_loop_go(s);
 }
 
+static bool is_notice(const call *c) { return c->kind == CALL_NOTICE || c->kind == CALL_UNREACHABLE; }
+
 static void notify(napi_env env, const call *c) {
     napi_value self, callback, argv[2], error;
     napi_valuetype type;
+    size_t argc = c->kind == CALL_NOTICE ? 2 : 1;
     if (!c->s->self || napi_get_reference_value(env, c->s->self, &self) != napi_ok || !self) return;
-    if (napi_get_named_property(env, self, "onLayout", &callback) != napi_ok) return;
+    if (napi_get_named_property(env, self, c->kind == CALL_NOTICE ? "onLayout" : "onUnreachable", &callback) != napi_ok) return;
     if (napi_typeof(env, callback, &type) != napi_ok || type != napi_function) return;
-    if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return;
-    if (napi_create_uint32(env, c->layout_epoch, &argv[1]) != napi_ok) return;
-    if (napi_call_function(env, self, callback, 2, argv, NULL) != napi_pending_exception) return;
+    if (c->kind == CALL_UNREACHABLE) {
+        if (napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) != napi_ok) return;
+    } else {
+        if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return;
+        if (napi_create_uint32(env, c->layout_epoch, &argv[1]) != napi_ok) return;
+    }
+    if (napi_call_function(env, self, callback, argc, argv, NULL) != napi_pending_exception) return;
     if (napi_get_and_clear_last_exception(env, &error) == napi_ok) napi_fatal_exception(env, error);
 }
 
@@ -98,7 +106,7 @@ static void notify(napi_env env, const call *c) {
 static void on_loop(napi_env env, napi_value function, void *context, void *item) {
     (void)function, (void)context;
     call *c = item;
-    if (env && c->kind == CALL_NOTICE) notify(env, c);
+    if (env && is_notice(c)) notify(env, c);
     else if (env) settle(env, c);
     free(c->result);
     free(c);
@@ -128,6 +136,13 @@ static void layout_changed(void *ctx, uint32_t shard, uint32_t layout_epoch) {
     call *c = calloc(1, sizeof *c);
     if (!c) return;
     *c = (call){ .s = ctx, .kind = CALL_NOTICE, .shard = shard, .layout_epoch = layout_epoch };
+    post(c);
+}
+
+static void transport_lost(void *ctx, fab_provider provider) {
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_UNREACHABLE, .provider = provider };
     post(c);
 }
 
@@ -453,6 +468,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
         return NULL;
     }
     s->options.config.on_layout = layout_changed;
+    s->options.config.on_unreachable = transport_lost;
     s->options.config.ctx = s;
     fkv_status status = dataplane_create(&s->options.config, &s->d);
     if (status != FKV_OK || napi_wrap(env, self, s, collected, NULL, NULL) != napi_ok) {

@@ -104,7 +104,8 @@ static void hand_out(session *s, const fab_wc *wc) {
         break;
     case FAB_WC_CONNECT:
     case FAB_WC_DISCONNECT: owner_event(o, wc); break;
-    case FAB_WC_ACCEPT: break;                /* we do not listen */
+    case FAB_WC_ACCEPT:
+    case FAB_WC_UNREACHABLE: break;           /* we do not listen */
     }
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "check.h"
 #include "fabric_conformance.h"
+#include "../fabric/verbs.h"
 
 static const char *address;
 
@@ -62,6 +63,78 @@ TEST(connecting_to_nobody_ends_in_time_and_as_failed) {
     pair_close(&p);
 }
 
+static void read_is_whole(pair *p, fab_conn *c, fab_mr *served, fab_mr *local, uint8_t *to) {
+    memset(to, 0, 4096);
+    fab_read r = {.wr_id = 7, .local = to, .local_mr = local, .remote_addr = fab_mr_addr(served), .rkey = fab_mr_rkey(served), .bytes = 4096};
+    CHECK_EQ(fab_post_reads(c, &r, 1), 1);
+    CHECK_EQ(pair_expect(p, &p->client, FAB_WC_READ, FAB_SUCCESS).wr_id, 7);
+    CHECK(pattern_ok(to, 1, 4096));
+}
+
+/* What the provider does when it hears of the loss, on a device that is in truth still there: so it can be taken again. */
+TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
+    static pair p;
+    fkv_region region;
+    fab_mr *served, *local;
+    static uint8_t to[4096];
+    pair_open(&p, &verbs, NULL, 1);
+    CHECK_EQ(fkv_region_alloc("lost", 4096, 0, &region), 0);
+    pattern_fill(region.base, 1, 4096);
+    CHECK_EQ(fab_reg(p.owner.domain, &region, 1, &served), 0);
+    CHECK_EQ(fab_reg_local(p.client.domain, to, sizeof to, &local), 0);
+    read_is_whole(&p, p.client_conn, served, local, to);
+    verbs_domain *d = (verbs_domain *)p.client.domain;
+    verbs_device_gone(d);
+    verbs_device_gone(d);   /* connection manager and device both tell */
+    CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_FATAL_ERR).conn == p.client_conn);
+    CHECK(fab_post_reads(p.client_conn, &(fab_read){.local = to, .local_mr = local, .bytes = 8}, 1) == -ENOTCONN);
+    fab_conn *early;
+    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &early), 0);   /* the lost connection is not freed: the device is still held */
+    CHECK(pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_GENERAL_ERR).conn == early);
+    CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_GENERAL_ERR).conn == early);
+    fab_disconnect(early);
+    fab_disconnect(p.client_conn);
+    CHECK(pair_next(&p, &p.owner).opcode == FAB_WC_DISCONNECT);
+    fab_disconnect(p.owner_conn);
+    CHECK_EQ(d->queues, 1);
+    pair_connect(&p, 1, &p.client_conn, &p.owner_conn);
+    CHECK(d->queues == 1 && !d->lost && d->device);
+    read_is_whole(&p, p.client_conn, served, local, to);
+    fab_dereg(local);
+    fab_disconnect(p.client_conn);
+    CHECK(pair_next(&p, &p.owner).opcode == FAB_WC_DISCONNECT);
+    fab_disconnect(p.owner_conn);
+    p.client_conn = p.owner_conn = NULL;
+    fab_dereg(served);
+    fkv_region_free(&region);
+    pair_close(&p);
+}
+
+TEST(an_owner_whose_device_is_lost_says_once_that_nobody_comes) {
+    static pair p;
+    fkv_region region;
+    fab_mr *served;
+    pair_open(&p, &verbs, NULL, 1);
+    CHECK_EQ(fkv_region_alloc("lost", 4096, 0, &region), 0);
+    CHECK_EQ(fab_reg(p.owner.domain, &region, 1, &served), 0);
+    verbs_domain *d = (verbs_domain *)p.owner.domain;
+    verbs_device_gone(d);
+    verbs_device_gone(d);
+    fab_wc wc = pair_expect(&p, &p.owner, FAB_WC_UNREACHABLE, FAB_FATAL_ERR);
+    CHECK(wc.conn == NULL);
+    CHECK(pair_expect(&p, &p.owner, FAB_WC_DISCONNECT, FAB_FATAL_ERR).conn == p.owner_conn);
+    fab_disconnect(p.owner_conn);
+    CHECK(pair_next(&p, &p.client).opcode == FAB_WC_DISCONNECT);
+    fab_disconnect(p.client_conn);
+    p.client_conn = p.owner_conn = NULL;
+    pair_settle(&p);
+    CHECK(!end_has(&p.owner));
+    CHECK(d->lost);   /* peers have its keys: it is never bound anew */
+    fab_dereg(served);
+    fkv_region_free(&region);
+    pair_close(&p);
+}
+
 int main(int argc, char **argv) {
     address = getenv("FARKV_VERBS_ADDRESS");
     if (!address) {
@@ -72,6 +145,8 @@ int main(int argc, char **argv) {
     CHECK(fab_provider_missing(FAB_VERBS) == NULL);
     if (fabric_conformance_child(&verbs, argc, argv)) return 0;
     fabric_conformance(&verbs);
+    RUN(a_client_lets_a_lost_device_go_and_binds_anew);
+    RUN(an_owner_whose_device_is_lost_says_once_that_nobody_comes);
     if (getenv("FARKV_VERBS_NOBODY")) {
         RUN(connecting_to_nobody_holds_up_no_other_connection);
         RUN(connecting_to_nobody_ends_in_time_and_as_failed);

@@ -35,6 +35,7 @@ wire() {
   [ "$1" = rxe ] || first=3
   bash test/rdma/vm/two-ends.sh "$1" $first && FARKV_RDMA_WIRE=$first node dist/test/rdma/suite/faults-main.js
 }
+removal() { node dist/test/rdma/suite/removal-main.js "${1}0"; }
 
 # Queue pairs, memory regions and the rest that no process holds any more; soft-RoCE keeps one of each kind for its own.
 resources() { rdma resource show rxe0; rdma resource show siw0; }
@@ -46,6 +47,7 @@ for kind in rxe siw; do
   part "servers and SDK over $kind: costs and times" alone $kind
 done
 part 'faults of the wire' both wire
+part 'devices that are taken away' both removal
 after=$(resources)
 echo "== resources of the devices, before and after"
 echo "$before"

@@ -29,6 +29,8 @@ const mutations = [
     ['the upper half of an rkey is not looked at', rxe('a_wrong_rkey_is_refused'), 'r[i].rkey >> 32 ? FAB_REM_ACCESS_ERR : FAB_SUCCESS', 'FAB_SUCCESS'],
   ]),
   ...inFile('native/fabric/verbs_domain.c', [
+    ['a lost device is bound again', rxe('a_client_lets_a_lost_device_go_and_binds_anew'), 'if (d->lost) {', 'if (false) {'],
+    ['buffers keep their registration with a lost device', rxe('a_client_lets_a_lost_device_go_and_binds_anew'), 'm->registered = 0;', ''],
     ['all trust domains share a protection domain', rxe('a_region_of_another_trust_domain_is_refused'), 'if (p->trust == trust) {', 'if (p) {'],
   ]),
 ].filter(({ name }) => name.includes(process.argv[2] ?? ''));

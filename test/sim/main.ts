@@ -1,34 +1,48 @@
 /**
  * `npm run sim -- --seed N --steps M`: replays a seed.
  * `npm run sim -- --seconds S [--steps M] [--from N]`: fresh seeds, one after the other, for so long; prints a report as JSON.
- * `--application metadata`: the members run the metadata's state machine in place of a chain of hashes; `owners`: and own shards under leases.
+ * Exit codes: 0 nothing was violated, 1 something was (the message has the command that replays it), 2 wrong usage.
  */
-import { parseArgs } from 'node:util';
+import yargs from 'yargs';
+import { hideBin } from 'yargs/helpers';
 import { APPLICATIONS, simulate, SimulationFailure, type ApplicationName, type Outcome } from './simulate.js';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    seeds: { type: 'string' },
-    from: { type: 'string' },
-    steps: { type: 'string', default: '100000' },
-    seconds: { type: 'string' },
-    application: { type: 'string', default: 'hashes' },
-  },
-});
-
-const application = values.application as ApplicationName;
-if (!(application in APPLICATIONS))
-  throw new Error(`there is no application ${application}, but ${Object.keys(APPLICATIONS).join(' and ')}`);
+const values = await yargs(hideBin(process.argv))
+  .scriptName('npm run sim --')
+  .usage('$0 [options]\n\nThe real Raft and metadata over simulated disks, networks and clocks, with faults; invariants are checked after every step')
+  .option('seed', { type: 'number', conflicts: ['seeds', 'seconds', 'from'], describe: 'Replay this one' })
+  .option('seconds', { type: 'number', describe: 'Fresh seeds for so long. Default: 10, or no limit with --seeds' })
+  .option('seeds', { type: 'number', describe: 'At most so many seeds' })
+  .option('from', { type: 'number', describe: 'The first of the seeds, which count up. Default: at random' })
+  .option('steps', { type: 'number', default: 100_000, describe: 'Steps of each seed: delivered messages, ended I/Os, crashes, clock jumps' })
+  .option('application', {
+    choices: Object.keys(APPLICATIONS) as ApplicationName[], default: 'hashes',
+    describe: 'What the members run: a chain of hashes, the state machine of the metadata, or that with shards owned under leases and moved with their contents',
+  })
+  .check((given) => {
+    for (const [name, low] of [['seed', 0], ['seeds', 1], ['from', 0], ['steps', 1]] as const) {
+      const value = given[name];
+      if (value !== undefined && !(Number.isInteger(value) && value >= low && value < 2 ** 32)) throw new Error(`--${name}: a whole number from ${low} to ${2 ** 32 - 1}`);
+    }
+    if (given.seconds !== undefined && !(given.seconds > 0)) throw new Error('--seconds: more than 0');
+    return true;
+  })
+  .fail((message, error: Error | undefined) => {
+    console.error(`${error?.message ?? message}; --help says more`);
+    process.exit(2);
+  })
+  .wrap(130)
+  .strict()
+  .parse();
 
 function* seeds(): Generator<number> {
   if (values.seed !== undefined) {
-    yield Number(values.seed);
+    yield values.seed;
     return;
   }
-  const first = Number(values.from ?? Math.floor(Math.random() * 2 ** 31));
-  const count = Number(values.seeds ?? Infinity);
-  const end = performance.now() + 1000 * Number(values.seconds ?? (values.seeds === undefined ? 10 : Infinity));
+  const first = values.from ?? Math.floor(Math.random() * 2 ** 31);
+  const count = values.seeds ?? Infinity;
+  const end = performance.now() + 1000 * (values.seconds ?? (values.seeds === undefined ? 10 : Infinity));
   for (let i = 0; i < count && performance.now() < end; i++) yield first + i;
 }
 
@@ -44,7 +58,7 @@ let runs = 0;
 const began = process.cpuUsage();
 try {
   for (const seed of seeds()) {
-    const outcome = simulate(seed, Number(values.steps), application);
+    const outcome = simulate(seed, values.steps, values.application);
     add(total, outcome);
     steps += outcome.steps;
     runs++;

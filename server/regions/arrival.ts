@@ -9,7 +9,8 @@
  *        -> shard-copy `copied` is applied          the move is not called off any more; the owner gives the shard up
  *        -> this server owns it                     and serves what it has (region-life.ts)
  *
- * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away, and after a while made anew, as long as the move stands. What was copied is
+ * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away, and after a while made anew, as long as the move stands. A shard that
+ * does not fit in this server's memory will not fit the next time either: its move is called off. What was copied is
  * used only when `copied` was applied, and only in the epoch behind that of the owner it was copied from: a change that came later than the copy
  * would make it an old value.
  */
@@ -17,6 +18,7 @@ import type { CopyOptions, DataPlane } from '../../native/addon.js';
 import type { Command } from '../../core/metadata/commands.js';
 import type { CopyPhase, MetadataState, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
+import { asFarkvError } from '../native-errors.js';
 
 export interface ArrivalOptions {
   readonly shard: number;
@@ -40,6 +42,7 @@ export interface ArrivalOptions {
 }
 
 const AGAIN_MS = 500;
+const NO_ROOM: ReadonlySet<string> = new Set(['ERR_TABLE_FULL', 'ERR_NO_MEMORY']);
 
 export class Arrival {
   readonly #options: ArrivalOptions;
@@ -48,6 +51,7 @@ export class Arrival {
   #last = false;
   /** Both have had the same: what was proposed then may have been applied, whatever happened since. */
   #finished = false;
+  #full = false;
   /** True: the shard is open and has all that its last owner had; false: it is closed. */
   readonly ended: Promise<boolean>;
 
@@ -73,6 +77,11 @@ export class Arrival {
     if (this.#cancelled) return;
     this.#cancelled = true;
     if (!this.#finished) this.#options.dataPlane.stopCopy(this.#options.shard);
+  }
+
+  /** This server had no memory for it. */
+  get full(): boolean {
+    return this.#full;
   }
 
   get stands(): boolean {
@@ -105,13 +114,21 @@ export class Arrival {
         if (await this.#copy()) return true;
       } catch (error) {
         const source = this.#source();
-        if (source !== undefined) log.warn(`shard ${shard} could not be copied from ${source.owner ?? 'its owner'}, which goes on to serve it; it is tried again: ${describeError(error)}`);
+        this.#full = NO_ROOM.has(asFarkvError(error).code);
+        if (source !== undefined && this.#full) log.warn(`shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${source.owner ?? 'its owner'} goes on to serve it: ${describeError(error)}`);
+        else if (source !== undefined) log.warn(`shard ${shard} could not be copied from ${source.owner ?? 'its owner'}, which goes on to serve it; it is tried again: ${describeError(error)}`);
       }
       dataPlane.stopCopy(shard);
       if (opened) await dataPlane.closeShard(shard).catch((error: unknown) => log.debug(`closing shard ${shard} failed: ${describeError(error)}`));
-      if (this.#source() !== undefined) await sleep(AGAIN_MS);
+      if (this.#full) await this.#callOff();
+      else if (this.#source() !== undefined) await sleep(AGAIN_MS);
     }
     return false;
+  }
+
+  async #callOff(): Promise<void> {
+    const { shard, epoch, propose } = this.#options;
+    for (let source = this.#source(); source?.owner !== undefined; source = this.#source()) await propose({ t: 'shard-move', shard, epoch, to: source.owner });
   }
 
   async #copy(): Promise<boolean> {

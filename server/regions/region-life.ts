@@ -86,6 +86,8 @@ const MOVING_LEASE_MS = 100;
 /** The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and longer. */
 const SEALED_MS = 3000;
 const PROPOSE_MS = 60_000;
+/** What did not fit is not tried again for so long, though somebody plans it anew, such as the leader for a server that is drained. */
+const NO_ROOM_MS = 10_000;
 const LOOK_AGAIN_MS = 100;
 /**
  * A table that fills asks for many segments a second. Each change that is told is written by every server and sent to every client, with
@@ -98,6 +100,8 @@ export class RegionLife {
   readonly #own = new Map<number, OwnShard>();
   /** By shard: what is copied to here. */
   readonly #arrivals = new Map<number, Arrival>();
+  /** Shards that there was no memory for a moment ago. */
+  readonly #noRoom = new Set<number>();
   readonly #waiters: (() => void)[] = [];
   #marked = false;
   #closing = false;
@@ -393,7 +397,7 @@ export class RegionLife {
     for (const { shard, to, planned, phase } of state.moves) {
       const s = state.shards[shard];
       // One that has a phase is the move of a copy that is not here any more.
-      if (to !== memberId || phase !== undefined || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard)) continue;
+      if (to !== memberId || phase !== undefined || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard) || this.#noRoom.has(shard)) continue;
       const held = this.#own.size + this.#arrivals.size;
       const arrival = new Arrival({
         shard, epoch: s.epoch, planned, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
@@ -405,9 +409,18 @@ export class RegionLife {
         if (!this.#closing) log.warn(`shard ${shard} did not come: ${describeError(error)}`);
       }).finally(() => {
         this.#arrivals.delete(shard);
+        if (arrival.full) this.#rest(shard);
         this.stateChanged();
       });
     }
+  }
+
+  #rest(shard: number): void {
+    this.#noRoom.add(shard);
+    void this.#options.sleep(NO_ROOM_MS).then(() => {
+      this.#noRoom.delete(shard);
+      this.stateChanged();
+    });
   }
 
   /** Its last owner's values are here. When it gives the shard up they are served; should it have started again instead, they are of no use. */

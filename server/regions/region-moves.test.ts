@@ -257,3 +257,23 @@ test('a copy that fails is thrown away and made anew', async (t) => {
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
   t.deepEqual(world.events.filter((e) => /^(open|copy|close|finish)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'copy', 'close', 'closed', 'open', 'copy', 'finish']);
 });
+
+test('what does not fit in this server\'s memory is not copied again and again: its move is called off, and rests when it is planned anew', async (t) => {
+  let rested: () => void = () => undefined;
+  const rest = new Promise<void>((resolve) => (rested = resolve));
+  const world = coming({ sleep: (ms) => (ms === 10_000 ? rest : Promise.resolve()) });
+  const copies = (): number => world.events.filter((e) => e === 'copy 0').length;
+  world.dataPlane.copying = Promise.reject(new FarkvError('ERR_TABLE_FULL', 'full'));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.deepEqual(world.machine.state.moves, []);
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 1 });
+  t.deepEqual(world.events.slice(-4), ['stop 0', 'close 0', 'closed 0', 'propose shard-move']);
+  world.dataPlane.copying = Promise.resolve();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.is(copies(), 1);
+  rested();
+  while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
+  t.is(copies(), 2);
+});

@@ -1,4 +1,4 @@
-/** Servers that die while a shard of many values is on its way between them: real processes, seen to be in the middle of the copy. */
+/** Servers that die, or have no room, while a shard of many values is on its way between them: real processes, seen to be in the middle of the copy. */
 import test, { type ExecutionContext } from 'ava';
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
@@ -106,3 +106,22 @@ for (const dies of ['new', 'old'] as const) {
     await waiting;
   });
 }
+
+test.serial('a server without the memory for a shard does not get it: its owner goes on, the move is called off, and what was put stays', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '256mb', args: LASTING });
+  await raised(cluster);
+  const small = await cluster.joiner('s2', LASTING);
+  small.args = small.args.map((arg) => (arg === '64mb' ? '16mb' : arg));
+  await small.start();
+  await raised(cluster);
+  const owner = cluster.server(0);
+  const { kv, keys, shard } = await filled(t, cluster, 0);
+  const refused = await move(shard, small, '60s', owner);
+  t.not(refused.code, 0);
+  t.regex(refused.stderr, /the move of shard 0 to s2 was called off: s1 has it/u);
+  t.regex(small.stderr, /shard 0 does not fit in this server's memory \(--memory\): its move is called off, and s1 goes on to serve it/u);
+  const { moves, shards } = await statusOf(owner.address);
+  t.deepEqual(moves, []);
+  t.like(shards[shard], { owner: owner.id, state: 'serving', epoch: 1 });
+  await allThere(t, kv, keys);
+});

@@ -30,9 +30,15 @@ export const MOVE_NOTE = 'A shard moves with its values, while it is read and wr
 const owns = (shard: number, to: string) => (status: Awaited<ReturnType<ClusterConnection['status']>>): boolean =>
   status.shards.some((s) => s.shard === shard && s.owner === to && s.state === 'serving');
 
+/** It is not on its way there any more, and has not come. */
+const calledOff = (shard: number, to: string) => (status: Awaited<ReturnType<ClusterConnection['status']>>): boolean =>
+  !status.moves.some((m) => m.shard === shard && m.to === to) && status.shards.some((s) => s.shard === shard && s.owner !== to);
+
 async function moveOne(cluster: ClusterConnection, { shard, to }: Pick<PlannedMove, 'shard' | 'to'>, waitMs: number): Promise<void> {
   await cluster.call('shard-move', { shard, to });
-  await cluster.until(owns(shard, to), waitMs, `the move of shard ${shard} to ${to}`);
+  const { shards } = await cluster.until((status) => owns(shard, to)(status) || calledOff(shard, to)(status), waitMs, `the move of shard ${shard} to ${to}`);
+  const owner = shards.find((s) => s.shard === shard)?.owner;
+  if (owner !== to) throw new FarkvError('ERR_BUSY', `the move of shard ${shard} to ${to} was called off: ${owner ?? 'nobody'} has it. What ${to} logged says why, such as that it has too little memory`);
 }
 
 async function move(args: MoveArguments): Promise<void> {

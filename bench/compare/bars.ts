@@ -42,7 +42,7 @@ export function scoreboard(rows: readonly RowResult[]): string {
     const at = x(progress(p.goal, p.measured.median));
     const rest = row.parts.length > 1 ? `; ${row.parts.filter(({ met }) => met).length} of ${row.parts.length} met` : '';
     out.push(`<rect x="${round(Math.min(x(1), at))}" y="${round(y + 7)}" width="${round(Math.max(2, Math.abs(at - x(1))))}" height="14" rx="3" class="bar ${verdict(p.met)}"><title>${escaped(`${p.title}: ${p.detail}`)}</title></rect>`);
-    out.push(text(right + 16, y + 18, `${verdict(p.met)}: ${number(p.measured.median)}, goal ${SIGNS[p.goal.kind]} ${number(p.goal.value)}${rest}`, ` class="${verdict(p.met)}"`));
+    out.push(text(right + 16, y + 18, `${verdict(p.met)}: ${measuredText(p).split(' (')[0] ?? ''}, goal ${SIGNS[p.goal.kind]} ${number(p.goal.value)}${rest}`, ` class="${verdict(p.met)}"`));
   }
   out.push(rule(x(1), top - 8, x(1), height - 8, 'goal'));
   return svg(height, 'Each row against its goal', out);

@@ -104,6 +104,13 @@ async function measure({ name, theme, work, measure: sets }: RowPlan): Promise<R
 
 const rows: RowResult[] = [];
 let curves: readonly Curve[] = [];
+
+/** After each row: however this process ends, what was measured is there. */
+function write(): void {
+  if (o.json !== undefined) writeFileSync(o.json, toJson(rows, where));
+  if (o.report !== undefined) writeFileSync(o.report, reportPage({ where, rows, curves }));
+}
+
 try {
   if (curvesWanted) {
     note(CURVES);
@@ -116,14 +123,14 @@ try {
     const row = await measure(plan);
     rows.push(row);
     process.stdout.write(`${lines(row)}\n`);
+    write();
   }
 } finally {
   clearTimeout(timer);
   await lab.close();
 }
 
-if (o.json !== undefined) writeFileSync(o.json, toJson(rows, where));
-if (o.report !== undefined) writeFileSync(o.report, reportPage({ where, rows, curves }));
+write();
 process.stdout.write(`\n${rows.filter(rowMet).length} of ${rows.length} rows met\n`);
 // A row that was left behind may hold the event loop.
 process.exit(rows.some((row) => row.problem !== undefined) ? 1 : 0);

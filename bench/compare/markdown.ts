@@ -2,7 +2,7 @@
  * What `--json` files hold, as the tables of bench/README.md: nobody types a figure. The last column of the floors' table, whose other columns are written
  * by hand, and everything between two marks. Pure.
  */
-import { number, type Entry, type RowEntry } from './report.js';
+import { spreadText, type Entry, type RowEntry } from './report.js';
 
 export const BEGIN = '<!-- figures: npm run bench:compare -- --markdown -->';
 export const END = '<!-- /figures -->';
@@ -23,8 +23,8 @@ const verdict = (met: boolean): string => (met ? 'met' : '**missed**');
 
 function figure({ measured, spread, goal }: Entry): string {
   if (measured === null) return 'not measured';
-  const [low, high] = (spread ?? [measured, measured]).map(number) as [string, string];
-  return low === high ? `${number(measured)} ${unitOf(goal)}` : `${number(measured)} (${low} to ${high}) ${unitOf(goal)}`;
+  const [low, high] = spread ?? [measured, measured];
+  return `${spreadText(measured, low, high, Number(/[\d.,]+/.exec(goal)?.[0].replaceAll(',', '')))} ${unitOf(goal)}`;
 }
 
 /** The cell beside a floor. */

@@ -44,7 +44,7 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
       if (!(timeLimit > 0 && timeLimit <= 1440)) throw new Error('--time-limit: up to 1440 minutes');
       return true;
     })
-    .epilogue(`A whole run takes 20 to 45 minutes on two cores, and at most the time limit and two minutes: then rows that are left are told as not measured.\n\nRows, with the sets of goals that have them:\n${names}`)
+    .epilogue(`A whole run takes about 20 minutes on two cores that do nothing else, and at most the time limit and two minutes: then rows that are left are told as not measured. Both files are written after each row.\n\nRows, with the sets of goals that have them:\n${names}`)
     .wrap(130)
     .strict()
     .parse();

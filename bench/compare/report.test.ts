@@ -1,6 +1,6 @@
 import test from 'ava';
 import { PERCENTILES, type Curve } from './curves.js';
-import { lines, toJson, type Surroundings } from './report.js';
+import { lines, spreadText, toJson, type Surroundings } from './report.js';
 import { reportPage } from './report-page.js';
 import { atLeast, atMost, part, type RowResult } from './row.js';
 
@@ -24,6 +24,13 @@ test('the text says what was met, what was missed and what was not measured', (t
   t.regex(lines(rows[0]!), /met +the "figure"\n +goal at least 3\.00 times; measured 5\.00 \(4\.00 to 6\.00\): farkv 1 us/);
   t.regex(lines(rows[1]!), /MISSED +c/);
   t.regex(lines(rows[2]!), /NOT MEASURED +it did not <start>/);
+});
+
+test('a figure close to its goal has a digit more, one of a single round no spread, and nothing is below nothing', (t) => {
+  t.is(spreadText(2.023, 2.021, 2.0241, 2.02), '2.023 (2.021 to 2.024)');
+  t.is(spreadText(1.5, 1.25, 2, 2.02), '1.50 (1.25 to 2.00)');
+  t.is(spreadText(70, 70, 70, 80), '70.00');
+  t.is(spreadText(-0.001, -1, 2000, 1), '0.00 (-1.00 to 2,000)');
 });
 
 test('the page stands alone: no script, nothing from elsewhere, and texts cannot break out of it', (t) => {
@@ -50,7 +57,7 @@ test('the sides of a group stand beside one another, once, and are told in one l
   const group = { title: 'A: reads & updates', sides: [{ name: 'shm', rate: rate(150_000) }, { name: 'Redis', rate: rate(60_000) }] };
   const parts = [part('shm against Redis', atLeast(1, 'times'), [2.5], 'x'), part('tcp against Redis', atLeast(1, 'times'), [0.5], 'y')].map((p) => ({ ...p, group }));
   const row: RowResult = { name: 'ycsb', theme: 'YCSB', work: 'w', seconds: 1, parts };
-  t.is(lines(row), 'ycsb (1 s)\n  A: reads & updates\n          shm 150,000/s, Redis 60,000/s\n  met     shm against Redis: 2.50 (2.50 to 2.50), goal at least 1.00 times\n  MISSED  tcp against Redis: 0.50 (0.50 to 0.50), goal at least 1.00 times');
+  t.is(lines(row), 'ycsb (1 s)\n  A: reads & updates\n          shm 150,000/s, Redis 60,000/s\n  met     shm against Redis: 2.50, goal at least 1.00 times\n  MISSED  tcp against Redis: 0.50, goal at least 1.00 times');
   const page = reportPage({ where, rows: [row], curves: [] });
   t.is(page.match(/class="side s\d"/g)?.length, 2);
   t.is(page.match(/A: reads &amp; updates/g)?.length, 1);

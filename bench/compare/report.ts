@@ -6,14 +6,22 @@ import { versionOf } from './peers.js';
 import { byGroup, rowMet, weakest, type Goal, type Group, type Part, type RowResult } from './row.js';
 import { TCP_SPIN_US } from './stores.js';
 
-export function number(value: number): string {
+export function number(value: number, decimals = 2): string {
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en');
-  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(2);
+  if (Math.abs(value) >= 100) return value.toFixed(0);
+  return (Math.abs(value) < 0.5 / 10 ** decimals ? 0 : value).toFixed(decimals);
+}
+
+/** Median, lowest and highest; so close to a goal that two decimals might not tell on which side, three. */
+export function spreadText(median: number, low: number, high: number, goal: number): string {
+  const decimals = Math.abs(median - goal) < 0.02 * Math.abs(goal) && Math.abs(goal) < 10 ? 3 : 2;
+  const [m, l, h] = [median, low, high].map((value) => number(value, decimals)) as [string, string, string];
+  return l === h ? m : `${m} (${l} to ${h})`;
 }
 
 const WORDS = { atLeast: 'at least', atMost: 'at most', below: 'below' } as const;
 export const goalText = (goal: Goal): string => `${WORDS[goal.kind]} ${number(goal.value)} ${goal.unit}`;
-export const measuredText = ({ measured: { median, low, high } }: Part): string => `${number(median)} (${number(low)} to ${number(high)})`;
+export const measuredText = ({ measured: { median, low, high }, goal }: Part): string => spreadText(median, low, high, goal.value);
 
 export interface Surroundings {
   readonly machine: string;

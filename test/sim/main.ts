@@ -16,7 +16,7 @@ const values = await yargs(hideBin(process.argv))
   .option('from', { type: 'number', describe: 'The first of the seeds, which count up. Default: at random' })
   .option('steps', { type: 'number', default: 100_000, describe: 'Steps of each seed: delivered messages, ended I/Os, crashes, clock jumps' })
   .option('application', {
-    choices: Object.keys(APPLICATIONS) as ApplicationName[], default: 'hashes',
+    choices: Object.keys(APPLICATIONS) as ApplicationName[], default: 'hashes' as const,
     describe: 'What the members run: a chain of hashes, the state machine of the metadata, or that with shards owned under leases and moved with their contents',
   })
   .check((given) => {

@@ -12,40 +12,58 @@
  *   client   from the call to the answer, as the thread that called sees it: waiting for one of the machine's cores counts
  *   owner    from the turn in which the request came to the end of the turn that answered it (`farkv status --json`, latencyNs)
  *
- * For each PUT of a client over 10 ms it says when it came, and what the calling thread, the owner's and the one that
- * makes memory waited for a core meanwhile
- * (/proc/.../schedstat): a machine that has other work to do stops threads for longer than growth ever does.
+ * For each PUT of a client over 10 ms it says when it came, and for how long the calling thread, the owner's and the two that
+ * make memory ran meanwhile, and waited for a core
+ * (/proc/.../schedstat), and for how long the host of a virtual machine gave its CPUs to others: a machine that has other work to do
+ * stops threads for longer than growth ever does. `chrt -f 1` before it keeps other work of the machine away.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include "rig.h"
 
 enum { AT_ONCE = 64, FIRST = 1000, SLOW_MS = 10, TICKS = 512, BURST = 200, REST_US = 200 };
 
-enum { WRITER, OWNER, MEMORY, THREADS };    /* those that a PUT may wait for */
-typedef struct put { uint64_t start_ns, waited_ns[THREADS]; uint32_t number; bool busy; } put;
+enum { WRITER, OWNER, MEMORY, HUGE, THREADS };    /* those that a PUT may wait for */
+typedef struct times { uint64_t ran_ns, waited_ns; } times;
+typedef struct put { uint64_t start_ns, stolen_ms; times before[THREADS]; uint32_t number; bool busy; } put;
 static put sent[AT_ONCE];
 static uint32_t acknowledged;        /* atomic: keys below it are there */
 static bool over;                    /* atomic */
 static uint64_t slow, slow_without_wait, longest_ns, answered, shown_ns;
 static uint64_t histogram[TICKS];    /* of 100 us each; the last is everything above */
+static const char *const names[THREADS] = { "writer", "owner", "memory", "huge" };
 static unsigned thread[THREADS];
-static uint64_t waited[THREADS];     /* as last looked at: every millisecond */
+static uint64_t seen_stolen_ms;
+static times seen[THREADS];          /* as last looked at: every millisecond */
 
 static int number_key(char *key, uint32_t i) { return sprintf(key, "user%012u", i); }
 static void number_value(uint8_t *v, uint32_t i) {
     for (uint32_t k = 0; k + 4 <= value_bytes; k += 4) memcpy(v + k, &i, 4);
 }
 
-/* How long a thread of this process was ready to run and had no core. */
-static void look_at_waits(void) {
+/* How long threads of this process ran, and were ready to run and had no core. The files stay open: a thread that opens one waits
+ * for as long as the kernel takes to double the process's table of them. */
+static void look_at_times(void) {
+    static int fd[THREADS];
     for (int i = 0; i < THREADS; i++) {
-        char path[64];
+        char text[96] = "";
         unsigned long long ran, ready;
-        snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", thread[i]);
-        FILE *f = fopen(path, "r");
-        if (f && fscanf(f, "%llu %llu", &ran, &ready) == 2) waited[i] = ready;
-        if (f) fclose(f);
+        snprintf(text, sizeof text, "/proc/self/task/%u/schedstat", thread[i]);
+        if (fd[i] == 0) fd[i] = open(text, O_RDONLY | O_CLOEXEC);
+        ssize_t n = pread(fd[i], text, sizeof text - 1, 0);
+        if (n > 0) text[n] = 0;
+        if (n > 0 && sscanf(text, "%llu %llu", &ran, &ready) == 2) seen[i] = (times){ ran, ready };
     }
+}
+
+/* For how long the host let the machine's CPUs stand still, all together; the kernel counts it in hundredths of a second. */
+static uint64_t stolen_ms(void) {
+    static int fd;
+    char text[256] = "";
+    unsigned long long steal = 0;
+    if (fd == 0) fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+    if (pread(fd, text, sizeof text - 1, 0) > 0) sscanf(text, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &steal);
+    return steal * 10;
 }
 
 /* The one of this process with that name. */
@@ -73,13 +91,17 @@ static void answered_put(void *user, session_answer *a) {
     answered++;
     if (took > longest_ns) longest_ns = took;
     if (took > SLOW_MS * 1000000) {
-        double ms[THREADS], core = 0;
-        look_at_waits();
-        for (int i = 0; i < THREADS; i++) core += ms[i] = (double)(waited[i] - p->waited_ns[i]) / 1e6;
+        double core = 0;
+        look_at_times();
+        uint64_t stolen = stolen_ms() - p->stolen_ms;
+        for (int i = 0; i < THREADS; i++) core += (double)(seen[i].waited_ns - p->before[i].waited_ns) / 1e6;
+        core += (double)stolen;
         bool other = (double)took / 1e6 - core > SLOW_MS;
         if (p->start_ns > shown_ns + 1000000) {    /* what was sent with it waited for the same */
-            printf("  PUT of key %u took %.1f ms; writer, owner and memory thread waited %.1f, %.1f and %.1f ms for a core%s\n", p->number,
-                   (double)took / 1e6, ms[WRITER], ms[OWNER], ms[MEMORY], other ? "  <--" : "");
+            printf("  PUT of key %u took %.1f ms;", p->number, (double)took / 1e6);
+            for (int i = 0; i < THREADS; i++)
+                printf(" %s %.1f + %.1f", names[i], (double)(seen[i].ran_ns - p->before[i].ran_ns) / 1e6, (double)(seen[i].waited_ns - p->before[i].waited_ns) / 1e6);
+            printf(" stolen %llu%s\n", (unsigned long long)stolen, other ? "  <--" : "");
             shown_ns = p->start_ns;
         }
         slow++;
@@ -109,7 +131,8 @@ static void write_keys(lookup *l, uint32_t from, uint32_t to, uint64_t rate) {
     while (low < to) {
         uint64_t now = fkv_now_ns();
         if (now - looked > 1000000) {
-            look_at_waits();
+            look_at_times();
+            seen_stolen_ms = stolen_ms();
             looked = now;
         }
         for (; next < to && next - low < AT_ONCE && (rate == 0 || (now - begin) / 1000 * rate / 1000000 >= next - from); next++, outstanding++) {
@@ -118,8 +141,8 @@ static void write_keys(lookup *l, uint32_t from, uint32_t to, uint64_t rate) {
             put *p = &sent[next % AT_ONCE];
             uint64_t id;
             number_value(v, next);
-            *p = (put){ .start_ns = fkv_now_ns(), .number = next, .busy = true };
-            memcpy(p->waited_ns, waited, sizeof waited);
+            *p = (put){ .start_ns = fkv_now_ns(), .stolen_ms = seen_stolen_ms, .number = next, .busy = true };
+            memcpy(p->before, seen, sizeof seen);
             session_ask ask = { .op = FKV_OP_PUT, .shard = lookup_shard_of(l, &k), .key = k.bytes, .key_bytes = k.count, .value = v,
                                 .value_bytes = value_bytes, .deadline_ns = p->start_ns + 30000000000u, .done = answered_put, .user = p };
             must(session_request(s, &ask, &id), "request");
@@ -197,6 +220,7 @@ int main(int argc, char **argv) {
     thread[WRITER] = (unsigned)getpid();
     thread[OWNER] = s->group[0].thread_id;
     thread[MEMORY] = thread_named("farkv-memory");
+    thread[HUGE] = thread_named("farkv-huge");
     free(s);
     lookup *l = rig_connect(d, 0);
     write_keys(l, 0, FIRST, 0);
@@ -212,12 +236,14 @@ int main(int argc, char **argv) {
     pthread_join(reader, &result);
     const reads *n = result;
     s = stats_of(d);
-    uint64_t splits = 0, registered = 0, huge = 0, chain = 0;
+    uint64_t splits = 0, registered = 0, huge = 0, chain = 0, waits = 0, longest_wait = 0;
     for (uint32_t i = 0; i < s->shards; i++) {
         const dataplane_shard_stats *one = &s->shard[i];
         splits += one->table.splits;
         registered += one->table.index_bytes + one->table.heap_bytes;
         huge += one->page_bytes[FKV_PAGES_TRANSPARENT] + one->page_bytes[FKV_PAGES_RESERVED];
+        waits += one->memory_waits;
+        if (one->memory_wait_max_ns > longest_wait) longest_wait = one->memory_wait_max_ns;
         if (one->table.longest_chain > chain) chain = one->table.longest_chain;
     }
     const dataplane_latency *o = &s->group[0].latency[DATAPLANE_PUT];
@@ -227,6 +253,8 @@ int main(int argc, char **argv) {
     printf("client  p50 <= %.1f  p99 <= %.1f  p99.99 <= %.1f  longest %.2f ms; over 10 ms: %llu, of which not for want of a core: %llu\n",
            percentile(0.5), percentile(0.99), percentile(0.9999), (double)longest_ns / 1e6, (unsigned long long)slow,
            (unsigned long long)slow_without_wait);
+    printf("memory  PUTs that came before the memory they needed was made: %llu, longest wait %.2f ms\n", (unsigned long long)waits,
+           (double)longest_wait / 1e6);
     printf("owner   p50 %.4f  p99 %.4f  longest %.2f ms\n", (double)o->p50_ns / 1e6, (double)o->p99_ns / 1e6, (double)o->max_ns / 1e6);
     printf("reads   %llu in place, %llu by the session meanwhile and after; no key missed, no other value\n", (unsigned long long)n->direct,
            (unsigned long long)n->asked);

@@ -25,7 +25,7 @@
 #endif
 
 static const int SEALS = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-enum { COLLAPSE_TRIES = 3 };
+enum { COLLAPSE_TRIES = 3, PIECE = FKV_HUGE_PAGE / 8 };
 
 static int make_fd(const char *name, unsigned flags) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags);
@@ -36,7 +36,9 @@ static int make_fd(const char *name, unsigned flags) {
 /* Backs every page now, so that no later store waits for a page fault, and a lack of memory is an error here instead of a
  * signal there. */
 static int prefault(int fd, uint8_t *base, size_t bytes, size_t page) {
-    if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return 0;
+    size_t done = 0;    /* piece by piece: meanwhile no other thread of the process can map or unmap anything */
+    while (done < bytes && madvise(base + done, bytes - done < PIECE ? bytes - done : PIECE, MADV_POPULATE_WRITE) == 0) done += PIECE;
+    if (done >= bytes) return 0;
     if (errno != EINVAL) return errno == EFAULT ? -ENOMEM : -errno;
     if (fallocate(fd, 0, 0, (off_t)bytes) != 0) return errno == ENOSPC ? -ENOMEM : -errno;   /* Linux before 5.14 */
     for (size_t at = 0; at < bytes; at += page) *(volatile uint8_t *)(base + at) = 0;

@@ -120,7 +120,8 @@ static bool add_shard(command *c, const shard *s) {
     if (!all) return false;
     c->stats = all;
     dataplane_shard_stats *out = &all->shard[all->shards++];
-    *out = (dataplane_shard_stats){ .shard = s->number, .group = s->g->number, .serving = s->state == SHARD_SERVING };
+    *out = (dataplane_shard_stats){ .shard = s->number, .group = s->g->number, .serving = s->state == SHARD_SERVING,
+                                    .memory_waits = s->memory_waits, .memory_wait_max_ns = s->memory_wait_max_ns };
     table_get_stats(s->table, &out->table);
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < s->segments[k].top; i++) {

@@ -1,11 +1,17 @@
 /* dataplane.c: the data plane as a whole: made, started, stopped; calls from other threads become commands that are posted to the
  * thread that owns what they are about. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "follow.h"
 #include "internal.h"
+
+enum { DESCRIPTORS = 16384 };
 
 /* ---- create ---- */
 
@@ -139,6 +145,7 @@ static int create_groups(dataplane *d) {
 
 static int start_threads(dataplane *d) {
     int e = worker_start(&d->memory, "farkv-memory");
+    if (e == 0) e = worker_start(&d->huge, "farkv-huge");
     if (e == 0) e = worker_start(&d->copier, "farkv-copier");
     for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = group_start(d->group[i]);
     return e;
@@ -157,8 +164,9 @@ static void tear_down(dataplane *d) {
     for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) group_join(d->group[i]);
     worker_stop(&d->copier);
     worker_stop(&d->memory);
+    worker_stop(&d->huge);
     for (int ran = 1; ran;) {
-        ran = worker_drain(&d->copier) + worker_drain(&d->memory);
+        ran = worker_drain(&d->copier) + worker_drain(&d->memory) + worker_drain(&d->huge);
         for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) ran += group_drain(d->group[i]);
     }
     for (uint32_t i = 0; i < d->c.groups; i++) {
@@ -169,6 +177,7 @@ static void tear_down(dataplane *d) {
     }
     worker_free(&d->copier);
     worker_free(&d->memory);
+    worker_free(&d->huge);
     for (int p = 0; p < PROVIDERS; p++) {
         fab_close(d->domain[p]);
         d->domain[p] = NULL;
@@ -207,12 +216,25 @@ static int try_huge_pages(dataplane *d) {
     return 0;
 }
 
+/* Every segment is a descriptor. When the process's table of them is full the kernel doubles it, and where threads share it, waits
+ * 10 to 30 ms for all CPUs to have let go of the old one; whoever opens one meanwhile waits too. So it is made large before there is anything
+ * to wait for it. Not more than a convenience: what fails is let be. */
+static void widen_descriptor_table(void) {
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
+    int last = most.rlim_cur > DESCRIPTORS ? DESCRIPTORS - 1 : (int)most.rlim_cur - 1;
+    int fd = memfd_create("farkv-descriptors", MFD_CLOEXEC), high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, last);
+    if (high >= 0) close(high);
+    if (fd >= 0) close(fd);
+}
+
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
     const dataplane_listen *at = NULL;
     if (d->state != DP_CREATED) {
         snprintf(why, why_room, "the data plane was started before");
         return FKV_CLOSED;
     }
+    widen_descriptor_table();
     int e = try_huge_pages(d);
     if (e) {
         errno = -e;

@@ -180,6 +180,7 @@ typedef struct dataplane_shard_stats {
     bool serving;
     uint64_t page_bytes[FKV_PAGES_KINDS];    /* of the registered bytes, by what they are backed with; the sum is the table's */
     uint64_t retired_bytes;          /* registered beside them: of segments that clients may know of until their leases are over */
+    uint64_t memory_waits, memory_wait_max_ns;   /* changes that came before the memory they needed was made, and the longest that one waited */
     table_stats table;
 } dataplane_shard_stats;
 typedef struct dataplane_stats {

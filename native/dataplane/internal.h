@@ -1,6 +1,6 @@
 /* internal.h: the objects of the data plane. Private to native/dataplane.
  *
- *   dataplane   one server's: configuration, fabric domains, groups, the two helper threads
+ *   dataplane   one server's: configuration, fabric domains, groups, the three helper threads
  *   group       one data-plane thread: its completion queues, shards, clients, operations
  *   client      one connection
  *   op          one request in the owner's hands
@@ -56,6 +56,7 @@ typedef struct segment {
     fkv_region region;
     job job;                           /* to be freed */
     dataplane *d;                      /* that counts it; NULL until it is whole */
+    size_t counted;                    /* as how many bytes */
     table_segment_kind kind;
     uint32_t number, tag;
     fab_mr *mr[PROVIDERS];
@@ -110,8 +111,10 @@ struct dataplane {
     fab_listener **listener;           /* [c.listens] */
     group *group[DATAPLANE_GROUPS_MAX];
     worker memory;                     /* allocates, prefaults, registers, deregisters */
+    worker huge;                       /* the same for segments of huge pages that tables ask for */
+    uint64_t huge_after_ns;            /* of that thread: before then they are made of small ones all the same */
     fkv_pages pages;                   /* what a segment of whole huge pages was given at start */
-    uint64_t memory_taken;             /* registered bytes of all shards; the memory thread's */
+    uint64_t memory_taken;             /* atomic: registered bytes of all shards, and what is being made */
     worker copier;                     /* copies and checksums large values */
     pthread_mutex_t lock;              /* of the fields below; never taken by a group's thread */
     pthread_cond_t stopped;
@@ -159,6 +162,7 @@ struct shard {
     uint32_t held;                     /* ops that are prepared in the table */
     uint32_t wanted;                   /* segments asked for and not yet come */
     uint32_t quarantined;              /* ops that wait for the quarantine */
+    uint64_t memory_waits, memory_wait_max_ns;   /* of ops that waited for memory to be made */
     uint64_t lease_until_ns;           /* every lease that covers the shard has run out by then */
     uint64_t tick_ns;                  /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                      /* asked for something in this turn: table_tick comes first */
@@ -202,6 +206,7 @@ struct op {
     uint32_t kept_bytes;               /* of `copy` and `stream_bytes`, as counted in group.kept_bytes */
     const uint8_t *key, *body;
     uint64_t hash, arrived_ns, deadline_ns;
+    uint64_t starved_ns;               /* since when it has waited for memory that is being made; 0: not */
     transfer *transfer;
     uint8_t *stream_bytes;             /* SCAN: the serialised entries still to be sent */
     uint64_t stream_checked_ns;        /* GET: the entry was in the table then */
@@ -413,6 +418,8 @@ void memory_want(void *shard, table_segment_kind kind, size_t bytes);   /* table
 void memory_retire(void *shard, uint32_t segment);                      /* table_config.retire_segment */
 void memory_free_segment(group *g, segment *s);
 bool memory_free_lingering(shard *s, uint64_t now);   /* those whose time has come; true: there was one */
+bool memory_huge_now(const dataplane *d, uint64_t now_ns);                        /* whether to ask the kernel for huge pages */
+void memory_huge_took(dataplane *d, uint64_t now_ns, uint64_t waited_ns);         /* it did not run for so long while it made some */
 void memory_close(command *c, shard *s);   /* frees the shard, then ends the command */
 bool memory_notify(const shard *s);    /* on_layout; false: no memory, try again */
 void segment_free(segment *s);

@@ -1,19 +1,33 @@
 /* memory.c: segments: allocated, prefaulted, registered with every provider of the shard's group, and all of that undone. On the
- * memory thread, since each of it may take many milliseconds and deregistration waits for READs under way. */
+ * memory thread, since each of it may take many milliseconds and deregistration waits for READs under way; but segments of huge pages
+ * that a table asks for while it grows are made on a thread of their own. The kernel makes no huge page of shared memory before every CPU has emptied its
+ * lists of new pages, work that waits for a core there like any other: 70 of 80 ms were seen to be this where both cores were busy. What
+ * other shards and the index need meanwhile takes less than one, and must not queue behind it. */
 #include <stdlib.h>
+#include <time.h>
+#include "../base/clock.h"
 #include "internal.h"
 
-/* What is registered is counted when it is made and when it is freed, both on this thread while the data plane runs. A first segment is
- * made whatever the count: a shard must be able to open when others have taken all, and it is small. */
-static bool within_bound(const dataplane *d, size_t bytes) { return d->c.memory_bytes == 0 || d->memory_taken + bytes <= d->c.memory_bytes; }
+#define HUGE_WAIT_NS 5000000u
+enum { HUGE_REST = 10 };    /* times that it waited */
 
-/* NULL: no memory. */
-static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, size_t bytes) {
+/* What is registered is counted when it is about to be made and when it is freed, both on the memory thread while the data plane runs, and taken off
+ * again where it could not be made. A first segment is made whatever the count: a shard must be able to open when others have taken
+ * all, and it is small. */
+static bool within_bound(const dataplane *d, size_t bytes) {
+    uint64_t taken = __atomic_load_n(&d->memory_taken, __ATOMIC_RELAXED);
+    return d->c.memory_bytes == 0 || taken + bytes <= d->c.memory_bytes;
+}
+static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
+static void count_freed(dataplane *d, size_t bytes) { __atomic_fetch_sub(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
+
+/* NULL: no memory. Whoever calls it has counted the bytes. */
+static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, size_t bytes, bool huge) {
     segment *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0, [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
                                  [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
-    int flags = FKV_REGION_PREFAULT | pages[g->d->c.huge_pages];
+    int flags = FKV_REGION_PREFAULT | (huge ? pages[g->d->c.huge_pages] : 0);
     s->kind = kind;
     while (s->tag == 0) fkv_random(&s->tag, sizeof s->tag);
     int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
@@ -26,16 +40,24 @@ static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, 
         return NULL;
     }
     s->d = g->d;
-    g->d->memory_taken += bytes;
+    s->counted = bytes;
     return s;
 }
 
 void segment_free(segment *s) {
     if (!s) return;
-    if (s->d) s->d->memory_taken -= s->region.bytes;
+    if (s->d) count_freed(s->d, s->counted);
     for (int p = 0; p < PROVIDERS; p++) fab_dereg(s->mr[p]);
     fkv_region_free(&s->region);
     free(s);
+}
+
+/* The same with the count; the bound is not looked at. */
+static segment *segment_make_counted(group *g, uint32_t shard, table_segment_kind kind, size_t bytes) {
+    count_taken(g->d, bytes);
+    segment *s = segment_make(g, shard, kind, bytes, true);
+    if (!s) count_freed(g->d, bytes);
+    return s;
 }
 
 /* ---- a shard opens ---- */
@@ -43,8 +65,8 @@ void segment_free(segment *s) {
 void memory_open(job *j) {
     command *c = (command *)j;
     table_config t = table_config_of(c->d, &c->open, NULL);
-    c->first_index = segment_make(c->g, c->number, TABLE_INDEX, table_first_index_bytes(&t));
-    c->first_heap = c->first_index ? segment_make(c->g, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
+    c->first_index = segment_make_counted(c->g, c->number, TABLE_INDEX, table_first_index_bytes(&t));
+    c->first_heap = c->first_index ? segment_make_counted(c->g, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
     if (!c->first_heap) {
         c->status = FKV_NO_MEMORY;
         memory_opened(c, NULL);
@@ -102,12 +124,57 @@ static void want_answered(job *j) {
     g->feed_starved = true;
 }
 
-static void want_make(job *j) {
-    want *w = (want *)j;
-    group *g = w->shard->g;
-    w->segment = within_bound(g->d, w->bytes) ? segment_make(g, w->shard->number, w->kind, w->bytes) : NULL;
+static void want_answer(want *w, segment *s) {
+    w->segment = s;
     w->job.run = want_answered;
     group_post(w->shard->g, &w->job);
+}
+
+/* While the kernel waits for other CPUs it holds the lock of the process's mappings: whoever maps or unmaps anything then, be it the owner's
+ * malloc, waits too, and no thread of its own helps. So where a core was hard to come by, no more is asked of it for a while, that
+ * this may be a small part of the time. Where huge pages are required there is no choice. */
+bool memory_huge_now(const dataplane *d, uint64_t now_ns) {
+    return d->c.huge_pages == DATAPLANE_HUGE_REQUIRE || now_ns >= d->huge_after_ns;
+}
+void memory_huge_took(dataplane *d, uint64_t now_ns, uint64_t waited_ns) {
+    if (waited_ns > HUGE_WAIT_NS) d->huge_after_ns = now_ns + HUGE_REST * waited_ns;
+}
+
+static uint64_t thread_ran_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* On the thread that makes huge pages; the bytes are counted already. */
+static void want_make_huge(job *j) {
+    want *w = (want *)j;
+    group *g = w->shard->g;
+    uint64_t begin_ns = fkv_now_ns(), ran_ns = thread_ran_ns();
+    bool huge = memory_huge_now(g->d, begin_ns);
+    segment *s = segment_make(g, w->shard->number, w->kind, w->bytes, huge);
+    uint64_t end_ns = fkv_now_ns(), took_ns = end_ns - begin_ns;
+    ran_ns = thread_ran_ns() - ran_ns;
+    if (huge) memory_huge_took(g->d, end_ns, took_ns > ran_ns ? took_ns - ran_ns : 0);
+    if (!s) count_freed(g->d, w->bytes);
+    want_answer(w, s);
+}
+
+static bool of_huge_pages(const dataplane *d, size_t bytes) { return d->pages != FKV_PAGES_SMALL && bytes % FKV_HUGE_PAGE == 0; }
+
+/* On the memory thread, behind what was to be freed before. */
+static void want_make(job *j) {
+    want *w = (want *)j;
+    dataplane *d = w->shard->g->d;
+    if (!within_bound(d, w->bytes)) {
+        want_answer(w, NULL);
+    } else if (of_huge_pages(d, w->bytes)) {
+        count_taken(d, w->bytes);
+        w->job.run = want_make_huge;
+        worker_post(&d->huge, &w->job);
+    } else {
+        want_answer(w, segment_make_counted(w->shard->g, w->shard->number, w->kind, w->bytes));
+    }
 }
 
 void memory_want(void *ctx, table_segment_kind kind, size_t bytes) {

@@ -38,6 +38,7 @@ op *op_new(client *c) {
     g->free_ops = o->next_follower;
     o->state = OP_ARRIVED;
     o->recorded = o->streams = o->quarantined = o->aside = o->fed = false;
+    o->starved_ns = 0;
     o->group = g;
     o->client = c;
     o->shard = NULL;

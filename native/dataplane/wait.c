@@ -86,6 +86,7 @@ static void wait_for_key(op *o, key_queue *q, bool first) {
         return;
     }
     o->state = OP_WAITS_KEY;
+    o->starved_ns = 0;
     o->queue = q;
     if (first) list_push_front(&q->waiting, &o->link);
     else list_push(&q->waiting, &o->link);
@@ -102,6 +103,7 @@ static void wait_for_memory(op *o, key_queue *q) {
     o->queue = q;
     q->holder = o;
     if (o->quarantined) o->shard->quarantined++;
+    else if (o->starved_ns == 0) o->starved_ns = o->group->now_ns;
     list_push(&o->group->starved, &o->link);
     start_timer(o);
 }
@@ -179,6 +181,13 @@ void wait_run_woken(group *g) {
     while (!list_empty(&g->woken)) run_queue(g, LIST_OF(g->woken.next, key_queue, woken));
 }
 
+/* What waited for the quarantine first and for a segment then counts from then. */
+static void note_wait(const group *g, shard *s, uint64_t since_ns) {
+    if (since_ns == 0) return;
+    s->memory_waits++;
+    s->memory_wait_max_ns = max_u64(s->memory_wait_max_ns, g->now_ns - since_ns);
+}
+
 static void feed_starved(group *g) {
     fkv_list hungry;
     list_take_all(&g->starved, &hungry);
@@ -187,7 +196,11 @@ static void feed_starved(group *g) {
         key_queue *q = leave(o);
         q->running = true;
         o->fed = true;
-        if (try_again(o, q) == ATTEMPT_DONE) wake(g, q);
+        shard *s = o->shard;
+        uint64_t since_ns = o->starved_ns;
+        attempt_result r = try_again(o, q);    /* which may free it */
+        if (r != ATTEMPT_MEMORY) note_wait(g, s, since_ns);
+        if (r == ATTEMPT_DONE) wake(g, q);
         q->running = false;
         free_if_unused(g, q);
     }
@@ -201,6 +214,7 @@ void wait_feed(group *g) {
     while (!list_empty(&g->timed)) {
         op *o = LIST_OF(g->timed.next, op, timed);
         if (o->deadline_ns > g->now_ns) break;
+        note_wait(g, o->shard, o->starved_ns);
         wait_remove(o);
         op_answer(o, FKV_BUSY);
     }

@@ -117,7 +117,7 @@ struct table {
 
     uint32_t buckets;              /* B of linear hashing; 0 before the first index segment */
     uint8_t **directory;           /* of each GRAIN_BUCKETS buckets, in order */
-    uint32_t grains;               /* length of directory */
+    uint32_t grains, grains_room;  /* length of directory; what directory and moving have room for */
     uint8_t *moving;               /* of each bucket: quarantine items that will clear slots in its chain */
     index_segment *index;
     uint32_t index_segments;
@@ -134,7 +134,8 @@ struct table {
     uint64_t span_end_bytes;       /* ends of spans that no extent fits in */
 
     uint64_t index_bytes, heap_bytes;      /* registered */
-    uint64_t asked_index, asked_heap, asked_large;   /* bytes asked for and not yet answered */
+    uint64_t asked_index, asked_heap;      /* bytes asked for and not yet answered */
+    uint64_t asked_large;          /* the same, besides asked_heap: for an extent that is too large for that, or a bridge */
     uint64_t refused_until_ns;
 
     delay_queue delay[DELAY_QUEUES];

@@ -1,13 +1,19 @@
 /* segment.c: registered memory comes, is asked for in time, and goes.
  *
  * Registered memory is pinned, whether it holds an entry or waits for one, so what waits is bounded in bytes an entry: the next
- * heap segment is HEAP_AHEAD bytes for each entry there is. For entries of 160 bytes that is a twenty-third of the heap, for
- * those of a kilobyte it would be a hundred-and-fiftieth. Each segment costs a registration, a change of layout and an attach at each
- * client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with at most 84 segments to a
+ * heap segment is 4.2 bytes for each entry there is. For entries of 160 bytes that is a thirty-eighth of the heap, for
+ * those of a kilobyte it would be a two-hundred-and-fiftieth. Each segment costs a registration, a change of layout and an attach at each
+ * client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with at most 98 segments to a
  * doubling. A segment is a whole number of spans of the class that grows, so that no end is left over.
  *
- * All shards grow alike and ask together, and one thread makes memory for all, on a busy machine at some 2.5 ms a MiB of huge
- * pages. So large segments are asked for earlier and are smaller for it: what waits in all stays the same.
+ * A segment is late when its table has used up what it had left when it asked. So half of what waits is the next segment and half is
+ * what is left when that is asked for. Three things besides keep one from being late:
+ *   - All shards of a server grow alike and would ask together, of threads that make one segment after the other: each asks a little
+ *     earlier or later than the others, by its number.
+ *   - Huge pages take long where all cores are busy: the kernel makes none before every CPU has done a little work for it, and that has to
+ *     wait for a core like everything else. A table that has not got them when two thirds of what it had left are gone asks for a small
+ *     segment in between, a *bridge*, which another thread makes of small pages (dataplane/memory.c).
+ *   - What is asked for early is reckoned from the entries, not from the segment, which is rounded down to whole huge pages.
  *
  * Within the limit of memory_bytes a part is kept for the index, in proportion to the size of the entries there are, so that the
  * heap never starves it.
@@ -24,14 +30,16 @@ enum {
     HEAP_MIN = 32 << 10,             /* two spans where that is more, */
     HEAP_MIN_MOST = 64 << 10,        /* up to so much */
     HEAP_MAX = 256 << 20,
-    HEAP_AHEAD = 7,
+    HEAP_AHEAD_TENTHS = 42,          /* bytes an entry, in tenths */
     HEAP_PART_LEAST = 16,
-    HEAP_PART_MOST = 100,
-    LARGE_AHEAD = 6,                 /* instead of these where a segment is a huge page or more: a little less, */
-    LARGE_PART_MOST = 120,
-    LARGE_EARLY_FIFTHS = 2,          /* a little earlier */
-    HEAP_EARLY_PART = 5,             /* asked for when so little of a segment's size is left, */
+    HEAP_PART_MOST = 140,
+    HEAP_EARLY_PART = 200,           /* asked for when so many bytes an entry, at least this part of the heap, are left, */
     HEAP_EARLY_MIN = 16 << 10,       /* at least so many bytes */
+    STAGGER_PARTS = 8,               /* shards ask up to STAGGER_STEPS - 1 of these parts later than others */
+    STAGGER_STEPS = 4,
+    BRIDGE_LEFT_PART = 3,            /* a bridge is asked for when so little is left of what a table has when it asks early, */
+    BRIDGE_PART = 4,                 /* and is this part of it, */
+    BRIDGE_MAX = 1 << 20,            /* at most so large */
     HUGE_PAGE = FKV_HUGE_PAGE,       /* large segments are multiples of it */
     REFUSED_NS = 100 * 1000 * 1000,
     INDEX_BYTES_AN_ENTRY = 19        /* see LOAD_HALVES */
@@ -58,16 +66,21 @@ static uint64_t least_heap_bytes(const table *t, uint32_t cls) {
     uint64_t span = span_bytes(t, cls), few = whole(clamp(2 * span, HEAP_MIN, HEAP_MIN_MOST), span);
     return few > span ? few : span;
 }
+/* For the entries there are, at least that part of the heap. */
+static uint64_t ahead_bytes(const table *t, uint64_t part) {
+    return clamp(t->entries * HEAP_AHEAD_TENTHS / 10, t->heap_bytes / part, t->heap_bytes / HEAP_PART_LEAST);
+}
 static uint64_t next_heap_bytes(const table *t, uint32_t cls) {
-    uint64_t most = t->heap_bytes / HEAP_PART_LEAST, ahead = clamp(t->entries * LARGE_AHEAD, t->heap_bytes / LARGE_PART_MOST, most);
-    if (ahead < HUGE_PAGE) ahead = clamp(t->entries * HEAP_AHEAD, t->heap_bytes / HEAP_PART_MOST, most);
     uint64_t least = least_heap_bytes(t, cls);
-    uint64_t bytes = clamp(ahead, least, clamp(t->config.memory_bytes / 16, least, HEAP_MAX));
+    uint64_t bytes = clamp(ahead_bytes(t, HEAP_PART_MOST), least, clamp(t->config.memory_bytes / 16, least, HEAP_MAX));
     return sized(t, bytes, span_bytes(t, cls));
 }
 
-static uint64_t early_heap_bytes(uint64_t next) {
-    return next < HUGE_PAGE ? next / HEAP_EARLY_PART : next / 5 * LARGE_EARLY_FIFTHS;
+/* What is left when the next segment is asked for. */
+static uint64_t early_heap_bytes(const table *t) {
+    uint64_t step = (uint32_t)(t->config.shard * 2654435769u) / (UINT32_MAX / STAGGER_STEPS + 1);
+    uint64_t ahead = clamp(ahead_bytes(t, HEAP_EARLY_PART), 0, t->config.memory_bytes / 16);
+    return clamp(ahead - ahead / STAGGER_PARTS * step, HEAP_EARLY_MIN, HEAP_MAX);
 }
 
 /* ---- asking ---- */
@@ -123,10 +136,23 @@ void table_watch_index(table *t) {
     if (!t->asked_index && t->buckets + early > capacity && splits_soon) table_ask_index(t);
 }
 
+/* A segment of huge pages is late. None where all are to be of huge pages: nothing else would come sooner. */
+static void ask_bridge(table *t, uint64_t early) {
+    if (t->asked_large || t->asked_heap < HUGE_PAGE || t->config.segment_grain || t->now_ns < t->refused_until_ns) return;
+    uint64_t span = span_bytes(t, t->growing), least = least_heap_bytes(t, t->growing);
+    uint64_t bytes = whole(clamp(early / BRIDGE_PART, least, BRIDGE_MAX > least ? BRIDGE_MAX : least), span);
+    if (bytes > heap_budget(t) || bytes >= t->asked_heap) return;
+    t->asked_large = bytes;
+    t->config.want_segment(t->config.ctx, TABLE_HEAP, bytes);
+}
+
 void table_watch_heap(table *t) {
-    if (t->asked_heap || t->asked_large) return;
-    uint64_t early = clamp(early_heap_bytes(next_heap_bytes(t, t->growing)), HEAP_EARLY_MIN, HEAP_MAX);
-    if (table_heap_room(t, t->growing) < early) table_ask_heap(t, t->growing);
+    uint64_t room = table_heap_room(t, t->growing), early = early_heap_bytes(t);
+    if (t->asked_heap) {
+        if (room < early / BRIDGE_LEFT_PART) ask_bridge(t, early);
+    } else if (!t->asked_large && room < early) {
+        table_ask_heap(t, t->growing);
+    }
 }
 
 void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
@@ -138,19 +164,29 @@ void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
 
 /* ---- coming ---- */
 
+/* Private memory for so many grains. It doubles, so that it seldom moves: moving it is a change of the process's mappings, which waits for
+ * huge pages that another thread has under way. */
+static bool room_for_grains(table *t, uint32_t grains) {
+    if (grains <= t->grains_room) return true;
+    uint32_t room = grains > 2 * t->grains_room ? grains : 2 * t->grains_room;
+    uint8_t **directory = realloc(t->directory, room * sizeof *directory);
+    if (!directory) return false;
+    t->directory = directory;
+    uint8_t *moving = realloc(t->moving, (size_t)room * GRAIN_BUCKETS);
+    if (!moving) return false;
+    t->moving = moving;
+    t->grains_room = room;
+    return true;
+}
+
 static fkv_status add_index(table *t, const fkv_region *r, uint32_t tag, uint32_t *segment) {
     uint32_t grains = (uint32_t)(r->bytes / INDEX_GRAIN), all = t->grains + grains;
-    uint8_t **directory = realloc(t->directory, all * sizeof *directory);
-    if (!directory) return FKV_NO_MEMORY;
-    t->directory = directory;
-    uint8_t *moving = realloc(t->moving, (size_t)all * GRAIN_BUCKETS);
-    if (!moving) return FKV_NO_MEMORY;
-    t->moving = moving;
+    if (!room_for_grains(t, all)) return FKV_NO_MEMORY;
     index_segment *index = realloc(t->index, (t->index_segments + 1) * sizeof *index);
     if (!index) return FKV_NO_MEMORY;
     t->index = index;
-    memset(moving + (size_t)t->grains * GRAIN_BUCKETS, 0, (size_t)grains * GRAIN_BUCKETS);
-    for (uint32_t i = 0; i < grains; i++) directory[t->grains + i] = r->base + (size_t)i * INDEX_GRAIN;
+    memset(t->moving + (size_t)t->grains * GRAIN_BUCKETS, 0, (size_t)grains * GRAIN_BUCKETS);
+    for (uint32_t i = 0; i < grains; i++) t->directory[t->grains + i] = r->base + (size_t)i * INDEX_GRAIN;
     index[t->index_segments] = (index_segment){ .region = *r, .tag = tag, .first_bucket = t->grains * GRAIN_BUCKETS };
     *segment = t->index_segments++;
     t->grains = all;
@@ -166,6 +202,13 @@ static uint32_t free_number(const table *t) {
     do n = n + 1 < SEGMENT_NUMBERS ? n + 1 : 1;
     while (n < t->heap_room && t->heap[n]);
     return n;
+}
+
+/* Of two that were asked for it answers the larger one that it is enough for. */
+static void answered_heap(table *t, uint64_t bytes) {
+    bool heap = t->asked_heap && bytes >= t->asked_heap, large = t->asked_large && bytes >= t->asked_large;
+    if (large && (!heap || t->asked_large > t->asked_heap)) t->asked_large = 0;
+    else t->asked_heap = 0;
 }
 
 static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t *segment) {
@@ -195,8 +238,7 @@ static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t
     t->heap_bytes += r->bytes;
     g->next_open = t->open;
     t->open = g;
-    if (t->asked_large && r->bytes >= t->asked_large) t->asked_large = 0;
-    else t->asked_heap = 0;
+    answered_heap(t, r->bytes);
     *segment = number;
     return FKV_OK;
 }

@@ -39,7 +39,7 @@ void table_destroy(table *t) {
 
 void table_get_stats(const table *t, table_stats *out) {
     uint64_t heap_used = 0;
-    uint64_t private_bytes = sizeof *t + (uint64_t)t->grains * (sizeof *t->directory + GRAIN_BUCKETS) +
+    uint64_t private_bytes = sizeof *t + (uint64_t)t->grains_room * (sizeof *t->directory + GRAIN_BUCKETS) +
                              t->index_segments * sizeof *t->index + t->heap_room * sizeof *t->heap +
                              (uint64_t)t->span_room * sizeof *t->spans + t->prepared_room * sizeof *t->prepared;
     for (uint32_t n = 1; n < t->heap_room; n++) {

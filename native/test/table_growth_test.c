@@ -1,5 +1,6 @@
 /* table_growth_test.c: buckets, chains, segments and scans while a table grows and shrinks. */
 #include "table_host.h"
+#include "../table/internal.h"
 
 #ifdef __SANITIZE_THREAD__    /* one thread here: nothing to be found, and slow */
 enum { MANY = 40000 };
@@ -193,12 +194,116 @@ TEST(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds) {
     for (int i = 0; i < n; i += 7) CHECK(host_has_number(h, i, 100));
     host_close(h);
 }
+/* Puts numbered entries of 8 bytes; segments of huge pages that are asked for are kept back in *late, which has to be 0 for it. */
+static bool grow_without_huge(host *h, int from, int to, size_t *late, int *bridges) {
+    for (int i = from; i < to; i++) {
+        char key[32];
+        int n = host_number_key(key, sizeof key, i);
+        table_op op = host_op(h, TABLE_PUT, key, (size_t)n, "eight...", 8);
+        table_prepared p;
+        table_busy why;
+        uint64_t present;
+        if (i % 64 == 0) table_tick(h->t, h->now_ns += 64000, h->wall_ms, 256);
+        if (table_prepare(h->t, &op, &p, &present, &why) != FKV_OK) return false;
+        table_commit(h->t, &p);
+        for (int k = 0; k < h->asks; k++) {
+            if (h->asked[k].kind != TABLE_HEAP || h->asked[k].bytes % FKV_HUGE_PAGE != 0) continue;
+            CHECK_EQ(*late, 0);    /* asked for once */
+            *late = h->asked[k].bytes;
+            h->asked[k] = h->asked[--h->asks];
+        }
+        for (int k = 0; *late && k < h->asks; k++) *bridges += h->asked[k].kind == TABLE_HEAP;
+        host_serve(h);
+    }
+    return true;
+}
+/* Huge pages take long to make where all cores are busy, and no change is to wait for that. */
+TEST(while_huge_pages_are_late_small_segments_come_in_between) {
+    enum { FIRST = 560000, MORE = 60000 };
+    host *h = host_open(512 * MIB, 0, 0);
+    size_t late = 0;
+    int bridges = 0, n = 0;
+    for (; late == 0; n += 1000) {
+        CHECK(n < FIRST);
+        CHECK(grow_without_huge(h, n, n + 1000, &late, &bridges));
+    }
+    for (int until = n + MORE; n < until; n += 1000) CHECK(grow_without_huge(h, n, n + 1000, &late, &bridges));
+    CHECK(bridges > 1);
+    table_stats s;
+    table_get_stats(h->t, &s);
+    CHECK(s.free_bytes < late);    /* each comes when it is wanted, not all of them at once */
+    host_add(h, TABLE_HEAP, late);
+    late = 0;
+    bridges = 0;
+    for (int until = n + 1000; n < until; n += 1000) CHECK(grow_without_huge(h, n, n + 1000, &late, &bridges));
+    CHECK_EQ(bridges, 0);
+    host_check(h);
+    host_close(h);
+}
+/* Of two segments that were asked for, what comes is one of them and not the other. */
+TEST(a_bridge_that_comes_is_not_taken_for_the_segment_that_is_late) {
+    host *h = host_open(64 * MIB, 0, 0);
+    for (int i = 0; i < 1000; i++) CHECK_EQ(host_put_number(h, i, 100), FKV_OK);
+    CHECK_EQ(h->asks, 0);
+    h->t->asked_heap = 4 * MIB;
+    h->t->asked_large = MIB;
+    host_add(h, TABLE_HEAP, MIB);
+    CHECK(h->t->asked_heap == 4 * MIB && h->t->asked_large == 0);
+    h->t->asked_large = MIB;
+    host_add(h, TABLE_HEAP, 4 * MIB);
+    CHECK(h->t->asked_heap == 0 && h->t->asked_large == MIB);
+    host_add(h, TABLE_HEAP, MIB);
+    h->t->asked_heap = 64 << 10;    /* the second for an extent that the first has no room for */
+    h->t->asked_large = 2 * MIB;
+    host_add(h, TABLE_HEAP, 2 * MIB);
+    CHECK(h->t->asked_heap == 64 << 10 && h->t->asked_large == 0);
+    host_close(h);
+}
+/* Their heaps are the same at every moment, so without that they would all ask together. */
+TEST(shards_that_grow_alike_ask_for_memory_at_different_times) {
+    enum { SHARDS = 8, N = 60000 };
+    int at[SHARDS] = { 0 }, different = 0;
+    for (int k = 0; k < SHARDS; k++) {
+        host *h = calloc(1, sizeof *h);
+        h->now_ns = 1000000000;
+        h->config = (table_config){ .shard = (uint32_t)k, .epoch = 7, .seed = { 11, 13 }, .memory_bytes = 64 * MIB,
+                                    .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
+        CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
+        host_add(h, TABLE_INDEX, table_first_index_bytes(&h->config));
+        host_add(h, TABLE_HEAP, 8 * MIB);
+        int asks = 0;
+        for (int i = 0; i < N && asks == 0; i++) {
+            char key[32], value[200] = "";
+            int n = host_number_key(key, sizeof key, i);
+            table_op op = host_op(h, TABLE_PUT, key, (size_t)n, value, sizeof value);
+            table_prepared p;
+            table_busy why;
+            uint64_t present;
+            CHECK_EQ(table_prepare(h->t, &op, &p, &present, &why), FKV_OK);
+            table_commit(h->t, &p);
+            for (int j = 0; j < h->asks; j++) asks += h->asked[j].kind == TABLE_HEAP;
+            at[k] = i;
+            host_serve(h);
+        }
+        CHECK_EQ(asks, 1);
+        for (int j = 0; j <= k; j++) {
+            if (j == k) different++;
+            else if (at[j] == at[k]) break;
+        }
+        host_close(h);
+    }
+    CHECK(different >= 4);
+}
+
 int main(int argc, char **argv) {
     RUN(a_table_grows_bucket_by_bucket_and_stays_whole);
     RUN(a_reader_that_holds_an_old_header_never_misses_a_key);
     RUN(chains_shorten_when_keys_go);
     RUN(a_refused_segment_is_a_full_table_and_is_asked_for_again);
     RUN(a_scan_meets_every_key_that_stays_once_while_the_table_grows);
+    RUN(while_huge_pages_are_late_small_segments_come_in_between);
+    RUN(a_bridge_that_comes_is_not_taken_for_the_segment_that_is_late);
+    RUN(shards_that_grow_alike_ask_for_memory_at_different_times);
     RUN(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds);
     RUN(the_layout_tells_of_every_segment_in_order);
     return check_end(argc, argv);

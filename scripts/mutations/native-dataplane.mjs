@@ -29,6 +29,18 @@ export const mutations = [
     ['dataplane: what is retired is deregistered at once',
       by('dataplane_shard')('a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it'),
       'if (s->lease_until_ns <= s->g->now_ns) {', 'if (s->lease_until_ns <= UINT64_MAX) {'],
+    ['dataplane: everything waits for huge pages', by('dataplane_growth')('while_huge_pages_are_made_for_one_shard_others_get_their_memory'),
+      '        worker_post(&d->huge, &w->job);', '        worker_post(&d->memory, &w->job);'],
+    ['dataplane: huge pages are asked for again however long they took',
+      by('dataplane_growth')('after_the_kernel_took_long_for_huge_pages_it_is_left_alone_for_a_while'),
+      'now_ns + HUGE_REST * waited_ns;', 'now_ns;'],
+    ['dataplane: huge pages that could not be made stay counted',
+      by('dataplane_growth')('what_could_not_be_made_of_huge_pages_counts_no_longer_against_the_bound'),
+      '    if (!s) count_freed(g->d, w->bytes);\n', ''],
+  ]),
+  ...inFile('native/dataplane/wait.c', [
+    ['dataplane: waits for memory are not counted', by('dataplane_growth')('changes_that_come_before_their_memory_are_counted_with_the_longest_wait'),
+      'else if (o->starved_ns == 0) o->starved_ns = o->group->now_ns;', ''],
   ]),
   ...inFile('native/dataplane/group.c', [
     ['dataplane: what arrived in a pause is answered by the time of the beginning of the turn',

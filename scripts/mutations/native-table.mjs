@@ -147,4 +147,15 @@ export const mutations = [
     ['table: shrink: a table that has memory to give back rests', shrink('segments_that_became_empty_go_back'),
       ' && t->shrink_since_ns == 0', ''],
   ]),
+  // ---------------------------------------------------------------- memory that comes in time
+  ...inFile('native/table/segment.c', [
+    ['table: nothing comes in between while huge pages are late', growth('while_huge_pages_are_late_small_segments_come_in_between'),
+      '        if (room < early / BRIDGE_LEFT_PART) ask_bridge(t, early);', '        (void)ask_bridge;'],
+    ['table: a bridge is asked for before it is needed', growth('while_huge_pages_are_late_small_segments_come_in_between'),
+      'if (room < early / BRIDGE_LEFT_PART) ask_bridge(t, early);', 'ask_bridge(t, early);'],
+    ['table: a bridge answers for the segment that is late', growth('a_bridge_that_comes_is_not_taken_for_the_segment_that_is_late'),
+      'bool heap = t->asked_heap && bytes >= t->asked_heap,', 'bool heap = t->asked_heap > 0,'],
+    ['table: all shards ask together', growth('shards_that_grow_alike_ask_for_memory_at_different_times'),
+      'clamp(ahead - ahead / STAGGER_PARTS * step,', 'clamp(ahead - 0 * step,'],
+  ]),
 ];

@@ -1,5 +1,6 @@
 /* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and changed. */
 #include <sched.h>
+#include "../dataplane/change_log.h"
 #include "../move/copy.h"
 #include "client_kit.h"
 
@@ -253,6 +254,93 @@ TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_a
     move_down(&m);
 }
 
+/* The old owner's log holds so much; what changes beyond it while a page is taken over is gone from it. `to` is held up meanwhile by a job on its thread. */
+typedef struct hold {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool here, go;
+} hold;
+
+static void hold_here(void *ctx, fkv_status s, void *result) {
+    hold *h = ctx;
+    (void)s;
+    free(result);
+    pthread_mutex_lock(&h->lock);
+    h->here = true;
+    pthread_cond_broadcast(&h->cond);
+    while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+static void hold_up(hold *h, rig *r) {
+    *h = (hold){ .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+    dataplane_get_layout(r->d, 0, hold_here, h);
+    pthread_mutex_lock(&h->lock);
+    while (!h->here) pthread_cond_wait(&h->cond, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+static void let_go(hold *h) {
+    pthread_mutex_lock(&h->lock);
+    h->go = true;
+    pthread_cond_broadcast(&h->cond);
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* The i-th key of shard 0, as long as keys may be: a change of it takes the most of the log. */
+static void long_keys(kit *k, uint32_t count, char (*room)[FKV_KEY_MAX + 1]) {
+    for (uint32_t n = 0, i = 0; i < count; n++) {
+        memset(room[i], 'k', FKV_KEY_MAX);
+        room[i][FKV_KEY_MAX] = 0;
+        char number[16];
+        memcpy(room[i], number, (size_t)snprintf(number, sizeof number, "%u.", n));
+        lookup_key key = kit_key(room[i]);
+        i += lookup_shard_of(k->l, &key) == 0;
+    }
+}
+
+TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost) {
+    move m;
+    enum { KEYS = 64, CHANGES = CHANGE_LOG_ROOM / (FKV_KEY_MAX + 4) + KEYS };
+    static char keys[KEYS][FKV_KEY_MAX + 1];
+    char value[32];
+    hold h;
+    move_up(&m, 16 << 20);
+    long_keys(&m.k, KEYS, keys);
+    for (uint32_t i = 0; i < KEYS; i++) CHECK_EQ(kit_put(&m.k, keys[i], "before", 6, 20000).status, FKV_OK);
+    hold_up(&h, &m.to);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    /* The copy has its place in the log, and its first page waits for the table. */
+    uint64_t begun = fkv_now_ns();
+    for (dataplane_stats *s = NULL;; free(s)) {
+        s = rig_stats(&m.from);
+        bool asked = s->group[0].requests[DATAPLANE_SCAN] > 0;
+        if (asked) {
+            free(s);
+            break;
+        }
+        kit_turn(&m.k);
+        CHECK(fkv_now_ns() - begun < (uint64_t)RIG_WAIT_S * 1000000000u);
+    }
+    for (uint32_t n = 0; n < CHANGES; n++) {
+        snprintf(value, sizeof value, "%u", n);
+        CHECK_EQ(kit_put(&m.k, keys[n % KEYS], value, (uint32_t)strlen(value), 20000).status, FKV_OK);
+    }
+    let_go(&h);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_STALE_SEQUENCE);
+    shard_copy_stop(m.copy);
+    /* As the server does: a new table, a new copy. */
+    rig_close(&m.to, 0);
+    CHECK_EQ(rig_open_shard(&m.to, 0, 0, 16 << 20, NULL), FKV_OK);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
+    complete(&m);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        uint32_t last = (CHANGES - 1) - ((CHANGES - 1) % KEYS + KEYS - i) % KEYS;
+        snprintf(value, sizeof value, "%u", last);
+        kit_expect(&m.k, keys[i], value);
+    }
+    move_down(&m);
+}
+
 TEST(a_ticket_of_a_client_does_not_copy) {
     move m;
     move_up(&m, 4 << 20);
@@ -285,6 +373,7 @@ static void all_of(fab_provider p) {
     RUN(what_changes_while_it_is_copied_comes_along);
     RUN(an_entry_that_ends_while_it_is_copied_leaves_nothing_older);
     RUN(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all);
+    RUN(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost);
     RUN(a_ticket_of_a_client_does_not_copy);
     RUN(a_copy_ends_when_it_is_told_to_at_any_time);
 }

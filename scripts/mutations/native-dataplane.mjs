@@ -5,6 +5,11 @@ const dataplane = by('dataplane');
 const life = by('dataplane_life');
 
 export const mutations = [
+  ...inFile('native/dataplane/change_log.c', [
+    ['dataplane: a copy goes on though changes have fallen out of the log',
+      by('move_copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),
+      'place < l->first || place > l->end) return false;', 'place > l->end) return false;\n    (void)(place < l->first);'],
+  ]),
   ...inFile('native/dataplane/dedup.c', [
     ['dataplane: a retry is made again', dataplane('a_retry_is_answered_and_not_made_again'),
       '        if (there == sequence) {', '        if (there == sequence && status_of(e) == IN_PROGRESS) {'],

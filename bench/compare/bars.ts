@@ -26,6 +26,16 @@ function goalGrid(x: (times: number) => number, top: number, bottom: number): st
 const SIGNS = { atLeast: '≥', atMost: '≤', below: '<' } as const;
 const verdict = (met: boolean): 'met' | 'missed' => (met ? 'met' : 'missed');
 
+function bar(from: number, to: number, y: number, height: number, name: string, tip: string): string {
+  const [x, width] = [Math.min(from, to), Math.max(2, Math.abs(to - from))];
+  return `<rect x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${height}" rx="3" class="${name}"><title>${escaped(tip)}</title></rect>`;
+}
+
+/** The thin line from the lowest round to the highest, with its ends. */
+function whisker(a: number, b: number, y: number): string[] {
+  return [rule(Math.min(a, b), y, Math.max(a, b), y, 'spread'), ...[a, b].map((x) => rule(x, y - 4, x, y + 4, 'spread'))];
+}
+
 /** One line a row: its name, a bar from the goal to the figure that is farthest behind, and what that is. */
 export function scoreboard(rows: readonly RowResult[]): string {
   const [left, right, top, step] = [236, WIDTH - 290, 40, 30];
@@ -41,8 +51,9 @@ export function scoreboard(rows: readonly RowResult[]): string {
     }
     const at = x(progress(p.goal, p.measured.median));
     const rest = row.parts.length > 1 ? `; ${row.parts.filter(({ met }) => met).length} of ${row.parts.length} met` : '';
-    out.push(`<rect x="${round(Math.min(x(1), at))}" y="${round(y + 7)}" width="${round(Math.max(2, Math.abs(at - x(1))))}" height="14" rx="3" class="bar ${verdict(p.met)}"><title>${escaped(`${p.title}: ${p.detail}`)}</title></rect>`);
-    out.push(text(right + 16, y + 18, `${verdict(p.met)}: ${measuredText(p).split(' (')[0] ?? ''}, goal ${SIGNS[p.goal.kind]} ${number(p.goal.value)}${rest}`, ` class="${verdict(p.met)}"`));
+    const [median = ''] = measuredText(p).split(' (');
+    out.push(bar(x(1), at, y + 7, 14, `bar ${verdict(p.met)}`, `${p.title}: ${p.detail}`));
+    out.push(text(right + 16, y + 18, `${verdict(p.met)}: ${median}, goal ${SIGNS[p.goal.kind]} ${number(p.goal.value)}${rest}`, ` class="${verdict(p.met)}"`));
   }
   out.push(rule(x(1), top - 8, x(1), height - 8, 'goal'));
   return svg(height, 'Each row against its goal', out);
@@ -59,9 +70,7 @@ export function goalBars(parts: readonly Part[]): string {
     const [a, b, m] = [p.measured.low, p.measured.high, p.measured.median].map((v) => x(progress(p.goal, v))) as [number, number, number];
     const name = verdict(p.met);
     out.push(text(left, y + 12, p.title, ' class="title"'), text(right, y + 12, `${name}: ${measuredText(p)}`, ` text-anchor="end" class="title ${name}"`));
-    out.push(`<rect x="${round(Math.min(x(1), m))}" y="${round(y + 20)}" width="${round(Math.max(2, Math.abs(m - x(1))))}" height="14" rx="3" class="bar ${name}"><title>${escaped(p.detail)}</title></rect>`);
-    out.push(rule(x(1), y + 17, x(1), y + 37, 'goal'));
-    out.push(rule(Math.min(a, b), y + 27, Math.max(a, b), y + 27, 'spread'), rule(a, y + 23, a, y + 31, 'spread'), rule(b, y + 23, b, y + 31, 'spread'));
+    out.push(bar(x(1), m, y + 20, 14, `bar ${name}`, p.detail), rule(x(1), y + 17, x(1), y + 37, 'goal'), ...whisker(a, b, y + 27));
     out.push(text(left, y + 50, p.detail, ' class="tick"'), text(right, y + 50, `goal: ${goalText(p.goal)}`, ' text-anchor="end" class="tick"'));
   }
   return svg(height, 'Each figure against its goal', out);
@@ -78,10 +87,8 @@ export function sideBars(groups: readonly Group[]): string {
     out.push(text(16, y + 16, title, ' class="title"'));
     y += 28;
     for (const [i, { name, rate }] of sides.entries()) {
-      const middle = y + 9;
       out.push(text(left - 8, y + 14, name, ` text-anchor="end" class="name s${i}"`));
-      out.push(`<rect x="${left}" y="${round(y)}" width="${round(Math.max(2, x(rate.median) - left))}" height="18" rx="3" class="side s${i}"/>`);
-      out.push(rule(x(rate.low), middle, x(rate.high), middle, 'spread'), rule(x(rate.low), middle - 4, x(rate.low), middle + 4, 'spread'), rule(x(rate.high), middle - 4, x(rate.high), middle + 4, 'spread'));
+      out.push(bar(left, x(rate.median), y, 18, `side s${i}`, `${name}: ${title}`), ...whisker(x(rate.low), x(rate.high), y + 9));
       out.push(text(Math.max(x(rate.median), x(rate.high)) + 10, y + 14, `${Math.round(rate.median).toLocaleString('en')}/s`, ' class="tick"'));
       y += step;
     }

@@ -60,7 +60,7 @@ test('the sides of a group stand beside one another, once, and are told in one l
   t.is(lines(row), 'ycsb (1 s)\n  A: reads & updates\n          shm 150,000/s, Redis 60,000/s\n  met     shm against Redis: 2.50, goal at least 1.00 times\n  MISSED  tcp against Redis: 0.50, goal at least 1.00 times');
   const page = reportPage({ where, rows: [row], curves: [] });
   t.is(page.match(/class="side s\d"/g)?.length, 2);
-  t.is(page.match(/A: reads &amp; updates/g)?.length, 1);
+  t.is(page.match(/>A: reads &amp; updates</g)?.length, 1);
   t.regex(page, />150,000\/s</);
   t.regex(page, /missed: 0\.50, goal ≥ 1\.00; 1 of 2 met/);
 });

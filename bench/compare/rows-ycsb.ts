@@ -31,7 +31,8 @@ export const WORKLOADS: Readonly<Record<string, string>> = {
 
 /** The throughput of a run that is one; throws what was wrong with it. */
 export function throughputOf({ throughput, operations, series }: Pick<RunReport, 'throughput' | 'operations' | 'series'>): number {
-  const wrong = series.flatMap(({ name, returns }) => Object.entries(returns).filter(([status]) => status !== 'OK').map(([status, count]) => `${count} ${name} operations ended with ${status}`));
+  const wrong = series.flatMap(({ name, returns }) => Object.entries(returns)
+    .filter(([status]) => status !== 'OK').map(([status, count]) => `${count} ${name} operations ended with ${status}`));
   if (wrong.length > 0) throw new Error(wrong.join('; '));
   if (operations === 0) throw new Error('no operation was done');
   return throughput;

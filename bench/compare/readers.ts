@@ -2,12 +2,15 @@
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { connect } from '../../client/index.js';
-import { drawing, meanNs } from './loops.js';
+import { drawingNumbers, meanNs } from './loops.js';
 import { Spoken } from './spoken.js';
 import { keyOf } from './stores.js';
 
 const SELF = fileURLToPath(import.meta.url);
 const SLICE = 5000;
+/** Processes that start at once: sixteen together would share two cores for longer than a server waits for a word of each. */
+const STARTING = 2;
+const CONNECT_MS = 60_000;
 
 export class Readers {
   readonly #readers: readonly Spoken[];
@@ -18,10 +21,14 @@ export class Readers {
 
   /** Resolves when all are connected. */
   static async start(count: number, address: string, keys: number, valueBytes: number): Promise<Readers> {
-    const readers = Array.from({ length: count }, () => new Spoken(process.execPath, [SELF, address, String(keys), String(valueBytes)]));
+    const readers: Spoken[] = [];
     const started = new Readers(readers);
     try {
-      await Promise.all(readers.map((reader) => reader.heard()));
+      while (readers.length < count) {
+        const some = Array.from({ length: Math.min(STARTING, count - readers.length) }, () => new Spoken(process.execPath, [SELF, address, String(keys), String(valueBytes)]));
+        readers.push(...some);
+        await Promise.all(some.map((reader) => reader.heard()));
+      }
       return started;
     } catch (error) {
       await started.stop();
@@ -41,10 +48,9 @@ export class Readers {
 }
 
 async function child(address: string, keys: number, valueBytes: number): Promise<void> {
-  const client = await connect({ servers: address, transport: 'shm', strict: true });
+  const client = await connect({ servers: address, transport: 'shm', strict: true, connectTimeoutMs: CONNECT_MS });
   const target = Buffer.alloc(valueBytes + 64);
-  const draw = drawing(Array.from({ length: keys }, (_, i) => i), process.pid);
-  const some = draw(20 * SLICE).map(keyOf);
+  const some = Array.from(drawingNumbers(keys, process.pid)(20 * SLICE), keyOf);
   process.stdout.write('ready\n');
   for await (const line of createInterface({ input: process.stdin })) {
     const end = performance.now() + Number(line);

@@ -248,7 +248,10 @@ size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, s
     look r[LOOKUP_GROUP];
     for (int i = 0; i < n; i++) {
         b[i] = begin(&s[i], l, &k[i]);
-        if (!b[i]) continue;
+        if (!b[i]) {                     /* it will be READ, and then its location is what is asked for first */
+            if (k[i].count >= 1 && k[i].count <= FKV_KEY_MAX) locations_prefetch(&l->locations, s[i].hash);
+            continue;
+        }
         __builtin_prefetch(b[i]);
         __builtin_prefetch((const uint8_t *)b[i] + 64);
     }

@@ -58,6 +58,10 @@ static void count_use(location_entry *e, uint64_t dice) {
     add_use(e, 1);
 }
 
+void locations_prefetch(const locations *c, uint64_t hash) {
+    if (c->entry) __builtin_prefetch(set_of(c, hash), 1);
+}
+
 bool locations_guess(locations *c, uint64_t hash, location *out) {
     if (!c->entry) return false;
     uint64_t dice = roll(c);

@@ -50,6 +50,8 @@ typedef struct locations {
 bool locations_create(locations *c, uint32_t entries);
 void locations_free(locations *c);
 
+/* Brings the line that a guess for this hash will look at closer. */
+void locations_prefetch(const locations *c, uint64_t hash);
 /* Where the key with this hash may lie; counts as a use. False: not known, or the key changes too often. */
 bool locations_guess(locations *c, uint64_t hash, location *out);
 /* The guess was good. */

@@ -1,5 +1,4 @@
 /** What the servers spend while clients GET: CPU time of all their threads from /proc, over intervals of at least 1,000,000 GETs. */
-import { Random } from '../ycsb/random.js';
 import type { Lab } from './lab.js';
 import { drawing, meanNs, rate } from './loops.js';
 import { totalSeconds } from './processor-time.js';
@@ -10,10 +9,8 @@ import type { Stores } from './stores.js';
 
 const LEAST_GETS = 1_000_000;
 /** Seconds of GETs: what idle servers spend in that time differs from one such interval to the next by less than 1 ns a GET. */
-const SHM_GETS = 3_000_000;
+const SHM_GETS = 5_000_000;
 const SLICE = 100_000;
-/** More than the caches hold. */
-const PRIVATE_BYTES = 512 * 2 ** 20;
 /** Two renewals of a client's lease. */
 const SLICE_MS = 2000;
 
@@ -48,23 +45,6 @@ export async function serverShare(lab: Lab, goal: number): Promise<Part[]> {
   return [part('server CPU during GETs over shm', { kind: 'below', value: goal, unit: '% of one core' }, shares, `${gets.toLocaleString('en')} GETs, all servers`)];
 }
 
-/**
- * Copies as much out of memory of its own as GETs copy, at random, for so long: that is as hard on the caches, which makes whatever servers do by the clock
- * dearer, and nothing that they could see.
- */
-async function copyElsewhere(bytes: number, seconds: number): Promise<void> {
-  const [source, target] = [Buffer.alloc(PRIVATE_BYTES, 1), Buffer.alloc(bytes)];
-  const random = new Random(1);
-  for (const end = performance.now() + seconds * 1000; performance.now() < end;) {
-    for (let i = 0; i < SLICE; i++) {
-      const at = random.below(PRIVATE_BYTES - bytes);
-      source.copy(target, 0, at, at + bytes);
-    }
-    // The client's own duties: its lease.
-    await new Promise(setImmediate);
-  }
-}
-
 /** A GET over shm costs the servers nothing: what they spend is what they spend in the same time without GETs. */
 async function cpuOverShm(lab: Lab): Promise<Part> {
   const s = await lab.stores(1000);
@@ -83,7 +63,7 @@ async function cpuOverShm(lab: Lab): Promise<Part> {
       name: 'none',
       run: async () => {
         const before = totalSeconds(pids);
-        await copyElsewhere(s.value.length, seconds);
+        await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
         return ((totalSeconds(pids) - before) * 1e9) / SHM_GETS;
       },
     },

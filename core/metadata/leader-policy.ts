@@ -41,7 +41,8 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
 /** When takeFromDead may have a new answer though nothing else has happened; undefined: not by time alone. */
 export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number): number | undefined {
   if (state.formatVersion < 2) return undefined;
-  const owners = new Set(state.shards.flatMap((s) => (s.owner === undefined ? [] : [s.owner])));
+  const owners = new Set<string>();
+  for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   const ends = [...owners].map((id) => leases.overAt(id)).filter((at) => at > nowMs);
   return ends.length === 0 ? undefined : Math.min(...ends);
 }

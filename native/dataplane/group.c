@@ -59,7 +59,10 @@ static void run_batch(group *g) {
     g->now_ns = fkv_now_ns();
     for (int i = 0; i < g->batch_count; i++) {
         op *o = g->batch[i];
-        if (o->shard && g->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);
+        if (!o->shard) continue;
+        /* A table that rests was told the time long ago. */
+        table_set_wall(o->shard->table, g->wall_ms);
+        if (g->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);
     }
     for (int i = 0; i < g->batch_count; i++) request_run(g->batch[i]);
     g->batch_count = 0;
@@ -75,10 +78,12 @@ static void settle(group *g) {
 /* True when something happened, or is to be gone on with at once. */
 static bool turn(group *g) {
     g->now_ns = fkv_now_ns();
-    g->wall_ms = fkv_wall_ms();
     g->scan_chains = SCAN_CHAINS_A_TURN;
     bool busy = mailbox_ready(&g->box) && mailbox_run(&g->box);
     busy |= poll_all(g) > 0;
+    /* After everything that this turn answers has come, however long the jobs took or the thread was paused: what has ended by then is
+     * not read any more, and a time to live begins no earlier. */
+    g->wall_ms = fkv_wall_ms();
     shards_tick(g);
     run_batch(g);
     clients_reap(g);
@@ -158,6 +163,7 @@ static void *group_main(void *arg) {
     pthread_setname_np(pthread_self(), name);
     g->stats.thread_id = (uint32_t)syscall(SYS_gettid);
     g->busy_ns = fkv_now_ns();
+    g->wall_ms = fkv_wall_ms();
     while (!g->stopping) {
         if (turn(g)) g->busy_ns = g->now_ns;
         else sleep_if_idle(g);

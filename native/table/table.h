@@ -133,6 +133,8 @@ void table_prefetch(const table *t, uint64_t hash, int stage);
  * `budget` is about how many entries may be touched. Returns true when there is more to do now; idle work is paced by the
  * clock, so every 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
+/* Before operations that came after the last tick: what has expired by `wall_ms` is absent for them. */
+void table_set_wall(table *t, uint64_t wall_ms);
 /* True when no tick has anything to do until the next change: nothing is in quarantine, no slot is moving (a chain that it will
  * shorten costs readers a READ until then), nothing can expire, no bucket that there is room for waits to be split, no memory is to go back. */
 bool table_resting(const table *t);

@@ -87,6 +87,8 @@ bool table_sweep_for_memory(table *t) {
     return t->sweep_hurry = true;
 }
 
+void table_set_wall(table *t, uint64_t wall_ms) { t->wall_ms = wall_ms; }
+
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget) {
     if (now_ns > t->now_ns) t->now_ns = now_ns;
     t->wall_ms = wall_ms;

@@ -93,6 +93,59 @@ TEST(an_entry_carries_its_flags_and_ends_with_its_time_to_live) {
     down();
 }
 
+/* The owner's thread is in the middle of a turn, after its beginning, as long as the callback does not return. */
+typedef struct hold {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool here, go;
+} hold;
+
+static void wait_here(void *ctx, fkv_status s, void *result) {
+    hold *h = ctx;
+    (void)s;
+    free(result);
+    pthread_mutex_lock(&h->lock);
+    h->here = true;
+    pthread_cond_broadcast(&h->cond);
+    while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* What comes while the owner's thread is paused, or busy, in the middle of a turn is not judged by the time at the turn's beginning. */
+TEST(a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes) {
+    hold h = { .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+    fkv_reply reply;
+    up(TABLE_MEMORY_MIN);
+    fkv_request ends = raw_request(&c, FKV_OP_PUT, "ends"), fresh, get = raw_request(&c, FKV_OP_GET, "ends");
+    ends.value_bytes = 1;
+    ends.expiry = 60000;
+    CHECK_EQ(raw_ask(&c, &ends, "ends", "v", 1, NULL), FKV_OK);
+    free(raw_get(&c, "ends", &reply));
+    CHECK_EQ(reply.status, FKV_OK);
+    dataplane_get_layout(r.d, 0, wait_here, &h);
+    pthread_mutex_lock(&h.lock);
+    while (!h.here) pthread_cond_wait(&h.cond, &h.lock);
+    pthread_mutex_unlock(&h.lock);
+    fkv_clock_skip((int64_t)61000 * 1000000);
+    fresh = raw_request(&c, FKV_OP_PUT, "fresh");
+    fresh.value_bytes = 1;
+    fresh.expiry = 50000;
+    uint64_t put = raw_send(&c, &fresh, "fresh", "v", 1);
+    raw_send(&c, &get, "ends", NULL, 0);
+    pthread_mutex_lock(&h.lock);
+    h.go = true;
+    pthread_cond_broadcast(&h.cond);
+    pthread_mutex_unlock(&h.lock);
+    CHECK_EQ(raw_end(&c, put), FKV_OK);
+    raw_message *m = raw_receive(&c, get.id);
+    CHECK_EQ(m->reply.status, FKV_NOT_FOUND);
+    free(m);
+    free(raw_get(&c, "fresh", &reply));
+    CHECK_EQ(reply.status, FKV_OK);
+    fkv_clock_restore();
+    down();
+}
+
 TEST(namespaces_do_not_see_each_other) {
     fkv_reply reply;
     up(TABLE_MEMORY_MIN);
@@ -413,6 +466,8 @@ static void tests(void) {
     RUN(a_value_that_was_put_is_got_and_a_deleted_one_is_not);
     RUN(compare_and_swap_takes_effect_only_on_the_expected_version);
     RUN(an_entry_carries_its_flags_and_ends_with_its_time_to_live);
+    /* The simulator's time is another. */
+    if (provider != FAB_SIM) RUN(a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes);
     RUN(namespaces_do_not_see_each_other);
     RUN(changes_of_one_key_sent_together_take_effect_in_order);
     RUN(a_retry_is_answered_and_not_made_again);

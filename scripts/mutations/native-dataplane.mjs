@@ -5,6 +5,11 @@ const dataplane = by('dataplane');
 const life = by('dataplane_life');
 
 export const mutations = [
+  ...inFile('native/dataplane/group.c', [
+    ['dataplane: what came in a long turn is judged by the time of an earlier one',
+      dataplane('a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes'),
+      '    g->wall_ms = fkv_wall_ms();\n    shards_tick(g);', '    shards_tick(g);'],
+  ]),
   ...inFile('native/dataplane/change_log.c', [
     ['dataplane: a copy goes on though changes have fallen out of the log',
       by('move_copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),

@@ -11,10 +11,7 @@ import type { Part } from './parts.js';
 const ROUNDS = 2000;
 const BATCH = 64;
 const VALUE_BYTES = 1000;
-/**
- * perftest's ends never stop polling, so these do not within a round trip of emulation either. Under 5 ms at the client and 1 ms at the server
- * whoever was late once found its peer asleep, waited longer than it would poll for, and slept as well: 5.7 ms a PUT and not 0.15.
- */
+/** perftest's ends never stop polling, so these do not within a round trip of emulation either (README.md, "Beside perftest"). */
 const POLL_US = 100_000;
 
 async function perftest(tool: string, bytes: number, more: readonly string[], column: number): Promise<number> {

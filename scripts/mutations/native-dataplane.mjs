@@ -10,10 +10,10 @@ export const mutations = [
       dataplane('a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes'),
       '    g->wall_ms = fkv_wall_ms();\n    shards_tick(g);', '    shards_tick(g);'],
   ]),
-  ...inFile('native/dataplane/change_log.c', [
+  ...inFile('native/dataplane/read.c', [
     ['dataplane: a copy goes on though changes have fallen out of the log',
       by('move_copy')('more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost'),
-      'place < l->first || place > l->end) return false;', 'place > l->end) return false;\n    (void)(place < l->first);'],
+      '        status = FKV_STALE_SEQUENCE;', '        place = change_log_begin(&s->log, now);'],
   ]),
   ...inFile('native/dataplane/dedup.c', [
     ['dataplane: a retry is made again', dataplane('a_retry_is_answered_and_not_made_again'),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/clock.h"
 #include "../base/hash.h"
 
 static int tests_run;
@@ -31,12 +32,16 @@ static void alarmed(int signal_number) {
     if (write(2, current, strlen(current)) < 0 || write(2, text, sizeof text - 1) < 0) _exit(1);
     abort();
 }
+/* FARKV_TEST_TIMES: says which test runs, and how long each took, for where they take long and may hang. */
 void check_run(const char *name, void (*test)(void)) {
     const char *only = getenv("FARKV_TEST");
     if (only && strcmp(only, name) != 0) return;
     current = name;
     signal(SIGALRM, alarmed);
+    uint64_t begun = fkv_now_ns();
+    if (getenv("FARKV_TEST_TIMES")) fprintf(stderr, "%s ...\n", name);
     test();
+    if (getenv("FARKV_TEST_TIMES")) fprintf(stderr, "%s: %llu ms\n", name, (unsigned long long)(fkv_now_ns() - begun) / 1000000u);
     tests_run++;
 }
 void check_failed(const char *file, int line, const char *what) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # guest.sh: what run.sh runs in the virtual machine. Every part runs, also after one has failed; the exit code says whether all passed.
 # What measures nothing runs over both devices side by side; what compares times or processor time runs alone.
+set -o pipefail
 status=0
-logs=$(mktemp -d)
 
 part() {
   local name=$1 begun=$SECONDS
@@ -11,21 +11,21 @@ part() {
   if "$@"; then echo "   $((SECONDS - begun)) s"; else echo "FAILED: $name ($((SECONDS - begun)) s)"; status=1; fi
 }
 
-# both COMMAND...: with soft-RoCE's device as its last argument and, at the same time, soft-iWARP's; each output whole, one after the other.
+# both COMMAND...: with soft-RoCE's device as its last argument and, at the same time, soft-iWARP's; each line says over which it was.
 both() {
-  "$@" rxe > "$logs/rxe" 2>&1 & local rxe=$!
-  "$@" siw > "$logs/siw" 2>&1 & local siw=$! failed=0
+  local failed=0
+  "$@" rxe 2>&1 | sed -u 's/^/rxe  /' & local rxe=$!
+  "$@" siw 2>&1 | sed -u 's/^/siw  /' & local siw=$!
   wait $rxe || failed=1
   wait $siw || failed=1
-  cat "$logs/rxe" "$logs/siw"
   return $failed
 }
 
 contract() {
   case $1 in
-    rxe) FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric_verbs ;;
+    rxe) FARKV_TEST_TIMES=1 FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric_verbs ;;
     # soft-iWARP does not tell what a peer refused.
-    siw) FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs ;;
+    siw) FARKV_TEST_TIMES=1 FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs ;;
   esac
 }
 together() { FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js together; }

@@ -34,23 +34,35 @@ export function counters(device: string): ReadonlyMap<string, number> {
   return found;
 }
 
-/** By a process, all its threads. */
-export interface Spent {
-  readonly cpuSeconds: number;
-  /** Times that a thread slept and was woken. */
+/** By a thread. */
+export interface ThreadSpent {
+  readonly cpuMs: number;
+  /** Times that it slept and was woken. */
   readonly waits: number;
-  /** Times that one was made to give way to somebody else. */
+  /** Times that it was made to give way to somebody else. */
   readonly preemptions: number;
 }
 
+/** By all threads of a process: number and name. */
+export type Spent = ReadonlyMap<string, ThreadSpent>;
+
 export function spent(pid: number): Spent {
-  let [cpuNs, waits, preemptions] = [0, 0, 0];
+  const found = new Map<string, ThreadSpent>();
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
-    waits += Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]);
-    preemptions += Number(/^nonvoluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]);
-    // To the nanosecond, where utime and stime are what a clock of 100 ticks a second happened to meet.
-    cpuNs += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+    const read = (file: string): string => readFileSync(`/proc/${pid}/task/${thread}/${file}`, 'utf8');
+    const status = read('status');
+    found.set(`${thread} ${read('comm').trim()}`, {
+      // To the nanosecond, where utime and stime are what a clock of 100 ticks a second happened to meet.
+      cpuMs: Number(read('schedstat').split(' ')[0]) / 1e6,
+      waits: Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]),
+      preemptions: Number(/^nonvoluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]),
+    });
   }
-  return { cpuSeconds: cpuNs / 1e9, waits, preemptions };
+  return found;
+}
+
+/** Lets a process, with all its threads, run on these processors only: `0`, or `1-3`. */
+export function onProcessors(pid: number, list: string): void {
+  const { stderr, status } = spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', list, String(pid)], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`taskset ${list} ${pid}: ${stderr}`);
 }

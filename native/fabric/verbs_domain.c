@@ -98,6 +98,8 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
         e = -d->v->ibv_query_device(device, &d->attr);
         if (e == 0) {
             d->device = device;
+            /* The kernel takes an event back with its queue pair, also between poll and read: a read that waited would never end. */
+            (void)fcntl(device->async_fd, F_SETFL, fcntl(device->async_fd, F_GETFL) | O_NONBLOCK);
             atomic_store(&d->async_device, device);
             nudge(d);   /* the CM thread watches it from now on */
         }

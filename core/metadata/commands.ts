@@ -147,11 +147,13 @@ export interface ShardsTaken {
 /** The owner is to give the shard to another member; naming the owner itself calls a move off. */
 export interface ShardMove extends Placement {
   readonly t: 'shard-move';
+  /** The start of the member it was to move to that has no copy any more: only so a move is called off that has been copied. From format 4 on. */
+  readonly lost?: string;
 }
 
 /**
  * By the member that a shard moves to: how far its copy is. `copied` is proposed only when the owner takes no changes and nothing is left to copy; from there on
- * the move is not called off, and the owner gives the shard up.
+ * the move is called off only when the copy is lost, and the owner gives the shard up.
  */
 export interface ShardCopy extends Placement {
   readonly t: 'shard-copy';
@@ -164,13 +166,18 @@ export interface ShardCopy extends Placement {
   readonly copy: string;
 }
 
-/** The owner has given the shard up: it grants no leases on it any more, and none is left. */
+/**
+ * The owner has given the shard up: it grants no leases on it any more, and none is left. Where that was for a copy, it is the owner until the copy's
+ * member says that it has opened the shard with it: should the copy be lost before, the owner goes on with what it has.
+ */
 export interface ShardReleased {
   readonly t: 'shard-released';
   readonly shard: number;
   readonly owner: string;
   readonly memberIncarnation: string;
   readonly epoch: number;
+  /** From format 4 on: what comes late is for no other copy. */
+  readonly copy?: string;
 }
 
 export type Command =
@@ -239,9 +246,9 @@ const checks = {
     incarnation: hex64,
     shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
   }),
-  'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId }),
+  'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId, lost: maybe(hex64) }),
   'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber, copy: hex64, planned: maybe(uint()) }),
-  'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber }),
+  'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber, copy: maybe(hex64) }),
 };
 
 function isKind(kind: unknown): kind is Command['t'] {

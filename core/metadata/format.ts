@@ -38,6 +38,7 @@ export function formatAfter(formatVersion: number): number {
 /** The format that a reader of this command must know. */
 export function formatOf(command: Command): number {
   if (command.t === 'bootstrap' && command.trustDomains !== undefined) return FORMAT_TRUST;
+  if ((command.t === 'shard-released' && command.copy !== undefined) || (command.t === 'shard-move' && command.lost !== undefined)) return FORMAT_COPIES;
   // One that does not know the format must stop here, not at the first entry that needs it.
   if (command.t === 'raise-format') return command.format;
   return FIRST.has(command.t) ? 1 : FOURTH.has(command.t) ? FORMAT_COPIES : 2;

@@ -6,6 +6,7 @@ import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './
 import { FORMAT_RAISED, formatAfter } from './format.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
+import { complete } from './reduced.js';
 import type { Member, MetadataState } from './state.js';
 
 /** Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes memory twice. */
@@ -29,7 +30,7 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
     const placed = placeOn(state, own.map((s) => s.shard), others);
     if (placed.size === 0) continue;
     // One whose values its next owner has already goes there.
-    for (const m of state.moves) if (m.phase === 'copied' && placed.has(m.shard) && others.some((o) => o.id === m.to)) placed.set(m.shard, m.to);
+    for (const m of state.moves) if (complete(m) && placed.has(m.shard) && others.some((o) => o.id === m.to)) placed.set(m.shard, m.to);
     return {
       t: 'shards-taken', id: member.id, incarnation: member.incarnation,
       shards: own.map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' })).filter((p) => p.to !== ''),
@@ -54,7 +55,9 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
     const s = shardOf(m.shard);
-    if (m.phase !== 'copied' && m.phase !== 'released' && s?.owner !== undefined && leases.over(m.to, nowMs)) return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner };
+    if (s?.owner === undefined || s.owner === m.to || !leases.over(m.to, nowMs)) continue;
+    const lost = complete(m) ? state.members.get(m.to)?.incarnation : undefined;
+    return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner, ...(lost === undefined ? {} : { lost }) };
   }
   for (const server of state.servers) {
     if (!server.draining) continue;

@@ -1,7 +1,7 @@
 /** What the metadata says of a shard that is copied before it changes hands: in which order, by whom, and what calls it off. */
 import test from 'ava';
 import { joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import type { ShardCopy, ShardMove, ShardReleased } from './commands.js';
+import type { ShardCopy, ShardMove, ShardOpened, ShardReleased } from './commands.js';
 import { MetadataMachine } from './machine.js';
 
 const hex = (n: number): string => n.toString(16).padStart(16, '0');
@@ -26,6 +26,12 @@ function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: n
   };
 }
 
+/** s2 opens the shard with that copy. */
+function openedWith(log: MetadataLog, { shard, epoch }: ShardReleased, name: number): ShardOpened {
+  const memberIncarnation = log.state.members.get('s2')!.incarnation;
+  return { t: 'shard-opened', shard, owner: 's2', memberIncarnation, epoch: epoch + 1, incarnation: hex(name), layoutEpoch: 1, buckets: 64, regions: [] };
+}
+
 test('a copy is nearly done, then done; then nothing calls the move off, and the owner gives the shard up', (t) => {
   const { log, copy, move, released } = moving();
   t.regex(log.try(copy('copied')), /ERR_BUSY/);
@@ -33,14 +39,57 @@ test('a copy is nearly done, then done; then nothing calls the move off, and the
   t.regex(log.try(copy('last', 2)), /ERR_BUSY/);
   log.do(copy('copied'));
   for (const to of ['s1', 's3']) t.regex(log.try(move(to)), /has been copied to s2/);
-  log.do(released);
-  t.is(log.shard(released.shard).owner, 's2');
+  log.do({ ...released, copy: hex(1) });
+  t.like(log.shard(released.shard), { owner: 's1', epoch: released.epoch });
+  for (const to of ['s1', 's3']) t.regex(log.try(move(to)), /has been copied to s2/);
+  log.do(openedWith(log, released, 1));
+  t.like(log.shard(released.shard), { owner: 's2', epoch: released.epoch + 1, incarnation: hex(1) });
+  t.deepEqual(log.state.moves, []);
+});
+
+test('a shard is given for the copy that there is, and to nobody who opens it with another', (t) => {
+  const { log, copy, move, released } = moving();
+  log.do(copy('last'));
+  t.regex(log.try({ ...released, copy: hex(1) }), /not to be given up/);
+  log.do(copy('copied'));
+  t.regex(log.try({ ...released, copy: hex(2) }), /not to be given up/);
+  t.regex(log.try(openedWith(log, released, 1)), /ERR_NOT_OWNER/);
+  log.do({ ...released, copy: hex(1) });
+  t.regex(log.try(openedWith(log, released, 2)), /ERR_NOT_OWNER/);
+  log.do({ ...move('s1'), lost: hex(2) });
+  t.regex(log.try(openedWith(log, released, 1)), /ERR_NOT_OWNER/);
+  // What the owner said of the copy that was lost is not for the next one.
+  log.do(move('s2'));
+  log.do(copy('last', 3), copy('copied', 3));
+  t.regex(log.try({ ...released, copy: hex(1) }), /not to be given up/);
+  t.is(log.state.moves[0]?.phase, 'copied');
+});
+
+test('a copy that is done is called off when it is lost, and then only', (t) => {
+  for (const given of [false, true]) {
+    const { log, copy, move, released } = moving();
+    log.do(copy('last'), copy('copied'));
+    if (given) log.do({ ...released, copy: hex(1) });
+    t.regex(log.try({ ...move('s1'), lost: hex(7) }), /has been copied/);
+    t.regex(log.try({ ...move('s3'), lost: hex(2) }), /has been copied/);
+    log.do({ ...move('s1'), lost: hex(2) });
+    t.deepEqual(log.state.moves, []);
+    t.like(log.shard(released.shard), { owner: 's1', epoch: released.epoch, incarnation: hex(7) });
+  }
+});
+
+test('an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes groups for it', (t) => {
+  const { log, copy, released } = moving();
+  log.do(copy('last'), copy('copied'), { ...released, copy: hex(1) }, joinOf('s1', 9, 1));
+  t.like(log.shard(released.shard), { owner: 's2', epoch: released.epoch + 1, incarnation: undefined });
+  log.do(joinOf('s3', 8, 3), openedWith(log, released, 1));
+  t.like(log.shard(released.shard), { owner: 's2', incarnation: hex(1) });
 });
 
 test('the copy that a shard was given with is known until its new owner opens it, whatever with', (t) => {
   const { log, copy, move, released } = moving();
   const { shard, epoch } = released;
-  log.do(copy('last'), copy('copied'), released);
+  log.do(copy('last'), copy('copied'), { t: 'shards-taken', id: 's1', incarnation: released.memberIncarnation, shards: [{ shard, epoch, to: 's2' }] });
   t.like(log.state.moves[0], { shard, to: 's2', phase: 'released', copy: hex(1) });
   for (const to of ['s1', 's2', 's3']) t.regex(log.try({ ...move(to), epoch: epoch + 1 }), /ERR_BUSY/);
   for (const phase of ['last', 'copied'] as const) t.regex(log.try({ ...copy(phase), epoch: epoch + 1 }), /ERR_BUSY/);

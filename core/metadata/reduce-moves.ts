@@ -5,7 +5,7 @@
 import { EPOCH_MAX } from './check-state.js';
 import { FORMAT_COPIES } from './format.js';
 import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
-import { changed, reassigned, refused, type Reduced } from './reduced.js';
+import { changed, complete, reassigned, refused, type Reduced } from './reduced.js';
 import type { MetadataState, Move } from './state.js';
 
 /** Of a shard's first owner. */
@@ -29,7 +29,7 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
-  if (present?.phase === 'copied' || present?.phase === 'released') return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
+  if (present !== undefined && complete(present) && !isLost(state, c, present)) return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
   if (c.to === s.owner) return present === undefined ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`) : changed(state, { moves });
   if (present?.to === c.to) return refused('ERR_BUSY', `shard ${c.shard} is on its way to ${c.to} already`);
   // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be
@@ -37,6 +37,11 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
   const planned = state.formatVersion < FORMAT_COPIES ? {} : { planned: state.mapEpoch };
   return changed(state, { moves: [...moves, { shard: c.shard, to: c.to, ...planned }].sort((a, b) => a.shard - b.shard) });
+}
+
+/** The start of the member that has the copy is the one that is gone, or says so itself; and the shard is not its own yet. */
+function isLost({ shards, members }: MetadataState, { shard, to, lost }: ShardMove, present: Move): boolean {
+  return to === shards[shard]?.owner && to !== present.to && lost !== undefined && members.get(present.to)?.incarnation === lost;
 }
 
 /** In order, and by this start of the member: what an earlier one had copied is gone with it. */
@@ -52,12 +57,20 @@ export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }
 
-/** A move that was called off meanwhile leaves the shard with its owner, which opens it anew. */
+/**
+ * For a copy: it is to be opened by its next owner. Without: a move that was called off meanwhile leaves the shard with its owner, which opens it anew.
+ */
 export function releaseShard(state: MetadataState, c: ShardReleased): Reduced {
   const s = state.shards[c.shard];
   if (s?.owner !== c.owner || s.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
   if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
-  const to = state.moves.find((m) => m.shard === c.shard)?.to;
+  const present = state.moves.find((m) => m.shard === c.shard);
+  if (c.copy !== undefined) {
+    if (present?.phase !== 'copied' || present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is not to be given up for this copy (any more)`);
+    const move: Move = { ...present, phase: 'released' };
+    return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
+  }
+  const to = present?.to;
   return reassigned(state, new Map([[c.shard, to !== undefined && state.members.has(to) ? to : c.owner]]));
 }

@@ -49,12 +49,20 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
   };
   const members = new Map(state.members).set(c.id, member);
   // What the member served before is gone with its last process: nobody may use those regions any more.
-  const shards = state.shards.map((s) => (s.owner === c.id ? closed(s, c.id) : s));
+  // But what it had released for a copy: all of that is there, and nobody may be relied on for it.
+  const given = new Map(state.moves.filter((m) => m.phase === 'released' && m.to !== c.id && state.shards[m.shard]?.owner === c.id).map((m) => [m.shard, m]));
+  const shards = state.shards.map((s) => (s.owner === c.id ? closed(s, given.get(s.shard)?.to ?? c.id) : s));
+  const spread = grouped(shards, members);
   return changed(state, {
-    members, shards: grouped(shards, members),
+    members,
+    // A closed shard that keeps its epoch may be opening already, so it keeps its group; what was copied lies where the new owner put it.
+    shards: shards.map((s, i): Shard => {
+      const move = given.get(s.shard);
+      return move !== undefined ? { ...s, group: move.group ?? 0 } : s === state.shards[i] ? s : (spread[i] ?? s);
+    }),
     // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
     // What it has copied of others is gone too: they keep their shards, until somebody plans again.
-    moves: state.moves.filter((m) => state.shards[m.shard]?.owner !== c.id && (state.formatVersion < FORMAT_COPIES || m.to !== c.id)),
+    moves: state.moves.filter((m) => given.has(m.shard) || (state.shards[m.shard]?.owner !== c.id && (state.formatVersion < FORMAT_COPIES || m.to !== c.id))),
     servers: joined(state.servers, c.id, c.instance, c.control),
   });
 }
@@ -76,13 +84,16 @@ function replaceShard(state: MetadataState, shard: Shard): Reduced {
 function opened(state: MetadataState, c: ShardOpened): Reduced {
   const shard = state.shards[c.shard];
   if (shard === undefined) return refused('ERR_CONFIG', `there is no shard ${c.shard}`);
-  if (shard.owner !== c.owner || shard.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
   if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
-  if (shard.incarnation !== undefined) return refused('ERR_BUSY', `shard ${c.shard} is open in epoch ${c.epoch} already`);
+  const given = state.moves.find((m) => m.shard === c.shard && m.phase === 'released' && m.to === c.owner && m.copy === c.incarnation);
+  // Its last owner holds it until now, for the case that the copy is lost.
+  const base = given === undefined || shard.owner === c.owner ? shard : { ...closed(shard, c.owner), group: given.group ?? 0 };
+  if (base.owner !== c.owner || base.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
+  if (base.incarnation !== undefined) return refused('ERR_BUSY', `shard ${c.shard} is open in epoch ${c.epoch} already`);
   const { incarnation, layoutEpoch, buckets, regions } = c;
   // Whatever it was opened with: its copy is of no more use.
   const moves = state.moves.filter((m) => m.shard !== c.shard || m.phase !== 'released');
-  return replaceShard({ ...state, moves }, { ...shard, incarnation, layoutEpoch, buckets, regions });
+  return replaceShard({ ...state, moves }, { ...base, incarnation, layoutEpoch, buckets, regions });
 }
 
 export function segmentKey(r: SegmentName): string {

@@ -18,6 +18,11 @@ export function changed(state: MetadataState, change: Partial<MetadataState>): R
   return { ok: true, state: { ...state, ...change, mapEpoch: state.mapEpoch + 1 } };
 }
 
+/** Its next owner has all that is in the shard, and its owner changes nothing. */
+export function complete(move: Move): boolean {
+  return move.phase === 'copied' || move.phase === 'released';
+}
+
 /** Closed, under a new epoch. Invariant: a shard's epoch never falls and never repeats for another incarnation. */
 export function closed(s: Shard, owner: string | undefined): Shard {
   return { shard: s.shard, ...(owner === undefined ? {} : { owner }), group: 0, epoch: s.epoch + 1, layoutEpoch: 0, buckets: 0, regions: [] };
@@ -48,7 +53,7 @@ export function reassigned(state: MetadataState, owners: ReadonlyMap<number, str
   });
   const spread = grouped(moved, state.members);
   const moves = state.moves
-    .filter((m) => !owners.has(m.shard) || (m.phase === 'copied' && owners.get(m.shard) === m.to))
+    .filter((m) => !owners.has(m.shard) || (complete(m) && owners.get(m.shard) === m.to))
     .map((m): Move => (owners.has(m.shard) ? { ...m, phase: 'released' } : m));
   const copied = new Map(moves.map((m) => [m.shard, m.group]));
   const shards = moved.map((s, i): Shard => {

@@ -85,6 +85,9 @@ void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
     ask_group(d, shard, shard_close, PLACE_CLOSING, done, ctx);
 }
+void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_group(d, shard, shard_pause, PLACE_OPEN, done, ctx);
+}
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
     ask_group(d, shard, shard_layout, PLACE_OPEN, done, ctx);
 }

@@ -140,6 +140,10 @@ void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, voi
 /* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take effect. Done at once:
  * that nothing is left is told by FKV_CHANGED_SEALED (wire.h). NOT_OWNER when it is not open, BUSY when it is being closed. */
 void dataplane_seal_shard(dataplane *d, uint32_t shard, bool sealed, dataplane_done done, void *ctx);
+/* The old owner: answers nothing and grants nothing; done when every lease that covers the shard has run out and nothing that was prepared is left. All
+ * that is in it stays, and is served again by dataplane_serve_shard. NOT_OWNER when it is not open; BUSY when it is being closed, or is served or closed
+ * before that. */
+void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 /* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a SCAN reply, each with its
  * value and namespace; one of version 0 takes its key away. One of a version that is not above the present one is passed over. The
  * bytes stay the caller's and must stay as they are until done. TABLE_FULL and the like: what came before has been taken over.

@@ -237,6 +237,7 @@ void group_free_shards(group *g) {
         shard *s = LIST_OF(g->shards.next, shard, of_group);
         list_remove(&s->of_group);
         if (s->closing) command_done(s->closing, FKV_CLOSED, NULL);
+        if (s->pausing) command_done(s->pausing, FKV_CLOSED, NULL);
         imports_end(s, FKV_CLOSED);
         shard_free(s);
     }

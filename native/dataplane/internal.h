@@ -151,7 +151,7 @@ struct shard {
     group *g;
     uint32_t number, epoch, slot;      /* slot: small number within the group, for dedup */
     uint64_t incarnation;
-    enum { SHARD_OPEN, SHARD_SERVING, SHARD_CLOSING } state;
+    enum { SHARD_OPEN, SHARD_SERVING, SHARD_PAUSED, SHARD_CLOSING } state;
     table *table;
     segment_list segments[2];          /* by kind - 1 */
     segment *lingering;                /* retired, and registered until no lease is left that does not tell of it */
@@ -166,7 +166,7 @@ struct shard {
     uint64_t lease_until_ns;           /* every lease that covers the shard has run out by then */
     uint64_t tick_ns;                  /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                      /* asked for something in this turn: table_tick comes first */
-    command *closing;
+    command *closing, *pausing;
     bool sealed;                       /* takes no changes: it is about to be another owner's */
     change_log log;                    /* of changed keys, while another server copies the shard */
     fkv_list imports;                  /* commands, in order: entries to be taken over; none once it is served */
@@ -399,6 +399,7 @@ void shard_serve(job *j);
 void shard_close(job *j);
 void shard_layout(job *j);
 void shard_seal(job *j);
+void shard_pause(job *j);
 fkv_status shard_add_segment(shard *s, segment *g);
 segment *shard_take_segment(shard *s, uint32_t number);   /* a heap segment, out of the shard */
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);

@@ -2,7 +2,8 @@
  * (memory.c).
  *
  * A shard that is being closed answers nothing any more, its table is not touched any more, and it waits until every lease that
- * covers it has run out: until then what clients READ there is still the truth, since nobody else has the shard yet. */
+ * covers it has run out: until then what clients READ there is still the truth, since nobody else has the shard yet. One that is paused is as quiet,
+ * and keeps what it has: it is another owner's soon, or goes on. */
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
@@ -154,6 +155,12 @@ void shard_open(job *j) {
 static shard *shard_of(command *c) { return c->g->stopping ? NULL : c->g->by_number[c->number]; }
 static fkv_status none(const command *c) { return c->g->stopping ? FKV_CLOSED : FKV_NOT_OWNER; }
 
+static void end_pause(shard *s, fkv_status status) {
+    command *c = s->pausing;
+    s->pausing = NULL;
+    if (c) command_done(c, status, NULL);
+}
+
 void shard_serve(job *j) {
     command *c = (command *)j;
     shard *s = shard_of(c);
@@ -164,6 +171,7 @@ void shard_serve(job *j) {
     }
     if (status == FKV_OK) {
         imports_end(s, FKV_BUSY);
+        end_pause(s, FKV_BUSY);
         s->state = SHARD_SERVING;
     }
     command_done(c, status, NULL);
@@ -220,10 +228,26 @@ void shard_close(job *j) {
     }
     s->state = SHARD_CLOSING;
     s->closing = c;
+    end_pause(s, FKV_BUSY);
     imports_end(s, FKV_SHARD_CLOSED);
     refuse_all(&c->g->clients, s);
     refuse_all(&c->g->doomed, s);
 }
+
+void shard_pause(job *j) {
+    command *c = (command *)j;
+    shard *s = shard_of(c);
+    if (!s || s->state == SHARD_CLOSING || s->pausing) {
+        command_done(c, s ? FKV_BUSY : none(c), NULL);
+        return;
+    }
+    if (s->state == SHARD_SERVING) s->state = SHARD_PAUSED;
+    s->pausing = c;
+    refuse_all(&c->g->clients, s);
+    refuse_all(&c->g->doomed, s);
+}
+
+static bool quiet(const group *g, const shard *s) { return s->held == 0 && g->now_ns >= s->lease_until_ns; }
 
 static void finish_close(group *g, shard *s) {
     list_remove(&s->of_group);
@@ -252,9 +276,10 @@ void shards_tick(group *g) {
         shard *s = LIST_OF(l, shard, of_group);
         if (s->lingering) memory_free_lingering(s, g->now_ns);
         if (s->state == SHARD_CLOSING) {
-            if (s->held == 0 && s->wanted == 0 && g->now_ns >= s->lease_until_ns) finish_close(g, s);
+            if (quiet(g, s) && s->wanted == 0) finish_close(g, s);
             continue;
         }
+        if (s->pausing && quiet(g, s)) end_pause(s, FKV_OK);
         if (s->touched || s->tick_ns <= g->now_ns) {
             bool more = table_tick(s->table, g->now_ns, g->wall_ms, TICK_BUDGET + 4 * g->batch_count);
             s->tick_ns = next_tick(g, s, more);
@@ -272,6 +297,7 @@ uint64_t shards_deadline(const group *g) {
         const shard *s = LIST_OF(l, shard, of_group);
         bool waits = s->held || s->wanted;   /* what ends that also ends the sleep */
         for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
+        if (s->pausing && !s->held) at = min_u64(at, s->lease_until_ns);
         at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
     }
     return at;

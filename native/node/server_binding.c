@@ -214,6 +214,9 @@ static napi_value serve_shard(napi_env env, napi_callback_info info) {
 static napi_value close_shard(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_NOTHING, dataplane_close_shard);
 }
+static napi_value pause_shard(napi_env env, napi_callback_info info) {
+    return call_shard(env, info, CALL_NOTHING, dataplane_pause_shard);
+}
 static napi_value layout(napi_env env, napi_callback_info info) {
     return call_shard(env, info, CALL_LAYOUT, dataplane_get_layout);
 }
@@ -482,7 +485,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
 bool binding_init_server(napi_env env, napi_value exports) {
     static const struct { const char *name; napi_callback f; } methods[] = {
         { "start", start }, { "openShard", open_shard }, { "serveShard", serve_shard }, { "closeShard", close_shard },
-        { "sealShard", seal_shard }, { "copyShard", copy_shard }, { "finishCopy", finish_copy }, { "stopCopy", stop_copy },
+        { "sealShard", seal_shard }, { "pauseShard", pause_shard }, { "copyShard", copy_shard }, { "finishCopy", finish_copy }, { "stopCopy", stop_copy },
         { "layout", layout }, { "stats", stats }, { "setGrantUntil", set_grant_until },
         { "setLeaseMs", set_lease_ms }, { "close", close_method },
     };

@@ -341,6 +341,44 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
     move_down(&m);
 }
 
+/* Its copy was lost at the last moment. */
+TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had) {
+    move m;
+    char key[24];
+    move_up(&m, 4 << 20);
+    key_of(&m.k, 1, key);
+    answer put = kit_put(&m.k, key, "one", 3, 20000), get;
+    CHECK_EQ(put.status, FKV_OK);
+    seal(&m.from, 0, true);
+    kit_expect(&m.k, key, "one");   /* under a lease */
+    rig_call paused;
+    rig_call_init(&paused);
+    dataplane_pause_shard(m.from.d, 0, rig_done, &paused);
+    CHECK_EQ(rig_wait(&paused), FKV_OK);
+    kit_get_begin(&m.k, key, 60000, &get);
+    dataplane_stats *s = rig_stats(&m.from);
+    CHECK(!s->shard[0].serving);
+    while (s->group[0].refused[FKV_SHARD_CLOSED] == 0 && !get.done) {
+        kit_turn(&m.k);
+        free(s);
+        s = rig_stats(&m.from);
+    }
+    free(s);
+    CHECK(!get.done);   /* nor by a READ: no lease is left */
+    rig_serve(&m.from, 0);
+    seal(&m.from, 0, false);
+    kit_until(&m.k, &get.done);
+    CHECK_EQ(get.status, FKV_OK);
+    CHECK_EQ(get.version, put.version);
+    CHECK_EQ(kit_put(&m.k, key, "two", 3, 20000).status, FKV_OK);
+    kit_expect(&m.k, key, "two");
+    rig_call_init(&paused);
+    dataplane_pause_shard(m.from.d, 0, rig_done, &paused);
+    rig_close(&m.from, 0);
+    rig_wait(&paused);
+    move_down(&m);
+}
+
 TEST(a_ticket_of_a_client_does_not_copy) {
     move m;
     move_up(&m, 4 << 20);
@@ -374,6 +412,7 @@ static void all_of(fab_provider p) {
     RUN(an_entry_that_ends_while_it_is_copied_leaves_nothing_older);
     RUN(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all);
     RUN(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost);
+    RUN(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had);
     RUN(a_ticket_of_a_client_does_not_copy);
     RUN(a_copy_ends_when_it_is_told_to_at_any_time);
 }

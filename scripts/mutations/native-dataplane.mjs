@@ -68,6 +68,9 @@ export const mutations = [
     ['dataplane: the doubt about an earlier owner begins when a shard is opened',
       by('dataplane_retry')('a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either'),
       'if (status == FKV_OK && s->state == SHARD_OPEN) {', 'if (false) {'],
+    ['dataplane: a paused shard is left alone before its leases are over',
+      by('move_copy')('a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had'),
+      'if (s->pausing && quiet(g, s)) end_pause', 'if (s->pausing) end_pause'],
   ]),
   ...inFile('native/move/copy.c', [
     ['move: an entry that ends while it is copied leaves what the copy had', by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),

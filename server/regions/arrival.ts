@@ -6,8 +6,9 @@
  *        -> copyShard                               by one-sided READs (native/move/copy.h), until little is left
  *        -> shard-copy `last` is applied            the owner makes its leases short and takes no more changes
  *        -> finishCopy                              both have the same
- *        -> shard-copy `copied` is applied          the move is not called off any more; the owner gives the shard up
- *        -> this server owns it                     and serves what it has (region-life.ts)
+ *        -> shard-copy `copied` is applied          the owner gives the shard up, and keeps what is in it
+ *        -> shard-released is applied               nobody may be relied on for it
+ *        -> shard-opened is applied                 this server owns it, and serves what it has (region-life.ts)
  *
  * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away, and after a while made anew, as long as the move stands. A shard that
  * does not fit in this server's memory will not fit the next time either: its move is called off. What was copied is
@@ -161,14 +162,10 @@ export class Arrival {
     return state().moves.some((m) => m.shard === shard && m.copy === hex64(incarnation) && (m.phase === phase || (phase === 'copied' && m.phase === 'released')));
   }
 
-  /**
-   * The metadata gives the shard to this server and names this copy, so nothing was changed after it. What it named before does not count: a
-   * server may apply all of a move at once.
-   */
+  /** The shard is this server's to open with this copy: nothing was changed after it. */
   get given(): boolean {
     const { shard, incarnation, memberId, state } = this.#options;
-    const s = state().shards[shard];
-    return s?.owner === memberId && s.epoch === this.epoch && state().moves.some((m) => m.shard === shard && m.phase === 'released' && m.copy === hex64(incarnation));
+    return isGiven(state(), shard, memberId, incarnation);
   }
 
   /** False: the move is no more. */
@@ -184,6 +181,11 @@ export class Arrival {
     }
     return false;
   }
+}
+
+/** The metadata names the copy until it is opened, so a server may apply all of a move at once. */
+export function isGiven({ moves }: MetadataState, shard: number, memberId: string, incarnation: bigint): boolean {
+  return moves.some((m) => m.shard === shard && m.to === memberId && m.phase === 'released' && m.copy === hex64(incarnation));
 }
 
 export function hex64(n: bigint): string {

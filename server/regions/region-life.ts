@@ -15,25 +15,27 @@
  *        -> setLeaseMs(MOVING_LEASE_MS)             shorter leases; wait until the last longer one is over, while all goes on as usual
  *        -> sealShard                               no more changes are taken; reads go on. Not longer than SEALED_MS: then the move is called off
  *        -> shard-copy `copied` is applied          the next owner has all there is; nothing calls the move off any more
- *        -> closeShard                              nothing is answered or granted; done when every lease on it is over
- *        -> the leases of the last run are over     as above, where the shard was not served yet
- *        -> shard-released is applied               the other server owns it, under the next epoch
+ *        -> pauseShard                              nothing is answered or granted; done when every lease on it is over
+ *        -> shard-released is applied               nobody serves it
+ *        -> the next owner's shard-opened           the other server owns it, under the next epoch; closeShard
  *
- * Called off before that, the seal is taken away and nothing has happened. At format 2 a shard moves without a copy, and comes up empty.
+ * Called off before that, because the copy is lost at the latest, the shard is served again as it is and nothing has happened. At format 2 a shard moves
+ * without a copy, is closed instead of paused, and comes up empty.
  *
  * Order matters: a shard is opened only under an epoch that the metadata gave to this start of the server, so versions never repeat;
  * and it is served only when no reader of an older epoch is left, so nobody sees the old value after the new one.
  */
-import type { DataPlane, NativeRegion, ShardLayout } from '../../native/addon.js';
+import type { DataPlane, ShardLayout } from '../../native/addon.js';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
 import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { groupsOf } from '../../core/metadata/placement.js';
-import { segmentKey } from '../../core/metadata/reduce.js';
-import type { MetadataState, Region, Shard } from '../../core/metadata/state.js';
+import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
-import { addressesOf, Arrival, hex64 } from './arrival.js';
+import { addressesOf, Arrival, hex64, isGiven } from './arrival.js';
+import { Fence } from './fence.js';
+import { layoutDelta, regionOf } from './layout-delta.js';
 
 export interface RegionLifeOptions {
   readonly memberId: string;
@@ -42,7 +44,7 @@ export interface RegionLifeOptions {
   readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
-  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'copyShard' | 'finishCopy' | 'stopCopy'>;
+  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'pauseShard' | 'copyShard' | 'finishCopy' | 'stopCopy'>;
   /** By what other owners can be reached from here. */
   readonly here: { readonly providers: readonly string[]; readonly host: string | undefined };
   /** Of what is granted to clients, and how much longer the last of them may be relied on. */
@@ -102,19 +104,20 @@ export class RegionLife {
   readonly #arrivals = new Map<number, Arrival>();
   /** Shards that there was no memory for a moment ago. */
   readonly #noRoom = new Set<number>();
+  /** Shards whose moves to here are being called off. */
+  readonly #staying = new Set<number>();
   readonly #waiters: (() => void)[] = [];
   #marked = false;
   #closing = false;
   #shortening: Promise<void> | undefined;
-  /** A closeShard may not have reached the data plane's threads yet. */
-  #unfenced = false;
-  #fencing: Promise<void> | undefined;
+  readonly #fence: Fence;
 
   /** Of the last run. */
   #leasesOver = false;
 
   constructor(options: RegionLifeOptions) {
     this.#options = options;
+    this.#fence = new Fence(() => options.dataPlane.stats());
     void options.leasesOver.then(() => (this.#leasesOver = true));
   }
 
@@ -124,8 +127,7 @@ export class RegionLife {
     const state = this.#options.state();
     const mine = state.members.get(this.#options.memberId)?.incarnation === this.#options.incarnation;
     for (const own of this.#own.values()) {
-      const s = state.shards[own.shard];
-      if (!mine || s?.owner !== this.#options.memberId || s.epoch !== own.epoch) this.#abandon(own);
+      if (!mine || this.#current(own) === undefined) this.#abandon(own);
     }
     if (!mine) return;
     for (const { shard } of state.moves) {
@@ -166,26 +168,9 @@ export class RegionLife {
     void this.#tell(own);
   }
 
-  /**
-   * Resolves when the data plane has stopped answering for every shard that was taken away by now. What has been posted to its threads
-   * runs in order, and stats() passes through all of them.
-   */
-  async fence(): Promise<void> {
-    // Whoever comes while another waits, waits too: what that one waits for is not behind it yet.
-    while (this.#fencing !== undefined || this.#unfenced) {
-      this.#fencing ??= this.#passThrough().finally(() => (this.#fencing = undefined));
-      await this.#fencing;
-    }
-  }
-
-  async #passThrough(): Promise<void> {
-    this.#unfenced = false;
-    try {
-      await this.#options.dataPlane.stats();
-    } catch (error) {
-      this.#unfenced = true;
-      throw error;
-    }
+  /** Resolves when the data plane has stopped answering for every shard that was taken away by now. */
+  fence(): Promise<void> {
+    return this.#fence.pass();
   }
 
   /**
@@ -260,11 +245,12 @@ export class RegionLife {
     await this.#tell(own);
   }
 
-  /** The metadata's idea of the shard, while it is still this server's in this epoch. */
+  /** The metadata's idea of the shard, while it is still this server's in this epoch, or its own to open with a copy. */
   #current(own: OwnShard): Shard | undefined {
     const { state, memberId } = this.#options;
     const s = state().shards[own.shard];
-    return own.abandoned || this.#closing || s?.owner !== memberId || s.epoch !== own.epoch ? undefined : s;
+    const held = (s?.owner === memberId && s.epoch === own.epoch) || isGiven(state(), own.shard, memberId, own.incarnation);
+    return own.abandoned || this.#closing || !held ? undefined : s;
   }
 
   /** True when the metadata has this server's regions. */
@@ -273,7 +259,7 @@ export class RegionLife {
     for (;;) {
       const s = this.#current(own);
       if (s === undefined) return false;
-      if (s.incarnation !== undefined) return s.incarnation === hex64(own.incarnation);
+      if (s.owner === memberId && s.incarnation !== undefined) return s.incarnation === hex64(own.incarnation);
       await this.#propose({
         t: 'shard-opened', shard: own.shard, owner: memberId, memberIncarnation: incarnation, epoch: own.epoch,
         incarnation: hex64(own.incarnation), layoutEpoch: layout.layoutEpoch, buckets: layout.buckets, regions: layout.regions.map(regionOf),
@@ -336,7 +322,7 @@ export class RegionLife {
   /** Once for each shard. Where the shard is open it is told to the data plane before this returns. */
   #close(own: OwnShard): Promise<void> {
     if (own.closing === undefined) {
-      if (own.opened) this.#unfenced = true;
+      if (own.opened) this.#fence.raise();
       own.closing = own.opened ? this.#options.dataPlane.closeShard(own.shard) : own.opening.then(() => (own.opened ? this.#options.dataPlane.closeShard(own.shard) : undefined));
     }
     return own.closing;
@@ -360,7 +346,7 @@ export class RegionLife {
     this.#options.dataPlane.setLeaseMs(this.#options.leaseMs);
   }
 
-  /** Resolves with true when the shard can be closed, with false when the move was called off. */
+  /** Resolves with true when the shard can be given up, with false when the move was called off. */
   async #ready(own: OwnShard): Promise<boolean> {
     const { state, memberId, dataPlane, sleep, log } = this.#options;
     const to = state().moves.find((m) => m.shard === own.shard)?.to;
@@ -396,8 +382,12 @@ export class RegionLife {
     for (const arrival of this.#arrivals.values()) arrival.stateChanged();
     for (const { shard, to, planned, phase } of state.moves) {
       const s = state.shards[shard];
-      // One that has a phase is the move of a copy that is not here any more.
-      if (to !== memberId || phase !== undefined || me === undefined || s?.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard) || this.#noRoom.has(shard)) continue;
+      if (to !== memberId || me?.incarnation !== incarnation || s?.owner === undefined) continue;
+      if (phase !== undefined && s.owner !== memberId && !this.#arrivals.has(shard) && !this.#own.has(shard)) {
+        this.#stay(shard, s);
+        continue;
+      }
+      if (phase !== undefined || s.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard) || this.#noRoom.has(shard)) continue;
       const held = this.#own.size + this.#arrivals.size;
       const arrival = new Arrival({
         shard, epoch: s.epoch, planned, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
@@ -423,6 +413,19 @@ export class RegionLife {
     });
   }
 
+  /** What was copied is not here any more: its owner, which has it all, is to keep it. */
+  #stay(shard: number, { epoch, owner }: Shard): void {
+    const { incarnation } = this.#options;
+    if (owner === undefined || this.#staying.has(shard)) return;
+    this.#staying.add(shard);
+    void this.#propose({ t: 'shard-move', shard, epoch, to: owner, lost: incarnation })
+      .catch((error: unknown) => this.#options.log.debug(`the copy of shard ${shard} is lost: ${describeError(error)}`))
+      .finally(() => {
+        this.#staying.delete(shard);
+        this.stateChanged();
+      });
+  }
+
   /** Its last owner's values are here. When it gives the shard up they are served; should it have started again instead, they are of no use. */
   async #arrived(shard: number, arrival: Arrival): Promise<void> {
     const { state, dataPlane, fatal, log } = this.#options;
@@ -441,18 +444,53 @@ export class RegionLife {
     });
   }
 
+  #goOn(own: OwnShard): void {
+    own.releasing = false;
+    this.#lengthenLeases();
+    this.stateChanged();
+  }
+
+  /** For a copy: it is served by nobody until its next owner opens it, or, when the copy is lost, by this server again. */
+  async #giveUp(own: OwnShard): Promise<void> {
+    const { memberId, incarnation, state, dataPlane, leasesOver, log } = this.#options;
+    const { shard, epoch } = own;
+    const move = state().moves.find((m) => m.shard === shard);
+    if (move?.copy === undefined) throw new FarkvError('ERR_INTERNAL', 'there is no copy to give it up for');
+    const { copy, to } = move;
+    const stands = (): boolean => this.#current(own) !== undefined && state().moves.some((m) => m.shard === shard && m.copy === copy);
+    const said = (): boolean => state().moves.some((m) => m.shard === shard && m.copy === copy && m.phase === 'released');
+    own.serving = false;
+    this.#fence.raise();
+    await dataPlane.pauseShard(shard);
+    // Of the last run some may still be relied on though this start has granted none.
+    await leasesOver;
+    while (stands() && !said()) await this.#propose({ t: 'shard-released', shard, owner: memberId, memberIncarnation: incarnation, epoch, copy });
+    await this.until(() => !stands());
+    // When it is another's, stateChanged() forgets it.
+    if (this.#current(own) === undefined) return;
+    log.warn(`${to} has lost its copy of shard ${shard}: it stays, with all that is in it`);
+    await dataPlane.serveShard(shard);
+    if (this.#current(own) === undefined) return;
+    await dataPlane.sealShard(shard, false);
+    if (this.#current(own) === undefined) return;
+    own.serving = true;
+    this.#goOn(own);
+  }
+
   /** Gives the shard to the server that the metadata names. */
   async #release(own: OwnShard): Promise<void> {
-    const { memberId, incarnation, log, fatal } = this.#options;
+    const { memberId, incarnation, state, log, fatal } = this.#options;
     if (own.releasing || own.abandoned) return;
     own.releasing = true;
     log.info(`shard ${own.shard} is given to another server`);
     try {
       if (!(await this.#ready(own))) {
         // Called off in time: it has gone on serving.
-        own.releasing = false;
-        this.#lengthenLeases();
-        this.stateChanged();
+        this.#goOn(own);
+        return;
+      }
+      if (state().formatVersion >= FORMAT_COPIES && own.opened) {
+        await this.#giveUp(own);
         return;
       }
       own.serving = false;
@@ -471,26 +509,3 @@ export class RegionLife {
 }
 
 export { hex64 };
-
-export function regionOf(r: NativeRegion): Region {
-  return { provider: r.provider, kind: r.kind, segment: r.segment, tag: r.tag, bytes: r.bytes, remoteAddress: r.remoteAddress.toString(), rkey: r.rkey.toString() };
-}
-
-function same(a: Region, b: Region): boolean {
-  return a.tag === b.tag && a.bytes === b.bytes && a.remoteAddress === b.remoteAddress && a.rkey === b.rkey;
-}
-
-/** What brings the metadata's idea of a shard to the data plane's. */
-export function layoutDelta(known: Shard, layout: ShardLayout): Extract<Command, { t: 'shard-layout' }> {
-  const before = new Map(known.regions.map((r) => [segmentKey(r), r]));
-  const now = layout.regions.map(regionOf);
-  const present = new Set(now.map(segmentKey));
-  return {
-    t: 'shard-layout', shard: known.shard, incarnation: known.incarnation ?? '', from: known.layoutEpoch, layoutEpoch: layout.layoutEpoch, buckets: layout.buckets,
-    add: now.filter((r) => {
-      const old = before.get(segmentKey(r));
-      return old === undefined || !same(old, r);
-    }),
-    remove: known.regions.filter((r) => !present.has(segmentKey(r))).map(({ provider, kind, segment }) => ({ provider, kind, segment })),
-  };
-}

@@ -114,6 +114,9 @@ test('a shard that is to move before the leases of the last run are over is give
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
 });
 
+const openedByOther: Command = {
+  t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 2, incarnation: incarnation(7), layoutEpoch: 1, buckets: 64, regions: [],
+};
 const copyOf = (phase: 'last' | 'copied'): Command => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(7) });
 
 async function seen(world: World, event: string): Promise<void> {
@@ -133,10 +136,42 @@ test('a shard that is copied is served until its copy is nearly done, read until
   t.deepEqual(world.events.slice(before, before + 2), ['leases of 100 ms', 'seal 0']);
   t.false(world.events.includes('close 0'));
   world.apply(copyOf('copied'));
-  await world.life.until(() => world.machine.state.shards[0]!.owner === 's2');
+  await seen(world, 'propose shard-released');
   await world.quiet();
-  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'seal 0', 'close 0', 'closed 0', 'propose shard-released', 'leases of 2000 ms']);
+  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'seal 0', 'pause 0', 'paused 0', 'propose shard-released']);
+  t.like(world.machine.state.shards[0], { owner: 's1', epoch: 1 });
+  world.apply(openedByOther);
+  await world.quiet();
+  t.deepEqual(world.events.slice(before + 5), ['close 0', 'closed 0', 'leases of 2000 ms']);
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 2 });
 });
+
+for (const released of [false, true]) {
+  for (const restart of [false, true]) {
+    const copy = released ? 'that is to open the shard' : 'that has all of it';
+    test(`a new owner ${copy} ${restart ? 'starts again' : 'dies'}: the old one goes on with all that it had`, async (t) => {
+      const world = await two(t, { sleep: patient });
+      let paused: () => void = () => undefined;
+      world.dataPlane.closing = new Promise((resolve) => (paused = resolve));
+      world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'), copyOf('copied'));
+      await seen(world, 'pause 0');
+      if (released) {
+        paused();
+        await seen(world, 'propose shard-released');
+        await world.quiet();
+      }
+      t.is(world.machine.state.moves[0]?.phase, released ? 'released' : 'copied');
+      world.apply(restart ? { ...join(51, 50), id: 's2', instance: incarnation(98) } : { t: 'shard-move', shard: 0, epoch: 1, to: 's1', lost: incarnation(50) });
+      paused();
+      await seen(world, 'unseal 0');
+      await world.quiet();
+      t.deepEqual(world.life.serving, [0, 1]);
+      t.like(world.machine.state.shards[0], { owner: 's1', epoch: 1, incarnation: world.machine.state.shards[0]?.incarnation });
+      t.deepEqual(world.events.filter((e) => e.endsWith(' 0')), ['serve 0', 'seal 0', 'pause 0', 'paused 0', 'serve 0', 'unseal 0']);
+      t.is(world.events.includes('propose shard-released'), released);
+    });
+  }
+}
 
 test('a move that is called off while the last of it is copied leaves the shard as it was, without its seal', async (t) => {
   const world = await two(t, { sleep: patient });
@@ -167,14 +202,14 @@ function coming(options: Partial<RegionLifeOptions> = {}): World {
   world.leasesOver();
   return world;
 }
-const released: Command = { t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1 };
+const releasedFor = (copy: string): Command => ({ t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, copy });
 
 test('a shard that comes is opened under the next epoch, copied, and served as it is when it is given up', async (t) => {
   const world = coming();
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
-  world.apply(released);
-  await world.life.until(() => world.life.settled);
+  world.apply(releasedFor(world.machine.state.moves[0].copy!));
+  await world.life.until(() => world.life.settled && world.life.serving.length === 1);
   t.deepEqual(world.events.filter((e) => /^(open|copy|finish|serve|close|propose)/.test(e)), [
     `open 0 epoch 2 memory ${16 << 20}`, 'copy 0', 'propose shard-copy', 'finish 0', 'propose shard-copy', 'propose shard-opened', 'serve 0',
   ]);
@@ -192,7 +227,7 @@ test('what was copied is kept when the shard changes hands before the outcome of
     // The proposal is under way by then: it is applied, and its outcome is lost.
     setImmediate(() => {
       world.apply({ t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy });
-      world.apply(released);
+      world.apply(releasedFor(copy));
     });
     return stats;
   };
@@ -211,11 +246,12 @@ test('what was copied is kept when its new owner applies the end of the copy and
       const copy = world.machine.state.moves[0]!.copy!;
       setImmediate(() => world.apply(
         { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy },
-        taken ? { t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] } : released,
+        taken ? { t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] } : releasedFor(copy),
       ));
       return stats;
     };
-    await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
+    await world.quiet();
+    t.is(world.machine.state.shards[0]!.owner, 's1');
     t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
     t.deepEqual(world.machine.state.moves, []);
   }
@@ -233,6 +269,18 @@ test('a copy that was not said to be complete is not served when the shard is ta
   };
   await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
   t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'close', 'closed', 'open', 'serve']);
+});
+
+test('a server whose copy is not there any more calls the move off', async (t) => {
+  const world = coming();
+  const copy = { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), group: 0, copy: incarnation(9) } as const;
+  world.applyUnseen({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' }, { ...copy, phase: 'last' }, { ...copy, phase: 'copied' });
+  t.is(world.machine.state.moves.length, 1);
+  world.life.stateChanged();
+  await world.quiet();
+  t.deepEqual(world.machine.state.moves, []);
+  t.is(world.machine.state.shards[0]!.owner, 's2');
+  t.deepEqual(world.events.filter((e) => e.startsWith('propose')), ['propose shard-move']);
 });
 
 test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {

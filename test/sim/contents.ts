@@ -15,8 +15,6 @@ export interface Copy {
   last: boolean;
   /** The latest change; undefined before the last part is copied. */
   value: number | undefined;
-  /** `copied` was seen to be applied for it. */
-  said: boolean;
 }
 
 export class Contents {
@@ -46,13 +44,25 @@ export class Contents {
     }
   }
 
-  /** The shard has become this member's, and it has the copy. */
+  /** The shard is this member's to open with the copy. */
   moved(life: string, shard: number, epoch: number, copy: Copy): void {
     const key = keyOf(life, shard, epoch);
-    if (this.#memory.has(key)) return;
+    // Once it is served it is no copy any more.
+    if (this.#memory.has(key) && !this.#arrived.has(key)) return;
     this.#memory.set(key, copy.value ?? 0);
     this.#arrived.add(key);
-    this.#acknowledged.set(`${shard}/${epoch}`, copy.value ?? 0);
+  }
+
+  /** It has been opened with the copy. */
+  kept(life: string, shard: number, epoch: number): void {
+    const key = keyOf(life, shard, epoch);
+    if (this.#arrived.has(key)) this.#acknowledged.set(`${shard}/${epoch}`, this.#memory.get(key) ?? 0);
+  }
+
+  /** A copy is lost, or of no more use. */
+  dropped(life: string, shard: number, epoch: number): void {
+    const key = keyOf(life, shard, epoch);
+    if (this.#arrived.delete(key)) this.#memory.delete(key);
   }
 
   /** Clients may rely on this owner; where it takes changes, it acknowledges one. True: for the first time, with a copy. */

@@ -23,7 +23,7 @@ import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'a copy counts only where its end was seen'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'owners go on though they gave the shard up for any copy'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 
 const SHARDS = 6;
@@ -67,8 +67,11 @@ interface Life {
   reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
   proposedMs: number;
   opened: Set<string>;
-  /** `shard/epoch` that it has closed. The change that says so may be on its way for long, also when the move is called off meanwhile. */
-  readonly gaveUp: Set<string>;
+  /**
+   * `shard/epoch` that it has closed, and for which copy. The change that says so may be on its way for long, also when the move is called off meanwhile: only
+   * where it names a copy the owner goes on when that is lost.
+   */
+  readonly gaveUp: Map<string, string | undefined>;
   /** The same of those that take no changes, because their last part is being copied. */
   readonly sealed: Set<string>;
   /** Until when clients may rely on what was granted in this life, by `shard/epoch`, and on what was in earlier ones. Own clock. */
@@ -118,7 +121,7 @@ export class Owners {
 
   started(member: SimMember): void {
     this.#lives.set(member.id, {
-      incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Set(),
+      incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Map(),
       sealed: new Set(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
     });
   }
@@ -341,14 +344,21 @@ export class Owners {
       if (s.owner !== id) continue;
       const key = `${s.shard}/${s.epoch}`;
       const move = state.moves.find((m) => m.shard === s.shard);
+      if (life.gaveUp.get(key) !== undefined && move?.copy !== life.gaveUp.get(key)) {
+        life.gaveUp.delete(key);
+        life.sealed.delete(key);
+      }
       if (s.incarnation === undefined) {
+        if (life.copies.get(s.shard)?.epoch === s.epoch - 1) continue;
         if (move?.phase === 'released') this.#contents.opened(life.incarnation, s.shard, s.epoch, move.copy ?? '');
         say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${key}`);
       } else if (life.gaveUp.has(key) || (leaving(state, s.shard) && now >= Math.max(life.granted.get(key) ?? -Infinity, life.earlierUntil))) {
         // It has granted nothing since it saw that it is to go (#serve), and all that it had granted is over.
-        life.gaveUp.add(key);
+        const copy = life.gaveUp.get(key) ?? move?.copy;
+        life.gaveUp.set(key, copy);
         this.counters.released++;
-        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch }, `release ${key}`);
+        const named = copy === undefined || this.mistake === 'owners go on though they gave the shard up for any copy' ? {} : { copy };
+        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, ...named }, `release ${key} ${copy ?? ''}`);
       } else if (move?.phase === 'last') {
         if (this.mistake !== 'owners take changes while the last part is copied') life.sealed.add(key);
         // An owner that takes no changes for long calls the move off.
@@ -364,18 +374,22 @@ export class Owners {
     for (const [shard, copy] of life.copies) {
       const s = state.shards[shard];
       const move = state.moves.find((m) => m.shard === shard && m.to === id);
-      copy.said ||= copy.value !== undefined && move?.phase === 'copied' && move.copy === copy.name;
-      const given = move?.phase === 'released' && move.copy === copy.name && (copy.said || this.mistake !== 'a copy counts only where its end was seen');
-      if (s?.owner === id && s.epoch === copy.epoch + 1 && given) this.#contents.moved(life.incarnation, shard, s.epoch, copy);
+      if (move?.phase === 'released' && move.copy === copy.name) {
+        this.#contents.moved(life.incarnation, shard, copy.epoch + 1, copy);
+        say({ t: 'shard-opened', shard, owner: id, memberIncarnation: life.incarnation, epoch: copy.epoch + 1, incarnation: copy.name, layoutEpoch: 1, buckets: 1, regions: [] }, `open ${shard}/${copy.epoch + 1} ${copy.name}`);
+        continue;
+      }
       const stands = s?.epoch === copy.epoch && move !== undefined && move.planned === copy.planned && (move.copy === copy.name || (move.copy === undefined && !copy.last));
-      if (!stands && this.mistake !== 'a copy is taken for that of a later move') life.copies.delete(shard);
-      if (s?.epoch !== copy.epoch) life.copies.delete(shard);
+      if (stands || (this.mistake === 'a copy is taken for that of a later move' && s?.epoch === copy.epoch)) continue;
+      life.copies.delete(shard);
+      if (s?.incarnation === copy.name) this.#contents.kept(life.incarnation, shard, s.epoch);
+      else this.#contents.dropped(life.incarnation, shard, copy.epoch + 1);
     }
     for (const { shard, to, phase, planned, copy: name } of state.moves) {
       const s = state.shards[shard];
       if (to !== id || s?.owner === undefined || s.owner === id || s.incarnation === undefined) continue;
       let copy = life.copies.get(shard);
-      if (copy === undefined && phase === undefined) life.copies.set(shard, (copy = { epoch: s.epoch, planned, name: hex(++this.#copies), last: false, value: undefined, said: false }));
+      if (copy === undefined && phase === undefined) life.copies.set(shard, (copy = { epoch: s.epoch, planned, name: hex(2 ** 41 + ++this.#copies), last: false, value: undefined }));
       if (copy === undefined) continue;
       if (this.mistake === 'a copy is taken for that of a later move') {
         copy.planned = planned;
@@ -449,7 +463,7 @@ export class Owners {
 
 /** The owner is to give it up now, rather than when it has been copied. */
 function leaving(state: MetadataState, shard: number): boolean {
-  return state.moves.some((m) => m.shard === shard && (state.formatVersion < FORMAT_COPIES || m.phase === 'copied'));
+  return state.moves.some((m) => m.shard === shard && (state.formatVersion < FORMAT_COPIES || m.phase === 'copied' || m.phase === 'released'));
 }
 
 function stateOf(member: SimMember): MetadataState {

@@ -16,7 +16,7 @@ export const join = (n: number, replaces?: number): MemberJoin => ({
 export const segment = (n: number, rkey = 1n): NativeRegion => ({ provider: 'tcp', kind: 'heap', segment: n, tag: n + 1, bytes: 4096, remoteAddress: 4096n, rkey });
 
 /** A data plane that remembers what was asked of it. */
-export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'copyShard' | 'finishCopy' | 'stopCopy'> {
+export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'pauseShard' | 'copyShard' | 'finishCopy' | 'stopCopy'> {
   readonly events: string[];
   readonly layouts = new Map<number, ShardLayout>();
   /** Holds closeShard back until it is called. */
@@ -58,6 +58,12 @@ export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard'
   sealShard(shard: number, sealed: boolean): Promise<void> {
     this.events.push(`${sealed ? 'seal' : 'unseal'} ${shard}`);
     return Promise.resolve();
+  }
+
+  async pauseShard(shard: number): Promise<void> {
+    this.events.push(`pause ${shard}`);
+    await this.closing;
+    this.events.push(`paused ${shard}`);
   }
 
   copyShard({ shard }: CopyOptions): Promise<void> {
@@ -113,6 +119,12 @@ export class World {
   }
 
   apply(...commands: Command[]): void {
+    this.applyUnseen(...commands);
+    this.life.stateChanged();
+  }
+
+  /** The server looks at it only when more has come. */
+  applyUnseen(...commands: Command[]): void {
     for (const asked of commands) {
       // A copy is of the move that there is.
       const planned = asked.t === 'shard-copy' ? this.machine.state.moves.find((m) => m.shard === asked.shard)?.planned : undefined;
@@ -120,7 +132,6 @@ export class World {
       const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
       if (outcome === 'duplicate' || !outcome.ok) throw new Error(`refused: ${JSON.stringify(command)}`);
     }
-    this.life.stateChanged();
   }
 
   async #propose(command: Command): Promise<Outcome> {

@@ -1,0 +1,28 @@
+/** What the data plane says of a shard's segments, as the metadata has it. */
+import type { Command } from '../../core/metadata/commands.js';
+import { segmentKey } from '../../core/metadata/reduce.js';
+import type { Region, Shard } from '../../core/metadata/state.js';
+import type { NativeRegion, ShardLayout } from '../../native/addon.js';
+
+export function regionOf(r: NativeRegion): Region {
+  return { provider: r.provider, kind: r.kind, segment: r.segment, tag: r.tag, bytes: r.bytes, remoteAddress: r.remoteAddress.toString(), rkey: r.rkey.toString() };
+}
+
+function same(a: Region, b: Region): boolean {
+  return a.tag === b.tag && a.bytes === b.bytes && a.remoteAddress === b.remoteAddress && a.rkey === b.rkey;
+}
+
+/** What brings the metadata's idea of a shard to the data plane's. */
+export function layoutDelta(known: Shard, layout: ShardLayout): Extract<Command, { t: 'shard-layout' }> {
+  const before = new Map(known.regions.map((r) => [segmentKey(r), r]));
+  const now = layout.regions.map(regionOf);
+  const present = new Set(now.map(segmentKey));
+  return {
+    t: 'shard-layout', shard: known.shard, incarnation: known.incarnation ?? '', from: known.layoutEpoch, layoutEpoch: layout.layoutEpoch, buckets: layout.buckets,
+    add: now.filter((r) => {
+      const old = before.get(segmentKey(r));
+      return old === undefined || !same(old, r);
+    }),
+    remove: known.regions.filter((r) => !present.has(segmentKey(r))).map(({ provider, kind, segment }) => ({ provider, kind, segment })),
+  };
+}

@@ -84,6 +84,8 @@ export interface CopyOptions {
   readonly epoch: number;
   readonly incarnation: bigint;
   readonly serverIncarnation: bigint;
+  /** That of the shard here: for it the owner is to be sealed. */
+  readonly copy: bigint;
   /** Of the owner's data-plane thread that has the shard, in order of preference; at most 64. */
   readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
 }
@@ -187,8 +189,11 @@ export interface DataPlane {
   /** Stops answering, waits until every granted lease has run out, deregisters. */
   closeShard(shard: number): Promise<void>;
   layout(shard: number): Promise<ShardLayout>;
-  /** Sealed, a shard takes no changes (clients ask again by themselves) and goes on to be read: the last of it is being copied. */
-  sealShard(shard: number, sealed: boolean): Promise<void>;
+  /**
+   * Sealed, a shard takes no changes (clients ask again by themselves) and goes on to be read: the last of it is being copied. `copy` is the incarnation
+   * of the copy for which it is, and no other copy may rely on it; 0n: changes are taken again.
+   */
+  sealShard(shard: number, copy: bigint): Promise<void>;
   /** Stops answering and waits until every granted lease has run out; the shard keeps what is in it, and serveShard goes on with it. */
   pauseShard(shard: number): Promise<void>;
   /**

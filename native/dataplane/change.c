@@ -67,7 +67,7 @@ attempt_result change_attempt(op *o) {
         return ATTEMPT_DONE;
     }
     /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next owner too. */
-    if (o->shard->sealed) {
+    if (o->shard->sealed_for) {
         op_answer(o, FKV_BUSY);
         return ATTEMPT_DONE;
     }

@@ -92,10 +92,10 @@ void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, voi
     ask_group(d, shard, shard_layout, PLACE_OPEN, done, ctx);
 }
 
-void dataplane_seal_shard(dataplane *d, uint32_t shard, bool sealed, dataplane_done done, void *ctx) {
+void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
     command *c = make(d, shard, shard_seal, done, ctx);
     if (!c) return;
-    c->sealed = sealed;
+    c->sealed_for = copy;
     post(d, c, PLACE_OPEN);
 }
 void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx) {

@@ -138,8 +138,10 @@ void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, voi
 
 /* ---- a shard that moves (native/move) ---- */
 /* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take effect. Done at once:
- * that nothing is left is told by FKV_CHANGED_SEALED (wire.h). NOT_OWNER when it is not open, BUSY when it is being closed. */
-void dataplane_seal_shard(dataplane *d, uint32_t shard, bool sealed, dataplane_done done, void *ctx);
+ * that nothing is left is told by FKV_CHANGED_SEALED (wire.h). `copy` is the incarnation of the copy for which it is sealed, and no other may rely on it: an
+ * owner that is late to hear of a move's end is sealed for longer. 0: it takes changes again. NOT_OWNER when it is not open, BUSY when it is being
+ * closed. */
+void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx);
 /* The old owner: answers nothing and grants nothing; done when every lease that covers the shard has run out and nothing that was prepared is left. All
  * that is in it stays, and is served again by dataplane_serve_shard. NOT_OWNER when it is not open; BUSY when it is being closed, or is served or closed
  * before that. */

@@ -78,7 +78,7 @@ typedef struct command {
     segment *first_index, *first_heap;
     shard *failed;                     /* to be freed on the memory thread */
     dataplane_stats *stats;
-    bool sealed;
+    uint64_t sealed_for;
     fkv_list importing;                /* in shard.imports */
     const uint8_t *entries;
     uint32_t entries_bytes, entries_at;
@@ -167,7 +167,7 @@ struct shard {
     uint64_t tick_ns;                  /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                      /* asked for something in this turn: table_tick comes first */
     command *closing, *pausing;
-    bool sealed;                       /* takes no changes: it is about to be another owner's */
+    uint64_t sealed_for;               /* not 0: takes no changes, for it is about to be another owner's, who has this copy */
     change_log log;                    /* of changed keys, while another server copies the shard */
     fkv_list imports;                  /* commands, in order: entries to be taken over; none once it is served */
 };

@@ -103,7 +103,8 @@ void read_changed(op *o) {
     }
     o->reply.version = place;
     /* One that is prepared may still be committed. */
-    if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed && s->held == 0 ? FKV_CHANGED_SEALED : 0);
+    if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed_for && s->held == 0 ? FKV_CHANGED_SEALED : 0);
+    o->reply.expiry_ms = s->sealed_for;
     describe_shard(o);
     o->stream_bytes = out.bytes;
     stream_start(o, out.at);

@@ -181,7 +181,7 @@ void shard_seal(job *j) {
     command *c = (command *)j;
     shard *s = shard_of(c);
     fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
-    if (status == FKV_OK) s->sealed = c->sealed;
+    if (status == FKV_OK) s->sealed_for = c->sealed_for;
     command_done(c, status, NULL);
 }
 

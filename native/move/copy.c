@@ -221,12 +221,13 @@ static fkv_status take_page(shard_copy *c, uint32_t *entries) {
 
 /* ---- the copy ---- */
 
-/* One page of changes. *state: FKV_CHANGED_* of the old owner. */
+/* One page of changes. *state: FKV_CHANGED_* of the old owner, SEALED only where it is for this copy. */
 static fkv_status follow(shard_copy *c, uint32_t *entries, uint32_t *state) {
     fkv_status s = ask(c, FKV_REQUEST_SCAN_CHANGED, c->place);
     if (s != FKV_OK) return s;
     uint64_t place = c->answer.reply.version;
     *state = c->answer.reply.user_flags;
+    if (c->answer.reply.expiry_ms != c->config.copy) *state &= ~(uint32_t)FKV_CHANGED_SEALED;
     s = take_page(c, entries);
     c->place = place;
     return s;

@@ -226,17 +226,18 @@ static napi_value layout(napi_env env, napi_callback_info info) {
 static napi_value seal_shard(napi_env env, napi_callback_info info) {
     napi_value self, argv[2], promise;
     double shard;
-    bool sealed;
+    uint64_t copy;
+    bool whole;
     server *s = self_of(env, info, &self, argv, 2);
     if (!s) return NULL;
     uint32_t shards = s->options.config.shards;
     if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) || shard != (uint32_t)shard ||
-        napi_get_value_bool(env, argv[1], &sealed) != napi_ok) {
-        binding_bad_option(env, "shard must be an integer from 0 to %u, sealed a boolean", shards - 1);
+        napi_get_value_bigint_uint64(env, argv[1], &copy, &whole) != napi_ok || !whole) {
+        binding_bad_option(env, "shard must be an integer from 0 to %u, copy a bigint of 64 bits", shards - 1);
         return NULL;
     }
     call *c = begin(env, s, CALL_NOTHING, &promise);
-    if (c) dataplane_seal_shard(s->d, (uint32_t)shard, sealed, done, c);
+    if (c) dataplane_seal_shard(s->d, (uint32_t)shard, copy, done, c);
     return promise;
 }
 

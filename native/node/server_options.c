@@ -109,7 +109,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
     uint32_t trust = 0;
     if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) || !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
         !binding_u64(env, v, "incarnation", &k->incarnation) || !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) ||
-        !binding_array(env, v, "addresses", &list, &n))
+        !binding_u64(env, v, "copy", &k->copy) || !binding_array(env, v, "addresses", &list, &n))
         return false;
     if (n > SERVER_COPY_ADDRESSES) n = SERVER_COPY_ADDRESSES;
     for (uint32_t i = 0; i < n; i++) {

@@ -32,10 +32,12 @@ static void move_down(move *m) {
     rig_down(&m->to);
 }
 
+enum { COPY = 2000, OTHER_COPY = 2001 };   /* names of copies: what an owner is sealed for */
+
 static void copy_begin(move *m, uint32_t flags) {
     session_address a = { provider, dataplane_address(m->from.d, 0) };
     shard_copy_config c = { .to = m->to.d, .shard = 0, .shards = RIG_SHARDS, .seed = RIG_SEED, .addresses = &a, .count = 1,
-                            .server_incarnation = m->from.config.server_incarnation, .epoch = 1, .incarnation = 1000 };
+                            .server_incarnation = m->from.config.server_incarnation, .epoch = 1, .incarnation = 1000, .copy = COPY };
     fkv_ticket_make(&RIG_SECRET, 900, fkv_wall_ms() + 600000, 0, flags, &c.ticket);
     rig_call_init(&m->caught_up);
     rig_call_init(&m->done);
@@ -56,17 +58,16 @@ static fkv_status wait_turning(move *m, rig_call *c) {
     return c->status;
 }
 
-static void seal(rig *r, uint32_t shard, bool sealed) {
+static void seal(rig *r, uint32_t shard, uint64_t copy) {
     rig_call c;
     rig_call_init(&c);
-    dataplane_seal_shard(r->d, shard, sealed, rig_done, &c);
+    dataplane_seal_shard(r->d, shard, copy, rig_done, &c);
     CHECK_EQ(rig_wait(&c), FKV_OK);
 }
 
 /* The shard changes hands; the client follows. */
-static shard_copy_stats complete(move *m) {
-    seal(&m->from, 0, true);
-    shard_copy_finish(m->copy, rig_done, &m->done);
+static shard_copy_stats handed_over(move *m) {
+    seal(&m->from, 0, COPY);
     CHECK_EQ(wait_turning(m, &m->done), FKV_OK);
     shard_copy_stats stats = *(shard_copy_stats *)m->done.result;
     free(m->done.result);
@@ -74,6 +75,10 @@ static shard_copy_stats complete(move *m) {
     kit_down(&m->k);
     kit_up(&m->k, &m->to, 101);
     return stats;
+}
+static shard_copy_stats complete(move *m) {
+    shard_copy_finish(m->copy, rig_done, &m->done);
+    return handed_over(m);
 }
 
 /* The i-th key that is in shard 0. */
@@ -234,7 +239,7 @@ TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_a
     move_up(&m, 4 << 20);
     key_of(&m.k, 1, key);
     CHECK_EQ(kit_put(&m.k, key, "one", 3, 20000).status, FKV_OK);
-    seal(&m.from, 0, true);
+    seal(&m.from, 0, COPY);
     answer a;
     kit_put_begin(&m.k, key, "two", 3, 60000, &a);
     for (int i = 0; i < 20; i++) kit_expect(&m.k, key, "one");
@@ -247,7 +252,7 @@ TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_a
     }
     free(s);
     CHECK(!a.done);
-    seal(&m.from, 0, false);
+    seal(&m.from, 0, 0);
     kit_until(&m.k, &a.done);
     CHECK_EQ(a.status, FKV_OK);
     kit_expect(&m.k, key, "two");
@@ -341,6 +346,33 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
     move_down(&m);
 }
 
+/* The owner has not heard yet that the move for which it was sealed was called off, and planned anew; when it does, it takes changes again for a while. */
+TEST(a_seal_for_another_copy_does_not_end_this_one) {
+    move m;
+    char key[24];
+    move_up(&m, 4 << 20);
+    key_of(&m.k, 1, key);
+    CHECK_EQ(kit_put(&m.k, key, "one", 3, 20000).status, FKV_OK);
+    seal(&m.from, 0, OTHER_COPY);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
+    shard_copy_finish(m.copy, rig_done, &m.done);
+    uint64_t asked = 0;
+    for (uint64_t until = UINT64_MAX; asked < until;) {   /* it has looked for the end, more than once */
+        dataplane_stats *s = rig_stats(&m.from);
+        asked = s->group[0].requests[DATAPLANE_SCAN];
+        free(s);
+        if (until == UINT64_MAX) until = asked + 4;
+        CHECK(!rig_is_done(&m.done));
+        kit_turn(&m.k);
+    }
+    seal(&m.from, 0, 0);
+    CHECK_EQ(kit_put(&m.k, key, "two", 3, 20000).status, FKV_OK);
+    handed_over(&m);
+    kit_expect(&m.k, key, "two");
+    move_down(&m);
+}
+
 /* Its copy was lost at the last moment. */
 TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had) {
     move m;
@@ -349,7 +381,7 @@ TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_g
     key_of(&m.k, 1, key);
     answer put = kit_put(&m.k, key, "one", 3, 20000), get;
     CHECK_EQ(put.status, FKV_OK);
-    seal(&m.from, 0, true);
+    seal(&m.from, 0, COPY);
     kit_expect(&m.k, key, "one");   /* under a lease */
     rig_call paused;
     rig_call_init(&paused);
@@ -366,10 +398,11 @@ TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_g
     free(s);
     CHECK(!get.done);   /* nor by a READ: no lease is left */
     rig_serve(&m.from, 0);
-    seal(&m.from, 0, false);
+    seal(&m.from, 0, 0);
     kit_until(&m.k, &get.done);
     CHECK_EQ(get.status, FKV_OK);
     CHECK_EQ(get.version, put.version);
+    free(get.value);
     CHECK_EQ(kit_put(&m.k, key, "two", 3, 20000).status, FKV_OK);
     kit_expect(&m.k, key, "two");
     rig_call_init(&paused);
@@ -410,6 +443,7 @@ static void all_of(fab_provider p) {
     RUN(a_copy_has_every_entry_with_its_version_flags_and_time_to_live);
     RUN(what_changes_while_it_is_copied_comes_along);
     RUN(an_entry_that_ends_while_it_is_copied_leaves_nothing_older);
+    RUN(a_seal_for_another_copy_does_not_end_this_one);
     RUN(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all);
     RUN(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost);
     RUN(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had);

@@ -111,7 +111,8 @@ enum {
 };
 enum {
     FKV_CHANGED_ALL = 1,            /* there was no more to list */
-    FKV_CHANGED_SEALED = 2          /* and there will be no more: the shard takes no changes (dataplane_seal_shard) */
+    FKV_CHANGED_SEALED = 2          /* and there will be no more, for the copy that `expiry_ms` of the reply names: the shard takes no changes
+                                       (dataplane_seal_shard) */
 };
 
 typedef struct fkv_request {

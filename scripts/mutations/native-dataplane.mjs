@@ -73,6 +73,8 @@ export const mutations = [
       'if (s->pausing && quiet(g, s)) end_pause', 'if (s->pausing) end_pause'],
   ]),
   ...inFile('native/move/copy.c', [
+    ['move: a seal for another copy ends this one', by('move_copy')('a_seal_for_another_copy_does_not_end_this_one'),
+      'if (c->answer.reply.expiry_ms != c->config.copy)', 'if (c->config.copy == 0)'],
     ['move: an entry that ends while it is copied leaves what the copy had', by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),
       'if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;', ''],
   ]),

@@ -142,7 +142,7 @@ export class Arrival {
     const owner = source?.owner === undefined ? undefined : state().members.get(source.owner);
     if (source?.incarnation === undefined || owner === undefined) return false;
     log.info(`shard ${shard} is copied from ${owner.id}`);
-    await dataPlane.copyShard({ shard, epoch, incarnation: BigInt(`0x${source.incarnation}`), serverIncarnation: BigInt(`0x${owner.incarnation}`), addresses: addressesOf(source) });
+    await dataPlane.copyShard({ shard, epoch, incarnation: BigInt(`0x${source.incarnation}`), serverIncarnation: BigInt(`0x${owner.incarnation}`), copy: this.incarnation, addresses: addressesOf(source) });
     if (!(await this.#reach('last'))) return false;
     const last = performance.now();
     const { entries, bytes, reads, twoSidedGets } = await dataPlane.finishCopy(shard);

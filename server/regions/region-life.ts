@@ -35,6 +35,7 @@ import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
 import { addressesOf, Arrival, hex64, isGiven } from './arrival.js';
 import { Fence } from './fence.js';
+import { ownShard, type OwnShard } from './own-shard.js';
 import { layoutDelta, regionOf } from './layout-delta.js';
 
 export interface RegionLifeOptions {
@@ -62,25 +63,6 @@ export interface RegionLifeOptions {
   readonly log: Log;
   /** This server must not go on. */
   readonly fatal: (error: FarkvError) => void;
-}
-
-interface OwnShard {
-  readonly shard: number;
-  readonly epoch: number;
-  readonly incarnation: bigint;
-  readonly memoryBytes: number;
-  /** The data plane has it. */
-  opened: boolean;
-  serving: boolean;
-  /** The data plane's layout changed since it was last told to the metadata. */
-  dirty: boolean;
-  telling: boolean;
-  abandoned: boolean;
-  /** Being given to another server. */
-  releasing: boolean;
-  /** The openShard call; it is waited for before closeShard. */
-  opening: Promise<unknown>;
-  closing: Promise<void> | undefined;
 }
 
 /** While a shard is about to be closed for a move: closing takes as long as the longest lease. */
@@ -208,7 +190,7 @@ export class RegionLife {
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#own.size + shards.length)));
     for (const s of shards) {
       if (this.#options.state().moves.some((m) => m.shard === s.shard && m.phase === 'released')) log.warn(`the copy of shard ${s.shard} is lost: it comes up empty`);
-      const own: OwnShard = { shard: s.shard, epoch: s.epoch, incarnation: random64(), memoryBytes: each, opened: false, serving: false, dirty: false, telling: false, abandoned: false, releasing: false, opening: Promise.resolve(), closing: undefined };
+      const own = ownShard({ shard: s.shard, epoch: s.epoch, incarnation: random64(), memoryBytes: each });
       this.#own.set(s.shard, own);
       this.#open(own, s.group).catch((error: unknown) => {
         if (this.#closing || own.abandoned) return;
@@ -349,8 +331,9 @@ export class RegionLife {
   /** Resolves with true when the shard can be given up, with false when the move was called off. */
   async #ready(own: OwnShard): Promise<boolean> {
     const { state, memberId, dataPlane, sleep, log } = this.#options;
-    const to = state().moves.find((m) => m.shard === own.shard)?.to;
-    const move = () => (this.#current(own) === undefined ? undefined : state().moves.find((m) => m.shard === own.shard && m.to === to));
+    const { to, planned } = state().moves.find((m) => m.shard === own.shard) ?? {};
+    // Called off and planned anew it is another one, for another copy.
+    const move = () => (this.#current(own) === undefined ? undefined : state().moves.find((m) => m.shard === own.shard && m.to === to && m.planned === planned));
     if (state().formatVersion < FORMAT_COPIES) {
       await this.#shortenLeases(own);
       return move() !== undefined;
@@ -359,7 +342,7 @@ export class RegionLife {
     if (move() === undefined) return false;
     await this.#shortenLeases(own);
     if (move() === undefined) return false;
-    await dataPlane.sealShard(own.shard, true);
+    await dataPlane.sealShard(own.shard, BigInt(`0x${move()?.copy ?? '0'}`));
     const decided = this.until(() => move()?.phase !== 'last');
     for (let late = false; move()?.phase === 'last';) {
       if (late) {
@@ -370,7 +353,7 @@ export class RegionLife {
     }
     await decided;
     if (move()?.phase === 'copied') return true;
-    if (this.#current(own) !== undefined) await dataPlane.sealShard(own.shard, false);
+    if (this.#current(own) !== undefined) await dataPlane.sealShard(own.shard, 0n);
     return false;
   }
 
@@ -435,7 +418,7 @@ export class RegionLife {
       await dataPlane.closeShard(shard);
       return;
     }
-    const own: OwnShard = { shard, epoch, incarnation, memoryBytes, opened: true, serving: false, dirty: false, telling: false, abandoned: false, releasing: false, opening: Promise.resolve(), closing: undefined };
+    const own: OwnShard = { ...ownShard({ shard, epoch, incarnation, memoryBytes }), opened: true };
     this.#own.set(shard, own);
     log.info(`shard ${shard} is this server's in epoch ${epoch}, with the values of its last owner`);
     this.#serve(own, await dataPlane.layout(shard)).catch((error: unknown) => {
@@ -471,7 +454,7 @@ export class RegionLife {
     log.warn(`${to} has lost its copy of shard ${shard}: it stays, with all that is in it`);
     await dataPlane.serveShard(shard);
     if (this.#current(own) === undefined) return;
-    await dataPlane.sealShard(shard, false);
+    await dataPlane.sealShard(shard, 0n);
     if (this.#current(own) === undefined) return;
     own.serving = true;
     this.#goOn(own);

@@ -117,7 +117,7 @@ test('a shard that is to move before the leases of the last run are over is give
 const openedByOther: Command = {
   t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 2, incarnation: incarnation(7), layoutEpoch: 1, buckets: 64, regions: [],
 };
-const copyOf = (phase: 'last' | 'copied'): Command => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(7) });
+const copyOf = (phase: 'last' | 'copied', name = 7): Command => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(name) });
 
 async function seen(world: World, event: string): Promise<void> {
   while (!world.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
@@ -182,6 +182,18 @@ test('a move that is called off while the last of it is copied leaves the shard 
   t.is(world.events.at(-2), 'unseal 0');
   t.deepEqual(world.life.serving, [0, 1]);
   t.false(world.events.includes('close 0'));
+});
+
+test('a move that is called off and planned anew while its last part is copied is another one: the shard is sealed anew, for its copy', async (t) => {
+  const world = await two(t, { sleep: patient });
+  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  await seen(world, 'seal 0');
+  t.is(world.dataPlane.sealedFor, 7n);
+  const [stay, again] = [{ t: 'shard-move', shard: 0, epoch: 1, to: 's1' }, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }] as const;
+  world.apply(stay, again, copyOf('last', 8));
+  await seen(world, 'unseal 0');
+  while (world.dataPlane.sealedFor !== 8n) await new Promise((resolve) => setImmediate(resolve));
+  t.deepEqual(world.events.filter((e) => e.endsWith('seal 0')), ['seal 0', 'unseal 0', 'seal 0']);
 });
 
 test('an owner that is sealed and hears nothing more calls the move off itself', async (t) => {

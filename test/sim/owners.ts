@@ -72,8 +72,8 @@ interface Life {
    * where it names a copy the owner goes on when that is lost.
    */
   readonly gaveUp: Map<string, string | undefined>;
-  /** The same of those that take no changes, because their last part is being copied. */
-  readonly sealed: Set<string>;
+  /** The same of those that take no changes, because their last part is being copied: for which copy. */
+  readonly sealed: Map<string, string | undefined>;
   /** Until when clients may rely on what was granted in this life, by `shard/epoch`, and on what was in earlier ones. Own clock. */
   readonly granted: Map<string, number>;
   readonly earlierUntil: number;
@@ -122,7 +122,7 @@ export class Owners {
   started(member: SimMember): void {
     this.#lives.set(member.id, {
       incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Map(),
-      sealed: new Set(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
+      sealed: new Map(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
     });
   }
 
@@ -360,10 +360,10 @@ export class Owners {
         const named = copy === undefined || this.mistake === 'owners go on though they gave the shard up for any copy' ? {} : { copy };
         say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, ...named }, `release ${key} ${copy ?? ''}`);
       } else if (move?.phase === 'last') {
-        if (this.mistake !== 'owners take changes while the last part is copied') life.sealed.add(key);
+        if (this.mistake !== 'owners take changes while the last part is copied') life.sealed.set(key, move.copy);
         // An owner that takes no changes for long calls the move off.
         if (this.world.random.below(200) === 0) say({ t: 'shard-move', shard: s.shard, epoch: s.epoch, to: id }, `stay ${key}`);
-      } else if (move === undefined) life.sealed.delete(key);
+      } else if (move?.copy !== life.sealed.get(key)) life.sealed.delete(key);
     }
   }
 
@@ -400,17 +400,18 @@ export class Owners {
       if (phase === undefined) tell('last');
       if (phase !== 'last' || name !== copy.name) continue;
       copy.last = true;
-      copy.value ??= this.#lastPart(s.owner, shard, s.epoch, state);
+      copy.value ??= this.#lastPart(s.owner, shard, s.epoch, copy.name, state);
       if (copy.value !== undefined) this.#contents.finished(life.incarnation, copy);
       if (copy.value !== undefined) tell('copied');
     }
   }
 
-  /** What the owner has now, if it takes no changes and is there. */
-  #lastPart(owner: string, shard: number, epoch: number, state: MetadataState): number | undefined {
+  /** What the owner has now, if it takes no changes for the sake of this copy, and is there. */
+  #lastPart(owner: string, shard: number, epoch: number, name: string, state: MetadataState): number | undefined {
     for (const [member, life] of this.#lives) {
       if (idOf(member) !== owner || state.members.get(owner)?.incarnation !== life.incarnation) continue;
-      if (this.mistake !== 'owners take changes while the last part is copied' && !life.sealed.has(`${shard}/${epoch}`)) return undefined;
+      const key = `${shard}/${epoch}`;
+      if (this.mistake !== 'owners take changes while the last part is copied' && life.sealed.get(key) !== name) return undefined;
       return this.#contents.at(life.incarnation, shard, epoch);
     }
     return undefined;

@@ -55,10 +55,14 @@ export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard'
     return Promise.resolve({ groups: [], shards: [] });
   }
 
-  sealShard(shard: number, sealed: boolean): Promise<void> {
-    this.events.push(`${sealed ? 'seal' : 'unseal'} ${shard}`);
+  sealShard(shard: number, copy: bigint): Promise<void> {
+    this.events.push(copy === 0n ? `unseal ${shard}` : `seal ${shard}`);
+    this.sealedFor = copy;
     return Promise.resolve();
   }
+
+  /** The copy for which the shard that was sealed last is. */
+  sealedFor = 0n;
 
   async pauseShard(shard: number): Promise<void> {
     this.events.push(`pause ${shard}`);

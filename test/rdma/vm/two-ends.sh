@@ -22,10 +22,14 @@ ip rule add pref 2 from 10.$a.0.1 to 10.$a.0.2 lookup 10$a
 ip rule add pref 2 from 10.$a.0.2 to 10.$a.0.1 lookup 10$b
 ip rule add pref 3 oif v$a to 10.$a.0.2 lookup 10$a
 ip rule add pref 3 oif v$b to 10.$a.0.1 lookup 10$b
-if [ -n "$(ip rule show pref 0)" ]; then   # the first pair
-  ip rule add pref 100 lookup local
-  ip rule del pref 0
-fi
+# The first pair moves the rule of the local table behind these; two pairs may be made at the same time.
+(
+  flock 9
+  if [ -n "$(ip rule show pref 0)" ]; then
+    ip rule add pref 100 lookup local
+    ip rule del pref 0
+  fi
+) 9>/run/two-ends.lock
 ip route add 10.$a.0.2 dev v$a src 10.$a.0.1 table 10$a
 ip route add 10.$a.0.1 dev v$b src 10.$a.0.2 table 10$b
 ip neigh add 10.$a.0.2 lladdr 02:00:00:00:01:0$b dev v$a nud permanent

@@ -52,8 +52,9 @@ export interface ConnectOptions {
   /** Operations that may wait in that queue; more end with ERR_BUSY. Default 1,048,576. */
   readonly maxQueued?: number;
   /**
-   * How long a put may poll for its answer before the event loop goes on, microseconds; default 0, because polling takes the processor
-   * from the owner where both share it.
+   * How long a few changes (put, delete, compareAndSwap) may be polled for before the event loop goes on, microseconds; default
+   * 20. On one host it spares the sleep and the wake-up between request and reply; where replies take longer than that, as of an owner that has
+   * to wait for this processor, polling stops by itself.
    */
   readonly putSpinUs?: number;
   /**
@@ -185,7 +186,7 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),
     maxQueued: integer('maxQueued', o.maxQueued, 0, 2 ** 31 - 1, 1 << 20),
-    putSpinUs: integer('putSpinUs', o.putSpinUs, 0, 1_000_000, 0),
+    putSpinUs: integer('putSpinUs', o.putSpinUs, 0, 1_000_000, 20),
     getSpinUs: integer('getSpinUs', o.getSpinUs, 0, 1_000_000, 20),
     busyPollUs: integer('busyPollUs', o.busyPollUs, 0, 1_000_000, 0),
     cachedLocations: integer('cachedLocations', o.cachedLocations, 0, 2 ** 28, 2 ** 18),

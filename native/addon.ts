@@ -233,12 +233,12 @@ export interface NativeClientOptions {
   readonly timeoutMs: number;
   /** Operations in flight at once; more answer ERR_BUSY synchronously. */
   readonly maxOutstanding: number;
-  /** How long a put may poll for its reply inside the call before it returns as pending, microseconds. 0: never. */
-  readonly putSpinUs: number;
   /**
-   * How long `flush` may poll for the GETs that it sent before it returns, microseconds. 0: never. Polling ends as soon as one operation
-   * is finished. It pays where the event loop would otherwise sleep and be woken for each reply (a sequential `await get` over tcp).
+   * How long `flush` may poll for the changes, and for the GETs, that it sent before it returns, microseconds. 0: never. Polling ends as soon as one
+   * operation is finished, for a getMany when all are. It pays where the event loop would otherwise sleep and be woken for each reply (a
+   * sequential `await get` over tcp, `await put` over any).
    */
+  readonly putSpinUs: number;
   readonly getSpinUs: number;
   /** SO_BUSY_POLL of tcp's sockets; 0: as the system has it. */
   readonly busyPollUs: number;

@@ -425,14 +425,29 @@ test('getSync obeys its time-out, and is not offered over tcp', async (t) => {
   await far.close();
 });
 
-test('a put that is alone may be answered inside its call', async (t) => {
+test('a put that is alone may be answered inside flush', async (t) => {
   const plane = await Plane.start({ spinUs: 1000 });
   const client = Driver.to(plane, { putSpinUs: 1_000_000 });
   await client.put('a', 'connected');
+  const before = client.readyCalls;
   const put = await client.put('a', 'spun');
-  t.false(put.later);
   t.is(put.status, 'OK');
+  t.is(client.readyCalls, before);
   t.is((await client.get('a')).version, put.version);
+  client.close();
+  await plane.close();
+});
+
+test('puts that are made in one turn go together, however long one alone would be polled for', async (t) => {
+  const plane = await Plane.start({ spinUs: 1000 });
+  const client = Driver.to(plane, { putSpinUs: 1_000_000 });
+  await client.put('a', 'connected');
+  const puts = Array.from({ length: 64 }, (_, i) => client.put(`k${i}`, 'v'));
+  for (const put of puts) {
+    const { status, later } = await put;
+    t.is(status, 'OK');
+    t.true(later);
+  }
   client.close();
   await plane.close();
 });

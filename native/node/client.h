@@ -47,7 +47,7 @@ typedef struct client_op {
     client *c;
     uint32_t index, generation;
     client_op_state state;
-    bool is_get;                     /* counted in gets */
+    struct client_kind *kind;        /* whose outstanding ones it is counted among; NULL: of no such kind */
     lookup_get *get;                 /* NULL: not a GET, or released */
     uint64_t request;                /* of the session, for what is not a GET */
     lookup_result result;
@@ -67,6 +67,13 @@ typedef struct client_habit {
     uint32_t misses, skip;
 } client_habit;
 
+/* GETs, or changes: what is polled for before the event loop goes on. */
+typedef struct client_kind {
+    uint32_t outstanding;            /* not yet ready */
+    uint32_t many;                   /* which getMany started since the last flush; of putMany none: its owner needs the processor longer */
+    client_habit spin;
+} client_kind;
+
 struct client {
     lookup *lookup;                  /* NULL: closed */
     napi_env env;
@@ -77,10 +84,9 @@ struct client {
     /* operations */
     client_op *table;
     uint32_t places;                 /* of the table that were ever in use */
-    uint32_t capacity, outstanding, ready_count, gets;   /* outstanding: neither free nor held; gets: of those not yet ready */
+    uint32_t capacity, outstanding, ready_count;   /* outstanding: neither free nor held */
     fkv_list free, busy, ready, held;
-    client_habit get_spin, put_spin;
-    uint32_t many;                   /* GETs that getMany started since the last flush */
+    client_kind gets, changes;
 
     /* the loop */
     uv_loop_t *loop;
@@ -116,7 +122,7 @@ client *client_arguments(napi_env env, napi_callback_info info, napi_value *argv
 
 /* client_ops.c */
 bool client_ops_create(client *c, uint32_t capacity);
-client_op *client_op_take(client *c);                  /* NULL: too many are outstanding */
+client_op *client_op_take(client *c, client_kind *k);  /* NULL: too many are outstanding */
 void client_op_free(client_op *o);
 void client_op_ready(client_op *o, fkv_status s);      /* ended: waits to be drained */
 uint32_t client_op_id(const client_op *o);
@@ -128,7 +134,7 @@ void client_ops_close(client *c);                      /* values that lie in the
 
 /* client_calls.c */
 /* Sends a request; `*out` is its operation. BUSY and the like: it was not sent, and there is none. */
-fkv_status client_send(client *c, session_ask *a, client_op **out);
+fkv_status client_send(client *c, session_ask *a, client_kind *k, client_op **out);
 
 /* client_key.c */
 typedef struct client_key {

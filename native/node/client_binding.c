@@ -137,8 +137,8 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     l->event = client_event;
     l->done = client_get_done;
     c->timeout_ms = (double)timeout_ms;
-    c->put_spin.ns = put_spin_us * 1000;
-    c->get_spin.ns = get_spin_us * 1000;
+    c->changes.spin.ns = put_spin_us * 1000;
+    c->gets.spin.ns = get_spin_us * 1000;
     c->capacity = (uint32_t)outstanding;
     return true;
 }

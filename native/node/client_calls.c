@@ -4,8 +4,8 @@
 #include <string.h>
 #include "client.h"
 
-enum { SPIN_FOR_GETS = 4 };              /* more of them are worth a batch: the event loop collects it */
-enum { SPINS_FOR_MANY = 64 };            /* of getMany's are collected here, as long as they keep coming */
+enum { SPIN_FOR_FEW = 4 };               /* more of them are worth a batch: the event loop collects it */
+enum { SPINS_FOR_MANY = 64 };            /* those of one call are collected here, as long as they keep coming */
 
 /* A number of milliseconds from `now`; what is not one is the client's own. */
 static uint64_t deadline_of(client *c, napi_env env, napi_value v, uint64_t now) {
@@ -49,10 +49,8 @@ static napi_value refuse(client *c, napi_env env, fkv_status s) {
 /* Starts a GET that cannot be answered in place. */
 static fkv_status start_get(client *c, napi_env env, const lookup_key *k, napi_value timeout, client_op **out) {
     uint64_t now = session_now(lookup_session(c->lookup));
-    client_op *o = client_op_take(c);
+    client_op *o = client_op_take(c, &c->gets);
     if (!o) return FKV_BUSY;
-    o->is_get = true;
-    c->gets++;
     fkv_status s = lookup_start(c->lookup, k, now, deadline_of(c, env, timeout, now), o, &o->get);
     if (s != FKV_OK) client_op_free(o);
     *out = o;
@@ -122,39 +120,8 @@ napi_value client_get_sync(napi_env env, napi_callback_info info) {
 
 /* ---- what travels by SEND ---- */
 
-/* Polls until something has ended. */
-static void spin_for(client *c, client_habit *h) {
-    enum { MISSES_MAX = 6 };
-    session *s = lookup_session(c->lookup);
-    if (!h->ns) return;
-    if (h->skip) {
-        h->skip--;
-        return;
-    }
-    for (uint64_t until = session_now(s) + h->ns; !c->ready_count && session_now(s) < until;) session_poll(s);
-    if (c->ready_count) {
-        h->misses = 0;
-        return;
-    }
-    if (h->misses < MISSES_MAX) h->misses++;
-    h->skip = (1u << h->misses) - 1;
-}
-
-/* GETs of one getMany come in few large pieces: polled for until all are there, and given up when nothing comes for as long as one GET would
- * be polled for. */
-static void spin_for_many(client *c, uint64_t patience_ns) {
-    session *s = lookup_session(c->lookup);
-    uint64_t now = session_now(s), end = now + SPINS_FOR_MANY * patience_ns, until = now + patience_ns;
-    for (uint32_t left = c->gets; left && now < until && now < end; now = session_now(s)) {
-        session_poll(s);
-        if (c->gets == left) continue;
-        left = c->gets;
-        until = session_now(s) + patience_ns;
-    }
-}
-
-fkv_status client_send(client *c, session_ask *a, client_op **out) {
-    client_op *o = *out = client_op_take(c);
+fkv_status client_send(client *c, session_ask *a, client_kind *k, client_op **out) {
+    client_op *o = *out = client_op_take(c, k);
     if (!o) return FKV_BUSY;
     a->done = client_request_done;
     a->user = o;
@@ -163,20 +130,11 @@ fkv_status client_send(client *c, session_ask *a, client_op **out) {
     return status;
 }
 
-/* `alone`: how long to poll for the reply when nothing else is outstanding; NULL: not at all. */
-static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, client_habit *alone) {
+static napi_value send_request(client *c, napi_env env, session_ask *a, napi_value timeout, client_kind *k) {
     client_op *o;
-    session *s = lookup_session(c->lookup);
-    a->deadline_ns = deadline_of(c, env, timeout, session_now(s));
-    fkv_status status = client_send(c, a, &o);
-    if (status != FKV_OK) return refuse(c, env, status);
-    if (!alone || c->outstanding > 1) return client_pending(env, o);
-    session_flush(s);
-    spin_for(c, alone);
-    if (o->state == OP_OUTSTANDING) return client_pending(env, o);
-    lookup_result r = o->result;
-    client_op_free(o);
-    return answer_result(c, env, &r);
+    a->deadline_ns = deadline_of(c, env, timeout, session_now(lookup_session(c->lookup)));
+    fkv_status status = client_send(c, a, k, &o);
+    return status == FKV_OK ? client_pending(env, o) : refuse(c, env, status);
 }
 
 static bool read_u32(napi_env env, napi_value v, uint32_t max, uint32_t *out) {
@@ -236,7 +194,7 @@ napi_value client_put(napi_env env, napi_callback_info info) {
     s = read_value(env, argv[2], &a);
     if (s != FKV_OK) return refuse(c, env, s);
     if (!read_attributes(env, argv + 3, &a)) return refuse(c, env, FKV_BAD_REQUEST);
-    return send_request(c, env, &a, argv[6], &c->put_spin);
+    return send_request(c, env, &a, argv[6], &c->changes);
 }
 
 napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
@@ -257,7 +215,7 @@ napi_value client_compare_and_swap(napi_env env, napi_callback_info info) {
         if (s != FKV_OK) return refuse(c, env, s);
         if (!read_attributes(env, argv + 4, &a)) return refuse(c, env, FKV_BAD_REQUEST);
     }
-    return send_request(c, env, &a, argv[7], &c->put_spin);
+    return send_request(c, env, &a, argv[7], &c->changes);
 }
 
 napi_value client_delete(napi_env env, napi_callback_info info) {
@@ -268,7 +226,7 @@ napi_value client_delete(napi_env env, napi_callback_info info) {
     session_ask a = { .op = FKV_OP_DELETE };
     if (!c) return NULL;
     if (!read_change(c, env, argv, &k, &a, &s)) return refuse(c, env, s);
-    return send_request(c, env, &a, argv[2], &c->put_spin);
+    return send_request(c, env, &a, argv[2], &c->changes);
 }
 
 napi_value client_scan(napi_env env, napi_callback_info info) {
@@ -313,16 +271,56 @@ napi_value client_cancel(napi_env env, napi_callback_info info) {
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
 
+/* ---- flush ---- */
+
+/* Polls until something has ended. */
+static void spin_for_few(client *c, client_habit *h) {
+    enum { MISSES_MAX = 6 };
+    session *s = lookup_session(c->lookup);
+    if (!h->ns) return;
+    if (h->skip) {
+        h->skip--;
+        return;
+    }
+    for (uint64_t until = session_now(s) + h->ns; !c->ready_count && session_now(s) < until;) session_poll(s);
+    if (c->ready_count) {
+        h->misses = 0;
+        return;
+    }
+    if (h->misses < MISSES_MAX) h->misses++;
+    h->skip = (1u << h->misses) - 1;
+}
+
+/* The answers to one call for many keys come in few large pieces: polled for until all are there, and given up when nothing comes for as long
+ * as one would be polled for. */
+static void spin_for_many(client *c, const client_kind *k) {
+    session *s = lookup_session(c->lookup);
+    uint64_t now = session_now(s), end = now + SPINS_FOR_MANY * k->spin.ns, until = now + k->spin.ns;
+    for (uint32_t left = k->outstanding; left && now < until && now < end; now = session_now(s)) {
+        session_poll(s);
+        if (k->outstanding == left) continue;
+        left = k->outstanding;
+        until = session_now(s) + k->spin.ns;
+    }
+}
+
+/* Only at a flush, when the program has asked for all that it asks for in this turn: were each call polled for, calls that could go together
+ * would go one after the other. */
+static void spin_for(client *c, client_kind *k) {
+    bool many = k->outstanding <= k->many;
+    k->many = 0;
+    if (!k->outstanding || c->ready_count) return;
+    if (c->outstanding <= SPIN_FOR_FEW) spin_for_few(c, &k->spin);
+    else if (many) spin_for_many(c, k);
+}
+
 napi_value client_flush(napi_env env, napi_callback_info info) {
     client *c = client_arguments(env, info, NULL, 0);
     if (!c) return NULL;
     if (c->lookup) {
-        session *s = lookup_session(c->lookup);
-        session_flush(s);
-        bool few = c->gets && c->gets <= SPIN_FOR_GETS && !c->ready_count;
-        if (few) spin_for(c, &c->get_spin);
-        else if (c->gets && c->gets <= c->many && !c->ready_count) spin_for_many(c, c->get_spin.ns);
-        c->many = 0;
+        session_flush(lookup_session(c->lookup));
+        spin_for(c, &c->gets);
+        spin_for(c, &c->changes);
     }
     return client_answer(env, c->ready_count);
 }

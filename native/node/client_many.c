@@ -22,11 +22,9 @@ typedef struct batch {
 enum { FLUSH_EVERY = 2 * LOOKUP_GROUP };
 
 static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *record) {
-    client_op *o = client_op_take(b->c);
+    client_op *o = client_op_take(b->c, &b->c->gets);
     fkv_status s = FKV_BUSY;
     if (o) {
-        o->is_get = true;
-        b->c->gets++;
         s = lookup_start(b->c->lookup, k, b->now_ns, b->deadline_ns, o, &o->get);
         if (s != FKV_OK) client_op_free(o);
     }
@@ -167,6 +165,6 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
         napi_close_handle_scope(env, scope);
         if (!went) return NULL;
     }
-    c->many += b.pending;
+    c->gets.many += b.pending;
     return client_answer(env, b.pending);
 }

@@ -28,14 +28,15 @@ static bool more_places(client *c) {
     return true;
 }
 
-client_op *client_op_take(client *c) {
+client_op *client_op_take(client *c, client_kind *k) {
     if (list_empty(&c->free) && !more_places(c)) return NULL;
     /* The one that was free the longest, so that ids come again as late as possible. */
     client_op *o = LIST_OF(c->free.next, client_op, link);
     list_remove(&o->link);
     list_push(&c->busy, &o->link);
     o->state = OP_OUTSTANDING;
-    o->is_get = false;
+    o->kind = k;
+    if (k) k->outstanding++;
     o->get = NULL;
     o->request = 0;
     o->value = NULL;
@@ -52,7 +53,7 @@ void client_op_free(client_op *o) {
     o->get = NULL;
     o->value = NULL;
     if (o->state == OP_READY) c->ready_count--;
-    if (o->state == OP_OUTSTANDING && o->is_get) c->gets--;
+    if (o->state == OP_OUTSTANDING && o->kind) o->kind->outstanding--;
     if (o->state != OP_HELD) c->outstanding--;
     o->state = OP_FREE;
     o->generation = o->generation + 1 < GENERATIONS ? o->generation + 1 : 1;   /* no id is 0 */
@@ -63,7 +64,7 @@ void client_op_free(client_op *o) {
 
 void client_op_ready(client_op *o, fkv_status s) {
     client *c = o->c;
-    if (o->is_get) c->gets--;
+    if (o->kind) o->kind->outstanding--;
     o->result.status = s;
     o->state = OP_READY;
     list_remove(&o->link);

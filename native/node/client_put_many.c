@@ -42,7 +42,7 @@ static fkv_status put_one(put_call *p, uint32_t i, client_op **o) {
     a.value = bytes;
     a.value_bytes = (uint32_t)n;
     lookup_changes(p->c->lookup, &k.key);
-    return client_send(p->c, &a, o);
+    return client_send(p->c, &a, &p->c->changes, o);
 }
 
 static bool put_group(put_call *p, uint32_t first, uint32_t end) {

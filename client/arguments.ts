@@ -2,6 +2,7 @@
  * Checks of what a program passes to the client's methods, before anything is sent. Keys and the sizes of values are checked by the native
  * side, which answers at once.
  */
+import { unknownName } from '../core/nearest.js';
 import { argumentError } from './errors.js';
 
 export interface ReadOptions {
@@ -15,6 +16,20 @@ export interface WriteOptions extends ReadOptions {
   readonly ttlMs?: number;
   /** 32 bits of the caller's, stored with the value; see getEntry. */
   readonly flags?: number;
+}
+
+type OptionNames = ReadonlySet<string>;
+
+export const READ_OPTIONS: OptionNames = new Set<keyof ReadOptions>(['timeoutMs', 'signal']);
+export const WRITE_OPTIONS: OptionNames = new Set<keyof WriteOptions>(['timeoutMs', 'signal', 'ttlMs', 'flags']);
+export const SYNC_OPTIONS: OptionNames = new Set<keyof ReadOptions>(['timeoutMs']);
+
+/** A `ttl` that nobody reads would be an entry that never expires, so what is not known is refused. */
+export function checkOptions(options: unknown, known: OptionNames): void {
+  if (typeof options !== 'object' || options === null) throw argumentError('options are an object, such as { timeoutMs: 500 }');
+  for (const name in options) {
+    if (!known.has(name)) throw argumentError(unknownName('option', name, known));
+  }
 }
 
 /** A little under 9,000 years: expiry is 48 bits of milliseconds. */
@@ -71,6 +86,10 @@ export function checkTarget(target: unknown, offset: unknown): void {
 
 export function checkSpans(spans: unknown, keys: number): void {
   if (!(spans instanceof Uint32Array) || spans.length < 2 * keys) throw argumentError('spans is a Uint32Array of two numbers for each key');
+}
+
+export function checkItems(items: unknown): void {
+  if (typeof items !== 'object' || items === null || !(Symbol.iterator in items)) throw argumentError('putMany takes an array, or another iterable, of { key, value }');
 }
 
 export function checkKeys(keys: unknown): void {

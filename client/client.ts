@@ -6,7 +6,8 @@
  * one that ended with ERR_ABORTED, ERR_CLOSED or ERR_TIMEOUT had no effect. Operations that are not awaited may take effect in any order.
  */
 import {
-  checkFlags, checkKeys, checkNamespace, checkSignal, checkSpans, checkTarget, checkTimeout, checkTtl, checkVersion, type ReadOptions, type WriteOptions,
+  checkFlags, checkItems, checkKeys, checkNamespace, checkOptions, checkSignal, checkSpans, checkTarget, checkTimeout, checkTtl, checkVersion, READ_OPTIONS, SYNC_OPTIONS,
+  WRITE_OPTIONS, type ReadOptions, type WriteOptions,
 } from './arguments.js';
 import type { BatchFailure } from './batch.js';
 import type { BatchPuts } from './batch-puts.js';
@@ -15,7 +16,7 @@ import { bufferCodec, checkCodec, encodeWith, msgpackCodec, type BufferValue, ty
 import { argumentError, rejected, Status, statusError } from './errors.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingDelete, PendingPut, PendingSwap, type ChangeOutcome, type Key, type Stored } from './pending.js';
-import type { ScanEntry, ScanKey, Scanner, ScanOptions, ScanPage } from './scan.js';
+import { SCAN_OPTIONS, type ScanEntry, type ScanKey, type Scanner, type ScanOptions, type ScanPage } from './scan.js';
 import type { Settings } from './options.js';
 import type { Parts, Session } from './session.js';
 import type { PreparedKey } from '../native/addon.js';
@@ -129,19 +130,20 @@ export class Keyspace<In, Out = In> {
 
   /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
   getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
-    return this.#shared.operations.readSync(this.#ns, key, this.#plain, this.#limits(options).timeoutMs);
+    return this.#shared.operations.readSync(this.#ns, key, this.#plain, this.#limits(options, SYNC_OPTIONS).timeoutMs);
   }
 
   /** As getInto, but spins until the answer is there: shm and verbs only. */
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
     checkTarget(target, offset);
-    return this.#shared.operations.readIntoSync(this.#ns, key, target, offset, this.#limits(options).timeoutMs);
+    return this.#shared.operations.readIntoSync(this.#ns, key, target, offset, this.#limits(options, SYNC_OPTIONS).timeoutMs);
   }
 
   put(key: Key, value: In, options?: WriteOptions): Promise<void> {
     try {
+      const limits = this.#limits(options, WRITE_OPTIONS);
       const bytes = encodeWith(this.#codec, value);
-      return this.#shared.operations.submit(new PendingPut(this.#ns, key, bytes, this.#how(options), putOutcome), this.#limits(options));
+      return this.#shared.operations.submit(new PendingPut(this.#ns, key, bytes, this.#how(options), putOutcome), limits);
     } catch (error) {
       return rejected(error);
     }
@@ -150,6 +152,7 @@ export class Keyspace<In, Out = In> {
   /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
   async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
     const limits = this.#limits(options);
+    checkItems(items);
     const all = Array.isArray(items) ? (items as readonly PutItem<In>[]) : [...items];
     const failures: BatchFailure[] = [];
     const singles: Promise<unknown>[] = [];
@@ -214,7 +217,7 @@ export class Keyspace<In, Out = In> {
   scanPage(options?: ScanOptions): Promise<ScanPage<ScanKey>>;
   async scanPage(options: ScanOptions = {}): Promise<ScanPage<ScanKey>> {
     const { scanner } = this.#shared;
-    const limits = this.#limits(options);
+    const limits = this.#limits(options, SCAN_OPTIONS);
     if (options.values === true) return await scanner.entries(this.#ns, options, this.#codec, limits);
     return await scanner.keys(this.#ns, options, limits);
   }
@@ -266,13 +269,16 @@ export class Keyspace<In, Out = In> {
   }
 
   #swap(key: Key, expected: bigint, value: Uint8Array | undefined, options: WriteOptions | undefined): Promise<Swap> {
+    const limits = this.#limits(options, WRITE_OPTIONS);
     const operation = new PendingSwap(this.#ns, key, checkVersion(expected), value, this.#how(options), swapOutcome);
-    return this.#shared.operations.submit(operation, this.#limits(options));
+    return this.#shared.operations.submit(operation, limits);
   }
 
-  #limits(options: ReadOptions | undefined): Limits {
+  #limits(options: ReadOptions | undefined, known = READ_OPTIONS): Limits {
     const { defaults } = this.#shared;
-    if (options === undefined || (options.timeoutMs === undefined && options.signal === undefined)) return defaults;
+    if (options === undefined) return defaults;
+    checkOptions(options, known);
+    if (options.timeoutMs === undefined && options.signal === undefined) return defaults;
     return {
       timeoutMs: options.timeoutMs === undefined ? defaults.timeoutMs : checkTimeout(options.timeoutMs),
       signal: options.signal === undefined ? undefined : checkSignal(options.signal),

@@ -29,6 +29,7 @@ export const Status = {
   aborted: statusNumber('ERR_ABORTED'),
   closed: statusNumber('ERR_CLOSED'),
   bufferTooSmall: statusNumber('ERR_BUFFER_TOO_SMALL'),
+  unsupported: statusNumber('ERR_UNSUPPORTED'),
 } as const;
 
 /** The error of a status. `detail` says more than the status's own text where the caller knows more; `cause` is what brought it about. */

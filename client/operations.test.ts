@@ -250,9 +250,21 @@ test('bad arguments are refused before anything is sent', async (t) => {
   for (const flags of [-1, 2 ** 32, 0.5, '1']) await bad(kv.put('a', 'x', { flags: any(flags) }));
   for (const timeoutMs of [0, -5, 1e12, Number.NaN, '1s']) await bad(kv.get('a', { timeoutMs: any(timeoutMs) }));
   await bad(kv.get('a', { signal: any({ aborted: false }) }));
+  // An option that nobody reads would be a lost time to live.
+  await t.throwsAsync(kv.put('a', 'x', any({ ttl: 60 })), { code: 'ERR_ARGUMENT', message: 'unknown option ttl' });
+  await t.throwsAsync(kv.compareAndSwap('a', 0n, 'x', any({ ttlMS: 60 })), { code: 'ERR_ARGUMENT', message: /did you mean ttlMs\?/ });
+  await t.throwsAsync(kv.get('a', any({ timeout: 5 })), { code: 'ERR_ARGUMENT', message: /did you mean timeoutMs\?/ });
+  await bad(kv.putMany([{ key: 'a', value: 'b' }], any({ ttlMs: 60 })));
+  await bad(kv.scanPage(any({ limit: 5 })));
+  for (const options of [5, null, 'x']) {
+    await bad(kv.put('a', 'x', any(options)));
+    await bad(kv.get('a', any(options)));
+  }
+  t.throws(() => kv.getSync('a', any({ signal: AbortSignal.timeout(1) })), { code: 'ERR_ARGUMENT' });
   for (const version of [1, '1', -1n, 1n << 64n, undefined]) await bad(kv.compareAndSwap('a', any(version), 'x'));
   await bad(kv.getMany(any('abc')));
   await bad(kv.putMany(any(['abc'])));
+  for (const items of ['abc', { a: 'b' }, undefined, null, 5]) await bad(kv.putMany(any(items)));
   await bad(kv.putMany(any([{ key: 'a', value: 'b' }, undefined])));
   await bad(Promise.resolve().then(() => kv.getManyInto(any('abc'), Buffer.alloc(1), new Uint32Array(8))));
   await bad(Promise.resolve().then(() => kv.getManyInto(['a', 'b'], Buffer.alloc(1), new Uint32Array(3))));

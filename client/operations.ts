@@ -92,7 +92,7 @@ export class Operations {
       if (answer >= 0) return reader.read(own.subarray(0, answer), this.#native.info, 0);
     }
     if (answer === -Status.notFound) return undefined;
-    throw this.failure(-answer, ns, key);
+    throw this.#syncFailure(-answer, ns, key);
   }
 
   /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
@@ -112,7 +112,7 @@ export class Operations {
     if (answer >= 0) return answer;
     if (answer === -Status.notFound) return undefined;
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
-    throw this.failure(-answer, ns, key);
+    throw this.#syncFailure(-answer, ns, key);
   }
 
   #valueAtOnce<T>(reader: ValueReader<T>, memory: Buffer, offset: number, length: number): T {
@@ -214,6 +214,10 @@ export class Operations {
   /** The error of a status that a read of this key ended with. */
   failure(status: number, ns: number, key: Key): FarkvError {
     return status === Status.shardUnavailable ? this.#unavailable(this.#native.shardOf(ns, key)) : keyError(status, key);
+  }
+
+  #syncFailure(status: number, ns: number, key: Key): FarkvError {
+    return status === Status.unsupported ? statusError(status, 'a GET can be spun for over shm and verbs; over tcp it is awaited: get, getInto') : this.failure(status, ns, key);
   }
 
   #unavailable(shard: number): FarkvError {

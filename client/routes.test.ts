@@ -80,12 +80,12 @@ test('what is tried, in which order, and why not the rest', (t) => {
   t.deepEqual(providers(tried('auto', true, verbs, all)), ['shm']);
   t.deepEqual(providers(tried('tcp', false, verbs, all)), ['tcp', 'shm', 'verbs']);
   t.deepEqual(providers(tried('tcp', true, verbs, all)), ['tcp']);
-  t.deepEqual(tried('verbs', true), { addresses: [], refused: ['verbs: the server does not offer it'] });
-  t.deepEqual(tried('verbs', true, here, all).refused, ['verbs: this build has it not']);
+  t.deepEqual(tried('verbs', true), { order: ['verbs'], addresses: [], refused: new Map([['verbs', 'the server does not offer it']]) });
+  t.deepEqual([...tried('verbs', true, here, all).refused], [['verbs', 'this build has it not']]);
   const elsewhere = tried('auto', false, here, member('s1', 'aa', 'boot-2/mnt:[1]'));
   t.deepEqual(elsewhere.addresses, [{ provider: 'tcp', address: 's1:1' }]);
-  t.regex(elsewhere.refused[0] ?? '', /^shm: .*another host/);
-  t.regex(tried('shm', true, { ...here, socketProblem: () => 'the server runs as user 5' }).refused[0] ?? '', /user 5/);
+  t.regex(elsewhere.refused.get('shm') ?? '', /another host/);
+  t.regex(tried('shm', true, { ...here, socketProblem: () => 'the server runs as user 5' }).refused.get('shm') ?? '', /user 5/);
   // With strict, auto takes the best that is possible, and then only that.
   t.deepEqual(providers(tried('auto', true, here, member('s1', 'aa', 'boot-2/mnt:[1]'))), ['tcp']);
 });
@@ -96,12 +96,19 @@ test('a report says what was picked and why', (t) => {
   t.false(state.tried);
   state.failed('shm', 'ERR_DISCONNECTED');
   state.connectedBy('tcp');
-  t.like(state.report(), { provider: 'tcp', connected: true, reason: 'verbs: the server does not offer it; shm: failed with ERR_DISCONNECTED' });
+  t.like(state.report(), { provider: 'tcp', connected: true, reason: 'shm: failed with ERR_DISCONNECTED; verbs: the server does not offer it' });
   state.connectedBy('shm');
   t.like(state.report(), { provider: 'shm', reason: 'same host' });
   state.failed('shm', 'ERR_DISCONNECTED');
   t.like(state.report(), { provider: 'shm', connected: false });
   t.true(new TransportState('s1', 0, tried('verbs', true)).unreachable);
+  // What was asked for by name is the best there is; what is not it says why.
+  const tcp = new TransportState('s1', 0, tried('tcp', false));
+  tcp.connectedBy('tcp');
+  t.is(tcp.report().reason, 'as asked for');
+  const other = new TransportState('s1', 0, tried('verbs', false));
+  other.connectedBy('shm');
+  t.is(other.report().reason, 'verbs: the server does not offer it');
 });
 
 test('why nobody answers for a shard', (t) => {

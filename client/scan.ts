@@ -14,6 +14,8 @@ import type { ReadOptions } from './arguments.js';
 import { EntryReader, type Entry, versionOf } from './value-reader.js';
 import { decodeWith, type Codec } from './codec.js';
 
+export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>(['timeoutMs', 'signal', 'values', 'batch', 'cursor']);
+
 const BYTES: number = CompletionField.Bytes;
 const OFFSET: number = CompletionField.Offset;
 

@@ -49,8 +49,10 @@ export interface Reachable {
 
 /** What can be tried for one data-plane thread, and why the rest cannot. */
 export interface Plan {
+  /** All that may be tried, the most wanted first. */
+  readonly order: readonly Provider[];
   readonly addresses: readonly Reachable[];
-  readonly refused: readonly string[];
+  readonly refused: ReadonlyMap<Provider, string>;
 }
 
 /** What this process can know before it tries; replaced in tests. */
@@ -86,11 +88,12 @@ function problem(address: FabricAddress, here: Surroundings): string | undefined
 /** auto with strict tries the best transport that is possible, and only that one. */
 export function plan(member: Member, group: number, choice: TransportChoice, strict: boolean, here: Surroundings): Plan {
   const addresses: Reachable[] = [];
-  const refused: string[] = [];
-  for (const provider of preference(choice, strict)) {
+  const refused = new Map<Provider, string>();
+  const order = preference(choice, strict);
+  for (const provider of order) {
     const offered = member.fabric.filter((address) => address.provider === provider && address.group === group);
     if (offered.length === 0) {
-      refused.push(`${provider}: the server does not offer it`);
+      refused.set(provider, 'the server does not offer it');
       continue;
     }
     const problems = offered.map((address) => problem(address, here));
@@ -98,10 +101,10 @@ export function plan(member: Member, group: number, choice: TransportChoice, str
       if (problems[i] === undefined) addresses.push({ provider, address: address.address });
     });
     const [first] = problems;
-    if (first !== undefined && problems.every((p) => p !== undefined)) refused.push(`${provider}: ${first}`);
+    if (first !== undefined && problems.every((p) => p !== undefined)) refused.set(provider, first);
     if (strict && addresses.length > 0) break;
   }
-  return { addresses, refused };
+  return { order, addresses, refused };
 }
 
 /** One owner as the native side's events change it. */
@@ -154,13 +157,16 @@ export class TransportState {
   }
 
   #reason(): string {
-    const better = preference('auto', false);
-    const rank = this.#provider === undefined ? better.length : better.indexOf(this.#provider);
-    const failures = Array.from(this.#failed, ([provider, code]) => `${provider}: failed with ${code}`);
-    const refused = this.#plan.refused.filter((text) => !this.#connected || better.indexOf(text.split(':')[0] as Provider) < rank);
-    const why = [...refused, ...failures].join('; ');
-    if (!this.#connected) return why === '' ? 'not connected yet' : `not connected (${why})`;
-    if (this.#provider === 'shm') return 'same host';
-    return why === '' ? 'as asked for' : why;
+    const { order, refused } = this.#plan;
+    const rank = this.#provider === undefined ? -1 : order.indexOf(this.#provider);
+    const better = this.#connected && rank >= 0 ? order.slice(0, rank) : order;
+    const told = better.flatMap((provider) => {
+      const code = this.#failed.get(provider);
+      const text = refused.get(provider) ?? (code === undefined ? undefined : `failed with ${code}`);
+      return text === undefined ? [] : [`${provider}: ${text}`];
+    });
+    if (!this.#connected) return told.length === 0 ? 'not connected yet' : `not connected (${told.join('; ')})`;
+    if (told.length > 0) return told.join('; ');
+    return this.#provider === 'shm' ? 'same host' : 'as asked for';
   }
 }

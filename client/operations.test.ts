@@ -94,6 +94,20 @@ test('a loop that awaits answers at once lets timers run', async (t) => {
   t.true(timer.fired);
 });
 
+test('answers that are polled for by the hundred let the event loop turn as often as those that come one by one', async (t) => {
+  const { native, kv } = setup({ direct: false });
+  const keys = Array.from({ length: 64 }, (_, i) => `k${i}`);
+  native.flush = () => {
+    native.complete();
+    return native.ready.length;
+  };
+  const loop = { turned: false };
+  setImmediate(() => (loop.turned = true));
+  let batches = 0;
+  for (; batches < 1000 && !loop.turned; batches++) await kv.getMany(keys);
+  t.true(batches <= 17, `${batches} batches of ${keys.length} in one turn`);
+});
+
 test('puts that are posted in one microtask ring one doorbell', async (t) => {
   const { native, kv, settle } = setup();
   const puts = Array.from({ length: 50 }, (_, i) => kv.put(`k${i}`, 'v'));

@@ -3,6 +3,7 @@
  *
  *   at once      the native call returned the answer (a GET over shared memory, a put whose reply came while it was polled for)
  *   outstanding  the native side works on it; its completion record comes with `drain`
+ *   gathered     a GET that waits for the next doorbell, so that many are posted in one crossing (gathered-reads.ts)
  *   queued       the native side had no room (ERR_BUSY); posted, in order, as soon as something completes
  *
  * Doorbells are rung once for all that was posted in one microtask; completions are drained many at a time. Time-outs, retries and leases
@@ -19,6 +20,7 @@ import { AbortWatch } from './abort-watch.js';
 import type { BatchOperation } from './batch.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
 import { FarkvError, keyError, rejected, Status, statusError } from './errors.js';
+import { GatheredReads } from './gathered-reads.js';
 import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
 import { OutstandingTable } from './outstanding-table.js';
 import { aligned, SLAB_VALUE_MAX, type ValueMemory } from './value-memory.js';
@@ -46,6 +48,7 @@ export class Operations {
   readonly #atOnce: AnswerAtOnce;
   readonly #explain: (shard: number) => string;
   readonly #aborts = new AbortWatch((operation) => this.#abort(operation));
+  readonly #gathered: GatheredReads;
   #flushing = false;
   #breath = BREATH;
   #closed = false;
@@ -57,6 +60,15 @@ export class Operations {
     this.#values = values;
     this.#cursor = new DrainCursor(native, values);
     this.#atOnce = new AnswerAtOnce(native.info);
+    this.#gathered = new GatheredReads(native, {
+      adopt: (operation, id) => {
+        operation.id = id;
+        this.#outstanding.put(operation);
+      },
+      alone: (operation, timeoutMs) => {
+        if (!this.#post(operation, timeoutMs)) void this.#wait(operation, { timeoutMs });
+      },
+    });
     this.#queue = new WaitingQueue(maxQueued, (operation, timeoutMs) => this.#post(operation, timeoutMs));
   }
 
@@ -65,10 +77,14 @@ export class Operations {
   /** A GET; undefined when there is no such key. */
   read<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
     if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
+    if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined) return this.#gather(ns, key, reader, limits.timeoutMs);
     this.#values.ready();
     const { memory, used } = this.#values;
     const answer = this.#native.get(ns, key, memory, used, limits.timeoutMs);
-    if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
+    if (answer >= PENDING_BASE) {
+      if (this.#flushing) this.#gathered.another();
+      return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
+    }
     try {
       if (answer >= 0) return this.#resolved(this.#valueAtOnce(reader, memory, used, answer));
       if (answer === -Status.notFound) return this.#resolved(undefined);
@@ -78,6 +94,13 @@ export class Operations {
     } catch (error) {
       return rejected(error);
     }
+  }
+
+  #gather<T>(ns: number, key: string, reader: ValueReader<T>, timeoutMs: number): Promise<T | undefined> {
+    const operation = new PendingRead(ns, key, reader);
+    this.#flushSoon();
+    this.#gathered.add(operation as PendingRead<unknown>, key, timeoutMs);
+    return operation.promise;
   }
 
   /** A GET that spins until it is answered. */
@@ -202,7 +225,7 @@ export class Operations {
 
   /** Operations that are not settled. */
   get unsettled(): number {
-    return this.#outstanding.size + this.#queue.length;
+    return this.#outstanding.size + this.#gathered.length + this.#queue.length;
   }
 
   shardOf(ns: number, key: Key): number {
@@ -245,7 +268,7 @@ export class Operations {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    const queued = this.#queue.clear();
+    const queued = [...this.#gathered.clear(), ...this.#queue.clear()];
     this.#native.close();
     this.drain();
     for (const operation of [...this.#outstanding.clear(), ...queued]) {
@@ -270,9 +293,13 @@ export class Operations {
   }
 
   readonly #flush = (): void => {
+    this.#gathered.post();
     this.#flushing = false;
-    if (this.#closed || this.#native.flush() === 0) return;
-    if (--this.#breath > 0) {
+    if (this.#closed) return;
+    const ready = this.#native.flush();
+    if (ready === 0) return;
+    this.#breath -= ready;
+    if (this.#breath > 0) {
       this.drain();
     } else {
       this.#breath = BREATH;

@@ -328,20 +328,24 @@ export class RegionLife {
     this.#options.dataPlane.setLeaseMs(this.#options.leaseMs);
   }
 
-  /** Resolves with true when the shard can be given up, with false when the move was called off. */
-  async #ready(own: OwnShard): Promise<boolean> {
+  /**
+   * Resolves when the shard can be given up, with how, or the move was called off. The format may be raised meanwhile: what is served by then is copied; what
+   * is not is no use to a copy, and goes empty.
+   */
+  async #ready(own: OwnShard): Promise<'called off' | 'empty' | 'copied'> {
     const { state, memberId, dataPlane, sleep, log } = this.#options;
     const { to, planned } = state().moves.find((m) => m.shard === own.shard) ?? {};
     // Called off and planned anew it is another one, for another copy.
     const move = () => (this.#current(own) === undefined ? undefined : state().moves.find((m) => m.shard === own.shard && m.to === to && m.planned === planned));
     if (state().formatVersion < FORMAT_COPIES) {
       await this.#shortenLeases(own);
-      return move() !== undefined;
+      if (move() === undefined) return 'called off';
+      if (state().formatVersion < FORMAT_COPIES || !own.serving) return 'empty';
     }
     await this.until(() => move() === undefined || move()?.phase !== undefined);
-    if (move() === undefined) return false;
+    if (move() === undefined) return 'called off';
     await this.#shortenLeases(own);
-    if (move() === undefined) return false;
+    if (move() === undefined) return 'called off';
     await dataPlane.sealShard(own.shard, BigInt(`0x${move()?.copy ?? '0'}`));
     const decided = this.until(() => move()?.phase !== 'last');
     for (let late = false; move()?.phase === 'last';) {
@@ -352,9 +356,9 @@ export class RegionLife {
       late = await Promise.race([decided.then(() => false), sleep(late ? LOOK_AGAIN_MS : SEALED_MS).then(() => true)]);
     }
     await decided;
-    if (move()?.phase === 'copied') return true;
+    if (move()?.phase === 'copied') return 'copied';
     if (this.#current(own) !== undefined) await dataPlane.sealShard(own.shard, 0n);
-    return false;
+    return 'called off';
   }
 
   /** Begins to copy what moves to here, and takes over what has come. */
@@ -462,17 +466,18 @@ export class RegionLife {
 
   /** Gives the shard to the server that the metadata names. */
   async #release(own: OwnShard): Promise<void> {
-    const { memberId, incarnation, state, log, fatal } = this.#options;
+    const { memberId, incarnation, log, fatal } = this.#options;
     if (own.releasing || own.abandoned) return;
     own.releasing = true;
     log.info(`shard ${own.shard} is given to another server`);
     try {
-      if (!(await this.#ready(own))) {
-        // Called off in time: it has gone on serving.
+      const ready = await this.#ready(own);
+      if (ready === 'called off') {
+        // In time: it has gone on serving.
         this.#goOn(own);
         return;
       }
-      if (state().formatVersion >= FORMAT_COPIES && own.opened) {
+      if (ready === 'copied') {
         await this.#giveUp(own);
         return;
       }

@@ -337,3 +337,49 @@ test('what does not fit in this server\'s memory is not copied again and again: 
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
   t.is(copies(), 2);
 });
+
+test('a shard that is to move empty is copied after all when the format is raised before it was closed', async (t) => {
+  let shortened: () => void = () => undefined;
+  const leases = new Promise<void>((resolve) => (shortened = resolve));
+  const world = await two(t, { sleep: (ms) => (ms === 2014 ? leases : patient(ms)) });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await seen(world, 'leases of 100 ms');
+  world.apply(format4);
+  shortened();
+  await world.quiet();
+  t.deepEqual(world.failures, []);
+  t.deepEqual(world.life.serving, [0, 1]);
+  world.apply(copyOf('last'), copyOf('copied'));
+  await seen(world, 'propose shard-released');
+  await world.quiet();
+  world.apply(openedByOther);
+  await world.quiet();
+  t.deepEqual(world.events.filter((e) => e.endsWith(' 0')), ['serve 0', 'seal 0', 'pause 0', 'paused 0', 'close 0', 'closed 0']);
+  t.deepEqual(world.failures, []);
+});
+
+test('a shard that is being closed to move empty goes so though the format is raised meanwhile', async (t) => {
+  const world = await two(t, { sleep: patient });
+  let closed: () => void = () => undefined;
+  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await seen(world, 'close 0');
+  world.apply(format4);
+  closed();
+  await world.quiet();
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 2 });
+  t.deepEqual(world.machine.state.moves, []);
+  t.deepEqual(world.failures, []);
+});
+
+test('a shard that was not served yet when it was to move empty goes so though the format is raised at once', async (t) => {
+  const world = new World();
+  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(7), { t: 'assign-shards' }, format2, other, join(1, 7));
+  await world.quiet();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' });
+  world.apply(format4);
+  world.leasesOver();
+  await world.quiet();
+  t.deepEqual(world.failures, []);
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
+});

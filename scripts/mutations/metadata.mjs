@@ -1,6 +1,7 @@
 /** What must not be missing from core/metadata and from the servers' part in moving shards, each with the test that notices. */
 const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
 const regions = (title) => ({ test: 'server/regions/region-moves.test.ts', title });
+const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
 export const mutations = [
   {
@@ -58,5 +59,33 @@ export const mutations = [
     find: '    await dataPlane.serveShard(shard);\n    if',
     replace: '    if',
     caughtBy: regions('a new owner that has all of it dies: the old one goes on with all that it had'),
+  },
+  {
+    name: 'leases: in format 1 an owner keeps quiet about the longer lease that it holds',
+    file: 'server/metadata/lease-keeper.ts',
+    find: 'const heldMs = ownTerms ? Math.max(0, Math.ceil(this.#lease.untilMs - sentMs)) : 0;',
+    replace: 'const heldMs = 0;',
+    caughtBy: leases('while each leader has its own terms of leases, an owner tells what it holds, and believes only the leader that it asked last'),
+  },
+  {
+    name: 'leases: in format 1 an earlier leader is believed after the next one was asked',
+    file: 'server/metadata/lease-keeper.ts',
+    find: 'if (ownTerms && asking !== this.#asking) return;',
+    replace: '',
+    caughtBy: leases('while each leader has its own terms of leases, an owner tells what it holds, and believes only the leader that it asked last'),
+  },
+  {
+    name: 'leases: the format is raised while an owner holds a longer lease of an earlier leader',
+    file: 'server/metadata/lease-office.ts',
+    find: 'heldMs <= leaseMs',
+    replace: 'leaseMs > 0',
+    caughtBy: leases('while an owner holds a longer lease of an earlier leader, in format 1, it does not count as one that knows the next format'),
+  },
+  {
+    name: 'leases: a later leader raises the format with the terms of an earlier one',
+    file: 'server/metadata/leader-duties.ts',
+    find: "if (command.t === 'raise-format') return await proposeInTerm(command, current.term);",
+    replace: "if (command.t === 'raise-format') return await propose(command, PROPOSE_MS);",
+    caughtBy: leases('the format is raised in the term of the leader whose terms of leases go with it, or not at all'),
   },
 ];

@@ -101,9 +101,11 @@ export class LeaderDuties {
 
   async #do(command: Command): Promise<Outcome> {
     const { propose, proposeInTerm, office, log } = this.#options;
-    if (command.t !== 'shards-taken') return await propose(command, PROPOSE_MS);
+    if (command.t !== 'shards-taken' && command.t !== 'raise-format') return await propose(command, PROPOSE_MS);
     const current = office();
     if (current === undefined) return 'unknown';
+    // A later leader may have granted longer leases by then (lease-office.ts).
+    if (command.t === 'raise-format') return await proposeInTerm(command, current.term);
     log.warn(`${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`);
     // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the next leader knows.
     current.leases.withhold(command.id);

@@ -20,7 +20,7 @@ export interface LeaseKeeperOptions {
   /** CLOCK_BOOTTIME. */
   readonly bootTimeNs: () => bigint;
   readonly leaseMs: number;
-  /** The cluster is at a format in which nobody takes shards away, and the leader may be of a version that grants no leases. */
+  /** The cluster is at a format in which nobody takes shards away: leaders may be of a version that grants no leases, and each has terms of its own. */
   readonly endless: () => boolean;
   readonly log: Log;
 }
@@ -86,7 +86,7 @@ export class LeaseKeeper {
       if (asking === this.#asking && !this.#closed) this.#timer = setTimeout(() => this.renew(), ms);
     };
     try {
-      await this.#ask();
+      await this.#ask(asking);
       again(leaseMs / RENEWALS);
     } catch (error) {
       this.#failed(error);
@@ -94,17 +94,22 @@ export class LeaseKeeper {
     }
   }
 
-  async #ask(): Promise<void> {
-    const { ask, request, applied, fence, leaseMs, bootTimeNs } = this.#options;
+  async #ask(asking: number): Promise<void> {
+    const { ask, request, applied, fence, leaseMs, bootTimeNs, endless } = this.#options;
     const sentMs = msOf(bootTimeNs());
+    // The terms are each leader's own: the one that is asked must know of what another granted for longer (LeaseOffice.ask).
+    const ownTerms = endless();
+    const heldMs = ownTerms ? Math.max(0, Math.ceil(this.#lease.untilMs - sentMs)) : 0;
     // Held without an end, the data plane would not stop if this answer were lost: the leader may count on this owner's lease running
     // out, and raise the format, only when it is asked again after a lease with an end took that one's place.
     const knows = this.#endless ? Math.min(request.knows, FORMAT_WITHOUT_LEASES) : request.knows;
-    const grant = await ask({ ...request, knows, end: false }, Math.max(leaseMs / 2, 100));
+    const grant = await ask({ ...request, knows, end: false, ...(heldMs > 0 ? { heldMs } : {}) }, Math.max(leaseMs / 2, 100));
     await applied(grant.index);
     await fence();
     // What was applied since `index` takes nothing from this owner that it has not closed itself: that is what the lease says.
     if (this.#closed) return;
+    // A leader that was asked since was not told of this.
+    if (ownTerms && asking !== this.#asking) return;
     this.#lease.granted(sentMs, grant.leaseMs);
     this.#endless = false;
     this.#grantUntil(BigInt(Math.floor(this.#lease.untilMs * 1e6)));

@@ -7,8 +7,11 @@
 import { FarkvError } from '../../core/errors.js';
 import { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
-import { boolean, hex64, record, uint } from '../../core/protocol/check.js';
+import { boolean, hex64, maybe, record, uint } from '../../core/protocol/check.js';
 import type { MetadataDriver } from './driver.js';
+
+/** The format in which leases have no terms that all agree on. */
+const FORMAT_WITHOUT_TERMS = 1;
 
 export interface LeaseRequest {
   /** Of this start of the owner. */
@@ -17,8 +20,10 @@ export interface LeaseRequest {
   readonly knows: number;
   /** It has closed its shards, nobody relies on them any more, and it will not ask again. */
   readonly end: boolean;
+  /** In format 1: what is left of the lease that it has. */
+  readonly heldMs?: number;
 }
-export const checkLeaseRequest = record<LeaseRequest>({ incarnation: hex64, knows: uint(65_535), end: boolean });
+export const checkLeaseRequest = record<LeaseRequest>({ incarnation: hex64, knows: uint(65_535), end: boolean, heldMs: maybe(uint()) });
 
 export interface LeaseGrant {
   readonly leaseMs: number;
@@ -80,7 +85,7 @@ export class LeaseOffice {
     const { driver, nowMs, changed } = this.#options;
     const { office, index } = await this.#confirmed();
     if (driver.state.members.get(id)?.incarnation !== request.incarnation) throw new FarkvError('ERR_NOT_OWNER', `${id} has not joined, or has started again since`);
-    office.knows.set(id, request.knows);
+    office.knows.set(id, counted(request, office.terms) ? request.knows : Math.min(request.knows, FORMAT_WITHOUT_TERMS));
     if (request.end) office.leases.end(id, nowMs());
     else if (!office.leases.grant(id, nowMs())) throw new FarkvError('ERR_BUSY', `the shards of ${id} are being given to others`);
     changed();
@@ -100,9 +105,19 @@ export class LeaseOffice {
     return this.#open?.term === term ? this.#open.knows : new Map<string, number>();
   }
 
+  /**
+   * In format 1 each leader grants by its own settings, which may differ: an owner may hold a lease of an earlier one for longer than this one counts on. That
+   * harms nobody while nobody takes shards; and the format is raised, in the term of a leader and with its terms (leader-duties.ts), only when all that owners
+   * hold is over when it counts on that (ask).
+   */
   #terms(state: MetadataState): LeaseTerms {
     return state.formatVersion < 2 ? this.#options.terms : state.ownerLease;
   }
+}
+
+/** Where the owner holds a lease of an earlier leader, that is over when one of these terms would be. */
+function counted({ heldMs }: LeaseRequest, { leaseMs }: LeaseTerms): boolean {
+  return heldMs === undefined || heldMs <= leaseMs;
 }
 
 function sameTerms(a: LeaseTerms, b: LeaseTerms): boolean {

@@ -1,10 +1,12 @@
 /** Both sides of owners' leases around what core/metadata/owner-leases.ts decides: what is waited for before a lease counts, and who is given one. */
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
-import { heldMs } from '../../core/metadata/owner-leases.js';
-import { hexOf, LEASE, MetadataLog } from '../support/metadata-log.js';
+import type { Command } from '../../core/metadata/commands.js';
+import { GrantedLeases, heldMs } from '../../core/metadata/owner-leases.js';
+import { hexOf, joinOf, LEASE, MetadataLog } from '../support/metadata-log.js';
 import { Log } from '../../server/log.js';
 import type { Confirmed } from '../../server/metadata/driver.js';
+import { LeaderDuties } from '../../server/metadata/leader-duties.js';
 import { LeaseKeeper, NO_END, type LeaseKeeperOptions } from '../../server/metadata/lease-keeper.js';
 import { LeaseOffice, type LeaseGrant, type LeaseRequest } from '../../server/metadata/lease-office.js';
 import { LocalProposer } from '../../server/metadata/local-proposer.js';
@@ -107,6 +109,36 @@ test('a leader of an earlier version grants no leases: one without an end, but o
   t.deepEqual(later.until, [0n]);
 });
 
+test('while each leader has its own terms of leases, an owner tells what it holds, and believes only the leader that it asked last', async (t) => {
+  const format = { first: true };
+  const answers: Held<LeaseGrant>[] = [];
+  const asked: LeaseRequest[] = [];
+  const { made, until, clock } = keeper(t, {
+    endless: () => format.first,
+    ask: (request) => {
+      asked.push(request);
+      answers.push(held<LeaseGrant>());
+      return answers.at(-1)!.promise;
+    },
+  });
+  const ask = async (answer: number | undefined): Promise<LeaseRequest> => {
+    made.renew();
+    if (answer !== undefined) answers.at(-1)!.resolve({ leaseMs: answer, index: 7 });
+    await settle();
+    return asked.at(-1)!;
+  };
+  t.is((await ask(60_000)).heldMs, undefined);
+  clock.ns += 1_000_000_000n;
+  // A leader that is slow to answer, and the next one, which grants shorter leases.
+  t.is((await ask(undefined)).heldMs, 59_000);
+  t.is((await ask(1000)).heldMs, 59_000);
+  answers.at(-2)!.resolve({ leaseMs: 120_000, index: 7 });
+  await settle();
+  t.is(until.at(-1), 65_000_000_000n);
+  format.first = false;
+  t.is((await ask(1000)).heldMs, undefined);
+});
+
 function office(log: MetadataLog) {
   const clock = { ms: 0 };
   const questions: Held<Confirmed>[] = [];
@@ -156,6 +188,38 @@ test('what one term knows the next does not', async (t) => {
   t.false(made.current!.leases.over('s1', heldMs(LEASE) - 1));
   driver.leads = false;
   t.is(made.current, undefined);
+});
+
+test('while an owner holds a longer lease of an earlier leader, in format 1, it does not count as one that knows the next format', async (t) => {
+  const log = new MetadataLog();
+  log.do({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 1, voters: ['s1'] }, joinOf('s1', 1));
+  const { made, questions } = office(log);
+  for (const [holds, knows] of [[undefined, 4], [LEASE.leaseMs + 1, 1], [LEASE.leaseMs, 4]] as const) {
+    const asked = made.ask('s1', { incarnation: hexOf(1), knows: 4, end: false, ...(holds === undefined ? {} : { heldMs: holds }) });
+    questions.at(-1)!.resolve({ term: 3, index: 9 });
+    await asked;
+    t.is(made.current!.knows.get('s1'), knows);
+  }
+});
+
+test('the format is raised in the term of the leader whose terms of leases go with it, or not at all', async (t) => {
+  const log = new MetadataLog();
+  log.do({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 1, voters: ['s1'] }, joinOf('s1', 1), { t: 'assign-shards' });
+  const inTerm: [Command, number][] = [];
+  const duties = new LeaderDuties({
+    voters: ['s1'], made: { shards: 1 }, assignAfterMs: 1, votersMax: 3, ownerLease: LEASE, log: new Log('error', () => undefined), nowMs: () => 0, randomHex: (n) => 'ab'.repeat(n),
+    driver: { leads: true, state: log.state, knownFormat: 4, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 4]]) }),
+    propose: () => Promise.reject(new Error('any leader might take it')),
+    proposeInTerm: (command, term) => {
+      inTerm.push([command, term]);
+      duties.close();
+      return Promise.resolve({ ok: true });
+    },
+  });
+  duties.look();
+  await settle();
+  t.like(inTerm, [[{ t: 'raise-format', format: 2, ownerLease: LEASE }, 5]]);
 });
 
 test('what rests on a term is proposed in it or not at all, and its fate is left open when the term ends', async (t) => {

@@ -210,13 +210,18 @@ test('the format is raised in the term of the leader whose terms of leases go wi
     voters: ['s1'], made: { shards: 1 }, assignAfterMs: 1, votersMax: 3, ownerLease: LEASE, log: new Log('error', () => undefined), nowMs: () => 0, randomHex: (n) => 'ab'.repeat(n),
     driver: { leads: true, state: log.state, knownFormat: 4, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
     office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 4]]) }),
-    propose: () => Promise.reject(new Error('any leader might take it')),
+    // Any leader might take that.
+    propose: () => {
+      duties.close();
+      return Promise.resolve({ ok: true });
+    },
     proposeInTerm: (command, term) => {
       inTerm.push([command, term]);
       duties.close();
       return Promise.resolve({ ok: true });
     },
   });
+  t.teardown(() => duties.close());
   duties.look();
   await settle();
   t.like(inTerm, [[{ t: 'raise-format', format: 2, ownerLease: LEASE }, 5]]);

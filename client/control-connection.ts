@@ -17,6 +17,7 @@ import { connect as connectTls } from 'node:tls';
 import {
   encodeFrame, FrameReader, MapAssembler, PROTOCOL_MAX, PROTOCOL_MIN, SERVER_FRAME_LIMITS, type ClientMap, type Frame, type Hello, type Welcome,
 } from '../core/protocol/index.js';
+import { isUntrusted } from '../core/untrusted.js';
 import { FarkvError } from './errors.js';
 import { parseServer, type ClientTls } from './options.js';
 
@@ -171,7 +172,14 @@ class Visit {
     this.socket.on('data', (chunk: Buffer) => this.#received(chunk));
     this.socket.on('error', (error) => (this.#why ??= error instanceof FarkvError ? error : socketError(error)));
     this.socket.once('close', () => this.#closed());
-    this.socket.once('end', () => this.#end(new FarkvError('ERR_DISCONNECTED', 'the server closed the connection')));
+    this.socket.once('end', () => this.#end(new FarkvError('ERR_DISCONNECTED', this.#hungUp())));
+  }
+
+  /** A server with TLS and one without have no words for each other. */
+  #hungUp(): string {
+    if (this.#options.tls !== undefined && this.#state === 'dialing') return 'the server closed the connection in the TLS handshake: is it one without TLS?';
+    if (this.#options.tls === undefined && this.#state === 'greeting') return 'the server closed the connection without an answer: does it want TLS?';
+    return 'the server closed the connection';
   }
 
   #greet(clientId: string | undefined): void {
@@ -258,6 +266,5 @@ class Visit {
 /** A socket's error as one of farkv's; a certificate that is not trusted is a refusal, not an absence. */
 function socketError(error: Error): FarkvError {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  const untrusted = /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/.test(code);
-  return new FarkvError(untrusted ? 'ERR_UNAUTHORIZED' : 'ERR_DISCONNECTED', error.message === '' ? code : error.message, { cause: error });
+  return new FarkvError(isUntrusted(error) ? 'ERR_UNAUTHORIZED' : 'ERR_DISCONNECTED', error.message === '' ? code : error.message, { cause: error });
 }

@@ -26,5 +26,6 @@ test('what strangers can cause is written so often and then counted', (t) => {
 test('an error is described with its causes, each said once', (t) => {
   const inner = new Error('no such file');
   t.is(describeError(new FarkvError('ERR_DATA_DIR', 'cannot start', { cause: new Error('no such file', { cause: inner }) })), 'cannot start: no such file');
+  t.is(describeError(new Error('s2:7400: connect ECONNREFUSED', { cause: new Error('connect ECONNREFUSED') })), 's2:7400: connect ECONNREFUSED');
   t.is(describeError('text'), 'text');
 });

@@ -63,8 +63,10 @@ export function describeError(error: unknown): string {
   const parts: string[] = [];
   let at: unknown = error;
   for (let i = 0; i < 5 && at instanceof Error; i++) {
-    if (!parts.includes(at.message)) parts.push(at.message);
-    at = at.cause;
+    // Many an error's message ends with that of its cause already.
+    const { message, cause } = at;
+    if (!parts.some((part) => part.endsWith(message))) parts.push(message);
+    at = cause;
   }
   return parts.length === 0 ? String(error) : parts.join(': ');
 }

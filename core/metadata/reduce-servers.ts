@@ -20,7 +20,7 @@ export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
 
 export function addServer(state: MetadataState, c: ServerAdd): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
-  if (present !== undefined && present.instance === c.instance) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
+  if (present !== undefined && (present.instance === c.instance || c.instance === undefined)) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
   if (present?.instance !== undefined) {
     return refused('ERR_DATA_DIR', `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}, then start it with --join`);
   }
@@ -36,7 +36,7 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
   const owned = state.shards.filter((s) => s.owner === c.id).length;
   if (owned > 0) return refused('ERR_BUSY', `${c.id} owns ${owned} shards: farkv drain ${c.id} first`);
   const voters = state.voters.filter((id) => id !== c.id);
-  if (voters.length === 0) return refused('ERR_CONFIG', `${c.id} is the only voter of the metadata group`);
+  if (voters.length === 0) return refused('ERR_BUSY', `${c.id} is the only voter of the metadata group`);
   const members = new Map(state.members);
   members.delete(c.id);
   return changed(state, { voters, members, servers: state.servers.filter((s) => s !== present), moves: state.moves.filter((m) => m.to !== c.id) });
@@ -46,7 +46,7 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
   if (present === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
   if (present.draining === c.draining) return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
-  if (c.draining && state.servers.every((s) => s === present || s.draining)) return refused('ERR_CONFIG', `no server would be left to own ${c.id}'s shards`);
+  if (c.draining && state.servers.every((s) => s === present || s.draining)) return refused('ERR_BUSY', `no server would be left to own ${c.id}'s shards`);
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }
 

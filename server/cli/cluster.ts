@@ -1,5 +1,6 @@
 /** An operator's connection to the first server that answers, and what is asked over it. */
 import { FarkvError } from '../../core/errors.js';
+import { isUntrusted } from '../../core/untrusted.js';
 import type { ControlClient } from '../control/client-connection.js';
 import type { ClusterStatus } from '../status.js';
 import type { Connection } from './connection.js';
@@ -44,7 +45,7 @@ export async function withCluster<T>({ addresses, timeoutMs, tls, token }: Conne
     try {
       client = await Client.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
     } catch (error) {
-      last = error;
+      last = error instanceof FarkvError && isUntrusted(error.cause) ? new FarkvError('ERR_UNAUTHORIZED', error.message, { cause: error }) : error;
       continue;
     }
     try {

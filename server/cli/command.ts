@@ -11,6 +11,8 @@ import type { CommandModule } from 'yargs';
 export interface CliCommand<Options> extends CommandModule<object, Options> {
   /** Rewrites the words after the command's name before yargs sees them, for spellings that it cannot read (`-threads 4`). */
   readonly prepareArgs?: (args: readonly string[]) => string[];
+  /** Where a word behind the command says what is to be done: each such word, and how it is used. */
+  readonly actions?: Readonly<Record<string, string>>;
   /** The handler checks option names itself. */
   readonly ownOptions?: boolean;
 }

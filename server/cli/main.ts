@@ -57,12 +57,25 @@ function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOpti
 }
 
 /** What yargs says of a wrong command line, in the words of this program, on one line. */
-function usageMessage(message: string, command: CliCommand<object> | undefined): string {
-  const usage = typeof command?.command === 'string' ? `; usage: farkv ${command.command}` : '';
+function usageMessage(message: string, command: CliCommand<object> | undefined, action: string | undefined, word: string | undefined): string {
+  const usage = typeof command?.command === 'string' ? `; usage: farkv ${usageOf(command, action)}` : '';
+  if (command?.actions !== undefined && action === undefined && word !== undefined) return `${unknownName('action', word, Object.keys(command.actions))}${usage}`;
   if (message.startsWith('Not enough non-option arguments')) return `an argument is missing${usage}`;
   const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
-  if (extra !== undefined && command !== undefined) return `there is an argument too many: ${extra}${usage}`;
+  if (extra !== undefined && command === undefined) return unknownName('command', extra, Object.keys(COMMANDS));
+  if (extra !== undefined) return `there is an argument too many: ${extra}${usage}`;
+  const choice = /^Invalid values:\s*Argument: (\w+), Given: (.*), Choices: (.*)$/s.exec(message);
+  if (choice !== null) {
+    const name = typeof command?.command === 'string' && command.command.includes(`<${choice[1] ?? ''}>`) ? `<${choice[1] ?? ''}>` : `--${choice[1] ?? ''}`;
+    return `${name}: ${choice[2] ?? ''} is none of ${(choice[3] ?? '').replaceAll('"', '').trim()}`;
+  }
   return message.replace(/\s*\n\s*/g, ' ');
+}
+
+function usageOf(command: CliCommand<object>, action: string | undefined): string {
+  const [name = ''] = String(command.command).split(' ');
+  if (command.actions === undefined) return String(command.command);
+  return `${name} ${action === undefined ? Object.keys(command.actions).join('|') : (command.actions[action] ?? '')}`;
 }
 
 /** Options stand behind a command; --help and --version are all that can stand alone. */
@@ -81,6 +94,7 @@ export async function main(args: readonly string[]): Promise<void> {
   const chosen = name === undefined ? undefined : Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   const commands = await Promise.all((chosen === undefined ? Object.values(COMMANDS) : [chosen]).map(async (load) => (await load()).default as CliCommand<object>));
   const one = chosen === undefined ? undefined : commands[0];
+  const action = args.slice(at + 1).find((word) => one?.actions !== undefined && Object.hasOwn(one.actions, word));
   const words = one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
 
   const parser = yargs(words)
@@ -91,7 +105,6 @@ export async function main(args: readonly string[]): Promise<void> {
     .option('help', { alias: 'h', type: 'boolean', describe: 'Show help; after a command, all of its options and limits' })
     .demandCommand(1, 'A command is needed.')
     .strictCommands()
-    .recommendCommands()
     .example('$0 server --data-dir /var/lib/farkv', 'one server on 127.0.0.1:7400')
     .example('$0 put greeting hello && $0 get greeting', 'write and read a key')
     .example('$0 status', 'members, leader, shards, memory')
@@ -101,7 +114,7 @@ export async function main(args: readonly string[]): Promise<void> {
     // A message alone is yargs' own: what was typed is wrong.
     .fail((message, error) => {
       // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- the types say that there is always an error; there is not
-      throw error ?? new FarkvError('ERR_CONFIG', usageMessage(message, one));
+      throw error ?? new FarkvError('ERR_CONFIG', usageMessage(message, one, action, args.slice(at + 1).find((word) => !word.startsWith('-'))));
     });
   for (const command of commands) parser.command(command);
   if (one?.ownOptions !== true) parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
@@ -114,7 +127,7 @@ export async function main(args: readonly string[]): Promise<void> {
     if (error instanceof Error && process.env.FARKV_STACK !== undefined) process.stderr.write(`${error.stack ?? ''}\n`);
     const hint = hintFor(error);
     if (hint !== undefined) process.stderr.write(`${hint}\n`);
-    if (code === 2) process.stderr.write(`Try: farkv ${one === undefined ? '' : `${name ?? ''} `}--help\n`);
+    if (code === 2) process.stderr.write(`Try: farkv ${one === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`);
     process.exitCode = code;
   }
 }

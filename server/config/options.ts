@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import type { HugePages } from '../../native/addon.js';
 import { FORMAT_NEWEST, FORMAT_OLDEST } from '../../core/metadata/format.js';
 import { parseTrustDomains } from './trust-domains.js';
-import { parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
+import { formatSize, parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
 
@@ -40,10 +40,10 @@ function items(value: unknown): string[] {
   return all.flatMap((one) => text(one).split(',')).map((one) => one.trim()).filter((one) => one !== '');
 }
 
-function within(min: number, max: number, read: (value: unknown) => number, unit = ''): (value: unknown) => number {
+function within(min: number, max: number, read: (value: unknown) => number, unit = '', say: (n: number) => string = String): (value: unknown) => number {
   return (value) => {
     const n = read(value);
-    if (!Number.isSafeInteger(n) || n < min || n > max) throw new Error(`must be from ${min} to ${max}${unit}, not ${String(value)}`);
+    if (!Number.isSafeInteger(n) || n < min || n > max) throw new Error(`must be from ${say(min)} to ${say(max)}${unit}, not ${String(value)}`);
     return n;
   };
 }
@@ -165,7 +165,7 @@ export const SERVER_OPTIONS = {
   advertise: option({ group: 'Addresses', kind: 'list', parse: hosts, describe: 'Hosts under which clients reach this server, where that is not what it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine' }),
   transport: option({ group: 'Addresses', kind: 'list', default: 'auto', parse: transports, describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has' }),
   strict: option({ group: 'Addresses', kind: 'flag', default: 'false', parse: flag, describe: 'Refuse to start when a transport cannot be offered, also with auto' }),
-  memory: option({ group: 'Memory', kind: 'text', default: '1gb', parse: within(4 << 20, 2 ** 46, parseSize, ' bytes'), describe: 'Memory for tables, 4mb to 64tb, at least 4mb for each shard here. Taken as they grow. Units b, k, kb, mb, gb, tb are powers of 1024' }),
+  memory: option({ group: 'Memory', kind: 'text', default: '1gb', parse: within(4 << 20, 2 ** 46, parseSize, '', formatSize), describe: 'Memory for tables, 4mb to 64tb, at least 4mb for each shard here. Taken as they grow. Units b, k, kb, mb, gb, tb are powers of 1024' }),
   'huge-pages': option({
     group: 'Memory', kind: 'text', default: 'auto', parse: hugePages,
     describe: 'Pages of 2 MiB for tables: auto (where the system has them, for memory that comes in such pieces anyway), off, require (for all, 4mb for each shard at least; no start without)',

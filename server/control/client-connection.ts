@@ -29,6 +29,11 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
+/** A server with TLS and one without have no words for each other. */
+function unanswered(trust: Trust | undefined): string {
+  return trust === undefined ? 'the connection was closed without an answer: does it want TLS?' : 'the connection was closed in the TLS handshake: is it one without TLS?';
+}
+
 export class ControlClient {
   readonly welcome: Accepted;
   readonly #connection: Connection;
@@ -83,7 +88,7 @@ export class ControlClient {
           resolve(client);
         },
         closed: (cause) => {
-          fail(new FarkvError('ERR_DISCONNECTED', `${options.address}: ${cause?.message ?? 'the connection was closed'}`, { cause }));
+          fail(new FarkvError('ERR_DISCONNECTED', `${options.address}: ${cause?.message ?? (options.hello.role === 'peer' ? 'the connection was closed' : unanswered(options.trust))}`, { cause }));
           for (const w of waiting.values()) {
             clearTimeout(w.timer);
             w.reject(new FarkvError('ERR_DISCONNECTED', `the connection to ${options.address} was lost`, { cause }));

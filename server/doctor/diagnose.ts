@@ -2,6 +2,7 @@
  * From what the host has to what is wrong with it: each problem with the command that mends it. Pure.
  * An `error` means that `--transport verbs` cannot work; a `warning` that it would work worse than it could.
  */
+import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
 import type { System } from './system.js';
 
@@ -67,7 +68,7 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
   if (!s.mayLockAnything && s.memlockSoftBytes !== undefined && s.memlockSoftBytes < memoryBytes) {
     problems.push({
       severity: 'error',
-      text: `the limit of locked memory is ${s.memlockSoftBytes} bytes; registering regions needs ${memoryBytes}`,
+      text: `the limit of locked memory is ${formatSize(s.memlockSoftBytes)}; a server with --memory ${formatSize(memoryBytes)} registers as much`,
       mend: s.memlockHardBytes === undefined || s.memlockHardBytes >= memoryBytes
         ? 'ulimit -l unlimited'
         : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',

@@ -1,4 +1,5 @@
 /** A doctor's report as text for a person. */
+import { formatSize } from '../config/units.js';
 import type { Device } from './devices.js';
 import type { Report } from './diagnose.js';
 
@@ -12,7 +13,7 @@ function deviceLines(d: Device): string[] {
   return lines;
 }
 
-const limit = (bytes: number | undefined): string => (bytes === undefined ? 'unlimited' : `${bytes} bytes`);
+const limit = (bytes: number | undefined): string => (bytes === undefined ? 'unlimited' : formatSize(bytes));
 
 export function renderReport(r: Report): string {
   const s = r.system;
@@ -20,7 +21,7 @@ export function renderReport(r: Report): string {
     `libraries     ${r.librariesMissing ?? 'libibverbs and librdmacm found'}`,
     `modules       ${Object.entries(s.modules).map(([m, on]) => `${m} ${on ? 'loaded' : 'missing'}`).join(', ')}`,
     `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
-    `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${s.hugePages.sizeBytes / 1024} KiB each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,
+    `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${formatSize(s.hugePages.sizeBytes)} each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,
     `NUMA nodes    ${s.numaNodes}`,
     ...Object.entries(s.sysctls).map(([k, v]) => `sysctl        ${k} = ${v}`),
     '',

@@ -20,7 +20,7 @@ test.serial('help is complete: every command, every option of a server with its 
   t.regex(server.stdout, /1 to 4096/);
   for (const command of ['status', 'get', 'put', 'delete', 'scan', 'bench']) {
     const { stdout } = await farkv([command, '--help']);
-    t.regex(stdout, /Examples:/, command);
+    t.regex(stdout, /^Examples:/m, command);
     t.regex(stdout.replace(/\s+/g, ' '), /Exit codes: 0 .*, 1 .*, 2 wrong usage or configuration,.* 69 .*, 77 not authorized/, command);
   }
 });
@@ -34,7 +34,17 @@ test.serial('the version is the package\'s', async (t) => {
 test.serial('wrong usage ends with 2, one line that helps, and nothing on standard output', async (t) => {
   const wrong: (readonly [string[], RegExp])[] = [
     [[], /A command is needed/],
-    [['sevrer'], /Did you mean server\?/],
+    [['sevrer'], /unknown command sevrer; did you mean server\?/],
+    [['frobnicate'], /unknown command frobnicate$/m],
+    [['shard'], /an argument is missing; usage: farkv shard move\|rebalance/],
+    [['shard', 'mov', '0', 's1'], /unknown action mov; did you mean move\?; usage: farkv shard move\|rebalance/],
+    [['shard', 'move', '0'], /an argument is missing; usage: farkv shard move <shard> <server>\nTry: farkv shard move --help/],
+    [['member', 'frobnicate'], /unknown action frobnicate; usage: farkv member list\|add\|remove/],
+    [['put', 'a', 'b', '--ttl', '0'], /--ttl: must be at least 1ms/],
+    [['put', 'a', 'b', '--flags', '-1'], /--flags: must be an integer from 0/],
+    [['bench', 'run', 'frob'], /<db>: "frob" is none of farkv, redis/],
+    [['doctor', '--memory', 'lots'], /--memory: "lots" is not a size/],
+    [['server', '--memory', '12'], /--memory: must be from 4.0 MiB to 64.0 TiB, not 12/],
     [['server', '--memroy', '1gb'], /unknown option --memroy; did you mean --memory\?/],
     [['server', '--memory', 'lots'], /--memory: "lots" is not a size/],
     [['server', '--shards', '0'], /--shards: must be from 1 to 4096/],
@@ -49,7 +59,7 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [['get', 'a', '--timeout', '0'], /--timeout: must be from 1ms to 1h/],
     [['get', 'a', '--tls-ca', '/nonexistent'], /--tls-ca: \/nonexistent cannot be read: ENOENT/],
     [['get', 'a', '--token-file', '/nonexistent'], /--token-file: \/nonexistent cannot be read: ENOENT/],
-    [['get', 'a', '--transport', 'smh'], /Invalid values: Argument: transport, Given: "smh", Choices: .*"shm"/],
+    [['get', 'a', '--transport', 'smh'], /--transport: "smh" is none of auto, shm, verbs, tcp/],
     [['scan', '--limit', 'x'], /--limit: a number from 0 on/],
     [['--versoin'], /unknown option --versoin; did you mean --version\?/],
     [['status', '--conect', 'x'], /unknown option --conect; did you mean --connect\?/],
@@ -81,6 +91,13 @@ test.serial('no server answering is 69, and says where it was looked for', async
   const get = await farkv(['get', 'a', '--connect', '127.0.0.1:1', '--timeout', '100ms']);
   t.is(get.code, 69);
   t.regex(get.stderr, /no server answered within 100 ms \(127.0.0.1:1\): .*ECONNREFUSED.*\nis a server running there\?/);
+});
+
+test.serial('another store that does not answer is named, and nothing is said about farkv servers', async (t) => {
+  const { code, stderr } = await farkv(['bench', 'run', 'redis', '-P', 'workloadb', '-p', 'recordcount=1', '-p', 'operationcount=1', '-p', 'redis.port=1']);
+  t.is(code, 69);
+  t.regex(stderr, /redis at 127.0.0.1:1 cannot be reached/);
+  t.notRegex(stderr, /is a server running there/);
 });
 
 test.serial('a data directory that cannot be made ends the start', async (t) => {

@@ -105,6 +105,11 @@ test.serial('an announced server is shown until it comes; what cannot be joined 
   t.regex((await farkv(['member', 'remove', 's9', '--connect', cluster.server(0).address])).stderr, /s9 is not one of the servers/);
   t.regex((await farkv(['shard', 'move', '0', 's9', '--connect', cluster.server(0).address])).stderr, /s9 has not joined/);
   t.regex((await farkv(['shard', 'move', '7', 's1', '--connect', cluster.server(0).address])).stderr, /there is no shard 7/);
+  t.regex((await farkv(['member', 'add', 's1', '--connect', cluster.server(0).address])).stderr, /s1 is one of the servers already/);
+  await run(t, cluster, 'drain', 's2');
+  const last = await farkv(['drain', 's1', '--connect', cluster.server(0).address]);
+  t.is(last.code, 1);
+  t.regex(last.stderr, /no server would be left to own s1's shards\n$/);
   t.is((await farkv(['shard', 'move', 'x', 's1', '--connect', cluster.server(0).address])).code, 2);
 });
 

@@ -56,6 +56,14 @@ function addConnection(args: BenchArguments, properties: Map<string, string>): v
   set('farkv.namespace', String(args.namespace));
 }
 
+/** In lines that can be pasted: yargs would break them in its columns. */
+const EXAMPLES = `Examples: load 100,000 records of 10 fields of 100 B, read them; Redis at 5,000 operations a second
+  farkv bench load farkv -P workloadb -p recordcount=100000
+  farkv bench run farkv -P workloadb -p recordcount=100000 -p operationcount=1000000 -threads 2 -s
+  farkv bench load redis -P workloadb -p recordcount=100000 -p redis.host=127.0.0.1
+  farkv bench run redis -P workloadb -p recordcount=100000 -p redis.host=127.0.0.1 \\
+    -p operationcount=100000 -target 5000 -p measurement.interval=both`;
+
 const bench: CliCommand<BenchArguments> = {
   command: 'bench <phase> <db>',
   describe: 'Run YCSB against farkv, redis, memcached, lmdb or a no-op database',
@@ -74,10 +82,8 @@ const bench: CliCommand<BenchArguments> = {
       .option('l', { type: 'string', requiresArg: true, describe: 'Label of the status lines' })
       .option('json', { type: 'boolean', default: false, describe: 'Print the report as one JSON object; latencies in nanoseconds' })
       .option('harness', { type: 'boolean', default: true, describe: 'Measure the same loop against the no-op database too; --no-harness leaves it out' })
-      .example('$0 bench load farkv -P workloadb -p recordcount=100000', 'load 100,000 records of 10 fields x 100 B')
-      .example('$0 bench run farkv -P workloadb -p recordcount=100000 -p operationcount=1000000 -threads 2 -s', 'and read them')
-      .example('$0 bench run redis -P workloadb -p redis.host=127.0.0.1 -p operationcount=100000 -target 5000 -p measurement.interval=both', 'Redis at 5,000 operations a second')
       .epilogue(
+        `${EXAMPLES}\n\n` +
         'Properties are YCSB\'s (recordcount, operationcount, fieldcount, readproportion, requestdistribution, insertorder, dataintegrity, maxexecutiontime, ...); beyond them: ' +
           'requestdistribution=zipfian-exact, outstanding (operations in flight a thread), seed, farkv.*, redis.*, memcached.*, lmdb.*. ' +
           'Latencies have three decimals of a microsecond. Workload E needs ordered scans, which a hash table has not: NOT_IMPLEMENTED.\n\n' +
@@ -111,6 +117,11 @@ const bench: CliCommand<BenchArguments> = {
       const failures = reportFailures(report);
       if (failures !== undefined) say(`farkv bench: ${failures}`);
       if (failures !== undefined || interrupt.signal.aborted) process.exitCode = EXIT.failed;
+    } catch (error) {
+      // What the command line says to do about a farkv server that does not answer helps nobody with another store.
+      if (args.db === 'farkv' || !(error instanceof FarkvError) || error.code !== 'ERR_DISCONNECTED') throw error;
+      say(`farkv bench: ${error.message}`);
+      process.exitCode = EXIT.unavailable;
     } finally {
       process.removeListener('SIGINT', onSignal);
       process.removeListener('SIGTERM', onSignal);

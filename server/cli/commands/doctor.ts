@@ -1,10 +1,20 @@
 /** `farkv doctor`: would `--transport verbs` work here, and if not, what mends it. */
 import type { CommandModule } from 'yargs';
+import { FarkvError } from '../../../core/errors.js';
+import { parseSize } from '../../config/units.js';
 import { examineHost, renderReport } from '../../doctor/index.js';
 
 interface DoctorArguments {
   readonly json: boolean;
-  readonly 'memory-bytes': number;
+  readonly memory: string;
+}
+
+function sizeOf(text: string): number {
+  try {
+    return parseSize(text);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `--memory: ${(cause as Error).message}`, { cause });
+  }
 }
 
 export const doctorCommand: CommandModule<object, DoctorArguments> = {
@@ -13,12 +23,12 @@ export const doctorCommand: CommandModule<object, DoctorArguments> = {
   builder: (y) =>
     y
       .option('json', { type: 'boolean', default: false, describe: 'Print the whole report as JSON' })
-      .option('memory-bytes', { type: 'number', default: 2 ** 30, describe: 'Memory that a server here would register' })
+      .option('memory', { type: 'string', requiresArg: true, default: '1gb', describe: 'Memory that a server here would register: its --memory' })
       .epilogue('Exit code: 0 when --transport verbs would work, 1 when it would not.')
       .example('$0 doctor', 'a report to read')
       .example('$0 doctor --json | jq .problems', 'what is wrong, for a script'),
   handler: (args) => {
-    const report = examineHost(args['memory-bytes']);
+    const report = examineHost(sizeOf(args.memory));
     process.stdout.write(args.json ? `${JSON.stringify(report, undefined, 2)}\n` : renderReport(report));
     process.exitCode = report.ok ? 0 : 1;
   },

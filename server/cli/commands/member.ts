@@ -47,17 +47,20 @@ async function remove(args: IdArguments): Promise<void> {
 
 const idOption = (y: Argv<ConnectionArguments>): Argv<IdArguments> => y.positional('id', { type: 'string', demandOption: true, describe: "The server's --id" });
 
+const ACTIONS = { list: 'list', add: 'add <id> [address..]', remove: 'remove <id>' } as const;
+
 const command: CliCommand<ConnectionArguments> = {
   command: 'member <action>',
   describe: 'List, announce and remove servers of a cluster',
+  actions: ACTIONS,
   builder: (y) =>
     connectionOptions(y)
-      .command({ command: 'list', describe: 'Servers, their roles in the metadata group, and how many shards each owns', builder: (z: Argv<ConnectionArguments>) => z.option('json', { type: 'boolean', default: false, describe: 'Print a JSON document; its field names are stable' }), handler: list })
+      .command({ command: ACTIONS.list, describe: 'Servers, their roles in the metadata group, and how many shards each owns', builder: (z: Argv<ConnectionArguments>) => z.option('json', { type: 'boolean', default: false, describe: 'Print a JSON document; its field names are stable' }), handler: list })
       .command({
-        command: 'add <id> [address..]', describe: 'Announce a server that is to come: its place is kept, and it is shown until it comes. A server may also come unannounced (farkv server --join)',
+        command: ACTIONS.add, describe: 'Announce a server that is to come: its place is kept, and it is shown until it comes. A server may also come unannounced (farkv server --join)',
         builder: (z: Argv<ConnectionArguments>) => idOption(z).positional('address', { type: 'string', array: true, describe: 'Where it will answer, host:port' }) as Argv<AddArguments>, handler: add,
       })
-      .command({ command: 'remove <id>', describe: 'Remove a server for good: one that was drained, or is dead and owns nothing any more', builder: idOption, handler: remove })
+      .command({ command: ACTIONS.remove, describe: 'Remove a server for good: one that was drained, or is dead and owns nothing any more', builder: idOption, handler: remove })
       .demandCommand(1, 'What is to be done: list, add or remove?')
       .example('$0 member list', 'who is there, and who votes')
       .example('$0 member remove s3', 'before s3, which has lost its data directory, comes back with --join')

@@ -19,7 +19,10 @@ interface PutArguments extends ClientArguments {
 async function valueOf(args: PutArguments): Promise<Buffer> {
   if (args.value !== undefined && args.file !== undefined) throw new FarkvError('ERR_CONFIG', 'a value and --file exclude each other');
   if (args.value !== undefined) return Buffer.from(args.value);
-  if (args.file === undefined || args.file === '-') return await buffer(process.stdin);
+  if (args.file === undefined || args.file === '-') {
+    if (process.stdin.isTTY) process.stderr.write('the value is read from standard input; Ctrl-D ends it\n');
+    return await buffer(process.stdin);
+  }
   try {
     return await readFile(args.file);
   } catch (cause) {
@@ -47,6 +50,8 @@ const put: CliCommand<PutArguments> = {
   handler: async (args) => {
     const key = keyOf(args.key, args.hex);
     const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);
+    if (ttlMs === 0) throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
+    if (!Number.isInteger(args.flags) || args.flags < 0 || args.flags > 2 ** 32 - 1) throw new FarkvError('ERR_CONFIG', '--flags: must be an integer from 0 to 4294967295');
     const value = await valueOf(args);
     await withClient(args, (client) => client.put(key, value, { ...(ttlMs === undefined ? {} : { ttlMs }), ...(args.flags === 0 ? {} : { flags: args.flags }) }));
   },

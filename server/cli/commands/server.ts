@@ -2,6 +2,7 @@
 import type { Argv } from 'yargs';
 import type { CliCommand } from '../command.js';
 import { OPTION_NAMES, SERVER_OPTIONS, envName } from '../../config/options.js';
+import type { LogLevel } from '../../config/settings.js';
 import type { ServerHandle } from '../../index.js';
 
 /** Beside the options of config/options.ts. */
@@ -10,6 +11,11 @@ interface ServerArguments {
   readonly json: boolean;
   readonly 'stop-with-stdin': boolean;
 }
+
+const THREE = `The first of three servers; the others differ in --id and --listen:
+  farkv server --id s1 --listen 10.0.0.1:7400 \\
+    --peers s1=10.0.0.1:7400,s2=10.0.0.2:7400,s3=10.0.0.3:7400 \\
+    --token-file /etc/farkv/token --data-dir /var/lib/farkv`;
 
 const FIXED_LIMITS =
   'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection that does not take 64 MiB of what it is sent is closed.';
@@ -32,8 +38,8 @@ function builder(y: Argv): Argv<ServerArguments> {
     .option('stop-with-stdin', { group: 'Other', type: 'boolean', default: false, describe: 'Stop when standard input ends: for a server that belongs to the program that starts it' })
     .example('$0 server', 'one server on 127.0.0.1:7400 with a temporary directory')
     .example('$0 server --data-dir /var/lib/farkv --memory 8gb', 'one that remembers its cluster')
-    .example('$0 server --id s1 --peers s1=10.0.0.1:7400,s2=10.0.0.2:7400,s3=10.0.0.3:7400 --listen 10.0.0.1:7400 --token-file /etc/farkv/token --data-dir /var/lib/farkv', 'one of three')
     .epilogue(
+      `${THREE}\n\n` +
       `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags go first, then the environment, then the file.\n\n` +
         `${FIXED_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
     ) as unknown as Argv<ServerArguments>;
@@ -59,15 +65,16 @@ async function handler(args: ServerArguments): Promise<void> {
   const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
 
   const stop = new AbortController();
-  const told = (): void => stop.abort();
+  const log = (level: LogLevel, text: string): void => void process.stderr.write(`${new Date().toISOString()} ${level} ${text}\n`);
+  const told = (): void => {
+    if (!stop.signal.aborted && ['debug', 'info'].includes(settings.logLevel)) log('info', 'stopping, once the leases of clients have run out');
+    stop.abort();
+  };
   process.on('SIGTERM', told);
   process.on('SIGINT', told);
   if (args['stop-with-stdin']) process.stdin.on('end', told).on('error', told).resume();
   try {
-    const server = await startWith({ settings }, {
-      signal: stop.signal,
-      log: (level, text) => process.stderr.write(`${new Date().toISOString()} ${level} ${text}\n`),
-    });
+    const server = await startWith({ settings }, { signal: stop.signal, log });
     announce(server, args.json, settings.dataDir === undefined);
     stop.signal.addEventListener('abort', () => void server.close());
     if (stop.signal.aborted) void server.close();

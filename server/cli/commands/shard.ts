@@ -60,23 +60,26 @@ async function rebalance(args: RebalanceArguments): Promise<void> {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await moveOne(cluster, next, durationOf('wait', args.wait));
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
-    if (plan.length > 0 && !args.json) process.stdout.write(`${plan.length} shards were moved\n`);
+    if (plan.length > 0 && !args.json) process.stdout.write(plan.length === 1 ? '1 shard was moved\n' : `${plan.length} shards were moved\n`);
   });
 }
+
+const ACTIONS = { move: 'move <shard> <server>', rebalance: 'rebalance' } as const;
 
 const command: CliCommand<ConnectionArguments> = {
   command: 'shard <action>',
   describe: 'Move shards between servers',
+  actions: ACTIONS,
   builder: (y) =>
     connectionOptions(y)
       .option('wait', WAIT_OPTION)
       .command({
-        command: 'move <shard> <server>', describe: 'Give a shard to another server', handler: move,
+        command: ACTIONS.move, describe: 'Give a shard to another server', handler: move,
         builder: (z: Argv<WaitArguments>) =>
           z.positional('shard', { type: 'string', demandOption: true, describe: 'Its number' }).positional('server', { type: 'string', demandOption: true, describe: 'The id of the server that is to own it' }) as Argv<MoveArguments>,
       })
       .command({
-        command: 'rebalance', describe: 'Spread the shards over the servers by their memory, with as few moves as possible', handler: rebalance,
+        command: ACTIONS.rebalance, describe: 'Spread the shards over the servers by their memory, with as few moves as possible', handler: rebalance,
         builder: (z: Argv<WaitArguments>) =>
           z.option('dry-run', { type: 'boolean', default: false, describe: 'Show the moves only' }).option('json', { type: 'boolean', default: false, describe: 'Print the plan as JSON' }) as unknown as Argv<RebalanceArguments>,
       })

@@ -62,6 +62,23 @@ test('a paused owner that is back finds its shards under other epochs, and what 
   t.regex(log.try({ t: 'shard-released', ...late }), /ERR_NOT_OWNER/);
 });
 
+test('a shard of a dead owner goes to the server that has copied it, also when that one is being drained', (t) => {
+  const log = MetadataLog.cluster(3, ['s1', 's2', 's3']);
+  const [shard = 0] = log.ownedBy('s1');
+  log.open(shard, 7).do({ t: 'raise-format', format: 4, votersMax: 3, ownerLease: LEASE });
+  const { epoch } = log.shard(shard);
+  log.do({ t: 'shard-move', shard, epoch, to: 's2' });
+  const { planned } = log.state.moves[0]!;
+  for (const phase of ['last', 'copied'] as const) log.do({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: hexOf(2), phase, group: 0, copy: hexOf(9), ...(planned === undefined ? {} : { planned }) });
+  log.do({ t: 'server-drain', id: 's2', draining: true });
+  const leases = new GrantedLeases(LEASE, 0);
+  for (const id of ['s2', 's3']) leases.grant(id, 2 * HELD);
+  const taken = takeFromDead(log.state, leases, 2 * HELD)!;
+  t.deepEqual([taken.id, taken.shards.find((s) => s.shard === shard)?.to], ['s1', 's2']);
+  log.do(taken);
+  t.like(log.state.moves, [{ shard, to: 's2', phase: 'released', copy: hexOf(9) }]);
+});
+
 test('a drained server gives its shards away a few at a time, and a move whose goal is dead is called off', (t) => {
   const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);
   for (const s of log.state.shards) log.open(s.shard, 100 + s.shard);

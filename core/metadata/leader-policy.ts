@@ -29,8 +29,8 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
     const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
     const placed = placeOn(state, own.map((s) => s.shard), others);
     if (placed.size === 0) continue;
-    // One whose values its next owner has already goes there.
-    for (const m of state.moves) if (complete(m) && placed.has(m.shard) && others.some((o) => o.id === m.to)) placed.set(m.shard, m.to);
+    // One whose values its next owner has already goes there, also where that is to give its shards away: it can, with what is in them.
+    for (const m of state.moves) if (complete(m) && placed.has(m.shard) && state.members.has(m.to) && leases.alive(m.to, nowMs)) placed.set(m.shard, m.to);
     return {
       t: 'shards-taken', id: member.id, incarnation: member.incarnation,
       shards: own.map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' })).filter((p) => p.to !== ''),

@@ -88,4 +88,11 @@ export const mutations = [
     replace: "if (command.t === 'raise-format') return await propose(command, PROPOSE_MS);",
     caughtBy: leases('the format is raised in the term of the leader whose terms of leases go with it, or not at all'),
   },
+  {
+    name: 'leader: what a server that is drained has copied is lost with its owner',
+    file: 'core/metadata/leader-policy.ts',
+    find: 'state.members.has(m.to) && leases.alive(m.to, nowMs)',
+    replace: 'others.some((o) => o.id === m.to)',
+    caughtBy: { test: 'core/metadata/leader-policy.test.ts', title: 'a shard of a dead owner goes to the server that has copied it, also when that one is being drained' },
+  },
 ];

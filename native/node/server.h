@@ -31,4 +31,45 @@ typedef struct server_copy_options {
 bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, server_copy_options *out);
 napi_value server_copy_stats(napi_env env, const shard_copy_stats *s);
 
+typedef struct server {
+    dataplane *d;
+    server_options options;
+    int holders;
+    napi_threadsafe_function to_loop;   /* from start to the end of close */
+    napi_ref self;                      /* the same time */
+    uint32_t pending;                   /* calls not yet settled */
+    bool started, closing, closed;
+    napi_async_work stopping;
+    struct copying *copies;             /* atomic: its head; the list is the event loop's until close */
+    napi_deferred *waiting;             /* promises of close() */
+    uint32_t waiting_count;
+} server;
+
+typedef enum { CALL_NOTHING, CALL_LAYOUT, CALL_STATS, CALL_COPIED, CALL_NOTICE, CALL_UNREACHABLE } call_kind;
+typedef struct call {
+    server *s;
+    call_kind kind;
+    napi_deferred deferred;
+    fkv_status status;
+    void *result;
+    uint32_t shard, layout_epoch;       /* CALL_NOTICE */
+    fab_provider provider;              /* CALL_UNREACHABLE */
+} call;
+
+/* server_call.c, on the event loop. */
+void server_drop(server *s);                                  /* by each of the two holders, once */
+void server_let_loop_go(server *s);                           /* the thread-safe function goes when no thread runs any more and no call is pending */
+void server_on_loop(napi_env env, napi_value function, void *context, void *item);
+void server_loop_gone(napi_env env, void *s, void *hint);
+/* Of a method's call: the server and the first n arguments; NULL with an exception pending. */
+server *server_self(napi_env env, napi_callback_info info, napi_value *self, napi_value *argv, size_t n);
+napi_value server_rejected(napi_env env, fkv_status status, const char *text);
+/* A promise and the call that will settle it; NULL when *promise is all there is to return. */
+call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise);
+
+/* server_call.c, on the data plane's threads: a dataplane_done, and what dataplane_config names. */
+void server_done(void *call, fkv_status status, void *result);
+void server_layout_changed(void *server, uint32_t shard, uint32_t layout_epoch);
+void server_transport_lost(void *server, fab_provider provider);
+
 #endif

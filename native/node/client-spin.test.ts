@@ -1,0 +1,80 @@
+/** Calls of a NativeClient that are polled for: getSync, and GETs and PUTs that are alone. Against a data plane in this process. */
+import test from 'ava';
+import { CompletionField } from '../addon.js';
+import { Driver, Plane } from '../../test/support/native-pair.js';
+
+test('getSync answers inside its call, and keeps its lease in a loop that never returns to the event loop', async (t) => {
+  const plane = await Plane.start({ leaseMs: 100 });
+  const client = Driver.to(plane);
+  await client.put('k', 'value');
+  const target = Buffer.alloc(100);
+  const until = process.hrtime.bigint() + 1_000_000_000n;
+  let gets = 0;
+  while (process.hrtime.bigint() < until) {
+    gets++;
+    if (client.native.getSync(0, 'k', target, 3, 5000) !== 5) {
+      t.fail(`GET ${gets} answered ${String(client.native.info[CompletionField.Status])}`);
+      break;
+    }
+  }
+  t.is(target.toString('utf8', 3, 8), 'value');
+  t.is(client.native.getSync(0, 'absent', target, 0, 5000), -1);
+  t.is(client.native.getSync(0, 'k', Buffer.alloc(4), 0, 5000), -20);
+  t.true(client.native.stats().leaseRenewals >= 10);
+  client.close();
+  await plane.close();
+});
+
+test('getSync obeys its time-out, and is not offered over tcp', async (t) => {
+  const plane = await Plane.start({ closed: true });
+  const client = Driver.to(plane);
+  await client.get('k', 20);
+  t.is(client.native.getSync(0, 'k', Buffer.alloc(8), 0, 50), -8);
+  client.close();
+  await plane.close();
+  const far = await Plane.start({ provider: 'tcp' });
+  const other = Driver.to(far);
+  await other.get('k');
+  t.is(other.native.getSync(0, 'k', Buffer.alloc(8), 0, 50), -21);
+  other.close();
+  await far.close();
+});
+
+test('a put that is alone may be answered inside flush', async (t) => {
+  const plane = await Plane.start({ spinUs: 1000 });
+  const client = Driver.to(plane, { putSpinUs: 1_000_000 });
+  await client.put('a', 'connected');
+  const before = client.readyCalls;
+  const put = await client.put('a', 'spun');
+  t.is(put.status, 'OK');
+  t.is(client.readyCalls, before);
+  t.is((await client.get('a')).version, put.version);
+  client.close();
+  await plane.close();
+});
+
+test('puts that are made in one turn go together, however long one alone would be polled for', async (t) => {
+  const plane = await Plane.start({ spinUs: 1000 });
+  const client = Driver.to(plane, { putSpinUs: 1_000_000 });
+  await client.put('a', 'connected');
+  const puts = Array.from({ length: 64 }, (_, i) => client.put(`k${i}`, 'v'));
+  for (const put of puts) {
+    const { status, later } = await put;
+    t.is(status, 'OK');
+    t.true(later);
+  }
+  client.close();
+  await plane.close();
+});
+
+test('a get that is alone may be answered inside flush', async (t) => {
+  const plane = await Plane.start({ provider: 'tcp' });
+  const client = Driver.to(plane, { getSpinUs: 1_000_000 });
+  await client.put('a', 'v');
+  await client.get('a');
+  const before = client.readyCalls;
+  t.is((await client.get('a')).status, 'OK');
+  t.is(client.readyCalls, before);
+  client.close();
+  await plane.close();
+});

@@ -1,0 +1,146 @@
+/* server_call.c: the calls of the class DataPlane (server_binding.c) that end later: begun by a method on the event loop, ended by the data plane on one of its threads, from
+ * where they are posted to the environment's event loop through a thread-safe function, and settled there. What the data plane tells of itself goes the same way.
+ *
+ * Pending calls keep the event loop alive, a running data plane alone does not. */
+#include <stdlib.h>
+#include "server.h"
+
+void server_drop(server *s) {
+    if (--s->holders) return;
+    dataplane_destroy(s->d);
+    free(s->waiting);
+    free(s);
+}
+
+/* ---- on the event loop ---- */
+
+/* The thread-safe function goes when no thread runs any more and the last pending call was settled. */
+void server_let_loop_go(server *s) {
+    if ((s->started && !s->closed) || s->pending || !s->to_loop) return;
+    napi_threadsafe_function f = s->to_loop;
+    s->to_loop = NULL;
+    napi_release_threadsafe_function(f, napi_tsfn_release);
+}
+
+static void settle(napi_env env, call *c) {
+    server *s = c->s;
+    napi_value value = NULL;
+    if (c->status == FKV_OK) {
+        if (c->kind == CALL_LAYOUT) value = server_layout(env, c->result);
+        else if (c->kind == CALL_STATS) value = server_stats(env, c->result);
+        else if (c->kind == CALL_COPIED && c->result) value = server_copy_stats(env, c->result);
+        else napi_get_undefined(env, &value);
+    }
+    if (value) {
+        napi_resolve_deferred(env, c->deferred, value);
+    } else {
+        bool pending = false;
+        napi_value error = NULL;
+        napi_is_exception_pending(env, &pending);
+        if (pending) napi_get_and_clear_last_exception(env, &error);
+        else error = binding_error(env, c->status == FKV_OK ? FKV_NO_MEMORY : c->status, NULL);
+        if (error) napi_reject_deferred(env, c->deferred, error);
+    }
+    if (--s->pending == 0) napi_unref_threadsafe_function(env, s->to_loop);
+    server_let_loop_go(s);
+}
+
+static bool is_notice(const call *c) { return c->kind == CALL_NOTICE || c->kind == CALL_UNREACHABLE; }
+
+static void notify(napi_env env, const call *c) {
+    napi_value self, callback, argv[2], error;
+    napi_valuetype type;
+    size_t argc = c->kind == CALL_NOTICE ? 2 : 1;
+    if (!c->s->self || napi_get_reference_value(env, c->s->self, &self) != napi_ok || !self) return;
+    if (napi_get_named_property(env, self, c->kind == CALL_NOTICE ? "onLayout" : "onUnreachable", &callback) != napi_ok) return;
+    if (napi_typeof(env, callback, &type) != napi_ok || type != napi_function) return;
+    if (c->kind == CALL_UNREACHABLE) {
+        if (napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) != napi_ok) return;
+    } else {
+        if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return;
+        if (napi_create_uint32(env, c->layout_epoch, &argv[1]) != napi_ok) return;
+    }
+    if (napi_call_function(env, self, callback, argc, argv, NULL) != napi_pending_exception) return;
+    if (napi_get_and_clear_last_exception(env, &error) == napi_ok) napi_fatal_exception(env, error);
+}
+
+/* env is NULL when the environment is going away: then there is nobody to tell. */
+void server_on_loop(napi_env env, napi_value function, void *context, void *item) {
+    (void)function, (void)context;
+    call *c = item;
+    if (env && is_notice(c)) notify(env, c);
+    else if (env) settle(env, c);
+    free(c->result);
+    free(c);
+}
+
+void server_loop_gone(napi_env env, void *s, void *hint) {
+    (void)env, (void)hint;
+    server_drop(s);
+}
+
+/* ---- on the data plane's threads ---- */
+
+static void post(call *c) {
+    if (napi_call_threadsafe_function(c->s->to_loop, c, napi_tsfn_nonblocking) == napi_ok) return;
+    free(c->result);
+    free(c);
+}
+
+void server_done(void *ctx, fkv_status status, void *result) {
+    call *c = ctx;
+    c->status = status;
+    c->result = result;
+    post(c);
+}
+
+void server_layout_changed(void *ctx, uint32_t shard, uint32_t layout_epoch) {
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_NOTICE, .shard = shard, .layout_epoch = layout_epoch };
+    post(c);
+}
+
+void server_transport_lost(void *ctx, fab_provider provider) {
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_UNREACHABLE, .provider = provider };
+    post(c);
+}
+
+/* ---- on the event loop again: what methods begin with ---- */
+
+server *server_self(napi_env env, napi_callback_info info, napi_value *self, napi_value *argv, size_t n) {
+    void *s = NULL;
+    size_t given = n;
+    if (napi_get_cb_info(env, info, &given, argv, self, NULL) != napi_ok) return NULL;
+    if (napi_unwrap(env, *self, &s) == napi_ok) return s;
+    napi_throw_type_error(env, "ERR_INVALID_THIS", "a DataPlane was expected");
+    return NULL;
+}
+
+napi_value server_rejected(napi_env env, fkv_status status, const char *text) {
+    napi_deferred deferred;
+    napi_value promise, error = binding_error(env, status, text);
+    if (!error || napi_create_promise(env, &deferred, &promise) != napi_ok) return NULL;
+    return napi_reject_deferred(env, deferred, error) == napi_ok ? promise : NULL;
+}
+
+/* A promise and the call that will settle it; NULL when *promise is all there is to return. */
+call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise) {
+    *promise = NULL;
+    if (!s->started || s->closing) {
+        *promise = server_rejected(env, FKV_CLOSED, s->closing ? "the data plane is closed" : "the data plane is not started");
+        return NULL;
+    }
+    call *c = calloc(1, sizeof *c);
+    if (!c || napi_create_promise(env, &c->deferred, promise) != napi_ok) {
+        free(c);
+        binding_throw(env, FKV_NO_MEMORY, NULL);
+        return NULL;
+    }
+    c->s = s;
+    c->kind = kind;
+    if (s->pending++ == 0) napi_ref_threadsafe_function(env, s->to_loop);
+    return c;
+}

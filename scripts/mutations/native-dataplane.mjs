@@ -60,7 +60,7 @@ export const mutations = [
   ...inFile('native/dataplane/change.c', [
     ['dataplane: a sealed shard takes changes',
       by('move_copy')('a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all'),
-      'if (o->shard->sealed) {', 'if (false) {'],
+      'if (o->shard->sealed_for) {', 'if (false) {'],
     ['dataplane: what changes while a shard is copied is not noted', by('move_copy')('what_changes_while_it_is_copied_comes_along'),
       '        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes, g->now_ns);\n', ''],
   ]),

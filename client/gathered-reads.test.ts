@@ -1,5 +1,5 @@
 import test from 'ava';
-import { GATHER } from './gathered-reads.js';
+import { crossingOf, GATHER } from './gathered-reads.js';
 import { setup, text, type Setup } from '../test/support/keyspace.js';
 
 /** A keyspace over a transport that does not answer at once, with keys k0, k1, ..., whose next GETs are gathered. */
@@ -21,6 +21,23 @@ test('GETs that are asked for side by side are posted in crossings of many, each
   await settle();
   t.is(native.texts, 3);
   t.deepEqual((await all).map(text), [...Array.from({ length: count }, (_, i) => `v${i}`), undefined]);
+});
+
+test('crossings share what is in flight evenly: neither many small ones nor one that leaves the owner waiting', async (t) => {
+  t.deepEqual([1, 32, 33, 64, 100, 124, 125, 1000].map(crossingOf), [32, 32, 17, 32, 50, 62, 42, 50]);
+  for (let n = 1; n < 5000; n++) t.true(crossingOf(n) >= 17 && crossingOf(n) <= 64 && (n <= GATHER || 2 * crossingOf(n) <= n + 1), String(n));
+  const { native, kv, settle } = await gathering();
+  const ask = (): Promise<unknown> => Promise.all(Array.from({ length: 100 }, (_, i) => kv.get(`k${i}`)));
+  const first = ask();
+  t.is(native.outstanding.length, 3 * GATHER);
+  await settle();
+  await first;
+  native.doorbells.length = 0;
+  const second = ask();
+  t.is(native.outstanding.length, 100, 'two crossings of 50');
+  t.deepEqual(native.doorbells, [50, 50]);
+  await settle();
+  await second;
 });
 
 test('the first GETs of a client and one that is alone are posted by themselves', async (t) => {

@@ -1,6 +1,7 @@
 /**
- * GETs that the native side will not answer at once, gathered until the microtask in which doorbells are rung, and posted GATHER at a time in one
- * crossing: their keys cross as one text, and the owner begins with the first GATHER while the program still asks for the rest.
+ * GETs that the native side will not answer at once, gathered until the microtask in which doorbells are rung, and posted many at a time in one
+ * crossing: their keys cross as one text. Each crossing rings a doorbell, so that the owner answers the first ones while the program still asks for the rest;
+ * but each doorbell may have to wake the owner, which costs this thread several microseconds: how many GETs one is rung for follows how many are in flight.
  *
  * Not for: keys that are bytes (the caller may change them before they are posted), nor what a signal may end. Over a transport that answers at
  * once nothing is to be gathered, so it begins with GETs that were found pending side by side, and ends with a key that was there already, or
@@ -16,8 +17,17 @@ import type { PendingRead } from './pending.js';
 const ID: number = CompletionField.Id;
 const STATUS: number = CompletionField.Status;
 
-/** As many as the native side rings a doorbell for within a batch. */
+/** A crossing while nothing is known of how many are in flight, and where they are fewer. */
 export const GATHER = 32;
+/** As many GETs as are worth a doorbell of their own. */
+const WORTHWHILE = 50;
+const GATHER_MAX = 64;
+/** Equal parts, at least two, so that neither side waits for the whole of the other's work. */
+export function crossingOf(inFlight: number): number {
+  if (inFlight <= GATHER) return GATHER;
+  return Math.min(GATHER_MAX, Math.ceil(inFlight / Math.max(2, Math.round(inFlight / WORTHWHILE))));
+}
+
 /** Where some keys are answered at once and others are not, so many pending ones are waited for before it is tried again. */
 const PATIENCE = 1024;
 
@@ -35,14 +45,15 @@ export class GatheredReads {
   on = false;
   readonly #native: NativeClient;
   readonly #sink: GatheredSink;
-  readonly #records = new Uint32Array(GATHER * COMPLETION_WORDS);
-  readonly #text = new KeyText(GATHER);
+  readonly #records = new Uint32Array(GATHER_MAX * COMPLETION_WORDS);
+  readonly #text = new KeyText(GATHER_MAX);
   readonly #nothing = Buffer.alloc(0);
   #keys: string[] = [];
   #operations: Read[] = [];
   #ns = 0;
   #timeoutMs = 0;
   #patience = 1;
+  #crossing = GATHER;
 
   constructor(native: NativeClient, sink: GatheredSink) {
     this.#native = native;
@@ -64,7 +75,12 @@ export class GatheredReads {
     this.#ns = operation.ns;
     this.#timeoutMs = timeoutMs;
     this.#operations.push(operation);
-    if (this.#keys.push(key) === GATHER) this.post();
+    if (this.#keys.push(key) >= this.#crossing) this.post();
+  }
+
+  /** So many operations are in flight when all that was gathered has been posted. */
+  pace(inFlight: number): void {
+    this.#crossing = crossingOf(inFlight);
   }
 
   /** Posts what is gathered; of what is not worth a crossing of its own the doorbell is still to be rung. */
@@ -81,7 +97,8 @@ export class GatheredReads {
       return;
     }
     const records = this.#records;
-    const pending = this.#native.getMany(this.#ns, keys, this.#nothing, 0, records, this.#timeoutMs, this.#text.join(keys), this.#text.lengths);
+    const text = this.#text.join(keys);
+    const pending = this.#native.getMany(this.#ns, keys, this.#nothing, 0, records, this.#timeoutMs, text, this.#text.lengths, this.#crossing);
     for (const [i, operation] of operations.entries()) {
       const at = i * COMPLETION_WORDS;
       if (records[at + STATUS] === PENDING_STATUS) this.#sink.adopt(operation, records[at + ID] ?? 0);

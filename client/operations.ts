@@ -294,6 +294,7 @@ export class Operations {
 
   readonly #flush = (): void => {
     this.#gathered.post();
+    this.#gathered.pace(this.#outstanding.size);
     this.#flushing = false;
     if (this.#closed) return;
     const ready = this.#native.flush();

@@ -394,9 +394,12 @@ export interface NativeClient {
    *
    * `text` may be all keys one behind the other, with the length of each in `lengths`: what it takes to read one string. `keys` is read where
    * there is none, where it is not ASCII, or where it is longer than TEXTS_MAX.
+   *
+   * `doorbell`: for how many that were posted it is rung within the call; 32 where it is not said.
    */
   getMany(
     ns: number, keys: readonly NativeKey[], target: Uint8Array, offset: number, records: Uint32Array, timeoutMs: number, text?: string, lengths?: Uint32Array,
+    doorbell?: number,
   ): number;
   put(ns: number, key: NativeKey, value: Uint8Array, ttlMs: number, userFlags: number, codec: number, timeoutMs: number): Answer;
   /**

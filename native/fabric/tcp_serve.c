@@ -11,6 +11,9 @@
 #include "tcp.h"
 
 enum { SMALLEST_PIECE = 4 << 10 };   /* of a large READ; less room than this is left for the next write */
+/* Behind so many bytes no further small READ is answered in this write: the peer can begin with these while the rest is made, the answers are still in
+ * the caches when the kernel copies them, and other connections have their turn. What is large fills the room that there is. */
+enum { ENOUGH = 32 << 10 };
 enum { AHEAD = 4, AHEAD_BYTES = 2048 };
 
 static size_t refuse(tcp_conn *c, const tcp_request *q, uint8_t *out) {
@@ -75,6 +78,7 @@ size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
     pthread_rwlock_rdlock(&d->mr_lock);
     while (c->serve_head != c->serve_tail) {
         tcp_request *q = &c->requests[c->serve_head % TCP_DEPTH];
+        if (used >= ENOUGH && q->bytes <= TCP_CHUNK) break;
         if (c->serve_tail - c->serve_head > 1) look_ahead(c, &a);
         size_t left = q->bytes - q->done, space = room - used;
         size_t least = q->bytes <= TCP_CHUNK ? left : left < SMALLEST_PIECE ? left : SMALLEST_PIECE;

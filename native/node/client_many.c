@@ -13,13 +13,14 @@ typedef struct batch {
     size_t words;                    /* of records */
     uint64_t now_ns, deadline_ns;
     uint32_t pending, flushed;       /* flushed: of them, when the doorbell was last rung */
+    uint32_t doorbell;               /* so many that are posted are worth one */
     uint16_t ns;
     bool joined;                     /* keys come from `texts` */
     client_texts texts;
 } batch;
 
-/* So many that are posted are worth a doorbell: the owners begin while the rest is posted. */
-enum { FLUSH_EVERY = 2 * LOOKUP_GROUP };
+/* So many that are posted are worth a doorbell where the caller does not say: the owners begin while the rest is posted. */
+enum { DOORBELL = 2 * LOOKUP_GROUP };
 
 static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *record) {
     client_op *o = client_op_take(b->c, &b->c->gets);
@@ -113,7 +114,7 @@ static bool run_group(batch *b, uint32_t first, int n) {
         else start_one(b, &g.key[i], g.index[i], record);
     }
     b->used += used;
-    if (b->pending - b->flushed >= FLUSH_EVERY) {
+    if (b->pending - b->flushed >= b->doorbell) {
         session_flush(lookup_session(b->c->lookup));
         b->flushed = b->pending;
     }
@@ -121,8 +122,8 @@ static bool run_group(batch *b, uint32_t first, int n) {
 }
 
 napi_value client_get_many(napi_env env, napi_callback_info info) {
-    napi_value argv[8];
-    client *c = client_arguments(env, info, argv, 8);
+    napi_value argv[9];
+    client *c = client_arguments(env, info, argv, 9);
     batch b = { .c = c, .env = env };
     napi_typedarray_type type;
     uint32_t ns, keys;
@@ -146,6 +147,7 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
         return NULL;
     }
     if (napi_get_value_double(env, argv[5], &ms) != napi_ok || !(ms > 0)) ms = c->timeout_ms;
+    if (napi_get_value_uint32(env, argv[8], &b.doorbell) != napi_ok || b.doorbell == 0) b.doorbell = DOORBELL;
     b.at = (size_t)offset;
     b.to += b.at;
     b.room -= b.at;

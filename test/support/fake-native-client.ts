@@ -41,6 +41,8 @@ export class FakeNativeClient implements NativeClient {
   flushes = 0;
   /** Batches whose keys came as one text. */
   texts = 0;
+  /** How many posted keys one is rung for, as batches were told. */
+  readonly doorbells: number[] = [];
   closed = false;
   /** Every call about a key is answered with this status at once. */
   refusal: number | undefined;
@@ -88,7 +90,9 @@ export class FakeNativeClient implements NativeClient {
 
   getMany(
     ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, _timeoutMs?: number, text?: string, lengths?: Uint32Array,
+    doorbell?: number,
   ): number {
+    if (doorbell !== undefined) this.doorbells.push(doorbell);
     let used = offset;
     let pending = 0;
     this.#named(keys, text, lengths).forEach((key, i) => {

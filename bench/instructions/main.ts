@@ -18,7 +18,7 @@ const RUN_LIMIT_MS = 300_000;
 
 const args = await yargs(hideBin(process.argv))
   .scriptName('npm run bench:instructions --')
-  .usage('$0 [options]\n\nInstruction counts of the native hot paths, compared with those in bench/instructions.json. Takes less than two minutes')
+  .usage('$0 [options]\n\nInstruction counts of the native hot paths, compared with those in bench/instructions.json. Takes about half a minute')
   .option('update', { type: 'boolean', default: false, describe: 'Write the counts to bench/instructions.json: do so, and say why in the commit, when a path may grow' })
   .epilogue('Exit codes: 0 no path grew by over 5 %, 1 one did, 2 a program that is needed is missing or failed')
   .strict()

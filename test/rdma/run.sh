@@ -5,6 +5,11 @@
 #   --mutations    what makes the provider safe, taken out piece by piece
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+case ${1:-} in
+  --help | -h) sed -n '2,5s/^# //p' test/rdma/run.sh; exit ;;
+  '' | --host | --two-hosts | --mutations) ;;
+  *) echo "test:rdma: unknown option $1; --help says more" >&2; exit 2 ;;
+esac
 node scripts/setup.mjs
 make -s -j2 -C native ../build/native/test/fabric_verbs
 case ${1:-} in

@@ -150,7 +150,7 @@ typedef enum { VERBS_SQ_READ = 1, VERBS_SQ_SEND } verbs_sq_kind;
 
 typedef struct verbs_sq_entry {
     uint64_t wr_id;               /* READ: the caller's */
-    uint64_t posted_ns;
+    uint64_t seen_ns;             /* when verbs_timeouts first saw it posted; 0: not yet */
     verbs_buffer *buffer;         /* SEND that is not inline */
     uint8_t kind;
     bool signaled, done;
@@ -199,6 +199,7 @@ typedef struct verbs_conn {
     verbs_buffer *early, **last_early;    /* CONNECTING: came before the notice that the connection stands */
     uint32_t held_count;
     uint32_t signaled_pending;            /* completions that were asked for and are still to come */
+    uint32_t seen_to;                     /* entries before it have been seen by verbs_timeouts */
     verbs_private mine;
     uint32_t private_bytes;
     uint8_t private_data[FAB_PRIVATE_MAX];

@@ -201,6 +201,14 @@ static void give_disconnects(verbs_cq *cq) {
     }
 }
 
+/* Notes when those that were posted since the last time were first seen. Time-outs count from then, at most one look later than they were
+ * posted, so that posting asks no clock. */
+static void see(verbs_conn *c, uint64_t now) {
+    uint32_t posted = c->sq_head - (uint32_t)c->chained;
+    if (c->seen_to - c->sq_tail > posted - c->sq_tail) c->seen_to = c->sq_tail;   /* what was seen last is done */
+    for (; c->seen_to != posted; c->seen_to++) c->sq[c->seen_to % VERBS_SQ].seen_ns = now;
+}
+
 void verbs_timeouts(verbs_cq *cq) {
     uint64_t now = fkv_now_ns(), limit = (uint64_t)cq->d->head.options.op_timeout_ms * 1000000u;
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
@@ -218,9 +226,10 @@ void verbs_timeouts(verbs_cq *cq) {
             continue;
         }
         if (c->signaled_pending == 0) continue;
+        see(c, now);
         uint32_t i = c->sq_tail;
         while (i != c->sq_head && (!c->sq[i % VERBS_SQ].signaled || c->sq[i % VERBS_SQ].done)) i++;
-        if (i != c->sq_head && now - c->sq[i % VERBS_SQ].posted_ns > limit && now > c->sq[i % VERBS_SQ].posted_ns)
+        if (i != c->sq_head && c->sq[i % VERBS_SQ].seen_ns && now - c->sq[i % VERBS_SQ].seen_ns > limit)
             verbs_break(c, FAB_RESP_TIMEOUT_ERR, FAB_RESP_TIMEOUT_ERR);
     }
 }
@@ -308,11 +317,10 @@ void verbs_wake(fab_cq *cq) {
 /* ---- posting ---- */
 
 /* The chained work request `i`, if it is one, asks for its completion. */
-static void ask(verbs_conn *c, int i, uint64_t now) {
+static void ask(verbs_conn *c, int i) {
     if (i < 0) return;
     verbs_sq_entry *e = &c->sq[(uint32_t)c->wr[i].wr_id % VERBS_SQ];
     e->signaled = true;
-    e->posted_ns = now;
     c->signaled_pending++;
     c->wr[i].send_flags |= IBV_SEND_SIGNALED;
 }
@@ -324,9 +332,8 @@ void verbs_doorbell(verbs_conn *c) {
         return;
     }
     int last = c->chained - 1;
-    uint64_t now = c->last_read >= 0 || c->last_send >= 0 ? fkv_now_ns() : 0;
-    ask(c, c->last_read, now);
-    ask(c, c->last_send, now);
+    ask(c, c->last_read);
+    ask(c, c->last_send);
     if (c->last_send >= 0) c->unsignaled = 0;
     c->last_read = c->last_send = -1;
     for (int i = 0; i <= last; i++) {

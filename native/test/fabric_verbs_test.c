@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "check.h"
 #include "fabric_conformance.h"
+#include "../base/clock.h"
 #include "../fabric/verbs.h"
 
 static const char *address;
@@ -135,6 +136,29 @@ TEST(an_owner_whose_device_is_lost_says_once_that_nobody_comes) {
     pair_close(&p);
 }
 
+/* A work request of which the device never says anything, as soft-RoCE's with endless retries: put into the send queue by hand, for no device
+ * here loses one to order. */
+TEST(what_the_device_never_completes_ends_in_time) {
+    static pair p;
+    pair_open(&p, &verbs, &(fab_options){.op_timeout_ms = 5000}, 1);
+    verbs_conn *c = (verbs_conn *)p.client_conn;
+    verbs_cq *cq = (verbs_cq *)p.client.cq;
+    c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.wr_id = 7, .kind = VERBS_SQ_READ, .signaled = true};
+    c->signaled_pending++;
+    verbs_timeouts(cq);
+    CHECK(c->state == VERBS_UP);           /* its time has only begun */
+    fkv_clock_skip(5001ll * 1000000);
+    verbs_timeouts(cq);
+    fkv_clock_restore();
+    CHECK_EQ(pair_expect(&p, &p.client, FAB_WC_READ, FAB_RESP_TIMEOUT_ERR).wr_id, 7);
+    CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_RESP_TIMEOUT_ERR).conn == p.client_conn);
+    fab_disconnect(p.client_conn);
+    CHECK(pair_next(&p, &p.owner).opcode == FAB_WC_DISCONNECT);
+    fab_disconnect(p.owner_conn);
+    p.client_conn = p.owner_conn = NULL;
+    pair_close(&p);
+}
+
 int main(int argc, char **argv) {
     address = getenv("FARKV_VERBS_ADDRESS");
     if (!address) {
@@ -145,6 +169,7 @@ int main(int argc, char **argv) {
     CHECK(fab_provider_missing(FAB_VERBS) == NULL);
     if (fabric_conformance_child(&verbs, argc, argv)) return 0;
     fabric_conformance(&verbs);
+    RUN(what_the_device_never_completes_ends_in_time);
     RUN(a_client_lets_a_lost_device_go_and_binds_anew);
     RUN(an_owner_whose_device_is_lost_says_once_that_nobody_comes);
     if (getenv("FARKV_VERBS_NOBODY")) {

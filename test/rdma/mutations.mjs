@@ -26,6 +26,7 @@ const mutations = [
   ]),
   ...inFile('native/fabric/verbs_data.c', [
     ['the set-up of a connection has no end', siw('connecting_to_nobody_ends_in_time_and_as_failed'), 'if (now < c->deadline_ns) continue;', 'continue;'],
+    ['when something was posted is never noted', rxe('what_the_device_never_completes_ends_in_time'), '        see(c, now);\n', ''],
     ['the upper half of an rkey is not looked at', rxe('a_wrong_rkey_is_refused'), 'r[i].rkey >> 32 ? FAB_REM_ACCESS_ERR : FAB_SUCCESS', 'FAB_SUCCESS'],
   ]),
   ...inFile('native/fabric/verbs_domain.c', [

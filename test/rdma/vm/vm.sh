@@ -6,7 +6,8 @@
 #   -o DIR  a folder the guest may write to, at the same path (everything else it writes is lost)
 #   -s      which RDMA devices guest.sh sets up (default std)      -v  the guest's console on standard error
 #   FARKV_VM_CACHE   where the kernel is kept (about 400 MB; default ~/.cache/farkv-vm)
-#   FARKV_VM_CLOCK   the guest kernel's parameters for its clock; default 'clocksource=hpet tsc=unstable'
+#   FARKV_VM_CLOCK   the guest kernel's parameters for its clock; default: the TSC where this kernel itself runs on it, its frequency given,
+#                    else 'clocksource=hpet tsc=unstable'
 #   FARKV_VM_QEMU    more arguments for QEMU: a second network card, say
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,7 +20,17 @@ while getopts t:m:c:o:s:v f; do
   esac
 done
 shift $((OPTIND - 1))
-[ $# -eq 1 ] || { sed -n 2,11p "$0" >&2; exit 125; }
+[ $# -eq 1 ] || { sed -n 2,12p "$0" >&2; exit 125; }
+
+# The guest's TSC counts as this processor's does. Left to find out how fast, its kernel is mistaken when this machine is busy just then; but here
+# it is known: twice the TSC's MHz is what a kernel calls bogomips, and with nonstop_tsc it is the same on all processors at all times.
+tsc_clock() {
+  local khz
+  [ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2> /dev/null)" = tsc ] && grep -qm1 '^flags.* nonstop_tsc' /proc/cpuinfo || return 1
+  khz=$(awk -F: '/^bogomips/ { printf "%d", $2 * 500; exit }' /proc/cpuinfo)
+  [ "${khz:-0}" -gt 100000 ] && echo "clocksource=tsc tsc=reliable tsc_early_khz=$khz"
+}
+clock=${FARKV_VM_CLOCK:-$(tsc_clock || echo clocksource=hpet tsc=unstable)}
 
 mkdir -p "$cache"
 (flock 9; "$here/prepare.sh" "$cache/image" > "$cache/prepare.log" 2>&1) 9> "$cache/lock" ||
@@ -54,7 +65,7 @@ extra=()
 timeout -k 2 "$limit" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=512 -cpu max -smp "$cpus" \
   -M q35,i8042=off,smbus=off,sata=off -m "$memory" -nodefaults -no-user-config -display none -no-reboot \
   -kernel "$cache/image/vmlinux" -initrd "$cache/image/initrd" \
-  -append "console=ttyS0 panic=-1 quiet mitigations=off nowatchdog no_timer_check ${FARKV_VM_CLOCK:-clocksource=hpet tsc=unstable} random.trust_cpu=on" \
+  -append "console=ttyS0 panic=-1 quiet mitigations=off nowatchdog no_timer_check $clock random.trust_cpu=on" \
   -chardev "file,id=con,path=$job/console" -serial chardev:con -monitor none -device virtio-rng-pci \
   -fsdev local,id=fh,path=/,security_model=none,readonly=on,multidevs=remap -device virtio-9p-pci,fsdev=fh,mount_tag=host \
   -fsdev "local,id=fj,path=$job/guest,security_model=none" -device virtio-9p-pci,fsdev=fj,mount_tag=job \

@@ -10,7 +10,7 @@ import type { Part } from './parts.js';
 
 const ROUNDS = 2000;
 /** perftest is compiled; JavaScript is when it has run some thousand times. */
-const WARM_UP = 6000;
+const WARM_UP = 4000;
 const BATCH = 64;
 const VALUE_BYTES = 1000;
 /** perftest's ends never stop polling, so these do not within a round trip of emulation either (README.md, "Beside perftest"). */

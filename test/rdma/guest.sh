@@ -29,13 +29,13 @@ contract() {
   esac
 }
 together() { FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js together; }
-# A soft device does its work in the system call that posts, and wakes ksoftirqd for nothing, which takes the processor from whoever posted: so
-# it is made to wait its turn (README.md, "Beside perftest").
+# soft-RoCE does its work in the system call that posts, and wakes ksoftirqd for nothing, which takes the processor from whoever posted: so it is
+# made to wait its turn (README.md, "Beside perftest").
 alone() {
   local code=0
-  renice -n 19 -p $(pgrep -d ' ' ksoftirqd) > /dev/null
+  [ "$1" = siw ] || renice -n 19 -p $(pgrep -d ' ' ksoftirqd) > /dev/null
   FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js alone || code=$?
-  renice -n 0 -p $(pgrep -d ' ' ksoftirqd) > /dev/null
+  [ "$1" = siw ] || renice -n 0 -p $(pgrep -d ' ' ksoftirqd) > /dev/null
   return $code
 }
 wire() {

@@ -34,6 +34,7 @@ import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
 import { addressesOf, Arrival, hex64, isGiven } from './arrival.js';
+import { ChangedShards } from './changed-shards.js';
 import { Fence } from './fence.js';
 import { ownShard, type OwnShard } from './own-shard.js';
 import { layoutDelta, regionOf } from './layout-delta.js';
@@ -89,13 +90,13 @@ export class RegionLife {
   /** Shards whose moves to here are being called off. */
   readonly #staying = new Set<number>();
   readonly #waiters: (() => void)[] = [];
+  readonly #changed = new ChangedShards();
   #marked = false;
   #closing = false;
-  #shortening: Promise<void> | undefined;
-  readonly #fence: Fence;
-
   /** Of the last run. */
   #leasesOver = false;
+  #shortening: Promise<void> | undefined;
+  readonly #fence: Fence;
 
   constructor(options: RegionLifeOptions) {
     this.#options = options;
@@ -108,8 +109,10 @@ export class RegionLife {
     if (this.#closing) return;
     const state = this.#options.state();
     const mine = state.members.get(this.#options.memberId)?.incarnation === this.#options.incarnation;
-    for (const own of this.#own.values()) {
-      if (!mine || this.#current(own) === undefined) this.#abandon(own);
+    const changed = this.#changed.since(state);
+    for (const { shard } of changed) {
+      const own = this.#own.get(shard);
+      if (own !== undefined && (!mine || this.#current(own) === undefined)) this.#abandon(own);
     }
     if (!mine) return;
     for (const { shard } of state.moves) {
@@ -118,7 +121,7 @@ export class RegionLife {
       if (own !== undefined && (state.formatVersion < FORMAT_COPIES || own.serving)) void this.#release(own);
     }
     this.#arrive(state);
-    const fresh = state.shards.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard) && !this.#arrivals.has(s.shard));
+    const fresh = changed.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard) && !this.#arrivals.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
     this.#wake();
   }
@@ -171,9 +174,7 @@ export class RegionLife {
       },
     );
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), timeoutMs);
-    });
+    const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), timeoutMs)));
     const result = await Promise.race([closed, late]);
     clearTimeout(timer);
     return result;
@@ -295,6 +296,7 @@ export class RegionLife {
       .catch((error: unknown) => this.#options.log.warn(`closing shard ${own.shard} failed: ${describeError(error)}`))
       .finally(() => {
         this.#own.delete(own.shard);
+        this.#changed.again(own.shard);
         this.#lengthenLeases();
         // It may have been given to this server again under a newer epoch.
         this.stateChanged();
@@ -386,6 +388,7 @@ export class RegionLife {
         if (!this.#closing) log.warn(`shard ${shard} did not come: ${describeError(error)}`);
       }).finally(() => {
         this.#arrivals.delete(shard);
+        this.#changed.again(shard);
         if (arrival.full) this.#rest(shard);
         this.stateChanged();
       });
@@ -495,5 +498,3 @@ export class RegionLife {
     }
   }
 }
-
-export { hex64 };

@@ -6,7 +6,8 @@ import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { CopyOptions, CopyStats, DataPlane, DataPlaneStats, NativeRegion, ShardLayout } from '../../native/addon.js';
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
-import { hex64, RegionLife, type RegionLifeOptions } from '../../server/regions/region-life.js';
+import { hex64 } from '../../server/regions/arrival.js';
+import { RegionLife, type RegionLifeOptions } from '../../server/regions/region-life.js';
 
 export const incarnation = (n: number): string => hex64(BigInt(n));
 export const join = (n: number, replaces?: number): MemberJoin => ({

@@ -1,0 +1,27 @@
+/**
+ * Which shards are not as they were when the metadata was looked at last. What commands do not change keeps its identity (core/metadata/reduce.ts), and most
+ * changes are of one shard's layout: looking at each of thousands for each of them would take the server's time.
+ *
+ * Where moves or members changed it is all of them: that is seldom, and what it means for a shard need not stand with the shard.
+ */
+import type { MetadataState, Shard } from '../../core/metadata/state.js';
+
+export class ChangedShards {
+  #seen: Pick<MetadataState, 'shards' | 'moves' | 'members'> | undefined;
+  readonly #again = new Set<number>();
+
+  /** To be looked at the next time though the metadata has not changed. */
+  again(shard: number): void {
+    this.#again.add(shard);
+  }
+
+  /** Since this was asked last. */
+  since(state: Pick<MetadataState, 'shards' | 'moves' | 'members'>): readonly Shard[] {
+    const [seen, again] = [this.#seen, new Set(this.#again)];
+    this.#seen = state;
+    this.#again.clear();
+    if (seen?.moves !== state.moves || seen.members !== state.members) return state.shards;
+    if (seen.shards === state.shards && again.size === 0) return [];
+    return state.shards.filter((s, i) => s !== seen.shards[i] || again.has(i));
+  }
+}

@@ -137,7 +137,7 @@ void changes_commit(group *g) {
             continue;
         }
         table_commit(s->table, &o->prepared);
-        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes, g->now_ns);
+        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);
         s->tick_ns = min_u64(s->tick_ns, g->now_ns + TICK_NS);
         o->reply.version = o->prepared.version;
         release_key(o);

@@ -37,12 +37,14 @@ void change_log_free(change_log *l) {
     l->ring = NULL;
 }
 
-void change_log_note(change_log *l, uint16_t ns, const uint8_t *key, uint16_t key_bytes, uint64_t now_ns) {
+uint64_t change_log_idle_ns(const change_log *l) { return l->ring ? l->asked_ns + CHANGE_LOG_IDLE_NS : UINT64_MAX; }
+
+void change_log_rest(change_log *l, uint64_t now_ns) {
+    if (now_ns >= change_log_idle_ns(l)) change_log_free(l);
+}
+
+void change_log_note(change_log *l, uint16_t ns, const uint8_t *key, uint16_t key_bytes) {
     if (!l->ring) return;
-    if (now_ns - l->asked_ns > CHANGE_LOG_IDLE_NS) {
-        change_log_free(l);
-        return;
-    }
     uint16_t head[2] = { ns, key_bytes };
     uint32_t n = HEAD + (uint32_t)key_bytes;
     while (l->end + n - l->first > CHANGE_LOG_ROOM) l->first += note_bytes(l, l->first);

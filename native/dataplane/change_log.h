@@ -5,7 +5,7 @@
  * this change or a later one, and a later one is noted again.
  *
  * Places in the log are counted in bytes and only rise. The oldest notes give way when the room is used up; who asks for a place that is gone is told so
- * and has to begin anew. A log that nobody asked for CHANGE_LOG_IDLE_NS is given up. */
+ * and has to begin anew. A log that nobody asked for CHANGE_LOG_IDLE_NS is given up, whether anything is changed or not: its move was called off. */
 #ifndef FARKV_DATAPLANE_CHANGE_LOG_H
 #define FARKV_DATAPLANE_CHANGE_LOG_H
 #include <stdbool.h>
@@ -28,7 +28,10 @@ typedef struct changed_key {
 
 /* Returns the present end, from which on everything is noted; 0: no memory. */
 uint64_t change_log_begin(change_log *l, uint64_t now_ns);
-void change_log_note(change_log *l, uint16_t ns, const uint8_t *key, uint16_t key_bytes, uint64_t now_ns);
+void change_log_note(change_log *l, uint16_t ns, const uint8_t *key, uint16_t key_bytes);
+/* When nobody will have asked for it for too long; UINT64_MAX: there is none. From then on change_log_rest gives it up. */
+uint64_t change_log_idle_ns(const change_log *l);
+void change_log_rest(change_log *l, uint64_t now_ns);
 /* Whether everything since `place` is here. */
 bool change_log_reaches(change_log *l, uint64_t place, uint64_t now_ns);
 /* The key that was noted at *place, which moves behind it; false: that is the end. */

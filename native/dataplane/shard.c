@@ -280,6 +280,7 @@ void shards_tick(group *g) {
             continue;
         }
         if (s->pausing && quiet(g, s)) end_pause(s, FKV_OK);
+        if (s->log.ring) change_log_rest(&s->log, g->now_ns);
         if (s->touched || s->tick_ns <= g->now_ns) {
             bool more = table_tick(s->table, g->now_ns, g->wall_ms, TICK_BUDGET + 4 * g->batch_count);
             s->tick_ns = next_tick(g, s, more);
@@ -298,6 +299,7 @@ uint64_t shards_deadline(const group *g) {
         bool waits = s->held || s->wanted;   /* what ends that also ends the sleep */
         for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
         if (s->pausing && !s->held) at = min_u64(at, s->lease_until_ns);
+        if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->log));
         at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
     }
     return at;

@@ -1,6 +1,7 @@
 /* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and changed. */
 #include <sched.h>
 #include "../dataplane/change_log.h"
+#include "../dataplane/internal.h"
 #include "../move/copy.h"
 #include "client_kit.h"
 
@@ -438,6 +439,46 @@ TEST(a_copy_ends_when_it_is_told_to_at_any_time) {
     move_down(&m);
 }
 
+/* On the owner's thread. */
+typedef struct look {
+    dataplane *d;
+    bool noted;                         /* there is a log */
+    uint64_t idle_ns, deadline_ns;      /* of the log, and of all shards */
+} look;
+static void look_here(void *ctx, fkv_status s, void *result) {
+    look *l = ctx;
+    (void)s;
+    free(result);
+    l->noted = l->d->group[0]->by_number[0]->log.ring != NULL;
+    l->idle_ns = change_log_idle_ns(&l->d->group[0]->by_number[0]->log);
+    l->deadline_ns = shards_deadline(l->d->group[0]);
+}
+static look look_at(rig *r) {
+    look l = { .d = r->d };
+    dataplane_get_layout(r->d, 0, look_here, &l);
+    free(rig_stats(r));                 /* behind it */
+    return l;
+}
+
+TEST(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes) {
+    move m;
+    char key[24];
+    move_up(&m, 4 << 20);
+    CHECK_EQ(kit_put(&m.k, key_of(&m.k, 1, key), "v", 1, 20000).status, FKV_OK);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
+    shard_copy_stop(m.copy);
+    m.copy = NULL;
+    look l = look_at(&m.from);
+    CHECK(l.noted);
+    CHECK(l.deadline_ns <= l.idle_ns);   /* it wakes for it */
+    fkv_clock_skip((int64_t)CHANGE_LOG_IDLE_NS);
+    for (uint64_t start = fkv_now_ns(); l.noted; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    CHECK(l.idle_ns == UINT64_MAX);
+    kit_expect(&m.k, key, "v");
+    move_down(&m);
+}
+
 static void all_of(fab_provider p) {
     provider = p;
     RUN(a_copy_has_every_entry_with_its_version_flags_and_time_to_live);
@@ -447,6 +488,7 @@ static void all_of(fab_provider p) {
     RUN(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all);
     RUN(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost);
     RUN(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had);
+    RUN(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes);
     RUN(a_ticket_of_a_client_does_not_copy);
     RUN(a_copy_ends_when_it_is_told_to_at_any_time);
 }

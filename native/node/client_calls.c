@@ -87,14 +87,18 @@ napi_value client_get(napi_env env, napi_callback_info info) {
     return s == FKV_OK ? client_pending(env, o) : refuse(g.c, env, s);
 }
 
-/* Polls until the operation has ended, now and then giving the processor to an owner that may share it. */
+/* Polls once; now and then, when there is nothing, gives the processor to an owner that may share it. `i` counts the caller's polls from 1. */
+static void poll_or_yield(session *s, uint32_t i) {
+    if (session_poll(s) == 0 && i % 16 == 0) sched_yield();
+}
+
+/* Polls until the operation has ended. */
 static void spin(client *c, const client_op *o) {
     session *s = lookup_session(c->lookup);
     for (uint32_t i = 1; o->state == OP_OUTSTANDING; i++) {
         session_flush(s);
-        int n = session_poll(s);
+        poll_or_yield(s, i);
         if (i % 64 == 0) session_tick(s);
-        if (n == 0 && i % 16 == 0) sched_yield();
     }
 }
 
@@ -282,7 +286,8 @@ static void spin_for_few(client *c, client_habit *h) {
         h->skip--;
         return;
     }
-    for (uint64_t until = session_now(s) + h->ns; !c->ready_count && session_now(s) < until;) session_poll(s);
+    uint64_t until = session_now(s) + h->ns;
+    for (uint32_t i = 1; !c->ready_count && session_now(s) < until; i++) poll_or_yield(s, i);
     if (c->ready_count) {
         h->misses = 0;
         return;
@@ -296,8 +301,9 @@ static void spin_for_few(client *c, client_habit *h) {
 static void spin_for_many(client *c, const client_kind *k) {
     session *s = lookup_session(c->lookup);
     uint64_t now = session_now(s), end = now + SPINS_FOR_MANY * k->spin.ns, until = now + k->spin.ns;
-    for (uint32_t left = k->outstanding; left && now < until && now < end; now = session_now(s)) {
-        session_poll(s);
+    uint32_t left = k->outstanding;
+    for (uint32_t i = 1; left && now < until && now < end; i++, now = session_now(s)) {
+        poll_or_yield(s, i);
         if (k->outstanding == left) continue;
         left = k->outstanding;
         until = session_now(s) + k->spin.ns;

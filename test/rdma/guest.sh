@@ -46,7 +46,8 @@ wire() {
 removal() { node dist/test/rdma/suite/removal-main.js "${1}0"; }
 
 # Queue pairs, memory regions and the rest that no process holds any more; soft-RoCE keeps one of each kind for its own.
-resources() { rdma resource show rxe0; rdma resource show siw0; }
+# A device that was made anew has another number before its name.
+resources() { { rdma resource show rxe0; rdma resource show siw0; } | sed 's/^[0-9]*: //'; }
 
 before=$(resources)
 part 'fabric contract' both contract

@@ -41,11 +41,13 @@ static void handle(group *g, fab_provider p, const fab_wc *wc) {
     }
 }
 
+/* Few at once, for replies are sent at the end of a turn: were all that a client has in flight answered together, it would have nothing to do until
+ * then, and this thread nothing after. Over shm to send costs no system call, so even fewer. */
 static int poll_all(group *g) {
     fab_wc wc[POLL_BATCH];
     int all = 0;
     for (int i = 0; i < g->polled_count; i++) {
-        int n = fab_poll(g->cq[g->polled[i]], wc, POLL_BATCH);
+        int n = fab_poll(g->cq[g->polled[i]], wc, g->polled[i] == FAB_SHM ? POLL_BATCH_SHM : POLL_BATCH);
         for (int k = 0; k < n; k++) handle(g, g->polled[i], &wc[k]);
         all += n;
     }

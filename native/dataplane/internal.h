@@ -32,7 +32,8 @@
 
 enum {
     PROVIDERS = FAB_VERBS + 1,         /* arrays indexed by fab_provider */
-    POLL_BATCH = 64,                   /* completions taken from one queue in one turn */
+    POLL_BATCH = 16,                   /* completions taken from one queue in one turn */
+    POLL_BATCH_SHM = 8,
     OPS_A_SLAB = 64,
     KEY_QUEUE_BUCKETS = 256,
     KEY_QUEUE_MAX = 4096,              /* ops waiting for one key */

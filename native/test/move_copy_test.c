@@ -473,7 +473,8 @@ TEST(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes) {
     CHECK(l.noted);
     /* When the table rests this is all that the thread wakes for. */
     uint64_t start = fkv_now_ns();
-    for (; l.deadline_ns != l.idle_ns; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    for (; l.deadline_ns < l.idle_ns; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    CHECK(l.deadline_ns == l.idle_ns);
     fkv_clock_skip((int64_t)CHANGE_LOG_IDLE_NS);
     for (start = fkv_now_ns(); l.noted; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
     CHECK(l.idle_ns == UINT64_MAX);

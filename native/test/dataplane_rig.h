@@ -155,6 +155,39 @@ static inline void rig_down(rig *r) {
     sim_world_destroy(r->sim);
 }
 
+/* ---- a thread that is held up ---- */
+
+typedef struct rig_hold {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool here, go;
+} rig_hold;
+
+static inline void rig_hold_here(void *ctx, fkv_status s, void *result) {
+    rig_hold *h = ctx;
+    (void)s;
+    free(result);
+    pthread_mutex_lock(&h->lock);
+    h->here = true;
+    pthread_cond_broadcast(&h->cond);
+    while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+/* Group 0's thread stands still in the middle of a turn, after its beginning, until it is let go. */
+static inline void rig_hold_up(rig_hold *h, rig *r) {
+    *h = (rig_hold){ .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+    dataplane_get_layout(r->d, 0, rig_hold_here, h);
+    pthread_mutex_lock(&h->lock);
+    while (!h->here) pthread_cond_wait(&h->cond, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+static inline void rig_let_go(rig_hold *h) {
+    pthread_mutex_lock(&h->lock);
+    h->go = true;
+    pthread_cond_broadcast(&h->cond);
+    pthread_mutex_unlock(&h->lock);
+}
+
 /* ---- a raw client ---- */
 
 typedef struct raw_message { struct raw_message *next; uint32_t bytes; fkv_reply reply; uint8_t body[]; } raw_message;

@@ -93,27 +93,9 @@ TEST(an_entry_carries_its_flags_and_ends_with_its_time_to_live) {
     down();
 }
 
-/* The owner's thread is in the middle of a turn, after its beginning, as long as the callback does not return. */
-typedef struct hold {
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool here, go;
-} hold;
-
-static void wait_here(void *ctx, fkv_status s, void *result) {
-    hold *h = ctx;
-    (void)s;
-    free(result);
-    pthread_mutex_lock(&h->lock);
-    h->here = true;
-    pthread_cond_broadcast(&h->cond);
-    while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
-    pthread_mutex_unlock(&h->lock);
-}
-
 /* What comes while the owner's thread is paused, or busy, in the middle of a turn is not judged by the time at the turn's beginning. */
 TEST(a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes) {
-    hold h = { .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+    rig_hold h;
     fkv_reply reply;
     up(TABLE_MEMORY_MIN);
     fkv_request ends = raw_request(&c, FKV_OP_PUT, "ends"), fresh, get = raw_request(&c, FKV_OP_GET, "ends");
@@ -122,20 +104,14 @@ TEST(a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_
     CHECK_EQ(raw_ask(&c, &ends, "ends", "v", 1, NULL), FKV_OK);
     free(raw_get(&c, "ends", &reply));
     CHECK_EQ(reply.status, FKV_OK);
-    dataplane_get_layout(r.d, 0, wait_here, &h);
-    pthread_mutex_lock(&h.lock);
-    while (!h.here) pthread_cond_wait(&h.cond, &h.lock);
-    pthread_mutex_unlock(&h.lock);
+    rig_hold_up(&h, &r);
     fkv_clock_skip((int64_t)61000 * 1000000);
     fresh = raw_request(&c, FKV_OP_PUT, "fresh");
     fresh.value_bytes = 1;
     fresh.expiry = 50000;
     uint64_t put = raw_send(&c, &fresh, "fresh", "v", 1);
     raw_send(&c, &get, "ends", NULL, 0);
-    pthread_mutex_lock(&h.lock);
-    h.go = true;
-    pthread_cond_broadcast(&h.cond);
-    pthread_mutex_unlock(&h.lock);
+    rig_let_go(&h);
     CHECK_EQ(raw_end(&c, put), FKV_OK);
     raw_message *m = raw_receive(&c, get.id);
     CHECK_EQ(m->reply.status, FKV_NOT_FOUND);

@@ -260,37 +260,6 @@ TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_a
     move_down(&m);
 }
 
-/* The old owner's log holds so much; what changes beyond it while a page is taken over is gone from it. `to` is held up meanwhile by a job on its thread. */
-typedef struct hold {
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    bool here, go;
-} hold;
-
-static void hold_here(void *ctx, fkv_status s, void *result) {
-    hold *h = ctx;
-    (void)s;
-    free(result);
-    pthread_mutex_lock(&h->lock);
-    h->here = true;
-    pthread_cond_broadcast(&h->cond);
-    while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
-    pthread_mutex_unlock(&h->lock);
-}
-static void hold_up(hold *h, rig *r) {
-    *h = (hold){ .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
-    dataplane_get_layout(r->d, 0, hold_here, h);
-    pthread_mutex_lock(&h->lock);
-    while (!h->here) pthread_cond_wait(&h->cond, &h->lock);
-    pthread_mutex_unlock(&h->lock);
-}
-static void let_go(hold *h) {
-    pthread_mutex_lock(&h->lock);
-    h->go = true;
-    pthread_cond_broadcast(&h->cond);
-    pthread_mutex_unlock(&h->lock);
-}
-
 /* The i-th key of shard 0, as long as keys may be: a change of it takes the most of the log. */
 static void long_keys(kit *k, uint32_t count, char (*room)[FKV_KEY_MAX + 1]) {
     for (uint32_t n = 0, i = 0; i < count; n++) {
@@ -303,16 +272,17 @@ static void long_keys(kit *k, uint32_t count, char (*room)[FKV_KEY_MAX + 1]) {
     }
 }
 
+/* The old owner's log holds so much; what changes beyond it while a page is taken over, for which `to` is held up, is gone from it. */
 TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost) {
     move m;
     enum { KEYS = 64, CHANGES = CHANGE_LOG_ROOM / (FKV_KEY_MAX + 4) + KEYS };
     static char keys[KEYS][FKV_KEY_MAX + 1];
     char value[32];
-    hold h;
+    rig_hold h;
     move_up(&m, 16 << 20);
     long_keys(&m.k, KEYS, keys);
     for (uint32_t i = 0; i < KEYS; i++) CHECK_EQ(kit_put(&m.k, keys[i], "before", 6, 20000).status, FKV_OK);
-    hold_up(&h, &m.to);
+    rig_hold_up(&h, &m.to);
     copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
     /* The copy has its place in the log, and its first page waits for the table. */
     uint64_t begun = fkv_now_ns();
@@ -330,7 +300,7 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
         snprintf(value, sizeof value, "%u", n);
         CHECK_EQ(kit_put(&m.k, keys[n % KEYS], value, (uint32_t)strlen(value), 20000).status, FKV_OK);
     }
-    let_go(&h);
+    rig_let_go(&h);
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_STALE_SEQUENCE);
     shard_copy_stop(m.copy);
     /* As the server does: a new table, a new copy. */

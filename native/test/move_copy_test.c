@@ -234,12 +234,17 @@ TEST(an_entry_that_ends_while_it_is_copied_leaves_nothing_older) {
     move_down(&m);
 }
 
+/* With "one" under a key of shard 0. */
+static void move_up_with_one(move *m, char *key) {
+    move_up(m, 4 << 20);
+    key_of(&m->k, 1, key);
+    CHECK_EQ(kit_put(&m->k, key, "one", 3, 20000).status, FKV_OK);
+}
+
 TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all) {
     move m;
     char key[24];
-    move_up(&m, 4 << 20);
-    key_of(&m.k, 1, key);
-    CHECK_EQ(kit_put(&m.k, key, "one", 3, 20000).status, FKV_OK);
+    move_up_with_one(&m, key);
     seal(&m.from, 0, COPY);
     answer a;
     kit_put_begin(&m.k, key, "two", 3, 60000, &a);
@@ -321,9 +326,7 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
 TEST(a_seal_for_another_copy_does_not_end_this_one) {
     move m;
     char key[24];
-    move_up(&m, 4 << 20);
-    key_of(&m.k, 1, key);
-    CHECK_EQ(kit_put(&m.k, key, "one", 3, 20000).status, FKV_OK);
+    move_up_with_one(&m, key);
     seal(&m.from, 0, OTHER_COPY);
     copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);

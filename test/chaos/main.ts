@@ -6,6 +6,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { run } from './run.js';
+import { wrongUsage } from '../support/wrong-usage.js';
 
 const atLeast = (name: string, low: number) => (value: number): number => {
   if (!Number.isInteger(value) || value < low) throw new Error(`--${name}: a whole number from ${low} on`);
@@ -21,10 +22,7 @@ const values = await yargs(hideBin(process.argv))
   .option('rate', { type: 'number', default: 600, coerce: atLeast('rate', 1), describe: 'Operations a second, over all clients' })
   .option('at-least', { type: 'number', coerce: atLeast('at-least', 0), describe: 'Fewer operations are a failure. Default: 100,000 in 600 s' })
   .option('quiet', { type: 'boolean', default: false, describe: 'Print the report only' })
-  .fail((message, error: Error | undefined) => {
-    console.error(`${error?.message ?? message}; --help says more`);
-    process.exit(2);
-  })
+  .fail(wrongUsage)
   .wrap(130)
   .strict()
   .parse();

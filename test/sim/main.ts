@@ -6,6 +6,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { APPLICATIONS, simulate, SimulationFailure, type ApplicationName, type Outcome } from './simulate.js';
+import { wrongUsage } from '../support/wrong-usage.js';
 
 const values = await yargs(hideBin(process.argv))
   .scriptName('npm run sim --')
@@ -27,10 +28,7 @@ const values = await yargs(hideBin(process.argv))
     if (given.seconds !== undefined && !(given.seconds > 0)) throw new Error('--seconds: more than 0');
     return true;
   })
-  .fail((message, error: Error | undefined) => {
-    console.error(`${error?.message ?? message}; --help says more`);
-    process.exit(2);
-  })
+  .fail(wrongUsage)
   .wrap(130)
   .strict()
   .parse();

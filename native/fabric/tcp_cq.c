@@ -148,9 +148,10 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
     }
     if (__atomic_load_n(&cq->rung, __ATOMIC_ACQUIRE) != cq->heard) {
         uint64_t times;
-        /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before another look. */
-        if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
         if (read(cq->eventfd, &times, sizeof times) == sizeof times) cq->heard += times;
+        /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before another look. Taken after
+         * the read: a wake whose bytes were read has said before by whom it is, and the descriptor tells of it no more. */
+        if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
     }
     TAILQ_CONCAT(&cq->active, &cq->deferred, active_link);
     if (cq->io.sockets) drive(cq);

@@ -7,6 +7,7 @@ const stress = by('fabric_tcp_stress');
 const faults = by('fabric_tcp_faults');
 const conformance = by('fabric_tcp');
 const follow = by('fabric_tcp_follow');
+const wakes = by('fabric_tcp_wake');
 
 export const mutations = [
   // ---------------------------------------------------------------- followed READs
@@ -129,6 +130,10 @@ export const mutations = [
   ...inFile('native/fabric/tcp_cq.c', [
     ['tcp: a wake that was polled away is forgotten', conformance('a_wake_from_another_thread_is_never_lost', { runs: 20 }),
       'cq->look_again = true;', 'cq->look_again = false;'],
+    ['tcp: who woke is asked before the wake is taken back', wakes('a_wake_that_comes_while_another_is_polled_away_is_not_lost'),
+      'if (read(cq->eventfd, &times, sizeof times) == sizeof times) cq->heard += times;',
+      'uint32_t by = __atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE); '
+        + 'if (read(cq->eventfd, &times, sizeof times) == sizeof times) cq->heard += times; cq->woken = by;'],
     ['tcp: the inbox is not looked at again before sleeping',
       conformance('a_user_that_lies_down_sees_what_was_handed_over_before'),
       'if (__atomic_load_n(&cq->inbox, __ATOMIC_SEQ_CST)) {', 'if (!cq->responder) {'],

@@ -314,6 +314,8 @@ void verbs_release(fab_conn *c, const void *message);
 int verbs_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, uint64_t wr_id);
 void verbs_detach(fab_conn *c, uint64_t rkey);
 fab_wc_status verbs_status(enum ibv_wc_status s);
+void verbs_say_first(verbs_conn *c);                                              /* so that the owner may speak */
+void verbs_peer_ready(verbs_conn *c);                                             /* one that was accepted is established */
 bool verbs_say_bye(verbs_conn *c);                                               /* false: it cannot be posted */
 
 /* wr_id of a work request: 1 | 0 | slot 20 | generation 10 | position in the send queue 32. Of a receive: the buffer's address, whose

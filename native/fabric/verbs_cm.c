@@ -324,6 +324,21 @@ static void routed(verbs_conn *c) {
     if (verbs_dial_begin(c, &p)) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
 }
 
+/* Over iWARP the side that accepts may send nothing before the other side's first message has come (RFC 5044, 7.1), although it is told that the
+ * connection is established: a driver that finds more than the reply to its request gives the connection up, as soft-iWARP's does. */
+static bool owner_speaks_second(const verbs_conn *c) { return c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP; }
+
+void verbs_peer_ready(verbs_conn *c) {
+    if (c->state == VERBS_ACCEPTING) {
+        c->state = VERBS_UP;
+        verbs_doorbell(c);   /* what was sent since fab_accept */
+    } else if (c->state == VERBS_LEAVING && c->unposted) {
+        c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
+        verbs_doorbell(c);
+        c->unposted = false;
+    }
+}
+
 static void established(verbs_conn *c, verbs_event *e) {
     if (c->state == VERBS_CONNECTING) {
         verbs_dial_end(c);   /* returns about now */
@@ -333,10 +348,10 @@ static void established(verbs_conn *c, verbs_event *e) {
         }
         c->state = VERBS_UP;
         completed(c, FAB_WC_CONNECT, FAB_SUCCESS, e);
+        if (owner_speaks_second(c)) verbs_say_first(c);
         verbs_deliver_early(c);
-    } else if (c->state == VERBS_ACCEPTING) {
-        c->state = VERBS_UP;
-        verbs_doorbell(c);   /* what was sent since fab_accept */
+    } else if (!owner_speaks_second(c)) {
+        verbs_peer_ready(c);
     }
 }
 
@@ -365,11 +380,7 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     verbs_conn *c = verbs_conn_of_slot(cq, e->slot, e->generation);
     if (!c || c->state == VERBS_BROKEN) return;
     if (c->state == VERBS_LEAVING) {
-        if (e->type == RDMA_CM_EVENT_ESTABLISHED) {
-            c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
-            verbs_doorbell(c);
-            c->unposted = false;
-        }
+        if (e->type == RDMA_CM_EVENT_ESTABLISHED && !owner_speaks_second(c)) verbs_peer_ready(c);
         if (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_REJECTED || e->type == RDMA_CM_EVENT_TIMEWAIT_EXIT || e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) verbs_left(c);
         return;
     }

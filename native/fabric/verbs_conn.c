@@ -260,7 +260,9 @@ void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
         if (was_up) (void)cq->d->v->rdma_disconnect(c->id);
         destroy_qp(c);
     }
-    if (first != FAB_SUCCESS && c->sq_tail != c->sq_head) c->sq[c->sq_tail % VERBS_SQ].status = first;
+    uint32_t oldest = c->sq_tail;   /* of which somebody hears: a SEND has no completion */
+    while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;
+    if (first != FAB_SUCCESS && oldest != c->sq_head) c->sq[oldest % VERBS_SQ].status = first;
     verbs_pop(c, true);
     c->disconnect_due = true;
     cq->disconnects_due++;

@@ -105,14 +105,11 @@ static void deliver(verbs_conn *c, verbs_buffer *b, uint32_t bytes) {
     verbs_prefix p;
     memcpy(&p, verbs_buffer_prefix(b), sizeof p);
     bool credit_only = p.flags & VERBS_CREDIT_ONLY, bye = p.flags & VERBS_BYE;
+    verbs_peer_ready(c);   /* the notice that it is may come later than what it sends */
     if (bye || c->state == VERBS_BROKEN || c->state == VERBS_LEAVING) {
         verbs_pool_repost(b->pool, b);
         if (bye) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
         return;
-    }
-    if (c->state == VERBS_ACCEPTING) {   /* the notice that the peer is ready may come later than what it sends */
-        c->state = VERBS_UP;
-        verbs_doorbell(c);
     }
     c->credits = c->credits + p.credits > VERBS_CREDITS ? VERBS_CREDITS : c->credits + p.credits;
     if (credit_only) {
@@ -458,6 +455,10 @@ void verbs_release(fab_conn *conn, const void *message) {
     verbs_pool_repost(b->pool, b);
     /* Half of them at once, when no message of ours carries them sooner. */
     if (++c->owed >= c->cq->credits / 2 && c->state == VERBS_UP && !c->refused) (void)send_message(c, NULL, 0, 0, VERBS_CREDIT_ONLY, 0);
+}
+
+void verbs_say_first(verbs_conn *c) {
+    if (send_message(c, NULL, 0, 0, VERBS_CREDIT_ONLY, 0)) verbs_doorbell(c);
 }
 
 bool verbs_say_bye(verbs_conn *c) {

@@ -1,5 +1,6 @@
 /* The verbs provider: the conformance suite over an RDMA device whose address FARKV_VERBS_ADDRESS names (in the virtual machine of
  * test/rdma, soft-RoCE's and soft-iWARP's; on a host with a NIC, that NIC's). Without it there is nothing to run on, and it says so. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,13 +137,41 @@ TEST(an_owner_whose_device_is_lost_says_once_that_nobody_comes) {
     pair_close(&p);
 }
 
+/* The client is not polled, so that it says nothing: the notice that the connection is established lets an owner post what it has sent, but over
+ * iWARP, where the client's device may give the connection up for it (RFC 5044, 7.1). There the client's first message does. */
+TEST(an_owner_posts_nothing_before_it_may) {
+    static pair p;
+    pair_listen(&p, &verbs, NULL);
+    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+    p.owner_conn = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
+    CHECK_EQ(fab_accept(p.owner_conn, 1, NULL, 0), 0);
+    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){"at once", 7}, 1), 0);
+    verbs_conn *c = (verbs_conn *)p.owner_conn;
+    verbs_cq *cq = (verbs_cq *)p.owner.cq;
+    bool iwarp = c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+    struct pollfd f = {.fd = fab_fd(p.owner.cq), .events = POLLIN};
+    fab_wc wc;
+    while (!atomic_load(&cq->has_events)) {
+        if (fab_arm(p.owner.cq) == 0) CHECK(poll(&f, 1, (int)check_patience_ms()) != 0);
+        if (!atomic_load(&cq->has_events)) CHECK_EQ(fab_poll(p.owner.cq, &wc, 1), 0);
+    }
+    CHECK_EQ(fab_poll(p.owner.cq, &wc, 1), 0);   /* takes the notice */
+    CHECK(c->state == (iwarp ? VERBS_ACCEPTING : VERBS_UP) && c->chained == (iwarp ? 1 : 0));
+    pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_SUCCESS);
+    fab_wc w = pair_expect(&p, &p.client, FAB_WC_RECV, FAB_SUCCESS);
+    CHECK(w.bytes == 7 && memcmp(w.data, "at once", 7) == 0);
+    CHECK(c->state == VERBS_UP && c->chained == 0);
+    pair_close(&p);
+}
+
 /* A work request of which the device never says anything, as soft-RoCE's with endless retries: put into the send queue by hand, for no device
- * here loses one to order. */
+ * here loses one to order. It is behind a message that is told of by nobody. */
 TEST(what_the_device_never_completes_ends_in_time) {
     static pair p;
     pair_open(&p, &verbs, &(fab_options){.op_timeout_ms = 5000}, 1);
     verbs_conn *c = (verbs_conn *)p.client_conn;
     verbs_cq *cq = (verbs_cq *)p.client.cq;
+    c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.kind = VERBS_SQ_SEND};
     c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.wr_id = 7, .kind = VERBS_SQ_READ, .signaled = true};
     c->signaled_pending++;
     verbs_timeouts(cq);
@@ -169,6 +198,7 @@ int main(int argc, char **argv) {
     CHECK(fab_provider_missing(FAB_VERBS) == NULL);
     if (fabric_conformance_child(&verbs, argc, argv)) return 0;
     fabric_conformance(&verbs);
+    RUN(an_owner_posts_nothing_before_it_may);
     RUN(what_the_device_never_completes_ends_in_time);
     RUN(a_client_lets_a_lost_device_go_and_binds_anew);
     RUN(an_owner_whose_device_is_lost_says_once_that_nobody_comes);

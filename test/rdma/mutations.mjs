@@ -19,6 +19,11 @@ const mutations = [
   ...inFile('native/fabric/verbs_cm.c', [
     ['rdma_connect is called at the completion queue\'s thread', siw('connecting_to_nobody_holds_up_no_other_connection'),
       'if (verbs_dial_begin(c, &p))', 'if (c->cq->d->v->rdma_connect(c->id, &p))'],
+    ['an owner speaks first over iWARP', siw('an_owner_posts_nothing_before_it_may'), '->transport_type == IBV_TRANSPORT_IWARP;', '->transport_type == 0;'],
+  ]),
+  ...inFile('native/fabric/verbs_conn.c', [
+    ['what ran out of time is told of a message of which nobody hears', rxe('what_the_device_never_completes_ends_in_time'),
+      'while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;', ''],
   ]),
   ...inFile('native/fabric/verbs_dial.c', [
     ['a call that waits is not interrupted', siw('connecting_to_nobody_holds_up_no_other_connection'),

@@ -9,6 +9,12 @@ void end_open(end *e, const fabric_under_test *u, const fab_options *o) {
     fab_options options = o ? *o : (fab_options){0};
     options.provider = u->provider;
     if (u->configure) u->configure(&options);
+    /* The fabric's own limits are hang-guards here too, but where a test is about them: on a busy machine a thread that is to answer may not
+     * run for a second. */
+    if (!options.sim) {
+        if (options.op_timeout_ms == 0) options.op_timeout_ms = (uint32_t)check_patience_ms();
+        if (options.handshake_ms == 0) options.handshake_ms = (uint32_t)check_patience_ms();
+    }
     memset(e, 0, sizeof *e);
     CHECK_EQ(fab_open(&options, &e->domain), 0);
     CHECK_EQ(fab_cq_create(e->domain, &e->cq), 0);
@@ -19,14 +25,16 @@ void end_close(end *e) {
     fab_close(e->domain);
 }
 
-void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o) {
+void pair_listen_ends(pair *p, const fabric_under_test *u, const fab_options *owner, const fab_options *client) {
     memset(p, 0, sizeof *p);
     p->under = u;
-    end_open(&p->owner, u, o);
-    end_open(&p->client, u, o);
+    end_open(&p->owner, u, owner);
+    end_open(&p->client, u, client);
     CHECK_EQ(fab_listen(p->owner.cq, u->address(), &p->listener), 0);
     snprintf(p->address, sizeof p->address, "%s", fab_listener_address(p->listener));
 }
+
+void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o) { pair_listen_ends(p, u, o, o); }
 
 void pair_connect(pair *p, uint32_t trust, fab_conn **client_conn, fab_conn **owner_conn) {
     CHECK_EQ(fab_connect(p->client.cq, p->address, NULL, 0, NULL, client_conn), 0);

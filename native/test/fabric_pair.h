@@ -38,8 +38,10 @@ typedef struct pair {
     char address[256];
 } pair;
 
-/* Makes both ends, listens. `o` may be NULL; provider and configure are applied to a copy. */
+/* Makes both ends, listens. `o` may be NULL; provider and configure are applied to a copy, and limits in time that it leaves open are as long
+ * as a test waits. */
 void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o);
+void pair_listen_ends(pair *p, const fabric_under_test *u, const fab_options *owner, const fab_options *client);
 /* The same, and a connection of trust domain `trust`. */
 void pair_open(pair *p, const fabric_under_test *u, const fab_options *o, uint32_t trust);
 void pair_connect(pair *p, uint32_t trust, fab_conn **client_conn, fab_conn **owner_conn);

@@ -8,8 +8,11 @@ tcp_rig rig;
 static const char *address(void) { return "127.0.0.1:0"; }
 const fabric_under_test tcp_v4 = {.provider = FAB_TCP, .address = address, .sleeps = true, .forks = true};
 
-void rig_open(const fab_options *o) {
-    pair_open(&rig.p, &tcp_v4, o, RIG_TRUST);
+void rig_open(const fab_options *o) { rig_open_ends(o, o); }
+
+void rig_open_ends(const fab_options *owner, const fab_options *client) {
+    pair_listen_ends(&rig.p, &tcp_v4, owner, client);
+    pair_connect(&rig.p, RIG_TRUST, &rig.p.client_conn, &rig.p.owner_conn);
     CHECK_EQ(fkv_region_alloc("rig", RIG_REGION, 0, &rig.region), 0);
     pattern_fill(rig.region.base, 5, RIG_REGION);
     CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TRUST, &rig.mr), 0);

@@ -16,6 +16,7 @@ extern tcp_rig rig;
 extern const fabric_under_test tcp_v4;
 
 void rig_open(const fab_options *o);
+void rig_open_ends(const fab_options *owner, const fab_options *client);    /* with other options at each */
 void rig_close(void);
 /* The honest client READs. The responder answers it after whatever came before on other connections: a barrier, and a proof that
  * others are served. */

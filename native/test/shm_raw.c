@@ -116,6 +116,12 @@ void raw_wait_for_end(raw *r) {
     while (receive(r, &f, fds, &n) > 0) for (int i = 0; i < n; i++) close(fds[i]);
 }
 
+bool raw_has_ended(const raw *r) {
+    char byte;
+    ssize_t n = recv(r->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+    return n == 0 || (n < 0 && errno == ECONNRESET);
+}
+
 int raw_memory(int seals, size_t bytes) {
     int fd = memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     CHECK_EQ(ftruncate(fd, (off_t)bytes), 0);

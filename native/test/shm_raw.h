@@ -25,6 +25,7 @@ int raw_expect(raw *r, uint8_t type, shm_frame *f, int *fds);
 void raw_welcomed(raw *r);
 /* Waits until the other end hangs up; frames that come before are dropped. */
 void raw_wait_for_end(raw *r);
+bool raw_has_ended(const raw *r);
 
 /* An owner by hand: a listening socket. */
 int raw_listen(const char *address);

@@ -21,13 +21,15 @@ enum { OPERATIONS = 40000, PHASES = 3 };
 #else
 enum { OPERATIONS = 400000, PHASES = 6 };
 #endif
+enum { INDEX_SEGMENTS = 256, HEAP_NUMBERS = 1 << 16 };
 enum { KEYS = 64, STEADY = 32, READERS = 2, VALUE_MOST = 3000, AGAIN_MOST = 100000 };
 #define LIFE_NS 1000000u
 #define QUARANTINE_NS (LIFE_NS * 6 / 5)
 
 typedef struct shared {
     host *h;
-    int published;                 /* host segments that readers may look at */
+    int published;                 /* of the host's segments; those below are what readers may look at, by their numbers: */
+    const host_segment *index[INDEX_SEGMENTS], *heap[HEAP_NUMBERS];
     uint32_t buckets;              /* as a reply would tell */
     uint64_t begun[KEYS], done[KEYS], returned[KEYS];
     int finished;
@@ -68,9 +70,8 @@ static uint64_t check_value(const uint8_t *v, uint32_t n, uint64_t expected_key)
 
 /* ---- a reader's GET ---- */
 static const host_segment *segment_of(const shared *s, table_segment_kind kind, uint32_t number) {
-    for (int i = __atomic_load_n(&s->published, __ATOMIC_ACQUIRE) - 1; i >= 0; i--)
-        if (s->h->segments[i].kind == kind && s->h->segments[i].number == number) return &s->h->segments[i];
-    return NULL;
+    if (number >= (kind == TABLE_INDEX ? INDEX_SEGMENTS : HEAP_NUMBERS)) return NULL;
+    return __atomic_load_n(kind == TABLE_INDEX ? &s->index[number] : &s->heap[number], __ATOMIC_ACQUIRE);
 }
 static const void *bucket_address(const shared *s, uint32_t number, uint32_t *tag) {
     for (uint32_t i = 0;; i++) {
@@ -189,7 +190,11 @@ static void turn(shared *s) {
     h->now_ns = fkv_now_ns();
     table_tick(h->t, h->now_ns, h->wall_ms, 200);
     host_serve(h);
-    __atomic_store_n(&s->published, h->count, __ATOMIC_RELEASE);
+    for (; s->published < h->count; s->published++) {
+        const host_segment *g = &h->segments[s->published];
+        CHECK(g->number < (g->kind == TABLE_INDEX ? INDEX_SEGMENTS : HEAP_NUMBERS));
+        __atomic_store_n(g->kind == TABLE_INDEX ? &s->index[g->number] : &s->heap[g->number], g, __ATOMIC_RELEASE);
+    }
     __atomic_store_n(&s->buckets, table_buckets(h->t), __ATOMIC_RELEASE);
 }
 static fkv_status attempt(shared *s, const table_op *op, uint64_t *seed) {

@@ -14,7 +14,9 @@
 #include "../table/table.h"
 #include "../table/words.h"
 
-enum { HOST_SEGMENTS = 4096 };
+/* As many as there may be maps in a process. Memory that is free for two seconds of the test's time goes back and comes again, so that how many
+ * there are in all rests with the machine where a test takes its time from the clock. */
+enum { HOST_SEGMENTS = 1 << 16 };
 typedef struct host_segment { table_segment_kind kind; uint32_t number, tag; fkv_region region; bool retired; } host_segment;
 typedef struct host {
     table *t;

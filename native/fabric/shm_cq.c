@@ -227,7 +227,7 @@ int shm_arm(fab_cq *base) {
 
 /* Takes the edges that came. */
 static void drain(shm_cq *q) {
-    enum { EVENTS = 64 };
+    enum { EVENTS = 64, BELL_READS = 16 };
     struct epoll_event events[EVENTS];
     int n;
     do {
@@ -236,9 +236,10 @@ static void drain(shm_cq *q) {
             shm_conn *c = events[i].data.ptr;
             if (!c) continue;
             if (c->parked) shm_unpark(c);
-            /* Emptied each time: rings may have come while this end was awake, and a full socket would take no more. */
+            /* Emptied each time: rings may have come while this end was awake, and a full socket would take no more. But for what more than
+             * that has come: one rings once for each sleep, and who never stops must not keep this thread. Each ring is an edge of its own. */
             char room[256];
-            while (recv(c->bell, room, sizeof room, MSG_DONTWAIT) == (ssize_t)sizeof room) {}
+            for (int k = 0; k < BELL_READS && recv(c->bell, room, sizeof room, MSG_DONTWAIT) == (ssize_t)sizeof room; k++) {}
         }
     } while (n == EVENTS);
     q->since_epoll = 0;

@@ -205,7 +205,7 @@ void tcp_cq_wake(tcp_cq *cq, uint32_t by) {
     /* The count before the write: the write wakes the other thread, which may run before this one does again, and must then
      * know that there is something to take out, or the descriptor stays readable and it cannot sleep. Who polls in between finds
      * the count ahead of what was taken out, and looks again next time. */
-    __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELEASE);     /* whoever takes it, looks for what was announced before */
     __atomic_fetch_add(&cq->rung, 1, __ATOMIC_RELEASE);
     while (write(cq->eventfd, &one, sizeof one) < 0 && errno == EINTR) {}
 }

@@ -37,7 +37,7 @@ struct shard_copy {
     dataplane_done caught_up;
     void *caught_up_ctx;
 
-    pthread_mutex_t lock;        /* of the next three */
+    pthread_mutex_t lock;        /* of the next three; and held while an import is told */
     dataplane_done done;
     void *done_ctx;
     bool ended;
@@ -159,9 +159,11 @@ static void settle(shard_copy *c, uint32_t most) {
 static void imported(void *ctx, fkv_status s, void *result) {
     (void)result;
     shard_copy *c = ctx;
+    pthread_mutex_lock(&c->lock);
     c->import_status = s;
     __atomic_store_n(&c->imported, true, __ATOMIC_RELEASE);
     mailbox_wake(&c->wake);
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* Waits for the values under way, and gives all that came to the table. Does not return before the table has done with it. */
@@ -172,6 +174,9 @@ static fkv_status hand_over(shard_copy *c) {
     __atomic_store_n(&c->imported, false, __ATOMIC_RELAXED);
     dataplane_import(c->config.to, c->config.shard, c->batch, (uint32_t)c->batch_bytes, imported, c);
     while (!__atomic_load_n(&c->imported, __ATOMIC_ACQUIRE)) turn(c, 1000);
+    /* It may be seen before the owner's thread has rung: not before that is over may this thread end, and the descriptor with it. */
+    pthread_mutex_lock(&c->lock);
+    pthread_mutex_unlock(&c->lock);
     c->stats.bytes += c->batch_bytes;
     c->batch_bytes = c->expected_bytes = 0;
     return c->import_status;

@@ -89,4 +89,8 @@ export const mutations = [
       'if (atomic_load_explicit(&c->shared->revoked[!c->side][r->of->slot], memory_order_acquire)) r->status = FAB_REM_ACCESS_ERR;',
       ''],
   ]),
+  ...inFile('native/fabric/shm_cq.c', [
+    ['shm: a bell is emptied however long it rings', by('fabric_shm_bell')('a_peer_that_rings_without_end_holds_nobody_up'),
+      'k < BELL_READS && recv(', 'recv('],
+  ]),
 ];

@@ -84,6 +84,10 @@ export const mutations = [
     ['move: an entry that ends while it is copied leaves what the copy had', by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),
       'if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;', ''],
   ]),
+  ...inFile('native/move/copy.c', [
+    ['move: a copy may end while the owner\'s thread is about to ring for it', by('move_wake')('a_copy_does_not_end_while_it_is_rung_for'),
+      '    pthread_mutex_lock(&c->lock);\n    pthread_mutex_unlock(&c->lock);\n', ''],
+  ]),
   ...inFile('native/table/change.c', [
     ['dataplane: an entry that moves gets a new version', by('move_copy')('a_copy_has_every_entry_with_its_version_flags_and_time_to_live'),
       'op->version ? op->version : fkv_version(', 'false ? op->version : fkv_version('],

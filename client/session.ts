@@ -76,7 +76,9 @@ export class Session {
     const aborted = (): void => this.#fail(signal === undefined ? new FarkvError('ERR_ABORTED', 'cancelled') : abortError(signal));
     if (signal?.aborted === true) throw abortError(signal);
     signal?.addEventListener('abort', aborted, { once: true });
-    const timer = setTimeout(() => this.#timeIsOver(), connectTimeoutMs);
+    // What has come while the event loop stood still is looked at before the time is said to be over: timers come before sockets in a turn of it, and a
+    // connection that failed is closed at the turn's end.
+    const timer = setTimeout(() => setImmediate(() => setImmediate(() => this.#timeIsOver())), connectTimeoutMs);
     this.#control.start();
     try {
       const parts = await this.#open;
@@ -205,6 +207,7 @@ export class Session {
   }
 
   #timeIsOver(): void {
+    if (this.#settled) return;
     const { connectTimeoutMs } = this.#settings;
     if (this.#parts !== undefined && this.#routes.states.some((state) => state.connected)) {
       this.#succeed(this.#parts);

@@ -1,6 +1,9 @@
 /**
  * The calling side of the control plane: dials, says hello, and makes calls. Used between servers (metadata/peer-link.ts) and by
  * `farkv status`; the SDK has its own (client/), which follows maps and reconnects.
+ *
+ * Invariant: an answer that came in time is taken, also when this process stood still until the time was over (a disk that was slow to write, a machine
+ * that is busy): timers are looked at before sockets, so the end of a time waits until those have been looked at once more.
  */
 import { FarkvError } from '../../core/errors.js';
 import {
@@ -27,6 +30,11 @@ interface Waiting {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
   readonly timer: NodeJS.Timeout;
+}
+
+/** Runs `act` once what has come by then was looked at. */
+function afterMs(ms: number, act: () => void): NodeJS.Timeout {
+  return setTimeout(() => setImmediate(act), ms);
 }
 
 /** A server with TLS and one without have no words for each other. */
@@ -65,7 +73,7 @@ export class ControlClient {
         clearTimeout(timer);
         options.signal?.removeEventListener('abort', aborted);
       };
-      const timer = setTimeout(() => fail(new FarkvError('ERR_TIMEOUT', `${options.address} did not answer within ${options.timeoutMs} ms`)), options.timeoutMs);
+      const timer = afterMs(options.timeoutMs, () => fail(new FarkvError('ERR_TIMEOUT', `${options.address} did not answer within ${options.timeoutMs} ms`)));
       options.signal?.addEventListener('abort', aborted);
       if (options.signal?.aborted === true) aborted();
       const connection = new Connection(socket, options.hello.role === 'peer' ? PEER_FRAME_LIMITS : SERVER_FRAME_LIMITS, {
@@ -132,10 +140,9 @@ export class ControlClient {
         return;
       }
       const id = ++this.#calls;
-      const timer = setTimeout(() => {
-        this.#waiting.delete(id);
-        reject(new FarkvError('ERR_TIMEOUT', `${what} was not answered within ${timeoutMs} ms`));
-      }, timeoutMs);
+      const timer = afterMs(timeoutMs, () => {
+        if (this.#waiting.delete(id)) reject(new FarkvError('ERR_TIMEOUT', `${what} was not answered within ${timeoutMs} ms`));
+      });
       this.#waiting.set(id, { resolve, reject, timer });
       this.#connection.send(frame(id));
     });

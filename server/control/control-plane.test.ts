@@ -340,6 +340,18 @@ test('calls are answered, and an inner error tells nothing', async (t) => {
   await t.throwsAsync(client.call('fail', {}, 5000), { code: 'ERR_INTERNAL', message: 'the server failed' });
 });
 
+test('an answer is taken though the process stood still until the time for it was over', async (t) => {
+  const { address } = await rig(t, {
+    call: () => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+      return Promise.resolve('there');
+    },
+  });
+  const client = await ControlClient.open({ address, trust: undefined, timeoutMs: 5000, hello: { role: 'admin', token: 'secret' } });
+  t.teardown(() => client.close());
+  t.is(await client.call('slow', {}, 30), 'there');
+});
+
 test('calls in flight on one connection are bounded', async (t) => {
   let release: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => (release = resolve));

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { connect } from '../../client/index.js';
 import { Cluster, type ServerProcess } from '../support/cluster.js';
 import { certainly, keysOf, QUICK, raised } from '../support/owners.js';
-import { leaderOf, statusOf } from '../support/status.js';
+import { leaderOf, statusWhen } from '../support/status.js';
 import type { OldMapReads } from './old-map-client.js';
 
 const CHILD = fileURLToPath(new URL('old-map-client.js', import.meta.url));
@@ -66,7 +66,7 @@ for (const transport of ['shm', 'tcp'] as const) {
 
     owner.signal('SIGSTOP');
     const other = cluster.servers.find((s) => s !== owner)!;
-    while ((await statusOf(other.address)).shards[fresh.shardOf(key)]?.owner === owner.id);
+    await statusWhen(other.address, (s) => s.shards[fresh.shardOf(key)]?.owner !== owner.id);
     await certainly(() => fresh.put(key, 'new'));
     const paused = await during.read();
     t.true(paused.oldMap);

@@ -2,7 +2,7 @@
  * One run: servers and clients as processes, on hosts of their own where this machine lets us make them, a workload, the faults of a seed,
  * and the verdict on everything that the clients were told.
  */
-import { appendFileSync, existsSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,10 @@ export interface RunOptions {
   readonly servers: number;
   readonly clients: number;
   readonly operationsPerSecond: number;
-  /** Fewer are a failure: a run that did nothing proves nothing. */
+  /**
+   * Fewer are a failure: a run that did nothing proves nothing. A busy machine does fewer in its seconds: there the faults go on, with others of the
+   * same seed, until there are so many, though not for ever.
+   */
   readonly operationsMin: number;
   readonly say: (text: string) => void;
 }
@@ -54,6 +57,8 @@ const KEYS = 12;
 const KEYS_FOR_MS = 15_000;
 const READY_MS = 60_000;
 const SHARDS_PER_SERVER = 2;
+/** So many times the seconds that were asked for. */
+const ROUNDS_MAX = 4;
 
 export async function run(options: RunOptions): Promise<Report> {
   const { seed, seconds, say } = options;
@@ -81,8 +86,12 @@ export async function run(options: RunOptions): Promise<Report> {
     const began = Number(process.hrtime.bigint());
     for (let i = 0; i < options.clients; i++) clients.push(makeClient(i, began, servers, directory, network, options));
     for (const c of clients) c.launch();
-    const schedule = drawSchedule(new Random(seed), { seconds, servers: servers.length, shards: SHARDS_PER_SERVER * servers.length, clients: clients.length, network: network !== undefined });
-    await nemesis.run(schedule);
+    const random = new Random(seed);
+    for (let round = 1; round <= ROUNDS_MAX; round++) {
+      if (round > 1) say('fewer operations so far than there must be: the faults go on');
+      await nemesis.run(drawSchedule(random, { seconds, servers: servers.length, shards: SHARDS_PER_SERVER * servers.length, clients: clients.length, network: network !== undefined }));
+      if (recordedIn(directory) >= options.operationsMin) break;
+    }
     failures.push(...(await readyAgain(servers)));
     ended = (await Promise.all(clients.map((c) => c.finish()))).flat();
   } catch (error) {
@@ -103,7 +112,7 @@ export async function run(options: RunOptions): Promise<Report> {
   for (const { name, file } of ended) if (existsSync(file)) addFile(record, file, name);
   failures.push(...record.wrong.slice(0, 10));
   const verdict = judge(record, watch, kept, failures, say);
-  const operations = [...record.counts.values()].reduce((sum, n) => sum + n, 0);
+  const operations = operationsOf(record);
   if (operations < options.operationsMin) failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
   if (failures.length === 0) await rm(directory, { recursive: true, force: true });
   const changes = servers.length === 0 ? [] : watch.all;
@@ -146,6 +155,15 @@ function makeClient(i: number, beganNs: number, servers: readonly ServerProcess[
       file: join(directory, `${name.replace('/', '-')}.jsonl`), operationsPerSecond: options.operationsPerSecond / options.clients,
     };
   });
+}
+
+const operationsOf = ({ counts }: Recorded): number => [...counts.values()].reduce((sum, n) => sum + n, 0);
+
+/** Operations that clients have written down by now. */
+function recordedIn(directory: string): number {
+  const record = emptyRecord();
+  for (const name of readdirSync(directory)) if (name.endsWith('.jsonl')) addFile(record, join(directory, name), name);
+  return operationsOf(record);
 }
 
 /** What is wrong with those that do not come back. */

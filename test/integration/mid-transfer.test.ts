@@ -4,23 +4,13 @@ import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
-import { certainly, keysOf, raised } from '../support/owners.js';
-import { statusOf } from '../support/status.js';
-import type { ClusterStatus } from '../../server/status.js';
+import { certainly, keysOf, LASTING, raised } from '../support/owners.js';
+import { leaderOf, statusOf, statusWhen } from '../support/status.js';
 
-/** So that a server that is paused is not taken for dead before it is looked at. */
-const LASTING = ['--lease-ms', '300', '--owner-lease-ms', '6000', '--election-ms', '400'];
 const VALUE_BYTES = 64 << 10;
 const VALUES = 900;
 /** So much has come when it is the middle. */
 const SOME_BYTES = 8 << 20;
-
-async function until(address: string, condition: (status: ClusterStatus) => boolean): Promise<ClusterStatus> {
-  for (;;) {
-    const status = await statusOf(address);
-    if (condition(status)) return status;
-  }
-}
 
 function residentBytes(pid: number): number {
   const pages = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1];
@@ -30,7 +20,7 @@ function residentBytes(pid: number): number {
 const valueOf = (key: string): Buffer => Buffer.alloc(VALUE_BYTES, `${key} `);
 
 async function move(shard: number, to: ServerProcess, wait: string, ask: ServerProcess): Promise<Awaited<ReturnType<typeof farkv>>> {
-  return await farkv(['shard', 'move', String(shard), to.id, '--wait', wait, '--connect', ask.address]);
+  return await farkv(['shard', 'move', String(shard), to.id, '--wait', wait, '--timeout', '2m', '--connect', ask.address]);
 }
 
 /** Moves the shard until its new owner stands still in the middle of the copy: something has come, and the metadata does not say that all has. */
@@ -50,9 +40,9 @@ async function inTheMiddle(t: ExecutionContext, shard: number, from: ServerProce
     }
     // It was done before this process had its turn: back, and once more.
     process.kill(to.pid, 'SIGCONT');
-    await until(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner === to.id && one.state === 'serving'));
+    await statusWhen(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner === to.id && one.state === 'serving'));
     await waiting;
-    t.is((await move(shard, from, '60s', ask)).code, 0);
+    t.is((await move(shard, from, '5m', ask)).code, 0);
   }
 }
 
@@ -77,26 +67,26 @@ for (const dies of ['new', 'old'] as const) {
   test.serial(`kill -9 of the ${dies} owner of a shard in the middle of the copy`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '256mb', args: LASTING });
     await raised(cluster);
-    const lead = (await statusOf(cluster.server(0).address)).members.findIndex((m) => m.leader);
+    const lead = await leaderOf(cluster);
     const [ask, from, to] = [cluster.server(lead), cluster.server((lead + 1) % 3), cluster.server((lead + 2) % 3)];
     const { kv, keys, shard } = await filled(t, cluster, (lead + 1) % 3);
     const { waiting } = await inTheMiddle(t, shard, from, to, ask);
     const { epoch } = (await statusOf(ask.address)).shards[shard]!;
     if (dies === 'new') {
       await to.kill();
-      const after = await until(ask.address, (s) => s.moves.length === 0);
+      const after = await statusWhen(ask.address, (s) => s.moves.length === 0);
       t.is(after.shards[shard]?.owner, from.id);
       t.is(after.shards[shard]?.epoch, epoch);
       await allThere(t, kv, keys);
       await certainly(() => kv.put(keys[0]!, valueOf(keys[0]!)));
       // Once it is back, it gets the shard with everything.
       await to.start();
-      t.is((await move(shard, to, '60s', ask)).code, 0);
+      t.is((await move(shard, to, '5m', ask)).code, 0);
       await allThere(t, kv, keys);
     } else {
       await from.kill();
       process.kill(to.pid, 'SIGCONT');
-      const after = await until(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner !== from.id && one.state === 'serving'));
+      const after = await statusWhen(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner !== from.id && one.state === 'serving'));
       t.deepEqual(after.moves, []);
       // What had come of the copy is worth nothing: as after any death of an owner, a miss for every key.
       t.deepEqual((await kv.getMany(keys)).filter((value) => value !== undefined), []);
@@ -116,7 +106,7 @@ test.serial('a server without the memory for a shard does not get it: its owner 
   await raised(cluster);
   const owner = cluster.server(0);
   const { kv, keys, shard } = await filled(t, cluster, 0);
-  const refused = await move(shard, small, '60s', owner);
+  const refused = await move(shard, small, '5m', owner);
   t.not(refused.code, 0);
   t.regex(refused.stderr, /the move of shard 0 to s2 was called off: s1 has it/u);
   t.regex(small.stderr, /shard 0 does not fit in this server's memory \(--memory\): its move is called off, and s1 goes on to serve it/u);

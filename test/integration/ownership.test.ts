@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import { certainly, keysOf, QUICK, raised } from '../support/owners.js';
-import { leaderOf, statusOf } from '../support/status.js';
+import { leaderOf, served, statusWhen } from '../support/status.js';
 
 type Kv = Client<BufferValue, Buffer>;
 
@@ -44,8 +44,8 @@ for (const transport of ['shm', 'tcp'] as const) {
       await cluster.server(dead).start();
       t.deepEqual(cluster.server(dead).readyLine?.shards, []);
       t.deepEqual((await kv.getMany(keys)).map(String), keys.map(() => 'after'));
-      const status = await statusOf(cluster.server((dead + 1) % 3).address);
-      t.true(status.shards.every((s) => s.state === 'serving' && s.owner !== cluster.server(dead).id));
+      const status = await statusWhen(cluster.server((dead + 1) % 3).address, served);
+      t.true(status.shards.every((s) => s.owner !== cluster.server(dead).id));
     });
   }
 
@@ -79,7 +79,7 @@ for (const transport of ['shm', 'tcp'] as const) {
     cluster.server(paused).signal('SIGCONT');
     const from = reads;
     while (reads < from + 2000 && wrong.length === 0) await setImmediate();
-    for (let status = await statusOf(cluster.server(paused).address); status.shards.some((s) => s.state !== 'serving');) status = await statusOf(cluster.server(paused).address);
+    await statusWhen(cluster.server(paused).address, served);
     reading.on = false;
     await reader;
     t.deepEqual(wrong, []);
@@ -89,7 +89,7 @@ for (const transport of ['shm', 'tcp'] as const) {
 }
 
 test.serial('without a quorum of the metadata group owners answer nothing once their leases are over, and with it they go on with what they hold', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: ['--lease-ms', '300', '--owner-lease-ms', '5000', '--election-ms', '400'] });
+  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
   await raised(cluster);
   const kv = await connected(t, cluster, 'shm');
   const left = await leaderOf(cluster);

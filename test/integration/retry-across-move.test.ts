@@ -32,7 +32,7 @@ async function refusedAsUnknown(cluster: Cluster, server: number): Promise<numbe
 }
 
 async function move(t: ExecutionContext, cluster: Cluster, shard: number, to: number): Promise<void> {
-  const { code, stdout, stderr } = await farkv(['shard', 'move', String(shard), cluster.server(to).id, '--wait', '5m', '--connect', cluster.addresses.join(',')]);
+  const { code, stdout, stderr } = await farkv(['shard', 'move', String(shard), cluster.server(to).id, '--wait', '5m', '--timeout', '2m', '--connect', cluster.addresses.join(',')]);
   t.is(code, 0, stdout + stderr);
 }
 

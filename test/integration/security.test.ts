@@ -1,9 +1,10 @@
 import test from 'ava';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { connect as connectTls } from 'node:tls';
 import { once } from 'node:events';
 import { Cluster, farkv } from '../support/cluster.js';
-import { statusOf } from '../support/status.js';
+import { statusWhen, whole } from '../support/status.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../../../test/fixtures/tls/${name}`, import.meta.url));
 const TLS = ['--tls-cert', fixture('server.pem'), '--tls-key', fixture('server-key.pem'), '--tls-ca', fixture('ca.pem')];
@@ -22,10 +23,7 @@ test.serial('a token is asked for, and a wrong one is 77', async (t) => {
 test.serial('three servers with TLS and a token; only TLS 1.3 with a trusted authority is spoken', async (t) => {
   const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '32mb', args: [...TLS, '--token', 'right', '--peer-token', 'of servers'] });
   const { address } = cluster.server(1);
-  const good = ['--token', 'right', '--tls-ca', fixture('ca.pem')];
-  const status = await statusOf(address, good);
-  t.true(status.members.every((m) => m.state === 'up'));
-  t.true(status.shards.every((s) => s.state === 'serving'));
+  await statusWhen(address, whole, { token: 'right', ca: readFileSync(fixture('ca.pem')) });
 
   t.is((await farkv(['status', '--connect', address, '--token', 'right', '--tls-ca', fixture('stranger.pem')])).code, 77);
   for (const command of [['status'], ['get', 'a']]) {

@@ -7,13 +7,14 @@ import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { ControlClient } from '../../server/control/client-connection.js';
 import { Cluster, farkv } from '../support/cluster.js';
-import { statusOf } from '../support/status.js';
+import { statusOf, statusWhen } from '../support/status.js';
 import { clientOf, toldTo } from '../support/tenants.js';
 
 /** Where each domain's shards are: the default one has those of --shards. */
 const DOMAINS = { operators: [0, 1], a: [2, 3, 4], b: [5, 6] } as const;
 const TOKEN = { operators: 'of operators', a: 'of tenant a', b: 'of tenant b' } as const;
 type Tenant = keyof typeof TOKEN;
+const OPERATOR = { token: TOKEN.operators } as const;
 const TENANTS = Object.keys(TOKEN) as Tenant[];
 const TRUST = ['--token', TOKEN.operators, '--trust-domains', `b,shards=2,token=${TOKEN.b}`, '--trust-domains', `a,shards=3,token=${TOKEN.a},max-clients=100`];
 
@@ -90,12 +91,12 @@ test.serial('a shard that moves stays its domain\'s', async (t) => {
   const { address } = cluster.server(0);
   const { a, b } = await clientsOf(t, cluster, 'tcp');
   const operator = ['--connect', address, '--token', TOKEN.operators];
-  while ((await statusOf(address, operator.slice(2))).formatVersion < FORMAT_COPIES);
+  await statusWhen(address, (s) => s.formatVersion >= FORMAT_COPIES, OPERATOR);
   let key = 'key';
   for (let i = 0; a.shardOf(key) !== DOMAINS.a[0] || b.shardOf(key) !== DOMAINS.b[0]; i++) key = `key-${i}`;
   await a.put(key, 'of a');
   for (const shard of [DOMAINS.a[0], DOMAINS.b[0]]) {
-    const owner = (await statusOf(address, operator.slice(2))).shards[shard]?.owner;
+    const owner = (await statusOf(address, OPERATOR)).shards[shard]?.owner;
     const moved = await farkv(['shard', 'move', String(shard), owner === 's1' ? 's2' : 's1', ...operator]);
     t.is(moved.code, 0, moved.stderr);
   }
@@ -112,7 +113,7 @@ test.serial('a shard that moves stays its domain\'s', async (t) => {
 test.serial('operators see all domains, and a tenant is no operator', async (t) => {
   const cluster = await start(t, 1);
   const { address } = cluster.server(0);
-  const status = await statusOf(address, ['--token', TOKEN.operators]);
+  const status = await statusOf(address, OPERATOR);
   t.deepEqual(status.trustDomains, [{ name: 'a', firstShard: 2, shards: 3 }, { name: 'b', firstShard: 5, shards: 2 }]);
   t.is(status.shards.length, 7);
   t.regex((await farkv(['status', '--connect', address, '--token', TOKEN.operators])).stdout, /trust domains and their shards: a 2 to 4, b 5 to 6; the others/);
@@ -158,7 +159,7 @@ test.serial('the domains of a cluster outlive its servers, and a server that thi
 test.serial('a cluster that was made without trust domains gets none later', async (t) => {
   const cluster = await start(t, 1, ['--token', TOKEN.operators]);
   const server = cluster.server(0);
-  t.false('trustDomains' in (await statusOf(server.address, ['--token', TOKEN.operators])));
+  t.false('trustDomains' in (await statusOf(server.address, OPERATOR)));
   await server.stop();
   server.args = [...server.args, ...TRUST.slice(2)];
   server.launch();

@@ -5,7 +5,7 @@ import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { Cluster, farkv, ServerProcess } from '../support/cluster.js';
 import { certainly, keysOf, raised } from '../support/owners.js';
-import { statusOf } from '../support/status.js';
+import { statusOf, statusWhen, whole } from '../support/status.js';
 
 /** A version of farkv that knows formats up to this one. */
 const knowing = (format: number): string[] => ['--metadata-format', String(format)];
@@ -80,20 +80,20 @@ test.serial('three servers are upgraded one after the other, and the format is r
   t.is((await early[2]!.exit).code, 1);
   t.regex(early[2]!.stderr, /the metadata has (an entry|a snapshot) of a later version of farkv \(format 2.*this version knows format 1: upgrade this server/);
   await cluster.server(2).start();
-  t.true((await statusOf(cluster.server(2).address)).members.every((m) => m.state === 'up'));
+  await statusWhen(cluster.server(2).address, whole);
 });
 
 test.serial('three servers go from format 2 to 4 under load, one after the other; then a shard moves with its values, and the earlier version refuses what was written', async (t) => {
   const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300', ...knowing(2)] });
   const addresses = cluster.addresses.join(',');
   const format = async (): Promise<number> => (await statusOf(cluster.server(0).address)).formatVersion;
-  while ((await format()) < 2);
+  await statusWhen(cluster.server(0).address, (s) => s.formatVersion >= 2);
   const kv = await connect({ servers: cluster.addresses, unavailableAfterMs: 120_000, timeoutMs: 120_000 });
   t.teardown(() => kv.close());
   const move = async (key: string, to: ServerProcess): Promise<void> => {
-    const { code, stdout, stderr } = await farkv(['shard', 'move', String(kv.shardOf(key)), to.id, '--wait', '60s', '--connect', addresses]);
+    const { code, stdout, stderr } = await farkv(['shard', 'move', String(kv.shardOf(key)), to.id, '--wait', '5m', '--timeout', '2m', '--connect', addresses]);
     t.is(code, 0, stdout + stderr);
-    t.is((await statusOf(to.address)).shards[kv.shardOf(key)]?.owner, to.id);
+    await statusWhen(to.address, (s) => s.shards[kv.shardOf(key)]?.owner === to.id);
   };
   const load = new Load(kv);
   await load.goesOn(100);
@@ -139,5 +139,5 @@ test.serial('three servers go from format 2 to 4 under load, one after the other
   t.regex(early[2]!.stderr, /the metadata has (an entry|a snapshot) of a later version of farkv \(format 4.*this version knows format 2: upgrade this server/);
   t.is(String(await kv.get(kept[0]!)), `kept ${kept[0]}`);
   await cluster.server(2).start();
-  t.true((await statusOf(cluster.server(2).address)).members.every((m) => m.state === 'up'));
+  await statusWhen(cluster.server(2).address, whole);
 });

@@ -50,8 +50,10 @@ export interface ClusterOptions {
   /** More options of `farkv server`, for every server. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Wait for the ready lines; default true. */
+  /** Wait for the ready lines of those that were started; default true. */
   readonly ready?: boolean;
+  /** Servers of the list that are not started. */
+  readonly absent?: readonly number[];
 }
 
 /** Loopback ports below the range that the kernel gives to outgoing connections, so that nothing takes them between two starts. */
@@ -234,8 +236,9 @@ export class Cluster {
       ];
       cluster.servers.push(new ServerProcess(id, `127.0.0.1:${port}`, dataDir, args, options.env ?? {}));
     }
-    for (const s of cluster.servers) s.launch();
-    if (options.ready !== false) await Promise.all(cluster.servers.map((s) => s.ready()));
+    const present = cluster.servers.filter((_, i) => options.absent?.includes(i) !== true);
+    for (const s of present) s.launch();
+    if (options.ready !== false) await Promise.all(present.map((s) => s.ready()));
     return cluster;
   }
 

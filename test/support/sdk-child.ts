@@ -18,12 +18,12 @@ export interface ChildTask {
 }
 
 async function run({ task, servers, transport, argument }: ChildTask): Promise<unknown> {
-  const client = await connect({ servers, transport, codec: 'msgpack' });
+  const client = await connect({ servers, transport, codec: 'msgpack', timeoutMs: 120_000, connectTimeoutMs: 120_000 });
   const own = `${process.pid}-${threadId}`;
   if (task === 'large') {
     const bytes = client.withCodec('buffer');
     for (let round = 0; ; round = (round + 1) % 256) {
-      await bytes.put('large', Buffer.alloc(48 << 20, round), { timeoutMs: 60_000 });
+      await bytes.put('large', Buffer.alloc(48 << 20, round));
       if (round === 0) process.stdout.write('first\n');
     }
   }

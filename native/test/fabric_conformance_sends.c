@@ -96,7 +96,9 @@ TEST(a_receiver_that_holds_its_messages_pushes_back_until_it_releases_them) {
         pair_open(&p, u, NULL, 0);
         memset(&hold, 0, sizeof hold);
         hold.bytes = sizes[s];
-        do {   /* there is an end to what a peer takes without releasing */
+        uint64_t before;
+        do {   /* there is an end to what a peer takes without releasing; a machine may be too busy for it to be the first that is met */
+            before = hold.sent;
             hold.ready = 0;
             send_until_refused();
             uint64_t settled = fkv_now_ns() + 20000000;
@@ -105,10 +107,8 @@ TEST(a_receiver_that_holds_its_messages_pushes_back_until_it_releases_them) {
                 hold_what_came();
             }
             CHECK(hold.ready <= 1);
-        } while (hold.ready);
+        } while (hold.ready || hold.sent > before);
         CHECK(hold.sent >= 8 && hold.got >= 1);
-        static uint8_t room[16 << 10];
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){room, hold.bytes}, 1), -EAGAIN);
         for (uint64_t released = 0; hold.got < hold.sent || hold.ready == 0;) {
             for (; released < hold.got; released++) {   /* in an order of its own */
                 uint64_t other = released + random_below((uint32_t)(hold.got - released));
@@ -119,6 +119,7 @@ TEST(a_receiver_that_holds_its_messages_pushes_back_until_it_releases_them) {
             hold_what_came();
         }
         CHECK_EQ(hold.ready, 1);
+        static uint8_t room[16 << 10];
         CHECK_EQ(fab_send(p.client_conn, &(struct iovec){room, hold.bytes}, 1), 0);
         pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
         pair_close(&p);

@@ -203,8 +203,11 @@ export interface DataPlane {
   copyShard(o: CopyOptions): Promise<void>;
   /** Resolves when the old owner is sealed and both have the same; once for each copy. */
   finishCopy(shard: number): Promise<CopyStats>;
-  /** Ends the copy of a shard, if there is one; what was promised of it rejects with ERR_ABORTED. */
-  stopCopy(shard: number): void;
+  /**
+   * Ends the copy of a shard, if there is one; what was promised of it rejects with ERR_ABORTED. Returns at once: what the table is taking over just then
+   * takes as long as memory for it does. Resolves when nothing of the copy is under way; until then copyShard of the same shard is ERR_BUSY.
+   */
+  stopCopy(shard: number): Promise<void>;
   stats(): Promise<DataPlaneStats>;
   /**
    * The owner's own lease from the metadata group, as bootTimeNs counts: no lease is granted beyond it, and after it requests are

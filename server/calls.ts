@@ -14,7 +14,7 @@ export interface CallContext extends AdminContext {
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
   readonly office: Pick<LeaseOffice, 'ask' | 'current'>;
-  readonly own: () => Promise<Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'dataPlane'>>;
+  readonly own: () => Promise<Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'moveTroubles' | 'dataPlane'>>;
 }
 
 /** How long another server may take to say how it is. */

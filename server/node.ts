@@ -235,6 +235,7 @@ export class FarkvNode {
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
       own: async () => ({
         version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: bound.listener?.connections ?? 0, clients: plane.clients,
+        ...(this.#regions === undefined ? {} : { moveTroubles: this.#regions.moveTroubles }),
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
       }),
     };

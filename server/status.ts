@@ -2,10 +2,11 @@
  * What `farkv status` and a handle's status() show. Counts, sizes and addresses only: no rkeys, seeds, secrets, tickets or client ids.
  */
 import type { DataPlaneStats } from '../native/addon.js';
-import { record, text, uint, type Check } from '../core/protocol/check.js';
+import { maybe, record, text, uint, type Check } from '../core/protocol/check.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { trustRanges } from '../core/metadata/trust.js';
 import type { RaftStatus } from '../core/raft/index.js';
+import { checkMoveTroubles, type MoveTrouble } from './regions/move-troubles.js';
 
 /** Of one server, by itself. */
 export interface NodeStatus {
@@ -21,6 +22,8 @@ export interface NodeStatus {
   readonly logBytes: number;
   readonly connections: number;
   readonly clients: number;
+  /** Of moves from or to it; earlier versions do not say. */
+  readonly moveTroubles?: readonly MoveTrouble[];
   /** Undefined until the data plane has been started. */
   readonly dataPlane?: DataPlaneStats;
 }
@@ -102,6 +105,8 @@ export interface ClusterStatus {
   readonly shards: readonly ShardStatus[];
   /** Shards on their way to another owner. Without a phase most is still to be copied. */
   readonly moves: readonly Pick<Move, 'shard' | 'to' | 'phase'>[];
+  /** What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied anew or has another owner. Servers of earlier versions do not say. */
+  readonly moveTroubles?: readonly MoveTrouble[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly trustDomains?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
 }
@@ -172,15 +177,26 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
   const trustDomains = state.trustDomains.map(({ name, shards: count }, i) => ({ name, firstShard: ranges[i + 1]?.first ?? 0, shards: count }));
   return {
     clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves,
+    moveTroubles: troublesOf(state, nodes),
     ...(trustDomains.length === 0 ? {} : { trustDomains }),
   };
+}
+
+/** One of a shard: of two servers the one that knows of it last. */
+function troublesOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>): MoveTrouble[] {
+  const last = new Map<number, MoveTrouble>();
+  for (const trouble of [...nodes.values()].flatMap((node) => node.moveTroubles ?? [])) {
+    const known = last.get(trouble.shard);
+    if (state.shards[trouble.shard]?.owner === trouble.from && (known === undefined || trouble.agoMs < known.agoMs)) last.set(trouble.shard, trouble);
+  }
+  return [...last.values()].sort((a, b) => a.shard - b.shard);
 }
 
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */
 export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
   const known = record<Omit<NodeStatus, 'dataPlane'>>({
     id: text(63), version: text(64), processId: uint(), uptimeMs: uint(), role: text(32), term: uint(), commitIndex: uint(), appliedIndex: uint(), logBytes: uint(),
-    connections: uint(), clients: uint(),
+    connections: uint(), clients: uint(), moveTroubles: maybe(checkMoveTroubles),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;
   return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane) };

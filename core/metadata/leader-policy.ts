@@ -2,6 +2,7 @@
  * What the metadata's leader does of itself, once the cluster is at format 2: pure decisions from the metadata, the leases it has
  * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts, test/sim).
  */
+import { CalledOffMoves } from './called-off.js';
 import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
 import { FORMAT_RAISED, formatAfter } from './format.js';
 import type { GrantedLeases } from './owner-leases.js';
@@ -39,17 +40,24 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
   return undefined;
 }
 
-/** When takeFromDead may have a new answer though nothing else has happened; undefined: not by time alone. */
-export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number): number | undefined {
+const NONE = new CalledOffMoves();
+
+/** When takeFromDead or nextMove may have a new answer though nothing else has happened; undefined: not by time alone. */
+export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): number | undefined {
   if (state.formatVersion < 2) return undefined;
   const owners = new Set<string>();
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   const ends = [...owners].map((id) => leases.overAt(id)).filter((at) => at > nowMs);
+  const rested = calledOff.nextEndMs(nowMs);
+  if (rested !== undefined) ends.push(rested);
   return ends.length === 0 ? undefined : Math.min(...ends);
 }
 
-/** The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant for is gone. */
-export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardMove | undefined {
+/**
+ * The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant for is gone. One whose move was called off
+ * goes elsewhere, rather to a server that others have come to from there, or rests.
+ */
+export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): ShardMove | undefined {
   if (state.formatVersion < 2) return undefined;
   const ready = usable(state, leases, nowMs);
   const shardOf = (n: number) => state.shards[n];
@@ -63,10 +71,14 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
     if (!server.draining) continue;
     const own = state.shards.filter((s) => s.owner === server.id);
     const under = own.filter((s) => state.moves.some((m) => m.shard === s.shard)).length;
-    const next = own.find((s) => !state.moves.some((m) => m.shard === s.shard));
-    if (next === undefined || under >= MOVES_AT_ONCE) continue;
-    const to = placeOn(state, [next.shard], ready).get(next.shard);
-    if (to !== undefined) return { t: 'shard-move', shard: next.shard, epoch: next.epoch, to };
+    if (under >= MOVES_AT_ONCE) continue;
+    for (const next of own) {
+      if (state.moves.some((m) => m.shard === next.shard)) continue;
+      const open = ready.filter((m) => !calledOff.rests(next.shard, m.id, nowMs));
+      const untroubled = open.filter((m) => !calledOff.troubled(server.id, m.id));
+      const to = placeOn(state, [next.shard], untroubled.length > 0 ? untroubled : open).get(next.shard);
+      if (to !== undefined) return { t: 'shard-move', shard: next.shard, epoch: next.epoch, to };
+    }
   }
   return undefined;
 }
@@ -102,6 +114,6 @@ export function nextFormat(state: MetadataState, o: RaiseOptions): RaiseFormat |
 }
 
 /** In the order of their urgency. */
-export function dueCommand(state: MetadataState, leases: GrantedLeases, nowMs: number, caughtUp: ReadonlySet<string>, raise: RaiseOptions): Command | undefined {
-  return takeFromDead(state, leases, nowMs) ?? nextFormat(state, raise) ?? nextMove(state, leases, nowMs) ?? nextVoters(state, caughtUp);
+export function dueCommand(state: MetadataState, leases: GrantedLeases, nowMs: number, caughtUp: ReadonlySet<string>, raise: RaiseOptions, calledOff = NONE): Command | undefined {
+  return takeFromDead(state, leases, nowMs) ?? nextFormat(state, raise) ?? nextMove(state, leases, nowMs, calledOff) ?? nextVoters(state, caughtUp);
 }

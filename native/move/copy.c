@@ -37,9 +37,10 @@ struct shard_copy {
     dataplane_done caught_up;
     void *caught_up_ctx;
 
-    pthread_mutex_t lock;        /* of the next three; and held while an import is told */
+    pthread_mutex_t lock;        /* of the next five; and held while an import is told */
     dataplane_done done;
     void *done_ctx;
+    shard_copy_waiter *waiters;
     bool ended;
     fkv_status status;           /* how, once ended */
 
@@ -303,9 +304,15 @@ static void end(shard_copy *c, fkv_status s) {
     c->ended = true;
     c->status = s;
     dataplane_done done = c->done;
+    shard_copy_waiter *waiters = c->waiters;
     c->done = NULL;
+    c->waiters = NULL;
     pthread_mutex_unlock(&c->lock);
     if (done) done(c->done_ctx, s, s == FKV_OK ? stats_of(c) : NULL);
+    for (shard_copy_waiter *w = waiters, *next; w; w = next) {
+        next = w->next;          /* it is gone with the call */
+        w->ended(w->ctx, FKV_OK, NULL);
+    }
 }
 
 static void *copy_main(void *arg) {
@@ -376,9 +383,25 @@ void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx) {
     if (ended) done(ctx, c->status, c->status == FKV_OK ? stats_of(c) : NULL);
 }
 
-void shard_copy_stop(shard_copy *c) {
+static void tell_to_stop(shard_copy *c) {
     __atomic_store_n(&c->stopping, true, __ATOMIC_RELAXED);
     mailbox_wake(&c->wake);
+}
+
+void shard_copy_cancel(shard_copy *c, shard_copy_waiter *w) {
+    tell_to_stop(c);
+    pthread_mutex_lock(&c->lock);
+    bool ended = c->ended;
+    if (!ended) {
+        w->next = c->waiters;
+        c->waiters = w;
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (ended) w->ended(w->ctx, FKV_OK, NULL);
+}
+
+void shard_copy_stop(shard_copy *c) {
+    tell_to_stop(c);
     pthread_join(c->thread, NULL);
     free_copy(c);
 }

@@ -22,7 +22,8 @@
  * A copy that fails in the middle (the log was lost, the connection is gone for COPY_ASK_MS) has no second try: what was deleted meanwhile is not known.
  * The table has to be made anew.
  *
- * Threads. start, finish and stop by one thread at a time; callbacks come from the copy's own thread, each once, and must not call these. */
+ * Threads. start, finish, cancel and stop by one thread at a time; callbacks come from the copy's own thread, or from the call when the copy has ended, each
+ * once, and must not call these. */
 #ifndef FARKV_MOVE_COPY_H
 #define FARKV_MOVE_COPY_H
 #include "../dataplane/dataplane.h"
@@ -51,7 +52,17 @@ typedef struct shard_copy_config {
 fkv_status shard_copy_start(const shard_copy_config *c, dataplane_done caught_up, void *ctx, shard_copy **out);
 /* `done`: the old owner is sealed and both tables hold the same; or why the copy failed. Once for a copy. Result: shard_copy_stats. */
 void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx);
-/* Ends what is under way with ABORTED and frees. Takes as long as an import takes. */
+/* Storage for one who waits for the end of a copy; the caller's until `ended` is called. */
+typedef struct shard_copy_waiter {
+    dataplane_done ended;
+    void *ctx;
+    struct shard_copy_waiter *next;
+} shard_copy_waiter;
+
+/* Ends what is under way with ABORTED, and returns at once: what was lent to the table is waited for by the copy's thread, which tells `w` when nothing is
+ * under way any more. For a thread that others wait for: an import takes as long as memory for the table does. */
+void shard_copy_cancel(shard_copy *c, shard_copy_waiter *w);
+/* Ends what is under way with ABORTED and frees. Waits for it: as long as an import takes, and not at all once a waiter was told. */
 void shard_copy_stop(shard_copy *c);
 
 typedef struct shard_copy_stats {

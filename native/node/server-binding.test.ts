@@ -110,6 +110,26 @@ test('a shard is opened, described, served and closed', async (t) => {
   await plane.close();
 });
 
+test('a copy that is told to stop answers when nothing of it is under way, whoever asks and however often; then the shard can be copied anew', async (t) => {
+  const [from, to] = await Promise.all([Plane.start(), Plane.start({ incarnation: 2n, closed: true })]);
+  const { incarnation } = from.layouts[0]!;
+  const copy = { shard: 0, epoch: 1, incarnation, serverIncarnation: from.incarnation, copy: to.layouts[0]!.incarnation, addresses: [{ provider: from.provider, address: from.address }] };
+  await to.native.stopCopy(0);
+  await to.native.copyShard(copy);
+  await t.throwsAsync(to.native.copyShard(copy), { code: 'ERR_BUSY' });
+  const finished = t.throwsAsync(to.native.finishCopy(0), { code: 'ERR_ABORTED' });
+  const stopped = [to.native.stopCopy(0), to.native.stopCopy(0)];
+  await t.throwsAsync(to.native.finishCopy(0), { code: 'ERR_ABORTED' });
+  await Promise.all([...stopped, finished]);
+  // What was said of the first, twice, is not said of this one.
+  await to.native.copyShard(copy);
+  await t.throwsAsync(to.native.copyShard(copy), { code: 'ERR_BUSY' });
+  const last = to.native.stopCopy(0);
+  await Promise.all([to.close(), last]);
+  await t.throwsAsync(to.native.stopCopy(0), { code: 'ERR_CLOSED' });
+  await from.close();
+});
+
 test('counters are there for every group and shard', async (t) => {
   const plane = await Plane.start();
   const client = Driver.to(plane);

@@ -40,19 +40,22 @@ typedef struct server {
     uint32_t pending;                   /* calls not yet settled */
     bool started, closing, closed;
     napi_async_work stopping;
-    struct copying *copies;             /* atomic: its head; the list is the event loop's until close */
+    struct copying *copies;             /* atomic: its head (server_copies.c) */
+    uint64_t copies_begun;
     napi_deferred *waiting;             /* promises of close() */
     uint32_t waiting_count;
 } server;
 
-typedef enum { CALL_NOTHING, CALL_LAYOUT, CALL_STATS, CALL_COPIED, CALL_NOTICE, CALL_UNREACHABLE } call_kind;
+typedef enum { CALL_NOTHING, CALL_LAYOUT, CALL_STATS, CALL_COPIED, CALL_STOPPED, CALL_NOTICE, CALL_UNREACHABLE } call_kind;
 typedef struct call {
     server *s;
     call_kind kind;
     napi_deferred deferred;
     fkv_status status;
     void *result;
-    uint32_t shard, layout_epoch;       /* CALL_NOTICE */
+    uint32_t shard, layout_epoch;       /* CALL_NOTICE; the shard also CALL_STOPPED */
+    uint64_t number;                    /* CALL_STOPPED: of the copy */
+    shard_copy_waiter waiter;           /* CALL_STOPPED */
     fab_provider provider;              /* CALL_UNREACHABLE */
 } call;
 
@@ -66,6 +69,13 @@ server *server_self(napi_env env, napi_callback_info info, napi_value *self, nap
 napi_value server_rejected(napi_env env, fkv_status status, const char *text);
 /* A promise and the call that will settle it; NULL when *promise is all there is to return. */
 call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise);
+
+/* server_copies.c: methods, and what follows from them. */
+napi_value server_copy_shard(napi_env env, napi_callback_info info);
+napi_value server_finish_copy(napi_env env, napi_callback_info info);
+napi_value server_stop_copy(napi_env env, napi_callback_info info);
+void server_copy_stopped(const call *c);                      /* on the event loop, for CALL_STOPPED */
+void server_stop_copies(server *s);                           /* by whoever ends the data plane: waits, and the event loop begins no more */
 
 /* server_call.c, on the data plane's threads: a dataplane_done, and what dataplane_config names. */
 void server_done(void *call, fkv_status status, void *result);

@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include "server.h"
 
-/* A shard that is being copied to here. */
-typedef struct copying {
-    struct copying *next;
-    uint32_t shard;
-    shard_copy *copy;
-} copying;
-
 /* ---- methods ---- */
 
 static napi_value open_shard(napi_env env, napi_callback_info info) {
@@ -76,75 +69,6 @@ static napi_value seal_shard(napi_env env, napi_callback_info info) {
     return promise;
 }
 
-static copying **find_copy(server *s, uint32_t shard) {
-    copying **at = &s->copies;
-    while (*at && (*at)->shard != shard) at = &(*at)->next;
-    return at;
-}
-
-static void stop_copy_at(copying **at) {
-    copying *k = *at;
-    *at = k->next;
-    shard_copy_stop(k->copy);
-    free(k);
-}
-
-/* By whoever ends the data plane: the event loop begins no more. */
-static void stop_copies(server *s) {
-    copying *all = __atomic_exchange_n(&s->copies, NULL, __ATOMIC_ACQ_REL);
-    while (all) stop_copy_at(&all);
-}
-
-static napi_value copy_shard(napi_env env, napi_callback_info info) {
-    napi_value self, argv[1], promise;
-    server_copy_options o;
-    server *s = server_self(env, info, &self, argv, 1);
-    if (!s || !server_read_copy(env, argv[0], &s->options.config, &o)) return NULL;
-    copying *k = *find_copy(s, o.config.shard) ? NULL : calloc(1, sizeof *k);
-    call *c = server_begin(env, s, CALL_NOTHING, &promise);
-    if (!c) {
-        free(k);
-        return promise;
-    }
-    o.config.to = s->d;
-    fkv_status status = k ? shard_copy_start(&o.config, server_done, c, &k->copy) : FKV_BUSY;
-    if (status != FKV_OK) {
-        free(k);
-        server_done(c, status, NULL);
-        return promise;
-    }
-    k->shard = o.config.shard;
-    k->next = s->copies;
-    s->copies = k;
-    return promise;
-}
-
-static napi_value finish_copy(napi_env env, napi_callback_info info) {
-    napi_value self, argv[1], promise;
-    uint32_t shard;
-    server *s = server_self(env, info, &self, argv, 1);
-    if (!s) return NULL;
-    if (napi_get_value_uint32(env, argv[0], &shard) != napi_ok) {
-        binding_bad_option(env, "shard must be an integer");
-        return NULL;
-    }
-    call *c = server_begin(env, s, CALL_COPIED, &promise);
-    if (!c) return promise;
-    copying *k = *find_copy(s, shard);
-    if (k) shard_copy_finish(k->copy, server_done, c);
-    else server_done(c, FKV_ABORTED, NULL);
-    return promise;
-}
-
-static napi_value stop_copy(napi_env env, napi_callback_info info) {
-    napi_value self, argv[1], undefined;
-    uint32_t shard;
-    server *s = server_self(env, info, &self, argv, 1);
-    if (!s) return NULL;
-    if (napi_get_value_uint32(env, argv[0], &shard) == napi_ok && !s->closing && *find_copy(s, shard)) stop_copy_at(find_copy(s, shard));
-    return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
-}
-
 static napi_value stats(napi_env env, napi_callback_info info) {
     napi_value self, promise;
     server *s = server_self(env, info, &self, NULL, 0);
@@ -186,7 +110,7 @@ static napi_value set_lease_ms(napi_env env, napi_callback_info info) {
 static void environment_ends(void *arg) {
     server *s = arg;
     s->closing = true;
-    stop_copies(s);
+    server_stop_copies(s);
     dataplane_stop(s->d);
 }
 
@@ -232,7 +156,7 @@ static napi_value start(napi_env env, napi_callback_info info) {
 
 static void stop_work(napi_env env, void *arg) {
     (void)env;
-    stop_copies(arg);
+    server_stop_copies(arg);
     dataplane_stop(((server *)arg)->d);
 }
 
@@ -263,7 +187,7 @@ static napi_value close_method(napi_env env, napi_callback_info info) {
     bool first = !s->closing;
     s->closing = true;
     if (first && s->to_loop && !stop_later(env, s)) {
-        stop_copies(s);
+        server_stop_copies(s);
         dataplane_stop(s->d);
         s->closed = true;
         release_loop(env, s);
@@ -321,7 +245,8 @@ static napi_value construct(napi_env env, napi_callback_info info) {
 bool binding_init_server(napi_env env, napi_value exports) {
     static const struct { const char *name; napi_callback f; } methods[] = {
         { "start", start }, { "openShard", open_shard }, { "serveShard", serve_shard }, { "closeShard", close_shard },
-        { "sealShard", seal_shard }, { "pauseShard", pause_shard }, { "copyShard", copy_shard }, { "finishCopy", finish_copy }, { "stopCopy", stop_copy },
+        { "sealShard", seal_shard }, { "pauseShard", pause_shard }, { "copyShard", server_copy_shard }, { "finishCopy", server_finish_copy },
+        { "stopCopy", server_stop_copy },
         { "layout", layout }, { "stats", stats }, { "setGrantUntil", set_grant_until },
         { "setLeaseMs", set_lease_ms }, { "close", close_method },
     };

@@ -25,6 +25,7 @@ void server_let_loop_go(server *s) {
 static void settle(napi_env env, call *c) {
     server *s = c->s;
     napi_value value = NULL;
+    if (c->kind == CALL_STOPPED) server_copy_stopped(c);
     if (c->status == FKV_OK) {
         if (c->kind == CALL_LAYOUT) value = server_layout(env, c->result);
         else if (c->kind == CALL_STATS) value = server_stats(env, c->result);

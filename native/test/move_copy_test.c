@@ -412,6 +412,46 @@ TEST(a_copy_ends_when_it_is_told_to_at_any_time) {
     move_down(&m);
 }
 
+/* The thread of `to` is held up, and something waits for it: what the copy has lent to it. */
+static void lent(move *m) {
+    uint64_t start = fkv_now_ns();
+    while (!mailbox_ready(&m->to.d->group[0]->box)) {
+        kit_turn(&m->k);
+        CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    }
+}
+
+TEST(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it) {
+    move m;
+    char key[24];
+    rig_hold h;
+    rig_call told[2], late;
+    shard_copy_waiter waiters[2], last;
+    move_up(&m, 4 << 20);
+    CHECK_EQ(kit_put(&m.k, key_of(&m.k, 1, key), "v", 1, 20000).status, FKV_OK);
+    rig_hold_up(&h, &m.to);
+    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
+    lent(&m);
+    shard_copy_finish(m.copy, rig_done, &m.done);
+    for (int i = 0; i < 2; i++) {
+        rig_call_init(&told[i]);
+        waiters[i] = (shard_copy_waiter){ .ended = rig_done, .ctx = &told[i] };
+        shard_copy_cancel(m.copy, &waiters[i]);
+    }
+    CHECK(!rig_is_done(&m.caught_up) && !rig_is_done(&m.done));
+    CHECK(!rig_is_done(&told[0]) && !rig_is_done(&told[1]));
+    rig_let_go(&h);
+    for (int i = 0; i < 2; i++) CHECK_EQ(rig_wait(&told[i]), FKV_OK);
+    CHECK_EQ(m.caught_up.status, FKV_ABORTED);
+    CHECK_EQ(m.done.status, FKV_ABORTED);
+    /* It has ended. */
+    rig_call_init(&late);
+    last = (shard_copy_waiter){ .ended = rig_done, .ctx = &late };
+    shard_copy_cancel(m.copy, &last);
+    CHECK(rig_is_done(&late));
+    move_down(&m);
+}
+
 /* On the owner's thread. */
 typedef struct look {
     dataplane *d;
@@ -467,6 +507,7 @@ static void all_of(fab_provider p) {
     RUN(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes);
     RUN(a_ticket_of_a_client_does_not_copy);
     RUN(a_copy_ends_when_it_is_told_to_at_any_time);
+    RUN(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it);
 }
 
 int main(int argc, char **argv) {

@@ -81,6 +81,9 @@ export const mutations = [
   ...inFile('native/move/copy.c', [
     ['move: a seal for another copy ends this one', by('move_copy')('a_seal_for_another_copy_does_not_end_this_one'),
       'if (c->answer.reply.expiry_ms != c->config.copy)', 'if (c->config.copy == 0)'],
+    ['move: a copy that is cancelled says that it has ended while the table has what it lent',
+      by('move_copy')('a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it'),
+      '    if (ended) w->ended(w->ctx, FKV_OK, NULL);', '    if (!ended) c->waiters = w->next;\n    w->ended(w->ctx, FKV_OK, NULL);'],
     ['move: an entry that ends while it is copied leaves what the copy had', by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),
       'if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;', ''],
   ]),

@@ -24,13 +24,19 @@ export class ClusterConnection {
     return (await this.call('status', {})) as ClusterStatus;
   }
 
-  /** Looks until the condition holds; tells of each status before. ERR_TIMEOUT when it does not within the time. */
-  async until(condition: (status: ClusterStatus) => boolean, waitMs: number, what: string): Promise<ClusterStatus> {
+  /** Looks until the condition holds, and says what is in the way when that is something new. ERR_TIMEOUT, with what is in the way, when it does not within the time. */
+  async until(condition: (status: ClusterStatus) => boolean, waitMs: number, what: string, inTheWay: (status: ClusterStatus) => readonly string[]): Promise<ClusterStatus> {
     const deadline = performance.now() + waitMs;
+    const said = new Set<string>();
     for (;;) {
       const status = await this.status();
       if (condition(status)) return status;
-      if (performance.now() > deadline) throw new FarkvError('ERR_TIMEOUT', `${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`);
+      const lines = inTheWay(status);
+      if (performance.now() > deadline) throw new FarkvError('ERR_TIMEOUT', [`${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`, ...lines].join('; '));
+      for (const line of lines) {
+        if (!said.has(line)) process.stderr.write(`${line}\n`);
+        said.add(line);
+      }
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }

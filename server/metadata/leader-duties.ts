@@ -4,6 +4,7 @@
  * twice, or too late, the machine refuses. What is due when is decided in core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
+import { CalledOffMoves } from '../../core/metadata/called-off.js';
 import type { Bootstrap, Command } from '../../core/metadata/commands.js';
 import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
@@ -41,6 +42,7 @@ const RECONCILE_MS = 100;
 
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
+  readonly #calledOff = new CalledOffMoves();
   #busy = false;
   #again = false;
   #patience: NodeJS.Timeout | undefined;
@@ -56,9 +58,20 @@ export class LeaderDuties {
   /** To be called when the leader, the metadata, the Raft group or a lease changed. */
   look(): void {
     if (this.#closed) return;
+    this.#observe();
     this.#reconcile();
     if (this.#busy) this.#again = true;
     else void this.#act();
+  }
+
+  /** Also while another server leads: this one may be the next. */
+  #observe(): void {
+    const { driver, nowMs, log } = this.#options;
+    for (const { shard, from, to, restMs } of this.#calledOff.observe(driver.state, nowMs())) {
+      if (!driver.leads) continue;
+      const drained = driver.state.servers.some((s) => s.id === from && s.draining);
+      log.warn(`the move of shard ${shard} from ${from} to ${to} was called off${drained ? `; since ${from} is to be drained, it goes to another server, or there again, not before ${Math.round(restMs / 1000)} s are over` : ''}`);
+    }
   }
 
   close(): void {
@@ -94,7 +107,7 @@ export class LeaderDuties {
     const { driver, office, nowMs } = this.#options;
     const leases = office()?.leases;
     const now = nowMs();
-    const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now);
+    const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#calledOff);
     clearTimeout(this.#next);
     if (at !== undefined && !this.#closed) this.#next = setTimeout(() => this.look(), Math.ceil(at - now));
   }
@@ -130,7 +143,7 @@ export class LeaderDuties {
     const current = office();
     const due = current === undefined ? undefined : dueCommand(s, current.leases, nowMs(), this.#caughtUp(s), {
       known: driver.knownFormat, votersMax, ownerLease, knownBy: (id) => current.knows.get(id) ?? 0,
-    });
+    }, this.#calledOff);
     if (due !== undefined || s.shards.every((one) => one.owner !== undefined)) return due;
     const missing = s.voters.filter((id) => !s.members.has(id));
     if (missing.length === 0 || this.#impatient) {

@@ -10,16 +10,20 @@
  *        -> shard-released is applied               nobody may be relied on for it
  *        -> shard-opened is applied                 this server owns it, and serves what it has (region-life.ts)
  *
- * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away, and after a while made anew, as long as the move stands. A shard that
- * does not fit in this server's memory will not fit the next time either: its move is called off. What was copied is
- * used only when `copied` was applied, and only in the epoch behind that of the owner it was copied from: a change that came later than the copy
- * would make it an old value.
+ * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away, and after a while made anew, as long as the move stands. After
+ * COPY_ATTEMPTS, with pauses that double, the move is called off: what is in the way, such as a network in which this server does not reach the owner's data plane though
+ * both reach the metadata group, will not go away by itself, and somebody is to know of it. A shard that does not fit in this server's memory will not fit the
+ * next time either: its move is called off at once.
+ *
+ * What was copied is used only when `copied` was applied, and only in the epoch behind that of the owner it was copied from: a change that came later than the
+ * copy would make it an old value.
  */
 import type { CopyOptions, DataPlane } from '../../native/addon.js';
 import type { Command } from '../../core/metadata/commands.js';
 import type { CopyPhase, MetadataState, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
 import { asFarkvError } from '../native-errors.js';
+import type { MoveTrouble } from './move-troubles.js';
 
 export interface ArrivalOptions {
   readonly shard: number;
@@ -38,16 +42,28 @@ export interface ArrivalOptions {
   /** Proposes; 'look again' when it was refused or nothing is known. */
   readonly propose: (command: Command) => Promise<'applied' | 'look again'>;
   readonly addressesOf: (shard: Shard) => CopyOptions['addresses'];
+  /** An attempt to copy it has failed. */
+  readonly trouble: (trouble: Omit<MoveTrouble, 'agoMs' | 'to'> & { readonly epoch: number }) => void;
   readonly sleep: (ms: number) => Promise<void>;
   readonly log: Log;
 }
 
+/** With all of them failing at the first question, as where nobody answers, it takes half a minute until the move is called off. */
+export const COPY_ATTEMPTS = 4;
+/** After the first; twice as long after each more. */
+const PAUSE_MS = 1000;
 const AGAIN_MS = 500;
 const NO_ROOM: ReadonlySet<string> = new Set(['ERR_TABLE_FULL', 'ERR_NO_MEMORY']);
 
 export class Arrival {
   readonly #options: ArrivalOptions;
   #cancelled = false;
+  /** Ends what is slept. */
+  #wake: () => void = () => undefined;
+  readonly #woken = new Promise<void>((resolve) => (this.#wake = resolve));
+  #attempts = 0;
+  /** It is not to be tried again. */
+  #over = false;
   /** `last` was applied for this copy. */
   #last = false;
   /** Both have had the same: what was proposed then may have been applied, whatever happened since. */
@@ -77,7 +93,8 @@ export class Arrival {
   cancel(): void {
     if (this.#cancelled) return;
     this.#cancelled = true;
-    if (!this.#finished) this.#options.dataPlane.stopCopy(this.#options.shard);
+    this.#wake();
+    if (!this.#finished) void this.#stopCopy();
   }
 
   /** This server had no memory for it. */
@@ -105,7 +122,7 @@ export class Arrival {
   }
 
   async #run(): Promise<boolean> {
-    const { shard, group, incarnation, memoryBytes, dataPlane, log, sleep } = this.#options;
+    const { shard, group, incarnation, memoryBytes, dataPlane, log } = this.#options;
     // What was said of one that was finished may still be applied: no other copy may have its name.
     while (this.#source() !== undefined && !this.#finished) {
       let opened = false;
@@ -114,17 +131,44 @@ export class Arrival {
         opened = true;
         if (await this.#copy()) return true;
       } catch (error) {
-        const source = this.#source();
-        this.#full = NO_ROOM.has(asFarkvError(error).code);
-        if (source !== undefined && this.#full) log.warn(`shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${source.owner ?? 'its owner'} goes on to serve it: ${describeError(error)}`);
-        else if (source !== undefined) log.warn(`shard ${shard} could not be copied from ${source.owner ?? 'its owner'}, which goes on to serve it; it is tried again: ${describeError(error)}`);
+        this.#failed(error);
       }
-      dataPlane.stopCopy(shard);
+      await this.#stopCopy();
       if (opened) await dataPlane.closeShard(shard).catch((error: unknown) => log.debug(`closing shard ${shard} failed: ${describeError(error)}`));
-      if (this.#full) await this.#callOff();
-      else if (this.#source() !== undefined) await sleep(AGAIN_MS);
+      if (this.#over) await this.#callOff();
+      else if (this.#source() !== undefined) await this.#sleep(this.#pauseMs);
     }
     return false;
+  }
+
+  get #pauseMs(): number {
+    return this.#attempts === 0 ? AGAIN_MS : PAUSE_MS * 2 ** (this.#attempts - 1);
+  }
+
+  #failed(error: unknown): void {
+    const { shard, epoch, memberId, addressesOf, log, trouble } = this.#options;
+    const source = this.#source();
+    this.#full = NO_ROOM.has(asFarkvError(error).code);
+    if (source?.owner === undefined) return;
+    const { owner } = source;
+    this.#attempts++;
+    this.#over = this.#full || this.#attempts >= COPY_ATTEMPTS;
+    const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
+    const reason = this.#full ? `it does not fit in the memory of ${memberId} (--memory): ${describeError(error)}` : `${describeError(error)} (${owner} was asked at ${asked.join(', ') || 'no address: it has none that can be used from here'})`;
+    if (this.#full) log.warn(`shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${owner} goes on to serve it: ${describeError(error)}`);
+    else if (this.#over) log.warn(`shard ${shard} could not be copied from ${owner} in ${this.#attempts} attempts: its move is called off, and ${owner} goes on to serve it: ${reason}`);
+    else log.warn(`shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${this.#pauseMs} ms (attempt ${this.#attempts} of ${COPY_ATTEMPTS}): ${reason}`);
+    trouble({ shard, from: owner, epoch, attempts: this.#attempts, reason, calledOff: this.#over });
+  }
+
+  /** Ends early when there is nothing to wait for any more: the shard may be this server's by then, and empty. */
+  async #sleep(ms: number): Promise<void> {
+    await Promise.race([this.#options.sleep(ms), this.#woken]);
+  }
+
+  async #stopCopy(): Promise<void> {
+    const { dataPlane, shard, log } = this.#options;
+    await dataPlane.stopCopy(shard).catch((error: unknown) => log.debug(`the copy of shard ${shard} could not be stopped: ${describeError(error)}`));
   }
 
   async #callOff(): Promise<void> {
@@ -133,10 +177,10 @@ export class Arrival {
   }
 
   async #copy(): Promise<boolean> {
-    const { shard, epoch, dataPlane, state, addressesOf, log, sleep } = this.#options;
+    const { shard, epoch, dataPlane, state, addressesOf, log } = this.#options;
     let source = this.#source();
     while (source !== undefined && source.incarnation === undefined) {
-      await sleep(AGAIN_MS);
+      await this.#sleep(AGAIN_MS);
       source = this.#source();
     }
     const owner = source?.owner === undefined ? undefined : state().members.get(source.owner);
@@ -151,7 +195,7 @@ export class Arrival {
       this.#finished = false;
       return false;
     }
-    dataPlane.stopCopy(shard);
+    await this.#stopCopy();
     log.info(`shard ${shard} was copied: ${entries} entries, ${bytes} bytes, by ${reads} READs and ${twoSidedGets} questions; its last part took ${Math.round(performance.now() - last)} ms`);
     return true;
   }

@@ -12,7 +12,7 @@
  *
  *     a move of the shard is in the metadata        the next owner copies it, while all goes on as usual
  *        -> shard-copy `last` is applied            all was copied once
- *        -> setLeaseMs(MOVING_LEASE_MS)             shorter leases; wait until the last longer one is over, while all goes on as usual
+ *        -> setLeaseMs (short-leases.ts)            shorter leases; wait until the last longer one is over, while all goes on as usual
  *        -> sealShard                               no more changes are taken; reads go on. Not longer than SEALED_MS: then the move is called off
  *        -> shard-copy `copied` is applied          the next owner has all there is; nothing calls the move off any more
  *        -> pauseShard                              nothing is answered or granted; done when every lease on it is over
@@ -36,8 +36,10 @@ import type { Outcome } from '../metadata/proposer.js';
 import { addressesOf, Arrival, hex64, isGiven } from './arrival.js';
 import { ChangedShards } from './changed-shards.js';
 import { Fence } from './fence.js';
-import { ownShard, type OwnShard } from './own-shard.js';
 import { layoutDelta, regionOf } from './layout-delta.js';
+import { MoveTroubles, type MoveTrouble } from './move-troubles.js';
+import { ownShard, type OwnShard } from './own-shard.js';
+import { ShortLeases } from './short-leases.js';
 
 export interface RegionLifeOptions {
   readonly memberId: string;
@@ -66,8 +68,6 @@ export interface RegionLifeOptions {
   readonly fatal: (error: FarkvError) => void;
 }
 
-/** While a shard is about to be closed for a move: closing takes as long as the longest lease. */
-const MOVING_LEASE_MS = 100;
 /** The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and longer. */
 const SEALED_MS = 3000;
 const PROPOSE_MS = 60_000;
@@ -95,12 +95,14 @@ export class RegionLife {
   #closing = false;
   /** Of the last run. */
   #leasesOver = false;
-  #shortening: Promise<void> | undefined;
   readonly #fence: Fence;
+  readonly #shortLeases: ShortLeases;
+  readonly #troubles = new MoveTroubles();
 
   constructor(options: RegionLifeOptions) {
     this.#options = options;
     this.#fence = new Fence(() => options.dataPlane.stats());
+    this.#shortLeases = new ShortLeases(options);
     void options.leasesOver.then(() => (this.#leasesOver = true));
   }
 
@@ -143,6 +145,11 @@ export class RegionLife {
   /** Numbers of the shards that are served. */
   get serving(): number[] {
     return [...this.#own.values()].filter((own) => own.serving).map((own) => own.shard).sort((a, b) => a - b);
+  }
+
+  /** What is in the way of shards that move from or to here. */
+  get moveTroubles(): MoveTrouble[] {
+    return this.#troubles.list(this.#options.state());
   }
 
   /** The data plane says that a shard's segments changed. */
@@ -297,7 +304,7 @@ export class RegionLife {
       .finally(() => {
         this.#own.delete(own.shard);
         this.#changed.again(own.shard);
-        this.#lengthenLeases();
+        this.#shortLeases.done(own);
         // It may have been given to this server again under a newer epoch.
         this.stateChanged();
       });
@@ -312,24 +319,6 @@ export class RegionLife {
     return own.closing;
   }
 
-  /** Resolves when no lease on this server's shards is longer than MOVING_LEASE_MS, or there is no use in waiting. */
-  async #shortenLeases(own: OwnShard): Promise<void> {
-    const { dataPlane, leaseMs, leaseOverMs, sleep } = this.#options;
-    if (!own.serving || leaseMs <= MOVING_LEASE_MS) return;
-    this.#shortening ??= (async () => {
-      dataPlane.setLeaseMs(MOVING_LEASE_MS);
-      await sleep(leaseOverMs);
-    })();
-    await this.#shortening;
-  }
-
-  /** Leases are as long as they were when nothing is given away any more. */
-  #lengthenLeases(): void {
-    if (this.#shortening === undefined || [...this.#own.values()].some((own) => own.releasing)) return;
-    this.#shortening = undefined;
-    this.#options.dataPlane.setLeaseMs(this.#options.leaseMs);
-  }
-
   /**
    * Resolves when the shard can be given up, with how, or the move was called off. The format may be raised meanwhile: what is served by then is copied; what
    * is not is no use to a copy, and goes empty.
@@ -340,19 +329,21 @@ export class RegionLife {
     // Called off and planned anew it is another one, for another copy.
     const move = () => (this.#current(own) === undefined ? undefined : state().moves.find((m) => m.shard === own.shard && m.to === to && m.planned === planned));
     if (state().formatVersion < FORMAT_COPIES) {
-      await this.#shortenLeases(own);
+      if (own.serving) await this.#shortLeases.begin(own);
       if (move() === undefined) return 'called off';
       if (state().formatVersion < FORMAT_COPIES || !own.serving) return 'empty';
     }
     await this.until(() => move() === undefined || move()?.phase !== undefined);
     if (move() === undefined) return 'called off';
-    await this.#shortenLeases(own);
+    if (own.serving) await this.#shortLeases.begin(own);
     if (move() === undefined) return 'called off';
     await dataPlane.sealShard(own.shard, BigInt(`0x${move()?.copy ?? '0'}`));
     const decided = this.until(() => move()?.phase !== 'last');
     for (let late = false; move()?.phase === 'last';) {
       if (late) {
-        log.warn(`shard ${own.shard} was not copied to ${to ?? ''} within ${SEALED_MS} ms after it took no more changes: it stays`);
+        const reason = `its last part was not copied within ${SEALED_MS} ms after it took no more changes`;
+        log.warn(`the move of shard ${own.shard} to ${to ?? ''} is called off, and it stays: ${reason}`);
+        this.#troubles.note({ shard: own.shard, from: memberId, to: to ?? '', epoch: own.epoch, attempts: 1, reason, calledOff: true });
         await this.#propose({ t: 'shard-move', shard: own.shard, epoch: own.epoch, to: memberId });
       }
       late = await Promise.race([decided.then(() => false), sleep(late ? LOOK_AGAIN_MS : SEALED_MS).then(() => true)]);
@@ -378,10 +369,11 @@ export class RegionLife {
       }
       if (phase !== undefined || s.incarnation === undefined || s.owner === memberId || this.#arrivals.has(shard) || this.#own.has(shard) || this.#noRoom.has(shard)) continue;
       const held = this.#own.size + this.#arrivals.size;
+      this.#troubles.clear(shard);
       const arrival = new Arrival({
         shard, epoch: s.epoch, planned, group: held % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (held + 1))),
         memberId, memberIncarnation: incarnation, dataPlane, state: this.#options.state, propose: (command) => this.#propose(command),
-        addressesOf: (of) => addressesOf(this.#options.state(), of, here), sleep, log,
+        addressesOf: (of) => addressesOf(this.#options.state(), of, here), trouble: (trouble) => this.#troubles.note({ ...trouble, to: memberId }), sleep, log,
       });
       this.#arrivals.set(shard, arrival);
       arrival.ended.then((complete) => (complete ? this.#arrived(shard, arrival) : undefined)).catch((error: unknown) => {
@@ -436,7 +428,7 @@ export class RegionLife {
 
   #goOn(own: OwnShard): void {
     own.releasing = false;
-    this.#lengthenLeases();
+    this.#shortLeases.done(own);
     this.stateChanged();
   }
 

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
+import { Log } from '../log.js';
 import { bootstrap, format2, format4, incarnation, join, other, two, World } from '../../test/support/region-world.js';
 import type { RegionLifeOptions } from './region-life.js';
 
@@ -204,6 +205,7 @@ test('an owner that is sealed and hears nothing more calls the move off itself',
   t.true(world.events.indexOf('propose shard-move') < world.events.indexOf('unseal 0'));
   t.deepEqual(world.machine.state.moves, []);
   t.is(world.machine.state.shards[0]!.epoch, 1);
+  t.like(world.life.moveTroubles, [{ shard: 0, from: 's1', to: 's2', calledOff: true }]);
 });
 
 /** Shard 0 is s2's and open there; it is to move here. */
@@ -297,12 +299,101 @@ test('a server whose copy is not there any more calls the move off', async (t) =
 
 test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
   const world = coming();
-  world.dataPlane.copying = new Promise((_, reject) => (world.dataPlane.stopCopy = () => reject(new FarkvError('ERR_ABORTED', 'stopped'))));
+  world.dataPlane.copying = new Promise((_, reject) => {
+    world.dataPlane.stopCopy = () => {
+      reject(new FarkvError('ERR_ABORTED', 'stopped'));
+      return Promise.resolve();
+    };
+  });
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await seen(world, 'copy 0');
   world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] });
   await world.life.until(() => world.life.settled);
   t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.slice(0, 14)), ['open 0 epoch 2', 'close 0', 'closed 0', 'open 0 epoch 2', 'serve 0']);
+});
+
+/** A copy of which nothing comes, as where nobody answers. */
+const unreached = (): Promise<void> => Promise.reject(new FarkvError('ERR_TIMEOUT', 'nobody answers'));
+
+test('an owner that cannot be reached is tried again later and later, and then the move is called off: the owner goes on, and it is told why', async (t) => {
+  const slept: number[] = [];
+  const said: string[] = [];
+  const sleep = (ms: number): Promise<void> => {
+    slept.push(ms);
+    return Promise.resolve();
+  };
+  const world = coming({ sleep, log: new Log('warn', (_, text) => said.push(text)) });
+  const troubles: unknown[] = [];
+  world.dataPlane.copyShard = ({ shard }) => {
+    world.events.push(`copy ${shard}`);
+    troubles.push(...world.life.moveTroubles.map(({ attempts, calledOff }) => ({ attempts, calledOff })));
+    return unreached();
+  };
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await world.quiet();
+  t.is(world.events.filter((e) => e === 'copy 0').length, 4);
+  t.deepEqual(slept.filter((ms) => ms >= 1000), [1000, 2000, 4000]);
+  t.deepEqual(troubles, [1, 2, 3].map((attempts) => ({ attempts, calledOff: false })));
+  t.deepEqual(world.machine.state.moves, []);
+  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 1, incarnation: incarnation(77) });
+  t.deepEqual(world.events.slice(-5, -1), ['stop 0', 'close 0', 'closed 0', 'propose shard-move']);
+  t.like(world.life.moveTroubles, [{ shard: 0, from: 's2', to: 's1', attempts: 4, calledOff: true }]);
+  t.regex(world.life.moveTroubles[0]!.reason, /nobody answers \(s2 was asked at tcp 127\.0\.0\.1:1\)/u);
+  t.is(said.length, 4);
+  t.regex(said[0]!, /could not be copied from s2, which goes on to serve it; it is tried again in 1000 ms \(attempt 1 of 4\)/u);
+  t.regex(said[3]!, /could not be copied from s2 in 4 attempts: its move is called off, and s2 goes on to serve it/u);
+  // Planned anew it is tried anew.
+  world.dataPlane.copyShard = () => Promise.resolve();
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
+  t.deepEqual(world.life.moveTroubles, []);
+});
+
+test('a dead owner\'s shard that could not be copied from it comes up empty at once, not when the pause between two attempts is over', async (t) => {
+  const world = coming({ sleep: (ms) => (ms >= 1000 ? new Promise<void>(() => undefined) : Promise.resolve()) });
+  world.dataPlane.copyShard = unreached;
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await seen(world, 'closed 0');
+  await world.quiet();
+  world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] });
+  await world.life.until(() => world.life.settled);
+  t.deepEqual(world.life.serving, [0]);
+  t.deepEqual(world.life.moveTroubles, []);
+});
+
+test('a table that is copied into is closed when the copy has ended, and not when it is told to end', async (t) => {
+  const world = coming();
+  let stopped: () => void = () => undefined;
+  const stopping = new Promise<void>((resolve) => (stopped = resolve));
+  world.dataPlane.copying = new Promise((_, reject) => {
+    world.dataPlane.stopCopy = async (shard) => {
+      world.events.push(`stop ${shard}`);
+      reject(new FarkvError('ERR_ABORTED', 'stopped'));
+      await stopping;
+    };
+  });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  await seen(world, 'copy 0');
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  await world.quiet();
+  t.true(world.events.includes('stop 0'));
+  t.false(world.events.includes('close 0'));
+  stopped();
+  await seen(world, 'closed 0');
+  t.deepEqual(world.life.moveTroubles, []);
+});
+
+test('leases are short for those shards only whose end here is near: a move that gets nowhere does not keep them so', async (t) => {
+  const world = await two(t, { sleep: patient });
+  const before = world.events.length;
+  const planned = { t: 'shard-move', epoch: 1, to: 's2' } as const;
+  world.apply(format4, { ...planned, shard: 1 }, { ...planned, shard: 0 }, copyOf('last'), copyOf('copied'));
+  await seen(world, 'propose shard-released');
+  await world.quiet();
+  world.apply(openedByOther);
+  await world.quiet();
+  t.is(world.machine.state.moves[0]?.shard, 1);
+  t.deepEqual(world.events.slice(before).filter((e) => e.startsWith('leases')), ['leases of 100 ms', 'leases of 2000 ms']);
 });
 
 test('a copy that fails is thrown away and made anew', async (t) => {

@@ -17,8 +17,9 @@ const HOST = '127.0.0.2';
 /** Options of `farkv server`. */
 export const ADVERTISED: readonly string[] = ['--advertise', HOST];
 
-/** `open`: both ways. `unanswered`: what the server says is withheld. `closed`: neither way, and whoever comes is turned away. */
-export type Passage = 'open' | 'unanswered' | 'closed';
+/** `open`: both ways. `unanswered`: what the server says is withheld. `settled`: for those who are there already; whoever comes is turned away.
+ * `closed`: neither way, for nobody. */
+export type Passage = 'open' | 'unanswered' | 'settled' | 'closed';
 
 export class Middle {
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -42,7 +43,10 @@ export class Middle {
   }
 
   async #listen(port: number): Promise<void> {
-    const server = createServer((client) => this.#between(client, connect({ port, host: '127.0.0.1', noDelay: true })));
+    const server = createServer((client) => {
+      if (this.#passage === 'closed' || this.#passage === 'settled') client.destroy();
+      else this.#between(client, connect({ port, host: '127.0.0.1', noDelay: true }));
+    });
     this.#servers.push(server);
     server.listen(port, HOST);
     await once(server, 'listening');
@@ -61,9 +65,8 @@ export class Middle {
     }
     client.on('data', (bytes) => void server.write(bytes));
     server.on('data', (bytes) => {
-      if (this.#passage === 'open') client.write(bytes);
+      if (this.#passage !== 'unanswered') client.write(bytes);
     });
-    if (this.#passage === 'closed') client.destroy();
   }
 
   #end(): void {

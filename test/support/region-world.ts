@@ -81,8 +81,9 @@ export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard'
     return Promise.resolve({ entries: 1, bytes: 1, reads: 1, twoSidedGets: 0 });
   }
 
-  stopCopy(shard: number): void {
+  stopCopy(shard: number): Promise<void> {
     this.events.push(`stop ${shard}`);
+    return Promise.resolve();
   }
 
   setLeaseMs(ms: number): void {

@@ -4,6 +4,7 @@ import { durationOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { troubleLines } from '../move-lines.js';
 import { MOVE_NOTE, WAIT_OPTION } from './shard.js';
 
 interface DrainArguments extends ConnectionArguments {
@@ -23,7 +24,7 @@ async function handler(args: DrainArguments): Promise<void> {
       process.stdout.write(`${server} may own shards again: farkv shard rebalance gives it some\n`);
       return;
     }
-    await cluster.until((s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'), durationOf('wait', args.wait), `draining ${server}`);
+    await cluster.until((s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'), durationOf('wait', args.wait), `draining ${server}`, (s) => troubleLines(s, server));
     process.stdout.write(`${server} owns no shards and is given none: it can be stopped, or removed with farkv member remove ${server}\n`);
   });
 }
@@ -37,7 +38,7 @@ const command: CliCommand<DrainArguments> = {
       .option('wait', WAIT_OPTION)
       .example('$0 drain s3 && $0 member remove s3', 'take s3 away')
       .example('$0 drain s3 --undo', 'it stays')
-      .epilogue(`${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`),
+      .epilogue(`${MOVE_NOTE} What cannot get to one server goes to another, or is tried there again later and later; what is in the way is told.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`),
   handler,
 };
 export default command;

@@ -5,6 +5,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { troubleLines } from '../move-lines.js';
 import { table } from '../table.js';
 
 interface IdArguments extends ConnectionArguments {
@@ -18,7 +19,8 @@ interface ListArguments extends ConnectionArguments {
 }
 
 export function renderMembers(status: ClusterStatus): string {
-  return table(
+  const inTheWay = status.members.filter((m) => m.draining).flatMap((m) => troubleLines(status, m.id));
+  const members = table(
     [{ title: 'MEMBER' }, { title: 'ROLE' }, { title: 'STATE' }, { title: 'SHARDS', right: true }, { title: 'CONTROL' }],
     status.members.map((m) => [
       m.id,
@@ -28,6 +30,7 @@ export function renderMembers(status: ClusterStatus): string {
       m.control.join(' ') || '-',
     ]),
   );
+  return inTheWay.length === 0 ? members : `${members}\n${inTheWay.join('\n')}\n`;
 }
 
 async function list(args: ListArguments): Promise<void> {

@@ -2,11 +2,14 @@
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import type { PlannedMove } from '../../../core/metadata/plan.js';
+import type { MoveTrouble } from '../../regions/move-troubles.js';
+import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { durationOf } from '../client-options.js';
 import { withCluster, type ClusterConnection } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { troubleLine } from '../move-lines.js';
 import { table } from '../table.js';
 
 interface WaitArguments extends ConnectionArguments {
@@ -36,9 +39,14 @@ const calledOff = (shard: number, to: string) => (status: Awaited<ReturnType<Clu
 
 async function moveOne(cluster: ClusterConnection, { shard, to }: Pick<PlannedMove, 'shard' | 'to'>, waitMs: number): Promise<void> {
   await cluster.call('shard-move', { shard, to });
-  const { shards } = await cluster.until((status) => owns(shard, to)(status) || calledOff(shard, to)(status), waitMs, `the move of shard ${shard} to ${to}`);
-  const owner = shards.find((s) => s.shard === shard)?.owner;
-  if (owner !== to) throw new FarkvError('ERR_BUSY', `the move of shard ${shard} to ${to} was called off: ${owner ?? 'nobody'} has it. What ${to} logged says why, such as that it has too little memory`);
+  const troubles = ({ moveTroubles }: ClusterStatus): readonly MoveTrouble[] => (moveTroubles ?? []).filter((one) => one.shard === shard && one.to === to);
+  const inTheWay = (status: ClusterStatus): string[] => troubles(status).filter((one) => !one.calledOff).map(troubleLine);
+  const status = await cluster.until((now) => owns(shard, to)(now) || calledOff(shard, to)(now), waitMs, `the move of shard ${shard} to ${to}`, inTheWay);
+  const owner = status.shards.find((s) => s.shard === shard)?.owner;
+  if (owner === to) return;
+  // What was in the way may have been asked for before the move was seen to be called off.
+  const why = troubles(await cluster.status()).find((one) => one.calledOff);
+  throw new FarkvError('ERR_BUSY', `the move of shard ${shard} to ${to} was called off: ${owner ?? 'nobody'} has it. ${why === undefined ? `What ${to} logged says why` : troubleLine(why)}`);
 }
 
 async function move(args: MoveArguments): Promise<void> {
@@ -56,11 +64,20 @@ async function rebalance(args: RebalanceArguments): Promise<void> {
     else process.stdout.write(table([{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }], plan.map((m) => [String(m.shard), m.from, m.to])));
     if (args.dryRun) return;
     const waiting = [...plan];
+    const failed: string[] = [];
     const lane = async (): Promise<void> => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await moveOne(cluster, next, durationOf('wait', args.wait));
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        await moveOne(cluster, next, durationOf('wait', args.wait)).catch((error: unknown) => {
+          // One that is called off says nothing of the others.
+          if (!(error instanceof FarkvError && error.code === 'ERR_BUSY')) throw error;
+          failed.push(error.message);
+        });
+      }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
-    if (plan.length > 0 && !args.json) process.stdout.write(plan.length === 1 ? '1 shard was moved\n' : `${plan.length} shards were moved\n`);
+    const moved = plan.length - failed.length;
+    if (plan.length > 0 && !args.json) process.stdout.write(moved === 1 ? '1 shard was moved\n' : `${moved} shards were moved\n`);
+    if (failed.length > 0) throw new FarkvError('ERR_BUSY', failed.join('; '));
   });
 }
 

@@ -6,6 +6,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { moveLines, troubleLines } from '../move-lines.js';
 import { table } from '../table.js';
 
 interface StatusArguments extends ConnectionArguments {
@@ -66,7 +67,8 @@ export function renderStatus(status: ClusterStatus): string {
   const head = `cluster ${status.clusterId || '(not made yet)'}, map epoch ${status.mapEpoch}, leader ${status.leader ?? 'none'} in term ${status.term} (asked ${status.answeredBy})`;
   const domains = (status.trustDomains ?? []).map((d) => `${d.name} ${d.firstShard} to ${d.firstShard + d.shards - 1}`);
   const trust = domains.length === 0 ? '' : `\ntrust domains and their shards: ${domains.join(', ')}; the others are the default domain's`;
-  return `${head}${trust}\n\n${members}\n${shards}`;
+  const moves = [...moveLines(status), ...troubleLines(status)];
+  return `${head}${trust}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
 }
 
 async function handler(args: StatusArguments): Promise<void> {

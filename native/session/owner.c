@@ -5,6 +5,10 @@
  * a random part of 20 ms; only one that lasted a second makes the count of failures start anew. A refused ticket waits the
  * longest time, or for session_set_ticket.
  *
+ * Removal. What is on its way to an owner that is named no more, because the map has given all of its shards to others, is still answered by
+ * it: the next owner of a shard knows nothing of a change that was sent to this one, and could only call it indeterminate. The connection
+ * stays for that, OWNER_LINGER_MS at most, for the owner may be dead.
+ *
  * Dropping. A connection is freed only between batches of completions (session.dropping): what is left of the batch at hand may
  * name it.
  */
@@ -97,10 +101,17 @@ void owner_want(session_owner *o) {
     }
 }
 
+/* Not dropped here: whoever calls this may go on with the owner. */
+void owner_answered(session_owner *o) {
+    if (o->gone && o->state == OWNER_UP && o->sent_count == 0) timer_set(&o->session->timers, &o->timer, 0);
+}
+
 static void timer_fired(timer_node *t) {
     session_owner *o = LIST_OF(t, session_owner, timer);
     if (o->state == OWNER_CONNECTING) {
         owner_drop(o, FKV_TIMEOUT);
+    } else if (o->state == OWNER_UP) {   /* removed, and has answered or will not */
+        owner_drop(o, FKV_CLOSED);
     } else if (o->state == OWNER_WAITING) {
         o->state = OWNER_IDLE;
         owner_want(o);
@@ -296,6 +307,7 @@ static void remove_owner(session_owner *o) {
     timer_clear(&s->timers, &o->timer);
     if (o->state == OWNER_WAITING) o->state = OWNER_IDLE;
     if (o->state == OWNER_IDLE) free_owner(o);
+    else if (o->state == OWNER_UP && o->sent_count > 0) timer_set(&s->timers, &o->timer, session_now(s) + OWNER_LINGER_MS * MS);
     else owner_drop(o, FKV_CLOSED);
 }
 

@@ -106,6 +106,7 @@ void reply_received(session_owner *o, const void *message, uint32_t bytes) {
         list_remove(&r->link);
         o->sent_count--;
         request_free(r);
+        owner_answered(o);
         owner_want(o);
         return;
     }

@@ -150,10 +150,15 @@ void requests_wake(session_owner *o) {
     if (o->state == OWNER_UP && !o->blocked && list_empty(&o->pushing)) list_push(&o->session->pushing, &o->pushing);
 }
 
+static void not_on_its_way(request *r) {
+    r->owner->sent_count--;
+    owner_answered(r->owner);
+}
+
 /* An owner that is full, or does not serve the shard yet, is asked again after a little more time each time. */
 void request_delay(request *r, fkv_status why) {
     session *s = r->session;
-    if (r->state == REQUEST_SENT) r->owner->sent_count--;
+    if (r->state == REQUEST_SENT) not_on_its_way(r);
     r->state = REQUEST_DELAYED;
     r->owner = NULL;
     r->why = why;
@@ -240,7 +245,7 @@ void request_finish(request *r, fkv_status status, const fkv_reply *reply, uint8
     bool keep = r->state == REQUEST_SENT && !reply && r->memory && s->closing == false && r->owner->state == OWNER_UP;
     timer_clear(&s->timers, &r->deadline);
     timer_clear(&s->timers, &r->delay);
-    if (r->state == REQUEST_SENT && !keep) r->owner->sent_count--;
+    if (r->state == REQUEST_SENT && !keep) not_on_its_way(r);
     if (keep) r->state = REQUEST_ABANDONED;
     else list_remove(&r->link);
     if (r->body && r->body != body) free(r->body);

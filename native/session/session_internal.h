@@ -120,6 +120,8 @@ static inline bool op_internal(uint8_t op) { return op == FKV_OP_LEASE || op == 
 
 /* owner.c */
 void owner_want(session_owner *o);                             /* connects an idle owner that a route names; else lets it go */
+enum { OWNER_LINGER_MS = 2000 };
+void owner_answered(session_owner *o);                         /* one request fewer is on its way to it */
 void owner_drop(session_owner *o, fkv_status reason);          /* at once, or at the end of the batch at hand */
 void owner_finish_drops(session *s);
 void owner_event(session_owner *o, const fab_wc *wc);          /* CONNECT, DISCONNECT */

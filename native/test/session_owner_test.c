@@ -129,7 +129,9 @@ TEST(an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once) {
         uint64_t connects = p->connects;
         CHECK_EQ(session_set_owners(c.s, NULL, 0), FKV_OK);
         CHECK(!owner_find(c.s, 1) && !session_peer_of(c.s, p->shard));
-        pass(2000, NULL);
+        CHECK((state == UP) == (p->conn != NULL));
+        pass(OWNER_LINGER_MS + 100, NULL);
+        CHECK(p->conn == NULL);
         CHECK_EQ(p->connects, connects);
         CHECK(!waits.done && !sent.done);
         p->unreachable = p->silent = false;
@@ -144,6 +146,30 @@ TEST(an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once) {
     }
 }
 
+/* The next owner of the shard knows nothing of it, so it must not be asked. */
+TEST(what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it) {
+    static const fkv_status answers[] = { FKV_OK, FKV_SHARD_CLOSED };
+    for (int i = 0; i < 2; i++) {
+        outcome sent = { .done = false };
+        up();
+        p->refuses_with = answers[i];
+        guest_ask(&c, FKV_OP_PUT, "sent", "one", 60000, &sent);
+        session_flush(c.s);                      /* the answer is on its way, and not polled yet */
+        CHECK_EQ(session_set_owners(c.s, NULL, 0), FKV_OK);
+        CHECK(!owner_find(c.s, 1) && p->conn != NULL && !sent.done);
+        pass(100, NULL);
+        CHECK(p->conn == NULL);                  /* at once, not when its time is over */
+        CHECK_EQ(sent.done, answers[i] == FKV_OK);
+        if (answers[i] == FKV_OK) CHECK_EQ(sent.status, FKV_OK);
+        p->refuses_with = FKV_OK;
+        guest_connect(&c);
+        pass(5000, &sent.done);
+        CHECK(sent.done && sent.status == FKV_OK);
+        CHECK_EQ(p->retries, 0);
+        down();
+    }
+}
+
 int main(int argc, char **argv) {
     RUN(an_owner_that_cannot_be_reached_is_tried_less_and_less_often);
     RUN(a_connection_that_keeps_breaking_is_made_less_and_less_often);
@@ -152,5 +178,6 @@ int main(int argc, char **argv) {
     RUN(an_owner_with_another_incarnation_is_connected_anew);
     RUN(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named);
     RUN(an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once);
+    RUN(what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it);
     return check_end(argc, argv);
 }

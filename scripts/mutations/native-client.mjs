@@ -8,6 +8,7 @@ const index = by('lookup_index');
 const locations = by('lookup_locations');
 const follow = by('lookup_follow');
 const session = by('session');
+const owner = by('session_owner');
 const shm = by('fabric_shm');
 
 export const mutations = [
@@ -43,6 +44,12 @@ export const mutations = [
     ['session: a change that is sent again does not say so',
       session('a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection'),
       'r->head.flags |= FKV_REQUEST_RETRY;', 'r->head.flags |= 0;'],
+  ]),
+  ...inFile('native/session/owner.c', [
+    ['session: an owner that is named no more is dropped with what is on its way to it',
+      owner('what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it'), 'o->state == OWNER_UP && o->sent_count > 0)', 'o->retry_now)'],
+    ['session: an owner that is named no more may take for ever to answer',
+      owner('an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once'), 'session_now(s) + OWNER_LINGER_MS * MS', 'UINT64_MAX / 2'],
   ]),
   ...inFile('native/session/shards.c', [
     ['session: the window of sequences is not bounded',

@@ -32,7 +32,7 @@ export const ycsb: Part = [
     for (const workload of ['a', 'b', 'c', 'd', 'f']) {
       const report = await bench(cluster, 'run', workload);
       const [, perSecond] = /\[OVERALL\], Throughput\(ops\/sec\), ([\d.]+)/.exec(report) ?? [];
-      console.log(`   workload ${workload}: ${perSecond ?? '?'} operations a second`);
+      console.log(`   workload ${workload}: ${perSecond === undefined ? '?' : Math.round(Number(perSecond))} operations a second`);
       assert.ok(!/Return=(ERROR|UNEXPECTED_STATE)/.test(report), report);
     }
   },

@@ -63,23 +63,26 @@ napi_value server_copy_shard(napi_env env, napi_callback_info info) {
     return promise;
 }
 
-/* Of a shard's number, the only argument: the copy, or NULL; false with an exception pending. */
-static bool read_copy(napi_env env, server *s, napi_value shard, copying **out) {
+/* A call of `kind` that is about the copy of a shard, whose number is the only argument. Returns NULL with *promise to be returned, which is NULL
+ * when an exception is pending; *k is NULL where nothing is copied. */
+static call *begin_on_copy(napi_env env, napi_callback_info info, call_kind kind, copying **k, napi_value *promise) {
+    napi_value self, argv[1];
     uint32_t number;
-    if (napi_get_value_uint32(env, shard, &number) != napi_ok) {
+    *promise = NULL;
+    server *s = server_self(env, info, &self, argv, 1);
+    if (!s) return NULL;
+    if (napi_get_value_uint32(env, argv[0], &number) != napi_ok) {
         binding_bad_option(env, "shard must be an integer");
-        return false;
+        return NULL;
     }
-    *out = s->closing ? NULL : *find_copy(s, number);
-    return true;
+    *k = s->closing ? NULL : *find_copy(s, number);
+    return server_begin(env, s, kind, promise);
 }
 
 napi_value server_finish_copy(napi_env env, napi_callback_info info) {
-    napi_value self, argv[1], promise;
+    napi_value promise;
     copying *k;
-    server *s = server_self(env, info, &self, argv, 1);
-    if (!s || !read_copy(env, s, argv[0], &k)) return NULL;
-    call *c = server_begin(env, s, CALL_COPIED, &promise);
+    call *c = begin_on_copy(env, info, CALL_COPIED, &k, &promise);
     if (!c) return promise;
     if (k && !k->stopping) shard_copy_finish(k->copy, server_done, c);
     else server_done(c, FKV_ABORTED, NULL);
@@ -87,11 +90,9 @@ napi_value server_finish_copy(napi_env env, napi_callback_info info) {
 }
 
 napi_value server_stop_copy(napi_env env, napi_callback_info info) {
-    napi_value self, argv[1], promise;
+    napi_value promise;
     copying *k;
-    server *s = server_self(env, info, &self, argv, 1);
-    if (!s || !read_copy(env, s, argv[0], &k)) return NULL;
-    call *c = server_begin(env, s, CALL_STOPPED, &promise);
+    call *c = begin_on_copy(env, info, CALL_STOPPED, &k, &promise);
     if (!c) return promise;
     if (!k) {
         server_done(c, FKV_OK, NULL);

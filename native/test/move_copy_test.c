@@ -1,96 +1,6 @@
 /* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and changed. */
-#include <sched.h>
 #include "../dataplane/change_log.h"
-#include "../dataplane/internal.h"
-#include "../move/copy.h"
-#include "client_kit.h"
-
-static fab_provider provider;
-
-/* Shard 0 at its old owner `from`, with a client; open and not served at its next owner `to`. */
-typedef struct move {
-    rig from, to;
-    kit k;
-    rig_call caught_up, done;
-    shard_copy *copy;
-} move;
-
-static void move_up(move *m, uint64_t memory) {
-    rig_init(&m->from, provider, NULL);
-    rig_up(&m->from, RIG_SHARDS, memory);
-    rig_init(&m->to, provider, NULL);
-    m->to.epoch = 2;
-    m->to.config.server_incarnation = 78;
-    rig_start(&m->to);
-    CHECK_EQ(rig_open_shard(&m->to, 0, 0, memory, NULL), FKV_OK);
-    kit_up(&m->k, &m->from, 100);
-    m->copy = NULL;
-}
-static void move_down(move *m) {
-    if (m->copy) shard_copy_stop(m->copy);
-    kit_down(&m->k);
-    rig_down(&m->from);
-    rig_down(&m->to);
-}
-
-enum { COPY = 2000, OTHER_COPY = 2001 };   /* names of copies: what an owner is sealed for */
-
-static void copy_begin(move *m, uint32_t flags) {
-    session_address a = { provider, dataplane_address(m->from.d, 0) };
-    shard_copy_config c = { .to = m->to.d, .shard = 0, .shards = RIG_SHARDS, .seed = RIG_SEED, .addresses = &a, .count = 1,
-                            .server_incarnation = m->from.config.server_incarnation, .epoch = 1, .incarnation = 1000, .copy = COPY };
-    fkv_ticket_make(&RIG_SECRET, 900, fkv_wall_ms() + 600000, 0, flags, &c.ticket);
-    rig_call_init(&m->caught_up);
-    rig_call_init(&m->done);
-    CHECK_EQ(shard_copy_start(&c, rig_done, &m->caught_up, &m->copy), FKV_OK);
-}
-
-static uint64_t some(uint64_t *state) { return (*state = *state * 6364136223846793005u + 1442695040888963407u) >> 33; }
-
-/* The client's loop has to go on: its leases, its requests. */
-static fkv_status wait_turning(move *m, rig_call *c) {
-    uint64_t start = fkv_now_ns();
-    while (!rig_is_done(c)) {
-        session_flush(m->k.s);
-        if (session_poll(m->k.s) == 0) sched_yield();
-        session_tick(m->k.s);
-        CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
-    }
-    return c->status;
-}
-
-static void seal(rig *r, uint32_t shard, uint64_t copy) {
-    rig_call c;
-    rig_call_init(&c);
-    dataplane_seal_shard(r->d, shard, copy, rig_done, &c);
-    CHECK_EQ(rig_wait(&c), FKV_OK);
-}
-
-/* The shard changes hands; the client follows. */
-static shard_copy_stats handed_over(move *m) {
-    seal(&m->from, 0, COPY);
-    CHECK_EQ(wait_turning(m, &m->done), FKV_OK);
-    shard_copy_stats stats = *(shard_copy_stats *)m->done.result;
-    free(m->done.result);
-    rig_serve(&m->to, 0);
-    kit_down(&m->k);
-    kit_up(&m->k, &m->to, 101);
-    return stats;
-}
-static shard_copy_stats complete(move *m) {
-    shard_copy_finish(m->copy, rig_done, &m->done);
-    return handed_over(m);
-}
-
-/* The i-th key that is in shard 0. */
-static const char *key_of(kit *k, uint32_t i, char *room) {
-    for (uint32_t n = i * 128;; n++) {
-        snprintf(room, 24, "key%u", n);
-        lookup_key key = kit_key(room);
-        if (lookup_shard_of(k->l, &key) == 0) return room;
-        CHECK(n < i * 128 + 128);
-    }
-}
+#include "move_rig.h"
 
 TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
     move m;
@@ -394,107 +304,6 @@ TEST(a_ticket_of_a_client_does_not_copy) {
     move_down(&m);
 }
 
-TEST(a_copy_ends_when_it_is_told_to_at_any_time) {
-    move m;
-    char key[24];
-    move_up(&m, 8 << 20);
-    for (uint32_t i = 0; i < 300; i++) CHECK_EQ(kit_put(&m.k, key_of(&m.k, i, key), "v", 1, 20000).status, FKV_OK);
-    for (int i = 0; i < 20; i++) {
-        copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-        for (int n = 0; n < i * 3; n++) free(rig_stats(&m.to));
-        shard_copy_stop(m.copy);
-        m.copy = NULL;
-        CHECK(rig_is_done(&m.caught_up));
-    }
-    rig_close(&m.to, 0);
-    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_NOT_OWNER);
-    move_down(&m);
-}
-
-/* The thread of `to` is held up, and something waits for it: what the copy has lent to it. */
-static void lent(move *m) {
-    uint64_t start = fkv_now_ns();
-    while (!mailbox_ready(&m->to.d->group[0]->box)) {
-        kit_turn(&m->k);
-        CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
-    }
-}
-
-TEST(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it) {
-    move m;
-    char key[24];
-    rig_hold h;
-    rig_call told[2], late;
-    shard_copy_waiter waiters[2], last;
-    move_up(&m, 4 << 20);
-    CHECK_EQ(kit_put(&m.k, key_of(&m.k, 1, key), "v", 1, 20000).status, FKV_OK);
-    rig_hold_up(&h, &m.to);
-    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-    lent(&m);
-    shard_copy_finish(m.copy, rig_done, &m.done);
-    for (int i = 0; i < 2; i++) {
-        rig_call_init(&told[i]);
-        waiters[i] = (shard_copy_waiter){ .ended = rig_done, .ctx = &told[i] };
-        shard_copy_cancel(m.copy, &waiters[i]);
-    }
-    CHECK(!rig_is_done(&m.caught_up) && !rig_is_done(&m.done));
-    CHECK(!rig_is_done(&told[0]) && !rig_is_done(&told[1]));
-    rig_let_go(&h);
-    for (int i = 0; i < 2; i++) CHECK_EQ(rig_wait(&told[i]), FKV_OK);
-    CHECK_EQ(m.caught_up.status, FKV_ABORTED);
-    CHECK_EQ(m.done.status, FKV_ABORTED);
-    /* It has ended. */
-    rig_call_init(&late);
-    last = (shard_copy_waiter){ .ended = rig_done, .ctx = &late };
-    shard_copy_cancel(m.copy, &last);
-    CHECK(rig_is_done(&late));
-    move_down(&m);
-}
-
-/* On the owner's thread. */
-typedef struct look {
-    dataplane *d;
-    bool noted;                         /* there is a log */
-    uint64_t idle_ns, deadline_ns;      /* of the log, and of all shards */
-} look;
-static void look_here(void *ctx, fkv_status s, void *result) {
-    look *l = ctx;
-    (void)s;
-    free(result);
-    l->noted = l->d->group[0]->by_number[0]->log.ring != NULL;
-    l->idle_ns = change_log_idle_ns(&l->d->group[0]->by_number[0]->log);
-    l->deadline_ns = shards_deadline(l->d->group[0]);
-}
-static look look_at(rig *r) {
-    look l = { .d = r->d };
-    dataplane_get_layout(r->d, 0, look_here, &l);
-    free(rig_stats(r));                 /* behind it */
-    return l;
-}
-
-TEST(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes) {
-    move m;
-    char key[24];
-    move_up(&m, 4 << 20);
-    CHECK_EQ(kit_put(&m.k, key_of(&m.k, 1, key), "v", 1, 20000).status, FKV_OK);
-    copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
-    CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
-    shard_copy_stop(m.copy);
-    m.copy = NULL;
-    look l = look_at(&m.from);
-    CHECK(l.noted);
-    /* When the table rests this is all that the thread wakes for. */
-    uint64_t start = fkv_now_ns();
-    for (; l.deadline_ns < l.idle_ns; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
-    CHECK(l.deadline_ns == l.idle_ns);
-    fkv_clock_skip((int64_t)CHANGE_LOG_IDLE_NS);
-    for (start = fkv_now_ns(); l.noted; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
-    CHECK(l.idle_ns == UINT64_MAX);
-    kit_expect(&m.k, key, "v");
-    move_down(&m);
-}
-
 static void all_of(fab_provider p) {
     provider = p;
     RUN(a_copy_has_every_entry_with_its_version_flags_and_time_to_live);
@@ -504,10 +313,7 @@ static void all_of(fab_provider p) {
     RUN(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all);
     RUN(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost);
     RUN(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had);
-    RUN(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes);
     RUN(a_ticket_of_a_client_does_not_copy);
-    RUN(a_copy_ends_when_it_is_told_to_at_any_time);
-    RUN(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_and_nobody_waits_for_it);
 }
 
 int main(int argc, char **argv) {

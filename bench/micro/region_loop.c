@@ -13,7 +13,7 @@
  *            in a program that waits for each; the CPU overlaps the independent GETs of the others
  *   direct   lookup_direct: all that plain leaves out; its look at the clock waits for the loads before it
  *   group    lookup_direct_group: 16 keys at a time
- *   cached   as direct, but by a location cache that knows where every key lies: what direct.c does not do, and why (bench/README.md)
+ *   cached   as direct, but by a location cache that knows where every key lies: what direct.c does not do, and why (docs/performance-notes.md)
  * Each gets the same uniformly random keys; the best of some rounds is printed, in nanoseconds a GET.
  *
  * With `running` there is no owner in this process: it attaches the memory of servers that run already (running.h), in which user000000000000

@@ -42,7 +42,7 @@ static void handle(group *g, fab_provider p, const fab_wc *wc) {
 }
 
 /* Few at once, for replies are sent at the end of a turn: were all that a client has in flight answered together, it would have nothing to do until
- * then, and this thread nothing after. Over shm to send costs no system call, so even fewer (bench/README.md, "PUTs"). */
+ * then, and this thread nothing after. Over shm to send costs no system call, so even fewer (docs/performance-notes.md, "PUT"). */
 static int poll_all(group *g) {
     fab_wc wc[POLL_BATCH];
     int all = 0;

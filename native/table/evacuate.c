@@ -9,7 +9,7 @@
  * same version: PENDING, old DEAD, slot, LIVE. Chains with moving slots, prepared keys and kept slots wait for the next pass.
  *
  * The version stays because it is the value's, not the place's: who read it may compare and swap by it. So (version, place) is not
- * unique for ever: a pass that gave up may leave an entry elsewhere, and a later one bring it back. ARCHITECTURE.md, "Moves".
+ * unique for ever: a pass that gave up may leave an entry elsewhere, and a later one bring it back. docs/table.md, "Safety".
  */
 #include "internal.h"
 #include "reader.h"

@@ -30,7 +30,7 @@ contract() {
 }
 together() { FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js together; }
 # soft-RoCE does its work in the system call that posts, and wakes ksoftirqd for nothing, which takes the processor from whoever posted: so it is
-# made to wait its turn (README.md, "Beside perftest").
+# made to wait its turn (docs/performance-notes.md, "RDMA").
 alone() {
   local code=0
   [ "$1" = siw ] || renice -n 19 -p $(pgrep -d ' ' ksoftirqd) > /dev/null

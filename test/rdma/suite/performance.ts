@@ -13,7 +13,7 @@ const ROUNDS = 2000;
 const WARM_UP = 4000;
 const BATCH = 64;
 const VALUE_BYTES = 1000;
-/** perftest's ends never stop polling, so these do not within a round trip of emulation either (README.md, "Beside perftest"). */
+/** perftest's ends never stop polling, so these do not within a round trip of emulation either (docs/performance-notes.md, "RDMA"). */
 const POLL_US = 100_000;
 
 async function perftest(tool: string, bytes: number, more: readonly string[], column: number): Promise<number> {

@@ -1,0 +1,101 @@
+/**
+ * The documents: how long they may be, how long a sentence of the two that everybody reads, and that what they link to and name exists.
+ * Not for: whether what they say is true.
+ */
+import test from 'ava';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { inRepository } from '../bench/repository.js';
+
+const KB = 1024;
+const WORDS_MAX = 35;
+const MAP = 'docs/architecture.md';
+const TOPICS = readdirSync(inRepository('docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
+const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'bench/README.md', 'test/rdma/README.md', ...TOPICS];
+const FOLDERS = ['.ci', 'bench', 'client', 'core', 'docs', 'native', 'net', 'scripts', 'server', 'test'].filter((name) => existsSync(inRepository(name)));
+
+const read = (path: string): string => readFileSync(inRepository(path), 'utf8');
+const withoutBlocks = (markdown: string): string => markdown.replace(/^```.*?^```$/gms, '');
+
+/** Sentences of a document as text: a heading, an item of a list and a cell of a table end one, as a full stop does. */
+export function sentences(markdown: string): string[] {
+  const text = withoutBlocks(markdown)
+    .replace(/^#+ (.*)$/gm, '\n$1\n')
+    .replace(/`[^`\n]+`/g, 'code')
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[*_]/g, '');
+  const units = text.split(/\n\s*\n|\n(?=\s*(?:[-|#]|\d+\.) ?)|\|/);
+  return units
+    .flatMap((unit) => unit.replace(/\s+/g, ' ').split(/(?<=[.!?])\s+(?=[A-Z(])/))
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
+}
+
+const words = (sentence: string): number => sentence.split(' ').filter((word) => /\w/.test(word)).length;
+
+/** The files and folders of the repository, from its root. */
+function listed(folder: string): string[] {
+  return readdirSync(inRepository(folder), { withFileTypes: true, recursive: true }).map((e) =>
+    join(folder, e.parentPath.slice(inRepository(folder).length), e.name),
+  );
+}
+
+/** Whether a document's name for a file is that of one: from the root, or the end of its path. `*`, `<...>` and NAME stand for anything. */
+function names(paths: readonly string[]): (name: string) => boolean {
+  return (name) => {
+    const pattern = name
+      .replace(/\/$/, '')
+      .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+      .replace(/\*|<\w+>|NAME/g, '[^/]*');
+    const regex = new RegExp(`(?:^|/)${pattern}$`);
+    return paths.some((path) => regex.test(path));
+  };
+}
+
+/** What is written as code and looks like a source file. `*.test.ts` says of which kind and names none. */
+function filesIn(markdown: string): string[] {
+  return Array.from(withoutBlocks(markdown).matchAll(/`([^`\s]+)`/g), ([, code]) => code ?? '').filter(
+    (code) => /^[\w./*<>-]+\.(?:c|h|ts|mjs|sh|gyp|md)$/.test(code) && !basename(code).startsWith('*.') && !code.startsWith('dist/'),
+  );
+}
+
+test('README, map and topics are as short as they shall be', (t) => {
+  const most = (path: string): number => (path === 'README.md' ? 9 : path === MAP ? 8 : 10) * KB;
+  for (const path of ['README.md', ...TOPICS]) {
+    const bytes = Buffer.byteLength(read(path));
+    t.true(bytes <= most(path), `${path} has ${bytes} bytes, at most ${most(path)}`);
+  }
+});
+
+test(`no sentence of the README and of the map has more than ${WORDS_MAX} words`, (t) => {
+  t.deepEqual(sentences('# One\nTwo `a b` three. Four\nfive\n- six [seven](b.md)\n\n```\nx. Y\n```\n\n| a | b c |').map(words), [1, 3, 2, 2, 1, 2]);
+  for (const path of ['README.md', MAP]) {
+    t.deepEqual(sentences(read(path)).filter((one) => words(one) > WORDS_MAX), [], path);
+  }
+});
+
+test('what documents link to exists', (t) => {
+  for (const path of DOCUMENTS) {
+    for (const [, target = ''] of withoutBlocks(read(path)).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      if (!/^\w+:/.test(target)) t.true(existsSync(inRepository(dirname(path), target)), `${path}: ${target}`);
+    }
+  }
+});
+
+test('files that documents name exist', (t) => {
+  const exists = names([...FOLDERS.flatMap((folder) => [folder, ...listed(folder)]), ...readdirSync(inRepository('.'))]);
+  t.false(exists('nobody.ts'));
+  for (const path of DOCUMENTS) {
+    for (const name of filesIn(read(path))) t.true(exists(name), `${path}: \`${name}\``);
+  }
+});
+
+test('the layers of the map are folders of the repository', (t) => {
+  const blocks = Array.from(read(MAP).matchAll(/^```layers (\w+)\n(.*?)^```$/gms));
+  t.deepEqual(blocks.map(([, of]) => of), ['typescript', 'native']);
+  for (const [, , list = ''] of blocks) {
+    for (const folder of list.split(/\s+/).filter((one) => one !== '')) t.true(existsSync(inRepository(folder)), folder);
+  }
+});

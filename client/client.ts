@@ -291,7 +291,7 @@ export class Keyspace<In, Out = In> {
   }
 }
 
-/** Nothing is said of it but key and value. Throws when it is no item. */
+/** True if the item has only `key` and `value`. Throws if it is not an object. */
 function isPlain(item: unknown): boolean {
   if (typeof item !== 'object' || item === null) throw argumentError('putMany takes objects { key, value }');
   return !('ttlMs' in item && item.ttlMs !== undefined) && !('flags' in item && item.flags !== undefined);

@@ -52,7 +52,7 @@ export function msgpackCodec<T>(): Codec<T> {
     name: 'msgpack',
     copies: true,
     encode: (value) => {
-      if (value === undefined) throw argumentError('undefined is no value: get answers with it for a missing key');
+      if (value === undefined) throw argumentError('undefined is not a value: get returns it for a missing key');
       return packr.pack(value);
     },
     decode: (bytes) => packr.unpack(bytes) as T,

@@ -242,7 +242,7 @@ class Visit {
     clearTimeout(this.#deadline);
     let id = 0;
     this.#pings = setInterval(() => {
-      if (performance.now() - this.#heard > SILENT_MS) this.#end(new FarkvError('ERR_TIMEOUT', `the server said nothing for ${SILENT_MS} ms`));
+      if (performance.now() - this.#heard > SILENT_MS) this.#end(new FarkvError('ERR_TIMEOUT', `nothing received from the server for ${SILENT_MS} ms`));
       else this.socket.write(encodeFrame({ t: 'ping', id: ++id }));
     }, PING_MS);
     this.#pings.unref();

@@ -81,7 +81,7 @@ test('what is tried, in which order, and why not the rest', (t) => {
   t.deepEqual(providers(tried('tcp', false, verbs, all)), ['tcp', 'shm', 'verbs']);
   t.deepEqual(providers(tried('tcp', true, verbs, all)), ['tcp']);
   t.deepEqual(tried('verbs', true), { order: ['verbs'], addresses: [], refused: new Map([['verbs', 'the server does not offer it']]) });
-  t.deepEqual([...tried('verbs', true, here, all).refused], [['verbs', 'this build has it not']]);
+  t.deepEqual([...tried('verbs', true, here, all).refused], [['verbs', 'not supported by this build']]);
   const elsewhere = tried('auto', false, here, member('s1', 'aa', 'boot-2/mnt:[1]'));
   t.deepEqual(elsewhere.addresses, [{ provider: 'tcp', address: 's1:1' }]);
   t.regex(elsewhere.refused.get('shm') ?? '', /another host/);

@@ -29,7 +29,7 @@ function nativeRegion(region: Region): NativeRegion {
   };
 }
 
-/** The client's shards: those of its trust domain, which are all that it is told of. */
+/** The client's shards: those of its trust domain. The map has no others. */
 export function shardRange({ shards }: ClientMap): ShardRange {
   return { first: shards[0]?.shard ?? 0, count: shards.length };
 }
@@ -124,14 +124,14 @@ export class Routes {
 
   #check(map: ClientMap): void {
     const shards = shardRange(map);
-    if (map.shards.some((shard, i) => shard.shard !== shards.first + i)) throw new FarkvError('ERR_PROTOCOL', 'a map whose shards are not in a row');
+    if (map.shards.some((shard, i) => shard.shard !== shards.first + i)) throw new FarkvError('ERR_PROTOCOL', 'a map with non-contiguous shards');
     const { clusterId, hashSeed } = map;
     this.#known ??= { clusterId, hashSeed, shards };
     if (this.#known.clusterId !== clusterId) {
       throw new FarkvError('ERR_CONFIG', `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`);
     }
     if (this.#known.hashSeed !== hashSeed || this.#known.shards.first !== shards.first || this.#known.shards.count !== shards.count) {
-      throw new FarkvError('ERR_PROTOCOL', 'the hash seed of a cluster and which shards are a client\'s never change, but did');
+      throw new FarkvError('ERR_PROTOCOL', 'the hash seed of the cluster, or the range of this client\'s shards, has changed: both are fixed');
     }
   }
 }

@@ -79,7 +79,7 @@ export function surroundings(): Surroundings {
 }
 
 function problem(address: FabricAddress, here: Surroundings): string | undefined {
-  if (!here.providers.includes(address.provider)) return 'this build has it not';
+  if (!here.providers.includes(address.provider)) return 'not supported by this build';
   if (address.provider !== 'shm') return undefined;
   if (address.host !== here.host) return 'the server is on another host or in another container';
   return here.socketProblem(address.address.replace(/^unix:/, ''));

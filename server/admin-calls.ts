@@ -36,7 +36,7 @@ export const checkPlan = list(record<PlannedMove>({ shard: shardNumber, from: me
 
 async function done(context: AdminContext, command: Command): Promise<void> {
   const outcome = await context.propose(command, PROPOSE_MS);
-  if (outcome === 'unknown') throw new FarkvError('ERR_BUSY', 'the metadata has changed meanwhile: look at the status, and ask again if need be');
+  if (outcome === 'unknown') throw new FarkvError('ERR_BUSY', 'the metadata changed meanwhile: check farkv status, and repeat the command if needed');
   if (!outcome.ok) throw new FarkvError(outcome.code, outcome.message);
 }
 

@@ -35,7 +35,7 @@ export interface MemberStatus {
   readonly leader: boolean;
   /** In the metadata group. A learner follows it without a vote; one that is only announced has not come yet. */
   readonly role: 'voter' | 'learner' | 'announced';
-  /** It is to own no shards. */
+  /** The server gives its shards away and gets none. */
   readonly draining: boolean;
   readonly control: readonly string[];
   readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'group'>[];
@@ -103,7 +103,7 @@ export interface ClusterStatus {
   readonly answeredBy: string;
   readonly members: readonly MemberStatus[];
   readonly shards: readonly ShardStatus[];
-  /** Shards on their way to another owner. Without a phase most is still to be copied. */
+  /** Moves in progress. No `phase`: the bulk copy is not finished yet. */
   readonly moves: readonly Pick<Move, 'shard' | 'to' | 'phase'>[];
   /** What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied anew or has another owner. Servers of earlier versions do not say. */
   readonly moveTroubles?: readonly MoveTrouble[];

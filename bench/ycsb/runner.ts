@@ -248,7 +248,7 @@ function refuse(options: RunOptions, p: Parameters): void {
   if (p.recordCount === 0) throw new FarkvError('ERR_CONFIG', 'property recordcount is missing');
   if (options.phase === 'load') return;
   if (p.proportions.SCAN > 0) {
-    throw new FarkvError('ERR_UNSUPPORTED', 'NOT_IMPLEMENTED: this workload needs ordered scans (scanproportion > 0), which a hash table has not');
+    throw new FarkvError('ERR_UNSUPPORTED', 'NOT_IMPLEMENTED: this workload needs ordered scans (scanproportion > 0), which a hash table does not have');
   }
   if (p.operationCount === 0 && p.maxExecutionTime === 0) {
     throw new FarkvError('ERR_CONFIG', 'property operationcount is missing (0 with a maxexecutiontime runs until the time is over)');

@@ -160,15 +160,15 @@ export interface ShardCopy extends Placement {
   readonly memberIncarnation: string;
   readonly phase: CopyPhase;
   readonly group: number;
-  /** Of the move that it is for: what comes late is not for one that was planned since. */
+  /** Identifies the move; late reports for a cancelled move are refused. */
   readonly planned?: number;
-  /** What says `copied` is the copy that said `last`, and no earlier one of a move that was called off. */
+  /** The copy that reports `copied` must be the one that reported `last`. */
   readonly copy: string;
 }
 
 /**
- * The owner has given the shard up: it grants no leases on it any more, and none is left. Where that was for a copy, it is the owner until the copy's
- * member says that it has opened the shard with it: should the copy be lost before, the owner goes on with what it has.
+ * The owner has given the shard up: it grants no leases on it any more, and none is left. When released to a copy, the old owner stays owner until the new one
+ * has opened the shard. If the copy is lost first, the old owner resumes serving.
  */
 export interface ShardReleased {
   readonly t: 'shard-released';

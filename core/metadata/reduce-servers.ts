@@ -46,14 +46,14 @@ export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
   if (present === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
   if (present.draining === c.draining) return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
-  if (c.draining && state.servers.every((s) => s === present || s.draining)) return refused('ERR_BUSY', `no server would be left to own ${c.id}'s shards`);
+  if (c.draining && state.servers.every((s) => s === present || s.draining)) return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }
 
 export function setVoters(state: MetadataState, c: VotersSet): Reduced {
   const voters = [...new Set(c.voters)].sort();
   const stranger = voters.find((id) => !state.servers.some((s) => s.id === id && s.raftId !== 0));
-  if (stranger !== undefined || voters.length === 0) return refused('ERR_CONFIG', stranger === undefined ? 'somebody must vote' : `${stranger} is not one of the servers`);
+  if (stranger !== undefined || voters.length === 0) return refused('ERR_CONFIG', stranger === undefined ? 'at least one voter is required' : `${stranger} is not one of the servers`);
   if (voters.join() === state.voters.join()) return refused('ERR_BUSY', 'these servers vote already');
   return changed(state, { voters });
 }

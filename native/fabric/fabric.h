@@ -145,7 +145,8 @@ void fab_flush(fab_cq *cq);                      /* pushes out what was posted s
 int fab_arm(fab_cq *cq);                         /* 0: fab_fd will become readable at the next event; 1: poll again now */
 int fab_fd(fab_cq *cq);                          /* pollable; may be handed to epoll or uv_poll */
 void fab_wake(fab_cq *cq);                       /* makes fab_fd readable; from any thread */
-/* READs of peers that this process served for this queue's connections; 0 where a NIC does it, or the peer itself. Any thread. */
+/* Peer READs served by this process for this queue. Always 0 for verbs (the NIC serves them) and shm (the peer loads memory
+ * itself). Any thread. */
 uint64_t fab_reads_served(const fab_cq *cq);
 
 /* ---- connections ----

@@ -322,8 +322,8 @@ static void open_queues(session *s, const session_owner_config *c) {
     }
 }
 
-/* An owner that is named again. A server that restarted has another incarnation: the old connection, if it still stands, is not
- * to it. One that we learned of before the map did stays, and so does one over an address that is still named. */
+/* An owner that is named again. If the incarnation changed, the connection leads to the previous process: drop it, unless it already
+ * reached the new incarnation. Keep it if its address is still listed. */
 static fkv_status update_owner(session_owner *o, const session_owner_config *c) {
     bool moved = !same_addresses(o, c), changed = o->incarnation != c->incarnation;
     o->incarnation = c->incarnation;

@@ -6,8 +6,8 @@
  * client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with at most 98 segments to a
  * doubling. A segment is a whole number of spans of the class that grows, so that no end is left over.
  *
- * A segment is late when its table has used up what it had left when it asked. So half of what waits is the next segment and half is
- * what is left when that is asked for. Three things besides keep one from being late:
+ * A segment is late if the table fills up while waiting for it. So the table requests the next segment while it still has about a
+ * segment's worth of free space. Three things besides keep a segment from being late:
  *   - All shards of a server grow alike and would ask together, of threads that make one segment after the other: each asks a little
  *     earlier or later than the others, by its number.
  *   - Huge pages take long where all cores are busy: the kernel makes none before every CPU has done a little work for it, and that has to

@@ -41,7 +41,7 @@ function transportOf(text: string | undefined): (typeof TRANSPORTS)[number] {
 export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
   return y.options({
     connect: { alias: 'c', type: 'string', requiresArg: true, default: environment('FARKV_CONNECT') ?? '127.0.0.1:7400', defaultDescription: '127.0.0.1:7400', describe: 'Servers, host:port, several with commas; or a farkv:// address (FARKV_CONNECT)' },
-    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Others on this machine can see it in the process list: prefer the variable or --token-file' },
+    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file' },
     'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
     tls: { type: 'boolean', default: false, describe: 'Use TLS towards the servers\' control addresses' },
     'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust; implies --tls (FARKV_TLS_CA)' },

@@ -18,7 +18,7 @@ export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> 
       alias: 'c', type: 'string', requiresArg: true, default: environment === undefined || environment === '' ? DEFAULT_ADDRESS : environment,
       describe: 'Servers, host:port, several with commas: the first that answers is asked (FARKV_CONNECT)',
     },
-    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Others on this machine can see it in the process list: prefer the variable or --token-file' },
+    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file' },
     'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
     tls: { type: 'boolean', default: false, describe: 'Use TLS, and trust the authorities of the system' },
     'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust instead; implies --tls (FARKV_TLS_CA)' },

@@ -57,7 +57,7 @@ export class ClientSession {
   push(state: MetadataState): void {
     if (this.#connection.closed || this.#known === state) return;
     if (this.#connection.backlog > BACKLOG_PAUSE) {
-      this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client takes nothing for ${this.#stalledMs} ms`)), this.#stalledMs).unref();
+      this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client has read nothing for ${this.#stalledMs} ms`)), this.#stalledMs).unref();
       return;
     }
     for (const frame of this.#frames.between(this.#known, state, this.trust)) this.#connection.sendBytes(frame);

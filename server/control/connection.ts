@@ -66,7 +66,7 @@ export class Connection {
   sendBytes(bytes: Uint8Array): void {
     if (this.#closed) return;
     if (this.#socket.writableLength + bytes.length > BACKLOG_MAX) {
-      this.close(new FarkvError('ERR_BUSY', `${this.#socket.writableLength} bytes wait and are not taken`));
+      this.close(new FarkvError('ERR_BUSY', `${this.#socket.writableLength} bytes sent and not read by the other end`));
       return;
     }
     if (!this.#corked) {

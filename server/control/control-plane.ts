@@ -122,7 +122,7 @@ class Visit {
   constructor(socket: Socket, options: ControlPlaneOptions, host: Host) {
     this.#options = options;
     this.#host = host;
-    this.#deadline = setTimeout(() => this.#connection.close(new FarkvError('ERR_TIMEOUT', 'it said nothing')), options.handshakeMs);
+    this.#deadline = setTimeout(() => this.#connection.close(new FarkvError('ERR_TIMEOUT', 'no hello received in time')), options.handshakeMs);
     this.#connection = new Connection(socket, CLIENT_FRAME_LIMITS, {
       frame: (frame) => this.#frame(frame),
       closed: (error) => this.#closed(error),
@@ -155,7 +155,7 @@ class Visit {
         void this.#answer(frame, this.#hello);
         break;
       case 'raft':
-        if (this.#hello.role !== 'peer') throw new FarkvError('ERR_PROTOCOL', 'a Raft message from one that is no server');
+        if (this.#hello.role !== 'peer') throw new FarkvError('ERR_PROTOCOL', 'a Raft message from a peer that is not a server');
         this.#options.peerMessage(this.#hello.from ?? '', frame.message);
         break;
       default:
@@ -208,11 +208,11 @@ class Visit {
     const { state, makeTicket } = this.#options;
     const trust = trustNumber(state(), name);
     if (trust === undefined) {
-      this.#refuse('ERR_UNAUTHORIZED', 'the trust domain of this token is none of the cluster');
+      this.#refuse('ERR_UNAUTHORIZED', 'the cluster does not have the trust domain of this token');
       return;
     }
     if (this.#host.has(trust) >= maxClients) {
-      this.#refuse('ERR_BUSY', `this server takes no more than ${maxClients} clients of this trust domain`);
+      this.#refuse('ERR_BUSY', `this server accepts at most ${maxClients} clients of this trust domain`);
       return;
     }
     this.#hello = hello;

@@ -77,13 +77,13 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
   if (s.hugePages.free === 0 && !s.collapsesShmem) {
     const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
     const setting = s.shmemHugePages === 'unknown' ? '' : `echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled  (transparent ones), or `;
-    problems.push({ severity: 'warning', text: 'the system gives no huge pages to shared memory: regions are said to be of small ones', mend: `${setting}sysctl -w vm.nr_hugepages=${pages}  (reserved ones)` });
+    problems.push({ severity: 'warning', text: 'the system has no huge pages for shared memory: regions will have small pages', mend: `${setting}sysctl -w vm.nr_hugepages=${pages}  (reserved ones)` });
   }
   if (/[-,]/.test(s.numaNodes)) {
     problems.push({
       severity: 'warning',
       text: `NUMA nodes ${s.numaNodes}: a region lies on the node where the server's memory thread ran when it was made`,
-      mend: 'one server for each node: numactl --cpunodebind=N --membind=N farkv server ... (N: the node of the NIC, or of the clients)',
+      mend: 'one server per node: numactl --cpunodebind=N --membind=N farkv server ... (N: the node of the NIC, or of the clients)',
     });
   }
   for (const [key, value] of Object.entries(s.sysctls)) {

@@ -28,7 +28,7 @@ export function renderReport(r: Report): string {
     ...(r.devices.length === 0 ? ['no RDMA devices'] : r.devices.flatMap(deviceLines)),
     '',
   ];
-  for (const p of r.problems) lines.push(`${p.severity}: ${p.text}`, `  mend: ${p.mend}`);
+  for (const p of r.problems) lines.push(`${p.severity}: ${p.text}`, `  fix: ${p.mend}`);
   lines.push(r.ok ? 'ok: --transport verbs would work' : 'not ok: --transport verbs would not work; shm and tcp do');
   return `${lines.join('\n')}\n`;
 }

@@ -279,7 +279,7 @@ export class MetadataDriver {
       this.#apply(undefined, ready.committed);
       this.#confirm(ready);
       node.storageRefused();
-      this.#options.log.error('there is no room on the disk of the data directory: this server takes no metadata changes until there is');
+      this.#options.log.error('no room on the disk of the data directory: this server accepts no metadata changes until there is');
       this.#retry ??= setTimeout(() => {
         this.#retry = undefined;
         this.#guarded(() => node.retryStorage());

@@ -91,7 +91,7 @@ export class MetadataGroup {
         if (refusal === undefined) return;
         const leader = peers.idOf(driver.leader);
         if (refusal !== 'not-leader' || leader === undefined || leader === settings.id) {
-          throw new FarkvError('ERR_NO_LEADER', `the metadata group does not take changes now (${refusal})`);
+          throw new FarkvError('ERR_NO_LEADER', `the metadata group accepts no changes now (${refusal})`);
         }
         await peers.call(leader, 'propose', { bytes }, CALL_MS);
       },

@@ -70,7 +70,7 @@ export class LeaderDuties {
     for (const { shard, from, to, restMs } of this.#calledOff.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;
       const drained = driver.state.servers.some((s) => s.id === from && s.draining);
-      log.warn(`the move of shard ${shard} from ${from} to ${to} was called off${drained ? `; since ${from} is to be drained, it goes to another server, or there again, not before ${Math.round(restMs / 1000)} s are over` : ''}`);
+      log.warn(`move of shard ${shard} (${from} -> ${to}) cancelled${drained ? `; ${from} is draining, so it will be retried: another server now, or ${to} after ${Math.round(restMs / 1000)} s` : ''}`);
     }
   }
 
@@ -94,7 +94,7 @@ export class LeaderDuties {
       this.#lookInTime();
     } catch (error) {
       if (this.#closed) return;
-      this.#options.log.debug(`a duty of the leader was not done: ${describeError(error)}`);
+      this.#options.log.debug(`a task of the leader failed and will be retried: ${describeError(error)}`);
       clearTimeout(this.#retry);
       this.#retry = setTimeout(() => this.look(), RETRY_MS);
     } finally {
@@ -176,7 +176,7 @@ export class LeaderDuties {
       log.info(`the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? 'a server that has left'}`).join(', ')}`);
       return;
     }
-    log.debug(`the metadata group is not changed now: ${refusal}`);
+    log.debug(`the metadata group cannot be changed now, and will be retried: ${refusal}`);
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.look(), RECONCILE_MS);
   }

@@ -37,7 +37,7 @@ export class LocalProposer {
       }
       const sequence = ++this.#sequence;
       const refusal = this.#driver.propose(encodeProposal({ proposer: this.#proposer, sequence, command }));
-      if (refusal !== undefined) reject(new FarkvError('ERR_BUSY', `the metadata group takes no changes now (${refusal})`));
+      if (refusal !== undefined) reject(new FarkvError('ERR_BUSY', `the metadata group accepts no changes now (${refusal})`));
       else this.#pending.set(sequence, { term, settle: resolve, fail: reject });
     });
   }

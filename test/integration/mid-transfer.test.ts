@@ -108,7 +108,7 @@ test.serial('a server without the memory for a shard does not get it: its owner 
   const { kv, keys, shard } = await filled(t, cluster, 0);
   const refused = await move(shard, small, '5m', owner);
   t.not(refused.code, 0);
-  t.regex(refused.stderr, /the move of shard 0 to s2 was called off: s1 has it/u);
+  t.regex(refused.stderr, /the move of shard 0 to s2 was cancelled: s1 owns it/u);
   t.regex(small.stderr, /shard 0 does not fit in this server's memory \(--memory\): its move is called off, and s1 goes on to serve it/u);
   const { moves, shards } = await statusOf(owner.address);
   t.deepEqual(moves, []);

@@ -19,7 +19,7 @@ function sizeOf(text: string): number {
 
 export const doctorCommand: CommandModule<object, DoctorArguments> = {
   command: 'doctor',
-  describe: 'Examine this host for RDMA: libraries, devices, GIDs, limits; and say what mends each problem',
+  describe: 'Examine this host for RDMA: libraries, devices, GIDs, limits; and print a fix for each problem',
   builder: (y) =>
     y
       .option('json', { type: 'boolean', default: false, describe: 'Print the whole report as JSON' })

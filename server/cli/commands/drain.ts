@@ -25,20 +25,20 @@ async function handler(args: DrainArguments): Promise<void> {
       return;
     }
     await cluster.until((s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'), durationOf('wait', args.wait), `draining ${server}`, (s) => troubleLines(s, server));
-    process.stdout.write(`${server} owns no shards and is given none: it can be stopped, or removed with farkv member remove ${server}\n`);
+    process.stdout.write(`${server} owns no shards and gets none: stop it, or remove it with farkv member remove ${server}\n`);
   });
 }
 
 const command: CliCommand<DrainArguments> = {
   command: 'drain <server>',
-  describe: "Give a server's shards to the others, and give it no more",
+  describe: "Move a server's shards to the others, and give it no new ones",
   builder: (y) =>
     connectionOptions(y.positional('server', { type: 'string', demandOption: true, describe: "The server's --id" }))
-      .option('undo', { type: 'boolean', default: false, describe: 'It may own shards again' })
+      .option('undo', { type: 'boolean', default: false, describe: 'Let the server own shards again' })
       .option('wait', WAIT_OPTION)
-      .example('$0 drain s3 && $0 member remove s3', 'take s3 away')
-      .example('$0 drain s3 --undo', 'it stays')
-      .epilogue(`${MOVE_NOTE} What cannot get to one server goes to another, or is tried there again later and later; what is in the way is told.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`),
+      .example('$0 drain s3 && $0 member remove s3', 'remove s3')
+      .example('$0 drain s3 --undo', 'keep s3')
+      .epilogue(`${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`),
   handler,
 };
 export default command;

@@ -18,10 +18,10 @@ const THREE = `The first of three servers; the others differ in --id and --liste
     --token-file /etc/farkv/token --data-dir /var/lib/farkv`;
 
 const FIXED_LIMITS =
-  'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection that does not take 64 MiB of what it is sent is closed.';
+  'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection with 64 MiB of unread data is closed.';
 
 function builder(y: Argv): Argv<ServerArguments> {
-  let parser = y.usage('$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then lets the leases of its clients run out and ends.');
+  let parser = y.usage('$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then waits until the leases of its clients have run out, and ends.');
   for (const name of OPTION_NAMES) {
     const spec = SERVER_OPTIONS[name];
     parser = parser.option(name, {
@@ -37,10 +37,10 @@ function builder(y: Argv): Argv<ServerArguments> {
     .option('json', { group: 'Other', type: 'boolean', default: false, describe: 'Print one JSON line when ready: {"event":"ready",...}' })
     .option('stop-with-stdin', { group: 'Other', type: 'boolean', default: false, describe: 'Stop when standard input ends: for a server that belongs to the program that starts it' })
     .example('$0 server', 'one server on 127.0.0.1:7400 with a temporary directory')
-    .example('$0 server --data-dir /var/lib/farkv --memory 8gb', 'one that remembers its cluster')
+    .example('$0 server --data-dir /var/lib/farkv --memory 8gb', 'a server that remembers its cluster')
     .epilogue(
       `${THREE}\n\n` +
-      `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags go first, then the environment, then the file.\n\n` +
+      `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags win over the environment, the environment over the file.\n\n` +
         `${FIXED_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
     ) as unknown as Argv<ServerArguments>;
 }

@@ -28,7 +28,7 @@ interface RebalanceArguments extends WaitArguments {
 const AT_ONCE = 2;
 
 export const WAIT_OPTION = { type: 'string', requiresArg: true, default: '5m', describe: 'How long to wait until it is done: 30s, 5m' } as const;
-export const MOVE_NOTE = 'A shard moves with its values, while it is read and written: its new owner copies it first. Clients follow by themselves.';
+export const MOVE_NOTE = 'A shard moves with its values, while clients read and write it: the new owner copies it first. Clients find the new owner by themselves.';
 
 const owns = (shard: number, to: string) => (status: Awaited<ReturnType<ClusterConnection['status']>>): boolean =>
   status.shards.some((s) => s.shard === shard && s.owner === to && s.state === 'serving');
@@ -46,7 +46,7 @@ async function moveOne(cluster: ClusterConnection, { shard, to }: Pick<PlannedMo
   if (owner === to) return;
   // What was in the way may have been asked for before the move was seen to be called off.
   const why = troubles(await cluster.status()).find((one) => one.calledOff);
-  throw new FarkvError('ERR_BUSY', `the move of shard ${shard} to ${to} was called off: ${owner ?? 'nobody'} has it. ${why === undefined ? `What ${to} logged says why` : troubleLine(why)}`);
+  throw new FarkvError('ERR_BUSY', `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The log of ${to} has the reason` : troubleLine(why)}`);
 }
 
 async function move(args: MoveArguments): Promise<void> {
@@ -60,7 +60,7 @@ async function rebalance(args: RebalanceArguments): Promise<void> {
   await withCluster(readConnection(args), async (cluster) => {
     const plan = (await cluster.call('shard-plan', {})) as readonly PlannedMove[];
     if (args.json) process.stdout.write(`${JSON.stringify(plan, undefined, 2)}\n`);
-    else if (plan.length === 0) process.stdout.write('the shards are spread as they should be\n');
+    else if (plan.length === 0) process.stdout.write('the shards are balanced: nothing to move\n');
     else process.stdout.write(table([{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }], plan.map((m) => [String(m.shard), m.from, m.to])));
     if (args.dryRun) return;
     const waiting = [...plan];
@@ -76,7 +76,7 @@ async function rebalance(args: RebalanceArguments): Promise<void> {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
     const moved = plan.length - failed.length;
-    if (plan.length > 0 && !args.json) process.stdout.write(moved === 1 ? '1 shard was moved\n' : `${moved} shards were moved\n`);
+    if (plan.length > 0 && !args.json) process.stdout.write(moved === 1 ? '1 shard moved\n' : `${moved} shards moved\n`);
     if (failed.length > 0) throw new FarkvError('ERR_BUSY', failed.join('; '));
   });
 }
@@ -93,16 +93,16 @@ const command: CliCommand<ConnectionArguments> = {
       .command({
         command: ACTIONS.move, describe: 'Give a shard to another server', handler: move,
         builder: (z: Argv<WaitArguments>) =>
-          z.positional('shard', { type: 'string', demandOption: true, describe: 'Its number' }).positional('server', { type: 'string', demandOption: true, describe: 'The id of the server that is to own it' }) as Argv<MoveArguments>,
+          z.positional('shard', { type: 'string', demandOption: true, describe: 'Its number' }).positional('server', { type: 'string', demandOption: true, describe: 'The id of its new owner' }) as Argv<MoveArguments>,
       })
       .command({
         command: ACTIONS.rebalance, describe: 'Spread the shards over the servers by their memory, with as few moves as possible', handler: rebalance,
         builder: (z: Argv<WaitArguments>) =>
           z.option('dry-run', { type: 'boolean', default: false, describe: 'Show the moves only' }).option('json', { type: 'boolean', default: false, describe: 'Print the plan as JSON' }) as unknown as Argv<RebalanceArguments>,
       })
-      .demandCommand(1, 'What is to be done: move or rebalance?')
-      .example('$0 shard rebalance --dry-run', 'what would be moved')
-      .example('$0 shard move 3 s2', 's2 is to own shard 3')
+      .demandCommand(1, 'Choose an action: move or rebalance')
+      .example('$0 shard rebalance --dry-run', 'show the plan')
+      .example('$0 shard move 3 s2', 'give shard 3 to s2')
       .epilogue(`${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done', failed: 'refused' })}`),
   handler: () => undefined,
 };

@@ -113,7 +113,7 @@ export interface Latency {
 export interface DataPlaneStats {
   /** What segments of whole huge pages are given, as it was found at start; servers of earlier versions do not say. */
   readonly pages?: 'small' | 'transparent' | 'reserved';
-  readonly groups: readonly {
+  readonly workers: readonly {
     readonly group: number;
     readonly threadId: number;
     readonly clients: number;

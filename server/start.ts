@@ -40,8 +40,8 @@ export interface ServerOptions {
   readonly tokenFile?: string;
   readonly peerToken?: string;
   readonly peerTokenFile?: string;
-  /** By name; or as --trust-domains takes them. */
-  readonly trustDomains?: string | readonly string[] | Readonly<Record<string, { readonly shards: number; readonly token?: string; readonly tokenFile?: string; readonly maxClients?: number }>>;
+  /** By name; or as --tenants takes them. */
+  readonly tenants?: string | readonly string[] | Readonly<Record<string, { readonly shards: number; readonly token?: string; readonly tokenFile?: string; readonly maxClients?: number }>>;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsCa?: string;

@@ -22,7 +22,7 @@ const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => (
 });
 const node: NodeStatus = {
   id: 's1', version: '1.2.3', processId: 5, uptimeMs: 1000, role: 'leader', term: 4, commitIndex: 10, appliedIndex: 10, logBytes: 100, connections: 3, clients: 2,
-  dataPlane: { groups: [], shards: [own(0, true), own(1, false)] },
+  dataPlane: { workers: [], shards: [own(0, true), own(1, false)] },
 };
 const status = clusterStatus(state, new Map([['s1', node]]), state.voters, { term: 4, answeredBy: 's1', leader: 's1' });
 

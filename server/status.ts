@@ -108,7 +108,7 @@ export interface ClusterStatus {
   /** What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied anew or has another owner. Servers of earlier versions do not say. */
   readonly moveTroubles?: readonly MoveTrouble[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
-  readonly trustDomains?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
+  readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
 }
 
 export function raftPart(status: RaftStatus): Pick<NodeStatus, 'role' | 'term' | 'commitIndex' | 'appliedIndex' | 'logBytes'> {
@@ -174,11 +174,11 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
     };
   });
   const ranges = trustRanges(state);
-  const trustDomains = state.trustDomains.map(({ name, shards: count }, i) => ({ name, firstShard: ranges[i + 1]?.first ?? 0, shards: count }));
+  const tenants = state.trustDomains.map(({ name, shards: count }, i) => ({ name, firstShard: ranges[i + 1]?.first ?? 0, shards: count }));
   return {
     clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves,
     moveTroubles: troublesOf(state, nodes),
-    ...(trustDomains.length === 0 ? {} : { trustDomains }),
+    ...(tenants.length === 0 ? {} : { tenants }),
   };
 }
 
@@ -203,7 +203,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
 };
 
 function checkStats(value: unknown): DataPlaneStats {
-  const { pages, groups, shards } = value as { readonly pages?: unknown; readonly groups?: unknown; readonly shards?: unknown };
+  const { pages, workers, shards } = value as { readonly pages?: unknown; readonly workers?: unknown; readonly shards?: unknown };
   const kind = (['small', 'transparent', 'reserved'] as const).find((one) => one === pages);
-  return { ...(kind === undefined ? {} : { pages: kind }), groups: (Array.isArray(groups) ? groups : []) as DataPlaneStats['groups'], shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'] };
+  return { ...(kind === undefined ? {} : { pages: kind }), workers: (Array.isArray(workers) ? workers : []) as DataPlaneStats['workers'], shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'] };
 }

@@ -115,9 +115,9 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
   const trustDomains = c.trustDomains ?? [];
   if (state.clusterId !== '') return refused('ERR_BUSY', 'the cluster exists');
   if (c.shards === 0 || c.voters.length === 0) return refused('ERR_CONFIG', 'a cluster needs a shard and a server');
-  if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length) return refused('ERR_CONFIG', 'two trust domains have the same name');
+  if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length) return refused('ERR_CONFIG', 'two tenants have the same name');
   const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
-  if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1)) return refused('ERR_CONFIG', 'a trust domain needs a shard');
+  if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1)) return refused('ERR_CONFIG', 'a tenant needs a shard');
   return changed(state, { clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters: [...c.voters].sort(), shards, trustDomains });
 }
 

@@ -108,7 +108,7 @@ napi_value server_stats(napi_env env, const dataplane_stats *s) {
     static const char *const pages[] = { [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent",
                                          [FKV_PAGES_RESERVED] = "reserved" };
     if (!binding_set_text(env, o, "pages", pages[s->pages])) return NULL;
-    if (!set_array(env, o, "groups", &groups) || !set_array(env, o, "shards", &shards)) return NULL;
+    if (!set_array(env, o, "workers", &groups) || !set_array(env, o, "shards", &shards)) return NULL;
     for (uint32_t i = 0; i < s->groups; i++) {
         if (!add_object(env, groups, i, &item) || !set_group(env, item, &s->group[i])) return NULL;
     }

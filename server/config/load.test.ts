@@ -114,19 +114,19 @@ test('TLS needs certificate and key, and files that can be read', (t) => {
 
 const TRUSTED = { token: 'of all', 'peer-token': 'of servers' };
 
-test('trust domains come from flags, the environment, a file or a program', (t) => {
+test('tenants come from flags, the environment, a file or a program', (t) => {
   const secret = file('of b\n');
   const expected = [{ name: 'a', shards: 3, token: 'of a' }, { name: 'b', shards: 2, token: 'of b', maxClients: 7 }];
   const lines = [`b,shards=2,token-file=${secret},max-clients=7`, 'a, shards=3, token=of a'];
-  t.deepEqual(load({ ...TRUSTED, 'trust-domains': lines }).trustDomains, expected);
-  t.deepEqual(load(TRUSTED, { FARKV_TRUST_DOMAINS: lines.join(';') }).trustDomains, expected);
+  t.deepEqual(load({ ...TRUSTED, tenants: lines }).trustDomains, expected);
+  t.deepEqual(load(TRUSTED, { FARKV_TENANTS: lines.join(';') }).trustDomains, expected);
   const map = { b: { shards: 2, tokenFile: secret, 'max-clients': 7 }, a: { shards: '3', token: 'of a' } };
-  t.deepEqual(load({ ...TRUSTED, config: file(JSON.stringify({ trustDomains: map })) }).trustDomains, expected);
-  t.deepEqual(loadSettings({ token: 'of all', trustDomains: map }, { env: {}, dashes: false }).trustDomains, expected);
+  t.deepEqual(load({ ...TRUSTED, config: file(JSON.stringify({ tenants: map })) }).trustDomains, expected);
+  t.deepEqual(loadSettings({ token: 'of all', tenants: map }, { env: {}, dashes: false }).trustDomains, expected);
   t.deepEqual(load().trustDomains, []);
 });
 
-test('trust domains that cannot be are refused, by name and without a word of a token', (t) => {
+test('tenants that cannot be are refused, by name and without a word of a token', (t) => {
   const wrong: readonly (readonly [given: unknown, message: RegExp])[] = [
     ['a,token=x', /a needs shards=N/], ['a,shards=2', /a needs either token-file or token/], ['a,shards=2,token=x,token-file=y', /either/],
     ['a,shards=0,token=x', /a: shards must be from 1 to 4095/], ['a,shards=2,token=x,max-clients=0', /a: max-clients must be from 1 to 65536/],
@@ -134,13 +134,13 @@ test('trust domains that cannot be are refused, by name and without a word of a 
     ['default,shards=1,token=x', /choose another name/], ['a,shards=1,token=x;a,shards=1,token=y', /a is given twice/],
     [Array.from({ length: 16 }, (_, i) => `d${i},shards=1,token=x${i}`), /at most 15/], [{ a: 3 }, /not a map of shards/],
     ['a,shards=4095,token=x', /4099 shards with those of --shards; at most 4096/], ['a,shards=1,token-file=/nowhere', /ENOENT/],
-    ['a,shards=1,token=secret-1;b,shards=1,token=secret-1', /b has the same token as a/], ['a,shards=1,token=of all', /a has the same token as the default domain/],
-    ['a,shards=1,token=of servers', /same token as the servers among themselves/],
+    ['a,shards=1,token=secret-1;b,shards=1,token=secret-1', /b has the same token as a/], ['a,shards=1,token=of all', /a has the same token as the default tenant/],
+    ['a,shards=1,token=of servers', /same token as --peer-token/],
   ];
   for (const [given, message] of wrong) {
-    const error = t.throws(() => load({ ...TRUSTED, 'trust-domains': given }), refused(message));
+    const error = t.throws(() => load({ ...TRUSTED, tenants: given }), refused(message));
     t.false(/secret-1|of all|of servers/.test(error.message));
   }
-  t.throws(() => load({ 'trust-domains': 'a,shards=1,token=x' }), refused(/--trust-domains: needs --token-file too/));
-  t.throws(() => load({ ...TRUSTED, 'trust-domains': 'a,shards=1,token=x', 'metadata-format': 2 }), refused(/--trust-domains needs --metadata-format 3/));
+  t.throws(() => load({ tenants: 'a,shards=1,token=x' }), refused(/--tenants: needs --token-file too/));
+  t.throws(() => load({ ...TRUSTED, tenants: 'a,shards=1,token=x', 'metadata-format': 2 }), refused(/--tenants needs --metadata-format 3/));
 });

@@ -159,9 +159,9 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const token = secretOf('token');
   const peerToken = secretOf('peer-token');
   const shards = read('shards') ?? 4 * peers.length;
-  const trustDomains = trusted(() => readTrustDomains(read('trust-domains') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('trust-domains'))), where('trust-domains'));
+  const trustDomains = trusted(() => readTrustDomains(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))), where('tenants'));
   const metadataFormat = need('metadata-format');
-  if (trustDomains.length > 0 && metadataFormat < FORMAT_TRUST) throw configError(`${where('trust-domains')} needs ${where('metadata-format')} ${FORMAT_TRUST}`);
+  if (trustDomains.length > 0 && metadataFormat < FORMAT_TRUST) throw configError(`${where('tenants')} needs ${where('metadata-format')} ${FORMAT_TRUST}`);
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => p === 'tcp' || p === 'verbs');
   const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));

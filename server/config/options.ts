@@ -147,7 +147,7 @@ export const SERVER_OPTIONS = {
     group: 'Cluster', kind: 'list', parse: joinAddresses,
     describe: 'Addresses (host:port) of servers of an existing cluster to join. Needs --id, excludes --peers. Ignored once the server has joined',
   }),
-  shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the cluster (without those of --trust-domains), 1 to 4096, fixed when the cluster is made. Default: 4 per server' }),
+  shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the cluster (without those of --tenants), 1 to 4096, fixed when the cluster is made. Default: 4 per server' }),
   voters: option({ group: 'Cluster', kind: 'text', parse: within(1, 9, integer), describe: 'Voting servers of the metadata group, 1 to 9; further servers follow without a vote. The first leader\'s setting counts. Default: 3, or as many as --peers' }),
   'data-dir': option({
     group: 'Cluster', kind: 'text', parse: text,
@@ -174,9 +174,9 @@ export const SERVER_OPTIONS = {
   'token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the token (its first line)' }),
   'peer-token': option({ group: 'Security', kind: 'text', parse: text, describe: 'Separate secret between servers, so that a client cannot pose as one' }),
   'peer-token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the peer token (its first line)' }),
-  'trust-domains': option({
+  tenants: option({
     group: 'Security', kind: 'list', parse: parseTrustDomains,
-    describe: 'Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once for each, at most 15; several with semicolons; a map of names in a file. A client of one shows its token in place of --token, and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server; needs --token-file for operators and the default domain, which has --shards',
+    describe: 'Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once per tenant, at most 15; several with semicolons; a map of names in a file. A client authenticates with its tenant\'s token and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server. Needs --token-file for operators and the default tenant, which has --shards',
   }),
   'tls-cert': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificate chain for the control addresses; needs --tls-key. Then only TLS 1.3 is accepted' }),
   'tls-key': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM private key of --tls-cert' }),

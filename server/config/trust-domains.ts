@@ -1,7 +1,7 @@
 /**
- * --trust-domains: as it is written (options.ts), and what comes of it once the secrets are read (load.ts).
+ * --tenants: as it is written (options.ts), and what comes of it once the secrets are read (load.ts).
  *
- *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons (FARKV_TRUST_DOMAINS)
+ *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons (FARKV_TENANTS)
  *   { "tenant-a": { "shards": 16, "tokenFile": "/etc/farkv/a" } }    in a file or a program; a list of texts too
  */
 import { FarkvError } from '../../core/errors.js';
@@ -38,7 +38,7 @@ function count(value: unknown, max: number, what: string): number {
 
 function domain(name: string, fields: readonly (readonly [string, unknown])[]): TrustDomainGiven {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name)) throw new Error(`"${name}" is not a name: letters, digits, . _ -, at most 63`);
-  if (name === DEFAULT_NAME) throw new Error(`${DEFAULT_NAME} is the domain of --token and --shards; choose another name`);
+  if (name === DEFAULT_NAME) throw new Error(`${DEFAULT_NAME} is the tenant of --token and --shards; choose another name`);
   const given = new Map<(typeof FIELDS)[keyof typeof FIELDS], unknown>();
   for (const [key, value] of fields) {
     if (!Object.hasOwn(FIELDS, key)) throw new Error(`${name}: ${unknownName('field', key, Object.keys(FIELDS))}`);
@@ -68,7 +68,7 @@ function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Throws an Error that completes "--trust-domains: ...", without any token in it. */
+/** Throws an Error that completes "--tenants: ...", without any token in it. */
 export function parseTrustDomains(value: unknown): TrustDomainGiven[] {
   const all = isMap(value)
     ? Object.entries(value).map(([name, fields]) => {
@@ -76,7 +76,7 @@ export function parseTrustDomains(value: unknown): TrustDomainGiven[] {
         return domain(name, Object.entries(fields));
       })
     : (Array.isArray(value) ? (value as unknown[]) : [value]).flatMap((one) => text(one, 'each').split(';')).filter((one) => one.trim() !== '').map(parseOne);
-  if (all.length > TRUST_DOMAINS_MAX) throw new Error(`${all.length} domains; at most ${TRUST_DOMAINS_MAX}`);
+  if (all.length > TRUST_DOMAINS_MAX) throw new Error(`${all.length} tenants; at most ${TRUST_DOMAINS_MAX}`);
   const names = all.map((d) => d.name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw new Error(`${twice} is given twice`);
@@ -89,14 +89,14 @@ export interface OtherSecrets {
   readonly peerToken: string | undefined;
 }
 
-/** Reads the tokens. Throws an Error that completes "--trust-domains: ...". */
+/** Reads the tokens. Throws an Error that completes "--tenants: ...". */
 export function readTrustDomains(given: readonly TrustDomainGiven[], shards: number, others: OtherSecrets, secretIn: (path: string) => string): TrustDomainSettings[] {
   if (given.length === 0) return [];
   const total = given.reduce((sum, d) => sum + d.shards, shards);
   if (total > SHARDS_MAX) throw new Error(`${total} shards with those of --shards; at most ${SHARDS_MAX}`);
-  if (others.token === undefined) throw new Error('needs --token-file too: without it whoever comes is let into the default domain, and may do what operators do');
-  const seen = new Map([[others.token, 'the default domain']]);
-  if (others.peerToken !== undefined) seen.set(others.peerToken, 'the servers among themselves');
+  if (others.token === undefined) throw new Error('needs --token-file too: without it anybody is admitted to the default tenant and may do what operators do');
+  const seen = new Map([[others.token, 'the default tenant']]);
+  if (others.peerToken !== undefined) seen.set(others.peerToken, '--peer-token');
   const domains = given.map(({ tokenFile, ...d }) => ({ ...d, token: d.token ?? secretIn(tokenFile ?? '') }));
   for (const { name, token } of domains) {
     const other = seen.get(token);
@@ -106,9 +106,9 @@ export function readTrustDomains(given: readonly TrustDomainGiven[], shards: num
   return domains.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Throws ERR_CONFIG where the operator thinks of other trust domains than the cluster was made with. */
+/** Throws ERR_CONFIG if the operator gave other tenants than the cluster was made with. */
 export function checkTrustDomains(given: readonly TrustDomain[], made: readonly TrustDomain[]): void {
   const said = (domains: readonly TrustDomain[]): string => domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
   if (said(given) === said(made)) return;
-  throw new FarkvError('ERR_CONFIG', `the cluster was made with other trust domains than --trust-domains says, and they are fixed: ${said(made)}, not ${said(given)}`);
+  throw new FarkvError('ERR_CONFIG', `--tenants differs from the tenants that the cluster was made with, which are fixed: ${said(made)}, not ${said(given)}`);
 }

@@ -208,11 +208,11 @@ class Visit {
     const { state, makeTicket } = this.#options;
     const trust = trustNumber(state(), name);
     if (trust === undefined) {
-      this.#refuse('ERR_UNAUTHORIZED', 'the cluster does not have the trust domain of this token');
+      this.#refuse('ERR_UNAUTHORIZED', 'the cluster does not have the tenant of this token');
       return;
     }
     if (this.#host.has(trust) >= maxClients) {
-      this.#refuse('ERR_BUSY', `this server accepts at most ${maxClients} clients of this trust domain`);
+      this.#refuse('ERR_BUSY', `this server accepts at most ${maxClients} clients of this tenant`);
       return;
     }
     this.#hello = hello;
@@ -233,7 +233,7 @@ class Visit {
     }
     // What a cluster says of itself is of all its trust domains.
     if (this.#trust !== DEFAULT_TRUST) {
-      failed('ERR_UNAUTHORIZED', 'calls are for operators and clients of the default trust domain');
+      failed('ERR_UNAUTHORIZED', 'calls are for operators and clients of the default tenant');
       return;
     }
     this.#calls += 1;

@@ -65,7 +65,7 @@ test('the fence is behind every close that was told, and costs nothing when ther
 test('nobody passes the fence while another still waits for it, nor when that one fails', async (t) => {
   const world = await two(t);
   const answers: ((error?: Error) => void)[] = [];
-  world.dataPlane.stats = () => new Promise((resolve, reject) => answers.push((error) => (error === undefined ? resolve({ groups: [], shards: [] }) : reject(error))));
+  world.dataPlane.stats = () => new Promise((resolve, reject) => answers.push((error) => (error === undefined ? resolve({ workers: [], shards: [] }) : reject(error))));
   world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
   const passed: string[] = [];
   const ask = (who: string): Promise<void> => world.life.fence().then(() => void passed.push(who), () => void passed.push(`${who} failed`));

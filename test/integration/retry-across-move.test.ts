@@ -27,8 +27,8 @@ function ended(change: Promise<unknown>): Promise<unknown> {
 
 async function refusedAsUnknown(cluster: Cluster, server: number): Promise<number> {
   const { members } = await statusOf(cluster.server(server).address);
-  const groups = members.find((m) => m.id === cluster.server(server).id)?.node?.dataPlane?.groups ?? [];
-  return groups.reduce((sum, g) => sum + (g.refused.ERR_INDETERMINATE ?? 0), 0);
+  const workers = members.find((m) => m.id === cluster.server(server).id)?.node?.dataPlane?.workers ?? [];
+  return workers.reduce((sum, g) => sum + (g.refused.ERR_INDETERMINATE ?? 0), 0);
 }
 
 async function move(t: ExecutionContext, cluster: Cluster, shard: number, to: number): Promise<void> {

@@ -16,7 +16,7 @@ const TOKEN = { operators: 'of operators', a: 'of tenant a', b: 'of tenant b' } 
 type Tenant = keyof typeof TOKEN;
 const OPERATOR = { token: TOKEN.operators } as const;
 const TENANTS = Object.keys(TOKEN) as Tenant[];
-const TRUST = ['--token', TOKEN.operators, '--trust-domains', `b,shards=2,token=${TOKEN.b}`, '--trust-domains', `a,shards=3,token=${TOKEN.a},max-clients=100`];
+const TRUST = ['--token', TOKEN.operators, '--tenants', `b,shards=2,token=${TOKEN.b}`, '--tenants', `a,shards=3,token=${TOKEN.a},max-clients=100`];
 
 const start = (t: ExecutionContext, servers: number, args: readonly string[] = TRUST): Promise<Cluster> =>
   Cluster.start(t, { servers, shards: DOMAINS.operators.length, args: ['--data-plane-threads', '1', ...args] });
@@ -114,9 +114,9 @@ test.serial('operators see all domains, and a tenant is no operator', async (t) 
   const cluster = await start(t, 1);
   const { address } = cluster.server(0);
   const status = await statusOf(address, OPERATOR);
-  t.deepEqual(status.trustDomains, [{ name: 'a', firstShard: 2, shards: 3 }, { name: 'b', firstShard: 5, shards: 2 }]);
+  t.deepEqual(status.tenants, [{ name: 'a', firstShard: 2, shards: 3 }, { name: 'b', firstShard: 5, shards: 2 }]);
   t.is(status.shards.length, 7);
-  t.regex((await farkv(['status', '--connect', address, '--token', TOKEN.operators])).stdout, /trust domains and their shards: a 2 to 4, b 5 to 6; the others/);
+  t.regex((await farkv(['status', '--connect', address, '--token', TOKEN.operators])).stdout, /tenants and their shards: a 2 to 4, b 5 to 6; the others/);
   for (const args of [['status'], ['drain', 's1']]) t.is((await farkv([...args, '--connect', address, '--token', TOKEN.a])).code, 77);
   await toldTo(address, TOKEN.a, async (client: ControlClient) => {
     await t.throwsAsync(client.call('status', {}, 60_000), { code: 'ERR_UNAUTHORIZED' });
@@ -138,7 +138,7 @@ test.serial('the domains of a cluster outlive its servers, and a server that thi
     server.args = made.map((arg) => arg.replace(from, to));
     server.launch();
     t.is((await server.exit).code, 2);
-    t.regex(server.stderr, /made with other trust domains than --trust-domains says, and they are fixed: a \(3 shards\), b \(2 shards\), not /);
+    t.regex(server.stderr, /--tenants differs from the tenants that the cluster was made with, which are fixed: a \(3 shards\), b \(2 shards\), not /);
     t.false(server.stderr.includes(TOKEN.a));
   }
   server.args = made.slice(0, -4);
@@ -159,7 +159,7 @@ test.serial('the domains of a cluster outlive its servers, and a server that thi
 test.serial('a cluster that was made without trust domains gets none later', async (t) => {
   const cluster = await start(t, 1, ['--token', TOKEN.operators]);
   const server = cluster.server(0);
-  t.false('trustDomains' in (await statusOf(server.address, OPERATOR)));
+  t.false('tenants' in (await statusOf(server.address, OPERATOR)));
   await server.stop();
   server.args = [...server.args, ...TRUST.slice(2)];
   server.launch();

@@ -53,7 +53,7 @@ export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard'
 
   stats(): Promise<DataPlaneStats> {
     this.events.push('stats');
-    return Promise.resolve({ groups: [], shards: [] });
+    return Promise.resolve({ workers: [], shards: [] });
   }
 
   sealShard(shard: number, copy: bigint): Promise<void> {

@@ -65,10 +65,10 @@ export function renderStatus(status: ClusterStatus): string {
     }),
   );
   const head = `cluster ${status.clusterId || '(not made yet)'}, map epoch ${status.mapEpoch}, leader ${status.leader ?? 'none'} in term ${status.term} (asked ${status.answeredBy})`;
-  const domains = (status.trustDomains ?? []).map((d) => `${d.name} ${d.firstShard} to ${d.firstShard + d.shards - 1}`);
-  const trust = domains.length === 0 ? '' : `\ntrust domains and their shards: ${domains.join(', ')}; the others are the default domain's`;
+  const tenants = (status.tenants ?? []).map((d) => `${d.name} ${d.firstShard} to ${d.firstShard + d.shards - 1}`);
+  const tenantLine = tenants.length === 0 ? '' : `\ntenants and their shards: ${tenants.join(', ')}; the others belong to the default tenant`;
   const moves = [...moveLines(status), ...troubleLines(status)];
-  return `${head}${trust}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
+  return `${head}${tenantLine}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
 }
 
 async function handler(args: StatusArguments): Promise<void> {

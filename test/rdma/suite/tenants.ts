@@ -11,7 +11,7 @@ export const tenants: Part = [
   'two trust domains: the same key has two values, and with the memory and rkeys of the other known nothing is had of it',
   async ({ cluster: start, client: connectTo }) => {
     const cluster = await start({
-      servers: 1, shards: 1, args: ['--token', 'of operators', '--trust-domains', `a,shards=2,token=${TOKENS.a}`, '--trust-domains', `b,shards=2,token=${TOKENS.b}`],
+      servers: 1, shards: 1, args: ['--token', 'of operators', '--tenants', `a,shards=2,token=${TOKENS.a}`, '--tenants', `b,shards=2,token=${TOKENS.b}`],
     });
     const [a, b] = [await connectTo(cluster, { token: TOKENS.a }), await connectTo(cluster, { token: TOKENS.b })];
     await a.put('key', 'of a');

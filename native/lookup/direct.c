@@ -150,17 +150,19 @@ static look look_again(search *s) {
     return LOOK_LATER;
 }
 
-/* The checks after the last load. */
-static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out) {
+/* The checks after the last load. They may refuse a value that was copied already: then *dropped is set. */
+static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out, bool *dropped) {
     lookup *l = s->l;
     if (__builtin_expect(now >= s->sh->lease_until, 0)) {
         l->stats.late++;
+        *dropped = true;
         return false;
     }
     s->sh->peer->used = true;
     l->stats.gets++;
     bool expired = r != LOOK_MISS && s->found.expiry_ms && session_wall_ms(s->sh->peer, now) >= s->found.expiry_ms;
     if (r == LOOK_MISS || expired) {
+        if (expired) *dropped = true;
         *out = (lookup_result){ .status = FKV_NOT_FOUND };
         return true;
     }
@@ -209,7 +211,8 @@ bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, loo
         if (!in_time(l, now)) r = LOOK_LATER;
     }
     l->looked_ns = now;
-    bool done = r != LOOK_LATER && conclude(&s, r, now, out);
+    bool dropped;
+    bool done = r != LOOK_LATER && conclude(&s, r, now, out, &dropped);
     attend(l, s.sh, now);
     return done;
 }
@@ -228,7 +231,7 @@ static inline void prefetch_extent(const search *s, const fkv_bucket *b) {
     }
 }
 
-/* Runs those that have a bucket, values one behind the other; returns the bytes that they take. */
+/* Runs those that have a bucket, values one behind the other; returns the bytes that they take. Some may still be dropped. */
 static size_t run_group(search *s, const fkv_bucket **b, look *r, int n, uint8_t *to, size_t room, size_t *at) {
     size_t used = 0;
     for (int i = 0; i < n; i++) {
@@ -237,6 +240,30 @@ static size_t run_group(search *s, const fkv_bucket **b, look *r, int n, uint8_t
         s[i].room = room - used;
         r[i] = b[i] ? run(&s[i], b[i]) : LOOK_LATER;
         if (r[i] == LOOK_FOUND) used += s[i].found.value_bytes;
+    }
+    return used;
+}
+
+/* A copied value that was dropped afterwards leaves a gap, and later keys of the group may have found too little room only because of it. So
+ * the values that stay are moved together, and what did not fit is looked for again in the room that there really is. The values were checked
+ * and are private memory: moving them needs no new check. Returns the bytes that they take. */
+static __attribute__((noinline)) size_t close_gaps(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out,
+                                                   size_t *at, bool *done) {
+    size_t used = 0;
+    for (int i = 0; i < n; i++) {
+        if (!done[i] || out[i].status != FKV_OK) continue;
+        if (at[i] != used) memmove(to + used, to + at[i], out[i].value_bytes);
+        at[i] = used;
+        used += out[i].value_bytes;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!done[i] || out[i].status != FKV_BUFFER_TOO_SMALL) continue;
+        l->stats.gets--;                 /* one GET, whose second look counts it */
+        l->stats.hits--;
+        done[i] = lookup_direct(l, &k[i], to + used, room - used, &out[i]);
+        if (!done[i] || out[i].status != FKV_OK) continue;
+        at[i] = used;
+        used += out[i].value_bytes;
     }
     return used;
 }
@@ -266,8 +293,9 @@ size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, s
         good = in_time(l, now);
     }
     l->looked_ns = now;
+    bool dropped = !good;
     for (int i = 0; i < n; i++) {
-        done[i] = good && r[i] != LOOK_LATER && conclude(&s[i], r[i], now, &out[i]);
+        done[i] = good && r[i] != LOOK_LATER && conclude(&s[i], r[i], now, &out[i], &dropped);
         if (b[i]) l->since_poll++;
     }
     for (int i = 0; i < n; i++) {
@@ -275,5 +303,5 @@ size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, s
         attend(l, s[i].sh, now);         /* once is enough: the others have the same owner, or the next group attends to theirs */
         break;
     }
-    return used;
+    return __builtin_expect(dropped, 0) ? close_gaps(l, k, n, to, room, out, at, done) : used;
 }

@@ -100,8 +100,9 @@ fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes,
 /* The whole GET. False: not possible now (no mapping, no lease, a change in the way): use lookup_start. out->status is OK,
  * NOT_FOUND or BUFFER_TOO_SMALL. */
 bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, lookup_result *out);
-/* Up to LOOKUP_GROUP of them, their cache misses overlapped. Values are packed into `to` in order; at[i] is where each lies. A
- * value that does not fit any more is BUFFER_TOO_SMALL. done[i] false: as above. Returns the bytes used. */
+/* Up to LOOKUP_GROUP of them, their cache misses overlapped. Values lie side by side from to[0] on, without gaps; at[i], set where
+ * out[i] is OK, is the only thing that says which lies where. BUFFER_TOO_SMALL: there is no room for it beside the others. done[i]
+ * false: as above. Returns the bytes that the values take. */
 size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at,
                            bool *done);
 

@@ -1,11 +1,10 @@
 /* lookup_direct_test.c: the GET over mapped memory: with the owner's steps and the time set by the test (puppet.h), and beside a
  * writer in another thread, over shm, for the sanitizers and for torn reads. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include "client_kit.h"
 #include "guest_steps.h"
+#include "stops.h"
 
 static uint8_t got[16384];
 
@@ -160,40 +159,6 @@ TEST(an_expired_entry_is_a_miss_in_place) {
     down();
 }
 
-TEST(a_group_is_answered_as_its_members_would_be) {
-    up_in_place();
-    char key[32], value[200], keys[LOOKUP_GROUP][32];
-    lookup_key k[LOOKUP_GROUP];
-    lookup_result r[LOOKUP_GROUP];
-    size_t at[LOOKUP_GROUP], room = 700, used;
-    bool done[LOOKUP_GROUP];
-    for (int i = 0; i < LOOKUP_GROUP; i++) {
-        snprintf(keys[i], 32, "group-%d", i);
-        memset(value, 'a' + i, 100);
-        value[100] = 0;
-        if (i != 3) put(keys[i], value);
-        k[i] = kit_key(keys[i]);
-    }
-    snprintf(key, sizeof key, "group-5");
-    extent_of(key)->state = FKV_EXTENT_DEAD;
-    used = lookup_direct_group(c.l, k, LOOKUP_GROUP, got, room, r, at, done);
-    CHECK_EQ(used, 700);
-    size_t next = 0;
-    for (int i = 0; i < LOOKUP_GROUP; i++) {
-        CHECK_EQ(done[i], i != 5);
-        if (i == 5) continue;
-        fkv_status should = i == 3 ? FKV_NOT_FOUND : next + 100 <= room ? FKV_OK : FKV_BUFFER_TOO_SMALL;
-        CHECK_EQ(r[i].status, should);
-        if (should == FKV_NOT_FOUND) continue;
-        CHECK_EQ(r[i].value_bytes, 100);
-        if (should != FKV_OK) continue;
-        CHECK_EQ(at[i], next);
-        for (int b = 0; b < 100; b++) CHECK_EQ(got[next + (size_t)b], 'a' + i);
-        next += 100;
-    }
-    down();
-}
-
 TEST(a_lost_connection_takes_the_mapping_away) {
     up_in_place();
     lookup_result r;
@@ -214,33 +179,7 @@ TEST(a_lost_connection_takes_the_mapping_away) {
     down();
 }
 
-/* ---- a reader that is stopped on its way ----
- * Pages of an extent are protected; the first load from each of them is where the reader stands still while something happens. */
-
-enum { PAGE = 4096, STOPS = 2 };
-typedef struct stop { uint8_t *page; void (*meanwhile)(void); } stop;
-static stop stops[STOPS];
-static int stopped;
-
-static void on_stop(int signal, siginfo_t *info, void *context) {
-    (void)signal;
-    (void)context;
-    uint8_t *page = (uint8_t *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1));
-    if (stopped == STOPS || page != stops[stopped].page) abort();
-    mprotect(page, PAGE, PROT_READ | PROT_WRITE);
-    stops[stopped++].meanwhile();
-}
-static void stop_at(int number, const void *where, void (*meanwhile)(void)) {
-    struct sigaction action = { .sa_sigaction = on_stop, .sa_flags = SA_SIGINFO };
-    CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
-    stops[number] = (stop){ (uint8_t *)((uintptr_t)where & ~(uintptr_t)(PAGE - 1)), meanwhile };
-    stopped = 0;
-    CHECK_EQ(mprotect(stops[number].page, PAGE, PROT_NONE), 0);
-}
-static void stops_end(int many) {
-    signal(SIGSEGV, SIG_DFL);
-    CHECK_EQ(stopped, many);
-}
+/* ---- a reader that is stopped on its way (stops.h) ---- */
 
 /* Fills a value of three pages. */
 static const char *long_value(char fill) {
@@ -442,7 +381,6 @@ int main(int argc, char **argv) {
     RUN(a_bucket_of_other_memory_is_not_a_miss);
     RUN(growth_and_chains_are_followed_in_place);
     RUN(an_expired_entry_is_a_miss_in_place);
-    RUN(a_group_is_answered_as_its_members_would_be);
     RUN(a_lost_connection_takes_the_mapping_away);
     RUN(a_reader_that_is_held_up_before_the_extent_takes_what_is_true_then);
     RUN(a_reader_that_is_held_up_in_the_middle_of_a_copy_does_it_again);

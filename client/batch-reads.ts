@@ -4,12 +4,15 @@
  * Values of a getMany lie side by side in memory of its own, whose size follows the values seen lately, or in the slabs of a drain; a value that does
  * not fit is read once more by itself. Those of a getManyInto lie in the caller's memory.
  *
+ * Who says where a value lies: the native side, for what it answered at once, by the record's Offset and by nothing else (completion.ts). What comes later
+ * is laid behind that by this file, and the crossings are over by then: no two authors write to the same bytes.
+ *
  * The caller's array is copied first: an element may be a getter that throws, and within the crossing that would leave operations posted that nobody
  * waits for. What the caller does to it later changes nothing.
  */
-import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/addon.js';
+import { CompletionField, NO_VALUE, PENDING_STATUS, type NativeClient } from '../native/addon.js';
 import { Batch, type BatchFailure } from './batch.js';
-import { COMPLETION_WORDS, type Completion } from './completion.js';
+import { COMPLETION_WORDS, offsetIn, present, valueIn, type Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';
 import { KeyText } from './key-text.js';
 import type { Limits, Operations } from './operations.js';
@@ -19,21 +22,42 @@ import type { ValueReader } from './value-reader.js';
 const ID: number = CompletionField.Id;
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
-const OFFSET: number = CompletionField.Offset;
 
 const CHUNK = 1024;
 const MEMORY_MAX = 8 << 20;
 /** In the place of an offset: there is no such key. */
-export const ABSENT = 0xffffffff;
+export const ABSENT = NO_VALUE;
+/** So many bytes of a target are used at most, so that every offset in it is below ABSENT. */
+const TARGET_MAX = ABSENT - 1;
 
-/** What becomes of the values of one batch. */
+/** One crossing: these keys, the first of which is number `from` of the call; the values that are answered at once are laid into `memory` from `begin` on. */
+interface Crossing {
+  readonly ns: number;
+  readonly keys: readonly Key[];
+  readonly from: number;
+  readonly memory: Buffer;
+  readonly begin: number;
+  readonly limits: Limits;
+}
+
+/** What becomes of the values of one crossing; i is a key's number in it. */
 interface Sink {
-  /** A value at bytes[offset ...]; its record is words[at ...]. */
-  found(i: number, bytes: Buffer, offset: number, length: number, words: Uint32Array, at: number): void;
-  /** Its bytes go on being referred to. */
+  /** A value that was answered at once: its record is words[at ...], and it ends before `end` of the crossing's memory. */
+  atOnce(i: number, end: number, words: Uint32Array, at: number): void;
+  /** A value that came later. */
+  later(i: number, bytes: Buffer, words: Uint32Array, at: number): void;
+  /** What `later` is given goes on being referred to. */
   readonly keeps: boolean;
   /** Read key i by itself: there was no room to post it (bytes undefined), or none for its value; undefined: that will not help. */
   again(i: number, bytes: number | undefined): Promise<unknown> | undefined;
+  /** Takes over key i, which a signal may end. */
+  single(i: number, id: number): Promise<unknown>;
+}
+
+/** How the keys of one call end that did not at once. */
+interface Ends {
+  readonly failures: BatchFailure[];
+  readonly waits: Promise<unknown>[];
 }
 
 export class BatchReads {
@@ -58,28 +82,25 @@ export class BatchReads {
     if (this.#operations.closed) throw statusError(Status.closed);
     const keys = given.slice();
     const results = new Array<T | undefined>(keys.length).fill(undefined);
-    const failures: BatchFailure[] = [];
-    const waits: Promise<unknown>[] = [];
+    const ends: Ends = { failures: [], waits: [] };
     for (let from = 0; from < keys.length; from += CHUNK) {
       const chunk = from === 0 && keys.length <= CHUNK ? keys : keys.slice(from, from + CHUNK);
-      const sink: Sink = {
-        keeps: !reader.copies,
-        found: (i, bytes, offset, length, words, at) => {
-          results[from + i] = reader.read(bytes.subarray(offset, offset + length), words, at);
-        },
-        again: async (i) => {
-          results[from + i] = await this.#operations.read(ns, chunk[i] ?? '', reader, limits);
-        },
-      };
       const expected = Math.ceil(chunk.length * this.#usual * 1.25) + 1024;
       const memory = Buffer.allocUnsafeSlow(this.#atOnce ? Math.min(MEMORY_MAX, expected) : 0);
-      this.#post(ns, chunk, from, memory, limits, sink, failures, waits, (i, id) => {
-        const single = this.#operations.adopt(new PendingRead(ns, chunk[i] ?? '', reader), id, limits);
-        return single.then((value) => (results[from + i] = value));
-      });
+      const set = (i: number, value: T | undefined): void => {
+        results[from + i] = value;
+      };
+      const sink: Sink = {
+        keeps: !reader.copies,
+        atOnce: (i, end, words, at) => set(i, reader.read(present(valueIn(memory, end, words, at)), words, at)),
+        later: (i, bytes, words, at) => set(i, reader.read(bytes, words, at)),
+        again: (i) => this.#operations.read(ns, chunk[i] ?? '', reader, limits).then((value) => set(i, value)),
+        single: (i, id) => this.#operations.adopt(new PendingRead(ns, chunk[i] ?? '', reader), id, limits).then((value) => set(i, value)),
+      };
+      this.#post({ ns, keys: chunk, from, memory, begin: 0, limits }, sink, ends);
     }
-    if (waits.length > 0) await Promise.all(waits);
-    if (failures.length > 0) throw batchError(failures, keys.length);
+    if (ends.waits.length > 0) await Promise.all(ends.waits);
+    if (ends.failures.length > 0) throw batchError(ends.failures, keys.length);
     return results;
   }
 
@@ -90,138 +111,128 @@ export class BatchReads {
   readInto(ns: number, given: readonly Key[], target: Buffer, spans: Uint32Array, limits: Limits): number | Promise<number> {
     if (this.#operations.closed) throw statusError(Status.closed);
     const keys = given.slice();
-    const failures: BatchFailure[] = [];
-    const waits: Promise<unknown>[] = [];
+    const memory = target.length > TARGET_MAX ? target.subarray(0, TARGET_MAX) : target;
+    const ends: Ends = { failures: [], waits: [] };
+    /** Where the values end that lie in `memory`. */
     let used = 0;
+    /** Bytes of all values, and whether some of them did not fit. */
     let needed = 0;
-    const place = (i: number, length: number): boolean => {
-      spans[2 * i] = used;
+    let short = false;
+    const place = (i: number, offset: number, length: number): void => {
+      spans[2 * i] = offset;
       spans[2 * i + 1] = length;
-      needed += length;
-      if (length > target.length - used) return false;
-      used += length;
-      return true;
     };
-    const set = (i: number, value: Buffer | undefined): void => {
-      if (value !== undefined && place(i, value.length)) target.set(value, used - value.length);
+    const append = (i: number, value: Buffer | undefined): void => {
+      if (value === undefined) return;
+      needed += value.length;
+      short ||= value.length > memory.length - used;
+      if (value.length > memory.length - used) return;
+      memory.set(value, used);
+      place(i, used, value.length);
+      used += value.length;
     };
     spans.fill(ABSENT, 0, 2 * keys.length);
     for (let from = 0; from < keys.length; from += CHUNK) {
       const chunk = from === 0 && keys.length <= CHUNK ? keys : keys.slice(from, from + CHUNK);
-      const free = target.subarray(used);
       const sink: Sink = {
         keeps: false,
-        found: (i, bytes, offset, length) => {
-          // What was answered at once is in its place already, and the next one follows it.
-          if (place(from + i, length) && bytes !== free) target.set(bytes.subarray(offset, offset + length), used - length);
+        atOnce: (i, end, words, at) => {
+          const length = words[at + BYTES] ?? 0;
+          needed += length;
+          place(from + i, offsetIn(end, words, at), length);
         },
+        later: (i, bytes) => append(from + i, bytes),
         again: (i, bytes) => {
-          if (bytes === undefined) return this.#operations.read(ns, chunk[i] ?? '', asBytes, limits).then((value) => set(from + i, value));
-          place(from + i, bytes);
+          if (bytes === undefined) return this.#operations.read(ns, chunk[i] ?? '', asBytes, limits).then((value) => append(from + i, value));
+          needed += bytes;
+          short = true;
           return undefined;
         },
+        single: (i, id) => this.#operations.adopt(new PendingRead(ns, chunk[i] ?? '', asBytes), id, limits).then((value) => append(from + i, value)),
       };
-      this.#post(ns, chunk, from, free, limits, sink, failures, waits, (i, id) => {
-        return this.#operations.adopt(new PendingRead(ns, chunk[i] ?? '', asBytes), id, limits).then((value) => set(from + i, value));
-      });
+      used = this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);
     }
     const end = (): number => {
       for (let i = 0; i < keys.length; i++) if (spans[2 * i] === ABSENT) spans[2 * i + 1] = 0;
-      if (failures.length > 0) throw batchError(failures, keys.length);
-      if (needed > used) throw tooSmall(needed, target.length);
+      if (ends.failures.length > 0) throw batchError(ends.failures, keys.length);
+      if (short) throw tooSmall(needed, memory.length);
       return used;
     };
-    return waits.length === 0 ? end() : Promise.all(waits).then(end);
+    return ends.waits.length === 0 ? end() : Promise.all(ends.waits).then(end);
   }
 
-  /** One crossing. `single` takes over what a signal may end. */
-  #post(
-    ns: number, keys: readonly Key[], from: number, memory: Buffer, limits: Limits, sink: Sink, failures: BatchFailure[], waits: Promise<unknown>[],
-    single: (i: number, id: number) => Promise<unknown>,
-  ): void {
-    const records = this.#reading ? new Uint32Array(keys.length * COMPLETION_WORDS) : this.#records;
+  /** Gives where the values end that were answered at once. */
+  #post(crossing: Crossing, sink: Sink, ends: Ends): number {
     const own = !this.#reading;
+    const records = own ? this.#records : new Uint32Array(crossing.keys.length * COMPLETION_WORDS);
     this.#reading = true;
     try {
-      this.#answers(ns, keys, from, memory, limits, sink, records, failures, waits, single);
+      return this.#answers(crossing, sink, records, ends);
     } finally {
       if (own) this.#reading = false;
     }
   }
 
-  #answers(
-    ns: number, keys: readonly Key[], from: number, memory: Buffer, limits: Limits, sink: Sink, records: Uint32Array, failures: BatchFailure[], waits: Promise<unknown>[],
-    single: (i: number, id: number) => Promise<unknown>,
-  ): void {
+  #answers(crossing: Crossing, sink: Sink, records: Uint32Array, ends: Ends): number {
+    const { ns, keys, from, memory, begin, limits } = crossing;
     const later = (i: number, wait: Promise<unknown> | undefined): void => {
-      if (wait !== undefined) waits.push(wait.catch((error: unknown) => failures.push({ index: from + i, error })));
+      if (wait !== undefined) ends.waits.push(wait.catch((error: unknown) => ends.failures.push({ index: from + i, error })));
     };
-    const pending = this.#native.getMany(ns, keys, memory, 0, records, limits.timeoutMs, this.#text.join(keys), this.#text.lengths);
-    if (pending > 0) this.#adopt(ns, keys, from, records, sink, failures, waits, limits.signal === undefined ? undefined : (i, id) => later(i, single(i, id)));
+    const pending = this.#native.getMany(ns, keys, memory, begin, records, limits.timeoutMs, this.#text.join(keys), this.#text.lengths);
+    // Before a codec may call the client: the next call writes `info` anew.
+    const end = this.#native.info[BYTES] ?? 0;
+    if (pending > 0 && limits.signal === undefined) this.#adopt(crossing, records, sink, ends);
+    else if (pending > 0) forPending(records, keys.length, (i, id) => later(i, sink.single(i, id)));
     const all = pending === keys.length;
     if (memory.length > 0 || !all) this.#atOnce = !all;
-    if (all) return;
+    if (all) return end;
     let bytes = 0;
     let values = 0;
     for (let i = 0; i < keys.length; i++) {
       const at = i * COMPLETION_WORDS;
       const status = records[at + STATUS];
       if (status === PENDING_STATUS || status === Status.notFound) continue;
-      if (status === Status.ok) {
-        const length = records[at + BYTES] ?? 0;
+      const length = records[at + BYTES] ?? 0;
+      if (status === Status.ok || status === Status.bufferTooSmall) {
         bytes += length;
         values++;
+      }
+      if (status === Status.ok) {
         try {
-          sink.found(i, memory, records[at + OFFSET] ?? 0, length, records, at);
+          sink.atOnce(i, end, records, at);
         } catch (error) {
-          failures.push({ index: from + i, error });
+          ends.failures.push({ index: from + i, error });
         }
-      } else if (status === Status.bufferTooSmall) {
-        bytes += records[at + BYTES] ?? 0;
-        values++;
-        later(i, sink.again(i, records[at + BYTES] ?? 0));
-      } else if (status === Status.busy) {
-        later(i, sink.again(i, undefined));
+      } else if (status === Status.bufferTooSmall || status === Status.busy) {
+        later(i, sink.again(i, status === Status.busy ? undefined : length));
       } else {
-        failures.push({ index: from + i, error: this.#operations.failure(status ?? -1, ns, keys[i] ?? '') });
+        ends.failures.push({ index: from + i, error: this.#operations.failure(status ?? -1, ns, keys[i] ?? '') });
       }
     }
     if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;
+    return end;
   }
 
   /** Before anything else is done with the answers: a codec may call the client, which may then drain. */
-  #adopt(
-    ns: number, keys: readonly Key[], from: number, records: Uint32Array, sink: Sink, failures: BatchFailure[], waits: Promise<unknown>[],
-    single: ((i: number, id: number) => void) | undefined,
-  ): void {
+  #adopt({ ns, keys, from }: Crossing, records: Uint32Array, sink: Sink, ends: Ends): void {
     const batch = new Batch(ns, keys, (i, status, completion) => take(sink, i, status, completion));
-    for (let i = 0; i < keys.length; i++) {
-      const at = i * COMPLETION_WORDS;
-      if (records[at + STATUS] !== PENDING_STATUS) continue;
-      const id = records[at + ID] ?? 0;
-      if (single === undefined) this.#operations.adoptOne(batch.operation(i), id);
-      else single(i, id);
-    }
-    if (single === undefined) waits.push(batch.ended().then(() => failures.push(...batch.failures.map(({ index, error }) => ({ index: from + index, error })))));
+    forPending(records, keys.length, (i, id) => this.#operations.adoptOne(batch.operation(i), id));
+    ends.waits.push(batch.ended().then(() => ends.failures.push(...batch.failures.map(({ index, error }) => ({ index: from + index, error })))));
+  }
+}
+
+function forPending(records: Uint32Array, keys: number, run: (i: number, id: number) => void): void {
+  for (let i = 0; i < keys; i++) {
+    const at = i * COMPLETION_WORDS;
+    if (records[at + STATUS] === PENDING_STATUS) run(i, records[at + ID] ?? 0);
   }
 }
 
 /** A completion of a batch's GET. */
 function take(sink: Sink, i: number, status: number, completion: Completion): void {
-  const { words, at, large } = completion;
   if (status === Status.notFound) return;
-  const length = words[at + BYTES] ?? 0;
-  if (large) {
-    const own = Buffer.allocUnsafeSlow(length);
-    completion.take(own);
-    sink.found(i, own, 0, length, words, at);
-  } else if (status === Status.ok) {
-    const offset = words[at + OFFSET] ?? 0;
-    sink.found(i, completion.memory, completion.base + offset, length, words, at);
-    if (sink.keeps) completion.keep(offset + length);
-  } else {
-    throw statusError(status);
-  }
+  if (status !== Status.ok && !completion.large) throw statusError(status);
+  sink.later(i, present(completion.value(sink.keeps)), completion.words, completion.at);
 }
 
 const asBytes: ValueReader<Buffer> = { copies: false, read: (bytes) => bytes };

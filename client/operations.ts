@@ -23,7 +23,7 @@ import { FarkvError, keyError, rejected, Status, statusError } from './errors.js
 import { GatheredReads } from './gathered-reads.js';
 import { abortError, tooSmall, type Key, type Pending, PendingInto, PendingRead } from './pending.js';
 import { OutstandingTable } from './outstanding-table.js';
-import { aligned, SLAB_VALUE_MAX, type ValueMemory } from './value-memory.js';
+import { SLAB_VALUE_MAX, type Slab, type ValueMemory } from './value-memory.js';
 import type { ValueReader } from './value-reader.js';
 import { WaitingQueue } from './waiting-queue.js';
 
@@ -52,6 +52,10 @@ export class Operations {
   #flushing = false;
   #breath = BREATH;
   #closed = false;
+  /** Closed, and nothing is left. */
+  #ended = false;
+  /** The records of a drain are being read. */
+  #draining = false;
 
   /** `explain` says, for a person, why nobody answers for a shard. */
   constructor(native: NativeClient, values: ValueMemory, maxQueued: number, explain: (shard: number) => string) {
@@ -78,15 +82,14 @@ export class Operations {
   read<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
     if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
     if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined) return this.#gather(ns, key, reader, limits.timeoutMs);
-    this.#values.ready();
-    const { memory, used } = this.#values;
-    const answer = this.#native.get(ns, key, memory, used, limits.timeoutMs);
+    const slab = this.#values.ready();
+    const answer = this.#native.get(ns, key, slab.memory, slab.used, limits.timeoutMs);
     if (answer >= PENDING_BASE) {
       if (this.#flushing) this.#gathered.another();
       return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
     }
     try {
-      if (answer >= 0) return this.#resolved(this.#valueAtOnce(reader, memory, used, answer));
+      if (answer >= 0) return this.#resolved(this.#valueAtOnce(reader, slab, answer));
       if (answer === -Status.notFound) return this.#resolved(undefined);
       if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(ns, key, reader, limits));
       if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
@@ -105,10 +108,9 @@ export class Operations {
 
   /** A GET that spins until it is answered. */
   readSync<T>(ns: number, key: Key, reader: ValueReader<T>, timeoutMs: number): T | undefined {
-    this.#values.ready();
-    const { memory, used } = this.#values;
-    let answer = this.#native.getSync(ns, key, memory, used, timeoutMs);
-    if (answer >= 0) return this.#valueAtOnce(reader, memory, used, answer);
+    const slab = this.#values.ready();
+    let answer = this.#native.getSync(ns, key, slab.memory, slab.used, timeoutMs);
+    if (answer >= 0) return this.#valueAtOnce(reader, slab, answer);
     while (answer === -Status.bufferTooSmall) {
       const own = Buffer.allocUnsafeSlow(this.#native.info[BYTES] ?? 0);
       answer = this.#native.getSync(ns, key, own, 0, timeoutMs);
@@ -138,11 +140,18 @@ export class Operations {
     throw this.#syncFailure(-answer, ns, key);
   }
 
-  #valueAtOnce<T>(reader: ValueReader<T>, memory: Buffer, offset: number, length: number): T {
-    // Taken before it is decoded: a codec may call the client.
-    this.#values.used = aligned(offset + length);
-    const value = reader.read(memory.subarray(offset, offset + length), this.#native.info, 0);
-    if (reader.copies && this.#values.memory === memory) this.#values.used = offset;
+  /** The value of `length` bytes that a call was told to write where the slab's free memory begins. */
+  #valueAtOnce<T>(reader: ValueReader<T>, slab: Slab, length: number): T {
+    const offset = slab.used;
+    const bytes = slab.memory.subarray(offset, offset + length);
+    // Before it is decoded: a codec may call the client.
+    if (!reader.copies) {
+      slab.hold(offset + length);
+      return reader.read(bytes, this.#native.info, 0);
+    }
+    slab.lend(offset + length);
+    const value = reader.read(bytes, this.#native.info, 0);
+    slab.giveBack(offset);
     return value;
   }
 
@@ -150,12 +159,11 @@ export class Operations {
   #readLarge<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): T | undefined | Promise<T | undefined> {
     for (;;) {
       const bytes = this.#native.info[BYTES] ?? 0;
-      const small = bytes <= SLAB_VALUE_MAX;
-      if (small) this.#values.renew();
-      const memory = small ? this.#values.memory : Buffer.allocUnsafeSlow(bytes);
+      const slab = bytes <= SLAB_VALUE_MAX ? this.#values.renew() : undefined;
+      const memory = slab?.memory ?? Buffer.allocUnsafeSlow(bytes);
       const answer = this.#native.get(ns, key, memory, 0, limits.timeoutMs);
       if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
-      if (answer >= 0) return small ? this.#valueAtOnce(reader, memory, 0, answer) : reader.read(memory.subarray(0, answer), this.#native.info, 0);
+      if (answer >= 0) return slab === undefined ? reader.read(memory.subarray(0, answer), this.#native.info, 0) : this.#valueAtOnce(reader, slab, answer);
       if (answer === -Status.notFound) return undefined;
       if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
       if (answer !== -Status.bufferTooSmall) throw this.failure(-answer, ns, key);
@@ -196,9 +204,19 @@ export class Operations {
 
   /** Settles everything that is finished: the native side's onReady. */
   drain(): void {
+    this.#draining = true;
+    try {
+      this.#settleAll();
+    } finally {
+      this.#draining = false;
+    }
+    if (this.#closed) this.#end();
+    else if (this.#queue.length > 0) this.#queue.pump();
+  }
+
+  #settleAll(): void {
     const { completions, info } = this.#native;
     for (;;) {
-      this.#values.ready();
       const records = this.#cursor.drain();
       const more = info[0] === 1;
       for (let i = 0; i < records; i++) {
@@ -215,7 +233,6 @@ export class Operations {
       // Stopped for want of room in the slab, not of records.
       if (records * COMPLETION_WORDS < completions.length) this.#values.renew();
     }
-    if (this.#queue.length > 0) this.#queue.pump();
   }
 
   /** Changes wait for room already: later ones go behind them. */
@@ -264,10 +281,16 @@ export class Operations {
     return this.#native.stats();
   }
 
-  /** Fails what is not settled with ERR_CLOSED and closes the native client. */
+  /** Fails what is not settled with ERR_CLOSED and closes the native client; a codec that calls it within a drain has that drain's records settled first. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    if (!this.#draining) this.#end();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
     const queued = [...this.#gathered.clear(), ...this.#queue.clear()];
     this.#native.close();
     this.drain();

@@ -6,7 +6,7 @@
  */
 import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/addon.js';
 import type { AbortWatch } from './abort-watch.js';
-import type { Completion } from './completion.js';
+import { present, type Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';
 import type { ValueReader } from './value-reader.js';
 
@@ -15,7 +15,6 @@ export type Key = NativeKey;
 
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
-const OFFSET: number = CompletionField.Offset;
 
 type Resolve<T> = (value: T) => void;
 type Reject = (reason: unknown) => void;
@@ -132,19 +131,9 @@ export class PendingRead<T> extends Pending<T | undefined> {
   }
 
   protected outcome(status: number, completion: Completion): T | undefined {
-    const { words, at, large } = completion;
-    const length = words[at + BYTES] ?? 0;
-    if (status === Status.ok) {
-      const offset = words[at + OFFSET] ?? 0;
-      const value = this.#reader.read(completion.bytes(offset, length), words, at);
-      if (!this.#reader.copies) completion.keep(offset + length);
-      return value;
-    }
     if (status === Status.notFound) return undefined;
-    if (!large) throw this.failure(status);
-    const own = Buffer.allocUnsafeSlow(length);
-    completion.take(own);
-    return this.#reader.read(own, words, at);
+    if (status !== Status.ok && !completion.large) throw this.failure(status);
+    return this.#reader.read(present(completion.value(!this.#reader.copies)), completion.words, completion.at);
   }
 }
 
@@ -177,7 +166,7 @@ export class PendingInto extends Pending<number | undefined> {
       throw tooSmall(length, room);
     }
     if (large) completion.take(this.#target.subarray(this.#offset));
-    else this.#target.set(completion.bytes(words[at + OFFSET] ?? 0, length), this.#offset);
+    else this.#target.set(present(completion.value(false)), this.#offset);
     return length;
   }
 }

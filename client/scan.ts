@@ -5,7 +5,6 @@
  * may come or not; one may come twice. A cursor is text that can be kept and given to any client of the same cluster.
  */
 import type { ShardRange } from '../core/metadata/trust.js';
-import { CompletionField } from '../native/addon.js';
 import { argumentError, FarkvError } from './errors.js';
 import type { Completion } from './completion.js';
 import type { Limits, Operations } from './operations.js';
@@ -15,9 +14,6 @@ import { EntryReader, type Entry, versionOf } from './value-reader.js';
 import { decodeWith, type Codec } from './codec.js';
 
 export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>(['timeoutMs', 'signal', 'values', 'batch', 'cursor']);
-
-const BYTES: number = CompletionField.Bytes;
-const OFFSET: number = CompletionField.Offset;
 
 export interface ScanOptions extends ReadOptions {
   /** Also the values; default false: keys only. */
@@ -85,21 +81,16 @@ function parseEntries(body: Buffer): RawEntry[] {
   return entries;
 }
 
-/** A step's entries and the shard's next cursor, 0n at its end. */
+/** A step's entries and the shard's next cursor, 0n at its end. A reply without entries has no body. */
 interface Step {
   readonly entries: RawEntry[];
   readonly next: bigint;
 }
 
 function parseStep(completion: Completion): Step {
-  const { words, at } = completion;
-  const length = words[at + BYTES] ?? 0;
-  const next = versionOf(words, at);
-  const large = completion.large;
-  const body = large ? Buffer.allocUnsafeSlow(length) : completion.bytes(words[at + OFFSET] ?? 0, length);
-  if (large) completion.take(body);
-  else completion.keep((words[at + OFFSET] ?? 0) + length);
-  return { entries: parseEntries(body), next };
+  const next = versionOf(completion.words, completion.at);
+  const body = completion.value(true);
+  return { entries: body === undefined ? [] : parseEntries(body), next };
 }
 
 /** shard.cursor, the cursor in hexadecimal. */

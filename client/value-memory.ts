@@ -5,29 +5,77 @@
  * What a caller must know: a value that is kept keeps its slab, up to 64 KiB, alive. Who keeps few small values for long takes a copy
  * (`Buffer.from(value)`) or reads with getInto. Values over SLAB_VALUE_MAX have memory of their own.
  *
- * Invariant: bytes below `used` belong to callers and are not written again.
+ * Invariants of a slab:
+ *   - held <= used <= its size;
+ *   - bytes below `held` belong to callers: `held` never falls, so they are not written again;
+ *   - bytes from `held` to `used` are lent to a drain or to a decoder, and are given back when it is done.
+ *
+ * FARKV_POISON_SLABS=1 in the environment, read once, is for tests: bytes that a slab gives back are overwritten at once, so that a program that still
+ * holds some of them sees its value change.
  */
+import { FarkvError } from './errors.js';
+
 export const SLAB_BYTES = 64 << 10;
 export const SLAB_VALUE_MAX = 16 << 10;
 /** A slab with less room than this is left; a value that does not fit costs a second look-up. */
 const LEAST_ROOM = 4 << 10;
 
-/** Aligned to 8, so that a decoder may look at numbers in place. */
-export function aligned(bytes: number): number {
-  return (bytes + 7) & ~7;
+const POISONED = process.env.FARKV_POISON_SLABS === '1';
+/** What poisoned bytes are. */
+export const POISON = 0xdb;
+
+export class Slab {
+  readonly memory = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  #used = 0;
+  #held = 0;
+
+  /** From here on nothing is lent and nothing is held. */
+  get used(): number {
+    return this.#used;
+  }
+
+  /** The bytes up to `end` are in use until giveBack. */
+  lend(end: number): void {
+    const next = roundUp(end);
+    if (next > this.#used) this.#used = next;
+  }
+
+  /** The bytes up to `end` belong to callers from now on. */
+  hold(end: number): void {
+    const next = roundUp(end);
+    if (next > this.#held) this.#held = next;
+    if (next > this.#used) this.#used = next;
+  }
+
+  /** What was lent from `from` on may be written again, but for what was held meanwhile and lies before it. */
+  giveBack(from: number): void {
+    const next = Math.max(from, this.#held);
+    if (!(next <= this.#used)) throw broken(`bytes from ${from} on were given back, of which ${this.#used} are in use`);
+    if (POISONED) this.memory.fill(POISON, next, this.#used);
+    this.#used = next;
+  }
+}
+
+/** An end within a slab, aligned to 8, so that a decoder may look at numbers in place. */
+function roundUp(end: number): number {
+  if (!(end >= 0 && end <= SLAB_BYTES)) throw broken(`a value ends at ${end} of ${SLAB_BYTES} bytes`);
+  return (end + 7) & ~7;
+}
+
+function broken(what: string): FarkvError {
+  return new FarkvError('ERR_INTERNAL', `the memory of values: ${what}`);
 }
 
 export class ValueMemory {
-  memory = Buffer.allocUnsafeSlow(SLAB_BYTES);
-  used = 0;
+  #slab = new Slab();
 
-  /** Makes sure that there is room worth trying. */
-  ready(): void {
-    if (SLAB_BYTES - this.used < LEAST_ROOM) this.renew();
+  /** A slab with room that is worth trying. */
+  ready(): Slab {
+    return SLAB_BYTES - this.#slab.used < LEAST_ROOM ? this.renew() : this.#slab;
   }
 
-  renew(): void {
-    this.memory = Buffer.allocUnsafeSlow(SLAB_BYTES);
-    this.used = 0;
+  /** A new one. */
+  renew(): Slab {
+    return (this.#slab = new Slab());
   }
 }

@@ -296,7 +296,7 @@ export const enum CompletionField {
   Status = 1,
   /** Bytes of the value (GET) or of the entries (SCAN): so a large page can be taken as a large value is. */
   Bytes = 2,
-  /** Where the value lies in the slab given to drain (in getMany's target for a key that was answered at once). */
+  /** Where the value lies in the slab given to drain (in getMany's target for a key that was answered at once); NO_VALUE: the record has none. */
   Offset = 3,
   Codec = 4,
   UserFlags = 5,
@@ -304,6 +304,9 @@ export const enum CompletionField {
   VersionHigh = 7,
   Words = 8,
 }
+
+/** In the Offset field of a record without a value, as CLIENT_NO_VALUE in native/node/client.h: no place in any memory, and nothing may be computed with it. */
+export const NO_VALUE = 0xffffffff;
 
 export interface NativeClientStats {
   readonly gets: number;
@@ -392,8 +395,9 @@ export interface NativeClient {
   /**
    * Values are packed into target from offset on; records[i * Words ...] is filled for each key, as a completion record whose Id is the
    * index. Returns how many are pending (0: all done); a pending key's record has Status PENDING_STATUS and the operation's id
-   * in its Id field; it comes by drain, its value to drain's slab. A value that no longer fits in target has status
-   * ERR_BUFFER_TOO_SMALL and its size in Bytes.
+   * in its Id field; it comes by drain, its value to drain's slab. A value that does not fit in target beside the others has status
+   * ERR_BUFFER_TOO_SMALL and its size in Bytes. Values lie side by side without gaps, in any order: a record's Offset, from target's
+   * beginning, is the only thing that says where its value lies. Bytes of `info` is where in target they end.
    *
    * `text` may be all keys one behind the other, with the length of each in `lengths`: what it takes to read one string. `keys` is read where
    * there is none, where it is not ASCII, or where it is longer than TEXTS_MAX.
@@ -429,8 +433,8 @@ export interface NativeClient {
    */
   flush(): number;
   /** Polls, then moves finished operations out: values are packed into slab from 0 on, records into `completions`. Returns the number of
-   * records; stops early when slab or records are full (`more` is then true in info[0]). A value larger than slab has
-   * ERR_BUFFER_TOO_SMALL in its record, stays held, and is fetched by take. */
+   * records; stops early when slab or records are full (`more` is then true in info[0]). Bytes of `info` is how many bytes of the slab were
+   * written. A value larger than slab has ERR_BUFFER_TOO_SMALL in its record, stays held, and is fetched by take. */
   drain(slab: Uint8Array): number;
   take(id: number, target: Uint8Array): void;
   stats(): NativeClientStats;

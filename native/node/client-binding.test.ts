@@ -1,6 +1,6 @@
 /** NativeClient against a data plane in this process, over each provider that a host without special hardware has. */
 import test from 'ava';
-import { PENDING_BASE, PENDING_STATUS, CompletionField } from '../addon.js';
+import { NO_VALUE, PENDING_BASE, PENDING_STATUS, CompletionField } from '../addon.js';
 import type { Provider } from '../../core/metadata/state.js';
 import { Driver, Plane, SHARDS } from '../../test/support/native-pair.js';
 
@@ -217,6 +217,8 @@ for (const provider of providers) {
       t.is(pending, 0);
       t.deepEqual([0, 1, 2].map((i) => records[i * WORDS + CompletionField.Status]), [0, 0, 20]);
       t.is(records[2 * WORDS + CompletionField.Bytes], 100);
+      t.is(records[2 * WORDS + CompletionField.Offset], NO_VALUE);
+      t.is(client.native.info[CompletionField.Bytes], 200, 'where the values end');
     } else {
       const values = await Promise.all([0, 1, 2].map((i) => client.adopt(records[i * WORDS]!)));
       t.deepEqual(values.map(({ value }) => value.length), [100, 100, 100]);
@@ -262,6 +264,21 @@ for (const provider of providers) {
       const got = await client.get(`dropped ${i}`);
       t.true(got.value.equals(Buffer.alloc(i % 2 === 0 ? 300 : 40_000, i)));
     }
+    client.close();
+    await plane.close();
+  });
+
+  test(`${provider}: what has no value has no offset, and a value of no bytes has one`, async (t) => {
+    const plane = await Plane.start({ provider });
+    const client = Driver.to(plane);
+    const put = await client.put('empty', '');
+    const got = await client.outcome(() => client.native.get(0, 'empty', undefined, 0, 10_000));
+    const absent = await client.outcome(() => client.native.get(0, 'absent', undefined, 0, 10_000));
+    const full = await client.outcome(() => client.native.scan(0, client.native.shardOf(0, 'empty'), 0n, 10, true, 10_000));
+    const nothing = await client.outcome(() => client.native.scan(7, 0, 0n, 10, true, 10_000));
+    const all = [put, got, absent, full, nothing];
+    t.deepEqual(all.map(({ status, later, hasValue }) => [status, later, hasValue]), [['OK', true, false], ['OK', true, true], ['NOT_FOUND', true, false], ['OK', true, true], ['OK', true, false]]);
+    t.is(nothing.bytes, 0);
     client.close();
     await plane.close();
   });

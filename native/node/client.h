@@ -35,6 +35,11 @@ enum {
     CLIENT_PENDING_BASE = 1 << 30    /* PENDING_BASE in addon.ts */
 };
 
+/* The offset of a record that has no value: no place in any memory, and nothing may be computed with it. NO_VALUE in addon.ts. */
+#define CLIENT_NO_VALUE UINT32_MAX
+/* So many bytes of a target are used at most, so that every offset in it, its end too, is below CLIENT_NO_VALUE. */
+#define CLIENT_TARGET_MAX (UINT32_MAX - 1)
+
 /* CompletionField in addon.ts. */
 enum { FIELD_ID, FIELD_STATUS, FIELD_BYTES, FIELD_OFFSET, FIELD_CODEC, FIELD_USER_FLAGS, FIELD_VERSION_LOW, FIELD_VERSION_HIGH };
 

@@ -35,7 +35,7 @@ static inline bool read_target(napi_env env, napi_value target, napi_value offse
 
 static napi_value answer_result(client *c, napi_env env, const lookup_result *r) {
     napi_value out;
-    client_record(c->info, 0, r, UINT32_MAX);
+    client_record(c->info, 0, r, CLIENT_NO_VALUE);
     if (r->status != FKV_OK) return client_refuse(env, r->status);
     return napi_create_uint32(env, r->value_bytes, &out) == napi_ok ? out : NULL;   /* a small integer: no object is made */
 }

@@ -7,7 +7,7 @@ typedef struct slab { uint8_t *bytes; size_t room, used; } slab;
 /* False when the slab has no room left for it, but would have had empty: it waits for the next drain. */
 static bool take_out(client_op *o, slab *s, uint32_t *record) {
     client *c = o->c;
-    uint32_t bytes = o->value && o->result.status == FKV_OK ? o->result.value_bytes : 0, at = UINT32_MAX;
+    uint32_t bytes = o->value && o->result.status == FKV_OK ? o->result.value_bytes : 0, at = CLIENT_NO_VALUE;
     bool keep = false;
     if (o->value && o->result.status == FKV_OK) {
         if (bytes > s->room - s->used && bytes <= s->room) return false;
@@ -40,14 +40,15 @@ napi_value client_drain(napi_env env, napi_callback_info info) {
     slab s = { 0 };
     uint32_t n = 0;
     if (!c || !binding_bytes(env, argv[0], &s.bytes, &s.room)) return NULL;
-    if (s.room > UINT32_MAX) s.room = UINT32_MAX;
+    if (s.room > CLIENT_TARGET_MAX) s.room = CLIENT_TARGET_MAX;
     if (c->lookup) session_poll(lookup_session(c->lookup));
     while (n < CLIENT_COMPLETIONS && !list_empty(&c->ready)) {
         client_op *o = LIST_OF(c->ready.next, client_op, link);
         if (!take_out(o, &s, c->completions + n * CLIENT_WORDS)) break;
         n++;
     }
-    c->info[0] = c->ready_count != 0;
+    c->info[FIELD_ID] = c->ready_count != 0;
+    c->info[FIELD_BYTES] = (uint32_t)s.used;
     c->told = c->ready_count != 0;
     return client_answer(env, n);
 }

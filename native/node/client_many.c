@@ -29,7 +29,7 @@ static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *r
         s = lookup_start(b->c->lookup, k, b->now_ns, b->deadline_ns, o, &o->get);
         if (s != FKV_OK) client_op_free(o);
     }
-    client_record(record, index, &(lookup_result){ .status = s }, UINT32_MAX);
+    client_record(record, index, &(lookup_result){ .status = s }, CLIENT_NO_VALUE);
     if (s != FKV_OK) return;
     record[FIELD_ID] = client_op_id(o);
     record[FIELD_STATUS] = CLIENT_PENDING_STATUS;
@@ -59,7 +59,7 @@ typedef struct group {
 } group;
 
 static void refuse_key(batch *b, uint32_t i, fkv_status s) {
-    client_record(b->records + i * CLIENT_WORDS, i, &(lookup_result){ .status = s }, UINT32_MAX);
+    client_record(b->records + i * CLIENT_WORDS, i, &(lookup_result){ .status = s }, CLIENT_NO_VALUE);
 }
 
 /* Out of the batch's text: JavaScript does not run. Returns how many are keys. */
@@ -109,7 +109,7 @@ static bool run_group(batch *b, uint32_t first, int n) {
     size_t used = lookup_direct_group(b->c->lookup, g.key, good, b->to + b->used, b->room - b->used, result, at, done);
     for (int i = 0; i < good; i++) {
         uint32_t *record = b->records + g.index[i] * CLIENT_WORDS;
-        uint32_t offset = done[i] && result[i].status == FKV_OK ? (uint32_t)(b->at + b->used + at[i]) : UINT32_MAX;
+        uint32_t offset = done[i] && result[i].status == FKV_OK ? (uint32_t)(b->at + b->used + at[i]) : CLIENT_NO_VALUE;
         if (done[i]) client_record(record, g.index[i], &result[i], offset);
         else start_one(b, &g.key[i], g.index[i], record);
     }
@@ -140,6 +140,7 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     good = good && napi_is_array(env, argv[1], &is_array) == napi_ok && is_array;
     good = good && napi_get_array_length(env, argv[1], &keys) == napi_ok;
     if (good && !binding_bytes(env, argv[2], &b.to, &b.room)) return NULL;
+    if (good && b.room > CLIENT_TARGET_MAX) b.room = CLIENT_TARGET_MAX;
     good = good && napi_get_value_double(env, argv[3], &offset) == napi_ok && offset >= 0 && offset <= (double)b.room;
     good = good && napi_get_typedarray_info(env, argv[4], &type, &words, &records, NULL, NULL) == napi_ok;
     if (!good || type != napi_uint32_array || words / CLIENT_WORDS < keys) {
@@ -168,5 +169,6 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
         if (!went) return NULL;
     }
     c->gets.many += b.pending;
+    c->info[FIELD_BYTES] = (uint32_t)(b.at + b.used);
     return client_answer(env, b.pending);
 }

@@ -3,7 +3,7 @@
  * order things happen. It keeps the contract of native/addon.ts, also where that is awkward: a record's arrays are reused, a slab that is
  * full stops a drain, a large value is held until taken, more than maxOutstanding operations are refused.
  */
-import { CompletionField, PENDING_BASE, PENDING_STATUS, type Answer, type NativeClient, type NativeClientStats, type PreparedKey } from '../../native/addon.js';
+import { CompletionField, NO_VALUE, PENDING_BASE, PENDING_STATUS, type Answer, type NativeClient, type NativeClientStats, type PreparedKey } from '../../native/addon.js';
 import { Status } from '../../client/errors.js';
 
 const Words: number = CompletionField.Words;
@@ -32,8 +32,10 @@ export class FakeNativeClient implements NativeClient {
   readonly entries = new Map<string, Stored>();
   readonly info = new Uint32Array(Words);
   readonly completions: Uint32Array;
-  /** True: GETs are answered at once, as over shared memory. */
+  /** True: GETs are answered at once, as over shared memory, but for those of keys that are late. */
   direct = true;
+  /** Names of keys as in `entries`. */
+  readonly late = new Set<string>();
   maxOutstanding = 1000;
   outstanding: Operation[] = [];
   ready: Ready[] = [];
@@ -61,7 +63,7 @@ export class FakeNativeClient implements NativeClient {
   complete(count = Number.POSITIVE_INFINITY): void {
     for (const { id, run } of this.outstanding.splice(0, count)) {
       const { status, entry, bytes } = run();
-      this.ready.push({ id, status, entry, bytes: bytes ?? entry?.value });
+      this.ready.push({ id, status, entry, bytes });
     }
   }
 
@@ -79,7 +81,7 @@ export class FakeNativeClient implements NativeClient {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
     const name = this.#name(ns, key);
-    if (this.direct && target !== undefined) return this.#answer(this.entries.get(name), target, offset);
+    if (target !== undefined && !this.#isLate(ns, key)) return this.#answer(this.entries.get(name), target, offset);
     return this.#post(() => this.#found(name));
   }
 
@@ -95,11 +97,17 @@ export class FakeNativeClient implements NativeClient {
     if (doorbell !== undefined) this.doorbells.push(doorbell);
     let used = offset;
     let pending = 0;
-    this.#named(keys, text, lengths).forEach((key, i) => {
+    const named = this.#named(keys, text, lengths);
+    // Posted in order, but laid out from the last key to the first: only a record's offset says where a value lies.
+    const answers = named.map((key) => (this.#isLate(ns, key) ? this.get(ns, key, undefined, 0) : undefined));
+    for (let i = named.length - 1; i >= 0; i--) {
       const at = i * Words;
-      const answer = this.get(ns, key, target.subarray(used), 0);
+      const posted = answers[i];
+      if (posted !== undefined) this.info.fill(0);
+      const answer = posted ?? this.get(ns, named[i] ?? '', target.subarray(used), 0);
       records.set(this.info, at);
       records[at + CompletionField.Id] = i;
+      records[at + CompletionField.Offset] = NO_VALUE;
       if (answer >= PENDING_BASE) {
         pending++;
         records[at + CompletionField.Id] = answer - PENDING_BASE;
@@ -110,7 +118,8 @@ export class FakeNativeClient implements NativeClient {
       } else {
         records[at + CompletionField.Status] = -answer;
       }
-    });
+    }
+    this.info[CompletionField.Bytes] = used;
     return pending;
   }
 
@@ -173,8 +182,9 @@ export class FakeNativeClient implements NativeClient {
     this.log.push(`scan ${ns} ${shard} ${cursor} ${maxEntries} ${withValues}`);
     const next = this.scanBodies.shift();
     return this.#post(() => {
-      if (next === undefined) return { status: Status.ok, bytes: new Uint8Array(0) };
-      return { status: Status.ok, bytes: next.body, entry: { value: next.body, version: next.next, codec: 0, flags: 0 } };
+      if (next === undefined) return { status: Status.ok };
+      const entry = { value: next.body, version: next.next, codec: 0, flags: 0 };
+      return { status: Status.ok, entry, ...(next.body.length > 0 ? { bytes: next.body } : {}) };
     });
   }
 
@@ -205,17 +215,19 @@ export class FakeNativeClient implements NativeClient {
     while (this.ready.length > 0 && (count + 1) * Words <= this.completions.length) {
       const [first] = this.ready;
       if (first === undefined) break;
+      // As the native side has it: a change, and a reply without a body, have no value.
       const bytes = first.bytes ?? new Uint8Array(0);
       if (bytes.length > slab.length - used && bytes.length <= slab.length) break;
       this.ready.shift();
       const held = bytes.length > slab.length;
       if (held) this.#held.set(first.id, bytes);
       else slab.set(bytes, used);
-      this.#record(this.completions, count * Words, first.id, held ? Status.bufferTooSmall : first.status, bytes.length, used, first.entry);
+      this.#record(this.completions, count * Words, first.id, held ? Status.bufferTooSmall : first.status, bytes.length, held || first.bytes === undefined ? NO_VALUE : used, first.entry);
       if (!held) used += bytes.length;
       count++;
     }
     this.info[0] = this.ready.length > 0 ? 1 : 0;
+    this.info[CompletionField.Bytes] = used;
     return count;
   }
 
@@ -266,15 +278,19 @@ export class FakeNativeClient implements NativeClient {
     return good ? undefined : -Status.keyInvalid;
   }
 
-  #found(name: string): { readonly status: number; readonly entry?: Stored | undefined } {
+  #isLate(ns: number, key: string | Uint8Array): boolean {
+    return !this.direct || this.late.has(this.#name(ns, key));
+  }
+
+  #found(name: string): ReturnType<Operation['run']> {
     const entry = this.entries.get(name);
-    return entry === undefined ? { status: Status.notFound } : { status: Status.ok, entry };
+    return entry === undefined ? { status: Status.notFound } : { status: Status.ok, entry, bytes: entry.value };
   }
 
   #answer(entry: Stored | undefined, target: Uint8Array, offset: number): Answer {
     if (entry === undefined) return -Status.notFound;
     const fits = entry.value.length <= target.length - offset;
-    this.#record(this.info, 0, 0, fits ? Status.ok : Status.bufferTooSmall, entry.value.length, 0, entry);
+    this.#record(this.info, 0, 0, fits ? Status.ok : Status.bufferTooSmall, entry.value.length, NO_VALUE, entry);
     if (!fits) return -Status.bufferTooSmall;
     target.set(entry.value, offset);
     return entry.value.length;

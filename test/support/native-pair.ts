@@ -8,6 +8,7 @@ import { threadId } from 'node:worker_threads';
 import {
   addon,
   CompletionField,
+  NO_VALUE,
   PENDING_BASE,
   type DataPlane,
   type NativeClient,
@@ -95,6 +96,8 @@ export interface Outcome {
   /** Whether it came by drain. */
   readonly later: boolean;
   readonly bytes: number;
+  /** The record says where a value lies: also one of no bytes does. */
+  readonly hasValue: boolean;
 }
 
 /** A client whose pending operations are promises. */
@@ -108,6 +111,8 @@ export class Driver {
   readonly slab: Buffer;
   readonly #waiting = new Map<number, (o: Outcome) => void>();
   #flushing = false;
+  /** Bytes of the slab that the last drain wrote. */
+  #written = 0;
 
   constructor(options: Partial<NativeClientOptions> = {}, slabBytes = 1 << 20) {
     this.slab = Buffer.alloc(slabBytes);
@@ -177,6 +182,7 @@ export class Driver {
     while (more) {
       const records = this.native.drain(this.slab);
       more = this.native.info[0] === 1;
+      this.#written = this.native.info[CompletionField.Bytes]!;
       for (let i = 0; i < records; i++) this.#settle(i * WORDS);
     }
   }
@@ -192,7 +198,8 @@ export class Driver {
     this.#waiting.delete(id);
     if (resolve === undefined) throw new Error(`nobody waits for ${id}`);
     let value: Buffer = Buffer.alloc(0);
-    if (name(status) === 'OK' && offset !== 0xffffffff) value = Buffer.from(this.slab.subarray(offset, offset + bytes));
+    if (offset !== NO_VALUE && offset + bytes > this.#written) throw new Error(`a value of ${offset} to ${offset + bytes}, where ${this.#written} bytes were written`);
+    if (name(status) === 'OK' && offset !== NO_VALUE) value = Buffer.from(this.slab.subarray(offset, offset + bytes));
     const outcome = this.#record(words, at, value, true);
     if (name(status) === 'ERR_BUFFER_TOO_SMALL') {
       const large = Buffer.alloc(bytes);
@@ -212,6 +219,7 @@ export class Driver {
       codec: words[at + CompletionField.Codec]!,
       later,
       bytes: words[at + CompletionField.Bytes]!,
+      hasValue: words[at + CompletionField.Offset]! !== NO_VALUE,
     };
   }
 

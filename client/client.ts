@@ -108,7 +108,7 @@ export class Keyspace<In, Out = In> {
    * `target.subarray(spans[2 * i], spans[2 * i] + spans[2 * i + 1])`, without a copy, for as long as the caller leaves that memory as it is. spans[2 * i] is
    * ABSENT (4294967295) where keys[i] is not there. Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport
    * can (shm), with a promise where it cannot: until then both arrays are being written to. ERR_BUFFER_TOO_SMALL, when all have ended, says how many bytes
-   * they need together.
+   * they need together; a value that did not fit is ABSENT in `spans`.
    */
   getManyInto(keys: readonly Key[], target: Uint8Array, spans: Uint32Array, options?: ReadOptions): number | Promise<number> {
     checkKeys(keys);

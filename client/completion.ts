@@ -119,19 +119,12 @@ export class DrainCursor implements Completion {
       return own;
     }
     const value = valueIn(this.#rest, this.#written, this.words, this.at);
-    if (keep && value !== undefined) this.#keep(value);
+    if (keep && value !== undefined) this.#slab.hold(value.byteOffset - this.#slab.memory.byteOffset + value.length);
     return value;
   }
 
   take(target: Uint8Array): void {
     this.#native.take(this.words[this.at + ID] ?? 0, target);
-  }
-
-  /** Refuses bytes that this drain did not write. */
-  #keep(value: Buffer): void {
-    const end = value.byteOffset + value.length - this.#rest.byteOffset;
-    if (!(end <= this.#written)) throw new FarkvError('ERR_INTERNAL', `bytes up to ${end} were to be kept, of which this drain wrote ${this.#written}`);
-    this.#slab.hold(this.#base + end);
   }
 }
 

@@ -57,7 +57,7 @@ test('a record without a value has no bytes, and keeping them takes nothing back
   const kept = cursor.value(true);
   t.is(text(kept), 'v'.repeat(20));
   cursor.at = CompletionField.Words;
-  t.is(cursor.value(true), undefined);
+  t.notThrows(() => t.is(cursor.value(true), undefined));
   cursor.at = 2 * CompletionField.Words;
   t.is(cursor.value(true)?.length, 0, 'a value of no bytes is a value');
   cursor.commit();
@@ -100,11 +100,11 @@ test('values that a codec takes for itself while it decodes are not given back w
       copies: true,
       encode: (value) => Buffer.from(value),
       decode: (bytes) => {
-        inner.push(kv.getSync('other'));
+        inner.push(kv.getSync(`other ${inner.length}`));
         return bytes.toString();
       },
     };
-    native.store('other', Buffer.from('other|other|'));
+    for (let i = 0; i < 60; i++) native.store(`other ${i}`, Buffer.from(`other ${i}|other|`));
     native.store('outer', Buffer.from('outer|outer|'), 20);
     const view = kv.withCodec(nested);
     for (let i = 0; i < 20; i++) {
@@ -116,7 +116,7 @@ test('values that a codec takes for itself while it decodes are not given back w
       t.deepEqual(await many, ['outer|outer|', 'outer|outer|']);
     }
     t.is(inner.length, 60);
-    for (const value of inner) t.is(text(value), 'other|other|');
+    inner.forEach((value, i) => t.is(text(value), `other ${i}|other|`));
   }
 });
 

@@ -4,6 +4,7 @@ import { by, inFile } from './checks/in-file.mjs';
 const lookup = by('lookup');
 const lease = by('lookup_lease');
 const direct = by('lookup_direct');
+const group = by('lookup_group');
 const index = by('lookup_index');
 const locations = by('lookup_locations');
 const follow = by('lookup_follow');
@@ -34,6 +35,16 @@ export const mutations = [
       'return now - l->looked_ns <= fkv_get_life_ns(FKV_BUCKET_BYTES); }', 'return now >= l->looked_ns; }'],
     ['direct: what was late twice is believed', direct('a_reader_that_is_held_up_each_time_answers_nothing_in_place'),
       '        if (!in_time(l, now)) r = LOOK_LATER;\n', ''],
+    ['direct: a value that is dropped leaves its gap', group('an_expired_value_leaves_no_gap_and_costs_no_room'),
+      'return __builtin_expect(dropped, 0) ? close_gaps(l, k, n, to, room, out, at, done) : used;', 'return used;'],
+    ['direct: an expired value in a group is not noted', group('an_expired_value_leaves_no_gap_and_costs_no_room'),
+      '        if (expired) *dropped = true;\n', ''],
+    ['direct: what did not fit beside a dropped value is believed', group('an_expired_value_leaves_no_gap_and_costs_no_room'),
+      'if (!done[i] || out[i].status != FKV_BUFFER_TOO_SMALL) continue;', 'continue;'],
+    ['direct: a lease that is over in a group is not noted', group('values_of_a_shard_whose_lease_is_over_leave_no_gap'),
+      '        *dropped = true;\n        return false;\n', '        return false;\n'],
+    ['direct: a group that is late keeps its room', group('a_group_that_is_late_twice_takes_no_room'),
+      'bool dropped = !good;', 'bool dropped = false;'],
   ]),
   // ---------------------------------------------------------------- changes
   ...inFile('native/session/request.c', [

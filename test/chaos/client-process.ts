@@ -36,7 +36,8 @@ export class ClientProcess implements Victim {
     if (this.#finishing) return;
     const task = this.#task(this.#ended.length);
     const [command, ...words] = [...this.#launcher, process.execPath, '--enable-source-maps', WORKER, JSON.stringify(task)];
-    const child = spawn(command, words, { stdio: ['pipe', 'ignore', 'pipe'] });
+    // A value that is given back while the worker holds it shall be seen changed (client/value-memory.ts).
+    const child = spawn(command, words, { stdio: ['pipe', 'ignore', 'pipe'], env: { ...process.env, FARKV_POISON_SLABS: '1' } });
     child.stdin.on('error', () => undefined);
     this.#child = child;
     this.#killed = false;

@@ -77,12 +77,12 @@ for (const transport of ['shm', 'tcp'] as const) {
     await kv.putMany(present.filter((name) => brief.has(name)).map((key) => ({ key, value: bytesOf(key), ttlMs: 200 })));
     const there = new Set(present.filter((name) => !brief.has(name)));
     // The owner says when they have expired: a client may take its clock to be ahead, never behind.
-    const listed = async (): Promise<number> => {
-      let count = 0;
-      for await (const _ of kv.scan({ batch: 4096 })) count++;
-      return count;
+    const listed = async (): Promise<Set<string>> => {
+      const found = new Set<string>();
+      for await (const { key } of kv.scan({ batch: 4096 })) found.add(String(key));
+      return found;
     };
-    while ((await listed()) !== there.size) await new Promise(setImmediate);
+    while ((await listed()).size !== there.size) await new Promise(setImmediate);
     // A client that knows nothing yet: what it asks first comes later, then more and more is answered at once.
     const other = (await client(t, transport)).namespace(namespaces - 1);
     const held: [string, Buffer | undefined][] = [];

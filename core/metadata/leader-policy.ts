@@ -19,12 +19,12 @@ export function usable(state: MetadataState, leases: GrantedLeases, nowMs: numbe
   return [...state.members.values()].filter((m) => leases.alive(m.id, nowMs) && !draining.has(m.id)).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The shards of an owner whose lease is over. Undefined also while nobody is there to take them: their owner may come back. */
+/** The shards of a dead owner. Undefined also while nobody is there to take them: their owner may come back. */
 export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardsTaken | undefined {
   if (state.formatVersion < 2) return undefined;
   for (const member of state.members.values()) {
     const own = state.shards.filter((s) => s.owner === member.id);
-    if (own.length === 0 || leases.withheld(member.id) || !leases.over(member.id, nowMs)) continue;
+    if (own.length === 0 || leases.withheld(member.id) || !leases.dead(member.id, nowMs)) continue;
     const alive = usable(state, leases, nowMs);
     // Rather a member that is to go than none.
     const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
@@ -42,12 +42,16 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
 
 const NONE = new CalledOffMoves();
 
-/** When takeFromDead or nextMove may have a new answer though nothing else has happened; undefined: not by time alone. */
+/**
+ * When takeFromDead or nextMove may have a new answer though nothing else has happened, once a quorum has confirmed the leader then; undefined:
+ * not by time alone. Always later than now.
+ */
 export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): number | undefined {
   if (state.formatVersion < 2) return undefined;
   const owners = new Set<string>();
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
-  const ends = [...owners].map((id) => leases.overAt(id)).filter((at) => at > nowMs);
+  for (const m of state.moves) owners.add(m.to);
+  const ends = [...owners].flatMap((id) => leases.lookAt(id, nowMs) ?? []);
   const rested = calledOff.nextEndMs(nowMs);
   if (rested !== undefined) ends.push(rested);
   return ends.length === 0 ? undefined : Math.min(...ends);
@@ -63,7 +67,7 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
     const s = shardOf(m.shard);
-    if (s?.owner === undefined || s.owner === m.to || !leases.over(m.to, nowMs)) continue;
+    if (s?.owner === undefined || s.owner === m.to || !leases.dead(m.to, nowMs)) continue;
     const lost = complete(m) ? state.members.get(m.to)?.incarnation : undefined;
     return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner, ...(lost === undefined ? {} : { lost }) };
   }

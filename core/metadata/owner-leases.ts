@@ -20,8 +20,9 @@
  *     believes that the shard is its own. For the same reason only the leader itself may propose such an entry, in its own term.
  *
  * With no quorum nothing is confirmed: owners' leases run out, and within D they stop granting and answering. They keep what they hold,
- * and go on when there is a leader again that has not waited in vain for them.
+ * and go on when a leader hears them again: it takes shards only from owners that were silent while it could hear (silence.ts).
  */
+import { Silences } from './silence.js';
 import type { LeaseTerms } from './state.js';
 
 /** Of the coarsest clock, and of rounding. */
@@ -39,17 +40,30 @@ export class GrantedLeases {
   readonly #earlier: number;
   readonly #until = new Map<string, number>();
   readonly #ended = new Set<string>();
+  readonly #silences: Silences;
   readonly #withheld = new Set<string>();
 
   /** `nowMs`: the first entry of this leader's term is committed. */
   constructor(terms: LeaseTerms, nowMs: number) {
     this.#terms = terms;
     this.#earlier = nowMs + heldMs(terms);
+    this.#silences = new Silences(terms, heldMs(terms), nowMs);
+  }
+
+  /** To be called whenever a quorum has confirmed the leader, before what follows from that. */
+  confirmed(nowMs: number): void {
+    this.#silences.confirmed(nowMs);
+  }
+
+  /** The owner has asked for a lease; to be called before a quorum is asked. */
+  asked(id: string, nowMs: number): void {
+    this.#silences.asked(id, nowMs);
   }
 
   /** To be called when a quorum has confirmed the leader, after the request came. False: this owner is about to lose its shards. */
   grant(id: string, nowMs: number): boolean {
     if (this.#withheld.has(id)) return false;
+    this.#silences.asked(id, nowMs);
     this.#until.set(id, nowMs + heldMs(this.#terms));
     this.#ended.delete(id);
     return true;
@@ -71,6 +85,17 @@ export class GrantedLeases {
     // What the owner itself says is also about what earlier leaders granted.
     if (until !== undefined && this.#ended.has(id)) return until;
     return Math.max(this.#earlier, until ?? this.#earlier);
+  }
+
+  /** Nobody can rely on this owner any more, and it is not for want of a leader that hears. */
+  dead(id: string, nowMs: number): boolean {
+    return this.over(id, nowMs) && (this.#ended.has(id) || this.#silences.silent(id));
+  }
+
+  /** When a quorum must be asked again to learn whether this owner is dead; undefined: time alone changes nothing. */
+  lookAt(id: string, nowMs: number): number | undefined {
+    if (this.dead(id, nowMs)) return undefined;
+    return this.#ended.has(id) ? this.overAt(id) : (this.#silences.lookAt(id, nowMs) ?? this.overAt(id));
   }
 
   /** It has asked in this term, and its lease is not over. */

@@ -290,7 +290,7 @@ test('the leader makes the cluster and gives the shards out, also when a server 
   const { driver, proposer } = group.one();
   const duties = new LeaderDuties({
     voters: ['s1', 's2'], made: { shards: 4 }, assignAfterMs: 30, log: quiet, driver, votersMax: 3, ownerLease: { leaseMs: 1000, driftPpm: 0 },
-    office: () => undefined, nowMs: () => 0, proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
+    listen: () => Promise.resolve(false), office: () => undefined, nowMs: () => 0, proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
     propose: (command, ms) => proposer.propose(command, ms), randomHex: (n) => 'ab'.repeat(n),
   });
   t.teardown(() => duties.close());

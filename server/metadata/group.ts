@@ -104,6 +104,7 @@ export class MetadataGroup {
       voters: settings.peers.map((p) => p.id), made: shardsAndDomains(settings), assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
       votersMax: settings.voters,
       office: () => office.current,
+      listen: () => office.listen(),
       proposeInTerm: (command, term) => local.propose(command, term),
       propose: (command, ms) => proposer.propose(command, ms),
       randomHex: (n) => randomBytes(n).toString('hex'),

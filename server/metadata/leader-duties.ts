@@ -25,6 +25,8 @@ export interface LeaderDutiesOptions {
   readonly driver: Pick<MetadataDriver, 'leads' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
   /** Undefined while this server does not lead. */
   readonly office: () => Office | undefined;
+  /** Resolves with true when a quorum has confirmed this server as the leader (LeaseOffice.listen). */
+  readonly listen: () => Promise<boolean>;
   readonly nowMs: () => number;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Proposes in this term or not at all. */
@@ -44,6 +46,7 @@ export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
   readonly #calledOff = new CalledOffMoves();
   #busy = false;
+  #listening = false;
   #again = false;
   #patience: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
@@ -102,14 +105,23 @@ export class LeaderDuties {
     }
   }
 
-  /** Leases end without anybody saying so. */
+  /** Owners die without saying so. While a quorum does not answer there is nothing to look for, and no timer runs. */
   #lookInTime(): void {
     const { driver, office, nowMs } = this.#options;
     const leases = office()?.leases;
     const now = nowMs();
     const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#calledOff);
     clearTimeout(this.#next);
-    if (at !== undefined && !this.#closed) this.#next = setTimeout(() => this.look(), Math.ceil(at - now));
+    if (at !== undefined && !this.#closed && !this.#listening) this.#next = setTimeout(() => void this.#listen(), Math.ceil(at - now));
+  }
+
+  async #listen(): Promise<void> {
+    this.#listening = true;
+    const heard = await this.#options.listen();
+    this.#listening = false;
+    if (heard || this.#closed) this.look();
+    // Too much is asked of the Raft member now, or it leads no longer.
+    else this.#next = setTimeout(() => this.look(), RECONCILE_MS);
   }
 
   async #do(command: Command): Promise<Outcome> {

@@ -5,6 +5,7 @@
  */
 import { FarkvError } from '../../core/errors.js';
 import { HeldLease } from '../../core/metadata/owner-leases.js';
+import { RENEWALS } from '../../core/metadata/silence.js';
 import { describeError, type Log } from '../log.js';
 import type { LeaseGrant, LeaseRequest } from './lease-office.js';
 
@@ -29,8 +30,6 @@ export interface LeaseKeeperOptions {
 const FORMAT_WITHOUT_LEASES = 1;
 export const NO_END = 2n ** 64n - 1n;
 const msOf = (ns: bigint): number => Number(ns) / 1e6;
-/** Asked so often within one lease. */
-const RENEWALS = 4;
 const RETRY_MS = 25;
 
 export class LeaseKeeper {

@@ -72,17 +72,26 @@ export class LeaseOffice {
   /** To be called when this server may have come to lead. Owners need not ask first: the time that a new leader waits begins. */
   async look(): Promise<void> {
     if (!this.#options.driver.leads || this.current !== undefined) return;
+    if (await this.listen()) this.#options.changed();
+  }
+
+  /** Asks a quorum again, so that the time until now counts in which owners were silent (core/metadata/silence.ts). False: it could not be asked. */
+  async listen(): Promise<boolean> {
     try {
       await this.#confirmed();
-      this.#options.changed();
+      return true;
     } catch (error) {
       if (!(error instanceof FarkvError && ['ERR_NO_LEADER', 'ERR_CLOSED'].includes(error.code))) throw error;
+      return false;
     }
   }
 
   /** Throws ERR_NO_LEADER, ERR_NOT_OWNER for a start of a server that is not the last one, ERR_BUSY for an owner that loses its shards. */
   async ask(id: string, request: LeaseRequest): Promise<LeaseGrant> {
     const { driver, nowMs, changed } = this.#options;
+    const { members } = driver.state;
+    // Before a quorum is waited for: the leader has heard this owner, also while it cannot grant.
+    if (members.get(id)?.incarnation === request.incarnation && !request.end) this.current?.leases.asked(id, nowMs());
     const { office, index } = await this.#confirmed();
     if (driver.state.members.get(id)?.incarnation !== request.incarnation) throw new FarkvError('ERR_NOT_OWNER', `${id} has not joined, or has started again since`);
     office.knows.set(id, counted(request, office.terms) ? request.knows : Math.min(request.knows, FORMAT_WITHOUT_TERMS));
@@ -97,6 +106,7 @@ export class LeaseOffice {
     const { term, index } = await driver.confirmLeader();
     const terms = this.#terms(driver.state);
     if (this.#open?.term !== term || !sameTerms(this.#open.terms, terms)) this.#open = { term, terms, leases: new GrantedLeases(terms, nowMs()), knows: this.#knownSoFar(term) };
+    this.#open.leases.confirmed(nowMs());
     return { office: this.#open, index };
   }
 

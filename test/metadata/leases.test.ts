@@ -209,6 +209,7 @@ test('the format is raised in the term of the leader whose terms of leases go wi
   const duties = new LeaderDuties({
     voters: ['s1'], made: { shards: 1 }, assignAfterMs: 1, votersMax: 3, ownerLease: LEASE, log: new Log('error', () => undefined), nowMs: () => 0, randomHex: (n) => 'ab'.repeat(n),
     driver: { leads: true, state: log.state, knownFormat: 4, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    listen: () => Promise.resolve(false),
     office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 4]]) }),
     // Any leader might take that.
     propose: () => {

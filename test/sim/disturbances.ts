@@ -49,8 +49,7 @@ export class Disturbances {
         this.#rot();
         return;
       case 'pause':
-        member.paused = true;
-        world.counters.pauses++;
+        member.pause();
         world.schedule('resume', member.id, world.around(random.pick([20_000, 100_000, 500_000])));
         return;
       case 'clock-jump':

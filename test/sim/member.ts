@@ -196,8 +196,15 @@ export class SimMember implements Watched {
     this.pump();
   }
 
+  pause(): void {
+    this.paused = true;
+    this.world.counters.pauses++;
+    this.world.owners?.paused(this);
+  }
+
   resume(): void {
     this.paused = false;
+    this.world.owners?.resumed(this);
     this.pump();
   }
 

@@ -18,12 +18,13 @@ import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
 import { Contents, type Copy } from './contents.js';
+import { ByClockAlone, Fairness, StandingStill } from './fairness.js';
 import type { SimMember } from './member.js';
 import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'owners go on though they gave the shard up for any copy'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'owners go on though they gave the shard up for any copy', 'leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 
 const SHARDS = 6;
@@ -63,7 +64,9 @@ interface Life {
   askedMs: number;
   /** Grants that wait for the log. */
   grants: { readonly sentMs: number; readonly gotMs: number; readonly index: number }[];
-  office: { readonly term: number; readonly leases: GrantedLeases; readonly taking: Map<string, string> } | undefined;
+  office: { readonly term: number; readonly leases: GrantedLeases; readonly taking: Map<string, string>; lookMs: number | undefined } | undefined;
+  /** Messages that came while the member stood still or wrote: they lie in its sockets. */
+  inbox: OwnerMessage[];
   reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
   proposedMs: number;
   opened: Set<string>;
@@ -92,6 +95,7 @@ export interface OwnerCounters {
 }
 
 const idOf = (member: number): string => `m${member}`;
+const memberOf = (id: string): number => Number(id.slice(1));
 const hex = (n: number): string => n.toString(16).padStart(16, '0');
 
 export class Owners {
@@ -105,8 +109,9 @@ export class Owners {
   /** Of this history's cluster. */
   readonly #format: number;
   readonly #contents = new Contents();
+  readonly #fairness = new Fairness(() => this.world.now, TERMS.leaseMs);
   #copies = 0;
-  #read = OWNER_READS;
+  #readIndex = OWNER_READS;
   #proposals = 0;
   #starts = 0;
 
@@ -120,9 +125,10 @@ export class Owners {
   }
 
   started(member: SimMember): void {
+    this.#fairness.resumed(member.id);
     this.#lives.set(member.id, {
       incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Map(),
-      sealed: new Map(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
+      inbox: [], sealed: new Map(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
     });
   }
 
@@ -164,9 +170,31 @@ export class Owners {
       life.askedMs = now;
       this.#send(member, node.leader, { t: 'ask', sentMs: now, incarnation: life.incarnation });
     }
-    if (node.role === 'leader') this.#lead(member, life);
+    if (node.role === 'leader') {
+      this.#lead(member, life);
+      this.#listen(member, life, now);
+    }
     this.#own(member, life);
-    if (node.role === 'leader' && !this.world.calmed && this.world.random.below(300) === 0) this.world.setAside(member);
+    if (node.role === 'leader' && !this.world.calmed && this.world.random.below(150) === 0) this.#standStill(member);
+  }
+
+  /** The leader alone, cut off too; or with others of its host; or all. */
+  #standStill(leader: SimMember): void {
+    const { random, members } = this.world;
+    const part = random.below(4);
+    if (part < 2) this.world.setAside(leader);
+    else this.world.suspend([...members.values()].filter((m) => m === leader || part === 3 || random.below(2) === 0));
+  }
+
+  paused(member: SimMember): void {
+    this.#fairness.paused(member.id);
+  }
+
+  /** It goes on: its timers run before it reads what came meanwhile. */
+  resumed(member: SimMember): void {
+    this.#fairness.resumed(member.id);
+    this.tick(member);
+    this.#read(member);
   }
 
   /** Behind the driver's work on one Ready. */
@@ -187,13 +215,31 @@ export class Owners {
     }
     this.#counted(member, life);
     this.#own(member, life);
+    this.#read(member);
   }
 
-  receive({ from, to, note }: OwnerMessage): void {
+  receive(message: OwnerMessage): void {
+    const { from, to, note } = message;
     const member = this.world.members.get(to);
     const life = this.#lives.get(to);
     const node = member?.node;
-    if (member === undefined || life === undefined || node === undefined || member.paused || member.writing) return;
+    if (member === undefined || life === undefined || node === undefined) return;
+    if (note.t === 'ask' && node.role === 'leader' && isMember(member, from, note)) this.#fairness.arrived(to, idOf(from), note.incarnation);
+    life.inbox.push(message);
+    this.#read(member);
+    member.pump();
+  }
+
+  #read(member: SimMember): void {
+    const life = this.#lives.get(member.id);
+    while (life !== undefined && !member.paused && !member.writing) {
+      const message = life.inbox.shift();
+      if (message === undefined) return;
+      this.#take(member, life, member.node!, message);
+    }
+  }
+
+  #take(member: SimMember, life: Life, node: NonNullable<SimMember['node']>, { from, to, note }: OwnerMessage): void {
     switch (note.t) {
       case 'ask':
         if (node.role === 'leader') this.#ask(member, life, from, note);
@@ -205,7 +251,6 @@ export class Owners {
       case 'propose':
         this.#propose(member, note.command);
     }
-    member.pump();
   }
 
   // ---------------------------------------------------------------- the leader
@@ -216,7 +261,8 @@ export class Owners {
       this.#confirmed(member, life, from, note);
       return;
     }
-    const ctx = ++this.#read;
+    if (note !== undefined && life.office?.term === node.term && isMember(member, from, note)) life.office.leases.asked(idOf(from), this.#nowMs(member.id));
+    const ctx = ++this.#readIndex;
     life.reads.set(ctx, { from, note, index: undefined, term: node.term });
     if (node.readIndex(ctx) !== undefined) life.reads.delete(ctx);
   }
@@ -226,18 +272,33 @@ export class Owners {
     const node = member.node!;
     const now = this.#nowMs(member.id);
     if (life.office?.term !== node.term) {
-      const wait = this.mistake !== 'new leaders do not wait';
-      life.office = { term: node.term, leases: new GrantedLeases(TERMS, wait ? now : now - 10 * TERMS.leaseMs), taking: new Map() };
+      life.office = { term: node.term, leases: this.#leases(now), taking: new Map(), lookMs: undefined };
+      this.#fairness.leads(member.id);
     }
+    life.office.leases.confirmed(now);
     if (note === undefined) return;
     const id = idOf(from);
-    if (stateOf(member).members.get(id)?.incarnation !== note.incarnation) return;
+    if (!isMember(member, from, note)) return;
     if (!life.office.leases.grant(id, now)) {
       this.counters.refused++;
       return;
     }
     this.counters.grants++;
     this.#send(member, from, { t: 'grant', sentMs: note.sentMs, index: node.applied, life: this.world.members.get(from)?.life ?? 0 });
+    this.#lead(member, life);
+  }
+
+  #leases(nowMs: number): GrantedLeases {
+    if (this.mistake === 'new leaders do not wait') return new ByClockAlone(TERMS, nowMs - 10 * TERMS.leaseMs);
+    if (this.mistake === 'leaders call owners dead by the clock alone') return new ByClockAlone(TERMS, nowMs);
+    return this.mistake === 'leaders count the time in which they stood still' ? new StandingStill(TERMS, nowMs) : new GrantedLeases(TERMS, nowMs);
+  }
+
+  /** Asks a quorum when owners may be dead, as LeaderDuties does. */
+  #listen(member: SimMember, life: Life, now: number): void {
+    const { office, reads } = life;
+    if (office === undefined || office.term !== member.node!.term || office.lookMs === undefined || now < office.lookMs) return;
+    if (![...reads.values()].some((r) => r.note === undefined && r.term === office.term)) this.#ask(member, life, member.id, undefined);
   }
 
   #lead(member: SimMember, life: Life): void {
@@ -250,7 +311,11 @@ export class Owners {
     }
     const { leases, taking } = life.office;
     const take = takeFromDead(state, leases, now);
+    life.office.lookMs = nextLookMs(state, leases, now);
+    if (life.office.lookMs !== undefined && life.office.lookMs <= now) throw new Violation('owner leases', 'the leader would look again in the past');
     if (take !== undefined) {
+      // An owner that has started again has lost what it had.
+      if (this.#lives.get(memberOf(take.id))?.incarnation === take.incarnation) this.#fairness.taken(member.id, take.id, take.incarnation);
       const proposer = this.#propose(member, take);
       if (proposer === undefined) return;
       if (this.mistake !== 'grants go on while shards are taken') {
@@ -264,7 +329,6 @@ export class Owners {
     life.proposedMs = now;
     const command = this.#setUp(state) ?? nextMove(state, leases, now) ?? this.#unrest(state);
     if (command !== undefined) this.#propose(member, command);
-    if (nextLookMs(state, leases, now) !== undefined && nextLookMs(state, leases, now)! <= now) throw new Violation('owner leases', 'the leader would look again in the past');
   }
 
   #setUp(state: MetadataState): Command | undefined {
@@ -465,6 +529,11 @@ export class Owners {
 /** The owner is to give it up now, rather than when it has been copied. */
 function leaving(state: MetadataState, shard: number): boolean {
   return state.moves.some((m) => m.shard === shard && (state.formatVersion < FORMAT_COPIES || m.phase === 'copied' || m.phase === 'released'));
+}
+
+/** Whether this start of the owner is the one that the leader's metadata knows. */
+function isMember(leader: SimMember, owner: number, { incarnation }: Extract<Note, { t: 'ask' }>): boolean {
+  return stateOf(leader).members.get(idOf(owner))?.incarnation === incarnation;
 }
 
 function stateOf(member: SimMember): MetadataState {

@@ -120,9 +120,18 @@ export class World {
     this.trace?.note(`${member.id} stands still, cut off`);
     const ids = [...this.members.keys()];
     this.links.partition(ids, new Set([member.id]));
-    member.paused = true;
-    this.counters.pauses++;
+    member.pause();
     this.schedule('resume', member.id, this.around(800_000));
+  }
+
+  /** Members of one host, or of hosts that are suspended together: they stand still and go on together. Their clocks do not stop. */
+  suspend(members: readonly SimMember[]): void {
+    const us = this.around(this.random.pick([50_000, 200_000, 1_000_000]));
+    for (const member of members.filter((m) => m.node !== undefined && !m.paused)) {
+      this.trace?.note(`${member.id} stands still, with its host`);
+      member.pause();
+      this.schedule('resume', member.id, us + this.random.below(3000));
+    }
   }
 
   // ---------------------------------------------------------------- members

@@ -90,8 +90,7 @@ test('the leader looks again when a rest is over, though nothing else happens', 
   const { shard } = world.plan();
   world.callOff(shard);
   t.is(world.next(), undefined);
-  const leases = new GrantedLeases(LEASE, 0);
-  for (const id of ['s1', 's2']) leases.grant(id, FAR_MS);
+  const leases = new GrantedLeases(LEASE, FAR_MS);
   t.is(nextLookMs(world.log.state, leases, world.nowMs, world.calledOff), world.nowMs + 10_000);
 });
 

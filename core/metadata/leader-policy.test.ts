@@ -5,13 +5,23 @@ import { GrantedLeases, heldMs } from './owner-leases.js';
 
 const HELD = heldMs(LEASE);
 
+/** Leases of a leader whom a quorum confirmed again and again from 0 on; `asked`: who was given a lease when. */
+function leasesAt(nowMs: number, asked: Readonly<Record<number, readonly string[]>> = {}): GrantedLeases {
+  const leases = new GrantedLeases(LEASE, 0);
+  const times = [...Array.from({ length: Math.ceil(nowMs / 100) }, (_, i) => 100 * i), ...Object.keys(asked).map(Number), nowMs];
+  for (const at of times.sort((a, b) => a - b)) {
+    leases.confirmed(at);
+    for (const id of asked[at] ?? []) leases.grant(id, at);
+  }
+  return leases;
+}
+
 test('an owner that is silent loses its shards when its lease is over, and not before', (t) => {
   const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);
-  const leases = new GrantedLeases(LEASE, 0);
-  for (const id of ['s1', 's2', 's3']) leases.grant(id, HELD);
-  for (const id of ['s1', 's3']) leases.grant(id, HELD + 500);
-  t.is(takeFromDead(log.state, leases, 2 * HELD - 1), undefined);
-  t.is(nextLookMs(log.state, leases, HELD), 2 * HELD);
+  const asked = { [HELD]: ['s1', 's2', 's3'], [HELD + 500]: ['s1', 's3'] };
+  t.is(takeFromDead(log.state, leasesAt(2 * HELD - 1, asked), 2 * HELD - 1), undefined);
+  t.is(nextLookMs(log.state, leasesAt(2 * HELD - 1, asked), 2 * HELD - 1), 2 * HELD);
+  const leases = leasesAt(2 * HELD, asked);
   const taken = takeFromDead(log.state, leases, 2 * HELD)!;
   t.is(taken.id, 's2');
   t.deepEqual(taken.shards.map((s) => s.shard), log.ownedBy('s2'));
@@ -26,7 +36,7 @@ test('an owner that is silent loses its shards when its lease is over, and not b
 
 test('nothing is taken while nobody is there to have it', (t) => {
   const log = MetadataLog.cluster(6, ['s1', 's2']);
-  const leases = new GrantedLeases(LEASE, 0);
+  const leases = leasesAt(10 * HELD);
   t.is(takeFromDead(log.state, leases, 10 * HELD), undefined);
   leases.grant('s2', 10 * HELD);
   t.is(takeFromDead(log.state, leases, 10 * HELD)?.id, 's1');
@@ -34,16 +44,14 @@ test('nothing is taken while nobody is there to have it', (t) => {
 
 test('nothing is taken twice while the outcome is open', (t) => {
   const log = MetadataLog.cluster(6, ['s1', 's2']);
-  const leases = new GrantedLeases(LEASE, 0);
-  leases.grant('s2', 2 * HELD);
+  const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2'] });
   leases.withhold('s1');
   t.is(takeFromDead(log.state, leases, 2 * HELD), undefined);
 });
 
 test('what is taken from one start of a server is not taken from the next', (t) => {
   const log = MetadataLog.cluster(6, ['s1', 's2']);
-  const leases = new GrantedLeases(LEASE, 0);
-  leases.grant('s2', 2 * HELD);
+  const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2'] });
   const taken = takeFromDead(log.state, leases, 2 * HELD)!;
   log.do(joinOf('s1', 9, 1));
   t.regex(log.try(taken), /started again/);
@@ -54,8 +62,7 @@ test('a paused owner that is back finds its shards under other epochs, and what 
   const log = MetadataLog.cluster(2, ['s1', 's2']);
   const [shard] = log.ownedBy('s1');
   const epoch = log.shard(shard!).epoch;
-  const leases = new GrantedLeases(LEASE, 0);
-  leases.grant('s2', 2 * HELD);
+  const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2'] });
   log.do(takeFromDead(log.state, leases, 2 * HELD)!);
   const late = { shard: shard!, owner: 's1', memberIncarnation: hexOf(1), epoch };
   t.regex(log.try({ t: 'shard-opened', ...late, incarnation: hexOf(77), layoutEpoch: 1, buckets: 1, regions: [] }), /ERR_NOT_OWNER/);
@@ -71,8 +78,7 @@ test('a shard of a dead owner goes to the server that has copied it, also when t
   const { planned } = log.state.moves[0]!;
   for (const phase of ['last', 'copied'] as const) log.do({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: hexOf(2), phase, group: 0, copy: hexOf(9), ...(planned === undefined ? {} : { planned }) });
   log.do({ t: 'server-drain', id: 's2', draining: true });
-  const leases = new GrantedLeases(LEASE, 0);
-  for (const id of ['s2', 's3']) leases.grant(id, 2 * HELD);
+  const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2', 's3'] });
   const taken = takeFromDead(log.state, leases, 2 * HELD)!;
   t.deepEqual([taken.id, taken.shards.find((s) => s.shard === shard)?.to], ['s1', 's2']);
   log.do(taken);
@@ -93,9 +99,21 @@ test('a drained server gives its shards away a few at a time, and a move whose g
   t.is(log.shard(shard).owner, to);
   t.is(log.shard(shard).epoch, 2);
   const other = log.state.moves[0]!;
-  leases.grant(other.to === 's2' ? 's3' : 's2', HELD + 100);
-  leases.grant('s1', HELD + 100);
-  t.deepEqual(nextMove(log.state, leases, 2 * HELD), { t: 'shard-move', shard: other.shard, epoch: 1, to: 's1' });
+  const late = { [HELD]: ['s1', 's2', 's3'], [HELD + 100]: ['s1', other.to === 's2' ? 's3' : 's2'] };
+  // A leader that has not heard since then does not know whether the server is dead.
+  t.not(nextMove(log.state, leasesAt(HELD + 100, late), 2 * HELD)?.shard, other.shard);
+  t.true(nextLookMs(log.state, leasesAt(HELD + 100, late), 2 * HELD) !== undefined);
+  t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, late), 2 * HELD), { t: 'shard-move', shard: other.shard, epoch: 1, to: 's1' });
+});
+
+test('the leader looks in time for a move to a server that has no shards yet', (t) => {
+  const log = MetadataLog.cluster(1, ['s1', 's2']);
+  const owner = log.shard(0).owner!;
+  const to = owner === 's1' ? 's2' : 's1';
+  log.open(0, 5).do({ t: 'shard-move', shard: 0, epoch: 1, to });
+  const leases = leasesAt(2 * HELD - 100, { [HELD]: [to], [2 * HELD - 100]: [owner] });
+  t.true(nextLookMs(log.state, leases, 2 * HELD - 100)! <= 2 * HELD);
+  t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, { [HELD]: [to], [2 * HELD - 100]: [owner] }), 2 * HELD), { t: 'shard-move', shard: 0, epoch: 1, to: owner });
 });
 
 test('a shard that is closed because its owner has started again is given up by its owner only', (t) => {
@@ -150,8 +168,7 @@ test('a server with another data directory is refused and told the command; afte
   t.regex(log.try(add('s3')), /farkv member remove s3/);
   const { raftId } = log.state.servers.find((s) => s.id === 's3')!;
   t.regex(log.try({ t: 'server-remove', id: 's3', raftId }), /farkv drain s3/);
-  const leases = new GrantedLeases(LEASE, 0);
-  for (const id of ['s1', 's2']) leases.grant(id, 2 * HELD);
+  const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s1', 's2'] });
   log.do(takeFromDead(log.state, leases, 2 * HELD)!, { t: 'server-remove', id: 's3', raftId });
   t.false(log.state.members.has('s3'));
   t.deepEqual(log.state.voters, ['s1', 's2']);

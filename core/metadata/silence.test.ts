@@ -98,9 +98,11 @@ for (const stallMs of [20, 100, 200, 400, 700]) {
 
 for (const [what, together] of [['one more', ['s1', 's2']], ['all', ['s1', 's2', 's3']]] as const) {
   test(`nothing is taken from anybody when the leader and ${what} stand still, for however long`, (t) => {
-    for (const pauseMs of [300, 780, 800, 1000, 5000, 20_000]) {
+    for (const pauseMs of [300, 600, 700, 780, 1000, 5000]) {
       for (let from = 2000; from < 2000 + RENEW_MS; from += 47) {
-        const scene = new Scene((id, nowMs) => !together.some((one) => one === id) || !within(nowMs, from, from + pauseMs)).until(from + pauseMs + 4000);
+        // The others go on a little later than the leader.
+        const lateMs = (id: string): number => (id === 's1' ? 0 : 150);
+        const scene = new Scene((id, nowMs) => !together.some((one) => one === id) || !within(nowMs, from, from + pauseMs + lateMs(id))).until(from + pauseMs + 4000);
         t.is(scene.taken, undefined, `${pauseMs} ms from ${from}: ${scene.taken ?? ''} at ${scene.takenMs ?? 0}`);
       }
     }
@@ -134,7 +136,7 @@ test('a time without a quorum is none in which owners were silent, also for a le
 });
 
 test('a new leader that stands still gives the same grace as one that knew its owners', (t) => {
-  const scene = new Scene((id, nowMs) => id === 's1' ? nowMs < 100 || nowMs >= 3000 : nowMs >= 3000).until(30_000);
+  const scene = new Scene((id, nowMs) => id === 's1' ? nowMs < 100 || nowMs >= 3000 : nowMs >= 3900).until(30_000);
   t.is(scene.taken, undefined, String(scene.takenMs));
 });
 

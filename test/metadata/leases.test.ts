@@ -172,6 +172,71 @@ test('a lease is granted after a quorum has answered, to the last start of a mem
   await t.throwsAsync(late, { code: 'ERR_BUSY' });
 });
 
+test('an owner is heard when its question comes, and its silence counts only as far as a quorum has confirmed the leader', async (t) => {
+  const { made, questions, ask, clock } = office(MetadataLog.cluster(2, ['s1', 's2']));
+  const answered = async (question: Promise<unknown>): Promise<void> => {
+    questions.at(-1)!.resolve({ term: 3, index: 9 });
+    await question;
+  };
+  await answered(ask('s1', 1));
+  await answered(ask('s2', 2));
+  const { leases } = made.current!;
+  for (clock.ms = 200; clock.ms < 1000; clock.ms += 200) await answered(made.listen());
+  clock.ms = 1100;
+  const asked = ask('s2', 2);
+  const question = questions.at(-1)!;
+  clock.ms = 1150;
+  t.true(leases.over('s1', clock.ms));
+  t.false(leases.dead('s1', clock.ms));
+  await answered(made.listen());
+  t.true(leases.dead('s1', clock.ms));
+  t.true(leases.over('s2', clock.ms));
+  t.false(leases.dead('s2', clock.ms));
+  question.resolve({ term: 3, index: 9 });
+  await asked;
+});
+
+test('the leader asks a quorum before it takes the shards of an owner that may be dead, once, for as long as no quorum answers', async (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
+  const leases = new GrantedLeases(LEASE, 0);
+  const clock = { ms: 0 };
+  for (; clock.ms < heldMs(LEASE) - 1; clock.ms++) leases.confirmed(clock.ms);
+  leases.grant('s1', clock.ms);
+  const questions: Held<boolean>[] = [];
+  const asked = held<undefined>();
+  const taken = held<Command>();
+  const duties = new LeaderDuties({
+    voters: ['s1', 's2'], made: { shards: 2 }, assignAfterMs: 1, votersMax: 3, ownerLease: LEASE, log: new Log('error', () => undefined), nowMs: () => clock.ms, randomHex: (n) => 'ab'.repeat(n),
+    driver: { leads: true, state: log.state, knownFormat: 2, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    office: () => ({ term: 5, leases, knows: new Map() }),
+    listen: () => {
+      questions.push(held<boolean>());
+      asked.resolve(undefined);
+      return questions.at(-1)!.promise;
+    },
+    propose: () => Promise.reject(new Error('not in this term')),
+    proposeInTerm: (command) => {
+      taken.resolve(command);
+      duties.close();
+      return Promise.resolve({ ok: true });
+    },
+  });
+  t.teardown(() => duties.close());
+  duties.look();
+  await asked.promise;
+  clock.ms += 10_000;
+  for (let i = 0; i < 5; i++) {
+    duties.look();
+    // Behind every timer that this look could have set.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  t.is(questions.length, 1);
+  clock.ms -= 9_999;
+  leases.confirmed(clock.ms);
+  questions[0]!.resolve(true);
+  t.like(await taken.promise, { t: 'shards-taken', id: 's2' });
+});
+
 test('what one term knows the next does not', async (t) => {
   const { made, questions, ask, driver } = office(MetadataLog.cluster(2, ['s1', 's2']));
   const first = ask('s1', 1);

@@ -111,6 +111,17 @@ export class World {
     this.#calm = false;
   }
 
+  /** From now on nothing goes wrong of itself. */
+  quiet(): void {
+    this.#calm = true;
+  }
+
+  /** Runs until the condition holds, and for so long at the most. */
+  runUntil(condition: () => boolean, us: number): void {
+    const end = this.now + us;
+    while (this.now < end && !condition()) this.#next();
+  }
+
   get calmed(): boolean {
     return this.#calm;
   }
@@ -125,8 +136,7 @@ export class World {
   }
 
   /** Members of one host, or of hosts that are suspended together: they stand still and go on together. Their clocks do not stop. */
-  suspend(members: readonly SimMember[]): void {
-    const us = this.around(this.random.pick([50_000, 200_000, 1_000_000]));
+  suspend(members: readonly SimMember[], us: number): void {
     for (const member of members.filter((m) => m.node !== undefined && !m.paused)) {
       this.trace?.note(`${member.id} stands still, with its host`);
       member.pause();

@@ -17,9 +17,10 @@ import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
-import { Contents, type Copy } from './contents.js';
+import { Contents } from './contents.js';
 import { ByClockAlone, Fairness, StandingStill } from './fairness.js';
 import type { SimMember } from './member.js';
+import type { Claim, Clock, Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
 import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
@@ -34,67 +35,6 @@ const TERMS: LeaseTerms = { leaseMs: 200, driftPpm: 20_000 };
 const RENEW_MS = 50;
 /** Reads of this layer, told from the workload's. */
 export const OWNER_READS = 2 ** 40;
-
-type Note =
-  | { readonly t: 'ask'; readonly sentMs: number; readonly incarnation: string }
-  | { readonly t: 'grant'; readonly sentMs: number; readonly index: number; readonly life: number }
-  | { readonly t: 'propose'; readonly command: Command };
-
-export interface OwnerMessage {
-  readonly from: number;
-  readonly to: number;
-  readonly note: Note;
-}
-
-/** What clients may rely on. */
-interface Claim {
-  readonly owner: number;
-  readonly epoch: number;
-  /** World time in microseconds. */
-  until: number;
-}
-
-interface Clock {
-  readonly rate: number;
-  readonly fromMs: number;
-}
-
-/** One life of a member as an owner, and as a leader. */
-interface Life {
-  readonly incarnation: string;
-  readonly lease: HeldLease;
-  askedMs: number;
-  /** Grants that wait for the log. */
-  grants: { readonly sentMs: number; readonly gotMs: number; readonly index: number }[];
-  office: { readonly term: number; readonly leases: GrantedLeases; readonly taking: Map<string, string>; lookMs: number | undefined } | undefined;
-  /** Messages that came while the member stood still or wrote: they lie in its sockets. */
-  inbox: OwnerMessage[];
-  reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
-  proposedMs: number;
-  opened: Set<string>;
-  /**
-   * `shard/epoch` that it has closed, and for which copy. The change that says so may be on its way for long, also when the move is called off meanwhile: only
-   * where it names a copy the owner goes on when that is lost.
-   */
-  readonly gaveUp: Map<string, string | undefined>;
-  /** The same of those that take no changes, because their last part is being copied: for which copy. */
-  readonly sealed: Map<string, string | undefined>;
-  /** Until when clients may rely on what was granted in this life, by `shard/epoch`, and on what was in earlier ones. Own clock. */
-  readonly granted: Map<string, number>;
-  readonly earlierUntil: number;
-  /** By shard: what is copied to here. */
-  readonly copies: Map<number, Copy>;
-}
-
-export interface OwnerCounters {
-  grants: number;
-  claims: number;
-  taken: number;
-  released: number;
-  refused: number;
-  /** Shards that were served with what had been copied. */
-  copied: number;
-}
 
 const idOf = (member: number): string => `m${member}`;
 const memberOf = (id: string): number => Number(id.slice(1));

@@ -3,7 +3,8 @@ import { Violation } from './checker.js';
 import type { Counters } from './counters.js';
 import { hashChain, type Application } from './machine.js';
 import { metadataApplication, ownersApplication } from './metadata-application.js';
-import type { Mistake, OwnerCounters } from './owners.js';
+import type { OwnerCounters } from './owner-life.js';
+import type { Mistake } from './owners.js';
 import { Trace } from './trace.js';
 import { World } from './world.js';
 

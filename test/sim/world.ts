@@ -13,7 +13,8 @@ import { drawFaults, type Faults } from './faults.js';
 import { Links } from './links.js';
 import { hashChain, type Application } from './machine.js';
 import { SimMember } from './member.js';
-import { Owners, type OwnerMessage } from './owners.js';
+import type { OwnerMessage } from './owner-life.js';
+import { Owners } from './owners.js';
 import type { Trace } from './trace.js';
 import { Workload } from './workload.js';
 

@@ -1,4 +1,6 @@
 {
+  # All is C: linked by the C compiler, for gyp's own choice, g++, may not be there.
+  "make_global_settings": [["LINK", "$(CC)"]],
   "targets": [{
     "target_name": "farkv",
     "sources": ["<!@(node -p \"require('fs').readdirSync('native',{withFileTypes:true}).filter(d=>d.isDirectory()&&d.name!=='test').flatMap(d=>require('fs').readdirSync('native/'+d.name).filter(f=>f.endsWith('.c')).map(f=>'native/'+d.name+'/'+f)).join(' ')\")"],

@@ -2,6 +2,7 @@
 // no compiler on linux-x64. Run by `npm pack` and `npm publish` after setup.mjs.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import process from 'node:process';
 
@@ -10,11 +11,18 @@ const root = join(import.meta.dirname, '..');
 const dir = join(root, 'prebuilds', `${process.platform}-${process.arch}`);
 const file = join(dir, 'farkv.napi.glibc.node');
 
-rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
-mkdirSync(dir, { recursive: true });
-copyFileSync(join(root, 'build/Release/farkv.node'), file);
-const r = spawnSync('strip', ['--strip-unneeded', file], { stdio: 'inherit' });
-if (r.status !== 0) {
-  process.stderr.write('prebuild: strip failed; install binutils\n');
+function fail(text) {
+  process.stderr.write(`prebuild: ${text}\n`);
   process.exit(1);
 }
+
+const built = join(root, 'build/Release/farkv.node');
+// Users of the package cannot add what was left out here. The libraries themselves may be missing on this machine.
+if (createRequire(import.meta.url)(built).verbsMissing()?.startsWith('not in this build'))
+  fail('the addon was built without RDMA headers, so the package would lack the verbs transport: apt-get install libibverbs-dev librdmacm-dev, then try again');
+
+rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
+mkdirSync(dir, { recursive: true });
+copyFileSync(built, file);
+const r = spawnSync('strip', ['--strip-unneeded', file], { stdio: 'inherit' });
+if (r.status !== 0) fail('strip failed; install binutils');

@@ -1,7 +1,8 @@
 // Makes a clone ready: dependencies, the native addon, the compiled TypeScript; does only what is missing or stale.
 // Run by `npm test` and `npm run demo` before they start.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync, rmSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 
@@ -13,17 +14,21 @@ function fail(text) {
   process.exit(1);
 }
 
-function run(command, args) {
-  const r = spawnSync(command, args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  if (r.status === 0) return;
-  process.stderr.write(`${r.stdout ?? ''}${r.stderr ?? ''}`);
-  fail(`\`${command} ${args.join(' ')}\` failed (${r.error?.message ?? `exit code ${r.status}`})`);
+/** Shows what the command printed only when it fails. */
+async function run(command, args) {
+  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const [code, signal] = await once(child, 'close').catch((error) => [error.message]);
+  if (code === 0) return;
+  process.stderr.write(output);
+  fail(`\`${command} ${args.join(' ')}\` failed (${signal ?? (typeof code === 'number' ? `exit code ${code}` : code)})`);
 }
 
 function newest(dir, keep) {
   let at = 0;
   for (const e of readdirSync(join(root, dir), { withFileTypes: true, recursive: true })) {
-    if (e.isFile() && keep.test(e.name)) at = Math.max(at, statSync(join(e.parentPath, e.name)).mtimeMs);
+    if (e.isFile() && keep.test(e.name)) at = Math.max(at, statSync(join(e.parentPath, e.name)).ctimeMs);   // a renamed file keeps its mtime
   }
   return at;
 }
@@ -38,7 +43,12 @@ const needs = [
   ['make', ['--version'], 'make: apt-get install make'],
   ['python3', ['--version'], 'python3 (node-gyp runs on it): apt-get install python3'],
 ];
-const addonStale = mtime('build/Release/farkv.node') < Math.max(newest('native', /\.(c|h)$/), mtime('binding.gyp'));
+// Whether the addon gets the verbs provider, said by the file that decides it; undefined without a compiler.
+const macros = spawnSync('cc', ['-E', '-dM', '-include', join(root, 'native/fabric/verbs_built.h'), '-x', 'c', '/dev/null'], { encoding: 'utf8' });
+const verbs = macros.status === 0 ? String(/FARKV_HAVE_VERBS/.test(macros.stdout)) : undefined;
+const verbsStamp = join(root, 'build/verbs');
+const headersChanged = () => verbs !== undefined && (!existsSync(verbsStamp) || readFileSync(verbsStamp, 'utf8') !== verbs);
+const addonStale = mtime('build/Release/farkv.node') < Math.max(newest('native', /\.(c|h)$/), mtime('binding.gyp')) || headersChanged();
 if (addonStale) {
   for (const [tool, args, text] of needs) {
     if (spawnSync(tool, args, { stdio: 'ignore' }).status !== 0) fail(`missing ${text}`);
@@ -54,21 +64,29 @@ if (mtime('node_modules/.package-lock.json') < mtime('package-lock.json')) {
   // `npm ci` refuses a lock file that lacks the optional binaries of other platforms, as one is that was made at a registry
   // without them. `npm install` takes the same versions from it.
   const ci = spawnSync('npm', ['ci', ...quiet], { cwd: root, stdio: 'ignore' });
-  if (ci.status !== 0) run('npm', ['install', '--no-save', ...quiet]);
+  if (ci.status !== 0) await run('npm', ['install', '--no-save', ...quiet]);
 }
-if (addonStale) {
+
+async function buildAddon() {
   say('building the native addon (node-gyp)');
   // The headers that came with this Node.js serve, where they did; else node-gyp downloads them.
   const prefix = dirname(dirname(process.execPath));
   const headers = existsSync(join(prefix, 'include/node/node_api.h')) ? [`--nodedir=${prefix}`] : [];
   // Configured anew each time: the list of sources in binding.gyp is read then.
-  run(process.execPath, ['node_modules/node-gyp/bin/node-gyp.js', 'configure', '--silent', ...headers]);
-  run(process.execPath, ['node_modules/node-gyp/bin/node-gyp.js', 'build', '--silent', ...headers]);
+  await run(process.execPath, ['node_modules/node-gyp/bin/node-gyp.js', 'configure', '--silent', ...headers]);
+  // make does not see that headers came: what they are for is compiled again.
+  if (headersChanged()) rmSync(join(root, 'build/Release/obj.target'), { recursive: true, force: true });
+  await run(process.execPath, ['node_modules/node-gyp/bin/node-gyp.js', 'build', '--silent', '--jobs=max', ...headers]);
+  writeFileSync(verbsStamp, verbs);
 }
-const sources = Math.max(...['core', 'server', 'client', 'native', 'bench', 'test'].map((d) => newest(d, /\.ts$/)), mtime('tsconfig.json'));
-if (mtime('dist/.built') < sources) {
+
+async function compileTypeScript() {
   say('compiling TypeScript');
   if (mtime('dist/.tsbuildinfo') === 0) rmSync(join(root, 'dist'), { recursive: true, force: true });
-  run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', '.']);
+  await run(process.execPath, ['node_modules/typescript/bin/tsc', '-p', '.']);
   writeFileSync(join(root, 'dist/.built'), '');
 }
+
+const { include } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'));
+const sources = Math.max(...include.map((d) => newest(d, /\.ts$/)), mtime('tsconfig.json'));
+await Promise.all([addonStale && buildAddon(), mtime('dist/.built') < sources && compileTypeScript()]);

@@ -1,5 +1,5 @@
 /**
- * The client of old-map.test.ts: `node old-map-client.js SERVERS TRANSPORT KEY`. Puts "old", reads it, prints "ready", and then waits for its standard
+ * The client of old-map.long.test.ts: `node old-map-client.js SERVERS TRANSPORT KEY`. Puts "old", reads it, prints "ready", and then waits for its standard
  * input without turning its event loop: no map reaches it. For each line there it reads the key several times and prints what it got.
  * Over shm these reads do not turn the event loop either; over tcp the first is sent by the old map. The last of a line's reads does, and waits longer.
  */

@@ -281,3 +281,10 @@ export async function farkv(args: readonly string[], options: { readonly env?: R
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
   return { code, signal, stdout, stderr };
 }
+
+/** Runs `farkv ...` against the cluster, which must succeed; gives what it printed. */
+export async function succeeds(t: Pick<ExecutionContext, 'is'>, cluster: Cluster, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await farkv([...args, '--timeout', '2m', '--connect', cluster.addresses.join(',')]);
+  t.is(code, 0, `${args.join(' ')}: ${stdout}${stderr}`);
+  return stdout;
+}

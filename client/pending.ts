@@ -2,7 +2,8 @@
  * Operations that were not answered at once: what each needs to be posted (again), and what it does with its completion record.
  *
  * An operation is in one of two places: under its id in the table of what the native side works on, or in the queue of what still waits
- * for room there (operations.ts). Its promise is settled exactly once, by `settle` or `fail`.
+ * for room there (operations.ts). Its promise is settled exactly once, by `settle` or `fail`. The native side copies what it is given; an
+ * operation in the queue owns copies of its own (`own`), so that a caller may use its buffers again as soon as the call has returned.
  */
 import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/addon.js';
 import type { AbortWatch } from './abort-watch.js';
@@ -36,7 +37,7 @@ export abstract class Pending<T> {
   later = false;
   readonly ns: number;
   /** undefined: an operation on no one key. */
-  readonly key: Key | undefined;
+  key: Key | undefined;
   readonly promise: Promise<T>;
   readonly #resolve: Resolve<T>;
   readonly #reject: Reject;
@@ -54,6 +55,11 @@ export abstract class Pending<T> {
   /** The shard that it is about; negative: the key is none. */
   shard(native: NativeClient): number {
     return native.shardOf(this.ns, this.key ?? '');
+  }
+
+  /** Copies what the caller may change once its call has returned: to be called before the operation waits to be posted. */
+  own(): void {
+    if (this.key instanceof Uint8Array) this.key = Buffer.from(this.key);
   }
 
   /** Gives the operation to the native side. */
@@ -115,19 +121,21 @@ export function abortError(signal: AbortSignal): FarkvError {
   return new FarkvError('ERR_ABORTED', 'cancelled by the caller', { cause: signal.reason });
 }
 
+abstract class PendingOfKey<T> extends Pending<T> {
+  declare key: Key;
+}
+
 /** A GET whose value is decoded. */
-export class PendingRead<T> extends Pending<T | undefined> {
-  readonly #key: Key;
+export class PendingRead<T> extends PendingOfKey<T | undefined> {
   readonly #reader: ValueReader<T>;
 
   constructor(ns: number, key: Key, reader: ValueReader<T>) {
     super(ns, key);
-    this.#key = key;
     this.#reader = reader;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.get(this.ns, this.#key, undefined, 0, timeoutMs);
+    return native.get(this.ns, this.key, undefined, 0, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): T | undefined {
@@ -138,20 +146,18 @@ export class PendingRead<T> extends Pending<T | undefined> {
 }
 
 /** A GET into the caller's buffer. */
-export class PendingInto extends Pending<number | undefined> {
-  readonly #key: Key;
+export class PendingInto extends PendingOfKey<number | undefined> {
   readonly #target: Uint8Array;
   readonly #offset: number;
 
   constructor(ns: number, key: Key, target: Uint8Array, offset: number) {
     super(ns, key);
-    this.#key = key;
     this.#target = target;
     this.#offset = offset;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.get(this.ns, this.#key, undefined, 0, timeoutMs);
+    return native.get(this.ns, this.key, undefined, 0, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): number | undefined {
@@ -178,7 +184,7 @@ export function tooSmall(bytes: number, room: number): FarkvError {
 /** What became of a change, from its status and record; throws FarkvError. */
 export type ChangeOutcome<T> = (status: number, words: Uint32Array, at: number) => T;
 
-abstract class PendingChange<T> extends Pending<T> {
+abstract class PendingChange<T> extends PendingOfKey<T> {
   readonly #outcome: ChangeOutcome<T>;
 
   constructor(ns: number, key: Key, outcome: ChangeOutcome<T>) {
@@ -200,54 +206,53 @@ export interface Stored {
 }
 
 export class PendingPut extends PendingChange<void> {
-  readonly #key: Key;
-  readonly #value: Uint8Array;
+  #value: Uint8Array;
   readonly #stored: Stored;
 
   constructor(ns: number, key: Key, value: Uint8Array, stored: Stored, outcome: ChangeOutcome<void>) {
     super(ns, key, outcome);
-    this.#key = key;
     this.#value = value;
     this.#stored = stored;
   }
 
+  override own(): void {
+    super.own();
+    this.#value = Buffer.from(this.#value);
+  }
+
   post(native: NativeClient, timeoutMs: number): Answer {
     const { ttlMs, flags, codec } = this.#stored;
-    return native.put(this.ns, this.#key, this.#value, ttlMs, flags, codec, timeoutMs);
+    return native.put(this.ns, this.key, this.#value, ttlMs, flags, codec, timeoutMs);
   }
 }
 
 export class PendingDelete extends PendingChange<boolean> {
-  readonly #key: Key;
-
-  constructor(ns: number, key: Key, outcome: ChangeOutcome<boolean>) {
-    super(ns, key, outcome);
-    this.#key = key;
-  }
-
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.delete(this.ns, this.#key, timeoutMs);
+    return native.delete(this.ns, this.key, timeoutMs);
   }
 }
 
 export class PendingSwap<T> extends PendingChange<T> {
-  readonly #key: Key;
   readonly #expected: bigint;
-  readonly #value: Uint8Array | undefined;
+  #value: Uint8Array | undefined;
   readonly #stored: Stored;
 
   /** value undefined: compare-and-delete. */
   constructor(ns: number, key: Key, expected: bigint, value: Uint8Array | undefined, stored: Stored, outcome: ChangeOutcome<T>) {
     super(ns, key, outcome);
-    this.#key = key;
     this.#expected = expected;
     this.#value = value;
     this.#stored = stored;
   }
 
+  override own(): void {
+    super.own();
+    if (this.#value !== undefined) this.#value = Buffer.from(this.#value);
+  }
+
   post(native: NativeClient, timeoutMs: number): Answer {
     const { ttlMs, flags, codec } = this.#stored;
-    return native.compareAndSwap(this.ns, this.#key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
+    return native.compareAndSwap(this.ns, this.key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
   }
 }
 

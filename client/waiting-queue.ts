@@ -38,6 +38,7 @@ export class WaitingQueue {
       operation.fail(statusError(Status.busy, `${this.#most} operations of this client wait already`));
       return;
     }
+    operation.own();
     operation.deadline = performance.now() + timeoutMs;
     this.#operations.push(operation);
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS);

@@ -182,3 +182,29 @@ test('getMany and getManyInto give each key its own bytes, whatever is late, abs
     else seen.forEach((value, i) => t.true(value === undefined || value === right[i]));
   }
 });
+
+test('what waits for room is not changed by what the caller does to its buffers after the call', async (t) => {
+  const { kv, native, settle } = setup({ direct: false });
+  native.maxOutstanding = 1;
+  native.store('read', Buffer.from('right'));
+  native.store('gone', Buffer.from('deleted'));
+  const version = native.store('swapped', Buffer.from('before'));
+  const first = kv.put('first', 'holds the only place');
+  const buffers = ['put', 'many', 'gone', 'swapped', 'read'].map((key) => Buffer.from(key));
+  const [put, many, gone, swapped, read] = buffers as [Buffer, Buffer, Buffer, Buffer, Buffer];
+  const values = ['value of put', 'value of many', 'value of swapped'].map((value) => Buffer.from(value));
+  const [ofPut, ofMany, ofSwapped] = values as [Buffer, Buffer, Buffer];
+  const target = Buffer.alloc(5);
+  const ends = Promise.all([
+    kv.put(put, ofPut), kv.putMany([{ key: many, value: ofMany }]), kv.delete(gone), kv.compareAndSwap(swapped, version, ofSwapped), kv.get(read), kv.getInto(read, target), kv.getMany([read]),
+  ]);
+  for (const buffer of [...buffers, ...values]) buffer.fill('?');
+  while (native.outstanding.length > 0) await settle();
+  await first;
+  const [, , deleted, , value, , [inBatch]] = await ends;
+  t.true(deleted);
+  t.deepEqual([text(value), String(target), text(inBatch)], ['right', 'right', 'right']);
+  const stored = new Map([...native.entries].map(([name, entry]) => [name, Buffer.from(entry.value).toString()]));
+  t.deepEqual([...stored.keys()].sort(), ['0/first', '0/many', '0/put', '0/read', '0/swapped']);
+  t.deepEqual(['0/put', '0/many', '0/swapped'].map((name) => stored.get(name)), ['value of put', 'value of many', 'value of swapped']);
+});

@@ -39,4 +39,8 @@ export const mutations = [
     ['client: a codec that closes the client loses the records of the drain', bytes('a codec may close the client while it decodes: what had ended is answered, and the rest is ERR_CLOSED'),
       'if (!this.#draining) this.#end();', 'this.#end();'],
   ]),
+  ...inFile('client/waiting-queue.ts', [
+    ['client: what waits for room refers to the memory of its caller', bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
+      '    operation.own();\n', ''],
+  ]),
 ];

@@ -161,11 +161,12 @@ export class FakeNativeClient implements NativeClient {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
     const name = this.#name(ns, key);
+    const copy = value && Uint8Array.from(value);
     return this.#post(() => {
       const now = this.entries.get(name);
       if ((now?.version ?? 0n) !== expected) return { status: Status.versionMismatch, entry: { value: new Uint8Array(0), version: now?.version ?? 0n, codec: 0, flags: 0 } };
-      const entry = { value: value ?? new Uint8Array(0), version: this.#versions++, codec, flags: userFlags };
-      if (value === undefined) this.entries.delete(name);
+      const entry = { value: copy ?? new Uint8Array(0), version: this.#versions++, codec, flags: userFlags };
+      if (copy === undefined) this.entries.delete(name);
       else this.entries.set(name, entry);
       return { status: Status.ok, entry: { ...entry, value: new Uint8Array(0) } };
     });

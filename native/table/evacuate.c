@@ -15,7 +15,8 @@
 #include "reader.h"
 
 enum {
-    MOVE_COST = 8,
+    MOVE_COST = 8,    /* and 1 for each */
+    MOVE_COST_BYTES = 32 << 10,
     PASS_PART = 16,   /* segments are small: one pass empties as many as make up this part of the heap, */
     SHRINK_PART = 4   /* or this, where nobody waits for the first of them */
 };
@@ -92,7 +93,7 @@ static outcome move_extent(table *t, uint64_t *slot) {
     if (!location) location = table_heap_take_larger(t, &to_cls);
     if (!location) {
         table_quarantine_unplace(t, cls);
-        return NO_ROOM;
+        return table_ask_heap(t, cls) ? MUST_WAIT : NO_ROOM;
     }
     copy_extent(t, e, location);
     set_state(e, FKV_EXTENT_DEAD);
@@ -112,7 +113,7 @@ static outcome move_overflow(table *t, fkv_bucket *before) {
     uint64_t copy = table_overflow_make(t, old->slot, FKV_SLOTS, fkv_bucket_overflow(old->word1));
     if (!copy) {
         table_quarantine_unplace(t, FKV_CLASS_BUCKET);
-        return NO_ROOM;
+        return table_ask_heap(t, FKV_CLASS_BUCKET) ? MUST_WAIT : NO_ROOM;
     }
     fkv_publish_word(&before->word1, fkv_bucket_word1(copy, t->layout_epoch & 0xffffff));
     table_quarantine_extent(t, location, FKV_CLASS_BUCKET);
@@ -128,9 +129,9 @@ static outcome move_chain(table *t, uint32_t number, int *budget) {
     for (fkv_bucket *b = bucket_at(t, number); b; b = overflow_of(t, b)) {
         for (int i = 0; i < FKV_SLOTS; i++) {
             if (b->slot[i] == 0 || !leaves(t, fkv_slot_location(b->slot[i]))) continue;
+            *budget -= MOVE_COST + (int)(class_bytes(fkv_slot_class(b->slot[i])) / MOVE_COST_BYTES);
             outcome o = move_extent(t, &b->slot[i]);
             if (o > all) all = o;
-            *budget -= MOVE_COST;
         }
         uint64_t next = fkv_bucket_overflow(b->word1);
         if (next && leaves(t, next)) {
@@ -141,17 +142,15 @@ static outcome move_chain(table *t, uint32_t number, int *budget) {
     return all;
 }
 
-/* Those that are empty go; true while there is something to move in another. */
+/* Emptied segments go back; true while there is something to move in another. */
 static bool something_left(table *t) {
     bool left = false;
-    int empty = 0;
     for (uint32_t n = 1; n < t->heap_room; n++) {
         const heap_segment *g = t->heap[n];
         if (!g || !g->evacuating) continue;
         left |= g->used > g->quarantined;
-        empty += g->used == 0;
+        if (g->used == 0) table_retire(t, n);
     }
-    while (empty-- > 0) table_retire_empty(t);
     return left;
 }
 

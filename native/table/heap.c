@@ -128,7 +128,7 @@ static uint32_t new_span(table *t, uint32_t cls) {
     for (uint32_t i = 0; i < shape.blocks; i++) g->span_of_block[g->next_block + i] = id;
     g->next_block += shape.blocks;
     g->used_bytes += span_end(t, cls);
-    if (class_bytes(cls) > LARGE_BYTES) g->large++;
+    if (class_bytes(cls) > MOVED_BYTES_MOST) g->large++;
     t->span_end_bytes += span_end(t, cls);
     t->span_count++;
     list(t, id);

@@ -25,7 +25,8 @@ enum {
     GRAIN_BUCKETS = 64,
     INDEX_GRAIN = GRAIN_BUCKETS * FKV_BUCKET_BYTES,      /* 8 KiB: index segments are multiples of it */
     SPAN_BLOCKS_MAX = 64,                                /* of spans with several extents: 256 KiB */
-    LARGE_BYTES = SPAN_BLOCKS_MAX * BLOCK_BYTES,         /* an extent above has a span of its own and is never evacuated */
+    LARGE_BYTES = SPAN_BLOCKS_MAX * BLOCK_BYTES,         /* an extent above has a span of its own */
+    MOVED_BYTES_MOST = 2 << 20,                          /* an extent above is never evacuated: the copy would hold up the thread */
     SEGMENT_NUMBERS = 1 << 16,
     DELAY_QUEUES = 3,
     DELAY_MARKS = 128,
@@ -59,10 +60,11 @@ typedef struct heap_segment {
     uint32_t *span_of_block;
     uint32_t first_span;
     uint32_t used, quarantined;    /* extents handed out, and of these in quarantine */
-    uint32_t large;                /* spans of extents above LARGE_BYTES */
+    uint32_t large;                /* spans of extents above MOVED_BYTES_MOST */
     uint64_t used_bytes;           /* of extents handed out, and ends of spans */
     struct heap_segment *next_open;/* in the list of those with blocks left; one without is taken out when it is met */
     bool evacuating;
+    uint64_t came_ns;
     uint64_t evacuate_after_ns;    /* an attempt failed for want of room: none before this time */
 } heap_segment;
 
@@ -151,7 +153,9 @@ struct table {
     uint32_t evacuating;           /* how many heap segments are being emptied */
     uint32_t evacuate_bucket;      /* next bucket of the pass */
     uint64_t shrink_since_ns;      /* since when more is free than should be; 0: it is not */
+    uint64_t shrink_pass_bytes;    /* heap_bytes when the pass that empties segments began; 0: no pass */
     uint64_t shrink_stuck;         /* free bytes that nothing could be done about */
+    uint64_t heap_came_ns;         /* when the last heap segment came */
 
     uint64_t expiring;             /* entries with an expiry */
     uint64_t expiry_floor_ms;      /* no entry expires before; UINT64_MAX when none does */
@@ -208,9 +212,11 @@ void table_span_shapes(span_shape shape[CLASSES], uint64_t memory_bytes);
 
 /* segment.c */
 bool table_ask_index(table *t);
-bool table_ask_heap(table *t, uint32_t cls);     /* true when a segment that can hold the class is on its way */
+bool table_ask_heap(table *t, uint32_t cls);     /* true: a segment is on its way; one for the class, or as many as may be asked for at a time */
 bool table_make_room(table *t, uint32_t cls);    /* the same, for which segments without extents go back */
-bool table_retire_empty(table *t);               /* one heap segment without extents goes back; false when there is none */
+void table_retire(table *t, uint32_t number);    /* a heap segment without extents goes back */
+bool table_retire_empty(table *t);               /* the first empty heap segment; false when there is none */
+bool table_retire_spare(table *t, uint64_t came_before_ns);   /* the first that came by then, and that the table would not ask for again */
 void table_watch_index(table *t);                /* asks early */
 void table_watch_heap(table *t);
 

@@ -117,7 +117,7 @@ bool table_ask_heap(table *t, uint32_t cls) {
     if (bytes > most) bytes = whole(most, t->config.segment_grain ? t->config.segment_grain : need);
     if (bytes < least_heap_bytes(t, cls)) return false;
     uint64_t *slot = t->asked_heap ? &t->asked_large : &t->asked_heap;
-    if (*slot) return false;
+    if (*slot) return true;    /* no third one: it is asked for when one of these has come */
     *slot = bytes;
     t->config.want_segment(t->config.ctx, TABLE_HEAP, bytes);
     return true;
@@ -231,11 +231,12 @@ static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t
         return FKV_NO_MEMORY;
     }
     *g = (heap_segment){ .base = r->base, .region = *r, .tag = tag, .number = number, .blocks = blocks,
-                         .span_of_block = span_of_block };
+                         .span_of_block = span_of_block, .came_ns = t->now_ns };
     t->heap[number] = g;
     t->last_number = number;
     t->heap_segments++;
     t->heap_bytes += r->bytes;
+    t->heap_came_ns = t->now_ns;
     g->next_open = t->open;
     t->open = g;
     answered_heap(t, r->bytes);
@@ -254,23 +255,39 @@ fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region
 
 /* ---- going ---- */
 
-bool table_retire_empty(table *t) {
+void table_retire(table *t, uint32_t number) {
+    heap_segment *g = t->heap[number];
+    if (g->evacuating) t->evacuating--;
+    table_heap_forget(t, g);
+    t->heap[number] = NULL;
+    t->heap_segments--;
+    t->heap_bytes -= g->region.bytes;
+    t->layout_epoch++;
+    free(g->span_of_block);
+    free(g);
+    t->config.retire_segment(t->config.ctx, number);
+}
+
+/* Without this empty segment the table would ask for another one. */
+static bool needed(table *t, heap_segment *g) {
+    if (g->evacuating) return false;
+    table_heap_hide(t, g, true);
+    bool asks = table_heap_room(t, t->growing) < early_heap_bytes(t);
+    table_heap_hide(t, g, false);
+    return asks;
+}
+
+static bool retire_empty(table *t, uint64_t came_before_ns, bool also_needed) {
     for (uint32_t n = 1; n < t->heap_room; n++) {
         heap_segment *g = t->heap[n];
-        if (!g || g->used > 0) continue;
-        if (g->evacuating) t->evacuating--;
-        table_heap_forget(t, g);
-        t->heap[n] = NULL;
-        t->heap_segments--;
-        t->heap_bytes -= g->region.bytes;
-        t->layout_epoch++;
-        free(g->span_of_block);
-        free(g);
-        t->config.retire_segment(t->config.ctx, n);
+        if (!g || g->used > 0 || g->came_ns > came_before_ns || (!also_needed && needed(t, g))) continue;
+        table_retire(t, n);
         return true;
     }
     return false;
 }
+bool table_retire_empty(table *t) { return retire_empty(t, UINT64_MAX, true); }
+bool table_retire_spare(table *t, uint64_t came_before_ns) { return retire_empty(t, came_before_ns, false); }
 
 /* ---- what readers must know ---- */
 

@@ -1,8 +1,15 @@
 /* shrink.c: heap memory that deletes, expiry and smaller values have left goes back, a segment at a time.
  *
- * A bound on fragmentation: when more than a third of what is in use, and SPARE_LEAST, has been free for AFTER_NS, empty segments are
- * retired, and where there are none the emptiest are emptied (evacuate.c), until it is under the bound again. What a table is given
- * ahead of its growth is far below the bound, and what is deleted and comes again within AFTER_NS costs nothing.
+ * The bound: free memory is at most a third of the memory in use, and SPARE_LEAST. A table that has been over it for AFTER_NS retires empty
+ * segments. Where there are none, a pass empties the emptiest segments (evacuate.c). A table at rest is under the bound within some
+ * passes of a second each, unless nothing but segments with values above MOVED_BYTES_MOST is left.
+ *
+ * A table must not retire memory that it will ask for again. A span holds one size of values, so a table of many sizes asks for
+ * segments though much is free:
+ *   - A segment that came within AFTER_NS is not retired: the change that asked for it has not been tried again yet.
+ *   - An empty segment stays when the table would ask for another one without it (segment.c, `needed`).
+ *   - While segments keep coming, there is one pass in AFTER_MOST_NS and no more. Without this limit such a table would never shrink.
+ *   - A pass after which the heap is as large as before is the last one, until more has become free.
  *
  * Retirement is the caller's: a segment stays registered for as long as clients may know of it by their leases (table.h).
  * Not for: the index, which never gets smaller: a table that has lost its entries keeps 17 bytes for each that there were.
@@ -11,6 +18,7 @@
 
 enum { SPARE_PART = 3, SPARE_LEAST = 1 << 20, RETIRE_AT_ONCE = 16 };
 #define AFTER_NS 2000000000ull
+#define AFTER_MOST_NS 30000000000ull
 
 static uint64_t free_bytes(const table *t) {
     return t->heap_bytes - t->live_bytes - t->prepared_bytes - t->overflow_buckets * FKV_BUCKET_BYTES - t->quarantine_bytes -
@@ -23,7 +31,19 @@ static bool too_much(const table *t, uint64_t bytes) {
     return bytes > (t->heap_bytes - bytes) / SPARE_PART + least;
 }
 
+/* A segment came lately. */
+static bool growing(const table *t) { return t->now_ns - t->heap_came_ns < AFTER_NS; }
+static bool waited(const table *t) { return t->now_ns - t->shrink_since_ns >= (growing(t) ? AFTER_MOST_NS : AFTER_NS); }
+
+/* What a pass moves may need a new segment, as large as what the pass has emptied. */
+static void pass_ended(table *t) {
+    if (t->shrink_pass_bytes == 0 || t->evacuating) return;
+    if (t->heap_bytes >= t->shrink_pass_bytes) t->shrink_stuck = free_bytes(t);
+    t->shrink_pass_bytes = 0;
+}
+
 void table_shrink(table *t) {
+    pass_ended(t);
     uint64_t free = free_bytes(t);
     if (!too_much(t, free)) t->shrink_stuck = 0;
     if (!too_much(t, free) || free <= t->shrink_stuck) {
@@ -31,11 +51,15 @@ void table_shrink(table *t) {
         return;
     }
     if (t->shrink_since_ns == 0) t->shrink_since_ns = t->now_ns;
-    if (t->now_ns - t->shrink_since_ns < AFTER_NS || t->evacuating) return;
+    if (t->evacuating || !waited(t)) return;
     int retired = 0;
-    while (retired < RETIRE_AT_ONCE && too_much(t, free_bytes(t)) && table_retire_empty(t)) retired++;
+    while (retired < RETIRE_AT_ONCE && too_much(t, free_bytes(t)) && table_retire_spare(t, t->now_ns - AFTER_NS)) retired++;
     if (retired > 0) return;
-    /* Large extents and segments that are three quarters full stay where they are. When nothing else is left, it is tried again after more
-     * has become free. */
-    if (!table_evacuate_many(t)) t->shrink_stuck = free;
+    /* Large extents and segments that are three quarters full stay where they are. */
+    if (!table_evacuate_many(t)) {
+        t->shrink_stuck = free;
+        return;
+    }
+    t->shrink_pass_bytes = t->heap_bytes;
+    if (growing(t)) t->shrink_since_ns = t->now_ns;
 }

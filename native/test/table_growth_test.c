@@ -240,6 +240,29 @@ TEST(while_huge_pages_are_late_small_segments_come_in_between) {
     host_check(h);
     host_close(h);
 }
+/* No more than two are asked for at a time, which may be too small for a third size: that is no full table. */
+TEST(a_size_that_neither_segment_on_its_way_is_for_waits) {
+    host *h = host_open(64 * MIB, 0, 0);
+    uint8_t *value = calloc(1, 200000);
+    char key[32];
+    int waits = 0;
+    for (int i = 0; i < 200; i++) {
+        int n = host_number_key(key, sizeof key, i);
+        table_op op = host_op(h, TABLE_PUT, key, (size_t)n, value, (size_t)(i + 1) * 1000);
+        table_prepared p;
+        uint64_t present;
+        table_busy why;
+        fkv_status s = table_prepare(h->t, &op, &p, &present, &why);
+        CHECK(s == FKV_OK || (s == FKV_BUSY && why == TABLE_BUSY_SEGMENT));
+        if (s == FKV_OK) table_commit(h->t, &p);
+        else waits++;
+    }
+    CHECK(waits > 50 && h->asks == 2);
+    host_serve(h);
+    host_check(h);
+    free(value);
+    host_close(h);
+}
 /* Of two segments that were asked for, what comes is one of them and not the other. */
 TEST(a_bridge_that_comes_is_not_taken_for_the_segment_that_is_late) {
     host *h = host_open(64 * MIB, 0, 0);
@@ -302,6 +325,7 @@ int main(int argc, char **argv) {
     RUN(a_refused_segment_is_a_full_table_and_is_asked_for_again);
     RUN(a_scan_meets_every_key_that_stays_once_while_the_table_grows);
     RUN(while_huge_pages_are_late_small_segments_come_in_between);
+    RUN(a_size_that_neither_segment_on_its_way_is_for_waits);
     RUN(a_bridge_that_comes_is_not_taken_for_the_segment_that_is_late);
     RUN(shards_that_grow_alike_ask_for_memory_at_different_times);
     RUN(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds);

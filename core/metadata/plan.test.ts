@@ -86,7 +86,41 @@ test('moves under way count as done', (t) => {
   const from = log.ownedBy('s1');
   log.do({ t: 'shard-move', shard: from[0]!, epoch: log.shard(from[0]!).epoch, to: 's2' });
   const moves = planRebalance(log.state, members(log));
-  t.is(moves.length, 1);
-  t.is(moves[0]!.to, 's1');
+  t.deepEqual(moves.map((m) => [m.from, m.to]), [['s2', 's1']]);
+  t.not(moves[0]!.shard, from[0]!);
   t.is(log.state.members.get('s1')!.incarnation, hexOf(1));
+});
+
+/** The state when all of these moves are done, with those under way. */
+const done = (state: MetadataState, planned: readonly { readonly shard: number; readonly to: string }[]): MetadataState => {
+  const to = new Map([...state.moves, ...planned].map((m) => [m.shard, m.to]));
+  return { ...state, shards: state.shards.map((s) => ({ ...s, owner: to.get(s.shard) ?? s.owner ?? '' })), moves: [] };
+};
+
+test('random moves under way: no shard is planned to where it is or while it moves, and the shards are spread when all moves are done', (t) => {
+  const random = seeded(t, import.meta.filename);
+  for (let i = 0; i < 300; i++) {
+    const ids = Array.from({ length: 2 + random.below(5) }, (_, n) => `s${n + 1}`);
+    const log = MetadataLog.cluster(1 + random.below(40), ids);
+    const shards = log.state.shards.map((s) => ({ ...s, owner: random.pick(ids) }));
+    const moves = shards.filter(() => random.below(4) === 0).map((s) => ({ shard: s.shard, to: random.pick(ids.filter((id) => id !== s.owner)) }));
+    const state: MetadataState = { ...log.state, shards, moves };
+    const plan = planRebalance(state, members(log));
+    for (const { shard, from, to } of plan) {
+      t.is(from, shards[shard]!.owner);
+      t.not(from, to);
+      t.false(moves.some((m) => m.shard === shard), `shard ${shard} is under way`);
+    }
+    const part = shards.length / ids.length;
+    const load = counts(done(state, plan).shards.map((s) => s.owner));
+    const coming = counts(moves.map((m) => m.to));
+    if (ids.every((id) => (coming.get(id) ?? 0) <= Math.floor(part))) {
+      for (const id of ids) t.true(Math.abs((load.get(id) ?? 0) - part) < 1, `${id} has ${load.get(id) ?? 0} of ${part}`);
+      t.deepEqual(planRebalance(done(state, plan), members(log)), []);
+    } else {
+      const next = done(state, plan);
+      const last = counts(done(next, planRebalance(next, members(log))).shards.map((s) => s.owner));
+      for (const id of ids) t.true(Math.abs((last.get(id) ?? 0) - part) < 1, `${id} has ${last.get(id) ?? 0} of ${part} in the end`);
+    }
+  }
 });

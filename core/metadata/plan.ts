@@ -76,12 +76,14 @@ function quotas(shards: readonly Shard[], members: readonly Member[]): Map<strin
 }
 
 /**
- * The moves that spread the shards over `members` (others are to have none) by weight. No other set of moves that ends within these
- * quotas is smaller: nothing moves but what is above a member's quota, each once, to a member that is below its own.
+ * The moves that spread the shards over `members` (others are to have none) by weight. Moves under way count as done, and their shards are not planned again: `from`
+ * is always the present owner, and `to` another server. Nothing moves but what is above a member's quota, each shard once, to a member that is below its own. Where
+ * more comes to a member than its quota, the rest is planned when it has come.
  */
 export function planRebalance(state: MetadataState, members: readonly Member[]): PlannedMove[] {
   if (members.length === 0) return [];
   const shards = withMoves(state);
+  const coming = new Set(state.moves.map((m) => m.shard));
   const quota = quotas(shards, members);
   const load = loads(shards);
   const byId = new Map(members.map((m) => [m.id, m]));
@@ -90,7 +92,7 @@ export function planRebalance(state: MetadataState, members: readonly Member[]):
     const over = count - (quota.get(id) ?? 0);
     if (over <= 0) continue;
     const member = byId.get(id);
-    const own = shards.filter((s) => s.owner === id);
+    const own = shards.filter((s) => s.owner === id && !coming.has(s.shard));
     // What hashing would rather not have here goes first.
     if (member !== undefined) own.sort((a, b) => weighted(a.shard, member) - weighted(b.shard, member) || a.shard - b.shard);
     surplus.push(...own.slice(0, over));
@@ -98,10 +100,9 @@ export function planRebalance(state: MetadataState, members: readonly Member[]):
   const planned: PlannedMove[] = [];
   for (const s of surplus.sort((a, b) => a.shard - b.shard)) {
     const to = best(s.shard, members.filter((m) => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0)));
-    const from = state.shards[s.shard]?.owner;
-    if (to === undefined || from === undefined) continue;
+    if (to === undefined || s.owner === undefined) continue;
     load.set(to.id, (load.get(to.id) ?? 0) + 1);
-    planned.push({ shard: s.shard, from, to: to.id });
+    planned.push({ shard: s.shard, from: s.owner, to: to.id });
   }
   return planned;
 }

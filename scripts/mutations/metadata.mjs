@@ -2,9 +2,54 @@
 const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
 const regions = (title) => ({ test: 'server/regions/region-moves.test.ts', title });
 const calledOff = (title) => ({ test: 'core/metadata/called-off.test.ts', title });
+const plan = (title) => ({ test: 'core/metadata/plan.test.ts', title });
+const rebalance = (title) => ({ test: 'server/cli/rebalance.test.ts', title });
+const PLAN_OF_MOVES = 'random moves under way: no shard is planned to where it is or while it moves, and the shards are spread when all moves are done';
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
 export const mutations = [
+  {
+    name: 'plan: shards on their way are planned again',
+    file: 'core/metadata/plan.ts',
+    find: ' && !coming.has(s.shard)',
+    replace: '',
+    caughtBy: plan(PLAN_OF_MOVES),
+  },
+  {
+    name: 'plan: moves under way do not count',
+    file: 'core/metadata/plan.ts',
+    find: 'const shards = withMoves(state);\n  const coming',
+    replace: 'const shards = [...state.shards];\n  const coming',
+    caughtBy: plan(PLAN_OF_MOVES),
+  },
+  {
+    name: 'rebalance: moves of others are not waited for',
+    file: 'server/cli/rebalance.ts',
+    find: 'if (waiting.length === 0 && status.moves.length === 0) {',
+    replace: 'if (waiting.length === 0) {',
+    caughtBy: rebalance('moves that somebody else has begun are waited for, and are not made again'),
+  },
+  {
+    name: 'rebalance: a move that somebody else has begun is a failure',
+    file: 'server/cli/rebalance.ts',
+    find: 'if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;',
+    replace: 'if (now === undefined || shard >= 0) throw error;',
+    caughtBy: rebalance('a shard that is on its way to where the plan has it is joined; one that went there alone is no failure'),
+  },
+  {
+    name: 'rebalance: a move that was called off is tried for ever',
+    file: 'server/cli/rebalance.ts',
+    find: 'failed.set(nameOf(move), error.message);',
+    replace: 'moved += 0;',
+    caughtBy: rebalance('a move that was called off is not tried twice, the others are made, and what stayed is named'),
+  },
+  {
+    name: 'rebalance: a shard that somebody else has moved meanwhile is not planned again',
+    file: 'server/cli/rebalance.ts',
+    find: 'if (epochOf(await cluster.status(), move.shard) === epochOf(before, move.shard)) failed',
+    replace: 'if (epochOf(await cluster.status(), move.shard) !== epochOf(before, -1)) failed',
+    caughtBy: rebalance('a shard that somebody else has moved back meanwhile is planned anew'),
+  },
   {
     name: 'metadata: a late word about a copy counts for the move that was planned anew',
     file: 'core/metadata/reduce-moves.ts',

@@ -101,7 +101,7 @@ test('moves that somebody else has begun are waited for, and are not made again'
   stage.begin(1, 's2');
   const { plan, status } = await lookAt(stage);
   t.deepEqual(plan, []);
-  t.regex(planText(plan, status), /shard 1 is on its way from s1 to s2.*\nthe shards will be balanced when these moves are done/);
+  t.regex(planText(plan, status), /shard 1 is moving \(s1 -> s2\).*\nthe shards will be balanced when these moves are done/);
   t.is(await spread(stage, { plan, status }, 1000), 0);
   t.deepEqual(stage.counts, [2, 2]);
   t.deepEqual(stage.moved, ['0 s1 s2', '1 s1 s2']);

@@ -12,7 +12,7 @@ test.serial('GETs, PUTs, DELETEs and compare-and-swaps are linearizable while se
   const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
   t.log(`seed ${seed}; the same faults for longer: node dist/test/chaos/main.js --seconds 120 --seed ${seed}`);
   const faults: string[] = [];
-  const report = await run({ seed, seconds: 25, servers: 5, clients: 4, operationsPerSecond: 400, operationsMin: 2000, say: (text) => faults.push(text) });
+  const report = await run({ seed, seconds: 25, servers: 5, clients: 4, transport: 'both', operationsPerSecond: 400, ownerLeaseMs: 3000, operationsMin: 2000, say: (text) => faults.push(text) });
   t.log(`${report.operations} operations on ${report.keys} keys, ${report.epochs} changes of hands, ${report.seededStaleReads} seeded stale reads refused`);
   t.deepEqual(report.failures, [], faults.join('\n'));
   t.true(report.seededStaleReads > 0);

@@ -1,9 +1,9 @@
 /**
  * When which shard changed hands, and what that means for the values in it.
  *
- * The metadata gives a shard a new epoch with every new owner and every restart of the owner. In `cache` mode the memory of the epoch before is
- * lost then. The new owner may have come to serve so long before this process was told of the epoch, but no longer before:
- * TOLD_LATE_NS. And a version tells the epoch in which it was given: the first answer with a version of the new epoch, or of a later one, came
+ * The metadata gives a shard a new epoch with every new owner and every restart of the owner. What was in the memory of the epoch before is
+ * lost then, where that is permitted (permitted-losses.ts). The new owner may have come to serve so long before this process was told of the epoch, but no
+ * longer before: TOLD_LATE_NS. And a version tells the epoch in which it was given: the first answer with a version of the new epoch, or of a later one, came
  * after the loss, because an owner serves only when nobody can read the old memory any more. Between these two lies the loss.
  * An owner to which the shard was moved says that it has the values: nothing may be lost then.
  */
@@ -82,8 +82,16 @@ export class EpochWatch {
   }
 }
 
+/** A new epoch of a shard that began without the values of the one before. */
+export interface Emptied {
+  readonly before: Epoch;
+  readonly next: Epoch;
+  /** When its values went, if there were any. */
+  readonly loss: Loss;
+}
+
 /** For one shard: the operations on all of its keys, the epochs that were seen, and keptIn() the logs. */
-export function lossesOf(epochs: readonly Epoch[], operations: readonly Operation[], kept: ReadonlySet<string>): Loss[] {
+export function emptiedIn(epochs: readonly Epoch[], operations: Iterable<Operation>, kept: ReadonlySet<string>): Emptied[] {
   const ends = new Map<number, number>();
   for (const o of operations) {
     const version = o.kind === 'get' ? o.version : o.kind === 'swap' && typeof o.outcome === 'object' ? o.outcome.version : undefined;
@@ -91,16 +99,17 @@ export function lossesOf(epochs: readonly Epoch[], operations: readonly Operatio
     const epoch = Number(version >> SEQUENCE_BITS);
     ends.set(epoch, Math.min(o.end, ends.get(epoch) ?? Infinity));
   }
-  const losses: Loss[] = [];
-  let before = epochs[0]?.epoch ?? 0;
-  for (const { shard, epoch, toldNs, owner } of epochs.slice(1)) {
-    // Epochs in between were over before anybody was told.
-    for (let e = before + 1; e <= epoch; e++) {
-      if (kept.has(`${shard}/${e}`)) continue;
+  const emptied: Emptied[] = [];
+  let before = epochs[0];
+  for (const next of epochs.slice(1)) {
+    if (before === undefined) break;
+    // Epochs in between were over before anybody was told: for all that is known the shard was lost with the first of them.
+    for (let e = before.epoch + 1; e <= next.epoch; e++) {
+      if (kept.has(`${next.shard}/${e}`)) continue;
       const end = Math.min(Infinity, ...[...ends].flatMap(([of, at]) => (of >= e ? [at] : [])));
-      losses.push({ kind: 'loss', call: Math.min(toldNs - TOLD_LATE_NS, end), end, by: `epoch ${e}, ${owner ?? 'nobody'}` });
+      emptied.push({ before, next: { ...next, epoch: e }, loss: { kind: 'loss', call: Math.min(next.toldNs - TOLD_LATE_NS, end), end, by: `epoch ${e}, ${next.owner ?? 'nobody'}` } });
     }
-    before = epoch;
+    before = next;
   }
-  return losses;
+  return emptied;
 }

@@ -20,8 +20,8 @@ import { ABSENT, rankVersions, register, UNSEEN, type Register, type State, type
 
 export type Verdict =
   | { readonly linearizable: true; readonly configurations: number }
-  /** `why` is for people, in several lines. undecided: the search was given up. */
-  | { readonly linearizable: false; readonly undecided: boolean; readonly why: string };
+  /** `why` is for people, in several lines. undecided: the search was given up. at: when the operations were made that fit in no order, where that is known. */
+  | { readonly linearizable: false; readonly undecided: boolean; readonly why: string; readonly at?: { readonly fromNs: number; readonly toNs: number } };
 
 /** More configurations than a history of ours has ever needed a hundredth of; then the search is given up, which is no acceptance. */
 const CONFIGURATIONS_MAX = 2_000_000;
@@ -45,8 +45,8 @@ interface Configuration {
   readonly state: State;
 }
 
-/** The history of one key, in any order. */
-export function checkKey(history: readonly Operation[], configurationsMax = CONFIGURATIONS_MAX): Verdict {
+/** The history of one key, in any order. `sinceNs`: times in reports count from there; by default from its first operation. */
+export function checkKey(history: readonly Operation[], configurationsMax = CONFIGURATIONS_MAX, sinceNs?: number): Verdict {
   const known = knownWrites(history);
   if (typeof known === 'string') return { linearizable: false, undecided: false, why: known };
   const ranks = rankVersions(known.operations, known.versionOf);
@@ -60,7 +60,7 @@ export function checkKey(history: readonly Operation[], configurationsMax = CONF
     .sort((a, b) => a.call - b.call);
   const givenTo = new Map([...known.versionOf].map(([value, version]) => [rank(version), number(value)]));
   const optional = (e: Entry): boolean => e.operation.kind === 'loss' || (isOpen(e.operation) && e.end === Infinity);
-  return new Search(entries.filter((e) => !optional(e)), entries.filter(optional), register(givenTo), configurationsMax).run();
+  return new Search(entries.filter((e) => !optional(e)), entries.filter(optional), register(givenTo), configurationsMax, sinceNs).run();
 }
 
 function stepOf(
@@ -90,12 +90,14 @@ class Search {
   readonly #options: readonly Entry[];
   readonly #register: Register;
   readonly #max: number;
+  readonly #sinceNs: number | undefined;
   readonly #visited = new Set<string>();
   #furthest: Configuration = { low: 0, beyond: [], used: [], time: -Infinity, state: ABSENT };
   /** The same, as a number: musts taken. */
   #furthestTaken = -1;
 
-  constructor(musts: readonly Entry[], options: readonly Entry[], apply: Register, max: number) {
+  constructor(musts: readonly Entry[], options: readonly Entry[], apply: Register, max: number, sinceNs: number | undefined) {
+    this.#sinceNs = sinceNs;
     this.#musts = musts;
     this.#options = options;
     this.#register = apply;
@@ -119,7 +121,9 @@ class Search {
       }
       for (const one of this.#successors(here)) stack.push(one);
     }
-    return { linearizable: false, undecided: false, why: this.#stuck() };
+    const waiting = [...this.#minimal(this.#furthest)].map((i) => this.#musts[i]!);
+    const at = { fromNs: Math.min(...waiting.map((e) => e.call)), toNs: Math.max(...waiting.map((e) => e.end)) };
+    return { linearizable: false, undecided: false, why: this.#stuck(), at };
   }
 
   /** Indices of the musts that may come next: each is called before any of the others ends. */
@@ -213,7 +217,7 @@ class Search {
     const here = this.#furthest;
     const waiting = [...this.#minimal(here)].map((i) => this.#musts[i]!);
     const from = Math.min(...waiting.map((e) => e.call), this.#musts[0]?.call ?? 0);
-    const origin = this.#musts[0]?.call ?? from;
+    const origin = this.#sinceNs ?? this.#musts[0]?.call ?? from;
     const writer = [...this.#musts, ...this.#options].find((e) => e.step.value === here.state.value && e.step.value > UNSEEN && (e.step.kind === 'put' || e.step.kind === 'swap'));
     const state = here.state.value === 0 ? 'absent' : writer === undefined ? 'a value that nobody saw' : (written(writer.operation) ?? '');
     const around = this.#musts.slice(Math.max(0, here.low - 12), here.low);

@@ -1,10 +1,15 @@
-/** Makes the faults of a schedule happen to the processes of a run, and takes them back. One that finds its victim gone already is not counted. */
+/**
+ * Makes the faults of a schedule happen to the processes of a run, and takes them back; writes down what it does (fault-log.ts). One that finds its victim gone
+ * already is not counted.
+ */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ControlClient } from '../../server/control/client-connection.js';
+import type { ClusterStatus } from '../../server/status.js';
 import type { ServerProcess } from '../support/cluster.js';
+import type { FaultLog } from './fault-log.js';
 import type { Network } from './network.js';
-import type { Fault, Planned } from './schedule.js';
+import { STALL_MS, type Fault, type Planned } from './schedule.js';
 
 /** What the nemesis may do to a client process. */
 export interface Victim {
@@ -19,6 +24,7 @@ export interface NemesisOptions {
   readonly servers: readonly ServerProcess[];
   readonly clients: readonly Victim[];
   readonly network: Network | undefined;
+  readonly log: FaultLog;
   readonly say: (text: string) => void;
   /** A server was to be disturbed and had ended by itself. */
   readonly died: (server: ServerProcess) => void;
@@ -35,7 +41,7 @@ export class Nemesis {
   readonly #ended = new AbortController();
   readonly counts = new Map<Fault['kind'], number>();
   /** How often each direct way is cut: cuts overlap. */
-  readonly #cuts = new Map<string, number>();
+  readonly #cuts = new Map<string, { count: number; readonly healed: () => void }>();
   /** Servers that a fault has in its hands: an orderly end may take longer than the schedule thinks. */
   readonly #held = new Set<ServerProcess>();
 
@@ -66,29 +72,42 @@ export class Nemesis {
 
   async #inflict(fault: Fault): Promise<void> {
     this.#options.say(text(fault));
+    const end = this.#options.log.note(text(fault));
     const done = await this.#do(fault);
+    end();
     if (done) this.counts.set(fault.kind, (this.counts.get(fault.kind) ?? 0) + 1);
   }
 
   async #do(fault: Fault): Promise<boolean> {
-    const { servers, clients } = this.#options;
+    const { servers, clients, log } = this.#options;
     switch (fault.kind) {
       case 'kill':
       case 'restart': {
         const { forMs, kind } = fault;
         return await this.#hold(servers[fault.server]!, async (server) => {
+          const back = log.begin({ server: server.id, kind: 'dead' });
           await server.kill(kind === 'kill' ? 'SIGKILL' : 'SIGTERM');
           this.#options.stopped(server);
           if (kind === 'kill') await this.#wait(forMs);
+          back();
           server.launch();
         });
       }
       case 'pause': {
         const { forMs } = fault;
-        return await this.#hold(servers[fault.server]!, async (server) => {
-          server.signal('SIGSTOP');
-          await this.#wait(forMs);
-          server.signal('SIGCONT');
+        return await this.#hold(servers[fault.server]!, (server) => this.#stop([server], forMs));
+      }
+      case 'pause-majority':
+        return await this.#pauseMajority(fault.forMs);
+      case 'suspend':
+        return await this.#holdAll(servers, fault.forMs);
+      case 'stall-leader': {
+        const leader = await this.#leader();
+        return leader !== undefined && await this.#hold(leader, async (server) => {
+          for (let leftMs = fault.forMs; leftMs > 0 && !this.#ended.signal.aborted; leftMs -= 1000) {
+            await this.#stop([server], STALL_MS);
+            await this.#wait(1000 - STALL_MS);
+          }
         });
       }
       case 'cut':
@@ -128,6 +147,33 @@ export class Nemesis {
     }
   }
 
+  /** Those that run are no majority then. */
+  async #pauseMajority(forMs: number): Promise<boolean> {
+    const { servers } = this.#options;
+    const leader = await this.#leader();
+    if (leader === undefined) return false;
+    const at = servers.indexOf(leader);
+    const others = Math.ceil(servers.length / 2) - 1;
+    return await this.#holdAll(Array.from({ length: others + 1 }, (_, i) => servers[(at + i) % servers.length]!), forMs);
+  }
+
+  /** All of them or none. */
+  async #holdAll(servers: readonly ServerProcess[], forMs: number): Promise<boolean> {
+    if (servers.some((server) => this.#held.has(server) || !server.running)) return false;
+    for (const server of servers) this.#held.add(server);
+    await this.#stop(servers, forMs);
+    for (const server of servers) this.#held.delete(server);
+    return true;
+  }
+
+  async #stop(servers: readonly ServerProcess[], forMs: number): Promise<void> {
+    const goOn = servers.map((server) => this.#options.log.begin({ server: server.id, kind: 'stopped' }));
+    for (const server of servers) server.signal('SIGSTOP');
+    await this.#wait(forMs);
+    for (const server of servers) server.signal('SIGCONT');
+    for (const end of goOn) end();
+  }
+
   async #hold(server: ServerProcess, disturb: (server: ServerProcess) => Promise<void>): Promise<boolean> {
     if (this.#held.has(server)) return false;
     if (!server.running) {
@@ -140,16 +186,22 @@ export class Nemesis {
     return true;
   }
 
+  /** The metadata leader, as the first server says that knows one; undefined: nobody does, or a fault has it in its hands. */
+  async #leader(): Promise<ServerProcess | undefined> {
+    let leader: string | undefined;
+    await this.#ask('status', {}, (answer) => (leader = (answer as ClusterStatus).leader) !== undefined);
+    return this.#options.servers.find((s) => s.id === leader && !this.#held.has(s));
+  }
+
   /** What an operator asks for. False: no server that could be asked did it. */
-  async #ask(method: string, args: unknown): Promise<boolean> {
+  async #ask(method: string, args: unknown, good: (answer: unknown) => boolean = () => true): Promise<boolean> {
     for (const server of this.#options.servers) {
       if (this.#held.has(server) || !server.running) continue;
       const signal = this.#ended.signal;
       try {
         const client = await ControlClient.open({ address: server.address, trust: undefined, timeoutMs: CALL_MS, hello: { role: 'admin' }, signal });
         try {
-          await client.call(method, args, CALL_MS);
-          return true;
+          if (good(await client.call(method, args, CALL_MS))) return true;
         } finally {
           client.close();
         }
@@ -169,15 +221,24 @@ export class Nemesis {
   }
 
   #cut(from: number, to: number): void {
-    const count = this.#cuts.get(`${from} ${to}`) ?? 0;
-    this.#cuts.set(`${from} ${to}`, count + 1);
-    if (count === 0) this.#options.network?.cut(from + 1, to + 1);
+    const way = `${from} ${to}`;
+    const cut = this.#cuts.get(way);
+    if (cut !== undefined) {
+      cut.count++;
+      return;
+    }
+    const { log, servers, network } = this.#options;
+    this.#cuts.set(way, { count: 1, healed: log.begin({ from: servers[from]!.id, to: servers[to]!.id }) });
+    network?.cut(from + 1, to + 1);
   }
 
   #heal(from: number, to: number): void {
-    const count = (this.#cuts.get(`${from} ${to}`) ?? 0) - 1;
-    this.#cuts.set(`${from} ${to}`, count);
-    if (count === 0) this.#options.network?.heal(from + 1, to + 1);
+    const way = `${from} ${to}`;
+    const cut = this.#cuts.get(way);
+    if (cut === undefined || --cut.count > 0) return;
+    this.#cuts.delete(way);
+    this.#options.network?.heal(from + 1, to + 1);
+    cut.healed();
   }
 
   async #wait(ms: number): Promise<void> {
@@ -187,6 +248,9 @@ export class Nemesis {
 
 function text(fault: Fault): string {
   if (fault.kind === 'move') return `move shard ${fault.shard} to s${fault.server + 1}`;
+  if (fault.kind === 'pause-majority') return `pause the leader and others, a majority, for ${fault.forMs} ms`;
+  if (fault.kind === 'suspend') return `suspend all servers for ${fault.forMs} ms`;
+  if (fault.kind === 'stall-leader') return `stall the leader for ${STALL_MS} ms of each second for ${fault.forMs} ms`;
   const who = 'hosts' in fault ? `hosts ${fault.hosts.map((h) => `s${h + 1}`).join(' and ')}` : 'server' in fault ? `s${fault.server + 1}` : `client ${fault.client}`;
   return `${fault.kind} ${who} for ${fault.forMs} ms`;
 }

@@ -32,6 +32,8 @@ export interface Get extends Interval {
 export interface Put extends Interval {
   readonly kind: 'put';
   readonly value: string;
+  /** Of a value that expires; such a key is checked by expiry.ts. */
+  readonly ttlMs?: number | undefined;
   readonly outcome: 'stored' | Unanswered;
 }
 
@@ -45,6 +47,7 @@ export interface Swap extends Interval {
   readonly kind: 'swap';
   readonly expected: bigint;
   readonly value: string | undefined;
+  readonly ttlMs?: number | undefined;
   /** version: of a swap that was made, the new one; of one that was not, the one that the key has, 0n: it is absent. */
   readonly outcome: { readonly swapped: boolean; readonly version: bigint } | Unanswered;
 }

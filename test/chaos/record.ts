@@ -1,27 +1,45 @@
 /**
  * Histories on disk, one file for each start of a client, a line of JSON for each thing that happened. A change is written down before it is
  * asked for, and its answer after it came; between the two the client may be killed, and the change is open. Reads are written when they
- * were answered: one without an answer says nothing.
+ * were answered: one without an answer says nothing. How they are read back is in recorded.ts.
  */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
-import type { Delete, Operation, Put, Swap, Unanswered } from './operation.js';
+import { closeSync, openSync, writeSync } from 'node:fs';
+import type { Delete, Put, Swap, Unanswered } from './operation.js';
 
 /** What comes with a change before it is asked. */
 export type Asked =
-  | { readonly kind: 'put'; readonly value: string }
+  | { readonly kind: 'put'; readonly value: string; readonly ttlMs?: number | undefined }
   | { readonly kind: 'delete' }
-  | { readonly kind: 'swap'; readonly expected: bigint; readonly value: string | undefined };
+  | { readonly kind: 'swap'; readonly expected: bigint; readonly value: string | undefined; readonly ttlMs?: number | undefined };
 
 export type ChangeOutcome = Put['outcome'] | Delete['outcome'] | Swap['outcome'];
 
+/** Who did it: the lane of the client, and the call of the SDK with the form of its key. */
+export interface By {
+  readonly lane: number;
+  readonly via: string;
+}
+
+/** What may never happen, whatever the faults. `key`: of which key, where it is known. */
+export interface Wrong {
+  readonly what: string;
+  readonly key?: string | undefined;
+  readonly call: number;
+  readonly end: number;
+}
+
 /** Texts for bigints. */
-type Line =
+export type Line =
   | { readonly t: 'key'; readonly key: string; readonly shard: number }
-  | { readonly t: 'ask'; readonly id: number; readonly lane: number; readonly key: string; readonly call: number; readonly kind: Asked['kind']; readonly value?: string; readonly expected?: string }
+  | ({ readonly t: 'ask'; readonly id: number; readonly key: string; readonly call: number; readonly kind: Asked['kind']; readonly value?: string; readonly expected?: string; readonly ttlMs?: number } & By)
   | { readonly t: 'told'; readonly id: number; readonly end: number; readonly outcome: Unanswered | 'stored' | 'deleted' | 'absent' | { readonly swapped: boolean; readonly version: string }; readonly code?: string }
-  | { readonly t: 'read'; readonly lane: number; readonly key: string; readonly call: number; readonly end: number; readonly value?: string; readonly version?: string }
-  | { readonly t: 'failed'; readonly code: string }
-  | { readonly t: 'wrong'; readonly what: string };
+  | ({ readonly t: 'read'; readonly key: string; readonly call: number; readonly end: number; readonly value?: string; readonly version?: string } & By)
+  | ({ readonly t: 'failed'; readonly code: string } & By)
+  /** A scan of a whole namespace, with the ids of all keys that came. */
+  | ({ readonly t: 'scan'; readonly ns: number; readonly call: number; readonly end: number; readonly keys: readonly string[] } & By)
+  | ({ readonly t: 'wrong' } & By & Wrong)
+  /** How often each call was answered, by this client until now. */
+  | { readonly t: 'tally'; readonly calls: Readonly<Record<string, number>>; readonly looks: number };
 
 /** Enough for a burst of reads; a change is written at once. */
 const BUFFER = 32 << 10;
@@ -29,6 +47,7 @@ const BUFFER = 32 << 10;
 export class Recorder {
   readonly #fd: number;
   readonly #keys = new Set<string>();
+  readonly #calls: Record<string, number> = {};
   #text = '';
   #id = 0;
 
@@ -36,19 +55,19 @@ export class Recorder {
     this.#fd = openSync(path, 'wx', 0o600);
   }
 
-  key(key: string, shard: number): void {
+  key(key: string, shard: () => number): void {
     if (this.#keys.has(key)) return;
     this.#keys.add(key);
-    this.#line({ t: 'key', key, shard });
+    this.#line({ t: 'key', key, shard: shard() });
   }
 
-  /** When it returns the change is on record, should this process die now. */
-  ask(lane: number, key: string, call: number, asked: Asked): number {
+  /** After `flush` the change is on record, should this process die then. */
+  ask({ lane, via }: By, key: string, call: number, asked: Asked): number {
     const id = this.#id++;
     const value = asked.kind === 'delete' ? undefined : asked.value;
+    const ttlMs = asked.kind === 'delete' ? undefined : asked.ttlMs;
     const expected = asked.kind === 'swap' ? { expected: String(asked.expected) } : {};
-    this.#line({ t: 'ask', id, lane, key, call, kind: asked.kind, ...(value === undefined ? {} : { value }), ...expected });
-    this.flush();
+    this.#line({ t: 'ask', id, lane, via, key, call, kind: asked.kind, ...(value === undefined ? {} : { value }), ...expected, ...(ttlMs === undefined ? {} : { ttlMs }) });
     return id;
   }
 
@@ -57,17 +76,31 @@ export class Recorder {
     this.#line({ t: 'told', id, end, outcome: text, ...(code === undefined ? {} : { code }) });
   }
 
-  read(lane: number, key: string, call: number, end: number, value: string | undefined, version: bigint | undefined): void {
-    this.#line({ t: 'read', lane, key, call, end, ...(value === undefined ? {} : { value }), ...(version === undefined ? {} : { version: String(version) }) });
+  read({ lane, via }: By, key: string, call: number, end: number, value: string | undefined, version: bigint | undefined): void {
+    this.#line({ t: 'read', lane, via, key, call, end, ...(value === undefined ? {} : { value }), ...(version === undefined ? {} : { version: String(version) }) });
   }
 
-  failed(code: string): void {
-    this.#line({ t: 'failed', code });
+  failed({ lane, via }: By, code: string): void {
+    this.#line({ t: 'failed', lane, via, code });
   }
 
-  /** What may never happen, whatever the faults. */
-  wrong(what: string): void {
-    this.#line({ t: 'wrong', what });
+  scan({ lane, via }: By, ns: number, call: number, end: number, keys: readonly string[]): void {
+    this.#line({ t: 'scan', lane, via, ns, call, end, keys });
+  }
+
+  wrong({ lane, via }: By, { what, key, call, end }: Wrong): void {
+    this.#line({ t: 'wrong', lane, via, what, call, end, ...(key === undefined ? {} : { key }) });
+    this.flush();
+  }
+
+  /** A call was answered. */
+  count(via: string): void {
+    this.#calls[via] = (this.#calls[via] ?? 0) + 1;
+  }
+
+  /** Writes down what was counted until now; the last of a file counts. */
+  tally(looks: number): void {
+    this.#line({ t: 'tally', calls: this.#calls, looks });
     this.flush();
   }
 
@@ -85,79 +118,4 @@ export class Recorder {
     this.#text += `${JSON.stringify(line)}\n`;
     if (this.#text.length > BUFFER) this.flush();
   }
-}
-
-export interface Recorded {
-  readonly keys: Map<string, { readonly shard: number; readonly operations: Operation[] }>;
-  /** `kind outcome` -> how many. */
-  readonly counts: Map<string, number>;
-  readonly wrong: string[];
-}
-
-export function emptyRecord(): Recorded {
-  return { keys: new Map(), counts: new Map(), wrong: [] };
-}
-
-/** Adds one client's file; `by` names the client. A last line that was cut off by a kill is the answer of nothing. */
-export function addFile(record: Recorded, path: string, by: string): void {
-  const count = (what: string): void => void record.counts.set(what, (record.counts.get(what) ?? 0) + 1);
-  const asked = new Map<number, Extract<Line, { t: 'ask' }>>();
-  const operationsOf = (key: string): Operation[] => {
-    const found = record.keys.get(key);
-    if (found === undefined) throw new Error(`${path}: ${key} comes before its shard`);
-    return found.operations;
-  };
-  for (const text of readFileSync(path, 'utf8').split('\n')) {
-    const line = parse(text);
-    switch (line?.t) {
-      case undefined:
-        break;
-      case 'key':
-        if (!record.keys.has(line.key)) record.keys.set(line.key, { shard: line.shard, operations: [] });
-        break;
-      case 'ask':
-        asked.set(line.id, line);
-        break;
-      case 'told': {
-        const ask = asked.get(line.id);
-        if (ask === undefined) throw new Error(`${path}: an answer to nothing`);
-        asked.delete(line.id);
-        const { outcome } = line;
-        operationsOf(ask.key).push(change(ask, `${by}.${ask.lane}`, line.end, outcome));
-        count(`${ask.kind} ${typeof outcome !== 'string' ? (outcome.swapped ? 'swapped' : 'lost') : line.code === undefined ? outcome : `${outcome} ${line.code}`}`);
-        break;
-      }
-      case 'read':
-        operationsOf(line.key).push({
-          kind: 'get', call: line.call, end: line.end, by: `${by}.${line.lane}`, value: line.value, version: line.version === undefined ? undefined : BigInt(line.version),
-        });
-        count(`get ${line.value === undefined ? 'absent' : 'value'}`);
-        break;
-      case 'failed':
-        count(`get ${line.code}`);
-        break;
-      case 'wrong':
-        record.wrong.push(`${by}: ${line.what}`);
-    }
-  }
-  for (const ask of asked.values()) {
-    operationsOf(ask.key).push(change(ask, `${by}.${ask.lane}`, Infinity, 'open'));
-    count(`${ask.kind} open, client killed`);
-  }
-}
-
-function parse(text: string): Line | undefined {
-  try {
-    return JSON.parse(text) as Line;
-  } catch {
-    return undefined;
-  }
-}
-
-function change(ask: Extract<Line, { t: 'ask' }>, by: string, end: number, outcome: Extract<Line, { t: 'told' }>['outcome']): Operation {
-  const interval = { call: ask.call, end: outcome === 'open' ? Infinity : end, by };
-  if (ask.kind === 'put') return { kind: 'put', ...interval, value: ask.value ?? '', outcome: outcome as Put['outcome'] };
-  if (ask.kind === 'delete') return { kind: 'delete', ...interval, outcome: outcome as Delete['outcome'] };
-  const told = typeof outcome === 'string' ? (outcome as Unanswered) : { swapped: outcome.swapped, version: BigInt(outcome.version) };
-  return { kind: 'swap', ...interval, expected: BigInt(ask.expected ?? '0'), value: ask.value, outcome: told };
 }

@@ -11,6 +11,12 @@ export type Fault =
   /** SIGTERM, then started again at once: its shards change hands, its join is a change of the metadata. */
   | { readonly kind: 'restart'; readonly server: number; readonly forMs: number }
   | { readonly kind: 'pause'; readonly server: number; readonly forMs: number }
+  /** The metadata leader and so many others that those that run are no majority, together. */
+  | { readonly kind: 'pause-majority'; readonly forMs: number }
+  /** All servers together, as when their host is suspended. */
+  | { readonly kind: 'suspend'; readonly forMs: number }
+  /** The metadata leader for STALL_MS of each second. */
+  | { readonly kind: 'stall-leader'; readonly forMs: number }
   /** These hosts and the others do not hear each other. */
   | { readonly kind: 'cut'; readonly hosts: readonly number[]; readonly forMs: number }
   /** The others do not hear these hosts. */
@@ -34,29 +40,49 @@ export interface ScheduleOptions {
   readonly servers: number;
   readonly shards: number;
   readonly clients: number;
+  /** Owners' leases: what is to outlast them takes longer. */
+  readonly ownerLeaseMs: number;
+  /** Only these kinds; by default all. */
+  readonly only?: readonly Fault['kind'][] | undefined;
   /** There are hosts that can be cut off. */
   readonly network: boolean;
 }
 
-const WEIGHTS = { kill: 20, restart: 8, pause: 20, cut: 16, mute: 8, deafen: 8, move: 40, drain: 8, 'kill-client': 8, 'pause-client': 12 } as const;
+export const STALL_MS = 200;
+const WEIGHTS = { kill: 20, restart: 8, pause: 20, 'pause-majority': 10, suspend: 5, 'stall-leader': 6, cut: 16, mute: 8, deafen: 8, move: 40, drain: 8, 'kill-client': 8, 'pause-client': 12 } as const;
 /** A server that was killed or stopped is counted as away for so long after it was told to come back. */
 const RECOVERY_MS = 2500;
+/** Before and after a fault of many servers nothing else happens to servers, so that what they lose then has no other cause. */
+const QUIET_MS = 3500;
+export const KINDS = Object.keys(WEIGHTS) as Fault['kind'][];
 
 export function drawSchedule(random: Random, options: ScheduleOptions): Planned[] {
   const plan: Planned[] = [];
   const busyUntil = Array.from({ length: options.servers }, () => 0);
   const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
-  const kinds = (Object.keys(WEIGHTS) as Fault['kind'][]).filter((kind) => options.network || !['cut', 'mute', 'deafen'].includes(kind));
+  const kinds = KINDS.filter((kind) => (options.network || !['cut', 'mute', 'deafen'].includes(kind)) && options.only?.includes(kind) !== false);
+  if (kinds.length === 0) return plan;
   const weight = kinds.reduce((sum, kind) => sum + WEIGHTS[kind], 0);
 
   function drawKind(): Fault['kind'] {
     let at = random.below(weight);
-    return kinds.find((kind) => (at -= WEIGHTS[kind]) < 0) ?? 'kill';
+    return kinds.find((kind) => (at -= WEIGHTS[kind]) < 0) ?? kinds[0]!;
   }
 
   const endMs = 1000 * options.seconds;
   for (let atMs = 500 + random.below(1500); atMs < endMs - 500; atMs += 300 + random.below(3200)) {
     const kind = drawKind();
+    if (kind === 'pause-majority' || kind === 'suspend') {
+      const forMs = options.ownerLeaseMs + 500 + random.below(2000);
+      atMs = Math.max(atMs, ...busyUntil.map((until) => until + QUIET_MS));
+      plan.push({ atMs, fault: { kind, forMs } });
+      busyUntil.fill(atMs + forMs + QUIET_MS);
+      continue;
+    }
+    if (kind === 'stall-leader') {
+      plan.push({ atMs, fault: { kind, forMs: 2000 + random.below(4000) } });
+      continue;
+    }
     // Mostly a majority is left; now and then it is not.
     const most = random.below(10) === 0 ? options.servers : Math.floor((options.servers - 1) / 2);
     const away = busyUntil.filter((until) => until > atMs).length;

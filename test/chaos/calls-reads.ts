@@ -1,0 +1,163 @@
+/** The calls that read keys (calls.ts). */
+import { ABSENT } from '../../client/index.js';
+import type { Call } from './calls.js';
+import { now, type Caller } from './caller.js';
+import { drawKeys, MSGPACK_NAMESPACE, NAMESPACES, WIDE, type ChaosKey, type Form } from './keys.js';
+
+/** Larger than any value of a run. */
+const ROOM = 500_000;
+const HELD_MAX = 70_000;
+const GUARD = 0xa5;
+const GUARD_BYTES = 24;
+
+/** Memory of the caller with bytes before and behind it that are nobody's to write. */
+class Target {
+  readonly #all: Buffer;
+  readonly bytes: Buffer;
+
+  constructor(bytes: number) {
+    this.#all = Buffer.alloc(bytes + 2 * GUARD_BYTES, GUARD);
+    this.bytes = this.#all.subarray(GUARD_BYTES, GUARD_BYTES + bytes);
+  }
+
+  /** These bytes for a second look: in place, but where they would keep much memory alive a copy of them. */
+  held(from: number, to: number): Buffer {
+    const bytes = this.bytes.subarray(from, to);
+    return this.#all.length > HELD_MAX ? Buffer.from(bytes) : bytes;
+  }
+
+  /** Whether what lies before `from` and behind the memory is as it was. */
+  intact(from: number): boolean {
+    return this.#all.subarray(0, GUARD_BYTES + from).every((b) => b === GUARD) && this.#all.subarray(GUARD_BYTES + this.bytes.length).every((b) => b === GUARD);
+  }
+}
+
+export async function get(c: Caller, form: Form): Promise<void> {
+  const key = c.key();
+  const via = `get ${form}`;
+  const [view, name, limits] = [c.view(key.ns), c.named(key, form), c.limits()];
+  const call = now();
+  await c.read(via, async () => c.saw(via, key, await view.get(name, limits), call, now()));
+}
+
+async function getSync(c: Caller, form: Form): Promise<void> {
+  const key = c.key();
+  const via = `getSync ${form}`;
+  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const call = now();
+  await c.read(via, () => c.saw(via, key, view.getSync(name, c.timeout()), call, now()));
+}
+
+/** Also tells this lane the version, for a compare-and-swap. */
+export async function getEntry(c: Caller, form: Form, key: ChaosKey = c.key(), limits = c.limits()): Promise<void> {
+  const via = `getEntry ${form}`;
+  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const call = now();
+  await c.read(via, async () => {
+    const entry = await view.getEntry(name, limits);
+    c.saw(via, key, entry?.value, call, now(), entry);
+    if (key.of !== 'y') c.known = { key, version: entry?.version ?? 0n };
+  });
+}
+
+function into(name: 'getInto' | 'getIntoSync') {
+  return async (c: Caller, form: Form): Promise<void> => {
+    const key = c.plainKey();
+    const via = `${name} ${form}`;
+    const [view, named] = [c.view(key.ns), c.named(key, form)];
+    const small = c.random.below(6) === 0;
+    const target = new Target(small ? 40 + c.random.below(100) : ROOM);
+    const offset = c.random.below(40);
+    const call = now();
+    await c.read(via, async () => {
+      try {
+        const bytes = name === 'getInto' ? await view.getInto(named, target.bytes, offset, c.limits()) : view.getIntoSync(named, target.bytes, offset, c.timeout());
+        c.saw(via, key, bytes === undefined ? undefined : target.held(offset, offset + bytes), call, now());
+      } finally {
+        if (!target.intact(offset)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`, key);
+      }
+    }, small);
+  };
+}
+
+/** Few keys, many keys, more than one crossing takes; in one namespace, as the call has it. */
+export function drawBatch(c: Caller, namespaces = NAMESPACES): readonly ChaosKey[] {
+  const kind = c.random.below(100);
+  const generation = c.client.generation();
+  if (kind < 2) return drawKeys(c.random, generation, 3, WIDE + 100 + c.random.below(300));
+  const ns = c.random.pick(namespaces);
+  return drawKeys(c.random, generation, ns, kind < 15 ? 40 + c.random.below(160) : 1 + c.random.below(12));
+}
+
+/** Of one batch all keys have one form, or each its own. */
+function namesOf(c: Caller, keys: readonly ChaosKey[], form: Form) {
+  const mixed = c.random.below(3) === 0;
+  return keys.map((key) => c.named(key, mixed ? c.random.pick(['text', 'Buffer', 'prepared'] as const) : form));
+}
+
+export async function getMany(c: Caller, form: Form): Promise<void> {
+  const keys = drawBatch(c);
+  const via = `getMany ${form}`;
+  const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
+  const call = now();
+  await c.read(via, async () => {
+    const values = await view.getMany(names, c.limits());
+    const end = now();
+    if (values.length !== keys.length) c.wrong(via, call, `${values.length} values for ${keys.length} keys`);
+    for (const [i, value] of values.entries()) c.saw(via, keys[i]!, value, call, end);
+  });
+}
+
+/** The target has room for anything, or just what the values took a moment ago, or less. */
+async function getManyInto(c: Caller, form: Form): Promise<void> {
+  const keys = drawBatch(c, NAMESPACES.filter((ns) => ns !== MSGPACK_NAMESPACE));
+  const via = `getManyInto ${form}`;
+  const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
+  let room = keys.length > 20 ? 4 * ROOM : c.random.below(2) === 0 ? 64 << 10 : 12 * ROOM;
+  if (c.random.below(3) === 0) {
+    const values = await view.getMany(names, c.timeout()).catch(() => undefined);
+    if (values !== undefined) room = values.reduce((sum, value) => sum + (value?.length ?? 0), 0) - (c.random.below(4) === 0 ? 1 : 0);
+  }
+  const target = new Target(Math.max(0, room));
+  const spans = new Uint32Array(2 * keys.length + 2).fill(GUARD);
+  const call = now();
+  await c.read(via, async () => {
+    try {
+      const used = await view.getManyInto(names, target.bytes, spans, c.limits());
+      const end = now();
+      const wrong = wrongSpans(spans, keys.length, used, target.bytes.length);
+      if (wrong !== undefined) c.wrong(via, call, `${via}: ${wrong}`);
+      const values = target.held(0, used);
+      for (const [i, key] of keys.entries()) {
+        const from = spans[2 * i]!;
+        c.saw(via, key, from === ABSENT ? undefined : values.subarray(from, from + spans[2 * i + 1]!), call, end);
+      }
+    } finally {
+      if (!target.intact(0)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`);
+    }
+  }, room < 12 * ROOM);
+}
+
+/** Each value lies within the bytes that were used, and no two overlap. */
+function wrongSpans(spans: Uint32Array, keys: number, used: number, room: number): string | undefined {
+  if (used > room) return `${used} bytes were used of ${room}`;
+  if (spans[2 * keys] !== GUARD || spans[2 * keys + 1] !== GUARD) return 'numbers behind those of the last key were written';
+  const places = Array.from({ length: keys }, (_, i) => ({ from: spans[2 * i]!, bytes: spans[2 * i + 1]! })).filter(({ from }) => from !== ABSENT);
+  places.sort((a, b) => a.from - b.from || a.bytes - b.bytes);
+  let end = 0;
+  for (const { from, bytes } of places) {
+    if (from < end) return `a value at ${from} lies in another one that ends at ${end}`;
+    end = from + bytes;
+  }
+  return end > used ? `a value ends at ${end}, and ${used} bytes were used` : undefined;
+}
+
+export const READS: readonly Call[] = [
+  { name: 'get', weight: 14, keyed: true, run: get },
+  { name: 'getSync', weight: 8, keyed: true, synchronous: true, run: getSync },
+  { name: 'getEntry', weight: 16, keyed: true, run: (c, form) => getEntry(c, form) },
+  { name: 'getInto', weight: 5, keyed: true, run: into('getInto') },
+  { name: 'getIntoSync', weight: 4, keyed: true, synchronous: true, run: into('getIntoSync') },
+  { name: 'getMany', weight: 6, keyed: true, run: getMany },
+  { name: 'getManyInto', weight: 6, keyed: true, run: getManyInto },
+];

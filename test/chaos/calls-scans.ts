@@ -1,0 +1,123 @@
+/** Scans, and the calls that neither read nor change a key (calls.ts). */
+import { connect, type ScanEntry, type ScanKey } from '../../client/index.js';
+import type { Call } from './calls.js';
+import { now, type Caller } from './caller.js';
+import { EMPTY_NAMESPACE, idOfBytes, keyOfId, MSGPACK_NAMESPACE, NAMESPACES, type Form } from './keys.js';
+
+/** An entry of a scan is a read of its key, at some time between the scan's call and now. Answers with the key's id. */
+function sawEntry(c: Caller, via: string, ns: number, entry: ScanKey & Partial<ScanEntry<Buffer>>, call: number): string | undefined {
+  const id = idOfBytes(ns, entry.key);
+  if (id === undefined) {
+    c.wrong(via, call, `${via} of namespace ${ns} gave a key that nobody writes: ${entry.key.subarray(0, 40).toString('hex')}, ${entry.key.length} bytes`);
+    return undefined;
+  }
+  const key = keyOfId(id);
+  // Its bytes are the program's too, and lie beside the values.
+  c.client.held.add({
+    key: id, id: 'key', by: `${c.lane} ${via}`, cameNs: now(),
+    look: () => (entry.key.equals(key.bytes) ? { id: 'key' } : { wrong: `the key's own bytes are ${entry.key.subarray(0, 40).toString('hex')}` }),
+  });
+  if ((entry.expiresAtMs !== undefined) !== (key.of === 't')) c.wrong(via, call, `${via} gave ${id} with the expiry ${String(entry.expiresAtMs)}`, key);
+  c.named(key, 'Buffer');
+  if (entry.value !== undefined) c.saw(via, key, entry.value, call, now(), entry);
+  return id;
+}
+
+/** Every key of a namespace. */
+async function scan(c: Caller): Promise<void> {
+  const ns = c.random.pick(NAMESPACES);
+  const values = c.random.below(2) === 0;
+  const via = values ? 'scan values' : 'scan keys';
+  const options = { ...c.timeout(), timeoutMs: 3000, batch: 1 + c.random.below(c.random.below(2) === 0 ? 30 : 2000) };
+  const keys = new Set<string>();
+  const call = now();
+  const whole = await c.read(via, async () => {
+    for await (const entry of values ? c.view(ns).scan({ ...options, values }) : c.view(ns).scan(options)) {
+      const id = sawEntry(c, via, ns, entry, call);
+      if (id !== undefined) keys.add(id);
+    }
+  });
+  if (whole) c.client.record.scan({ lane: c.lane, via }, ns, call, now(), [...keys]);
+}
+
+/** One page; most often of a namespace without keys, whose steps carry nothing. */
+async function scanPage(c: Caller): Promise<void> {
+  const ns = c.random.below(3) > 0 ? EMPTY_NAMESPACE : c.random.pick(NAMESPACES.filter((one) => one !== MSGPACK_NAMESPACE));
+  const values = c.random.below(3) > 0;
+  const via = values ? 'scanPage values' : 'scanPage keys';
+  const options = { ...c.limits(), batch: 1 + c.random.below(64) };
+  const call = now();
+  await c.read(via, async () => {
+    const page = values ? await c.view(ns).scanPage({ ...options, values }) : await c.view(ns).scanPage(options);
+    for (const entry of page.entries) sawEntry(c, via, ns, entry, call);
+    if (page.cursor === undefined) return;
+    // Kept as text, and given to another view.
+    const next = await c.client.kv.namespace(ns).scanPage({ ...options, cursor: page.cursor });
+    for (const entry of next.entries) sawEntry(c, via, ns, entry, call);
+  });
+}
+
+/** Several views of the same entry. */
+async function views(c: Caller, form: Form): Promise<void> {
+  const key = c.plainKey();
+  const via = `namespace and withCodec ${form}`;
+  const call = now();
+  await c.read(via, async () => {
+    const view = c.client.kv.withCodec('msgpack').namespace(key.ns).withCodec('buffer');
+    c.saw(via, key, await view.get(c.named(key, form), c.limits()), call, now());
+  });
+}
+
+async function prepare(c: Caller, form: Form): Promise<void> {
+  const key = c.key();
+  const via = `key ${form}`;
+  const call = now();
+  await c.read(via, () => {
+    // Of another namespace, or of a prepared one, it names the same bytes.
+    const prepared = c.view(c.random.pick(NAMESPACES)).key(c.named(key, form));
+    const shard = c.view(key.ns).shardOf(prepared);
+    if (shard !== c.view(key.ns).shardOf(key.bytes)) c.wrong(via, call, `${key.id} is of shard ${shard} when it is prepared`, key);
+  });
+}
+
+async function shardOf(c: Caller, form: Form): Promise<void> {
+  const key = c.key();
+  await c.read(`shardOf ${form}`, () => c.view(key.ns).shardOf(c.named(key, form)));
+}
+
+async function counters(c: Caller): Promise<void> {
+  await c.read('transports', () => c.client.kv.transports());
+  await c.read('stats', () => c.client.kv.stats());
+}
+
+/** A client of its own that comes, reads and goes; what it was given stays as it is. */
+function shortLived(via: 'close' | 'asyncDispose') {
+  return async (c: Caller, form: Form): Promise<void> => {
+    const key = c.plainKey();
+    const call = now();
+    await c.read(via, async () => {
+      const kv = await connect({ ...c.client.connection, connectTimeoutMs: 2000 });
+      try {
+        c.saw(via, key, await kv.namespace(key.ns).get(c.named(key, form), { timeoutMs: 2000 }), call, now());
+      } finally {
+        await (via === 'close' ? kv.close() : kv[Symbol.asyncDispose]());
+      }
+    });
+  };
+}
+
+export const SCANS: readonly Call[] = [
+  { name: 'scan', weight: 0.3, keyed: false, run: scan },
+  { name: 'scanPage', weight: 4, keyed: false, run: scanPage },
+];
+
+export const OTHERS: readonly Call[] = [
+  { name: 'key', weight: 1, keyed: true, run: prepare },
+  { name: 'shardOf', weight: 0.5, keyed: true, run: shardOf },
+  { name: 'namespace', weight: 1, keyed: true, run: views },
+  { name: 'withCodec', weight: 1, keyed: true, run: views },
+  { name: 'transports', weight: 0.2, keyed: false, run: counters },
+  { name: 'stats', weight: 0.2, keyed: false, run: counters },
+  { name: 'close', weight: 0.02, keyed: false, run: shortLived('close') },
+  { name: 'asyncDispose', weight: 0.02, keyed: false, run: shortLived('asyncDispose') },
+];

@@ -1,0 +1,146 @@
+/**
+ * The verdict on everything that the clients of a run were told: what each violates, of which key, written by whom, seen when, and which faults were
+ * under way. Not for: making a run (run.ts), searching one key's history (linearizability.ts).
+ */
+import { setImmediate } from 'node:timers/promises';
+import { emptiedIn, type Emptied, type Epoch } from './epochs.js';
+import { checkExpiry } from './expiry.js';
+import type { FaultLog } from './fault-log.js';
+import { classOf } from './keys.js';
+import { checkKey } from './linearizability.js';
+import { describe, type Loss, type Operation } from './operation.js';
+import { PermittedLosses } from './permitted-losses.js';
+import type { Recorded } from './recorded.js';
+import { presentThroughout } from './scans.js';
+
+export interface Evidence {
+  readonly record: Recorded;
+  /** Of a shard, in their order. */
+  readonly epochsOf: (shard: number) => readonly Epoch[];
+  /** keptIn() all logs. */
+  readonly kept: ReadonlySet<string>;
+  readonly faults: FaultLog;
+  readonly ownerLeaseMs: number;
+  readonly beganNs: number;
+}
+
+export interface Verdicts {
+  readonly configurations: number;
+  /** Reads of a recorded history that were replaced by an older value, all of which must be refused. */
+  readonly seededStaleReads: number;
+  /** New epochs without the values of the one before, for a cause that permits it. */
+  readonly permittedLosses: number;
+  readonly violations: readonly string[];
+}
+
+interface ShardLosses {
+  readonly permitted: readonly Loss[];
+  readonly forbidden: readonly Emptied[];
+}
+
+/** Lets the event loop turn between keys: whoever waits for this may be told to stop. */
+export async function judge(evidence: Evidence): Promise<Verdicts> {
+  const { record, faults, beganNs } = evidence;
+  const violations: string[] = [];
+  const say = (what: string, fromNs: number, toNs: number): void => {
+    const under = faults.underWay(fromNs, Math.min(toNs, fromNs + 60e9), beganNs);
+    violations.push(`at ${((fromNs - beganNs) / 1e9).toFixed(3)} s: ${what}\n  faults under way or shortly before: ${under.length === 0 ? 'none' : under.join('; ')}`);
+  };
+  for (const { by, what, call, end } of [...record.wrong].sort((a, b) => a.call - b.call)) say(`${by}: ${what}`, call, end);
+  const losses = lossesOfShards(evidence);
+  let configurations = 0;
+  let seededStaleReads = 0;
+  const lostWith = new Map<Emptied, string[]>();
+  for (const [key, { shard, operations }] of record.keys) {
+    if (operations.length === 0) continue;
+    await setImmediate();
+    const { permitted, forbidden } = losses.get(shard) ?? { permitted: [], forbidden: [] };
+    if (classOf(key) === 't') {
+      for (const { operation, why } of checkExpiry(operations, permitted)) {
+        const by = forbidden.find(({ loss }) => loss.call <= operation.end && loss.end >= operation.call);
+        say(`${key} of shard ${shard}, whose values expire: ${why}\n  ${describe(operation, beganNs)}${by === undefined ? '' : `\n  ${nameOf(by)}`}`, operation.call, operation.end);
+      }
+      continue;
+    }
+    const history = [...operations, ...within(permitted, operations)];
+    const verdict = checkKey(history, undefined, beganNs);
+    if (verdict.linearizable) {
+      configurations += verdict.configurations;
+      const stale = withStaleRead(history);
+      if (stale === undefined) continue;
+      seededStaleReads++;
+      if (checkKey(stale).linearizable) violations.push(`${key}: a stale read that was put into its history is not refused`);
+      continue;
+    }
+    // What only a loss explains that nothing permits is told with that epoch, once for all keys of the shard.
+    const guilty = within(forbidden.map(({ loss }) => loss), operations).length > 0 && checkKey([...history, ...within(forbidden.map(({ loss }) => loss), operations)]).linearizable
+      ? forbidden.find(({ loss }) => checkKey([...history, loss]).linearizable) ?? forbidden[0]
+      : undefined;
+    if (guilty !== undefined) lostWith.set(guilty, [...(lostWith.get(guilty) ?? []), `${key}: ${verdict.why.split('\n').slice(0, 3).join('\n    ')}`]);
+    else {
+      const { fromNs, toNs } = verdict.undecided ? { fromNs: beganNs, toNs: beganNs } : verdict.at ?? { fromNs: operations[0]!.call, toNs: operations[0]!.end };
+      const epochs = evidence.epochsOf(shard).map((e) => `${e.epoch} ${e.owner ?? 'nobody'} at ${((e.toldNs - beganNs) / 1e9).toFixed(3)} s`).join(', ');
+      say(`${key} of shard ${shard} is not linearizable${verdict.undecided ? ' (undecided)' : ''}: ${verdict.why}\n  epochs of the shard: ${epochs}`, fromNs, toNs);
+    }
+  }
+  for (const emptied of [...losses.values()].flatMap(({ forbidden }) => forbidden)) {
+    const keys = lostWith.get(emptied) ?? [];
+    const seen = keys.length === 0 ? 'no key shows it' : `values of ${keys.length} keys are lost:\n    ${keys.slice(0, 3).join('\n    ')}`;
+    say(`${nameOf(emptied)}; ${seen}`, emptied.next.toldNs, emptied.next.toldNs);
+  }
+  checkScans(record, losses, say);
+  return { configurations, seededStaleReads, permittedLosses: [...losses.values()].reduce((sum, { permitted }) => sum + permitted.length, 0), violations };
+}
+
+function nameOf({ before, next }: Emptied): string {
+  return `shard ${next.shard} went from ${before.owner ?? 'nobody'} (epoch ${before.epoch}) to ${next.owner ?? 'nobody'} (epoch ${next.epoch}) without its values, though ${before.owner ?? 'its owner'} was neither ended nor out of hearing for its lease`;
+}
+
+function lossesOfShards({ record, epochsOf, kept, faults, ownerLeaseMs }: Evidence): Map<number, ShardLosses> {
+  const causes = new PermittedLosses(faults, ownerLeaseMs);
+  const ofShard = new Map<number, Operation[][]>();
+  for (const { shard, operations } of record.keys.values()) ofShard.set(shard, [...(ofShard.get(shard) ?? []), operations]);
+  return new Map([...ofShard].map(([shard, lists]) => {
+    const emptied = emptiedIn(epochsOf(shard), lists.flat(), kept);
+    const forbidden = emptied.filter(({ before, next }) => causes.cause(before, next) === undefined);
+    return [shard, { forbidden, permitted: emptied.filter((one) => !forbidden.includes(one)).map(({ loss }) => loss) }];
+  }));
+}
+
+/** Those that can lie within the time of these operations. */
+function within(losses: readonly Loss[], operations: readonly Operation[]): readonly Loss[] {
+  let first = Infinity;
+  let last = -Infinity;
+  for (const { call, end } of operations) {
+    first = Math.min(first, call);
+    last = Math.max(last, end === Infinity ? call : end);
+  }
+  return losses.filter((l) => l.end >= first && l.call <= last);
+}
+
+function checkScans(record: Recorded, losses: ReadonlyMap<number, ShardLosses>, say: (what: string, fromNs: number, toNs: number) => void): void {
+  for (const scan of record.scans) {
+    const missing: string[] = [];
+    for (const [key, { shard, operations }] of record.keys) {
+      if (!key.startsWith(`${scan.ns}:`) || classOf(key) === 't' || scan.keys.has(key)) continue;
+      const { permitted = [], forbidden = [] } = losses.get(shard) ?? {};
+      const value = presentThroughout(operations, [...permitted, ...forbidden.map(({ loss }) => loss)], scan);
+      if (value !== undefined) missing.push(`${key} with ${value}`);
+    }
+    if (missing.length > 0) say(`${scan.by}: a scan of namespace ${scan.ns} gave ${scan.keys.size} keys, and not ${missing.length} that were there throughout: ${missing.slice(0, 5).join(', ')}`, scan.call, scan.end);
+  }
+}
+
+/** The last read that can be made to tell a value that another acknowledged write had replaced before it. */
+function withStaleRead(history: readonly Operation[]): Operation[] | undefined {
+  const puts = history.filter((o) => o.kind === 'put' && o.outcome === 'stored').sort((a, b) => a.call - b.call);
+  const reads = history.filter((o) => o.kind === 'get').sort((a, b) => b.call - a.call);
+  for (const read of reads) {
+    const later = puts.findLast((p) => p.end < read.call);
+    const old = puts.findLast((p) => later !== undefined && p.end < later.call);
+    if (old?.kind !== 'put' || old.value === read.value) continue;
+    const { value } = old;
+    return history.map((o) => (o === read ? { ...read, value, version: undefined } : o));
+  }
+  return undefined;
+}

@@ -1,0 +1,79 @@
+/**
+ * Which losses of values were permitted, by what the nemesis really did.
+ *
+ * Values live in the memory of one server. A shard's next epoch may begin without them only if, while the owner of the epoch before had the shard,
+ *
+ *   1. that owner's process was ended: its memory is gone; or
+ *   2. that owner could not be heard by a leader for its lease, while that leader could hear a majority. "Could not be heard" is: one of the two was
+ *      stopped, or what one of them sent did not reach the other. A leader that stood still itself, or had no majority, could have
+ *      heard nobody: such time does not count, and an owner that was heard before it and after it must not lose anything.
+ *
+ * Margins, each of which permits more and never less:
+ *   - An owner renews its lease RENEWALS times within it (server/metadata/lease-keeper.ts). The last renewal that was answered may be so old when the
+ *     fault begins, and what had been asked last may be lost with it: the lease can be over 1/RENEWALS of it, and SLACK_NS, sooner than counted.
+ *   - After a stop both ends go on at once, and have a backlog to work through: RESUMED_NS.
+ *   - After a cut TCP sends again when its doubled time is over, which takes as long again as the cut did; or the link is given up by a ping, and made
+ *     anew (server/metadata/peer-link.ts): HEALED_NS at most.
+ *   - This process hears of an epoch after it was given: TOLD_NS.
+ *   - A server whose process was just started counts as one of a majority at once.
+ */
+import type { Epoch } from './epochs.js';
+import type { FaultLog, Span } from './fault-log.js';
+import { atLeast, complement, intersection, union } from './spans.js';
+
+const RENEWALS = 4;
+const SLACK_NS = 100e6;
+const RESUMED_NS = 500e6;
+const HEALED_NS = 5e9;
+const TOLD_NS = 1e9;
+
+export class PermittedLosses {
+  readonly #log: FaultLog;
+  readonly #leastNs: number;
+  readonly #unheard = new Map<string, readonly Span[]>();
+
+  constructor(log: FaultLog, ownerLeaseMs: number) {
+    this.#log = log;
+    this.#leastNs = ownerLeaseMs * 1e6 * (1 - 1 / RENEWALS) - SLACK_NS;
+  }
+
+  /** Why the values that the shard had in the epoch `before` may be gone with the epoch `next`; undefined: they must be there. */
+  cause(before: Epoch, next: Epoch): string | undefined {
+    const { owner } = before;
+    // Nobody had it: there were no values.
+    if (owner === undefined) return 'nobody owned it';
+    const from = before.toldNs - TOLD_NS;
+    const dead = this.#log.serverFaults.find((f) => f.kind === 'dead' && f.server === owner && f.fromNs <= next.toldNs && f.toNs >= from);
+    if (dead !== undefined) return `${owner} was ended`;
+    const unheard = this.unheard(owner).find((s) => s.fromNs + this.#leastNs <= next.toldNs && s.toNs + TOLD_NS >= next.toldNs && s.toNs >= from);
+    return unheard === undefined ? undefined : `${owner} could not be heard for its lease`;
+  }
+
+  /** When the server could not be heard by some one leader that had a majority, for long enough to lose its lease. */
+  unheard(server: string): readonly Span[] {
+    const known = this.#unheard.get(server);
+    if (known !== undefined) return known;
+    const { servers } = this.#log;
+    const spans = servers.filter((other) => other !== server).flatMap((leader) => intersection(this.#apart(server, leader, true), this.#leads(leader)));
+    const long = spans.filter((s) => s.toNs - s.fromNs >= this.#leastNs);
+    this.#unheard.set(server, long);
+    return long;
+  }
+
+  /** When the two did not hear each other. `after`: also for as long as it can take them to do so again. */
+  #apart(a: string, b: string, after: boolean): Span[] {
+    const { serverFaults, linkFaults } = this.#log;
+    const later = (s: Span, ns: number): Span => ({ fromNs: s.fromNs, toNs: s.toNs + (after ? ns : 0) });
+    const away = serverFaults.filter((f) => f.server === a || f.server === b).map((f) => later(f, RESUMED_NS));
+    const cut = linkFaults.filter((f) => (f.from === a && f.to === b) || (f.from === b && f.to === a)).map((f) => later(f, Math.min(HEALED_NS, f.toNs - f.fromNs + RESUMED_NS)));
+    return union([...away, ...cut]);
+  }
+
+  /** When this server can have led: it runs, and hears a majority with itself. */
+  #leads(leader: string): Span[] {
+    const { servers, serverFaults } = this.#log;
+    const runs = complement(serverFaults.filter((f) => f.server === leader));
+    const others = servers.filter((s) => s !== leader).map((s) => complement(this.#apart(leader, s, false)));
+    return intersection(runs, atLeast(Math.floor(servers.length / 2), others));
+  }
+}

@@ -33,6 +33,8 @@ export interface Verdicts {
   readonly violations: readonly string[];
 }
 
+const OF_EACH = 3;
+
 interface ShardLosses {
   readonly permitted: readonly Loss[];
   readonly forbidden: readonly Emptied[];
@@ -46,19 +48,21 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
     const under = faults.underWay(fromNs, Math.min(toNs, fromNs + 60e9), beganNs);
     violations.push(`at ${((fromNs - beganNs) / 1e9).toFixed(3)} s: ${what}\n  faults under way or shortly before: ${under.length === 0 ? 'none' : under.join('; ')}`);
   };
-  for (const { by, what, call, end } of [...record.wrong].sort((a, b) => a.call - b.call)) say(`${by}: ${what}`, call, end);
+  for (const { by, what, call, end } of someOfEach(record.wrong)) say(`${by}: ${what}`, call, end);
   const losses = lossesOfShards(evidence);
   let configurations = 0;
   let seededStaleReads = 0;
   const lostWith = new Map<Emptied, string[]>();
+  const lose = (emptied: Emptied, what: string): void => void lostWith.set(emptied, [...(lostWith.get(emptied) ?? []), what]);
   for (const [key, { shard, operations }] of record.keys) {
     if (operations.length === 0) continue;
     await setImmediate();
     const { permitted, forbidden } = losses.get(shard) ?? { permitted: [], forbidden: [] };
     if (classOf(key) === 't') {
       for (const { operation, why } of checkExpiry(operations, permitted)) {
-        const by = forbidden.find(({ loss }) => loss.call <= operation.end && loss.end >= operation.call);
-        say(`${key} of shard ${shard}, whose values expire: ${why}\n  ${describe(operation, beganNs)}${by === undefined ? '' : `\n  ${nameOf(by)}`}`, operation.call, operation.end);
+        const guilty = operation.kind === 'get' && operation.value === undefined ? forbidden.findLast(({ loss }) => loss.call <= operation.end) : undefined;
+        if (guilty !== undefined) lose(guilty, `${key}: ${why}, ${describe(operation, beganNs)}`);
+        else say(`${key} of shard ${shard}, whose values expire: ${why}\n  ${describe(operation, beganNs)}`, operation.call, operation.end);
       }
       continue;
     }
@@ -73,10 +77,10 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
       continue;
     }
     // What only a loss explains that nothing permits is told with that epoch, once for all keys of the shard.
-    const guilty = within(forbidden.map(({ loss }) => loss), operations).length > 0 && checkKey([...history, ...within(forbidden.map(({ loss }) => loss), operations)]).linearizable
-      ? forbidden.find(({ loss }) => checkKey([...history, loss]).linearizable) ?? forbidden[0]
-      : undefined;
-    if (guilty !== undefined) lostWith.set(guilty, [...(lostWith.get(guilty) ?? []), `${key}: ${verdict.why.split('\n').slice(0, 3).join('\n    ')}`]);
+    const suspects = within(forbidden.map(({ loss }) => loss), operations);
+    const explained = suspects.length > 0 && checkKey([...history, ...suspects]).linearizable;
+    const guilty = explained ? (forbidden.find(({ loss }) => checkKey([...history, loss]).linearizable) ?? forbidden[0]) : undefined;
+    if (guilty !== undefined) lose(guilty, `${key}: ${verdict.why.split('\n').slice(0, 3).join('\n    ')}`);
     else {
       const { fromNs, toNs } = verdict.undecided ? { fromNs: beganNs, toNs: beganNs } : verdict.at ?? { fromNs: operations[0]!.call, toNs: operations[0]!.end };
       const epochs = evidence.epochsOf(shard).map((e) => `${e.epoch} ${e.owner ?? 'nobody'} at ${((e.toldNs - beganNs) / 1e9).toFixed(3)} s`).join(', ');
@@ -85,11 +89,21 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
   }
   for (const emptied of [...losses.values()].flatMap(({ forbidden }) => forbidden)) {
     const keys = lostWith.get(emptied) ?? [];
-    const seen = keys.length === 0 ? 'no key shows it' : `values of ${keys.length} keys are lost:\n    ${keys.slice(0, 3).join('\n    ')}`;
+    const seen = keys.length === 0 ? 'no key shows it' : `values are lost, ${keys.length} times:\n    ${keys.slice(0, 3).join('\n    ')}`;
     say(`${nameOf(emptied)}; ${seen}`, emptied.next.toldNs, emptied.next.toldNs);
   }
   checkScans(record, losses, say);
   return { configurations, seededStaleReads, permittedLosses: [...losses.values()].reduce((sum, { permitted }) => sum + permitted.length, 0), violations };
+}
+
+/** Of what clients saw to be wrong the first of each kind in time, and how many more there were. */
+function someOfEach(wrong: Recorded['wrong']): Recorded['wrong'] {
+  const kinds = new Map<string, Recorded['wrong']>();
+  for (const one of [...wrong].sort((a, b) => a.call - b.call)) {
+    const kind = `${one.by.replace(/^\S+ (\S+).*$/u, '$1')} ${/had changed|nobody writes|^ERR_\w+/u.exec(one.what)?.[0] ?? ''}`;
+    kinds.set(kind, [...(kinds.get(kind) ?? []), one]);
+  }
+  return [...kinds.values()].flatMap((all) => all.slice(0, OF_EACH).map((one, i) => (i < OF_EACH - 1 || all.length === OF_EACH ? one : { ...one, what: `${one.what}\n  and ${all.length - OF_EACH} more like that` })));
 }
 
 function nameOf({ before, next }: Emptied): string {

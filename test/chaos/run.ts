@@ -133,7 +133,7 @@ export async function run(options: RunOptions): Promise<Report> {
     network?.remove();
   }
   for (const { name, exit, stderr } of ended) {
-    if (exit === '3') failures.push(`client ${name}: a key was not answered after all faults were over`);
+    if (exit === '3') failures.push(`client ${name}: a key was not answered after all faults were over\n${stderr.slice(-4000)}`);
     else if (exit !== '0' && exit !== 'killed') failures.push(`client ${name} ended with ${exit}\n${stderr.slice(-4000)}`);
   }
   storeEvidence(directory, watch.all, { kept, faults, ownerLeaseMs, beganNs });

@@ -8,7 +8,7 @@
 
 /** The digits of a block's position. */
 const POSITION = 8;
-const HEAD = /^([^|;]+)\|([^|;]+)\|(\d{1,9})\|/u;
+const HEAD = /^[^|;]+\|([^|;]+)\|\d{1,9}\|/u;
 const BLOCK = /([^|;]+)\|([^|;]+)\|(\d{1,9})\|(\d{8});/gu;
 /** No value of less bytes can be read back. */
 export const leastBytes = (key: string, id: string): number => `${key}|${id}|999999|`.length + POSITION + 1;
@@ -28,8 +28,8 @@ export type Seen = { readonly id: string } | { readonly wrong: string };
 
 export function readValue(key: string, value: Uint8Array): Seen {
   const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  const [, of, id, length] = HEAD.exec(bytes.toString('latin1', 0, 600)) ?? [];
-  if (of === key && id !== undefined && Number(length) === bytes.length && makeValue(key, id, bytes.length).equals(bytes)) return { id };
+  const id = HEAD.exec(bytes.toString('latin1', 0, 600))?.[1];
+  if (id !== undefined && makeValue(key, id, bytes.length).equals(bytes)) return { id };
   return { wrong: `${bytes.length} bytes for ${key}: ${contents(bytes)}` };
 }
 

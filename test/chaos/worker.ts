@@ -169,6 +169,7 @@ const tallying = setInterval(() => record.tally(held.looks), 2000);
 await worker.tour();
 await Promise.all(Array.from({ length: task.lanes }, (_, lane) => worker.lane(lane)));
 const answered = await worker.last();
+if (!answered) process.stderr.write(`${JSON.stringify({ transports: client.kv.transports(), stats: client.kv.stats() }, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}\n`);
 clearInterval(tallying);
 await client.kv.close();
 held.lookAtAll();

@@ -16,16 +16,23 @@ export const mutations = [
   {
     name: 'chaos: an owner that was stopped with a majority may lose its shards',
     file: 'test/chaos/permitted-losses.ts',
-    find: 'intersection(this.#apart(server, leader, true), this.#leads(leader))',
-    replace: 'this.#apart(server, leader, true)',
+    find: 'this.#silences(intersection([apart], hears))',
+    replace: 'this.#silences([apart])',
     caughtBy: losses('when s1, s2 of 3 servers, a majority, are stopped together nothing may be lost, not even by one that stood still'),
   },
   {
     name: 'chaos: an owner that was stopped for a moment may lose its shards',
     file: 'test/chaos/permitted-losses.ts',
-    find: '.filter((s) => s.toNs - s.fromNs >= this.#leastNs)',
-    replace: '',
+    find: 'if (silentNs + toNs - fromNs >= this.#leastNs) since',
+    replace: 'since',
     caughtBy: losses('an owner that was stopped for its lease may lose its shards, one that was stopped for less may not'),
+  },
+  {
+    name: 'chaos: an owner has no grace after its leader stood still for a lease',
+    file: 'test/chaos/permitted-losses.ts',
+    find: 'gapNs >= this.#leaseNs',
+    replace: 'gapNs === Infinity',
+    caughtBy: losses('an owner that was silent for less than its lease before a majority was stopped, and for less after it, loses nothing'),
   },
   {
     name: 'chaos: one end of a process permits all losses after it',

@@ -82,6 +82,18 @@ test('an owner that belongs to the majority loses nothing when others are cut of
   t.is(cause(logOf(5, ['s1', 's2', 's3'].flatMap((a) => ['s4', 's5'].flatMap((b) => apart(a, b, 3000, 6000)))), 5000), undefined);
 });
 
+test('short stalls of the leader do not keep the shards of an owner that is away', (t) => {
+  const stalls = [2900, 3900, 4900].map((at): readonly [Fault, number, number] => [stopped('s1'), at, at + 200]);
+  t.not(cause(logOf(3, [[stopped('s2'), 3000, 6000], ...stalls]), 4600), undefined);
+  t.is(cause(logOf(3, stalls), 4600), undefined);
+});
+
+test('an owner that was silent for less than its lease before a majority was stopped, and for less after it, loses nothing', (t) => {
+  const paused = ['s1', 's3'].map((s): readonly [Fault, number, number] => [stopped(s), 3800, 7000]);
+  t.is(cause(logOf(3, [[stopped('s2'), 3000, 7200], ...paused]), 7400), undefined);
+  t.not(cause(logOf(3, [[stopped('s2'), 3000, 8200], ...paused]), 8200), undefined);
+});
+
 test('a shard that nobody owned had no values', (t) => {
   t.is(new PermittedLosses(logOf(3, []), LEASE_MS).cause({ ...epoch(7, 's2', 0), owner: undefined }, epoch(8, 's3', 5000)), 'nobody owned it');
 });

@@ -6,7 +6,8 @@
  *   1. that owner's process was ended: its memory is gone; or
  *   2. that owner could not be heard by a leader for its lease, while that leader could hear a majority. "Could not be heard" is: one of the two was
  *      stopped, or what one of them sent did not reach the other. A leader that stood still itself, or had no majority, could have
- *      heard nobody: such time does not count, and an owner that was heard before it and after it must not lose anything.
+ *      heard nobody. So time counts only while the leader could hear: where it could not for less than a lease, at most 1/RENEWALS of a lease of
+ *      that counts; and after a lease or more in which it could not, it begins to count anew. (core/metadata/silence.ts counts so.)
  *
  * Margins, each of which permits more and never less:
  *   - An owner renews its lease RENEWALS times within it (server/metadata/lease-keeper.ts). The last renewal that was answered may be so old when the
@@ -29,12 +30,14 @@ const TOLD_NS = 1e9;
 
 export class PermittedLosses {
   readonly #log: FaultLog;
+  readonly #leaseNs: number;
   readonly #leastNs: number;
-  readonly #unheard = new Map<string, readonly Span[]>();
+  readonly #leaseOver = new Map<string, readonly Span[]>();
 
   constructor(log: FaultLog, ownerLeaseMs: number) {
     this.#log = log;
-    this.#leastNs = ownerLeaseMs * 1e6 * (1 - 1 / RENEWALS) - SLACK_NS;
+    this.#leaseNs = ownerLeaseMs * 1e6;
+    this.#leastNs = this.#leaseNs * (1 - 1 / RENEWALS) - SLACK_NS;
   }
 
   /** Why the values that the shard had in the epoch `before` may be gone with the epoch `next`; undefined: they must be there. */
@@ -45,19 +48,41 @@ export class PermittedLosses {
     const from = before.toldNs - TOLD_NS;
     const dead = this.#log.serverFaults.find((f) => f.kind === 'dead' && f.server === owner && f.fromNs <= next.toldNs && f.toNs >= from);
     if (dead !== undefined) return `${owner} was ended`;
-    const unheard = this.unheard(owner).find((s) => s.fromNs + this.#leastNs <= next.toldNs && s.toNs + TOLD_NS >= next.toldNs && s.toNs >= from);
+    const unheard = this.leaseOver(owner).find((s) => s.fromNs <= next.toldNs && s.toNs + TOLD_NS >= next.toldNs && s.toNs >= from);
     return unheard === undefined ? undefined : `${owner} could not be heard for its lease`;
   }
 
-  /** When the server could not be heard by some one leader that had a majority, for long enough to lose its lease. */
-  unheard(server: string): readonly Span[] {
-    const known = this.#unheard.get(server);
+  /** When the server had not been heard for its lease by some one leader that could hear. */
+  leaseOver(server: string): readonly Span[] {
+    const known = this.#leaseOver.get(server);
     if (known !== undefined) return known;
     const { servers } = this.#log;
-    const spans = servers.filter((other) => other !== server).flatMap((leader) => intersection(this.#apart(server, leader, true), this.#leads(leader)));
-    const long = spans.filter((s) => s.toNs - s.fromNs >= this.#leastNs);
-    this.#unheard.set(server, long);
-    return long;
+    const spans = servers.filter((other) => other !== server).flatMap((leader) => {
+      const hears = this.#leads(leader);
+      return this.#apart(server, leader, true).flatMap((apart) => this.#silences(intersection([apart], hears)));
+    });
+    this.#leaseOver.set(server, spans);
+    return spans;
+  }
+
+  /** `heard`: when a leader could have heard an owner of which nothing came. */
+  #silences(heard: readonly Span[]): Span[] {
+    const over: Span[] = [];
+    let silentNs = 0;
+    let since: number | undefined;
+    for (const [i, { fromNs, toNs }] of heard.entries()) {
+      const gapNs = fromNs - (heard[i - 1]?.toNs ?? -Infinity);
+      if (gapNs >= this.#leaseNs) {
+        silentNs = 0;
+        since = undefined;
+      } else {
+        silentNs += Math.min(gapNs, this.#leaseNs / RENEWALS);
+      }
+      if (silentNs + toNs - fromNs >= this.#leastNs) since ??= Math.max(fromNs, fromNs + this.#leastNs - silentNs);
+      silentNs += toNs - fromNs;
+      if (since !== undefined) over.push({ fromNs: since, toNs });
+    }
+    return union(over);
   }
 
   /** When the two did not hear each other. `after`: also for as long as it can take them to do so again. */

@@ -124,7 +124,8 @@ struct tcp_conn {
     tcp_event *events, **events_end; /* oldest first */
     uint64_t down_poll;              /* the poll that flushed: DISCONNECT comes in a later one */
     TAILQ_HEAD(, tcp_message) unreleased;
-    uint64_t completed;              /* READs given to the user. Invariant: completed <= answered <= posted <= completed + depth */
+    uint64_t completed;              /* READs given to the user. Invariant: completed <= answered <= posted <= completed + depth; once DOWN is
+                                      * being delivered, completed <= posted, for it gives what was not answered too */
     uint64_t outstanding_bytes;
     uint64_t last_deadline_ns;
     uint64_t seen_rx, progress_ns, suspect_ns;

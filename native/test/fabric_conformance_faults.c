@@ -140,6 +140,40 @@ TEST(a_killed_owner_flushes_what_is_outstanding_and_ends_the_connection) {
     }
 }
 
+/* More READs than a poll delivers: their ends are told over several polls. */
+TEST(each_read_ends_once_when_an_owner_is_killed_with_many_outstanding) {
+    static const uint32_t counts[] = {1, 16, 17, 40, 200};
+    static uint8_t local[64];
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        told t;
+        fab_mr *m;
+        pid_t pid = connect_to_child(NULL, &t);
+        CHECK_EQ(fab_reg_local(p.client.domain, local, sizeof local, &m), 0);
+        for (uint64_t i = 0; u->attach_maps && i < 2; i++) {
+            CHECK_EQ(fab_attach(p.client_conn, t.rkey[i], t.addr[i], CHILD_REGION, i), 0);
+            pair_expect(&p, &p.client, FAB_WC_ATTACH, FAB_SUCCESS);
+        }
+        int status;
+        CHECK_EQ(kill(pid, SIGSTOP), 0);
+        CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
+        uint64_t posted = 0;
+        for (; posted < counts[k]; posted++) {
+            fab_read r = {.wr_id = posted, .local = local, .local_mr = m, .remote_addr = t.addr[0], .rkey = t.rkey[0], .bytes = 8};
+            if (fab_post_reads(p.client_conn, &r, 1) != 1) break;
+        }
+        CHECK(posted > 0);
+        fab_flush(p.client.cq);
+        end_child(pid);
+        fab_wc w = pair_next(&p, &p.client);
+        for (uint64_t i = 0; i < posted; i++, w = pair_next(&p, &p.client)) CHECK(w.opcode == FAB_WC_READ && w.wr_id == i);
+        CHECK_EQ(w.opcode, FAB_WC_DISCONNECT);
+        pair_settle(&p);
+        CHECK(!end_has(&p.client));
+        pair_close(&p);
+        fab_dereg(m);
+    }
+}
+
 TEST(clients_killed_in_the_middle_of_sending_leave_the_owner_going) {
     for (int round = 0; round < 8; round++) {
         pair_open(&p, u, NULL, 0);   /* a second client that must not notice */
@@ -216,6 +250,7 @@ void fabric_conformance_faults(const fabric_under_test *under) {
     if (!u->forks) return;
     CHECK(main_asks_first);   /* a child of a main that does not would run the tests again, and start children */
     RUN(a_killed_owner_flushes_what_is_outstanding_and_ends_the_connection);
+    RUN(each_read_ends_once_when_an_owner_is_killed_with_many_outstanding);
     RUN(clients_killed_in_the_middle_of_sending_leave_the_owner_going);
     RUN(an_operation_that_a_stopped_peer_does_not_answer_runs_out_of_time);
 }

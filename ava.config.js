@@ -7,7 +7,8 @@ export default {
   // What a client's slab gives back is poisoned, so that a value that was held too short is seen (client/value-memory.ts).
   environmentVariables: { FARKV_POISON_SLABS: '1' },
   timeout: '5m',
-  concurrency: 2,
+  // More than processors: many tests wait for servers that start, stop and time out.
+  concurrency: 3,
   serial: true,
   sortTestFiles: (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
 };

@@ -16,11 +16,12 @@ if [ "${FARKV_BARE_ROOT:-}" = '' ]; then
   command -v mmdebstrap > /dev/null || { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -y -qq --no-install-recommends install mmdebstrap > /dev/null; }
   FARKV_BARE_ROOT=$(mktemp -d /var/tmp/farkv-bare.XXXXXX)
   export FARKV_BARE_ROOT
-  trap 'rm -rf --one-file-system "$FARKV_BARE_ROOT"' EXIT
-  # A signal ends the inner script first (--kill-child), so that nothing is mounted any more when the root is deleted.
+  # The first process of the namespaces dies with unshare, and all others with it.
+  trap 'kill -KILL "${inside:-}" 2> /dev/null || true; wait; rm -rf --one-file-system "$FARKV_BARE_ROOT"' EXIT
   trap 'exit 143' INT TERM
   unshare --mount --pid --fork --kill-child --mount-proc bash scripts/bare-root.sh "$@" &
-  wait $!
+  inside=$!
+  wait $inside
   exit
 fi
 

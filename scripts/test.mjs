@@ -78,7 +78,7 @@ function testFiles() {
 async function typescriptTests() {
   const files = testFiles();
   let passed = 0;
-  let quiet = false;
+  let quiet = true;
   say(`TypeScript tests: ${files.length} files`);
   const timer = setInterval(() => say(`TypeScript tests: ${passed} have passed so far`), 15_000);
   await part('TypeScript tests', process.execPath, ['node_modules/ava/entrypoints/cli.mjs', ...files], (text) => {

@@ -49,7 +49,7 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
   const early = tooEarly(command, driver.state.formatVersion);
   if (early !== undefined) throw early;
   if (command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
-  // Its own terms of leases go with it, and it alone knows what owners hold (metadata/lease-office.ts).
+  // It alone knows which formats the servers know (metadata/lease-office.ts).
   if (command.t === 'raise-format') throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
   const refusal = driver.propose(entry);
   if (refusal === undefined) return {};

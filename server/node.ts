@@ -257,7 +257,7 @@ export class FarkvNode {
   #stateChanged(state: MetadataState, driver: MetadataDriver): void {
     const { id } = this.#settings;
     const incarnation = state.members.get(id)?.incarnation;
-    if (this.#joined && state.formatVersion >= 2 && state.servers.find((s) => s.id === id)?.instance !== this.#instance) {
+    if (this.#joined && state.servers.find((s) => s.id === id)?.instance !== this.#instance) {
       void this.#removed(driver);
     } else if (this.#joined && incarnation !== hex64(this.#incarnation)) {
       this.#fail(new FarkvError('ERR_CONFIG', `another server has joined as ${id}`));
@@ -349,7 +349,6 @@ export class FarkvNode {
       setGrantUntil: (ns) => this.#dataPlane?.setGrantUntil(ns),
       bootTimeNs: this.#native.bootTimeNs,
       leaseMs: this.#settings.ownerLeaseMs,
-      endless: () => driver.state.formatVersion === 1,
       log: this.#log,
     });
     this.#undo.push(() => keeper.close());
@@ -391,7 +390,9 @@ export class FarkvNode {
     for (;;) {
       const present = driver.state.members.get(id)?.incarnation;
       if (present === incarnation) break;
-      if (driver.state.formatVersion >= 2 && driver.state.servers.find((s) => s.id === id)?.instance !== directory.instance) {
+      const server = driver.state.servers.find((s) => s.id === id);
+      // One of the first servers that has not come yet is known by its id alone.
+      if (server === undefined || (server.instance !== undefined && server.instance !== directory.instance)) {
         throw new FarkvError('ERR_CONFIG', `${id} was removed from the cluster: to bring it back, start it with an empty data directory and --join`);
       }
       try {

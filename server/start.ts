@@ -58,7 +58,6 @@ export interface ServerOptions {
   readonly handshakeMs?: number | string;
   readonly electionMs?: number | string;
   readonly assignAfterMs?: number | string;
-  readonly metadataFormat?: number;
   readonly logLevel?: LogLevel;
 }
 

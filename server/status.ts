@@ -149,7 +149,7 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       id,
       state: node !== undefined ? 'up' : member === undefined ? 'absent' : 'unreachable',
       leader: about.leader === id,
-      role: announced.includes(id) ? 'announced' : state.formatVersion < 2 || state.voters.includes(id) ? 'voter' : 'learner',
+      role: announced.includes(id) ? 'announced' : state.voters.includes(id) ? 'voter' : 'learner',
       draining: server?.draining ?? false,
       control: member?.control ?? server?.control ?? [],
       fabric: (member?.fabric ?? []).map(({ provider, address, group }) => ({ provider, address, group })),

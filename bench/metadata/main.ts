@@ -15,7 +15,6 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ControlClient } from '../../server/control/client-connection.js';
 import type { ClusterStatus } from '../../server/status.js';
-import { FORMAT_RAISED } from '../../core/metadata/format.js';
 import { Cluster } from '../../test/support/cluster.js';
 
 const SERVERS = 3;
@@ -110,8 +109,6 @@ const ends: (() => unknown)[] = [];
 try {
   const cluster = await Cluster.start({ teardown: (end) => void ends.push(end) }, { servers: SERVERS, args: ['--owner-lease-ms', '800'] });
   const clients = await Promise.all(Array.from({ length: CONNECTIONS }, (_, i) => open(cluster.server(i % SERVERS).address)));
-  const [first] = clients;
-  while (first !== undefined && (await status(first)).formatVersion < FORMAT_RAISED);
   const changes: Changes[] = [];
   for (const [i, client] of clients.entries()) {
     const id = `s${SERVERS + 1 + i}`;

@@ -7,7 +7,7 @@ import { GrantedLeases, heldMs } from './owner-leases.js';
 const HELD = heldMs(LEASE);
 const FAR_MS = 1e9;
 
-/** A server that is drained, at format 4, with the others there. */
+/** A server that is drained, with the others there. */
 class Draining {
   readonly log: MetadataLog;
   readonly calledOff = new CalledOffMoves();
@@ -16,7 +16,7 @@ class Draining {
 
   constructor(ids: readonly string[], shards: number) {
     this.log = MetadataLog.cluster(shards, ids);
-    this.log.do({ t: 'raise-format', format: 4, votersMax: 3, ownerLease: LEASE }, { t: 'server-drain', id: 's1', draining: true });
+    this.log.do({ t: 'server-drain', id: 's1', draining: true });
     for (const s of this.log.state.shards) this.log.open(s.shard, 100 + s.shard);
     this.see();
   }
@@ -45,14 +45,7 @@ class Draining {
 
   /** The shard has come to where it was on its way. */
   arrive(shard: number): void {
-    const { to, planned } = this.log.state.moves.find((m) => m.shard === shard)!;
-    const { epoch } = this.log.shard(shard);
-    const { state } = this.log;
-    const start = (id: string): string => state.members.get(id)!.incarnation;
-    const about = { shard, epoch, copy: hexOf(900 + shard) };
-    for (const phase of ['last', 'copied'] as const) this.log.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, group: 0, ...(planned === undefined ? {} : { planned }) });
-    this.log.do({ t: 'shard-released', ...about, owner: 's1', memberIncarnation: start('s1') });
-    this.log.do({ t: 'shard-opened', shard, owner: to, memberIncarnation: start(to), epoch: epoch + 1, incarnation: about.copy, layoutEpoch: 1, buckets: 64, regions: [] });
+    this.log.arrive(shard, 900 + shard);
     this.see();
   }
 }

@@ -10,7 +10,7 @@ import { boolean, fields, hex128, hex64, list, literal, maybe, oneOf, record, ui
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
-  checkControlAddresses, checkFabricAddresses, checkRegions, checkTrustDomains, copyPhase, driftPpm, epochNumber, groupNumber, layoutNumber, leaseMs, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
+  checkControlAddresses, checkFabricAddresses, checkLeaseTerms, checkRegions, checkTrustDomains, copyPhase, epochNumber, groupNumber, layoutNumber, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
   SHARDS_MAX, votersMax,
 } from './check-state.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
@@ -27,8 +27,13 @@ export interface Bootstrap {
   readonly ticketSecret: string;
   /** Of all trust domains. */
   readonly shards: number;
+  /** The first servers. All of them vote. */
   readonly voters: readonly string[];
-  /** Those beside the default one, where there are any. From format 3 on. */
+  /** Later servers become voters until there are so many. */
+  readonly votersMax: number;
+  /** For the whole life of the cluster. */
+  readonly ownerLease: LeaseTerms;
+  /** Those beside the default one, where there are any. */
   readonly trustDomains?: readonly TrustDomain[];
 }
 
@@ -90,12 +95,10 @@ export interface NoOp {
   readonly t: 'no-op';
 }
 
-/** Every server knows `format`: from here on it is written. The rest is what format 2 adds to the state. */
+/** Every server knows `format`: from here on it is written. Proposed by the leader itself, in the term in which the servers reported it. */
 export interface RaiseFormat {
   readonly t: 'raise-format';
   readonly format: number;
-  readonly votersMax: number;
-  readonly ownerLease: LeaseTerms;
 }
 
 /** A server comes to the cluster, as a learner; without an instance it is announced: its place is kept until it comes. */
@@ -147,7 +150,7 @@ export interface ShardsTaken {
 /** The owner is to give the shard to another member; naming the owner itself calls a move off. */
 export interface ShardMove extends Placement {
   readonly t: 'shard-move';
-  /** The start of the member it was to move to that has no copy any more: only so a move is called off that has been copied. From format 4 on. */
+  /** The start of the member it was to move to that has no copy any more: only so a move is called off that has been copied. */
   readonly lost?: string;
 }
 
@@ -160,15 +163,15 @@ export interface ShardCopy extends Placement {
   readonly memberIncarnation: string;
   readonly phase: CopyPhase;
   readonly group: number;
-  /** Identifies the move; late reports for a cancelled move are refused. */
-  readonly planned?: number;
+  /** Identifies the move: a late report for a move that was called off is refused. */
+  readonly planned: number;
   /** The copy that reports `copied` must be the one that reported `last`. */
   readonly copy: string;
 }
 
 /**
- * The owner has given the shard up: it grants no leases on it any more, and none is left. When released to a copy, the old owner stays owner until the new one
- * has opened the shard. If the copy is lost first, the old owner resumes serving.
+ * The owner has given the shard up for a copy: it grants no leases on it any more, and none is left. It stays the owner until the new owner has opened
+ * the shard with that copy. If the copy is lost first, the owner serves the shard again.
  */
 export interface ShardReleased {
   readonly t: 'shard-released';
@@ -176,8 +179,8 @@ export interface ShardReleased {
   readonly owner: string;
   readonly memberIncarnation: string;
   readonly epoch: number;
-  /** From format 4 on: what comes late is for no other copy. */
-  readonly copy?: string;
+  /** A late release is for no other copy. */
+  readonly copy: string;
 }
 
 export type Command =
@@ -199,6 +202,8 @@ const checks = {
     ticketSecret: hex128,
     shards: uint(SHARDS_MAX),
     voters: list(memberId, MEMBERS_MAX),
+    votersMax,
+    ownerLease: checkLeaseTerms,
     trustDomains: maybe(checkTrustDomains),
   }),
   'member-join': record<MemberJoin>({
@@ -235,7 +240,7 @@ const checks = {
     remove: list(record<SegmentName>({ provider: oneOf('verbs', 'shm', 'tcp', 'sim'), kind: oneOf('index', 'heap'), segment: uint(65_535) }), REGIONS_MAX),
   }),
   'no-op': record<NoOp>({ t: literal('no-op') }),
-  'raise-format': record<RaiseFormat>({ t: literal('raise-format'), format: uint(65_535), votersMax, ownerLease: record<LeaseTerms>({ leaseMs, driftPpm }) }),
+  'raise-format': record<RaiseFormat>({ t: literal('raise-format'), format: uint(65_535) }),
   'server-add': record<ServerAdd>({ t: literal('server-add'), id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses }),
   'server-remove': record<ServerRemove>({ t: literal('server-remove'), id: memberId, raftId: raftNumber }),
   'server-drain': record<ServerDrain>({ t: literal('server-drain'), id: memberId, draining: boolean }),
@@ -247,8 +252,8 @@ const checks = {
     shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
   }),
   'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId, lost: maybe(hex64) }),
-  'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber, copy: hex64, planned: maybe(uint()) }),
-  'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber, copy: maybe(hex64) }),
+  'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber, copy: hex64, planned: uint() }),
+  'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber, copy: hex64 }),
 };
 
 function isKind(kind: unknown): kind is Command['t'] {

@@ -1,39 +1,52 @@
+/** Servers of two formats side by side: this version's, and a later one that is made up. */
 import test from 'ava';
-import { joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
+import { bootstrapOf, hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import { FarkvError } from '../errors.js';
+import { encodeValue } from '../protocol/value.js';
+import { FORMAT_NEWEST } from './format.js';
 import { MetadataMachine } from './machine.js';
 
-const bootstrap = { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 2, voters: ['s1'] } as const;
-const raise = { t: 'raise-format', format: 2, votersMax: 3, ownerLease: LEASE } as const;
-const later = { instanceOf: FarkvError, code: 'ERR_PROTOCOL_VERSION', message: /later version of farkv \(format 2.*knows format 1: upgrade this server/ } as const;
+const NEXT = FORMAT_NEWEST + 1;
+const raise = { t: 'raise-format', format: NEXT } as const;
+const later = { instanceOf: FarkvError, code: 'ERR_PROTOCOL_VERSION', message: new RegExp(`later version of farkv \\(format ${NEXT}.*knows format ${FORMAT_NEWEST}: upgrade this server`, 'u') } as const;
+const made = (log: MetadataLog): MetadataLog => log.do(bootstrapOf(2, ['s1']), joinOf('s1', 1), { t: 'assign-shards' });
 
-test('an earlier version and this one have the same state and snapshot as long as the format was not raised', (t) => {
-  const [old, now] = [new MetadataLog(1), new MetadataLog()];
-  for (const log of [old, now]) log.do(bootstrap, joinOf('s1', 1), { t: 'assign-shards' });
-  t.deepEqual(old.machine.snapshot(), now.machine.snapshot());
-  const again = new MetadataMachine(1);
-  again.restore(now.machine.snapshot());
+test('this version and a later one have the same state and snapshot as long as the format was not raised', (t) => {
+  const [now, next] = [made(new MetadataLog()), made(new MetadataLog(NEXT))];
+  t.deepEqual(next.machine.snapshot(), now.machine.snapshot());
+  const again = new MetadataMachine();
+  again.restore(next.machine.snapshot());
   t.deepEqual(again.state, now.state);
 });
 
-test('what later formats add is refused by the state before the format is raised', (t) => {
-  const log = new MetadataLog().do(bootstrap, joinOf('s1', 1), { t: 'assign-shards' });
-  t.regex(log.try({ t: 'server-drain', id: 's1', draining: true }), /ERR_UNSUPPORTED: the metadata is at format 1 until every server/);
+test('the format is raised by one, once, and what is of a format after the next is refused', (t) => {
+  const log = made(new MetadataLog(NEXT + 1));
+  t.regex(log.try({ t: 'raise-format', format: NEXT + 1 }), new RegExp(`ERR_BUSY: the metadata is at format ${FORMAT_NEWEST}`, 'u'));
   t.is(log.try(raise), 'ok');
+  t.is(log.state.formatVersion, NEXT);
   t.regex(log.try(raise), /ERR_BUSY/);
 });
 
-test('an earlier version stops at the entry that raises the format, by name, and applies nothing of it', (t) => {
-  const log = new MetadataLog(1).do(bootstrap, joinOf('s1', 1));
+test('a server stops at the entry that raises the format to one that it does not know, by name, and applies nothing of it', (t) => {
+  const log = made(new MetadataLog());
   const before = log.state;
   t.throws(() => log.try(raise), later);
   t.is(log.state, before);
 });
 
-test('an earlier version refuses a later snapshot', (t) => {
-  const { machine } = MetadataLog.cluster(2, ['s1']);
-  t.throws(() => new MetadataMachine(1).restore(machine.snapshot()), later);
-  const same = new MetadataMachine();
+test('a server stops at an entry of a later format, whether it knows the command or not', (t) => {
+  const { machine } = made(new MetadataLog());
+  const before = machine.state;
+  for (const command of [{ t: 'no-op' }, { t: 'split-shard', shard: 1 }]) {
+    t.throws(() => machine.apply(encodeValue({ format: NEXT, proposer: hexOf(7), sequence: 1, command })), later);
+  }
+  t.is(machine.state, before);
+});
+
+test('a server refuses a snapshot of a later format; one that knows it has the same state', (t) => {
+  const { machine } = made(new MetadataLog(NEXT)).do(raise);
+  t.throws(() => new MetadataMachine().restore(machine.snapshot()), later);
+  const same = new MetadataMachine(NEXT);
   same.restore(machine.snapshot());
   t.deepEqual(same.state, machine.state);
   t.deepEqual(same.snapshot(), machine.snapshot());

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { joinOf, hexOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
+import { bootstrapOf, joinOf, hexOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
 import { nextFormat, nextLookMs, nextMove, nextVoters, takeFromDead } from './leader-policy.js';
 import { GrantedLeases, heldMs } from './owner-leases.js';
 
@@ -66,17 +66,17 @@ test('a paused owner that is back finds its shards under other epochs, and what 
   log.do(takeFromDead(log.state, leases, 2 * HELD)!);
   const late = { shard: shard!, owner: 's1', memberIncarnation: hexOf(1), epoch };
   t.regex(log.try({ t: 'shard-opened', ...late, incarnation: hexOf(77), layoutEpoch: 1, buckets: 1, regions: [] }), /ERR_NOT_OWNER/);
-  t.regex(log.try({ t: 'shard-released', ...late }), /ERR_NOT_OWNER/);
+  t.regex(log.try({ t: 'shard-released', ...late, copy: hexOf(9) }), /ERR_NOT_OWNER/);
 });
 
 test('a shard of a dead owner goes to the server that has copied it, also when that one is being drained', (t) => {
   const log = MetadataLog.cluster(3, ['s1', 's2', 's3']);
   const [shard = 0] = log.ownedBy('s1');
-  log.open(shard, 7).do({ t: 'raise-format', format: 4, votersMax: 3, ownerLease: LEASE });
+  log.open(shard, 7);
   const { epoch } = log.shard(shard);
   log.do({ t: 'shard-move', shard, epoch, to: 's2' });
   const { planned } = log.state.moves[0]!;
-  for (const phase of ['last', 'copied'] as const) log.do({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: hexOf(2), phase, group: 0, copy: hexOf(9), ...(planned === undefined ? {} : { planned }) });
+  for (const phase of ['last', 'copied'] as const) log.do({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: hexOf(2), phase, group: 0, copy: hexOf(9), planned });
   log.do({ t: 'server-drain', id: 's2', draining: true });
   const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2', 's3'] });
   const taken = takeFromDead(log.state, leases, 2 * HELD)!;
@@ -95,7 +95,7 @@ test('a drained server gives its shards away a few at a time, and a move whose g
   t.is(nextMove(log.state, leases, HELD), undefined);
   t.is(log.state.moves.length, 2);
   const { shard, to } = log.state.moves[0]!;
-  log.do({ t: 'shard-released', shard, owner: 's1', memberIncarnation: hexOf(1), epoch: log.shard(shard).epoch });
+  log.arrive(shard, 9);
   t.is(log.shard(shard).owner, to);
   t.is(log.shard(shard).epoch, 2);
   const other = log.state.moves[0]!;
@@ -116,7 +116,7 @@ test('the leader looks in time for a move to a server that has no shards yet', (
   t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, { [HELD]: [to], [2 * HELD - 100]: [owner] }), 2 * HELD), { t: 'shard-move', shard: 0, epoch: 1, to: owner });
 });
 
-test('a shard that is closed because its owner has started again is given up by its owner only', (t) => {
+test('a shard that is closed because its owner has started again stays its owner\'s until it has been copied', (t) => {
   const log = MetadataLog.cluster(2, ['s1', 's2']);
   const [shard] = log.ownedBy('s1');
   log.open(shard!, 5);
@@ -124,7 +124,7 @@ test('a shard that is closed because its owner has started again is given up by 
   t.is(log.shard(shard!).incarnation, undefined);
   log.do({ t: 'shard-move', shard: shard!, epoch: 2, to: 's2' });
   t.is(log.shard(shard!).owner, 's1');
-  log.do({ t: 'shard-released', shard: shard!, owner: 's1', memberIncarnation: hexOf(2), epoch: 2 });
+  log.open(shard!, 6).arrive(shard!, 9);
   t.is(log.shard(shard!).owner, 's2');
 });
 
@@ -135,17 +135,6 @@ test('a shard that was never open moves at once', (t) => {
   t.is(log.shard(shard!).owner, 's2');
   t.is(log.shard(shard!).epoch, 2);
   t.deepEqual(log.state.moves, []);
-});
-
-test('a release after the move was called off leaves the shard with its owner, under a new epoch', (t) => {
-  const log = MetadataLog.cluster(2, ['s1', 's2']);
-  const [shard] = log.ownedBy('s1');
-  log.open(shard!, 5);
-  log.do({ t: 'shard-move', shard: shard!, epoch: 1, to: 's2' }, { t: 'shard-move', shard: shard!, epoch: 1, to: 's1' });
-  log.do({ t: 'shard-released', shard: shard!, owner: 's1', memberIncarnation: hexOf(1), epoch: 1 });
-  t.is(log.shard(shard!).owner, 's1');
-  t.is(log.shard(shard!).epoch, 2);
-  t.is(log.shard(shard!).incarnation, undefined);
 });
 
 const add = (id: string, instance = 500 + id.charCodeAt(1)) => ({ t: 'server-add', id, raftId: 1000 + id.charCodeAt(1) + instance, instance: hexOf(instance), control: ['127.0.0.1:1'] }) as const;
@@ -177,6 +166,16 @@ test('a server with another data directory is refused and told the command; afte
   t.not(log.state.servers.find((s) => s.id === 's3')!.raftId, raftId);
 });
 
+test('the servers that a cluster was made with are its servers before they come, and come as those only', (t) => {
+  const log = new MetadataLog().do({ ...bootstrapOf(2, ['s2', 's1', 's3']), votersMax: 1 }, joinOf('s1', 1));
+  t.deepEqual(log.state.servers.map((s) => [s.id, s.instance]), [['s1', hexOf(1000 + 49)], ['s2', undefined], ['s3', undefined]]);
+  t.true(log.state.servers.every((s) => s.raftId !== 0));
+  t.deepEqual([log.state.firstServers, log.state.voters, log.state.votersMax], [['s1', 's2', 's3'], ['s1', 's2', 's3'], 3]);
+  t.regex(log.try(add('s2')), /start it with --peers s1,s2,s3, without --join/);
+  log.do(joinOf('s2', 2), { t: 'server-remove', id: 's3', raftId: log.state.servers[2]!.raftId }, add('s3'));
+  t.deepEqual([log.state.firstServers, log.state.voters], [['s1', 's2', 's3'], ['s1', 's2']]);
+});
+
 test('the only voter stays, and somebody is left to own shards', (t) => {
   const log = MetadataLog.cluster(1, ['s1']);
   t.regex(log.try({ t: 'server-drain', id: 's1', draining: true }), /no other server could own/);
@@ -185,14 +184,13 @@ test('the only voter stays, and somebody is left to own shards', (t) => {
 });
 
 test('the format is raised when every server has said that it knows the next one', (t) => {
-  const log = new MetadataLog();
-  log.do({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 2, voters: ['s1', 's2'] }, joinOf('s1', 1));
-  const says = (known: Readonly<Record<string, number>>) => nextFormat(log.state, { known: 2, votersMax: 3, ownerLease: LEASE, knownBy: (id) => known[id] ?? 0 });
+  const log = new MetadataLog(2).do(bootstrapOf(2, ['s1', 's2']), joinOf('s1', 1));
+  const says = (known: Readonly<Record<string, number>>, own = 2) => nextFormat(log.state, { known: own, knownBy: (id) => known[id] ?? 0 });
   t.is(says({ s1: 2, s2: 2 }), undefined);
   log.do(joinOf('s2', 2));
   t.is(says({ s1: 2, s2: 1 }), undefined);
+  t.is(says({ s1: 2, s2: 2 }, 1), undefined, 'the leader itself does not know it');
   log.do(says({ s1: 2, s2: 2 })!);
   t.is(log.state.formatVersion, 2);
-  t.deepEqual(log.state.servers.map((s) => [s.id, s.instance]), [['s1', hexOf(1000 + 49)], ['s2', hexOf(1000 + 50)]]);
   t.is(says({ s1: 2, s2: 2 }), undefined);
 });

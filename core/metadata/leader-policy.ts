@@ -1,10 +1,9 @@
 /**
- * What the metadata's leader does of itself, once the cluster is at format 2: pure decisions from the metadata, the leases it has
+ * What the metadata's leader does of itself: pure decisions from the metadata, the leases it has
  * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts, test/sim).
  */
 import { CalledOffMoves } from './called-off.js';
 import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
-import { FORMAT_RAISED, formatAfter } from './format.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
 import { complete } from './reduced.js';
@@ -21,7 +20,6 @@ export function usable(state: MetadataState, leases: GrantedLeases, nowMs: numbe
 
 /** The shards of a dead owner. Undefined also while nobody is there to take them: their owner may come back. */
 export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardsTaken | undefined {
-  if (state.formatVersion < 2) return undefined;
   for (const member of state.members.values()) {
     const own = state.shards.filter((s) => s.owner === member.id);
     if (own.length === 0 || leases.withheld(member.id) || !leases.dead(member.id, nowMs)) continue;
@@ -47,7 +45,6 @@ const NONE = new CalledOffMoves();
  * not by time alone. Always later than now.
  */
 export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): number | undefined {
-  if (state.formatVersion < 2) return undefined;
   const owners = new Set<string>();
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   for (const m of state.moves) owners.add(m.to);
@@ -62,7 +59,6 @@ export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: n
  * goes elsewhere, rather to a server that others have come to from there, or rests.
  */
 export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): ShardMove | undefined {
-  if (state.formatVersion < 2) return undefined;
   const ready = usable(state, leases, nowMs);
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
@@ -92,7 +88,6 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
  * survives no more failures than the odd one below it, and is more likely to meet one.
  */
 export function nextVoters(state: MetadataState, caughtUp: ReadonlySet<string>): VotersSet | undefined {
-  if (state.formatVersion < 2) return undefined;
   const learners = state.servers.filter((s) => !s.draining && !state.voters.includes(s.id) && caughtUp.has(s.id)).map((s) => s.id);
   const most = state.votersMax - (state.votersMax % 2 === 0 ? 1 : 0);
   const target = Math.min(most, state.voters.length + learners.length);
@@ -103,18 +98,16 @@ export function nextVoters(state: MetadataState, caughtUp: ReadonlySet<string>):
 
 export interface RaiseOptions {
   readonly known: number;
-  readonly votersMax: number;
-  readonly ownerLease: MetadataState['ownerLease'];
-  /** The latest format that a server said it knows, in this term. */
+  /** The latest format that a server reported to know, in this term. */
   readonly knownBy: (id: string) => number;
 }
 
-/** When every server says that it knows the next format. */
-export function nextFormat(state: MetadataState, o: RaiseOptions): RaiseFormat | undefined {
-  const next = formatAfter(state.formatVersion);
-  const ids = state.formatVersion === 1 ? state.voters : state.servers.filter((s) => s.raftId !== 0).map((s) => s.id);
-  if (state.clusterId === '' || next > Math.min(o.known, FORMAT_RAISED) || !ids.every((id) => state.members.has(id) && o.knownBy(id) >= next)) return undefined;
-  return { t: 'raise-format', format: next, votersMax: o.votersMax, ownerLease: o.ownerLease };
+/** When every server has reported that it knows the next format. */
+export function nextFormat(state: MetadataState, { known, knownBy }: RaiseOptions): RaiseFormat | undefined {
+  const next = state.formatVersion + 1;
+  const servers = state.servers.filter((s) => s.raftId !== 0);
+  if (state.clusterId === '' || next > known || !servers.every(({ id }) => state.members.has(id) && knownBy(id) >= next)) return undefined;
+  return { t: 'raise-format', format: next };
 }
 
 /** In the order of their urgency. */

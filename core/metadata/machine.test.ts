@@ -1,6 +1,7 @@
 import test from 'ava';
 import { FarkvError } from '../errors.js';
 import { encodeValue } from '../protocol/value.js';
+import { bootstrapOf } from '../../test/support/metadata-log.js';
 import { Random, seeded } from '../../test/support/random.js';
 import { encodeProposal, decodeProposal, PROPOSALS_MAX, type Command, type MemberJoin, type ShardOpened } from './commands.js';
 import { FORMAT_NEWEST } from './format.js';
@@ -8,7 +9,7 @@ import { MetadataMachine } from './machine.js';
 import type { Region, Shard } from './state.js';
 
 const PROPOSER = 'aa'.repeat(8);
-const bootstrap: Command = { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 6, voters: ['s1', 's2', 's3'] };
+const bootstrap = bootstrapOf(6, ['s1', 's2', 's3']);
 const incarnation = (n: number): string => n.toString(16).padStart(16, '0');
 const region = (segment: number, rkey = '7'): Region => ({ provider: 'shm', kind: 'heap', segment, tag: 1, bytes: 4096, remoteAddress: '4096', rkey });
 

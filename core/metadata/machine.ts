@@ -6,12 +6,12 @@
  * order, their reading, and that each takes effect once.
  */
 import { FarkvError } from '../errors.js';
-import { fields, hex64, list, literal, pattern, record, uint, type Check } from '../protocol/check.js';
+import { fields, hex64, list, pattern, record, uint, type Check } from '../protocol/check.js';
 import { STATE_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import { checkLeaseTerms, checkMember, checkMove, checkServer, checkShard, checkTrustDomains, memberId, MEMBERS_MAX, SHARDS_MAX, votersMax } from './check-state.js';
 import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
-import { FORMAT_NEWEST, FORMAT_RAISED, formatOfState, laterVersion } from './format.js';
+import { FORMAT_NEWEST, laterVersion } from './format.js';
 import { EMPTY, reduce } from './reduce.js';
 import type { Refused } from './reduced.js';
 import type { Member, MetadataState, Shard } from './state.js';
@@ -41,7 +41,7 @@ export class MetadataMachine {
   /** In order of last use. */
   readonly #proposers = new Map<string, Window>();
 
-  /** `known`: the latest format that it reads; less than FORMAT_NEWEST to stand for an earlier version of farkv. */
+  /** `known`: the latest format that it reads; another than FORMAT_NEWEST stands for another version of farkv. */
   constructor(known = FORMAT_NEWEST) {
     this.#known = known;
   }
@@ -86,10 +86,9 @@ export class MetadataMachine {
    */
   snapshot(): Uint8Array {
     const state = { ...this.#state, members: [...this.#state.members.values()] };
-    const format = formatOfState(state);
     return encodeValue({
-      format,
-      state: checksOfState(format)(state, 'state'),
+      format: state.formatVersion,
+      state: checkSaved(state, 'state'),
       proposers: [...this.#proposers].map(([proposer, w]) => ({ proposer, top: w.top, seen: w.seen.toString(16).padStart(16, '0') })),
     });
   }
@@ -99,7 +98,8 @@ export class MetadataMachine {
     const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
     const format = uint()(value.format, 'snapshot.format');
     if (format > this.#known) throw laterVersion('a snapshot', format, this.#known);
-    const saved = { ...EMPTY, ...checksOfState(format)(value.state, 'snapshot.state') };
+    const saved = checkSaved(value.state, 'snapshot.state');
+    if (saved.formatVersion !== format) throw new FarkvError('ERR_PROTOCOL', 'malformed message: a snapshot of two formats');
     const proposers = checkProposers(value.proposers, 'snapshot.proposers');
     this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
     this.#proposers.clear();
@@ -114,7 +114,8 @@ const shardsInOrder: Check<readonly Shard[]> = (value, at) => {
   if (shards.some((s, i) => s.shard !== i)) throw new FarkvError('ERR_PROTOCOL', 'malformed message: shards out of order');
   return shards;
 };
-const first = {
+const checkSaved = record<Saved>({
+  formatVersion: uint(),
   clusterId: hexOrNone,
   mapEpoch: uint(),
   hashSeed: hexOrNone,
@@ -122,14 +123,11 @@ const first = {
   voters: list(memberId, MEMBERS_MAX),
   members: list(checkMember, MEMBERS_MAX),
   shards: shardsInOrder,
-};
-/** As format 1 writes it: a server of that version reads nothing else. */
-type First = Omit<Saved, 'servers' | 'votersMax' | 'ownerLease' | 'moves' | 'trustDomains'>;
-const checkFirst = record<First>({ formatVersion: literal(1), ...first });
-const second = { ...first, servers: list(checkServer, MEMBERS_MAX), votersMax, ownerLease: checkLeaseTerms, moves: list(checkMove, SHARDS_MAX) };
-const checkSecond = record<Omit<Saved, 'trustDomains'>>({ formatVersion: literal(2), ...second });
-const checkTrusted = record<Saved>({ formatVersion: uint(FORMAT_RAISED), ...second, trustDomains: checkTrustDomains });
-function checksOfState(format: number): Check<First> {
-  return format === 1 ? checkFirst : format === 2 ? checkSecond : checkTrusted;
-}
+  firstServers: list(memberId, MEMBERS_MAX),
+  servers: list(checkServer, MEMBERS_MAX),
+  votersMax,
+  ownerLease: checkLeaseTerms,
+  moves: list(checkMove, SHARDS_MAX),
+  trustDomains: checkTrustDomains,
+});
 const checkProposers = list(record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }), PROPOSERS_MAX);

@@ -1,9 +1,8 @@
 /**
- * Commands that give shards to other owners, from format 2 on. Both ways rest on leases of the old owner being over before the command
+ * Commands that give shards to other owners. Both ways rest on leases of the old owner being over before the command
  * is in the log: taken shards by the leader's waiting (owner-leases.ts), released ones by the owner's own.
  */
 import { EPOCH_MAX } from './check-state.js';
-import { FORMAT_COPIES } from './format.js';
 import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
 import { changed, complete, reassigned, refused, type Reduced } from './reduced.js';
 import type { MetadataState, Move } from './state.js';
@@ -35,8 +34,7 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be
   // read under leases of the run before: its owner knows when they are over.
   if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
-  const planned = state.formatVersion < FORMAT_COPIES ? {} : { planned: state.mapEpoch };
-  return changed(state, { moves: [...moves, { shard: c.shard, to: c.to, ...planned }].sort((a, b) => a.shard - b.shard) });
+  return changed(state, { moves: [...moves, { shard: c.shard, to: c.to, planned: state.mapEpoch }].sort((a, b) => a.shard - b.shard) });
 }
 
 /** The start of the member that has the copy is the one that is gone, or says so itself; and the shard is not its own yet. */
@@ -57,20 +55,14 @@ export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }
 
-/**
- * For a copy: it is to be opened by its next owner. Without: a move that was called off meanwhile leaves the shard with its owner, which opens it anew.
- */
+/** The new owner is to open the shard with its copy. */
 export function releaseShard(state: MetadataState, c: ShardReleased): Reduced {
   const s = state.shards[c.shard];
   if (s?.owner !== c.owner || s.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
   if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
-  if (c.copy !== undefined) {
-    if (present?.phase !== 'copied' || present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is not to be given up for this copy (any more)`);
-    const move: Move = { ...present, phase: 'released' };
-    return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
-  }
-  const to = present?.to;
-  return reassigned(state, new Map([[c.shard, to !== undefined && state.members.has(to) ? to : c.owner]]));
+  if (present?.phase !== 'copied' || present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is not to be given up for this copy (any more)`);
+  const move: Move = { ...present, phase: 'released' };
+  return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }

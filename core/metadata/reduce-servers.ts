@@ -1,6 +1,5 @@
-/** Commands about servers, from format 2 on: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
+/** Commands about servers: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
 import { MEMBERS_MAX } from './check-state.js';
-import { FORMAT_RAISED, formatAfter } from './format.js';
 import type { RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
 import { raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
@@ -8,14 +7,14 @@ import type { MetadataState, Server } from './state.js';
 
 const byId = (a: Server, b: Server): number => (a.id < b.id ? -1 : 1);
 
+/** One of those that the cluster is made with. */
+export function firstServer(id: string): Server {
+  return { id, raftId: raftIdOf(id), control: [], draining: false };
+}
+
 export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
-  if (c.format !== formatAfter(state.formatVersion) || c.format > FORMAT_RAISED) return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
-  if (state.formatVersion >= 2) return changed(state, { formatVersion: c.format });
-  const servers = state.voters.map((id): Server => {
-    const member = state.members.get(id);
-    return { id, raftId: raftIdOf(id), ...(member?.instance === undefined ? {} : { instance: member.instance }), control: member?.control ?? [], draining: false };
-  });
-  return changed(state, { formatVersion: c.format, servers, votersMax: Math.max(c.votersMax, state.voters.length), ownerLease: c.ownerLease });
+  if (c.format !== state.formatVersion + 1) return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
+  return changed(state, { formatVersion: c.format });
 }
 
 export function addServer(state: MetadataState, c: ServerAdd): Reduced {
@@ -23,6 +22,9 @@ export function addServer(state: MetadataState, c: ServerAdd): Reduced {
   if (present !== undefined && (present.instance === c.instance || c.instance === undefined)) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
   if (present?.instance !== undefined) {
     return refused('ERR_DATA_DIR', `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}, then start it with --join`);
+  }
+  if (present !== undefined && present.raftId !== 0) {
+    return refused('ERR_CONFIG', `${c.id} is one of the servers that this cluster was made with, and has not come yet: start it with --peers ${state.firstServers.join(',')}, without --join`);
   }
   if (c.instance !== undefined && state.servers.some((s) => s.raftId === c.raftId)) return refused('ERR_CONFIG', `${c.id} has the number of another server: choose another id`);
   if (present === undefined && state.servers.length >= MEMBERS_MAX) return refused('ERR_CONFIG', `a cluster has at most ${MEMBERS_MAX} servers`);

@@ -7,17 +7,17 @@
  */
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
 import type { Bootstrap, Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
-import { FORMAT_COPIES, tooEarly } from './format.js';
-import { place, raftIdOf } from './placement.js';
+import { FORMAT_FIRST, tooEarly } from './format.js';
+import { place } from './placement.js';
 import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
-import { addServer, drainServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
+import { addServer, drainServer, firstServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
 import { changed, closed, grouped, refused, type Reduced } from './reduced.js';
 import type { Member, MetadataState, Region, Shard } from './state.js';
 import { trustRanges } from './trust.js';
 
 /** Before the cluster is made. */
 export const EMPTY: MetadataState = {
-  formatVersion: 1,
+  formatVersion: FORMAT_FIRST,
   clusterId: '',
   mapEpoch: 0,
   hashSeed: '',
@@ -25,6 +25,7 @@ export const EMPTY: MetadataState = {
   voters: [],
   members: new Map(),
   shards: [],
+  firstServers: [],
   servers: [],
   votersMax: 0,
   ownerLease: { leaseMs: 0, driftPpm: 0 },
@@ -34,18 +35,17 @@ export const EMPTY: MetadataState = {
 
 function join(state: MetadataState, c: MemberJoin): Reduced {
   const server = state.servers.find((s) => s.id === c.id);
-  const ids = state.formatVersion === 1 ? state.voters : state.servers.map((s) => s.id);
-  if (!ids.includes(c.id)) return refused('ERR_CONFIG', `${c.id} is not one of the servers of this cluster (${ids.join(', ')})`);
+  if (server === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers of this cluster (${state.servers.map((s) => s.id).join(', ')})`);
   const present = state.members.get(c.id);
   if (present?.incarnation !== c.replaces) return refused('ERR_BUSY', `${c.id} has started again since`);
   if (present?.incarnation === c.incarnation) return refused('ERR_BUSY', `${c.id} has joined already`);
-  const instance = server?.instance ?? present?.instance;
+  const { instance } = server;
   if (instance !== undefined && instance !== c.instance) {
     return refused('ERR_DATA_DIR', `${c.id} has joined this cluster with another data directory`);
   }
   if (state.shards.some((s) => s.owner === c.id && s.epoch >= EPOCH_MAX)) return refused('ERR_INTERNAL', `a shard of ${c.id} has used up its epochs`);
   const member: Member = {
-    id: c.id, raftId: server?.raftId ?? raftIdOf(c.id), incarnation: c.incarnation, control: c.control, fabric: c.fabric, memoryBytes: c.memoryBytes, instance: c.instance,
+    id: c.id, raftId: server.raftId, incarnation: c.incarnation, control: c.control, fabric: c.fabric, memoryBytes: c.memoryBytes, instance: c.instance,
   };
   const members = new Map(state.members).set(c.id, member);
   // What the member served before is gone with its last process: nobody may use those regions any more.
@@ -62,7 +62,7 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
     }),
     // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
     // What it has copied of others is gone too: they keep their shards, until somebody plans again.
-    moves: state.moves.filter((m) => given.has(m.shard) || (state.shards[m.shard]?.owner !== c.id && (state.formatVersion < FORMAT_COPIES || m.to !== c.id))),
+    moves: state.moves.filter((m) => given.has(m.shard) || (state.shards[m.shard]?.owner !== c.id && m.to !== c.id)),
     servers: joined(state.servers, c.id, c.instance, c.control),
   });
 }
@@ -118,7 +118,11 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
   if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length) return refused('ERR_CONFIG', 'two tenants have the same name');
   const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
   if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1)) return refused('ERR_CONFIG', 'a tenant needs a shard');
-  return changed(state, { clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters: [...c.voters].sort(), shards, trustDomains });
+  const voters = [...new Set(c.voters)].sort();
+  return changed(state, {
+    clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters, firstServers: voters, servers: voters.map(firstServer), votersMax: Math.max(c.votersMax, voters.length),
+    ownerLease: c.ownerLease, shards, trustDomains,
+  });
 }
 
 export function reduce(state: MetadataState, c: Command): Reduced {

@@ -59,12 +59,15 @@ export interface Shard {
   readonly regions: readonly Region[];
 }
 
-/** A server of the cluster, whether it has come yet or not. From format 2 on. */
+/** A server of the cluster, whether it has come yet or not. */
 export interface Server {
   readonly id: string;
-  /** Its number in the Raft group. One that comes back without its data directory is another member and has another number. */
+  /**
+   * Its number in the Raft group; 0 while it is only announced. A server that comes back without its data directory is another member and has another
+   * number.
+   */
   readonly raftId: number;
-  /** 64 random bits of its data directory, hex; undefined while it is only announced, and has no number either. */
+  /** 64 random bits of its data directory, hex; undefined until it has come. */
   readonly instance?: string;
   readonly control: readonly string[];
   /** It is to own no shards: the operator is about to take it away. */
@@ -79,14 +82,14 @@ export type MovePhase = CopyPhase | 'released';
 /** What the next owner says of its copy. */
 export type CopyPhase = 'last' | 'copied';
 
-/** The owner of `shard` is to give it to member `to`, which copies it first (from format 4 on). */
+/** The owner of `shard` is to give it to member `to`, which copies it first. */
 export interface Move {
   readonly shard: number;
   readonly to: string;
-  /** The map epoch at which it was planned, from format 4 on: one that is called off and planned again is another move. */
-  readonly planned?: number;
+  /** The map epoch at which it was planned: a move that is called off and planned again is another move. */
+  readonly planned: number;
   /**
-   * Undefined: it is being copied, or is to move empty (format 2). Invariant: it is `copied` only while its owner takes no changes. What is `released` ends when
+   * Undefined: it is being copied. Invariant: it is `copied` only while its owner takes no changes. What is `released` ends when
    * the shard is opened: until then the name of its copy is known, however many entries its next owner applies at once.
    */
   readonly phase?: MovePhase;
@@ -122,14 +125,16 @@ export interface MetadataState {
   readonly voters: readonly string[];
   readonly members: ReadonlyMap<string, Member>;
   readonly shards: readonly Shard[];
-  /** Sorted by id. Format 1: empty, the voters are all servers. */
+  /** The servers that the cluster was made with, sorted. One of them that has not come yet must have been started with the same list (--peers). */
+  readonly firstServers: readonly string[];
+  /** Sorted by id. */
   readonly servers: readonly Server[];
-  /** Servers become voters until there are so many. Format 1: 0. */
+  /** Servers become voters until there are so many. */
   readonly votersMax: number;
-  /** One for the whole cluster, because a new leader must wait as long as an earlier one may have granted. Format 1: 0 and 0. */
+  /** One for the whole cluster, because a new leader must wait as long as an earlier one may have granted. */
   readonly ownerLease: LeaseTerms;
-  /** At most one for each shard, in their order. Format 1: empty. */
+  /** At most one for each shard, in their order. */
   readonly moves: readonly Move[];
-  /** Fixed when the cluster is made; their numbers are their places (trust.ts). Empty in clusters that know nothing of format 3. */
+  /** Fixed when the cluster is made; their numbers are their places (trust.ts). */
   readonly trustDomains: readonly TrustDomain[];
 }

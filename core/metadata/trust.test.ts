@@ -1,16 +1,11 @@
 import test from 'ava';
-import { joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import { FarkvError } from '../errors.js';
-import { decodeProposal, encodeProposal } from './commands.js';
-import { nextFormat } from './leader-policy.js';
+import { bootstrapOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import { MetadataMachine } from './machine.js';
 import { EMPTY } from './reduce.js';
 import { trustNumber, trustRange, trustRanges } from './trust.js';
 
-const plain = { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 9, voters: ['s1'] } as const;
+const plain = bootstrapOf(9, ['s1']);
 const bootstrap = { ...plain, trustDomains: [{ name: 'a', shards: 4 }, { name: 'b', shards: 3 }] };
-const raise = (format: number) => ({ t: 'raise-format', format, votersMax: 3, ownerLease: LEASE }) as const;
-const later = { instanceOf: FarkvError, code: 'ERR_PROTOCOL_VERSION', message: /format 3.*knows format 2: upgrade this server/ } as const;
 
 test('the shards of trust domains follow each other and are all there are', (t) => {
   const { state } = new MetadataLog().do(bootstrap);
@@ -30,32 +25,11 @@ test('a cluster of trust domains that cannot be is not made', (t) => {
   t.throws(() => new MetadataLog().try({ ...plain, shards: 100, trustDomains: many }), { code: 'ERR_PROTOCOL' });
 });
 
-test('trust domains stay as they are when servers come, and in snapshots of every format', (t) => {
+test('trust domains stay as they are when servers come, and in snapshots', (t) => {
   const log = new MetadataLog().do(bootstrap, joinOf('s1', 1), { t: 'assign-shards' });
-  for (const more of [undefined, raise(2)]) {
-    if (more !== undefined) log.do(more);
-    const again = new MetadataMachine();
-    again.restore(log.machine.snapshot());
-    t.deepEqual(again.state, log.state);
-    t.deepEqual(again.state.trustDomains, bootstrap.trustDomains);
-    t.deepEqual(again.snapshot(), log.machine.snapshot());
-    t.throws(() => new MetadataMachine(2).restore(log.machine.snapshot()), later);
-  }
-});
-
-test('an earlier version stops at the entry that makes a cluster with trust domains', (t) => {
-  t.throws(() => new MetadataLog(2).do(bootstrap), later);
-  const bytes = encodeProposal({ proposer: 'aa'.repeat(8), sequence: 1, command: bootstrap });
-  t.deepEqual(decodeProposal(bytes).command, bootstrap);
-});
-
-test('a cluster without trust domains writes what earlier versions read, and is not raised to a later format', (t) => {
-  const [old, now] = [new MetadataLog(2), new MetadataLog()];
-  for (const log of [old, now]) log.do(plain, joinOf('s1', 1), { t: 'assign-shards' }, raise(2));
-  t.deepEqual(old.machine.snapshot(), now.machine.snapshot());
-  const again = new MetadataMachine(2);
-  again.restore(now.machine.snapshot());
-  t.deepEqual(again.state, now.state);
-  t.is(nextFormat(now.state, { known: 3, votersMax: 3, ownerLease: LEASE, knownBy: () => 3 }), undefined);
-  t.regex(now.try(raise(3)), /ERR_BUSY/);
+  const again = new MetadataMachine();
+  again.restore(log.machine.snapshot());
+  t.deepEqual(again.state, log.state);
+  t.deepEqual(again.state.trustDomains, bootstrap.trustDomains);
+  t.deepEqual(again.snapshot(), log.machine.snapshot());
 });

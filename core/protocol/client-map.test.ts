@@ -12,7 +12,7 @@ const shard = (n: number, regions: number, layoutEpoch = 1): Shard => ({
 });
 function state(mapEpoch: number, shards: readonly Shard[], clusterId = 'ab'.repeat(16)): MetadataState {
   return {
-    formatVersion: 1, clusterId, mapEpoch, hashSeed: '00'.repeat(16), ticketSecret: '5ec12e75'.repeat(4), voters: ['s1'], shards, servers: [], votersMax: 0, ownerLease: { leaseMs: 0, driftPpm: 0 }, moves: [], trustDomains: [],
+    formatVersion: 1, clusterId, mapEpoch, hashSeed: '00'.repeat(16), ticketSecret: '5ec12e75'.repeat(4), voters: ['s1'], shards, firstServers: ['s1'], servers: [], votersMax: 0, ownerLease: { leaseMs: 0, driftPpm: 0 }, moves: [], trustDomains: [],
     members: new Map([['s1', { id: 's1', raftId: 1, incarnation: '00'.repeat(8), control: ['127.0.0.1:7400'], fabric: [], memoryBytes: 1, instance: 'cc'.repeat(8) }]]),
   };
 }

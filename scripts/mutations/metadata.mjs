@@ -5,6 +5,7 @@ const calledOff = (title) => ({ test: 'core/metadata/called-off.test.ts', title 
 const plan = (title) => ({ test: 'core/metadata/plan.test.ts', title });
 const rebalance = (title) => ({ test: 'server/cli/rebalance.test.ts', title });
 const PLAN_OF_MOVES = 'random moves under way: no shard is planned to where it is or while it moves, and the shards are spread when all moves are done';
+const format = (title) => ({ test: 'core/metadata/format.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
 export const mutations = [
@@ -163,32 +164,39 @@ export const mutations = [
     caughtBy: regions('a new owner that has all of it dies: the old one goes on with all that it had'),
   },
   {
-    name: 'leases: in format 1 an owner keeps quiet about the longer lease that it holds',
-    file: 'server/metadata/lease-keeper.ts',
-    find: 'const heldMs = ownTerms ? Math.max(0, Math.ceil(this.#lease.untilMs - sentMs)) : 0;',
-    replace: 'const heldMs = 0;',
-    caughtBy: leases('while each leader has its own terms of leases, an owner tells what it holds, and believes only the leader that it asked last'),
-  },
-  {
-    name: 'leases: in format 1 an earlier leader is believed after the next one was asked',
-    file: 'server/metadata/lease-keeper.ts',
-    find: 'if (ownTerms && asking !== this.#asking) return;',
-    replace: '',
-    caughtBy: leases('while each leader has its own terms of leases, an owner tells what it holds, and believes only the leader that it asked last'),
-  },
-  {
-    name: 'leases: the format is raised while an owner holds a longer lease of an earlier leader',
-    file: 'server/metadata/lease-office.ts',
-    find: 'heldMs <= leaseMs',
-    replace: 'leaseMs > 0',
-    caughtBy: leases('while an owner holds a longer lease of an earlier leader, in format 1, it does not count as one that knows the next format'),
-  },
-  {
-    name: 'leases: a later leader raises the format with the terms of an earlier one',
+    name: 'leader: a later leader raises the format by what an earlier one was told',
     file: 'server/metadata/leader-duties.ts',
     find: "if (command.t === 'raise-format') return await proposeInTerm(command, current.term);",
     replace: "if (command.t === 'raise-format') return await propose(command, PROPOSE_MS);",
-    caughtBy: leases('the format is raised in the term of the leader whose terms of leases go with it, or not at all'),
+    caughtBy: leases('the format is raised in the term in which the servers reported what they know, or not at all'),
+  },
+  {
+    name: 'format: an entry of a later format is taken for one that is known',
+    file: 'core/metadata/commands.ts',
+    find: 'if (format > known || (',
+    replace: 'if ((',
+    caughtBy: format('a server stops at an entry of a later format, whether it knows the command or not'),
+  },
+  {
+    name: 'format: a snapshot of a later format is taken for one that is known',
+    file: 'core/metadata/machine.ts',
+    find: "if (format > this.#known) throw",
+    replace: "if (format < 0) throw",
+    caughtBy: format('a server refuses a snapshot of a later format; one that knows it has the same state'),
+  },
+  {
+    name: 'format: it is raised though a server does not know the next one',
+    file: 'core/metadata/leader-policy.ts',
+    find: '&& knownBy(id) >= next)',
+    replace: ')',
+    caughtBy: { test: 'core/metadata/leader-policy.test.ts', title: 'the format is raised when every server has said that it knows the next one' },
+  },
+  {
+    name: 'peers: a first server that comes late may have another list',
+    file: 'server/metadata/peers.ts',
+    find: 'return servers.some((s) => s.id === id && s.instance === undefined) ? firstServers : undefined;',
+    replace: 'return servers.length < 0 ? firstServers : undefined;',
+    caughtBy: { test: 'server/metadata/peers.test.ts', title: 'a server that the cluster was made with and that has not come yet must have been started with the same list' },
   },
   {
     name: 'leader: what a server that is drained has copied is lost with its owner',

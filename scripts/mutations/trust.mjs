@@ -52,8 +52,4 @@ export const mutations = [
     ['trust: a server starts whatever trust domains it thinks of', test('server/config/trust-domains.test.ts', 'a server whose trust domains are not those of the cluster does not belong to it'),
       'if (said(given) === said(made)) return;', 'if (said(given) !== \'\') return;'],
   ]),
-  ...inFile('core/metadata/format.ts', [
-    ['trust: an earlier version takes a snapshot with domains for one without', test('core/metadata/trust.test.ts', 'trust domains stay as they are when servers come, and in snapshots of every format'),
-      'return trustDomains.length > 0 ? Math.max(formatVersion, FORMAT_TRUST) : formatVersion;', 'return trustDomains.length < 0 ? FORMAT_TRUST : formatVersion;'],
-  ]),
 ];

@@ -142,5 +142,4 @@ test('tenants that cannot be are refused, by name and without a word of a token'
     t.false(/secret-1|of all|of servers/.test(error.message));
   }
   t.throws(() => load({ tenants: 'a,shards=1,token=x' }), refused(/--tenants: needs --token-file too/));
-  t.throws(() => load({ ...TRUSTED, tenants: 'a,shards=1,token=x', 'metadata-format': 2 }), refused(/--tenants needs --metadata-format 3/));
 });

@@ -5,7 +5,6 @@
 import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
-import { FORMAT_TRUST } from '../../core/metadata/format.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { Provider } from '../../core/metadata/state.js';
 import { unknownName } from '../../core/nearest.js';
@@ -160,8 +159,6 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const peerToken = secretOf('peer-token');
   const shards = read('shards') ?? 4 * peers.length;
   const trustDomains = trusted(() => readTrustDomains(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))), where('tenants'));
-  const metadataFormat = need('metadata-format');
-  if (trustDomains.length > 0 && metadataFormat < FORMAT_TRUST) throw configError(`${where('tenants')} needs ${where('metadata-format')} ${FORMAT_TRUST}`);
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => p === 'tcp' || p === 'verbs');
   const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
@@ -200,7 +197,6 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     assignAfterMs: need('assign-after-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
     voters: Math.max(read('voters') ?? 3, peers.length),
-    metadataFormat,
     logLevel: need('log-level'),
   };
 }

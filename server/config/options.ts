@@ -4,7 +4,6 @@
  */
 import { availableParallelism } from 'node:os';
 import type { HugePages } from '../../native/addon.js';
-import { FORMAT_NEWEST, FORMAT_OLDEST } from '../../core/metadata/format.js';
 import { parseTrustDomains } from './trust-domains.js';
 import { formatSize, parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 
@@ -194,7 +193,6 @@ export const SERVER_OPTIONS = {
   'handshake-ms': option({ group: 'Timing', kind: 'text', default: '5000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'A control connection without a hello is closed after this, 100 to 60000 ms' }),
   'election-ms': option({ group: 'Timing', kind: 'text', default: '400', parse: within(200, 60_000, parseDuration, ' ms'), describe: 'A metadata leader silent for one to two times this is replaced, 200 to 60000 ms' }),
   'assign-after-ms': option({ group: 'Timing', kind: 'text', default: '10000', parse: within(0, 3_600_000, parseDuration, ' ms'), describe: 'How long a new cluster waits for all its servers before it gives the shards to those that joined, 0 to 3600000 ms' }),
-  'metadata-format': option({ group: 'Other', kind: 'text', default: String(FORMAT_NEWEST), parse: within(FORMAT_OLDEST, FORMAT_NEWEST, integer), describe: 'The latest format of metadata that this server reads and writes; lower than the default only to hold back an upgrade that is under way' }),
   'log-level': option({ group: 'Other', kind: 'text', default: 'info', parse: level, describe: 'Least severity of lines on standard error: debug, info, warn, error' }),
 } as const;
 

@@ -69,6 +69,5 @@ export interface ServerSettings {
   readonly ownerLeaseMs: number;
   /** Most voters of the metadata group. */
   readonly voters: number;
-  readonly metadataFormat: number;
   readonly logLevel: LogLevel;
 }

@@ -7,6 +7,7 @@ import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { encodeValue } from '../../core/protocol/index.js';
 import { bootstrapState, type RaftMessage, type Snapshot } from '../../core/raft/index.js';
 import { addon } from '../../native/addon.js';
+import { bootstrapOf, LEASE } from '../../test/support/metadata-log.js';
 import { Log } from '../log.js';
 import { FileDisk, RaftStorage, type Persisted } from '../raft-storage/index.js';
 import { MetadataDriver, type DriverOptions } from './driver.js';
@@ -14,7 +15,7 @@ import { LeaderDuties } from './leader-duties.js';
 import { Proposer, type Outcome } from './proposer.js';
 
 const quiet = new Log('error', () => undefined);
-const bootstrap: Command = { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 4, voters: ['s1'] };
+const bootstrap = bootstrapOf(4, ['s1']);
 
 class MemoryStorage {
   readonly snapshots: Snapshot[] = [];
@@ -289,7 +290,17 @@ test('the leader makes the cluster and gives the shards out, also when a server 
   const group = new Group(t, 1);
   const { driver, proposer } = group.one();
   const duties = new LeaderDuties({
-    voters: ['s1', 's2'], made: { shards: 4 }, assignAfterMs: 30, log: quiet, driver, votersMax: 3, ownerLease: { leaseMs: 1000, driftPpm: 0 },
+    made: { shards: 4, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 30, log: quiet,
+    driver: {
+      get leads() {
+        return driver.leads;
+      },
+      get state() {
+        return driver.state;
+      },
+      // The Raft group stays as the test made it.
+      status: () => driver.status(), proposeChange: () => undefined, knownFormat: driver.knownFormat,
+    },
     listen: () => Promise.resolve(false), office: () => undefined, nowMs: () => 0, proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
     propose: (command, ms) => proposer.propose(command, ms), randomHex: (n) => 'ab'.repeat(n),
   });
@@ -304,16 +315,16 @@ test('the leader makes the cluster and gives the shards out, also when a server 
   t.pass();
 });
 
-test('what an earlier version would stop at is not even proposed before the format is raised', async (t) => {
+test('what servers of this format would stop at is not even proposed', async (t) => {
   const given: number[] = [];
   let formatVersion = 1;
   const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, formatVersion: () => formatVersion, submit: () => Promise.resolve(void given.push(1)) });
   t.teardown(() => proposer.close());
-  const drain: Command = { t: 'server-drain', id: 's1', draining: true };
-  await t.throwsAsync(proposer.propose(drain, 1000), { code: 'ERR_UNSUPPORTED', message: /at format 1 until every server/ });
+  const raise: Command = { t: 'raise-format', format: 3 };
+  await t.throwsAsync(proposer.propose(raise, 1000), { code: 'ERR_UNSUPPORTED', message: /at format 1 until every server/ });
   t.deepEqual(given, []);
   formatVersion = 2;
-  proposer.propose(drain, 60_000).catch(() => undefined);
+  proposer.propose(raise, 60_000).catch(() => undefined);
   await new Promise((resolve) => setImmediate(resolve));
   t.is(given.length, 1);
 });

@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
-import type { Bootstrap } from '../../core/metadata/commands.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Addon } from '../../native/addon.js';
@@ -16,7 +15,7 @@ import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
-import { LeaderDuties } from './leader-duties.js';
+import { LeaderDuties, type ClusterMade } from './leader-duties.js';
 import { checkLeaseGrant, LeaseOffice, type LeaseGrant, type LeaseRequest } from './lease-office.js';
 import { LocalProposer } from './local-proposer.js';
 import { Peers } from './peers.js';
@@ -66,7 +65,6 @@ export class MetadataGroup {
       electionMs: settings.electionMs,
       send: (message) => peers.send(message),
       fatal: options.fatal,
-      knownFormat: settings.metadataFormat,
     });
     const peers: Peers = new Peers({
       id: settings.id, instance: directory.instance, trust: options.trust, log,
@@ -97,12 +95,10 @@ export class MetadataGroup {
       },
     });
     const nowMs = (): number => Number(options.native.bootTimeNs()) / 1e6;
-    const ownerLease = { leaseMs: settings.ownerLeaseMs, driftPpm: settings.driftPpm };
-    const office: LeaseOffice = new LeaseOffice({ driver, nowMs, terms: ownerLease, changed: () => duties.look() });
+    const office: LeaseOffice = new LeaseOffice({ driver, nowMs, changed: () => duties.look() });
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
-      voters: settings.peers.map((p) => p.id), made: shardsAndDomains(settings), assignAfterMs: settings.assignAfterMs, log, driver, nowMs, ownerLease,
-      votersMax: settings.voters,
+      made: madeOf(settings), assignAfterMs: settings.assignAfterMs, log, driver, nowMs,
       office: () => office.current,
       listen: () => office.listen(),
       proposeInTerm: (command, term) => local.propose(command, term),
@@ -113,7 +109,7 @@ export class MetadataGroup {
     driver.onApplied((applied) => local.applied(applied));
     driver.onState((state) => {
       peers.refresh();
-      if (state.formatVersion >= 2 && peers.ids.length > 0) directory.setServers(peers.servers);
+      if (state.clusterId !== '' && peers.ids.length > 0) directory.setServers(peers.servers);
       void office.look();
       duties.look();
     });
@@ -155,7 +151,7 @@ export class MetadataGroup {
     return this.driver.state;
   }
 
-  /** Asks the leader for this server's own lease. Throws ERR_NO_LEADER, ERR_UNSUPPORTED by a leader of an earlier version, and as LeaseOffice.ask. */
+  /** Asks the leader for this server's own lease. Throws ERR_NO_LEADER, and as LeaseOffice.ask. */
   async askLease(request: LeaseRequest, timeoutMs: number): Promise<LeaseGrant> {
     if (this.driver.leads) return await within(timeoutMs, this.office.ask(this.#id, request));
     const leader = this.peers.idOf(this.driver.leader);
@@ -184,9 +180,12 @@ export class MetadataGroup {
 }
 
 /** Of a cluster that this server makes. */
-function shardsAndDomains({ shards, trustDomains }: ServerSettings): Pick<Bootstrap, 'shards' | 'trustDomains'> {
+function madeOf({ shards, trustDomains, peers, voters, ownerLeaseMs, driftPpm }: ServerSettings): ClusterMade {
   const domains = trustDomains.map((d) => ({ name: d.name, shards: d.shards }));
-  return { shards: domains.reduce((sum, d) => sum + d.shards, shards), ...(domains.length === 0 ? {} : { trustDomains: domains }) };
+  return {
+    shards: domains.reduce((sum, d) => sum + d.shards, shards), ...(domains.length === 0 ? {} : { trustDomains: domains }),
+    voters: peers.map((p) => p.id), votersMax: voters, ownerLease: { leaseMs: ownerLeaseMs, driftPpm },
+  };
 }
 
 /** As the data directory remembers them; where --peers says of one of them where it is, it is looked for there too. */

@@ -7,19 +7,18 @@ import { FarkvError } from '../../core/errors.js';
 import { CalledOffMoves } from '../../core/metadata/called-off.js';
 import type { Bootstrap, Command } from '../../core/metadata/commands.js';
 import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
-import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
+import type { MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
 import type { Office } from './lease-office.js';
 import type { Outcome } from './proposer.js';
 
+/** What a cluster that this server makes has. */
+export type ClusterMade = Omit<Bootstrap, 't' | 'clusterId' | 'hashSeed' | 'ticketSecret'>;
+
 export interface LeaderDutiesOptions {
-  readonly voters: readonly string[];
-  /** What a cluster that this server makes has. */
-  readonly made: Pick<Bootstrap, 'shards' | 'trustDomains'>;
-  readonly votersMax: number;
-  readonly ownerLease: LeaseTerms;
+  readonly made: ClusterMade;
   /** How long all servers are waited for before the shards are given to those that came. */
   readonly assignAfterMs: number;
   readonly driver: Pick<MetadataDriver, 'leads' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
@@ -129,7 +128,7 @@ export class LeaderDuties {
     if (command.t !== 'shards-taken' && command.t !== 'raise-format') return await propose(command, PROPOSE_MS);
     const current = office();
     if (current === undefined) return 'unknown';
-    // A later leader may have granted longer leases by then (lease-office.ts).
+    // In the term in which the servers reported what they know (lease-office.ts).
     if (command.t === 'raise-format') return await proposeInTerm(command, current.term);
     log.warn(`${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`);
     // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the next leader knows.
@@ -145,16 +144,16 @@ export class LeaderDuties {
   }
 
   #due(): Command | undefined {
-    const { driver, office, voters, made, randomHex, assignAfterMs, log, nowMs, ownerLease, votersMax } = this.#options;
+    const { driver, office, made, randomHex, assignAfterMs, log, nowMs } = this.#options;
     if (!driver.leads) return undefined;
     const s = driver.state;
     if (s.clusterId === '') {
-      return { t: 'bootstrap', clusterId: randomHex(16), hashSeed: randomHex(16), ticketSecret: randomHex(16), ...made, voters };
+      return { t: 'bootstrap', clusterId: randomHex(16), hashSeed: randomHex(16), ticketSecret: randomHex(16), ...made };
     }
     if (s.members.size === 0) return undefined;
     const current = office();
     const due = current === undefined ? undefined : dueCommand(s, current.leases, nowMs(), this.#caughtUp(s), {
-      known: driver.knownFormat, votersMax, ownerLease, knownBy: (id) => current.knows.get(id) ?? 0,
+      known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0,
     }, this.#calledOff);
     if (due !== undefined || s.shards.every((one) => one.owner !== undefined)) return due;
     const missing = s.voters.filter((id) => !s.members.has(id));
@@ -179,7 +178,7 @@ export class LeaderDuties {
   /** Brings the Raft group a step nearer to what the metadata says. */
   #reconcile(): void {
     const { driver, log } = this.#options;
-    if (!driver.leads || driver.state.formatVersion < 2) return;
+    if (!driver.leads || driver.state.clusterId === '') return;
     const status = driver.status();
     const changes = status.configCommitted ? changesTo(driver.state, status.config) : [];
     if (changes.length === 0) return;

@@ -3,7 +3,6 @@
  * answers reach (core/metadata/owner-leases.ts). When no leader answers the lease runs out by itself: the data plane needs nobody
  * to stop it.
  */
-import { FarkvError } from '../../core/errors.js';
 import { HeldLease } from '../../core/metadata/owner-leases.js';
 import { RENEWALS } from '../../core/metadata/silence.js';
 import { describeError, type Log } from '../log.js';
@@ -21,14 +20,9 @@ export interface LeaseKeeperOptions {
   /** CLOCK_BOOTTIME. */
   readonly bootTimeNs: () => bigint;
   readonly leaseMs: number;
-  /** The cluster is at a format in which nobody takes shards away: leaders may be of a version that grants no leases, and each has terms of its own. */
-  readonly endless: () => boolean;
   readonly log: Log;
 }
 
-/** The format in which nobody takes shards away. */
-const FORMAT_WITHOUT_LEASES = 1;
-export const NO_END = 2n ** 64n - 1n;
 const msOf = (ns: bigint): number => Number(ns) / 1e6;
 const RETRY_MS = 25;
 
@@ -42,7 +36,6 @@ export class LeaseKeeper {
   #asking = 0;
   #closed = false;
   #lapsed = true;
-  #endless = false;
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options;
@@ -63,7 +56,7 @@ export class LeaseKeeper {
   }
 
   get held(): boolean {
-    return this.#endless || this.#lease.held(msOf(this.#options.bootTimeNs()));
+    return this.#lease.held(msOf(this.#options.bootTimeNs()));
   }
 
   /** Tells the leader that this owner is gone, so that nobody waits for its lease. Its shards must be closed by now. */
@@ -85,7 +78,7 @@ export class LeaseKeeper {
       if (asking === this.#asking && !this.#closed) this.#timer = setTimeout(() => this.renew(), ms);
     };
     try {
-      await this.#ask(asking);
+      await this.#ask();
       again(leaseMs / RENEWALS);
     } catch (error) {
       this.#failed(error);
@@ -93,35 +86,21 @@ export class LeaseKeeper {
     }
   }
 
-  async #ask(asking: number): Promise<void> {
-    const { ask, request, applied, fence, leaseMs, bootTimeNs, endless } = this.#options;
+  async #ask(): Promise<void> {
+    const { ask, request, applied, fence, leaseMs, bootTimeNs } = this.#options;
     const sentMs = msOf(bootTimeNs());
-    // The terms are each leader's own: the one that is asked must know of what another granted for longer (LeaseOffice.ask).
-    const ownTerms = endless();
-    const heldMs = ownTerms ? Math.max(0, Math.ceil(this.#lease.untilMs - sentMs)) : 0;
-    // Held without an end, the data plane would not stop if this answer were lost: the leader may count on this owner's lease running
-    // out, and raise the format, only when it is asked again after a lease with an end took that one's place.
-    const knows = this.#endless ? Math.min(request.knows, FORMAT_WITHOUT_LEASES) : request.knows;
-    const grant = await ask({ ...request, knows, end: false, ...(heldMs > 0 ? { heldMs } : {}) }, Math.max(leaseMs / 2, 100));
+    const grant = await ask({ ...request, end: false }, Math.max(leaseMs / 2, 100));
     await applied(grant.index);
     await fence();
     // What was applied since `index` takes nothing from this owner that it has not closed itself: that is what the lease says.
     if (this.#closed) return;
-    // A leader that was asked since was not told of this.
-    if (ownTerms && asking !== this.#asking) return;
     this.#lease.granted(sentMs, grant.leaseMs);
-    this.#endless = false;
     this.#grantUntil(BigInt(Math.floor(this.#lease.untilMs * 1e6)));
   }
 
   #failed(error: unknown): void {
-    const { endless, log } = this.#options;
+    const { log } = this.#options;
     if (this.#closed) return;
-    if (error instanceof FarkvError && error.code === 'ERR_UNSUPPORTED' && endless()) {
-      this.#endless = true;
-      this.#grantUntil(NO_END);
-      return;
-    }
     if (this.held || this.#lapsed) return;
     this.#lapsed = true;
     log.warn(`this server has no lease from the metadata group and answers nothing: ${describeError(error)}`);

@@ -149,7 +149,7 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
   t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
 });
 
-const format2 = (servers: readonly Server[], voters: readonly string[]): MetadataState => ({ ...EMPTY, formatVersion: 2, servers, voters });
+const stateOf = (servers: readonly Server[], voters: readonly string[]): MetadataState => ({ ...EMPTY, clusterId: CLUSTER, firstServers: ['s1', 's2', 's3'], servers, voters });
 const server = (id: string, n: number, raftId = raftIdOf(id), control = ['127.0.0.1:1']): Server => ({ id, raftId, instance: instance(n), control, draining: false });
 
 test('the metadata says who the servers are, and links come and go with it', async (t) => {
@@ -160,7 +160,7 @@ test('the metadata says who the servers are, and links come and go with it', asy
   t.teardown(() => peers.close());
   peers.start();
   t.throws(() => peers.arrives(hello({ from: 's4', instance: instance(4), voters: [] })), refused('ERR_CONFIG', /s4 is not one of/));
-  state = format2([server('s1', 1), server('s2', 2), server('s4', 4, 44, [address])], ['s1', 's2']);
+  state = stateOf([server('s1', 1), server('s2', 2), server('s4', 4, 44, [address])], ['s1', 's2']);
   peers.refresh();
   t.notThrows(() => peers.arrives(hello({ from: 's4', instance: instance(4), voters: ['anything'] })));
   await until(() => peers.reach.connected.includes('s4'));
@@ -168,19 +168,37 @@ test('the metadata says who the servers are, and links come and go with it', asy
   t.is(peers.raftIdOf('s4'), 44);
   t.deepEqual(peers.voters, ['s1', 's2']);
   t.false('voters' in got[0]!);
-  state = format2([server('s1', 1), server('s2', 2)], ['s1', 's2']);
+  state = stateOf([server('s1', 1), server('s2', 2)], ['s1', 's2']);
   peers.refresh();
   t.deepEqual(peers.reach.connected, []);
   t.is(peers.raftIdOf('s4'), undefined);
   t.throws(() => peers.arrives(hello({ from: 's4', instance: instance(4) })), refused('ERR_CONFIG', /is not one of.*--join and an empty data directory/));
 });
 
+test('a server that the cluster was made with and that has not come yet must have been started with the same list', async (t) => {
+  const got: Frame[] = [];
+  const address = await fakePeer(t, accepted('s3', { instance: instance(3), clusterId: '' }), got);
+  const coming: Server = { id: 's3', raftId: raftIdOf('s3'), control: [], draining: false };
+  // s4 came since.
+  const state = stateOf([server('s1', 1), server('s2', 2), coming, server('s4', 4, 44, [])], ['s1', 's2', 's3']);
+  const { peers, until } = make({ state: () => state, known: [known('s1'), known('s2'), known('s3', address)] });
+  t.teardown(() => peers.close());
+  t.deepEqual(peers.ids, ['s1', 's2', 's3', 's4']);
+  const first = hello({ from: 's3', instance: instance(3), clusterId: '' });
+  t.throws(() => peers.arrives({ ...first, voters: ['s1', 's3'] }), refused('ERR_CONFIG', /must be the same for every server/));
+  t.notThrows(() => peers.arrives(first));
+  peers.start();
+  await until(() => peers.reach.connected.includes('s3'));
+  // It compares the lists too.
+  t.like(got[0], { voters: ['s1', 's2', 's3'] });
+});
+
 test('a server that lost its directory is told the command, and after it comes under its old name with another number', (t) => {
-  let state = format2([server('s1', 1), server('s2', 2)], ['s1', 's2']);
+  let state = stateOf([server('s1', 1), server('s2', 2)], ['s1', 's2']);
   const { peers } = make({ state: () => state });
   t.throws(() => peers.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /farkv member remove s2/));
   t.notThrows(() => peers.arrives(hello({ instance: instance(7), join: true, clusterId: '' })));
-  state = format2([server('s1', 1), server('s2', 7, 77)], ['s1']);
+  state = stateOf([server('s1', 1), server('s2', 7, 77)], ['s1']);
   peers.refresh();
   t.notThrows(() => peers.arrives(hello({ instance: instance(7) })));
   t.throws(() => peers.arrives(hello({ instance: instance(2) })), refused('ERR_DATA_DIR', /another data directory/));

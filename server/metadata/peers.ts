@@ -1,8 +1,8 @@
 /**
  * The other servers: who they must be, the ways to them, and what it means when they refuse this one.
  *
- * Before there is a cluster the servers are those of --peers, the same list for each. From metadata format 2 on they are those of the metadata,
- * and links come and go with it; until this server's log is read they are those that it knew last (data-directory.ts).
+ * Before there is a cluster the servers are those of --peers, the same list for each. From then on they are those of the metadata, and links come and
+ * go with it; until this server's log is read they are those that it knew last (data-directory.ts).
  *
  * Three things must agree before two servers exchange a Raft message: the list of servers, the cluster (once it has an id), and the
  * instance, which is the identity of a data directory. A server that lost its directory has forgotten its votes and what it
@@ -61,21 +61,28 @@ export class Peers {
 
   /** The servers of the cluster as this one knows them, sorted by id. Those that are only announced are not among them. */
   get servers(): readonly KnownServer[] {
-    const { formatVersion, servers } = this.#options.state();
-    if (formatVersion < 2) return this.#known;
+    const { clusterId, servers } = this.#options.state();
+    if (clusterId === '') return this.#known;
     return servers.flatMap(({ id, raftId, instance, control }) => {
-      if (instance === undefined) return [];
+      if (raftId === 0) return [];
       // A server that moved to another address says so when it joins; until then it may be where it was expected first.
       const before = this.#known.find((k) => k.id === id && k.raftId === raftId)?.addresses ?? [];
-      return [{ id, raftId, instance, addresses: [...new Set([...control, ...before])] }];
+      return [{ id, raftId, ...(instance === undefined ? {} : { instance }), addresses: [...new Set([...control, ...before])] }];
     });
   }
   get ids(): readonly string[] {
     return this.servers.map((s) => s.id);
   }
   get voters(): readonly string[] {
-    const { formatVersion, voters } = this.#options.state();
-    return formatVersion < 2 ? this.#known.map((k) => k.id) : voters;
+    const { clusterId, voters } = this.#options.state();
+    return clusterId === '' ? this.#known.map((k) => k.id) : voters;
+  }
+
+  /** The list of first servers, as long as this server or that one has not come to the cluster: both must have been started with the same. */
+  #firstServers(id: string): readonly string[] | undefined {
+    const { clusterId, servers, firstServers } = this.#options.state();
+    if (clusterId === '') return this.#known.map((k) => k.id);
+    return servers.some((s) => s.id === id && s.instance === undefined) ? firstServers : undefined;
   }
 
   /** To be called when the metadata changed, or with what a server that joins was told. */
@@ -103,12 +110,13 @@ export class Peers {
     const options = this.#options;
     return new PeerLink({
       id, addresses, trust: options.trust, timeoutMs: options.timeoutMs, log: options.log,
-      hello: () => ({
-        role: 'peer', from: options.id, instance: options.instance, clusterId: options.clusterId(),
-        // Later the list is the metadata's, and neighbours may be a change apart.
-        ...(options.state().formatVersion < 2 ? { voters: this.#known.map((k) => k.id) } : {}),
-        ...(options.token === undefined ? {} : { token: options.token }),
-      }),
+      hello: () => {
+        const voters = this.#firstServers(id);
+        return {
+          role: 'peer', from: options.id, instance: options.instance, clusterId: options.clusterId(), ...(voters === undefined ? {} : { voters }),
+          ...(options.token === undefined ? {} : { token: options.token }),
+        };
+      },
       checkWelcome: (welcome) => this.#checkWelcome(id, welcome),
       refused: (error) => this.#refused(id, error),
       up: () => {
@@ -159,15 +167,15 @@ export class Peers {
       return;
     }
     if (from === undefined || !this.ids.includes(from)) {
-      const how = state().formatVersion < 2 ? '' : '. A new one is started with --join and an empty data directory, also one that was removed';
+      const how = state().clusterId === '' ? '' : '. A new one is started with --join and an empty data directory, also one that was removed';
       throw new FarkvError('ERR_CONFIG', `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.ids.join(', ')})${how}`);
     }
     if (from === id) {
       log.error(`another server calls itself ${id} too`);
       throw new FarkvError('ERR_CONFIG', `this server is ${id} itself: two servers have the same --id, or --peers gives ${id} the wrong address`);
     }
-    const own = this.#known.map((k) => k.id);
-    if (state().formatVersion < 2 && voters !== undefined && voters.join() !== own.join()) {
+    const own = this.#firstServers(from);
+    if (own !== undefined && voters !== undefined && voters.join() !== own.join()) {
       throw new FarkvError('ERR_CONFIG', `${id} was started with --peers ${own.join(', ')}, ${from} with ${voters.join(', ')}: the list must be the same for every server`);
     }
     this.#sameCluster(from, hello.clusterId ?? '');

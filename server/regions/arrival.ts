@@ -30,7 +30,7 @@ export interface ArrivalOptions {
   /** Of the present owner. */
   readonly epoch: number;
   /** Of the move. */
-  readonly planned: number | undefined;
+  readonly planned: number;
   /** In this server's data plane. */
   readonly group: number;
   readonly incarnation: bigint;
@@ -117,7 +117,7 @@ export class Arrival {
     const s = state().shards[shard];
     const move = state().moves.find((m) => m.shard === shard && m.to === memberId);
     // Called off and planned again, it is another move, for another copy.
-    const same = move !== undefined && move.planned === planned && (move.copy === hex64(incarnation) || (move.copy === undefined && !this.#last));
+    const same = move?.planned === planned && (move.copy === hex64(incarnation) || (move.copy === undefined && !this.#last));
     return this.#cancelled || !same || s?.epoch !== epoch || s.owner === undefined ? undefined : s;
   }
 
@@ -217,7 +217,7 @@ export class Arrival {
     const { shard, epoch, planned, group, incarnation, memberId, memberIncarnation, propose } = this.#options;
     if (phase === 'last' && this.#last) return true;
     while (this.#source() !== undefined) {
-      const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation), ...(planned === undefined ? {} : { planned }) });
+      const outcome = await propose({ t: 'shard-copy', shard, epoch, to: memberId, memberIncarnation, phase, group, copy: hex64(incarnation), planned });
       if (outcome === 'applied' || this.#isAt(phase)) {
         this.#last = true;
         return true;

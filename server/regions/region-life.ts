@@ -19,8 +19,7 @@
  *        -> shard-released is applied               nobody serves it
  *        -> the next owner's shard-opened           the other server owns it, under the next epoch; closeShard
  *
- * Called off before that, because the copy is lost at the latest, the shard is served again as it is and nothing has happened. At format 2 a shard moves
- * without a copy, is closed instead of paused, and comes up empty.
+ * If the move is called off before that, which a lost copy does at the latest, the shard is served again as it is and nothing has happened.
  *
  * Order matters: a shard is opened only under an epoch that the metadata gave to this start of the server, so versions never repeat;
  * and it is served only when no reader of an older epoch is left, so nobody sees the old value after the new one.
@@ -28,7 +27,6 @@
 import type { DataPlane, ShardLayout } from '../../native/addon.js';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { groupsOf } from '../../core/metadata/placement.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { describeError, type Log } from '../log.js';
@@ -120,7 +118,7 @@ export class RegionLife {
     for (const { shard } of state.moves) {
       const own = this.#own.get(shard);
       // What is to be copied is served first.
-      if (own !== undefined && (state.formatVersion < FORMAT_COPIES || own.serving)) void this.#release(own);
+      if (own?.serving === true) void this.#release(own);
     }
     this.#arrive(state);
     const fresh = changed.filter((s) => s.owner === this.#options.memberId && !this.#own.has(s.shard) && !this.#arrivals.has(s.shard));
@@ -319,23 +317,15 @@ export class RegionLife {
     return own.closing;
   }
 
-  /**
-   * Resolves when the shard can be given up, with how, or the move was called off. The format may be raised meanwhile: what is served by then is copied; what
-   * is not is no use to a copy, and goes empty.
-   */
-  async #ready(own: OwnShard): Promise<'called off' | 'empty' | 'copied'> {
+  /** Resolves when the shard can be given up, or the move was called off. */
+  async #ready(own: OwnShard): Promise<'called off' | 'copied'> {
     const { state, memberId, dataPlane, sleep, log } = this.#options;
     const { to, planned } = state().moves.find((m) => m.shard === own.shard) ?? {};
     // Called off and planned anew it is another one, for another copy.
     const move = () => (this.#current(own) === undefined ? undefined : state().moves.find((m) => m.shard === own.shard && m.to === to && m.planned === planned));
-    if (state().formatVersion < FORMAT_COPIES) {
-      if (own.serving) await this.#shortLeases.begin(own);
-      if (move() === undefined) return 'called off';
-      if (state().formatVersion < FORMAT_COPIES || !own.serving) return 'empty';
-    }
     await this.until(() => move() === undefined || move()?.phase !== undefined);
     if (move() === undefined) return 'called off';
-    if (own.serving) await this.#shortLeases.begin(own);
+    await this.#shortLeases.begin(own);
     if (move() === undefined) return 'called off';
     await dataPlane.sealShard(own.shard, BigInt(`0x${move()?.copy ?? '0'}`));
     const decided = this.until(() => move()?.phase !== 'last');
@@ -357,7 +347,6 @@ export class RegionLife {
   /** Begins to copy what moves to here, and takes over what has come. */
   #arrive(state: MetadataState): void {
     const { memberId, incarnation, memoryBytes, shardMemoryMin, dataPlane, random64, sleep, log, here } = this.#options;
-    if (state.formatVersion < FORMAT_COPIES) return;
     const me = state.members.get(memberId);
     for (const arrival of this.#arrivals.values()) arrival.stateChanged();
     for (const { shard, to, planned, phase } of state.moves) {
@@ -461,29 +450,14 @@ export class RegionLife {
 
   /** Gives the shard to the server that the metadata names. */
   async #release(own: OwnShard): Promise<void> {
-    const { memberId, incarnation, log, fatal } = this.#options;
+    const { log, fatal } = this.#options;
     if (own.releasing || own.abandoned) return;
     own.releasing = true;
     log.info(`shard ${own.shard} is given to another server`);
     try {
-      const ready = await this.#ready(own);
-      if (ready === 'called off') {
-        // In time: it has gone on serving.
-        this.#goOn(own);
-        return;
-      }
-      if (ready === 'copied') {
-        await this.#giveUp(own);
-        return;
-      }
-      own.serving = false;
-      await this.#close(own);
-      // Of the last run some may still be relied on though this start has granted none.
-      await this.#options.leasesOver;
-      // When the change is applied, stateChanged() forgets the shard.
-      while (this.#current(own) !== undefined) {
-        await this.#propose({ t: 'shard-released', shard: own.shard, owner: memberId, memberIncarnation: incarnation, epoch: own.epoch });
-      }
+      // Called off in time it has gone on serving.
+      if ((await this.#ready(own)) === 'called off') this.#goOn(own);
+      else await this.#giveUp(own);
     } catch (error) {
       if (this.#closing || this.#current(own) === undefined) return;
       fatal(new FarkvError('ERR_INTERNAL', `shard ${own.shard} cannot be given up: ${describeError(error)}`, { cause: error }));

@@ -1,53 +1,40 @@
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
-import type { Command } from '../../core/metadata/commands.js';
+import type { Command, ShardCopy, ShardOpened } from '../../core/metadata/commands.js';
 import { Log } from '../log.js';
-import { bootstrap, format2, format4, incarnation, join, other, two, World } from '../../test/support/region-world.js';
+import { bootstrap, incarnation, join, other, two, World } from '../../test/support/region-world.js';
 import type { RegionLifeOptions } from './region-life.js';
 
-test('a shard that is to move is closed, its leases run out, and only then is it given up', async (t) => {
-  const world = await two(t);
-  let closed: () => void = () => undefined;
-  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
-  const before = world.events.length;
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
-  await world.quiet();
-  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'close 0']);
-  t.deepEqual(world.life.serving, [1]);
-  t.is(world.machine.state.shards[0]?.owner, 's1');
-  closed();
-  await world.quiet();
-  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'close 0', 'closed 0', 'propose shard-released', 'leases of 2000 ms']);
-  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 2 });
-});
+const openedByOther: ShardOpened = {
+  t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 2, incarnation: incarnation(7), layoutEpoch: 1, buckets: 64, regions: [],
+};
+const copyOf = (phase: 'last' | 'copied', name = 7): ShardCopy => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(name), planned: 0 });
+
+async function seen(world: World, event: string): Promise<void> {
+  while (!world.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
+}
+/** It is never too late. */
+const patient = (ms: number): Promise<void> => (ms === 3000 ? new Promise<void>(() => undefined) : Promise.resolve());
 
 test('a release that was lost is proposed again', async (t) => {
-  const world = await two(t);
+  const world = await two(t, { sleep: patient });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'), copyOf('copied'));
+  await seen(world, 'pause 0');
   world.instead.push('lost', 'unknown');
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
   await world.quiet();
   t.is(world.events.filter((e) => e === 'propose shard-released').length, 3);
-  t.is(world.machine.state.shards[0]?.owner, 's2');
-});
-
-test('a shard whose move was called off too late is opened anew by its owner', async (t) => {
-  const world = await two(t);
-  let closed: () => void = () => undefined;
-  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
-  await world.quiet();
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
-  closed();
-  await world.life.until(() => world.life.settled);
-  t.like(world.machine.state.shards[0], { owner: 's1', epoch: 2 });
-  t.deepEqual(world.life.serving, [0, 1]);
+  t.is(world.machine.state.moves[0]?.phase, 'released');
 });
 
 test('a move that is called off in time changes nothing', async (t) => {
-  const world = await two(t);
+  let shortened: () => void = () => undefined;
+  const leases = new Promise<void>((resolve) => (shortened = resolve));
+  const world = await two(t, { sleep: (ms) => (ms === 2014 ? leases : patient(ms)) });
   const before = world.events.length;
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  await seen(world, 'leases of 100 ms');
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  shortened();
   await world.quiet();
   t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'leases of 2000 ms']);
   t.deepEqual(world.life.serving, [0, 1]);
@@ -93,7 +80,7 @@ test('a shard that is taken away while it is being opened is closed when it is o
     await held;
     return await layout;
   };
-  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(1), { t: 'assign-shards' }, format2, other);
+  world.apply(bootstrap(1, ['s1', 's2']), join(1), { t: 'assign-shards' }, other);
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
   await world.quiet();
   t.deepEqual(world.events, [`open 0 epoch 1 memory ${16 << 20}`]);
@@ -103,33 +90,26 @@ test('a shard that is taken away while it is being opened is closed when it is o
 });
 
 test('a shard that is to move before the leases of the last run are over is given up only then', async (t) => {
-  const world = new World();
-  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(7), { t: 'assign-shards' }, format2, other, join(1, 7));
+  const world = new World({ sleep: patient });
+  world.apply(bootstrap(1, ['s1', 's2']), join(7), { t: 'assign-shards' }, other, join(1, 7));
   await world.quiet();
-  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' }, { ...copyOf('last'), epoch: 2 }, { ...copyOf('copied'), epoch: 2 });
   await world.quiet();
-  t.is(world.machine.state.shards[0]?.owner, 's1');
+  t.is(world.machine.state.moves[0]?.phase, 'copied');
   t.false(world.events.includes('propose shard-released'));
   world.leasesOver();
   await world.quiet();
-  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
+  t.is(world.machine.state.moves[0]?.phase, 'released');
+  t.like(world.machine.state.shards[0], { owner: 's1', epoch: 2 });
+  world.apply({ ...openedByOther, epoch: 3 });
+  await world.quiet();
+  t.deepEqual(world.events.slice(-3), ['close 0', 'closed 0', 'leases of 2000 ms']);
 });
-
-const openedByOther: Command = {
-  t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 2, incarnation: incarnation(7), layoutEpoch: 1, buckets: 64, regions: [],
-};
-const copyOf = (phase: 'last' | 'copied', name = 7): Command => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(name) });
-
-async function seen(world: World, event: string): Promise<void> {
-  while (!world.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
-}
-/** It is never too late. */
-const patient = (ms: number): Promise<void> => (ms === 3000 ? new Promise<void>(() => undefined) : Promise.resolve());
 
 test('a shard that is copied is served until its copy is nearly done, read until it is done, and only then closed', async (t) => {
   const world = await two(t, { sleep: patient });
   const before = world.events.length;
-  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
   await world.quiet();
   t.deepEqual(world.events.slice(before), []);
   world.apply(copyOf('last'));
@@ -154,7 +134,7 @@ for (const released of [false, true]) {
       const world = await two(t, { sleep: patient });
       let paused: () => void = () => undefined;
       world.dataPlane.closing = new Promise((resolve) => (paused = resolve));
-      world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'), copyOf('copied'));
+      world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'), copyOf('copied'));
       await seen(world, 'pause 0');
       if (released) {
         paused();
@@ -176,7 +156,7 @@ for (const released of [false, true]) {
 
 test('a move that is called off while the last of it is copied leaves the shard as it was, without its seal', async (t) => {
   const world = await two(t, { sleep: patient });
-  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
   await seen(world, 'seal 0');
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await world.quiet();
@@ -187,7 +167,7 @@ test('a move that is called off while the last of it is copied leaves the shard 
 
 test('a move that is called off and planned anew while its last part is copied is another one: the shard is sealed anew, for its copy', async (t) => {
   const world = await two(t, { sleep: patient });
-  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
   await seen(world, 'seal 0');
   t.is(world.dataPlane.sealedFor, 7n);
   const [stay, again] = [{ t: 'shard-move', shard: 0, epoch: 1, to: 's1' }, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }] as const;
@@ -199,7 +179,7 @@ test('a move that is called off and planned anew while its last part is copied i
 
 test('an owner that is sealed and hears nothing more calls the move off itself', async (t) => {
   const world = await two(t);
-  world.apply(format4, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
+  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
   await seen(world, 'unseal 0');
   t.true(world.events.indexOf('seal 0') < world.events.indexOf('propose shard-move'));
   t.true(world.events.indexOf('propose shard-move') < world.events.indexOf('unseal 0'));
@@ -211,7 +191,7 @@ test('an owner that is sealed and hears nothing more calls the move off itself',
 /** Shard 0 is s2's and open there; it is to move here. */
 function coming(options: Partial<RegionLifeOptions> = {}): World {
   const world = new World(options);
-  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, other, { t: 'assign-shards' }, format2, format4, join(1));
+  world.apply(bootstrap(1, ['s1', 's2']), other, { t: 'assign-shards' }, join(1));
   world.apply({ t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, incarnation: incarnation(77), layoutEpoch: 1, buckets: 64, regions: [] });
   world.leasesOver();
   return world;
@@ -240,7 +220,7 @@ test('what was copied is kept when the shard changes hands before the outcome of
     const copy = world.machine.state.moves[0]!.copy!;
     // The proposal is under way by then: it is applied, and its outcome is lost.
     setImmediate(() => {
-      world.apply({ t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy });
+      world.apply({ t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy, planned: 0 });
       world.apply(releasedFor(copy));
     });
     return stats;
@@ -259,7 +239,7 @@ test('what was copied is kept when its new owner applies the end of the copy and
       const stats = await finish(shard);
       const copy = world.machine.state.moves[0]!.copy!;
       setImmediate(() => world.apply(
-        { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy },
+        { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy, planned: 0 },
         taken ? { t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] } : releasedFor(copy),
       ));
       return stats;
@@ -287,7 +267,7 @@ test('a copy that was not said to be complete is not served when the shard is ta
 
 test('a server whose copy is not there any more calls the move off', async (t) => {
   const world = coming();
-  const copy = { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), group: 0, copy: incarnation(9) } as const;
+  const copy = { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), group: 0, copy: incarnation(9), planned: 0 } as const;
   world.applyUnseen({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' }, { ...copy, phase: 'last' }, { ...copy, phase: 'copied' });
   t.is(world.machine.state.moves.length, 1);
   world.life.stateChanged();
@@ -387,7 +367,7 @@ test('leases are short for those shards only whose end here is near: a move that
   const world = await two(t, { sleep: patient });
   const before = world.events.length;
   const planned = { t: 'shard-move', epoch: 1, to: 's2' } as const;
-  world.apply(format4, { ...planned, shard: 1 }, { ...planned, shard: 0 }, copyOf('last'), copyOf('copied'));
+  world.apply({ ...planned, shard: 1 }, { ...planned, shard: 0 }, copyOf('last'), copyOf('copied'));
   await seen(world, 'propose shard-released');
   await world.quiet();
   world.apply(openedByOther);
@@ -427,50 +407,4 @@ test('what does not fit in this server\'s memory is not copied again and again: 
   rested();
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
   t.is(copies(), 2);
-});
-
-test('a shard that is to move empty is copied after all when the format is raised before it was closed', async (t) => {
-  let shortened: () => void = () => undefined;
-  const leases = new Promise<void>((resolve) => (shortened = resolve));
-  const world = await two(t, { sleep: (ms) => (ms === 2014 ? leases : patient(ms)) });
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
-  await seen(world, 'leases of 100 ms');
-  world.apply(format4);
-  shortened();
-  await world.quiet();
-  t.deepEqual(world.failures, []);
-  t.deepEqual(world.life.serving, [0, 1]);
-  world.apply(copyOf('last'), copyOf('copied'));
-  await seen(world, 'propose shard-released');
-  await world.quiet();
-  world.apply(openedByOther);
-  await world.quiet();
-  t.deepEqual(world.events.filter((e) => e.endsWith(' 0')), ['serve 0', 'seal 0', 'pause 0', 'paused 0', 'close 0', 'closed 0']);
-  t.deepEqual(world.failures, []);
-});
-
-test('a shard that is being closed to move empty goes so though the format is raised meanwhile', async (t) => {
-  const world = await two(t, { sleep: patient });
-  let closed: () => void = () => undefined;
-  world.dataPlane.closing = new Promise((resolve) => (closed = resolve));
-  world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' });
-  await seen(world, 'close 0');
-  world.apply(format4);
-  closed();
-  await world.quiet();
-  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 2 });
-  t.deepEqual(world.machine.state.moves, []);
-  t.deepEqual(world.failures, []);
-});
-
-test('a shard that was not served yet when it was to move empty goes so though the format is raised at once', async (t) => {
-  const world = new World();
-  world.apply({ ...bootstrap(1), voters: ['s1', 's2'] }, join(7), { t: 'assign-shards' }, format2, other, join(1, 7));
-  await world.quiet();
-  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' });
-  world.apply(format4);
-  world.leasesOver();
-  await world.quiet();
-  t.deepEqual(world.failures, []);
-  t.like(world.machine.state.shards[0], { owner: 's2', epoch: 3 });
 });

@@ -2,7 +2,7 @@
 import test from 'ava';
 import { rm } from 'node:fs/promises';
 import { Cluster, farkv, succeeds } from '../support/cluster.js';
-import { QUICK, raised } from '../support/owners.js';
+import { QUICK } from '../support/owners.js';
 import { served, statusOf, statusWhen, whole } from '../support/status.js';
 import type { ClusterStatus } from '../../server/status.js';
 
@@ -12,7 +12,6 @@ const roles = (status: ClusterStatus): Record<string, string> => Object.fromEntr
 
 test.serial('one server becomes three voters and a follower, and the first can go', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, shards: 4, args: ARGS });
-  await raised(cluster);
   const s2 = await cluster.joiner('s2', ARGS);
   await s2.start();
   t.deepEqual(s2.readyLine?.shards, []);
@@ -50,7 +49,6 @@ test.serial('one server becomes three voters and a follower, and the first can g
 
 test.serial('a server that lost its data directory is told the command, and comes back by it under its old name', async (t) => {
   const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
-  await raised(cluster);
   const lost = cluster.server(2);
   await lost.kill();
   await rm(lost.dataDir, { recursive: true });
@@ -70,7 +68,6 @@ test.serial('a server that lost its data directory is told the command, and come
 
 test.serial('an announced server is shown until it comes; what cannot be joined is refused by name', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, shards: 1, args: ARGS });
-  await raised(cluster);
   t.regex(await succeeds(t, cluster, 'member', 'add', 's2', '127.0.0.1:1'), /--join/);
   t.deepEqual(roles(await statusOf(cluster.server(0).address)), { s1: 'voter', s2: 'announced' });
   await (await cluster.joiner('s2', ARGS)).start();

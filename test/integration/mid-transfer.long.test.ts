@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster, farkv, type ServerProcess } from '../support/cluster.js';
-import { certainly, keysOf, LASTING, raised } from '../support/owners.js';
+import { certainly, keysOf, LASTING } from '../support/owners.js';
 import { leaderOf, statusOf, statusWhen } from '../support/status.js';
 
 const VALUE_BYTES = 64 << 10;
@@ -66,7 +66,6 @@ async function allThere(t: ExecutionContext, kv: Client<BufferValue, Buffer>, ke
 for (const dies of ['new', 'old'] as const) {
   test.serial(`kill -9 of the ${dies} owner of a shard in the middle of the copy`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '256mb', args: LASTING });
-    await raised(cluster);
     const lead = await leaderOf(cluster);
     const [ask, from, to] = [cluster.server(lead), cluster.server((lead + 1) % 3), cluster.server((lead + 2) % 3)];
     const { kv, keys, shard } = await filled(t, cluster, (lead + 1) % 3);
@@ -99,11 +98,9 @@ for (const dies of ['new', 'old'] as const) {
 
 test.serial('a server without the memory for a shard does not get it: its owner goes on, the move is called off, and what was put stays', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '256mb', args: LASTING });
-  await raised(cluster);
   const small = await cluster.joiner('s2', LASTING);
   small.args = small.args.map((arg) => (arg === '64mb' ? '16mb' : arg));
   await small.start();
-  await raised(cluster);
   const owner = cluster.server(0);
   const { kv, keys, shard } = await filled(t, cluster, 0);
   const refused = await move(shard, small, '5m', owner);

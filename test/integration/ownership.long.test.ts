@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { setImmediate } from 'node:timers/promises';
 import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
-import { certainly, keysOf, QUICK, raised } from '../support/owners.js';
+import { certainly, keysOf, QUICK } from '../support/owners.js';
 import { leaderOf, served, statusWhen } from '../support/status.js';
 
 type Kv = Client<BufferValue, Buffer>;
@@ -21,7 +21,6 @@ for (const transport of ['shm', 'tcp'] as const) {
   for (const role of ['leader', 'follower'] as const) {
     test.serial(`${transport}: the shards of a dead owner that is the metadata group's ${role} come back empty, and it comes back without them`, async (t) => {
       const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: QUICK });
-      await raised(cluster);
       const kv = await connected(t, cluster, transport);
       const leader = await leaderOf(cluster);
       const dead = role === 'leader' ? leader : (leader + 1) % 3;
@@ -51,7 +50,6 @@ for (const transport of ['shm', 'tcp'] as const) {
 
   test.serial(`${transport}: a paused owner whose shards have moved serves no old value when it goes on, also to a client that knows no better`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
-    await raised(cluster);
     const [stale, fresh] = [await connected(t, cluster, transport), await connected(t, cluster, transport)];
     const paused = ((await leaderOf(cluster)) + 1) % 3;
     const [key] = await keysOf(stale, cluster, paused, 1);
@@ -90,7 +88,6 @@ for (const transport of ['shm', 'tcp'] as const) {
 
 test.serial('without a quorum of the metadata group owners answer nothing once their leases are over, and with it they go on with what they hold', async (t) => {
   const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
-  await raised(cluster);
   const kv = await connected(t, cluster, 'shm');
   const left = await leaderOf(cluster);
   const others = [1, 2].map((n) => cluster.server((left + n) % 3));

@@ -5,7 +5,7 @@
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from '../support/cluster.js';
-import { keysOf, raised } from '../support/owners.js';
+import { keysOf } from '../support/owners.js';
 import { losesNothing, written } from '../support/pauses.js';
 import { leaderOf, statusWhen } from '../support/status.js';
 
@@ -17,7 +17,6 @@ test.serial('tcp: all servers are stopped for longer than the leases: every valu
 
 test.serial('a leader that stalls for 200 ms in every second gives the shards of a dead owner to others', async (t) => {
   const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300', '--owner-lease-ms', '1000', '--election-ms', '1500'] });
-  await raised(cluster);
   const { kv } = await written(t, cluster, 'tcp');
   const leader = await leaderOf(cluster);
   const dead = cluster.server((leader + 1) % 3);

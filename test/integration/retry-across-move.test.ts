@@ -6,7 +6,6 @@ import test, { type ExecutionContext } from 'ava';
 import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { ADVERTISED, Middle } from '../support/middle.js';
-import { raised } from '../support/owners.js';
 import { statusOf } from '../support/status.js';
 
 type Kv = Client<BufferValue, Buffer>;
@@ -40,7 +39,6 @@ for (const back of [false, true]) {
   const where = back ? 'to another server and back' : 'to another server';
   test.serial(`a change that the old owner made and could not answer is not made again when its shard has moved ${where} before it is retried`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 2, shards: 2, args: ['--lease-ms', '300', '--transport', 'shm,tcp', ...ADVERTISED] });
-    await raised(cluster);
     const middles = [await Middle.before(t, cluster.server(0)), await Middle.before(t, cluster.server(1))] as const;
     // One that is cut off, and one that sees and changes the same by another way.
     const [cut, direct] = [await connected(t, cluster, 'tcp'), await connected(t, cluster, 'shm')];
@@ -82,7 +80,6 @@ for (const back of [false, true]) {
 
 test.serial('a change that the old owner made and could not answer is answered by it when its shard stayed', async (t) => {
   const cluster = await Cluster.start(t, { servers: 2, shards: 2, args: ['--lease-ms', '300', '--transport', 'shm,tcp', ...ADVERTISED] });
-  await raised(cluster);
   const middle = [await Middle.before(t, cluster.server(0)), await Middle.before(t, cluster.server(1))] as const;
   const [cut, direct] = [await connected(t, cluster, 'tcp'), await connected(t, cluster, 'shm')];
   const from = cluster.servers.findIndex((s) => s.readyLine?.shards.includes(cut.shardOf('swap')));

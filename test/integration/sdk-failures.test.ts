@@ -11,8 +11,8 @@ import { statusOf } from '../support/status.js';
 const CHILD = fileURLToPath(new URL('../support/sdk-child.js', import.meta.url));
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 const LEASE = ['--lease-ms', '300'];
-/** In this format of the metadata no server takes another one's shards: those of a dead owner are nobody's until it is back. */
-const STAY = [...LEASE, '--metadata-format', '1'];
+/** Nobody takes the shards of a dead owner in that time: it is back before. */
+const STAY = [...LEASE, '--owner-lease-ms', '300000'];
 
 async function connected(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp', options: Partial<ConnectOptions> = {}): Promise<Client<BufferValue, Buffer>> {
   const kv = await connect({ servers: cluster.addresses, transport, strict: true, ...options });

@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
 import { Cluster, succeeds } from '../support/cluster.js';
-import { certainly, keysOf, LASTING, raised } from '../support/owners.js';
+import { certainly, keysOf, LASTING } from '../support/owners.js';
 import { leaderOf, operator, statusOf, statusWhen } from '../support/status.js';
 
 async function connected(t: ExecutionContext, cluster: Cluster, more: Partial<ConnectOptions> = {}): Promise<Client<BufferValue, Buffer>> {
@@ -15,7 +15,6 @@ async function connected(t: ExecutionContext, cluster: Cluster, more: Partial<Co
 for (const transport of ['shm', 'tcp'] as const) {
   test.serial(`${transport}: a shard moves while it is read and written: no call fails, and nothing is lost`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 2, shards: 2, args: ['--lease-ms', '1000'] });
-    await raised(cluster);
     const kv = await connected(t, cluster, { transport, strict: true, timeoutMs: 60_000, unavailableAfterMs: 60_000 });
     const rest = Array.from({ length: 3000 }, (_, i) => [`rest-${i}`, `${i}`.repeat(1 + (i % 50))] as const);
     for (const [key, value] of rest) await kv.put(key, value);
@@ -50,7 +49,6 @@ for (const transport of ['shm', 'tcp'] as const) {
 for (const dies of ['new', 'old'] as const) {
   test.serial(`the ${dies} owner of a shard that moves dies before the copy is done`, async (t) => {
     const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: LASTING });
-    await raised(cluster);
     const kv = await connected(t, cluster, { timeoutMs: 60_000, unavailableAfterMs: 60_000 });
     const lead = await leaderOf(cluster);
     const [from, to] = dies === 'new' ? [lead, (lead + 1) % 3] : [(lead + 1) % 3, (lead + 2) % 3];

@@ -3,11 +3,10 @@ import test, { type ExecutionContext } from 'ava';
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { ControlClient } from '../../server/control/client-connection.js';
 import { Cluster, farkv } from '../support/cluster.js';
-import { statusOf, statusWhen } from '../support/status.js';
+import { statusOf } from '../support/status.js';
 import { clientOf, toldTo } from '../support/tenants.js';
 
 /** Where each domain's shards are: the default one has those of --shards. */
@@ -91,7 +90,6 @@ test.serial('a shard that moves stays its domain\'s', async (t) => {
   const { address } = cluster.server(0);
   const { a, b } = await clientsOf(t, cluster, 'tcp');
   const operator = ['--connect', address, '--token', TOKEN.operators];
-  await statusWhen(address, (s) => s.formatVersion >= FORMAT_COPIES, OPERATOR);
   let key = 'key';
   for (let i = 0; a.shardOf(key) !== DOMAINS.a[0] || b.shardOf(key) !== DOMAINS.b[0]; i++) key = `key-${i}`;
   await a.put(key, 'of a');

@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { ADVERTISED, Middle } from '../support/middle.js';
-import { keysOf, raised } from '../support/owners.js';
+import { keysOf } from '../support/owners.js';
 import { statusOf, statusWhen } from '../support/status.js';
 
 const KEYS = 40;
@@ -33,7 +33,6 @@ async function connected(t: ExecutionContext, cluster: Cluster): Promise<Client<
 async function cutOff(t: ExecutionContext, servers: number): Promise<CutOff> {
   const cluster = await Cluster.start(t, { servers, shards: servers, args: ['--lease-ms', '300', '--transport', 'tcp', ...ADVERTISED] });
   const [middle] = await Promise.all(cluster.servers.map((server) => Middle.before(t, server)));
-  await raised(cluster);
   const kv = await connected(t, cluster);
   const keys = await keysOf(kv, cluster, 0, KEYS);
   const world = { cluster, kv, keys, values: new Map<string, string>(), shard: kv.shardOf(keys[0]!), open: () => void (middle!.passage = 'open') };

@@ -3,11 +3,11 @@ import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
 import { GrantedLeases, heldMs } from '../../core/metadata/owner-leases.js';
-import { hexOf, joinOf, LEASE, MetadataLog } from '../support/metadata-log.js';
+import { hexOf, LEASE, MetadataLog } from '../support/metadata-log.js';
 import { Log } from '../../server/log.js';
 import type { Confirmed } from '../../server/metadata/driver.js';
 import { LeaderDuties } from '../../server/metadata/leader-duties.js';
-import { LeaseKeeper, NO_END, type LeaseKeeperOptions } from '../../server/metadata/lease-keeper.js';
+import { LeaseKeeper, type LeaseKeeperOptions } from '../../server/metadata/lease-keeper.js';
 import { LeaseOffice, type LeaseGrant, type LeaseRequest } from '../../server/metadata/lease-office.js';
 import { LocalProposer } from '../../server/metadata/local-proposer.js';
 
@@ -38,7 +38,7 @@ function keeper(t: { teardown: (f: () => void) => void }, options: Partial<Lease
       return Promise.resolve({ leaseMs: 1000, index: 7 });
     },
     applied: () => Promise.resolve(), fence: () => Promise.resolve(), setGrantUntil: (ns) => until.push(ns), bootTimeNs: () => clock.ns,
-    leaseMs: 1000, endless: () => false, log: new Log('warn', (_, text) => lines.push(text)), ...options,
+    leaseMs: 1000, log: new Log('warn', (_, text) => lines.push(text)), ...options,
   });
   t.teardown(() => made.close());
   return { made, until, clock, asked, lines };
@@ -97,48 +97,6 @@ test('without an answer the lease runs out by itself, and the owner says so once
   t.regex(lines[0] ?? '', /has no lease.*nobody leads/);
 });
 
-test('a leader of an earlier version grants no leases: one without an end, but only while nobody can take shards away', async (t) => {
-  const unsupported = () => Promise.reject(new FarkvError('ERR_UNSUPPORTED', 'there is no call lease'));
-  const early = keeper(t, { ask: unsupported, endless: () => true });
-  early.made.start();
-  await settle();
-  t.deepEqual(early.until, [0n, NO_END]);
-  const later = keeper(t, { ask: unsupported });
-  later.made.start();
-  await settle();
-  t.deepEqual(later.until, [0n]);
-});
-
-test('while each leader has its own terms of leases, an owner tells what it holds, and believes only the leader that it asked last', async (t) => {
-  const format = { first: true };
-  const answers: Held<LeaseGrant>[] = [];
-  const asked: LeaseRequest[] = [];
-  const { made, until, clock } = keeper(t, {
-    endless: () => format.first,
-    ask: (request) => {
-      asked.push(request);
-      answers.push(held<LeaseGrant>());
-      return answers.at(-1)!.promise;
-    },
-  });
-  const ask = async (answer: number | undefined): Promise<LeaseRequest> => {
-    made.renew();
-    if (answer !== undefined) answers.at(-1)!.resolve({ leaseMs: answer, index: 7 });
-    await settle();
-    return asked.at(-1)!;
-  };
-  t.is((await ask(60_000)).heldMs, undefined);
-  clock.ns += 1_000_000_000n;
-  // A leader that is slow to answer, and the next one, which grants shorter leases.
-  t.is((await ask(undefined)).heldMs, 59_000);
-  t.is((await ask(1000)).heldMs, 59_000);
-  answers.at(-2)!.resolve({ leaseMs: 120_000, index: 7 });
-  await settle();
-  t.is(until.at(-1), 65_000_000_000n);
-  format.first = false;
-  t.is((await ask(1000)).heldMs, undefined);
-});
-
 function office(log: MetadataLog) {
   const clock = { ms: 0 };
   const questions: Held<Confirmed>[] = [];
@@ -149,7 +107,7 @@ function office(log: MetadataLog) {
       return questions.at(-1)!.promise;
     },
   };
-  const made = new LeaseOffice({ driver, nowMs: () => clock.ms, terms: LEASE, changed: () => undefined });
+  const made = new LeaseOffice({ driver, nowMs: () => clock.ms, changed: () => undefined });
   const ask = (id: string, incarnation: number, end = false) => made.ask(id, { incarnation: hexOf(incarnation), knows: 2, end });
   return { made, clock, questions, driver, ask };
 }
@@ -206,8 +164,8 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
   const asked = held<undefined>();
   const taken = held<Command>();
   const duties = new LeaderDuties({
-    voters: ['s1', 's2'], made: { shards: 2 }, assignAfterMs: 1, votersMax: 3, ownerLease: LEASE, log: new Log('error', () => undefined), nowMs: () => clock.ms, randomHex: (n) => 'ab'.repeat(n),
-    driver: { leads: true, state: log.state, knownFormat: 2, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 1, log: new Log('error', () => undefined), nowMs: () => clock.ms, randomHex: (n) => 'ab'.repeat(n),
+    driver: { leads: true, state: log.state, knownFormat: 1, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
     office: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => {
       questions.push(held<boolean>());
@@ -237,6 +195,14 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
   t.like(await taken.promise, { t: 'shards-taken', id: 's2' });
 });
 
+test('nobody holds a lease before there is a cluster', async (t) => {
+  const { made, questions, ask } = office(new MetadataLog());
+  const asked = ask('s1', 1);
+  questions[0]!.resolve({ term: 3, index: 9 });
+  await t.throwsAsync(asked, { code: 'ERR_NO_LEADER' });
+  t.is(made.current, undefined);
+});
+
 test('what one term knows the next does not', async (t) => {
   const { made, questions, ask, driver } = office(MetadataLog.cluster(2, ['s1', 's2']));
   const first = ask('s1', 1);
@@ -255,27 +221,14 @@ test('what one term knows the next does not', async (t) => {
   t.is(made.current, undefined);
 });
 
-test('while an owner holds a longer lease of an earlier leader, in format 1, it does not count as one that knows the next format', async (t) => {
-  const log = new MetadataLog();
-  log.do({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 1, voters: ['s1'] }, joinOf('s1', 1));
-  const { made, questions } = office(log);
-  for (const [holds, knows] of [[undefined, 4], [LEASE.leaseMs + 1, 1], [LEASE.leaseMs, 4]] as const) {
-    const asked = made.ask('s1', { incarnation: hexOf(1), knows: 4, end: false, ...(holds === undefined ? {} : { heldMs: holds }) });
-    questions.at(-1)!.resolve({ term: 3, index: 9 });
-    await asked;
-    t.is(made.current!.knows.get('s1'), knows);
-  }
-});
-
-test('the format is raised in the term of the leader whose terms of leases go with it, or not at all', async (t) => {
-  const log = new MetadataLog();
-  log.do({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: 1, voters: ['s1'] }, joinOf('s1', 1), { t: 'assign-shards' });
+test('the format is raised in the term in which the servers reported what they know, or not at all', async (t) => {
+  const log = MetadataLog.cluster(1, ['s1']);
   const inTerm: [Command, number][] = [];
   const duties = new LeaderDuties({
-    voters: ['s1'], made: { shards: 1 }, assignAfterMs: 1, votersMax: 3, ownerLease: LEASE, log: new Log('error', () => undefined), nowMs: () => 0, randomHex: (n) => 'ab'.repeat(n),
-    driver: { leads: true, state: log.state, knownFormat: 4, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 1, log: new Log('error', () => undefined), nowMs: () => 0, randomHex: (n) => 'ab'.repeat(n),
+    driver: { leads: true, state: log.state, knownFormat: 2, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
     listen: () => Promise.resolve(false),
-    office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 4]]) }),
+    office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 2]]) }),
     // Any leader might take that.
     propose: () => {
       duties.close();
@@ -290,7 +243,7 @@ test('the format is raised in the term of the leader whose terms of leases go wi
   t.teardown(() => duties.close());
   duties.look();
   await settle();
-  t.like(inTerm, [[{ t: 'raise-format', format: 2, ownerLease: LEASE }, 5]]);
+  t.deepEqual(inTerm, [[{ t: 'raise-format', format: 2 }, 5]]);
 });
 
 test('what rests on a term is proposed in it or not at all, and its fate is left open when the term ends', async (t) => {

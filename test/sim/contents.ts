@@ -9,7 +9,7 @@ export interface Copy {
   /** Of the owner that it is copied from. */
   readonly epoch: number;
   /** Of the move that it is for. */
-  planned: number | undefined;
+  planned: number;
   name: string;
   /** `last` was applied for it. */
   last: boolean;

@@ -88,7 +88,9 @@ class Commands {
         hashSeed: hex(8, 32),
         ticketSecret: hex(9, 32),
         shards: SHARDS,
-        voters: ['s1'],
+        voters: SERVERS,
+        votersMax: 3,
+        ownerLease: { leaseMs: 100, driftPpm: 1000 },
       };
     }
     const id = random.pick(SERVERS);

@@ -41,10 +41,10 @@ export interface Life {
   proposedMs: number;
   opened: Set<string>;
   /**
-   * `shard/epoch` that it has closed, and for which copy. The change that says so may be on its way for long, also when the move is called off meanwhile: only
-   * where it names a copy the owner goes on when that is lost.
+   * `shard/epoch` that it has closed, and for which copy. The change that says so may be on its way for long, also when the move is called off meanwhile. The
+   * owner goes on when that copy is lost.
    */
-  readonly gaveUp: Map<string, string | undefined>;
+  readonly gaveUp: Map<string, string>;
   /** The same of those that take no changes, because their last part is being copied: for which copy. */
   readonly sealed: Map<string, string | undefined>;
   /** Until when clients may rely on what was granted in this life, by `shard/epoch`, and on what was in earlier ones. Own clock. */

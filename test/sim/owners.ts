@@ -3,7 +3,7 @@
  * them, die, are paused and cut off; leaders take shards from owners whose leases are over. All decisions are the real ones of core/metadata;
  * the wiring around them (server/metadata/lease-office.ts, lease-keeper.ts, regions/region-life.ts) is written here once more, as small as can be.
  *
- * From format 4 on a shard that moves is copied first (contents.ts); in some histories the cluster stays at format 2.
+ * A shard that moves is copied first (contents.ts).
  *
  * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was changed before it. A claim is what an owner has granted at most: from now until its own
  * lease ends, by its own clock. It outlives the owner's process, and a pause of it, as clients' leases do.
@@ -11,7 +11,6 @@
  * Each member's clock has its own rate, within the bound, and its own beginning.
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
-import { FORMAT_COPIES } from '../../core/metadata/format.js';
 import { nextMove, nextLookMs, takeFromDead } from '../../core/metadata/leader-policy.js';
 import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
@@ -25,7 +24,7 @@ import { MetadataModel } from './metadata-application.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'owners go on though they gave the shard up for any copy', 'leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 /** The others break what clients rely on, and are to be found by that. */
 const UNFAIR: readonly Mistake[] = ['leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'];
@@ -48,8 +47,6 @@ export class Owners {
   /** What a data directory remembers: by its own clock, until when the leases of earlier lives may be relied on. */
   readonly #served = new Map<number, number>();
   readonly #first: readonly number[];
-  /** Of this history's cluster. */
-  readonly #format: number;
   readonly #contents = new Contents();
   readonly #fairness = new Fairness(() => this.world.now, TERMS.leaseMs);
   #copies = 0;
@@ -63,7 +60,6 @@ export class Owners {
     first: readonly number[],
   ) {
     this.#first = first;
-    this.#format = world.random.below(4) === 0 ? 2 : FORMAT_COPIES;
   }
 
   started(member: SimMember): void {
@@ -278,10 +274,8 @@ export class Owners {
 
   #setUp(state: MetadataState): Command | undefined {
     if (state.clusterId === '') {
-      return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: SHARDS, voters: this.#first.map(idOf) };
+      return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: SHARDS, voters: this.#first.map(idOf), votersMax: 9, ownerLease: TERMS };
     }
-    if (state.formatVersion < 2) return { t: 'raise-format', format: 2, votersMax: 9, ownerLease: TERMS };
-    if (state.formatVersion < this.#format) return { t: 'raise-format', format: this.#format, votersMax: state.votersMax, ownerLease: state.ownerLease };
     return state.members.size > 0 && state.shards.some((s) => s.owner === undefined) ? { t: 'assign-shards' } : undefined;
   }
 
@@ -332,7 +326,7 @@ export class Owners {
     const state = stateOf(member);
     const node = member.node!;
     const id = idOf(member.id);
-    if (state.formatVersion < 1 || state.clusterId === '' || node.leader === 0 || !this.#first.includes(member.id)) return;
+    if (state.clusterId === '' || node.leader === 0 || !this.#first.includes(member.id)) return;
     const now = this.#nowMs(member.id);
     const present = state.members.get(id);
     const say = (command: Command, about: string): void => {
@@ -348,7 +342,7 @@ export class Owners {
       }, `join ${present?.incarnation ?? ''}`);
       return;
     }
-    if (state.formatVersion >= FORMAT_COPIES) this.#arrive(member, life, say);
+    this.#arrive(member, life, say);
     for (const s of state.shards) {
       if (s.owner !== id) continue;
       const key = `${s.shard}/${s.epoch}`;
@@ -363,11 +357,10 @@ export class Owners {
         say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${key}`);
       } else if (life.gaveUp.has(key) || (leaving(state, s.shard) && now >= Math.max(life.granted.get(key) ?? -Infinity, life.earlierUntil))) {
         // It has granted nothing since it saw that it is to go (#serve), and all that it had granted is over.
-        const copy = life.gaveUp.get(key) ?? move?.copy;
+        const copy = life.gaveUp.get(key) ?? move?.copy ?? '';
         life.gaveUp.set(key, copy);
         this.counters.released++;
-        const named = copy === undefined || this.mistake === 'owners go on though they gave the shard up for any copy' ? {} : { copy };
-        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, ...named }, `release ${key} ${copy ?? ''}`);
+        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, copy }, `release ${key} ${copy}`);
       } else if (move?.phase === 'last') {
         if (this.mistake !== 'owners take changes while the last part is copied') life.sealed.set(key, move.copy);
         // An owner that takes no changes for long calls the move off.
@@ -388,7 +381,7 @@ export class Owners {
         say({ t: 'shard-opened', shard, owner: id, memberIncarnation: life.incarnation, epoch: copy.epoch + 1, incarnation: copy.name, layoutEpoch: 1, buckets: 1, regions: [] }, `open ${shard}/${copy.epoch + 1} ${copy.name}`);
         continue;
       }
-      const stands = s?.epoch === copy.epoch && move !== undefined && move.planned === copy.planned && (move.copy === copy.name || (move.copy === undefined && !copy.last));
+      const stands = s?.epoch === copy.epoch && move?.planned === copy.planned && (move.copy === copy.name || (move.copy === undefined && !copy.last));
       if (stands || (this.mistake === 'a copy is taken for that of a later move' && s?.epoch === copy.epoch)) continue;
       life.copies.delete(shard);
       if (s?.incarnation === copy.name) this.#contents.kept(life.incarnation, shard, s.epoch);
@@ -405,7 +398,7 @@ export class Owners {
         copy.name = name ?? copy.name;
       }
       const tell = (to_: 'last' | 'copied'): void =>
-        say({ t: 'shard-copy', shard, epoch: s.epoch, to: id, memberIncarnation: life.incarnation, phase: to_, group: 0, copy: copy.name, ...(copy.planned === undefined ? {} : { planned: copy.planned }) }, `${to_} ${copy.name}`);
+        say({ t: 'shard-copy', shard, epoch: s.epoch, to: id, memberIncarnation: life.incarnation, phase: to_, group: 0, copy: copy.name, planned: copy.planned }, `${to_} ${copy.name}`);
       if (phase === undefined) tell('last');
       if (phase !== 'last' || name !== copy.name) continue;
       copy.last = true;
@@ -473,7 +466,7 @@ export class Owners {
 
 /** The owner is to give it up now, rather than when it has been copied. */
 function leaving(state: MetadataState, shard: number): boolean {
-  return state.moves.some((m) => m.shard === shard && (state.formatVersion < FORMAT_COPIES || m.phase === 'copied' || m.phase === 'released'));
+  return state.moves.some((m) => m.shard === shard && (m.phase === 'copied' || m.phase === 'released'));
 }
 
 /** Whether this start of the owner is the one that the leader's metadata knows. */

@@ -70,7 +70,6 @@ const FOUND_BY: Readonly<Record<Mistake, number>> = {
   'owners serve again what they gave up': 157,
   'owners take changes while the last part is copied': 22,
   'a copy is taken for that of a later move': 7,
-  'owners go on though they gave the shard up for any copy': 101,
   'leaders call owners dead by the clock alone': 7,
   'leaders count the time in which they stood still': 3,
 };

@@ -82,6 +82,8 @@ export class ServerProcess {
   args: readonly string[];
   /** What the command line begins with, such as `nsenter ...`; it must become the server without a process in between. */
   launcher: readonly string[] = [];
+  /** More options of Node.js. */
+  nodeOptions: readonly string[] = [];
   stdout = '';
   stderr = '';
   readyLine: ReadyLine | undefined;
@@ -119,7 +121,7 @@ export class ServerProcess {
     this.stdout = '';
     this.stderr = '';
     this.readyLine = undefined;
-    const [command = '', ...words] = [...this.launcher, process.execPath, '--enable-source-maps', CLI, 'server', '--json', '--stop-with-stdin', ...this.args];
+    const [command = '', ...words] = [...this.launcher, process.execPath, '--enable-source-maps', ...this.nodeOptions, CLI, 'server', '--json', '--stop-with-stdin', ...this.args];
     const child = spawn(command, words, {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...this.#env },

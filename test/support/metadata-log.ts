@@ -1,11 +1,16 @@
 /** A metadata machine that is told commands, for tests of what they mean. */
-import { encodeProposal, type Command, type MemberJoin } from '../../core/metadata/commands.js';
+import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 
 export const hexOf = (n: number): string => n.toString(16).padStart(16, '0');
 
 export const LEASE = { leaseMs: 1000, driftPpm: 1000 };
+
+/** Makes a cluster of these servers. */
+export function bootstrapOf(shards: number, voters: readonly string[]): Bootstrap {
+  return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters, votersMax: 3, ownerLease: LEASE };
+}
 
 export function joinOf(id: string, n: number, replaces?: number, memoryBytes = 1 << 30): MemberJoin {
   return {
@@ -22,14 +27,13 @@ export class MetadataLog {
     this.machine = new MetadataMachine(known);
   }
 
-  /** A cluster of these servers at format 2, each with an incarnation of its place in the list, shards assigned. */
+  /** A cluster of these servers, each with an incarnation of its place in the list, shards assigned. */
   static cluster(shards: number, ids: readonly string[], memory: readonly number[] = []): MetadataLog {
     const log = new MetadataLog();
     log.do(
-      { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters: ids },
+      bootstrapOf(shards, ids),
       ...ids.map((id, i) => joinOf(id, i + 1, undefined, memory[i])),
       { t: 'assign-shards' },
-      { t: 'raise-format', format: 2, votersMax: 3, ownerLease: LEASE },
     );
     return log;
   }
@@ -58,6 +62,20 @@ export class MetadataLog {
       t: 'shard-opened', shard, owner: s.owner!, memberIncarnation: this.state.members.get(s.owner!)!.incarnation, epoch: s.epoch, incarnation: hexOf(incarnation),
       layoutEpoch: 1, buckets: 64, regions: [{ provider: 'shm', kind: 'heap', segment: 0, tag: 1, bytes: 4096, remoteAddress: '4096', rkey: '7' }],
     });
+  }
+
+  /** The shard comes to the server that it was on its way to, with a copy of this name. */
+  arrive(shard: number, name: number): this {
+    const { to, planned } = this.state.moves.find((m) => m.shard === shard)!;
+    const { epoch } = this.shard(shard);
+    const owner = this.shard(shard).owner!;
+    const start = (id: string): string => this.state.members.get(id)!.incarnation;
+    const about = { shard, epoch, copy: hexOf(name) };
+    for (const phase of ['last', 'copied'] as const) this.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, group: 0, planned });
+    return this.do(
+      { t: 'shard-released', ...about, owner, memberIncarnation: start(owner) },
+      { t: 'shard-opened', shard, owner: to, memberIncarnation: start(to), epoch: epoch + 1, incarnation: about.copy, layoutEpoch: 1, buckets: 64, regions: [] },
+    );
   }
 
   shard(n: number): Shard {

@@ -1,8 +1,7 @@
 /** For tests in which shards change hands: which keys a server owns, when shards may be taken from it, and changes that such a move may leave open. */
-import { FORMAT_RAISED } from '../../core/metadata/format.js';
 import { FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import type { Cluster } from './cluster.js';
-import { statusOf, statusWhen } from './status.js';
+import { statusOf } from './status.js';
 
 /**
  * Servers from which shards are taken when they are dead. A living one that its machine lets wait for a whole lease is dead to the others too, and a
@@ -21,11 +20,6 @@ export async function keysOf(kv: Client<BufferValue, Buffer>, cluster: Cluster, 
   const keys: string[] = [];
   for (let i = 0; keys.length < count; i++) if (shards[kv.shardOf(`key-${i}`)]?.owner === id) keys.push(`key-${i}`);
   return keys;
-}
-
-/** Waits until the cluster has raised its format: before that nothing is taken from anybody, and what moves comes up empty. */
-export async function raised(cluster: Cluster): Promise<void> {
-  await statusWhen(cluster.server(0).address, (s) => s.formatVersion >= FORMAT_RAISED);
 }
 
 /** A change that was sent to an owner that is gone, or is paused and has lost the shard, is indeterminate; it is made again as a new one. */

@@ -3,7 +3,6 @@ import type { ExecutionContext } from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { Cluster } from './cluster.js';
-import { raised } from './owners.js';
 import { leaderOf, statusOf, statusWhen, whole } from './status.js';
 
 /** Longer than a busy machine lets a server wait that is not stopped. */
@@ -37,7 +36,6 @@ export interface Pause {
 
 export async function losesNothing(t: ExecutionContext, { transport, stopped, stopMs }: Pause): Promise<void> {
   const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ARGS });
-  await raised(cluster);
   const { kv, keys } = await written(t, cluster, transport);
   const leader = await leaderOf(cluster);
   const last = cluster.server((leader + 2) % 3);

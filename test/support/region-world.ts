@@ -7,6 +7,7 @@ import type { CopyOptions, CopyStats, DataPlane, DataPlaneStats, NativeRegion, S
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
 import { hex64 } from '../../server/regions/arrival.js';
+import { bootstrapOf } from './metadata-log.js';
 import { RegionLife, type RegionLifeOptions } from '../../server/regions/region-life.js';
 
 export const incarnation = (n: number): string => hex64(BigInt(n));
@@ -161,7 +162,7 @@ export class World {
   }
 }
 
-export const bootstrap = (shards: number): Bootstrap => ({ t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters: ['s1'] });
+export const bootstrap = (shards: number, voters: readonly string[] = ['s1']): Bootstrap => bootstrapOf(shards, voters);
 
 export async function serving(t: ExecutionContext, shards = 1): Promise<World> {
   const world = new World();
@@ -173,16 +174,12 @@ export async function serving(t: ExecutionContext, shards = 1): Promise<World> {
   return world;
 }
 
-const raised = (format: number): Command => ({ t: 'raise-format', format, votersMax: 3, ownerLease: { leaseMs: 1000, driftPpm: 0 } });
-export const format2 = raised(2);
-export const format4 = raised(4);
-
 /** s2, which only has to be there. */
 export const other: Command = { ...join(50), id: 's2', instance: incarnation(98) };
 
 export async function two(t: ExecutionContext, options: Partial<RegionLifeOptions> = {}): Promise<World> {
   const world = new World(options);
-  world.apply({ ...bootstrap(2), voters: ['s1', 's2'] }, join(1), { t: 'assign-shards' }, format2, other);
+  world.apply(bootstrap(2, ['s1', 's2']), join(1), { t: 'assign-shards' }, other);
   world.leasesOver();
   await world.life.until(() => world.life.settled);
   await world.quiet();

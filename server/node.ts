@@ -7,7 +7,7 @@
  *   4  the metadata has a cluster            bootstrapped by the leader, or read from the log
  *   5  the data plane listens                it needs the cluster's hash seed and ticket secret
  *   6  this start joins                      the metadata closes what the last start served: new epochs
- *   7  shards are opened, told, and served   after the leases of the last run are over (regions/region-life.ts)
+ *   7  shards are opened, told, and served   after the leases of the last run are over (shards/driver.ts)
  *
  * A restart goes the same way; 4 is read from the disk, and 7 waits.
  */
@@ -33,9 +33,8 @@ import { joinCluster } from './metadata/join.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseKeeper } from './metadata/lease-keeper.js';
 import { asFarkvError } from './native-errors.js';
-import { leaseWaitMs, waitForLeases } from './regions/lease-wait.js';
-import { hex64 } from './regions/arrival.js';
-import { RegionLife } from './regions/region-life.js';
+import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
+import { hex64, ShardDriver } from './shards/driver.js';
 import { removeSockets, socketPaths } from './runtime-directory.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports, fabricAddresses, listenList } from './transports.js';
@@ -79,7 +78,7 @@ export class FarkvNode {
   #joined = false;
   #instance = '';
   #leaving = false;
-  #regions: RegionLife | undefined;
+  #regions: ShardDriver | undefined;
   /** Transports whose device is gone. */
   readonly #lost = new Set<Provider>();
   #dataPlane: DataPlane | undefined;
@@ -166,7 +165,7 @@ export class FarkvNode {
     this.#checkSize(state);
     const fabric = this.#listen(state, directory, transports);
     const lease = this.#leaseKeeper(group);
-    const regions = this.#regionLife(group, directory, lockedNs, lease);
+    const regions = this.#shardDriver(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, control, fabric));
     lease.start();
     regions.stateChanged();
@@ -358,11 +357,11 @@ export class FarkvNode {
     return keeper;
   }
 
-  #regionLife({ driver, proposer }: MetadataGroup, directory: DataDirectory, lockedNs: bigint, lease: LeaseKeeper): RegionLife {
+  #shardDriver({ driver, proposer }: MetadataGroup, directory: DataDirectory, lockedNs: bigint, lease: LeaseKeeper): ShardDriver {
     const { leaseMs, driftPpm, id, memoryBytes } = this.#settings;
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
-    const regions = new RegionLife({
+    const regions = new ShardDriver({
       memberId: id, incarnation: hex64(this.#incarnation), leaseMs, leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
       here: { providers: this.#native.constants.providers, host: shmHost() },
       state: () => driver.state,

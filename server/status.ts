@@ -6,7 +6,7 @@ import { maybe, record, text, uint, type Check } from '../core/protocol/check.js
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { trustRanges } from '../core/metadata/trust.js';
 import type { RaftStatus } from '../core/raft/index.js';
-import { checkMoveTroubles, type MoveTrouble } from './regions/move-troubles.js';
+import { checkMoveTroubles, type MoveTrouble } from './shards/move-troubles.js';
 
 /** Of one server, by itself. */
 export interface NodeStatus {

@@ -1,6 +1,5 @@
-/** What must not be missing from core/metadata and from the servers' part in moving shards, each with the test that notices. */
+/** What must not be missing from core/metadata and from what the leader does, each with the test that notices. */
 const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
-const regions = (title) => ({ test: 'server/regions/region-moves.test.ts', title });
 const calledOff = (title) => ({ test: 'core/metadata/called-off.test.ts', title });
 const plan = (title) => ({ test: 'core/metadata/plan.test.ts', title });
 const rebalance = (title) => ({ test: 'server/cli/rebalance.test.ts', title });
@@ -101,34 +100,6 @@ export const mutations = [
     caughtBy: moves('an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes groups for it'),
   },
   {
-    name: 'regions: a shard that cannot be copied is copied again without end',
-    file: 'server/regions/arrival.ts',
-    find: 'this.#full || this.#attempts >= COPY_ATTEMPTS',
-    replace: 'this.#full || this.#attempts >= 10 * COPY_ATTEMPTS',
-    caughtBy: regions('an owner that cannot be reached is tried again later and later, and then the move is called off: the owner goes on, and it is told why'),
-  },
-  {
-    name: 'regions: copies that fail follow each other as fast as at first',
-    file: 'server/regions/arrival.ts',
-    find: 'PAUSE_MS * 2 ** (this.#attempts - 1)',
-    replace: 'PAUSE_MS',
-    caughtBy: regions('an owner that cannot be reached is tried again later and later, and then the move is called off: the owner goes on, and it is told why'),
-  },
-  {
-    name: 'regions: a table is closed while a copy still lends to it',
-    file: 'server/regions/arrival.ts',
-    find: '      await this.#stopCopy();\n      if (opened)',
-    replace: '      void this.#stopCopy();\n      if (opened)',
-    caughtBy: regions('a table that is copied into is closed when the copy has ended, and not when it is told to end'),
-  },
-  {
-    name: 'regions: leases stay short while any move is under way',
-    file: 'server/regions/region-life.ts',
-    find: 'await this.until(() => move() === undefined || move()?.phase !== undefined);',
-    replace: 'if (own.serving) await this.#shortLeases.begin(own);\n    await this.until(() => move() === undefined || move()?.phase !== undefined);',
-    caughtBy: regions('leases are short for those shards only whose end here is near: a move that gets nowhere does not keep them so'),
-  },
-  {
     name: 'leader: what was called off is planned there again at once',
     file: 'core/metadata/leader-policy.ts',
     find: '!calledOff.rests(next.shard, m.id, nowMs)',
@@ -155,13 +126,6 @@ export const mutations = [
     find: 'startOf(before, id) === startOf(state, id)',
     replace: 'startOf(state, id) !== undefined',
     caughtBy: calledOff('a move that ends because its shard is taken, or a server starts again, was not called off'),
-  },
-  {
-    name: 'regions: a shard whose copy is lost stays paused',
-    file: 'server/regions/region-life.ts',
-    find: '    await dataPlane.serveShard(shard);\n    if',
-    replace: '    if',
-    caughtBy: regions('a new owner that has all of it dies: the old one goes on with all that it had'),
   },
   {
     name: 'leader: a later leader raises the format by what an earlier one was told',

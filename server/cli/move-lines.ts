@@ -1,5 +1,5 @@
 /** What the command line says of shards on their way, and of what is in the way. */
-import type { MoveTrouble } from '../regions/move-troubles.js';
+import type { MoveTrouble } from '../shards/move-troubles.js';
 import type { ClusterStatus } from '../status.js';
 
 /** The same for as long as it is the same trouble. */

@@ -1,7 +1,7 @@
 /** Shards are moved, and spread over the servers, for `farkv shard`. Moves that somebody else has begun are joined or waited for. */
 import { FarkvError } from '../../core/errors.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
-import type { MoveTrouble } from '../regions/move-troubles.js';
+import type { MoveTrouble } from '../shards/move-troubles.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
 import { moveLines, troubleLine, troubleLines } from './move-lines.js';

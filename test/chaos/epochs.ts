@@ -16,7 +16,7 @@ const TOLD_LATE_NS = 3e9;
 /** native/table/layout.h: the low bits of a version count in the epoch. */
 const SEQUENCE_BITS = 44n;
 
-/** What an owner logs (server/regions/region-life.ts). */
+/** What an owner logs (server/shards/notes.ts). */
 const CAME_WITH_VALUES = /shard (\d+) is this server's in epoch (\d+), with the values of its last owner/gu;
 
 /** `shard/epoch` of those that changed hands with all values, as the servers' logs say. */

@@ -1,4 +1,4 @@
-/** A server's shards over a data plane and a metadata group that are only remembered: for tests of server/regions. */
+/** A server's shards over a data plane and a metadata group that are only remembered: for tests of server/shards and core/shards. */
 import type { ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
@@ -6,9 +6,8 @@ import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { CopyOptions, CopyStats, DataPlane, DataPlaneStats, NativeRegion, ShardLayout } from '../../native/addon.js';
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
-import { hex64 } from '../../server/regions/arrival.js';
 import { bootstrapOf } from './metadata-log.js';
-import { RegionLife, type RegionLifeOptions } from '../../server/regions/region-life.js';
+import { hex64, ShardDriver, type ShardDriverOptions } from '../../server/shards/driver.js';
 
 export const incarnation = (n: number): string => hex64(BigInt(n));
 export const join = (n: number, replaces?: number): MemberJoin => ({
@@ -105,12 +104,12 @@ export class World {
   /** Outcomes to give instead of applying, oldest first. */
   readonly instead: (Outcome | 'lost')[] = [];
   leasesOver: () => void = () => undefined;
-  life: RegionLife;
+  life: ShardDriver;
   #sequence = 0;
 
-  constructor(options: Partial<RegionLifeOptions> = {}) {
+  constructor(options: Partial<ShardDriverOptions> = {}) {
     let counter = 1000n;
-    this.life = new RegionLife({
+    this.life = new ShardDriver({
       memberId: 's1', incarnation: incarnation(1), leaseMs: 2000, leaseOverMs: 2014, memoryBytes: 16 << 20, shardMemoryMin: 4 << 20, dataPlane: this.dataPlane,
       state: () => this.machine.state,
       propose: (command) => this.#propose(command),
@@ -177,7 +176,7 @@ export async function serving(t: ExecutionContext, shards = 1): Promise<World> {
 /** s2, which only has to be there. */
 export const other: Command = { ...join(50), id: 's2', instance: incarnation(98) };
 
-export async function two(t: ExecutionContext, options: Partial<RegionLifeOptions> = {}): Promise<World> {
+export async function two(t: ExecutionContext, options: Partial<ShardDriverOptions> = {}): Promise<World> {
   const world = new World(options);
   world.apply(bootstrap(2, ['s1', 's2']), join(1), { t: 'assign-shards' }, other);
   world.leasesOver();

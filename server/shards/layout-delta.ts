@@ -1,15 +1,22 @@
 /** What the data plane says of a shard's segments, as the metadata has it. */
-import type { Command } from '../../core/metadata/commands.js';
+import type { Command, ShardOpened } from '../../core/metadata/commands.js';
 import { segmentKey } from '../../core/metadata/reduce.js';
 import type { Region, Shard } from '../../core/metadata/state.js';
 import type { NativeRegion, ShardLayout } from '../../native/addon.js';
 
-export function regionOf(r: NativeRegion): Region {
+function regionOf(r: NativeRegion): Region {
   return { provider: r.provider, kind: r.kind, segment: r.segment, tag: r.tag, bytes: r.bytes, remoteAddress: r.remoteAddress.toString(), rkey: r.rkey.toString() };
 }
 
 function same(a: Region, b: Region): boolean {
   return a.tag === b.tag && a.bytes === b.bytes && a.remoteAddress === b.remoteAddress && a.rkey === b.rkey;
+}
+
+/** Tells the metadata of a shard that was opened. */
+export function openedCommand(
+  { shard, owner, memberIncarnation, epoch, incarnation }: Pick<ShardOpened, 'shard' | 'owner' | 'memberIncarnation' | 'epoch' | 'incarnation'>, layout: ShardLayout,
+): ShardOpened {
+  return { t: 'shard-opened', shard, owner, memberIncarnation, epoch, incarnation, layoutEpoch: layout.layoutEpoch, buckets: layout.buckets, regions: layout.regions.map(regionOf) };
 }
 
 /** What brings the metadata's idea of a shard to the data plane's. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Command } from '../../core/metadata/commands.js';
+import type { Command } from '../metadata/commands.js';
 import { MetadataLog } from '../../test/support/metadata-log.js';
 import { ChangedShards } from './changed-shards.js';
 

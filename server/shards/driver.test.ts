@@ -1,7 +1,7 @@
 import test from 'ava';
-import { bootstrap, incarnation, join, segment, serving, World } from '../../test/support/region-world.js';
+import { bootstrap, incarnation, join, segment, serving, World } from '../../test/support/shard-world.js';
 import { layoutDelta } from './layout-delta.js';
-import { hex64 } from './arrival.js';
+import { hex64 } from './driver.js';
 
 test('a shard is opened under its epoch, told, and served only when the old leases are over', async (t) => {
   const world = new World();

@@ -2,8 +2,8 @@ import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { Command, ShardCopy, ShardOpened } from '../../core/metadata/commands.js';
 import { Log } from '../log.js';
-import { bootstrap, incarnation, join, other, two, World } from '../../test/support/region-world.js';
-import type { RegionLifeOptions } from './region-life.js';
+import { bootstrap, incarnation, join, other, two, World } from '../../test/support/shard-world.js';
+import type { ShardDriverOptions } from './driver.js';
 
 const openedByOther: ShardOpened = {
   t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 2, incarnation: incarnation(7), layoutEpoch: 1, buckets: 64, regions: [],
@@ -189,7 +189,7 @@ test('an owner that is sealed and hears nothing more calls the move off itself',
 });
 
 /** Shard 0 is s2's and open there; it is to move here. */
-function coming(options: Partial<RegionLifeOptions> = {}): World {
+function coming(options: Partial<ShardDriverOptions> = {}): World {
   const world = new World(options);
   world.apply(bootstrap(1, ['s1', 's2']), other, { t: 'assign-shards' }, join(1));
   world.apply({ t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, incarnation: incarnation(77), layoutEpoch: 1, buckets: 64, regions: [] });
@@ -316,7 +316,7 @@ test('an owner that cannot be reached is tried again later and later, and then t
   t.deepEqual(troubles, [1, 2, 3].map((attempts) => ({ attempts, calledOff: false })));
   t.deepEqual(world.machine.state.moves, []);
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 1, incarnation: incarnation(77) });
-  t.deepEqual(world.events.slice(-5, -1), ['stop 0', 'close 0', 'closed 0', 'propose shard-move']);
+  t.deepEqual(world.events.slice(-4), ['stop 0', 'close 0', 'closed 0', 'propose shard-move']);
   t.like(world.life.moveTroubles, [{ shard: 0, from: 's2', to: 's1', attempts: 4, calledOff: true }]);
   t.regex(world.life.moveTroubles[0]!.reason, /nobody answers \(s2 was asked at tcp 127\.0\.0\.1:1\)/u);
   t.is(said.length, 4);

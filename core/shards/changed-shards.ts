@@ -4,7 +4,7 @@
  *
  * Where moves or members changed it is all of them: that is seldom, and what it means for a shard need not stand with the shard.
  */
-import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import type { MetadataState, Shard } from '../metadata/state.js';
 
 export class ChangedShards {
   #seen: Pick<MetadataState, 'shards' | 'moves' | 'members'> | undefined;
@@ -13,6 +13,11 @@ export class ChangedShards {
   /** To be looked at the next time though the metadata has not changed. */
   again(shard: number): void {
     this.#again.add(shard);
+  }
+
+  /** Some are to be looked at again. */
+  get pending(): boolean {
+    return this.#again.size > 0;
   }
 
   /** Since this was asked last. */

@@ -1,0 +1,67 @@
+/** What the lives of a server's shards have in common: the metadata, and the way out. */
+import { complete } from '../metadata/reduced.js';
+import type { MetadataState, Move, Shard } from '../metadata/state.js';
+import type { Asked, Told } from './actions.js';
+import type { Coming, Held, Life } from './life.js';
+import type { ShortLeases } from './short-leases.js';
+
+export interface Common {
+  readonly memberId: string;
+  /** Of this start of the server, hex. */
+  readonly memberIncarnation: string;
+  /** As this server has applied it. */
+  readonly metadata: MetadataState;
+  /** Those of the last run, and this run has its lease from the leader. */
+  readonly leasesOver: boolean;
+  readonly leases: ShortLeases;
+  /** The result comes to the state that the life has now, and to no other. */
+  ask(life: Life, action: Asked): void;
+  act(action: Told): void;
+  /** The data plane has nothing of it any more. */
+  end(life: Life): void;
+  /** The shard that came is this server's. */
+  given(life: Coming): void;
+  /** Before the first shard is served. */
+  mark(): void;
+}
+
+/** This start of the server is the one that the metadata names. */
+export function isNamed({ memberId, memberIncarnation, metadata }: Pick<Common, 'memberId' | 'memberIncarnation' | 'metadata'>): boolean {
+  return metadata.members.get(memberId)?.incarnation === memberIncarnation;
+}
+
+export function moveOf({ moves }: MetadataState, shard: number): Move | undefined {
+  return moves.find((m) => m.shard === shard);
+}
+
+/** The move, while it is one to this copy. */
+export function moveFor(c: Common, { shard }: Life, copy: string): Move | undefined {
+  const move = moveOf(c.metadata, shard);
+  return move?.copy === copy ? move : undefined;
+}
+
+/** The shard is this server's to open with this copy: its last owner has given it up. The metadata names the copy until then, so a server may apply all of a move at once. */
+export function isGiven(c: Common, life: Life): boolean {
+  const move = moveFor(c, life, life.incarnation);
+  return move?.to === c.memberId && move.phase === 'released';
+}
+
+/** The shard is this server's, and in this epoch. */
+export function isOwn(c: Common, life: Held): boolean {
+  const s = c.metadata.shards[life.shard];
+  return isNamed(c) && ((s?.owner === c.memberId && s.epoch === life.epoch) || isGiven(c, life));
+}
+
+/** The shard at its owner, as long as it moves here from there, for this copy. A move that is called off and planned again is another one. */
+export function sourceOf(c: Common, life: Coming): Shard | undefined {
+  const s = c.metadata.shards[life.shard];
+  const move = moveOf(c.metadata, life.shard);
+  const same = move?.to === c.memberId && move.planned === life.planned && (move.copy === life.incarnation || (move.copy === undefined && !life.last));
+  return isNamed(c) && same && s?.owner !== undefined && s.epoch + 1 === life.epoch ? s : undefined;
+}
+
+/** What the metadata has of this copy: `last`, or that it is complete. */
+export function phaseOf(c: Common, life: Coming): 'last' | 'complete' | undefined {
+  const move = moveFor(c, life, life.incarnation);
+  return move?.phase === undefined ? undefined : complete(move) ? 'complete' : 'last';
+}

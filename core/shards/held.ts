@@ -1,0 +1,185 @@
+/**
+ * The life of a shard that is this server's: from its opening to the end of its move to another server. Each function looks at where the life is and what the
+ * metadata says, and asks for the next step; index.ts has the rules.
+ */
+import { complete } from '../metadata/reduced.js';
+import type { Asked, Failure } from './actions.js';
+import { isOwn, moveFor, moveOf, type Common } from './common.js';
+import { become, type Held, type HeldState } from './life.js';
+
+/** The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and longer. */
+const SEALED_MS = 3000;
+
+type At<S extends HeldState['is']> = Extract<HeldState, { is: S }>;
+
+/** To be called when the metadata, the leases or the life itself has changed. */
+export function advanceHeld(c: Common, life: Held): void {
+  const { state } = life;
+  // Its result comes, and tells whether there is something to close.
+  if (state.is === 'opening' || state.is === 'closing') return;
+  if (!isOwn(c, life)) {
+    close(c, life);
+    return;
+  }
+  switch (state.is) {
+    case 'announced':
+      announced(c, life, state);
+      return;
+    case 'serving': {
+      const move = moveOf(c.metadata, life.shard);
+      if (move?.copy === undefined) return;
+      become(life, { is: 'draining', copy: move.copy });
+      c.act({ do: 'note', note: { of: 'leaving', shard: life.shard } });
+      c.leases.begin(life);
+      advanceHeld(c, life);
+      return;
+    }
+    case 'draining':
+      draining(c, life, state);
+      return;
+    case 'sealed':
+      sealed(c, life, state);
+      return;
+    case 'paused':
+      paused(c, life, state);
+  }
+}
+
+/** What its state asked for is done. */
+export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failure | undefined): void {
+  const { state } = life;
+  if (state.is === 'closing') {
+    if (failed !== undefined) c.act({ do: 'note', note: { of: 'not closed', shard: life.shard, error: failed.error } });
+    c.end(life);
+    return;
+  }
+  if (failed !== undefined) {
+    if (state.is === 'opening' && !isOwn(c, life)) c.end(life);
+    else c.act({ do: 'fail', shard: life.shard, what: state.is === 'opening' ? 'opened' : state.is === 'announced' ? 'served' : 'given up', error: failed.error });
+    return;
+  }
+  switch (state.is) {
+    case 'opening':
+      become(life, { is: 'announced', busy: false });
+      break;
+    case 'announced':
+      state.busy = false;
+      if (did === 'serve') {
+        become(life, { is: 'serving' });
+        c.act({ do: 'note', note: { of: 'served', shard: life.shard, epoch: life.epoch } });
+      }
+      break;
+    case 'sealed':
+      sealedDone(c, life, state, did);
+      break;
+    case 'paused':
+      pausedDone(c, life, state, did);
+      break;
+    default:
+  }
+  advanceHeld(c, life);
+}
+
+/** The metadata has the regions of this opening. */
+function isAnnounced(c: Common, { shard, incarnation }: Held): boolean {
+  const s = c.metadata.shards[shard];
+  return s?.owner === c.memberId && s.incarnation === incarnation;
+}
+
+function announced(c: Common, life: Held, state: At<'announced'>): void {
+  const { shard, epoch, incarnation } = life;
+  if (state.busy) return;
+  if (!isAnnounced(c, life)) c.ask(life, { do: 'announce', shard, epoch, incarnation });
+  else if (c.leasesOver) {
+    c.mark();
+    c.ask(life, { do: 'serve', shard });
+  } else return;
+  state.busy = true;
+}
+
+function draining(c: Common, life: Held, state: At<'draining'>): void {
+  const move = moveFor(c, life, state.copy);
+  if (move === undefined) {
+    goOn(c, life);
+  } else if (c.leases.short) {
+    become(life, { is: 'sealed', copy: state.copy, to: move.to, at: 'sealing', telling: false });
+    c.ask(life, { do: 'seal', shard: life.shard, copy: state.copy });
+  }
+}
+
+function sealed(c: Common, life: Held, state: At<'sealed'>): void {
+  const { shard, epoch } = life;
+  if (state.at === 'sealing' || state.at === 'unsealing') return;
+  const move = moveFor(c, life, state.copy);
+  if (move === undefined) {
+    state.at = 'unsealing';
+    c.ask(life, { do: 'seal', shard, copy: undefined });
+  } else if (complete(move)) {
+    become(life, { is: 'paused', copy: state.copy, to: state.to, at: 'pausing', telling: false });
+    c.ask(life, { do: 'pause', shard });
+  } else if (state.at === 'late' && !state.telling) {
+    state.telling = true;
+    c.ask(life, { do: 'propose', command: { t: 'shard-move', shard, epoch, to: c.memberId } });
+  }
+}
+
+function sealedDone(c: Common, life: Held, state: At<'sealed'>, did: Asked['do']): void {
+  if (did === 'propose') state.telling = false;
+  else if (did === 'seal' && state.at === 'sealing') {
+    state.at = 'sealed';
+    c.ask(life, { do: 'wait', ms: SEALED_MS });
+  } else if (did === 'seal') goOn(c, life);
+  else if (did === 'wait' && state.at === 'sealed') {
+    const move = moveFor(c, life, state.copy);
+    if (move === undefined || complete(move)) return;
+    state.at = 'late';
+    c.act({ do: 'note', note: { of: 'late', shard: life.shard, to: state.to, epoch: life.epoch, ms: SEALED_MS } });
+  }
+}
+
+function paused(c: Common, life: Held, state: At<'paused'>): void {
+  const { shard, epoch } = life;
+  if (state.at !== 'paused') return;
+  const move = moveFor(c, life, state.copy);
+  if (move === undefined) {
+    // The copy is lost. Nobody else has what is in here.
+    state.at = 'resuming';
+    c.act({ do: 'note', note: { of: 'resumed', shard, to: state.to } });
+    c.ask(life, { do: 'serve', shard });
+  } else if (move.phase !== 'released' && !state.telling) {
+    state.telling = true;
+    c.ask(life, { do: 'propose', command: { t: 'shard-released', shard, owner: c.memberId, memberIncarnation: c.memberIncarnation, epoch, copy: state.copy } });
+  }
+}
+
+function pausedDone(c: Common, life: Held, state: At<'paused'>, did: Asked['do']): void {
+  if (did === 'propose') state.telling = false;
+  else if (did === 'pause') state.at = 'paused';
+  else if (did === 'serve') {
+    state.at = 'unsealing';
+    c.ask(life, { do: 'seal', shard: life.shard, copy: undefined });
+  } else if (did === 'seal') goOn(c, life);
+}
+
+/** The move is no more: the shard is served as before. */
+function goOn(c: Common, life: Held): void {
+  become(life, { is: 'serving' });
+  c.leases.done(life);
+  advanceHeld(c, life);
+}
+
+/** Asked for at once, whatever else is under way: the data plane does what it is asked for in order. */
+function close(c: Common, life: Held): void {
+  const { shard, epoch, state } = life;
+  if (state.is === 'announced' || state.is === 'serving') c.act({ do: 'note', note: { of: 'taken', shard, epoch } });
+  become(life, { is: 'closing' });
+  c.ask(life, { do: 'close', shard });
+}
+
+/** This server ends. True: it is open, and is being closed. */
+export function endHeld(c: Common, life: Held): void {
+  const { is } = life.state;
+  if (is === 'opening' || is === 'closing') return;
+  become(life, { is: 'closing' });
+  c.ask(life, { do: 'close', shard: life.shard });
+}

@@ -1,0 +1,269 @@
+/**
+ * Runs the life of this server's shards (core/shards): gives it the metadata, does what it asks of the data plane and of the metadata group, and gives the
+ * results back. It decides nothing.
+ */
+import type { Command } from '../../core/metadata/commands.js';
+import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import { FarkvError } from '../../core/errors.js';
+import { Shards, type Action, type Asked } from '../../core/shards/index.js';
+import type { CopyOptions, CopyStats, DataPlane } from '../../native/addon.js';
+import { describeError, type Log } from '../log.js';
+import type { Outcome } from '../metadata/proposer.js';
+import { asFarkvError } from '../native-errors.js';
+import { Fence } from './fence.js';
+import { openedCommand } from './layout-delta.js';
+import { LayoutTeller } from './layout-teller.js';
+import { MoveTroubles, type MoveTrouble } from './move-troubles.js';
+import { Notes } from './notes.js';
+
+export interface ShardDriverOptions {
+  readonly memberId: string;
+  /** Of this start of the server, hex. */
+  readonly incarnation: string;
+  readonly memoryBytes: number;
+  /** The least that a shard needs. */
+  readonly shardMemoryMin: number;
+  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'pauseShard' | 'copyShard' | 'finishCopy' | 'stopCopy'>;
+  /** By what other owners can be reached from here. */
+  readonly here: { readonly providers: readonly string[]; readonly host: string | undefined };
+  /** Of what is granted to clients, and how much longer the last of them may be relied on. */
+  readonly leaseMs: number;
+  readonly leaseOverMs: number;
+  readonly state: () => MetadataState;
+  readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
+  /** Resolves when the leases of the last run are over, and this run has its own. */
+  readonly leasesOver: Promise<void>;
+  /** Called before the first shard is served: what is granted from now on must be waited for by the next start. */
+  readonly beforeServing: () => void;
+  /** 64 random bits. */
+  readonly random64: () => bigint;
+  readonly sleep: (ms: number) => Promise<void>;
+  readonly log: Log;
+  /** This server must not go on. */
+  readonly fatal: (error: FarkvError) => void;
+}
+
+const PROPOSE_MS = 60_000;
+/** After a change that was refused, or whose outcome is not known. */
+const LOOK_AGAIN_MS = 100;
+const NO_ROOM: ReadonlySet<string> = new Set(['ERR_TABLE_FULL', 'ERR_NO_MEMORY']);
+
+export class ShardDriver {
+  readonly #options: ShardDriverOptions;
+  readonly #shards: Shards;
+  readonly #waiters: (() => void)[] = [];
+  readonly #closes = new Map<number, Promise<unknown>>();
+  readonly #copied = new Map<number, CopyStats>();
+  readonly #fence: Fence;
+  readonly #teller: LayoutTeller;
+  readonly #troubles = new MoveTroubles();
+  readonly #notes: Notes;
+  #closing = false;
+  /** Of the last run. */
+  #leasesOver = false;
+
+  constructor(options: ShardDriverOptions) {
+    const { memberId, incarnation, memoryBytes, shardMemoryMin, leaseMs, leaseOverMs, random64, dataPlane, sleep, log } = options;
+    this.#options = options;
+    this.#shards = new Shards({ memberId, memberIncarnation: incarnation, memoryBytes, shardMemoryMin, leaseMs, leaseOverMs, random64: () => hex64(random64()) });
+    this.#fence = new Fence(() => dataPlane.stats());
+    this.#notes = new Notes({ memberId, log, troubles: this.#troubles, addressesOf: (shard) => this.#addressesOf(shard), statsOf: (shard) => this.#copied.get(shard) });
+    this.#teller = new LayoutTeller({ dataPlane, sleep, log, known: (shard) => this.#shards.announced(shard), propose: (command) => this.#propose(command) });
+    void options.leasesOver.then(() => {
+      this.#leasesOver = true;
+      this.#input(() => this.#shards.lastRunOver());
+    });
+  }
+
+  /** To be called after this server's join was applied, and whenever the metadata changed since. */
+  stateChanged(): void {
+    if (!this.#closing) this.#input(() => this.#shards.see(this.#options.state()));
+  }
+
+  /** Every shard that the metadata gives to this server is served. */
+  get settled(): boolean {
+    return this.#shards.settled;
+  }
+
+  /** Resolves when `condition` holds; it is looked at after every change here. Rejects with ERR_CLOSED after close(). */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      if (this.#closing) throw new FarkvError('ERR_CLOSED', 'the server is closing');
+      await new Promise<void>((resolve) => this.#waiters.push(resolve));
+    }
+  }
+
+  /** Numbers of the shards that are served. */
+  get serving(): number[] {
+    return this.#shards.serving;
+  }
+
+  /** What is in the way of shards that move from or to here. */
+  get moveTroubles(): MoveTrouble[] {
+    return this.#troubles.list(this.#options.state());
+  }
+
+  /** The data plane says that a shard's segments changed. */
+  layoutChanged(shard: number): void {
+    if (!this.#closing) this.#teller.changed(shard);
+  }
+
+  /** Resolves when the data plane has stopped answering for every shard that was taken away by now. */
+  fence(): Promise<void> {
+    return this.#fence.pass();
+  }
+
+  /**
+   * Stops answering and waits until every granted lease is over. False when that was not certain within the time, or those of the last run
+   * are not over yet: for them there is nothing to be told that they are.
+   */
+  async close(timeoutMs: number): Promise<boolean> {
+    this.#closing = true;
+    this.#teller.close();
+    this.#input(() => this.#shards.endAll());
+    const closed = Promise.all(this.#closes.values()).then(
+      () => this.#leasesOver,
+      (error: unknown) => {
+        this.#options.log.warn(`closing the shards failed: ${describeError(error)}`);
+        return false;
+      },
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), timeoutMs)));
+    const result = await Promise.race([closed, late]);
+    clearTimeout(timer);
+    return result;
+  }
+
+  // ---------------------------------------------------------------- the loop
+
+  #input(input: () => void): void {
+    input();
+    for (const action of this.#shards.take()) {
+      if ('of' in action) this.#ask(action);
+      else this.#act(action);
+    }
+    for (const wake of this.#waiters.splice(0)) wake();
+  }
+
+  #act(action: Exclude<Action, { of: number }>): void {
+    const { dataPlane, beforeServing, fatal } = this.#options;
+    switch (action.do) {
+      case 'mark':
+        beforeServing();
+        return;
+      case 'leases':
+        dataPlane.setLeaseMs(action.ms);
+        return;
+      case 'note':
+        this.#notes.write(action.note);
+        // Segments may have come between the layout that was announced and now.
+        if (action.note.of === 'served') this.#teller.changed(action.note.shard);
+        return;
+      case 'fail': {
+        const { error, shard, what } = action;
+        if (this.#closing) return;
+        fatal(error instanceof FarkvError && what !== 'given up' ? error : new FarkvError('ERR_INTERNAL', `shard ${shard} cannot be ${what}: ${describeError(error)}`, { cause: error }));
+      }
+    }
+  }
+
+  /** Asks the data plane before it returns. */
+  #ask(action: Asked & { readonly of: number }): void {
+    const { of } = action;
+    this.#execute(action).then(
+      () => this.#input(() => this.#shards.done({ of })),
+      (error: unknown) => this.#input(() => this.#shards.done({ of, failed: { full: NO_ROOM.has(asFarkvError(error).code), error } })),
+    );
+  }
+
+  async #execute(action: Asked): Promise<void> {
+    const { dataPlane, memberId, incarnation: memberIncarnation, sleep, log } = this.#options;
+    switch (action.do) {
+      case 'open': {
+        const { shard, group, epoch, incarnation, memoryBytes } = action;
+        await dataPlane.openShard({ shard, group, epoch, incarnation: bigOf(incarnation), memoryBytes });
+        break;
+      }
+      case 'serve':
+        await dataPlane.serveShard(action.shard);
+        break;
+      case 'seal':
+        await dataPlane.sealShard(action.shard, bigOf(action.copy ?? '0'));
+        break;
+      case 'pause':
+        this.#fence.raise();
+        await dataPlane.pauseShard(action.shard);
+        break;
+      case 'close':
+        await this.#close(action.shard);
+        break;
+      case 'copy': {
+        const { shard, copy, source, owner } = action;
+        await dataPlane.copyShard({
+          shard, epoch: source.epoch, incarnation: bigOf(source.incarnation ?? '0'), serverIncarnation: bigOf(owner.incarnation), copy: bigOf(copy), addresses: this.#addressesOf(source),
+        });
+        break;
+      }
+      case 'finish':
+        this.#copied.set(action.shard, await dataPlane.finishCopy(action.shard));
+        break;
+      case 'stop':
+        await dataPlane.stopCopy(action.shard).catch((error: unknown) => log.debug(`the copy of shard ${action.shard} could not be stopped: ${describeError(error)}`));
+        break;
+      case 'announce':
+        await this.#propose(openedCommand({ ...action, owner: memberId, memberIncarnation }, await dataPlane.layout(action.shard)));
+        break;
+      case 'propose':
+        await this.#propose(action.command);
+        break;
+      case 'wait':
+        await sleep(action.ms);
+    }
+  }
+
+  async #close(shard: number): Promise<void> {
+    this.#fence.raise();
+    const closing = this.#options.dataPlane.closeShard(shard);
+    this.#closes.set(shard, closing);
+    try {
+      await closing;
+    } finally {
+      if (this.#closes.get(shard) === closing) this.#closes.delete(shard);
+    }
+  }
+
+  /** Never rejects: the metadata says what came of it. */
+  async #propose(command: Command): Promise<'applied' | 'look again'> {
+    const { propose, log, sleep } = this.#options;
+    try {
+      const outcome = await propose(command, PROPOSE_MS);
+      if (outcome !== 'unknown' && outcome.ok) return 'applied';
+      if (outcome !== 'unknown') log.debug(`${command.t} was refused: ${outcome.message}`);
+    } catch (error) {
+      // Without a leader for so long, the change stays to be made.
+      log.debug(`${command.t}: ${describeError(error)}`);
+    }
+    await sleep(LOOK_AGAIN_MS);
+    return 'look again';
+  }
+
+  /** What a shard's owner can be asked for it at, the fastest first. */
+  #addressesOf(shard: Shard): CopyOptions['addresses'] {
+    const { here, state } = this.#options;
+    const order = ['shm', 'verbs', 'tcp'];
+    const owner = shard.owner === undefined ? undefined : state().members.get(shard.owner);
+    return (owner?.fabric ?? [])
+      .filter((a) => a.group === shard.group && order.includes(a.provider) && here.providers.includes(a.provider) && (a.provider !== 'shm' || a.host === here.host))
+      .map(({ provider, address }) => ({ provider, address }))
+      .sort((a, b) => order.indexOf(a.provider) - order.indexOf(b.provider));
+  }
+}
+
+export function hex64(n: bigint): string {
+  return n.toString(16).padStart(16, '0');
+}
+
+function bigOf(hex: string): bigint {
+  return BigInt(`0x${hex}`);
+}

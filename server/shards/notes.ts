@@ -1,0 +1,87 @@
+/** What the life of shards means in words: lines of the log, and what is in the way of moves. */
+import type { Shard } from '../../core/metadata/state.js';
+import type { Note } from '../../core/shards/index.js';
+import type { CopyOptions, CopyStats } from '../../native/addon.js';
+import { describeError, type Log } from '../log.js';
+import type { MoveTroubles } from './move-troubles.js';
+
+export interface NotesOptions {
+  readonly memberId: string;
+  readonly troubles: MoveTroubles;
+  readonly addressesOf: (shard: Shard) => CopyOptions['addresses'];
+  readonly statsOf: (shard: number) => CopyStats | undefined;
+  readonly log: Log;
+}
+
+type Of<K extends Note['of']> = Extract<Note, { of: K }>;
+
+export class Notes {
+  readonly #options: NotesOptions;
+
+  constructor(options: NotesOptions) {
+    this.#options = options;
+  }
+
+  write(note: Note): void {
+    const { log, troubles, statsOf } = this.#options;
+    const { shard } = note;
+    switch (note.of) {
+      case 'served':
+        log.debug(`shard ${shard} is served in epoch ${note.epoch}`);
+        return;
+      case 'taken':
+        log.warn(`shard ${shard} is no longer this server's in epoch ${note.epoch}`);
+        return;
+      case 'empty':
+        log.warn(`the copy of shard ${shard} is lost: it comes up empty`);
+        return;
+      case 'leaving':
+        log.info(`shard ${shard} is given to another server`);
+        return;
+      case 'late':
+        this.#late(note);
+        return;
+      case 'resumed':
+        log.warn(`${note.to} has lost its copy of shard ${shard}: it stays, with all that is in it`);
+        return;
+      case 'comes':
+        troubles.clear(shard);
+        return;
+      case 'copying':
+        log.info(`shard ${shard} is copied from ${note.from}`);
+        return;
+      case 'not copied':
+        this.#notCopied(note);
+        return;
+      case 'copied': {
+        const stats = statsOf(shard);
+        log.info(`shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs and ${stats.twoSidedGets} questions`}`);
+        return;
+      }
+      case 'came':
+        log.info(`shard ${shard} is this server's in epoch ${note.epoch}, with the values of its last owner`);
+        return;
+      case 'not closed':
+        log.warn(`closing shard ${shard} failed: ${describeError(note.error)}`);
+    }
+  }
+
+  #late({ shard, to, epoch, ms }: Of<'late'>): void {
+    const { memberId, log, troubles } = this.#options;
+    const reason = `its last part was not copied within ${ms} ms after it took no more changes`;
+    log.warn(`the move of shard ${shard} to ${to} is called off, and it stays: ${reason}`);
+    troubles.note({ shard, from: memberId, to, epoch, attempts: 1, reason, calledOff: true });
+  }
+
+  #notCopied({ shard, source, attempts, most, again, full, error }: Of<'not copied'>): void {
+    const { memberId, log, troubles, addressesOf } = this.#options;
+    const owner = source.owner ?? '';
+    const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
+    const why = describeError(error);
+    const reason = full ? `it does not fit in the memory of ${memberId} (--memory): ${why}` : `${why} (${owner} was asked at ${asked.join(', ') || 'no address: it has none that can be used from here'})`;
+    if (full) log.warn(`shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${owner} goes on to serve it: ${why}`);
+    else if (again === undefined) log.warn(`shard ${shard} could not be copied from ${owner} in ${attempts} attempts: its move is called off, and ${owner} goes on to serve it: ${reason}`);
+    else log.warn(`shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${again} ms (attempt ${attempts} of ${most}): ${reason}`);
+    troubles.note({ shard, from: owner, to: memberId, epoch: source.epoch, attempts, reason, calledOff: again === undefined });
+  }
+}

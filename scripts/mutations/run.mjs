@@ -8,7 +8,7 @@
  *   { name, file, find, replace, caughtBy }
  *   find      text of `file`, TypeScript or C, which must occur there exactly once
  *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' },
- *             { simulation: /what must be reported as violated/, seeds, steps }, or for C
+ *             { simulation: /what must be reported as violated/, seeds, steps, application }, or for C
  *             { program: 'x', test: 'the function of native/test/x_test.c that must fail', sanitizer: 'thread',
  *               runs: with how many seeds at the most, for what depends on when threads run }
  */
@@ -85,6 +85,8 @@ async function check(mutation) {
         String(caughtBy.seeds ?? 40),
         '--steps',
         String(caughtBy.steps ?? 10_000),
+        '--application',
+        caughtBy.application ?? 'hashes',
       ];
       const { code, signal, output } = await run(command, directory);
       const violated = /^seed (\d+): (.*)$/m.exec(output);

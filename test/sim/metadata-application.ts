@@ -23,7 +23,7 @@ export class MetadataModel implements Machine {
 
   apply(index: number, data: Uint8Array): void {
     const { outcome, proposal } = this.#machine.apply(data.subarray(NUMBER_BYTES));
-    if (proposal.command.t === 'shards-taken') this.#seen.add(proposal.proposer);
+    this.#seen.add(proposal.proposer);
     const said = outcome === 'duplicate' ? outcome : outcome.ok ? 'ok' : outcome.code;
     let hash = this.#digest ^ index ^ this.#machine.state.mapEpoch;
     for (let i = 0; i < said.length; i++) hash = Math.imul(hash ^ said.charCodeAt(i), 0x01000193);

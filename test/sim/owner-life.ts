@@ -1,12 +1,13 @@
 /** What one life of a simulated member is as an owner and as a leader, and what owners and leaders send each other (owners.ts). */
 import type { Command } from '../../core/metadata/commands.js';
 import type { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
-import type { Copy } from './contents.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import type { Plane } from './plane.js';
 
 export type Note =
   | { readonly t: 'ask'; readonly sentMs: number; readonly incarnation: string }
   | { readonly t: 'grant'; readonly sentMs: number; readonly index: number; readonly life: number }
-  | { readonly t: 'propose'; readonly command: Command };
+  | { readonly t: 'propose'; readonly command: Command; readonly proposer: string };
 
 export interface OwnerMessage {
   readonly from: number;
@@ -39,19 +40,20 @@ export interface Life {
   inbox: OwnerMessage[];
   reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
   proposedMs: number;
-  opened: Set<string>;
-  /**
-   * `shard/epoch` that it has closed, and for which copy. The change that says so may be on its way for long, also when the move is called off meanwhile. The
-   * owner goes on when that copy is lost.
-   */
-  readonly gaveUp: Map<string, string>;
-  /** The same of those that take no changes, because their last part is being copied: for which copy. */
-  readonly sealed: Map<string, string | undefined>;
-  /** Until when clients may rely on what was granted in this life, by `shard/epoch`, and on what was in earlier ones. Own clock. */
-  readonly granted: Map<string, number>;
+  joinedMs: number;
+  readonly plane: Plane;
+  /** By proposer, which is used once: what this member asked for. */
+  readonly asked: Map<string, Asked>;
+  /** The leases of earlier lives are over. Own clock. */
   readonly earlierUntil: number;
-  /** By shard: what is copied to here. */
-  readonly copies: Map<number, Copy>;
+  /** What its shards know: the metadata, and that the leases of earlier lives are over. */
+  readonly seen: { metadata: MetadataState | undefined; over: boolean };
+}
+
+interface Asked {
+  readonly command: Command;
+  readonly settle: () => void;
+  readonly untilMs: number;
 }
 
 export interface OwnerCounters {

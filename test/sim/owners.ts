@@ -1,9 +1,8 @@
 /**
  * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what the metadata gives
- * them, die, are paused and cut off; leaders take shards from owners whose leases are over. All decisions are the real ones of core/metadata;
- * the wiring around them (server/metadata/lease-office.ts, lease-keeper.ts, regions/region-life.ts) is written here once more, as small as can be.
- *
- * A shard that moves is copied first (contents.ts).
+ * them, give shards to each other, die, are paused and cut off; leaders take shards from owners whose leases are over. All decisions are the real ones of
+ * core/metadata and core/shards; the data plane is simulated (plane.ts), and the wiring of leases (server/metadata/lease-office.ts, lease-keeper.ts) is
+ * written here once more, as small as can be.
  *
  * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was changed before it. A claim is what an owner has granted at most: from now until its own
  * lease ends, by its own clock. It outlives the owner's process, and a pause of it, as clients' leases do.
@@ -12,7 +11,7 @@
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { nextMove, nextLookMs, takeFromDead } from '../../core/metadata/leader-policy.js';
-import { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
+import { GrantedLeases, heldMs, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
@@ -21,10 +20,11 @@ import { ByClockAlone, Fairness, StandingStill } from './fairness.js';
 import type { SimMember } from './member.js';
 import type { Claim, Clock, Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
 import { MetadataModel } from './metadata-application.js';
+import { Plane } from './plane.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'owners serve again what they gave up', 'owners take changes while the last part is copied', 'a copy is taken for that of a later move', 'leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'] as const;
+export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'] as const;
 export type Mistake = (typeof MISTAKES)[number];
 /** The others break what clients rely on, and are to be found by that. */
 const UNFAIR: readonly Mistake[] = ['leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'];
@@ -49,7 +49,7 @@ export class Owners {
   readonly #first: readonly number[];
   readonly #contents = new Contents();
   readonly #fairness = new Fairness(() => this.world.now, TERMS.leaseMs);
-  #copies = 0;
+  #names = 0;
   #readIndex = OWNER_READS;
   #proposals = 0;
   #starts = 0;
@@ -64,13 +64,34 @@ export class Owners {
 
   started(member: SimMember): void {
     this.#fairness.resumed(member.id);
+    const incarnation = hex(++this.#starts);
+    const asked: Life['asked'] = new Map();
+    const lease = new HeldLease();
+    const plane = new Plane({
+      memberId: idOf(member.id), memberIncarnation: incarnation, leaseMs: TERMS.leaseMs, leaseOverMs: heldMs(TERMS), random: this.world.random, contents: this.#contents,
+      nowMs: () => this.#nowMs(member.id),
+      random64: () => hex(2 ** 41 + ++this.#names),
+      metadata: () => stateOf(member),
+      planeOf: (id, start) => [...this.#lives].find(([other, life]) => idOf(other) === id && life.incarnation === start)?.[1].plane,
+      propose: (command, settle) => {
+        const proposer = this.#proposer();
+        asked.set(proposer, { command, settle, untilMs: this.#nowMs(member.id) + 2 * RENEW_MS + this.world.random.below(4 * RENEW_MS) });
+        this.#offer(member, proposer, command);
+      },
+      claim: (shard, epoch, untilMs) => {
+        this.#claim(shard, member.id, epoch, this.#worldUs(member.id, untilMs));
+        this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, untilMs));
+      },
+      came: () => this.counters.copied++,
+    });
     this.#lives.set(member.id, {
-      incarnation: hex(++this.#starts), lease: new HeldLease(), askedMs: -Infinity, grants: [], office: undefined, reads: new Map(), proposedMs: -Infinity, opened: new Set(), gaveUp: new Map(),
-      inbox: [], sealed: new Map(), granted: new Map(), earlierUntil: this.#served.get(member.id) ?? -Infinity, copies: new Map(),
+      incarnation, lease, plane, asked, askedMs: -Infinity, grants: [], inbox: [], office: undefined, reads: new Map(), proposedMs: -Infinity, joinedMs: -Infinity,
+      earlierUntil: this.#served.get(member.id) ?? -Infinity, seen: { metadata: undefined, over: false },
     });
   }
 
   stopped(member: SimMember): void {
+    this.#lives.get(member.id)?.plane.gone();
     this.#lives.delete(member.id);
   }
 
@@ -153,8 +174,9 @@ export class Owners {
       life.reads.delete(ctx);
       if (node.role === 'leader' && read.term === node.term) this.#confirmed(member, life, read.from, read.note);
     }
+    // What was taken is closed before a lease counts.
+    this.#see(member, life);
     this.#counted(member, life);
-    this.#own(member, life);
     this.#read(member);
   }
 
@@ -189,7 +211,7 @@ export class Owners {
         this.#counted(member, life);
         break;
       case 'propose':
-        this.#propose(member, note.command);
+        this.#propose(member, note.command, note.proposer);
     }
   }
 
@@ -282,11 +304,11 @@ export class Owners {
   /** Operators who change their minds. */
   #unrest(state: MetadataState): Command | undefined {
     const { random, calmed } = this.world;
-    if (calmed || random.below(10) > 0) return undefined;
+    if (calmed || random.below(6) > 0) return undefined;
     const server = random.pick(state.servers);
     const s = random.pick(state.shards);
     const members = [...state.members.keys()];
-    if (random.below(2) === 0 || members.length === 0) return { t: 'server-drain', id: server.id, draining: !server.draining };
+    if (random.below(4) === 0 || members.length === 0) return { t: 'server-drain', id: server.id, draining: !server.draining };
     return { t: 'shard-move', shard: s.shard, epoch: s.epoch, to: random.pick(members) };
   }
 
@@ -301,9 +323,12 @@ export class Owners {
     }
   }
 
+  #proposer(): string {
+    return hex(2 ** 40 + ++this.#proposals);
+  }
+
   /** The proposer, which is used once; undefined when it was not taken. */
-  #propose(member: SimMember, command: Command): string | undefined {
-    const proposer = hex(2 ** 40 + ++this.#proposals);
+  #propose(member: SimMember, command: Command, proposer = this.#proposer()): string | undefined {
     const taken = this.world.workload.proposeBytes(member, encodeProposal({ proposer, sequence: 1, command }));
     return taken ? proposer : undefined;
   }
@@ -318,129 +343,55 @@ export class Owners {
     if (ready.length === 0) return;
     life.grants = life.grants.filter((g) => !ready.includes(g));
     for (const g of ready) life.lease.granted(this.mistake === 'leases count from the answer' ? g.gotMs : g.sentMs, TERMS.leaseMs);
-    if (life.lease.held(now)) this.#serve(member, life);
+    if (life.lease.held(now)) life.plane.grant(life.lease.untilMs);
   }
 
-  /** Joins, opens what it is given, gives up what is to move. */
+  /** Joins, and does what is due. */
   #own(member: SimMember, life: Life): void {
     const state = stateOf(member);
-    const node = member.node!;
-    const id = idOf(member.id);
-    if (state.clusterId === '' || node.leader === 0 || !this.#first.includes(member.id)) return;
     const now = this.#nowMs(member.id);
-    const present = state.members.get(id);
-    const say = (command: Command, about: string): void => {
-      // Once for each thing in a while; what is lost is said again.
-      if (life.opened.has(about) && this.world.random.below(20) > 0) return;
-      life.opened.add(about);
-      this.#send(member, node.leader, { t: 'propose', command });
-    };
-    if (present?.incarnation !== life.incarnation) {
-      say({
-        t: 'member-join', id, incarnation: life.incarnation, ...(present === undefined ? {} : { replaces: present.incarnation }), instance: hex(member.id),
-        control: ['127.0.0.1:1'], fabric: [], memoryBytes: 1 << 20,
-      }, `join ${present?.incarnation ?? ''}`);
-      return;
-    }
-    this.#arrive(member, life, say);
-    for (const s of state.shards) {
-      if (s.owner !== id) continue;
-      const key = `${s.shard}/${s.epoch}`;
-      const move = state.moves.find((m) => m.shard === s.shard);
-      if (life.gaveUp.get(key) !== undefined && move?.copy !== life.gaveUp.get(key)) {
-        life.gaveUp.delete(key);
-        life.sealed.delete(key);
-      }
-      if (s.incarnation === undefined) {
-        if (life.copies.get(s.shard)?.epoch === s.epoch - 1) continue;
-        if (move?.phase === 'released') this.#contents.opened(life.incarnation, s.shard, s.epoch, move.copy ?? '');
-        say({ t: 'shard-opened', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, incarnation: hex(member.id * 1000 + s.epoch), layoutEpoch: 1, buckets: 1, regions: [] }, `open ${key}`);
-      } else if (life.gaveUp.has(key) || (leaving(state, s.shard) && now >= Math.max(life.granted.get(key) ?? -Infinity, life.earlierUntil))) {
-        // It has granted nothing since it saw that it is to go (#serve), and all that it had granted is over.
-        const copy = life.gaveUp.get(key) ?? move?.copy ?? '';
-        life.gaveUp.set(key, copy);
-        this.counters.released++;
-        say({ t: 'shard-released', shard: s.shard, owner: id, memberIncarnation: life.incarnation, epoch: s.epoch, copy }, `release ${key} ${copy}`);
-      } else if (move?.phase === 'last') {
-        if (this.mistake !== 'owners take changes while the last part is copied') life.sealed.set(key, move.copy);
-        // An owner that takes no changes for long calls the move off.
-        if (this.world.random.below(200) === 0) say({ t: 'shard-move', shard: s.shard, epoch: s.epoch, to: id }, `stay ${key}`);
-      } else if (move?.copy !== life.sealed.get(key)) life.sealed.delete(key);
-    }
-  }
-
-  /** Copies what moves to here, and takes over what has come. */
-  #arrive(member: SimMember, life: Life, say: (command: Command, about: string) => void): void {
-    const state = stateOf(member);
-    const id = idOf(member.id);
-    for (const [shard, copy] of life.copies) {
-      const s = state.shards[shard];
-      const move = state.moves.find((m) => m.shard === shard && m.to === id);
-      if (move?.phase === 'released' && move.copy === copy.name) {
-        this.#contents.moved(life.incarnation, shard, copy.epoch + 1, copy);
-        say({ t: 'shard-opened', shard, owner: id, memberIncarnation: life.incarnation, epoch: copy.epoch + 1, incarnation: copy.name, layoutEpoch: 1, buckets: 1, regions: [] }, `open ${shard}/${copy.epoch + 1} ${copy.name}`);
-        continue;
-      }
-      const stands = s?.epoch === copy.epoch && move?.planned === copy.planned && (move.copy === copy.name || (move.copy === undefined && !copy.last));
-      if (stands || (this.mistake === 'a copy is taken for that of a later move' && s?.epoch === copy.epoch)) continue;
-      life.copies.delete(shard);
-      if (s?.incarnation === copy.name) this.#contents.kept(life.incarnation, shard, s.epoch);
-      else this.#contents.dropped(life.incarnation, shard, copy.epoch + 1);
-    }
-    for (const { shard, to, phase, planned, copy: name } of state.moves) {
-      const s = state.shards[shard];
-      if (to !== id || s?.owner === undefined || s.owner === id || s.incarnation === undefined) continue;
-      let copy = life.copies.get(shard);
-      if (copy === undefined && phase === undefined) life.copies.set(shard, (copy = { epoch: s.epoch, planned, name: hex(2 ** 41 + ++this.#copies), last: false, value: undefined }));
-      if (copy === undefined) continue;
-      if (this.mistake === 'a copy is taken for that of a later move') {
-        copy.planned = planned;
-        copy.name = name ?? copy.name;
-      }
-      const tell = (to_: 'last' | 'copied'): void =>
-        say({ t: 'shard-copy', shard, epoch: s.epoch, to: id, memberIncarnation: life.incarnation, phase: to_, group: 0, copy: copy.name, planned: copy.planned }, `${to_} ${copy.name}`);
-      if (phase === undefined) tell('last');
-      if (phase !== 'last' || name !== copy.name) continue;
-      copy.last = true;
-      copy.value ??= this.#lastPart(s.owner, shard, s.epoch, copy.name, state);
-      if (copy.value !== undefined) this.#contents.finished(life.incarnation, copy);
-      if (copy.value !== undefined) tell('copied');
-    }
-  }
-
-  /** What the owner has now, if it takes no changes for the sake of this copy, and is there. */
-  #lastPart(owner: string, shard: number, epoch: number, name: string, state: MetadataState): number | undefined {
-    for (const [member, life] of this.#lives) {
-      if (idOf(member) !== owner || state.members.get(owner)?.incarnation !== life.incarnation) continue;
-      const key = `${shard}/${epoch}`;
-      if (this.mistake !== 'owners take changes while the last part is copied' && life.sealed.get(key) !== name) return undefined;
-      return this.#contents.at(life.incarnation, shard, epoch);
-    }
-    return undefined;
-  }
-
-  /** Grants to clients as far as its lease reaches: the worst that an owner may do. */
-  #serve(member: SimMember, life: Life): void {
-    const state = stateOf(member);
-    const id = idOf(member.id);
-    if (state.members.get(id)?.incarnation !== life.incarnation) return;
-    const now = this.#nowMs(member.id);
+    if (state.clusterId === '' || !this.#first.includes(member.id)) return;
+    this.#see(member, life);
+    this.#join(member, life, state, now);
+    life.plane.tick();
     // An earlier life's leases are waited for.
-    const until = life.lease.untilMs;
-    if (!this.#started.has(life) && now < (this.#served.get(member.id) ?? -Infinity)) return;
-    this.#started.add(life);
-    for (const s of state.shards) {
-      const key = `${s.shard}/${s.epoch}`;
-      if (s.owner !== id || s.incarnation === undefined || leaving(state, s.shard)) continue;
-      if (life.gaveUp.has(key) && this.mistake !== 'owners serve again what they gave up') continue;
-      this.#claim(s.shard, member.id, s.epoch, this.#worldUs(member.id, until));
-      life.granted.set(key, Math.max(life.granted.get(key) ?? -Infinity, until));
-      this.counters.copied += this.#contents.serve(life.incarnation, s.shard, s.epoch, !life.sealed.has(key)) ? 1 : 0;
-      this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, until));
+    if (!life.seen.over && life.lease.held(now) && now >= life.earlierUntil) {
+      life.seen.over = true;
+      life.plane.input((shards) => shards.lastRunOver());
+    }
+    if (life.lease.held(now)) life.plane.grant(life.lease.untilMs);
+    for (const [proposer, { command, settle, untilMs }] of life.asked) {
+      if (modelOf(member).applied(proposer) || now >= untilMs) {
+        life.asked.delete(proposer);
+        settle();
+      } else if (this.world.random.below(20) === 0) this.#offer(member, proposer, command);
     }
   }
-  /** Lives that have waited for the leases of those before. */
-  readonly #started = new WeakSet<Life>();
+
+  #join(member: SimMember, life: Life, state: MetadataState, now: number): void {
+    const id = idOf(member.id);
+    const present = state.members.get(id);
+    if (present?.incarnation === life.incarnation || now - life.joinedMs < RENEW_MS) return;
+    life.joinedMs = now;
+    this.#offer(member, this.#proposer(), {
+      t: 'member-join', id, incarnation: life.incarnation, ...(present === undefined ? {} : { replaces: present.incarnation }), instance: hex(member.id),
+      control: ['127.0.0.1:1'], fabric: [], memoryBytes: 1 << 20,
+    });
+  }
+
+  #see(member: SimMember, life: Life): void {
+    const state = stateOf(member);
+    if (life.seen.metadata === state) return;
+    life.seen.metadata = state;
+    life.plane.input((shards) => shards.see(state));
+  }
+
+  /** To the leader, wherever it is. */
+  #offer(member: SimMember, proposer: string, command: Command): void {
+    if (command.t === 'shard-released') this.counters.released++;
+    const leader = member.node?.leader ?? 0;
+    if (leader !== 0) this.#send(member, leader, { t: 'propose', command, proposer });
+  }
 
   #claim(shard: number, owner: number, epoch: number, until: number): void {
     const { now } = this.world;
@@ -462,11 +413,6 @@ export class Owners {
   #send(member: SimMember, to: number, note: Note): void {
     this.world.sendOwner({ from: member.id, to, note });
   }
-}
-
-/** The owner is to give it up now, rather than when it has been copied. */
-function leaving(state: MetadataState, shard: number): boolean {
-  return state.moves.some((m) => m.shard === shard && (m.phase === 'copied' || m.phase === 'released'));
 }
 
 /** Whether this start of the owner is the one that the leader's metadata knows. */

@@ -67,9 +67,6 @@ const FOUND_BY: Readonly<Record<Mistake, number>> = {
   'leases count from the answer': 3,
   'owners do not read the log first': 3,
   'any leader is believed': 10,
-  'owners serve again what they gave up': 157,
-  'owners take changes while the last part is copied': 22,
-  'a copy is taken for that of a later move': 7,
   'leaders call owners dead by the clock alone': 7,
   'leaders count the time in which they stood still': 3,
 };

@@ -1,0 +1,259 @@
+/**
+ * The data plane of one life of a member, simulated: does what core/shards asks for, late and sometimes in vain, and grants leases to clients as far as it may.
+ * Time is the member's own; what has a time of its own is done when the member's clock ticks, so a member that is paused does nothing.
+ */
+import type { Command } from '../../core/metadata/commands.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import { Shards, type Action, type Asked, type Failure } from '../../core/shards/index.js';
+import type { Random } from '../support/random.js';
+import { Violation } from './checker.js';
+import type { Contents, Table } from './contents.js';
+
+export interface PlaneOptions {
+  readonly memberId: string;
+  readonly memberIncarnation: string;
+  readonly leaseMs: number;
+  /** How much longer a lease may be relied on, by another clock. */
+  readonly leaseOverMs: number;
+  readonly random: Random;
+  readonly nowMs: () => number;
+  readonly random64: () => string;
+  readonly contents: Contents;
+  readonly metadata: () => MetadataState;
+  /** The data plane of an owner that can be reached. */
+  readonly planeOf: (id: string, incarnation: string) => Plane | undefined;
+  /** `settle` when it was applied or refused, or nothing was heard of it for long. */
+  readonly propose: (command: Command, settle: () => void) => void;
+  /** Clients may rely on the shard until then, by this member's clock. */
+  readonly claim: (shard: number, epoch: number, untilMs: number) => void;
+  readonly came: () => void;
+}
+
+interface Served extends Table {
+  serving: boolean;
+  sealed: string | undefined;
+  /** Until when clients may rely on it, by the member's clock. */
+  grantedMs: number;
+  /** Its copy is under way: what was promised of it, and who it is copied from. */
+  copying: { readonly from: () => Served | undefined; readonly jobs: Set<Job> } | undefined;
+}
+
+interface Job {
+  readonly of: number;
+  atMs: number;
+  /** 'later': it is looked at again. */
+  readonly run: () => Failure | undefined | 'later';
+}
+
+/** What takes long is made short: leases of a history are a fraction of real ones. */
+const WAIT_PART = 1 / 10;
+const LATE_MS = 15;
+
+export class Plane {
+  readonly shards: Shards;
+  readonly #options: PlaneOptions;
+  readonly #tables = new Map<number, Served>();
+  #jobs: Job[] = [];
+  #leaseMs: number;
+
+  constructor(options: PlaneOptions) {
+    const { memberId, memberIncarnation, leaseMs, leaseOverMs, random64 } = options;
+    this.#options = options;
+    this.#leaseMs = leaseMs;
+    this.shards = new Shards({ memberId, memberIncarnation, memoryBytes: 1 << 20, shardMemoryMin: 1, leaseMs, leaseOverMs: leaseOverMs / WAIT_PART, random64 });
+  }
+
+  /** The metadata has changed, or the leases of the last run are over. */
+  input(input: (shards: Shards) => void): void {
+    input(this.shards);
+    for (const action of this.shards.take()) this.#do(action);
+  }
+
+  /** The member's clock goes on. */
+  tick(): void {
+    const now = this.#options.nowMs();
+    for (const job of this.#jobs.filter((j) => j.atMs <= now)) this.#run(job);
+  }
+
+  /** Grants what it may at the most: until its own lease is over, or for as long as leases are. */
+  grant(untilMs: number): void {
+    const { nowMs, contents, claim, came } = this.#options;
+    const until = Math.min(untilMs, nowMs() + this.#leaseMs);
+    for (const table of this.#tables.values()) {
+      if (!table.serving) continue;
+      claim(table.shard, table.epoch, until);
+      table.grantedMs = Math.max(table.grantedMs, until);
+      if (contents.serve(table, table.sealed === undefined)) came();
+    }
+  }
+
+  /** The process is gone, and its memory. */
+  gone(): void {
+    for (const table of this.#tables.values()) this.#options.contents.gone(table);
+  }
+
+  /** For whoever copies it. */
+  tableOf(shard: number): Served | undefined {
+    return this.#tables.get(shard);
+  }
+
+  #run(job: Job): void {
+    if (!this.#jobs.includes(job)) return;
+    const failed = job.run();
+    if (failed === 'later') {
+      job.atMs = this.#options.nowMs() + LATE_MS;
+      return;
+    }
+    this.#jobs = this.#jobs.filter((j) => j !== job);
+    this.input((shards) => shards.done({ of: job.of, ...(failed === undefined ? {} : { failed }) }));
+  }
+
+  #later(of: number, run: Job['run'], ms = this.#options.random.below(LATE_MS)): Job {
+    const job = { of, atMs: this.#options.nowMs() + ms, run };
+    this.#jobs.push(job);
+    return job;
+  }
+
+  #do(action: Action): void {
+    if (action.do === 'leases') this.#leaseMs = action.ms;
+    else if (action.do === 'fail') throw new Violation('shards', `shard ${action.shard} cannot be ${action.what}`);
+    else if ('of' in action) this.#ask(action);
+  }
+
+  #ask(action: Asked & { readonly of: number }): void {
+    const { of } = action;
+    switch (action.do) {
+      case 'open':
+        this.#open(action);
+        this.#later(of, () => undefined);
+        return;
+      case 'serve': {
+        const table = this.#table(action.shard);
+        this.#mayServe(table);
+        table.serving = true;
+        this.#later(of, () => undefined);
+        return;
+      }
+      case 'seal': {
+        // As late as it may be.
+        const table = this.#table(action.shard);
+        this.#later(of, () => void (table.sealed = action.copy));
+        return;
+      }
+      case 'pause':
+      case 'close':
+        this.#stopServing(this.#table(action.shard), of, action.do === 'close');
+        return;
+      case 'copy':
+        this.#copy(action);
+        return;
+      case 'finish':
+        this.#finish(this.#table(action.shard), of);
+        return;
+      case 'stop':
+        this.#stop(action.shard, of);
+        return;
+      case 'announce': {
+        const { memberId: owner, memberIncarnation } = this.#options;
+        const { shard, epoch, incarnation } = action;
+        this.#propose({ t: 'shard-opened', shard, owner, memberIncarnation, epoch, incarnation, layoutEpoch: 1, buckets: 1, regions: [] }, of);
+        return;
+      }
+      case 'propose':
+        this.#propose(action.command, of);
+        return;
+      case 'wait':
+        this.#later(of, () => undefined, action.ms * WAIT_PART);
+    }
+  }
+
+  #table(shard: number): Served {
+    const table = this.#tables.get(shard);
+    if (table === undefined) throw new Violation('shards', `shard ${shard} is not open`);
+    return table;
+  }
+
+  #open({ shard, epoch, incarnation }: Extract<Asked, { do: 'open' }>): void {
+    const { contents, metadata, memberId } = this.#options;
+    if (this.#tables.has(shard)) throw new Violation('shards', `shard ${shard} is open already`);
+    const table: Served = { shard, epoch, incarnation, value: 0, arrived: false, serving: false, sealed: undefined, grantedMs: -Infinity, copying: undefined };
+    const { shards, moves } = metadata();
+    const move = moves.find((m) => m.shard === shard);
+    if (shards[shard]?.owner === memberId && shards[shard].epoch === epoch && move?.phase === 'released') contents.opened(table, move.copy);
+    this.#tables.set(shard, table);
+  }
+
+  /** Clients look for it where the metadata says that it is. */
+  #mayServe({ shard, epoch, incarnation }: Served): void {
+    const s = this.#options.metadata().shards[shard];
+    if (s?.owner === this.#options.memberId && s.epoch === epoch && s.incarnation === incarnation) return;
+    throw new Violation('shards', `shard ${shard} is served in epoch ${epoch}, and the metadata has no regions of it`);
+  }
+
+  /** At once; done when nobody relies on it any more. */
+  #stopServing(table: Served, of: number, close: boolean): void {
+    const { nowMs, contents } = this.#options;
+    table.serving = false;
+    if (close && table.copying !== undefined) throw new Violation('shards', `shard ${table.shard} is closed while it is copied into`);
+    this.#later(of, () => {
+      if (nowMs() < table.grantedMs) return 'later';
+      if (close) {
+        contents.gone(table);
+        this.#tables.delete(table.shard);
+      }
+      return undefined;
+    });
+  }
+
+  #copy({ shard, source, owner, of }: Extract<Asked, { do: 'copy' }> & { readonly of: number }): void {
+    const { random, planeOf } = this.#options;
+    const table = this.#table(shard);
+    const from = (): Served | undefined => {
+      const other = planeOf(owner.id, owner.incarnation)?.tableOf(shard);
+      return other?.incarnation === source.incarnation ? other : undefined;
+    };
+    table.copying = { from, jobs: new Set() };
+    table.copying.jobs.add(
+      this.#later(of, () => {
+        const other = from();
+        if (other === undefined || random.below(20) === 0) return { full: random.below(4) === 0, error: 'the owner does not answer' };
+        table.value = other.value;
+        return undefined;
+      }),
+    );
+  }
+
+  /** What the owner has now, when it takes no changes for the sake of this copy. */
+  #finish(table: Served, of: number): void {
+    const { random, contents } = this.#options;
+    const { copying } = table;
+    if (copying === undefined) throw new Violation('shards', `shard ${table.shard} is not copied`);
+    copying.jobs.add(
+      this.#later(of, () => {
+        const other = copying.from();
+        if (other === undefined || random.below(50) === 0) return { full: false, error: 'the owner does not answer' };
+        if (other.sealed !== table.incarnation) return 'later';
+        contents.finished(table, other.value);
+        return undefined;
+      }),
+    );
+  }
+
+  /** What was promised of the copy fails. */
+  #stop(shard: number, of: number): void {
+    const table = this.#tables.get(shard);
+    for (const job of table?.copying?.jobs ?? []) {
+      if (!this.#jobs.includes(job)) continue;
+      this.#jobs = this.#jobs.filter((j) => j !== job);
+      this.#later(job.of, () => ({ full: false, error: 'stopped' }));
+    }
+    this.#later(of, () => {
+      if (table !== undefined) table.copying = undefined;
+      return undefined;
+    });
+  }
+
+  #propose(command: Command, of: number): void {
+    this.#options.propose(command, () => void this.#later(of, () => undefined));
+  }
+}

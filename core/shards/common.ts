@@ -46,18 +46,21 @@ export function isGiven(c: Common, life: Life): boolean {
   return move?.to === c.memberId && move.phase === 'released';
 }
 
-/** The shard is this server's, and in this epoch. */
+/** The shard is this server's, and in this epoch. Another start of the server would have it in a later one. */
 export function isOwn(c: Common, life: Held): boolean {
   const s = c.metadata.shards[life.shard];
-  return isNamed(c) && ((s?.owner === c.memberId && s.epoch === life.epoch) || isGiven(c, life));
+  return (s?.owner === c.memberId && s.epoch === life.epoch) || isGiven(c, life);
 }
 
-/** The shard at its owner, as long as it moves here from there, for this copy. A move that is called off and planned again is another one. */
+/**
+ * The shard at its owner, as long as it moves here from there, for this copy. A move that is called off and planned again is another one; when a server
+ * starts again, the moves to it end.
+ */
 export function sourceOf(c: Common, life: Coming): Shard | undefined {
   const s = c.metadata.shards[life.shard];
   const move = moveOf(c.metadata, life.shard);
   const same = move?.to === c.memberId && move.planned === life.planned && (move.copy === life.incarnation || (move.copy === undefined && !life.last));
-  return isNamed(c) && same && s?.owner !== undefined && s.epoch + 1 === life.epoch ? s : undefined;
+  return same && s?.owner !== undefined && s.epoch + 1 === life.epoch ? s : undefined;
 }
 
 /** What the metadata has of this copy: `last`, or that it is complete. */

@@ -5,6 +5,7 @@
 import { inFile } from './checks/in-file.mjs';
 
 const moves = (title) => ({ test: 'server/shards/moves.test.ts', title });
+const rules = (title) => ({ test: 'core/shards/shards.test.ts', title });
 const life = (title) => ({ test: 'server/shards/driver.test.ts', title });
 const simulated = (simulation, from = 1) => ({ simulation, from, application: 'owners', seeds: 200, steps: 20_000 });
 const TWO_OWNERS = /: owner leases: .* clients may rely on/;
@@ -22,21 +23,21 @@ export const mutations = [
       'return s?.owner === c.memberId && s.incarnation === incarnation;', "return s?.owner === c.memberId && incarnation !== '';"],
     ['shards: a shard is served before the leases of the last run are over (rule 3)', simulated(TWO_OWNERS),
       'else if (c.leasesOver) {', 'else {'],
-    ['shards: a shard is sealed for any copy (rule 5)', moves('a move that is called off and planned anew while its last part is copied is another one: the shard is sealed anew, for its copy'),
-      "c.ask(life, { do: 'seal', shard: life.shard, copy: state.copy });", "c.ask(life, { do: 'seal', shard: life.shard, copy: '7' });"],
+    ['shards: a shard is sealed for no copy (rule 5)', rules('a shard that moves is sealed for its copy when leases are short, paused when the copy is complete, and given up when the pause is done'),
+      "c.ask(life, { do: 'seal', shard: life.shard, copy: state.copy });", "c.ask(life, { do: 'seal', shard: life.shard, copy: undefined });"],
     ['shards: a sealed shard takes changes again while it is being copied (rule 5)', simulated(LOST),
       "    state.at = 'sealed';\n    c.ask(life, { do: 'wait', ms: SEALED_MS });", "    state.at = 'unsealing';\n    c.ask(life, { do: 'seal', shard: life.shard, copy: undefined });"],
-    ['shards: a shard is paused before its copy is complete (rule 6)', simulated(ANY),
+    ['shards: a shard is paused before its copy is complete (rule 6)', rules('a shard that moves is sealed for its copy when leases are short, paused when the copy is complete, and given up when the pause is done'),
       '} else if (complete(move)) {\n    become', '} else if (move.phase !== undefined) {\n    become'],
     ['shards: it is given up before the pause is done (rule 6)', simulated(TWO_OWNERS),
       "  if (state.at !== 'paused') return;", "  if (state.at !== 'paused' && state.at !== 'pausing') return;"],
     ['shards: a paused shard is served again though its copy is there (rule 7)', simulated(TWO_OWNERS),
-      "    // The copy is lost. Nobody else has what is in here.", ''],
+      "  if (move === undefined) {\n    // The copy is lost.", "  if (move?.phase !== 'copied') {\n    // The copy is lost."],
     ['shards: a paused shard whose copy is lost stays paused (rule 7)', moves('a new owner that has all of it dies: the old one goes on with all that it had'),
-      "    c.ask(life, { do: 'serve', shard });\n  } else if (move.phase", '  } else if (move.phase'],
+      "    state.at = 'resuming';\n    c.act({ do: 'note', note: { of: 'resumed', shard, to: state.to } });\n    c.ask(life, { do: 'serve', shard });", "    state.at = 'unsealing';\n    c.ask(life, { do: 'seal', shard, copy: undefined });"],
     ['shards: a move that is called off leaves the seal', moves('a move that is called off while the last of it is copied leaves the shard as it was, without its seal'),
       "    state.at = 'unsealing';\n    c.ask(life, { do: 'seal', shard, copy: undefined });\n  } else if (complete", "    goOn(c, life);\n  } else if (complete"],
-    ['shards: an owner that is sealed waits without end', moves('an owner that is sealed and hears nothing more calls the move off itself'),
+    ['shards: an owner that is sealed waits without end', rules('a shard that is sealed for too long has its move called off, and takes changes when that is so'),
       "    state.at = 'late';", ''],
     ['shards: leases are short while any move is under way', moves('leases are short for those shards only whose end here is near: a move that gets nowhere does not keep them so'),
       'if (move?.copy === undefined) return;', 'if (move === undefined) return;\n      c.leases.begin(life);\n      if (move.copy === undefined) return;'],
@@ -63,13 +64,15 @@ export const mutations = [
       'move.planned === life.planned && (move.copy === life.incarnation || (move.copy === undefined && !life.last))', 'move.planned >= 0'],
     ['shards: any copy is taken for the one that was given (rule 9)', simulated(LOST),
       'return move?.copy === copy ? move : undefined;', "return copy !== '' ? move : undefined;"],
-    ['shards: a server whose name another start has goes on (rule 1)', simulated(ANY),
-      'return isNamed(c) && ((s?.owner', 'return ((s?.owner'],
     ['shards: a shard is kept under an epoch that is over (rule 1)', simulated(ANY),
       's.epoch === life.epoch) ||', 's.epoch >= life.epoch) ||'],
   ]),
   ...inFile('core/shards/shards.ts', [
-    ['shards: a result counts in a state that did not ask for it (rule 11)', simulated(ANY),
+    ['shards: a result counts in a state that did not ask for it, in histories (rule 11)', simulated(ANY),
+      'if (this.#lives.get(life.shard) !== life || life.state !== state) return;', 'if (this.#lives.get(life.shard) !== life || state === undefined) return;'],
+    ['shards: a shard is opened before the metadata names this start (rule 1)', life('nothing is opened before the metadata names this start of the server'),
+      'if (!isNamed(this)) return;', ''],
+    ['shards: a result counts in a state that did not ask for it (rule 11)', rules('a copy is finished after `last`, complete after `finish`, and used when it is given'),
       'if (this.#lives.get(life.shard) !== life || life.state !== state) return;', 'if (this.#lives.get(life.shard) !== life || state === undefined) return;'],
     ['shards: whoever has lost a copy does not say so', moves('a server whose copy is not there any more calls the move off'),
       'if (phase !== undefined) this.#stay(s, s.owner);', ''],

@@ -1,0 +1,217 @@
+/** The rules of index.ts one by one: what is asked for, and what is not. The whole life over a data plane is in server/shards/*.test.ts, and under faults in test/sim. */
+import test from 'ava';
+import { bootstrapOf, hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
+import type { Command } from '../metadata/commands.js';
+import type { Action, Asked, Failure } from './actions.js';
+import { Shards } from './shards.js';
+
+const COPY = hexOf(7);
+
+/** Server s1, which is asked for nothing but what a test does. */
+class Rig {
+  readonly log: MetadataLog;
+  readonly shards: Shards;
+  readonly #open: (Asked & { readonly of: number })[] = [];
+  #names = 100;
+
+  constructor(log: MetadataLog) {
+    this.log = log;
+    this.shards = new Shards({
+      memberId: 's1', memberIncarnation: hexOf(1), memoryBytes: 1 << 20, shardMemoryMin: 1, leaseMs: 1000, leaseOverMs: 1010, random64: () => hexOf(++this.#names),
+    });
+  }
+
+  /** What was asked for since it was asked last. */
+  asked(): string[] {
+    return this.shards.take().flatMap((action: Action) => {
+      if (!('of' in action)) return action.do === 'leases' ? [`leases ${action.ms}`] : [];
+      this.#open.push(action);
+      return [action.do === 'propose' ? action.command.t : action.do === 'wait' ? `wait ${action.ms}` : action.do === 'seal' ? `seal ${action.copy ?? 'none'}` : action.do];
+    });
+  }
+
+  see(...commands: Command[]): string[] {
+    this.log.do(...commands);
+    this.shards.see(this.log.state);
+    return this.asked();
+  }
+
+  /** The oldest that is under way of these. */
+  done(what: Asked['do'], failed?: Failure): string[] {
+    const at = this.#open.findIndex((action) => action.do === what);
+    const [action] = this.#open.splice(at, 1);
+    if (at < 0 || action === undefined) throw new Error(`no ${what} is under way`);
+    this.shards.done({ of: action.of, ...(failed === undefined ? {} : { failed }) });
+    return this.asked();
+  }
+
+  /** Whether one of these is under way. */
+  under(what: Asked['do']): boolean {
+    return this.#open.some((action) => action.do === what);
+  }
+
+  get epoch(): number {
+    return this.log.shard(0).epoch;
+  }
+
+  move(to: string): Command {
+    return { t: 'shard-move', shard: 0, epoch: this.epoch, to };
+  }
+
+  /** By the server that the shard moves to. */
+  copy(phase: 'last' | 'copied', copy = COPY): Command {
+    const { to, planned } = this.log.state.moves[0]!;
+    return { t: 'shard-copy', shard: 0, epoch: this.epoch, to, memberIncarnation: this.log.state.members.get(to)!.incarnation, phase, group: 0, copy, planned };
+  }
+
+  /** This server opens the shard in the metadata, as it was asked to. */
+  announce(incarnation: string): Command {
+    return { t: 'shard-opened', shard: 0, owner: 's1', memberIncarnation: hexOf(1), epoch: this.epoch, incarnation, layoutEpoch: 1, buckets: 1, regions: [] };
+  }
+}
+
+/** Shard 0 is s1's, and is served. */
+function serving(): Rig {
+  const rig = new Rig(new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s1', 1), { t: 'assign-shards' }, joinOf('s2', 2)));
+  rig.see();
+  rig.done('open');
+  rig.shards.lastRunOver();
+  rig.see(rig.announce(hexOf(101)));
+  rig.done('announce');
+  rig.done('serve');
+  return rig;
+}
+
+/** It moves to s2, and is sealed. */
+function sealed(): Rig {
+  const rig = serving();
+  rig.see(rig.move('s2'));
+  rig.see(rig.copy('last'));
+  rig.done('wait');
+  rig.done('seal');
+  return rig;
+}
+
+/** Shard 0 is s2's and open there, and moves to s1. */
+function coming(): Rig {
+  const log = new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s2', 2), { t: 'assign-shards' }, joinOf('s1', 1)).open(0, 77);
+  const rig = new Rig(log);
+  rig.see({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
+  return rig;
+}
+
+/** All of it was copied once. */
+function nearly(): Rig {
+  const rig = coming();
+  rig.done('open');
+  rig.done('copy');
+  return rig;
+}
+
+test('a shard is opened, announced, and served when the last run is over, each when the one before is done', (t) => {
+  const rig = new Rig(new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s1', 1), { t: 'assign-shards' }));
+  t.deepEqual(rig.see(), ['open']);
+  t.deepEqual(rig.done('open'), ['announce']);
+  t.deepEqual(rig.done('announce'), ['announce'], 'the metadata does not have it');
+  t.deepEqual(rig.see(rig.announce(hexOf(101))), []);
+  t.deepEqual(rig.done('announce'), []);
+  rig.shards.lastRunOver();
+  t.deepEqual(rig.asked(), ['serve']);
+  t.deepEqual(rig.shards.serving, []);
+  t.deepEqual(rig.done('serve'), []);
+  t.deepEqual(rig.shards.serving, [0]);
+});
+
+test('a shard that moves is sealed for its copy when leases are short, paused when the copy is complete, and given up when the pause is done', (t) => {
+  const rig = serving();
+  t.deepEqual(rig.see(rig.move('s2')), []);
+  t.deepEqual(rig.see(rig.copy('last')), ['leases 100', 'wait 1010']);
+  t.deepEqual(rig.done('wait'), [`seal ${COPY}`]);
+  t.deepEqual(rig.done('seal'), ['wait 3000']);
+  t.deepEqual(rig.see({ t: 'server-drain', id: 's1', draining: true }), [], 'it is not complete');
+  t.deepEqual(rig.see(rig.copy('copied')), ['pause']);
+  t.deepEqual(rig.shards.serving, []);
+  t.deepEqual(rig.see({ t: 'server-drain', id: 's1', draining: false }), [], 'somebody may rely on it');
+  t.deepEqual(rig.done('pause'), ['shard-released']);
+  t.deepEqual(rig.done('propose'), ['shard-released'], 'it was lost');
+});
+
+test('a shard that is sealed for too long has its move called off, and takes changes when that is so', (t) => {
+  const rig = sealed();
+  t.deepEqual(rig.done('wait'), ['shard-move']);
+  t.deepEqual(rig.done('propose'), ['shard-move'], 'it was lost');
+  t.deepEqual(rig.see(rig.move('s1')), ['seal none']);
+  t.deepEqual(rig.done('seal'), ['leases 1000']);
+  t.deepEqual(rig.done('propose'), []);
+});
+
+test('what was waited for in an earlier seal says nothing about a later one', (t) => {
+  const rig = sealed();
+  rig.see(rig.move('s1'));
+  rig.done('seal');
+  rig.see(rig.move('s2'));
+  rig.see(rig.copy('last', hexOf(8)));
+  // The first is of the seal before.
+  t.true(rig.under('wait'));
+  t.deepEqual(rig.done('wait'), []);
+  t.deepEqual(rig.done('wait'), [`seal ${hexOf(8)}`]);
+});
+
+test('a shard that is paused stays so until its copy is lost, and is then served before it takes changes', (t) => {
+  for (const released of [false, true]) {
+    const rig = sealed();
+    rig.see(rig.copy('copied'));
+    rig.done('pause');
+    if (released) t.deepEqual(rig.see({ t: 'shard-released', shard: 0, owner: 's1', memberIncarnation: hexOf(1), epoch: 1, copy: COPY }), []);
+    t.deepEqual(rig.see({ t: 'no-op' }), []);
+    t.deepEqual(rig.see({ t: 'shard-move', shard: 0, epoch: 1, to: 's1', lost: hexOf(2) }), ['serve']);
+    t.deepEqual(rig.done('serve'), ['seal none']);
+    t.deepEqual(rig.done('seal'), ['leases 1000']);
+    t.deepEqual(rig.shards.serving, [0]);
+  }
+});
+
+test('what is taken is closed at once, whatever is under way', (t) => {
+  const taken: Command = { t: 'shards-taken', id: 's1', incarnation: hexOf(1), shards: [{ shard: 0, epoch: 1, to: 's2' }] };
+  t.deepEqual(serving().see(taken), ['close']);
+  const sealing = serving();
+  sealing.see(sealing.move('s2'));
+  sealing.see(sealing.copy('last'));
+  t.deepEqual(sealing.done('wait'), [`seal ${COPY}`]);
+  t.deepEqual(sealing.see(taken), ['close']);
+  t.deepEqual(sealing.done('seal'), [], 'it is of a state that is over');
+  const pausing = sealed();
+  pausing.see(pausing.copy('copied'));
+  t.deepEqual(pausing.see(taken), ['close']);
+  t.deepEqual(pausing.done('pause'), []);
+});
+
+test('a copy is finished after `last`, complete after `finish`, and used when it is given', (t) => {
+  const rig = coming();
+  const copy = hexOf(101);
+  t.deepEqual(rig.done('open'), ['copy']);
+  t.deepEqual(rig.done('copy'), ['shard-copy']);
+  t.deepEqual(rig.see({ t: 'no-op' }), []);
+  t.deepEqual(rig.see(rig.copy('last', copy)), ['finish']);
+  t.deepEqual(rig.done('propose'), [], 'what was proposed before says nothing about what is under way now');
+  t.deepEqual(rig.done('finish'), ['shard-copy']);
+  t.deepEqual(rig.see(rig.copy('copied', copy)), ['stop']);
+  t.deepEqual(rig.done('stop'), []);
+  t.deepEqual(rig.see({ t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: hexOf(2), epoch: 1, copy }), ['announce']);
+});
+
+test('a copy that its move is over for is stopped, then closed', (t) => {
+  const rig = nearly();
+  t.deepEqual(rig.see(rig.move('s2')), ['stop']);
+  t.deepEqual(rig.done('stop'), ['close']);
+  t.deepEqual(rig.done('close'), []);
+});
+
+test('a copy that fails is stopped and closed, and made anew after a while', (t) => {
+  const rig = coming();
+  rig.done('open');
+  t.deepEqual(rig.done('copy', { full: false, error: 'no answer' }), ['stop']);
+  t.deepEqual(rig.done('stop'), ['close']);
+  t.deepEqual(rig.done('close'), ['wait 1000']);
+  t.deepEqual(rig.done('wait'), ['open']);
+});

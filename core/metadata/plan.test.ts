@@ -103,7 +103,7 @@ test('random moves under way: no shard is planned to where it is or while it mov
     const ids = Array.from({ length: 2 + random.below(5) }, (_, n) => `s${n + 1}`);
     const log = MetadataLog.cluster(1 + random.below(40), ids);
     const shards = log.state.shards.map((s) => ({ ...s, owner: random.pick(ids) }));
-    const moves = shards.filter(() => random.below(4) === 0).map((s) => ({ shard: s.shard, to: random.pick(ids.filter((id) => id !== s.owner)) }));
+    const moves = shards.filter(() => random.below(4) === 0).map((s) => ({ shard: s.shard, to: random.pick(ids.filter((id) => id !== s.owner)), planned: 1 }));
     const state: MetadataState = { ...log.state, shards, moves };
     const plan = planRebalance(state, members(log));
     for (const { shard, from, to } of plan) {

@@ -63,8 +63,7 @@ class Stage implements Cluster {
       this.#do({ t: 'shard-move', shard: move.shard, epoch, to: owner });
       return;
     }
-    this.#do({ t: 'shard-released', shard: move.shard, owner, memberIncarnation: this.log.state.members.get(owner)!.incarnation, epoch });
-    this.log.open(move.shard, ++this.#incarnation);
+    this.log.arrive(move.shard, ++this.#incarnation);
     this.moved.push(`${move.shard} ${owner} ${move.to}`);
   }
 

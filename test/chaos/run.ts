@@ -6,10 +6,8 @@ import { appendFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { FORMAT_RAISED } from '../../core/metadata/format.js';
 import { freePorts, ServerProcess } from '../support/cluster.js';
 import { Random } from '../support/random.js';
-import { statusWhen } from '../support/status.js';
 import { ClientProcess, type Ended } from './client-process.js';
 import { EpochWatch, keptIn } from './epochs.js';
 import { recordIn, storeEvidence } from './evidence.js';
@@ -106,8 +104,6 @@ export async function run(options: RunOptions): Promise<Report> {
   try {
     for (const s of servers) s.launch();
     await Promise.all(servers.map((s) => s.ready()));
-    // Before that what moves comes up empty, and nothing is taken from the dead.
-    await statusWhen(servers[0]!.address, (s) => s.formatVersion >= FORMAT_RAISED);
     watch.start();
     beganNs = Number(process.hrtime.bigint());
     for (let i = 0; i < options.clients; i++) clients.push(makeClient(i, beganNs, servers, directory, network, options));

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, FarkvError, type BufferValue, type Client } from '../../client/index.js';
 import type { ClusterStatus, ShardStatus } from '../../server/status.js';
 import { Cluster, type ServerProcess } from '../support/cluster.js';
-import { LASTING, raised } from '../support/owners.js';
+import { LASTING } from '../support/owners.js';
 import { operator, statusOf, statusWhen, whole } from '../support/status.js';
 
 const KEYS = 400;
@@ -65,7 +65,6 @@ async function move(cluster: Cluster, to: string): Promise<void> {
 
 test.serial('after moves back and forth and a pause, servers hold the segments of the shards that they own, and no more', async (t) => {
   const cluster = await Cluster.start(t, { servers: 2, shards: 4, memory: '256mb', args: ['--transport', 'shm', ...LASTING] });
-  await raised(cluster);
   const kv = await connect({ servers: cluster.addresses, transport: 'shm', strict: true, timeoutMs: 60_000, unavailableAfterMs: 60_000 });
   t.teardown(() => kv.close());
   await change(kv, 8);

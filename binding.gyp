@@ -3,7 +3,7 @@
   "make_global_settings": [["LINK", "$(CC)"]],
   "targets": [{
     "target_name": "farkv",
-    "sources": ["<!@(node -p \"require('fs').readdirSync('native',{withFileTypes:true}).filter(d=>d.isDirectory()&&d.name!=='test').flatMap(d=>require('fs').readdirSync('native/'+d.name).filter(f=>f.endsWith('.c')).map(f=>'native/'+d.name+'/'+f)).join(' ')\")"],
+    "sources": ["<!@(node -p \"require('fs').readdirSync('native',{recursive:true}).filter(f=>f.endsWith('.c')&&!f.startsWith('test/')).map(f=>'native/'+f).join(' ')\")"],
     "defines": ["_GNU_SOURCE", "NAPI_VERSION=8"],
     "cflags": ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-pthread"],
     "cflags!": ["-O3"],

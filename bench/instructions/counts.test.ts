@@ -4,11 +4,11 @@ import { changeLine, compareCounts, countOwn, parsePaths, perRound, type Kept } 
 /** As callgrind writes it: names once, then numbers; inlined code; what is called is not the caller's. */
 const dump = (own: number): string => `# callgrind format
 events: Ir
-fl=(1) /src/farkv/native/lookup/direct.c
+fl=(1) /src/farkv/native/client/lookup/direct.c
 fn=(1) lookup_direct
 10 ${own}
 +2 5
-fi=(2) /src/farkv/native/lookup/../table/reader.h
+fi=(2) /src/farkv/native/client/lookup/../../table/reader.h
 7 20
 fe=(1)
 -1 3
@@ -25,7 +25,7 @@ calls=1 0
 fl=(3)
 fn=(9)
 1 100000
-fl=(4) /src/farkv/native/test/puppet.c
+fl=(4) /src/farkv/native/test/client/puppet.c
 fn=(5) do_poll
 3 77777
 
@@ -35,15 +35,15 @@ fn=(7)
 `;
 
 test('the instructions of the project\'s own files are counted, inlined ones too, without what they call', (t) => {
-  t.is(countOwn(dump(10), ['lookup', 'table']), 39);
+  t.is(countOwn(dump(10), ['client', 'table']), 39);
   t.is(countOwn(dump(10), ['table']), 20);
   t.is(countOwn(dump(10), ['wire']), 50);
   t.is(countOwn(dump(10).replaceAll('/src/', '/tmp/native/fabric/'), ['fabric']), 0);
 });
 
 test('what both runs do once falls away', (t) => {
-  const paths = parsePaths('a GET\t100\tlookup,table\n');
-  t.deepEqual(paths, [{ name: 'a GET', rounds: 100, folders: ['lookup', 'table'] }]);
+  const paths = parsePaths('a GET\t100\tclient,table\n');
+  t.deepEqual(paths, [{ name: 'a GET', rounds: 100, folders: ['client', 'table'] }]);
   t.deepEqual(perRound(paths, [dump(999_999), dump(5000), dump(9000)]), { 'a GET': 40 });
   t.throws(() => perRound(paths, [dump(1), dump(9000), dump(9000)]), { message: /instructions in 200 rounds/ });
   t.throws(() => perRound(paths, [dump(1)]), { message: /1 dumps/ });

@@ -4,6 +4,7 @@
  * Counted are the instructions of this project's own C files, each function's own without what it calls: which memcpy libc picks depends on
  * the machine, and what the puppet of the tests does is no part of a path.
  */
+import { posix } from 'node:path';
 
 export interface Path {
   readonly name: string;
@@ -42,13 +43,16 @@ export function parsePaths(text: string): Path[] {
   });
 }
 
+/** The path in native/, or '' of a file elsewhere; `client/../table/reader.h`, as a compiler names an included file, is `table/reader.h`. */
+const inNative = (path: string): string => (path.includes('/native/') ? posix.normalize(path.slice(path.lastIndexOf('/native/') + 8)) : '');
+
 /**
- * Instructions of the functions' own in files of these folders of native/. The format is callgrind's: `fl=` begins a function, `fi=` and `fe=` go to
- * inlined code and back, `cfi=` and `cfl=` name the file of what is called, each as `(number) name` or as a number that was named before; the line after
+ * Instructions of the functions' own in files of these folders of native/ and the folders in them. The format is callgrind's: `fl=` begins a
+ * function, `fi=` and `fe=` go to inlined code and back, `cfi=` and `cfl=` name the file of what is called, each as `(number) name` or as a number that was named before; the line after
  * `calls=` is what that cost.
  */
 export function countOwn(dump: string, folders: readonly string[]): number {
-  const wanted = new RegExp(`/native/(?:[^ ]*/)?(?:${folders.join('|')})/[^/]+\\.[ch]$`);
+  const wanted = new RegExp(`^(?:${folders.join('|')})/.+\\.[ch]$`);
   const names = new Map<string, string>();
   let counts = false;
   let called = false;
@@ -57,7 +61,7 @@ export function countOwn(dump: string, folders: readonly string[]): number {
     const file = /^(c?)f[lie]=(\(\d+\))(?: (.*))?/.exec(line);
     if (file !== null) {
       const [, ofCalled = '', number = '', name] = file;
-      if (name !== undefined) names.set(number, name);
+      if (name !== undefined) names.set(number, inNative(name));
       if (ofCalled === '') counts = wanted.test(names.get(number) ?? '');
     } else if (line.startsWith('calls=')) {
       called = true;

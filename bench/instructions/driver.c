@@ -11,7 +11,7 @@
  *     name  N  folders of native/ that count as this path
  */
 #include <stdio.h>
-#include "../../native/fabric/tcp_frame.h"
+#include "../../native/fabric/tcp/frame.h"
 #include "../../native/test/puppet.h"
 #include "responder.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "provider.h"
-#include "verbs_built.h"
+#include "verbs/built.h"
 
 static const struct { const char *name; const fab_ops *ops; } providers[] = {
     [FAB_SHM] = {"shm", &fab_shm_ops},

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../fabric/shm.h"
+#include "../fabric/shm/shm.h"
 #include "check.h"
 #include "fabric_conformance.h"
 #include "shm_raw.h"

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "../base/clock.h"
-#include "../fabric/tcp_frame.h"
+#include "../fabric/tcp/frame.h"
 #include "check.h"
 #include "fabric_tcp_rig.h"
 #include "tcp_raw.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "../fabric/tcp.h"
+#include "../fabric/tcp/tcp.h"
 #include "check.h"
 #include "fabric_tcp_rig.h"
 #include "tcp_raw.h"

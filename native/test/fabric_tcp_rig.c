@@ -1,6 +1,6 @@
 #include "fabric_tcp_rig.h"
 #include <string.h>
-#include "../fabric/tcp_frame.h"
+#include "../fabric/tcp/frame.h"
 #include "check.h"
 #include "tcp_raw.h"
 

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../fabric/tcp.h"
+#include "../fabric/tcp/tcp.h"
 #include "check.h"
 #include "fabric_conformance.h"
 #include "fabric_tcp_rig.h"

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "fabric_conformance.h"
 #include "../base/clock.h"
-#include "../fabric/verbs.h"
+#include "../fabric/verbs/verbs.h"
 
 static const char *address;
 

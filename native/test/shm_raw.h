@@ -2,8 +2,8 @@
 #ifndef FARKV_TEST_SHM_RAW_H
 #define FARKV_TEST_SHM_RAW_H
 #include <sys/types.h>
-#include "../fabric/shm_lane.h"
-#include "../fabric/shm_wire.h"
+#include "../fabric/shm/lane.h"
+#include "../fabric/shm/frame.h"
 
 typedef struct raw {
     int fd;

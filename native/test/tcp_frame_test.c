@@ -1,6 +1,6 @@
 /* Headers of the tcp provider: what is written is read back, what is cut is waited for, what is wrong is refused, and no bytes at all
  * make the decoder read or say what it should not. */
-#include "../fabric/tcp_frame.h"
+#include "../fabric/tcp/frame.h"
 #include <stdlib.h>
 #include <string.h>
 #include "check.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "../fabric/tcp.h"
+#include "../fabric/tcp/tcp.h"
 #include "check.h"
 
 int rawtcp_connect(const char *address) {

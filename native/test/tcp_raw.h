@@ -1,7 +1,7 @@
-/* tcp_raw.h: a peer of the tcp provider made of a blocking socket and tcp_frame.h, for tests that say what no honest peer says. */
+/* tcp_raw.h: a peer of the tcp provider made of a blocking socket and tcp/frame.h, for tests that say what no honest peer says. */
 #ifndef FARKV_TEST_TCP_RAW_H
 #define FARKV_TEST_TCP_RAW_H
-#include "../fabric/tcp_frame.h"
+#include "../fabric/tcp/frame.h"
 
 /* Both give a descriptor. address: "127.0.0.1:7000". */
 int rawtcp_connect(const char *address);

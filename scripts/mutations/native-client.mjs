@@ -102,12 +102,12 @@ export const mutations = [
       'if (e == -EAGAIN || e == -ENOMEM) l->shard', 'if (e == -ENOMEM) l->shard'],
   ]),
   // ---------------------------------------------------------------- shm
-  ...inFile('native/fabric/shm_poll.c', [
+  ...inFile('native/fabric/shm/poll.c', [
     ['shm: the flag "revoked" is not looked at', shm('a_deregistered_region_is_refused'),
       'if (atomic_load_explicit(&c->shared->revoked[!c->side][r->of->slot], memory_order_acquire)) r->status = FAB_REM_ACCESS_ERR;',
       ''],
   ]),
-  ...inFile('native/fabric/shm_cq.c', [
+  ...inFile('native/fabric/shm/cq.c', [
     ['shm: a bell is emptied however long it rings', by('fabric_shm_bell')('a_peer_that_rings_without_end_holds_nobody_up'),
       'k < BELL_READS && recv(', 'recv('],
   ]),

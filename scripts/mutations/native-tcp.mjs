@@ -11,7 +11,7 @@ const wakes = by('fabric_tcp_wake');
 
 export const mutations = [
   // ---------------------------------------------------------------- followed READs
-  ...inFile('native/fabric/tcp_follow.c', [
+  ...inFile('native/fabric/tcp/follow.c', [
     ['tcp: a READ is followed into another trust domain', follow('a_region_of_another_trust_domain_is_not_led_to'),
       'next->trust != c->trust || ', ''],
     ['tcp: a READ is followed beyond the end of a region', follow('what_leads_nowhere_or_too_far_does_not_come'),
@@ -19,15 +19,15 @@ export const mutations = [
     ['tcp: more comes along than there is room for', follow('what_leads_nowhere_or_too_far_does_not_come'),
       ' || to.bytes > q->next_bytes) return NULL;', ') return NULL;'],
   ]),
-  ...inFile('native/fabric/tcp_mr.c', [
+  ...inFile('native/fabric/tcp/mr.c', [
     ['tcp: a region that is deregistered keeps its name', follow('a_group_leads_to_its_own_regions_only'), '        tcp_unname(m);\n', ''],
   ]),
-  ...inFile('native/fabric/tcp_frame.c', [
+  ...inFile('native/fabric/tcp/frame.c', [
     ['tcp: the bounds of a followed READ are believed', follow('a_followed_read_beyond_the_bounds_cuts_a_connection_off'),
       '(uint32_t)f->argument > FAB_FOLLOW_FIRST_MAX || f->argument >> 32 > FAB_FOLLOW_MAX', 'f->argument >> 32 > UINT32_MAX'],
   ]),
   // ---------------------------------------------------------------- what a peer may say
-  ...inFile('native/fabric/tcp_rx.c', [
+  ...inFile('native/fabric/tcp/rx.c', [
     ['tcp: messages beyond the window are taken', hostile('messages_beyond_the_window_cut_a_connection_off'),
       '> tcp_domain_of(c)->window) return BAD;', '> tcp_domain_of(c)->window && !c) return BAD;'],
     ['tcp: READs beyond the depth are taken', hostile('reads_beyond_the_depth_cut_a_connection_off'),
@@ -53,7 +53,7 @@ export const mutations = [
     ['tcp: the limits of a hello are believed', hostile('hellos_that_cannot_be_served_are_dropped_or_refused_unseen'),
       'most < FAB_MESSAGE_MIN || h->window < tcp_cost(most) || h->depth == 0', 'most == UINT32_MAX'],
   ]),
-  ...inFile('native/fabric/tcp_listen.c', [
+  ...inFile('native/fabric/tcp/listen.c', [
     ['tcp: silent peers are not timed', hostile('a_client_that_says_nothing_is_dropped_in_time'),
       '    tcp_conn_timer(c);\n', ''],
     ['tcp: connections in excess are not bounded', hostile('silent_clients_beyond_all_bounds_are_closed_at_once'),
@@ -62,7 +62,7 @@ export const mutations = [
       'bool excess = l->live >= o->max_conns;', 'bool excess = l->live > o->max_conns * 9;'],
   ]),
   // ---------------------------------------------------------------- memory
-  ...inFile('native/fabric/tcp_mr.c', [
+  ...inFile('native/fabric/tcp/mr.c', [
     ['tcp: trust domains are not compared', conformance('a_region_of_another_trust_domain_is_refused'),
       'm->trust != trust || ', ''],
     ['tcp: any rkey opens a region', conformance('a_wrong_rkey_is_refused'),
@@ -71,31 +71,31 @@ export const mutations = [
     ['tcp: bounds are not compared', conformance('reads_beyond_the_bounds_are_refused'),
       'if (at > m->bytes || bytes > m->bytes - at) return NULL;', ''],
   ]),
-  ...inFile('native/fabric/tcp_serve.c', [
+  ...inFile('native/fabric/tcp/serve.c', [
     ['tcp: a refused READ does not end the connection', hostile('after_a_refused_read_nothing_more_is_served'),
       '    c->nak = true;\n', ''],
   ]),
-  ...inFile('native/fabric/tcp_mr.c', [
+  ...inFile('native/fabric/tcp/mr.c', [
     ['tcp: deregistration does not wait for copies', stress('a_region_may_be_unmapped_as_soon_as_dereg_returns', THREAD),
       '        pthread_rwlock_wrlock(&d->mr_lock);\n        remove_from(d, m->rkey);\n        tcp_unname(m);\n        pthread_rwlock_unlock(&d->mr_lock);',
       '        remove_from(d, m->rkey);\n        tcp_unname(m);'],
   ]),
-  ...inFile('native/fabric/tcp_serve.c', [
+  ...inFile('native/fabric/tcp/serve.c', [
     ['tcp: regions are copied by memcpy', stress('aligned_words_are_never_torn', THREAD),
       'fkv_copy_shared(out + used, from + q->done, n);', '__builtin_memcpy(out + used, from + q->done, n);'],
   ]),
-  ...inFile('native/fabric/tcp_rx.c', [
+  ...inFile('native/fabric/tcp/rx.c', [
     ['tcp: input goes on after a disconnect', stress('an_owner_that_disconnects_in_the_middle_of_an_answer_has_its_buffer_back'),
       ' || __atomic_load_n(&c->deaf, __ATOMIC_ACQUIRE);', ';'],
   ]),
-  ...inFile('native/fabric/tcp_conn.c', [
+  ...inFile('native/fabric/tcp/conn.c', [
     ['tcp: a disconnect does not wait for input',
       stress('an_owner_that_disconnects_in_the_middle_of_an_answer_has_its_buffer_back', THREAD),
       '    if (c->threaded) pthread_mutex_lock(&c->rx_lock);\n    __atomic_store_n(&c->deaf, 1, __ATOMIC_RELEASE);\n    if (c->threaded) pthread_mutex_unlock(&c->rx_lock);',
       '    __atomic_store_n(&c->deaf, 1, __ATOMIC_RELEASE);'],
   ]),
   // ---------------------------------------------------------------- time
-  ...inFile('native/fabric/tcp_read.c', [
+  ...inFile('native/fabric/tcp/read.c', [
     ['tcp: READs have no deadline', faults('reads_that_are_not_answered_run_out_of_time_at_either_end'),
       'return silent < s->deadline_ns ? silent : s->deadline_ns;', 'return silent + s->deadline_ns;'],
     ['tcp: dripping answers have no deadline', faults('an_answer_that_drips_runs_out_of_time'),
@@ -105,14 +105,14 @@ export const mutations = [
     ['tcp: progress does not buy time', faults('a_large_read_that_goes_on_outlives_the_time_limit_of_a_small_one'),
       'if (rx != c->seen_rx) c->progress_ns = now;', ''],
   ]),
-  ...inFile('native/fabric/tcp_address.c', [
+  ...inFile('native/fabric/tcp/address.c', [
     ['tcp: no keepalive', faults('a_peer_whose_host_is_gone_is_found_on_idle_and_on_busy_connections'),
       'setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);', ''],
     ['tcp: no limit for what is not acknowledged', faults('a_peer_whose_host_is_gone_is_found_on_idle_and_on_busy_connections'),
       'setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &vanished, sizeof vanished);', '(void)vanished;'],
   ]),
   // ---------------------------------------------------------------- the stream
-  ...inFile('native/fabric/tcp_tx.c', [
+  ...inFile('native/fabric/tcp/tx.c', [
     ['tcp: a cut message is not continued first', stress('a_stream_stays_whole_wherever_a_full_socket_cuts_it'),
       '    c->ring_first = sent < all && (c->ring_first || sent > 0);', '    (void)all;'],
     ['tcp: the rest of a cut request is dropped', stress('a_stream_stays_whole_wherever_a_full_socket_cuts_it', { runs: 60 }),
@@ -122,12 +122,12 @@ export const mutations = [
       '    c->left_bytes = n;\n', '    c->left_bytes = n * 0;\n'],
   ]),
   // ---------------------------------------------------------------- between the threads
-  ...inFile('native/fabric/tcp_tx.c', [
+  ...inFile('native/fabric/tcp/tx.c', [
     ['tcp: the mark "write again" is not looked at', stress('what_is_sent_while_the_responder_writes_is_sent_by_it'),
       '    __atomic_exchange_n(&c->tx_right, TCP_TX_HELD, __ATOMIC_ACQ_REL);\n    return true;',
       '    __atomic_exchange_n(&c->tx_right, TCP_TX_FREE, __ATOMIC_ACQ_REL);\n    return false;'],
   ]),
-  ...inFile('native/fabric/tcp_cq.c', [
+  ...inFile('native/fabric/tcp/cq.c', [
     ['tcp: a wake that was polled away is forgotten', conformance('a_wake_from_another_thread_is_never_lost', { runs: 20 }),
       'cq->look_again = true;', 'cq->look_again = false;'],
     ['tcp: who woke is asked before the wake is taken back', wakes('a_wake_that_comes_while_another_is_polled_away_is_not_lost'),
@@ -138,17 +138,17 @@ export const mutations = [
       conformance('a_user_that_lies_down_sees_what_was_handed_over_before'),
       'if (__atomic_load_n(&cq->inbox, __ATOMIC_SEQ_CST)) {', 'if (!cq->responder) {'],
   ]),
-  ...inFile('native/fabric/tcp_deliver.c', [
+  ...inFile('native/fabric/tcp/deliver.c', [
     ['tcp: DISCONNECT comes with other completions', conformance('a_rejected_peer_gets_the_reason_and_then_the_end'),
       'c->down_poll == cq->polls', '!c'],
     ['tcp: READs that were flushed at an end are given again', conformance('each_read_ends_once_when_an_owner_is_killed_with_many_outstanding'),
       'while (n < max && c->completed < answered)', 'while (n < max && c->completed != answered)'],
   ]),
-  ...inFile('native/fabric/tcp_conn.c', [
+  ...inFile('native/fabric/tcp/conn.c', [
     ['tcp: a close is not said', conformance('an_orderly_end_delivers_what_was_sent_and_then_one_disconnect'),
       '    if (s == TCP_UP || (s == TCP_GREETING && !c->listener)) tcp_send_bye(c);\n', ''],
   ]),
-  ...inFile('native/fabric/tcp_listen.c', [
+  ...inFile('native/fabric/tcp/listen.c', [
     ['tcp: unlisten leaves those unseen who ask', conformance('peers_that_wait_at_a_closed_listener_are_told', { runs: 20 }),
       '    __atomic_store_n(&l->closed, 1, __ATOMIC_RELEASE);\n    tcp_cq_refuse_unseen((tcp_cq *)head->cq, l);\n', ''],
   ]),

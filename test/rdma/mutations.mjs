@@ -16,25 +16,25 @@ const over = (device) => (test) => by('fabric_verbs')(test, { device });
 const [rxe, siw] = [over('rxe'), over('siw')];
 
 const mutations = [
-  ...inFile('native/fabric/verbs_cm.c', [
+  ...inFile('native/fabric/verbs/cm.c', [
     ['rdma_connect is called at the completion queue\'s thread', siw('connecting_to_nobody_holds_up_no_other_connection'),
       'if (verbs_dial_begin(c, &p))', 'if (c->cq->d->v->rdma_connect(c->id, &p))'],
     ['an owner speaks first over iWARP', siw('an_owner_posts_nothing_before_it_may'), '->transport_type == IBV_TRANSPORT_IWARP;', '->transport_type == 0;'],
   ]),
-  ...inFile('native/fabric/verbs_conn.c', [
+  ...inFile('native/fabric/verbs/conn.c', [
     ['what ran out of time is told of a message of which nobody hears', rxe('what_the_device_never_completes_ends_in_time'),
       'while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;', ''],
   ]),
-  ...inFile('native/fabric/verbs_dial.c', [
+  ...inFile('native/fabric/verbs/dial.c', [
     ['a call that waits is not interrupted', siw('connecting_to_nobody_holds_up_no_other_connection'),
       'if (interrupt_signal) pthread_kill(a->thread, interrupt_signal);', ''],
   ]),
-  ...inFile('native/fabric/verbs_data.c', [
+  ...inFile('native/fabric/verbs/data.c', [
     ['the set-up of a connection has no end', siw('connecting_to_nobody_ends_in_time_and_as_failed'), 'if (now < c->deadline_ns) continue;', 'continue;'],
     ['when something was posted is never noted', rxe('what_the_device_never_completes_ends_in_time'), '        see(c, now);\n', ''],
     ['the upper half of an rkey is not looked at', rxe('a_wrong_rkey_is_refused'), 'r[i].rkey >> 32 ? FAB_REM_ACCESS_ERR : FAB_SUCCESS', 'FAB_SUCCESS'],
   ]),
-  ...inFile('native/fabric/verbs_domain.c', [
+  ...inFile('native/fabric/verbs/domain.c', [
     ['a lost device is bound again', rxe('a_client_lets_a_lost_device_go_and_binds_anew'), 'if (d->lost) {', 'if (false) {'],
     ['buffers keep their registration with a lost device', rxe('a_client_lets_a_lost_device_go_and_binds_anew'), 'm->registered = 0;', ''],
     ['all trust domains share a protection domain', rxe('a_region_of_another_trust_domain_is_refused'), 'if (p->trust == trust) {', 'if (p) {'],

@@ -33,17 +33,19 @@ function run(command, args, directory, env = {}) {
   });
 }
 
+const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
+
 /** What a test program needs, so that nothing else is compiled. */
 const PARTS = [
   { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
-  { of: /^fabric/, parts: 'base fabric', support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
-  { of: /^/, parts: 'base table wire fabric session lookup dataplane move', support: ['*'] },
+  { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
+  { of: /^/, parts: `base table wire ${FABRIC} session lookup dataplane move`, support: ['*'] },
 ];
 
 /** What make is told: where to build, what, and without warnings, since a mutation may leave something unused. */
 function variables(program, sanitizer) {
   const { parts, support } = PARTS.find(({ of }) => of.test(program));
-  const at = `../build/${parts.replaceAll(' ', '-')}${sanitizer === undefined ? '' : `-${sanitizer}`}`;
+  const at = `../build/${parts.replaceAll(/[ /]/g, '-')}${sanitizer === undefined ? '' : `-${sanitizer}`}`;
   const sources = `$(filter-out %_test.c,$(wildcard ${support.map((name) => `test/${name}.c`).join(' ')}))`;
   const common = [`B=${at}`, `DIRS=${parts}`, `SUPPORTSRC=${sources}`, 'WARN=-w', 'OPTIMIZE=-O1'];
   return { at, list: sanitizer === undefined ? common : [...common, `SAN=${sanitizer}`] };

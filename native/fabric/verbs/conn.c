@@ -1,0 +1,347 @@
+/* conn.c: completion queues and connections: made, broken, freed.
+ *
+ * However a connection breaks, its queue pair is destroyed before its outstanding work completes: after that the device touches
+ * no buffer of it, whatever completions a driver still owes. */
+#include "verbs.h"
+#ifdef FARKV_HAVE_VERBS
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "../../base/clock.h"
+
+/* ---- completion queues ---- */
+
+static int watch(int epoll_fd, int fd) {
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+    return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+int verbs_cq_create(fab_domain *domain, fab_cq **out) {
+    verbs_domain *d = (verbs_domain *)domain;
+    verbs_cq *cq = calloc(1, sizeof *cq);
+    if (!cq) return -ENOMEM;
+    cq->d = d;
+    cq->last_event = &cq->first_event;
+    pthread_mutex_init(&cq->lock, NULL);
+    cq->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    cq->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    int e = cq->epoll_fd < 0 ? -errno : 0;
+    if (e == 0) e = watch(cq->epoll_fd, cq->wake_fd);
+    if (e == 0) e = watch(cq->epoll_fd, cq->timer_fd);
+    if (e) {
+        if (cq->epoll_fd >= 0) close(cq->epoll_fd);
+        if (cq->wake_fd >= 0) close(cq->wake_fd);
+        if (cq->timer_fd >= 0) close(cq->timer_fd);
+        free(cq);
+        return e;
+    }
+    pthread_mutex_lock(&d->lock);
+    cq->next = d->cqs;
+    d->cqs = cq;
+    pthread_mutex_unlock(&d->lock);
+    *out = &cq->head;
+    return 0;
+}
+
+int verbs_cq_device(verbs_cq *cq, bool listens) {
+    if (cq->cq) return 0;
+    const verbs_lib *v = cq->d->v;
+    /* Room for every work request of every connection, so that a burst of flushed ones cannot overrun the queue. */
+    int wanted = listens ? VERBS_CQ_LISTENING : VERBS_CQ_CONNECTING;
+    if (wanted > cq->d->attr.max_cqe) wanted = cq->d->attr.max_cqe;
+    size_t each = cq->d->head.options.max_message, budget = (listens ? VERBS_POOL_BYTES : VERBS_POOL_BYTES / 3) / (each + 128);
+    uint32_t most = listens ? 1024 : 256;
+    cq->recv_buffers = budget * 2 / 3 > most ? most : (uint32_t)(budget * 2 / 3);
+    if (cq->recv_buffers < VERBS_CREDITS_MIN) cq->recv_buffers = VERBS_CREDITS_MIN;
+    cq->send_buffers = cq->recv_buffers / 2;
+    cq->credits = cq->recv_buffers / (listens ? 16 : 4);
+    if (cq->credits > VERBS_CREDITS) cq->credits = VERBS_CREDITS;
+    if (cq->credits < VERBS_CREDITS_MIN) cq->credits = VERBS_CREDITS_MIN;
+    cq->channel = v->ibv_create_comp_channel(cq->d->device);
+    if (!cq->channel) return -errno;
+    cq->cq = v->ibv_create_cq(cq->d->device, wanted, cq, cq->channel, 0);
+    int e = cq->cq ? 0 : -errno;
+    if (e == 0 && fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK)) e = -errno;
+    if (e == 0) e = watch(cq->epoll_fd, cq->channel->fd);
+    if (e) {
+        if (cq->cq) v->ibv_destroy_cq(cq->cq);
+        v->ibv_destroy_comp_channel(cq->channel);
+        cq->cq = NULL;
+        cq->channel = NULL;
+        return e;
+    }
+    cq->depth = (uint32_t)cq->cq->cqe;
+    pthread_mutex_lock(&cq->d->lock);
+    cq->d->queues++;
+    pthread_mutex_unlock(&cq->d->lock);
+    return 0;
+}
+
+/* The device's part goes; no connection is left. */
+static void end_device_part(verbs_cq *cq) {
+    const verbs_lib *v = cq->d->v;
+    while (cq->pools) {
+        verbs_pool *next = cq->pools->next;
+        verbs_pool_free(cq, cq->pools);
+        cq->pools = next;
+    }
+    cq->reserved = 0;
+    if (!cq->cq) return;
+    if (cq->events_to_ack) v->ibv_ack_cq_events(cq->cq, cq->events_to_ack);
+    cq->events_to_ack = 0;
+    v->ibv_destroy_cq(cq->cq);
+    v->ibv_destroy_comp_channel(cq->channel);   /* closed, it is not watched any more */
+    cq->cq = NULL;
+    cq->channel = NULL;
+    cq->lost = false;
+    verbs_queue_gone(cq->d);
+}
+
+void verbs_cq_let_go(verbs_cq *cq) {
+    if (cq->lost && !cq->conns && !cq->listens) end_device_part(cq);
+}
+
+void verbs_cq_destroy(fab_cq *queue) {
+    verbs_cq *cq = (verbs_cq *)queue;
+    verbs_domain *d = cq->d;
+    for (verbs_conn *c = cq->conns, *next; c; c = next) {
+        next = c->next;
+        if (c->state != VERBS_LEAVING) verbs_disconnect(&c->head);
+        else if (c->unposted) verbs_left(c);   /* nobody takes connection events any more */
+    }
+    while (cq->conns) {   /* what was sent is on its way: those who leave have their time */
+        verbs_drain(cq);
+        verbs_timeouts(cq);
+        verbs_reap(cq);
+        if (cq->conns) sched_yield();
+    }
+    pthread_mutex_lock(&d->lock);
+    for (verbs_cq **at = &d->cqs; *at; at = &(*at)->next)
+        if (*at == cq) {
+            *at = cq->next;
+            break;
+        }
+    pthread_mutex_unlock(&d->lock);
+    free(cq->held_event);
+    while (cq->first_event) {   /* no listener and no connection is left to make new ones */
+        verbs_event *e = cq->first_event;
+        cq->first_event = e->next;
+        if (e->id) d->v->rdma_destroy_id(e->id);
+        free(e);
+    }
+    end_device_part(cq);
+    close(cq->epoll_fd);
+    close(cq->wake_fd);
+    close(cq->timer_fd);
+    pthread_mutex_destroy(&cq->lock);
+    free(cq->slots);
+    free(cq->generations);
+    free(cq->stash);
+    free(cq);
+}
+
+/* ---- connections ---- */
+
+static int slot_of(verbs_cq *cq, uint32_t *slot) {
+    for (uint32_t i = 0; i < cq->slot_count; i++)
+        if (!cq->slots[i]) {
+            *slot = i;
+            return 0;
+        }
+    uint32_t n = cq->slot_count ? cq->slot_count * 2 : 16;
+    if (n > VERBS_SLOTS_MAX) return -ENOSPC;
+    verbs_conn **slots = realloc(cq->slots, n * sizeof *slots);
+    if (slots) cq->slots = slots;
+    uint32_t *generations = realloc(cq->generations, n * sizeof *generations);
+    if (generations) cq->generations = generations;
+    if (!slots || !generations) return -ENOMEM;
+    memset(slots + cq->slot_count, 0, (n - cq->slot_count) * sizeof *slots);
+    memset(generations + cq->slot_count, 0, (n - cq->slot_count) * sizeof *generations);
+    *slot = cq->slot_count;
+    cq->slot_count = n;
+    return 0;
+}
+
+int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out) {
+    uint32_t slot;
+    int e = slot_of(cq, &slot);
+    if (e) return e;
+    verbs_conn *c = calloc(1, sizeof *c);
+    verbs_id_context *context = malloc(sizeof *context);
+    if (!c || !context) {
+        free(c);
+        free(context);
+        return -ENOMEM;
+    }
+    fab_conn_init(&c->head, &fab_verbs_ops, &cq->head, user);
+    c->cq = cq;
+    c->last_early = &c->early;
+    c->last_read = c->last_send = -1;
+    c->slot = slot;
+    c->generation = ++cq->generations[slot];   /* from 1: a listener's context has 0 */
+    *context = (verbs_id_context){.cq = cq, .slot = slot, .generation = c->generation};
+    c->context = context;
+    cq->slots[slot] = c;
+    cq->conn_count++;
+    c->next = cq->conns;
+    if (c->next) c->next->prev = c;
+    cq->conns = c;
+    *out = c;
+    return 0;
+}
+
+verbs_conn *verbs_conn_of_slot(verbs_cq *cq, uint32_t slot, uint32_t generation) {
+    if (slot >= cq->slot_count || !cq->slots[slot]) return NULL;
+    return cq->slots[slot]->generation == generation ? cq->slots[slot] : NULL;
+}
+
+verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number) {
+    verbs_conn *c = cq->by_qp[number % VERBS_QP_CHAINS];
+    while (c && c->qp_number != number) c = c->next_by_qp;
+    return c;
+}
+
+int verbs_conn_qp(verbs_conn *c, uint32_t trust) {
+    verbs_cq *cq = c->cq;
+    const verbs_lib *v = cq->d->v;
+    int e = verbs_pool_of(cq, trust, &c->pool);
+    if (e) return e;
+    if (cq->reserved + VERBS_SQ > cq->depth) return -ENOSPC;
+    uint8_t timeout = VERBS_ACK_TIMEOUT;   /* a hint: iWARP has no such option */
+    (void)v->rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+    e = -EINVAL;
+    for (uint32_t room = VERBS_INLINE_WANTED; e && room + 32 > 32; room = room > 32 ? room / 2 : 0) {
+        struct ibv_qp_init_attr attr = {
+            .qp_context = c, .send_cq = cq->cq, .recv_cq = cq->cq, .srq = c->pool->srq, .qp_type = IBV_QPT_RC,
+            .cap = {.max_send_wr = VERBS_SQ, .max_send_sge = 1, .max_inline_data = room},
+        };
+        e = v->rdma_create_qp(c->id, c->pool->pd->pd, &attr) ? -errno : 0;
+        c->max_inline = attr.cap.max_inline_data < VERBS_INLINE_WANTED ? attr.cap.max_inline_data : VERBS_INLINE_WANTED;
+    }
+    if (e) return e;
+    cq->reserved += VERBS_SQ;
+    c->qp = c->id->qp;
+    c->qp_number = c->qp->qp_num;
+    c->next_by_qp = cq->by_qp[c->qp_number % VERBS_QP_CHAINS];
+    cq->by_qp[c->qp_number % VERBS_QP_CHAINS] = c;
+    return 0;
+}
+
+static void destroy_qp(verbs_conn *c) {
+    verbs_domain *d = c->cq->d;
+    verbs_dial_end(c);
+    pthread_mutex_lock(&d->cm_lock);
+    d->v->rdma_destroy_qp(c->id);
+    pthread_mutex_unlock(&d->cm_lock);
+    c->qp = NULL;
+    c->cq->reserved -= VERBS_SQ;
+}
+
+void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
+    verbs_cq *cq = c->cq;
+    if (c->qp && !cq->draining) verbs_drain(cq);   /* what arrived is delivered; this may find the error itself */
+    if (c->state == VERBS_BROKEN) return;
+    if (c->state == VERBS_LEAVING) {
+        verbs_left(c);
+        return;
+    }
+    bool was_up = c->state == VERBS_UP;
+    c->state = VERBS_BROKEN;
+    c->reason = reason;
+    c->chained = 0;
+    if (c->qp) {
+        if (was_up) (void)cq->d->v->rdma_disconnect(c->id);
+        destroy_qp(c);
+    }
+    uint32_t oldest = c->sq_tail;   /* of which somebody hears: a SEND has no completion */
+    while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;
+    if (first != FAB_SUCCESS && oldest != c->sq_head) c->sq[oldest % VERBS_SQ].status = first;
+    verbs_pop(c, true);
+    c->disconnect_due = true;
+    cq->disconnects_due++;
+}
+
+static void unlink_conn(verbs_conn *c) {
+    verbs_cq *cq = c->cq;
+    if (c->prev) c->prev->next = c->next;
+    else cq->conns = c->next;
+    if (c->next) c->next->prev = c->prev;
+    for (verbs_conn **at = &cq->by_qp[c->qp_number % VERBS_QP_CHAINS]; *at; at = &(*at)->next_by_qp)
+        if (*at == c) {
+            *at = c->next_by_qp;
+            break;
+        }
+    for (verbs_conn **at = &cq->dirty; *at; at = &(*at)->next_dirty)
+        if (*at == c) {
+            *at = c->next_dirty;
+            break;
+        }
+    cq->slots[c->slot] = NULL;
+    cq->conn_count--;
+}
+
+static void free_conn(verbs_conn *c) {
+    unlink_conn(c);
+    if (c->id) c->cq->d->v->rdma_destroy_id(c->id);   /* waits until the CM thread has acknowledged its events */
+    free(c->context);
+    free(c);
+}
+
+void verbs_left(verbs_conn *c) {
+    c->left = true;
+    c->cq->reap = true;
+}
+
+void verbs_reap(verbs_cq *cq) {
+    if (!cq->reap) return;
+    cq->reap = false;
+    for (verbs_conn *c = cq->conns, *next; c; c = next) {
+        next = c->next;
+        if (!c->left) continue;
+        (void)cq->d->v->rdma_disconnect(c->id);
+        destroy_qp(c);
+        verbs_pop(c, true);   /* SENDs: buffers come back */
+        free_conn(c);
+    }
+}
+
+/* Whether the queue pair can stay until what was sent has arrived: not with READs in flight. */
+static bool leave(verbs_conn *c) {
+    if ((c->state != VERBS_UP && c->state != VERBS_ACCEPTING) || c->refused) return false;
+    for (uint32_t i = c->sq_tail; i != c->sq_head; i++)
+        if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ && !c->sq[i % VERBS_SQ].done) return false;
+    if (!verbs_say_bye(c)) return false;
+    c->unposted = c->state == VERBS_ACCEPTING;
+    if (!c->unposted) c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;   /* else that of its set-up */
+    c->state = VERBS_LEAVING;
+    return true;
+}
+
+void verbs_disconnect(fab_conn *conn) {
+    verbs_conn *c = (verbs_conn *)conn;
+    verbs_cq *cq = c->cq;
+    if (c->state == VERBS_UP) verbs_doorbell(c);
+    if (c->state == VERBS_UP) verbs_drain(cq);   /* READs that ended already are none in flight */
+    if (c->state == VERBS_ASKED) (void)cq->d->v->rdma_reject(c->id, NULL, 0);
+    bool leaving = leave(c);
+    if (!leaving) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
+    if (c->disconnect_due) cq->disconnects_due--;
+    c->disconnect_due = false;
+    verbs_purge(cq, c);
+    while (c->held) {
+        verbs_buffer *b = c->held;
+        c->held = b->next;
+        verbs_pool_repost(c->pool, b);
+    }
+    verbs_deliver_early(c);
+    if (c->pool) verbs_pool_flush(c->pool);
+    if (!leaving) free_conn(c);
+}
+#endif

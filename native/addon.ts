@@ -197,7 +197,7 @@ export interface DataPlane {
   /** Stops answering and waits until every granted lease has run out; the shard keeps what is in it, and serveShard goes on with it. */
   pauseShard(shard: number): Promise<void>;
   /**
-   * Copies a shard from its present owner into the one that is open here and is not served (native/move/copy.h). Resolves when all was copied once and little
+   * Copies a shard from its present owner into the one that is open here and is not served (native/client/copy.h). Resolves when all was copied once and little
    * is left; what changes is followed until stopCopy. A copy that fails has no second try: the shard is to be closed and opened anew.
    */
   copyShard(o: CopyOptions): Promise<void>;

@@ -234,19 +234,19 @@ static const struct {
     const char *name, *folders;
     void (*set_up)(void), (*run)(int n), (*end)(void);
 } cases[] = {
-    { "direct GET, hit, 100 B", "lookup,session,table,base", direct_100, run_direct, client_end },
-    { "direct GET, hit, 1000 B", "lookup,session,table,base", direct_1000, run_direct, client_end },
-    { "direct GET, miss", "lookup,session,table,base", direct_100, run_direct_miss, client_end },
-    { "group GET, a key, 100 B", "lookup,session,table,base", direct_100, run_group, client_end },
-    { "GET over READs, 100 B, cold", "lookup,session,table,base,fabric", reads, run_reads, client_end },
-    { "GET over READs, 100 B, location cached", "lookup,session,table,base,fabric", reads_cached, run_cached, client_end },
-    { "GET over READs, 100 B, location cached, 32 together", "lookup,session,table,base,fabric", reads_cached, run_reads_batch, client_end },
-    { "GET over READs, 100 B, cold, followed", "lookup,session,table,base,fabric", reads_followed, run_followed, client_end },
+    { "direct GET, hit, 100 B", "client,table,base", direct_100, run_direct, client_end },
+    { "direct GET, hit, 1000 B", "client,table,base", direct_1000, run_direct, client_end },
+    { "direct GET, miss", "client,table,base", direct_100, run_direct_miss, client_end },
+    { "group GET, a key, 100 B", "client,table,base", direct_100, run_group, client_end },
+    { "GET over READs, 100 B, cold", "client,table,base,fabric", reads, run_reads, client_end },
+    { "GET over READs, 100 B, location cached", "client,table,base,fabric", reads_cached, run_cached, client_end },
+    { "GET over READs, 100 B, location cached, 32 together", "client,table,base,fabric", reads_cached, run_reads_batch, client_end },
+    { "GET over READs, 100 B, cold, followed", "client,table,base,fabric", reads_followed, run_followed, client_end },
     { "PUT at the owner, prepare and commit, 100 B", "table,base", owner, run_put, owner_end },
     { "tcp frames of a READ", "fabric", nothing, run_frames, nothing },
     { "followed READ at the owner over tcp, 100 B", "dataplane,fabric,table,base", responds, run_responses, responds_no_more },
     { "followed READ at the owner over tcp, 100 B, 32 together", "dataplane,fabric,table,base", responds, run_responses_batch, responds_no_more },
-    { "request and reply at the client, 100 B", "session,wire,base,fabric", requests, run_requests, client_end },
+    { "request and reply at the client, 100 B", "client/session,wire,base,fabric", requests, run_requests, client_end },
 };
 
 int main(void) {

@@ -1,4 +1,4 @@
-/* reads_per_get.c: how many READs a GET takes with a location cache (native/lookup/locations.h), by distribution of the keys.
+/* reads_per_get.c: how many READs a GET takes with a location cache (native/client/lookup/locations.h), by distribution of the keys.
  *
  *     make -C native all
  *     gcc -O2 -D_GNU_SOURCE -o /tmp/reads_per_get bench/micro/reads_per_get.c build/native/libfarkv.a -pthread -ldl -lm

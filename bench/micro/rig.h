@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "../../native/dataplane/dataplane.h"
-#include "../../native/lookup/lookup_internal.h"
+#include "../../native/client/lookup/internal.h"
 
 /* What a benchmark sets before rig_serve. */
 static uint32_t key_count = 100000, value_bytes = 1000, shard_count = 64;

@@ -136,7 +136,7 @@ void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);   /* result: dataplane_layout */
 
-/* ---- a shard that moves (native/move) ---- */
+/* ---- a shard that moves (native/client/copy.h) ---- */
 /* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take effect. Done at once:
  * that nothing is left is told by FKV_CHANGED_SEALED (wire.h). `copy` is the incarnation of the copy for which it is sealed, and no other may rely on it: an
  * owner that is late to hear of a move's end is sealed for longer. 0: it takes changes again. NOT_OWNER when it is not open, BUSY when it is being

@@ -195,7 +195,7 @@ void memory_free_segment(group *g, segment *s) {
     worker_post(&g->d->memory, &s->job);
 }
 
-/* Readers go straight to where an entry lay when they saw it last (native/lookup/locations.h), and a READ of what is not registered any
+/* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), and a READ of what is not registered any
  * more ends a connection. A lease tells of the layout that was when it was granted, and a reader that knows of a newer one does not do
  * so: therefore what is retired stays registered until the leases that were granted before have run out, and what was READ under them
  * has come. Nothing that is right rests on it. */

@@ -19,7 +19,7 @@
 #define FARKV_NODE_CLIENT_H
 #include <uv.h>
 #include "../base/list.h"
-#include "../lookup/lookup.h"
+#include "../client/lookup/lookup.h"
 #include "binding.h"
 
 enum {

@@ -2,7 +2,7 @@
 #ifndef FARKV_NODE_SERVER_H
 #define FARKV_NODE_SERVER_H
 #include "../dataplane/dataplane.h"
-#include "../move/copy.h"
+#include "../client/copy.h"
 #include "binding.h"
 
 /* Objects of addon.ts; NULL with an exception pending. */

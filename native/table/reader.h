@@ -1,6 +1,6 @@
 /* reader.h: what a reader does with the bytes of layout.h: buckets and extents, landed by a READ or loaded in place.
  *
- * For: native/lookup and tests. Not for: where segments lie, retries, leases. Three rules are the caller's, and a result that
+ * For: native/client/lookup and tests. Not for: where segments lie, retries, leases. Three rules are the caller's, and a result that
  * breaks one is discarded:
  *   - a lease that covered the GET is still running after the last READ completed or the last check below returned;
  *   - the GET took no longer than fkv_get_life_ns(), from before its first READ to then;

@@ -1,6 +1,6 @@
 /* absent_test.c: a shard that nobody answers for: how long operations wait for it, how they end, and that they go on when it is back
  * (session/absent.c). The owner and the time are the test's (puppet.h). */
-#include "../session/session_internal.h"
+#include "../client/session/internal.h"
 #include "guest_steps.h"
 
 enum { PATIENCE_MS = 1000 };

@@ -2,7 +2,7 @@
  * that takes 60 s fails the test. The data plane that it talks to is dataplane_rig.h's. */
 #ifndef FARKV_TEST_CLIENT_KIT_H
 #define FARKV_TEST_CLIENT_KIT_H
-#include "../lookup/lookup.h"
+#include "../client/lookup/lookup.h"
 #include "dataplane_rig.h"
 
 typedef struct kit {

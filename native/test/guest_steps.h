@@ -1,10 +1,10 @@
 /* guest_steps.h: one client of one puppet (puppet.h) for a test program, time that passes, and the steps of one GET carried out by
- * hand. For tests of native/session and native/lookup that need one exact interleaving. */
+ * hand. For tests of native/client/session and native/client/lookup that need one exact interleaving. */
 #ifndef FARKV_TEST_GUEST_STEPS_H
 #define FARKV_TEST_GUEST_STEPS_H
 #include <stdio.h>
 #include "puppet.h"
-#include "../lookup/lookup_internal.h"
+#include "../client/lookup/internal.h"
 
 static const uint64_t MS = 1000000;
 

@@ -6,7 +6,7 @@
  * granted has run out; its old memory stays registered, or is deregistered, and then its rkeys may come again for other memory.
  */
 #include "../fabric/sim.h"
-#include "../lookup/lookup.h"
+#include "../client/lookup/lookup.h"
 #include "owner.h"
 #include "random_gets.h"
 

@@ -3,7 +3,7 @@
 #define FARKV_TEST_MOVE_RIG_H
 #include <sched.h>
 #include "../dataplane/internal.h"
-#include "../move/copy.h"
+#include "../client/copy.h"
 #include "client_kit.h"
 
 static fab_provider provider;

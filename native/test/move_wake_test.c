@@ -2,7 +2,7 @@
  * happen: write() is this file's own, and the ring is held up in it until the copy's thread waits for it, or goes on without. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include "../move/copy.c"
+#include "../client/copy.c"
 #include "check.h"
 
 static shard_copy copy;

@@ -1,7 +1,7 @@
 /* puppet.h: a fabric in which nothing happens by itself: READs lie where they were posted until the test carries them out, whole,
  * in parts, or not at all; time stands still until the test moves it. One client, one owner, one thread.
  *
- * For: tests of native/lookup and native/session that need one exact interleaving. Not for: random ones over many peers.
+ * For: tests of native/client/lookup and native/client/session that need one exact interleaving. Not for: random ones over many peers.
  * It stands in the place of the sim provider: a test program that uses it names FAB_SIM and hands its puppet over as
  * fab_options.sim, and gets no other sim.
  *
@@ -11,7 +11,7 @@
 #ifndef FARKV_TEST_PUPPET_H
 #define FARKV_TEST_PUPPET_H
 #include "../fabric/provider.h"
-#include "../lookup/lookup.h"
+#include "../client/lookup/lookup.h"
 #include "owner.h"
 
 enum { PUPPET_MEMORY = 256, PUPPET_READS = 1024, PUPPET_EVENTS = 4096 };

@@ -1,6 +1,6 @@
 /* session_owner_test.c: the connection of a session to an owner: made, refused, lost, made again, and removed. What becomes of
  * requests is in session_test.c. The owner and the time are the test's (guest_steps.h). */
-#include "../session/session_internal.h"
+#include "../client/session/internal.h"
 #include "guest_steps.h"
 
 TEST(an_owner_that_cannot_be_reached_is_tried_less_and_less_often) {

@@ -1,6 +1,6 @@
 /* session_test.c: requests, their retries and their ends; large values; timers. Connections are in session_owner_test.c. The owner
  * and the time are the test's (guest_steps.h). */
-#include "../session/session_internal.h"
+#include "../client/session/internal.h"
 #include "guest_steps.h"
 
 /* ---- changes and their retries ---- */

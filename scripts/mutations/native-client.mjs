@@ -1,4 +1,4 @@
-/** What must not be missing from native/lookup, native/session and the shm provider, each with the C test that notices. */
+/** What must not be missing from native/client/lookup, native/client/session and the shm provider, each with the C test that notices. */
 import { by, inFile } from './checks/in-file.mjs';
 
 const lookup = by('lookup');
@@ -14,7 +14,7 @@ const shm = by('fabric_shm');
 
 export const mutations = [
   // ---------------------------------------------------------------- what a GET may be answered under
-  ...inFile('native/lookup/get.c', [
+  ...inFile('native/client/lookup/get.c', [
     ['lookup: the lease is compared with the time before the READ',
       lease('an_old_value_is_not_returned_after_the_lease_has_run_out'),
       '!lease_good(g, now)) late(g);', '!lease_good(g, g->started_ns)) late(g);'],
@@ -28,7 +28,7 @@ export const mutations = [
     ['lookup: what came along with a bucket need not be of the segment that the slot names',
       follow('a_get_whose_location_is_not_known_is_one_read'), '    g->state = GET_EXTENT;\n    g->tag = v->tag;\n', '    g->state = GET_EXTENT;\n'],
   ]),
-  ...inFile('native/lookup/direct.c', [
+  ...inFile('native/client/lookup/direct.c', [
     ['direct: the lease is not compared after the copy', direct('nothing_is_answered_in_place_after_the_lease_has_run_out'),
       'if (__builtin_expect(now >= s->sh->lease_until, 0)) {', 'if (s->sh->lease_until == 0) {'],
     ['direct: a hit may take as long as it likes', direct('a_reader_that_is_held_up_in_the_middle_of_a_copy_does_it_again'),
@@ -47,7 +47,7 @@ export const mutations = [
       'bool dropped = !good;', 'bool dropped = false;'],
   ]),
   // ---------------------------------------------------------------- changes
-  ...inFile('native/session/request.c', [
+  ...inFile('native/client/session/request.c', [
     ['session: a cancelled change that was sent is said to have had no effect',
       session('a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason'),
       'if (r->sent_before && op_changes(r->head.op)) return FKV_STALE_SEQUENCE;',
@@ -56,19 +56,19 @@ export const mutations = [
       session('a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection'),
       'r->head.flags |= FKV_REQUEST_RETRY;', 'r->head.flags |= 0;'],
   ]),
-  ...inFile('native/session/owner.c', [
+  ...inFile('native/client/session/owner.c', [
     ['session: an owner that is named no more is dropped with what is on its way to it',
       owner('what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it'), 'o->state == OWNER_UP && o->sent_count > 0)', 'o->retry_now)'],
     ['session: an owner that is named no more may take for ever to answer',
       owner('an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once'), 'session_now(s) + OWNER_LINGER_MS * MS', 'UINT64_MAX / 2'],
   ]),
-  ...inFile('native/session/shards.c', [
+  ...inFile('native/client/session/shards.c', [
     ['session: the window of sequences is not bounded',
       session('no_more_changes_are_outstanding_on_a_shard_than_its_owner_remembers'),
       'if (h->next_sequence - oldest->head.sequence >= FKV_DEDUP_WINDOW) return false;', '(void)oldest;'],
   ]),
   // ---------------------------------------------------------------- the location cache
-  ...inFile('native/lookup/get.c', [
+  ...inFile('native/client/lookup/get.c', [
     ['locations: what lies at a cached location is believed whatever state it is in',
       locations('after_a_change_the_index_is_asked_and_the_new_place_is_learned'),
       '    switch (fkv_extent_check(g->room.base, g->bytes, &want, &found)) {',
@@ -88,7 +88,7 @@ export const mutations = [
       locations('a_stale_guess_takes_nothing_from_the_gets_life'),
       '    g->started_ns = lookup_polled_ns(l);\n    read_bucket(g);', '    read_bucket(g);'],
   ]),
-  ...inFile('native/lookup/locations.c', [
+  ...inFile('native/client/lookup/locations.c', [
     ['locations: a key that always changes is guessed again and again',
       locations('a_key_that_changes_more_often_than_it_is_read_is_left_alone_until_it_rests'),
       'if (trust_of(e) < LOCATION_TRUSTED) {', 'if (trust_of(e) > LOCATION_TRUST_MAX) {'],
@@ -97,7 +97,7 @@ export const mutations = [
     ['locations: what was popular once stays', locations('what_was_popular_long_ago_gives_way'),
       '(64 - AGE_EVERY_BITS) == 0) age(set_of(c, hash));', '(64 - AGE_EVERY_BITS) == 64) age(set_of(c, hash));'],
   ]),
-  ...inFile('native/lookup/layout.c', [
+  ...inFile('native/client/lookup/layout.c', [
     ['lookup: a segment that finds no place is waited for', index('what_lies_in_a_segment_that_finds_no_place_is_asked_for'),
       'if (e == -EAGAIN || e == -ENOMEM) l->shard', 'if (e == -ENOMEM) l->shard'],
   ]),

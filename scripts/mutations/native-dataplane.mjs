@@ -78,7 +78,7 @@ export const mutations = [
       by('move_copy')('a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had'),
       'if (s->pausing && quiet(g, s)) end_pause', 'if (s->pausing) end_pause'],
   ]),
-  ...inFile('native/move/copy.c', [
+  ...inFile('native/client/copy.c', [
     ['move: a seal for another copy ends this one', by('move_copy')('a_seal_for_another_copy_does_not_end_this_one'),
       'if (c->answer.reply.expiry_ms != c->config.copy)', 'if (c->config.copy == 0)'],
     ['move: a copy that is cancelled says that it has ended while the table has what it lent',
@@ -87,7 +87,7 @@ export const mutations = [
     ['move: an entry that ends while it is copied leaves what the copy had', by('move_copy')('an_entry_that_ends_while_it_is_copied_leaves_nothing_older'),
       'if (!append(c, &w->entry, w->key, NULL) && c->failed == FKV_OK) c->failed = FKV_NO_MEMORY;', ''],
   ]),
-  ...inFile('native/move/copy.c', [
+  ...inFile('native/client/copy.c', [
     ['move: a copy may end while the owner\'s thread is about to ring for it', by('move_wake')('a_copy_does_not_end_while_it_is_rung_for'),
       '    pthread_mutex_lock(&c->lock);\n    pthread_mutex_unlock(&c->lock);\n', ''],
   ]),

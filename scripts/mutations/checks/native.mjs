@@ -39,7 +39,7 @@ const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
 const PARTS = [
   { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
   { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
-  { of: /^/, parts: `base table wire ${FABRIC} session lookup dataplane move`, support: ['*'] },
+  { of: /^/, parts: `base table wire ${FABRIC} dataplane client/session client/lookup client`, support: ['*'] },
 ];
 
 /** What make is told: where to build, what, and without warnings, since a mutation may leave something unused. */

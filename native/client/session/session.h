@@ -1,7 +1,7 @@
 /* session.h: the client's side of everything that travels by SEND: connections to owners, requests and their replies, leases.
  *
  * For: one client's connections. An *owner* is one data-plane thread of one server; a *peer* is what others see of an owner.
- * Not for: keys and tables (native/lookup), JavaScript (native/node).
+ * Not for: keys and tables (native/client/lookup), JavaScript (native/node).
  *
  *                     a route names it                      CONNECT ok, welcome ok
  *         IDLE ---------------------> CONNECTING ---------------------------------> UP
@@ -32,10 +32,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "../base/clock.h"
-#include "../base/status.h"
-#include "../fabric/fabric.h"
-#include "../wire/wire.h"
+#include "../../base/clock.h"
+#include "../../base/status.h"
+#include "../../fabric/fabric.h"
+#include "../../wire/wire.h"
 
 typedef struct session session;
 

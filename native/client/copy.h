@@ -24,10 +24,10 @@
  *
  * Threads. start, finish, cancel and stop by one thread at a time; callbacks come from the copy's own thread, or from the call when the copy has ended, each
  * once, and must not call these. */
-#ifndef FARKV_MOVE_COPY_H
-#define FARKV_MOVE_COPY_H
+#ifndef FARKV_CLIENT_COPY_H
+#define FARKV_CLIENT_COPY_H
 #include "../dataplane/dataplane.h"
-#include "../session/session.h"
+#include "session/session.h"
 
 enum { COPY_ASK_MS = 5000 };   /* for one answer of the old owner */
 

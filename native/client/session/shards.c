@@ -4,7 +4,7 @@
  * has fallen out of that memory could not be retried, so a new sequence is given only while it is less than a window away from
  * the oldest one that has not ended; other changes wait, parked, without a sequence.
  */
-#include "session_internal.h"
+#include "internal.h"
 
 bool shard_open_window(session_shard *h, request *r) {
     if (r->head.sequence) return true;

@@ -2,7 +2,7 @@
  * A message that breaks the protocol ends the connection; one that answers nothing is dropped. */
 #include <stdlib.h>
 #include <string.h>
-#include "session_internal.h"
+#include "internal.h"
 
 enum { BODY_MAX = 16 << 20 };   /* of a reply in several messages that is not a value */
 

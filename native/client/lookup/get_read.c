@@ -5,7 +5,7 @@
  * round trip. What comes so is what READ extent would have brought, later: get.c treats it no differently. How large it may be has to be said
  * before it is known: as large as those that came lately.
  */
-#include "lookup_internal.h"
+#include "internal.h"
 
 enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
 static_assert((uint64_t)1 << (PIECE_BITS + 20) >= FKV_VALUE_MAX + 2 * PIECE, "every piece has a number");

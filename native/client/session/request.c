@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../table/layout.h"
-#include "session_internal.h"
+#include "../../table/layout.h"
+#include "internal.h"
 
 enum { INDEX_BITS = 20, MESSAGE_DEFAULT = 16 << 10, DELAY_FIRST_MS = 1, DELAY_MAX_MS = 64 };
 static const uint64_t MS = 1000000;

@@ -12,7 +12,7 @@
  * Invariant: `judge` is armed while a shard that may become absent has not been down for long enough yet, and whenever something
  * may wait for one that is absent.
  */
-#include "session_internal.h"
+#include "internal.h"
 
 static uint64_t patience(const session *s) { return (uint64_t)s->config.unavailable_ms * 1000000u; }
 

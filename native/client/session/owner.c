@@ -14,7 +14,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "session_internal.h"
+#include "internal.h"
 
 static const uint64_t MS = 1000000;
 enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000 };

@@ -29,7 +29,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "lookup_internal.h"
+#include "internal.h"
 
 /* ---- the end ---- */
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "../base/status.h"
-#include "../fabric/fabric.h"
+#include "../../base/status.h"
+#include "../../fabric/fabric.h"
 
 typedef struct rendezvous_pool rendezvous_pool;
 typedef struct rendezvous {

@@ -10,7 +10,7 @@
 #define FARKV_SESSION_TIMERS_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "../base/list.h"
+#include "../../base/list.h"
 
 enum { TIMER_SLOTS = 1024 };
 

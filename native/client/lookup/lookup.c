@@ -1,5 +1,5 @@
 /* lookup.c: a lookup's life, and what it does when its session tells it something. */
-#include "lookup_internal.h"
+#include "internal.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "../dataplane/mailbox.h"
 #include "../dataplane/worker.h"
-#include "../lookup/lookup.h"
+#include "lookup/lookup.h"
 
 enum {
     GETS = 256,                  /* values under way at once */

@@ -5,7 +5,7 @@
  * is of that incarnation. A lease that names another incarnation than the layout says that the layout is history: it is dropped.
  * A shard that the owner does not list is not read: its GETs ask the owner, which answers or says who does.
  */
-#include "lookup_internal.h"
+#include "internal.h"
 
 enum { ASK_AGAIN_NS = 20 * 1000 * 1000, POLL_RENEWING = 16 };
 

@@ -19,7 +19,7 @@
  * at which this one began, so that the bound costs no second look at the clock: that is too early, never too late. When it is
  * too early by more than a life, after a rest or because we were held up, the GET is done again with a beginning that is known.
  */
-#include "lookup_internal.h"
+#include "internal.h"
 
 enum { PREFETCH_MAX = 2048 };   /* bytes of an extent */
 

@@ -1,16 +1,16 @@
-/* lookup_internal.h: what the files of native/lookup share. Private to the folder.
+/* internal.h: what the files of native/client/lookup share. Private to the folder.
  *
  *   lookup.c    a lookup's life, the session's hooks      shard.c    is a shard ready to be read? leases; who waits
  *   get.c       the state machine of one GET              layout.c   layouts and segments: made, attached, replaced
  *   direct.c    the whole GET over mapped memory          buffers.c  where READs land
  *   locations.c where extents lay: the location cache
  */
-#ifndef FARKV_LOOKUP_INTERNAL_H
-#define FARKV_LOOKUP_INTERNAL_H
-#include "../base/list.h"
+#ifndef FARKV_CLIENT_LOOKUP_INTERNAL_H
+#define FARKV_CLIENT_LOOKUP_INTERNAL_H
+#include "../../base/list.h"
 #include "../session/timers.h"
-#include "../table/reader.h"
-#include "../table/table.h"
+#include "../../table/reader.h"
+#include "../../table/table.h"
 #include "buffers.h"
 #include "locations.h"
 #include "lookup.h"

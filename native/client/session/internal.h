@@ -1,4 +1,4 @@
-/* session_internal.h: what the files of native/session share. Private to the folder.
+/* internal.h: what the files of native/client/session share. Private to the folder.
  *
  *   session.c      create, close, poll, hand out completions      owner.c       set of owners, connections, back-off
  *   request.c      table of requests, queues, sending, retries    reply.c       messages that came: match, assemble, end
@@ -6,9 +6,9 @@
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
  *   absent.c       shards that nobody answers for
  */
-#ifndef FARKV_SESSION_INTERNAL_H
-#define FARKV_SESSION_INTERNAL_H
-#include "../base/list.h"
+#ifndef FARKV_CLIENT_SESSION_INTERNAL_H
+#define FARKV_CLIENT_SESSION_INTERNAL_H
+#include "../../base/list.h"
 #include "rendezvous.h"
 #include "session.h"
 #include "timers.h"

@@ -6,7 +6,7 @@
  * out.
  */
 #include <string.h>
-#include "session_internal.h"
+#include "internal.h"
 
 enum { BATCH = 64 };
 static const uint64_t SAMPLE_LIFE_NS = 10000000000u;

@@ -9,7 +9,7 @@
 #define FARKV_LOOKUP_BUFFERS_H
 #include <stddef.h>
 #include <stdint.h>
-#include "../fabric/fabric.h"
+#include "../../fabric/fabric.h"
 
 enum { BUFFER_CLASSES = 10, BUFFER_SMALLEST = 256, BUFFER_CHUNK = 1 << 20 };
 enum { BUFFER_SMALL_MAX = BUFFER_SMALLEST << (BUFFER_CLASSES - 1) };

@@ -1,5 +1,5 @@
 /* session.c: a session's life, and the loop that hands out what its completion queues bring. */
-#include "session_internal.h"
+#include "internal.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@
 #ifndef FARKV_LOOKUP_H
 #define FARKV_LOOKUP_H
 #include "../session/session.h"
-#include "../table/layout.h"
+#include "../../table/layout.h"
 
 enum { LOOKUP_RETRIES = 8, LOOKUP_GROUP = 16, LOOKUP_LOCATIONS_MAX = 1 << 28 };
 

@@ -2,7 +2,7 @@
  *
  * For: main.ts of this folder, which runs it under callgrind. Not for: times.
  *
- * Nothing in it depends on chance or on the machine: one thread, a fabric in which nothing happens by itself (native/test/puppet.h), a clock
+ * Nothing in it depends on chance or on the machine: one thread, a fabric in which nothing happens by itself (native/test/client/puppet.h), a clock
  * that stands still, fixed seeds. The counter is asked to write down its counts whenever `instructions_mark` is entered:
  *
  *     mark   first case N times   mark   2 N times   mark   mark   second case N times   mark   ...
@@ -12,7 +12,7 @@
  */
 #include <stdio.h>
 #include "../../native/fabric/tcp/frame.h"
-#include "../../native/test/puppet.h"
+#include "../../native/test/client/puppet.h"
 #include "responder.h"
 
 enum { KEYS = 1000, ROUNDS = 2048, BATCH = 32 };

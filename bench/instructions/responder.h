@@ -8,7 +8,7 @@
 #define FARKV_BENCH_RESPONDER_H
 #include "../../native/dataplane/follow.h"
 #include "../../native/fabric/tcp/tcp.h"
-#include "../../native/test/table_host.h"
+#include "../../native/test/table/table_host.h"
 
 enum { RESPONDER_SEGMENTS = 64, RESPONDER_GROUP = 5, RESPONDER_TRUST = 3, RESPONDER_LARGEST = 512 };
 

@@ -9,7 +9,7 @@
  *   find      text of `file`, TypeScript or C, which must occur there exactly once
  *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' },
  *             { simulation: /what must be reported as violated/, seeds, steps, application }, or for C
- *             { program: 'x', test: 'the function of native/test/x_test.c that must fail', sanitizer: 'thread',
+ *             { program: 'x', test: 'the function of x_test.c in native/test that must fail', sanitizer: 'thread',
  *               runs: with how many seeds at the most, for what depends on when threads run }
  */
 import { clearTimeout, setTimeout } from 'node:timers';

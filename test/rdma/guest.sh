@@ -23,9 +23,9 @@ both() {
 
 contract() {
   case $1 in
-    rxe) FARKV_TEST_TIMES=1 FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric_verbs ;;
+    rxe) FARKV_TEST_TIMES=1 FARKV_VERBS_ADDRESS=10.9.0.1 FARKV_VERBS_NOBODY=10.9.0.77 build/native/test/fabric/fabric_verbs ;;
     # soft-iWARP does not tell what a peer refused.
-    siw) FARKV_TEST_TIMES=1 FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric_verbs ;;
+    siw) FARKV_TEST_TIMES=1 FARKV_VERBS_ADDRESS=10.8.0.1 FARKV_VERBS_NOBODY=10.8.0.77 FARKV_VERBS_SILENT=1 build/native/test/fabric/fabric_verbs ;;
   esac
 }
 together() { FARKV_RDMA_DEVICE=${1}0 node dist/test/rdma/suite/main.js together; }

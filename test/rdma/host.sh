@@ -8,6 +8,6 @@ address=$(node -e 'import("./dist/native/addon.js").then(({ addon }) => {
 })')
 [ -n "$address" ] || { echo "no address of this machine leads to $FARKV_RDMA_DEVICE (farkv doctor says more)" >&2; exit 1; }
 status=0
-FARKV_VERBS_ADDRESS=$address build/native/test/fabric_verbs || status=1
+FARKV_VERBS_ADDRESS=$address build/native/test/fabric/fabric_verbs || status=1
 node dist/test/rdma/suite/main.js || status=1
 exit $status

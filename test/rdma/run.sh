@@ -11,7 +11,7 @@ case ${1:-} in
   *) echo "test:rdma: unknown option $1; --help says more" >&2; exit 2 ;;
 esac
 node scripts/setup.mjs
-make -s -j2 -C native ../build/native/test/fabric_verbs
+make -s -j2 -C native ../build/native/test/fabric/fabric_verbs
 case ${1:-} in
   --host) exec bash test/rdma/host.sh ;;
   --two-hosts) exec bash test/rdma/two-hosts.sh ;;

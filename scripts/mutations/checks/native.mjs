@@ -7,7 +7,7 @@
  */
 import { clearTimeout, setTimeout } from 'node:timers';
 import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -46,7 +46,7 @@ const PARTS = [
 function variables(program, sanitizer) {
   const { parts, support } = PARTS.find(({ of }) => of.test(program));
   const at = `../build/${parts.replaceAll(/[ /]/g, '-')}${sanitizer === undefined ? '' : `-${sanitizer}`}`;
-  const sources = `$(filter-out %_test.c,$(wildcard ${support.map((name) => `test/${name}.c`).join(' ')}))`;
+  const sources = `$(filter-out %_test.c,$(wildcard ${support.map((name) => `test/${name}.c test/*/${name}.c`).join(' ')}))`;
   const common = [`B=${at}`, `DIRS=${parts}`, `SUPPORTSRC=${sources}`, 'WARN=-w', 'OPTIMIZE=-O1'];
   return { at, list: sanitizer === undefined ? common : [...common, `SAN=${sanitizer}`] };
 }
@@ -71,8 +71,10 @@ export class NativeTree {
     const source = this.#original(path);
     this.#write(path, source.replace(find, () => replace)); // a function: `$` has a meaning in a replacement string
     const { at, list } = variables(program, sanitizer);
-    const target = `${at}/test/${program}`;
     const native = join(this.at, 'native');
+    const folder = readdirSync(join(native, 'test')).find((name) => existsSync(join(native, 'test', name, `${program}_test.c`)));
+    if (folder === undefined) return { why: `there is no program ${program}` };
+    const target = `${at}/test/${folder}/${program}`;
     const built = await run('make', ['-s', '-j2', ...list, target], native);
     return built.code === 0 ? { target: join(native, target) } : { why: `does not compile: ${built.output.slice(0, 300)}` };
   }

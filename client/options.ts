@@ -6,7 +6,8 @@ import { formatHostPort, parseServerAddress, type HostPort } from '../core/addre
 import { unknownName } from '../core/nearest.js';
 import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError } from './errors.js';
-import type { Transport, TransportChoice } from './transport.js';
+import { isTransportChoice, TRANSPORT_CHOICES, type TransportChoice } from '../core/providers.js';
+import type { Transport } from './transport.js';
 import type { ErrorCode } from './errors.js';
 
 export interface ClientTls {
@@ -169,7 +170,7 @@ export function parseOptions(given: Servers | ConnectOptions): Settings {
 function check(o: Readonly<Record<string, unknown>>, servers: readonly string[]): Settings {
   const { token, transport = 'auto', strict = false, onEvent, signal, tls } = o;
   if (token !== undefined && (typeof token !== 'string' || token === '' || token.length > 1024)) throw bad('token is a text of at most 1024 characters');
-  if (transport !== 'auto' && transport !== 'shm' && transport !== 'verbs' && transport !== 'tcp') throw bad('transport is auto, shm, verbs or tcp');
+  if (!isTransportChoice(transport)) throw bad(`transport is one of ${TRANSPORT_CHOICES.join(', ')}`);
   if (typeof strict !== 'boolean') throw bad('strict is true or false');
   if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad('signal is an AbortSignal');

@@ -6,14 +6,13 @@
  * here and tells which one it got.
  */
 import { statSync } from 'node:fs';
-import type { FabricAddress, Member, Provider } from '../core/metadata/state.js';
+import type { FabricAddress, Member } from '../core/metadata/state.js';
+import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
 import { addon, type NativeClientStats } from '../native/addon.js';
 import { shmHost } from '../native/host.js';
 import type { ErrorCode } from './errors.js';
 
-export type TransportChoice = 'auto' | 'shm' | 'verbs' | 'tcp';
-
-const AUTO: readonly Provider[] = ['shm', 'verbs', 'tcp'];
+export type { TransportChoice };
 
 /** The connection to one data-plane thread of one server. */
 export interface Transport {
@@ -38,8 +37,8 @@ export type ClientStats = Omit<NativeClientStats, 'owners'> & {
 
 /** The order in which providers are tried. */
 export function preference(choice: TransportChoice, strict: boolean): readonly Provider[] {
-  if (choice === 'auto') return AUTO;
-  return strict ? [choice] : [choice, ...AUTO.filter((provider) => provider !== choice)];
+  if (choice === 'auto') return PROVIDERS;
+  return strict ? [choice] : [choice, ...PROVIDERS.filter((provider) => provider !== choice)];
 }
 
 export interface Reachable {
@@ -80,7 +79,7 @@ export function surroundings(): Surroundings {
 
 function problem(address: FabricAddress, here: Surroundings): string | undefined {
   if (!here.providers.includes(address.provider)) return 'not supported by this build';
-  if (address.provider !== 'shm') return undefined;
+  if (!isSameHost(address.provider)) return undefined;
   if (address.host !== here.host) return 'the server is on another host or in another container';
   return here.socketProblem(address.address.replace(/^unix:/, ''));
 }
@@ -167,6 +166,6 @@ export class TransportState {
     });
     if (!this.#connected) return told.length === 0 ? 'not connected yet' : `not connected (${told.join('; ')})`;
     if (told.length > 0) return told.join('; ');
-    return this.#provider === 'shm' ? 'same host' : 'as asked for';
+    return this.#provider !== undefined && isSameHost(this.#provider) ? 'same host' : 'as asked for';
   }
 }

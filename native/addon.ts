@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { FarkvError, type ErrorCode } from '../core/errors.js';
-import type { Provider } from '../core/metadata/state.js';
+import type { Provider } from '../core/providers.js';
 
 /** Constants that exist once, in C. */
 export interface Constants {
@@ -26,6 +26,8 @@ export interface Constants {
   readonly memoryMin: number;
   /** Providers that this build has and whose libraries are here. */
   readonly providers: readonly Provider[];
+  /** Those that there are, whether or not they can be used here: core/providers.ts has the same list. */
+  readonly allProviders: readonly Provider[];
 }
 
 // ---------------------------------------------------------------- owner's side
@@ -466,8 +468,8 @@ export interface Addon {
   bootTimeNs(): bigint;
   /** flock(LOCK_EX | LOCK_NB) on an open descriptor; false when another process holds it. */
   tryLock(fd: number): boolean;
-  /** Why verbs cannot be used here (not built, or a library is missing), or undefined. A device is not looked for. */
-  verbsMissing(): string | undefined;
+  /** Why this provider cannot be used here (not built, or a library is missing), or undefined. A device is not looked for. */
+  providerMissing(provider: Provider): string | undefined;
   /** Addresses of this host that lead to an RDMA device. Empty where there is none, or no library. */
   rdmaAddresses(): RdmaAddress[];
 }

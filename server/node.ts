@@ -14,6 +14,7 @@
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
+import { isSameHost, needsDevice } from '../core/providers.js';
 import { trustRanges } from '../core/metadata/trust.js';
 import type { Addon, DataPlane } from '../native/addon.js';
 import { shmHost } from '../native/host.js';
@@ -276,7 +277,7 @@ export class FarkvNode {
   #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): FabricAddress[] {
     const settings = this.#settings;
     const groups = Math.max(1, Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / Math.max(1, state.servers.length, state.voters.length))));
-    const sockets = transports.includes('shm') ? socketPaths(directory.path, groups) : [];
+    const sockets = transports.some(isSameHost) ? socketPaths(directory.path, groups) : [];
     removeSockets(sockets);
     const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
       const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes } = settings;
@@ -301,9 +302,9 @@ export class FarkvNode {
       started = offer(transports);
     } catch (error) {
       // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
-      if (!transports.includes('verbs') || !settings.transportAuto || settings.strict) throw error;
-      this.#log.warn(`verbs cannot be offered: ${describeError(error)}`);
-      started = offer(transports.filter((p) => p !== 'verbs'));
+      if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
+      this.#log.warn(`${transports.filter(needsDevice).join(', ')} cannot be offered: ${describeError(error)}`);
+      started = offer(transports.filter((p) => !needsDevice(p)));
     }
     const [plane, bound] = started;
     this.#dataPlane = plane;
@@ -326,7 +327,7 @@ export class FarkvNode {
     const left = [...new Set(bound.map((b) => b.provider))].filter((p) => !this.#lost.has(p));
     const gone = `the device of ${provider} is gone, and with it every client that came over ${provider}`;
     const { transportAuto, strict } = this.#settings;
-    if (transportAuto && !strict && left.some((p) => p !== 'shm')) this.#log.error(`${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`);
+    if (transportAuto && !strict && left.some((p) => !isSameHost(p))) this.#log.error(`${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`);
     else this.#fail(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
   }
 

@@ -1,7 +1,8 @@
 /** Which transports this server offers, where each listens, and under which addresses others find it. */
 import type { DataPlaneOptions, RdmaAddress } from '../native/addon.js';
 import { FarkvError } from '../core/errors.js';
-import type { FabricAddress, Provider } from '../core/metadata/state.js';
+import type { FabricAddress } from '../core/metadata/state.js';
+import { isSameHost, needsDevice, type Provider } from '../core/providers.js';
 import type { ServerSettings } from './config/settings.js';
 import { formatHostPort, parseHostPort, type HostPort } from './config/units.js';
 import { advertised } from './control/advertise.js';
@@ -48,11 +49,11 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
 /** Where each data-plane thread listens. */
 export function listenList(settings: ServerSettings, transports: readonly Provider[], groups: number, sockets: readonly string[], rdma: () => readonly RdmaAddress[] = () => []): Bound[] {
   const list: Bound[] = [];
-  const verbs = transports.includes('verbs') ? rdmaListen(settings, rdma()) : [];
+  const onDevice = transports.some(needsDevice) ? rdmaListen(settings, rdma()) : [];
   for (let group = 0; group < groups; group++) {
     for (const provider of transports) {
-      if (provider === 'shm') list.push({ provider, address: `unix:${sockets[group] ?? ''}`, group });
-      else for (const { host, port } of provider === 'verbs' ? verbs : settings.fabricListen) list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
+      if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[group] ?? ''}`, group });
+      else for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen) list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
     }
   }
   return list;
@@ -61,9 +62,9 @@ export function listenList(settings: ServerSettings, transports: readonly Provid
 /** What the metadata says about them: bound addresses as others may use them. */
 export function fabricAddresses(bound: readonly Bound[], settings: ServerSettings, host: string): FabricAddress[] {
   return bound.flatMap(({ provider, address, group }): FabricAddress[] =>
-    provider === 'shm'
+    isSameHost(provider)
       ? [{ provider, address, group, host }]
       : // What --advertise names leads to the machine, and not by all means to its RDMA device.
-        advertised([parseHostPort(address)], provider === 'verbs' ? [] : settings.advertise).map((a) => ({ provider, address: a, group })),
+        advertised([parseHostPort(address)], needsDevice(provider) ? [] : settings.advertise).map((a) => ({ provider, address: a, group })),
   );
 }

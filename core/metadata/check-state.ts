@@ -3,6 +3,7 @@
  * whether a command makes sense in the present state is decided by machine.ts.
  */
 import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
+import { PROVIDERS } from '../providers.js';
 import { TRUST_DOMAINS_MAX } from './trust.js';
 import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, TrustDomain } from './state.js';
 
@@ -15,7 +16,7 @@ export const GROUPS_MAX = 64;
 export const EPOCH_MAX = 2 ** 20 - 1;
 
 export const memberId = pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a member id (letters, digits, . _ -; at most 63)');
-const provider = oneOf('verbs', 'shm', 'tcp', 'sim');
+const provider = oneOf(...PROVIDERS);
 const address = text(300);
 const uint32 = uint(2 ** 32 - 1);
 export const shardNumber = uint(SHARDS_MAX - 1);

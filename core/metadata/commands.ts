@@ -15,6 +15,7 @@ import {
 } from './check-state.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
 import type { CopyPhase, FabricAddress, LeaseTerms, Region, TrustDomain } from './state.js';
+import { PROVIDERS } from '../providers.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
 export const PROPOSALS_MAX = 64;
@@ -237,7 +238,7 @@ const checks = {
     layoutEpoch: layoutNumber,
     buckets: layoutNumber,
     add: checkRegions,
-    remove: list(record<SegmentName>({ provider: oneOf('verbs', 'shm', 'tcp', 'sim'), kind: oneOf('index', 'heap'), segment: uint(65_535) }), REGIONS_MAX),
+    remove: list(record<SegmentName>({ provider: oneOf(...PROVIDERS), kind: oneOf('index', 'heap'), segment: uint(65_535) }), REGIONS_MAX),
   }),
   'no-op': record<NoOp>({ t: literal('no-op') }),
   'raise-format': record<RaiseFormat>({ t: literal('raise-format'), format: uint(65_535) }),

@@ -6,7 +6,9 @@
  * logs or `farkv status`.
  */
 
-export type Provider = 'verbs' | 'shm' | 'tcp' | 'sim';
+import type { Provider } from '../providers.js';
+
+export type { Provider };
 
 /** Where a server's data plane can be reached. `group` is the data-plane thread that answers there. */
 export interface FabricAddress {

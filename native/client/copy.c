@@ -71,10 +71,9 @@ static void turn(shard_copy *c, uint64_t most_ms) {
     int n = session_poll(c->s);
     session_tick(c->s);
     if (n) return;
-    fab_cq *cq[FAB_VERBS + 1];
-    struct pollfd f[FAB_VERBS + 2];
-    int queues = session_queues(c->s, cq, FAB_VERBS + 1);
-    if (c->config.sim) most_ms = 0;   /* the simulator's time goes on by polling */
+    fab_cq *cq[FAB_PROVIDER_COUNT];
+    struct pollfd f[FAB_PROVIDER_COUNT + 1];
+    int queues = session_queues(c->s, cq, FAB_PROVIDER_COUNT);
     for (int i = 0; i < queues; i++) {
         if (fab_arm(cq[i]) != 0) return;
         f[i] = (struct pollfd){ .fd = fab_fd(cq[i]), .events = POLLIN };
@@ -282,7 +281,7 @@ static void no_event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 
 static fkv_status connect_to_owner(shard_copy *c) {
     lookup_config k = { .seed = c->config.seed, .first_shard = c->config.first_shard, .max_gets = GETS, .ctx = c, .event = no_event, .done = got };
-    k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .ticket = c->config.ticket, .sim = c->config.sim };
+    k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .ticket = c->config.ticket };
     fkv_status s = lookup_create(&k, &c->l);
     if (s != FKV_OK) return s;
     c->s = lookup_session(c->l);

@@ -45,7 +45,6 @@ typedef struct shard_copy_config {
     uint32_t epoch;                     /* in which the old owner has the shard, */
     uint64_t incarnation;               /* and the incarnation that it has */
     uint64_t copy;                      /* that of the shard at `to`, for which the old owner is to be sealed */
-    struct sim_world *sim;              /* for FAB_SIM */
 } shard_copy_config;
 
 /* `caught_up`: everything was copied once, and what changed since is little; or why the copy failed. Result: NULL. */

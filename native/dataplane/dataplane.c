@@ -36,7 +36,7 @@ static bool config_ok(const dataplane_config *c) {
     if (!trust_ok(c)) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
         const dataplane_listen *l = &c->listen[i];
-        if (l->provider < FAB_SHM || l->provider > FAB_VERBS || l->group >= c->groups) return false;
+        if (l->provider <= FAB_NONE || l->provider >= FAB_PROVIDER_COUNT || l->group >= c->groups) return false;
         if (!l->address || strlen(l->address) >= sizeof *((dataplane *)0)->bound) return false;
     }
     return true;
@@ -118,7 +118,7 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
         fab_provider p = d->listen[i].provider;
         *at = &d->listen[i];
         if (d->domain[p]) continue;
-        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .sim = d->c.sim, .busy_poll_us = d->c.tcp_busy_poll_us, .follow = dataplane_follow };
+        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .busy_poll_us = d->c.tcp_busy_poll_us, .follow = dataplane_follow };
         int e = fab_open(&o, &d->domain[p]);
         if (e) return e;
     }
@@ -178,7 +178,7 @@ static void tear_down(dataplane *d) {
     worker_free(&d->copier);
     worker_free(&d->memory);
     worker_free(&d->huge);
-    for (int p = 0; p < PROVIDERS; p++) {
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         fab_close(d->domain[p]);
         d->domain[p] = NULL;
     }

@@ -61,7 +61,6 @@ typedef struct dataplane_config {
     uint32_t trusts;                /* 0: one domain, number 0, with all shards; at most DATAPLANE_TRUSTS_MAX */
     const dataplane_listen *listen; /* copied by create */
     uint32_t listens;
-    struct sim_world *sim;          /* FAB_SIM only */
     uint64_t memory_bytes;          /* registered by all shards together, beside their first segments; 0: no bound but theirs */
     /* Limits with defaults, taken where 0 is given. */
     uint64_t quarantine_ns;         /* table.h */

@@ -42,12 +42,12 @@ static void handle(group *g, fab_provider p, const fab_wc *wc) {
 }
 
 /* Few at once, for replies are sent at the end of a turn: were all that a client has in flight answered together, it would have nothing to do until
- * then, and this thread nothing after. Over shm to send costs no system call, so even fewer (docs/performance-notes.md, "PUT"). */
+ * then, and this thread nothing after. Where to send costs nothing a message, even fewer (docs/performance-notes.md, "PUT"). */
 static int poll_all(group *g) {
     fab_wc wc[POLL_BATCH];
     int all = 0;
     for (int i = 0; i < g->polled_count; i++) {
-        int n = fab_poll(g->cq[g->polled[i]], wc, g->polled[i] == FAB_SHM ? POLL_BATCH_SHM : POLL_BATCH);
+        int n = fab_poll(g->cq[g->polled[i]], wc, g->batch_of[i]);
         for (int k = 0; k < n; k++) handle(g, g->polled[i], &wc[k]);
         all += n;
     }
@@ -119,9 +119,9 @@ static void wait_for_events(group *g, uint64_t until_ns) {
         uint64_t now = fkv_now_ns(), left = until_ns > now ? until_ns - now : 0;
         ms = left > 3600000000000u ? 3600000 : (int)((left + 999999) / 1000000);
     }
-    struct epoll_event e[PROVIDERS];
+    struct epoll_event e[FAB_PROVIDER_COUNT];
     g->stats.sleeps++;
-    int n = epoll_wait(g->epoll, e, PROVIDERS, ms);
+    int n = epoll_wait(g->epoll, e, FAB_PROVIDER_COUNT, ms);
     for (int i = 0; i < n; i++) if (e[i].data.ptr == &g->box) mailbox_sleep(&g->box);
 }
 
@@ -213,6 +213,7 @@ int group_add_provider(group *g, fab_provider p) {
     if (g->cq[p]) return 0;
     int e = fab_cq_create(g->d->domain[p], &g->cq[p]);
     if (e) return e;
+    g->batch_of[g->polled_count] = fab_can(p, FAB_CAN_SEND_FREELY) ? POLL_BATCH_FREE : POLL_BATCH;
     g->polled[g->polled_count++] = p;
     e = transfer_pool_register(g->bounces, g->d->domain[p]);
     return e ? e : watch(g, fab_fd(g->cq[p]), g->cq[p]);

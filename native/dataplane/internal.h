@@ -31,9 +31,8 @@
 #include "worker.h"
 
 enum {
-    PROVIDERS = FAB_VERBS + 1,         /* arrays indexed by fab_provider */
     POLL_BATCH = 16,                   /* completions taken from one queue in one turn */
-    POLL_BATCH_SHM = 8,
+    POLL_BATCH_FREE = 8,
     OPS_A_SLAB = 64,
     KEY_QUEUE_BUCKETS = 256,
     KEY_QUEUE_MAX = 4096,              /* ops waiting for one key */
@@ -60,7 +59,7 @@ typedef struct segment {
     size_t counted;                    /* as how many bytes */
     table_segment_kind kind;
     uint32_t number, tag;
-    fab_mr *mr[PROVIDERS];
+    fab_mr *mr[FAB_PROVIDER_COUNT];
     struct segment *next;              /* in shard.lingering */
     uint64_t free_at_ns;
 } segment;
@@ -108,7 +107,7 @@ struct dataplane {
     uint64_t grant_until_ns;           /* atomic */
     uint32_t lease_ms;                 /* atomic: of the next grants */
     uint32_t clients;                  /* atomic: connections in all groups */
-    fab_domain *domain[PROVIDERS];
+    fab_domain *domain[FAB_PROVIDER_COUNT];
     fab_listener **listener;           /* [c.listens] */
     group *group[DATAPLANE_GROUPS_MAX];
     worker memory;                     /* allocates, prefaults, registers, deregisters */
@@ -262,8 +261,9 @@ struct group {
     job stop_job;
     mailbox box;
     int epoll;
-    fab_cq *cq[PROVIDERS];
-    fab_provider polled[PROVIDERS];    /* the providers that have a queue here */
+    fab_cq *cq[FAB_PROVIDER_COUNT];
+    fab_provider polled[FAB_PROVIDER_COUNT];    /* the providers that have a queue here */
+    int batch_of[FAB_PROVIDER_COUNT];  /* completions taken from each in one turn */
     int polled_count;
 
     uint64_t now_ns, wall_ms;          /* of this turn */
@@ -281,7 +281,7 @@ struct group {
     void *slabs;
     uint32_t op_count, op_max;
     uint64_t kept_bytes;
-    op *batch[POLL_BATCH * PROVIDERS];
+    op *batch[POLL_BATCH * FAB_PROVIDER_COUNT];
     int batch_count;
 
     fkv_list ready;                    /* ops in OP_READY, in the order prepared */

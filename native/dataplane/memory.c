@@ -47,7 +47,7 @@ static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, 
 void segment_free(segment *s) {
     if (!s) return;
     if (s->d) count_freed(s->d, s->counted);
-    for (int p = 0; p < PROVIDERS; p++) fab_dereg(s->mr[p]);
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) fab_dereg(s->mr[p]);
     fkv_region_free(&s->region);
     free(s);
 }

@@ -75,7 +75,7 @@ fkv_status shard_add_segment(shard *s, segment *g) {
     fkv_status status = table_add_segment(s->table, g->kind, &g->region, g->tag, &g->number);
     if (status != FKV_OK) return status;
     /* Slots name heap segments by number; no slot leads to the index. */
-    for (int p = 0; p < PROVIDERS; p++)
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++)
         if (g->mr[p] && fab_name(g->mr[p], s->incarnation, g->kind == TABLE_HEAP ? g->number : FAB_NOWHERE) != 0) return FKV_NO_MEMORY;
     list->at[g->number] = g;
     if (g->number >= list->top) list->top = g->number + 1;

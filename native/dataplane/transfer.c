@@ -53,7 +53,7 @@ typedef struct bounce {
 
 struct bounce_pool {
     uint8_t *memory;
-    fab_mr *mr[PROVIDERS];
+    fab_mr *mr[FAB_PROVIDER_COUNT];
     fkv_list turns;              /* transfers that READ, the next to be served first */
     bounce piece[BOUNCES];
 };
@@ -71,7 +71,7 @@ int transfer_pool_register(bounce_pool *p, fab_domain *d) {
 }
 void transfer_pool_free(bounce_pool *p) {
     if (!p) return;
-    for (int i = 0; i < PROVIDERS; i++) fab_dereg(p->mr[i]);
+    for (int i = 0; i < FAB_PROVIDER_COUNT; i++) fab_dereg(p->mr[i]);
     free(p->memory);
     free(p);
 }

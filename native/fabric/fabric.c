@@ -6,27 +6,32 @@
 #include <stdio.h>
 #include <string.h>
 #include "provider.h"
-#include "verbs/built.h"
 
-static const struct { const char *name; const fab_ops *ops; } providers[] = {
-    [FAB_SHM] = {"shm", &fab_shm_ops},
-    [FAB_TCP] = {"tcp", &fab_tcp_ops},
-    [FAB_SIM] = {"sim", &fab_sim_ops},
-#ifdef FARKV_HAVE_VERBS
-    [FAB_VERBS] = {"verbs", &fab_verbs_ops},
-#else
-    [FAB_VERBS] = {"verbs", NULL},
-#endif
+static struct { const char *name; const fab_ops *ops; } providers[FAB_PROVIDER_COUNT] = {
+#define X(NAME, name) [FAB_##NAME] = {#name, &fab_##name##_ops},
+    FAB_PROVIDER_LIST(X)
+#undef X
 };
-enum { PROVIDERS = sizeof providers / sizeof providers[0] };
 
-static bool known(fab_provider p) { return (unsigned)p < PROVIDERS && providers[p].name; }
+void fab_bring(const char *name, const fab_ops *ops) {
+    providers[FAB_BROUGHT].name = name;
+    providers[FAB_BROUGHT].ops = ops;
+}
+
+static bool known(fab_provider p) { return (unsigned)p < FAB_PROVIDER_COUNT && providers[p].name; }
 
 const char *fab_provider_name(fab_provider p) { return known(p) ? providers[p].name : "unknown"; }
 
+fab_provider fab_provider_named(const char *name) {
+    fab_provider p = FAB_PROVIDER_COUNT;
+    while (--p != FAB_NONE && !(providers[p].name && strcmp(providers[p].name, name) == 0)) {}
+    return p;
+}
+
+bool fab_can(fab_provider p, fab_ability a) { return known(p) && providers[p].ops->abilities & a; }
+
 const char *fab_provider_missing(fab_provider p) {
     if (!known(p)) return "no such provider";
-    if (!providers[p].ops) return "not in this build: its headers were missing (apt-get install libibverbs-dev librdmacm-dev, then build again)";
     return providers[p].ops->missing ? providers[p].ops->missing() : NULL;
 }
 
@@ -72,7 +77,7 @@ int fab_open(const fab_options *given, fab_domain **out) {
     *out = NULL;
     if (!known(given->provider)) return -EINVAL;
     const fab_ops *ops = providers[given->provider].ops;
-    if (!ops) return -EOPNOTSUPP;
+    if (!ops->open) return -EOPNOTSUPP;
     fab_options o = *given;
     with_defaults(&o);
     if (o.max_message < FAB_MESSAGE_MIN || o.max_message > FAB_MESSAGE_MAX) return -EINVAL;

@@ -1,4 +1,4 @@
-/* fabric.h: the one contract of four providers: verbs, shm, tcp, sim.
+/* fabric.h: the one contract of three providers: shm, verbs, tcp; and of one that a program brings itself, as tests do.
  *
  * For: connections, registered memory, one-sided READs, two-sided SENDs, completions, wake-up by descriptor.
  * Not for: keys, shards, leases. Nothing above this file knows which provider it runs on, but for fab_direct().
@@ -35,8 +35,24 @@
 #include <sys/uio.h>
 #include "../base/region.h"
 
-typedef enum fab_provider { FAB_SHM = 1, FAB_TCP = 2, FAB_SIM = 3, FAB_VERBS = 4 } fab_provider;
-const char *fab_provider_name(fab_provider p);   /* "shm", "tcp", "sim", "verbs" */
+/* The one list of providers, the better one first: where several lead to a peer, the first of them is taken. */
+#define FAB_PROVIDER_LIST(X) X(SHM, shm) X(VERBS, verbs) X(TCP, tcp)
+typedef enum fab_provider {
+    FAB_NONE,
+#define X(NAME, name) FAB_##NAME,
+    FAB_PROVIDER_LIST(X)
+#undef X
+    FAB_BROUGHT,                   /* not of this library: fab_bring in provider.h */
+    FAB_PROVIDER_COUNT             /* arrays by provider have so many places, of which the first stays empty */
+} fab_provider;
+const char *fab_provider_name(fab_provider p);   /* "shm", "verbs", "tcp" */
+fab_provider fab_provider_named(const char *name);   /* FAB_NONE: there is none */
+/* What providers differ in, for those above, who never ask which provider they have. */
+typedef enum fab_ability {
+    FAB_CAN_SPIN = 1,       /* a READ takes so little time that its caller may wait for it in a loop */
+    FAB_CAN_SEND_FREELY = 2 /* a fab_flush after few messages costs no more than after many: it makes no system call and rings no doorbell */
+} fab_ability;
+bool fab_can(fab_provider p, fab_ability a);
 /* NULL when fab_open can be tried with it here; else why not: not in this build, or a library that is missing and what brings it. */
 const char *fab_provider_missing(fab_provider p);
 
@@ -112,7 +128,6 @@ typedef struct fab_options {
     uint32_t busy_poll_us;       /* tcp: SO_BUSY_POLL of its sockets, where the system lets it; the responder polls for so long before it
                                     sleeps; default 0 */
     fab_follow *follow;          /* of READs that peers want followed; NULL: they are not */
-    struct sim_world *sim;       /* FAB_SIM only */
     const char *device;          /* verbs: connect from this RDMA device; NULL: FARKV_RDMA_DEVICE, or the one that routing leads to */
     void (*log)(void *ctx, int level, const char *text);   /* may be NULL; called from any thread */
     void *log_ctx;

@@ -1,4 +1,4 @@
-/* provider.h: what a provider (shm, tcp, sim, verbs) implements behind fabric.h. Private to native/fabric.
+/* provider.h: what a provider (shm, verbs, tcp) implements behind fabric.h. For native/fabric, and for a provider that a program brings.
  *
  * fabric.c checks arguments once for all providers, keeps the few facts that need no provider, and calls through fab_ops. Each
  * public object begins with the head declared here; a provider embeds it as the first member of its own struct:
@@ -42,6 +42,7 @@ enum {
 enum { FAB_LOG_ERROR = 0, FAB_LOG_WARNING = 1, FAB_LOG_INFO = 2, FAB_LOG_DEBUG = 3 };
 
 typedef struct fab_ops {
+    unsigned abilities;              /* fab_ability */
     const char *(*missing)(void);    /* as fab_provider_missing; NULL: nothing ever is */
     /* `o` has its defaults filled in and was checked; *out->options is set by fabric.c after open returned, so open itself uses `o`.
      * Helper threads that need the options keep their own copy. */
@@ -79,10 +80,12 @@ typedef struct fab_ops {
     bool (*follows)(const fab_conn *c);
 } fab_ops;
 
-extern const fab_ops fab_shm_ops;
-extern const fab_ops fab_tcp_ops;
-extern const fab_ops fab_sim_ops;
-extern const fab_ops fab_verbs_ops;   /* where the build had the headers of rdma-core */
+#define X(NAME, name) extern const fab_ops fab_##name##_ops;
+FAB_PROVIDER_LIST(X)
+#undef X
+/* Puts a provider of the caller's own behind FAB_BROUGHT, in place of one that was brought before. Before any domain of it is opened, and by
+ * one thread: there is one such provider in a process. */
+void fab_bring(const char *name, const fab_ops *ops);
 
 struct fab_domain {
     const fab_ops *ops;

@@ -68,6 +68,13 @@ bool binding_text(napi_env env, napi_value object, const char *name, char *out, 
     return napi_get_value_string_utf8(env, v, out, room, &n) == napi_ok;
 }
 
+bool binding_provider(napi_env env, napi_value object, fab_provider *out) {
+    char name[16];
+    if (!binding_text(env, object, "provider", name, sizeof name)) return false;
+    *out = fab_provider_named(name);
+    return *out != FAB_NONE || binding_bad_option(env, "provider %s is not known", name);
+}
+
 bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n) {
     bool is_array = false;
     if (!binding_field(env, object, name, out)) return false;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "../base/hash.h"
 #include "../base/status.h"
+#include "../fabric/fabric.h"
 
 /* Each adds its exports; false with a JavaScript exception pending. */
 bool binding_init_common(napi_env env, napi_value exports);   /* common.c: constants, makeTicket, hashKey, ... */
@@ -36,6 +37,8 @@ bool binding_u64(napi_env env, napi_value object, const char *name, uint64_t *ou
 bool binding_bool(napi_env env, napi_value object, const char *name, bool *out);
 /* Text of 1 to room - 1 bytes. */
 bool binding_text(napi_env env, napi_value object, const char *name, char *out, size_t room);
+/* The field `provider`: the name of one. */
+bool binding_provider(napi_env env, napi_value object, fab_provider *out);
 /* The field as it is; an array for binding_array, with its length. */
 bool binding_field(napi_env env, napi_value object, const char *name, napi_value *out);
 bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n);

@@ -1,11 +1,15 @@
 /** NativeClient against a data plane in this process, over each provider that a host without special hardware has. */
 import test from 'ava';
-import { NO_VALUE, PENDING_BASE, PENDING_STATUS, CompletionField } from '../addon.js';
-import type { Provider } from '../../core/metadata/state.js';
+import { addon, NO_VALUE, PENDING_BASE, PENDING_STATUS, CompletionField } from '../addon.js';
+import { PROVIDERS, type Provider } from '../../core/providers.js';
 import { Driver, Plane, SHARDS } from '../../test/support/native-pair.js';
 
 const WORDS: number = CompletionField.Words;
 const providers: readonly Provider[] = ['shm', 'tcp'];
+
+test('C and TypeScript have the same list of providers', (t) => {
+  t.deepEqual(addon.constants.allProviders, PROVIDERS);
+});
 
 test('what lies in a prepared key is checked, and hashed anew where it is not of this client and namespace', async (t) => {
   const plane = await Plane.start({ provider: 'shm' });

@@ -111,7 +111,8 @@ napi_value client_get_sync(napi_env env, napi_callback_info info) {
     client *c = g.c;
     if (!g.to) return refuse(c, env, FKV_BAD_REQUEST);
     if (lookup_direct(c->lookup, &g.k.key, g.to, g.room, &r)) return answer_result(c, env, &r);
-    if (lookup_provider_of(c->lookup, lookup_shard_of(c->lookup, &g.k.key)) == FAB_TCP) return refuse(c, env, FKV_UNSUPPORTED);
+    fab_provider p = lookup_provider_of(c->lookup, lookup_shard_of(c->lookup, &g.k.key));
+    if (p != FAB_NONE && !fab_can(p, FAB_CAN_SPIN)) return refuse(c, env, FKV_UNSUPPORTED);
     fkv_status s = start_get(c, env, &g.k.key, g.argv[4], &o);
     if (s != FKV_OK) return refuse(c, env, s);
     spin(c, o);

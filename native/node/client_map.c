@@ -5,17 +5,7 @@
 #include "../table/table.h"
 #include "client.h"
 
-enum { ADDRESS_ROOM = 256, PROVIDER_ROOM = 16, OWNERS_MAX = 65536, ADDRESSES_MAX = 64, REGIONS_MAX = 1 << 20 };
-
-static bool read_provider(napi_env env, napi_value object, fab_provider *out) {
-    char name[PROVIDER_ROOM];
-    if (!binding_text(env, object, "provider", name, sizeof name)) return false;
-    for (fab_provider p = FAB_SHM; p <= FAB_VERBS; p++) {
-        *out = p;
-        if (strcmp(name, fab_provider_name(p)) == 0) return true;
-    }
-    return binding_bad_option(env, "provider %s is not known", name);
-}
+enum { ADDRESS_ROOM = 256, OWNERS_MAX = 65536, ADDRESSES_MAX = 64, REGIONS_MAX = 1 << 20 };
 
 static napi_value done(napi_env env) {
     napi_value undefined;
@@ -72,7 +62,7 @@ static bool read_owner(napi_env env, napi_value v, session_owner_config *out, ow
     out->addresses = room->address;
     for (uint32_t i = 0; i < out->count; i++) {
         if (napi_get_element(env, list, i, &item) != napi_ok) return false;
-        if (!read_provider(env, item, &room->address[i].provider)) return false;
+        if (!binding_provider(env, item, &room->address[i].provider)) return false;
         if (!binding_text(env, item, "address", room->text[i], ADDRESS_ROOM)) return false;
         room->address[i].text = room->text[i];
     }
@@ -117,7 +107,7 @@ napi_value client_set_owners(napi_env env, napi_callback_info info) {
 static bool read_region(napi_env env, napi_value v, lookup_region *out) {
     char kind[8];
     uint64_t segment, tag;
-    if (!read_provider(env, v, &out->provider) || !binding_text(env, v, "kind", kind, sizeof kind)) return false;
+    if (!binding_provider(env, v, &out->provider) || !binding_text(env, v, "kind", kind, sizeof kind)) return false;
     if (!binding_number(env, v, "segment", 0, UINT16_MAX, &segment)) return false;
     if (!binding_number(env, v, "tag", 0, UINT32_MAX, &tag)) return false;
     if (!binding_number(env, v, "bytes", 0, 1ull << 40, &out->bytes)) return false;

@@ -155,10 +155,12 @@ static napi_value try_lock(napi_env env, napi_callback_info info) {
     return napi_get_boolean(env, locked, &out) == napi_ok ? out : NULL;
 }
 
-static napi_value verbs_missing(napi_env env, napi_callback_info info) {
-    (void)info;
-    napi_value out;
-    const char *why = fab_provider_missing(FAB_VERBS);
+static napi_value provider_missing(napi_env env, napi_callback_info info) {
+    napi_value argv[1], out;
+    char name[16];
+    size_t n;
+    if (!arguments(env, info, argv, 1, 1) || napi_get_value_string_utf8(env, argv[0], name, sizeof name, &n) != napi_ok) return NULL;
+    const char *why = fab_provider_missing(fab_provider_named(name));
     napi_status s = why ? napi_create_string_utf8(env, why, NAPI_AUTO_LENGTH, &out) : napi_get_undefined(env, &out);
     return s == napi_ok ? out : NULL;
 }
@@ -196,9 +198,8 @@ static bool add_list(napi_env env, napi_value object, const char *name, const ch
 static bool add_constants(napi_env env, napi_value exports) {
     napi_value c;
     const char *names[FKV_STATUS_COUNT], *texts[FKV_STATUS_COUNT];
-    static const fab_provider offered[] = { FAB_VERBS, FAB_SHM, FAB_TCP };   /* sim lives in one process and is driven from C */
-    const char *providers[sizeof offered / sizeof *offered];
-    uint32_t present = 0;
+    const char *providers[FAB_PROVIDER_COUNT], *all[FAB_PROVIDER_COUNT];
+    uint32_t present = 0, there = 0;
     static const struct { const char *name; double value; } numbers[] = {
         { "keyMax", FKV_KEY_MAX }, { "valueMax", FKV_VALUE_MAX }, { "dedupWindow", FKV_DEDUP_WINDOW },
         { "wireVersionMin", FKV_WIRE_VERSION_MIN }, { "wireVersionMax", FKV_WIRE_VERSION_MAX },
@@ -215,10 +216,12 @@ static bool add_constants(napi_env env, napi_value exports) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!binding_set_number(env, c, numbers[i].name, numbers[i].value)) return false;
     }
-    for (size_t i = 0; i < sizeof offered / sizeof *offered; i++) {
-        if (!fab_provider_missing(offered[i])) providers[present++] = fab_provider_name(offered[i]);
+    for (fab_provider p = FAB_NONE + 1; p < FAB_PROVIDER_COUNT; p++) {
+        if (p == FAB_BROUGHT) continue;
+        if (!fab_provider_missing(p)) providers[present++] = fab_provider_name(p);
+        all[there++] = fab_provider_name(p);
     }
-    if (!add_list(env, c, "providers", providers, present)) return false;
+    if (!add_list(env, c, "providers", providers, present) || !add_list(env, c, "allProviders", all, there)) return false;
     return napi_object_freeze(env, c) == napi_ok && napi_set_named_property(env, exports, "constants", c) == napi_ok;
 }
 
@@ -228,6 +231,6 @@ bool binding_init_common(napi_env env, napi_value exports) {
            binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
            binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&
            binding_set_function(env, exports, "tryLock", try_lock, NULL) &&
-           binding_set_function(env, exports, "verbsMissing", verbs_missing, NULL) &&
+           binding_set_function(env, exports, "providerMissing", provider_missing, NULL) &&
            binding_set_function(env, exports, "rdmaAddresses", rdma_addresses, NULL);
 }

@@ -18,17 +18,6 @@ static bool read_seed(napi_env env, napi_value object, const char *name, fkv_see
     return binding_field(env, object, name, &v) && binding_seed(env, v, name, out);
 }
 
-static bool read_provider(napi_env env, napi_value object, fab_provider *out) {
-    char text[16];
-    if (!binding_text(env, object, "provider", text, sizeof text)) return false;
-    for (fab_provider p = FAB_SHM; p <= FAB_VERBS; p++) {
-        if (p == FAB_SIM || strcmp(text, fab_provider_name(p)) != 0) continue;
-        *out = p;
-        return true;
-    }
-    return binding_bad_option(env, "%s is no provider to listen with", text);
-}
-
 static bool read_listen(napi_env env, napi_value object, server_options *out) {
     napi_value list, item;
     uint32_t n;
@@ -36,7 +25,7 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
     if (n > DATAPLANE_LISTENS_MAX) return binding_bad_option(env, "listen may have %d entries", DATAPLANE_LISTENS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         dataplane_listen *l = &out->listen[i];
-        if (napi_get_element(env, list, i, &item) != napi_ok || !read_provider(env, item, &l->provider)) return false;
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &l->provider)) return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
         if (!read_u32(env, item, "group", 0, out->config.groups - 1, &l->group)) return false;
         l->address = out->room[i];
@@ -113,7 +102,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
         return false;
     if (n > SERVER_COPY_ADDRESSES) n = SERVER_COPY_ADDRESSES;
     for (uint32_t i = 0; i < n; i++) {
-        if (napi_get_element(env, list, i, &item) != napi_ok || !read_provider(env, item, &out->addresses[i].provider)) return false;
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &out->addresses[i].provider)) return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
         out->addresses[i].text = out->room[i];
     }

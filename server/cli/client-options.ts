@@ -9,6 +9,7 @@ import type { Argv } from 'yargs';
 import type { BufferValue, Client } from '../../client/index.js';
 import type { ConnectOptions } from '../../client/options.js';
 import { FarkvError } from '../../core/errors.js';
+import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { parseDuration } from '../config/units.js';
 
 export interface ClientArguments {
@@ -17,14 +18,12 @@ export interface ClientArguments {
   readonly tokenFile: string | undefined;
   readonly tls: boolean;
   readonly tlsCa: string | undefined;
-  readonly transport: 'auto' | 'shm' | 'verbs' | 'tcp';
+  readonly transport: TransportChoice;
   readonly strict: boolean;
   readonly namespace: number;
   readonly timeout: string;
   readonly verbose: boolean;
 }
-
-const TRANSPORTS = ['auto', 'shm', 'verbs', 'tcp'] as const;
 
 /** A variable that is set to nothing counts as not set. */
 function environment(name: string): string | undefined {
@@ -32,9 +31,9 @@ function environment(name: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-function transportOf(text: string | undefined): (typeof TRANSPORTS)[number] {
-  const found = TRANSPORTS.find((transport) => transport === (text ?? 'auto'));
-  if (found === undefined) throw new FarkvError('ERR_CONFIG', `FARKV_TRANSPORT=${text ?? ''}: one of ${TRANSPORTS.join(', ')} is expected`);
+function transportOf(text: string | undefined): TransportChoice {
+  const found = TRANSPORT_CHOICES.find((transport) => transport === (text ?? 'auto'));
+  if (found === undefined) throw new FarkvError('ERR_CONFIG', `FARKV_TRANSPORT=${text ?? ''}: one of ${TRANSPORT_CHOICES.join(', ')} is expected`);
   return found;
 }
 
@@ -45,7 +44,7 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
     'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
     tls: { type: 'boolean', default: false, describe: 'Use TLS towards the servers\' control addresses' },
     'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust; implies --tls (FARKV_TLS_CA)' },
-    transport: { choices: TRANSPORTS, default: transportOf(environment('FARKV_TRANSPORT')), describe: 'How to reach the tables (FARKV_TRANSPORT)' },
+    transport: { choices: TRANSPORT_CHOICES, default: transportOf(environment('FARKV_TRANSPORT')), describe: 'How to reach the tables (FARKV_TRANSPORT)' },
     strict: { type: 'boolean', default: false, describe: 'Do not fall back to another transport' },
     namespace: { alias: 'n', type: 'number', requiresArg: true, default: 0, describe: 'Namespace, 0 to 65535' },
     timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'Time to connect, and for each operation: 500ms, 5s, 1m; at most 1h' },

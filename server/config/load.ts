@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
-import type { Provider } from '../../core/metadata/state.js';
+import { isSameHost, needsDevice, PROVIDERS, type Provider, type TransportChoice } from '../../core/providers.js';
 import { unknownName } from '../../core/nearest.js';
-import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue, type PeerAddress, type TransportName } from './options.js';
+import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue, type PeerAddress } from './options.js';
 import type { Peer, ServerSettings, TlsFiles } from './settings.js';
 import { readTrustDomains } from './trust-domains.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';
@@ -100,10 +100,10 @@ function groupPeers(list: readonly PeerAddress[]): Peer[] {
   return [...byId].map(([id, addresses]) => ({ id, addresses })).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function chooseTransports(names: readonly TransportName[], hasVerbs: boolean): { readonly transports: readonly Provider[]; readonly auto: boolean } {
+function chooseTransports(names: readonly TransportChoice[], hasDevice: boolean): { readonly transports: readonly Provider[]; readonly auto: boolean } {
   if (!names.includes('auto')) return { transports: [...new Set(names.filter((n) => n !== 'auto'))], auto: false };
   if (names.length > 1) throw configError('--transport: auto cannot stand beside others');
-  return { transports: hasVerbs ? ['shm', 'verbs', 'tcp'] : ['shm', 'tcp'], auto: true };
+  return { transports: PROVIDERS.filter((p) => hasDevice || !needsDevice(p)), auto: true };
 }
 
 export interface LoadOptions {
@@ -160,7 +160,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const shards = read('shards') ?? 4 * peers.length;
   const trustDomains = trusted(() => readTrustDomains(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))), where('tenants'));
   const insecure = need('insecure');
-  const overNetwork = transports.some((p) => p === 'tcp' || p === 'verbs');
+  const overNetwork = transports.some((p) => !isSameHost(p));
   const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
   if (exposed !== undefined && token === undefined && tls === undefined && !insecure) {
     throw configError(

@@ -2,6 +2,7 @@
  * The options of a server, once: their names, what they mean, their defaults and limits, and how each is read. Flags, environment
  * variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
+import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { availableParallelism } from 'node:os';
 import type { HugePages } from '../../native/addon.js';
 import { parseTrustDomains } from './trust-domains.js';
@@ -104,12 +105,10 @@ function hosts(value: unknown): string[] {
   });
 }
 
-const transportNames = ['auto', 'shm', 'tcp', 'verbs'] as const;
-export type TransportName = (typeof transportNames)[number];
-function transports(value: unknown): TransportName[] {
+function transports(value: unknown): TransportChoice[] {
   return items(value).map((name) => {
-    const known = transportNames.find((one) => one === name);
-    if (known === undefined) throw new Error(`"${name}" is not one of ${transportNames.join(', ')}`);
+    const known = TRANSPORT_CHOICES.find((one) => one === name);
+    if (known === undefined) throw new Error(`"${name}" is not one of ${TRANSPORT_CHOICES.join(', ')}`);
     return known;
   });
 }

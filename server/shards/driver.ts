@@ -4,6 +4,7 @@
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
 import { Shards, type Action, type Asked } from '../../core/shards/index.js';
 import type { CopyOptions, CopyStats, DataPlane } from '../../native/addon.js';
@@ -251,12 +252,11 @@ export class ShardDriver {
   /** What a shard's owner can be asked for it at, the fastest first. */
   #addressesOf(shard: Shard): CopyOptions['addresses'] {
     const { here, state } = this.#options;
-    const order = ['shm', 'verbs', 'tcp'];
     const owner = shard.owner === undefined ? undefined : state().members.get(shard.owner);
     return (owner?.fabric ?? [])
-      .filter((a) => a.group === shard.group && order.includes(a.provider) && here.providers.includes(a.provider) && (a.provider !== 'shm' || a.host === here.host))
+      .filter((a) => a.group === shard.group && here.providers.includes(a.provider) && (!isSameHost(a.provider) || a.host === here.host))
       .map(({ provider, address }) => ({ provider, address }))
-      .sort((a, b) => order.indexOf(a.provider) - order.indexOf(b.provider));
+      .sort((a, b) => PROVIDERS.indexOf(a.provider) - PROVIDERS.indexOf(b.provider));
   }
 }
 

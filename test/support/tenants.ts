@@ -41,8 +41,7 @@ export async function toldTo(address: string, token: string, ask?: (client: Cont
 export function clientOf({ map }: Told, ticket: Uint8Array, provider: Provider): Driver {
   const { first, count } = shardRange(map);
   const driver = new Driver({ hashSeed: Buffer.from(map.hashSeed, 'hex'), shards: count, firstShard: first, ticket, timeoutMs: WAIT_MS });
-  const choice = provider === 'sim' ? 'auto' : provider;
-  const { owners, routes } = new Routes(choice, true, surroundings()).update(map);
+  const { owners, routes } = new Routes(provider, true, surroundings()).update(map);
   driver.native.setOwners(owners);
   driver.native.setRoutes(routes);
   return driver;

@@ -7,6 +7,7 @@ import type { Client, BufferValue } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import type { Database, DatabaseOptions, Facts, MaybePromise } from './database.js';
 import { choiceSetting, databaseSettings, numberSetting } from './settings.js';
+import { TRANSPORT_CHOICES } from '../../../core/providers.js';
 
 const DEFAULTS = {
   'farkv.servers': '127.0.0.1:7400',
@@ -61,7 +62,7 @@ export class FarkvDatabase implements Database {
       servers: s['farkv.servers'],
       ...(s['farkv.token'] === '' ? {} : { token: s['farkv.token'] }),
       ...(ca === '' ? {} : { tls: { ca: await readFile(ca) } }),
-      transport: choiceSetting(s, 'farkv.transport', ['auto', 'shm', 'verbs', 'tcp']),
+      transport: choiceSetting(s, 'farkv.transport', TRANSPORT_CHOICES),
       strict: choiceSetting(s, 'farkv.strict', ['true', 'false']) === 'true',
       namespace: numberSetting(s, 'farkv.namespace', 0, 65_535),
       timeoutMs: numberSetting(s, 'farkv.timeoutms', 1, 2 ** 31 - 1),

@@ -18,7 +18,7 @@ typedef struct buffer_chunk {
     struct buffer_chunk *next, *prev;
     uint8_t *base;
     size_t bytes;
-    fab_mr *mr[FAB_VERBS + 1];       /* by provider */
+    fab_mr *mr[FAB_PROVIDER_COUNT];       /* by provider */
 } buffer_chunk;
 
 typedef struct buffer {

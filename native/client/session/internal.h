@@ -13,7 +13,7 @@
 #include "session.h"
 #include "timers.h"
 
-enum { PROVIDERS = 5, INLINE_MESSAGE = 232 };
+enum { INLINE_MESSAGE = 232 };
 
 typedef enum { OWNER_IDLE, OWNER_WAITING, OWNER_CONNECTING, OWNER_UP, OWNER_DROPPING } owner_state;
 
@@ -95,7 +95,7 @@ typedef struct session_queue { fab_domain *domain; fab_cq *cq; } session_queue;
 struct session {
     session_config config;
     session_hooks hooks;
-    session_queue queue[PROVIDERS];  /* by provider; domain NULL: not opened */
+    session_queue queue[FAB_PROVIDER_COUNT];  /* by provider; domain NULL: not opened */
     fkv_list owners;
     fkv_list dropping;               /* owners whose connection goes when the batch at hand is done */
     fkv_list pushing;                /* owners whose queue is to be sent by the next flush */

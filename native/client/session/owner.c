@@ -315,8 +315,8 @@ static void remove_owner(session_owner *o) {
 static void open_queues(session *s, const session_owner_config *c) {
     for (uint32_t i = 0; i < c->count; i++) {
         fab_provider p = c->addresses[i].provider;
-        if ((unsigned)p >= PROVIDERS || s->queue[p].domain) continue;
-        fab_options o = { .provider = p, .op_timeout_ms = s->config.op_timeout_ms, .busy_poll_us = s->config.busy_poll_us, .sim = s->config.sim };
+        if ((unsigned)p >= FAB_PROVIDER_COUNT || s->queue[p].domain) continue;
+        fab_options o = { .provider = p, .op_timeout_ms = s->config.op_timeout_ms, .busy_poll_us = s->config.busy_poll_us };
         if (fab_open(&o, &s->queue[p].domain) != 0) s->queue[p].domain = NULL;
         else if (fab_cq_create(s->queue[p].domain, &s->queue[p].cq) != 0) s->queue[p].cq = NULL;
     }

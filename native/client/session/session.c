@@ -79,7 +79,7 @@ void session_close(session *s) {
     if (!s) return;
     session_shutdown(s);
     rendezvous_pool_destroy(s->pool);
-    for (int p = 0; p < PROVIDERS; p++) {
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         fab_cq_destroy(s->queue[p].cq);
         fab_close(s->queue[p].domain);
     }
@@ -113,7 +113,7 @@ int session_poll(session *s) {
     if (s->polling) return 0;
     int total = 0;
     s->polling = true;
-    for (int p = 0; p < PROVIDERS; p++) {
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         for (int round = 0; s->queue[p].cq && round < ROUNDS; round++) {
             fab_wc wc[BATCH];
             int n = fab_poll(s->queue[p].cq, wc, BATCH);
@@ -131,7 +131,7 @@ int session_poll(session *s) {
 
 void session_flush(session *s) {
     while (!list_empty(&s->pushing)) requests_push(LIST_OF(s->pushing.next, session_owner, pushing));
-    for (int p = 0; p < PROVIDERS; p++) {
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         if (s->queue[p].cq) fab_flush(s->queue[p].cq);
     }
 }
@@ -146,7 +146,7 @@ uint64_t session_next_tick(const session *s) { return timers_next_ns(&s->timers)
 
 int session_queues(session *s, fab_cq **out, int max) {
     int n = 0;
-    for (int p = 0; p < PROVIDERS; p++) {
+    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         if (!s->queue[p].cq) continue;
         if (n < max) out[n] = s->queue[p].cq;
         n++;

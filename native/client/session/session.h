@@ -86,7 +86,6 @@ typedef struct session_config {
     uint32_t busy_poll_us;           /* fab_options.busy_poll_us */
     uint32_t unavailable_ms;         /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
     fkv_ticket ticket;
-    struct sim_world *sim;           /* for FAB_SIM */
     uint64_t jitter_seed;            /* 0: random */
 } session_config;
 enum { SESSION_REQUESTS_MAX = 1 << 18 };

@@ -16,7 +16,7 @@ shm_conn *shm_conn_new(shm_domain *d, shm_cq *q, int side) {
     shm_conn *c = aligned_alloc(alignof(shm_conn), sizeof *c);
     if (!c) return NULL;
     memset(c, 0, sizeof *c);
-    fab_conn_init(&c->head, &fab_shm_ops, &q->head, NULL);
+    fab_conn_init(&c->head, q->head.ops, &q->head, NULL);
     c->domain = d;
     c->cq = q;
     c->side = side;

@@ -32,6 +32,7 @@ static void shm_close_domain(fab_domain *base) {
 }
 
 const fab_ops fab_shm_ops = {
+    .abilities = FAB_CAN_SPIN | FAB_CAN_SEND_FREELY,
     .open = shm_open_domain,
     .close = shm_close_domain,
     .reg = shm_reg,

@@ -9,23 +9,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static const char *missing(void) {
-    const char *why;
-    return verbs_lib_load(&why) ? NULL : why;
-}
-
-const fab_ops fab_verbs_ops = {
-    .missing = missing,
-    .open = verbs_open, .close = verbs_close,
-    .reg = verbs_reg, .reg_local = verbs_reg_local, .dereg = verbs_dereg,
-    .cq_create = verbs_cq_create, .cq_destroy = verbs_cq_destroy,
-    .poll = verbs_poll, .flush = verbs_flush, .arm = verbs_arm, .fd = verbs_fd, .wake = verbs_wake,
-    .listen = verbs_listen, .unlisten = verbs_unlisten,
-    .connect = verbs_connect, .accept = verbs_accept, .reject = verbs_reject, .disconnect = verbs_disconnect,
-    .post_reads = verbs_post_reads, .send = verbs_send, .release = verbs_release,
-    .attach = verbs_attach, .detach = verbs_detach, .direct = NULL,
-};
-
 static void nudge(verbs_domain *d) {
     uint64_t one = 1;
     while (write(d->nudge_fd, &one, sizeof one) < 0 && errno == EINTR) {}

@@ -151,9 +151,9 @@ static inline void kit_expect(kit *k, const char *key, const char *value) {
 static inline void kit_expect_none(kit *k, const char *key) { CHECK_EQ(kit_get(k, key, 10000).status, FKV_NOT_FOUND); }
 
 /* The lookup_config of a usual client of the rig. */
-static inline lookup_config kit_config(kit *k, rig *r, uint64_t client) {
+static inline lookup_config kit_config(kit *k, uint64_t client) {
     lookup_config c = { .seed = RIG_SEED, .max_gets = 256, .ctx = k, .event = kit_event, .done = kit_got };
-    c.session = (session_config){ .shards = RIG_SHARDS, .max_requests = 256, .sim = r->sim, .jitter_seed = 7 };
+    c.session = (session_config){ .shards = RIG_SHARDS, .max_requests = 256, .jitter_seed = 7 };
     fkv_ticket_make(&RIG_SECRET, client, fkv_wall_ms() + 600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &c.session.ticket);
     return c;
 }
@@ -187,7 +187,7 @@ static inline void kit_route_with_layout(kit *k, uint32_t shard, const dataplane
     free(regions);
 }
 static inline void kit_up(kit *k, rig *r, uint64_t client) {
-    lookup_config c = kit_config(k, r, client);
+    lookup_config c = kit_config(k, client);
     kit_create(k, r, &c);
     kit_set_owner(k, r->config.server_incarnation);
     for (uint32_t i = 0; i < RIG_SHARDS; i++) kit_route(k, i, 1);

@@ -261,7 +261,7 @@ TEST(a_layout_from_the_metadata_needs_no_question_to_the_owner) {
     kit k;
     rig_init(&r, provider, NULL);
     rig_up(&r, RIG_SHARDS, 4 << 20);
-    lookup_config c = kit_config(&k, &r, 100);
+    lookup_config c = kit_config(&k, 100);
     kit_create(&k, &r, &c);
     kit_set_owner(&k, r.config.server_incarnation);
     for (uint32_t i = 0; i < RIG_SHARDS; i++) {
@@ -365,7 +365,7 @@ TEST(a_refused_ticket_is_told_and_a_new_one_connects) {
     kit k;
     rig_init(&r, provider, NULL);
     rig_up(&r, RIG_SHARDS, 4 << 20);
-    lookup_config c = kit_config(&k, &r, 100);
+    lookup_config c = kit_config(&k, 100);
     fkv_ticket good = c.session.ticket;
     c.session.ticket.mac[3] ^= 1;
     kit_create(&k, &r, &c);
@@ -384,7 +384,7 @@ TEST(the_next_address_is_tried_when_one_fails) {
     kit k;
     rig_init(&r, provider, NULL);
     rig_up(&r, RIG_SHARDS, 4 << 20);
-    lookup_config c = kit_config(&k, &r, 100);
+    lookup_config c = kit_config(&k, 100);
     kit_create(&k, &r, &c);
     const char *nobody = provider == FAB_SHM ? "unix:/tmp/farkv-test-nobody.sock" : provider == FAB_TCP ? "127.0.0.1:1" : "sim:no";
     session_address a[2] = { { provider, nobody }, { provider, dataplane_address(r.d, 0) } };

@@ -5,7 +5,7 @@
  * The owner of this test is a listener that answers from a table (owner.h). It restarts with an empty table when every lease that it
  * granted has run out; its old memory stays registered, or is deregistered, and then its rkeys may come again for other memory.
  */
-#include "../../fabric/sim.h"
+#include "../sim/sim.h"
 #include "../../client/lookup/lookup.h"
 #include "owner.h"
 #include "random_gets.h"
@@ -101,7 +101,7 @@ static host *new_host(void) {
 }
 static void owner_up(void) {
     memset(&o, 0, sizeof o);
-    CHECK_EQ(fab_open(&(fab_options){ .provider = FAB_SIM, .sim = w }, &o.domain), 0);
+    CHECK_EQ(fab_open(&(fab_options){ .provider = FAB_SIM }, &o.domain), 0);
     CHECK_EQ(fab_cq_create(o.domain, &o.cq), 0);
     CHECK_EQ(fab_listen(o.cq, "sim:owner", &o.listener), 0);
     o.h = new_host();
@@ -135,7 +135,7 @@ static void event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 static void client_up(void) {
     lookup_config config = { .seed = o.h->config.seed, .max_gets = RANDOM_GETS, .event = event, .done = done };
     config.cached_locations = any(3) * TRUTH_KEYS / 2;
-    config.session = (session_config){ .shards = 1, .max_requests = 64, .sim = w, .jitter_seed = 1 + any(1000) };
+    config.session = (session_config){ .shards = 1, .max_requests = 64, .jitter_seed = 1 + any(1000) };
     fkv_ticket_make(&SECRET, 9, UINT64_MAX, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
     CHECK_EQ(lookup_create(&config, &l), FKV_OK);
     s = lookup_session(l);

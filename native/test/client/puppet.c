@@ -8,6 +8,7 @@ typedef struct puppet_domain { fab_domain head; puppet *p; } puppet_domain;
 typedef struct puppet_cq { fab_cq head; puppet *p; } puppet_cq;
 typedef struct puppet_conn { fab_conn head; puppet *p; bool up; } puppet_conn;
 
+static puppet *the_puppet;
 static const fkv_seed SECRET = { 5, 6 };
 
 static puppet *of(const fab_conn *c) { return ((const puppet_conn *)c)->p; }
@@ -22,7 +23,8 @@ static void emit(puppet *p, fab_wc wc) {
 
 static int open_domain(const fab_options *o, fab_domain **out) {
     puppet_domain *d = calloc(1, sizeof *d);
-    d->p = (puppet *)(void *)o->sim;
+    (void)o;
+    d->p = the_puppet;
     *out = &d->head;
     return 0;
 }
@@ -56,7 +58,7 @@ static void no_unlisten(fab_listener *l) { (void)l; }
 static int no_accept(fab_conn *c, uint32_t t, const void *p, uint32_t n) { (void)c, (void)t, (void)p, (void)n; return -EINVAL; }
 static int no_reject(fab_conn *c, const void *p, uint32_t n) { (void)c, (void)p, (void)n; return -EINVAL; }
 
-extern const fab_ops fab_sim_ops;
+static const fab_ops puppet_ops;
 
 static int do_connect(fab_cq *cq, const char *address, const void *priv, uint32_t bytes, void *user, fab_conn **out) {
     puppet *p = ((puppet_cq *)cq)->p;
@@ -66,7 +68,7 @@ static int do_connect(fab_cq *cq, const char *address, const void *priv, uint32_
     CHECK_EQ(((const fkv_hello *)priv)->magic, FKV_HELLO_MAGIC);
     CHECK(p->conn == NULL);
     puppet_conn *c = calloc(1, sizeof *c);
-    fab_conn_init(&c->head, &fab_sim_ops, cq, user);
+    fab_conn_init(&c->head, &puppet_ops, cq, user);
     c->p = p;
     p->conn = &c->head;
     p->connects++;
@@ -273,7 +275,7 @@ static int do_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes) 
     return 0;
 }
 
-const fab_ops fab_sim_ops = {
+static const fab_ops puppet_ops = {
     .open = open_domain, .close = close_domain, .reg = reg, .reg_local = reg_local, .dereg = dereg, .cq_create = cq_create,
     .cq_destroy = cq_destroy, .poll = do_poll, .flush = nothing, .arm = arm, .fd = no_fd, .wake = nothing, .listen = no_listen,
     .unlisten = no_unlisten, .connect = do_connect, .accept = no_accept, .reject = no_reject, .disconnect = do_disconnect,
@@ -322,7 +324,8 @@ static host *open_table(void) {
 }
 
 puppet *puppet_new(void) {
-    puppet *p = calloc(1, sizeof *p);
+    puppet *p = the_puppet = calloc(1, sizeof *p);
+    fab_bring("puppet", &puppet_ops);
     p->h = open_table();
     p->now_ns = p->h->now_ns;
     fkv_clock_set(p->now_ns);
@@ -406,8 +409,7 @@ static void on_answer(void *user, session_answer *a) { set_outcome(user, a->stat
 
 lookup_config guest_config(guest *c, puppet *p) {
     lookup_config config = { .seed = p->h->config.seed, .max_gets = 64, .ctx = c, .event = on_event, .done = on_got };
-    config.session = (session_config){ .shards = p->shards, .max_requests = 64, .sim = (struct sim_world *)(void *)p,
-                                       .jitter_seed = 7 };
+    config.session = (session_config){ .shards = p->shards, .max_requests = 64, .jitter_seed = 7 };
     fkv_ticket_make(&SECRET, 9, p->h->wall_ms + 3600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
     return config;
 }
@@ -418,7 +420,7 @@ void guest_open(guest *c, puppet *p, const lookup_config *config) {
     c->s = lookup_session(c->l);
 }
 void guest_connect(guest *c) {
-    session_address a = { FAB_SIM, "sim:puppet" };
+    session_address a = { FAB_BROUGHT, "puppet" };
     session_owner_config o = { .owner = 1, .incarnation = c->p->server_incarnation, .addresses = &a, .count = 1 };
     CHECK_EQ(session_set_owners(c->s, &o, 1), FKV_OK);
     CHECK_EQ(lookup_set_route(c->l, &(lookup_route){ .shard = c->p->shard, .owner = 1 }), FKV_OK);

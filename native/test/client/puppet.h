@@ -2,8 +2,7 @@
  * in parts, or not at all; time stands still until the test moves it. One client, one owner, one thread.
  *
  * For: tests of native/client/lookup and native/client/session that need one exact interleaving. Not for: random ones over many peers.
- * It stands in the place of the sim provider: a test program that uses it names FAB_SIM and hands its puppet over as
- * fab_options.sim, and gets no other sim.
+ * It is a provider that the program brings (FAB_BROUGHT), in place of the simulator. Domains that are opened are of the latest puppet.
  *
  * The owner is a real table (table_host.h) and answers requests as a data plane would, unless `silent`. Its memory is known to
  * the fabric by rkeys that the test may revoke, or give to other memory.

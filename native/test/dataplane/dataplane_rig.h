@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "../../base/clock.h"
 #include "../../dataplane/dataplane.h"
-#include "../../fabric/sim.h"
+#include "../sim/sim.h"
 #include "../../wire/wire.h"
 #include "../check.h"
 
@@ -106,7 +106,7 @@ static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
     }
     r->config = (dataplane_config){ .server_incarnation = 77, .hash_seed = RIG_SEED, .ticket_secret = RIG_SECRET,
                                     .shards = RIG_SHARDS, .groups = 1, .lease_ms = 200, .drift_ppm = 1000, .max_clients = 64,
-                                    .client_quota = 256, .spin_us = 0, .listen = r->listen, .listens = 1, .sim = sim };
+                                    .client_quota = 256, .spin_us = 0, .listen = r->listen, .listens = 1 };
 }
 static inline void rig_start(rig *r) {
     char why[256];
@@ -257,7 +257,7 @@ static inline void raw_turn(raw *c, const bool *unless) {
 static inline void raw_open(raw *c, rig *r) {
     *c = (raw){ .r = r, .next_id = 1 };
     c->last = &c->first;
-    fab_options o = { .provider = r->provider, .sim = r->sim, .op_timeout_ms = 20000 };
+    fab_options o = { .provider = r->provider, .op_timeout_ms = 20000 };
     CHECK_EQ(fab_open(&o, &c->domain), 0);
     CHECK_EQ(fab_cq_create(c->domain, &c->cq), 0);
 }

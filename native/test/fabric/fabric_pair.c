@@ -11,7 +11,7 @@ void end_open(end *e, const fabric_under_test *u, const fab_options *o) {
     if (u->configure) u->configure(&options);
     /* The fabric's own limits are hang-guards here too, but where a test is about them: on a busy machine a thread that is to answer may not
      * run for a second. */
-    if (!options.sim) {
+    if (!u->idle) {
         if (options.op_timeout_ms == 0) options.op_timeout_ms = (uint32_t)check_patience_ms();
         if (options.handshake_ms == 0) options.handshake_ms = (uint32_t)check_patience_ms();
     }

@@ -4,20 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 #include "../../base/clock.h"
-#include "../../fabric/sim.h"
+#include "sim.h"
 #include "../check.h"
 #include "../fabric/fabric_conformance.h"
 
 static sim_world *world;
 static void step(void) { sim_step(world); }
-static void configure(fab_options *o) { o->sim = world; }
 static const char *address(void) {
     static char text[32];
     static int count;
     snprintf(text, sizeof text, "sim:%d", count++);
     return text;
 }
-static const fabric_under_test sim = {.provider = FAB_SIM, .address = address, .configure = configure, .idle = step};
+static const fabric_under_test sim = {.provider = FAB_SIM, .address = address, .idle = step};
 
 /* ---- an owner with a region of words, and a client of it ---- */
 

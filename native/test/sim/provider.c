@@ -1,15 +1,15 @@
-/* sim.c: the sim provider: a fabric whose every fault is chosen by a test; see sim.h. This file opens and closes a domain and lists the
+/* provider.c: the sim provider: a fabric whose every fault is chosen by a test; see sim.h. This file opens and closes a domain and lists the
  * operations. */
 #include <errno.h>
 #include <stdlib.h>
-#include "sim_private.h"
+#include "private.h"
 
 static int sim_open(const fab_options *o, fab_domain **out) {
-    if (!o->sim) return -EINVAL;
+    if (!sim_world_now) return -EINVAL;
     sim_domain *d = calloc(1, sizeof *d);
     if (!d) return -ENOMEM;
     d->options = *o;
-    d->world = o->sim;
+    d->world = sim_world_now;
     *out = &d->head;
     return 0;
 }

@@ -1,15 +1,19 @@
-/* sim_world.c: virtual time, the events that are to come, chance, and the trace. */
+/* world.c: virtual time, the events that are to come, chance, and the trace. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "../base/clock.h"
-#include "sim_private.h"
+#include "../../base/clock.h"
+#include "private.h"
 
 static const uint64_t beginning_ns = 1000000000u;
 
+sim_world *sim_world_now;
+
 sim_world *sim_world_create(uint64_t seed) {
     sim_world *w = calloc(1, sizeof *w);
-    if (!w) return NULL;
+    if (!w || sim_world_now) abort();
+    sim_world_now = w;
+    fab_bring("sim", &fab_sim_ops);
     pthread_mutexattr_t a;
     pthread_mutexattr_init(&a);
     pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);      /* what sim_after calls may call the fabric */
@@ -29,6 +33,7 @@ sim_world *sim_world_create(uint64_t seed) {
 void sim_world_destroy(sim_world *w) {
     for (size_t i = 0; i < w->events; i++) w->heap[i].run(w->heap[i].arg, false);
     if (w->drives_clock) fkv_clock_restore();
+    sim_world_now = NULL;
     pthread_mutex_destroy(&w->lock);
     free(w->heap);
     free(w->old_keys);

@@ -1,12 +1,12 @@
-/* sim_read.c: READs of the sim provider, and what can go wrong with one.
+/* read.c: READs of the sim provider, and what can go wrong with one.
  *
  * A READ leaves at fab_flush; it reaches the owner's memory, as a whole or line by line; its answer comes back. Without faults each of these
  * is in order with the READs before it on its connection. Memory is looked up at each line: a region that was deregistered meanwhile refuses.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "../base/shared_copy.h"
-#include "sim_private.h"
+#include "../../base/shared_copy.h"
+#include "private.h"
 
 static void let_go(sim_read *r) {
     if (--r->references > 0) return;

@@ -1,8 +1,8 @@
-/* sim_send.c: SENDs of the sim provider: in order, whole, as many as the peer has given credits for. */
+/* send.c: SENDs of the sim provider: in order, whole, as many as the peer has given credits for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "sim_private.h"
+#include "private.h"
 
 int sim_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
     sim_conn *c = (sim_conn *)conn;

@@ -1,9 +1,9 @@
-/* sim_connect.c: names, listeners, asking and answering. Addresses are "sim:NAME". */
+/* connect.c: names, listeners, asking and answering. Addresses are "sim:NAME". */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "sim_private.h"
+#include "private.h"
 
 static const char prefix[] = "sim:";
 

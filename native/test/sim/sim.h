@@ -1,7 +1,7 @@
 /* sim.h: the world of the sim provider, for tests: virtual time, and every fault that a fabric can have, from one seed.
  *
  *     sim_world *w = sim_world_create(check_seed());
- *     fab_open(&(fab_options){.provider = FAB_SIM, .sim = w}, &owner);    fab_open(... , &client);     one domain for each process
+ *     fab_open(&(fab_options){.provider = FAB_SIM}, &owner);    fab_open(... , &client);     one domain for each process
  *     fab_listen(cq, "sim:owner", &l);   fab_connect(other, "sim:owner", ...);
  *     while (!done) { poll both CQs, flush both; sim_step(w); }
  *
@@ -14,10 +14,13 @@
  */
 #ifndef FARKV_FABRIC_SIM_H
 #define FARKV_FABRIC_SIM_H
-#include "fabric.h"
+#include "../../fabric/fabric.h"
+
+#define FAB_SIM FAB_BROUGHT
 
 typedef struct sim_world sim_world;
 
+/* One world at a time: domains that are opened are of it. */
 sim_world *sim_world_create(uint64_t seed);
 /* All domains are closed before. */
 void sim_world_destroy(sim_world *w);

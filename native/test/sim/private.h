@@ -1,4 +1,4 @@
-/* sim_private.h: what the files of the sim provider share.
+/* private.h: what the files of the sim provider share.
  *
  * Everything is done with world->lock held. Objects of both ends are linked: a connection knows its peer. A connection, and a READ, is
  * referred to by events that are still to come, so both are counted; `gone` and `ended` make such an event do nothing.
@@ -7,7 +7,7 @@
 #define FARKV_FABRIC_SIM_PRIVATE_H
 #include <pthread.h>
 #include <sys/queue.h>
-#include "provider.h"
+#include "../../fabric/provider.h"
 #include "sim.h"
 
 enum {
@@ -16,6 +16,8 @@ enum {
     SIM_CREDITS = 64,        /* messages that the peer has not released */
     SIM_RETRY_NS = 1000000   /* what meets a cut is sent again after this */
 };
+
+extern const fab_ops fab_sim_ops;
 
 typedef struct sim_domain sim_domain;
 typedef struct sim_cq sim_cq;
@@ -135,7 +137,8 @@ struct sim_conn {
     uint32_t priv_bytes;
 };
 
-/* sim_world.c */
+/* world.c */
+extern sim_world *sim_world_now;     /* NULL: there is none */
 void sim_lock(sim_world *w);
 void sim_unlock(sim_world *w);
 void sim_at(sim_world *w, uint64_t at, void (*run)(void *arg, bool live), void *arg);
@@ -145,7 +148,7 @@ bool sim_chance(sim_world *w, uint32_t ppm);
 uint64_t sim_between(sim_world *w, uint64_t least, uint64_t most);
 void sim_say(sim_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* sim_cq.c */
+/* cq.c */
 int sim_cq_create(fab_domain *d, fab_cq **out);
 void sim_cq_destroy(fab_cq *cq);
 int sim_poll(fab_cq *cq, fab_wc *wc, int max);
@@ -156,13 +159,13 @@ void sim_wake(fab_cq *cq);
 void sim_complete(sim_conn *c, fab_wc wc);     /* fills in the connection */
 void sim_forget_completions(sim_conn *c);
 
-/* sim_mr.c */
+/* mr.c */
 int sim_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
 int sim_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void sim_dereg(fab_mr *m);
 const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust);
 
-/* sim_connect.c */
+/* connect.c */
 int sim_listen(fab_cq *cq, const char *address, fab_listener **out);
 void sim_unlisten(fab_listener *l);
 int sim_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
@@ -170,7 +173,7 @@ int sim_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_byte
 int sim_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 void sim_listener_let_go(sim_listener *l);
 
-/* sim_conn.c */
+/* conn.c */
 sim_conn *sim_conn_new(sim_cq *cq, void *user);
 sim_conn *sim_hold(sim_conn *c);
 void sim_let_go(sim_conn *c);
@@ -186,12 +189,12 @@ void sim_fail_both(sim_conn *c, fab_wc_status first, fab_wc_status reason);
 void sim_disconnect(fab_conn *c);
 void sim_mark_flushable(sim_conn *c);
 
-/* sim_send.c */
+/* send.c */
 int sim_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes);
 void sim_release(fab_conn *c, const void *message);
 void sim_flush_messages(sim_conn *c);
 
-/* sim_read.c */
+/* read.c */
 int sim_post_reads(fab_conn *c, const fab_read *r, int n);
 void sim_flush_reads(sim_conn *c);
 void sim_flush_failed(sim_conn *c, fab_wc_status first);

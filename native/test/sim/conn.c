@@ -1,7 +1,7 @@
-/* sim_conn.c: the life of a connection of the sim provider: its references, its faults, its end. */
+/* conn.c: the life of a connection of the sim provider: its references, its faults, its end. */
 #include <errno.h>
 #include <stdlib.h>
-#include "sim_private.h"
+#include "private.h"
 
 sim_conn *sim_conn_new(sim_cq *cq, void *user) {
     sim_conn *c = calloc(1, sizeof *c);

@@ -1,9 +1,9 @@
-/* sim_cq.c: completions and polling. */
+/* cq.c: completions and polling. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "sim_private.h"
+#include "private.h"
 
 int sim_cq_create(fab_domain *d, fab_cq **out) {
     sim_cq *cq = calloc(1, sizeof *cq);

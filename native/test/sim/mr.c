@@ -1,7 +1,7 @@
-/* sim_mr.c: registered memory of the sim provider. Keys and addresses come from the world's seed, not from this process. */
+/* mr.c: registered memory of the sim provider. Keys and addresses come from the world's seed, not from this process. */
 #include <errno.h>
 #include <stdlib.h>
-#include "sim_private.h"
+#include "private.h"
 
 static sim_key new_key(sim_world *w, size_t bytes) {
     if (w->reuse_keys && w->old_count > 0) {

@@ -50,12 +50,8 @@ void change_arrived(op *o) {
 }
 
 static table_op_kind table_kind(uint8_t op) {
-    switch ((fkv_op)op) {
-    case FKV_OP_PUT: return TABLE_PUT;
-    case FKV_OP_DELETE: return TABLE_DELETE;
-    case FKV_OP_CAS: return TABLE_CAS;
-    default: return TABLE_CAS_DELETE;
-    }
+    if (fkv_op_is(op, FKV_EXPECTS)) return fkv_op_is(op, FKV_VALUED) ? TABLE_CAS : TABLE_CAS_DELETE;
+    return fkv_op_is(op, FKV_VALUED) ? TABLE_PUT : TABLE_DELETE;
 }
 
 attempt_result change_attempt(op *o) {

@@ -24,6 +24,7 @@
 #include "../base/status.h"
 #include "../fabric/fabric.h"
 #include "../table/table.h"
+#include "../wire/ops.h"
 
 typedef struct dataplane dataplane;
 
@@ -159,12 +160,6 @@ void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
  * the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
 void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
 
-typedef enum {
-    DATAPLANE_LEASE, DATAPLANE_LAYOUT, DATAPLANE_GET, DATAPLANE_PUT, DATAPLANE_DELETE, DATAPLANE_CAS, DATAPLANE_SCAN,
-    DATAPLANE_REQUESTS
-} dataplane_request_kind;
-extern const char *const dataplane_request_names[DATAPLANE_REQUESTS];
-
 /* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of requests that were
  * answered, not refused. */
 typedef struct dataplane_latency { uint64_t count, p50_ns, p99_ns, max_ns; } dataplane_latency;
@@ -172,10 +167,10 @@ typedef struct dataplane_latency { uint64_t count, p50_ns, p99_ns, max_ns; } dat
 typedef struct dataplane_group_stats {
     uint32_t group, thread_id, clients;
     uint32_t blocked;                        /* clients that take no replies at present */
-    uint64_t requests[DATAPLANE_REQUESTS];
+    uint64_t requests[FKV_OP_COUNT];         /* as fkv_ops says where each is counted */
     uint64_t refused[FKV_STATUS_COUNT];      /* requests and connections answered with an error, by its status */
     uint64_t duplicates;                     /* changes answered from memory */
-    dataplane_latency latency[DATAPLANE_REQUESTS];
+    dataplane_latency latency[FKV_OP_COUNT];
     uint64_t transfers;                      /* large values taken in */
     uint64_t sleeps;                         /* times the thread went to sleep */
     uint64_t reads_served;                   /* READs of peers that this process served, where the provider counts them */

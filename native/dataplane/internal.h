@@ -250,7 +250,7 @@ struct client {
 /* ---- group ---- */
 
 /* A request whose answer is with the transport: latency.c. */
-typedef struct answered { uint64_t arrived_ns; dataplane_request_kind kind; } answered;
+typedef struct answered { uint64_t arrived_ns; uint8_t counted; } answered;
 
 struct group {
     dataplane *d;
@@ -303,7 +303,7 @@ struct group {
     dataplane_group_stats stats;
     answered answered[ANSWERED_MOST];  /* in this turn, not yet in `latency` */
     uint32_t answered_count;
-    fkv_histogram latency[DATAPLANE_REQUESTS];
+    fkv_histogram latency[FKV_OP_COUNT];
 };
 
 /* group.c: all but group_post by the thread that starts and stops */
@@ -338,12 +338,10 @@ void request_received(group *g, client *c, const fab_wc *wc);
 fkv_status request_shard_status(const group *g, const shard *s);
 void request_run(op *o);               /* arrived: to wherever its kind goes */
 
-dataplane_request_kind request_kind(uint8_t fkv_op);
-
 /* latency.c */
 void latency_answered(const op *o);    /* the last of its answer was handed to the transport */
 void latencies_settle(group *g);       /* at the end of a turn */
-void latencies_get(const group *g, dataplane_latency out[DATAPLANE_REQUESTS]);
+void latencies_get(const group *g, dataplane_latency out[FKV_OP_COUNT]);
 
 /* change.c */
 typedef enum { ATTEMPT_DONE, ATTEMPT_HELD, ATTEMPT_KEY, ATTEMPT_MEMORY } attempt_result;

@@ -11,7 +11,7 @@ void latencies_settle(group *g) {
     uint64_t now = fkv_now_ns();
     for (uint32_t i = 0; i < g->answered_count; i++) {
         const answered *a = &g->answered[i];
-        fkv_histogram_record(&g->latency[a->kind], now > a->arrived_ns ? now - a->arrived_ns : 0);
+        fkv_histogram_record(&g->latency[a->counted], now > a->arrived_ns ? now - a->arrived_ns : 0);
     }
     g->answered_count = 0;
 }
@@ -21,11 +21,11 @@ void latency_answered(const op *o) {
     if (s != FKV_OK && s != FKV_NOT_FOUND && s != FKV_VERSION_MISMATCH) return;
     group *g = o->group;
     if (g->answered_count == ANSWERED_MOST) latencies_settle(g);
-    g->answered[g->answered_count++] = (answered){ o->arrived_ns, request_kind(o->request.op) };
+    g->answered[g->answered_count++] = (answered){ o->arrived_ns, fkv_ops[o->request.op].counted };
 }
 
-void latencies_get(const group *g, dataplane_latency out[DATAPLANE_REQUESTS]) {
-    for (int i = 0; i < DATAPLANE_REQUESTS; i++) {
+void latencies_get(const group *g, dataplane_latency out[FKV_OP_COUNT]) {
+    for (int i = 0; i < FKV_OP_COUNT; i++) {
         const fkv_histogram *h = &g->latency[i];
         out[i] = (dataplane_latency){ .count = h->count, .p50_ns = fkv_histogram_percentile(h, 0.5),
                                       .p99_ns = fkv_histogram_percentile(h, 0.99), .max_ns = h->max };

@@ -92,7 +92,7 @@ bool op_detach(op *o) {
     if (!o->message) return true;
     uint32_t key_bytes = o->request.key_bytes, body_bytes = 0;
     if (o->request.flags & FKV_REQUEST_RENDEZVOUS) body_bytes = sizeof(fkv_rendezvous);
-    else if (o->request.op == FKV_OP_PUT || o->request.op == FKV_OP_CAS) body_bytes = o->request.value_bytes;
+    else if (fkv_op_is(o->request.op, FKV_VALUED)) body_bytes = o->request.value_bytes;
     uint8_t *copy = op_keep(o, key_bytes + body_bytes);
     if (!copy) return false;
     memcpy(copy, o->key, key_bytes);

@@ -3,19 +3,6 @@
 #include "../base/clock.h"
 #include "internal.h"
 
-const char *const dataplane_request_names[DATAPLANE_REQUESTS] = { "lease", "layout", "get", "put", "delete", "cas", "scan" };
-
-static const uint8_t kind_of[FKV_OP_CANCEL + 1] = {
-    [FKV_OP_LEASE] = DATAPLANE_LEASE, [FKV_OP_LAYOUT] = DATAPLANE_LAYOUT, [FKV_OP_GET] = DATAPLANE_GET,
-    [FKV_OP_PUT] = DATAPLANE_PUT, [FKV_OP_DELETE] = DATAPLANE_DELETE, [FKV_OP_CAS] = DATAPLANE_CAS,
-    [FKV_OP_CAS_DELETE] = DATAPLANE_CAS, [FKV_OP_SCAN] = DATAPLANE_SCAN,
-};
-
-dataplane_request_kind request_kind(uint8_t fkv_op) { return kind_of[fkv_op]; }
-
-static bool is_change(uint8_t op) { return op == FKV_OP_PUT || (op >= FKV_OP_DELETE && op <= FKV_OP_CAS_DELETE); }
-static bool has_key(uint8_t op) { return op >= FKV_OP_GET && op <= FKV_OP_CAS_DELETE; }
-
 fkv_status request_shard_status(const group *g, const shard *s) {
     if (!s) return FKV_NOT_OWNER;
     if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
@@ -27,30 +14,30 @@ static bool is_asked_already(const client *c, const op *o) {
     for (const fkv_list *l = c->ops.next; l != &c->ops; l = l->next) {
         const op *p = LIST_OF(l, op, of_client);
         if (p == o || p->request.op != o->request.op || (p->state == OP_ANSWERS && !p->streams)) continue;
-        if (p->request.op == FKV_OP_LEASE || p->request.shard == o->request.shard) return true;
+        if (!fkv_op_is(p->request.op, FKV_OF_SHARD) || p->request.shard == o->request.shard) return true;
     }
     return false;
 }
 
-/* LEASE and LAYOUT do not count against the quota: what a client's reads wait for must not fail because of its changes. One of
- * them is enough at a time. */
+/* What a client's reads wait for does not count against the quota: it must not fail because of its changes. One of a kind is enough at a
+ * time. */
 static fkv_status admit(group *g, client *c, op *o) {
     const fkv_request *r = &o->request;
-    uint32_t needed = is_change(r->op) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
-    if (r->op == FKV_OP_SCAN && r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
+    uint32_t needed = fkv_op_is(r->op, FKV_CHANGES) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
+    if (r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
     if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;
-    bool aside = r->op == FKV_OP_LEASE || r->op == FKV_OP_LAYOUT;
+    bool aside = fkv_op_is(r->op, FKV_ASIDE);
     if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;
     if (aside) {
         o->aside = true;
         c->asides++;
     }
-    if (r->op == FKV_OP_LEASE) return FKV_OK;
+    if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
     if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
     if (!fkv_range_has(c->trust->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = g->by_number[r->shard];
     fkv_status s = request_shard_status(g, o->shard);
-    if (s != FKV_OK || !has_key(r->op)) return s;
+    if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;
     o->hash = fkv_hash_key(&g->d->c.hash_seed, r->ns, o->key, r->key_bytes);
     return fkv_range_shard(c->trust->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
 }
@@ -105,7 +92,7 @@ void request_received(group *g, client *c, const fab_wc *wc) {
     }
     o->reply = (fkv_reply){ .op = o->request.op, .shard = o->request.shard, .id = o->request.id };
     if (s == FKV_OK) {
-        g->stats.requests[kind_of[o->request.op]]++;
+        g->stats.requests[fkv_ops[o->request.op].counted]++;
         s = admit(g, c, o);
     }
     if (s != FKV_OK) {
@@ -113,7 +100,7 @@ void request_received(group *g, client *c, const fab_wc *wc) {
         return;
     }
     if (o->shard) o->shard->touched = true;
-    if (has_key(o->request.op)) table_prefetch(o->shard->table, o->hash, 0);
+    if (fkv_op_is(o->request.op, FKV_KEYED)) table_prefetch(o->shard->table, o->hash, 0);
     g->batch[g->batch_count++] = o;
 }
 

@@ -102,14 +102,14 @@ static int send_lease(op *o) {
 static int send_next(op *o) {
     if (!o->streams) return send_message(o->client, &o->reply, NULL, 0, NULL, 0);
     int e;
-    switch ((fkv_op)o->request.op) {
-    case FKV_OP_GET: e = send_value(o); break;
-    case FKV_OP_SCAN: e = send_entries(o); break;
-    case FKV_OP_LAYOUT: e = send_segments(o); break;
+    switch (fkv_op_answer(o->request.op)) {
+    case FKV_BODY_VALUE: e = send_value(o); break;
+    case FKV_BODY_ENTRIES: e = send_entries(o); break;
+    case FKV_BODY_LAYOUT: e = send_segments(o); break;
     default: e = send_lease(o); break;
     }
     if (e != -ESTALE) return e;
-    stream_fail(o, o->request.op == FKV_OP_LEASE ? FKV_SHARD_CLOSED : FKV_BUSY);
+    stream_fail(o, !fkv_op_is(o->request.op, FKV_OF_SHARD) ? FKV_SHARD_CLOSED : FKV_BUSY);
     return send_next(o);
 }
 

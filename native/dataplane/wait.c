@@ -110,7 +110,7 @@ static void wait_for_memory(op *o, key_queue *q) {
 
 void wait_or_run(op *o) {
     group *g = o->group;
-    bool read = o->request.op == FKV_OP_GET;
+    bool read = !fkv_op_is(o->request.op, FKV_CHANGES);
     /* Reads pass those that only wait for memory; a change passes nothing that is before it on its key. */
     key_queue *q = g->key_queues && !read ? find(g, o->hash) : NULL;
     attempt_result r = q ? ATTEMPT_KEY : read ? read_attempt(o) : change_attempt(o);
@@ -156,7 +156,7 @@ void wait_remove(op *o) {
 
 /* One more try of an op that has just left q. */
 static attempt_result try_again(op *o, key_queue *q) {
-    attempt_result r = o->request.op == FKV_OP_GET ? read_attempt(o) : change_attempt(o);
+    attempt_result r = fkv_op_is(o->request.op, FKV_CHANGES) ? change_attempt(o) : read_attempt(o);
     if (r == ATTEMPT_KEY) wait_for_key(o, q, true);
     else if (r == ATTEMPT_MEMORY) wait_for_memory(o, q);
     else if (r == ATTEMPT_HELD) list_remove(&o->timed);

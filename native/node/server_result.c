@@ -45,8 +45,9 @@ napi_value server_layout(napi_env env, const dataplane_layout *l) {
 static bool set_counts(napi_env env, napi_value o, const dataplane_group_stats *g) {
     napi_value requests, refused;
     if (napi_create_object(env, &requests) != napi_ok || napi_create_object(env, &refused) != napi_ok) return false;
-    for (int i = 0; i < DATAPLANE_REQUESTS; i++) {
-        if (!binding_set_number(env, requests, dataplane_request_names[i], (double)g->requests[i])) return false;
+    for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
+        if (!fkv_op_reported(i)) continue;
+        if (!binding_set_number(env, requests, fkv_ops[i].name, (double)g->requests[i])) return false;
     }
     for (int i = 0; i < FKV_STATUS_COUNT; i++) {
         if (g->refused[i] == 0) continue;
@@ -59,13 +60,14 @@ static bool set_counts(napi_env env, napi_value o, const dataplane_group_stats *
 static bool set_latencies(napi_env env, napi_value o, const dataplane_group_stats *g) {
     napi_value all, l;
     if (napi_create_object(env, &all) != napi_ok) return false;
-    for (int i = 0; i < DATAPLANE_REQUESTS; i++) {
+    for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
+        if (!fkv_op_reported(i)) continue;
         const dataplane_latency *of = &g->latency[i];
         bool good = napi_create_object(env, &l) == napi_ok && binding_set_number(env, l, "count", (double)of->count) &&
                     binding_set_number(env, l, "p50", (double)of->p50_ns) &&
                     binding_set_number(env, l, "p99", (double)of->p99_ns) &&
                     binding_set_number(env, l, "max", (double)of->max_ns) &&
-                    napi_set_named_property(env, all, dataplane_request_names[i], l) == napi_ok;
+                    napi_set_named_property(env, all, fkv_ops[i].name, l) == napi_ok;
         if (!good) return false;
     }
     return napi_set_named_property(env, o, "latencyNs", all) == napi_ok;

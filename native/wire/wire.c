@@ -1,24 +1,12 @@
 /* wire.c: parsing of requests and replies. Every byte is hostile until checked; nothing here allocates, and nothing is read
  * twice from the message where a second look could differ: the fixed part is copied out first.
- * What belongs to an op is one row of a table below, so that a new op is one row and not a new branch in each check. */
+ * What belongs to an operation is its row of ops.h. */
 #include "wire.h"
 #include <string.h>
 #include "../table/layout.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little-endian and copied as they lie");
 
-enum { KEYED = 1, CHANGES = 2, VALUED = 4, USES_EXPECTED = 8 };
-static const struct { uint8_t traits, flags; } ops[FKV_OP_CANCEL + 1] = {
-    [FKV_OP_LEASE] = { 0, 0 },
-    [FKV_OP_LAYOUT] = { 0, 0 },
-    [FKV_OP_GET] = { KEYED, 0 },
-    [FKV_OP_PUT] = { KEYED | CHANGES | VALUED, FKV_REQUEST_RENDEZVOUS | FKV_REQUEST_RETRY },
-    [FKV_OP_DELETE] = { KEYED | CHANGES, FKV_REQUEST_RETRY },
-    [FKV_OP_CAS] = { KEYED | CHANGES | VALUED | USES_EXPECTED, FKV_REQUEST_RENDEZVOUS | FKV_REQUEST_RETRY },
-    [FKV_OP_CAS_DELETE] = { KEYED | CHANGES | USES_EXPECTED, FKV_REQUEST_RETRY },
-    [FKV_OP_SCAN] = { USES_EXPECTED, FKV_REQUEST_SCAN_VALUES | FKV_REQUEST_SCAN_COPY | FKV_REQUEST_SCAN_CHANGED },
-    [FKV_OP_CANCEL] = { USES_EXPECTED, 0 },
-};
 static const uint64_t SEQUENCE_MAX = ((uint64_t)1 << 56) - 1;
 
 static bool rendezvous_ok(const uint8_t *body, uint32_t value_bytes) {
@@ -45,13 +33,13 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     }
     memcpy(r, message, sizeof *r);
     uint32_t left = bytes - (uint32_t)sizeof *r;
-    if (r->op < FKV_OP_LEASE || r->op > FKV_OP_CANCEL) return FKV_BAD_REQUEST;
-    uint8_t traits = ops[r->op].traits;
-    if (r->flags & ~ops[r->op].flags || r->reserved || r->reserved2) return FKV_BAD_REQUEST;
-    if (!(traits & USES_EXPECTED) && r->expected) return FKV_BAD_REQUEST;
-    if (traits & CHANGES ? r->sequence == 0 || r->sequence > SEQUENCE_MAX : r->sequence != 0) return FKV_BAD_REQUEST;
-    if (r->expiry > (traits & VALUED ? FKV_TTL_MAX : 0)) return FKV_BAD_REQUEST;
-    if (traits & KEYED) {
+    if (r->op == 0 || r->op >= FKV_OP_COUNT) return FKV_BAD_REQUEST;
+    uint8_t traits = fkv_ops[r->op].traits;
+    if (r->flags & ~fkv_ops[r->op].flags || r->reserved || r->reserved2) return FKV_BAD_REQUEST;
+    if (!(traits & FKV_EXPECTS) && r->expected) return FKV_BAD_REQUEST;
+    if (traits & FKV_CHANGES ? r->sequence == 0 || r->sequence > SEQUENCE_MAX : r->sequence != 0) return FKV_BAD_REQUEST;
+    if (r->expiry > (traits & FKV_VALUED ? FKV_TTL_MAX : 0)) return FKV_BAD_REQUEST;
+    if (traits & FKV_KEYED) {
         if (r->key_bytes == 0 || r->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     } else if (r->key_bytes) {
         return FKV_BAD_REQUEST;
@@ -60,14 +48,11 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     left -= r->key_bytes;
     *key = (const uint8_t *)message + sizeof *r;
     *body = *key + r->key_bytes;
-    if (traits & VALUED) return check_value(r, *body, left);
+    if (traits & FKV_VALUED) return check_value(r, *body, left);
     if (left) return FKV_BAD_REQUEST;
-    if (r->op == FKV_OP_SCAN) {
-        bool copy = r->flags & FKV_REQUEST_SCAN_COPY;
-        if ((r->flags & FKV_REQUEST_SCAN_CHANGED && !copy) || (copy && r->ns)) return FKV_BAD_REQUEST;
-        return r->value_bytes ? FKV_OK : FKV_BAD_REQUEST;
-    }
-    return r->value_bytes ? FKV_BAD_REQUEST : FKV_OK;
+    bool copy = r->flags & FKV_REQUEST_SCAN_COPY;
+    if ((r->flags & FKV_REQUEST_SCAN_CHANGED && !copy) || (copy && r->ns)) return FKV_BAD_REQUEST;
+    return !r->value_bytes == !(traits & FKV_COUNTED) ? FKV_OK : FKV_BAD_REQUEST;
 }
 
 bool wire_next_scan_entry(const uint8_t *body, uint32_t body_bytes, uint32_t *at, fkv_scan_entry *e, const uint8_t **key,
@@ -110,16 +95,17 @@ fkv_status wire_parse_reply(const void *message, uint32_t bytes, fkv_reply *r, c
     if (r->status >= FKV_STATUS_COUNT) return FKV_BAD_REQUEST;
     if (r->flags & ~FKV_REPLY_MORE || r->body_bytes != bytes - sizeof *r) return FKV_BAD_REQUEST;
     if (r->status != FKV_OK) return r->body_bytes || r->flags ? FKV_BAD_REQUEST : FKV_OK;   /* `op` is whatever was asked */
-    if (r->op < FKV_OP_LEASE || r->op >= FKV_OP_CANCEL) return FKV_BAD_REQUEST;
-    bool good;
-    switch ((fkv_op)r->op) {
-    case FKV_OP_LEASE: good = r->body_bytes % sizeof(fkv_lease_shard) == 0; break;
-    case FKV_OP_LAYOUT: good = layout_body_ok(*body, r->body_bytes); break;
-    case FKV_OP_SCAN: good = scan_body_ok(*body, r->body_bytes); break;
-    case FKV_OP_GET:
+    if (r->op == 0 || r->op >= FKV_OP_COUNT) return FKV_BAD_REQUEST;
+    bool good = false;
+    switch (fkv_op_answer(r->op)) {
+    case FKV_BODY_LEASES: good = r->body_bytes % sizeof(fkv_lease_shard) == 0; break;
+    case FKV_BODY_LAYOUT: good = layout_body_ok(*body, r->body_bytes); break;
+    case FKV_BODY_ENTRIES: good = scan_body_ok(*body, r->body_bytes); break;
+    case FKV_BODY_VALUE:
         good = r->value_bytes <= FKV_VALUE_MAX && (uint64_t)r->offset + r->body_bytes <= r->value_bytes;
         break;
-    default: good = r->body_bytes == 0; break;
+    case FKV_BODY_NONE: good = r->body_bytes == 0; break;
+    case FKV_BODY_NO_REPLY: break;
     }
     return good ? FKV_OK : FKV_BAD_REQUEST;
 }

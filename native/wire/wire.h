@@ -34,6 +34,7 @@
 #include <stdint.h>
 #include "../base/hash.h"
 #include "../base/status.h"
+#include "ops.h"
 
 enum {
     FKV_WIRE_VERSION_MIN = 1,
@@ -43,8 +44,7 @@ enum {
     FKV_DEDUP_IDLE_MS = 600000,
     FKV_MESSAGE_MIN = 4096,         /* a peer that takes only smaller messages (fab_max_message) is refused */
     FKV_SCAN_REPLY_MAX = 12 << 10,  /* bytes of entries in one message of a SCAN reply */
-    FKV_SCAN_STEP_MAX = 256 << 10,  /* bytes of entries in all messages of one SCAN reply */
-    FKV_TTL_MAX_MS = 0              /* see FKV_TTL_MAX */
+    FKV_SCAN_STEP_MAX = 256 << 10   /* bytes of entries in all messages of one SCAN reply */
 };
 #define FKV_TTL_MAX ((uint64_t)1 << 46)   /* milliseconds; arrival plus this fits the 48 bits of an extent's expiry */
 
@@ -84,31 +84,6 @@ typedef struct fkv_welcome {
 static_assert(sizeof(fkv_welcome) == 32, "drawing");
 
 /* ---- requests ---- */
-typedef enum fkv_op {
-    FKV_OP_LEASE = 1,   /* ask for or renew the lease of all shards that this connection's owner thread serves; body of the reply:
-                           fkv_lease_shard[]. With FKV_REPLY_MORE each message is a grant of its own for the shards it lists */
-    FKV_OP_LAYOUT,      /* the segments of one shard; body of the reply: fkv_layout, then fkv_layout_segment[here] */
-    FKV_OP_GET,         /* two-sided; reply body: value, in one or several messages (FKV_REPLY_MORE) */
-    FKV_OP_PUT,
-    FKV_OP_DELETE,
-    FKV_OP_CAS,         /* like PUT, with `expected` */
-    FKV_OP_CAS_DELETE,
-    FKV_OP_SCAN,        /* `expected` = cursor, `value_bytes` = wanted entries, at least 1 (a reply ends after the bucket chain in
-                           which they are reached, so it may have more); reply body: fkv_scan_entry + key [+ value], ..., whole
-                           entries in each message; `version` of the last message = next cursor, 0 at the end */
-    FKV_OP_CANCEL       /* the client no longer waits for request `expected`. There is no reply to CANCEL; the cancelled request
-                           is answered as ever, with ABORTED when it had not yet taken effect and was dropped */
-} fkv_op;
-enum {
-    FKV_REQUEST_RENDEZVOUS = 1,     /* the value is a fkv_rendezvous, to be READ by the owner */
-    FKV_REQUEST_SCAN_VALUES = 2,    /* SCAN replies with values too, where they fit */
-    FKV_REQUEST_RETRY = 4,          /* this change was sent before */
-    FKV_REQUEST_SCAN_COPY = 8,      /* SCAN of every namespace, by the server that the shard moves to */
-    FKV_REQUEST_SCAN_CHANGED = 16   /* with SCAN_COPY: of the keys that were changed since a place in the shard's log of changes. `expected` = that
-                                       place, 0: the log begins now, if there is none, and nothing is listed; `version` of the last
-                                       message = the next place. An entry is what its key has by now; version 0: nothing. `user_flags`
-                                       of the reply: FKV_CHANGED_*. STALE_SEQUENCE: the log does not reach back so far */
-};
 enum {
     FKV_CHANGED_ALL = 1,            /* there was no more to list */
     FKV_CHANGED_SEALED = 2          /* and there will be no more, for the copy that `expiry_ms` of the reply names: the shard takes no changes

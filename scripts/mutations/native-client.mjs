@@ -50,8 +50,8 @@ export const mutations = [
   ...inFile('native/client/session/request.c', [
     ['session: a cancelled change that was sent is said to have had no effect',
       session('a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason'),
-      'if (r->sent_before && op_changes(r->head.op)) return FKV_STALE_SEQUENCE;',
-      'if (r->sent_before && op_changes(r->head.op)) return why == FKV_TIMEOUT ? FKV_STALE_SEQUENCE : why;'],
+      'if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) return FKV_STALE_SEQUENCE;',
+      'if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) return why == FKV_TIMEOUT ? FKV_STALE_SEQUENCE : why;'],
     ['session: a change that is sent again does not say so',
       session('a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection'),
       'r->head.flags |= FKV_REQUEST_RETRY;', 'r->head.flags |= 0;'],

@@ -33,7 +33,7 @@ export const mutations = [
   ...inFile('native/dataplane/latency.c', [
     ['dataplane: latencies of all kinds are one',
       dataplane('each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none'),
-      'request_kind(o->request.op) };', 'DATAPLANE_PUT };'],
+      'fkv_ops[o->request.op].counted };', 'FKV_OP_PUT };'],
   ]),
   ...inFile('native/dataplane/memory.c', [
     ['dataplane: what is retired is deregistered at once',

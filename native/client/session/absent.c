@@ -50,7 +50,7 @@ static void end_waiting(session *s, fkv_list *queue) {
     while (!list_empty(&all)) {
         request *r = LIST_OF(all.next, request, link);
         list_remove(&r->link);
-        if (op_internal(r->head.op) || !session_absent(s, r->head.shard)) {
+        if (fkv_op_is(r->head.op, FKV_ASIDE) || !session_absent(s, r->head.shard)) {
             list_push(&rest, &r->link);
             continue;
         }

@@ -114,10 +114,6 @@ struct session {
     session_stats stats;
 };
 
-static inline bool op_changes(uint8_t op) { return op >= FKV_OP_PUT && op <= FKV_OP_CAS_DELETE; }
-/* Requests of the session's and lookup's own making: they are about a connection and end with it. */
-static inline bool op_internal(uint8_t op) { return op == FKV_OP_LEASE || op == FKV_OP_LAYOUT; }
-
 /* owner.c */
 void owner_want(session_owner *o);                             /* connects an idle owner that a route names; else lets it go */
 enum { OWNER_LINGER_MS = 2000 };

@@ -39,7 +39,7 @@ static bool place(request *r, const fkv_reply *reply, const uint8_t *body) {
 }
 
 static void complete(session_owner *o, request *r, const fkv_reply *reply, const uint8_t *body) {
-    bool value = reply->op == FKV_OP_GET && reply->status == FKV_OK;
+    bool value = fkv_op_answer(reply->op) == FKV_BODY_VALUE && reply->status == FKV_OK;
     if (!(reply->flags & FKV_REPLY_MORE) && !r->body) {
         if (value && (reply->offset || reply->body_bytes != reply->value_bytes)) {
             owner_drop(o, FKV_BAD_REQUEST);
@@ -68,16 +68,16 @@ static void complete(session_owner *o, request *r, const fkv_reply *reply, const
 static void refused(session_owner *o, request *r, const fkv_reply *reply) {
     session *s = o->session;
     if (reply->status == FKV_NOT_OWNER) shard_not_owner(s, o, r->head.shard);
-    if (op_internal(r->head.op)) {
+    if (fkv_op_is(r->head.op, FKV_ASIDE)) {
         request_finish(r, (fkv_status)reply->status, reply, NULL, 0, false);
         return;
     }
-    if (op_changes(r->head.op) && !(r->head.flags & FKV_REQUEST_RETRY)) {
+    if (fkv_op_is(r->head.op, FKV_CHANGES) && !(r->head.flags & FKV_REQUEST_RETRY)) {
         r->sent_before = false;
         shard_leave_window(s, r);
     }
     if (reply->status != FKV_BUSY && absent_refused(s, r->head.shard)) {
-        request_finish(r, op_changes(r->head.op) && r->sent_before ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED, reply, NULL, 0, false);
+        request_finish(r, fkv_op_is(r->head.op, FKV_CHANGES) && r->sent_before ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED, reply, NULL, 0, false);
         return;
     }
     free(r->body);
@@ -110,19 +110,19 @@ void reply_received(session_owner *o, const void *message, uint32_t bytes) {
         owner_want(o);
         return;
     }
-    if (reply.op == FKV_OP_LEASE && reply.status == FKV_OK) {
+    if (fkv_op_answer(reply.op) == FKV_BODY_LEASES && reply.status == FKV_OK) {
         lease_reply(o, r, &reply, body);
         if (reply.flags & FKV_REPLY_MORE) return;
         request_finish(r, FKV_OK, &reply, NULL, 0, false);
         return;
     }
-    if (reply.layout_epoch && reply.op != FKV_OP_LEASE) {
+    if (reply.layout_epoch && fkv_op_is(reply.op, FKV_OF_SHARD)) {
         s->hooks.shard_news(s->hooks.ctx, &o->peer, r->head.shard, reply.layout_epoch, reply.buckets);
     }
     if (refusal(reply.status)) {
         refused(o, r, &reply);
     } else {
-        if (!op_internal(reply.op)) shard_up(s, r->head.shard);
+        if (!fkv_op_is(reply.op, FKV_ASIDE)) shard_up(s, r->head.shard);
         complete(o, r, &reply, body);
     }
     owner_want(o);

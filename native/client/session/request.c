@@ -81,7 +81,7 @@ static fkv_status use_rendezvous(request *r, const uint8_t *value) {
 }
 
 static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
-    bool valued = a->op == FKV_OP_PUT || a->op == FKV_OP_CAS;
+    bool valued = fkv_op_is(a->op, FKV_VALUED);
     r->head = (fkv_request){ .op = (uint8_t)a->op, .flags = a->flags, .codec = a->codec, .shard = a->shard, .expected = a->expected,
                              .expiry = a->ttl_ms, .value_bytes = a->value_bytes, .user_flags = a->user_flags,
                              .key_bytes = (uint16_t)a->key_bytes, .ns = a->ns };
@@ -103,10 +103,10 @@ fkv_status session_request(session *s, const session_ask *a, uint64_t *id) { ret
 fkv_status request_start(session *s, const session_ask *a, session_owner *pinned, uint64_t *id) {
     if (a->shard >= s->config.shards) return FKV_BAD_REQUEST;
     if (a->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (op_changes(a->op) && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
+    if (fkv_op_is(a->op, FKV_CHANGES) && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (s->closing) return FKV_CLOSED;
-    if (!op_internal(a->op) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
-    if (s->free_count <= (op_internal(a->op) ? 0 : s->reserved)) return FKV_BUSY;
+    if (!fkv_op_is(a->op, FKV_ASIDE) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
+    if (s->free_count <= (fkv_op_is(a->op, FKV_ASIDE) ? 0 : s->reserved)) return FKV_BUSY;
     request *r = LIST_OF(s->free.next, request, link);
     list_remove(&r->link);
     s->free_count--;
@@ -124,9 +124,9 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     r->user = a->user;
     s->outstanding++;
     s->stats.requests++;
-    if (op_changes(a->op)) s->stats.changes++;
+    if (fkv_op_is(a->op, FKV_CHANGES)) s->stats.changes++;
     timer_set(&s->timers, &r->deadline, a->deadline_ns);
-    request_queue(r, op_internal(a->op));
+    request_queue(r, fkv_op_is(a->op, FKV_ASIDE));
     *id = request_id(r);
     return FKV_OK;
 }
@@ -173,7 +173,7 @@ void request_delay(request *r, fkv_status why) {
 
 static fkv_status prepare_message(request *r, session_owner *o) {
     if (!r->memory && r->message_bytes > fab_max_message(o->conn)) {
-        if (r->head.op != FKV_OP_PUT && r->head.op != FKV_OP_CAS) return FKV_BAD_REQUEST;
+        if (!fkv_op_is(r->head.op, FKV_VALUED)) return FKV_BAD_REQUEST;
         fkv_status s = use_rendezvous(r, r->message + sizeof r->head + r->head.key_bytes);
         if (s != FKV_OK) return s;
     }
@@ -185,7 +185,7 @@ static fkv_status prepare_message(request *r, session_owner *o) {
         memcpy(r->message + sizeof r->head + r->head.key_bytes, &v, sizeof v);
     }
     r->head.id = request_id(r);
-    if (r->sent_before && op_changes(r->head.op)) r->head.flags |= FKV_REQUEST_RETRY;
+    if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) r->head.flags |= FKV_REQUEST_RETRY;
     memcpy(r->message, &r->head, sizeof r->head);
     return FKV_OK;
 }
@@ -193,7 +193,7 @@ static fkv_status prepare_message(request *r, session_owner *o) {
 /* Returns 0, -EAGAIN, or another errno when the connection takes no more. Ends the request when it cannot be sent at all. */
 static int send_one(session_owner *o, request *r, uint64_t now) {
     if (r->sent_before && now - r->first_sent_ns > (uint64_t)FKV_DEDUP_IDLE_MS / 2 * MS) {
-        request_finish(r, op_changes(r->head.op) ? FKV_STALE_SEQUENCE : FKV_TIMEOUT, NULL, NULL, 0, false);
+        request_finish(r, fkv_op_is(r->head.op, FKV_CHANGES) ? FKV_STALE_SEQUENCE : FKV_TIMEOUT, NULL, NULL, 0, false);
         return 0;
     }
     fkv_status s = prepare_message(r, o);
@@ -222,7 +222,7 @@ void requests_push(session_owner *o) {
     uint64_t now = session_now(s);   /* before the first SEND: a lease counts from here */
     while (o->state == OWNER_UP && !list_empty(&o->waiting)) {
         request *r = LIST_OF(o->waiting.next, request, link);
-        if (op_changes(r->head.op) && !shard_open_window(&s->shard[r->head.shard], r)) {
+        if (fkv_op_is(r->head.op, FKV_CHANGES) && !shard_open_window(&s->shard[r->head.shard], r)) {
             list_remove(&r->link);
             r->owner = NULL;
             list_push(&s->shard[r->head.shard].parked, &r->link);
@@ -276,7 +276,7 @@ uint8_t *session_take_body(session_answer *a) {
 /* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as indeterminate, whatever
  * the reason: ABORTED or CLOSED would say that it had no effect. */
 static fkv_status reason_of_end(const request *r, fkv_status why) {
-    if (r->sent_before && op_changes(r->head.op)) return FKV_STALE_SEQUENCE;
+    if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) return FKV_STALE_SEQUENCE;
     if (why != FKV_TIMEOUT) return why;
     const session_owner *o = r->session->shard[r->head.shard].owner;
     if (r->state != REQUEST_SENT && (!o || o->state != OWNER_UP)) return FKV_SHARD_CLOSED;   /* came after any refusal */
@@ -291,7 +291,7 @@ void session_cancel(session *s, uint64_t id, fkv_status why) {
     if (!r || r->state == REQUEST_ABANDONED) return;
     session_owner *o = r->state == REQUEST_SENT ? r->owner : NULL;
     /* An owner that READs a value must be let finish: its answer says when the memory is free again. */
-    if (o && o->state == OWNER_UP && !op_internal(r->head.op) && !r->memory) {
+    if (o && o->state == OWNER_UP && !fkv_op_is(r->head.op, FKV_ASIDE) && !r->memory) {
         fkv_request cancel = { .op = FKV_OP_CANCEL, .shard = r->head.shard, .expected = id };
         struct iovec v = { .iov_base = &cancel, .iov_len = sizeof cancel };
         (void)fab_send(o->conn, &v, 1);   /* only a courtesy: lost when there is no credit */
@@ -307,7 +307,7 @@ void requests_of_lost_link(session_owner *o) {
             list_remove(&r->link);
             o->sent_count--;
             request_free(r);
-        } else if (op_internal(r->head.op)) {
+        } else if (fkv_op_is(r->head.op, FKV_ASIDE)) {
             request_finish(r, FKV_DISCONNECTED, NULL, NULL, 0, false);
         } else {
             free(r->body);
@@ -320,7 +320,7 @@ void requests_of_lost_link(session_owner *o) {
     for (fkv_list *l = o->waiting.next, *next; l != &o->waiting; l = next) {
         next = l->next;
         request *r = LIST_OF(l, request, link);
-        if (!op_internal(r->head.op)) continue;
+        if (!fkv_op_is(r->head.op, FKV_ASIDE)) continue;
         request_finish(r, FKV_DISCONNECTED, NULL, NULL, 0, false);
         next = o->waiting.next;      /* what was called may have changed the list */
     }

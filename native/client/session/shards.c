@@ -51,7 +51,7 @@ static void requeue_waiting(session *s, uint32_t shard, session_owner *from) {
     for (fkv_list *l = queue->next, *next; l != queue; l = next) {
         next = l->next;
         request *r = LIST_OF(l, request, link);
-        if (r->head.shard != shard || r->head.op == FKV_OP_LEASE) continue;
+        if (r->head.shard != shard || !fkv_op_is(r->head.op, FKV_OF_SHARD)) continue;
         list_remove(l);
         list_push(&moved, l);
     }

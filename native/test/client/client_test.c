@@ -276,8 +276,8 @@ TEST(a_layout_from_the_metadata_needs_no_question_to_the_owner) {
     CHECK_EQ(kit_put(&k, "alpha", "one", 3, 5000).status, FKV_OK);
     kit_expect(&k, "alpha", "one");
     dataplane_stats *s = rig_stats(&r);
-    CHECK(!steady() || s->group[0].requests[DATAPLANE_LAYOUT] == 0);
-    CHECK(!steady() || s->group[0].requests[DATAPLANE_GET] == 0);
+    CHECK(!steady() || s->group[0].requests[FKV_OP_LAYOUT] == 0);
+    CHECK(!steady() || s->group[0].requests[FKV_OP_GET] == 0);
     free(s);
     down(&r, &k);
 }

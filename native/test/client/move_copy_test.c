@@ -203,7 +203,7 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
     uint64_t begun = fkv_now_ns();
     for (dataplane_stats *s = NULL;; free(s)) {
         s = rig_stats(&m.from);
-        bool asked = s->group[0].requests[DATAPLANE_SCAN] > 0;
+        bool asked = s->group[0].requests[FKV_OP_SCAN] > 0;
         if (asked) {
             free(s);
             break;
@@ -244,7 +244,7 @@ TEST(a_seal_for_another_copy_does_not_end_this_one) {
     uint64_t asked = 0;
     for (uint64_t until = UINT64_MAX; asked < until;) {   /* it has looked for the end, more than once */
         dataplane_stats *s = rig_stats(&m.from);
-        asked = s->group[0].requests[DATAPLANE_SCAN];
+        asked = s->group[0].requests[FKV_OP_SCAN];
         free(s);
         if (until == UINT64_MAX) until = asked + 4;
         CHECK(!rig_is_done(&m.done));

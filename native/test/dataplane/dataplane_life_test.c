@@ -188,14 +188,14 @@ TEST(a_message_too_short_to_be_answered_ends_its_connection) {
     rig_down(&r);
 }
 
-static uint64_t requests_of(dataplane_request_kind kind) {
+static uint64_t requests_of(fkv_op kind) {
     dataplane_stats *s = rig_stats(&r);
     uint64_t n = s->group[0].requests[kind];
     free(s);
     return n;
 }
 /* Until the owner has taken `n` requests of a kind in, and has ended the turn in which it did. */
-static void wait_for_requests(dataplane_request_kind kind, uint64_t n) {
+static void wait_for_requests(fkv_op kind, uint64_t n) {
     while (requests_of(kind) < n) {}
     requests_of(kind);
 }
@@ -206,7 +206,7 @@ static void take_no_more(raw *c) {
         fkv_request q = raw_request(c, FKV_OP_LAYOUT, "");
         q.shard = 0;
         raw_send(c, &q, "", NULL, 0);
-        wait_for_requests(DATAPLANE_LAYOUT, sent);
+        wait_for_requests(FKV_OP_LAYOUT, sent);
         raw_poll(c);
         dataplane_stats *s = rig_stats(&r);
         blocked = s->group[0].blocked;
@@ -245,7 +245,7 @@ TEST(beyond_its_quota_a_client_is_told_to_come_later) {
     raw_up(&c, &r, 1);
     take_no_more(&c);   /* a LAYOUT is in the owner's hands by now, which does not count */
     for (int i = 0; i < QUOTA + MORE; i++) id[i] = raw_put_begin(&c, "k", "v", 1);
-    wait_for_requests(DATAPLANE_PUT, QUOTA + MORE);
+    wait_for_requests(FKV_OP_PUT, QUOTA + MORE);
     raw_release_kept(&c);
     for (int i = 0; i < QUOTA + MORE; i++) {
         fkv_status s = raw_end(&c, id[i]);

@@ -85,7 +85,7 @@ TEST(a_client_has_no_more_than_a_few_connections_and_the_newest_stay) {
 
 /* ---- quotas ---- */
 
-static uint64_t requests_of(dataplane_request_kind kind) {
+static uint64_t requests_of(fkv_op kind) {
     dataplane_stats *s = rig_stats(&r);
     uint64_t n = s->group[0].requests[kind];
     free(s);
@@ -107,13 +107,13 @@ TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) 
     while (!blocked_clients()) {
         layout[0][0] = ask_layout(&c, 0);
         asked++;
-        while (requests_of(DATAPLANE_LAYOUT) < asked) raw_poll(&c);
+        while (requests_of(FKV_OP_LAYOUT) < asked) raw_poll(&c);
         raw_poll(&c);
     }
     for (int i = 0; i < QUOTA; i++) put[i] = raw_put_begin(&c, "k", "v", 1);
     for (uint32_t i = 1; i < RIG_SHARDS; i++) layout[0][i] = ask_layout(&c, i);
     for (uint32_t i = 0; i < RIG_SHARDS; i++) layout[1][i] = ask_layout(&c, i);
-    while (requests_of(DATAPLANE_LAYOUT) < asked + 2 * RIG_SHARDS - 1) raw_poll(&c);
+    while (requests_of(FKV_OP_LAYOUT) < asked + 2 * RIG_SHARDS - 1) raw_poll(&c);
     raw_release_kept(&c);
     for (int i = 0; i < QUOTA; i++) CHECK_EQ(raw_end(&c, put[i]), FKV_OK);
     for (int k = 0; k < 2; k++) for (uint32_t i = 0; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[k][i]), k ? FKV_BUSY : FKV_OK);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../dataplane/mailbox.h"
-#include "../dataplane/worker.h"
+#include "../base/mailbox.h"
+#include "../base/helper.h"
 #include "lookup/lookup.h"
 
 enum {

@@ -2,7 +2,7 @@
  *
  * A command has whole entries; they are taken in order, and one command after the other. When the table must first have memory the rest
  * waits for the next turns (shards_tick), as changes of clients do. Nobody else changes the table meanwhile. */
-#include "internal.h"
+#include "import.h"
 
 static const uint64_t WAIT_NS = 1000000;
 

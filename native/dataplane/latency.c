@@ -3,8 +3,8 @@
  * credits included. What was refused is not counted here, but by its status.
  *
  * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request. */
+#include "latency.h"
 #include "../base/clock.h"
-#include "internal.h"
 
 void latencies_settle(group *g) {
     if (g->answered_count == 0) return;

@@ -4,8 +4,9 @@
  * on it. The client counts from when it sent the request, on its own clock and shortened by the drift; the owner from when it
  * answers, lengthened by the drift: so at the client a lease is over before it is over here. The clock is read for each grant:
  * the time of the turn may lie before the request was sent. */
+#include "lease.h"
 #include "../base/clock.h"
-#include "internal.h"
+#include "shard.h"
 
 static uint64_t with_drift(const group *g, uint64_t ns) { return ns + ns * g->d->c.drift_ppm / 1000000u + 1; }
 

@@ -3,10 +3,10 @@
  * that a table asks for while it grows are made on a thread of their own. The kernel makes no huge page of shared memory before every CPU has emptied its
  * lists of new pages, work that waits for a core there like any other: 70 of 80 ms were seen to be this where both cores were busy. What
  * other shards and the index need meanwhile takes less than one, and must not queue behind it. */
+#include "memory.h"
 #include <stdlib.h>
 #include <time.h>
 #include "../base/clock.h"
-#include "internal.h"
 
 #define HUGE_WAIT_NS 5000000u
 enum { HUGE_REST = 10 };    /* times that it waited */
@@ -18,8 +18,8 @@ static bool within_bound(const dataplane *d, size_t bytes) {
     uint64_t taken = __atomic_load_n(&d->memory_taken, __ATOMIC_RELAXED);
     return d->c.memory_bytes == 0 || taken + bytes <= d->c.memory_bytes;
 }
-static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 static void count_freed(dataplane *d, size_t bytes) { __atomic_fetch_sub(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
+static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 
 /* NULL: no memory. Whoever calls it has counted the bytes. */
 static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, size_t bytes, bool huge) {
@@ -44,14 +44,6 @@ static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, 
     return s;
 }
 
-void segment_free(segment *s) {
-    if (!s) return;
-    if (s->d) count_freed(s->d, s->counted);
-    for (int p = 0; p < FAB_PROVIDER_COUNT; p++) fab_dereg(s->mr[p]);
-    fkv_region_free(&s->region);
-    free(s);
-}
-
 /* The same with the count; the bound is not looked at. */
 static segment *segment_make_counted(group *g, uint32_t shard, table_segment_kind kind, size_t bytes) {
     count_taken(g->d, bytes);
@@ -62,9 +54,16 @@ static segment *segment_make_counted(group *g, uint32_t shard, table_segment_kin
 
 /* ---- a shard opens ---- */
 
+table_config memory_table_config(const dataplane *d, const dataplane_shard *o, shard *s) {
+    return (table_config){ .shard = o->shard, .epoch = o->epoch, .seed = d->c.hash_seed, .memory_bytes = o->memory_bytes,
+                           .quarantine_ns = d->c.quarantine_ns, .quarantine_bytes = d->c.quarantine_bytes,
+                           .segment_grain = d->c.huge_pages == DATAPLANE_HUGE_REQUIRE ? FKV_HUGE_PAGE : 0,
+                           .want_segment = memory_want, .retire_segment = memory_retire, .ctx = s };
+}
+
 void memory_open(job *j) {
     command *c = (command *)j;
-    table_config t = table_config_of(c->d, &c->open, NULL);
+    table_config t = memory_table_config(c->d, &c->open, NULL);
     c->first_index = segment_make_counted(c->g, c->number, TABLE_INDEX, table_first_index_bytes(&t));
     c->first_heap = c->first_index ? segment_make_counted(c->g, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
     if (!c->first_heap) {
@@ -72,7 +71,7 @@ void memory_open(job *j) {
         memory_opened(c, NULL);
         return;
     }
-    c->job.run = shard_open;
+    c->job.run = c->opens;
     group_post(c->g, &c->job);
 }
 
@@ -92,7 +91,7 @@ static void opened(job *j) {
 void memory_opened(command *c, shard *failed) {
     c->failed = failed;
     c->job.run = opened;
-    worker_post(&c->d->memory, &c->job);
+    helper_post(&c->d->memory, &c->job);
 }
 
 /* ---- a shard wants a segment ---- */
@@ -113,7 +112,7 @@ static void want_answered(job *j) {
         w->busy = true;
         s->wanted++;
         w->job.run = want_make;
-        worker_post(&g->d->memory, &w->job);
+        helper_post(&g->d->memory, &w->job);
         return;
     }
     if (!w->segment || shard_add_segment(s, w->segment) != FKV_OK) {
@@ -171,7 +170,7 @@ static void want_make(job *j) {
     } else if (of_huge_pages(d, w->bytes)) {
         count_taken(d, w->bytes);
         w->job.run = want_make_huge;
-        worker_post(&d->huge, &w->job);
+        helper_post(&d->huge, &w->job);
     } else {
         want_answer(w, segment_make_counted(w->shard->g, w->shard->number, w->kind, w->bytes));
     }
@@ -183,7 +182,7 @@ void memory_want(void *ctx, table_segment_kind kind, size_t bytes) {
     while (w->busy) w++;   /* there are as many as the table can have asked for */
     *w = (want){ .job.run = want_make, .shard = s, .busy = true, .kind = kind, .bytes = bytes };
     s->wanted++;
-    worker_post(&s->g->d->memory, &w->job);
+    helper_post(&s->g->d->memory, &w->job);
 }
 
 /* ---- and gives them back ---- */
@@ -192,7 +191,7 @@ static void free_job(job *j) { segment_free((segment *)(void *)((char *)j - offs
 
 void memory_free_segment(group *g, segment *s) {
     s->job.run = free_job;
-    worker_post(&g->d->memory, &s->job);
+    helper_post(&g->d->memory, &s->job);
 }
 
 /* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), and a READ of what is not registered any
@@ -237,7 +236,7 @@ void memory_close(command *c, shard *s) {
     c->failed = s;
     c->status = FKV_OK;
     c->job.run = close_job;
-    worker_post(&c->d->memory, &c->job);
+    helper_post(&c->d->memory, &c->job);
 }
 
 /* ---- and others are told ---- */
@@ -258,6 +257,6 @@ bool memory_notify(const shard *s) {
     notice *n = malloc(sizeof *n);
     if (!n) return false;
     *n = (notice){ { NULL, notice_job }, s->g->d, s->number, table_layout_epoch(s->table) };
-    worker_post(&s->g->d->memory, &n->job);
+    helper_post(&s->g->d->memory, &n->job);
     return true;
 }

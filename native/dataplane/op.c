@@ -1,8 +1,12 @@
-/* op.c: the life of a request in the owner's hands: made from a pool, kept beyond its message, answered, or forgotten.
+/* op.c: the life of a request in the owner's hands: made from a pool, kept beyond its message, moved from stage to stage, freed.
  * Nothing here allocates for the usual request: ops come from slabs that are kept. */
+#include "op.h"
+#include "../base/assert.h"
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
+#include "client.h"
+#include "shard.h"
+#include "worker.h"
 
 typedef struct slab {
     struct slab *next;
@@ -37,7 +41,7 @@ op *op_new(client *c) {
     op *o = g->free_ops;
     g->free_ops = o->next_follower;
     o->state = OP_ARRIVED;
-    o->recorded = o->streams = o->quarantined = o->aside = o->fed = false;
+    o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = false;
     o->starved_ns = 0;
     o->group = g;
     o->client = c;
@@ -63,6 +67,7 @@ static void give_message_back(op *o) {
 
 void op_free(op *o) {
     group *g = o->group;
+    fkv_assert(!o->held && !o->recorded && !o->followers && !o->transfer);
     list_remove(&o->timed);
     give_message_back(o);
     if (o->kept_bytes) {
@@ -70,13 +75,19 @@ void op_free(op *o) {
         free(o->copy);
         free(o->stream_bytes);
     }
-    if (o->client) {
-        list_remove(&o->of_client);
-        o->client->op_count--;
-        o->client->asides -= o->aside;
-    }
+    op_lose_client(o);
     o->next_follower = g->free_ops;
     g->free_ops = o;
+}
+
+void op_lose_client(op *o) {
+    client *c = o->client;
+    if (!c) return;
+    list_remove(&o->of_client);
+    c->op_count--;
+    c->asides -= o->aside;
+    o->client = NULL;
+    o->message = NULL;   /* given back, or freed with the connection */
 }
 
 uint8_t *op_keep(op *o, size_t bytes) {
@@ -104,59 +115,65 @@ bool op_detach(op *o) {
     return true;
 }
 
-static void forget(op *o) {
+/* ---- from stage to stage ---- */
+
+void op_runs(op *o) {
+    o->state = OP_RUNNABLE;
+    list_push(&o->group->runnable, &o->link);
+}
+
+void op_prepared(op *o) {
+    fkv_assert(o->held);
+    o->state = OP_READY;
+    list_push(&o->group->ready, &o->link);
+}
+
+void op_ends(op *o, fkv_status s) {
+    list_remove(&o->timed);
+    o->status = s;
+    o->state = OP_ENDS;
+    list_push(&o->group->answering, &o->link);
+}
+
+void op_follow(op *o, op *first) {
+    o->state = OP_FOLLOWS;
+    o->leader = first;
+    o->next_follower = first->followers;
+    first->followers = o;
+}
+
+void op_unfollow(op *o) {
+    op **at = &o->leader->followers;
+    while (*at != o) at = &(*at)->next_follower;
+    *at = o->next_follower;
+    o->leader = o->next_follower = NULL;
+    o->state = OP_ARRIVED;
+}
+
+/* ---- what dedup knows of it ---- */
+
+static void unrecord(op *o) {
     o->recorded = false;
     dedup_leave(&o->group->dedup, o->memory, o->group->now_ns);
     o->memory = NULL;
 }
 
-/* The statuses that are a change's result; after any other it was not made, and a retry makes it anew. */
-static bool is_result(fkv_status s) { return s == FKV_OK || s == FKV_NOT_FOUND || s == FKV_VERSION_MISMATCH; }
-
-/* After these a client sends the same change again. */
-static bool is_tried_again(fkv_status s) {
-    return s == FKV_BUSY || s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER || s == FKV_DISCONNECTED;
+void op_remember(op *o, fkv_status s) {
+    if (!o->recorded) return;
+    dedup_finish(o->memory, o->shard->slot, o->request.sequence, s, o->reply.version);
+    unrecord(o);
 }
 
-/* A change that failed is forgotten, unless another copy of it may still come, which is not to be made after its client was told
- * that it failed. */
-static bool is_remembered(const op *o, fkv_status s) {
-    bool copies = (o->request.flags & FKV_REQUEST_RETRY) || o->followers;
-    return is_result(s) || (copies && !is_tried_again(s));
+void op_forget(op *o) {
+    if (!o->recorded) return;
+    dedup_cancel(o->memory, o->shard->slot, o->request.sequence);
+    unrecord(o);
 }
 
-void op_answer(op *o, fkv_status s) {
-    group *g = o->group;
-    list_remove(&o->timed);
-    if (o->recorded) {
-        if (is_remembered(o, s)) dedup_finish(o->memory, o->shard->slot, o->request.sequence, s, o->reply.version);
-        else dedup_cancel(o->memory, o->shard->slot, o->request.sequence);
-        forget(o);
-    }
-    for (op *f = o->followers, *next; f; f = next) {
-        next = f->next_follower;
-        f->leader = f->next_follower = NULL;
-        f->reply.version = o->reply.version;
-        op_answer(f, s);
-    }
-    o->followers = NULL;
-    if (s != FKV_OK && s != FKV_NOT_FOUND && s != FKV_VERSION_MISMATCH) g->stats.refused[s]++;
-    if (!o->client) {
-        op_free(o);
-        return;
-    }
-    if (o->shard && o->shard->table) {
-        o->reply.layout_epoch = table_layout_epoch(o->shard->table);
-        o->reply.buckets = table_buckets(o->shard->table);
-    }
-    o->shard = NULL;   /* it may be freed before the reply is sent */
-    o->reply.status = (uint8_t)s;
-    reply_send(o);
-}
-
-op *op_pass_on(op *o) {
+/* The first follower takes its place in dedup, and is to be run. */
+static void pass_on(op *o) {
     op *heir = o->followers;
-    if (!o->recorded || !heir) return NULL;
+    if (!o->recorded || !heir) return;
     dedup_hand_over(o->memory, o->shard->slot, o->request.sequence, heir);
     heir->memory = o->memory;
     heir->recorded = true;
@@ -167,16 +184,16 @@ op *op_pass_on(op *o) {
     heir->next_follower = NULL;
     for (op *f = heir->followers; f; f = f->next_follower) f->leader = heir;
     o->followers = NULL;
-    heir->state = OP_ARRIVED;
-    return heir;
+    op_runs(heir);
+}
+
+void op_fails_alone(op *o, fkv_status s) {
+    pass_on(o);
+    op_ends(o, s);
 }
 
 void op_abandon(op *o) {
-    op *heir = op_pass_on(o);
-    if (o->recorded) {
-        dedup_cancel(o->memory, o->shard->slot, o->request.sequence);
-        forget(o);
-    }
+    pass_on(o);
+    op_forget(o);
     op_free(o);
-    if (heir) wait_or_run(heir);
 }

@@ -1,29 +1,37 @@
 /* read.c: two-sided GET, SCAN and LAYOUT: what is answered. How it is sent, in one message or many, is in stream.c. */
+#include "read.h"
 #include <string.h>
-#include "internal.h"
+#include "../table/layout.h"
+#include "client.h"
+#include "shard.h"
+#include "stream.h"
+#include "worker.h"
 
 enum { SCAN_CHAINS_MIN = 16, SCAN_VALUES_ROOM = 128 << 10 };
 /* A chain is serialised whole: its keys without values fit behind everything that was let in before. */
 static_assert(SCAN_VALUES_ROOM + FKV_CHAIN_MAX * FKV_SLOTS * (sizeof(fkv_scan_entry) + FKV_KEY_MAX) <= FKV_SCAN_STEP_MAX,
               "a SCAN reply fits its room");
 
-static void describe_shard(op *o) {
-    o->reply.layout_epoch = table_layout_epoch(o->shard->table);
-    o->reply.buckets = table_buckets(o->shard->table);
+/* The reply is made as it goes out, from 0 to `end` of what its kind counts. */
+static void streams(op *o, uint32_t end) {
+    o->streams = true;
+    o->stream_at = 0;
+    o->stream_end = end;
+    op_ends(o, FKV_OK);
 }
 
 attempt_result read_attempt(op *o) {
     const fkv_request *r = &o->request;
     table_entry e;
     table_busy why;
-    if (request_shard_status(o->group, o->shard) != FKV_OK) {
-        op_answer(o, FKV_SHARD_CLOSED);
+    if (shard_status(o->group, o->shard) != FKV_OK) {
+        op_ends(o, FKV_SHARD_CLOSED);
         return ATTEMPT_DONE;
     }
     fkv_status s = table_get(o->shard->table, r->ns, o->key, r->key_bytes, o->hash, &e, &why);
     if (s == FKV_BUSY) return ATTEMPT_KEY;
     if (s != FKV_OK) {
-        op_answer(o, s);
+        op_ends(o, s);
         return ATTEMPT_DONE;
     }
     o->reply.version = e.version;
@@ -31,10 +39,9 @@ attempt_result read_attempt(op *o) {
     o->reply.value_bytes = e.value_bytes;
     o->reply.user_flags = e.user_flags;
     o->reply.codec = e.codec;
-    describe_shard(o);
     o->stream_value = e.value;
     o->stream_checked_ns = o->group->now_ns;
-    stream_start(o, e.value_bytes);
+    streams(o, e.value_bytes);
     return ATTEMPT_DONE;
 }
 
@@ -61,8 +68,8 @@ static void emit(void *ctx, const table_entry *e) {
 /* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. The
  * SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets on a little. */
 void read_scan(op *o) {
-    if (request_shard_status(o->group, o->shard) != FKV_OK) {
-        op_answer(o, FKV_SHARD_CLOSED);
+    if (shard_status(o->group, o->shard) != FKV_OK) {
+        op_ends(o, FKV_SHARD_CLOSED);
         return;
     }
     scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES, .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
@@ -73,15 +80,14 @@ void read_scan(op *o) {
     while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
     o->group->scan_chains -= (uint32_t)min_u64(o->group->scan_chains, chains);
     o->reply.version = cursor;
-    describe_shard(o);
     o->stream_bytes = out.bytes;
-    stream_start(o, out.at);
+    streams(o, out.at);
 }
 
 void read_changed(op *o) {
     shard *s = o->shard;
     uint64_t now = o->group->now_ns, place = o->request.expected;
-    fkv_status status = request_shard_status(o->group, s);
+    fkv_status status = shard_status(o->group, s);
     if (status == FKV_OK && place == 0) {
         place = change_log_begin(&s->log, now);
         if (!place) status = FKV_NO_MEMORY;
@@ -89,7 +95,7 @@ void read_changed(op *o) {
         status = FKV_STALE_SEQUENCE;
     }
     if (status != FKV_OK) {
-        op_answer(o, status);
+        op_ends(o, status);
         return;
     }
     scan_out out = { .bytes = o->group->scratch, .copy = true };
@@ -105,12 +111,12 @@ void read_changed(op *o) {
     /* One that is prepared may still be committed. */
     if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed_for && s->held == 0 ? FKV_CHANGED_SEALED : 0);
     o->reply.expiry_ms = s->sealed_for;
-    describe_shard(o);
     o->stream_bytes = out.bytes;
-    stream_start(o, out.at);
+    streams(o, out.at);
 }
 
 void read_layout(op *o) {
-    describe_shard(o);
-    stream_start(o, (uint32_t)table_segments(o->shard->table, NULL, 0));
+    streams(o, (uint32_t)table_segments(o->shard->table, NULL, 0));
 }
+
+void read_leases(op *o) { streams(o, o->client->trust->shards.count); }

@@ -1,19 +1,17 @@
-/* request.c: a message has come: checked, counted, and sent on its way by its kind. What follows for a change is in change.c, for
- * a read in read.c. */
-#include "../base/clock.h"
-#include "internal.h"
-
-fkv_status request_shard_status(const group *g, const shard *s) {
-    if (!s) return FKV_NOT_OWNER;
-    if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
-    return g->now_ns < __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
-}
+/* request.c: a message has come: checked, counted, and put into the batch at hand. What follows is in run.c. */
+#include "request.h"
+#include "client.h"
+#include "op.h"
+#include "shard.h"
+#include "stream.h"
+#include "transfer.h"
+#include "wait.h"
 
 /* Whether the client has asked the same before and its answer is still to be sent. One that was cancelled is none any more. */
 static bool is_asked_already(const client *c, const op *o) {
     for (const fkv_list *l = c->ops.next; l != &c->ops; l = l->next) {
         const op *p = LIST_OF(l, op, of_client);
-        if (p == o || p->request.op != o->request.op || (p->state == OP_ANSWERS && !p->streams)) continue;
+        if (p == o || p->request.op != o->request.op || p->state == OP_ENDS || (p->state == OP_ANSWERS && !p->streams)) continue;
         if (!fkv_op_is(p->request.op, FKV_OF_SHARD) || p->request.shard == o->request.shard) return true;
     }
     return false;
@@ -36,7 +34,7 @@ static fkv_status admit(group *g, client *c, op *o) {
     if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
     if (!fkv_range_has(c->trust->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = g->by_number[r->shard];
-    fkv_status s = request_shard_status(g, o->shard);
+    fkv_status s = shard_status(g, o->shard);
     if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;
     o->hash = fkv_hash_key(&g->d->c.hash_seed, r->ns, o->key, r->key_bytes);
     return fkv_range_shard(c->trust->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
@@ -55,12 +53,10 @@ static op *find(client *c, uint64_t id) {
 static void cancel(client *c, uint64_t id) {
     op *o = find(c, id);
     if (!o) return;
-    if (o->state == OP_WAITS_KEY || o->state == OP_WAITS_MEMORY || o->state == OP_FOLLOWS) {
+    if (op_waits(o)) {
         fkv_status s = o->state == OP_FOLLOWS ? FKV_STALE_SEQUENCE : FKV_ABORTED;
         wait_remove(o);
-        op *heir = op_pass_on(o);
-        op_answer(o, s);
-        if (heir) wait_or_run(heir);
+        op_fails_alone(o, s);
     } else if (o->state == OP_TRANSFERS) {
         transfer_fail(o, FKV_ABORTED);
     } else if (o->state == OP_ANSWERS && o->streams) {
@@ -96,21 +92,10 @@ void request_received(group *g, client *c, const fab_wc *wc) {
         s = admit(g, c, o);
     }
     if (s != FKV_OK) {
-        op_answer(o, s);
+        op_ends(o, s);
         return;
     }
     if (o->shard) o->shard->touched = true;
     if (fkv_op_is(o->request.op, FKV_KEYED)) table_prefetch(o->shard->table, o->hash, 0);
     g->batch[g->batch_count++] = o;
-}
-
-void request_run(op *o) {
-    if (o->client->doomed) return;   /* it ends with its client */
-    switch ((fkv_op)o->request.op) {
-    case FKV_OP_LEASE: stream_start(o, o->client->trust->shards.count); break;
-    case FKV_OP_LAYOUT: read_layout(o); break;
-    case FKV_OP_SCAN: o->request.flags & FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o); break;
-    case FKV_OP_GET: wait_or_run(o); break;
-    default: change_arrived(o); break;
-    }
 }

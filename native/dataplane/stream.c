@@ -4,11 +4,16 @@
  * A reply that `streams` is made message by message from `stream_at` to `stream_end`: bytes of a value (GET), of serialised
  * entries (SCAN), segments (LAYOUT), shards (LEASE). Nothing is copied ahead: a value goes out from the table's memory, which
  * stays as it is until the quarantine has passed after the entry was replaced; so it is looked up again after half of that. */
+#include "stream.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/clock.h"
-#include "internal.h"
+#include "client.h"
+#include "latency.h"
+#include "lease.h"
+#include "shard.h"
+#include "worker.h"
 
 enum { LIST_MAX = 256 };   /* segments or shards in one message */
 
@@ -170,13 +175,6 @@ void reply_send(op *o) {
     list_push(&c->out, &o->link);
     if (e == -EAGAIN) block(c);
     else if (!c->is_blocked && !c->doomed && list_empty(&c->sending)) list_push(&c->g->sending, &c->sending);
-}
-
-void stream_start(op *o, uint32_t end) {
-    o->streams = true;
-    o->stream_at = 0;
-    o->stream_end = end;
-    reply_send(o);
 }
 
 void reply_credits(client *c) {

@@ -11,11 +11,14 @@
  * extent afterwards, and nothing is decided by what was read.
  * Invariant: an extent is aborted only when no job can write to it any more, bounce memory is used again only when no READ can
  * write to it, and a connection is freed only when no job reads its client's memory any more. */
+#include "transfer.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../table/words.h"
-#include "internal.h"
+#include "client.h"
+#include "shard.h"
+#include "worker.h"
 
 enum { CHUNK = 256 << 10, BOUNCES = 16, PIECES_OF_CLIENT = 3, COPY_STEP = 1 << 20 };
 
@@ -100,9 +103,11 @@ static void end(transfer *t) {
     free(t);
     if (s == FKV_OK) {
         g->stats.transfers++;
-        change_ready(o);
+        op_prepared(o);
+    } else if (s == FKV_SHARD_CLOSED) {
+        op_ends(o, s);
     } else {
-        change_abort(o, s);
+        op_fails_alone(o, s);   /* a retry that follows it has its own connection and value */
     }
 }
 
@@ -114,10 +119,8 @@ static void fail(transfer *t, fkv_status s) {
     if (is_quiet(t)) end(t);
 }
 
-bool transfer_fail(op *o, fkv_status s) {
-    if (o->transfer->failed != FKV_OK) return false;
-    fail(o->transfer, s);
-    return true;
+void transfer_fail(op *o, fkv_status s) {
+    if (o->transfer->failed == FKV_OK) fail(o->transfer, s);
 }
 
 /* ---- the copier's part ---- */
@@ -171,7 +174,7 @@ static void give_to_copier(transfer *t, job *j, void (*run)(job *)) {
     g->copying++;
     t->jobs++;
     j->run = run;
-    worker_post(&g->d->copier, j);
+    helper_post(&g->d->copier, j);
 }
 
 /* ---- attaching ---- */

@@ -3,10 +3,14 @@
  * For its key: behind a change that is prepared. A key queue exists only while somebody waits for its key; ops leave it in order.
  * For memory: an op that has to wait for a segment, for the quarantine or for the room that large values share is starved. It
  * holds its key's queue, so that later changes of the key stay behind it; other keys go on.
- * Both have a deadline, after which the answer is BUSY. Queues that may move on are `woken` and looked at in the same turn,
- * never from inside what woke them. */
+ * Both have a deadline, after which the answer is BUSY. Queues that may move on are `woken`; run.c tries those who wait there in the same
+ * turn.
+ * Invariant: a queue has somebody who waits, a holder, or is being run. */
+#include "wait.h"
+#include "../base/assert.h"
 #include <stdlib.h>
-#include "internal.h"
+#include "shard.h"
+#include "worker.h"
 
 struct key_queue {
     key_queue *next;       /* of its bucket, or free */
@@ -15,7 +19,7 @@ struct key_queue {
     fkv_list waiting;      /* ops in OP_WAITS_KEY */
     op *holder;            /* the op in OP_WAITS_MEMORY before them */
     uint32_t count;
-    bool running;          /* being worked on: not freed meanwhile */
+    bool running;          /* between wait_begin and wait_end: not freed meanwhile */
 };
 
 static key_queue *find(const group *g, uint64_t hash) {
@@ -41,6 +45,7 @@ static key_queue *find_or_make(group *g, uint64_t hash) {
 
 static void free_if_unused(group *g, key_queue *q) {
     if (q->running || q->holder || !list_empty(&q->waiting)) return;
+    fkv_assert(q->count == 0);
     key_queue **at = &g->key_queue[q->hash % KEY_QUEUE_BUCKETS];
     while (*at != q) at = &(*at)->next;
     *at = q->next;
@@ -62,10 +67,14 @@ static void wake(group *g, key_queue *q) {
     if (!q->holder && list_empty(&q->woken)) list_push(&g->woken, &q->woken);
 }
 
+bool wait_somebody(const group *g, uint64_t hash) { return g->key_queues && find(g, hash); }
+
 void wait_key_free(group *g, uint64_t hash) {
-    key_queue *q = find(g, hash);
+    key_queue *q = g->key_queues ? find(g, hash) : NULL;
     if (q) wake(g, q);
 }
+
+/* ---- in ---- */
 
 /* An op that is tried again and has to wait again keeps its deadline. */
 static void start_timer(op *o) {
@@ -75,12 +84,12 @@ static void start_timer(op *o) {
 }
 
 static void no_place(op *o, key_queue *q) {
-    group *g = o->group;
-    op_answer(o, FKV_BUSY);
-    if (q) free_if_unused(g, q);
+    op_ends(o, FKV_BUSY);
+    if (q) free_if_unused(o->group, q);
 }
 
-static void wait_for_key(op *o, key_queue *q, bool first) {
+void wait_for_key(op *o, bool first) {
+    key_queue *q = find_or_make(o->group, o->hash);
     if (!q || q->count == KEY_QUEUE_MAX || !op_detach(o)) {
         no_place(o, q);
         return;
@@ -94,11 +103,13 @@ static void wait_for_key(op *o, key_queue *q, bool first) {
     start_timer(o);
 }
 
-static void wait_for_memory(op *o, key_queue *q) {
+void wait_for_memory(op *o) {
+    key_queue *q = find_or_make(o->group, o->hash);
     if (!q || !op_detach(o)) {
         no_place(o, q);
         return;
     }
+    fkv_assert(!q->holder);
     o->state = OP_WAITS_MEMORY;
     o->queue = q;
     q->holder = o;
@@ -108,21 +119,14 @@ static void wait_for_memory(op *o, key_queue *q) {
     start_timer(o);
 }
 
-void wait_or_run(op *o) {
-    group *g = o->group;
-    bool read = !fkv_op_is(o->request.op, FKV_CHANGES);
-    /* Reads pass those that only wait for memory; a change passes nothing that is before it on its key. */
-    key_queue *q = g->key_queues && !read ? find(g, o->hash) : NULL;
-    attempt_result r = q ? ATTEMPT_KEY : read ? read_attempt(o) : change_attempt(o);
-    if (r == ATTEMPT_KEY) wait_for_key(o, q ? q : find_or_make(g, o->hash), false);
-    else if (r == ATTEMPT_MEMORY) wait_for_memory(o, find_or_make(g, o->hash));
-}
+/* ---- out ---- */
 
 /* Out of its list, but its time goes on. */
 static key_queue *leave(op *o) {
     key_queue *q = o->queue;
     list_remove(&o->link);
     if (o->state == OP_WAITS_MEMORY) {
+        fkv_assert(q->holder == o);
         q->holder = NULL;
         if (o->quarantined) o->shard->quarantined--;
         o->quarantined = false;
@@ -134,18 +138,15 @@ static key_queue *leave(op *o) {
     return q;
 }
 
-static void unfollow(op *o) {
-    op **at = &o->leader->followers;
-    while (*at != o) at = &(*at)->next_follower;
-    *at = o->next_follower;
-    o->leader = o->next_follower = NULL;
-    o->state = OP_ARRIVED;
-}
-
 void wait_remove(op *o) {
     group *g = o->group;
     if (o->state == OP_FOLLOWS) {
-        unfollow(o);
+        op_unfollow(o);
+        return;
+    }
+    if (o->state == OP_RUNNABLE) {
+        list_remove(&o->link);
+        o->state = OP_ARRIVED;
         return;
     }
     key_queue *q = leave(o);
@@ -154,68 +155,45 @@ void wait_remove(op *o) {
     free_if_unused(g, q);
 }
 
-/* One more try of an op that has just left q. */
-static attempt_result try_again(op *o, key_queue *q) {
-    attempt_result r = fkv_op_is(o->request.op, FKV_CHANGES) ? change_attempt(o) : read_attempt(o);
-    if (r == ATTEMPT_KEY) wait_for_key(o, q, true);
-    else if (r == ATTEMPT_MEMORY) wait_for_memory(o, q);
-    else if (r == ATTEMPT_HELD) list_remove(&o->timed);
-    return r;
+key_queue *wait_begin(group *g) {
+    key_queue *q = LIST_OF(g->woken.next, key_queue, woken);
+    list_remove(&q->woken);
+    q->running = true;
+    return q;
 }
 
-/* Those that wait for a key whose change has ended, in order, until one of them holds it. */
-static void run_queue(group *g, key_queue *q) {
-    list_remove(&q->woken);
-    attempt_result r = ATTEMPT_DONE;
-    while (r == ATTEMPT_DONE && !q->holder && !list_empty(&q->waiting)) {
-        op *o = LIST_OF(q->waiting.next, op, link);
-        leave(o);
-        q->running = true;
-        r = try_again(o, q);
-        q->running = false;
-    }
+op *wait_next(key_queue *q) {
+    if (q->holder || list_empty(&q->waiting)) return NULL;
+    op *o = LIST_OF(q->waiting.next, op, link);
+    leave(o);
+    return o;
+}
+
+key_queue *wait_begin_starved(op *o) {
+    key_queue *q = leave(o);
+    q->running = true;
+    return q;
+}
+
+void wait_end(group *g, key_queue *q, bool goes_on) {
+    q->running = false;
+    if (goes_on) wake(g, q);
     free_if_unused(g, q);
 }
 
-void wait_run_woken(group *g) {
-    while (!list_empty(&g->woken)) run_queue(g, LIST_OF(g->woken.next, key_queue, woken));
-}
-
 /* What waited for the quarantine first and for a segment then counts from then. */
-static void note_wait(const group *g, shard *s, uint64_t since_ns) {
-    if (since_ns == 0) return;
+void wait_over(group *g, shard *s, uint64_t starved_ns) {
+    if (starved_ns == 0) return;
     s->memory_waits++;
-    s->memory_wait_max_ns = max_u64(s->memory_wait_max_ns, g->now_ns - since_ns);
+    s->memory_wait_max_ns = max_u64(s->memory_wait_max_ns, g->now_ns - starved_ns);
 }
 
-static void feed_starved(group *g) {
-    fkv_list hungry;
-    list_take_all(&g->starved, &hungry);
-    while (!list_empty(&hungry)) {
-        op *o = LIST_OF(hungry.next, op, link);
-        key_queue *q = leave(o);
-        q->running = true;
-        o->fed = true;
-        shard *s = o->shard;
-        uint64_t since_ns = o->starved_ns;
-        attempt_result r = try_again(o, q);    /* which may free it */
-        if (r != ATTEMPT_MEMORY) note_wait(g, s, since_ns);
-        if (r == ATTEMPT_DONE) wake(g, q);
-        q->running = false;
-        free_if_unused(g, q);
-    }
-}
-
-void wait_feed(group *g) {
-    if (g->feed_starved) {
-        g->feed_starved = false;
-        feed_starved(g);
-    }
+void wait_expire(group *g) {
     while (!list_empty(&g->timed)) {
         op *o = LIST_OF(g->timed.next, op, timed);
         if (o->deadline_ns > g->now_ns) break;
-        note_wait(g, o->shard, o->starved_ns);
+        wait_over(g, o->shard, o->starved_ns);
         wait_remove(o);
-        op_answer(o, FKV_BUSY);
+        op_ends(o, FKV_BUSY);
     }
 }

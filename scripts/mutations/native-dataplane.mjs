@@ -5,10 +5,10 @@ const dataplane = by('dataplane');
 const life = by('dataplane_life');
 
 export const mutations = [
-  ...inFile('native/dataplane/group.c', [
+  ...inFile('native/dataplane/loop.c', [
     ['dataplane: what came in a long turn is judged by the time of an earlier one',
       dataplane('a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes'),
-      '    g->wall_ms = fkv_wall_ms();\n    shards_tick(g);', '    shards_tick(g);'],
+      '    g->wall_ms = fkv_wall_ms();\n    run_all(g);\n    shards_tick(g);', '    run_all(g);\n    shards_tick(g);'],
   ]),
   ...inFile('native/dataplane/read.c', [
     ['dataplane: a copy goes on though changes have fallen out of the log',
@@ -40,7 +40,7 @@ export const mutations = [
       by('dataplane_shard')('a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it'),
       'if (s->lease_until_ns <= s->g->now_ns) {', 'if (s->lease_until_ns <= UINT64_MAX) {'],
     ['dataplane: everything waits for huge pages', by('dataplane_growth')('while_huge_pages_are_made_for_one_shard_others_get_their_memory'),
-      '        worker_post(&d->huge, &w->job);', '        worker_post(&d->memory, &w->job);'],
+      '        helper_post(&d->huge, &w->job);', '        helper_post(&d->memory, &w->job);'],
     ['dataplane: huge pages are asked for again however long they took',
       by('dataplane_growth')('after_the_kernel_took_long_for_huge_pages_it_is_left_alone_for_a_while'),
       'now_ns + HUGE_REST * waited_ns;', 'now_ns;'],
@@ -52,19 +52,23 @@ export const mutations = [
     ['dataplane: waits for memory are not counted', by('dataplane_growth')('changes_that_come_before_their_memory_are_counted_with_the_longest_wait'),
       'else if (o->starved_ns == 0) o->starved_ns = o->group->now_ns;', ''],
   ]),
-  ...inFile('native/dataplane/group.c', [
+  ...inFile('native/dataplane/loop.c', [
+    ['dataplane: what was refused counts against the quota until the turn ends',
+      by('dataplane_limits')('what_is_refused_leaves_room_for_what_comes_behind_it'), '            run_answers(g);', '            (void)0;'],
+  ]),
+  ...inFile('native/dataplane/run.c', [
     ['dataplane: what arrived in a pause is answered by the time of the beginning of the turn',
       by('dataplane_shard')('what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered'),
       'lease that ran when the turn began. */\n    g->now_ns = fkv_now_ns();', 'lease that ran when the turn began. */'],
   ]),
-  ...inFile('native/dataplane/change.c', [
+  ...inFile('native/dataplane/run.c', [
     ['dataplane: a sealed shard takes changes',
       by('move_copy')('a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_after_all'),
-      'if (o->shard->sealed_for) {', 'if (false) {'],
+      'if (o->shard->sealed_for) return', 'if (false) return'],
     ['dataplane: what changes while a shard is copied is not noted', by('move_copy')('what_changes_while_it_is_copied_comes_along'),
-      '        change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);\n', ''],
+      '    change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);\n', ''],
   ]),
-  ...inFile('native/dataplane/shard.c', [
+  ...inFile('native/dataplane/life.c', [
     ['dataplane: the log of a move that was called off is kept while nothing changes',
       by('move_end')('the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes'),
       '        if (s->log.ring) change_log_rest(&s->log, g->now_ns);\n', ''],

@@ -10,20 +10,22 @@ export const mutations = [
   ...inFile('native/dataplane/request.c', [
     ['trust: requests for shards of other domains are answered', owner('every_kind_of_request_for_a_shard_of_another_domain_is_refused'),
       'if (!fkv_range_has(c->trust->shards, r->shard)) return FKV_UNAUTHORIZED;', ''],
+  ]),
+  ...inFile('native/dataplane/read.c', [
     ['trust: a lease tells of all domains', owner('a_lease_covers_the_shards_of_the_clients_domain_only'),
-      'stream_start(o, o->client->trust->shards.count);', 'o->client->trust = &(trust_domain){ .shards = { 0, o->group->d->c.shards } }; stream_start(o, o->group->d->c.shards);'],
+      'streams(o, o->client->trust->shards.count);', 'static trust_domain all; all.shards.count = o->group->d->c.shards; o->client->trust = &all; streams(o, all.shards.count);'],
   ]),
   ...inFile('native/dataplane/memory.c', [
     ['trust: all regions are registered for domain 0', owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
       '&s->region, dataplane_trust_of(g->d, shard), &s->mr[p]', '&s->region, 0 * shard, &s->mr[p]'],
   ]),
-  ...inFile('native/dataplane/client.c', [
+  ...inFile('native/dataplane/connection.c', [
     ['trust: every connection is of domain 0', owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
       'fab_accept(wc->conn, h.ticket.trust, &w, sizeof w)', 'fab_accept(wc->conn, 0, &w, sizeof w)'],
     ['trust: one domain may take the connections of all', owner('connections_of_one_domain_leave_room_for_the_others'),
       'if (count_up(places_of(t, flags, &none), t->max_clients)) return true;', 'if (count_up(places_of(t, flags, &none), UINT32_MAX)) return true;'],
   ]),
-  ...inFile('native/dataplane/client.c', [
+  ...inFile('native/dataplane/connection.c', [
     ['dataplane: a client has as many connections as it makes', by('dataplane_limits')('a_client_has_no_more_than_a_few_connections_and_the_newest_stay'),
       'if (n > CONNECTIONS_OF_ONE) client_doom(oldest);', '(void)oldest;'],
   ]),

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include "dataplane_rig.h"
-#include "../../dataplane/internal.h"
+#include "../../dataplane/memory.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25

@@ -121,6 +121,27 @@ TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) 
     down(&c);
 }
 
+/* A request that is refused is in nobody's hands any more when the next one, which came with it, is looked at. */
+TEST(what_is_refused_leaves_room_for_what_comes_behind_it) {
+    enum { QUOTA = 2, REFUSED = 3 * QUOTA };
+    uint64_t refused[REFUSED];
+    raw c;
+    rig_init(&r, provider, NULL);
+    r.config.client_quota = QUOTA;
+    rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
+    raw_up(&c, &r, 1);
+    for (int i = 0; i < REFUSED; i++) {
+        fkv_request q = raw_request(&c, FKV_OP_LAYOUT, "");
+        q.shard = RIG_SHARDS;
+        refused[i] = q.id;
+        CHECK_EQ(fab_send(c.conn, &(struct iovec){ &q, sizeof q }, 1), 0);
+    }
+    uint64_t put = raw_put_begin(&c, "k", "v", 1);   /* which sends them all */
+    for (int i = 0; i < REFUSED; i++) CHECK_EQ(raw_end(&c, refused[i]), FKV_BAD_REQUEST);
+    CHECK_EQ(raw_end(&c, put), FKV_OK);
+    down(&c);
+}
+
 /* ---- replies come to an end ---- */
 
 /* Scans the shard of `key` from its start, a reply at a time; each message carries an entry or is a reply's last. */
@@ -214,6 +235,7 @@ static void tests(void) {
     RUN(a_client_has_no_more_than_a_few_connections_and_the_newest_stay);
     RUN(credits_that_come_to_a_connection_that_is_ending_do_not_bring_it_back);
     RUN(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time);
+    RUN(what_is_refused_leaves_room_for_what_comes_behind_it);
     RUN(a_scan_ends_whatever_the_size_of_a_value);
     RUN(scans_that_come_together_share_the_time_of_one);
 }

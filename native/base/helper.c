@@ -1,5 +1,5 @@
-/* worker.c: see worker.h. */
-#include "worker.h"
+/* helper.c: see helper.h. */
+#include "helper.h"
 #include <signal.h>
 
 int thread_start(pthread_t *t, void *(*run)(void *), void *arg) {
@@ -11,8 +11,8 @@ int thread_start(pthread_t *t, void *(*run)(void *), void *arg) {
     return e;
 }
 
-static void *worker_main(void *arg) {
-    worker *w = arg;
+static void *helper_main(void *arg) {
+    helper *w = arg;
     pthread_setname_np(pthread_self(), w->name);
     for (;;) {
         mailbox_sleep(&w->box);
@@ -22,17 +22,17 @@ static void *worker_main(void *arg) {
     }
 }
 
-int worker_start(worker *w, const char *name) {
-    *w = (worker){ .name = name };
+int helper_start(helper *w, const char *name) {
+    *w = (helper){ .name = name };
     int e = mailbox_open(&w->box);
     if (e) return e;
-    e = thread_start(&w->thread, worker_main, w);
+    e = thread_start(&w->thread, helper_main, w);
     if (e) mailbox_close(&w->box);
     w->running = e == 0;
     return e;
 }
 
-void worker_stop(worker *w) {
+void helper_stop(helper *w) {
     if (!w->running) return;
     w->running = false;
     __atomic_store_n(&w->stopping, true, __ATOMIC_RELEASE);
@@ -40,7 +40,7 @@ void worker_stop(worker *w) {
     pthread_join(w->thread, NULL);
 }
 
-void worker_free(worker *w) {
+void helper_free(helper *w) {
     if (w->name) mailbox_close(&w->box);
-    *w = (worker){ 0 };
+    *w = (helper){ 0 };
 }

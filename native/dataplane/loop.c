@@ -1,16 +1,19 @@
-/* group.c: one data-plane thread and its loop. A turn of it:
+/* loop.c: one data-plane thread and its loop. A turn of it:
  *
  *     jobs from other threads
  *     poll every queue: accept, note what arrived, ends of READs, credits
  *     background work of the tables                            (it also tells them the time)
- *     what arrived is prepared or read, in order
+ *     what arrived is prepared or read, in order; ready changes are committed and answered; what waited for their keys is
+ *         prepared, and so on until nothing can go on          (run_all)
  *     connections that are over are freed                      (nothing at hand names them any more)
- *     ready changes are committed and answered; what waited for their keys is prepared, and so on until nothing is ready
- *     slices of long replies; READs of large values; what waited too long
+ *     what waited for memory, or too long; READs of large values; slices of long replies
  *     flush every queue
+ *
+ * After each step that may have put ops on the group's lists, run_all drains them: shards and connections go only when the lists are empty.
  *
  * A thread with nothing to do polls for spin_us more, then sleeps on one epoll descriptor until a queue or its mailbox wakes it
  * or the next deadline has come; when nothing is pending there is no deadline. */
+#include "loop.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +22,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "../base/clock.h"
-#include "internal.h"
+#include "../base/pause.h"
+#include "client.h"
+#include "connection.h"
+#include "latency.h"
+#include "life.h"
+#include "op.h"
+#include "request.h"
+#include "run.h"
+#include "stream.h"
+#include "transfer.h"
+#include "wait.h"
 
 /* ---- a turn ---- */
 
@@ -48,33 +61,13 @@ static int poll_all(group *g) {
     int all = 0;
     for (int i = 0; i < g->polled_count; i++) {
         int n = fab_poll(g->cq[g->polled[i]], wc, g->batch_of[i]);
-        for (int k = 0; k < n; k++) handle(g, g->polled[i], &wc[k]);
+        for (int k = 0; k < n; k++) {
+            handle(g, g->polled[i], &wc[k]);
+            run_answers(g);   /* what was refused no longer counts against its client's quota */
+        }
         all += n;
     }
     return all;
-}
-
-static void run_batch(group *g) {
-    if (g->batch_count == 0) return;
-    /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile, when the
-     * shards were somebody else's, must not be answered by a lease that ran when the turn began. */
-    g->now_ns = fkv_now_ns();
-    for (int i = 0; i < g->batch_count; i++) {
-        op *o = g->batch[i];
-        if (!o->shard) continue;
-        /* A table that rests was told the time long ago. */
-        table_set_wall(o->shard->table, g->wall_ms);
-        if (g->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);
-    }
-    for (int i = 0; i < g->batch_count; i++) request_run(g->batch[i]);
-    g->batch_count = 0;
-}
-
-static void settle(group *g) {
-    do {
-        wait_run_woken(g);
-        changes_commit(g);
-    } while (!list_empty(&g->woken) || !list_empty(&g->ready));
 }
 
 /* True when something happened, or is to be gone on with at once. */
@@ -86,13 +79,17 @@ static bool turn(group *g) {
     /* After everything that this turn answers has come, however long the jobs took or the thread was paused: what has ended by then is
      * not read any more, and a time to live begins no earlier. */
     g->wall_ms = fkv_wall_ms();
+    run_all(g);
     shards_tick(g);
-    run_batch(g);
+    run_arrived(g);
+    run_all(g);
     clients_reap(g);
-    settle(g);
-    wait_feed(g);
-    settle(g);
+    run_all(g);
+    run_starved(g);
+    wait_expire(g);
+    run_all(g);
     transfers_step(g);
+    run_all(g);
     busy |= replies_continue(g);
     for (int i = 0; i < g->polled_count; i++) fab_flush(g->cq[g->polled[i]]);
     latencies_settle(g);
@@ -109,7 +106,7 @@ static uint64_t next_deadline(const group *g) {
 
 /* What was decided after this turn looked at it. */
 static bool unfinished(const group *g) {
-    return !list_empty(&g->woken) || !list_empty(&g->ready) || !list_empty(&g->sending) || g->feed_starved ||
+    return run_pending(g) || !list_empty(&g->sending) || g->feed_starved ||
            clients_to_reap(g) || mailbox_ready(&g->box);
 }
 
@@ -144,6 +141,14 @@ static void stop(job *j) {
     g->stopping = true;
 }
 
+void loop_unlisten(dataplane *d, uint32_t number) {
+    for (uint32_t i = 0; i < d->c.listens; i++) {
+        if (d->listen[i].group != number) continue;
+        fab_unlisten(d->listener[i]);
+        d->listener[i] = NULL;
+    }
+}
+
 /* Everything that clients had under way ends here. The copier's jobs come back first: they write to extents and read clients'
  * memory. */
 static void end_clients(group *g) {
@@ -155,7 +160,7 @@ static void end_clients(group *g) {
         mailbox_run(&g->box);
         clients_reap(g);
     }
-    settle(g);
+    run_all(g);
 }
 
 static void *group_main(void *arg) {
@@ -170,7 +175,7 @@ static void *group_main(void *arg) {
         if (turn(g)) g->busy_ns = g->now_ns;
         else sleep_if_idle(g);
     }
-    dataplane_unlisten(g->d, g->number);
+    loop_unlisten(g->d, g->number);
     end_clients(g);
     return NULL;
 }
@@ -183,8 +188,8 @@ static int watch(group *g, int fd, void *what) {
 }
 
 static void init_lists(group *g) {
-    fkv_list *const lists[] = { &g->shards, &g->clients, &g->doomed, &g->sending, &g->blocked, &g->ready, &g->starved, &g->timed,
-                                &g->woken, &g->transfers };
+    fkv_list *const lists[] = { &g->shards, &g->clients, &g->doomed, &g->sending, &g->blocked, &g->answering, &g->runnable, &g->woken,
+                                &g->ready, &g->starved, &g->timed, &g->transfers };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_init(lists[i]);
 }
 
@@ -233,17 +238,6 @@ void group_join(group *g) {
     group_post(g, &g->stop_job);
     pthread_join(g->thread, NULL);
     g->has_thread = false;
-}
-
-void group_free_shards(group *g) {
-    while (!list_empty(&g->shards)) {
-        shard *s = LIST_OF(g->shards.next, shard, of_group);
-        list_remove(&s->of_group);
-        if (s->closing) command_done(s->closing, FKV_CLOSED, NULL);
-        if (s->pausing) command_done(s->pausing, FKV_CLOSED, NULL);
-        imports_end(s, FKV_CLOSED);
-        shard_free(s);
-    }
 }
 
 void group_free(group *g) {

@@ -1,4 +1,4 @@
-/* dataplane.c: the data plane as a whole: made, started, stopped; calls from other threads become commands that are posted to the
+/* start.c: the data plane as a whole: made, started, stopped; calls from other threads become commands that are posted to the
  * thread that owns what they are about. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "follow.h"
-#include "internal.h"
+#include "life.h"
+#include "loop.h"
 
 enum { DESCRIPTORS = 16384 };
 
@@ -58,12 +59,6 @@ static void copy_trust(dataplane *d, const dataplane_config *c) {
                                       .max_clients = t->max_clients ? t->max_clients : c->max_clients };
         first += d->trust[i].shards.count;
     }
-}
-
-uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard) {
-    uint32_t i = 0;
-    while (!fkv_range_has(d->trust[i].shards, shard)) i++;
-    return i;
 }
 
 static bool copy_config(dataplane *d, const dataplane_config *c) {
@@ -144,40 +139,32 @@ static int create_groups(dataplane *d) {
 }
 
 static int start_threads(dataplane *d) {
-    int e = worker_start(&d->memory, "farkv-memory");
-    if (e == 0) e = worker_start(&d->huge, "farkv-huge");
-    if (e == 0) e = worker_start(&d->copier, "farkv-copier");
+    int e = helper_start(&d->memory, "farkv-memory");
+    if (e == 0) e = helper_start(&d->huge, "farkv-huge");
+    if (e == 0) e = helper_start(&d->copier, "farkv-copier");
     for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = group_start(d->group[i]);
     return e;
-}
-
-void dataplane_unlisten(dataplane *d, uint32_t number) {
-    for (uint32_t i = 0; i < d->c.listens; i++) {
-        if (d->listen[i].group != number) continue;
-        fab_unlisten(d->listener[i]);
-        d->listener[i] = NULL;
-    }
 }
 
 /* From whatever was reached to nothing. Threads first, so that all the rest belongs to this one. */
 static void tear_down(dataplane *d) {
     for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) group_join(d->group[i]);
-    worker_stop(&d->copier);
-    worker_stop(&d->memory);
-    worker_stop(&d->huge);
+    helper_stop(&d->copier);
+    helper_stop(&d->memory);
+    helper_stop(&d->huge);
     for (int ran = 1; ran;) {
-        ran = worker_drain(&d->copier) + worker_drain(&d->memory) + worker_drain(&d->huge);
+        ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge);
         for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) ran += group_drain(d->group[i]);
     }
     for (uint32_t i = 0; i < d->c.groups; i++) {
-        dataplane_unlisten(d, i);
-        if (d->group[i]) group_free_shards(d->group[i]);
+        loop_unlisten(d, i);
+        if (d->group[i]) shards_end(d->group[i]);
         group_free(d->group[i]);
         d->group[i] = NULL;
     }
-    worker_free(&d->copier);
-    worker_free(&d->memory);
-    worker_free(&d->huge);
+    helper_free(&d->copier);
+    helper_free(&d->memory);
+    helper_free(&d->huge);
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         fab_close(d->domain[p]);
         d->domain[p] = NULL;

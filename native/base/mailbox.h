@@ -3,8 +3,8 @@
  * A job is a function with its arguments around it; it runs on the taker's thread and may post itself on to another. Posting
  * never blocks, allocates or fails, since the link lies in the job. Jobs of one poster are taken in the order posted.
  * The event descriptor is written only when the box was empty, so it may be readable although the jobs are taken already. */
-#ifndef FARKV_DATAPLANE_MAILBOX_H
-#define FARKV_DATAPLANE_MAILBOX_H
+#ifndef FARKV_BASE_MAILBOX_H
+#define FARKV_BASE_MAILBOX_H
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>

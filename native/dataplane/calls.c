@@ -1,0 +1,173 @@
+/* calls.c: calls from other threads, as jobs that are posted to the thread that owns what they are about. Which shards there
+ * are is kept here too, so that a call for one that is not open is answered without asking a group. */
+#include <stdlib.h>
+#include "command.h"
+#include "import.h"
+#include "latency.h"
+#include "life.h"
+#include "memory.h"
+
+static command *make(dataplane *d, uint32_t number, void (*run)(job *), dataplane_done done, void *ctx) {
+    command *c = calloc(1, sizeof *c);
+    if (!c) {
+        done(ctx, FKV_NO_MEMORY, NULL);
+        return NULL;
+    }
+    *c = (command){ .job.run = run, .d = d, .done = done, .ctx = ctx, .number = number };
+    return c;
+}
+
+/* The state of the shard's place as a status; OK when there is an open shard. */
+static fkv_status open_status(const dataplane *d, uint32_t shard) {
+    if (d->state != DP_RUNNING) return FKV_CLOSED;
+    if (shard >= d->c.shards) return FKV_BAD_REQUEST;
+    switch ((place_state)d->place[shard].state) {
+    case PLACE_OPEN: return FKV_OK;
+    case PLACE_CLOSING: return FKV_BUSY;
+    default: return FKV_NOT_OWNER;
+    }
+}
+
+void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done done, void *ctx) {
+    command *c = make(d, o->shard, memory_open, done, ctx);
+    if (!c) return;
+    c->open = *o;
+    c->opens = shard_open;
+    bool good = o->shard < d->c.shards && o->group < d->c.groups && o->epoch <= DATAPLANE_EPOCH_MAX &&
+                o->memory_bytes >= TABLE_MEMORY_MIN;
+    pthread_mutex_lock(&d->lock);
+    fkv_status s = !good ? FKV_BAD_REQUEST : open_status(d, o->shard);
+    s = s == FKV_NOT_OWNER && d->place[o->shard].state == PLACE_NONE ? FKV_OK : s == FKV_OK || s == FKV_NOT_OWNER ? FKV_BUSY : s;
+    if (s == FKV_OK) {
+        d->place[o->shard].state = PLACE_OPENING;
+        d->place[o->shard].group = (uint8_t)o->group;
+        c->g = d->group[o->group];
+        helper_post(&d->memory, &c->job);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (s != FKV_OK) command_done(c, s, NULL);
+}
+
+/* Under the lock, so that nothing is posted after the threads were told to stop. */
+static void post(dataplane *d, command *c, place_state then) {
+    uint32_t shard = c->number;
+    pthread_mutex_lock(&d->lock);
+    fkv_status s = open_status(d, shard);
+    if (s == FKV_OK) {
+        d->place[shard].state = (uint8_t)then;
+        c->g = d->group[d->place[shard].group];
+        group_post(c->g, &c->job);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (s != FKV_OK) command_done(c, s, NULL);
+}
+static void ask_group(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, run, done, ctx);
+    if (c) post(d, c, then);
+}
+
+void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_group(d, shard, shard_serve, PLACE_OPEN, done, ctx);
+}
+void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_group(d, shard, shard_close, PLACE_CLOSING, done, ctx);
+}
+void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_group(d, shard, shard_pause, PLACE_OPEN, done, ctx);
+}
+void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
+    ask_group(d, shard, shard_layout, PLACE_OPEN, done, ctx);
+}
+
+void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, shard_seal, done, ctx);
+    if (!c) return;
+    c->sealed_for = copy;
+    post(d, c, PLACE_OPEN);
+}
+void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, import_begin, done, ctx);
+    if (!c) return;
+    c->entries = entries;
+    c->entries_bytes = bytes;
+    list_init(&c->importing);
+    post(d, c, PLACE_OPEN);
+}
+
+void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns) {
+    __atomic_store_n(&d->grant_until_ns, boot_ns, __ATOMIC_RELAXED);
+}
+
+void dataplane_set_lease_ms(dataplane *d, uint32_t ms) {
+    uint32_t most = d->c.lease_ms;
+    __atomic_store_n(&d->lease_ms, ms < 1 ? 1 : ms > most ? most : ms, __ATOMIC_RELAXED);
+}
+
+/* ---- stats: one group after the other adds its own ---- */
+
+static bool add_shard(command *c, const shard *s) {
+    dataplane_stats *all = realloc(c->stats, sizeof *all + (c->stats->shards + 1) * sizeof *all->shard);
+    if (!all) return false;
+    c->stats = all;
+    dataplane_shard_stats *out = &all->shard[all->shards++];
+    *out = (dataplane_shard_stats){ .shard = s->number, .group = s->g->number, .serving = s->state == SHARD_SERVING,
+                                    .memory_waits = s->memory_waits, .memory_wait_max_ns = s->memory_wait_max_ns };
+    table_get_stats(s->table, &out->table);
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < s->segments[k].top; i++) {
+            const segment *g = s->segments[k].at[i];
+            if (g) out->page_bytes[g->region.pages] += g->region.bytes;
+        }
+    for (const segment *g = s->lingering; g; g = g->next) out->retired_bytes += g->region.bytes;
+    return true;
+}
+
+static void stats_end(command *c, fkv_status s) {
+    dataplane_stats *all = c->stats;
+    if (s != FKV_OK) {
+        free(all);
+        all = NULL;
+    }
+    command_done(c, s, all);
+}
+
+static void stats_of_group(job *j) {
+    command *c = (command *)j;
+    group *g = c->g;
+    if (g->stopping) {
+        stats_end(c, FKV_CLOSED);
+        return;
+    }
+    dataplane_group_stats *out = &c->stats->group[c->stats->groups++];
+    *out = g->stats;
+    for (const fkv_list *l = g->blocked.next; l != &g->blocked; l = l->next) out->blocked++;
+    for (int i = 0; i < g->polled_count; i++) out->reads_served += fab_reads_served(g->cq[g->polled[i]]);
+    latencies_get(g, out->latency);
+    for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) {
+        if (!add_shard(c, LIST_OF(l, shard, of_group))) {
+            stats_end(c, FKV_NO_MEMORY);
+            return;
+        }
+    }
+    if (g->number + 1 == c->d->c.groups) {
+        stats_end(c, FKV_OK);
+        return;
+    }
+    c->g = c->d->group[g->number + 1];
+    group_post(c->g, &c->job);
+}
+
+void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx) {
+    command *c = make(d, 0, stats_of_group, done, ctx);
+    if (!c) return;
+    c->stats = calloc(1, sizeof *c->stats);
+    if (c->stats) c->stats->pages = d->pages;
+    pthread_mutex_lock(&d->lock);
+    fkv_status s = d->state != DP_RUNNING ? FKV_CLOSED : c->stats ? FKV_OK : FKV_NO_MEMORY;
+    if (s == FKV_OK) {
+        c->g = d->group[0];
+        group_post(c->g, &c->job);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (s != FKV_OK) stats_end(c, s);
+}

@@ -1,0 +1,164 @@
+/* connection.c: connections: asked for, accepted or refused, ended.
+ *
+ * A client is ended after the completions at hand were looked at (client_doom only marks it), because some may be its own, and
+ * not before the copier has stopped reading its memory. */
+#include "connection.h"
+#include <stdlib.h>
+#include <string.h>
+#include "../base/clock.h"
+#include "client.h"
+#include "op.h"
+#include "transfer.h"
+#include "wait.h"
+
+/* Of one client to one group. It uses one; one that has lost its connection comes again before the end of that is noticed here. */
+enum { CONNECTIONS_OF_ONE = 4 };
+
+static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h, uint8_t *version) {
+    if (wc->bytes < sizeof *h) return FKV_BAD_REQUEST;
+    memcpy(h, wc->data, sizeof *h);
+    if (h->magic != FKV_HELLO_MAGIC || h->version_min > h->version_max) return FKV_BAD_REQUEST;
+    if (h->version_min > FKV_WIRE_VERSION_MAX || h->version_max < FKV_WIRE_VERSION_MIN) return FKV_VERSION_UNSUPPORTED;
+    *version = h->version_max < FKV_WIRE_VERSION_MAX ? h->version_max : FKV_WIRE_VERSION_MAX;
+    if (!fkv_ticket_ok(&d->c.ticket_secret, &h->ticket, fkv_wall_ms())) return FKV_UNAUTHORIZED;
+    return h->ticket.trust < d->c.trusts ? FKV_OK : FKV_UNAUTHORIZED;
+}
+
+static bool count_up(uint32_t *clients, uint32_t most) {
+    if (__atomic_add_fetch(clients, 1, __ATOMIC_RELAXED) <= most) return true;
+    __atomic_sub_fetch(clients, 1, __ATOMIC_RELAXED);
+    return false;
+}
+/* A server that copies a shard is none of its domain's clients. */
+static uint32_t *places_of(trust_domain *t, uint32_t flags, uint32_t *none) { return flags & FKV_TICKET_COPY ? none : &t->clients; }
+static void give_place(dataplane *d, trust_domain *t, uint32_t flags) {
+    uint32_t none = 1;
+    __atomic_sub_fetch(places_of(t, flags, &none), 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
+}
+static bool take_place(dataplane *d, trust_domain *t, uint32_t flags) {
+    uint32_t none = 0;
+    if (!count_up(&d->clients, d->c.max_clients)) return false;
+    if (count_up(places_of(t, flags, &none), t->max_clients)) return true;
+    __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static client *make(group *g, fab_provider p, fab_conn *conn, const fkv_ticket *t) {
+    client *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->memory = dedup_enter(&g->dedup, t->client, g->now_ns);
+    if (!c->memory) {
+        free(c);
+        return NULL;
+    }
+    c->g = g;
+    c->conn = conn;
+    c->provider = p;
+    c->trust = &g->d->trust[t->trust];
+    c->flags = t->flags;
+    list_init(&c->of_group);
+    list_init(&c->sending);
+    list_init(&c->blocked);
+    list_init(&c->ops);
+    list_init(&c->out);
+    return c;
+}
+
+static void unmake(client *c) {
+    dedup_leave(&c->g->dedup, c->memory, c->g->now_ns);
+    free(c);
+}
+
+/* No one client takes the places of others. */
+static void end_surplus(group *g, const client *c) {
+    client *oldest = NULL;
+    uint32_t n = 0;
+    if (dedup_holders(c->memory) <= CONNECTIONS_OF_ONE) return;
+    for (fkv_list *l = g->clients.next; l != &g->clients; l = l->next) {
+        client *o = LIST_OF(l, client, of_group);
+        if (o->memory != c->memory) continue;
+        if (!oldest) oldest = o;
+        n++;
+    }
+    if (n > CONNECTIONS_OF_ONE) client_doom(oldest);
+}
+
+void client_ask(group *g, fab_provider p, const fab_wc *wc) {
+    dataplane *d = g->d;
+    fkv_hello h;
+    uint8_t version = FKV_WIRE_VERSION_MAX;
+    client *c = NULL;
+    fkv_status s = check_hello(d, wc, &h, &version);
+    trust_domain *trust = s == FKV_OK ? &d->trust[h.ticket.trust] : NULL;
+    if (trust && !take_place(d, trust, h.ticket.flags)) s = FKV_BUSY;
+    else if (s == FKV_OK && !(c = make(g, p, wc->conn, &h.ticket))) {
+        give_place(d, trust, h.ticket.flags);
+        s = FKV_NO_MEMORY;
+    }
+    fkv_welcome w = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
+                      .server_incarnation = d->c.server_incarnation, .lease_ms = d->c.lease_ms, .drift_ppm = d->c.drift_ppm,
+                      .wall_ms = fkv_wall_ms() };
+    if (!c) {
+        g->stats.refused[s]++;
+        fab_reject(wc->conn, &w, sizeof w);
+        return;
+    }
+    fab_set_user(wc->conn, c);
+    if (fab_accept(wc->conn, h.ticket.trust, &w, sizeof w) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
+        fab_disconnect(wc->conn);
+        unmake(c);
+        give_place(d, trust, h.ticket.flags);
+        return;
+    }
+    c->max_message = fab_max_message(wc->conn);
+    list_push(&g->clients, &c->of_group);
+    g->stats.clients++;
+    end_surplus(g, c);
+}
+
+/* What it asked for and what has not taken effect is dropped; what is prepared goes on without it. Followers go first: none of
+ * this client is to take another's place. */
+static void end_ops(client *c) {
+    for (fkv_list *l = c->ops.next, *next; l != &c->ops; l = next) {
+        next = l->next;
+        op *o = LIST_OF(l, op, of_client);
+        if (o->state != OP_FOLLOWS) continue;
+        wait_remove(o);
+        op_lose_client(o);
+        op_free(o);
+    }
+    while (!list_empty(&c->ops)) {
+        op *o = LIST_OF(c->ops.next, op, of_client);
+        if (op_waits(o)) wait_remove(o);
+        else if (o->state == OP_ANSWERS) list_remove(&o->link);
+        op_lose_client(o);
+        if (o->state == OP_TRANSFERS) transfer_orphan(o);
+        else if (o->state != OP_READY && o->state != OP_ENDS) op_abandon(o);
+    }
+}
+
+void clients_reap(group *g) {
+    for (fkv_list *l = g->doomed.next, *next; l != &g->doomed; l = next) {
+        next = l->next;
+        client *c = LIST_OF(l, client, of_group);
+        if (c->copying) {
+            transfers_hurry(c);
+            continue;
+        }
+        fab_disconnect(c->conn);
+        end_ops(c);
+        list_remove(&c->sending);
+        list_remove(&c->blocked);
+        list_remove(&c->of_group);
+        g->stats.clients--;
+        give_place(g->d, c->trust, c->flags);
+        unmake(c);
+    }
+}
+
+bool clients_to_reap(const group *g) {
+    const fkv_list *l = g->doomed.next;
+    while (l != &g->doomed && LIST_OF(l, client, of_group)->copying) l = l->next;
+    return l != &g->doomed;
+}

@@ -1,0 +1,11 @@
+/* latency.h: how long requests were in the owner's hands; see latency.c. Private to native/dataplane. */
+#ifndef FARKV_DATAPLANE_LATENCY_H
+#define FARKV_DATAPLANE_LATENCY_H
+#include "op.h"
+#include "worker.h"
+
+void latency_answered(const op *o);    /* the last of its answer was handed to the transport */
+void latencies_settle(group *g);       /* at the end of a turn */
+void latencies_get(const group *g, dataplane_latency out[FKV_OP_COUNT]);
+
+#endif

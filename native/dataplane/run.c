@@ -1,0 +1,296 @@
+/* run.c: the way of a request at its owner, from its arrival to its answer; a change reads from top to bottom:
+ *
+ *   run_arrived     what came in this turn is given its table's time, and is runnable
+ *   run             goes by its kind; a change is recognised by dedup, or is new
+ *   prepare         in the table; or it waits (wait.c), or its value is fetched first (transfer.c)
+ *   commit          ready: the old extent dies, the slot is stored, the new extent lives
+ *   answer          remembered, told to those who follow, given to the transport (stream.c)
+ *   run_all         the one function that drains the group's lists, in order, until all are empty
+ *
+ * Prepare and commit are apart because replication stands between them (op_prepared in op.h). Nothing below calls back up here: whatever
+ * happens to an op elsewhere puts it on one of the lists. */
+#include "run.h"
+#include "../base/assert.h"
+#include "../base/clock.h"
+#include "client.h"
+#include "op.h"
+#include "read.h"
+#include "shard.h"
+#include "stream.h"
+#include "transfer.h"
+#include "wait.h"
+
+static const uint64_t TICK_NS = 10000000;   /* a shard that was changed gets its background work this much later */
+
+/* ---- recognised or new ---- */
+
+static void follow(op *o, op *first) {
+    if (op_detach(o)) op_follow(o, first);
+    else op_ends(o, FKV_BUSY);
+}
+
+/* True: it is new, and to be made. */
+static bool is_new(op *o) {
+    group *g = o->group;
+    void *known = o;
+    fkv_status status = FKV_OK;
+    uint64_t version = 0;
+    if (o->request.expiry) o->request.expiry += g->wall_ms;   /* from here on the time at which it ends */
+    bool retry = o->request.flags & FKV_REQUEST_RETRY;
+    switch (dedup_begin(&g->dedup, o->client->memory, o->shard->slot, o->request.sequence, retry, g->now_ns, &known, &status,
+                        &version)) {
+    case DEDUP_NEW:
+        o->recorded = true;
+        o->memory = o->client->memory;
+        dedup_hold(o->memory);
+        return true;
+    case DEDUP_DONE:
+        g->stats.duplicates++;
+        o->reply.version = version;
+        op_ends(o, status);
+        break;
+    case DEDUP_IN_PROGRESS:
+        g->stats.duplicates++;
+        follow(o, known);
+        break;
+    case DEDUP_FORGOTTEN:
+        op_ends(o, FKV_STALE_SEQUENCE);
+        break;
+    case DEDUP_NO_ROOM:
+        op_ends(o, FKV_BUSY);
+        break;
+    }
+    return false;
+}
+
+/* ---- prepared ---- */
+
+static table_op_kind table_kind(uint8_t op) {
+    if (fkv_op_is(op, FKV_EXPECTS)) return fkv_op_is(op, FKV_VALUED) ? TABLE_CAS : TABLE_CAS_DELETE;
+    return fkv_op_is(op, FKV_VALUED) ? TABLE_PUT : TABLE_DELETE;
+}
+
+static attempt_result ended(op *o, fkv_status s) {
+    op_ends(o, s);
+    return ATTEMPT_DONE;
+}
+
+static attempt_result prepare(op *o) {
+    const fkv_request *r = &o->request;
+    bool large = r->flags & FKV_REQUEST_RENDEZVOUS, fed = o->fed;
+    o->fed = false;
+    if (shard_status(o->group, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
+    /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next owner too. */
+    if (o->shard->sealed_for) return ended(o, FKV_BUSY);
+    /* While some wait for freed memory to come out of quarantine, nobody overtakes them. */
+    if (!fed && o->shard->quarantined) {
+        o->quarantined = true;
+        return ATTEMPT_MEMORY;
+    }
+    if (large && !transfer_admit(o->client, r->value_bytes)) return ATTEMPT_MEMORY;
+    table_op t = { .kind = table_kind(r->op), .ns = r->ns, .key_bytes = r->key_bytes, .codec = r->codec, .key = o->key,
+                   .hash = o->hash, .value = large ? NULL : o->body, .value_bytes = r->value_bytes,
+                   .user_flags = r->user_flags, .expiry_ms = r->expiry, .expected_version = r->expected };
+    table_busy why = TABLE_BUSY_KEY;
+    uint64_t present = 0;
+    fkv_status s = table_prepare(o->shard->table, &t, &o->prepared, &present, &why);
+    if (s == FKV_BUSY) {
+        if (why == TABLE_BUSY_KEY) return ATTEMPT_KEY;
+        o->quarantined = why == TABLE_BUSY_QUARANTINE;
+        return ATTEMPT_MEMORY;
+    }
+    if (s == FKV_VERSION_MISMATCH) o->reply.version = present;
+    if (s != FKV_OK) return ended(o, s);
+    o->held = true;
+    o->shard->held++;
+    list_remove(&o->timed);
+    if (!large) {
+        op_prepared(o);
+        return ATTEMPT_HELD;
+    }
+    s = transfer_begin(o);
+    if (s != FKV_OK) op_fails_alone(o, s);
+    return s == FKV_OK ? ATTEMPT_HELD : ATTEMPT_DONE;
+}
+
+static attempt_result attempt(op *o) { return fkv_op_is(o->request.op, FKV_CHANGES) ? prepare(o) : read_attempt(o); }
+
+/* For the first time. Reads pass those that only wait for memory; a change passes nothing that is before it on its key. */
+static void attempt_first(op *o) {
+    bool behind = fkv_op_is(o->request.op, FKV_CHANGES) && wait_somebody(o->group, o->hash);
+    attempt_result r = behind ? ATTEMPT_KEY : attempt(o);
+    if (r == ATTEMPT_KEY) wait_for_key(o, false);
+    else if (r == ATTEMPT_MEMORY) wait_for_memory(o);
+}
+
+/* Once more, when it has just left its queue. */
+static attempt_result attempt_again(op *o) {
+    attempt_result r = attempt(o);
+    if (r == ATTEMPT_KEY) wait_for_key(o, true);
+    else if (r == ATTEMPT_MEMORY) wait_for_memory(o);
+    return r;
+}
+
+/* Those that wait for a key whose change has ended, in order, until one of them holds it. */
+static void run_woken(group *g) {
+    key_queue *q = wait_begin(g);
+    attempt_result r = ATTEMPT_DONE;
+    for (op *o; r == ATTEMPT_DONE && (o = wait_next(q));) r = attempt_again(o);
+    wait_end(g, q, false);
+}
+
+void run_starved(group *g) {
+    if (!g->feed_starved) return;
+    g->feed_starved = false;
+    fkv_list hungry;
+    list_take_all(&g->starved, &hungry);
+    while (!list_empty(&hungry)) {
+        op *o = LIST_OF(hungry.next, op, link);
+        key_queue *q = wait_begin_starved(o);
+        o->fed = true;
+        uint64_t since_ns = o->starved_ns;
+        attempt_result r = attempt_again(o);
+        if (r != ATTEMPT_MEMORY) wait_over(g, o->shard, since_ns);
+        wait_end(g, q, r == ATTEMPT_DONE);
+    }
+}
+
+/* By its kind. One whose client is to be ended ends with it. */
+static void run(op *o) {
+    if (o->client->doomed) return;
+    switch ((fkv_op)o->request.op) {
+    case FKV_OP_LEASE: read_leases(o); break;
+    case FKV_OP_LAYOUT: read_layout(o); break;
+    case FKV_OP_SCAN: o->request.flags & FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o); break;
+    case FKV_OP_GET: attempt_first(o); break;
+    default: if (o->recorded || is_new(o)) attempt_first(o); break;
+    }
+}
+
+void run_arrived(group *g) {
+    if (g->batch_count == 0) return;
+    /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile, when the
+     * shards were somebody else's, must not be answered by a lease that ran when the turn began. */
+    g->now_ns = fkv_now_ns();
+    for (int i = 0; i < g->batch_count; i++) {
+        op *o = g->batch[i];
+        op_runs(o);
+        if (!o->shard) continue;
+        /* A table that rests was told the time long ago. */
+        table_set_wall(o->shard->table, g->wall_ms);
+        if (g->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);
+    }
+    g->batch_count = 0;
+}
+
+/* ---- committed ---- */
+
+static void release_key(op *o) {
+    o->held = false;
+    o->shard->held--;
+    wait_key_free(o->group, o->hash);
+}
+
+static void undo(op *o) {
+    table_abort(o->shard->table, &o->prepared);
+    release_key(o);
+}
+
+static void commit(op *o) {
+    shard *s = o->shard;
+    table_commit(s->table, &o->prepared);
+    change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);
+    s->tick_ns = min_u64(s->tick_ns, o->group->now_ns + TICK_NS);
+    o->reply.version = o->prepared.version;
+    release_key(o);
+    op_ends(o, FKV_OK);
+}
+
+static void commit_ready(group *g) {
+    /* Read anew: between the turn's beginning and here this thread may have been paused. */
+    bool late = fkv_now_ns() >= __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED);
+    while (!list_empty(&g->ready)) {
+        op *o = LIST_OF(g->ready.next, op, link);
+        list_remove(&o->link);
+        fkv_assert(o->held && o->state == OP_READY);
+        if (late) op_ends(o, FKV_SHARD_CLOSED);   /* undone, not made and kept quiet about: a retry could be a second write over a newer value */
+        else commit(o);
+    }
+}
+
+/* ---- answered ---- */
+
+/* The statuses that are a change's result; after any other it was not made, and a retry makes it anew. */
+static bool is_result(fkv_status s) { return s == FKV_OK || s == FKV_NOT_FOUND || s == FKV_VERSION_MISMATCH; }
+
+/* After these a client sends the same change again. */
+static bool is_tried_again(fkv_status s) {
+    return s == FKV_BUSY || s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER || s == FKV_DISCONNECTED;
+}
+
+/* A change that failed is forgotten, unless another copy of it may still come, which is not to be made after its client was told
+ * that it failed. */
+static bool is_remembered(const op *o, fkv_status s) {
+    bool copies = (o->request.flags & FKV_REQUEST_RETRY) || o->followers;
+    return is_result(s) || (copies && !is_tried_again(s));
+}
+
+static void answer_followers(op *o, fkv_status s) {
+    for (op *f = o->followers, *next; f; f = next) {
+        next = f->next_follower;
+        f->leader = f->next_follower = NULL;
+        f->reply.version = o->reply.version;
+        op_ends(f, s);
+    }
+    o->followers = NULL;
+}
+
+static void answer(op *o) {
+    fkv_status s = o->status;
+    if (o->held) undo(o);
+    if (is_remembered(o, s)) op_remember(o, s);
+    else op_forget(o);
+    answer_followers(o, s);
+    if (!is_result(s)) o->group->stats.refused[s]++;
+    if (!o->client) {
+        op_free(o);
+        return;
+    }
+    if (o->shard) {
+        o->reply.layout_epoch = table_layout_epoch(o->shard->table);
+        o->reply.buckets = table_buckets(o->shard->table);
+    }
+    if (!o->streams) o->shard = NULL;   /* it may be freed before the reply is sent */
+    o->reply.status = (uint8_t)s;
+    reply_send(o);
+}
+
+/* ---- all of it ---- */
+
+/* Takes the first of a list. */
+static op *take(fkv_list *l) {
+    op *o = LIST_OF(l->next, op, link);
+    list_remove(&o->link);
+    o->state = OP_ARRIVED;
+    return o;
+}
+
+bool run_pending(const group *g) {
+    return !list_empty(&g->answering) || !list_empty(&g->runnable) || !list_empty(&g->woken) || !list_empty(&g->ready);
+}
+
+void run_answers(group *g) {
+    while (!list_empty(&g->answering)) answer(take(&g->answering));
+}
+
+/* Answers first: what one holds (a SCAN's entries lie in the group's scratch memory) is free for the next. What is ready comes last, so
+ * that everything that arrived together is prepared before the first of it is committed. */
+void run_all(group *g) {
+    for (;;) {
+        run_answers(g);
+        if (!list_empty(&g->runnable)) run(take(&g->runnable));
+        else if (!list_empty(&g->woken)) run_woken(g);
+        else if (!list_empty(&g->ready)) commit_ready(g);
+        else return;
+    }
+}

@@ -1,0 +1,13 @@
+/* stream.h: replies on their way out; see stream.c. Private to native/dataplane. */
+#ifndef FARKV_DATAPLANE_STREAM_H
+#define FARKV_DATAPLANE_STREAM_H
+#include "op.h"
+
+void reply_send(op *o);                /* o->reply is set: now, or when credits are there */
+void stream_fail(op *o, fkv_status s); /* in OP_ANSWERS: the rest is not sent, but this */
+uint32_t stream_body_max(const client *c);
+bool replies_continue(group *g);       /* one slice for each client that has something to send; true: there is more to send */
+void reply_credits(client *c);         /* FAB_WC_SEND_READY */
+uint64_t replies_deadline(const group *g);
+
+#endif

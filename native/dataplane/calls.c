@@ -1,5 +1,5 @@
 /* calls.c: calls from other threads, as jobs that are posted to the thread that owns what they are about. Which shards there
- * are is kept here too, so that a call for one that is not open is answered without asking a group. */
+ * are is kept here too, so that a call for one that is not open is answered without asking a worker. */
 #include <stdlib.h>
 #include "command.h"
 #include "import.h"
@@ -41,7 +41,7 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
     if (s == FKV_OK) {
         d->place[o->shard].state = PLACE_OPENING;
         d->place[o->shard].group = (uint8_t)o->group;
-        c->g = d->group[o->group];
+        c->w = d->worker[o->group];
         helper_post(&d->memory, &c->job);
     }
     pthread_mutex_unlock(&d->lock);
@@ -55,28 +55,28 @@ static void post(dataplane *d, command *c, place_state then) {
     fkv_status s = open_status(d, shard);
     if (s == FKV_OK) {
         d->place[shard].state = (uint8_t)then;
-        c->g = d->group[d->place[shard].group];
-        group_post(c->g, &c->job);
+        c->w = d->worker[d->place[shard].group];
+        worker_post(c->w, &c->job);
     }
     pthread_mutex_unlock(&d->lock);
     if (s != FKV_OK) command_done(c, s, NULL);
 }
-static void ask_group(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx) {
+static void ask_worker(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx) {
     command *c = make(d, shard, run, done, ctx);
     if (c) post(d, c, then);
 }
 
 void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
-    ask_group(d, shard, shard_serve, PLACE_OPEN, done, ctx);
+    ask_worker(d, shard, shard_serve, PLACE_OPEN, done, ctx);
 }
 void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
-    ask_group(d, shard, shard_close, PLACE_CLOSING, done, ctx);
+    ask_worker(d, shard, shard_close, PLACE_CLOSING, done, ctx);
 }
 void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
-    ask_group(d, shard, shard_pause, PLACE_OPEN, done, ctx);
+    ask_worker(d, shard, shard_pause, PLACE_OPEN, done, ctx);
 }
 void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx) {
-    ask_group(d, shard, shard_layout, PLACE_OPEN, done, ctx);
+    ask_worker(d, shard, shard_layout, PLACE_OPEN, done, ctx);
 }
 
 void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
@@ -103,22 +103,22 @@ void dataplane_set_lease_ms(dataplane *d, uint32_t ms) {
     __atomic_store_n(&d->lease_ms, ms < 1 ? 1 : ms > most ? most : ms, __ATOMIC_RELAXED);
 }
 
-/* ---- stats: one group after the other adds its own ---- */
+/* ---- stats: one worker after the other adds its own ---- */
 
 static bool add_shard(command *c, const shard *s) {
     dataplane_stats *all = realloc(c->stats, sizeof *all + (c->stats->shards + 1) * sizeof *all->shard);
     if (!all) return false;
     c->stats = all;
     dataplane_shard_stats *out = &all->shard[all->shards++];
-    *out = (dataplane_shard_stats){ .shard = s->number, .group = s->g->number, .serving = s->state == SHARD_SERVING,
+    *out = (dataplane_shard_stats){ .shard = s->number, .group = s->w->number, .serving = s->state == SHARD_SERVING,
                                     .memory_waits = s->memory_waits, .memory_wait_max_ns = s->memory_wait_max_ns };
     table_get_stats(s->table, &out->table);
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < s->segments[k].top; i++) {
-            const segment *g = s->segments[k].at[i];
-            if (g) out->page_bytes[g->region.pages] += g->region.bytes;
+            const segment *m = s->segments[k].at[i];
+            if (m) out->page_bytes[m->region.pages] += m->region.bytes;
         }
-    for (const segment *g = s->lingering; g; g = g->next) out->retired_bytes += g->region.bytes;
+    for (const segment *m = s->lingering; m; m = m->next) out->retired_bytes += m->region.bytes;
     return true;
 }
 
@@ -131,42 +131,42 @@ static void stats_end(command *c, fkv_status s) {
     command_done(c, s, all);
 }
 
-static void stats_of_group(job *j) {
+static void stats_of_worker(job *j) {
     command *c = (command *)j;
-    group *g = c->g;
-    if (g->stopping) {
+    worker *w = c->w;
+    if (w->stopping) {
         stats_end(c, FKV_CLOSED);
         return;
     }
     dataplane_group_stats *out = &c->stats->group[c->stats->groups++];
-    *out = g->stats;
-    for (const fkv_list *l = g->blocked.next; l != &g->blocked; l = l->next) out->blocked++;
-    for (int i = 0; i < g->polled_count; i++) out->reads_served += fab_reads_served(g->cq[g->polled[i]]);
-    latencies_get(g, out->latency);
-    for (const fkv_list *l = g->shards.next; l != &g->shards; l = l->next) {
-        if (!add_shard(c, LIST_OF(l, shard, of_group))) {
+    *out = w->stats;
+    for (const fkv_list *l = w->blocked.next; l != &w->blocked; l = l->next) out->blocked++;
+    for (int i = 0; i < w->polled_count; i++) out->reads_served += fab_reads_served(w->cq[w->polled[i]]);
+    latencies_get(w, out->latency);
+    for (const fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
+        if (!add_shard(c, LIST_OF(l, shard, of_worker))) {
             stats_end(c, FKV_NO_MEMORY);
             return;
         }
     }
-    if (g->number + 1 == c->d->c.groups) {
+    if (w->number + 1 == c->d->c.groups) {
         stats_end(c, FKV_OK);
         return;
     }
-    c->g = c->d->group[g->number + 1];
-    group_post(c->g, &c->job);
+    c->w = c->d->worker[w->number + 1];
+    worker_post(c->w, &c->job);
 }
 
 void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx) {
-    command *c = make(d, 0, stats_of_group, done, ctx);
+    command *c = make(d, 0, stats_of_worker, done, ctx);
     if (!c) return;
     c->stats = calloc(1, sizeof *c->stats);
     if (c->stats) c->stats->pages = d->pages;
     pthread_mutex_lock(&d->lock);
     fkv_status s = d->state != DP_RUNNING ? FKV_CLOSED : c->stats ? FKV_OK : FKV_NO_MEMORY;
     if (s == FKV_OK) {
-        c->g = d->group[0];
-        group_post(c->g, &c->job);
+        c->w = d->worker[0];
+        worker_post(c->w, &c->job);
     }
     pthread_mutex_unlock(&d->lock);
     if (s != FKV_OK) stats_end(c, s);

@@ -1,6 +1,6 @@
 /* change_log.h: which keys of a shard were changed lately, in order: what the server that the shard moves to has still to copy.
  *
- * For: one shard, on its group's thread, from the first question of a copying server on; nothing is kept, and nothing is paid, before that. Not for: what
+ * For: one shard, on its worker's thread, from the first question of a copying server on; nothing is kept, and nothing is paid, before that. Not for: what
  * was changed: the table knows. A key is noted when its change is committed, so whoever asks for the table's entry of a noted key after that sees
  * this change or a later one, and a later one is noted again.
  *

@@ -8,6 +8,6 @@ void client_doom(client *c) {
     c->doomed = true;
     list_remove(&c->sending);
     list_remove(&c->blocked);
-    list_remove(&c->of_group);
-    list_push(&c->g->doomed, &c->of_group);
+    list_remove(&c->of_worker);
+    list_push(&c->w->doomed, &c->of_worker);
 }

@@ -6,7 +6,7 @@
 #include "dedup.h"
 
 typedef struct client client;
-typedef struct group group;
+typedef struct worker worker;
 typedef struct trust_domain trust_domain;
 
 enum { ATTACHMENTS = 4 };              /* regions of one client that are attached at once */
@@ -18,12 +18,12 @@ typedef struct attachment {
 } attachment;
 
 struct client {
-    fkv_list of_group;                 /* group.clients or .doomed */
-    fkv_list sending;                  /* in group.sending while `out` is not empty and it is not blocked */
-    fkv_list blocked;                  /* in group.blocked, longest first, while the peer gives no credits */
+    fkv_list of_worker;                 /* worker.clients or .doomed */
+    fkv_list sending;                  /* in worker.sending while `out` is not empty and it is not blocked */
+    fkv_list blocked;                  /* in worker.blocked, longest first, while the peer gives no credits */
     fkv_list ops;
     fkv_list out;                      /* ops in OP_ANSWERS, in order */
-    group *g;
+    worker *w;
     fab_conn *conn;
     fab_provider provider;
     trust_domain *trust;               /* of the ticket, as are flags */

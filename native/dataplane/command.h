@@ -10,11 +10,11 @@ struct command {
     dataplane *d;
     dataplane_done done;
     void *ctx;
-    group *g;
+    worker *w;
     uint32_t number;                   /* of the shard */
     dataplane_shard open;
     segment *first_index, *first_heap;
-    void (*opens)(job *);              /* on the group's thread, when these are made */
+    void (*opens)(job *);              /* on the worker's thread, when these are made */
     shard *failed;                     /* to be freed on the memory thread */
     dataplane_stats *stats;
     uint64_t sealed_for;

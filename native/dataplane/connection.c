@@ -11,7 +11,7 @@
 #include "transfer.h"
 #include "wait.h"
 
-/* Of one client to one group. It uses one; one that has lost its connection comes again before the end of that is noticed here. */
+/* Of one client to one worker. It uses one; one that has lost its connection comes again before the end of that is noticed here. */
 enum { CONNECTIONS_OF_ONE = 4 };
 
 static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h, uint8_t *version) {
@@ -44,20 +44,20 @@ static bool take_place(dataplane *d, trust_domain *t, uint32_t flags) {
     return false;
 }
 
-static client *make(group *g, fab_provider p, fab_conn *conn, const fkv_ticket *t) {
+static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t) {
     client *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    c->memory = dedup_enter(&g->dedup, t->client, g->now_ns);
+    c->memory = dedup_enter(&w->dedup, t->client, w->now_ns);
     if (!c->memory) {
         free(c);
         return NULL;
     }
-    c->g = g;
+    c->w = w;
     c->conn = conn;
     c->provider = p;
-    c->trust = &g->d->trust[t->trust];
+    c->trust = &w->d->trust[t->trust];
     c->flags = t->flags;
-    list_init(&c->of_group);
+    list_init(&c->of_worker);
     list_init(&c->sending);
     list_init(&c->blocked);
     list_init(&c->ops);
@@ -66,17 +66,17 @@ static client *make(group *g, fab_provider p, fab_conn *conn, const fkv_ticket *
 }
 
 static void unmake(client *c) {
-    dedup_leave(&c->g->dedup, c->memory, c->g->now_ns);
+    dedup_leave(&c->w->dedup, c->memory, c->w->now_ns);
     free(c);
 }
 
 /* No one client takes the places of others. */
-static void end_surplus(group *g, const client *c) {
+static void end_surplus(worker *w, const client *c) {
     client *oldest = NULL;
     uint32_t n = 0;
     if (dedup_holders(c->memory) <= CONNECTIONS_OF_ONE) return;
-    for (fkv_list *l = g->clients.next; l != &g->clients; l = l->next) {
-        client *o = LIST_OF(l, client, of_group);
+    for (fkv_list *l = w->clients.next; l != &w->clients; l = l->next) {
+        client *o = LIST_OF(l, client, of_worker);
         if (o->memory != c->memory) continue;
         if (!oldest) oldest = o;
         n++;
@@ -84,37 +84,37 @@ static void end_surplus(group *g, const client *c) {
     if (n > CONNECTIONS_OF_ONE) client_doom(oldest);
 }
 
-void client_ask(group *g, fab_provider p, const fab_wc *wc) {
-    dataplane *d = g->d;
+void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
+    dataplane *d = w->d;
     fkv_hello h;
     uint8_t version = FKV_WIRE_VERSION_MAX;
     client *c = NULL;
     fkv_status s = check_hello(d, wc, &h, &version);
     trust_domain *trust = s == FKV_OK ? &d->trust[h.ticket.trust] : NULL;
     if (trust && !take_place(d, trust, h.ticket.flags)) s = FKV_BUSY;
-    else if (s == FKV_OK && !(c = make(g, p, wc->conn, &h.ticket))) {
+    else if (s == FKV_OK && !(c = make(w, p, wc->conn, &h.ticket))) {
         give_place(d, trust, h.ticket.flags);
         s = FKV_NO_MEMORY;
     }
-    fkv_welcome w = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
+    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
                       .server_incarnation = d->c.server_incarnation, .lease_ms = d->c.lease_ms, .drift_ppm = d->c.drift_ppm,
                       .wall_ms = fkv_wall_ms() };
     if (!c) {
-        g->stats.refused[s]++;
-        fab_reject(wc->conn, &w, sizeof w);
+        w->stats.refused[s]++;
+        fab_reject(wc->conn, &welcome, sizeof welcome);
         return;
     }
     fab_set_user(wc->conn, c);
-    if (fab_accept(wc->conn, h.ticket.trust, &w, sizeof w) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
+    if (fab_accept(wc->conn, h.ticket.trust, &welcome, sizeof welcome) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(wc->conn);
         unmake(c);
         give_place(d, trust, h.ticket.flags);
         return;
     }
     c->max_message = fab_max_message(wc->conn);
-    list_push(&g->clients, &c->of_group);
-    g->stats.clients++;
-    end_surplus(g, c);
+    list_push(&w->clients, &c->of_worker);
+    w->stats.clients++;
+    end_surplus(w, c);
 }
 
 /* What it asked for and what has not taken effect is dropped; what is prepared goes on without it. Followers go first: none of
@@ -138,10 +138,10 @@ static void end_ops(client *c) {
     }
 }
 
-void clients_reap(group *g) {
-    for (fkv_list *l = g->doomed.next, *next; l != &g->doomed; l = next) {
+void clients_reap(worker *w) {
+    for (fkv_list *l = w->doomed.next, *next; l != &w->doomed; l = next) {
         next = l->next;
-        client *c = LIST_OF(l, client, of_group);
+        client *c = LIST_OF(l, client, of_worker);
         if (c->copying) {
             transfers_hurry(c);
             continue;
@@ -150,15 +150,15 @@ void clients_reap(group *g) {
         end_ops(c);
         list_remove(&c->sending);
         list_remove(&c->blocked);
-        list_remove(&c->of_group);
-        g->stats.clients--;
-        give_place(g->d, c->trust, c->flags);
+        list_remove(&c->of_worker);
+        w->stats.clients--;
+        give_place(w->d, c->trust, c->flags);
         unmake(c);
     }
 }
 
-bool clients_to_reap(const group *g) {
-    const fkv_list *l = g->doomed.next;
-    while (l != &g->doomed && LIST_OF(l, client, of_group)->copying) l = l->next;
-    return l != &g->doomed;
+bool clients_to_reap(const worker *w) {
+    const fkv_list *l = w->doomed.next;
+    while (l != &w->doomed && LIST_OF(l, client, of_worker)->copying) l = l->next;
+    return l != &w->doomed;
 }

@@ -4,8 +4,8 @@
 #include "../fabric/fabric.h"
 #include "worker.h"
 
-void client_ask(group *g, fab_provider p, const fab_wc *wc);   /* FAB_WC_ACCEPT */
-void clients_reap(group *g);
-bool clients_to_reap(const group *g);
+void client_ask(worker *w, fab_provider p, const fab_wc *wc);   /* FAB_WC_ACCEPT */
+void clients_reap(worker *w);
+bool clients_to_reap(const worker *w);
 
 #endif

@@ -9,7 +9,7 @@ static const uint64_t WAIT_NS = 1000000;
 /* OK: taken over, or passed over because something as new is there. */
 static fkv_status take(shard *s, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value) {
     table_op op = { .kind = e->version ? TABLE_PUT : TABLE_DELETE, .ns = e->ns, .key_bytes = e->key_bytes, .codec = e->codec, .key = key,
-                    .hash = fkv_hash_key(&s->g->d->c.hash_seed, e->ns, key, e->key_bytes), .value = value,
+                    .hash = fkv_hash_key(&s->w->d->c.hash_seed, e->ns, key, e->key_bytes), .value = value,
                     .value_bytes = value ? e->value_bytes : 0, .user_flags = e->user_flags, .expiry_ms = e->expiry_ms,
                     .version = e->version };
     table_prepared p;
@@ -43,7 +43,7 @@ void imports_continue(shard *s) {
         fkv_status status = run(s, c);
         s->touched = true;
         if (status == FKV_BUSY) {
-            s->tick_ns = min_u64(s->tick_ns, s->g->now_ns + WAIT_NS);
+            s->tick_ns = min_u64(s->tick_ns, s->w->now_ns + WAIT_NS);
             return;
         }
         end(c, status);
@@ -56,9 +56,9 @@ void imports_end(shard *s, fkv_status why) {
 
 void import_begin(job *j) {
     command *c = (command *)j;
-    shard *s = c->g->stopping ? NULL : c->g->by_number[c->number];
+    shard *s = c->w->stopping ? NULL : c->w->by_number[c->number];
     if (!s || s->state != SHARD_OPEN) {
-        command_done(c, c->g->stopping ? FKV_CLOSED : s ? FKV_BUSY : FKV_NOT_OWNER, NULL);
+        command_done(c, c->w->stopping ? FKV_CLOSED : s ? FKV_BUSY : FKV_NOT_OWNER, NULL);
         return;
     }
     list_push(&s->imports, &c->importing);

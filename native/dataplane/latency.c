@@ -6,27 +6,27 @@
 #include "latency.h"
 #include "../base/clock.h"
 
-void latencies_settle(group *g) {
-    if (g->answered_count == 0) return;
+void latencies_settle(worker *w) {
+    if (w->answered_count == 0) return;
     uint64_t now = fkv_now_ns();
-    for (uint32_t i = 0; i < g->answered_count; i++) {
-        const answered *a = &g->answered[i];
-        fkv_histogram_record(&g->latency[a->counted], now > a->arrived_ns ? now - a->arrived_ns : 0);
+    for (uint32_t i = 0; i < w->answered_count; i++) {
+        const answered *a = &w->answered[i];
+        fkv_histogram_record(&w->latency[a->counted], now > a->arrived_ns ? now - a->arrived_ns : 0);
     }
-    g->answered_count = 0;
+    w->answered_count = 0;
 }
 
 void latency_answered(const op *o) {
     fkv_status s = (fkv_status)o->reply.status;
     if (s != FKV_OK && s != FKV_NOT_FOUND && s != FKV_VERSION_MISMATCH) return;
-    group *g = o->group;
-    if (g->answered_count == ANSWERED_MOST) latencies_settle(g);
-    g->answered[g->answered_count++] = (answered){ o->arrived_ns, fkv_ops[o->request.op].counted };
+    worker *w = o->worker;
+    if (w->answered_count == ANSWERED_MOST) latencies_settle(w);
+    w->answered[w->answered_count++] = (answered){ o->arrived_ns, fkv_ops[o->request.op].counted };
 }
 
-void latencies_get(const group *g, dataplane_latency out[FKV_OP_COUNT]) {
+void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]) {
     for (int i = 0; i < FKV_OP_COUNT; i++) {
-        const fkv_histogram *h = &g->latency[i];
+        const fkv_histogram *h = &w->latency[i];
         out[i] = (dataplane_latency){ .count = h->count, .p50_ns = fkv_histogram_percentile(h, 0.5),
                                       .p99_ns = fkv_histogram_percentile(h, 0.99), .max_ns = h->max };
     }

@@ -5,7 +5,7 @@
 #include "worker.h"
 
 void latency_answered(const op *o);    /* the last of its answer was handed to the transport */
-void latencies_settle(group *g);       /* at the end of a turn */
-void latencies_get(const group *g, dataplane_latency out[FKV_OP_COUNT]);
+void latencies_settle(worker *w);       /* at the end of a turn */
+void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]);
 
 #endif

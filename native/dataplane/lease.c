@@ -8,17 +8,17 @@
 #include "../base/clock.h"
 #include "shard.h"
 
-static uint64_t with_drift(const group *g, uint64_t ns) { return ns + ns * g->d->c.drift_ppm / 1000000u + 1; }
+static uint64_t with_drift(const worker *w, uint64_t ns) { return ns + ns * w->d->c.drift_ppm / 1000000u + 1; }
 
-uint32_t lease_grant(group *g, fkv_shard_range range, uint32_t at, fkv_lease_shard *out, uint32_t room, uint32_t *next, uint64_t *granted_ns) {
-    uint64_t now = fkv_now_ns(), until = __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED);
-    uint64_t granted = (uint64_t)__atomic_load_n(&g->d->lease_ms, __ATOMIC_RELAXED) * 1000000u;
+uint32_t lease_grant(worker *w, fkv_shard_range range, uint32_t at, fkv_lease_shard *out, uint32_t room, uint32_t *next, uint64_t *granted_ns) {
+    uint64_t now = fkv_now_ns(), until = __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED);
+    uint64_t granted = (uint64_t)__atomic_load_n(&w->d->lease_ms, __ATOMIC_RELAXED) * 1000000u;
     *granted_ns = granted = now < until ? min_u64(granted, until - now) : 0;
     uint32_t n = 0, i = at;
     for (; i < range.count && n < room && granted; i++) {
-        shard *s = g->by_number[range.first + i];
+        shard *s = w->by_number[range.first + i];
         if (!s || s->state != SHARD_SERVING) continue;
-        s->lease_until_ns = max_u64(s->lease_until_ns, now + with_drift(g, granted));
+        s->lease_until_ns = max_u64(s->lease_until_ns, now + with_drift(w, granted));
         out[n++] = (fkv_lease_shard){ .shard = s->number, .layout_epoch = table_layout_epoch(s->table),
                                       .incarnation = s->incarnation };
     }

@@ -3,7 +3,7 @@
 #define FARKV_DATAPLANE_LIFE_H
 #include "command.h"
 
-/* Jobs of commands, on the group's thread. */
+/* Jobs of commands, on the worker's thread. */
 void shard_open(job *j);
 void shard_serve(job *j);
 void shard_close(job *j);
@@ -11,8 +11,8 @@ void shard_layout(job *j);
 void shard_seal(job *j);
 void shard_pause(job *j);
 
-void shards_tick(group *g);
-uint64_t shards_deadline(const group *g);
-void shards_end(group *g);             /* after the thread was joined: all of them are freed */
+void shards_tick(worker *w);
+uint64_t shards_deadline(const worker *w);
+void shards_end(worker *w);             /* after the thread was joined: all of them are freed */
 
 #endif

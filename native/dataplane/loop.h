@@ -4,12 +4,12 @@
 #include "worker.h"
 
 /* All by the thread that starts and stops. */
-int group_create(dataplane *d, uint32_t number, group **out);   /* group_free also what has failed half-way */
-int group_add_provider(group *g, fab_provider p);
-int group_start(group *g);
-void group_join(group *g);             /* tells it to stop, and waits; jobs that come later are for group_drain */
-static inline int group_drain(group *g) { return mailbox_run(&g->box); }
-void group_free(group *g);
-void loop_unlisten(dataplane *d, uint32_t group);   /* by the thread that has the group */
+int worker_create(dataplane *d, uint32_t number, worker **out);   /* worker_free also what has failed half-way */
+int worker_add_provider(worker *w, fab_provider p);
+int worker_start(worker *w);
+void worker_join(worker *w);             /* tells it to stop, and waits; jobs that come later are for worker_drain */
+static inline int worker_drain(worker *w) { return mailbox_run(&w->box); }
+void worker_free(worker *w);
+void loop_unlisten(dataplane *d, uint32_t group);   /* by the thread that has the worker */
 
 #endif

@@ -1,4 +1,4 @@
-/* memory.c: segments: allocated, prefaulted, registered with every provider of the shard's group, and all of that undone. On the
+/* memory.c: segments: allocated, prefaulted, registered with every provider of the shard's worker, and all of that undone. On the
  * memory thread, since each of it may take many milliseconds and deregistration waits for READs under way; but segments of huge pages
  * that a table asks for while it grows are made on a thread of their own. The kernel makes no huge page of shared memory before every CPU has emptied its
  * lists of new pages, work that waits for a core there like any other: 70 of 80 ms were seen to be this where both cores were busy. What
@@ -22,33 +22,33 @@ static void count_freed(dataplane *d, size_t bytes) { __atomic_fetch_sub(&d->mem
 static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->memory_taken, bytes, __ATOMIC_RELAXED); }
 
 /* NULL: no memory. Whoever calls it has counted the bytes. */
-static segment *segment_make(group *g, uint32_t shard, table_segment_kind kind, size_t bytes, bool huge) {
+static segment *segment_make(worker *w, uint32_t shard, table_segment_kind kind, size_t bytes, bool huge) {
     segment *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0, [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
                                  [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
-    int flags = FKV_REGION_PREFAULT | (huge ? pages[g->d->c.huge_pages] : 0);
+    int flags = FKV_REGION_PREFAULT | (huge ? pages[w->d->c.huge_pages] : 0);
     s->kind = kind;
     while (s->tag == 0) fkv_random(&s->tag, sizeof s->tag);
     int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
-    for (int i = 0; e == 0 && i < g->polled_count; i++) {
-        fab_provider p = g->polled[i];
-        e = fab_reg(g->d->domain[p], &s->region, dataplane_trust_of(g->d, shard), &s->mr[p]);
+    for (int i = 0; e == 0 && i < w->polled_count; i++) {
+        fab_provider p = w->polled[i];
+        e = fab_reg(w->d->domain[p], &s->region, dataplane_trust_of(w->d, shard), &s->mr[p]);
     }
     if (e != 0) {
         segment_free(s);
         return NULL;
     }
-    s->d = g->d;
+    s->d = w->d;
     s->counted = bytes;
     return s;
 }
 
 /* The same with the count; the bound is not looked at. */
-static segment *segment_make_counted(group *g, uint32_t shard, table_segment_kind kind, size_t bytes) {
-    count_taken(g->d, bytes);
-    segment *s = segment_make(g, shard, kind, bytes, true);
-    if (!s) count_freed(g->d, bytes);
+static segment *segment_make_counted(worker *w, uint32_t shard, table_segment_kind kind, size_t bytes) {
+    count_taken(w->d, bytes);
+    segment *s = segment_make(w, shard, kind, bytes, true);
+    if (!s) count_freed(w->d, bytes);
     return s;
 }
 
@@ -64,15 +64,15 @@ table_config memory_table_config(const dataplane *d, const dataplane_shard *o, s
 void memory_open(job *j) {
     command *c = (command *)j;
     table_config t = memory_table_config(c->d, &c->open, NULL);
-    c->first_index = segment_make_counted(c->g, c->number, TABLE_INDEX, table_first_index_bytes(&t));
-    c->first_heap = c->first_index ? segment_make_counted(c->g, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
+    c->first_index = segment_make_counted(c->w, c->number, TABLE_INDEX, table_first_index_bytes(&t));
+    c->first_heap = c->first_index ? segment_make_counted(c->w, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
     if (!c->first_heap) {
         c->status = FKV_NO_MEMORY;
         memory_opened(c, NULL);
         return;
     }
     c->job.run = c->opens;
-    group_post(c->g, &c->job);
+    worker_post(c->w, &c->job);
 }
 
 static void opened(job *j) {
@@ -99,34 +99,34 @@ void memory_opened(command *c, shard *failed) {
 static void want_make(job *j);
 
 static void want_answered(job *j) {
-    want *w = (want *)j;
-    shard *s = w->shard;
-    group *g = s->g;
+    want *asked = (want *)j;
+    shard *s = asked->shard;
+    worker *w = s->w;
     s->wanted--;
-    w->busy = false;
-    if (g->stopping || s->state == SHARD_CLOSING) {
-        if (w->segment) memory_free_segment(g, w->segment);
+    asked->busy = false;
+    if (w->stopping || s->state == SHARD_CLOSING) {
+        if (asked->segment) memory_free_segment(w, asked->segment);
         return;
     }
-    if (!w->segment && memory_free_lingering(s, UINT64_MAX)) {   /* memory that is needed goes before what is only a courtesy */
-        w->busy = true;
+    if (!asked->segment && memory_free_lingering(s, UINT64_MAX)) {   /* memory that is needed goes before what is only a courtesy */
+        asked->busy = true;
         s->wanted++;
-        w->job.run = want_make;
-        helper_post(&g->d->memory, &w->job);
+        asked->job.run = want_make;
+        helper_post(&w->d->memory, &asked->job);
         return;
     }
-    if (!w->segment || shard_add_segment(s, w->segment) != FKV_OK) {
-        if (w->segment) memory_free_segment(g, w->segment);
-        table_segment_refused(s->table, w->kind, w->bytes);
+    if (!asked->segment || shard_add_segment(s, asked->segment) != FKV_OK) {
+        if (asked->segment) memory_free_segment(w, asked->segment);
+        table_segment_refused(s->table, asked->kind, asked->bytes);
     }
-    s->tick_ns = g->now_ns;
-    g->feed_starved = true;
+    s->tick_ns = w->now_ns;
+    w->feed_starved = true;
 }
 
-static void want_answer(want *w, segment *s) {
-    w->segment = s;
-    w->job.run = want_answered;
-    group_post(w->shard->g, &w->job);
+static void want_answer(want *asked, segment *s) {
+    asked->segment = s;
+    asked->job.run = want_answered;
+    worker_post(asked->shard->w, &asked->job);
 }
 
 /* While the kernel waits for other CPUs it holds the lock of the process's mappings: whoever maps or unmaps anything then, be it the owner's
@@ -147,51 +147,51 @@ static uint64_t thread_ran_ns(void) {
 
 /* On the thread that makes huge pages; the bytes are counted already. */
 static void want_make_huge(job *j) {
-    want *w = (want *)j;
-    group *g = w->shard->g;
+    want *asked = (want *)j;
+    worker *w = asked->shard->w;
     uint64_t begin_ns = fkv_now_ns(), ran_ns = thread_ran_ns();
-    bool huge = memory_huge_now(g->d, begin_ns);
-    segment *s = segment_make(g, w->shard->number, w->kind, w->bytes, huge);
+    bool huge = memory_huge_now(w->d, begin_ns);
+    segment *s = segment_make(w, asked->shard->number, asked->kind, asked->bytes, huge);
     uint64_t end_ns = fkv_now_ns(), took_ns = end_ns - begin_ns;
     ran_ns = thread_ran_ns() - ran_ns;
-    if (huge) memory_huge_took(g->d, end_ns, took_ns > ran_ns ? took_ns - ran_ns : 0);
-    if (!s) count_freed(g->d, w->bytes);
-    want_answer(w, s);
+    if (huge) memory_huge_took(w->d, end_ns, took_ns > ran_ns ? took_ns - ran_ns : 0);
+    if (!s) count_freed(w->d, asked->bytes);
+    want_answer(asked, s);
 }
 
 static bool of_huge_pages(const dataplane *d, size_t bytes) { return d->pages != FKV_PAGES_SMALL && bytes % FKV_HUGE_PAGE == 0; }
 
 /* On the memory thread, behind what was to be freed before. */
 static void want_make(job *j) {
-    want *w = (want *)j;
-    dataplane *d = w->shard->g->d;
-    if (!within_bound(d, w->bytes)) {
-        want_answer(w, NULL);
-    } else if (of_huge_pages(d, w->bytes)) {
-        count_taken(d, w->bytes);
-        w->job.run = want_make_huge;
-        helper_post(&d->huge, &w->job);
+    want *asked = (want *)j;
+    dataplane *d = asked->shard->w->d;
+    if (!within_bound(d, asked->bytes)) {
+        want_answer(asked, NULL);
+    } else if (of_huge_pages(d, asked->bytes)) {
+        count_taken(d, asked->bytes);
+        asked->job.run = want_make_huge;
+        helper_post(&d->huge, &asked->job);
     } else {
-        want_answer(w, segment_make_counted(w->shard->g, w->shard->number, w->kind, w->bytes));
+        want_answer(asked, segment_make_counted(asked->shard->w, asked->shard->number, asked->kind, asked->bytes));
     }
 }
 
 void memory_want(void *ctx, table_segment_kind kind, size_t bytes) {
     shard *s = ctx;
-    want *w = s->wants;
-    while (w->busy) w++;   /* there are as many as the table can have asked for */
-    *w = (want){ .job.run = want_make, .shard = s, .busy = true, .kind = kind, .bytes = bytes };
+    want *asked = s->wants;
+    while (asked->busy) asked++;   /* there are as many as the table can have asked for */
+    *asked = (want){ .job.run = want_make, .shard = s, .busy = true, .kind = kind, .bytes = bytes };
     s->wanted++;
-    helper_post(&s->g->d->memory, &w->job);
+    helper_post(&s->w->d->memory, &asked->job);
 }
 
 /* ---- and gives them back ---- */
 
 static void free_job(job *j) { segment_free((segment *)(void *)((char *)j - offsetof(segment, job))); }
 
-void memory_free_segment(group *g, segment *s) {
+void memory_free_segment(worker *w, segment *s) {
     s->job.run = free_job;
-    helper_post(&g->d->memory, &s->job);
+    helper_post(&w->d->memory, &s->job);
 }
 
 /* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), and a READ of what is not registered any
@@ -200,26 +200,26 @@ void memory_free_segment(group *g, segment *s) {
  * has come. Nothing that is right rests on it. */
 void memory_retire(void *ctx, uint32_t number) {
     shard *s = ctx;
-    segment *g = shard_take_segment(s, number);
-    if (s->lease_until_ns <= s->g->now_ns) {
-        memory_free_segment(s->g, g);
+    segment *m = shard_take_segment(s, number);
+    if (s->lease_until_ns <= s->w->now_ns) {
+        memory_free_segment(s->w, m);
         return;
     }
-    g->free_at_ns = s->lease_until_ns + FKV_GET_LIFE_NS;
-    g->next = s->lingering;
-    s->lingering = g;
+    m->free_at_ns = s->lease_until_ns + FKV_GET_LIFE_NS;
+    m->next = s->lingering;
+    s->lingering = m;
 }
 
 bool memory_free_lingering(shard *s, uint64_t now) {
     bool any = false;
     for (segment **at = &s->lingering; *at;) {
-        segment *g = *at;
-        if (g->free_at_ns > now) {
-            at = &g->next;
+        segment *m = *at;
+        if (m->free_at_ns > now) {
+            at = &m->next;
             continue;
         }
-        *at = g->next;
-        memory_free_segment(s->g, g);
+        *at = m->next;
+        memory_free_segment(s->w, m);
         any = true;
     }
     return any;
@@ -256,7 +256,7 @@ static void notice_job(job *j) {
 bool memory_notify(const shard *s) {
     notice *n = malloc(sizeof *n);
     if (!n) return false;
-    *n = (notice){ { NULL, notice_job }, s->g->d, s->number, table_layout_epoch(s->table) };
-    helper_post(&s->g->d->memory, &n->job);
+    *n = (notice){ { NULL, notice_job }, s->w->d, s->number, table_layout_epoch(s->table) };
+    helper_post(&s->w->d->memory, &n->job);
     return true;
 }

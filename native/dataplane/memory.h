@@ -1,4 +1,4 @@
-/* memory.h: segments: made and freed off the group's thread; see memory.c. Private to native/dataplane. */
+/* memory.h: segments: made and freed off the worker's thread; see memory.c. Private to native/dataplane. */
 #ifndef FARKV_DATAPLANE_MEMORY_H
 #define FARKV_DATAPLANE_MEMORY_H
 #include "command.h"
@@ -7,7 +7,7 @@ void memory_open(job *j);              /* of a command, on the memory thread: th
 void memory_opened(command *c, shard *failed);
 void memory_want(void *shard, table_segment_kind kind, size_t bytes);   /* table_config.want_segment */
 void memory_retire(void *shard, uint32_t segment);                      /* table_config.retire_segment */
-void memory_free_segment(group *g, segment *s);
+void memory_free_segment(worker *w, segment *s);
 bool memory_free_lingering(shard *s, uint64_t now);   /* those whose time has come; true: there was one */
 bool memory_huge_now(const dataplane *d, uint64_t now_ns);                        /* whether to ask the kernel for huge pages */
 void memory_huge_took(dataplane *d, uint64_t now_ns, uint64_t waited_ns);         /* it did not run for so long while it made some */

@@ -13,37 +13,37 @@ typedef struct slab {
     op ops[OPS_A_SLAB];
 } slab;
 
-static bool add_slab(group *g) {
-    if (g->op_count + OPS_A_SLAB > g->op_max) return false;
+static bool add_slab(worker *w) {
+    if (w->op_count + OPS_A_SLAB > w->op_max) return false;
     slab *s = malloc(sizeof *s);
     if (!s) return false;
-    s->next = g->slabs;
-    g->slabs = s;
+    s->next = w->slabs;
+    w->slabs = s;
     for (int i = OPS_A_SLAB; i-- > 0;) {
-        s->ops[i].next_follower = g->free_ops;
-        g->free_ops = &s->ops[i];
+        s->ops[i].next_follower = w->free_ops;
+        w->free_ops = &s->ops[i];
     }
-    g->op_count += OPS_A_SLAB;
+    w->op_count += OPS_A_SLAB;
     return true;
 }
 
-void ops_free_slabs(group *g) {
-    for (slab *s = g->slabs, *next; s; s = next) {
+void ops_free_slabs(worker *w) {
+    for (slab *s = w->slabs, *next; s; s = next) {
         next = s->next;
         free(s);
     }
-    g->slabs = NULL;
+    w->slabs = NULL;
 }
 
 op *op_new(client *c) {
-    group *g = c->g;
-    if (!g->free_ops && !add_slab(g)) return NULL;
-    op *o = g->free_ops;
-    g->free_ops = o->next_follower;
+    worker *w = c->w;
+    if (!w->free_ops && !add_slab(w)) return NULL;
+    op *o = w->free_ops;
+    w->free_ops = o->next_follower;
     o->state = OP_ARRIVED;
     o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = false;
     o->starved_ns = 0;
-    o->group = g;
+    o->worker = w;
     o->client = c;
     o->shard = NULL;
     o->memory = NULL;
@@ -52,7 +52,7 @@ op *op_new(client *c) {
     o->copy = o->stream_bytes = NULL;
     o->kept_bytes = 0;
     o->transfer = NULL;
-    o->arrived_ns = g->now_ns;
+    o->arrived_ns = w->now_ns;
     list_init(&o->link);
     list_init(&o->timed);
     list_push(&c->ops, &o->of_client);
@@ -66,18 +66,18 @@ static void give_message_back(op *o) {
 }
 
 void op_free(op *o) {
-    group *g = o->group;
+    worker *w = o->worker;
     fkv_assert(!o->held && !o->recorded && !o->followers && !o->transfer);
     list_remove(&o->timed);
     give_message_back(o);
     if (o->kept_bytes) {
-        g->kept_bytes -= o->kept_bytes;
+        w->kept_bytes -= o->kept_bytes;
         free(o->copy);
         free(o->stream_bytes);
     }
     op_lose_client(o);
-    o->next_follower = g->free_ops;
-    g->free_ops = o;
+    o->next_follower = w->free_ops;
+    w->free_ops = o;
 }
 
 void op_lose_client(op *o) {
@@ -91,10 +91,10 @@ void op_lose_client(op *o) {
 }
 
 uint8_t *op_keep(op *o, size_t bytes) {
-    if (o->group->kept_bytes + bytes > KEPT_BYTES_MAX) return NULL;
+    if (o->worker->kept_bytes + bytes > KEPT_BYTES_MAX) return NULL;
     uint8_t *m = malloc(bytes);
     if (!m) return NULL;
-    o->group->kept_bytes += bytes;
+    o->worker->kept_bytes += bytes;
     o->kept_bytes += (uint32_t)bytes;
     return m;
 }
@@ -119,20 +119,20 @@ bool op_detach(op *o) {
 
 void op_runs(op *o) {
     o->state = OP_RUNNABLE;
-    list_push(&o->group->runnable, &o->link);
+    list_push(&o->worker->runnable, &o->link);
 }
 
 void op_prepared(op *o) {
     fkv_assert(o->held);
     o->state = OP_READY;
-    list_push(&o->group->ready, &o->link);
+    list_push(&o->worker->ready, &o->link);
 }
 
 void op_ends(op *o, fkv_status s) {
     list_remove(&o->timed);
     o->status = s;
     o->state = OP_ENDS;
-    list_push(&o->group->answering, &o->link);
+    list_push(&o->worker->answering, &o->link);
 }
 
 void op_follow(op *o, op *first) {
@@ -154,7 +154,7 @@ void op_unfollow(op *o) {
 
 static void unrecord(op *o) {
     o->recorded = false;
-    dedup_leave(&o->group->dedup, o->memory, o->group->now_ns);
+    dedup_leave(&o->worker->dedup, o->memory, o->worker->now_ns);
     o->memory = NULL;
 }
 

@@ -5,7 +5,7 @@
  *   arrived -> [follows its first copy] -> [waits: key, memory] -> prepared -> [transfers] -> ready -> committed -> answered
  *
  * Everything that arrived in one turn of the loop is prepared, then everything that is ready is committed, then answered. Nothing calls back:
- * whatever happens to an op puts it on one of the group's lists by a function below, and run.c drains them. `ready` is where replication
+ * whatever happens to an op puts it on one of the worker's lists by a function below, and run.c drains them. `ready` is where replication
  * stands between the stages: op_prepared is to put an op there when the in-sync backups hold it, which with no backups is at once.
  * Invariant: only an op that is `held` is in the table, so one in any earlier stage can be dropped without a trace.
  */
@@ -19,26 +19,26 @@
 typedef struct op op;
 typedef struct client client;
 typedef struct shard shard;
-typedef struct group group;
+typedef struct worker worker;
 typedef struct transfer transfer;
 typedef struct key_queue key_queue;
 
 typedef enum op_state {
     OP_ARRIVED,       /* in no list: in the batch at hand, or being worked on */
-    OP_RUNNABLE,      /* in group.runnable: to be tried */
+    OP_RUNNABLE,      /* in worker.runnable: to be tried */
     OP_FOLLOWS,       /* behind the first copy of the same change */
     OP_WAITS_KEY,     /* in a key queue; timed */
-    OP_WAITS_MEMORY,  /* in group.starved, and the holder of its key's queue; timed */
+    OP_WAITS_MEMORY,  /* in worker.starved, and the holder of its key's queue; timed */
     OP_TRANSFERS,     /* held; its value is on its way */
-    OP_READY,         /* held; in group.ready */
-    OP_ENDS,          /* in group.answering: its outcome is known */
+    OP_READY,         /* held; in worker.ready */
+    OP_ENDS,          /* in worker.answering: its outcome is known */
     OP_ANSWERS        /* in client.out: its reply, or the rest of it, is to be sent */
 } op_state;
 
 struct op {
     fkv_list link;                     /* in the list that its state names */
     fkv_list of_client;                /* in client.ops */
-    fkv_list timed;                    /* in group.timed, by arrival at it */
+    fkv_list timed;                    /* in worker.timed, by arrival at it */
     op_state state;
     bool recorded;                     /* dedup knows it as the one in progress */
     bool streams;                      /* its reply is made from the table as it goes out; see stream.c */
@@ -47,7 +47,7 @@ struct op {
     bool fed;                          /* being tried again after it waited for memory */
     bool held;                         /* prepared in the table, and not committed: counted in shard.held */
     fkv_status status;                 /* OP_ENDS: its outcome */
-    group *group;
+    worker *worker;
     client *client;                    /* NULL when the connection has gone */
     shard *shard;
     dedup_client *memory;              /* held while `recorded` */
@@ -56,7 +56,7 @@ struct op {
     const void *message;               /* as received, not yet given back; key and body point into it */
     key_queue *queue;                  /* OP_WAITS_* */
     uint8_t *copy;                     /* own copy of key and body, once the message was given back */
-    uint32_t kept_bytes;               /* of `copy` and `stream_bytes`, as counted in group.kept_bytes */
+    uint32_t kept_bytes;               /* of `copy` and `stream_bytes`, as counted in worker.kept_bytes */
     const uint8_t *key, *body;
     uint64_t hash, arrived_ns, deadline_ns;
     uint64_t starved_ns;               /* since when it has waited for memory that is being made; 0: not */
@@ -81,7 +81,7 @@ void op_free(op *o);                   /* gives its message back; it is in no li
 bool op_detach(op *o);                 /* copies key and body, gives the message back; false: no room */
 uint8_t *op_keep(op *o, size_t bytes); /* memory that is counted for the op, to be freed with it; NULL: no room */
 void op_lose_client(op *o);            /* its connection goes, and it goes on without */
-void ops_free_slabs(group *g);
+void ops_free_slabs(worker *w);
 
 /* From stage to stage. Each but the last takes an op that is in no list. */
 void op_runs(op *o);                   /* to be tried */

@@ -24,7 +24,7 @@ attempt_result read_attempt(op *o) {
     const fkv_request *r = &o->request;
     table_entry e;
     table_busy why;
-    if (shard_status(o->group, o->shard) != FKV_OK) {
+    if (shard_status(o->worker, o->shard) != FKV_OK) {
         op_ends(o, FKV_SHARD_CLOSED);
         return ATTEMPT_DONE;
     }
@@ -40,7 +40,7 @@ attempt_result read_attempt(op *o) {
     o->reply.user_flags = e.user_flags;
     o->reply.codec = e.codec;
     o->stream_value = e.value;
-    o->stream_checked_ns = o->group->now_ns;
+    o->stream_checked_ns = o->worker->now_ns;
     streams(o, e.value_bytes);
     return ATTEMPT_DONE;
 }
@@ -68,17 +68,17 @@ static void emit(void *ctx, const table_entry *e) {
 /* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. The
  * SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets on a little. */
 void read_scan(op *o) {
-    if (shard_status(o->group, o->shard) != FKV_OK) {
+    if (shard_status(o->worker, o->shard) != FKV_OK) {
         op_ends(o, FKV_SHARD_CLOSED);
         return;
     }
-    scan_out out = { .bytes = o->group->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES, .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
+    scan_out out = { .bytes = o->worker->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES, .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
-    uint32_t chains = 0, most = (uint32_t)max_u64(o->group->scan_chains, SCAN_CHAINS_MIN);
+    uint32_t chains = 0, most = (uint32_t)max_u64(o->worker->scan_chains, SCAN_CHAINS_MIN);
     do table_scan(o->shard->table, out.copy ? TABLE_EVERY_NAMESPACE : o->request.ns, &cursor, emit, &out);
     while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
-    o->group->scan_chains -= (uint32_t)min_u64(o->group->scan_chains, chains);
+    o->worker->scan_chains -= (uint32_t)min_u64(o->worker->scan_chains, chains);
     o->reply.version = cursor;
     o->stream_bytes = out.bytes;
     streams(o, out.at);
@@ -86,8 +86,8 @@ void read_scan(op *o) {
 
 void read_changed(op *o) {
     shard *s = o->shard;
-    uint64_t now = o->group->now_ns, place = o->request.expected;
-    fkv_status status = shard_status(o->group, s);
+    uint64_t now = o->worker->now_ns, place = o->request.expected;
+    fkv_status status = shard_status(o->worker, s);
     if (status == FKV_OK && place == 0) {
         place = change_log_begin(&s->log, now);
         if (!place) status = FKV_NO_MEMORY;
@@ -98,11 +98,11 @@ void read_changed(op *o) {
         op_ends(o, status);
         return;
     }
-    scan_out out = { .bytes = o->group->scratch, .copy = true };
+    scan_out out = { .bytes = o->worker->scratch, .copy = true };
     changed_key k;
     while (out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && change_log_next(&s->log, &place, &k)) {
         table_entry e;
-        uint64_t hash = fkv_hash_key(&o->group->d->c.hash_seed, k.ns, k.key, k.key_bytes);
+        uint64_t hash = fkv_hash_key(&o->worker->d->c.hash_seed, k.ns, k.key, k.key_bytes);
         if (table_committed(s->table, k.ns, k.key, k.key_bytes, hash, &e) != FKV_OK)
             e = (table_entry){ .ns = k.ns, .key_bytes = k.key_bytes, .key = k.key };
         emit(&out, &e);

@@ -19,24 +19,24 @@ static bool is_asked_already(const client *c, const op *o) {
 
 /* What a client's reads wait for does not count against the quota: it must not fail because of its changes. One of a kind is enough at a
  * time. */
-static fkv_status admit(group *g, client *c, op *o) {
+static fkv_status admit(worker *w, client *c, op *o) {
     const fkv_request *r = &o->request;
     uint32_t needed = fkv_op_is(r->op, FKV_CHANGES) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
     if (r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
     if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;
     bool aside = fkv_op_is(r->op, FKV_ASIDE);
-    if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;
+    if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > w->d->c.client_quota) return FKV_BUSY;
     if (aside) {
         o->aside = true;
         c->asides++;
     }
     if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
-    if (r->shard >= g->d->c.shards) return FKV_BAD_REQUEST;
+    if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;
     if (!fkv_range_has(c->trust->shards, r->shard)) return FKV_UNAUTHORIZED;
-    o->shard = g->by_number[r->shard];
-    fkv_status s = shard_status(g, o->shard);
+    o->shard = w->by_number[r->shard];
+    fkv_status s = shard_status(w, o->shard);
     if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;
-    o->hash = fkv_hash_key(&g->d->c.hash_seed, r->ns, o->key, r->key_bytes);
+    o->hash = fkv_hash_key(&w->d->c.hash_seed, r->ns, o->key, r->key_bytes);
     return fkv_range_shard(c->trust->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
 }
 
@@ -64,18 +64,18 @@ static void cancel(client *c, uint64_t id) {
     }
 }
 
-void request_received(group *g, client *c, const fab_wc *wc) {
+void request_received(worker *w, client *c, const fab_wc *wc) {
     /* A client that neither takes replies nor stops asking: beyond this it is not worth keeping. */
-    op *o = c->op_count <= 2 * g->d->c.client_quota ? op_new(c) : NULL;
+    op *o = c->op_count <= 2 * w->d->c.client_quota ? op_new(c) : NULL;
     if (!o) {
-        g->stats.refused[FKV_BUSY]++;
+        w->stats.refused[FKV_BUSY]++;
         client_doom(c);
         return;
     }
     o->message = wc->data;
     fkv_status s = wire_parse_request(wc->data, wc->bytes, &o->request, &o->key, &o->body);
     if (wc->bytes < sizeof o->request) {   /* there is no id under which to answer */
-        g->stats.refused[FKV_BAD_REQUEST]++;
+        w->stats.refused[FKV_BAD_REQUEST]++;
         op_free(o);
         client_doom(c);
         return;
@@ -88,8 +88,8 @@ void request_received(group *g, client *c, const fab_wc *wc) {
     }
     o->reply = (fkv_reply){ .op = o->request.op, .shard = o->request.shard, .id = o->request.id };
     if (s == FKV_OK) {
-        g->stats.requests[fkv_ops[o->request.op].counted]++;
-        s = admit(g, c, o);
+        w->stats.requests[fkv_ops[o->request.op].counted]++;
+        s = admit(w, c, o);
     }
     if (s != FKV_OK) {
         op_ends(o, s);
@@ -97,5 +97,5 @@ void request_received(group *g, client *c, const fab_wc *wc) {
     }
     if (o->shard) o->shard->touched = true;
     if (fkv_op_is(o->request.op, FKV_KEYED)) table_prefetch(o->shard->table, o->hash, 0);
-    g->batch[g->batch_count++] = o;
+    w->batch[w->batch_count++] = o;
 }

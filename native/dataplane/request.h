@@ -6,6 +6,6 @@
 
 typedef struct client client;
 
-void request_received(group *g, client *c, const fab_wc *wc);
+void request_received(worker *w, client *c, const fab_wc *wc);
 
 #endif

@@ -5,7 +5,7 @@
  *   prepare         in the table; or it waits (wait.c), or its value is fetched first (transfer.c)
  *   commit          ready: the old extent dies, the slot is stored, the new extent lives
  *   answer          remembered, told to those who follow, given to the transport (stream.c)
- *   run_all         the one function that drains the group's lists, in order, until all are empty
+ *   run_all         the one function that drains the worker's lists, in order, until all are empty
  *
  * Prepare and commit are apart because replication stands between them (op_prepared in op.h). Nothing below calls back up here: whatever
  * happens to an op elsewhere puts it on one of the lists. */
@@ -31,13 +31,13 @@ static void follow(op *o, op *first) {
 
 /* True: it is new, and to be made. */
 static bool is_new(op *o) {
-    group *g = o->group;
+    worker *w = o->worker;
     void *known = o;
     fkv_status status = FKV_OK;
     uint64_t version = 0;
-    if (o->request.expiry) o->request.expiry += g->wall_ms;   /* from here on the time at which it ends */
+    if (o->request.expiry) o->request.expiry += w->wall_ms;   /* from here on the time at which it ends */
     bool retry = o->request.flags & FKV_REQUEST_RETRY;
-    switch (dedup_begin(&g->dedup, o->client->memory, o->shard->slot, o->request.sequence, retry, g->now_ns, &known, &status,
+    switch (dedup_begin(&w->dedup, o->client->memory, o->shard->slot, o->request.sequence, retry, w->now_ns, &known, &status,
                         &version)) {
     case DEDUP_NEW:
         o->recorded = true;
@@ -45,12 +45,12 @@ static bool is_new(op *o) {
         dedup_hold(o->memory);
         return true;
     case DEDUP_DONE:
-        g->stats.duplicates++;
+        w->stats.duplicates++;
         o->reply.version = version;
         op_ends(o, status);
         break;
     case DEDUP_IN_PROGRESS:
-        g->stats.duplicates++;
+        w->stats.duplicates++;
         follow(o, known);
         break;
     case DEDUP_FORGOTTEN:
@@ -79,7 +79,7 @@ static attempt_result prepare(op *o) {
     const fkv_request *r = &o->request;
     bool large = r->flags & FKV_REQUEST_RENDEZVOUS, fed = o->fed;
     o->fed = false;
-    if (shard_status(o->group, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
+    if (shard_status(o->worker, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
     /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next owner too. */
     if (o->shard->sealed_for) return ended(o, FKV_BUSY);
     /* While some wait for freed memory to come out of quarantine, nobody overtakes them. */
@@ -117,7 +117,7 @@ static attempt_result attempt(op *o) { return fkv_op_is(o->request.op, FKV_CHANG
 
 /* For the first time. Reads pass those that only wait for memory; a change passes nothing that is before it on its key. */
 static void attempt_first(op *o) {
-    bool behind = fkv_op_is(o->request.op, FKV_CHANGES) && wait_somebody(o->group, o->hash);
+    bool behind = fkv_op_is(o->request.op, FKV_CHANGES) && wait_somebody(o->worker, o->hash);
     attempt_result r = behind ? ATTEMPT_KEY : attempt(o);
     if (r == ATTEMPT_KEY) wait_for_key(o, false);
     else if (r == ATTEMPT_MEMORY) wait_for_memory(o);
@@ -132,26 +132,26 @@ static attempt_result attempt_again(op *o) {
 }
 
 /* Those that wait for a key whose change has ended, in order, until one of them holds it. */
-static void run_woken(group *g) {
-    key_queue *q = wait_begin(g);
+static void run_woken(worker *w) {
+    key_queue *q = wait_begin(w);
     attempt_result r = ATTEMPT_DONE;
     for (op *o; r == ATTEMPT_DONE && (o = wait_next(q));) r = attempt_again(o);
-    wait_end(g, q, false);
+    wait_end(w, q, false);
 }
 
-void run_starved(group *g) {
-    if (!g->feed_starved) return;
-    g->feed_starved = false;
+void run_starved(worker *w) {
+    if (!w->feed_starved) return;
+    w->feed_starved = false;
     fkv_list hungry;
-    list_take_all(&g->starved, &hungry);
+    list_take_all(&w->starved, &hungry);
     while (!list_empty(&hungry)) {
         op *o = LIST_OF(hungry.next, op, link);
         key_queue *q = wait_begin_starved(o);
         o->fed = true;
         uint64_t since_ns = o->starved_ns;
         attempt_result r = attempt_again(o);
-        if (r != ATTEMPT_MEMORY) wait_over(g, o->shard, since_ns);
-        wait_end(g, q, r == ATTEMPT_DONE);
+        if (r != ATTEMPT_MEMORY) wait_over(w, o->shard, since_ns);
+        wait_end(w, q, r == ATTEMPT_DONE);
     }
 }
 
@@ -167,20 +167,20 @@ static void run(op *o) {
     }
 }
 
-void run_arrived(group *g) {
-    if (g->batch_count == 0) return;
+void run_arrived(worker *w) {
+    if (w->batch_count == 0) return;
     /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile, when the
      * shards were somebody else's, must not be answered by a lease that ran when the turn began. */
-    g->now_ns = fkv_now_ns();
-    for (int i = 0; i < g->batch_count; i++) {
-        op *o = g->batch[i];
+    w->now_ns = fkv_now_ns();
+    for (int i = 0; i < w->batch_count; i++) {
+        op *o = w->batch[i];
         op_runs(o);
         if (!o->shard) continue;
         /* A table that rests was told the time long ago. */
-        table_set_wall(o->shard->table, g->wall_ms);
-        if (g->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);
+        table_set_wall(o->shard->table, w->wall_ms);
+        if (w->batch_count > 1 && o->request.key_bytes) table_prefetch(o->shard->table, o->hash, 1);
     }
-    g->batch_count = 0;
+    w->batch_count = 0;
 }
 
 /* ---- committed ---- */
@@ -188,7 +188,7 @@ void run_arrived(group *g) {
 static void release_key(op *o) {
     o->held = false;
     o->shard->held--;
-    wait_key_free(o->group, o->hash);
+    wait_key_free(o->worker, o->hash);
 }
 
 static void undo(op *o) {
@@ -200,17 +200,17 @@ static void commit(op *o) {
     shard *s = o->shard;
     table_commit(s->table, &o->prepared);
     change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);
-    s->tick_ns = min_u64(s->tick_ns, o->group->now_ns + TICK_NS);
+    s->tick_ns = min_u64(s->tick_ns, o->worker->now_ns + TICK_NS);
     o->reply.version = o->prepared.version;
     release_key(o);
     op_ends(o, FKV_OK);
 }
 
-static void commit_ready(group *g) {
+static void commit_ready(worker *w) {
     /* Read anew: between the turn's beginning and here this thread may have been paused. */
-    bool late = fkv_now_ns() >= __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED);
-    while (!list_empty(&g->ready)) {
-        op *o = LIST_OF(g->ready.next, op, link);
+    bool late = fkv_now_ns() >= __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED);
+    while (!list_empty(&w->ready)) {
+        op *o = LIST_OF(w->ready.next, op, link);
         list_remove(&o->link);
         fkv_assert(o->held && o->state == OP_READY);
         if (late) op_ends(o, FKV_SHARD_CLOSED);   /* undone, not made and kept quiet about: a retry could be a second write over a newer value */
@@ -251,7 +251,7 @@ static void answer(op *o) {
     if (is_remembered(o, s)) op_remember(o, s);
     else op_forget(o);
     answer_followers(o, s);
-    if (!is_result(s)) o->group->stats.refused[s]++;
+    if (!is_result(s)) o->worker->stats.refused[s]++;
     if (!o->client) {
         op_free(o);
         return;
@@ -275,22 +275,22 @@ static op *take(fkv_list *l) {
     return o;
 }
 
-bool run_pending(const group *g) {
-    return !list_empty(&g->answering) || !list_empty(&g->runnable) || !list_empty(&g->woken) || !list_empty(&g->ready);
+bool run_pending(const worker *w) {
+    return !list_empty(&w->answering) || !list_empty(&w->runnable) || !list_empty(&w->woken) || !list_empty(&w->ready);
 }
 
-void run_answers(group *g) {
-    while (!list_empty(&g->answering)) answer(take(&g->answering));
+void run_answers(worker *w) {
+    while (!list_empty(&w->answering)) answer(take(&w->answering));
 }
 
-/* Answers first: what one holds (a SCAN's entries lie in the group's scratch memory) is free for the next. What is ready comes last, so
+/* Answers first: what one holds (a SCAN's entries lie in the worker's scratch memory) is free for the next. What is ready comes last, so
  * that everything that arrived together is prepared before the first of it is committed. */
-void run_all(group *g) {
+void run_all(worker *w) {
     for (;;) {
-        run_answers(g);
-        if (!list_empty(&g->runnable)) run(take(&g->runnable));
-        else if (!list_empty(&g->woken)) run_woken(g);
-        else if (!list_empty(&g->ready)) commit_ready(g);
+        run_answers(w);
+        if (!list_empty(&w->runnable)) run(take(&w->runnable));
+        else if (!list_empty(&w->woken)) run_woken(w);
+        else if (!list_empty(&w->ready)) commit_ready(w);
         else return;
     }
 }

@@ -24,10 +24,10 @@ uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_seg
     uint32_t count, n = 0;
     const table_segment *list = list_segments(s, &count);
     for (uint32_t i = first; list && i < count && n < room; i++, n++) {
-        const segment *g = find_segment(s, &list[i]);
+        const segment *m = find_segment(s, &list[i]);
         out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind, .segment = list[i].segment, .tag = list[i].tag,
-                                       .bytes = list[i].bytes, .rkey = fab_mr_rkey(g->mr[p]),
-                                       .addr = fab_mr_addr(g->mr[p]) };
+                                       .bytes = list[i].bytes, .rkey = fab_mr_rkey(m->mr[p]),
+                                       .addr = fab_mr_addr(m->mr[p]) };
     }
     return n;
 }
@@ -35,8 +35,8 @@ uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_seg
 dataplane_layout *shard_describe(shard *s) {
     uint32_t count;
     const table_segment *list = list_segments(s, &count);
-    const group *g = s->g;
-    size_t bytes = sizeof(dataplane_layout) + (size_t)count * (size_t)g->polled_count * sizeof(dataplane_region);
+    const worker *w = s->w;
+    size_t bytes = sizeof(dataplane_layout) + (size_t)count * (size_t)w->polled_count * sizeof(dataplane_region);
     dataplane_layout *l = list ? calloc(1, bytes) : NULL;
     if (!l) return NULL;
     l->shard = s->number;
@@ -44,9 +44,9 @@ dataplane_layout *shard_describe(shard *s) {
     l->incarnation = s->incarnation;
     l->layout_epoch = table_layout_epoch(s->table);
     l->buckets = table_buckets(s->table);
-    for (int k = 0; k < g->polled_count; k++) {
+    for (int k = 0; k < w->polled_count; k++) {
         for (uint32_t i = 0; i < count; i++) {
-            fab_provider p = g->polled[k];
+            fab_provider p = w->polled[k];
             const fab_mr *mr = find_segment(s, &list[i])->mr[p];
             l->region[l->count++] = (dataplane_region){ .provider = p, .kind = list[i].kind, .segment = list[i].segment,
                                                         .tag = list[i].tag, .bytes = list[i].bytes, .addr = fab_mr_addr(mr),
@@ -56,14 +56,14 @@ dataplane_layout *shard_describe(shard *s) {
     return l;
 }
 
-fkv_status shard_status(const group *g, const shard *s) {
+fkv_status shard_status(const worker *w, const shard *s) {
     if (!s) return FKV_NOT_OWNER;
     if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
-    return g->now_ns < __atomic_load_n(&g->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
+    return w->now_ns < __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
 }
 
-fkv_status shard_add_segment(shard *s, segment *g) {
-    segment_list *list = &s->segments[g->kind - 1];
+fkv_status shard_add_segment(shard *s, segment *m) {
+    segment_list *list = &s->segments[m->kind - 1];
     if (list->room < list->top + 2) {
         uint32_t room = 2 * list->room + 16;
         segment **at = realloc(list->at, room * sizeof *at);
@@ -72,20 +72,20 @@ fkv_status shard_add_segment(shard *s, segment *g) {
         list->at = at;
         list->room = room;
     }
-    fkv_status status = table_add_segment(s->table, g->kind, &g->region, g->tag, &g->number);
+    fkv_status status = table_add_segment(s->table, m->kind, &m->region, m->tag, &m->number);
     if (status != FKV_OK) return status;
     /* Slots name heap segments by number; no slot leads to the index. */
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++)
-        if (g->mr[p] && fab_name(g->mr[p], s->incarnation, g->kind == TABLE_HEAP ? g->number : FAB_NOWHERE) != 0) return FKV_NO_MEMORY;
-    list->at[g->number] = g;
-    if (g->number >= list->top) list->top = g->number + 1;
+        if (m->mr[p] && fab_name(m->mr[p], s->incarnation, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE) != 0) return FKV_NO_MEMORY;
+    list->at[m->number] = m;
+    if (m->number >= list->top) list->top = m->number + 1;
     return FKV_OK;
 }
 
 segment *shard_take_segment(shard *s, uint32_t number) {
-    segment *g = s->segments[TABLE_HEAP - 1].at[number];
+    segment *m = s->segments[TABLE_HEAP - 1].at[number];
     s->segments[TABLE_HEAP - 1].at[number] = NULL;
-    return g;
+    return m;
 }
 
 void segment_free(segment *s) {
@@ -103,9 +103,9 @@ void shard_free(shard *s) {
         free(s->segments[k].at);
     }
     while (s->lingering) {
-        segment *g = s->lingering;
-        s->lingering = g->next;
-        segment_free(g);
+        segment *m = s->lingering;
+        s->lingering = m->next;
+        segment_free(m);
     }
     change_log_free(&s->log);
     free(s->list);

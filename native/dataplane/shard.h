@@ -1,4 +1,4 @@
-/* shard.h: one table with its segments, in the hands of one group. Private to native/dataplane. */
+/* shard.h: one table with its segments, in the hands of one worker. Private to native/dataplane. */
 #ifndef FARKV_DATAPLANE_SHARD_H
 #define FARKV_DATAPLANE_SHARD_H
 #include "../base/list.h"
@@ -9,7 +9,7 @@
 #include "../base/mailbox.h"
 
 typedef struct shard shard;
-typedef struct group group;
+typedef struct worker worker;
 typedef struct command command;
 
 typedef struct segment {
@@ -43,9 +43,9 @@ typedef struct want {
 enum { WANTS = 4 };
 
 struct shard {
-    fkv_list of_group;
-    group *g;
-    uint32_t number, epoch, slot;      /* slot: small number within the group, for dedup */
+    fkv_list of_worker;
+    worker *w;
+    uint32_t number, epoch, slot;      /* slot: small number within the worker, for dedup */
     uint64_t incarnation;
     enum { SHARD_OPEN, SHARD_SERVING, SHARD_PAUSED, SHARD_CLOSING } state;
     table *table;
@@ -68,12 +68,12 @@ struct shard {
     fkv_list imports;                  /* commands, in order: entries to be taken over; none once it is served */
 };
 
-fkv_status shard_add_segment(shard *s, segment *g);
+fkv_status shard_add_segment(shard *s, segment *m);
 segment *shard_take_segment(shard *s, uint32_t number);   /* a heap segment, out of the shard */
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);
 dataplane_layout *shard_describe(shard *s);               /* NULL: no memory */
 /* Whether the owner may answer for the shard (NULL: not here) now; the lease of the owner itself counts. */
-fkv_status shard_status(const group *g, const shard *s);
+fkv_status shard_status(const worker *w, const shard *s);
 void shard_free(shard *s);             /* any thread, when nothing else knows it: table and segments too */
 void segment_free(segment *s);
 

@@ -123,9 +123,9 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
 static int listen_all(dataplane *d, const dataplane_listen **at) {
     for (uint32_t i = 0; i < d->c.listens; i++) {
         const dataplane_listen *l = *at = &d->listen[i];
-        group *g = d->group[l->group];
-        int e = group_add_provider(g, l->provider);
-        if (e == 0) e = fab_listen(g->cq[l->provider], l->address, &d->listener[i]);
+        worker *w = d->worker[l->group];
+        int e = worker_add_provider(w, l->provider);
+        if (e == 0) e = fab_listen(w->cq[l->provider], l->address, &d->listener[i]);
         if (e) return e;
         snprintf(d->bound[i], sizeof d->bound[i], "%s", fab_listener_address(d->listener[i]));
     }
@@ -134,7 +134,7 @@ static int listen_all(dataplane *d, const dataplane_listen **at) {
 
 static int create_groups(dataplane *d) {
     int e = 0;
-    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = group_create(d, i, &d->group[i]);
+    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = worker_create(d, i, &d->worker[i]);
     return e;
 }
 
@@ -142,25 +142,25 @@ static int start_threads(dataplane *d) {
     int e = helper_start(&d->memory, "farkv-memory");
     if (e == 0) e = helper_start(&d->huge, "farkv-huge");
     if (e == 0) e = helper_start(&d->copier, "farkv-copier");
-    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = group_start(d->group[i]);
+    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = worker_start(d->worker[i]);
     return e;
 }
 
 /* From whatever was reached to nothing. Threads first, so that all the rest belongs to this one. */
 static void tear_down(dataplane *d) {
-    for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) group_join(d->group[i]);
+    for (uint32_t i = 0; i < d->c.groups; i++) if (d->worker[i]) worker_join(d->worker[i]);
     helper_stop(&d->copier);
     helper_stop(&d->memory);
     helper_stop(&d->huge);
     for (int ran = 1; ran;) {
         ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge);
-        for (uint32_t i = 0; i < d->c.groups; i++) if (d->group[i]) ran += group_drain(d->group[i]);
+        for (uint32_t i = 0; i < d->c.groups; i++) if (d->worker[i]) ran += worker_drain(d->worker[i]);
     }
     for (uint32_t i = 0; i < d->c.groups; i++) {
         loop_unlisten(d, i);
-        if (d->group[i]) shards_end(d->group[i]);
-        group_free(d->group[i]);
-        d->group[i] = NULL;
+        if (d->worker[i]) shards_end(d->worker[i]);
+        worker_free(d->worker[i]);
+        d->worker[i] = NULL;
     }
     helper_free(&d->copier);
     helper_free(&d->memory);

@@ -36,14 +36,14 @@ static fkv_reply next_reply(const op *o, uint32_t body_bytes, bool last) {
 /* Each returns 0 when a message was sent and stream_at moved on, else a negative errno; -ESTALE: the reply cannot be finished. */
 
 static int send_value(op *o) {
-    uint64_t quarantine = o->group->d->c.quarantine_ns, age = o->group->now_ns - o->stream_checked_ns;
+    uint64_t quarantine = o->worker->d->c.quarantine_ns, age = o->worker->now_ns - o->stream_checked_ns;
     if (age > quarantine / 2) {
         table_entry e;
         table_busy why;
         fkv_status s = table_get(o->shard->table, o->request.ns, o->key, o->request.key_bytes, o->hash, &e, &why);
         if (s == FKV_OK && e.version == o->reply.version) {
             o->stream_value = e.value;
-            o->stream_checked_ns = o->group->now_ns;
+            o->stream_checked_ns = o->worker->now_ns;
         } else if (s != FKV_BUSY || age > quarantine / 4 * 3) {   /* BUSY: a change of the key is prepared, ours is still there */
             return -ESTALE;
         }
@@ -94,7 +94,7 @@ static int send_lease(op *o) {
     fkv_lease_shard list[LIST_MAX];
     uint32_t room = stream_body_max(o->client) / (uint32_t)sizeof *list, next, n;
     uint64_t granted;
-    n = lease_grant(o->group, o->client->trust->shards, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX, &next, &granted);
+    n = lease_grant(o->worker, o->client->trust->shards, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX, &next, &granted);
     if (granted == 0) return -ESTALE;
     fkv_reply r = next_reply(o, n * (uint32_t)sizeof *list, next >= o->stream_end);
     r.version = fkv_wall_ms();
@@ -119,7 +119,7 @@ static int send_next(op *o) {
 }
 
 void stream_fail(op *o, fkv_status s) {
-    o->group->stats.refused[s]++;
+    o->worker->stats.refused[s]++;
     o->streams = false;
     o->shard = NULL;
     o->reply = (fkv_reply){ .op = o->request.op, .status = (uint8_t)s, .shard = o->request.shard, .id = o->request.id };
@@ -139,20 +139,20 @@ static int send_slice(op *o) {
 /* `e`: 0 when all of it was sent. */
 static void finished(op *o, int e) {
     if (e == 0) latency_answered(o);
-    if (o->stream_bytes == o->group->scratch) o->stream_bytes = NULL;
+    if (o->stream_bytes == o->worker->scratch) o->stream_bytes = NULL;
     op_free(o);
 }
 
 static void block(client *c) {
     c->is_blocked = true;
-    c->blocked_ns = c->g->now_ns;
+    c->blocked_ns = c->w->now_ns;
     list_remove(&c->sending);
-    list_push(&c->g->blocked, &c->blocked);
+    list_push(&c->w->blocked, &c->blocked);
 }
 
 /* What a SCAN found lies in memory that the next SCAN will use. */
 static void keep_entries(op *o) {
-    if (!o->streams || o->stream_bytes == NULL || o->stream_bytes != o->group->scratch) return;
+    if (!o->streams || o->stream_bytes == NULL || o->stream_bytes != o->worker->scratch) return;
     uint32_t left = o->stream_end - o->stream_at;
     uint8_t *own = op_keep(o, left + 1);
     if (own) memcpy(own, o->stream_bytes + o->stream_at, left);
@@ -174,14 +174,14 @@ void reply_send(op *o) {
     keep_entries(o);
     list_push(&c->out, &o->link);
     if (e == -EAGAIN) block(c);
-    else if (!c->is_blocked && !c->doomed && list_empty(&c->sending)) list_push(&c->g->sending, &c->sending);
+    else if (!c->is_blocked && !c->doomed && list_empty(&c->sending)) list_push(&c->w->sending, &c->sending);
 }
 
 void reply_credits(client *c) {
     if (c->doomed || !c->is_blocked) return;   /* one that is to be ended is in neither list any more */
     c->is_blocked = false;
     list_remove(&c->blocked);
-    if (!list_empty(&c->out)) list_push(&c->g->sending, &c->sending);
+    if (!list_empty(&c->out)) list_push(&c->w->sending, &c->sending);
 }
 
 static void continue_client(client *c) {
@@ -201,24 +201,24 @@ static void continue_client(client *c) {
     if (list_empty(&c->out)) list_remove(&c->sending);
 }
 
-bool replies_continue(group *g) {
+bool replies_continue(worker *w) {
     fkv_list now;
-    list_take_all(&g->sending, &now);
+    list_take_all(&w->sending, &now);
     while (!list_empty(&now)) {
         client *c = LIST_OF(now.next, client, sending);
         list_remove(&c->sending);
-        list_push(&g->sending, &c->sending);
+        list_push(&w->sending, &c->sending);
         continue_client(c);
     }
-    while (!list_empty(&g->blocked)) {
-        client *c = LIST_OF(g->blocked.next, client, blocked);
-        if (g->now_ns - c->blocked_ns < (uint64_t)g->d->c.stall_ms * 1000000u) break;
+    while (!list_empty(&w->blocked)) {
+        client *c = LIST_OF(w->blocked.next, client, blocked);
+        if (w->now_ns - c->blocked_ns < (uint64_t)w->d->c.stall_ms * 1000000u) break;
         client_doom(c);
     }
-    return !list_empty(&g->sending);
+    return !list_empty(&w->sending);
 }
 
-uint64_t replies_deadline(const group *g) {
-    if (list_empty(&g->blocked)) return UINT64_MAX;
-    return LIST_OF(g->blocked.next, client, blocked)->blocked_ns + (uint64_t)g->d->c.stall_ms * 1000000u;
+uint64_t replies_deadline(const worker *w) {
+    if (list_empty(&w->blocked)) return UINT64_MAX;
+    return LIST_OF(w->blocked.next, client, blocked)->blocked_ns + (uint64_t)w->d->c.stall_ms * 1000000u;
 }

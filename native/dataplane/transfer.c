@@ -26,7 +26,7 @@ typedef enum { ATTACHING, MOVING } stage;
 
 struct transfer {
     job job;                     /* of a value that is mapped here: one for all of it */
-    fkv_list link;               /* group.transfers */
+    fkv_list link;               /* worker.transfers */
     fkv_list turn;               /* bounce_pool.turns, while there are READs to post */
     op *op;
     client *client;              /* NULL: gone */
@@ -80,29 +80,29 @@ void transfer_pool_free(bounce_pool *p) {
 }
 
 bool transfer_admit(const client *c, uint32_t bytes) {
-    uint64_t all = c->g->d->c.transfer_bytes, one = max_u64(all / 2, FKV_VALUE_MAX);
-    return c->g->transfer_bytes + bytes <= all && c->transfer_bytes + bytes <= one;
+    uint64_t all = c->w->d->c.transfer_bytes, one = max_u64(all / 2, FKV_VALUE_MAX);
+    return c->w->transfer_bytes + bytes <= all && c->transfer_bytes + bytes <= one;
 }
 
 /* ---- the end ---- */
 
 static void end(transfer *t) {
-    group *g = t->op->group;
+    worker *w = t->op->worker;
     op *o = t->op;
     fkv_status s = t->failed;
-    g->transfer_bytes -= t->bytes;
+    w->transfer_bytes -= t->bytes;
     if (t->client) {
         t->client->transfer_bytes -= t->bytes;
         t->region->users--;
-        t->region->used_ns = g->now_ns;
+        t->region->used_ns = w->now_ns;
     }
-    g->feed_starved = true;
+    w->feed_starved = true;
     o->transfer = NULL;
     list_remove(&t->link);
     list_remove(&t->turn);
     free(t);
     if (s == FKV_OK) {
-        g->stats.transfers++;
+        w->stats.transfers++;
         op_prepared(o);
     } else if (s == FKV_SHARD_CLOSED) {
         op_ends(o, s);
@@ -126,7 +126,7 @@ void transfer_fail(op *o, fkv_status s) {
 /* ---- the copier's part ---- */
 
 static void job_back(transfer *t, bool sealed) {
-    t->op->group->copying--;
+    t->op->worker->copying--;
     t->jobs--;
     t->sealed |= sealed;
     if (is_quiet(t) && (t->sealed || t->failed != FKV_OK)) end(t);
@@ -148,7 +148,7 @@ static void copy_all(job *j) {
     }
     if (!cancelled) table_seal(t->op->shard->table, &t->op->prepared);
     t->job.run = copied_all;
-    group_post(t->op->group, &t->job);
+    worker_post(t->op->worker, &t->job);
 }
 
 static void copied_piece(job *j) {
@@ -166,15 +166,15 @@ static void copy_piece(job *j) {
         if (b->last) table_seal(t->op->shard->table, &t->op->prepared);
     }
     b->job.run = copied_piece;
-    group_post(t->op->group, &b->job);
+    worker_post(t->op->worker, &b->job);
 }
 
 static void give_to_copier(transfer *t, job *j, void (*run)(job *)) {
-    group *g = t->op->group;
-    g->copying++;
+    worker *w = t->op->worker;
+    w->copying++;
     t->jobs++;
     j->run = run;
-    helper_post(&g->d->copier, j);
+    helper_post(&w->d->copier, j);
 }
 
 /* ---- attaching ---- */
@@ -183,7 +183,7 @@ static void attached(transfer *t) {
     const uint8_t *base = fab_direct(t->client->conn, t->from.rkey);
     t->stage = MOVING;
     if (!base) {
-        list_push(&t->op->group->bounces->turns, &t->turn);
+        list_push(&t->op->worker->bounces->turns, &t->turn);
         return;
     }
     t->direct = base + (t->from.addr - t->from.region_addr);
@@ -196,7 +196,7 @@ void transfer_attached(client *c, const fab_wc *wc) {
     if (c->doomed || a->state != ATTACH_ASKED) return;
     a->state = wc->status == FAB_SUCCESS ? ATTACH_READY : ATTACH_NONE;
     fkv_status s = wc->status == FAB_REM_ACCESS_ERR ? FKV_REMOTE_ACCESS : FKV_DISCONNECTED;
-    for (fkv_list *l = c->g->transfers.next, *next; l != &c->g->transfers; l = next) {
+    for (fkv_list *l = c->w->transfers.next, *next; l != &c->w->transfers; l = next) {
         next = l->next;
         transfer *t = LIST_OF(l, transfer, link);
         if (t->client != c || t->region != a || t->stage != ATTACHING) continue;
@@ -230,7 +230,7 @@ static fkv_status status_of_attach(int e) {
 
 fkv_status transfer_begin(op *o) {
     client *c = o->client;
-    group *g = o->group;
+    worker *w = o->worker;
     transfer *t = calloc(1, sizeof *t);
     if (!t || !op_detach(o)) {
         free(t);
@@ -252,36 +252,36 @@ fkv_status transfer_begin(op *o) {
     t->client = c;
     t->to = o->prepared.value;
     t->bytes = o->request.value_bytes;
-    t->deadline_ns = g->now_ns + (uint64_t)g->d->c.transfer_ms * 1000000u;
+    t->deadline_ns = w->now_ns + (uint64_t)w->d->c.transfer_ms * 1000000u;
     t->region->users++;
-    g->transfer_bytes += t->bytes;
+    w->transfer_bytes += t->bytes;
     c->transfer_bytes += t->bytes;
     o->transfer = t;
     o->state = OP_TRANSFERS;
-    list_push(&g->transfers, &t->link);
+    list_push(&w->transfers, &t->link);
     if (t->region->state == ATTACH_READY) attached(t);
     return FKV_OK;
 }
 
 /* ---- READs ---- */
 
-static bounce *free_bounce(group *g) {
-    for (int i = 0; i < BOUNCES; i++) if (!g->bounces->piece[i].t) return &g->bounces->piece[i];
+static bounce *free_bounce(worker *w) {
+    for (int i = 0; i < BOUNCES; i++) if (!w->bounces->piece[i].t) return &w->bounces->piece[i];
     return NULL;
 }
 
-static uint32_t pieces_of(const group *g, const client *c) {
+static uint32_t pieces_of(const worker *w, const client *c) {
     uint32_t n = 0;
-    for (int i = 0; i < BOUNCES; i++) n += g->bounces->piece[i].t && g->bounces->piece[i].t->client == c;
+    for (int i = 0; i < BOUNCES; i++) n += w->bounces->piece[i].t && w->bounces->piece[i].t->client == c;
     return n;
 }
 
 /* The next piece of the value. It may end the transfer. */
-static void post(group *g, transfer *t, bounce *b) {
+static void post(worker *w, transfer *t, bounce *b) {
     uint32_t left = t->bytes - t->posted, n = left < CHUNK ? left : CHUNK;
     b->generation++;
-    fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - g->bounces->piece), .local = b->at,
-                   .local_mr = g->bounces->mr[t->client->provider], .remote_addr = t->from.addr + t->posted,
+    fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - w->bounces->piece), .local = b->at,
+                   .local_mr = w->bounces->mr[t->client->provider], .remote_addr = t->from.addr + t->posted,
                    .rkey = t->from.rkey, .bytes = n };
     int taken = fab_post_reads(t->client->conn, &r, 1);
     if (taken < 0) fail(t, FKV_DISCONNECTED);
@@ -296,8 +296,8 @@ static void post(group *g, transfer *t, bounce *b) {
 }
 
 /* A failed READ may be reported twice; the second time its bounce memory may be in use for another. */
-void transfer_read_done(group *g, const fab_wc *wc) {
-    bounce *b = &g->bounces->piece[wc->wr_id % BOUNCES];
+void transfer_read_done(worker *w, const fab_wc *wc) {
+    bounce *b = &w->bounces->piece[wc->wr_id % BOUNCES];
     transfer *t = b->t;
     if (!b->reading || (uint32_t)(wc->wr_id / BOUNCES) != b->generation) return;
     b->reading = false;
@@ -314,36 +314,36 @@ void transfer_read_done(group *g, const fab_wc *wc) {
 
 /* A piece for each in turn while there is bounce memory, and a few for one client: clients that do not answer READs keep theirs
  * until the fabric gives up, and the others go on meanwhile. */
-static void post_in_turn(group *g) {
+static void post_in_turn(worker *w) {
     fkv_list now;
     bounce *b;
-    list_take_all(&g->bounces->turns, &now);
-    while (!list_empty(&now) && (b = free_bounce(g))) {
+    list_take_all(&w->bounces->turns, &now);
+    while (!list_empty(&now) && (b = free_bounce(w))) {
         transfer *t = LIST_OF(now.next, transfer, turn);
         list_remove(&t->turn);
         if (t->failed != FKV_OK) continue;
-        list_push(&g->bounces->turns, &t->turn);
-        if (pieces_of(g, t->client) < PIECES_OF_CLIENT) post(g, t, b);
+        list_push(&w->bounces->turns, &t->turn);
+        if (pieces_of(w, t->client) < PIECES_OF_CLIENT) post(w, t, b);
     }
     while (!list_empty(&now)) {   /* not reached: first the next time */
         fkv_list *l = now.prev;
         list_remove(l);
-        list_push_front(&g->bounces->turns, l);
+        list_push_front(&w->bounces->turns, l);
     }
 }
 
-void transfers_step(group *g) {
-    for (fkv_list *l = g->transfers.next, *next; l != &g->transfers; l = next) {
+void transfers_step(worker *w) {
+    for (fkv_list *l = w->transfers.next, *next; l != &w->transfers; l = next) {
         next = l->next;
         transfer *t = LIST_OF(l, transfer, link);
         if (t->failed != FKV_OK) continue;
-        if (t->deadline_ns <= g->now_ns) fail(t, FKV_TIMEOUT);
+        if (t->deadline_ns <= w->now_ns) fail(t, FKV_TIMEOUT);
     }
-    post_in_turn(g);
+    post_in_turn(w);
 }
 
-uint64_t transfers_deadline(const group *g) {
-    for (fkv_list *l = g->transfers.next; l != &g->transfers; l = l->next) {
+uint64_t transfers_deadline(const worker *w) {
+    for (fkv_list *l = w->transfers.next; l != &w->transfers; l = l->next) {
         const transfer *t = LIST_OF(l, transfer, link);
         if (t->failed == FKV_OK) return t->deadline_ns;
     }
@@ -353,7 +353,7 @@ uint64_t transfers_deadline(const group *g) {
 /* ---- the client is going ---- */
 
 void transfers_hurry(client *c) {
-    for (fkv_list *l = c->g->transfers.next; l != &c->g->transfers; l = l->next) {
+    for (fkv_list *l = c->w->transfers.next; l != &c->w->transfers; l = l->next) {
         transfer *t = LIST_OF(l, transfer, link);
         if (t->client != c || !t->direct) continue;
         if (t->failed == FKV_OK) t->failed = FKV_DISCONNECTED;
@@ -363,7 +363,7 @@ void transfers_hurry(client *c) {
 
 void transfer_orphan(op *o) {
     transfer *t = o->transfer;
-    bounce_pool *p = o->group->bounces;
+    bounce_pool *p = o->worker->bounces;
     for (int i = 0; i < BOUNCES; i++) {
         bounce *b = &p->piece[i];
         if (b->t != t || !b->reading) continue;

@@ -14,7 +14,7 @@
 
 struct key_queue {
     key_queue *next;       /* of its bucket, or free */
-    fkv_list woken;        /* in group.woken */
+    fkv_list woken;        /* in worker.woken */
     uint64_t hash;
     fkv_list waiting;      /* ops in OP_WAITS_KEY */
     op *holder;            /* the op in OP_WAITS_MEMORY before them */
@@ -22,56 +22,56 @@ struct key_queue {
     bool running;          /* between wait_begin and wait_end: not freed meanwhile */
 };
 
-static key_queue *find(const group *g, uint64_t hash) {
-    key_queue *q = g->key_queue[hash % KEY_QUEUE_BUCKETS];
+static key_queue *find(const worker *w, uint64_t hash) {
+    key_queue *q = w->key_queue[hash % KEY_QUEUE_BUCKETS];
     while (q && q->hash != hash) q = q->next;
     return q;
 }
 
-static key_queue *find_or_make(group *g, uint64_t hash) {
-    key_queue *q = find(g, hash);
+static key_queue *find_or_make(worker *w, uint64_t hash) {
+    key_queue *q = find(w, hash);
     if (q) return q;
-    q = g->free_key_queues;
-    if (q) g->free_key_queues = q->next;
+    q = w->free_key_queues;
+    if (q) w->free_key_queues = q->next;
     else if (!(q = malloc(sizeof *q))) return NULL;
-    key_queue **bucket = &g->key_queue[hash % KEY_QUEUE_BUCKETS];
+    key_queue **bucket = &w->key_queue[hash % KEY_QUEUE_BUCKETS];
     *q = (key_queue){ .next = *bucket, .hash = hash };
     list_init(&q->woken);
     list_init(&q->waiting);
     *bucket = q;
-    g->key_queues++;
+    w->key_queues++;
     return q;
 }
 
-static void free_if_unused(group *g, key_queue *q) {
+static void free_if_unused(worker *w, key_queue *q) {
     if (q->running || q->holder || !list_empty(&q->waiting)) return;
     fkv_assert(q->count == 0);
-    key_queue **at = &g->key_queue[q->hash % KEY_QUEUE_BUCKETS];
+    key_queue **at = &w->key_queue[q->hash % KEY_QUEUE_BUCKETS];
     while (*at != q) at = &(*at)->next;
     *at = q->next;
     list_remove(&q->woken);
-    q->next = g->free_key_queues;
-    g->free_key_queues = q;
-    g->key_queues--;
+    q->next = w->free_key_queues;
+    w->free_key_queues = q;
+    w->key_queues--;
 }
 
-void wait_free_queues(group *g) {
-    for (key_queue *q = g->free_key_queues, *next; q; q = next) {
+void wait_free_queues(worker *w) {
+    for (key_queue *q = w->free_key_queues, *next; q; q = next) {
         next = q->next;
         free(q);
     }
-    g->free_key_queues = NULL;
+    w->free_key_queues = NULL;
 }
 
-static void wake(group *g, key_queue *q) {
-    if (!q->holder && list_empty(&q->woken)) list_push(&g->woken, &q->woken);
+static void wake(worker *w, key_queue *q) {
+    if (!q->holder && list_empty(&q->woken)) list_push(&w->woken, &q->woken);
 }
 
-bool wait_somebody(const group *g, uint64_t hash) { return g->key_queues && find(g, hash); }
+bool wait_somebody(const worker *w, uint64_t hash) { return w->key_queues && find(w, hash); }
 
-void wait_key_free(group *g, uint64_t hash) {
-    key_queue *q = g->key_queues ? find(g, hash) : NULL;
-    if (q) wake(g, q);
+void wait_key_free(worker *w, uint64_t hash) {
+    key_queue *q = w->key_queues ? find(w, hash) : NULL;
+    if (q) wake(w, q);
 }
 
 /* ---- in ---- */
@@ -79,17 +79,17 @@ void wait_key_free(group *g, uint64_t hash) {
 /* An op that is tried again and has to wait again keeps its deadline. */
 static void start_timer(op *o) {
     if (!list_empty(&o->timed)) return;
-    o->deadline_ns = o->group->now_ns + (uint64_t)o->group->d->c.wait_ms * 1000000u;
-    list_push(&o->group->timed, &o->timed);
+    o->deadline_ns = o->worker->now_ns + (uint64_t)o->worker->d->c.wait_ms * 1000000u;
+    list_push(&o->worker->timed, &o->timed);
 }
 
 static void no_place(op *o, key_queue *q) {
     op_ends(o, FKV_BUSY);
-    if (q) free_if_unused(o->group, q);
+    if (q) free_if_unused(o->worker, q);
 }
 
 void wait_for_key(op *o, bool first) {
-    key_queue *q = find_or_make(o->group, o->hash);
+    key_queue *q = find_or_make(o->worker, o->hash);
     if (!q || q->count == KEY_QUEUE_MAX || !op_detach(o)) {
         no_place(o, q);
         return;
@@ -104,7 +104,7 @@ void wait_for_key(op *o, bool first) {
 }
 
 void wait_for_memory(op *o) {
-    key_queue *q = find_or_make(o->group, o->hash);
+    key_queue *q = find_or_make(o->worker, o->hash);
     if (!q || !op_detach(o)) {
         no_place(o, q);
         return;
@@ -114,8 +114,8 @@ void wait_for_memory(op *o) {
     o->queue = q;
     q->holder = o;
     if (o->quarantined) o->shard->quarantined++;
-    else if (o->starved_ns == 0) o->starved_ns = o->group->now_ns;
-    list_push(&o->group->starved, &o->link);
+    else if (o->starved_ns == 0) o->starved_ns = o->worker->now_ns;
+    list_push(&o->worker->starved, &o->link);
     start_timer(o);
 }
 
@@ -139,7 +139,7 @@ static key_queue *leave(op *o) {
 }
 
 void wait_remove(op *o) {
-    group *g = o->group;
+    worker *w = o->worker;
     if (o->state == OP_FOLLOWS) {
         op_unfollow(o);
         return;
@@ -151,12 +151,12 @@ void wait_remove(op *o) {
     }
     key_queue *q = leave(o);
     list_remove(&o->timed);
-    wake(g, q);
-    free_if_unused(g, q);
+    wake(w, q);
+    free_if_unused(w, q);
 }
 
-key_queue *wait_begin(group *g) {
-    key_queue *q = LIST_OF(g->woken.next, key_queue, woken);
+key_queue *wait_begin(worker *w) {
+    key_queue *q = LIST_OF(w->woken.next, key_queue, woken);
     list_remove(&q->woken);
     q->running = true;
     return q;
@@ -175,24 +175,24 @@ key_queue *wait_begin_starved(op *o) {
     return q;
 }
 
-void wait_end(group *g, key_queue *q, bool goes_on) {
+void wait_end(worker *w, key_queue *q, bool goes_on) {
     q->running = false;
-    if (goes_on) wake(g, q);
-    free_if_unused(g, q);
+    if (goes_on) wake(w, q);
+    free_if_unused(w, q);
 }
 
 /* What waited for the quarantine first and for a segment then counts from then. */
-void wait_over(group *g, shard *s, uint64_t starved_ns) {
+void wait_over(worker *w, shard *s, uint64_t starved_ns) {
     if (starved_ns == 0) return;
     s->memory_waits++;
-    s->memory_wait_max_ns = max_u64(s->memory_wait_max_ns, g->now_ns - starved_ns);
+    s->memory_wait_max_ns = max_u64(s->memory_wait_max_ns, w->now_ns - starved_ns);
 }
 
-void wait_expire(group *g) {
-    while (!list_empty(&g->timed)) {
-        op *o = LIST_OF(g->timed.next, op, timed);
-        if (o->deadline_ns > g->now_ns) break;
-        wait_over(g, o->shard, o->starved_ns);
+void wait_expire(worker *w) {
+    while (!list_empty(&w->timed)) {
+        op *o = LIST_OF(w->timed.next, op, timed);
+        if (o->deadline_ns > w->now_ns) break;
+        wait_over(w, o->shard, o->starved_ns);
         wait_remove(o);
         op_ends(o, FKV_BUSY);
     }

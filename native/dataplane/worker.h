@@ -1,13 +1,13 @@
 /* worker.h: one data-plane thread, and the data plane that it is part of. Private to native/dataplane.
  *
- *   dataplane   one server's: configuration, fabric domains, groups, the three helper threads
- *   group       one data-plane thread: its completion queues, shards, clients, operations
+ *   dataplane   one server's: configuration, fabric domains, workers, the three helper threads
+ *   worker      one data-plane thread: its completion queues, shards, clients, operations
  *   client      one connection (client.h)
  *   op          one request in the owner's hands (op.h)
  *   shard       one table with its segments (shard.h)
  *   transfer    a large value on its way from a client's memory into an extent (transfer.c)
  *
- * Threads. A group and everything below it belongs to the group's thread; other threads reach it by jobs in its mailbox, and by
+ * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its mailbox, and by
  * `dataplane.grant_until_ns` and `dataplane.lease_ms`. Before the thread starts and after it was joined, they belong to the thread that starts and stops.
  * A job that was posted belongs to the thread it was posted to.
  */
@@ -27,7 +27,7 @@ enum {
     OPS_A_SLAB = 64,
     KEY_QUEUE_BUCKETS = 256,
     KEY_QUEUE_MAX = 4096,              /* ops waiting for one key */
-    KEPT_BYTES_MAX = 64 << 20,         /* copies of requests that wait and of SCAN replies not yet sent, of a group */
+    KEPT_BYTES_MAX = 64 << 20,         /* copies of requests that wait and of SCAN replies not yet sent, of a worker */
     REPLY_SLICE = 64 << 10,            /* bytes of a long reply that go out at once */
     SCAN_CHAINS_A_TURN = 1024,         /* of a table's index that the SCANs of one turn walk */
     ANSWERED_MOST = 256,               /* latencies that one look at the clock serves */
@@ -36,7 +36,7 @@ enum {
 
 typedef struct op op;
 typedef struct shard shard;
-typedef struct group group;
+typedef struct worker worker;
 typedef struct key_queue key_queue;
 typedef struct bounce_pool bounce_pool;
 
@@ -48,7 +48,7 @@ typedef enum { PLACE_NONE, PLACE_OPENING, PLACE_OPEN, PLACE_CLOSING } place_stat
 typedef struct trust_domain {
     fkv_shard_range shards;
     uint32_t max_clients;
-    uint32_t clients;                  /* atomic: connections in all groups */
+    uint32_t clients;                  /* atomic: connections of all workers */
 } trust_domain;
 
 struct dataplane {
@@ -58,17 +58,17 @@ struct dataplane {
     char (*bound)[256];                /* addresses as bound */
     uint64_t grant_until_ns;           /* atomic */
     uint32_t lease_ms;                 /* atomic: of the next grants */
-    uint32_t clients;                  /* atomic: connections in all groups */
+    uint32_t clients;                  /* atomic: connections of all workers */
     fab_domain *domain[FAB_PROVIDER_COUNT];
     fab_listener **listener;           /* [c.listens] */
-    group *group[DATAPLANE_GROUPS_MAX];
+    worker *worker[DATAPLANE_GROUPS_MAX];
     helper memory;                     /* allocates, prefaults, registers, deregisters */
     helper huge;                       /* the same for segments of huge pages that tables ask for */
     uint64_t huge_after_ns;            /* of that thread: before then they are made of small ones all the same */
     fkv_pages pages;                   /* what a segment of whole huge pages was given at start */
     uint64_t memory_taken;             /* atomic: registered bytes of all shards, and what is being made */
     helper copier;                     /* copies and checksums large values */
-    pthread_mutex_t lock;              /* of the fields below; never taken by a group's thread */
+    pthread_mutex_t lock;              /* of the fields below; never taken by a worker's thread */
     pthread_cond_t stopped;
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
     struct { uint8_t state; uint8_t group; } *place;   /* [c.shards]: place_state */
@@ -80,12 +80,12 @@ static inline uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard) {
     return i;
 }
 
-/* ---- group ---- */
+/* ---- worker ---- */
 
 /* A request whose answer is with the transport: latency.c. */
 typedef struct answered { uint64_t arrived_ns; uint8_t counted; } answered;
 
-struct group {
+struct worker {
     dataplane *d;
     uint32_t number, thread_id;
     pthread_t thread;
@@ -143,7 +143,7 @@ struct group {
     fkv_histogram latency[FKV_OP_COUNT];
 };
 
-static inline void group_post(group *g, job *j) { mailbox_post(&g->box, j); }
+static inline void worker_post(worker *w, job *j) { mailbox_post(&w->box, j); }
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }

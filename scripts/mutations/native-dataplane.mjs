@@ -8,7 +8,7 @@ export const mutations = [
   ...inFile('native/dataplane/loop.c', [
     ['dataplane: what came in a long turn is judged by the time of an earlier one',
       dataplane('a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes'),
-      '    g->wall_ms = fkv_wall_ms();\n    run_all(g);\n    shards_tick(g);', '    run_all(g);\n    shards_tick(g);'],
+      '    w->wall_ms = fkv_wall_ms();\n    run_all(w);\n    shards_tick(w);', '    run_all(w);\n    shards_tick(w);'],
   ]),
   ...inFile('native/dataplane/read.c', [
     ['dataplane: a copy goes on though changes have fallen out of the log',
@@ -24,7 +24,7 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/request.c', [
     ['dataplane: a client has no quota', life('beyond_its_quota_a_client_is_told_to_come_later'),
-      ': c->op_count - c->asides > g->d->c.client_quota) return FKV_BUSY;', ': false) return FKV_BUSY;'],
+      ': c->op_count - c->asides > w->d->c.client_quota) return FKV_BUSY;', ': false) return FKV_BUSY;'],
     ['dataplane: a ticket allows everything', dataplane('a_ticket_allows_what_it_names'),
       'if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;', '(void)needed;'],
     ['dataplane: every client may copy shards', by('move_copy')('a_ticket_of_a_client_does_not_copy'),
@@ -38,28 +38,28 @@ export const mutations = [
   ...inFile('native/dataplane/memory.c', [
     ['dataplane: what is retired is deregistered at once',
       by('dataplane_shard')('a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it'),
-      'if (s->lease_until_ns <= s->g->now_ns) {', 'if (s->lease_until_ns <= UINT64_MAX) {'],
+      'if (s->lease_until_ns <= s->w->now_ns) {', 'if (s->lease_until_ns <= UINT64_MAX) {'],
     ['dataplane: everything waits for huge pages', by('dataplane_growth')('while_huge_pages_are_made_for_one_shard_others_get_their_memory'),
-      '        helper_post(&d->huge, &w->job);', '        helper_post(&d->memory, &w->job);'],
+      '        helper_post(&d->huge, &asked->job);', '        helper_post(&d->memory, &asked->job);'],
     ['dataplane: huge pages are asked for again however long they took',
       by('dataplane_growth')('after_the_kernel_took_long_for_huge_pages_it_is_left_alone_for_a_while'),
       'now_ns + HUGE_REST * waited_ns;', 'now_ns;'],
     ['dataplane: huge pages that could not be made stay counted',
       by('dataplane_growth')('what_could_not_be_made_of_huge_pages_counts_no_longer_against_the_bound'),
-      '    if (!s) count_freed(g->d, w->bytes);\n', ''],
+      '    if (!s) count_freed(w->d, asked->bytes);\n', ''],
   ]),
   ...inFile('native/dataplane/wait.c', [
     ['dataplane: waits for memory are not counted', by('dataplane_growth')('changes_that_come_before_their_memory_are_counted_with_the_longest_wait'),
-      'else if (o->starved_ns == 0) o->starved_ns = o->group->now_ns;', ''],
+      'else if (o->starved_ns == 0) o->starved_ns = o->worker->now_ns;', ''],
   ]),
   ...inFile('native/dataplane/loop.c', [
     ['dataplane: what was refused counts against the quota until the turn ends',
-      by('dataplane_limits')('what_is_refused_leaves_room_for_what_comes_behind_it'), '            run_answers(g);', '            (void)0;'],
+      by('dataplane_limits')('what_is_refused_leaves_room_for_what_comes_behind_it'), '            run_answers(w);', '            (void)0;'],
   ]),
   ...inFile('native/dataplane/run.c', [
     ['dataplane: what arrived in a pause is answered by the time of the beginning of the turn',
       by('dataplane_shard')('what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered'),
-      'lease that ran when the turn began. */\n    g->now_ns = fkv_now_ns();', 'lease that ran when the turn began. */'],
+      'lease that ran when the turn began. */\n    w->now_ns = fkv_now_ns();', 'lease that ran when the turn began. */'],
   ]),
   ...inFile('native/dataplane/run.c', [
     ['dataplane: a sealed shard takes changes',
@@ -71,7 +71,7 @@ export const mutations = [
   ...inFile('native/dataplane/life.c', [
     ['dataplane: the log of a move that was called off is kept while nothing changes',
       by('move_end')('the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes'),
-      '        if (s->log.ring) change_log_rest(&s->log, g->now_ns);\n', ''],
+      '        if (s->log.ring) change_log_rest(&s->log, w->now_ns);\n', ''],
     ['dataplane: nobody wakes for the log of a move that was called off',
       by('move_end')('the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes'),
       '        if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->log));\n', ''],
@@ -80,7 +80,7 @@ export const mutations = [
       'if (status == FKV_OK && s->state == SHARD_OPEN) {', 'if (false) {'],
     ['dataplane: a paused shard is left alone before its leases are over',
       by('move_copy')('a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had'),
-      'if (s->pausing && quiet(g, s)) end_pause', 'if (s->pausing) end_pause'],
+      'if (s->pausing && quiet(w, s)) end_pause', 'if (s->pausing) end_pause'],
   ]),
   ...inFile('native/client/copy.c', [
     ['move: a seal for another copy ends this one', by('move_copy')('a_seal_for_another_copy_does_not_end_this_one'),

@@ -13,15 +13,15 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/read.c', [
     ['trust: a lease tells of all domains', owner('a_lease_covers_the_shards_of_the_clients_domain_only'),
-      'streams(o, o->client->trust->shards.count);', 'static trust_domain all; all.shards.count = o->group->d->c.shards; o->client->trust = &all; streams(o, all.shards.count);'],
+      'streams(o, o->client->trust->shards.count);', 'static trust_domain all; all.shards.count = o->worker->d->c.shards; o->client->trust = &all; streams(o, all.shards.count);'],
   ]),
   ...inFile('native/dataplane/memory.c', [
     ['trust: all regions are registered for domain 0', owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
-      '&s->region, dataplane_trust_of(g->d, shard), &s->mr[p]', '&s->region, 0 * shard, &s->mr[p]'],
+      '&s->region, dataplane_trust_of(w->d, shard), &s->mr[p]', '&s->region, 0 * shard, &s->mr[p]'],
   ]),
   ...inFile('native/dataplane/connection.c', [
     ['trust: every connection is of domain 0', owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
-      'fab_accept(wc->conn, h.ticket.trust, &w, sizeof w)', 'fab_accept(wc->conn, 0, &w, sizeof w)'],
+      'fab_accept(wc->conn, h.ticket.trust, &welcome, sizeof welcome)', 'fab_accept(wc->conn, 0, &welcome, sizeof welcome)'],
     ['trust: one domain may take the connections of all', owner('connections_of_one_domain_leave_room_for_the_others'),
       'if (count_up(places_of(t, flags, &none), t->max_clients)) return true;', 'if (count_up(places_of(t, flags, &none), UINT32_MAX)) return true;'],
   ]),

@@ -23,7 +23,7 @@ TEST(a_copy_ends_when_it_is_told_to_at_any_time) {
 /* The thread of `to` is held up, and something waits for it: what the copy has lent to it. */
 static void lent(move *m) {
     uint64_t start = fkv_now_ns();
-    while (!mailbox_ready(&m->to.d->group[0]->box)) {
+    while (!mailbox_ready(&m->to.d->worker[0]->box)) {
         kit_turn(&m->k);
         CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
     }
@@ -70,9 +70,9 @@ static void look_here(void *ctx, fkv_status s, void *result) {
     look *l = ctx;
     (void)s;
     free(result);
-    l->noted = l->d->group[0]->by_number[0]->log.ring != NULL;
-    l->idle_ns = change_log_idle_ns(&l->d->group[0]->by_number[0]->log);
-    l->deadline_ns = shards_deadline(l->d->group[0]);
+    l->noted = l->d->worker[0]->by_number[0]->log.ring != NULL;
+    l->idle_ns = change_log_idle_ns(&l->d->worker[0]->by_number[0]->log);
+    l->deadline_ns = shards_deadline(l->d->worker[0]);
 }
 static look look_at(rig *r) {
     look l = { .d = r->d };

@@ -41,7 +41,7 @@
  *   24 expiry       u64   wall-clock milliseconds 48 (0: never) | namespace 16 (in the high bits)
  *   32 key bytes    u16
  *   34 codec        u8    how the SDK encoded the value; opaque here
- *   35 flags        u8    FKV_EXTENT_FLAG_*
+ *   35 flags        u8    0
  *   36 user flags   u32   opaque, the caller's
  *
  * PUT: write the new extent as PENDING; mark the old one DEAD; store the slot; mark the new one LIVE (here the PUT takes effect);
@@ -101,7 +101,6 @@ static_assert(offsetof(fkv_extent, user_flags) == 36, "drawing");
 enum { FKV_EXTENT_FREE = 0, FKV_EXTENT_PENDING = 0x50454e44, FKV_EXTENT_LIVE = 0x4c495645, FKV_EXTENT_DEAD = 0x44454144 };
 
 /* word 0 */
-enum { FKV_BUCKET_MOVED = 1, FKV_BUCKET_FROZEN = 2 };   /* MOVED: the shard has another owner */
 static inline uint32_t fkv_bucket_tag(uint64_t w0) { return (uint32_t)w0; }
 static inline uint32_t fkv_bucket_level(uint64_t w0) { return (uint32_t)(w0 >> 32) & 0xff; }
 static inline uint32_t fkv_bucket_flags(uint64_t w0) { return (uint32_t)(w0 >> 40) & 0xff; }
@@ -110,7 +109,6 @@ static inline uint64_t fkv_bucket_word0(uint32_t tag, uint32_t level, uint32_t f
 }
 /* word 1 */
 static inline uint64_t fkv_bucket_overflow(uint64_t w1) { return w1 & 0xffffffffffu; }
-static inline uint32_t fkv_bucket_epoch(uint64_t w1) { return (uint32_t)(w1 >> 40); }
 static inline uint64_t fkv_bucket_word1(uint64_t overflow, uint32_t epoch) { return overflow | (uint64_t)epoch << 40; }
 /* slot and location */
 static inline uint64_t fkv_location(uint32_t segment, uint32_t unit) { return (uint64_t)segment << 24 | unit; }

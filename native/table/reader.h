@@ -39,13 +39,13 @@ static inline void fkv_bucket_copy(const void *shared, fkv_bucket *out) {
 typedef enum fkv_bucket_state {
     FKV_BUCKET_HERE = 1,    /* this bucket, and its chain, hold the key if there is one */
     FKV_BUCKET_ELSEWHERE,   /* it was split: *buckets was raised, take fkv_bucket_of() it */
-    FKV_BUCKET_FOREIGN      /* not the memory it was (tag), or the shard has another owner: refresh the layout */
+    FKV_BUCKET_FOREIGN      /* not the memory it was (tag): refresh the layout */
 } fkv_bucket_state;
 
 /* What a primary bucket says of itself. `tag` is that of the index segment; `buckets` the reader's idea of how many there are. */
 static inline fkv_bucket_state fkv_bucket_check(const fkv_bucket *b, uint32_t tag, uint32_t number, uint32_t hash_bits,
                                                 uint32_t *buckets) {
-    if (fkv_bucket_tag(b->word0) != tag || (fkv_bucket_flags(b->word0) & FKV_BUCKET_MOVED) || fkv_bucket_level(b->word0) > 31)
+    if (fkv_bucket_tag(b->word0) != tag || fkv_bucket_level(b->word0) > 31)
         return FKV_BUCKET_FOREIGN;
     uint32_t known = fkv_buckets_known(b->word0, number);
     if (known > *buckets) *buckets = known;

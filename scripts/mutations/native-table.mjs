@@ -47,7 +47,7 @@ export const mutations = [
       'if (h.state != FKV_EXTENT_LIVE || !fkv_extent_lengths_fit(&h, bytes)) return FKV_READ_AGAIN;'],
     ['table: reader: PENDING is taken', reader('an_extent_that_is_not_live_or_of_another_segment_or_key_is_refused'),
       '    if (h.state != FKV_EXTENT_LIVE || h.tag', '    if (h.state == FKV_EXTENT_DEAD || h.tag'],
-    ['table: reader: the tag of a bucket is not compared', reader('a_bucket_of_another_segment_or_of_a_moved_shard_is_foreign'),
+    ['table: reader: the tag of a bucket is not compared', reader('a_bucket_of_another_segment_is_foreign'),
       'fkv_bucket_tag(b->word0) != tag || (fkv', '(tag == 0) || (fkv'],
   ]),
   // ---------------------------------------------------------------- quarantine

@@ -1,56 +1,48 @@
-/* base_test.c: the queue between threads and the latency histogram. */
+/* base_test.c: mailboxes and the latency histogram. */
 #include "../check.h"
 #include "../../base/histogram.h"
-#include "../../base/queue.h"
+#include "../../base/mailbox.h"
 #include <pthread.h>
-#include <sched.h>
+#include <stdlib.h>
 
-typedef struct message { uint32_t producer, number; uint64_t twice; } message;
-enum { PRODUCERS = 3, MESSAGES = 20000 };
-typedef struct producer { fkv_queue *queue; uint32_t name; } producer;
+enum { POSTERS = 3, JOBS = 20000 };
+typedef struct numbered { job job; uint32_t poster, number; } numbered;
+typedef struct poster { mailbox *to; numbered *jobs; } poster;
+static uint32_t expected[POSTERS];
+static int left;
 
-static void *produce(void *arg) {
-    producer *p = arg;
-    for (uint32_t i = 0; i < MESSAGES; i++) {
-        message m = { p->name, i, 2 * (uint64_t)i };
-        while (!fkv_queue_push(p->queue, &m)) sched_yield();
-    }
+static void count(job *j) {
+    const numbered *n = (const numbered *)j;
+    CHECK_EQ(n->number, expected[n->poster]++);
+    left--;
+}
+static void *post(void *arg) {
+    poster *p = arg;
+    for (uint32_t i = 0; i < JOBS; i++) mailbox_post(p->to, &p->jobs[i].job);
     return NULL;
 }
-TEST(every_producers_elements_arrive_once_and_in_order) {
-    fkv_queue q;
-    CHECK_EQ(fkv_queue_init(&q, 50, sizeof(message)), 0);
-    pthread_t threads[PRODUCERS];
-    producer producers[PRODUCERS];
-    uint32_t expected[PRODUCERS] = { 0 };
-    for (uint32_t i = 0; i < PRODUCERS; i++) {
-        producers[i] = (producer){ &q, i };
-        CHECK_EQ(pthread_create(&threads[i], NULL, produce, &producers[i]), 0);
+TEST(every_posters_jobs_run_once_and_in_order) {
+    mailbox box;
+    CHECK_EQ(mailbox_open(&box), 0);
+    pthread_t threads[POSTERS];
+    poster posters[POSTERS];
+    left = POSTERS * JOBS;
+    for (uint32_t i = 0; i < POSTERS; i++) {
+        posters[i] = (poster){ &box, calloc(JOBS, sizeof(numbered)) };
+        for (uint32_t k = 0; k < JOBS; k++) posters[i].jobs[k] = (numbered){ { NULL, count }, i, k };
+        CHECK_EQ(pthread_create(&threads[i], NULL, post, &posters[i]), 0);
     }
-    for (int left = PRODUCERS * MESSAGES; left > 0;) {
-        message m;
-        if (!fkv_queue_pop(&q, &m)) { sched_yield(); continue; }
-        CHECK_EQ(m.number, expected[m.producer]++);
-        CHECK_EQ(m.twice, 2 * (uint64_t)m.number);
-        left--;
+    while (left > 0) {
+        mailbox_sleep(&box);   /* woken whenever something was posted into an empty one */
+        mailbox_run(&box);
     }
-    for (int i = 0; i < PRODUCERS; i++) pthread_join(threads[i], NULL);
-    CHECK(!fkv_queue_ready(&q));
-    fkv_queue_free(&q);
+    for (int i = 0; i < POSTERS; i++) {
+        pthread_join(threads[i], NULL);
+        free(posters[i].jobs);
+    }
+    CHECK(!mailbox_ready(&box) && mailbox_run(&box) == 0);
+    mailbox_close(&box);
 }
-TEST(a_full_queue_refuses_and_an_empty_one_gives_nothing) {
-    fkv_queue q;
-    CHECK_EQ(fkv_queue_init(&q, 4, 3), 0);
-    char text[3] = "ab";
-    for (int lap = 0; lap < 3; lap++) {
-        CHECK(!fkv_queue_pop(&q, text));
-        for (int i = 0; i < 4; i++) { text[0] = (char)i; CHECK(fkv_queue_push(&q, text)); }
-        CHECK(!fkv_queue_push(&q, text) && fkv_queue_ready(&q));
-        for (int i = 0; i < 4; i++) CHECK(fkv_queue_pop(&q, text) && text[0] == (char)i && text[1] == 'b');
-    }
-    fkv_queue_free(&q);
-}
-
 TEST(a_percentile_is_never_too_low_and_at_most_a_32nd_too_high) {
     static fkv_histogram h;
     for (uint64_t ns = 1; ns <= 100000; ns++) fkv_histogram_record(&h, ns);
@@ -88,8 +80,7 @@ TEST(buckets_rise_with_the_latency_and_stay_in_the_array) {
 }
 
 int main(int argc, char **argv) {
-    RUN(every_producers_elements_arrive_once_and_in_order);
-    RUN(a_full_queue_refuses_and_an_empty_one_gives_nothing);
+    RUN(every_posters_jobs_run_once_and_in_order);
     RUN(a_percentile_is_never_too_low_and_at_most_a_32nd_too_high);
     RUN(small_and_enormous_latencies_are_counted);
     RUN(buckets_rise_with_the_latency_and_stay_in_the_array);

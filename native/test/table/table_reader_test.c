@@ -184,13 +184,11 @@ TEST(a_reader_learns_of_growth_from_the_level_and_ends_at_the_right_bucket) {
         }
     }
 }
-TEST(a_bucket_of_another_segment_or_of_a_moved_shard_is_foreign) {
+TEST(a_bucket_of_another_segment_is_foreign) {
     uint32_t known = 8;
     fkv_bucket b = { .word0 = fkv_bucket_word0(TAG, 3, 0) };
     CHECK_EQ(fkv_bucket_check(&b, TAG, 2, 2, &known), FKV_BUCKET_HERE);
     CHECK_EQ(fkv_bucket_check(&b, TAG + 1, 2, 2, &known), FKV_BUCKET_FOREIGN);
-    b.word0 = fkv_bucket_word0(TAG, 3, FKV_BUCKET_MOVED);
-    CHECK_EQ(fkv_bucket_check(&b, TAG, 2, 2, &known), FKV_BUCKET_FOREIGN);
     b.word0 = 0;
     CHECK_EQ(fkv_bucket_check(&b, TAG, 2, 2, &known), FKV_BUCKET_FOREIGN);
     b.word0 = fkv_bucket_word0(TAG, 77, 0);
@@ -214,7 +212,7 @@ int main(int argc, char **argv) {
     RUN(a_copy_of_an_extent_that_is_being_rewritten_is_whole_or_refused);
     RUN(a_landed_extent_that_was_being_rewritten_is_whole_or_refused);
     RUN(a_reader_learns_of_growth_from_the_level_and_ends_at_the_right_bucket);
-    RUN(a_bucket_of_another_segment_or_of_a_moved_shard_is_foreign);
+    RUN(a_bucket_of_another_segment_is_foreign);
     RUN(a_location_outside_its_segment_is_refused);
     return check_end(argc, argv);
 }

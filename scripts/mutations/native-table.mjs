@@ -48,7 +48,7 @@ export const mutations = [
     ['table: reader: PENDING is taken', reader('an_extent_that_is_not_live_or_of_another_segment_or_key_is_refused'),
       '    if (h.state != FKV_EXTENT_LIVE || h.tag', '    if (h.state == FKV_EXTENT_DEAD || h.tag'],
     ['table: reader: the tag of a bucket is not compared', reader('a_bucket_of_another_segment_is_foreign'),
-      'fkv_bucket_tag(b->word0) != tag || (fkv', '(tag == 0) || (fkv'],
+      'fkv_bucket_tag(b->word0) != tag || fkv', '(tag == 0) || fkv'],
   ]),
   // ---------------------------------------------------------------- quarantine
   ...inFile('native/table/quarantine.c', [

@@ -1,4 +1,4 @@
-/* provider.c: the verbs provider: READs and SENDs by an RDMA NIC. This file lists the operations; verbs.h says which file does what. A build
+/* ops.c: the verbs provider: READs and SENDs by an RDMA NIC. This file lists the operations; verbs.h says which file does what. A build
  * without the headers of rdma-core has the list too, and it says what is missing. */
 #include "../provider.h"
 #include "verbs.h"

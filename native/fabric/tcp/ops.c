@@ -1,4 +1,4 @@
-/* provider.c: the tcp provider: READs, SENDs and events over a socket, for any two hosts. This file opens and closes a domain and lists the
+/* ops.c: the tcp provider: READs, SENDs and events over a socket, for any two hosts. This file opens and closes a domain and lists the
  * operations; tcp.h says which file does what. Traffic is in the clear. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* provider.c: the sim provider: a fabric whose every fault is chosen by a test; see sim.h. This file opens and closes a domain and lists the
+/* ops.c: the sim provider: a fabric whose every fault is chosen by a test; see sim.h. This file opens and closes a domain and lists the
  * operations. */
 #include <errno.h>
 #include <stdlib.h>

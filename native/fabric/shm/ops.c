@@ -1,4 +1,4 @@
-/* provider.c: the shm provider, for processes on one host: its table of operations, and a domain's life.
+/* ops.c: the shm provider, for processes on one host: its table of operations, and a domain's life.
  *
  * READ is the reader's own copy out of the region, which it has mapped read-only; SEND goes through a byte ring in memory that
  * both ends have mapped (lane.h); a Unix socket carries the handshake and descriptors (frame.h) and says when the

@@ -5,6 +5,7 @@
 #include "connection.h"
 #include <stdlib.h>
 #include <string.h>
+#include "../base/assert.h"
 #include "../base/clock.h"
 #include "client.h"
 #include "op.h"
@@ -148,6 +149,7 @@ void clients_reap(worker *w) {
         }
         fab_disconnect(c->conn);
         end_ops(c);
+        fkv_assert(c->op_count == 0 && c->asides == 0 && list_empty(&c->out));
         list_remove(&c->sending);
         list_remove(&c->blocked);
         list_remove(&c->of_worker);

@@ -157,7 +157,9 @@ void shard_pause(job *j) {
 
 static bool quiet(const worker *w, const shard *s) { return s->held == 0 && w->now_ns >= s->lease_until_ns; }
 
+/* No op is about it any more: they were refused when it began to close, and the lists are empty. */
 static void finish_close(worker *w, shard *s) {
+    fkv_assert(s->closing && s->held == 0 && s->quarantined == 0);
     list_remove(&s->of_worker);
     w->by_number[s->number] = NULL;
     w->slot_taken[s->slot] = false;

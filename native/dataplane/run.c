@@ -186,6 +186,7 @@ void run_arrived(worker *w) {
 /* ---- committed ---- */
 
 static void release_key(op *o) {
+    fkv_assert(o->shard->held > 0);
     o->held = false;
     o->shard->held--;
     wait_key_free(o->worker, o->hash);

@@ -1,6 +1,7 @@
 /* shard.c: what a shard has: its segments by number, as clients are told of them, and whether it may be answered for. How it comes and goes is
  * in life.c; its memory is made in memory.c. */
 #include "shard.h"
+#include "../base/assert.h"
 #include <stdlib.h>
 #include <string.h>
 #include "worker.h"
@@ -97,6 +98,7 @@ void segment_free(segment *s) {
 }
 
 void shard_free(shard *s) {
+    fkv_assert(s->held == 0 && s->wanted == 0);
     if (s->table) table_destroy(s->table);
     for (int k = 0; k < 2; k++) {
         for (uint32_t i = 0; i < s->segments[k].top; i++) segment_free(s->segments[k].at[i]);

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/assert.h"
 #include "../table/words.h"
 #include "client.h"
 #include "shard.h"
@@ -90,6 +91,7 @@ static void end(transfer *t) {
     worker *w = t->op->worker;
     op *o = t->op;
     fkv_status s = t->failed;
+    fkv_assert(t->reads == 0 && t->jobs == 0 && o->held && o->transfer == t);   /* nothing writes to the extent any more */
     w->transfer_bytes -= t->bytes;
     if (t->client) {
         t->client->transfer_bytes -= t->bytes;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "../base/assert.h"
 #include "provider.h"
 
 static struct { const char *name; const fab_ops *ops; } providers[FAB_PROVIDER_COUNT] = {
@@ -14,6 +15,7 @@ static struct { const char *name; const fab_ops *ops; } providers[FAB_PROVIDER_C
 };
 
 void fab_bring(const char *name, const fab_ops *ops) {
+    fkv_assert(name && ops->open && ops->poll);
     providers[FAB_BROUGHT].name = name;
     providers[FAB_BROUGHT].ops = ops;
 }
@@ -83,6 +85,7 @@ int fab_open(const fab_options *given, fab_domain **out) {
     if (o.max_message < FAB_MESSAGE_MIN || o.max_message > FAB_MESSAGE_MAX) return -EINVAL;
     int e = ops->open(&o, out);
     if (e) return e;
+    fkv_assert(*out);
     (*out)->ops = ops;
     (*out)->options = o;
     return 0;

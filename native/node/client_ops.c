@@ -2,6 +2,7 @@
  * have ended and wait to be drained. */
 #include <stdlib.h>
 #include <string.h>
+#include "../base/assert.h"
 #include "client.h"
 
 enum { GENERATIONS = 1 << (CLIENT_ID_BITS - CLIENT_PLACE_BITS) };
@@ -48,6 +49,7 @@ client_op *client_op_take(client *c, client_kind *k) {
 
 void client_op_free(client_op *o) {
     client *c = o->c;
+    fkv_assert(o->state != OP_FREE);
     if (o->get) lookup_release(o->get);
     else free(o->value);
     o->get = NULL;
@@ -64,6 +66,7 @@ void client_op_free(client_op *o) {
 
 void client_op_ready(client_op *o, fkv_status s) {
     client *c = o->c;
+    fkv_assert(o->state == OP_OUTSTANDING);   /* an operation ends once */
     if (o->kind) o->kind->outstanding--;
     o->result.status = s;
     o->state = OP_READY;

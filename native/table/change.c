@@ -4,6 +4,7 @@
  * what will be replaced. Commit cannot fail and takes a few stores, in the order that layout.h gives reasons for. Between the
  * two the entry's slot may be copied elsewhere by a split, so commit looks for it by its content.
  */
+#include "../base/assert.h"
 #include "internal.h"
 #include "reader.h"
 
@@ -147,6 +148,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
 /* ---- commit and abort ---- */
 
 void table_entry_gone(table *t, const fkv_extent *e, uint32_t cls) {
+    fkv_assert(t->entries > 0);
     t->entries--;
     t->key_value_bytes -= (uint64_t)e->key_bytes + e->value_bytes;
     t->live_bytes -= class_bytes(cls);
@@ -172,11 +174,15 @@ static void old_to_quarantine(table *t, const prepared *p) {
 void table_commit(table *t, const table_prepared *done) {
     prepared *p = table_prepared_get(t, done->handle);
     uint64_t *slot = table_index_slot(t, p->hash, p->kept_word ? p->kept_word : p->old_word);
-    assert(slot);
-    if (p->old_word) set_state(extent_of(t, p->old_word), FKV_EXTENT_DEAD);
+    fkv_assert(slot);
+    if (p->old_word) {
+        fkv_assert(extent_of(t, p->old_word)->state == FKV_EXTENT_LIVE);
+        set_state(extent_of(t, p->old_word), FKV_EXTENT_DEAD);
+    }
     fkv_publish_word(slot, p->new_word);
     if (p->new_word) {
         fkv_extent *e = extent_of(t, p->new_word);
+        fkv_assert(e->state == FKV_EXTENT_PENDING);
         set_state(e, FKV_EXTENT_LIVE);
         uint32_t cls = fkv_slot_class(p->new_word);
         t->prepared_bytes -= class_bytes(cls);
@@ -208,7 +214,7 @@ void table_abort(table *t, const table_prepared *done) {
     }
     if (kept) {
         uint64_t *slot = table_index_slot(t, hash, kept);
-        assert(slot);
+        fkv_assert(slot);
         fkv_publish_word(slot, 0);
         table_index_removed(t, bucket_of(t, hash));
     }

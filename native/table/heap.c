@@ -3,6 +3,7 @@
  * A class takes from the first of its spans that has room: an extent given back if there is one, else the next never used.
  * Nothing here knows what an extent holds; when one may be given back is the quarantine's business.
  */
+#include "../base/assert.h"
 #include "internal.h"
 
 enum { FEW = 8, LOOK_EVERY = 8 };
@@ -183,7 +184,7 @@ uint64_t table_heap_take_larger(table *t, uint8_t *cls) {
 void table_heap_give(table *t, uint64_t location, uint32_t cls) {
     heap_segment *g = t->heap[fkv_location_segment(location)];
     span *s = table_span_at(t, location);
-    assert(s->cls == cls && s->used > 0);
+    fkv_assert(s->cls == cls && s->used > 0);
     uint32_t unit = fkv_location_unit(location) - s->first_block * (BLOCK_BYTES / FKV_UNIT);
     fkv_store_word(link_of(at_location(t, location)), s->free_head);
     s->free_head = (uint16_t)(unit / fkv_class_units(cls) + 1);

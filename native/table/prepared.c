@@ -1,4 +1,5 @@
 /* prepared.c: the set of prepared changes: by key, so that nothing else touches a key that has one, and by handle. */
+#include "../base/assert.h"
 #include "internal.h"
 #include "reader.h"
 
@@ -40,9 +41,9 @@ prepared *table_prepared_add(table *t, uint64_t hash, uint64_t *handle) {
 /* A handle that is not of a prepared change is a broken invariant of the caller's. */
 prepared *table_prepared_get(table *t, uint64_t handle) {
     uint32_t i = (uint32_t)handle;
-    assert(i >= 1 && i <= t->prepared_room);
+    fkv_assert(i >= 1 && i <= t->prepared_room);
     prepared *p = &t->prepared[i - 1];
-    assert(p->generation == (uint32_t)(handle >> 32) && p->keyed);
+    fkv_assert(p->generation == (uint32_t)(handle >> 32) && p->keyed);
     return p;
 }
 
@@ -53,5 +54,6 @@ void table_prepared_remove(table *t, prepared *p) {
     p->next = t->free_prepared;
     p->keyed = NULL;
     t->free_prepared = i;
+    fkv_assert(t->prepared_count > 0);
     t->prepared_count--;
 }

@@ -13,6 +13,7 @@
  *
  * Items: a location 40 | size class 8 | bit 62: aborted, or, with bit 63, bucket 32 | mask of slots 14 | position in the chain 4.
  */
+#include "../base/assert.h"
 #include "internal.h"
 
 static delay_queue *queue_of(table *t, uint32_t cls) {
@@ -53,7 +54,7 @@ void table_quarantine_unplace(table *t, uint32_t cls) { queue_of(t, cls)->reserv
 
 static void push_extent(table *t, uint64_t location, uint32_t cls, uint64_t mark) {
     delay_queue *q = queue_of(t, cls);
-    assert(q->reserved > 0);
+    fkv_assert(q->reserved > 0);
     q->reserved--;
     push(q, location | (uint64_t)cls << 40 | mark);
     t->quarantine_bytes += class_bytes(cls);
@@ -99,6 +100,7 @@ static void leave(table *t, uint64_t item) {
     }
     uint64_t location = item & 0xffffffffffu;
     uint32_t cls = (uint32_t)(item >> 40) & 0xff;
+    fkv_assert(t->quarantined_of[cls] > 0 && t->quarantine_bytes >= class_bytes(cls));
     t->quarantine_bytes -= class_bytes(cls);
     if (item_is_aborted(item)) t->aborted_bytes -= class_bytes(cls);
     t->quarantined_of[cls]--;

@@ -29,6 +29,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../../base/assert.h"
 #include "internal.h"
 
 /* ---- the end ---- */
@@ -41,6 +42,7 @@ static void leave(lookup_get *g) {
 
 void get_finish(lookup_get *g, fkv_status status) {
     lookup *l = g->l;
+    fkv_assert(g->state != GET_DONE);   /* a GET ends once */
     list_remove(&g->link);
     timer_clear(session_timers(l->session), &g->deadline);
     if (!g->pending) leave(g);           /* a segment that is being READ stays attached until that has ended */
@@ -353,6 +355,7 @@ void get_run(lookup_get *g) {
 
 static void get_free(lookup_get *g) {
     lookup *l = g->l;
+    fkv_assert(g->state == GET_DONE && g->pending == 0);   /* no READ writes to its buffer any more */
     buffer_give(&l->buffers, &g->room);
     if (g->value_owned) free(g->value);
     if (g->key != g->key_room) free(g->key);

@@ -5,6 +5,7 @@
  * round trip. What comes so is what READ extent would have brought, later: get.c treats it no differently. How large it may be has to be said
  * before it is known: as large as those that came lately.
  */
+#include "../../base/assert.h"
 #include "internal.h"
 
 enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
@@ -103,6 +104,7 @@ void get_read_done(void *ctx, session_peer *p, const fab_wc *wc) {
     uint64_t bit = 1ull << piece % 64;
     if (wc->wr_id != id_of_piece(g, (uint32_t)piece) || !(g->under_way[piece / 64] & bit) || g->flew_to != p) return;
     g->under_way[piece / 64] &= ~bit;
+    fkv_assert(g->pending > 0);
     g->pending--;
     if (wc->status != FAB_SUCCESS && g->read_status == FAB_SUCCESS) g->read_status = wc->status;
     if (g->wanted_next && wc->status == FAB_SUCCESS && wc->bytes > g->bytes) {

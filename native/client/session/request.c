@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../../base/assert.h"
 #include "../../table/layout.h"
 #include "internal.h"
 
@@ -54,6 +55,7 @@ request *request_of(session *s, uint64_t id) {
 
 void request_free(request *r) {
     session *s = r->session;
+    fkv_assert(s->free_count < s->capacity);
     if (r->message != r->room) free(r->message);
     if (r->memory) rendezvous_give(s->pool, r->memory, false);
     r->message = NULL;
@@ -254,6 +256,7 @@ void request_finish(request *r, fkv_status status, const fkv_reply *reply, uint8
         rendezvous_give(s->pool, r->memory, true);
         r->memory = NULL;
     }
+    fkv_assert(s->outstanding > 0);
     s->outstanding--;
     session_done *done = r->done;
     void *user = r->user;

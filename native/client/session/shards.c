@@ -4,6 +4,7 @@
  * has fallen out of that memory could not be retried, so a new sequence is given only while it is less than a window away from
  * the oldest one that has not ended; other changes wait, parked, without a sequence.
  */
+#include "../../base/assert.h"
 #include "internal.h"
 
 bool shard_open_window(session_shard *h, request *r) {
@@ -78,6 +79,7 @@ void session_route(session *s, uint32_t shard, int64_t owner) {
     if (to == from) return;
     h->owner = to;
     if (to) to->routes++;
+    fkv_assert(!from || from->routes > 0);
     if (from) from->routes--;
     if (!to || to->state != OWNER_UP) shard_down(s, shard);
     if (!to) absent_look(s);

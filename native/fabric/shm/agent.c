@@ -1,11 +1,11 @@
 /* agent.c: the domain's helper thread and the two boxes through which it and the threads of the CQs talk.
  * It sleeps in epoll_wait over its listeners' and connections' sockets and takes no part in READs and SENDs. */
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "../../base/assert.h"
 #include "../../base/clock.h"
 #include "shm.h"
 
@@ -155,7 +155,7 @@ static void *agent(void *arg) {
             uint64_t count;
             switch (*s) {
             case SHM_SOURCE_WAKE:
-                if (read(d->wake_fd, &count, sizeof count) < 0) assert(errno == EAGAIN || errno == EINTR);
+                if (read(d->wake_fd, &count, sizeof count) < 0) fkv_assert(errno == EAGAIN || errno == EINTR);
                 break;
             case SHM_SOURCE_LISTENER: shm_listener_ready(shm_listener_of(s)); break;
             case SHM_SOURCE_CONN: shm_link_ready(shm_conn_of(s), events[i].events); break;
@@ -201,7 +201,7 @@ void shm_agent_stop(shm_domain *d) {
     pthread_mutex_unlock(&d->lock);
     shm_agent_wake(d);
     pthread_join(d->agent, NULL);
-    assert(d->conns == NULL);   /* fab_close: connections and listeners are gone before */
+    fkv_assert(d->conns == NULL);   /* fab_close: connections and listeners are gone before */
     close(d->epoll);
     close(d->wake_fd);
 }

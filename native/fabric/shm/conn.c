@@ -1,8 +1,8 @@
 /* conn.c: a connection as its CQ's thread sees it: its life, SEND, release, and queueing of READs. */
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "../../base/assert.h"
 #include "shm.h"
 #include "poll.h"
 
@@ -121,7 +121,7 @@ int shm_send(fab_conn *base, const struct iovec *iov, int n, uint32_t bytes) {
 void shm_release(fab_conn *base, const void *message) {
     shm_conn *c = (shm_conn *)base;
     size_t at = (size_t)((const uint8_t *)message - c->pool), i = at / c->stride;
-    assert(i < c->buffers && at % c->stride == 0 && c->held[i]);
+    fkv_assert(i < c->buffers && at % c->stride == 0 && c->held[i]);
     c->held[i] = 0;
     c->free[c->free_count++] = (uint16_t)i;
 }

@@ -9,13 +9,13 @@
  * Sleep. fab_fd is an epoll descriptor over the bells and one eventfd for fab_wake and the agent. All are edge-triggered, so one
  * epoll_wait after a sleep empties it.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "../../base/assert.h"
 #include "shm.h"
 #include "poll.h"
 
@@ -51,7 +51,7 @@ void shm_cq_unref(shm_cq *q) {
 
 void shm_cq_destroy(fab_cq *base) {
     shm_cq *q = (shm_cq *)base;
-    assert(q->active_count == 0 && q->parked_count == 0 && !q->announce && !q->ending);   /* connections are gone before */
+    fkv_assert(q->active_count == 0 && q->parked_count == 0 && !q->announce && !q->ending);   /* connections are gone before */
     close(q->epoll);
     close(q->wake_fd);
     free(q->active);
@@ -78,6 +78,7 @@ bool shm_active_add(shm_conn *c) {
 static void active_remove(shm_conn *c) {
     shm_cq *q = c->cq;
     if (c->active_at == UINT32_MAX) return;
+    fkv_assert(c->active_at < q->active_count && q->active[c->active_at] == c);
     shm_conn *last = q->active[--q->active_count];
     q->active[c->active_at] = last;
     last->active_at = c->active_at;

@@ -7,6 +7,7 @@
  * was away for long, answers that wait in the socket, or behind a full window, get their chance.
  */
 #include <errno.h>
+#include "../../base/assert.h"
 #include "../../base/clock.h"
 #include "tcp.h"
 
@@ -68,6 +69,7 @@ int tcp_post_reads(fab_conn *conn, const fab_read *r, int n) {
 }
 
 void tcp_read_done(tcp_conn *c, const tcp_slot *s) {
+    fkv_assert(c->completed != c->posted && c->outstanding_bytes >= (uint64_t)s->bytes + s->next_bytes);
     c->outstanding_bytes -= (uint64_t)s->bytes + s->next_bytes;
     c->completed++;
     if (c->completed == c->posted && c->is_awaiting) {

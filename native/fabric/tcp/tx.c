@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "../../base/assert.h"
 #include "tcp.h"
 
 /* ---- the right to write ---- */
@@ -38,7 +39,8 @@ bool tcp_tx_give(tcp_conn *c) {
     if (!c->threaded) return false;
     uint32_t s = TCP_TX_HELD;
     if (__atomic_compare_exchange_n(&c->tx_right, &s, TCP_TX_FREE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) return false;
-    __atomic_exchange_n(&c->tx_right, TCP_TX_HELD, __ATOMIC_ACQ_REL);
+    uint32_t was = __atomic_exchange_n(&c->tx_right, TCP_TX_HELD, __ATOMIC_ACQ_REL);
+    fkv_assert(was == TCP_TX_AGAIN);   /* held, and nothing else: only the holder gives it back */
     return true;
 }
 

@@ -1,9 +1,14 @@
 /* base_test.c: mailboxes and the latency histogram. */
 #include "../check.h"
+#include "../../base/assert.h"
 #include "../../base/histogram.h"
 #include "../../base/mailbox.h"
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { POSTERS = 3, JOBS = 20000 };
 typedef struct numbered { job job; uint32_t poster, number; } numbered;
@@ -79,7 +84,27 @@ TEST(buckets_rise_with_the_latency_and_stay_in_the_array) {
     CHECK_EQ(fkv_histogram_bucket(UINT64_MAX), FKV_HISTOGRAM_BUCKETS - 1);
 }
 
+TEST(a_broken_invariant_is_named_and_stops_the_process) {
+    int said[2], status;
+    char text[256] = "";
+    CHECK_EQ(pipe(said), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        dup2(said[1], STDERR_FILENO);
+        fkv_assert(said[0] == said[1]);
+        _exit(0);
+    }
+    close(said[1]);
+    CHECK(read(said[0], text, sizeof text - 1) > 0);
+    close(said[0]);
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CHECK(strstr(text, "base_test.c") && strstr(text, "said[0] == said[1]"));
+}
+
 int main(int argc, char **argv) {
+    RUN(a_broken_invariant_is_named_and_stops_the_process);
     RUN(every_posters_jobs_run_once_and_in_order);
     RUN(a_percentile_is_never_too_low_and_at_most_a_32nd_too_high);
     RUN(small_and_enormous_latencies_are_counted);

@@ -44,7 +44,8 @@ const needs = [
   ['python3', ['--version'], 'python3 (node-gyp runs on it): apt-get install python3'],
 ];
 // Whether the addon gets the verbs provider, said by the file that decides it; undefined without a compiler.
-const macros = spawnSync('cc', ['-E', '-dM', '-include', join(root, 'native/fabric/verbs_built.h'), '-x', 'c', '/dev/null'], { encoding: 'utf8' });
+const macros = spawnSync('cc', ['-E', '-dM', '-include', join(root, 'native/fabric/verbs/built.h'), '-x', 'c', '/dev/null'], { encoding: 'utf8' });
+if (macros.error === undefined && macros.status !== 0) fail(`the C compiler does not take native/fabric/verbs/built.h: ${macros.stderr}`);
 const verbs = macros.status === 0 ? String(/FARKV_HAVE_VERBS/.test(macros.stdout)) : undefined;
 const verbsStamp = join(root, 'build/verbs');
 const headersChanged = () => verbs !== undefined && (!existsSync(verbsStamp) || readFileSync(verbsStamp, 'utf8') !== verbs);

@@ -10,7 +10,7 @@ const NS = 1e6;
 const put = (call: number, value: string): Put => ({ kind: 'put', call: call * NS, end: (call + 1) * NS, by: 'shm0.1 put text', value, outcome: 'stored' });
 const get = (call: number, value: string | undefined, version?: bigint): Get => ({ kind: 'get', call: call * NS, end: (call + 1) * NS, by: 'tcp1.0 get text', value, version });
 const version = (epoch: number, n: number): bigint => (BigInt(epoch) << 44n) | BigInt(n);
-const epoch = (number: number, owner: string, told: number): Epoch => ({ shard: 4, epoch: number, owner, toldNs: told * NS });
+const epoch = (number: number, owner: string, told: number): Epoch => ({ shard: 4, epoch: number, owner, toldNs: told * NS, sinceNs: told * NS });
 
 function evidence(operations: readonly Operation[], epochs: readonly Epoch[], more: Partial<Evidence> = {}): Evidence {
   const record = emptyRecord();

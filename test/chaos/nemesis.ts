@@ -8,7 +8,7 @@ import { ControlClient } from '../../server/control/client-connection.js';
 import type { ClusterStatus } from '../../server/status.js';
 import type { ServerProcess } from '../support/cluster.js';
 import type { FaultLog } from './fault-log.js';
-import type { Network } from './network.js';
+import type { Network, Way } from './network.js';
 import { STALL_MS, type Fault, type Planned } from './schedule.js';
 
 /** What the nemesis may do to a client process. */
@@ -42,6 +42,7 @@ export class Nemesis {
   readonly counts = new Map<Fault['kind'], number>();
   /** How often each direct way is cut: cuts overlap. */
   readonly #cuts = new Map<string, { count: number; readonly healed: () => void }>();
+  #changes: Promise<unknown> = Promise.resolve();
   /** Servers that a fault has in its hands: an orderly end may take longer than the schedule thinks. */
   readonly #held = new Set<ServerProcess>();
 
@@ -114,9 +115,9 @@ export class Nemesis {
       case 'mute':
       case 'deafen': {
         const ways = this.#ways(fault.hosts, fault.kind);
-        for (const [from, to] of ways) this.#cut(from, to);
+        await this.#cut(ways);
         await this.#wait(fault.forMs);
-        for (const [from, to] of ways) this.#heal(from, to);
+        await this.#heal(ways);
         return true;
       }
       case 'move': return await this.#ask('shard-move', { shard: fault.shard, to: servers[fault.server]!.id });
@@ -213,38 +214,46 @@ export class Nemesis {
     return false;
   }
 
-  #ways(hosts: readonly number[], kind: 'cut' | 'mute' | 'deafen'): (readonly [number, number])[] {
+  #ways(hosts: readonly number[], kind: 'cut' | 'mute' | 'deafen'): Way[] {
     const others = this.#options.servers.map((_, i) => i).filter((i) => !hosts.includes(i));
     const out = hosts.flatMap((a) => others.map((b) => [a, b] as const));
     const back = out.map(([a, b]) => [b, a] as const);
     return kind === 'cut' ? [...out, ...back] : kind === 'mute' ? out : back;
   }
 
-  #cut(from: number, to: number): void {
-    const way = `${from} ${to}`;
-    const cut = this.#cuts.get(way);
-    if (cut !== undefined) {
-      cut.count++;
-      return;
-    }
+  async #cut(ways: readonly Way[]): Promise<void> {
     const { log, servers, network } = this.#options;
-    this.#cuts.set(way, { count: 1, healed: log.begin({ from: servers[from]!.id, to: servers[to]!.id }) });
-    network?.cut(from + 1, to + 1);
+    const fresh = ways.filter(([from, to]) => {
+      const cut = this.#cuts.get(`${from} ${to}`);
+      if (cut !== undefined) cut.count++;
+      else this.#cuts.set(`${from} ${to}`, { count: 1, healed: log.begin({ from: servers[from]!.id, to: servers[to]!.id }) });
+      return cut === undefined;
+    });
+    await this.#inOrder(() => network?.cut(fresh.map(host)));
   }
 
-  #heal(from: number, to: number): void {
-    const way = `${from} ${to}`;
-    const cut = this.#cuts.get(way);
-    if (cut === undefined || --cut.count > 0) return;
-    this.#cuts.delete(way);
-    this.#options.network?.heal(from + 1, to + 1);
-    cut.healed();
+  async #heal(ways: readonly Way[]): Promise<void> {
+    const over = ways.filter((way) => --this.#cuts.get(way.join(' '))!.count === 0);
+    const ends = over.map((way) => this.#cuts.get(way.join(' '))!.healed);
+    for (const way of over) this.#cuts.delete(way.join(' '));
+    await this.#inOrder(() => this.#options.network?.heal(over.map(host)));
+    for (const healed of ends) healed();
+  }
+
+  /** A way that is cut while it is being healed is cut in the end. */
+  async #inOrder(change: () => Promise<void> | undefined): Promise<void> {
+    const mine = this.#changes.then(change);
+    this.#changes = mine.catch(() => undefined);
+    await mine;
   }
 
   async #wait(ms: number): Promise<void> {
     if (ms > 0) await sleep(ms, undefined, { signal: this.#ended.signal }).catch(() => undefined);
   }
 }
+
+/** Hosts of the network are numbered from 1. */
+const host = ([from, to]: Way): Way => [from + 1, to + 1];
 
 function text(fault: Fault): string {
   if (fault.kind === 'move') return `move shard ${fault.shard} to s${fault.server + 1}`;

@@ -10,7 +10,11 @@
  * Processes are put into a host by nsenter and not by `ip netns exec`, which would also give each one its own view of the files: then shared
  * memory would not be offered between them (native/host.ts).
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+/** From one host to another. */
+export type Way = readonly [number, number];
 
 /** True when this process may make namespaces. */
 export function canMakeNetworks(): boolean {
@@ -32,8 +36,6 @@ export class Network {
   readonly #name: string;
   readonly #subnet: number;
   readonly hosts: number;
-  /** `from-to` */
-  readonly #cuts = new Set<string>();
   /** Namespaces outlive their processes: they go when this process ends before `remove`, too. */
   readonly #atExit = (): void => this.remove();
 
@@ -68,16 +70,13 @@ export class Network {
     return ['nsenter', `--net=/run/netns/${this.#namespace(host)}`, '--'];
   }
 
-  /** From now on nothing that `from` sends reaches `to`. */
-  cut(from: number, to: number): void {
-    if (from === to) return;
-    this.#cuts.add(`${from}-${to}`);
-    this.#neighbour(from, to, this.#mac(0xff_ff));
+  /** From when this resolves nothing that `from` sends reaches `to`, on each of these ways. The caller's event loop goes on. */
+  async cut(ways: readonly Way[]): Promise<void> {
+    await this.#neighbours(ways, () => this.#mac(0xff_ff));
   }
 
-  heal(from: number, to: number): void {
-    if (!this.#cuts.delete(`${from}-${to}`)) return;
-    this.#neighbour(from, to, this.#mac(to));
+  async heal(ways: readonly Way[]): Promise<void> {
+    await this.#neighbours(ways, (to) => this.#mac(to));
   }
 
   remove(): void {
@@ -112,6 +111,18 @@ export class Network {
 
   #neighbour(at: number, of: number, mac: string): void {
     ip('-n', this.#namespace(at), 'neigh', 'replace', this.address(of), 'lladdr', mac, 'dev', 'eth0', 'nud', 'permanent');
+  }
+
+  /** One process for each host that sends, all at the same time. */
+  async #neighbours(ways: readonly Way[], macOf: (to: number) => string): Promise<void> {
+    const lines = new Map<number, string[]>();
+    for (const [from, to] of ways) if (from !== to) lines.set(from, [...(lines.get(from) ?? []), `neigh replace ${this.address(to)} lladdr ${macOf(to)} dev eth0 nud permanent\n`]);
+    await Promise.all([...lines].map(async ([from, text]) => {
+      const child = spawn('ip', ['-n', this.#namespace(from), '-batch', '-'], { stdio: ['pipe', 'ignore', 'inherit'] });
+      child.stdin.end(text.join(''));
+      const [code] = (await once(child, 'close')) as [number | null];
+      if (code !== 0) throw new Error(`ip could not change the neighbours of host ${from}: exit code ${String(code)}`);
+    }));
   }
 
   #namespace(host: number): string {

@@ -7,7 +7,7 @@ import { atLeast, complement, intersection, union } from './spans.js';
 
 const NS = 1e6;
 const LEASE_MS = 1500;
-const epoch = (number: number, owner: string, told: number): Epoch => ({ shard: 0, epoch: number, owner, toldNs: told * NS });
+const epoch = (number: number, owner: string, told: number): Epoch => ({ shard: 0, epoch: number, owner, toldNs: told * NS, sinceNs: told * NS });
 
 type Fault = Parameters<FaultLog['begin']>[0];
 /** Of `servers` servers s1, s2, ... */
@@ -92,6 +92,13 @@ test('an owner that was silent for less than its lease before a majority was sto
   const paused = ['s1', 's3'].map((s): readonly [Fault, number, number] => [stopped(s), 3800, 7000]);
   t.is(cause(logOf(3, [[stopped('s2'), 3000, 7200], ...paused]), 7400), undefined);
   t.not(cause(logOf(3, [[stopped('s2'), 3000, 8200], ...paused]), 8200), undefined);
+});
+
+test('a loss of which this process heard late, because it stood still itself, is judged by when it can have happened', (t) => {
+  const log = logOf(3, [[stopped('s2'), 3000, 5000]]);
+  const late = epoch(8, 's3', 9000);
+  t.is(new PermittedLosses(log, LEASE_MS).cause(epoch(7, 's2', 0), late), undefined);
+  t.not(new PermittedLosses(log, LEASE_MS).cause(epoch(7, 's2', 0), { ...late, sinceNs: 5500 * NS }), undefined);
 });
 
 test('a shard that nobody owned had no values', (t) => {

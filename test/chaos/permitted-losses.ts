@@ -15,7 +15,7 @@
  *   - After a stop both ends go on at once, and have a backlog to work through: RESUMED_NS.
  *   - After a cut TCP sends again when its doubled time is over, which takes as long again as the cut did; or the link is given up by a ping, and made
  *     anew (server/metadata/peer-link.ts): HEALED_NS at most.
- *   - This process hears of an epoch after it was given: TOLD_NS.
+ *   - This process hears of an epoch after it was given: TOLD_NS, and for as long as its own event loop stood still before (Epoch.sinceNs).
  *   - A server whose process was just started counts as one of a majority at once.
  */
 import type { Epoch } from './epochs.js';
@@ -45,10 +45,10 @@ export class PermittedLosses {
     const { owner } = before;
     // Nobody had it: there were no values.
     if (owner === undefined) return 'nobody owned it';
-    const from = before.toldNs - TOLD_NS;
+    const from = before.sinceNs - TOLD_NS;
     const dead = this.#log.serverFaults.find((f) => f.kind === 'dead' && f.server === owner && f.fromNs <= next.toldNs && f.toNs >= from);
     if (dead !== undefined) return `${owner} was ended`;
-    const unheard = this.leaseOver(owner).find((s) => s.fromNs <= next.toldNs && s.toNs + TOLD_NS >= next.toldNs && s.toNs >= from);
+    const unheard = this.leaseOver(owner).find((s) => s.fromNs <= next.toldNs && s.toNs + TOLD_NS >= next.sinceNs && s.toNs >= from);
     return unheard === undefined ? undefined : `${owner} could not be heard for its lease`;
   }
 

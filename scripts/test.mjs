@@ -6,7 +6,7 @@
 //   node scripts/test.mjs --rest    the long ones alone, after `npm test`
 //
 // The C tests need nothing of Node.js: they are built and run while the rest is set up, and lint follows them, so that two processors are
-// busy all the time. A test that passes is counted; all other output of a test is shown whole. One failure stops nothing else.
+// busy all the time. A test that passes is counted; all other output of a test is shown whole. A failed set-up ends all, another failure nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -28,14 +28,17 @@ const begun = Date.now();
 const clock = (ms) => `${Math.floor(ms / 60_000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, '0')}`;
 const say = (text) => process.stdout.write(`${clock(Date.now() - begun).padStart(5)}  ${text}\n`);
 const failed = [];
+const running = new Set();
 const leftOut = [];
 
 /** Runs it to its end, with each line of what it prints given to `line`. Resolves with whether it succeeded. */
 async function run(command, args, line) {
   const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
   const ended = once(child, 'close').catch((error) => [error.message]);
   for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', line);
   const [code] = await ended;
+  running.delete(child);
   return code === 0;
 }
 
@@ -98,7 +101,10 @@ say(`${short ? 'all tests' : 'the long tests'}${short && !long ? ' but the long 
 const ready = setUp();
 const besideIt = cTests();
 if (await ready) await Promise.all([besideIt.then(short ? lint : undefined), typescriptTests()]);
-else await besideIt;
+else {
+  for (const child of running) child.kill();
+  await besideIt;
+}
 
 const took = clock(Date.now() - begun);
 if (failed.length > 0) say(`FAILED: ${failed.join(', ')}; ${took} minutes in all`);

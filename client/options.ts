@@ -4,20 +4,12 @@
  */
 import { formatHostPort, parseServerAddress, type HostPort } from '../core/address.js';
 import { unknownName } from '../core/nearest.js';
+import type { Trust } from '../net/tls.js';
 import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError } from './errors.js';
 import { isTransportChoice, TRANSPORT_CHOICES, type TransportChoice } from '../core/providers.js';
 import type { Transport } from './transport.js';
 import type { ErrorCode } from './errors.js';
-
-export interface ClientTls {
-  /** PEM; by default the system's authorities. */
-  readonly ca?: string | Buffer | readonly (string | Buffer)[];
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  /** The name that the certificate must have; by default the address's host. */
-  readonly servername?: string;
-}
 
 /** What happens to a client's connections; for logs. Never contains keys, values, tokens or rkeys. */
 export type ClientEvent =
@@ -32,7 +24,7 @@ export type Servers = string | readonly string[];
 export interface ConnectOptions {
   readonly servers: Servers;
   readonly token?: string;
-  readonly tls?: boolean | ClientTls;
+  readonly tls?: boolean | Trust;
   readonly transport?: TransportChoice;
   /** Do not fall back to another transport than the one asked for (with auto: than the best one possible). */
   readonly strict?: boolean;
@@ -81,7 +73,7 @@ export interface ConnectOptions {
 export interface Settings {
   readonly servers: readonly string[];
   readonly token: string | undefined;
-  readonly tls: ClientTls | undefined;
+  readonly tls: Trust | undefined;
   readonly transport: TransportChoice;
   readonly strict: boolean;
   readonly timeoutMs: number;

@@ -7,6 +7,7 @@
  */
 import type { ClientMap } from '../core/protocol/messages.js';
 import { addon, type NativeClient, type NativeClientEvent } from '../native/addon.js';
+import { Deadline } from '../net/deadline.js';
 import { BatchPuts } from './batch-puts.js';
 import { BatchReads } from './batch-reads.js';
 import { ControlConnection } from './control-connection.js';
@@ -76,9 +77,7 @@ export class Session {
     const aborted = (): void => this.#fail(signal === undefined ? new FarkvError('ERR_ABORTED', 'cancelled') : abortError(signal));
     if (signal?.aborted === true) throw abortError(signal);
     signal?.addEventListener('abort', aborted, { once: true });
-    // What has come while the event loop stood still is looked at before the time is said to be over: timers come before sockets in a turn of it, and a
-    // connection that failed is closed at the turn's end.
-    const timer = setTimeout(() => setImmediate(() => setImmediate(() => this.#timeIsOver())), connectTimeoutMs);
+    const deadline = new Deadline(connectTimeoutMs, () => this.#timeIsOver());
     this.#control.start();
     try {
       const parts = await this.#open;
@@ -88,7 +87,7 @@ export class Session {
       this.close();
       throw error;
     } finally {
-      clearTimeout(timer);
+      deadline.clear();
       signal?.removeEventListener('abort', aborted);
     }
   }

@@ -7,7 +7,7 @@ import { statSync } from 'node:fs';
 import { Routes } from '../../client/routes.js';
 import { surroundings } from '../../client/transport.js';
 import { MapAssembler, type ClientMap } from '../../core/protocol/index.js';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import { inRepository } from '../repository.js';
 import { Spoken } from './spoken.js';
 

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StatsCommandResponse } from 'memcache-client';
 import { connect } from '../../client/index.js';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { DemoCluster } from '../demo-cluster.js';
 import type { Lab } from './lab.js';

@@ -13,7 +13,7 @@ import { statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import type { ClusterStatus } from '../../server/status.js';
 import { Cluster } from '../../test/support/cluster.js';
 

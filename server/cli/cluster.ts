@@ -1,7 +1,7 @@
 /** An operator's connection to the first server that answers, and what is asked over it. */
 import { FarkvError } from '../../core/errors.js';
-import { isUntrusted } from '../../core/untrusted.js';
-import type { ControlClient } from '../control/client-connection.js';
+import type { ControlClient } from '../../net/control-client.js';
+import { asRefusal } from '../../net/tls.js';
 import type { ClusterStatus } from '../status.js';
 import type { Connection } from './connection.js';
 
@@ -44,14 +44,14 @@ export class ClusterConnection {
 
 /** Throws the last server's error when none answers. */
 export async function withCluster<T>({ addresses, timeoutMs, tls, token }: Connection, use: (cluster: ClusterConnection) => Promise<T>): Promise<T> {
-  const { ControlClient: Client } = await import('../control/client-connection.js');
+  const { ControlClient: Client } = await import('../../net/control-client.js');
   let last: unknown;
   for (const address of addresses) {
     let client: ControlClient;
     try {
       client = await Client.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
     } catch (error) {
-      last = error instanceof FarkvError && isUntrusted(error.cause) ? new FarkvError('ERR_UNAUTHORIZED', error.message, { cause: error }) : error;
+      last = error instanceof FarkvError ? asRefusal(error) : error;
       continue;
     }
     try {

@@ -5,7 +5,7 @@
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { mapFrames } from '../../core/protocol/index.js';
-import type { Connection } from './connection.js';
+import type { Connection } from '../../net/connection.js';
 import { RENEW_MS } from './tickets.js';
 
 /** Above this many waiting bytes a client is sent nothing new. */

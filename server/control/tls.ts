@@ -1,14 +1,13 @@
-/** TLS of the control plane: version 1.3 only, at the listener and towards other servers. */
+/** The files that settings name for TLS: this server's certificate and key, and the authorities that it trusts in other servers. */
 import { readFileSync } from 'node:fs';
-import { connect as connectPlain, isIP, type Socket } from 'node:net';
-import { connect as connectTls, createSecureContext, type ConnectionOptions, type TlsOptions } from 'node:tls';
+import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
-import { parseHostPort } from '../config/units.js';
+import { TLS_MIN, type Trust } from '../../net/tls.js';
 import type { TlsFiles } from '../config/settings.js';
 
 /** Throws ERR_CONFIG when the files do not fit together. */
 export function serverTls(files: TlsFiles): TlsOptions {
-  const options = { cert: readFileSync(files.cert), key: readFileSync(files.key), minVersion: 'TLSv1.3' } as const;
+  const options = { cert: readFileSync(files.cert), key: readFileSync(files.key), minVersion: TLS_MIN } as const;
   try {
     createSecureContext(options);
   } catch (cause) {
@@ -17,24 +16,7 @@ export function serverTls(files: TlsFiles): TlsOptions {
   return options;
 }
 
-/** Trust in servers: the given authorities, else the system's. */
-export interface Trust {
-  readonly ca?: Buffer;
-}
-
+/** The authorities in the file, else the system's. */
 export function trustOf(caFile: string | undefined): Trust {
   return caFile === undefined ? {} : { ca: readFileSync(caFile) };
-}
-
-/** Dials; with `trust`, over TLS, and the certificate must be one for the address's host. The socket is not connected yet. */
-export function dial(address: string, trust: Trust | undefined): Socket {
-  const { host, port } = parseHostPort(address);
-  if (trust === undefined) return connectPlain({ host, port });
-  const options: ConnectionOptions = { host, port, minVersion: 'TLSv1.3', ...trust, ...(isIP(host) === 0 ? { servername: host } : {}) };
-  return connectTls(options);
-}
-
-/** The event after which a dialed socket can be written to. */
-export function connectEvent(trust: Trust | undefined): 'connect' | 'secureConnect' {
-  return trust === undefined ? 'connect' : 'secureConnect';
 }

@@ -10,7 +10,8 @@ import { raftIdOf } from '../../core/metadata/placement.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Addon } from '../../native/addon.js';
 import type { ServerSettings } from '../config/settings.js';
-import type { Trust } from '../control/tls.js';
+import { Deadline } from '../../net/deadline.js';
+import type { Trust } from '../../net/tls.js';
 import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
@@ -197,14 +198,14 @@ function knownServers(directory: DataDirectory, { id: own, peers }: ServerSettin
 
 /** The promise, or ERR_TIMEOUT. */
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let deadline: Deadline | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`)), timeoutMs);
+    deadline = new Deadline(timeoutMs, () => reject(new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`)));
   });
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    deadline?.clear();
   }
 }
 

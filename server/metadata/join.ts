@@ -5,8 +5,8 @@
 import { FarkvError } from '../../core/errors.js';
 import { checkControlAddresses, MEMBERS_MAX } from '../../core/metadata/check-state.js';
 import { hex128, hex64, list, record } from '../../core/protocol/check.js';
-import { ControlClient } from '../control/client-connection.js';
-import type { Trust } from '../control/tls.js';
+import { ControlClient } from '../../net/control-client.js';
+import type { Trust } from '../../net/tls.js';
 import { checkKnownServer, type KnownServer } from '../data-directory.js';
 import { describeError, type Log } from '../log.js';
 

@@ -1,11 +1,13 @@
 /**
  * The way to one other server: a connection that this server dials and keeps, for Raft messages and calls. What the other
- * server sends comes over the connection that it dials (peer-door.ts). A message that cannot go now is lost: Raft sends again.
+ * server sends comes over the connection that it dials (server/control/control-plane.ts). A message that cannot go now is lost: Raft sends again.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { RaftMessage } from '../../core/raft/index.js';
-import { ControlClient, type Accepted, type HelloFields } from '../control/client-connection.js';
-import type { Trust } from '../control/tls.js';
+import { ControlClient } from '../../net/control-client.js';
+import { Heartbeat } from '../../net/heartbeat.js';
+import type { Accepted, HelloFields } from '../../net/hello.js';
+import type { Trust } from '../../net/tls.js';
 import type { Log } from '../log.js';
 import { describeError } from '../log.js';
 
@@ -51,7 +53,8 @@ export class PeerLink {
   }
 
   send(message: RaftMessage): void {
-    if (this.#client !== undefined && this.#client.backlog < BACKLOG_MAX) this.#client.send({ t: 'raft', message });
+    const connection = this.#client?.connection;
+    if (connection !== undefined && connection.backlog < BACKLOG_MAX) connection.send({ t: 'raft', message });
   }
 
   /** Rejects with ERR_DISCONNECTED at once when there is no connection. */
@@ -98,12 +101,10 @@ export class PeerLink {
     this.#lastError = '';
     this.#client = client;
     log.debug(`connected to ${id} at ${address}`);
-    const pings = setInterval(() => {
-      client.ping(timeoutMs).catch(() => client.close());
-    }, PING_MS);
+    const heartbeat = new Heartbeat(client.connection, { pingMs: PING_MS, silentMs: PING_MS + timeoutMs });
     this.#options.up();
     await gone;
-    clearInterval(pings);
+    heartbeat.stop();
     this.#client = undefined;
     log.debug(`the connection to ${id} is gone`);
   }

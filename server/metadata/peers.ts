@@ -14,8 +14,8 @@ import type { MetadataState } from '../../core/metadata/state.js';
 import type { Hello } from '../../core/protocol/index.js';
 import type { RaftMessage } from '../../core/raft/index.js';
 import type { KnownServer } from '../data-directory.js';
-import type { Accepted } from '../control/client-connection.js';
-import type { Trust } from '../control/tls.js';
+import type { Accepted } from '../../net/hello.js';
+import type { Trust } from '../../net/tls.js';
 import type { Log } from '../log.js';
 import { PeerLink } from './peer-link.js';
 

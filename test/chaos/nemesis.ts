@@ -4,7 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import type { ClusterStatus } from '../../server/status.js';
 import type { ServerProcess } from '../support/cluster.js';
 import type { FaultLog } from './fault-log.js';

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import { Cluster, CLI, farkv, freePorts, type ReadyLine } from '../support/cluster.js';
 import { statusOf } from '../support/status.js';

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import { Cluster, farkv } from '../support/cluster.js';
 import { statusOf } from '../support/status.js';
 import { clientOf, toldTo } from '../support/tenants.js';

@@ -4,7 +4,7 @@
  * unreachable. So what must become so is waited for (statusWhen), and statusOf is for what cannot change meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import type { ClusterStatus } from '../../server/status.js';
 import type { Cluster } from './cluster.js';
 

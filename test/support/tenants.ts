@@ -6,7 +6,7 @@ import { MapAssembler } from '../../core/protocol/index.js';
 import type { ClientMap } from '../../core/protocol/messages.js';
 import { Routes, shardRange } from '../../client/routes.js';
 import { surroundings } from '../../client/transport.js';
-import { ControlClient } from '../../server/control/client-connection.js';
+import { ControlClient } from '../../net/control-client.js';
 import { Driver } from './native-pair.js';
 
 const WAIT_MS = 60_000;

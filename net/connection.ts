@@ -1,28 +1,40 @@
 /**
- * One control connection, accepted or dialed: frames in, frames out, a bound on what waits to be sent. It knows nothing of what the
- * frames mean, but that a malformed one ends the connection.
+ * Connection: frames on one socket, dialed or accepted. It knows nothing of what frames mean. outgoing.ts and
+ * incoming.ts are built on it.
  *
- * `closed` is called once, after which nothing else is.
+ * Invariants:
+ *   - Bytes become frames in `#received` and nowhere else. What one end may cost the other per turn is bounded there:
+ *     by `limits`, and by the handler, which closes the connection.
+ *   - At most BACKLOG_MAX bytes wait to be sent; then the connection is closed.
+ *   - `closed` is called once, and no handler after it.
  */
 import type { Socket } from 'node:net';
-import { FarkvError } from '../../core/errors.js';
-import { encodeFrame, FrameReader, type Frame, type FrameLimits } from '../../core/protocol/index.js';
+import { FarkvError } from '../core/errors.js';
+import { encodeFrame, FrameReader, type Frame, type FrameLimits } from '../core/protocol/index.js';
 
 export interface ConnectionHandlers {
+  /** A FarkvError that it throws closes the connection; another error does too, as an ERR_INTERNAL. */
   readonly frame: (frame: Frame) => void;
-  /** `error` is why, undefined when the other side closed in order. */
-  readonly closed: (error: Error | undefined) => void;
+  /**
+   * `error` is why; undefined when the other end closed in order, or this end without a reason. ERR_DISCONNECTED: the
+   * network, whose error is the cause. ERR_PROTOCOL: bytes that are no frame. ERR_INTERNAL: a fault of this program.
+   */
+  readonly closed: (error: FarkvError | undefined) => void;
   /** What was waiting has gone out. */
   readonly drained?: () => void;
 }
 
-/** A peer that takes nothing costs at most this, and then its connection. */
+/** What an end that takes nothing costs the other before the connection is closed. */
 export const BACKLOG_MAX = 64 << 20;
+/** The last frame of a connection must be taken within this time. */
+const END_MS = 1000;
+const KEEP_ALIVE_MS = 30_000;
 
 export class Connection {
   readonly #socket: Socket;
   readonly #reader: FrameReader;
   readonly #handlers: ConnectionHandlers;
+  #heardAt = performance.now();
   #closed = false;
   #corked = false;
 
@@ -31,10 +43,12 @@ export class Connection {
     this.#reader = new FrameReader(limits);
     this.#handlers = handlers;
     socket.setNoDelay(true);
-    socket.setKeepAlive(true, 30_000);
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
     socket.on('data', (chunk: Buffer) => this.#received(chunk));
-    socket.on('drain', () => handlers.drained?.());
-    socket.on('error', (error) => this.close(error));
+    socket.on('drain', () => {
+      if (!this.#closed) handlers.drained?.();
+    });
+    socket.on('error', (error) => this.close(socketError(error)));
     socket.on('close', () => this.close());
     socket.on('end', () => this.close(this.#reader.atBoundary ? undefined : new FarkvError('ERR_PROTOCOL', 'the connection ended in the middle of a frame')));
   }
@@ -48,14 +62,24 @@ export class Connection {
     return this.#closed;
   }
 
-  /** Bytes that wait for the other side to take them. */
+  /** Bytes that wait for the other end to take them. */
   get backlog(): number {
     return this.#socket.writableLength;
+  }
+
+  /** When the last bytes came, by performance.now(); before that, when the connection was made. */
+  get heardAt(): number {
+    return this.#heardAt;
   }
 
   /** The frames that follow may be as large as this. */
   setLimits(limits: FrameLimits): void {
     this.#reader.limits = limits;
+  }
+
+  /** The connection does not keep the process alive. */
+  unref(): void {
+    this.#socket.unref();
   }
 
   /** Frames sent in one turn of the event loop leave in one write. */
@@ -80,22 +104,22 @@ export class Connection {
     this.#socket.write(bytes);
   }
 
-  /** Sends what waits, then closes; a peer that does not take it is cut off. */
+  /** Sends what waits and this frame, then closes; an end that does not take it is cut off. */
   end(frame: Frame): void {
     if (this.#closed) return;
     this.send(frame);
     this.#finish(undefined);
     this.#socket.end();
-    const deadline = setTimeout(() => this.#socket.destroy(), 1000);
+    const deadline = setTimeout(() => this.#socket.destroy(), END_MS);
     this.#socket.once('close', () => clearTimeout(deadline));
   }
 
-  close(error?: Error): void {
+  close(error?: FarkvError): void {
     this.#socket.destroy();
     this.#finish(error);
   }
 
-  #finish(error: Error | undefined): void {
+  #finish(error: FarkvError | undefined): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#handlers.closed(error);
@@ -103,13 +127,19 @@ export class Connection {
 
   #received(chunk: Buffer): void {
     if (this.#closed) return;
+    this.#heardAt = performance.now();
     try {
       this.#reader.push(chunk, (frame) => {
         this.#handlers.frame(frame);
         return !this.#closed;
       });
     } catch (error) {
-      this.close(error as Error);
+      this.close(error instanceof FarkvError ? error : new FarkvError('ERR_INTERNAL', 'a frame could not be handled', { cause: error }));
     }
   }
+}
+
+function socketError(error: Error): FarkvError {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return new FarkvError('ERR_DISCONNECTED', error.message === '' ? code : error.message, { cause: error });
 }

@@ -1,0 +1,82 @@
+/**
+ * Incoming: one accepted connection, from its first byte to its end: the time for the hello, the hello, a welcome or a
+ * refusal. Whether somebody may come in is decided by its handler (server/control/control-plane.ts).
+ *
+ * Invariants:
+ *   - Until `welcome` is called a connection costs a socket, one frame of CLIENT_FRAME_LIMITS, and `handshakeMs` of
+ *     time, and no frame but the hello reaches the handler.
+ *   - `hello` is called at most once, before any `frame`; `closed` once, last.
+ */
+import type { Socket } from 'node:net';
+import { FarkvError, type ErrorCode } from '../core/errors.js';
+import { CLIENT_FRAME_LIMITS, type Frame, type FrameLimits, type Hello } from '../core/protocol/index.js';
+import { Connection } from './connection.js';
+import { Deadline } from './deadline.js';
+import { commonVersion, makeRefusal, type WelcomeFields } from './hello.js';
+
+export interface IncomingHandlers {
+  /** Calls `welcome`, or throws a FarkvError, with which the other end is refused. */
+  readonly hello: (hello: Hello) => void;
+  /** The other end was sent this reason; `closed` follows. */
+  readonly refused: (message: string) => void;
+  /** Frames after the welcome, but pings, which are answered here. What it throws closes the connection. */
+  readonly frame: (frame: Frame) => void;
+  readonly closed: (error: FarkvError | undefined) => void;
+  /** What was waiting has gone out. */
+  readonly drained: () => void;
+}
+
+export class Incoming {
+  readonly connection: Connection;
+  readonly #handlers: IncomingHandlers;
+  readonly #deadline: Deadline;
+  #version = 0;
+  #welcomed = false;
+
+  constructor(socket: Socket, handshakeMs: number, handlers: IncomingHandlers) {
+    this.#handlers = handlers;
+    this.#deadline = new Deadline(handshakeMs, () => this.connection.close(new FarkvError('ERR_TIMEOUT', 'no hello received in time')));
+    this.connection = new Connection(socket, CLIENT_FRAME_LIMITS, {
+      frame: (frame) => this.#received(frame),
+      closed: (error) => {
+        this.#deadline.clear();
+        handlers.closed(error);
+      },
+      drained: handlers.drained,
+    });
+  }
+
+  /** The other end is let in, and may send as much as `limits` say. */
+  welcome(fields: WelcomeFields, limits: FrameLimits = CLIENT_FRAME_LIMITS): void {
+    this.#welcomed = true;
+    this.connection.setLimits(limits);
+    this.connection.send({ t: 'welcome', ok: true, version: this.#version, ...fields });
+  }
+
+  #received(frame: Frame): void {
+    if (!this.#welcomed) {
+      this.#arrives(frame);
+    } else if (frame.t === 'ping') {
+      this.connection.send({ t: 'pong', id: frame.id });
+    } else {
+      this.#handlers.frame(frame);
+    }
+  }
+
+  #arrives(frame: Frame): void {
+    if (frame.t !== 'hello') throw new FarkvError('ERR_PROTOCOL', 'the first frame is not a hello');
+    this.#deadline.clear();
+    try {
+      this.#version = commonVersion(frame);
+      this.#handlers.hello(frame);
+    } catch (error) {
+      if (this.#welcomed || !(error instanceof FarkvError)) throw error;
+      this.#refuse(error.code, error.message);
+    }
+  }
+
+  #refuse(code: ErrorCode, message: string): void {
+    this.#handlers.refused(message);
+    this.connection.end(makeRefusal(code, message));
+  }
+}

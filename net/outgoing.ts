@@ -1,0 +1,109 @@
+/**
+ * Outgoing: one dialed connection, from the address to its end: socket, TLS, hello, welcome. The SDK
+ * (client/control-connection.ts), servers among themselves and operators (control-client.ts) all dial by it. How long
+ * it may take, and what comes after the end, is up to them.
+ *
+ *   DIALING --connected (with TLS: secure)--> GREETING --welcome--> OPEN
+ *      |                                         | no welcome, a refusal |
+ *      +------------> closed <-------------------+-----------------------+
+ *
+ * Invariants:
+ *   - Nothing is sent before the certificate is trusted. The hello, which carries the token, is the first frame.
+ *   - `welcomed` is called at most once, before any `frame`; `closed` once, last.
+ */
+import { connect as connectPlain, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { parseServerAddress } from '../core/address.js';
+import { FarkvError } from '../core/errors.js';
+import type { Frame } from '../core/protocol/index.js';
+import { Connection } from './connection.js';
+import { limitsOf, makeHello, readWelcome, type Accepted, type HelloFields } from './hello.js';
+import { dialerTls, type Trust } from './tls.js';
+
+export interface OutgoingOptions {
+  /** host:port */
+  readonly address: string;
+  /** undefined: no TLS. */
+  readonly trust: Trust | undefined;
+  readonly hello: HelloFields;
+}
+
+export interface OutgoingHandlers {
+  readonly welcomed: (welcome: Accepted) => void;
+  /** The other end answered the hello with no, or with nonsense; `closed` follows. */
+  readonly refused?: (error: FarkvError) => void;
+  /** Frames after the welcome, but pings and their answers. What it throws closes the connection. */
+  readonly frame: (frame: Frame) => void;
+  readonly closed: (error: FarkvError) => void;
+}
+
+export class Outgoing {
+  readonly connection: Connection;
+  readonly #options: OutgoingOptions;
+  readonly #handlers: OutgoingHandlers;
+  #state: 'dialing' | 'greeting' | 'open' = 'dialing';
+
+  /** Throws when the address is none. */
+  constructor(options: OutgoingOptions, handlers: OutgoingHandlers) {
+    this.#options = options;
+    this.#handlers = handlers;
+    const { hello } = options;
+    const socket = this.#dial();
+    this.connection = new Connection(socket, limitsOf(hello.role), {
+      frame: (frame) => this.#received(frame),
+      closed: (error) => handlers.closed(error ?? new FarkvError('ERR_DISCONNECTED', this.#hungUp())),
+    });
+  }
+
+  #dial(): Socket {
+    const { address, trust } = this.#options;
+    const { host, port } = parseServerAddress(address);
+    const greet = (): void => this.#greet();
+    if (trust === undefined) return connectPlain({ host, port }).once('connect', greet);
+    return connectTls({ host, port, ...dialerTls(host, trust) }).once('secureConnect', greet);
+  }
+
+  #greet(): void {
+    this.#state = 'greeting';
+    this.connection.send(makeHello(this.#options.hello));
+  }
+
+  /**
+   * A server with TLS and one without have no words for each other. Between servers a start or an end is the likelier
+   * reason.
+   */
+  #hungUp(): string {
+    const text = 'the server closed the connection';
+    const { trust, hello } = this.#options;
+    if (hello.role === 'peer') return text;
+    if (trust !== undefined && this.#state === 'dialing') return `${text} in the TLS handshake: is it one without TLS?`;
+    if (trust === undefined && this.#state !== 'open') return `${text} without an answer: does it want TLS?`;
+    return text;
+  }
+
+  #received(frame: Frame): void {
+    if (frame.t === 'ping') {
+      this.connection.send({ t: 'pong', id: frame.id });
+    } else if (frame.t === 'pong') {
+      // heartbeat.ts needs no more than that it came.
+    } else if (this.#state !== 'open') {
+      this.#welcomed(frame);
+    } else if (frame.t === 'welcome') {
+      throw new FarkvError('ERR_PROTOCOL', 'a welcome at the wrong time');
+    } else {
+      this.#handlers.frame(frame);
+    }
+  }
+
+  #welcomed(frame: Frame): void {
+    let welcome: Accepted;
+    try {
+      welcome = readWelcome(frame, this.#options.address);
+    } catch (error) {
+      if (error instanceof FarkvError) this.#handlers.refused?.(error);
+      throw error;
+    }
+    this.#state = 'open';
+    this.#handlers.welcomed(welcome);
+  }
+}

@@ -1,99 +1,125 @@
 /**
- * Includes run one way: the order of layers stands in docs/architecture.md (the block `layers native`), a folder includes itself and what stands
- * above its own line there, and no headers include each other in a circle. Whoever breaks it is named.
- * Not for: imports of TypeScript, or calls; a function that is called lies in a file whose header is included.
+ * The order of layers: every import and include obeys the fenced lists of docs/architecture.md, where a folder imports itself and
+ * the lines above its own. Folders on one line do not import each other. Unit tests are free: they may drive a layer
+ * from above.
+ *
+ * A list is `layers NAME` in the document, and one entry of LANGUAGES here. Not for: calls; a function that is called
+ * lies in a file whose header is included.
  */
 import test from 'ava';
 import { readdirSync, readFileSync } from 'node:fs';
-import { posix } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { inRepository } from '../bench/repository.js';
 
-/** Lines of folders, the lowest first. */
-type Layers = readonly (readonly string[])[];
-/** For each file what it includes, as paths. */
-type Includes = ReadonlyMap<string, readonly string[]>;
+const MAP = 'docs/architecture.md';
 
-function layersOf(markdown: string): Layers {
-  const block = /^```layers native\n(.*?)^```$/ms.exec(markdown)?.[1] ?? '';
-  return block.trim().split('\n').map((line) => line.split(/\s+/));
+interface Language {
+  /** Whether the order holds for this file, a path from the root. */
+  readonly has: (path: string) => boolean;
+  /** The files of the repository that this text takes something from, as paths from the root. */
+  readonly imports: (path: string, text: string) => readonly string[];
 }
 
-function includesOf(paths: readonly string[], read: (path: string) => string): Includes {
-  return new Map(
-    paths.map((path) => [
-      path,
-      Array.from(read(path).matchAll(/^#include "([^"]+)"/gm), ([, name = '']) => posix.join(posix.dirname(path), name)),
-    ]),
-  );
+const LANGUAGES: Readonly<Record<string, Language>> = {
+  typescript: {
+    has: (path) => path.endsWith('.ts') && !path.endsWith('.test.ts'),
+    imports: (path, text) =>
+      Array.from(text.matchAll(/(?:\bfrom|^import|\bimport\()\s*'(\.{1,2}\/[^']+)'/gm), ([, name = '']) =>
+        normalize(join(dirname(path), name)).replace(/\.js$/, '.ts'),
+      ),
+  },
+  native: {
+    has: (path) => /\.[ch]$/.test(path),
+    imports: (path, text) => Array.from(text.matchAll(/^#include "([^"]+)"/gm), ([, name = '']) => normalize(join(dirname(path), name))),
+  },
+};
+
+type File = readonly [path: string, text: string];
+
+/** From the lowest layer to the highest, the folders of each. */
+function layers(markdown: string, language: string): string[][] {
+  const block = new RegExp(`^\`\`\`layers ${language}\\n(.*?)^\`\`\``, 'ms').exec(markdown)?.[1];
+  if (block === undefined) throw new Error(`${MAP} has no list of layers ${language}`);
+  return block.trim().split('\n').map((line) => line.trim().split(/\s+/));
 }
 
-/** The folder of the list that a file lies in: the longest that begins its path. */
-function folderOf(layers: Layers, path: string): string | undefined {
-  return layers
-    .flat()
-    .filter((folder) => path.startsWith(`${folder}/`))
-    .reduce<string | undefined>((longest, folder) => (folder.length > (longest?.length ?? 0) ? folder : longest), undefined);
-}
-
-/** Each include that the order does not allow, as a sentence. */
-function upward(layers: Layers, includes: Includes): string[] {
-  const line = (folder: string): number => layers.findIndex((folders) => folders.includes(folder));
-  return Array.from(includes).flatMap(([path, included]) => {
-    const own = folderOf(layers, path);
-    if (own === undefined) return [`${path} lies in no layer`];
-    return included.flatMap((target) => {
-      const folder = folderOf(layers, target);
-      if (!includes.has(target) || folder === undefined) return [`${path} includes ${target}, which is not there`];
-      return folder === own || line(folder) < line(own) ? [] : [`${path} includes ${target}: ${folder} is not below ${own}`];
+/** One line for each file without a layer, and for each import that does not go down. */
+function offences({ has, imports }: Language, order: readonly (readonly string[])[], files: readonly File[]): string[] {
+  const levels = new Map(order.flatMap((folders, level) => folders.map((folder) => [folder, level] as const)));
+  const folderOf = (path: string): string | undefined => {
+    let folder = dirname(path);
+    while (folder !== '.' && !levels.has(folder)) folder = dirname(folder);
+    return folder === '.' ? undefined : folder;
+  };
+  const below = (folder: string, other: string): boolean => (levels.get(other) ?? Infinity) < (levels.get(folder) ?? -1);
+  return files.filter(([path]) => has(path)).flatMap(([path, text]) => {
+    const folder = folderOf(path);
+    if (folder === undefined) return [`${path} is in no folder of the list`];
+    return imports(path, text).flatMap((imported) => {
+      const other = folderOf(imported);
+      if (other === folder || (other !== undefined && below(folder, other))) return [];
+      return [`${path} (${folder}) imports ${imported} (${other ?? 'in no folder of the list'})`];
     });
   });
 }
 
-/** A circle of includes, from a file back to itself; undefined: there is none. */
-function circle(includes: Includes): string | undefined {
+/** A circle of imports, from a file back to itself; undefined: there is none. */
+function circle({ has, imports }: Language, files: readonly File[]): string | undefined {
+  const all = new Map(files.filter(([path]) => has(path)).map(([path, text]) => [path, imports(path, text)] as const));
   const done = new Set<string>();
   const follow = (path: string, way: readonly string[]): string | undefined => {
     if (way.includes(path)) return [...way.slice(way.indexOf(path)), path].join(' -> ');
     if (done.has(path)) return undefined;
-    for (const next of includes.get(path) ?? []) {
-      const found = follow(next, [...way, path]);
-      if (found !== undefined) return found;
-    }
+    const found = (all.get(path) ?? []).map((next) => follow(next, [...way, path])).find((one) => one !== undefined);
     done.add(path);
-    return undefined;
+    return found;
   };
-  return Array.from(includes.keys(), (path) => follow(path, [])).find((found) => found !== undefined);
+  return Array.from(all.keys(), (path) => follow(path, [])).find((found) => found !== undefined);
 }
 
-const layers = layersOf(readFileSync(inRepository('docs/architecture.md'), 'utf8'));
-const files = readdirSync(inRepository('native'), { recursive: true, encoding: 'utf8' })
-  .filter((name) => /\.[ch]$/.test(name))
-  .map((name) => posix.join('native', name));
-const includes = includesOf(files, (path) => readFileSync(inRepository(path), 'utf8'));
+/** The source files below the folders of a list. */
+function filesOf(order: readonly (readonly string[])[]): File[] {
+  const tops = new Set(order.flat().map((folder) => folder.split('/')[0] ?? ''));
+  return [...tops].flatMap((top) =>
+    readdirSync(inRepository(top), { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile() && /\.(?:ts|c|h)$/.test(entry.name))
+      .map((entry): File => {
+        const path = join(top, entry.parentPath.slice(inRepository(top).length), entry.name);
+        return [path, readFileSync(inRepository(path), 'utf8')];
+      }),
+  );
+}
 
-test('includes of native/ run down the layers of the map', (t) => {
-  t.true(files.length > 150);
-  t.deepEqual(upward(layers, includes), []);
+test('an import that goes up, to the side, or out of the list is named', (t) => {
+  const order = layers('x\n```layers typescript\na/low\na b\nc\n```\n', 'typescript');
+  t.deepEqual(order, [['a/low'], ['a', 'b'], ['c']]);
+  const found = offences(LANGUAGES.typescript!, order, [
+    ['a/low/one.ts', "import { x } from './two.js';\nimport type { Y } from '../three.js';\n"],
+    ['a/three.ts', "export * from './low/one.js';\nexport { z } from '../b/four.js';\nimport test from 'ava';\n"],
+    ['c/five.ts', "const x = await import('../a/three.js');\nconst y = import('../d/six.js');\nimport {\n  z,\n} from '../b/four.js';\n"],
+    ['c/five.test.ts', "import '../d/six.js';\n"],
+    ['d/six.ts', ''],
+  ]);
+  t.deepEqual(found, [
+    'a/low/one.ts (a/low) imports a/three.ts (a)',
+    'a/three.ts (a) imports b/four.ts (b)',
+    'c/five.ts (c) imports d/six.ts (in no folder of the list)',
+    'd/six.ts is in no folder of the list',
+  ]);
 });
+
+for (const [name, language] of Object.entries(LANGUAGES)) {
+  test(`imports of ${name} go down the layers of the map`, (t) => {
+    const order = layers(readFileSync(inRepository(MAP), 'utf8'), name);
+    const files = filesOf(order);
+    t.true(files.some(([path, text]) => language.has(path) && language.imports(path, text).length > 0));
+    t.deepEqual(offences(language, order, files), []);
+  });
+}
 
 test('no headers include each other in a circle', (t) => {
-  t.is(circle(includes), undefined);
-});
-
-test('who includes upward, or in a circle, is named', (t) => {
-  const made: Layers = [['n/base'], ['n/a', 'n/b'], ['n/a/inner']];
-  const sources: Record<string, string> = {
-    'n/base/x.h': '#include "../a/a.h"\n',
-    'n/a/a.h': '#include <stdio.h>\n#include "../base/x.h"\n',
-    'n/a/inner/i.c': '#include "../a.h"\n',
-    'n/a/a.c': '#include "inner/i.c"\n#include "../b/b.h"\n',
-    'n/b/b.h': '',
-  };
-  const found = includesOf(Object.keys(sources), (path) => sources[path] ?? '');
-  t.deepEqual(upward(made, found), [
-    'n/base/x.h includes n/a/a.h: n/a is not below n/base',
-    'n/a/a.c includes n/a/inner/i.c: n/a/inner is not below n/a',
-    'n/a/a.c includes n/b/b.h: n/b is not below n/a',
-  ]);
-  t.is(circle(found), 'n/base/x.h -> n/a/a.h -> n/base/x.h');
+  const order = layers(readFileSync(inRepository(MAP), 'utf8'), 'native');
+  t.is(circle(LANGUAGES.native!, filesOf(order)), undefined);
+  const made: File[] = [['n/a.h', '#include "b.h"\n'], ['n/b.h', '#include <stdio.h>\n#include "../n/a.h"\n'], ['n/c.c', '#include "a.h"\n']];
+  t.is(circle(LANGUAGES.native!, made), 'n/a.h -> n/b.h -> n/a.h');
 });

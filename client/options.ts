@@ -9,14 +9,12 @@ import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError } from './errors.js';
 import { isTransportChoice, TRANSPORT_CHOICES, type TransportChoice } from '../core/providers.js';
 import type { Transport } from './transport.js';
-import type { ErrorCode } from './errors.js';
 
 /** What happens to a client's connections; for logs. Never contains keys, values, tokens or rkeys. */
 export type ClientEvent =
   | { readonly type: 'transport'; readonly transport: Transport }
   | { readonly type: 'control'; readonly server: string; readonly connected: boolean; readonly reason?: string }
-  | { readonly type: 'map'; readonly mapEpoch: number }
-  | { readonly type: 'warning'; readonly code: ErrorCode; readonly message: string };
+  | { readonly type: 'map'; readonly mapEpoch: number };
 
 /** One server or several, each as the top of this file says; one that answers is enough, the others are learned from it. */
 export type Servers = string | readonly string[];

@@ -355,12 +355,6 @@ export const PUTS_MAX = 1024;
 /** Characters of the keys that a batch call takes as one text, at most. */
 export const TEXTS_MAX = 64 << 10;
 
-export interface PutOptions {
-  readonly ttlMs: number;
-  readonly userFlags: number;
-  readonly codec: number;
-}
-
 declare const preparedKey: unique symbol;
 /**
  * A key that was encoded and hashed once (`NativeClient.prepareKey`). To JavaScript it is a thing without properties; the native side knows what

@@ -38,11 +38,6 @@ export function membersOf(config: Configuration): number[] {
   return [...new Set([...config.voters, ...config.outgoing, ...config.learners])].sort((a, b) => a - b);
 }
 
-export function sameConfiguration(a: Configuration, b: Configuration): boolean {
-  const same = (x: readonly number[], y: readonly number[]) => x.length === y.length && x.every((id, i) => id === y[i]);
-  return same(a.voters, b.voters) && same(a.outgoing, b.outgoing) && same(a.learners, b.learners);
-}
-
 /** `1,2,3 + outgoing 1,2 + learners 4`, for traces and logs. */
 export function formatConfiguration(config: Configuration): string {
   const parts = [`voters ${config.voters.join(',') || 'none'}`];

@@ -1,6 +1,6 @@
 /* copy.h: a shard that moves is copied by its next owner, while its present owner goes on to serve it.
  *
- * For: the server that a shard moves to, through native/node/server_copy.c, and C tests. Not for: who owns the shard when, which is decided in the
+ * For: the server that a shard moves to, through native/node/server_copies.c, and C tests. Not for: who owns the shard when, which is decided in the
  * metadata; the copy only says how far it is.
  *
  *      new owner                                                 old owner

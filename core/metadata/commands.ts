@@ -53,13 +53,6 @@ export interface MemberJoin {
   readonly memoryBytes: number;
 }
 
-/** The member will not come back: its shards, and what was in them, are given up. */
-export interface MemberLeave {
-  readonly t: 'member-leave';
-  readonly id: string;
-  readonly incarnation: string;
-}
-
 /** Gives every shard without an owner to a member (placement.ts). */
 export interface AssignShards {
   readonly t: 'assign-shards';
@@ -185,7 +178,7 @@ export interface ShardReleased {
 }
 
 export type Command =
-  | Bootstrap | MemberJoin | MemberLeave | AssignShards | ShardOpened | ShardLayoutChanged | NoOp
+  | Bootstrap | MemberJoin | AssignShards | ShardOpened | ShardLayoutChanged | NoOp
   | RaiseFormat | ServerAdd | ServerRemove | ServerDrain | VotersSet | ShardsTaken | ShardMove | ShardCopy | ShardReleased;
 
 export interface Proposal {
@@ -217,7 +210,6 @@ const checks = {
     fabric: checkFabricAddresses,
     memoryBytes: uint(),
   }),
-  'member-leave': record<MemberLeave>({ t: literal('member-leave'), id: memberId, incarnation: hex64 }),
   'assign-shards': record<AssignShards>({ t: literal('assign-shards') }),
   'shard-opened': record<ShardOpened>({
     t: literal('shard-opened'),

@@ -179,7 +179,8 @@ test('the servers that a cluster was made with are its servers before they come,
 test('the only voter stays, and somebody is left to own shards', (t) => {
   const log = MetadataLog.cluster(1, ['s1']);
   t.regex(log.try({ t: 'server-drain', id: 's1', draining: true }), /no other server could own/);
-  log.do(add('s2'), { t: 'member-leave', id: 's1', incarnation: hexOf(1) });
+  log.do(add('s2', 1000 + 's2'.charCodeAt(1)), joinOf('s2', 2));
+  log.do({ t: 'shards-taken', id: 's1', incarnation: hexOf(1), shards: [{ shard: 0, epoch: log.shard(0).epoch, to: 's2' }] });
   t.regex(log.try({ t: 'server-remove', id: 's1', raftId: log.state.servers[0]!.raftId }), /only voter/);
 });
 

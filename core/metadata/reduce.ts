@@ -133,13 +133,6 @@ export function reduce(state: MetadataState, c: Command): Reduced {
   if (early !== undefined && c.t !== 'raise-format') return refused(early.code, early.message);
   switch (c.t) {
     case 'member-join': return join(state, c);
-    case 'member-leave': {
-      if (state.members.get(c.id)?.incarnation !== c.incarnation) return refused('ERR_BUSY', `${c.id} is not a member, or has started again since`);
-      const members = new Map(state.members);
-      members.delete(c.id);
-      const moves = state.moves.filter((m) => m.to !== c.id && state.shards[m.shard]?.owner !== c.id);
-      return changed(state, { members, moves, shards: state.shards.map((s) => (s.owner === c.id ? closed(s, undefined) : s)) });
-    }
     case 'assign-shards': return assign(state);
     case 'shard-opened': return opened(state, c);
     case 'shard-layout': return layout(state, c);

@@ -99,11 +99,8 @@ class Commands {
       case 0:
         return this.#join(id, incarnation);
       case 1:
-        return incarnation === undefined || random.below(4) > 0
-          ? { t: 'no-op' }
-          : { t: 'member-leave', id, incarnation: hex(incarnation, 16) };
-      case 2:
         return { t: 'assign-shards' };
+      case 2:
       case 3:
         return { t: 'no-op' };
       default:

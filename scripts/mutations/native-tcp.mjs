@@ -124,7 +124,7 @@ export const mutations = [
   // ---------------------------------------------------------------- between the threads
   ...inFile('native/fabric/tcp/tx.c', [
     ['tcp: the mark "write again" is not looked at', stress('what_is_sent_while_the_responder_writes_is_sent_by_it'),
-      '    __atomic_exchange_n(&c->tx_right, TCP_TX_HELD, __ATOMIC_ACQ_REL);\n    return true;',
+      '    uint32_t was = __atomic_exchange_n(&c->tx_right, TCP_TX_HELD, __ATOMIC_ACQ_REL);\n    fkv_assert(was == TCP_TX_AGAIN);   /* held, and nothing else: only the holder gives it back */\n    return true;',
       '    __atomic_exchange_n(&c->tx_right, TCP_TX_FREE, __ATOMIC_ACQ_REL);\n    return false;'],
   ]),
   ...inFile('native/fabric/tcp/cq.c', [

@@ -44,7 +44,7 @@ export const mutations = [
   {
     name: 'chaos: a shard that moved may have lost its values',
     file: 'test/chaos/epochs.ts',
-    find: 'if (kept.has(`${next.shard}/${e}`)) continue;',
+    find: 'if (kept.has(keptName(next.shard, e, next.owner))) continue;',
     replace: '',
     caughtBy: judge('a shard that moved has its values: nothing is lost with it, whatever happened to its owner'),
   },

@@ -19,9 +19,12 @@ const SEQUENCE_BITS = 44n;
 /** What an owner logs (server/shards/notes.ts). */
 const CAME_WITH_VALUES = /shard (\d+) is this server's in epoch (\d+), with the values of its last owner/gu;
 
-/** `shard/epoch` of those that changed hands with all values, as the servers' logs say. */
-export function keptIn(log: string): string[] {
-  return [...log.matchAll(CAME_WITH_VALUES)].map(([, shard, epoch]) => `${shard}/${epoch}`);
+/** What a shard is called that came to this owner in this epoch with all values. By the owner too: one that has its copy ready says so, and may lose the shard to another one then. */
+export const keptName = (shard: number, epoch: number, owner: string | undefined): string => `${shard}/${epoch} ${owner ?? 'nobody'}`;
+
+/** Names of those that came to this server with all values, as its log says. */
+export function keptIn(server: string, log: string): string[] {
+  return [...log.matchAll(CAME_WITH_VALUES)].map(([, shard, epoch]) => keptName(Number(shard), Number(epoch), server));
 }
 
 export interface Epoch {
@@ -107,7 +110,7 @@ export interface Emptied {
   readonly loss: Loss;
 }
 
-/** For one shard: the operations on all of its keys, the epochs that were seen, and keptIn() the logs. */
+/** For one shard: the operations on all of its keys, the epochs that were seen, and keptIn() all logs. */
 export function emptiedIn(epochs: readonly Epoch[], operations: Iterable<Operation>, kept: ReadonlySet<string>): Emptied[] {
   const ends = new Map<number, number>();
   for (const o of operations) {
@@ -122,7 +125,7 @@ export function emptiedIn(epochs: readonly Epoch[], operations: Iterable<Operati
     if (before === undefined) break;
     // Epochs in between were over before anybody was told: for all that is known the shard was lost with the first of them.
     for (let e = before.epoch + 1; e <= next.epoch; e++) {
-      if (kept.has(`${next.shard}/${e}`)) continue;
+      if (kept.has(keptName(next.shard, e, next.owner))) continue;
       const end = Math.min(Infinity, ...[...ends].flatMap(([of, at]) => (of >= e ? [at] : [])));
       emptied.push({ before, next: { ...next, epoch: e }, loss: { kind: 'loss', call: Math.min(next.sinceNs - TOLD_LATE_NS, end), end, by: `epoch ${e}, ${next.owner ?? 'nobody'}` } });
     }

@@ -90,7 +90,7 @@ export async function run(options: RunOptions): Promise<Report> {
   const faults = new FaultLog(servers.map((s) => s.id));
   const kept = new Set<string>();
   const log = (s: ServerProcess): void => {
-    for (const one of keptIn(s.stderr)) kept.add(one);
+    for (const one of keptIn(s.id, s.stderr)) kept.add(one);
     appendFileSync(join(directory, `${s.id}.log`), `${s.stderr}---- ended\n`);
   };
   const watch = new EpochWatch(servers.map((s) => s.address));

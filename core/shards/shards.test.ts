@@ -122,6 +122,12 @@ test('a shard is opened, announced, and served when the last run is over, each w
   t.deepEqual(rig.shards.serving, [0]);
 });
 
+test('nothing is opened before the metadata names this start of the server', (t) => {
+  const rig = new Rig(new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s1', 9), { t: 'assign-shards' }));
+  t.deepEqual(rig.see(), []);
+  t.deepEqual(rig.see(joinOf('s1', 1, 9)), ['open']);
+});
+
 test('a shard that moves is sealed for its copy when leases are short, paused when the copy is complete, and given up when the pause is done', (t) => {
   const rig = serving();
   t.deepEqual(rig.see(rig.move('s2')), []);
@@ -157,6 +163,13 @@ test('what was waited for in an earlier seal says nothing about a later one', (t
   t.deepEqual(rig.done('wait'), [`seal ${hexOf(8)}`]);
 });
 
+test('a seal for a copy that is no more ends, also when another copy is about to take its place', (t) => {
+  const rig = sealed();
+  rig.log.do(rig.move('s1'), rig.move('s2'));
+  t.deepEqual(rig.see(rig.copy('last', hexOf(8))), ['seal none']);
+  t.deepEqual(rig.done('seal').slice(-2), ['leases 100', 'wait 1010']);
+});
+
 test('a shard that is paused stays so until its copy is lost, and is then served before it takes changes', (t) => {
   for (const released of [false, true]) {
     const rig = sealed();
@@ -174,6 +187,10 @@ test('a shard that is paused stays so until its copy is lost, and is then served
 test('what is taken is closed at once, whatever is under way', (t) => {
   const taken: Command = { t: 'shards-taken', id: 's1', incarnation: hexOf(1), shards: [{ shard: 0, epoch: 1, to: 's2' }] };
   t.deepEqual(serving().see(taken), ['close']);
+  const back = serving();
+  back.log.do(taken);
+  t.deepEqual(back.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 2, to: 's1' }] }), ['close'], 'it came back in another epoch');
+  t.deepEqual(back.done('close'), ['open']);
   const sealing = serving();
   sealing.see(sealing.move('s2'));
   sealing.see(sealing.copy('last'));
@@ -200,7 +217,8 @@ test('a copy is finished after `last`, complete after `finish`, and used when it
   t.deepEqual(rig.see({ t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: hexOf(2), epoch: 1, copy }), ['announce']);
 });
 
-test('a copy that its move is over for is stopped, then closed', (t) => {
+test('a copy that its move is over for is stopped, then closed, also when the move was planned anew', (t) => {
+  t.deepEqual(nearly().see({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, { t: 'shard-move', shard: 0, epoch: 1, to: 's1' }), ['stop']);
   const rig = nearly();
   t.deepEqual(rig.see(rig.move('s2')), ['stop']);
   t.deepEqual(rig.done('stop'), ['close']);
@@ -214,4 +232,13 @@ test('a copy that fails is stopped and closed, and made anew after a while', (t)
   t.deepEqual(rig.done('stop'), ['close']);
   t.deepEqual(rig.done('close'), ['wait 1000']);
   t.deepEqual(rig.done('wait'), ['open']);
+});
+
+test('a shard that could not be copied and is this server\'s, empty, is opened at once', (t) => {
+  const rig = coming();
+  rig.done('open');
+  rig.done('copy', { full: false, error: 'no answer' });
+  rig.done('stop');
+  t.deepEqual(rig.done('close'), ['wait 1000']);
+  t.deepEqual(rig.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 1, to: 's1' }] }), ['open']);
 });

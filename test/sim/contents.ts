@@ -11,27 +11,26 @@ export interface Table {
   readonly incarnation: string;
   /** Its latest change. */
   value: number;
-  /** All of it was copied from its last owner, and it was not served yet. */
+  /** It was copied from its last owner, and was not served yet. */
   arrived: boolean;
 }
 
 export class Contents {
   /** The latest change that its owner had acknowledged, or had come with, by shard and epoch. */
   readonly #acknowledged = new Map<string, number>();
-  /** Names of complete copies that are in a member's memory. */
+  /** Names of complete copies of the members' present lives. */
   readonly #complete = new Set<string>();
   #changes = 0;
 
   /** All of the shard has been copied. */
   finished(table: Table, value: number): void {
     table.value = value;
-    table.arrived = true;
     this.#complete.add(table.incarnation);
   }
 
-  /** Its memory is gone. */
-  gone({ incarnation }: Table): void {
-    this.#complete.delete(incarnation);
+  /** The process that had it is gone. A copy that it threw away while it was to be used counts as had. */
+  gone(copy: string): void {
+    this.#complete.delete(copy);
   }
 
   /** An owner opens a shard anew. `given`: the copy with which it was given to that owner, if so: nobody else has what was in the shard. */

@@ -53,6 +53,8 @@ export class Plane {
   readonly shards: Shards;
   readonly #options: PlaneOptions;
   readonly #tables = new Map<number, Served>();
+  /** Names of the copies that were complete. */
+  readonly #finished: string[] = [];
   #jobs: Job[] = [];
   #leaseMs: number;
 
@@ -89,7 +91,7 @@ export class Plane {
 
   /** The process is gone, and its memory. */
   gone(): void {
-    for (const table of this.#tables.values()) this.#options.contents.gone(table);
+    for (const name of this.#finished) this.#options.contents.gone(name);
   }
 
   /** For whoever copies it. */
@@ -192,15 +194,12 @@ export class Plane {
 
   /** At once; done when nobody relies on it any more. */
   #stopServing(table: Served, of: number, close: boolean): void {
-    const { nowMs, contents } = this.#options;
+    const { nowMs } = this.#options;
     table.serving = false;
     if (close && table.copying !== undefined) throw new Violation('shards', `shard ${table.shard} is closed while it is copied into`);
     this.#later(of, () => {
       if (nowMs() < table.grantedMs) return 'later';
-      if (close) {
-        contents.gone(table);
-        this.#tables.delete(table.shard);
-      }
+      if (close) this.#tables.delete(table.shard);
       return undefined;
     });
   }
@@ -212,6 +211,8 @@ export class Plane {
       const other = planeOf(owner.id, owner.incarnation)?.tableOf(shard);
       return other?.incarnation === source.incarnation ? other : undefined;
     };
+    // Whatever it has when it is served is to be what its owner had.
+    table.arrived = true;
     table.copying = { from, jobs: new Set() };
     table.copying.jobs.add(
       this.#later(of, () => {
@@ -234,6 +235,7 @@ export class Plane {
         if (other === undefined || random.below(50) === 0) return { full: false, error: 'the owner does not answer' };
         if (other.sealed !== table.incarnation) return 'later';
         contents.finished(table, other.value);
+        this.#finished.push(table.incarnation);
         return undefined;
       }),
     );

@@ -18,7 +18,7 @@ function fail(text) {
 
 const built = join(root, 'build/Release/farkv.node');
 // Users of the package cannot add what was left out here. The libraries themselves may be missing on this machine.
-if (createRequire(import.meta.url)(built).verbsMissing()?.startsWith('not in this build'))
+if (createRequire(import.meta.url)(built).providerMissing('verbs')?.startsWith('not in this build'))
   fail('the addon was built without RDMA headers, so the package would lack the verbs transport: apt-get install libibverbs-dev librdmacm-dev, then try again');
 
 rmSync(join(root, 'prebuilds'), { recursive: true, force: true });

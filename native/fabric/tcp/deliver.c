@@ -45,7 +45,7 @@ static int deliver_reads(tcp_conn *c, fab_wc *wc, int max) {
         }
         /* The exchange reads what the driver's exchange wrote, and so sees its `answered` too: none is overlooked. */
         __atomic_exchange_n(&c->reads_queued, 0, __ATOMIC_ACQ_REL);
-        if (c->completed == __atomic_load_n(&c->answered, __ATOMIC_ACQUIRE)) return n;
+        if (c->completed >= __atomic_load_n(&c->answered, __ATOMIC_ACQUIRE)) return n;
         if (__atomic_exchange_n(&c->reads_queued, 1, __ATOMIC_ACQ_REL)) return n;    /* the driver queued it again */
     }
 }

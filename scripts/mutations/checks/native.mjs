@@ -91,6 +91,7 @@ export class NativeTree {
     if (late) return { why: 'ran for too long' };
     if (code === 0) return { why: / 0 tests/.test(output) ? `there is no test ${test}` : 'the test passes' };
     if (output.includes(` ${test}: failed: `)) return { caught: `${program}_test.c: ${test}` };
+    if (output.includes('farkv: broken invariant at')) return { caught: `${program}_test.c: ${test} (an invariant of the product)` };
     if (sanitizer !== undefined && output.includes('Sanitizer')) return { caught: `${program}_test.c: ${test} (${sanitizer} sanitizer)` };
     return { why: `the test ends by ${signal ?? code}, not on a check` };
   }

@@ -38,14 +38,14 @@ tcp_conn *tcp_conn_new(tcp_io *io, int fd, tcp_listener *l, void *user) {
     c->fd = fd;
     c->quota = TCP_SCRATCH;
     c->events_end = &c->events;
-    TAILQ_INIT(&c->unreleased);
+    list_init(&c->unreleased);
     event_init(&c->up, c, TCP_EV_UP);
     event_init(&c->reads, c, TCP_EV_READS);
     event_init(&c->send_ready, c, TCP_EV_SEND_READY);
     event_init(&c->down, c, TCP_EV_DOWN);
     event_init(&c->let_go, c, TCP_EV_GONE);
     pthread_mutex_init(&c->rx_lock, NULL);
-    TAILQ_INSERT_TAIL(&io->conns, c, io_link);
+    list_push(&io->conns, &c->io_link);
     io->sockets++;
     return c;
 }
@@ -74,7 +74,7 @@ tcp_hello tcp_conn_hello(const tcp_conn *c, tcp_hello_kind kind, tcp_reason reas
 void tcp_conn_runnable(tcp_conn *c) {
     if (c->is_runnable) return;
     c->is_runnable = true;
-    TAILQ_INSERT_TAIL(&c->io->runnable, c, runnable_link);
+    list_push(&c->io->runnable, &c->runnable_link);
 }
 
 /* All timers last handshake_ms, so that the list is in the order in which they end. */
@@ -82,13 +82,13 @@ void tcp_conn_timer(tcp_conn *c) {
     tcp_conn_untimed(c);
     c->timer_ns = fkv_now_ns() + (uint64_t)tcp_domain_of(c)->options.handshake_ms * 1000000u;
     c->is_timed = true;
-    TAILQ_INSERT_TAIL(&c->io->timers, c, timer_link);
+    list_push(&c->io->timers, &c->timer_link);
 }
 
 void tcp_conn_untimed(tcp_conn *c) {
     if (!c->is_timed) return;
     c->is_timed = false;
-    TAILQ_REMOVE(&c->io->timers, c, timer_link);
+    list_remove(&c->timer_link);
 }
 
 static void uncount(tcp_conn *c) {
@@ -108,7 +108,7 @@ static void say_down(tcp_conn *c, fab_wc_status status, bool blames) {
 }
 
 static void let_go(tcp_conn *c) {
-    TAILQ_REMOVE(&c->io->conns, c, io_link);
+    list_remove(&c->io_link);
     if (c->announced) tcp_io_emit(c->io, &c->let_go);
     else tcp_conn_free(c);
 }
@@ -128,7 +128,7 @@ void tcp_conn_down(tcp_conn *c, fab_wc_status status, bool blames) {
     c->io->sockets--;
     uncount(c);
     tcp_conn_untimed(c);
-    if (c->is_runnable) TAILQ_REMOVE(&c->io->runnable, c, runnable_link);
+    if (c->is_runnable) list_remove(&c->runnable_link);
     c->is_runnable = false;
     say_down(c, c->up_status != FAB_SUCCESS ? c->up_status : status, blames);
     if (c->closing || !c->announced) let_go(c);
@@ -198,7 +198,6 @@ int tcp_accept(fab_conn *conn, uint32_t trust, const void *priv, uint32_t priv_b
 
 void tcp_disconnect(fab_conn *conn) {
     tcp_conn *c = (tcp_conn *)conn;
-    tcp_cq *cq = (tcp_cq *)c->head.cq;
     c->gone = true;
     c->usable = false;
     /* After this no local buffer is touched: the responder looks at `deaf` when it has the lock. */
@@ -207,14 +206,14 @@ void tcp_disconnect(fab_conn *conn) {
     if (c->threaded) pthread_mutex_unlock(&c->rx_lock);
     if (c->is_dirty) {
         c->is_dirty = false;
-        TAILQ_REMOVE(&cq->dirty, c, dirty_link);
+        list_remove(&c->dirty_link);
         tcp_flush_conn(c);
     }
-    if (c->is_awaiting) TAILQ_REMOVE(&cq->awaiting, c, awaiting_link);
+    if (c->is_awaiting) list_remove(&c->awaiting_link);
     c->is_awaiting = false;
     tcp_message *m;
-    while ((m = TAILQ_FIRST(&c->unreleased))) {
-        TAILQ_REMOVE(&c->unreleased, m, link);
+    while ((m = LIST_FIRST(&c->unreleased, tcp_message, link))) {
+        list_remove(&m->link);
         tcp_message_put(c, m);
     }
     tcp_conn_command(c, TCP_CMD_CLOSE);

@@ -32,7 +32,7 @@ int tcp_connect(fab_cq *head, const char *address, const void *priv, uint32_t pr
     int begun = connect(fd, (struct sockaddr *)&a, bytes) == 0 || errno == EINPROGRESS ? 0 : -errno;
     e = watch(c);
     if (e) {
-        TAILQ_REMOVE(&cq->io.conns, c, io_link);
+        list_remove(&c->io_link);
         cq->io.sockets--;
         tcp_conn_free(c);
         return e;

@@ -23,7 +23,7 @@ void tcp_cq_append(tcp_event *e) {
     c->events_end = &e->next;
     if (c->is_active) return;
     c->is_active = true;
-    TAILQ_INSERT_TAIL(&((tcp_cq *)c->head.cq)->active, c, active_link);
+    list_push(&((tcp_cq *)c->head.cq)->active, &c->active_link);
 }
 
 static void take_inbox(tcp_cq *cq) {
@@ -45,7 +45,7 @@ static void take_inbox(tcp_cq *cq) {
 void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l) {
     take_inbox(cq);
     tcp_conn *c;
-    TAILQ_FOREACH(c, &cq->active, active_link)
+    for (c = LIST_FIRST(&cq->active, tcp_conn, active_link); c; c = LIST_AFTER(&cq->active, c, tcp_conn, active_link))
         if (c->listener == l && !c->gone && c->events && c->events->kind == TCP_EV_UP) tcp_reject(&c->head, NULL, 0);
 }
 
@@ -61,10 +61,10 @@ int tcp_cq_create(fab_domain *domain, fab_cq **out) {
     tcp_cq *cq = aligned_alloc(64, (sizeof *cq + 63) / 64 * 64);
     if (!cq) return -ENOMEM;
     *cq = (tcp_cq){.eventfd = -1, .timerfd = -1};
-    TAILQ_INIT(&cq->active);
-    TAILQ_INIT(&cq->deferred);
-    TAILQ_INIT(&cq->dirty);
-    TAILQ_INIT(&cq->awaiting);
+    list_init(&cq->active);
+    list_init(&cq->deferred);
+    list_init(&cq->dirty);
+    list_init(&cq->awaiting);
     int e = tcp_io_init(&cq->io, d, cq, false);
     if (e) {
         free(cq);
@@ -106,8 +106,8 @@ static void drive(tcp_cq *cq) {
         ask_epoll(cq);
     } else {
         tcp_conn *c, *next;
-        for (c = TAILQ_FIRST(&cq->io.conns); c; c = next) {
-            next = TAILQ_NEXT(c, io_link);
+        for (c = LIST_FIRST(&cq->io.conns, tcp_conn, io_link); c; c = next) {
+            next = LIST_AFTER(&cq->io.conns, c, tcp_conn, io_link);
             if (c->fd >= 0) tcp_io_event(&cq->io, c, EPOLLIN);
         }
     }
@@ -153,11 +153,11 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
          * the read: a wake whose bytes were read has said before by whom it is, and the descriptor tells of it no more. */
         if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
     }
-    TAILQ_CONCAT(&cq->active, &cq->deferred, active_link);
+    list_append(&cq->active, &cq->deferred);
     if (cq->io.sockets) drive(cq);
     take_inbox(cq);
     int n = tcp_deliver(cq, wc, max);
-    bool timed = cq->timer_ns || !TAILQ_EMPTY(&cq->awaiting) || !TAILQ_EMPTY(&cq->io.timers);
+    bool timed = cq->timer_ns || !list_empty(&cq->awaiting) || !list_empty(&cq->io.timers);
     if (timed && (n == 0 || cq->polls % CLOCK_EVERY == 0)) {
         look_at_clock(cq);
         if (n == 0) n = tcp_deliver(cq, wc, max);
@@ -168,14 +168,14 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
 void tcp_cq_mark_dirty(tcp_conn *c) {
     if (c->is_dirty) return;
     c->is_dirty = true;
-    TAILQ_INSERT_TAIL(&((tcp_cq *)c->head.cq)->dirty, c, dirty_link);
+    list_push(&((tcp_cq *)c->head.cq)->dirty, &c->dirty_link);
 }
 
 void tcp_flush(fab_cq *head) {
     tcp_cq *cq = (tcp_cq *)head;
     tcp_conn *c;
-    while ((c = TAILQ_FIRST(&cq->dirty))) {
-        TAILQ_REMOVE(&cq->dirty, c, dirty_link);
+    while ((c = LIST_FIRST(&cq->dirty, tcp_conn, dirty_link))) {
+        list_remove(&c->dirty_link);
         c->is_dirty = false;
         tcp_flush_conn(c);
     }
@@ -185,7 +185,7 @@ int tcp_arm(fab_cq *head) {
     tcp_cq *cq = (tcp_cq *)head;
     bool look_again = cq->look_again;
     cq->look_again = false;
-    if (look_again || !TAILQ_EMPTY(&cq->active) || !TAILQ_EMPTY(&cq->deferred) || !TAILQ_EMPTY(&cq->io.runnable)) return 1;
+    if (look_again || !list_empty(&cq->active) || !list_empty(&cq->deferred) || !list_empty(&cq->io.runnable)) return 1;
     if (cq->responder) {
         cq->armed = true;
         __atomic_store_n(&cq->sleeping, 1, __ATOMIC_SEQ_CST);

@@ -87,7 +87,7 @@ static int deliver_up(tcp_conn *c, fab_wc *out) {
 }
 
 static fab_wc deliver_message(tcp_conn *c, tcp_message *m) {
-    TAILQ_INSERT_TAIL(&c->unreleased, m, link);
+    list_push(&c->unreleased, &m->link);
     return (fab_wc){.opcode = FAB_WC_RECV, .conn = &c->head, .data = m->data, .bytes = m->bytes};
 }
 
@@ -135,8 +135,8 @@ static int deliver_one(tcp_cq *cq, tcp_event *e, fab_wc *wc, int max) {
  * not put it back. */
 static int turn(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
     int n = 0;
-    tcp_conn_list *again = &cq->active;
-    TAILQ_REMOVE(&cq->active, c, active_link);
+    fkv_list *again = &cq->active;
+    list_remove(&c->active_link);
     while (n < max && c->events && again == &cq->active) {
         if (c->gone) {
             bool last = c->events->kind == TCP_EV_GONE;
@@ -149,28 +149,28 @@ static int turn(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
         }
     }
     c->is_active = c->events != NULL;
-    if (c->is_active) TAILQ_INSERT_TAIL(again, c, active_link);
+    if (c->is_active) list_push(again, &c->active_link);
     return n;
 }
 
 int tcp_deliver(tcp_cq *cq, fab_wc *wc, int max) {
     int n = 0;
     tcp_conn *c;
-    while (n < max && (c = TAILQ_FIRST(&cq->active))) n += turn(cq, c, wc + n, max - n < TURN ? max - n : TURN);
+    while (n < max && (c = LIST_FIRST(&cq->active, tcp_conn, active_link))) n += turn(cq, c, wc + n, max - n < TURN ? max - n : TURN);
     return n;
 }
 
 static void drop_events(tcp_conn *c) {
     while (c->events) {
         tcp_event *e = pop(c);
-        if (e->kind == TCP_EV_MESSAGE) TAILQ_INSERT_TAIL(&c->unreleased, (tcp_message *)e, link);
+        if (e->kind == TCP_EV_MESSAGE) list_push(&c->unreleased, &((tcp_message *)e)->link);
         else if (e->kind == TCP_EV_ATTACH) free(e);
-        else if (e->kind == TCP_EV_GONE) TAILQ_INSERT_TAIL(&c->io->conns, c, io_link);
+        else if (e->kind == TCP_EV_GONE) list_push(&c->io->conns, &c->io_link);
     }
 }
 
 void tcp_deliver_nothing(tcp_cq *cq) {
     tcp_conn *c;
-    TAILQ_CONCAT(&cq->active, &cq->deferred, active_link);
-    TAILQ_FOREACH(c, &cq->active, active_link) drop_events(c);
+    list_append(&cq->active, &cq->deferred);
+    for (c = LIST_FIRST(&cq->active, tcp_conn, active_link); c; c = LIST_AFTER(&cq->active, c, tcp_conn, active_link)) drop_events(c);
 }

@@ -12,12 +12,12 @@
 
 static tcp_group *group_of(tcp_domain *d, uint64_t id) {
     tcp_group *g;
-    LIST_FOREACH(g, &d->groups, link)
+    for (g = LIST_FIRST(&d->groups, tcp_group, link); g; g = LIST_AFTER(&d->groups, g, tcp_group, link))
         if (g->id == id) return g;
     g = calloc(1, sizeof *g);
     if (!g) return NULL;
     g->id = id;
-    LIST_INSERT_HEAD(&d->groups, g, link);
+    list_push_front(&d->groups, &g->link);
     return g;
 }
 
@@ -35,7 +35,7 @@ static bool has_room(tcp_group *g, uint32_t number) {
 
 static void let_go(tcp_group *g) {
     if (g->members) return;
-    LIST_REMOVE(g, link);
+    list_remove(&g->link);
     free(g->named);
     free(g);
 }

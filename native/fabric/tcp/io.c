@@ -10,9 +10,9 @@ static const size_t scratch_bytes = TCP_SCRATCH + TCP_FIXED + TCP_SCRATCH;
 
 int tcp_io_init(tcp_io *io, tcp_domain *d, tcp_cq *cq, bool threaded) {
     *io = (tcp_io){.domain = d, .cq = cq, .threaded = threaded};
-    TAILQ_INIT(&io->conns);
-    TAILQ_INIT(&io->runnable);
-    TAILQ_INIT(&io->timers);
+    list_init(&io->conns);
+    list_init(&io->runnable);
+    list_init(&io->timers);
     io->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (io->epoll < 0) return -errno;
     io->rx = mmap(NULL, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -26,8 +26,8 @@ int tcp_io_init(tcp_io *io, tcp_domain *d, tcp_cq *cq, bool threaded) {
 
 void tcp_io_end(tcp_io *io) {
     tcp_conn *c;
-    while ((c = TAILQ_FIRST(&io->conns))) {
-        TAILQ_REMOVE(&io->conns, c, io_link);
+    while ((c = LIST_FIRST(&io->conns, tcp_conn, io_link))) {
+        list_remove(&c->io_link);
         tcp_conn_free(c);
     }
     munmap(io->rx, scratch_bytes);
@@ -46,9 +46,9 @@ void tcp_io_event(tcp_io *io, tcp_conn *c, uint32_t epoll_events) {
 
 void tcp_io_run(tcp_io *io) {
     /* As many turns as there are connections now: those that put themselves back wait for the next round. */
-    tcp_conn *last = TAILQ_LAST(&io->runnable, tcp_conn_list), *c;
-    while (last && (c = TAILQ_FIRST(&io->runnable))) {
-        TAILQ_REMOVE(&io->runnable, c, runnable_link);
+    tcp_conn *last = LIST_LAST(&io->runnable, tcp_conn, runnable_link), *c;
+    while (last && (c = LIST_FIRST(&io->runnable, tcp_conn, runnable_link))) {
+        list_remove(&c->runnable_link);
         c->is_runnable = false;
         tcp_tx(c, false);
         if (c == last) break;
@@ -56,13 +56,13 @@ void tcp_io_run(tcp_io *io) {
 }
 
 uint64_t tcp_io_next_timer(const tcp_io *io) {
-    const tcp_conn *c = TAILQ_FIRST(&io->timers);
+    const tcp_conn *c = LIST_FIRST(&io->timers, tcp_conn, timer_link);
     return c ? c->timer_ns : 0;
 }
 
 void tcp_io_timers(tcp_io *io, uint64_t now) {
     tcp_conn *c;
-    while ((c = TAILQ_FIRST(&io->timers)) && c->timer_ns <= now) tcp_conn_timeout(c);
+    while ((c = LIST_FIRST(&io->timers, tcp_conn, timer_link)) && c->timer_ns <= now) tcp_conn_timeout(c);
 }
 
 void tcp_io_emit(tcp_io *io, tcp_event *e) {

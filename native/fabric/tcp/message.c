@@ -75,8 +75,8 @@ void tcp_message_put(tcp_conn *c, tcp_message *m) {
 void tcp_message_free_all(tcp_conn *c) {
     take_returns(c);
     tcp_message *m;
-    while ((m = TAILQ_FIRST(&c->unreleased))) {
-        TAILQ_REMOVE(&c->unreleased, m, link);
+    while ((m = LIST_FIRST(&c->unreleased, tcp_message, link))) {
+        list_remove(&m->link);
         into_pool(c, m);
     }
     if (c->want_message) into_pool(c, c->want_message);

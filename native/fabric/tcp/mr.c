@@ -11,6 +11,7 @@
 #include "tcp.h"
 
 int tcp_mr_init(tcp_domain *d) {
+    list_init(&d->groups);
     d->mr_room = 64;
     d->mrs = calloc(d->mr_room, sizeof *d->mrs);
     if (!d->mrs) return -ENOMEM;

@@ -19,7 +19,7 @@ static void begin_awaiting(tcp_conn *c, uint64_t now) {
     c->progress_ns = now;
     c->suspect_ns = 0;
     c->last_deadline_ns = 0;
-    TAILQ_INSERT_TAIL(&((tcp_cq *)c->head.cq)->awaiting, c, awaiting_link);
+    list_push(&((tcp_cq *)c->head.cq)->awaiting, &c->awaiting_link);
 }
 
 /* Invariant: deadlines of a connection's slots do not decrease, so that the oldest READ's is the first. */
@@ -74,7 +74,7 @@ void tcp_read_done(tcp_conn *c, const tcp_slot *s) {
     c->completed++;
     if (c->completed == c->posted && c->is_awaiting) {
         c->is_awaiting = false;
-        TAILQ_REMOVE(&((tcp_cq *)c->head.cq)->awaiting, c, awaiting_link);
+        list_remove(&c->awaiting_link);
     }
     if (c->refused) fail_refused(c);
 }
@@ -87,8 +87,8 @@ static uint64_t overdue_at(const tcp_conn *c) {
 
 void tcp_read_deadlines(tcp_cq *cq, uint64_t now) {
     tcp_conn *c, *next;
-    for (c = TAILQ_FIRST(&cq->awaiting); c; c = next) {
-        next = TAILQ_NEXT(c, awaiting_link);
+    for (c = LIST_FIRST(&cq->awaiting, tcp_conn, awaiting_link); c; c = next) {
+        next = LIST_AFTER(&cq->awaiting, c, tcp_conn, awaiting_link);
         uint64_t rx = __atomic_load_n(&c->rx_total, __ATOMIC_RELAXED);
         if (rx != c->seen_rx) c->progress_ns = now;
         c->seen_rx = rx;
@@ -106,7 +106,7 @@ void tcp_read_deadlines(tcp_cq *cq, uint64_t now) {
 uint64_t tcp_read_next_deadline(const tcp_cq *cq) {
     uint64_t first = 0;
     const tcp_conn *c;
-    TAILQ_FOREACH(c, &cq->awaiting, awaiting_link) {
+    for (c = LIST_FIRST(&cq->awaiting, tcp_conn, awaiting_link); c; c = LIST_AFTER(&cq->awaiting, c, tcp_conn, awaiting_link)) {
         uint64_t at = c->suspect_ns ? c->suspect_ns + timeout_ns(c) / 8 : overdue_at(c);
         if (first == 0 || at < first) first = at;
     }

@@ -22,7 +22,7 @@ struct tcp_responder {
     uint32_t stop;
     tcp_conn *commands;              /* stack; the CQ's thread pushes */
     pthread_mutex_t lock;            /* of the list */
-    tcp_listener_list listeners;
+    fkv_list listeners;
     uint64_t rested_until;           /* 0: no listener rests */
 };
 
@@ -69,7 +69,7 @@ static void end_rest(tcp_responder *r) {
     r->rested_until = 0;
     pthread_mutex_lock(&r->lock);
     tcp_listener *l;
-    TAILQ_FOREACH(l, &r->listeners, link) {
+    for (l = LIST_FIRST(&r->listeners, tcp_listener, link); l; l = LIST_AFTER(&r->listeners, l, tcp_listener, link)) {
         pthread_mutex_lock(&l->lock);
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = tagged(l, IS_LISTENER)};
         if (l->fd >= 0) epoll_ctl(r->io.epoll, EPOLL_CTL_MOD, l->fd, &e);
@@ -92,7 +92,7 @@ static void look_at_clock(tcp_responder *r) {
 
 /* Milliseconds that epoll may wait. */
 static int patience(const tcp_responder *r, uint64_t *spin_until) {
-    if (!TAILQ_EMPTY(&r->io.runnable)) return 0;
+    if (!list_empty(&r->io.runnable)) return 0;
     uint64_t at = next_timer(r);
     if (at == 0 && *spin_until == 0) return -1;
     uint64_t now = fkv_now_ns();
@@ -143,7 +143,7 @@ int tcp_responder_start(tcp_cq *cq) {
     if (cq->responder) return 0;
     tcp_responder *r = calloc(1, sizeof *r);
     if (!r) return -ENOMEM;
-    TAILQ_INIT(&r->listeners);
+    list_init(&r->listeners);
     int e = tcp_io_init(&r->io, cq->io.domain, cq, true);
     if (e) {
         free(r);
@@ -167,10 +167,10 @@ int tcp_responder_start(tcp_cq *cq) {
 
 int tcp_responder_add(tcp_responder *r, tcp_listener *l) {
     pthread_mutex_lock(&r->lock);
-    TAILQ_INSERT_TAIL(&r->listeners, l, link);
+    list_push(&r->listeners, &l->link);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = tagged(l, IS_LISTENER)};
     int error = epoll_ctl(r->io.epoll, EPOLL_CTL_ADD, l->fd, &e) ? -errno : 0;
-    if (error) TAILQ_REMOVE(&r->listeners, l, link);
+    if (error) list_remove(&l->link);
     pthread_mutex_unlock(&r->lock);
     return error;
 }
@@ -193,8 +193,8 @@ void tcp_responder_free(tcp_responder *r) {
     tcp_io_end(&r->io);
     close(r->eventfd);
     tcp_listener *l;
-    while ((l = TAILQ_FIRST(&r->listeners))) {
-        TAILQ_REMOVE(&r->listeners, l, link);
+    while ((l = LIST_FIRST(&r->listeners, tcp_listener, link))) {
+        list_remove(&l->link);
         if (l->fd >= 0) close(l->fd);
         pthread_mutex_destroy(&l->lock);
         free(l);

@@ -50,7 +50,7 @@ bool tcp_credit_due(const tcp_conn *c, uint64_t released) {
 void tcp_release(fab_conn *conn, const void *message) {
     tcp_conn *c = (tcp_conn *)conn;
     tcp_message *m = (tcp_message *)((uintptr_t)message - offsetof(tcp_message, data));
-    TAILQ_REMOVE(&c->unreleased, m, link);
+    list_remove(&m->link);
     uint64_t released = c->released + tcp_cost(m->bytes);
     __atomic_store_n(&c->released, released, __ATOMIC_RELEASE);
     tcp_message_put(c, m);

@@ -24,8 +24,8 @@
 #define FARKV_FABRIC_TCP_H
 #include <netinet/in.h>
 #include <pthread.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
+#include "../../base/list.h"
 #include "../provider.h"
 #include "frame.h"
 
@@ -68,7 +68,7 @@ typedef struct tcp_event {
 
 typedef struct tcp_message {
     tcp_event event;
-    TAILQ_ENTRY(tcp_message) link;   /* delivered and not released; the CQ's thread */
+    fkv_list link;   /* delivered and not released; the CQ's thread */
     uint32_t bytes, size_class;
     _Alignas(16) uint8_t data[];
 } tcp_message;
@@ -120,10 +120,10 @@ struct tcp_conn {
     bool usable;                     /* sends and READs are taken */
     bool gone;                       /* the user disconnected: its events are dropped */
     bool is_dirty, is_awaiting, is_active;
-    TAILQ_ENTRY(tcp_conn) dirty_link, awaiting_link, active_link;
+    fkv_list dirty_link, awaiting_link, active_link;
     tcp_event *events, **events_end; /* oldest first */
     uint64_t down_poll;              /* the poll that flushed: DISCONNECT comes in a later one */
-    TAILQ_HEAD(, tcp_message) unreleased;
+    fkv_list unreleased;
     uint64_t completed;              /* READs given to the user. Invariant: completed <= answered <= posted <= completed + depth; once DOWN is
                                       * being delivered, completed <= posted, for it gives what was not answered too */
     uint64_t outstanding_bytes;
@@ -135,7 +135,7 @@ struct tcp_conn {
     uint32_t refused;                /* slots from `posted` on that are not sent: the first one's local buffer is not registered */
 
     /* The driver. */
-    _Alignas(64) TAILQ_ENTRY(tcp_conn) io_link, runnable_link, timer_link;
+    _Alignas(64) fkv_list io_link, runnable_link, timer_link;
     bool is_runnable, is_timed, counted, excess;
     bool announced;                  /* the CQ's thread knows of it */
     bool closing;                    /* the user disconnected: say GONE when all is over */
@@ -191,8 +191,6 @@ struct tcp_conn {
     tcp_conn *command_next;
 };
 
-typedef TAILQ_HEAD(tcp_conn_list, tcp_conn) tcp_conn_list;
-
 /* What a driver needs; one in each CQ, one in its responder. */
 struct tcp_io {
     tcp_domain *domain;
@@ -202,7 +200,7 @@ struct tcp_io {
     uint8_t *rx, *tx;                /* scratch: TCP_SCRATCH; TCP_FIXED + TCP_SCRATCH */
     int sockets;
     int attention;                   /* client: sockets that wait for EPOLLOUT */
-    tcp_conn_list conns, runnable, timers;
+    fkv_list conns, runnable, timers;
     tcp_event *batch, *batch_oldest; /* events not yet handed over, newest first */
 };
 
@@ -213,8 +211,8 @@ struct tcp_cq {
     int eventfd, timerfd;
     uint64_t timer_ns;               /* when timerfd fires; 0: never */
     uint64_t polls;
-    tcp_conn_list active, deferred;  /* have events; have them for the next fab_poll only. is_active: in one of the two */
-    tcp_conn_list dirty, awaiting;   /* has something to write; has READs outstanding */
+    fkv_list active, deferred;  /* have events; have them for the next fab_poll only. is_active: in one of the two */
+    fkv_list dirty, awaiting;   /* has something to write; has READs outstanding */
     bool armed, look_again;
     _Alignas(64) tcp_event *inbox;
     uint32_t sleeping, woken;        /* woken: bits of whoever is writing, or wrote, to the eventfd */
@@ -229,10 +227,9 @@ struct tcp_listener {
     pthread_mutex_t lock;            /* held while accepting, so that fab_unlisten can close the socket */
     int fd;                          /* -1 after fab_unlisten */
     uint32_t closed;                 /* no more ACCEPT of it */
-    TAILQ_ENTRY(tcp_listener) link;
+    fkv_list link;
     uint32_t live, excess;           /* the responder */
 };
-typedef TAILQ_HEAD(tcp_listener_list, tcp_listener) tcp_listener_list;
 
 struct tcp_domain {
     fab_domain head;
@@ -242,12 +239,12 @@ struct tcp_domain {
     pthread_rwlock_t mr_lock;        /* read: while bytes are copied out of regions; write: while the table changes */
     tcp_mr **mrs;                    /* open addressing by rkey */
     size_t mr_room, mr_count;
-    LIST_HEAD(, tcp_group) groups;   /* of regions that followed READs lead to; follow.c */
+    fkv_list groups;   /* of regions that followed READs lead to; follow.c */
 };
 
 /* Regions that have names in one group; there while one has. Guarded by mr_lock. */
 typedef struct tcp_group {
-    LIST_ENTRY(tcp_group) link;
+    fkv_list link;
     uint64_t id;
     uint32_t members, room;
     tcp_mr **named;                  /* by number; NULL: none */

@@ -12,11 +12,11 @@ sim_conn *sim_conn_new(sim_cq *cq, void *user) {
     c->name = ++c->world->conns;
     c->references = 1;
     c->credits = SIM_CREDITS;
-    TAILQ_INSERT_TAIL(&c->world->all, c, all_link);
-    TAILQ_INIT(&c->staged_reads);
-    TAILQ_INIT(&c->reads);
-    TAILQ_INIT(&c->staged);
-    TAILQ_INIT(&c->unreleased);
+    list_push(&c->world->all, &c->all_link);
+    list_init(&c->staged_reads);
+    list_init(&c->reads);
+    list_init(&c->staged);
+    list_init(&c->unreleased);
     return c;
 }
 
@@ -27,7 +27,7 @@ sim_conn *sim_hold(sim_conn *c) {
 
 void sim_let_go(sim_conn *c) {
     if (--c->references > 0) return;
-    TAILQ_REMOVE(&c->world->all, c, all_link);
+    list_remove(&c->all_link);
     if (c->listener) sim_listener_let_go(c->listener);
     free(c);
 }
@@ -65,13 +65,13 @@ void sim_set_conn_faults(fab_conn *conn, const sim_faults *f) {
 void sim_mark_flushable(sim_conn *c) {
     if (c->is_flushable) return;
     c->is_flushable = true;
-    TAILQ_INSERT_TAIL(&((sim_cq *)c->head.cq)->flushable, c, flush_link);
+    list_push(&((sim_cq *)c->head.cq)->flushable, &c->flush_link);
 }
 
 static void drop_staged(sim_conn *c) {
     sim_message *m;
-    while ((m = TAILQ_FIRST(&c->staged))) {
-        TAILQ_REMOVE(&c->staged, m, link);
+    while ((m = LIST_FIRST(&c->staged, sim_message, link))) {
+        list_remove(&m->link);
         free(m);
     }
 }
@@ -133,7 +133,7 @@ void sim_disconnect(fab_conn *conn) {
     sim_message *m;
     sim_lock(w);
     if (c->is_flushable) {
-        TAILQ_REMOVE(&((sim_cq *)c->head.cq)->flushable, c, flush_link);
+        list_remove(&c->flush_link);
         c->is_flushable = false;
         sim_flush_messages(c);
     }
@@ -144,8 +144,8 @@ void sim_disconnect(fab_conn *conn) {
     uncount(c);
     drop_staged(c);
     sim_flush_failed(c, FAB_WR_FLUSH_ERR);    /* no buffer is touched any more; nobody sees these completions */
-    while ((m = TAILQ_FIRST(&c->unreleased))) {
-        TAILQ_REMOVE(&c->unreleased, m, link);
+    while ((m = LIST_FIRST(&c->unreleased, sim_message, link))) {
+        list_remove(&m->link);
         free(m);
     }
     sim_say(w, "c%u disconnects", c->name);
@@ -176,7 +176,7 @@ void sim_cut_off(fab_domain *domain, bool cut) {
     sim_lock(w);
     d->cut = cut;
     sim_say(w, cut ? "cut off" : "joined");
-    TAILQ_FOREACH(c, &w->all, all_link) {
+    for (c = LIST_FIRST(&w->all, sim_conn, all_link); c; c = LIST_AFTER(&w->all, c, sim_conn, all_link)) {
         if (!sim_is_cut(c)) c->cut_since = 0;
         if (!sim_is_cut(c) || c->cut_since) continue;
         c->cut_since = w->now;

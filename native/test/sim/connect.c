@@ -14,7 +14,7 @@ static bool is_address(const char *text) {
 
 static sim_listener *find(sim_world *w, const char *address) {
     sim_listener *l;
-    TAILQ_FOREACH(l, &w->listeners, link) if (strcmp(l->head.address, address) == 0) return l;
+    for (l = LIST_FIRST(&w->listeners, sim_listener, link); l; l = LIST_AFTER(&w->listeners, l, sim_listener, link)) if (strcmp(l->head.address, address) == 0) return l;
     return NULL;
 }
 
@@ -30,7 +30,7 @@ int sim_listen(fab_cq *head, const char *address, fab_listener **out) {
     if (e == 0) {
         snprintf(l->head.address, sizeof l->head.address, "%s", address);
         l->references = 1;
-        TAILQ_INSERT_TAIL(&cq->world->listeners, l, link);
+        list_push(&cq->world->listeners, &l->link);
         *out = &l->head;
     }
     sim_unlock(cq->world);
@@ -44,7 +44,7 @@ void sim_listener_let_go(sim_listener *l) {
 
 static sim_conn *unseen(sim_cq *cq, const sim_listener *l) {
     sim_done *d;
-    TAILQ_FOREACH(d, &cq->done, link) if (d->wc.opcode == FAB_WC_ACCEPT && d->conn->listener == l) return d->conn;
+    for (d = LIST_FIRST(&cq->done, sim_done, link); d; d = LIST_AFTER(&cq->done, d, sim_done, link)) if (d->wc.opcode == FAB_WC_ACCEPT && d->conn->listener == l) return d->conn;
     return NULL;
 }
 
@@ -53,7 +53,7 @@ void sim_unlisten(fab_listener *head) {
     sim_cq *cq = (sim_cq *)head->cq;
     sim_world *w = cq->world;
     sim_lock(w);
-    TAILQ_REMOVE(&w->listeners, l, link);
+    list_remove(&l->link);
     for (sim_conn *c; (c = unseen(cq, l));) {    /* peers that asked and that the user has not seen */
         sim_unlock(w);
         sim_disconnect(&c->head);

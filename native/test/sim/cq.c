@@ -9,8 +9,8 @@ int sim_cq_create(fab_domain *d, fab_cq **out) {
     sim_cq *cq = calloc(1, sizeof *cq);
     if (!cq) return -ENOMEM;
     cq->world = ((sim_domain *)d)->world;
-    TAILQ_INIT(&cq->done);
-    TAILQ_INIT(&cq->flushable);
+    list_init(&cq->done);
+    list_init(&cq->flushable);
     cq->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (cq->eventfd < 0) {
         int e = -errno;
@@ -39,22 +39,22 @@ void sim_complete(sim_conn *c, fab_wc wc) {
     if (!d) abort();
     wc.conn = &c->head;
     *d = (sim_done){.wc = wc, .conn = c};
-    TAILQ_INSERT_TAIL(&cq->done, d, link);
+    list_push(&cq->done, &d->link);
     if (cq->armed) signal_fd(cq);
     cq->armed = false;
 }
 
-static void take(sim_cq *cq, sim_done *d) {
-    TAILQ_REMOVE(&cq->done, d, link);
+static void take(sim_done *d) {
+    list_remove(&d->link);
     free(d);
 }
 
 void sim_forget_completions(sim_conn *c) {
     sim_cq *cq = (sim_cq *)c->head.cq;
     sim_done *d, *next;
-    for (d = TAILQ_FIRST(&cq->done); d; d = next) {
-        next = TAILQ_NEXT(d, link);
-        if (d->conn == c) take(cq, d);
+    for (d = LIST_FIRST(&cq->done, sim_done, link); d; d = next) {
+        next = LIST_AFTER(&cq->done, d, sim_done, link);
+        if (d->conn == c) take(d);
     }
 }
 
@@ -68,11 +68,11 @@ static bool seen(sim_cq *cq, const fab_wc *wc, sim_conn *c) {
 static int deliver(sim_cq *cq, fab_wc *wc, int max) {
     int n = 0;
     sim_done *d, *next;
-    for (d = TAILQ_FIRST(&cq->done); d && n < max && !cq->paused; d = next) {
-        next = TAILQ_NEXT(d, link);
+    for (d = LIST_FIRST(&cq->done, sim_done, link); d && n < max && !cq->paused; d = next) {
+        next = LIST_AFTER(&cq->done, d, sim_done, link);
         if (!seen(cq, &d->wc, d->conn)) continue;
         wc[n++] = d->wc;
-        take(cq, d);
+        take(d);
     }
     return n;
 }
@@ -98,8 +98,8 @@ void sim_flush(fab_cq *head) {
     sim_cq *cq = (sim_cq *)head;
     sim_conn *c;
     sim_lock(cq->world);
-    while ((c = TAILQ_FIRST(&cq->flushable))) {
-        TAILQ_REMOVE(&cq->flushable, c, flush_link);
+    while ((c = LIST_FIRST(&cq->flushable, sim_conn, flush_link))) {
+        list_remove(&c->flush_link);
         c->is_flushable = false;
         sim_flush_reads(c);
         sim_flush_messages(c);
@@ -110,7 +110,7 @@ void sim_flush(fab_cq *head) {
 int sim_arm(fab_cq *head) {
     sim_cq *cq = (sim_cq *)head;
     sim_lock(cq->world);
-    bool ready = (!TAILQ_EMPTY(&cq->done) && !cq->paused) || cq->look_again || (cq->world->auto_step && cq->world->events > 0);
+    bool ready = (!list_empty(&cq->done) && !cq->paused) || cq->look_again || (cq->world->auto_step && cq->world->events > 0);
     cq->look_again = false;
     cq->armed = !ready;
     sim_unlock(cq->world);

@@ -34,7 +34,7 @@ int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **ou
     m->trust = trust;
     m->rkey = m->head.rkey = k.rkey;
     m->addr = m->head.addr = k.addr;
-    TAILQ_INSERT_TAIL(&d->world->mrs, m, link);
+    list_push(&d->world->mrs, &m->link);
     sim_say(d->world, "register %zu bytes at %llx", r->bytes, (unsigned long long)k.addr);
     sim_unlock(d->world);
     *out = &m->head;
@@ -54,7 +54,7 @@ void sim_dereg(fab_mr *mr) {
     if (!mr->local) {
         sim_world *w = m->domain->world;
         sim_lock(w);
-        TAILQ_REMOVE(&w->mrs, m, link);
+        list_remove(&m->link);
         keep_key(w, (sim_key){m->rkey, m->addr});
         sim_say(w, "deregister %llx", (unsigned long long)m->addr);
         sim_unlock(w);
@@ -64,7 +64,7 @@ void sim_dereg(fab_mr *mr) {
 
 const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust) {
     const sim_mr *m;
-    TAILQ_FOREACH(m, &d->world->mrs, link) {
+    for (m = LIST_FIRST(&d->world->mrs, sim_mr, link); m; m = LIST_AFTER(&d->world->mrs, m, sim_mr, link)) {
         if (m->domain != d || m->rkey != rkey || m->trust != trust || addr < m->addr) continue;
         uint64_t at = addr - m->addr;
         if (at <= m->bytes && bytes <= m->bytes - at) return m->base + at;

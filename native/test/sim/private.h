@@ -6,7 +6,7 @@
 #ifndef FARKV_FABRIC_SIM_PRIVATE_H
 #define FARKV_FABRIC_SIM_PRIVATE_H
 #include <pthread.h>
-#include <sys/queue.h>
+#include "../../base/list.h"
 #include "../../fabric/provider.h"
 #include "sim.h"
 
@@ -33,7 +33,7 @@ typedef struct sim_event {
 
 typedef struct sim_mr {
     fab_mr head;
-    TAILQ_ENTRY(sim_mr) link;
+    fkv_list link;
     sim_domain *domain;
     uint8_t *base;
     uint64_t bytes, rkey, addr;
@@ -56,9 +56,9 @@ struct sim_world {
     uint64_t next_addr;
     sim_key *old_keys;
     size_t old_count, old_room;
-    TAILQ_HEAD(, sim_listener) listeners;
-    TAILQ_HEAD(, sim_mr) mrs;
-    TAILQ_HEAD(, sim_conn) all;
+    fkv_list listeners;
+    fkv_list mrs;
+    fkv_list all;
 };
 
 struct sim_domain {
@@ -70,17 +70,16 @@ struct sim_domain {
 
 /* ---- completions ---- */
 typedef struct sim_done {
-    TAILQ_ENTRY(sim_done) link;
+    fkv_list link;
     fab_wc wc;
     sim_conn *conn;
 } sim_done;
-typedef TAILQ_HEAD(sim_done_list, sim_done) sim_done_list;
 
 struct sim_cq {
     fab_cq head;
     sim_world *world;
-    sim_done_list done;
-    TAILQ_HEAD(, sim_conn) flushable;
+    fkv_list done;
+    fkv_list flushable;
     int eventfd;
     bool paused, armed, look_again;
     uint64_t polls;
@@ -88,22 +87,21 @@ struct sim_cq {
 
 struct sim_listener {
     fab_listener head;
-    TAILQ_ENTRY(sim_listener) link;
+    fkv_list link;
     uint32_t live;                             /* connections, asked ones too */
     uint32_t references;
 };
 
 /* ---- connections ---- */
 typedef struct sim_message {
-    TAILQ_ENTRY(sim_message) link;
+    fkv_list link;
     sim_conn *to;                              /* referred to, while it is on its way */
     uint32_t bytes;
     _Alignas(16) uint8_t data[];
 } sim_message;
-typedef TAILQ_HEAD(sim_message_list, sim_message) sim_message_list;
 
 typedef struct sim_read {
-    TAILQ_ENTRY(sim_read) link;
+    fkv_list link;
     sim_conn *conn;                            /* referred to */
     fab_read request;
     uint64_t number;
@@ -111,7 +109,6 @@ typedef struct sim_read {
     fab_wc_status status;
     bool arrived, ended, may_overtake;
 } sim_read;
-typedef TAILQ_HEAD(sim_read_list, sim_read) sim_read_list;
 
 typedef enum sim_state { SIM_CONNECTING = 1, SIM_ASKED, SIM_UP, SIM_ERROR } sim_state;
 
@@ -124,14 +121,14 @@ struct sim_conn {
     uint32_t name, references, trust;
     sim_state state;
     bool gone, is_flushable, counted, wants_credit, own_faults;
-    TAILQ_ENTRY(sim_conn) flush_link, all_link;
+    fkv_list flush_link, all_link;
     uint64_t cut_since;                        /* 0: it is not cut */
     sim_faults faults;
     uint64_t next_arrival, next_access, next_answer;    /* what leaves later arrives later */
     uint64_t reads_posted, disconnect_poll;
     uint32_t reads_outstanding, credits;
-    sim_read_list staged_reads, reads;         /* posted and not flushed; on their way, oldest first */
-    sim_message_list staged, unreleased;
+    fkv_list staged_reads, reads;         /* posted and not flushed; on their way, oldest first */
+    fkv_list staged, unreleased;
     char address[FAB_ADDRESS_MAX];
     uint8_t priv[FAB_PRIVATE_MAX];
     uint32_t priv_bytes;

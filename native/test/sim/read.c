@@ -33,7 +33,7 @@ int sim_post_reads(fab_conn *conn, const fab_read *requests, int n) {
         r->number = c->reads_posted++;
         if (!fab_local_ok(&r->request)) r->status = FAB_LOC_PROT_ERR;
         c->reads_outstanding++;
-        TAILQ_INSERT_TAIL(&c->staged_reads, r, link);
+        list_push(&c->staged_reads, &r->link);
         sim_mark_flushable(c);
     }
     sim_unlock(c->world);
@@ -44,7 +44,7 @@ int sim_post_reads(fab_conn *conn, const fab_read *requests, int n) {
 
 static void complete(sim_conn *c, sim_read *r, fab_wc_status status) {
     fab_wc wc = {.opcode = FAB_WC_READ, .status = status, .wr_id = r->request.wr_id};
-    TAILQ_REMOVE(&c->reads, r, link);
+    list_remove(&r->link);
     r->ended = true;
     c->reads_outstanding--;
     sim_say(c->world, "c%u read %llu: %s", c->name, (unsigned long long)r->number, fab_wc_status_name(status));
@@ -57,16 +57,16 @@ static void complete(sim_conn *c, sim_read *r, fab_wc_status status) {
 }
 
 void sim_flush_failed(sim_conn *c, fab_wc_status first) {
-    TAILQ_CONCAT(&c->reads, &c->staged_reads, link);
-    for (sim_read *r; (r = TAILQ_FIRST(&c->reads)); first = FAB_WR_FLUSH_ERR) complete(c, r, first);
+    list_append(&c->reads, &c->staged_reads);
+    for (sim_read *r; (r = LIST_FIRST(&c->reads, sim_read, link)); first = FAB_WR_FLUSH_ERR) complete(c, r, first);
 }
 
 /* Gives what can be given: the oldest READs that have arrived, and those that overtake. */
 static void give(sim_conn *c) {
     sim_read *r, *next;
     bool in_order = true;
-    for (r = TAILQ_FIRST(&c->reads); r && c->state == SIM_UP; r = next) {
-        next = TAILQ_NEXT(r, link);
+    for (r = LIST_FIRST(&c->reads, sim_read, link); r && c->state == SIM_UP; r = next) {
+        next = LIST_AFTER(&c->reads, r, sim_read, link);
         if (r->arrived && (in_order || (r->may_overtake && r->status == FAB_SUCCESS))) {
             if (!in_order) c->world->counts.overtaken++;
             fab_wc_status status = r->status;
@@ -198,10 +198,10 @@ static void leave(sim_conn *c, sim_read *r) {
 void sim_flush_reads(sim_conn *c) {
     sim_world *w = c->world;
     sim_read *r;
-    while ((r = TAILQ_FIRST(&c->staged_reads))) {
+    while ((r = LIST_FIRST(&c->staged_reads, sim_read, link))) {
         const sim_faults *f = sim_faults_of(c);
-        TAILQ_REMOVE(&c->staged_reads, r, link);
-        TAILQ_INSERT_TAIL(&c->reads, r, link);
+        list_remove(&r->link);
+        list_push(&c->reads, &r->link);
         if (sim_chance(w, f->break_conn)) {
             w->counts.broken++;
             sim_fail_both(c, FAB_RETRY_EXC_ERR, FAB_RETRY_EXC_ERR);

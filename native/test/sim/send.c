@@ -21,7 +21,7 @@ int sim_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
         }
         m->bytes = bytes;
         c->credits--;
-        TAILQ_INSERT_TAIL(&c->staged, m, link);
+        list_push(&c->staged, &m->link);
         sim_mark_flushable(c);
     }
     sim_unlock(c->world);
@@ -38,7 +38,7 @@ static void arrive(void *arg, bool live) {
     }
     if (live && to->state != SIM_ERROR) {
         sim_say(to->world, "c%u receives %u bytes", to->name, m->bytes);
-        TAILQ_INSERT_TAIL(&to->unreleased, m, link);
+        list_push(&to->unreleased, &m->link);
         sim_complete(to, (fab_wc){.opcode = FAB_WC_RECV, .data = m->data, .bytes = m->bytes});
     } else {
         free(m);
@@ -48,8 +48,8 @@ static void arrive(void *arg, bool live) {
 
 void sim_flush_messages(sim_conn *c) {
     sim_message *m;
-    while ((m = TAILQ_FIRST(&c->staged))) {
-        TAILQ_REMOVE(&c->staged, m, link);
+    while ((m = LIST_FIRST(&c->staged, sim_message, link))) {
+        list_remove(&m->link);
         c->world->counts.messages++;
         if (sim_chance(c->world, sim_faults_of(c)->break_conn)) {
             free(m);
@@ -80,7 +80,7 @@ void sim_release(fab_conn *conn, const void *message) {
     sim_conn *c = (sim_conn *)conn;
     sim_message *m = (sim_message *)((uintptr_t)message - offsetof(sim_message, data));
     sim_lock(c->world);
-    TAILQ_REMOVE(&c->unreleased, m, link);
+    list_remove(&m->link);
     free(m);
     if (c->peer && c->state == SIM_UP) sim_at(c->world, sim_arrival(c), credit, sim_hold(c->peer));
     sim_unlock(c->world);

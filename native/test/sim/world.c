@@ -24,9 +24,9 @@ sim_world *sim_world_create(uint64_t seed) {
     w->faults = (sim_faults){.delay_min_ns = 1000, .delay_max_ns = 3000};
     w->trace = 0xcbf29ce484222325u;
     w->next_addr = 0x100000000u;
-    TAILQ_INIT(&w->listeners);
-    TAILQ_INIT(&w->mrs);
-    TAILQ_INIT(&w->all);
+    list_init(&w->listeners);
+    list_init(&w->mrs);
+    list_init(&w->all);
     return w;
 }
 

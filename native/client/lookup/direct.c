@@ -19,6 +19,7 @@
  * at which this one began, so that the bound costs no second look at the clock: that is too early, never too late. When it is
  * too early by more than a life, after a rest or because we were held up, the GET is done again with a beginning that is known.
  */
+#include "../../base/pause.h"
 #include "internal.h"
 
 enum { PREFETCH_MAX = 2048 };   /* bytes of an extent */
@@ -131,21 +132,13 @@ static look careful_look(search *s) {
     }
 }
 
-static inline void pause_briefly(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static look look_again(search *s) {
     for (int i = 0; i <= LOOKUP_RETRIES; i++) {
         look r = careful_look(s);
         if (r != LOOK_AGAIN) return r;
         s->l->stats.retries++;
         s->l->stats.torn++;
-        pause_briefly();
+        fkv_pause();
     }
     return LOOK_LATER;
 }

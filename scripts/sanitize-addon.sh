@@ -5,7 +5,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cp -r "$root/native" "$root/binding.gyp" "$root/package.json" "$dir"
+cp -r "$root/native" "$root/binding.gyp" "$root/package.json" "$root/ava.config.js" "$dir"
 cp -r "$root/dist" "$dir/dist"
 ln -s "$root/node_modules" "$dir/node_modules"
 cd "$dir"

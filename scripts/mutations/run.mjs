@@ -37,7 +37,7 @@ async function lists() {
 function mutated({ file, find, replace }) {
   const source = readFileSync(join(root, file), 'utf8');
   const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
-  for (const part of ['dist', 'package.json', 'test/sim/traces'])
+  for (const part of ['dist', 'package.json', 'ava.config.js', 'test/sim/traces'])
     cpSync(join(root, part), join(directory, part), { recursive: true });
   for (const part of ['node_modules', 'build', 'prebuilds'])
     if (existsSync(join(root, part))) symlinkSync(join(root, part), join(directory, part));

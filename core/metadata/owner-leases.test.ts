@@ -57,3 +57,33 @@ test('what an owner gives back need not be waited for, also when an earlier lead
   t.true(leases.grant('s1', 20));
   t.false(leases.over('s1', 900));
 });
+
+test('a server that has started again is heard of by its join, whatever was known of its earlier start', (t) => {
+  const HELD = heldMs(terms);
+  const started = (incarnation: string) => [{ id: 's1', incarnation }, { id: 's2', incarnation: '01' }];
+  for (const ended of [false, true]) {
+    const leases = new GrantedLeases(terms, 0);
+    leases.observe(started('01'), 0);
+    const hear = (from: number, to: number): void => {
+      for (let at = from; at <= to; at += 10) leases.confirmed(at);
+    };
+    hear(0, HELD);
+    if (ended) leases.end('s1', HELD);
+    t.true(leases.dead('s1', HELD));
+    hear(HELD, 5000);
+    leases.observe(started('02'), 5000);
+    t.false(leases.dead('s1', 5000));
+    t.true(leases.dead('s2', 5000));
+    t.true(leases.lookAt('s1', 5000)! > 5000);
+    hear(5000, 5000 + HELD);
+    leases.observe(started('02'), 5000 + HELD);
+    t.true(leases.dead('s1', 5000 + HELD + 50));
+  }
+});
+
+test('a new leader has heard of nobody by what had been applied before it came to lead', (t) => {
+  const leases = new GrantedLeases(terms, 0);
+  leases.observe([{ id: 's1', incarnation: '01' }], 500);
+  for (let at = 0; at <= 1050; at += 50) leases.confirmed(at);
+  t.true(leases.dead('s1', 1050));
+});

@@ -23,7 +23,7 @@
  * and go on when a leader hears them again: it takes shards only from owners that were silent while it could hear (silence.ts).
  */
 import { Silences } from './silence.js';
-import type { LeaseTerms } from './state.js';
+import type { LeaseTerms, Member } from './state.js';
 
 /** Of the coarsest clock, and of rounding. */
 const TICK_MS = 10;
@@ -42,6 +42,7 @@ export class GrantedLeases {
   readonly #ended = new Set<string>();
   readonly #silences: Silences;
   readonly #withheld = new Set<string>();
+  #incarnations: ReadonlyMap<string, string> | undefined;
 
   /** `nowMs`: the first entry of this leader's term is committed. */
   constructor(terms: LeaseTerms, nowMs: number) {
@@ -53,6 +54,22 @@ export class GrantedLeases {
   /** To be called whenever a quorum has confirmed the leader, before what follows from that. */
   confirmed(nowMs: number): void {
     this.#silences.confirmed(nowMs);
+  }
+
+  /**
+   * The members of the metadata as applied now; to be called before anybody is looked at. A server that has started again is heard of
+   * by its join: what the leader asked of its earlier start, and when that one ended, says nothing of this one.
+   */
+  observe(members: Iterable<Pick<Member, 'id' | 'incarnation'>>, nowMs: number): void {
+    const before = this.#incarnations;
+    const now = new Map<string, string>();
+    for (const { id, incarnation } of members) {
+      now.set(id, incarnation);
+      if (before === undefined || before.get(id) === incarnation) continue;
+      this.#ended.delete(id);
+      this.#silences.asked(id, nowMs);
+    }
+    this.#incarnations = now;
   }
 
   /** The owner has asked for a lease; to be called before a quorum is asked. */

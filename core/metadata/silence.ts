@@ -13,7 +13,7 @@
  *
  * Fairness: an owner that runs, and reaches the leader whenever the leader runs and has a quorum, is never found silent.
  *   1. An owner asks every CAP; an ask without an answer is repeated after at most half a lease (lease-keeper.ts).
- *   2. An ask counts when the leader reads it, before a quorum confirms the leader (asked).
+ *   2. An ask counts when the leader reads it, before a quorum confirms the leader (asked). A join counts as an ask when it is applied.
  *   3. After a stall the event loop runs timers first, then reads sockets, then handles confirmations (setImmediate in driver.ts). So
  *      the asks that arrived during a gap are read before that gap counts.
  *   4. The owner ran during the gap: then it asked in it or after it, by 1; its silence is at most half a lease and one CAP, by 2 and 3.

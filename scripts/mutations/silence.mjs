@@ -1,6 +1,7 @@
 /** What must not be missing where the leader tells dead owners from those that it could not hear, each with the test that notices. */
 const silence = (title) => ({ test: 'core/metadata/silence.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
+const owners = (title) => ({ test: 'core/metadata/owner-leases.test.ts', title });
 const policy = (title) => ({ test: 'core/metadata/leader-policy.test.ts', title });
 
 const TOGETHER = 'nothing is taken from anybody when the leader and one more stand still, for however long';
@@ -89,5 +90,26 @@ export const mutations = [
     find: 'for (const m of state.moves) owners.add(m.to);',
     replace: '',
     caughtBy: policy('the leader looks in time for a move to a server that has no shards yet'),
+  },
+  {
+    name: 'leader: a join is no sign of life',
+    file: 'server/metadata/leader-duties.ts',
+    find: 'current?.leases.observe(s.members.values(), nowMs());',
+    replace: '',
+    caughtBy: leases('the leader has heard of a server that starts again by its join, though it has not asked for a lease yet'),
+  },
+  {
+    name: 'leader: what its earlier start was silent counts against a server that starts again',
+    file: 'core/metadata/owner-leases.ts',
+    find: 'this.#ended.delete(id);\n      this.#silences.asked(id, nowMs);',
+    replace: 'this.#ended.delete(id);',
+    caughtBy: owners('a server that has started again is heard of by its join, whatever was known of its earlier start'),
+  },
+  {
+    name: 'leader: a server that ended and starts again is still at its end',
+    file: 'core/metadata/owner-leases.ts',
+    find: 'this.#ended.delete(id);\n      this.#silences.asked(id, nowMs);',
+    replace: 'this.#silences.asked(id, nowMs);',
+    caughtBy: owners('a server that has started again is heard of by its join, whatever was known of its earlier start'),
   },
 ];

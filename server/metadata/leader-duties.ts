@@ -152,6 +152,7 @@ export class LeaderDuties {
     }
     if (s.members.size === 0) return undefined;
     const current = office();
+    current?.leases.observe(s.members.values(), nowMs());
     const due = current === undefined ? undefined : dueCommand(s, current.leases, nowMs(), this.#caughtUp(s), {
       known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0,
     }, this.#calledOff);

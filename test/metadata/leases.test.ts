@@ -3,7 +3,7 @@ import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
 import { GrantedLeases, heldMs } from '../../core/metadata/owner-leases.js';
-import { hexOf, LEASE, MetadataLog } from '../support/metadata-log.js';
+import { hexOf, joinOf, LEASE, MetadataLog } from '../support/metadata-log.js';
 import { Log } from '../../server/log.js';
 import type { Confirmed } from '../../server/metadata/driver.js';
 import { LeaderDuties } from '../../server/metadata/leader-duties.js';
@@ -193,6 +193,37 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
   leases.confirmed(clock.ms);
   questions[0]!.resolve(true);
   t.like(await taken.promise, { t: 'shards-taken', id: 's2' });
+});
+
+test('the leader has heard of a server that starts again by its join, though it has not asked for a lease yet', async (t) => {
+  const log = MetadataLog.cluster(2, ['s1', 's2']);
+  const leases = new GrantedLeases(LEASE, 0);
+  const clock = { ms: 0 };
+  const hear = (ms: number): void => {
+    for (const end = clock.ms + ms; clock.ms < end; clock.ms++) leases.confirmed(clock.ms);
+  };
+  const taken: Command[] = [];
+  const duties = new LeaderDuties({
+    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 1, log: new Log('error', () => undefined), nowMs: () => clock.ms, randomHex: (n) => 'ab'.repeat(n),
+    driver: { leads: true, get state() { return log.state; }, knownFormat: 1, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    office: () => ({ term: 5, leases, knows: new Map() }),
+    listen: () => new Promise(() => undefined),
+    propose: () => Promise.reject(new Error('not in this term')),
+    proposeInTerm: (command) => {
+      taken.push(command);
+      duties.close();
+      return Promise.resolve({ ok: true });
+    },
+  });
+  t.teardown(() => duties.close());
+  duties.look();
+  hear(heldMs(LEASE) + 1);
+  leases.grant('s1', clock.ms);
+  log.do(joinOf('s2', 8, 2));
+  duties.look();
+  await settle();
+  t.deepEqual(taken, []);
+  duties.close();
 });
 
 test('nobody holds a lease before there is a cluster', async (t) => {

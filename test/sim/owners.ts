@@ -272,6 +272,7 @@ export class Owners {
       return;
     }
     const { leases, taking } = life.office;
+    leases.observe(state.members.values(), now);
     const take = takeFromDead(state, leases, now);
     life.office.lookMs = nextLookMs(state, leases, now);
     if (life.office.lookMs !== undefined && life.office.lookMs <= now) throw new Violation('owner leases', 'the leader would look again in the past');

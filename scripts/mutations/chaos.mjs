@@ -11,34 +11,42 @@ export const mutations = [
     file: 'test/chaos/judge.ts',
     find: 'causes.cause(before, next) === undefined',
     replace: 'false',
-    caughtBy: judge('shards of a living owner that are given away are one violation, which names a key and the write that is lost'),
+    caughtBy: judge(
+      'shards of a living owner that are given away are one violation, which names a key and the write that is lost',
+    ),
   },
   {
     name: 'chaos: an owner that was stopped with a majority may lose its shards',
     file: 'test/chaos/permitted-losses.ts',
     find: 'this.#silences(intersection([apart], hears))',
     replace: 'this.#silences([apart])',
-    caughtBy: losses('when s1, s2 of 3 servers, a majority, are stopped together nothing may be lost, not even by one that stood still'),
+    caughtBy: losses(
+      'when s1, s2 of 3 servers, a majority, are stopped together nothing may be lost, not even by one that stood still',
+    ),
   },
   {
     name: 'chaos: an owner that was stopped for a moment may lose its shards',
     file: 'test/chaos/permitted-losses.ts',
     find: 'this.#leaseNs * (1 - 1 / RENEWALS) - SLACK_NS',
     replace: '0',
-    caughtBy: losses('an owner that was stopped for its lease may lose its shards, one that was stopped for less may not'),
+    caughtBy: losses(
+      'an owner that was stopped for its lease may lose its shards, one that was stopped for less may not',
+    ),
   },
   {
     name: 'chaos: an owner has no grace after its leader stood still for a lease',
     file: 'test/chaos/permitted-losses.ts',
     find: 'gapNs >= this.#leaseNs',
     replace: 'gapNs === Infinity',
-    caughtBy: losses('an owner that was silent for less than its lease before a majority was stopped, and for less after it, loses nothing'),
+    caughtBy: losses(
+      'an owner that was silent for less than its lease before a majority was stopped, and for less after it, loses nothing',
+    ),
   },
   {
     name: 'chaos: one end of a process permits all losses after it',
     file: 'test/chaos/permitted-losses.ts',
-    find: ' && f.toNs >= from);',
-    replace: ');',
+    find: '&& f.toNs >= from,',
+    replace: ',',
     caughtBy: losses('one end of a process permits one loss'),
   },
   {
@@ -65,16 +73,21 @@ export const mutations = [
   {
     name: 'chaos: a value that has become another one of its key is as it was',
     file: 'test/chaos/held.ts',
-    find: " && seen.id === value.id) return;",
+    find: ' && seen.id === value.id) return;',
     replace: ') return;',
-    caughtBy: { test: 'test/chaos/held.test.ts', title: 'a whole value of the same key in the place of another is seen too' },
+    caughtBy: {
+      test: 'test/chaos/held.test.ts',
+      title: 'a whole value of the same key in the place of another is seen too',
+    },
   },
   {
     name: 'chaos: the histories never call getManyInto',
     file: 'test/chaos/calls-reads.ts',
     find: "  { name: 'getManyInto', weight: 6, keyed: true, run: getManyInto },\n",
     replace: '',
-    caughtBy: calls('every method of a client and of its views is called by the histories, and nothing else is in their table'),
+    caughtBy: calls(
+      'every method of a client and of its views is called by the histories, and nothing else is in their table',
+    ),
   },
   {
     name: 'chaos: a value that expires is never late',

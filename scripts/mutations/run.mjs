@@ -1,32 +1,41 @@
 /**
- * Mutation checks: each mutation takes one safety mechanism out of the sources, and the test that is named with it must then fail, on an
- * assertion and not for another reason. Prints a table: name, caught by which test; exits with 1 if a mutation survives.
+ * Mutation checks: each mutation takes one safety mechanism out of the sources, and the test that is named with it must
+ * then fail, on an assertion and not for another reason. Prints a table: name, caught by which test; exits with 1 if a
+ * mutation survives.
  *
- *   node scripts/mutations/run.mjs [part of a name]        after a build (npm run setup): what is not mutated is taken from dist/
+ *   node scripts/mutations/run.mjs [part of a name]        after a build (npm run setup): what is not mutated is taken
+ *                                                          from dist/
  *
- * Lists of mutations are the other files of this folder; those of C are written by file (checks/in-file.mjs). A mutation is
+ * Lists of mutations are the other files of this folder; those of C are written by file (checks/in-file.mjs). A
+ * mutation is
  *   { name, file, find, replace, caughtBy }
- *   find      text of `file`, TypeScript or C, which must occur there exactly once
+ *   find      text of `file`, TypeScript or C, which must occur there exactly once (checks/text.mjs)
  *   caughtBy  { test: 'path/x.test.ts', title: 'the test that must fail' },
  *             { simulation: /what must be reported as violated/, seeds, steps, application }, or for C
  *             { program: 'x', test: 'the function of x_test.c in native/test that must fail', sanitizer: 'thread',
  *               runs: with how many seeds at the most, for what depends on when threads run }
  */
-import { clearTimeout, setTimeout } from 'node:timers';
 import { performance } from 'node:perf_hooks';
-import { spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import typescript from 'typescript';
 import { NativeTree } from './checks/native.mjs';
+import { run } from './checks/process.mjs';
+import { mutate, occurrences } from './checks/text.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, '../..');
-/** A mutation that makes a test run for ever is not caught. */
-const LIMIT_MS = 120_000;
-
 async function lists() {
   const files = readdirSync(here).filter((name) => name.endsWith('.mjs') && name !== 'run.mjs');
   const modules = await Promise.all(files.map((name) => import(join(here, name))));
@@ -34,7 +43,8 @@ async function lists() {
 }
 
 /** A copy of the compiled project in which one file is mutated. */
-function mutated({ file, find, replace }) {
+function mutated(mutation) {
+  const { file } = mutation;
   const source = readFileSync(join(root, file), 'utf8');
   const directory = mkdtempSync(join(tmpdir(), 'farkv-mutation-'));
   for (const part of ['dist', 'package.json', 'ava.config.js', 'test/sim/traces'])
@@ -46,30 +56,13 @@ function mutated({ file, find, replace }) {
     module: typescript.ModuleKind.ESNext,
     verbatimModuleSyntax: true,
   };
-  // A function: `$` has a meaning in a replacement string.
-  const { outputText } = typescript.transpileModule(
-    source.replace(find, () => replace),
-    { compilerOptions, fileName: file },
-  );
+  const { outputText } = typescript.transpileModule(mutate(source, mutation), { compilerOptions, fileName: file });
   writeFileSync(join(directory, 'dist', file.replace(/\.ts$/, '.js')), outputText);
   return directory;
 }
 
-function run(command, directory) {
-  return new Promise((done) => {
-    // One seed for all: whether a mutation is caught is to be the same on each run. Fresh seeds are the tests' own runs' business.
-    const env = { ...process.env, FARKV_SEED: '20240229' };
-    const child = spawn(process.execPath, command, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], env });
-    let output = '';
-    child.stdout.on('data', (chunk) => (output += chunk));
-    child.stderr.on('data', (chunk) => (output += chunk));
-    const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
-    child.on('close', (code, signal) => {
-      clearTimeout(timer);
-      done({ code, signal, output });
-    });
-  });
-}
+/** One seed for all: whether a mutation is caught is to be the same on each run. Fresh seeds are the tests' own runs' business. */
+const runNode = (args, directory) => run(process.execPath, args, directory, { FARKV_SEED: '20240229' });
 
 /** What caught it, or undefined with the reason why it does not count. */
 async function check(mutation) {
@@ -88,17 +81,16 @@ async function check(mutation) {
         '--application',
         caughtBy.application ?? 'hashes',
       ];
-      const { code, signal, output } = await run(command, directory);
+      const { code, late, output } = await runNode(command, directory);
       const violated = /^seed (\d+): (.*)$/m.exec(output);
       if (code === 1 && violated !== null && caughtBy.simulation.test(violated[2]))
         return { caught: `seed ${violated[1]}, ${violated[2].slice(0, 90)}` };
       return {
-        why:
-          signal !== null
-            ? 'ran for too long'
-            : violated === null
-              ? `no violation (exit ${code})`
-              : `another failure: ${violated[2]}`,
+        why: late
+          ? 'ran for too long'
+          : violated === null
+            ? `no violation (exit ${code})`
+            : `another failure: ${violated[2]}`,
       };
     }
     const command = [
@@ -108,16 +100,17 @@ async function check(mutation) {
       caughtBy.title,
       `dist/${caughtBy.test.replace(/\.ts$/, '.js')}`,
     ];
-    const { code, signal, output } = await run(command, directory);
-    const failed = output.split(/^(?=not ok|ok)/m).find((part) => part.startsWith('not ok') && part.includes(caughtBy.title));
+    const { code, late, output } = await runNode(command, directory);
+    const failed = output
+      .split(/^(?=not ok|ok)/m)
+      .find((part) => part.startsWith('not ok') && part.includes(caughtBy.title));
     if (code === 1 && failed !== undefined && /name: AssertionError/.test(failed)) return { caught: caughtBy.title };
     return {
-      why:
-        signal !== null
-          ? 'ran for too long'
-          : failed === undefined
-            ? `the test passes (exit ${code})`
-            : 'the test fails, but not on an assertion',
+      why: late
+        ? 'ran for too long'
+        : failed === undefined
+          ? `the test passes (exit ${code})`
+          : 'the test fails, but not on an assertion',
     };
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -126,8 +119,8 @@ async function check(mutation) {
 
 /** How often the text of a mutation occurs where it must occur once; undefined when it does. */
 function misplaced({ file, find }) {
-  const occurrences = readFileSync(join(root, file), 'utf8').split(find).length - 1;
-  return occurrences === 1 ? undefined : { why: `the text to replace occurs ${occurrences} times in ${file}` };
+  const times = occurrences(readFileSync(join(root, file), 'utf8'), find);
+  return times === 1 ? undefined : { why: `the text to replace occurs ${times} times in ${file}` };
 }
 
 let survived = 0;
@@ -136,12 +129,14 @@ async function report(mutation, checked) {
   const { caught, why } = misplaced(mutation) ?? (await checked());
   const seconds = ((performance.now() - began) / 1000).toFixed(1).padStart(5);
   if (caught === undefined) survived++;
-  console.log(`${caught === undefined ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutation.name.padEnd(62)} ${caught ?? why}`);
+  console.log(
+    `${caught === undefined ? 'SURVIVED' : 'caught  '} ${seconds} s  ${mutation.name.padEnd(62)} ${caught ?? why}`,
+  );
 }
 
 /**
- * Those of C, in two trees at once. What is mutated in one file is checked in one tree, so that a file is compiled once for each mutation; so
- * is what needs a sanitizer, which has objects of its own.
+ * Those of C, in two trees at once. What is mutated in one file is checked in one tree, so that a file is compiled once
+ * for each mutation; so is what needs a sanitizer, which has objects of its own.
  */
 async function checkNative(chosen) {
   const groups = new Map();
@@ -149,7 +144,11 @@ async function checkNative(chosen) {
     const key = mutation.caughtBy.sanitizer ?? mutation.file;
     groups.set(key, [...(groups.get(key) ?? []), mutation]);
   }
-  const waiting = [...groups.values()].sort((a, b) => Number(b[0].caughtBy.sanitizer !== undefined) - Number(a[0].caughtBy.sanitizer !== undefined) || b.length - a.length);
+  const waiting = [...groups.values()].sort(
+    (a, b) =>
+      Number(b[0].caughtBy.sanitizer !== undefined) - Number(a[0].caughtBy.sanitizer !== undefined) ||
+      b.length - a.length,
+  );
   const trees = waiting.slice(0, 2).map(() => new NativeTree(root));
   try {
     await Promise.all(
@@ -166,6 +165,7 @@ async function checkNative(chosen) {
 const chosen = (await lists()).filter(({ name }) => name.includes(process.argv[2] ?? ''));
 const native = chosen.filter(({ caughtBy }) => caughtBy.program !== undefined);
 if (native.length > 0) await checkNative(native);
-for (const mutation of chosen) if (mutation.caughtBy.program === undefined) await report(mutation, () => check(mutation));
+for (const mutation of chosen)
+  if (mutation.caughtBy.program === undefined) await report(mutation, () => check(mutation));
 console.log(`${chosen.length - survived} of ${chosen.length} mutations caught`);
 process.exitCode = survived === 0 && chosen.length > 0 ? 0 : 1;

@@ -4,4 +4,5 @@
 export const by = (program) => (test, more) => ({ program, test, ...more });
 
 /** Mutations of one file, each written as [name, caughtBy, find, replace]. */
-export const inFile = (file, rows) => rows.map(([name, caughtBy, find, replace]) => ({ name, file, find, replace, caughtBy }));
+export const inFile = (file, rows) =>
+  rows.map(([name, caughtBy, find, replace]) => ({ name, file, find, replace, caughtBy }));

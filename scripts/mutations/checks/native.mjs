@@ -1,37 +1,18 @@
 /**
- * A mutation of a C source: in a copy of native/ that stays, so that make compiles what the mutation touches and no more, and the one test
- * that is named is run. It must fail on a check of its own, or, where a sanitizer is named, by that sanitizer's report; neither
- * a compiler's error, nor a crash elsewhere, nor running for too long counts.
+ * A mutation of a C source: in a copy of native/ that stays, so that make compiles what the mutation touches and no
+ * more, and the one test that is named is run. It must fail on a check of its own, or, where a sanitizer is named, by
+ * that sanitizer's report; neither a compiler's error, nor a crash elsewhere, nor running for too long counts.
  *
  * Waits of the tests are checks too: FARKV_PATIENCE_MS is how long they wait for what a mutant never brings.
  */
-import { clearTimeout, setTimeout } from 'node:timers';
-import { spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { run } from './process.mjs';
+import { mutate } from './text.mjs';
 
-const LIMIT_MS = 120_000;
 const PATIENCE_MS = 3_000;
 const SEED = 20240229;
-
-function run(command, args, directory, env = {}) {
-  return new Promise((done) => {
-    const child = spawn(command, args, { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-    let output = '';
-    let late = false;
-    child.stdout.on('data', (chunk) => (output += chunk));
-    child.stderr.on('data', (chunk) => (output += chunk));
-    const timer = setTimeout(() => {
-      late = true;
-      child.kill('SIGKILL');
-    }, LIMIT_MS);
-    child.on('close', (code, signal) => {
-      clearTimeout(timer);
-      done({ code, signal, output, late });
-    });
-  });
-}
 
 const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
 
@@ -66,17 +47,21 @@ export class NativeTree {
   }
 
   /** The program that is named, with the mutation in it: where it is, or why there is none. */
-  async build({ file, find, replace, caughtBy: { program, sanitizer } }) {
-    const path = join(this.at, file);
-    const source = this.#original(path);
-    this.#write(path, source.replace(find, () => replace)); // a function: `$` has a meaning in a replacement string
+  async build(mutation) {
+    const { program, sanitizer } = mutation.caughtBy;
+    const path = join(this.at, mutation.file);
+    this.#write(path, mutate(this.#original(path), mutation));
     const { at, list } = variables(program, sanitizer);
     const native = join(this.at, 'native');
-    const folder = readdirSync(join(native, 'test')).find((name) => existsSync(join(native, 'test', name, `${program}_test.c`)));
+    const folder = readdirSync(join(native, 'test')).find((name) =>
+      existsSync(join(native, 'test', name, `${program}_test.c`)),
+    );
     if (folder === undefined) return { why: `there is no program ${program}` };
     const target = `${at}/test/${folder}/${program}`;
     const built = await run('make', ['-s', '-j2', ...list, target], native);
-    return built.code === 0 ? { target: join(native, target) } : { why: `does not compile: ${built.output.slice(0, 300)}` };
+    return built.code === 0
+      ? { target: join(native, target) }
+      : { why: `does not compile: ${built.output.slice(0, 300)}` };
   }
 
   /** What caught it, or why nothing did. */
@@ -85,14 +70,21 @@ export class NativeTree {
     const { target, why } = await this.build(mutation);
     if (why !== undefined) return { why };
     let seed = SEED;
-    const once = () => run(target, [], join(this.at, 'native'), { FARKV_TEST: test, FARKV_SEED: String(seed), FARKV_PATIENCE_MS: String(PATIENCE_MS) });
+    const once = () =>
+      run(target, [], join(this.at, 'native'), {
+        FARKV_TEST: test,
+        FARKV_SEED: String(seed),
+        FARKV_PATIENCE_MS: String(PATIENCE_MS),
+      });
     let { code, signal, output, late } = await once();
     while (code === 0 && ++seed < SEED + runs) ({ code, signal, output, late } = await once());
     if (late) return { why: 'ran for too long' };
     if (code === 0) return { why: / 0 tests/.test(output) ? `there is no test ${test}` : 'the test passes' };
     if (output.includes(` ${test}: failed: `)) return { caught: `${program}_test.c: ${test}` };
-    if (output.includes('farkv: broken invariant at')) return { caught: `${program}_test.c: ${test} (an invariant of the product)` };
-    if (sanitizer !== undefined && output.includes('Sanitizer')) return { caught: `${program}_test.c: ${test} (${sanitizer} sanitizer)` };
+    if (output.includes('farkv: broken invariant at'))
+      return { caught: `${program}_test.c: ${test} (an invariant of the product)` };
+    if (sanitizer !== undefined && output.includes('Sanitizer'))
+      return { caught: `${program}_test.c: ${test} (${sanitizer} sanitizer)` };
     return { why: `the test ends by ${signal ?? code}, not on a check` };
   }
 

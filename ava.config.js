@@ -4,7 +4,8 @@ const rank = (path) => ['/dist/test/', '/dist/native/'].findIndex((folder) => pa
 export default {
   files: ['dist/**/*.test.js'],
   workerThreads: false,
-  // What a client's slab gives back is poisoned, so that a value that was held too short is seen (client/value-memory.ts).
+  // What a client's slab gives back is poisoned, so that a value that was held too short is seen
+  // (client/value-memory.ts).
   environmentVariables: { FARKV_POISON_SLABS: '1' },
   timeout: '5m',
   // More than processors: many tests wait for servers that start, stop and time out.

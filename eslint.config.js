@@ -1,7 +1,10 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
-/** Who may import whom: core imports itself only; server and client never each other. test/layers.test.ts holds the whole order. */
+/**
+ * Who may import whom: core imports itself only; server and client never each other. test/layers.test.ts holds the
+ * whole order.
+ */
 const forbid = (files, patterns) => ({ files, rules: { 'no-restricted-imports': ['error', { patterns }] } });
 
 export default tseslint.config(
@@ -20,19 +23,40 @@ export default tseslint.config(
   },
   {
     files: ['**/*.mjs', '**/*.js'],
-    languageOptions: { globals: Object.fromEntries(['process', 'console', 'Buffer', 'URL', 'setTimeout', 'clearTimeout', 'performance'].map((name) => [name, 'readonly'])) },
+    languageOptions: {
+      globals: Object.fromEntries(
+        ['process', 'console', 'Buffer', 'URL', 'setTimeout', 'clearTimeout', 'performance'].map((name) => [
+          name,
+          'readonly',
+        ]),
+      ),
+    },
   },
   {
     files: ['**/*.test.ts', 'test/**/*.ts'],
     rules: { '@typescript-eslint/no-non-null-assertion': 'off', '@typescript-eslint/no-floating-promises': 'error' },
   },
-  forbid(['core/**/*.ts'], [
-    { regex: '^node:', message: 'core has no I/O' },
-    { regex: '/(server|client|net|native|bench|test)/', message: 'core imports itself only' },
-  ]),
+  forbid(
+    ['core/**/*.ts'],
+    [
+      { regex: '^node:', message: 'core has no I/O' },
+      { regex: '/(server|client|net|native|bench|test)/', message: 'core imports itself only' },
+    ],
+  ),
   forbid(['net/**/*.ts'], [{ regex: '/(server|client|native|bench|test)/', message: 'net imports core only' }]),
   forbid(['client/**/*.ts'], [{ regex: '/(server|bench|test)/', message: 'client imports core, net and native only' }]),
-  forbid(['server/**/*.ts'], [{ regex: '/(client|test)/', message: 'server imports core, net and native only (server/cli may import client and bench)' }]),
+  forbid(
+    ['server/**/*.ts'],
+    [
+      {
+        regex: '/(client|test)/',
+        message: 'server imports core, net and native only (server/cli may import client and bench)',
+      },
+    ],
+  ),
   { files: ['server/cli/**/*.ts'], rules: { 'no-restricted-imports': 'off' } },
-  { files: ['core/**/*.test.ts', 'net/**/*.test.ts', 'client/**/*.test.ts', 'server/**/*.test.ts'], rules: { 'no-restricted-imports': 'off' } },
+  {
+    files: ['core/**/*.test.ts', 'net/**/*.test.ts', 'client/**/*.test.ts', 'server/**/*.test.ts'],
+    rules: { 'no-restricted-imports': 'off' },
+  },
 );

@@ -1,8 +1,8 @@
 /**
  * Three farkv servers as processes of their own, in a temporary directory, for as long as the demonstration takes.
  *
- * They are started as an operator would: `farkv server ...`. They end with their standard input, so none outlives this process
- * however it ends; `stop` asks first, and removes the directory. Not for: tests (test/support/cluster.ts).
+ * They are started as an operator would: `farkv server ...`. They end with their standard input, so none outlives this
+ * process however it ends; `stop` asks first, and removes the directory. Not for: tests (test/support/cluster.ts).
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -54,7 +54,20 @@ export class DemoCluster {
     const servers = addresses.map((address, i): Running => {
       const id = `s${i + 1}`;
       // Servers that are ended together warn of each other's silence: only errors matter here.
-      const options = ['--id', id, '--listen', address, '--peers', peers, '--data-dir', join(directory, id), '--memory', memory, '--log-level', 'error'];
+      const options = [
+        '--id',
+        id,
+        '--listen',
+        address,
+        '--peers',
+        peers,
+        '--data-dir',
+        join(directory, id),
+        '--memory',
+        memory,
+        '--log-level',
+        'error',
+      ];
       const child = spawn(process.execPath, [CLI, 'server', '--json', '--stop-with-stdin', ...options], {
         stdio: ['pipe', 'pipe', 'inherit'],
         // A group of their own: Ctrl-C is for this process, which then stops them in order.
@@ -78,18 +91,34 @@ export class DemoCluster {
   }
 
   async #ready(signal: AbortSignal): Promise<void> {
-    const all = Promise.all(this.#servers.map(({ id, child, ended }) => new Promise<void>((resolve, reject) => {
-      if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => line.startsWith('{"event":"ready"') && resolve());
-      child.once('error', reject);
-      void ended.then(() => reject(new FarkvError('ERR_INTERNAL', `server ${id} ended before it was ready; what it said stands above`)));
-    })));
+    const all = Promise.all(
+      this.#servers.map(
+        ({ id, child, ended }) =>
+          new Promise<void>((resolve, reject) => {
+            if (child.stdout !== null)
+              createInterface({ input: child.stdout }).on(
+                'line',
+                (line) => line.startsWith('{"event":"ready"') && resolve(),
+              );
+            child.once('error', reject);
+            void ended.then(() =>
+              reject(
+                new FarkvError('ERR_INTERNAL', `server ${id} ended before it was ready; what it said stands above`),
+              ),
+            );
+          }),
+      ),
+    );
     let onAbort: () => void = () => undefined;
     let timer: NodeJS.Timeout | undefined;
     const given = new Promise<never>((_, reject) => {
       onAbort = () => reject(new FarkvError('ERR_ABORTED', 'interrupted'));
       signal.addEventListener('abort', onAbort);
       if (signal.aborted) onAbort();
-      timer = setTimeout(() => reject(new FarkvError('ERR_TIMEOUT', `the servers were not ready within ${READY_MS / 1000} s`)), READY_MS);
+      timer = setTimeout(
+        () => reject(new FarkvError('ERR_TIMEOUT', `the servers were not ready within ${READY_MS / 1000} s`)),
+        READY_MS,
+      );
     });
     try {
       await Promise.race([all, given]);
@@ -101,12 +130,14 @@ export class DemoCluster {
 
   /** Ends the servers, kindly first, and removes their directory. */
   async stop(): Promise<void> {
-    await Promise.all(this.#servers.map(async ({ child, ended }) => {
-      child.stdin?.end();
-      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
-      await ended;
-      clearTimeout(timer);
-    }));
+    await Promise.all(
+      this.#servers.map(async ({ child, ended }) => {
+        child.stdin?.end();
+        const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+        await ended;
+        clearTimeout(timer);
+      }),
+    );
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }

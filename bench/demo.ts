@@ -1,8 +1,10 @@
 /**
- * `npm run demo`: the whole of farkv in one command. Starts three servers as processes of their own, loads 100,000 YCSB records, runs
- * workload B, and prints YCSB's summary, the provider, READs per GET, and the CPU time that the servers spent meanwhile.
+ * `npm run demo`: the whole of farkv in one command. Starts three servers as processes of their own, loads 100,000 YCSB
+ * records, runs workload B, and prints YCSB's summary, the provider, READs per GET, and the CPU time that the servers
+ * spent meanwhile.
  *
- * Leaves no process and no file behind, also on Ctrl-C. FARKV_DEMO_OPERATIONS and FARKV_DEMO_RECORDS make it larger or smaller.
+ * Leaves no process and no file behind, also on Ctrl-C. FARKV_DEMO_OPERATIONS and FARKV_DEMO_RECORDS make it larger or
+ * smaller.
  */
 import { processorSeconds } from './compare/processor-time.js';
 import { DemoCluster } from './demo-cluster.js';
@@ -24,10 +26,21 @@ function count(name: string, byDefault: number): number {
 
 const thousands = (n: number) => Math.round(n).toLocaleString('en-US');
 
-async function phase(name: 'load' | 'run', what: string, cluster: DemoCluster, settings: Readonly<Record<string, string>>, signal: AbortSignal): Promise<RunReport> {
+async function phase(
+  name: 'load' | 'run',
+  what: string,
+  cluster: DemoCluster,
+  settings: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<RunReport> {
   const bar = new ProgressBar(what);
   const properties = readWorkloadFile('workloadb');
-  for (const [key, value] of Object.entries({ 'farkv.servers': cluster.addresses.join(','), 'farkv.transport': TRANSPORT, ...settings })) properties.set(key, value);
+  for (const [key, value] of Object.entries({
+    'farkv.servers': cluster.addresses.join(','),
+    'farkv.transport': TRANSPORT,
+    ...settings,
+  }))
+    properties.set(key, value);
   const report = await runBenchmark({
     database: 'farkv',
     phase: name,
@@ -37,7 +50,9 @@ async function phase(name: 'load' | 'run', what: string, cluster: DemoCluster, s
     onNotice: (text) => process.stderr.write(`${text}\n`),
     harness: false,
   });
-  bar.end(`${thousands(report.operations)} operations in ${(report.runTimeMs / 1000).toFixed(1)} s, ${thousands(report.throughput)}/s`);
+  bar.end(
+    `${thousands(report.operations)} operations in ${(report.runTimeMs / 1000).toFixed(1)} s, ${thousands(report.throughput)}/s`,
+  );
   if (signal.aborted) throw new FarkvError('ERR_ABORTED', 'interrupted');
   const failures = reportFailures(report);
   if (failures !== undefined) throw new FarkvError('ERR_INTERNAL', failures);
@@ -52,10 +67,16 @@ async function harness(size: Readonly<Record<string, string>>): Promise<number> 
 }
 
 /** Runs and tells what the servers' CPUs did meanwhile. */
-async function measured(cluster: DemoCluster, run: () => Promise<RunReport>): Promise<{ readonly report: RunReport; readonly cpuSeconds: number }> {
+async function measured(
+  cluster: DemoCluster,
+  run: () => Promise<RunReport>,
+): Promise<{ readonly report: RunReport; readonly cpuSeconds: number }> {
   const before = cluster.pids.map(processorSeconds);
   const report = await run();
-  return { report, cpuSeconds: cluster.pids.reduce((sum, pid, i) => sum + processorSeconds(pid) - (before[i] ?? 0), 0) };
+  return {
+    report,
+    cpuSeconds: cluster.pids.reduce((sum, pid, i) => sum + processorSeconds(pid) - (before[i] ?? 0), 0),
+  };
 }
 
 function print(report: RunReport, serverSeconds: number, reads: RunReport, readSeconds: number): void {
@@ -83,7 +104,9 @@ async function main(signal: AbortSignal): Promise<void> {
     const size = { recordcount: String(records), operationcount: String(operations) };
     await phase('load', 'load', cluster, { ...size, outstanding: '64' }, signal);
     // At most so many seconds, however slow the machine: what was done until then is reported.
-    const b = await measured(cluster, () => phase('run', 'workload B', cluster, { ...size, maxexecutiontime: '30' }, signal));
+    const b = await measured(cluster, () =>
+      phase('run', 'workload B', cluster, { ...size, maxexecutiontime: '30' }, signal),
+    );
     const onlyReads = { ...size, readproportion: '1', updateproportion: '0', maxexecutiontime: '10' };
     const c = await measured(cluster, () => phase('run', 'workload C', cluster, onlyReads, signal));
     const harnessNs = await harness(size);

@@ -1,4 +1,7 @@
-/** A progress bar on standard error: drawn in place on a terminal, one line at the beginning and one at the end elsewhere. */
+/**
+ * A progress bar on standard error: drawn in place on a terminal, one line at the beginning and one at the end
+ * elsewhere.
+ */
 const CELLS = 32;
 
 export class ProgressBar {
@@ -18,7 +21,9 @@ export class ProgressBar {
     const full = Math.round(share * CELLS);
     const seconds = (performance.now() - this.#start) / 1000;
     const rate = seconds > 0.2 ? `${Math.round(done / seconds).toLocaleString('en-US')}/s` : '';
-    process.stderr.write(`\r${this.#what} [${'#'.repeat(full)}${'.'.repeat(CELLS - full)}] ${String(Math.floor(share * 100)).padStart(3)} % ${rate}\u001b[K`);
+    process.stderr.write(
+      `\r${this.#what} [${'#'.repeat(full)}${'.'.repeat(CELLS - full)}] ${String(Math.floor(share * 100)).padStart(3)} % ${rate}\u001b[K`,
+    );
     this.#drawn = true;
   }
 

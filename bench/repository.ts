@@ -9,4 +9,5 @@ function above(dir: string): string {
 }
 
 /** A path of the repository, whatever directory the program was started in. */
-export const inRepository = (...path: readonly string[]): string => join(above(dirname(fileURLToPath(import.meta.url))), ...path);
+export const inRepository = (...path: readonly string[]): string =>
+  join(above(dirname(fileURLToPath(import.meta.url))), ...path);

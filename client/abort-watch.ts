@@ -1,5 +1,6 @@
 /**
- * The AbortSignals of unsettled operations: one listener for each signal, however many operations share it, and none once they are settled.
+ * The AbortSignals of unsettled operations: one listener for each signal, however many operations share it, and none
+ * once they are settled.
  */
 import type { Pending } from './pending.js';
 

@@ -1,6 +1,6 @@
 /**
- * Checks of what a program passes to the client's methods, before anything is sent. Keys and the sizes of values are checked by the native
- * side, which answers at once.
+ * Checks of what a program passes to the client's methods, before anything is sent. Keys and the sizes of values are
+ * checked by the native side, which answers at once.
  */
 import { unknownName } from '../core/nearest.js';
 import { argumentError } from './errors.js';
@@ -26,7 +26,8 @@ export const SYNC_OPTIONS: OptionNames = new Set<keyof ReadOptions>(['timeoutMs'
 
 /** A `ttl` that nobody reads would be an entry that never expires, so what is not known is refused. */
 export function checkOptions(options: unknown, known: OptionNames): void {
-  if (typeof options !== 'object' || options === null) throw argumentError('options are an object, such as { timeoutMs: 500 }');
+  if (typeof options !== 'object' || options === null)
+    throw argumentError('options are an object, such as { timeoutMs: 500 }');
   for (const name in options) {
     if (!known.has(name)) throw argumentError(unknownName('option', name, known));
   }
@@ -85,11 +86,13 @@ export function checkTarget(target: unknown, offset: unknown): void {
 }
 
 export function checkSpans(spans: unknown, keys: number): void {
-  if (!(spans instanceof Uint32Array) || spans.length < 2 * keys) throw argumentError('spans is a Uint32Array of two numbers for each key');
+  if (!(spans instanceof Uint32Array) || spans.length < 2 * keys)
+    throw argumentError('spans is a Uint32Array of two numbers for each key');
 }
 
 export function checkItems(items: unknown): void {
-  if (typeof items !== 'object' || items === null || !(Symbol.iterator in items)) throw argumentError('putMany takes an array, or another iterable, of { key, value }');
+  if (typeof items !== 'object' || items === null || !(Symbol.iterator in items))
+    throw argumentError('putMany takes an array, or another iterable, of { key, value }');
 }
 
 export function checkKeys(keys: unknown): void {

@@ -1,6 +1,6 @@
 /**
- * putMany: one crossing into the native side for up to PUTS_MAX puts, which are operations of one batch. What has a time to live or flags of its own,
- * what a signal may end, and what has to wait for room goes the way of a put.
+ * putMany: one crossing into the native side for up to PUTS_MAX puts, which are operations of one batch. What has a
+ * time to live or flags of its own, what a signal may end, and what has to wait for room goes the way of a put.
  */
 import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/addon.js';
 import { Batch, type BatchFailure } from './batch.js';
@@ -26,10 +26,16 @@ export class BatchPuts {
   }
 
   /**
-   * Puts what there is room for; `single` is called for each of the rest, in order, before this returns. The promise is resolved when all that
-   * was posted here has ended, with what failed.
+   * Puts what there is room for; `single` is called for each of the rest, in order, before this returns. The promise is
+   * resolved when all that was posted here has ended, with what failed.
    */
-  put(ns: number, { keys, values }: PutBatch, codec: number, timeoutMs: number, single: (i: number) => void): Promise<BatchFailure[]> {
+  put(
+    ns: number,
+    { keys, values }: PutBatch,
+    codec: number,
+    timeoutMs: number,
+    single: (i: number) => void,
+  ): Promise<BatchFailure[]> {
     if (this.#operations.closed) return Promise.reject(statusError(Status.closed));
     const answers = this.#answers;
     const ends: Promise<BatchFailure[]>[] = [];
@@ -49,7 +55,13 @@ export class BatchPuts {
     return ends.length === 1 ? (ends[0] ?? Promise.resolve([])) : Promise.all(ends).then((all) => all.flat());
   }
 
-  async #settle(ns: number, keys: readonly Key[], from: number, answers: Uint32Array, single: (i: number) => void): Promise<BatchFailure[]> {
+  async #settle(
+    ns: number,
+    keys: readonly Key[],
+    from: number,
+    answers: Uint32Array,
+    single: (i: number) => void,
+  ): Promise<BatchFailure[]> {
     const batch = new Batch(ns, keys, (_, status) => {
       if (status !== Status.ok) throw statusError(status);
     });
@@ -62,7 +74,8 @@ export class BatchPuts {
     for (let i = 0; i < keys.length; i++) {
       const answer = answers[i] ?? 0;
       if (answer === Status.busy) busy.push(from + i);
-      else if (answer < PENDING_BASE) batch.failures.push({ index: i, error: this.#operations.failure(answer, ns, keys[i] ?? '') });
+      else if (answer < PENDING_BASE)
+        batch.failures.push({ index: i, error: this.#operations.failure(answer, ns, keys[i] ?? '') });
     }
     for (const i of busy) single(i);
     await batch.ended();

@@ -1,14 +1,16 @@
 /**
- * getMany and getManyInto: one crossing into the native side for up to CHUNK keys; what was not answered at once are operations of one batch.
+ * getMany and getManyInto: one crossing into the native side for up to CHUNK keys; what was not answered at once are
+ * operations of one batch.
  *
- * Values of a getMany lie side by side in memory of its own, whose size follows the values seen lately, or in the slabs of a drain; a value that does
- * not fit is read once more by itself. Those of a getManyInto lie in the caller's memory.
+ * Values of a getMany lie side by side in memory of its own, whose size follows the values seen lately, or in the slabs
+ * of a drain; a value that does not fit is read once more by itself. Those of a getManyInto lie in the caller's memory.
  *
- * Who says where a value lies: the native side, for what it answered at once, by the record's Offset and by nothing else (completion.ts). What comes later
- * is laid behind that by this file, and the crossings are over by then: no two authors write to the same bytes.
+ * Who says where a value lies: the native side, for what it answered at once, by the record's Offset and by nothing
+ * else (completion.ts). What comes later is laid behind that by this file, and the crossings are over by then: no two
+ * authors write to the same bytes.
  *
- * The caller's array is copied first: an element may be a getter that throws, and within the crossing that would leave operations posted that nobody
- * waits for. What the caller does to it later changes nothing.
+ * The caller's array is copied first: an element may be a getter that throws, and within the crossing that would leave
+ * operations posted that nobody waits for. What the caller does to it later changes nothing.
  */
 import { CompletionField, NO_VALUE, PENDING_STATUS, type NativeClient } from '../native/addon.js';
 import { Batch, type BatchFailure } from './batch.js';
@@ -30,7 +32,10 @@ export const ABSENT = NO_VALUE;
 /** So many bytes of a target are used at most, so that every offset in it is below ABSENT. */
 const TARGET_MAX = ABSENT - 1;
 
-/** One crossing: these keys, the first of which is number `from` of the call; the values that are answered at once are laid into `memory` from `begin` on. */
+/**
+ * One crossing: these keys, the first of which is number `from` of the call; the values that are answered at once are
+ * laid into `memory` from `begin` on.
+ */
 interface Crossing {
   readonly ns: number;
   readonly keys: readonly Key[];
@@ -42,13 +47,18 @@ interface Crossing {
 
 /** What becomes of the values of one crossing; i is a key's number in it. */
 interface Sink {
-  /** A value that was answered at once: its record is words[at ...], and it ends before `end` of the crossing's memory. */
+  /**
+   * A value that was answered at once: its record is words[at ...], and it ends before `end` of the crossing's memory.
+   */
   atOnce(i: number, end: number, words: Uint32Array, at: number): void;
   /** A value that came later. */
   later(i: number, bytes: Buffer, words: Uint32Array, at: number): void;
   /** What `later` is given goes on being referred to. */
   readonly keeps: boolean;
-  /** Read key i by itself: there was no room to post it (bytes undefined), or none for its value; undefined: that will not help. */
+  /**
+   * Read key i by itself: there was no room to post it (bytes undefined), or none for its value; undefined: that will
+   * not help.
+   */
   again(i: number, bytes: number | undefined): Promise<unknown> | undefined;
   /** Takes over key i, which a signal may end. */
   single(i: number, id: number): Promise<unknown>;
@@ -95,7 +105,10 @@ export class BatchReads {
         atOnce: (i, end, words, at) => set(i, reader.read(present(valueIn(memory, end, words, at)), words, at)),
         later: (i, bytes, words, at) => set(i, reader.read(bytes, words, at)),
         again: (i) => this.#operations.read(ns, chunk[i] ?? '', reader, limits).then((value) => set(i, value)),
-        single: (i, id) => this.#operations.adopt(new PendingRead(ns, chunk[i] ?? '', reader), id, limits).then((value) => set(i, value)),
+        single: (i, id) =>
+          this.#operations
+            .adopt(new PendingRead(ns, chunk[i] ?? '', reader), id, limits)
+            .then((value) => set(i, value)),
       };
       this.#post({ ns, keys: chunk, from, memory, begin: 0, limits }, sink, ends);
     }
@@ -105,10 +118,17 @@ export class BatchReads {
   }
 
   /**
-   * The values' bytes, side by side from target[0] on; spans[2 i] and spans[2 i + 1] are where the value of keys[i] begins, ABSENT where there is no such
-   * key, and how many bytes it has. Gives the bytes used; a promise when not all was answered at once.
+   * The values' bytes, side by side from target[0] on; spans[2 i] and spans[2 i + 1] are where the value of keys[i]
+   * begins, ABSENT where there is no such key, and how many bytes it has. Gives the bytes used; a promise when not all
+   * was answered at once.
    */
-  readInto(ns: number, given: readonly Key[], target: Buffer, spans: Uint32Array, limits: Limits): number | Promise<number> {
+  readInto(
+    ns: number,
+    given: readonly Key[],
+    target: Buffer,
+    spans: Uint32Array,
+    limits: Limits,
+  ): number | Promise<number> {
     if (this.#operations.closed) throw statusError(Status.closed);
     const keys = given.slice();
     const memory = target.length > TARGET_MAX ? target.subarray(0, TARGET_MAX) : target;
@@ -143,12 +163,16 @@ export class BatchReads {
         },
         later: (i, bytes) => append(from + i, bytes),
         again: (i, bytes) => {
-          if (bytes === undefined) return this.#operations.read(ns, chunk[i] ?? '', asBytes, limits).then((value) => append(from + i, value));
+          if (bytes === undefined)
+            return this.#operations.read(ns, chunk[i] ?? '', asBytes, limits).then((value) => append(from + i, value));
           needed += bytes;
           short = true;
           return undefined;
         },
-        single: (i, id) => this.#operations.adopt(new PendingRead(ns, chunk[i] ?? '', asBytes), id, limits).then((value) => append(from + i, value)),
+        single: (i, id) =>
+          this.#operations
+            .adopt(new PendingRead(ns, chunk[i] ?? '', asBytes), id, limits)
+            .then((value) => append(from + i, value)),
       };
       used = this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);
     }
@@ -176,9 +200,19 @@ export class BatchReads {
   #answers(crossing: Crossing, sink: Sink, records: Uint32Array, ends: Ends): number {
     const { ns, keys, from, memory, begin, limits } = crossing;
     const later = (i: number, wait: Promise<unknown> | undefined): void => {
-      if (wait !== undefined) ends.waits.push(wait.catch((error: unknown) => ends.failures.push({ index: from + i, error })));
+      if (wait !== undefined)
+        ends.waits.push(wait.catch((error: unknown) => ends.failures.push({ index: from + i, error })));
     };
-    const pending = this.#native.getMany(ns, keys, memory, begin, records, limits.timeoutMs, this.#text.join(keys), this.#text.lengths);
+    const pending = this.#native.getMany(
+      ns,
+      keys,
+      memory,
+      begin,
+      records,
+      limits.timeoutMs,
+      this.#text.join(keys),
+      this.#text.lengths,
+    );
     // Before a codec may call the client: the next call writes `info` anew.
     const end = this.#native.info[BYTES] ?? 0;
     if (pending > 0 && limits.signal === undefined) this.#adopt(crossing, records, sink, ends);
@@ -217,7 +251,11 @@ export class BatchReads {
   #adopt({ ns, keys, from }: Crossing, records: Uint32Array, sink: Sink, ends: Ends): void {
     const batch = new Batch(ns, keys, (i, status, completion) => take(sink, i, status, completion));
     forPending(records, keys.length, (i, id) => this.#operations.adoptOne(batch.operation(i), id));
-    ends.waits.push(batch.ended().then(() => ends.failures.push(...batch.failures.map(({ index, error }) => ({ index: from + index, error })))));
+    ends.waits.push(
+      batch
+        .ended()
+        .then(() => ends.failures.push(...batch.failures.map(({ index, error }) => ({ index: from + index, error })))),
+    );
   }
 }
 
@@ -243,5 +281,7 @@ export function batchError(failures: readonly BatchFailure[], keys: number): Far
   const [first] = errors;
   const code = first instanceof FarkvError ? first.code : 'ERR_INTERNAL';
   const text = first instanceof Error ? first.message : String(first);
-  return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, { cause: new AggregateError(errors) });
+  return new FarkvError(code, `${errors.length} of ${keys} keys failed; the first: ${text}`, {
+    cause: new AggregateError(errors),
+  });
 }

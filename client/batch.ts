@@ -1,8 +1,10 @@
 /**
- * Operations of one batch: they end one by one and are awaited together. Each is a small object where an operation that is awaited by itself has a promise,
- * its functions and its reactions: of a hundred keys that is most of what JavaScript does.
+ * Operations of one batch: they end one by one and are awaited together. Each is a small object where an operation that
+ * is awaited by itself has a promise, its functions and its reactions: of a hundred keys that is most of what
+ * JavaScript does.
  *
- * Not for: batches that a signal may end (an AbortSignal is watched for operations by themselves), nor for what waits for room: those are Pending.
+ * Not for: batches that a signal may end (an AbortSignal is watched for operations by themselves), nor for what waits
+ * for room: those are Pending.
  */
 import { CompletionField, type NativeClient } from '../native/addon.js';
 import type { Completion } from './completion.js';

@@ -28,13 +28,19 @@ for (const direct of [true, false]) {
       const [from = 0, length = 0] = spans.subarray(2 * i, 2 * i + 2);
       return from === ABSENT ? `absent ${length}` : target.toString('latin1', from, from + length);
     });
-    t.deepEqual(seen, expected.map((value) => value?.toString('latin1') ?? 'absent 0'));
+    t.deepEqual(
+      seen,
+      expected.map((value) => value?.toString('latin1') ?? 'absent 0'),
+    );
     t.deepEqual([...spans.subarray(2 * keys.length)], [7, 7, 7], 'beyond its two numbers a key nothing is written');
     t.is(target.toString('latin1', needed, needed + 20), '.'.repeat(20));
     t.is(native.held, 0);
 
     const small = Promise.resolve().then(() => kv.getManyInto(keys, Buffer.alloc(10), spans));
-    const refused = t.throwsAsync(small, { code: 'ERR_BUFFER_TOO_SMALL', message: new RegExp(`has ${needed} bytes, there is room for 10`) });
+    const refused = t.throwsAsync(small, {
+      code: 'ERR_BUFFER_TOO_SMALL',
+      message: new RegExp(`has ${needed} bytes, there is room for 10`),
+    });
     await turn();
     await settle();
     await refused;
@@ -58,9 +64,15 @@ for (const direct of [true, false]) {
     const many = kv.getMany(keys);
     const into = kv.getManyInto(keys, target, spans);
     await settle();
-    t.deepEqual((await many).map(text), keys.map((_, i) => `v${i}`));
+    t.deepEqual(
+      (await many).map(text),
+      keys.map((_, i) => `v${i}`),
+    );
     await into;
-    t.deepEqual(keys.map((_, i) => target.toString('latin1', spans[2 * i], (spans[2 * i] ?? 0) + (spans[2 * i + 1] ?? 0))), keys.map((_, i) => `v${i}`));
+    t.deepEqual(
+      keys.map((_, i) => target.toString('latin1', spans[2 * i], (spans[2 * i] ?? 0) + (spans[2 * i + 1] ?? 0))),
+      keys.map((_, i) => `v${i}`),
+    );
   });
 }
 
@@ -70,7 +82,9 @@ test('getManyInto is ended by a signal, and by close', async (t) => {
   const stop = new AbortController();
   const spans = new Uint32Array(4);
   const target = Buffer.alloc(10);
-  const stopped = t.throwsAsync(Promise.resolve(kv.getManyInto(['a', 'b'], target, spans, { signal: stop.signal })), { code: 'ERR_ABORTED' });
+  const stopped = t.throwsAsync(Promise.resolve(kv.getManyInto(['a', 'b'], target, spans, { signal: stop.signal })), {
+    code: 'ERR_ABORTED',
+  });
   stop.abort(new Error('enough'));
   await settle();
   await stopped;
@@ -88,8 +102,14 @@ test('putMany posts in the order of its items, behind what waits already, and go
   const second = kv.putMany(items.map(({ key }) => ({ key, value: 'later' })));
   await settle();
   await Promise.all([first, second]);
-  t.deepEqual(native.log.map((line) => line.split(' ')[1]), [...items, ...items].map(({ key }) => `0/${key}`));
-  t.deepEqual(new Set([...native.entries.values()].map(({ value }) => Buffer.from(value).toString())), new Set(['later']));
+  t.deepEqual(
+    native.log.map((line) => line.split(' ')[1]),
+    [...items, ...items].map(({ key }) => `0/${key}`),
+  );
+  t.deepEqual(
+    new Set([...native.entries.values()].map(({ value }) => Buffer.from(value).toString())),
+    new Set(['later']),
+  );
   native.maxOutstanding = 3000;
   const large = kv.putMany(Array.from({ length: 2500 }, (_, i) => ({ key: `n${i}`, value: '' })));
   await settle();
@@ -115,7 +135,9 @@ test('a codec of the program may call putMany while a putMany is under way', asy
     },
     decode: String,
   };
-  const outer = kv.withCodec(nested).putMany(Array.from({ length: 10 }, (_, i) => ({ key: `outer${i}`, value: 'outer' })));
+  const outer = kv
+    .withCodec(nested)
+    .putMany(Array.from({ length: 10 }, (_, i) => ({ key: `outer${i}`, value: 'outer' })));
   await settle();
   await outer;
   await Promise.all(inner);
@@ -126,12 +148,21 @@ test('a codec of the program may call putMany while a putMany is under way', asy
 
 test('a batch fails with the code of the first key that failed, whichever ended first', async (t) => {
   const { native, kv, settle } = setup({ direct: false });
-  const puts = t.throwsAsync(kv.putMany([{ key: 'a', value: '1' }, { key: '', value: '2' }]), { code: 'ERR_INDETERMINATE', message: /2 of 2 keys failed/ });
+  const puts = t.throwsAsync(
+    kv.putMany([
+      { key: 'a', value: '1' },
+      { key: '', value: '2' },
+    ]),
+    { code: 'ERR_INDETERMINATE', message: /2 of 2 keys failed/ },
+  );
   await turn();
   native.fail(Status.indeterminate);
   await settle();
   await puts;
-  const gone = t.throwsAsync(kv.getMany(['a', 'b']), { code: 'ERR_SHARD_UNAVAILABLE', message: /nobody answers for shard 0/ });
+  const gone = t.throwsAsync(kv.getMany(['a', 'b']), {
+    code: 'ERR_SHARD_UNAVAILABLE',
+    message: /nobody answers for shard 0/,
+  });
   await turn();
   native.fail(Status.shardUnavailable);
   await settle();
@@ -140,10 +171,18 @@ test('a batch fails with the code of the first key that failed, whichever ended 
 
 test('putMany fails after all have ended, with all failures in its cause', async (t) => {
   const { native, kv, settle } = setup();
-  const puts = kv.putMany([{ key: 'a', value: '1' }, { key: '', value: '2' }, { key: 'b', value: '3', ttlMs: 500, flags: 3 }, { key: 'c', value: '4', ttlMs: -1 }]);
+  const puts = kv.putMany([
+    { key: 'a', value: '1' },
+    { key: '', value: '2' },
+    { key: 'b', value: '3', ttlMs: 500, flags: 3 },
+    { key: 'c', value: '4', ttlMs: -1 },
+  ]);
   const error = t.throwsAsync(puts, { code: 'ERR_KEY_INVALID', message: /2 of 4 keys failed/ });
   await settle();
   const { cause } = await error;
-  t.deepEqual((cause as AggregateError).errors.map((e) => (e as FarkvError).code), ['ERR_KEY_INVALID', 'ERR_ARGUMENT']);
+  t.deepEqual(
+    (cause as AggregateError).errors.map((e) => (e as FarkvError).code),
+    ['ERR_KEY_INVALID', 'ERR_ARGUMENT'],
+  );
   t.deepEqual(native.log, ['put 0/a ttl 0 flags 0 codec 0', 'put 0/b ttl 500 flags 3 codec 0']);
 });

@@ -1,13 +1,29 @@
 /**
- * What a program holds: a Keyspace is one namespace seen through one codec; the Client that connect() gives is a Keyspace that also has
- * the connection. Views (`namespace`, `withCodec`) share the connection, cost nothing, and end with it.
+ * What a program holds: a Keyspace is one namespace seen through one codec; the Client that connect() gives is a
+ * Keyspace that also has the connection. Views (`namespace`, `withCodec`) share the connection, cost nothing, and end
+ * with it.
  *
- * Promises: GET, PUT, DELETE and compare-and-swap are linearizable per key. A change that ended with ERR_INDETERMINATE may have taken effect,
- * one that ended with ERR_ABORTED, ERR_CLOSED or ERR_TIMEOUT had no effect. Operations that are not awaited may take effect in any order.
+ * Promises: GET, PUT, DELETE and compare-and-swap are linearizable per key. A change that ended with ERR_INDETERMINATE
+ * may have taken effect, one that ended with ERR_ABORTED, ERR_CLOSED or ERR_TIMEOUT had no effect. Operations that are
+ * not awaited may take effect in any order.
  */
 import {
-  checkFlags, checkItems, checkKeys, checkNamespace, checkOptions, checkSignal, checkSpans, checkTarget, checkTimeout, checkTtl, checkVersion, READ_OPTIONS, SYNC_OPTIONS,
-  WRITE_OPTIONS, type ReadOptions, type WriteOptions,
+  checkFlags,
+  checkItems,
+  checkKeys,
+  checkNamespace,
+  checkOptions,
+  checkSignal,
+  checkSpans,
+  checkTarget,
+  checkTimeout,
+  checkTtl,
+  checkVersion,
+  READ_OPTIONS,
+  SYNC_OPTIONS,
+  WRITE_OPTIONS,
+  type ReadOptions,
+  type WriteOptions,
 } from './arguments.js';
 import type { BatchFailure } from './batch.js';
 import type { BatchPuts } from './batch-puts.js';
@@ -104,13 +120,19 @@ export class Keyspace<In, Out = In> {
   }
 
   /**
-   * The values of many keys, undecoded, side by side in `target`, the caller's own memory: nothing is allocated for a key, and a view of a value is
-   * `target.subarray(spans[2 * i], spans[2 * i] + spans[2 * i + 1])`, without a copy, for as long as the caller leaves that memory as it is. spans[2 * i] is
-   * ABSENT (4294967295) where keys[i] is not there. Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport
-   * can (shm), with a promise where it cannot: until then both arrays are being written to. ERR_BUFFER_TOO_SMALL, when all have ended, says how many bytes
-   * they need together; a value that did not fit is ABSENT in `spans`.
+   * The values of many keys, undecoded, side by side in `target`, the caller's own memory: nothing is allocated for a
+   * key, and a view of a value is `target.subarray(spans[2 * i], spans[2 * i] + spans[2 * i + 1])`, without a copy, for
+   * as long as the caller leaves that memory as it is. spans[2 * i] is ABSENT (4294967295) where keys[i] is not there.
+   * Which value lies where is told by `spans` only. Answers with the bytes used; at once where the transport can (shm),
+   * with a promise where it cannot: until then both arrays are being written to. ERR_BUFFER_TOO_SMALL, when all have
+   * ended, says how many bytes they need together; a value that did not fit is ABSENT in `spans`.
    */
-  getManyInto(keys: readonly Key[], target: Uint8Array, spans: Uint32Array, options?: ReadOptions): number | Promise<number> {
+  getManyInto(
+    keys: readonly Key[],
+    target: Uint8Array,
+    spans: Uint32Array,
+    options?: ReadOptions,
+  ): number | Promise<number> {
     checkKeys(keys);
     checkTarget(target, 0);
     checkSpans(spans, keys.length);
@@ -119,11 +141,16 @@ export class Keyspace<In, Out = In> {
   }
 
   /**
-   * Writes the value's bytes, undecoded, into `target` from `offset` on, and answers with their number; undefined: no such key. Answers at
-   * once where the transport can (shm), with a promise where it cannot, so `await` it or look. ERR_BUFFER_TOO_SMALL when they do not
-   * fit; what is wrong at once is thrown.
+   * Writes the value's bytes, undecoded, into `target` from `offset` on, and answers with their number; undefined: no
+   * such key. Answers at once where the transport can (shm), with a promise where it cannot, so `await` it or look.
+   * ERR_BUFFER_TOO_SMALL when they do not fit; what is wrong at once is thrown.
    */
-  getInto(key: Key, target: Uint8Array, offset = 0, options?: ReadOptions): number | undefined | Promise<number | undefined> {
+  getInto(
+    key: Key,
+    target: Uint8Array,
+    offset = 0,
+    options?: ReadOptions,
+  ): number | undefined | Promise<number | undefined> {
     checkTarget(target, offset);
     return this.#shared.operations.readInto(this.#ns, key, target, offset, this.#limits(options));
   }
@@ -136,14 +163,23 @@ export class Keyspace<In, Out = In> {
   /** As getInto, but spins until the answer is there: shm and verbs only. */
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
     checkTarget(target, offset);
-    return this.#shared.operations.readIntoSync(this.#ns, key, target, offset, this.#limits(options, SYNC_OPTIONS).timeoutMs);
+    return this.#shared.operations.readIntoSync(
+      this.#ns,
+      key,
+      target,
+      offset,
+      this.#limits(options, SYNC_OPTIONS).timeoutMs,
+    );
   }
 
   put(key: Key, value: In, options?: WriteOptions): Promise<void> {
     try {
       const limits = this.#limits(options, WRITE_OPTIONS);
       const bytes = encodeWith(this.#codec, value);
-      return this.#shared.operations.submit(new PendingPut(this.#ns, key, bytes, this.#how(options), putOutcome), limits);
+      return this.#shared.operations.submit(
+        new PendingPut(this.#ns, key, bytes, this.#how(options), putOutcome),
+        limits,
+      );
     } catch (error) {
       return rejected(error);
     }
@@ -164,7 +200,9 @@ export class Keyspace<In, Out = In> {
     };
     if (limits.signal === undefined && all.every(isPlain)) {
       const { keys, values, places } = this.#encodeAll(all, failures);
-      const batch = this.#shared.puts.put(this.#ns, { keys, values }, this.#codec.id, limits.timeoutMs, (i) => single(places[i] ?? -1));
+      const batch = this.#shared.puts.put(this.#ns, { keys, values }, this.#codec.id, limits.timeoutMs, (i) =>
+        single(places[i] ?? -1),
+      );
       for (const { index, error } of await batch) failures.push({ index: places[index] ?? -1, error });
     } else {
       for (let i = 0; i < all.length; i++) single(i);
@@ -223,8 +261,9 @@ export class Keyspace<In, Out = In> {
   }
 
   /**
-   * A key made ready: encoded and hashed once, for a program that uses it again and again. Every method takes it in the place of the key, in any
-   * view and any client; it is of most use in those of this namespace and this cluster. It costs memory as a small buffer does.
+   * A key made ready: encoded and hashed once, for a program that uses it again and again. Every method takes it in the
+   * place of the key, in any view and any client; it is of most use in those of this namespace and this cluster. It
+   * costs memory as a small buffer does.
    */
   key(key: Key): PreparedKey {
     return this.#shared.operations.prepareKey(this.#ns, key);
@@ -236,8 +275,9 @@ export class Keyspace<In, Out = In> {
   }
 
   /**
-   * The same store seen through another namespace: the same key in two namespaces is two entries. Namespaces are numbers from 0 (the
-   * default) to 65535, because they are part of every entry; which number is whose is for the program to say.
+   * The same store seen through another namespace: the same key in two namespaces is two entries. Namespaces are
+   * numbers from 0 (the default) to 65535, because they are part of every entry; which number is whose is for the
+   * program to say.
    */
   namespace(namespace: number): Keyspace<In, Out> {
     return new Keyspace(this.#shared, checkNamespace(namespace), this.#codec);
@@ -252,7 +292,10 @@ export class Keyspace<In, Out = In> {
   }
 
   /** What cannot be encoded is a failure; places[i] is the item of keys[i]. */
-  #encodeAll(items: readonly PutItem<In>[], failures: BatchFailure[]): { keys: Key[]; values: Uint8Array[]; places: number[] } {
+  #encodeAll(
+    items: readonly PutItem<In>[],
+    failures: BatchFailure[],
+  ): { keys: Key[]; values: Uint8Array[]; places: number[] } {
     const keys: Key[] = [];
     const values: Uint8Array[] = [];
     const places: number[] = [];
@@ -340,6 +383,7 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
 export function resolveCodec(codec: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined): Codec<never, unknown> {
   if (codec === undefined || codec === 'buffer') return bufferCodec;
   if (codec === 'msgpack') return msgpackCodec<unknown>();
-  if (typeof codec !== 'object') throw argumentError('codec is "buffer", "msgpack" or an object { id, name, encode, decode }');
+  if (typeof codec !== 'object')
+    throw argumentError('codec is "buffer", "msgpack" or an object { id, name, encode, decode }');
   return checkCodec(codec);
 }

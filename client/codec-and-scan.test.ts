@@ -6,7 +6,15 @@ import { setup } from '../test/support/keyspace.js';
 test('msgpack values come back as they were; another codec refuses them; buffer reads their bytes', async (t) => {
   const { native, kv, settle } = setup();
   const typed = kv.withCodec('msgpack');
-  const values = [{ name: 'Ada', tags: ['x', 'y'], at: new Date(0), raw: Buffer.from([1, 2, 3]) }, [1, -2, 3.5, 2 ** 40], 'text', null, false, 12n ** 15n, new Set([1, 2])];
+  const values = [
+    { name: 'Ada', tags: ['x', 'y'], at: new Date(0), raw: Buffer.from([1, 2, 3]) },
+    [1, -2, 3.5, 2 ** 40],
+    'text',
+    null,
+    false,
+    12n ** 15n,
+    new Set([1, 2]),
+  ];
   for (const value of values) {
     const put = typed.put('v', value);
     await settle();
@@ -77,23 +85,37 @@ test('codecs are checked', (t) => {
 test('a codec that throws or gives no bytes fails the put', async (t) => {
   const { kv } = setup();
   const cause = new Error('no');
-  const thrower = kv.withCodec<string, string>({ id: 16, name: 'thrower', encode: () => { throw cause; }, decode: String });
+  const thrower = kv.withCodec<string, string>({
+    id: 16,
+    name: 'thrower',
+    encode: () => {
+      throw cause;
+    },
+    decode: String,
+  });
   const error = await t.throwsAsync(thrower.put('a', 'x'), { code: 'ERR_ARGUMENT' });
   t.is(error.cause, cause);
-  await t.throwsAsync(kv.withCodec({ id: 16, name: 'odd', encode: () => 'text' as never, decode: String }).put('a', 'x'), { code: 'ERR_ARGUMENT' });
+  await t.throwsAsync(
+    kv.withCodec({ id: 16, name: 'odd', encode: () => 'text' as never, decode: String }).put('a', 'x'),
+    { code: 'ERR_ARGUMENT' },
+  );
 });
 
-function scanBody(entries: readonly { readonly key: string; readonly value?: string; readonly valueBytes?: number }[]): Buffer {
-  return Buffer.concat(entries.map(({ key, value, valueBytes }) => {
-    const head = Buffer.alloc(32);
-    head.writeBigUInt64LE(77n, 0);
-    head.writeBigUInt64LE(1234n, 8);
-    head.writeUInt32LE(valueBytes ?? value?.length ?? 0, 16);
-    head.writeUInt32LE(5, 20);
-    head.writeUInt16LE(key.length, 24);
-    head[27] = value === undefined ? 0 : 1;
-    return Buffer.concat([head, Buffer.from(key), Buffer.from(value ?? '')]);
-  }));
+function scanBody(
+  entries: readonly { readonly key: string; readonly value?: string; readonly valueBytes?: number }[],
+): Buffer {
+  return Buffer.concat(
+    entries.map(({ key, value, valueBytes }) => {
+      const head = Buffer.alloc(32);
+      head.writeBigUInt64LE(77n, 0);
+      head.writeBigUInt64LE(1234n, 8);
+      head.writeUInt32LE(valueBytes ?? value?.length ?? 0, 16);
+      head.writeUInt32LE(5, 20);
+      head.writeUInt16LE(key.length, 24);
+      head[27] = value === undefined ? 0 : 1;
+      return Buffer.concat([head, Buffer.from(key), Buffer.from(value ?? '')]);
+    }),
+  );
 }
 
 test('a scan walks through the shards, page by page', async (t) => {
@@ -107,14 +129,20 @@ test('a scan walks through the shards, page by page', async (t) => {
   const page = kv.scanPage({ batch: 2 });
   await settle();
   const { entries, cursor } = await page;
-  t.deepEqual(entries.map(({ key, ...rest }) => ({ key: key.toString(), ...rest })), [
-    { key: 'a', version: 77n, flags: 5, expiresAtMs: 1234 },
-    { key: 'b', version: 77n, flags: 5, expiresAtMs: 1234 },
-  ]);
+  t.deepEqual(
+    entries.map(({ key, ...rest }) => ({ key: key.toString(), ...rest })),
+    [
+      { key: 'a', version: 77n, flags: 5, expiresAtMs: 1234 },
+      { key: 'b', version: 77n, flags: 5, expiresAtMs: 1234 },
+    ],
+  );
   t.is(cursor, '0.5');
   const rest = kv.scanPage({ batch: 2, cursor: '0.5' });
   await settle();
-  t.deepEqual((await rest).entries.map(({ key }) => key.toString()), ['c']);
+  t.deepEqual(
+    (await rest).entries.map(({ key }) => key.toString()),
+    ['c'],
+  );
   t.is((await rest).cursor, undefined);
   t.deepEqual(native.log, ['scan 0 0 0 2 false', 'scan 0 0 5 2 false', 'scan 0 1 0 2 false']);
 });
@@ -122,7 +150,16 @@ test('a scan walks through the shards, page by page', async (t) => {
 test('a scan with values reads by itself what did not fit, and leaves out what is gone', async (t) => {
   const { native, kv, settle } = setup();
   native.store('large', Buffer.alloc(100_000, 'L'));
-  native.scanBodies = [{ body: scanBody([{ key: 'small', value: 'S' }, { key: 'large', valueBytes: 100_000 }, { key: 'gone', valueBytes: 9 }]), next: 0n }];
+  native.scanBodies = [
+    {
+      body: scanBody([
+        { key: 'small', value: 'S' },
+        { key: 'large', valueBytes: 100_000 },
+        { key: 'gone', valueBytes: 9 },
+      ]),
+      next: 0n,
+    },
+  ];
   const found: string[] = [];
   const walk = (async () => {
     for await (const { key, value } of kv.scan({ values: true })) found.push(`${key.toString()} ${value.length}`);

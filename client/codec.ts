@@ -1,9 +1,10 @@
 /**
- * Codecs: how values become bytes and come back. The codec's number is stored with each value, so that a client with another codec is told so
- * instead of being handed bytes it would misread.
+ * Codecs: how values become bytes and come back. The codec's number is stored with each value, so that a client with
+ * another codec is told so instead of being handed bytes it would misread.
  *
  *   buffer   0   bytes as they are; takes text too (UTF-8). Reads every value, whatever wrote it.
- *   msgpack  1   anything that msgpackr encodes: objects, arrays, numbers, text, Buffers, Dates, Sets, bigints (a Map comes back as an object)
+ *   msgpack  1   anything that msgpackr encodes: objects, arrays, numbers, text, Buffers, Dates, Sets, bigints (a Map
+ *                comes back as an object)
  *
  * Numbers 2 to 15 are kept for farkv; a codec of your own takes one from 16 to 255.
  */
@@ -19,8 +20,8 @@ export interface Codec<In, Out = In> {
   encode(value: In): Uint8Array;
   decode(bytes: Buffer): Out;
   /**
-   * True: what decode returns does not refer to `bytes`. Their memory is then used again at once; without it, it lives as long as the
-   * decoded value does.
+   * True: what decode returns does not refer to `bytes`. Their memory is then used again at once; without it, it lives
+   * as long as the decoded value does.
    */
   readonly copies?: boolean;
 }
@@ -34,7 +35,9 @@ export const bufferCodec: Codec<BufferValue, Buffer> = {
     if (typeof value === 'string') return Buffer.from(value);
     if (value instanceof Uint8Array) return value;
     const what = value === null ? 'null' : typeof value;
-    throw argumentError(`with the codec "buffer" a value is a Buffer, a Uint8Array or text, not ${what}; for other values use the codec "msgpack"`);
+    throw argumentError(
+      `with the codec "buffer" a value is a Buffer, a Uint8Array or text, not ${what}; for other values use the codec "msgpack"`,
+    );
   },
   decode: (bytes) => bytes,
 };
@@ -62,9 +65,12 @@ export function msgpackCodec<T>(): Codec<T> {
 /** Checks a codec that a program brings. */
 export function checkCodec<In, Out>(codec: Codec<In, Out>): Codec<In, Out> {
   const { id, name } = codec;
-  if (!Number.isInteger(id) || id < 0 || id > 255) throw argumentError('the id of a codec is an integer from 16 to 255');
-  if (id < 16 && id !== bufferCodec.id && id !== 1) throw argumentError(`codec ids 2 to 15 are kept for farkv; ${name} has ${id}`);
-  if (typeof codec.encode !== 'function' || typeof codec.decode !== 'function') throw argumentError('a codec has encode and decode');
+  if (!Number.isInteger(id) || id < 0 || id > 255)
+    throw argumentError('the id of a codec is an integer from 16 to 255');
+  if (id < 16 && id !== bufferCodec.id && id !== 1)
+    throw argumentError(`codec ids 2 to 15 are kept for farkv; ${name} has ${id}`);
+  if (typeof codec.encode !== 'function' || typeof codec.decode !== 'function')
+    throw argumentError('a codec has encode and decode');
   return codec;
 }
 
@@ -84,7 +90,10 @@ export function encodeWith<In, Out>(codec: Codec<In, Out>, value: In): Uint8Arra
 /** decode, after a look at which codec wrote the value. */
 export function decodeWith<In, Out>(codec: Codec<In, Out>, bytes: Buffer, written: number): Out {
   if (written !== codec.id && codec.id !== bufferCodec.id) {
-    throw new FarkvError('ERR_CORRUPT', `the value was written with codec ${written}, this client reads with ${codec.id} (${codec.name})`);
+    throw new FarkvError(
+      'ERR_CORRUPT',
+      `the value was written with codec ${written}, this client reads with ${codec.id} (${codec.name})`,
+    );
   }
   try {
     return codec.decode(bytes);

@@ -1,10 +1,11 @@
 /**
  * Completion records: what the native side says of a finished operation, and where its value lies.
  *
- * A record is eight numbers (native/addon.ts CompletionField) in an array that the native side owns; it is read before the next call.
+ * A record is eight numbers (native/addon.ts CompletionField) in an array that the native side owns; it is read before
+ * the next call.
  *
- * Where a value lies is said by its record's Offset alone. `offsetIn` is the only place that reads it; NO_VALUE does not leave this file but as
- * "undefined", or as the ABSENT of getManyInto.
+ * Where a value lies is said by its record's Offset alone. `offsetIn` is the only place that reads it; NO_VALUE does
+ * not leave this file but as "undefined", or as the ABSENT of getManyInto.
  */
 import { CompletionField, NO_VALUE, type NativeClient } from '../native/addon.js';
 import { FarkvError, Status } from './errors.js';
@@ -22,18 +23,25 @@ export interface Completion {
   readonly at: number;
   /** The value did not fit in the slab and is held by the native side until taken. */
   readonly large: boolean;
-  /** The value; undefined: there is none. `keep`: it belongs to the caller from now on, else only until the caller returns. */
+  /**
+   * The value; undefined: there is none. `keep`: it belongs to the caller from now on, else only until the caller
+   * returns.
+   */
   value(keep: boolean): Buffer | undefined;
   /** Fetches a value that is `large` into memory of the caller's own. */
   take(target: Uint8Array): void;
 }
 
-/** Where the value of a record lies in the memory of which its crossing wrote the bytes before `written`; NO_VALUE: it has none. */
+/**
+ * Where the value of a record lies in the memory of which its crossing wrote the bytes before `written`; NO_VALUE: it
+ * has none.
+ */
 export function offsetIn(written: number, words: Uint32Array, at: number): number {
   const offset = words[at + OFFSET] ?? NO_VALUE;
   if (offset === NO_VALUE) return NO_VALUE;
   const end = offset + (words[at + BYTES] ?? 0);
-  if (end > written) throw new FarkvError('ERR_INTERNAL', `a value of bytes ${offset} to ${end}, where ${written} were written`);
+  if (end > written)
+    throw new FarkvError('ERR_INTERNAL', `a value of bytes ${offset} to ${end}, where ${written} were written`);
   return offset;
 }
 
@@ -69,8 +77,8 @@ export class AnswerAtOnce implements Completion {
 }
 
 /**
- * Walks over the records of one drain. Invariant: the slab's whole rest is lent to the drain until commit, because a codec may call the client while it
- * decodes; values that were kept stay taken.
+ * Walks over the records of one drain. Invariant: the slab's whole rest is lent to the drain until commit, because a
+ * codec may call the client while it decodes; values that were kept stay taken.
  */
 export class DrainCursor implements Completion {
   readonly words: Uint32Array;

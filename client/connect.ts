@@ -11,15 +11,20 @@ import { parseOptions, type ConnectOptions, type Servers } from './options.js';
 import { Session } from './session.js';
 
 /**
- * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and ERR_ADDRESS_INVALID for options,
- * ERR_UNAUTHORIZED, ERR_PROTOCOL_VERSION, ERR_UNSUPPORTED when no transport can be used, ERR_TIMEOUT when nobody answers.
+ * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and
+ * ERR_ADDRESS_INVALID for options, ERR_UNAUTHORIZED, ERR_PROTOCOL_VERSION, ERR_UNSUPPORTED when no transport can be
+ * used, ERR_TIMEOUT when nobody answers.
  *
- * The codec decides what values are: Buffers (the default), anything that MessagePack holds (`connect<User>({ codec: 'msgpack', ... })`), or
- * what a codec of your own makes of bytes.
+ * The codec decides what values are: Buffers (the default), anything that MessagePack holds (`connect<User>({ codec:
+ * 'msgpack', ... })`), or what a codec of your own makes of bytes.
  */
-export function connect(options: Servers | (ConnectOptions & { readonly codec?: 'buffer' | undefined })): Promise<Client<BufferValue, Buffer>>;
+export function connect(
+  options: Servers | (ConnectOptions & { readonly codec?: 'buffer' | undefined }),
+): Promise<Client<BufferValue, Buffer>>;
 export function connect<T = unknown>(options: ConnectOptions & { readonly codec: 'msgpack' }): Promise<Client<T>>;
-export function connect<In, Out>(options: ConnectOptions & { readonly codec: Codec<In, Out> }): Promise<Client<In, Out>>;
+export function connect<In, Out>(
+  options: ConnectOptions & { readonly codec: Codec<In, Out> },
+): Promise<Client<In, Out>>;
 export async function connect(
   options: Servers | (ConnectOptions & { readonly codec?: 'buffer' | 'msgpack' | Codec<never, unknown> | undefined }),
 ): Promise<Client<never, unknown>> {

@@ -1,6 +1,15 @@
 import test, { type ExecutionContext } from 'ava';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { encodeFrame, FrameReader, PROTOCOL_MAX, PROTOCOL_MIN, SERVER_FRAME_LIMITS, type ClientMap, type Frame, type Hello } from '../core/protocol/index.js';
+import {
+  encodeFrame,
+  FrameReader,
+  PROTOCOL_MAX,
+  PROTOCOL_MIN,
+  SERVER_FRAME_LIMITS,
+  type ClientMap,
+  type Frame,
+  type Hello,
+} from '../core/protocol/index.js';
 import { ControlConnection } from './control-connection.js';
 import type { ErrorCode, FarkvError } from './errors.js';
 
@@ -53,24 +62,40 @@ class FakeServer {
       this.#changed();
     });
     const reader = new FrameReader(SERVER_FRAME_LIMITS);
-    socket.on('data', (chunk) => reader.push(chunk, (frame) => {
-      if (frame.t === 'hello') {
-        this.hellos.push(frame);
-        this.#script(frame, socket, (...frames) => {
-          for (const each of frames) socket.write(encodeFrame(each));
-        });
-      } else {
-        this.frames.push(frame);
-        this.#changed();
-      }
-      return true;
-    }));
+    socket.on('data', (chunk) =>
+      reader.push(chunk, (frame) => {
+        if (frame.t === 'hello') {
+          this.hellos.push(frame);
+          this.#script(frame, socket, (...frames) => {
+            for (const each of frames) socket.write(encodeFrame(each));
+          });
+        } else {
+          this.frames.push(frame);
+          this.#changed();
+        }
+        return true;
+      }),
+    );
   }
 }
 
-const map = (mapEpoch: number): ClientMap => ({ clusterId: 'ab'.repeat(16), mapEpoch, hashSeed: '00'.repeat(16), members: [], shards: [] });
+const map = (mapEpoch: number): ClientMap => ({
+  clusterId: 'ab'.repeat(16),
+  mapEpoch,
+  hashSeed: '00'.repeat(16),
+  members: [],
+  shards: [],
+});
 const ticket = new Uint8Array(40);
-const welcome: Frame = { t: 'welcome', ok: true, version: PROTOCOL_MAX, serverId: 's1', clusterId: 'ab'.repeat(16), clientId: '00000000000000cd', ticket };
+const welcome: Frame = {
+  t: 'welcome',
+  ok: true,
+  version: PROTOCOL_MAX,
+  serverId: 's1',
+  clusterId: 'ab'.repeat(16),
+  clientId: '00000000000000cd',
+  ticket,
+};
 const accept: Script = (_, __, send) => send(welcome, { t: 'map', map: map(1) });
 
 interface Followed {
@@ -81,7 +106,11 @@ interface Followed {
   readonly until: (text: string) => Promise<void>;
 }
 
-function follow(t: ExecutionContext, servers: readonly string[], options: { readonly token?: string; readonly onMap?: (map: ClientMap) => void } = {}): Followed {
+function follow(
+  t: ExecutionContext,
+  servers: readonly string[],
+  options: { readonly token?: string; readonly onMap?: (map: ClientMap) => void } = {},
+): Followed {
   const log: string[] = [];
   const failures: FarkvError[] = [];
   let watchers: (() => void)[] = [];
@@ -142,7 +171,9 @@ test('hello, welcome, ticket, map; then what is pushed', async (t) => {
 test('servers are tried in turn; a client that comes back keeps its id', async (t) => {
   const dead = await FakeServer.start(t, accept);
   dead.close();
-  const refusing = await FakeServer.start(t, (_, __, send) => send({ t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', message: 'who?', versions: [1, 1] }));
+  const refusing = await FakeServer.start(t, (_, __, send) =>
+    send({ t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', message: 'who?', versions: [1, 1] }),
+  );
   const good = await FakeServer.start(t, accept);
   const { until, log } = follow(t, [dead.address, refusing.address, good.address]);
   await until('connected');
@@ -175,12 +206,20 @@ const garbage: [name: string, script: Script, code: ErrorCode][] = [
   ['an oversized frame', (_, socket) => void socket.write(Buffer.from([0x7f, 0xff, 0xff, 0xff])), 'ERR_PROTOCOL'],
   ['a map before the welcome', (_, __, send) => send({ t: 'map', map: map(1) }), 'ERR_PROTOCOL'],
   ['two welcomes', (_, __, send) => send(welcome, welcome), 'ERR_PROTOCOL'],
-  ['a frame that is not for clients', (_, __, send) => send(welcome, { t: 'call', id: 1, method: 'status', args: null }), 'ERR_PROTOCOL'],
+  [
+    'a frame that is not for clients',
+    (_, __, send) => send(welcome, { t: 'call', id: 1, method: 'status', args: null }),
+    'ERR_PROTOCOL',
+  ],
   ['a version that was not offered', (_, __, send) => send({ ...welcome, version: 99 }), 'ERR_PROTOCOL_VERSION'],
-  ['an end before the map', (_, socket, send) => {
-    send(welcome);
-    socket.end();
-  }, 'ERR_DISCONNECTED'],
+  [
+    'an end before the map',
+    (_, socket, send) => {
+      send(welcome);
+      socket.end();
+    },
+    'ERR_DISCONNECTED',
+  ],
 ];
 for (const [name, script, code] of garbage) {
   test(`a server that sends ${name} is left for the next one`, async (t) => {
@@ -214,7 +253,13 @@ test('a map that the client refuses ends the connection to that server', async (
 
 test('a map in parts takes effect as a whole', async (t) => {
   const shard = (n: number) => ({ shard: n, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] });
-  const server = await FakeServer.start(t, (_, __, send) => send(welcome, { t: 'map', map: { ...map(1), shards: [shard(0)] }, more: true }, { t: 'map', map: { ...map(1), shards: [shard(1)] } }));
+  const server = await FakeServer.start(t, (_, __, send) =>
+    send(
+      welcome,
+      { t: 'map', map: { ...map(1), shards: [shard(0)] }, more: true },
+      { t: 'map', map: { ...map(1), shards: [shard(1)] } },
+    ),
+  );
   const seen: number[] = [];
   const { until } = follow(t, [server.address], { onMap: (m) => seen.push(m.shards.length) });
   await until('connected');

@@ -148,23 +148,37 @@ class Visit {
   readonly #deadline: Deadline;
   #heartbeat: Heartbeat | undefined;
 
-  constructor(server: string, { token, tls, handlers }: ControlOptions, clientId: string | undefined, events: VisitEvents) {
+  constructor(
+    server: string,
+    { token, tls, handlers }: ControlOptions,
+    clientId: string | undefined,
+    events: VisitEvents,
+  ) {
     this.#handlers = handlers;
     this.#events = events;
-    const hello = { role: 'client', ...(token === undefined ? {} : { token }), ...(clientId === undefined ? {} : { clientId }) } as const;
-    this.#outgoing = new Outgoing({ address: server, trust: tls, hello }, {
-      welcomed: (welcome) => {
-        if (welcome.ticket !== undefined) handlers.ticket(welcome.ticket);
-        events.welcome(welcome);
+    const hello = {
+      role: 'client',
+      ...(token === undefined ? {} : { token }),
+      ...(clientId === undefined ? {} : { clientId }),
+    } as const;
+    this.#outgoing = new Outgoing(
+      { address: server, trust: tls, hello },
+      {
+        welcomed: (welcome) => {
+          if (welcome.ticket !== undefined) handlers.ticket(welcome.ticket);
+          events.welcome(welcome);
+        },
+        frame: (frame) => this.#received(frame),
+        closed: (error) => {
+          this.#deadline.clear();
+          this.#heartbeat?.stop();
+          events.ended(asRefusal(error));
+        },
       },
-      frame: (frame) => this.#received(frame),
-      closed: (error) => {
-        this.#deadline.clear();
-        this.#heartbeat?.stop();
-        events.ended(asRefusal(error));
-      },
-    });
-    this.#deadline = new Deadline(DIAL_MS, () => this.end(new FarkvError('ERR_TIMEOUT', `no map within ${DIAL_MS} ms`))).unref();
+    );
+    this.#deadline = new Deadline(DIAL_MS, () =>
+      this.end(new FarkvError('ERR_TIMEOUT', `no map within ${DIAL_MS} ms`)),
+    ).unref();
   }
 
   end(error: FarkvError): void {

@@ -1,7 +1,8 @@
 /**
  * The errors of the SDK: FarkvError and its codes, and how a status of the native side becomes one.
  *
- * Errors are made only when something went wrong: a missing key and a lost compare-and-swap are values and never come here.
+ * Errors are made only when something went wrong: a missing key and a lost compare-and-swap are values and never come
+ * here.
  */
 import { FarkvError, type ErrorCode } from '../core/errors.js';
 import { addon } from '../native/addon.js';
@@ -32,11 +33,18 @@ export const Status = {
   unsupported: statusNumber('ERR_UNSUPPORTED'),
 } as const;
 
-/** The error of a status. `detail` says more than the status's own text where the caller knows more; `cause` is what brought it about. */
+/**
+ * The error of a status. `detail` says more than the status's own text where the caller knows more; `cause` is what
+ * brought it about.
+ */
 export function statusError(status: number, detail?: string, cause?: unknown): FarkvError {
   const code = (statusNames[status] ?? 'ERR_INTERNAL') as ErrorCode;
   const text = statusTexts[status] ?? `status ${status} is unknown`;
-  return new FarkvError(code, detail === undefined ? text : `${text} (${detail})`, cause === undefined ? undefined : { cause });
+  return new FarkvError(
+    code,
+    detail === undefined ? text : `${text} (${detail})`,
+    cause === undefined ? undefined : { cause },
+  );
 }
 
 /** The error of a status that an operation on this key ended with. */
@@ -46,7 +54,8 @@ export function keyError(status: number, key: unknown): FarkvError {
 
 /** What is wrong with a key, for a person; the key itself is not repeated, it may be a secret. */
 function describeKey(key: unknown): string {
-  if (typeof key === 'string') return key === '' ? 'this one is empty' : `this one has ${Buffer.byteLength(key)} in UTF-8`;
+  if (typeof key === 'string')
+    return key === '' ? 'this one is empty' : `this one has ${Buffer.byteLength(key)} in UTF-8`;
   if (key instanceof Uint8Array) return key.length === 0 ? 'this one is empty' : `this one has ${key.length}`;
   return `text or a Uint8Array is expected, this one is ${key === null ? 'null' : `of type ${typeof key}`}`;
 }
@@ -57,5 +66,9 @@ export function argumentError(text: string, cause?: unknown): FarkvError {
 
 /** A rejected promise of whatever was thrown. */
 export function rejected<T>(error: unknown): Promise<T> {
-  return Promise.reject(error instanceof Error ? error : new FarkvError('ERR_INTERNAL', 'something that is no error was thrown', { cause: error }));
+  return Promise.reject(
+    error instanceof Error
+      ? error
+      : new FarkvError('ERR_INTERNAL', 'something that is no error was thrown', { cause: error }),
+  );
 }

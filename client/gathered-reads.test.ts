@@ -25,7 +25,8 @@ test('GETs that are asked for side by side are posted in crossings of many, each
 
 test('crossings share what is in flight evenly: neither many small ones nor one that leaves the owner waiting', async (t) => {
   t.deepEqual([1, 32, 33, 64, 100, 124, 125, 1000].map(crossingOf), [32, 32, 17, 32, 50, 62, 42, 50]);
-  for (let n = 1; n < 5000; n++) t.true(crossingOf(n) >= 17 && crossingOf(n) <= 64 && (n <= GATHER || 2 * crossingOf(n) <= n + 1), String(n));
+  for (let n = 1; n < 5000; n++)
+    t.true(crossingOf(n) >= 17 && crossingOf(n) <= 64 && (n <= GATHER || 2 * crossingOf(n) <= n + 1), String(n));
   const { native, kv, settle } = await gathering();
   const ask = (): Promise<unknown> => Promise.all(Array.from({ length: 100 }, (_, i) => kv.get(`k${i}`)));
   const first = ask();
@@ -61,7 +62,15 @@ test('what differs in namespace, time-out or kind of key is not mixed', async (t
   await puts;
   const bytes = Buffer.from('k5');
   const values = Promise.all([
-    kv.get('k1'), kv.get('k2'), other.get('k1'), other.get('k2'), kv.get('k3', { timeoutMs: 7 }), kv.get('k4', { timeoutMs: 7 }), kv.get(bytes), kv.get('k6'), kv.get('k7'),
+    kv.get('k1'),
+    kv.get('k2'),
+    other.get('k1'),
+    other.get('k2'),
+    kv.get('k3', { timeoutMs: 7 }),
+    kv.get('k4', { timeoutMs: 7 }),
+    kv.get(bytes),
+    kv.get('k6'),
+    kv.get('k7'),
     kv.get('k8', { signal: new AbortController().signal }),
   ]);
   bytes.write('k9');
@@ -87,14 +96,20 @@ test('what finds no room is queued; what is refused fails with its reason', asyn
   native.maxOutstanding = 3;
   const all = Promise.all(Array.from({ length: 100 }, (_, i) => kv.get(`k${i}`)));
   await settle();
-  t.deepEqual((await all).map(text), Array.from({ length: 100 }, (_, i) => `v${i}`));
+  t.deepEqual(
+    (await all).map(text),
+    Array.from({ length: 100 }, (_, i) => `v${i}`),
+  );
   native.maxOutstanding = 1000;
   const more = Promise.all([kv.get('k1'), kv.get('k2')]);
   await settle();
   await more;
   native.refusal = 4;
   const refused = await Promise.allSettled([kv.get(''), kv.get('k2')]);
-  t.deepEqual(refused.map((r) => r.status), ['rejected', 'rejected']);
+  t.deepEqual(
+    refused.map((r) => r.status),
+    ['rejected', 'rejected'],
+  );
 });
 
 test('closing ends what is gathered', async (t) => {
@@ -102,6 +117,9 @@ test('closing ends what is gathered', async (t) => {
   const some = Promise.allSettled([kv.get('k1'), kv.get('k2')]);
   t.is(operations.unsettled, 2);
   operations.close();
-  t.deepEqual((await some).map((r) => r.status === 'rejected' && (r.reason as { code: string }).code), ['ERR_CLOSED', 'ERR_CLOSED']);
+  t.deepEqual(
+    (await some).map((r) => r.status === 'rejected' && (r.reason as { code: string }).code),
+    ['ERR_CLOSED', 'ERR_CLOSED'],
+  );
   await t.throwsAsync(kv.get('k1'), { code: 'ERR_CLOSED' });
 });

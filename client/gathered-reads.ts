@@ -1,11 +1,12 @@
 /**
- * GETs that the native side will not answer at once, gathered until the microtask in which doorbells are rung, and posted many at a time in one
- * crossing: their keys cross as one text. Each crossing rings a doorbell, so that the owner answers the first ones while the program still asks for the rest;
- * but each doorbell may have to wake the owner, which costs this thread several microseconds: how many GETs one is rung for follows how many are in flight.
+ * GETs that the native side will not answer at once, gathered until the microtask in which doorbells are rung, and
+ * posted many at a time in one crossing: their keys cross as one text. Each crossing rings a doorbell, so that the
+ * owner answers the first ones while the program still asks for the rest; but each doorbell may have to wake the owner,
+ * which costs this thread several microseconds: how many GETs one is rung for follows how many are in flight.
  *
- * Not for: keys that are bytes (the caller may change them before they are posted), nor what a signal may end. Over a transport that answers at
- * once nothing is to be gathered, so it begins with GETs that were found pending side by side, and ends with a key that was there already, or
- * when a GET was alone.
+ * Not for: keys that are bytes (the caller may change them before they are posted), nor what a signal may end. Over a
+ * transport that answers at once nothing is to be gathered, so it begins with GETs that were found pending side by
+ * side, and ends with a key that was there already, or when a GET was alone.
  *
  * Invariant: what is gathered has the same namespace and time-out, and no id.
  */
@@ -28,7 +29,10 @@ export function crossingOf(inFlight: number): number {
   return Math.min(GATHER_MAX, Math.ceil(inFlight / Math.max(2, Math.round(inFlight / WORTHWHILE))));
 }
 
-/** Where some keys are answered at once and others are not, so many pending ones are waited for before it is tried again. */
+/**
+ * Where some keys are answered at once and others are not, so many pending ones are waited for before it is tried
+ * again.
+ */
 const PATIENCE = 1024;
 
 type Read = PendingRead<unknown>;
@@ -98,7 +102,17 @@ export class GatheredReads {
     }
     const records = this.#records;
     const text = this.#text.join(keys);
-    const pending = this.#native.getMany(this.#ns, keys, this.#nothing, 0, records, this.#timeoutMs, text, this.#text.lengths, this.#crossing);
+    const pending = this.#native.getMany(
+      this.#ns,
+      keys,
+      this.#nothing,
+      0,
+      records,
+      this.#timeoutMs,
+      text,
+      this.#text.lengths,
+      this.#crossing,
+    );
     for (const [i, operation] of operations.entries()) {
       const at = i * COMPLETION_WORDS;
       if (records[at + STATUS] === PENDING_STATUS) this.#sink.adopt(operation, records[at + ID] ?? 0);

@@ -21,6 +21,9 @@ test('the text that the native side is given is that of the keys of each crossin
   const put = kv.putMany(keys.map((key, i) => ({ key, value: `value ${i}` })));
   await settle();
   await put;
-  t.deepEqual((await kv.getMany(keys)).map(text), keys.map((_, i) => `value ${i}`));
+  t.deepEqual(
+    (await kv.getMany(keys)).map(text),
+    keys.map((_, i) => `value ${i}`),
+  );
   t.is(native.texts, 4);
 });

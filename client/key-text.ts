@@ -1,7 +1,9 @@
 /**
- * The keys of a batch as one text: to fetch and read an array's elements one by one takes the native side longer than to look them up.
+ * The keys of a batch as one text: to fetch and read an array's elements one by one takes the native side longer than
+ * to look them up.
  *
- * Not for: keys that are bytes or prepared ones. Whether the text can be used (it must be ASCII) the native side decides, which has the array too.
+ * Not for: keys that are bytes or prepared ones. Whether the text can be used (it must be ASCII) the native side
+ * decides, which has the array too.
  */
 import { TEXTS_MAX } from '../native/addon.js';
 import type { Key } from './pending.js';
@@ -18,7 +20,8 @@ export class KeyText {
   join(keys: readonly Key[]): string | undefined {
     const { lengths } = this;
     let all = 0;
-    // The first look at each key: the strings come into the cache side by side, as no load here waits for the one before.
+    // The first look at each key: the strings come into the cache side by side, as no load here waits for the one
+    // before.
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i];
       if (typeof key !== 'string') return undefined;

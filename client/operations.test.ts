@@ -8,12 +8,18 @@ import { setup, text } from '../test/support/keyspace.js';
 for (const direct of [true, false]) {
   const how = direct ? 'at once' : 'later';
 
-
   test(`get, getEntry and getInto answer ${how}`, async (t) => {
     const { native, kv, settle } = setup({ direct });
     const version = native.store('a', Buffer.from('alpha'), 7, 99);
     const target = Buffer.alloc(10, '.');
-    const all = Promise.all([kv.get('a'), kv.get('b'), kv.getEntry('a'), kv.getEntry('b'), kv.getInto('a', target, 2), kv.getInto('b', target)]);
+    const all = Promise.all([
+      kv.get('a'),
+      kv.get('b'),
+      kv.getEntry('a'),
+      kv.getEntry('b'),
+      kv.getInto('a', target, 2),
+      kv.getInto('b', target),
+    ]);
     await settle();
     const [a, b, entry, none, bytes, missing] = await all;
     t.is(text(a), 'alpha');
@@ -59,7 +65,8 @@ for (const direct of [true, false]) {
       await settle();
       await Promise.all([...single, many]);
     }
-    for (const [key, value] of got) if (value?.equals(expected.get(key)!) !== true) t.fail(`${key} changed after it was handed out`);
+    for (const [key, value] of got)
+      if (value?.equals(expected.get(key)!) !== true) t.fail(`${key} changed after it was handed out`);
     t.is(native.held, 0);
     t.pass();
   });
@@ -128,7 +135,10 @@ test('what does not fit is queued, and posted in order', async (t) => {
   t.is(native.outstanding.length, 3);
   await settle();
   await Promise.all(all);
-  t.deepEqual(done, Array.from({ length: 20 }, (_, i) => String(i)));
+  t.deepEqual(
+    done,
+    Array.from({ length: 20 }, (_, i) => String(i)),
+  );
   t.is(text(await read), '19');
 });
 
@@ -184,7 +194,7 @@ test('an AbortSignal ends what is outstanding, what is queued, and what has not 
   await t.throwsAsync(async () => kv.getInto('z', Buffer.alloc(1), 0, { signal }), { code: 'ERR_ABORTED' });
 });
 
-test('a change that was sent when its signal fired is indeterminate, and the signal\'s reason its cause', async (t) => {
+test("a change that was sent when its signal fired is indeterminate, and the signal's reason its cause", async (t) => {
   const { native, operations, kv } = setup({ direct: false });
   const reason = new Error('changed my mind');
   const abort = new AbortController();
@@ -221,7 +231,9 @@ test('a shared AbortSignal has one listener, and none when the operations are ov
 test('close ends everything with ERR_CLOSED, and what comes after too', async (t) => {
   const { native, operations, kv } = setup({ direct: false });
   native.maxOutstanding = 2;
-  const all = [kv.get('a'), kv.put('b', 'x'), kv.put('c', 'x'), kv.delete('d'), kv.getMany(['e', 'f'])].map((p) => t.throwsAsync(p as Promise<unknown>, { code: 'ERR_CLOSED' }));
+  const all = [kv.get('a'), kv.put('b', 'x'), kv.put('c', 'x'), kv.delete('d'), kv.getMany(['e', 'f'])].map((p) =>
+    t.throwsAsync(p as Promise<unknown>, { code: 'ERR_CLOSED' }),
+  );
   operations.close();
   operations.close();
   await Promise.all(all);
@@ -243,7 +255,10 @@ test('statuses become errors with their code', async (t) => {
 test('bad keys are refused with what is wrong, and are not repeated', async (t) => {
   const { kv } = setup();
   await t.throwsAsync(kv.get(''), { code: 'ERR_KEY_INVALID', message: /this one is empty/ });
-  await t.throwsAsync(kv.put('secret'.repeat(200), 'x'), { code: 'ERR_KEY_INVALID', message: /^((?!secret).)*this one has 1200 in UTF-8\)$/ });
+  await t.throwsAsync(kv.put('secret'.repeat(200), 'x'), {
+    code: 'ERR_KEY_INVALID',
+    message: /^((?!secret).)*this one has 1200 in UTF-8\)$/,
+  });
   await t.throwsAsync(kv.delete('ü'.repeat(513)), { code: 'ERR_KEY_INVALID', message: /1026/ });
   await t.throwsAsync(kv.get(new Uint8Array(1025)), { code: 'ERR_KEY_INVALID', message: /1025/ });
   await t.throwsAsync(kv.get(5 as unknown as string), { code: 'ERR_KEY_INVALID', message: /of type number/ });
@@ -266,7 +281,10 @@ test('bad arguments are refused before anything is sent', async (t) => {
   await bad(kv.get('a', { signal: any({ aborted: false }) }));
   // An option that nobody reads would be a lost time to live.
   await t.throwsAsync(kv.put('a', 'x', any({ ttl: 60 })), { code: 'ERR_ARGUMENT', message: 'unknown option ttl' });
-  await t.throwsAsync(kv.compareAndSwap('a', 0n, 'x', any({ ttlMS: 60 })), { code: 'ERR_ARGUMENT', message: /did you mean ttlMs\?/ });
+  await t.throwsAsync(kv.compareAndSwap('a', 0n, 'x', any({ ttlMS: 60 })), {
+    code: 'ERR_ARGUMENT',
+    message: /did you mean ttlMs\?/,
+  });
   await t.throwsAsync(kv.get('a', any({ timeout: 5 })), { code: 'ERR_ARGUMENT', message: /did you mean timeoutMs\?/ });
   await bad(kv.putMany([{ key: 'a', value: 'b' }], any({ ttlMs: 60 })));
   await bad(kv.scanPage(any({ limit: 5 })));
@@ -286,8 +304,10 @@ test('bad arguments are refused before anything is sent', async (t) => {
   await bad(kv.scanPage({ batch: any(0) }));
   await bad(kv.scanPage({ cursor: 'nonsense' }));
   await bad(kv.scanPage({ cursor: '7.0' }));
-  for (const target of ['text', new ArrayBuffer(5), new Uint16Array(5)]) t.throws(() => kv.getInto('a', any(target)), { code: 'ERR_ARGUMENT' });
-  for (const offset of [-1, 6, 0.5, Number.NaN]) t.throws(() => kv.getInto('a', new Uint8Array(5), offset), { code: 'ERR_ARGUMENT' });
+  for (const target of ['text', new ArrayBuffer(5), new Uint16Array(5)])
+    t.throws(() => kv.getInto('a', any(target)), { code: 'ERR_ARGUMENT' });
+  for (const offset of [-1, 6, 0.5, Number.NaN])
+    t.throws(() => kv.getInto('a', new Uint8Array(5), offset), { code: 'ERR_ARGUMENT' });
   for (const ns of [-1, 65_536, 0.5, 'users']) t.throws(() => kv.namespace(any(ns)), { code: 'ERR_ARGUMENT' });
   t.throws(() => kv.withCodec(any('json')), { code: 'ERR_ARGUMENT' });
   t.deepEqual(native.log, []);
@@ -296,7 +316,12 @@ test('bad arguments are refused before anything is sent', async (t) => {
 test('compare-and-swap says what is there now', async (t) => {
   const { native, kv, settle } = setup();
   const version = native.store('a', Buffer.from('1'));
-  const all = Promise.all([kv.compareAndSwap('a', version + 5n, '2'), kv.compareAndSwap('a', version, '2'), kv.compareAndSwap('new', 0n, 'x'), kv.compareAndDelete('gone', 7n)]);
+  const all = Promise.all([
+    kv.compareAndSwap('a', version + 5n, '2'),
+    kv.compareAndSwap('a', version, '2'),
+    kv.compareAndSwap('new', 0n, 'x'),
+    kv.compareAndDelete('gone', 7n),
+  ]);
   await settle();
   const [lost, won, made, gone] = await all;
   t.deepEqual(lost, { swapped: false, version });
@@ -332,7 +357,15 @@ test('a shard that nobody answers for is explained, whichever way the answer com
       t.throws(() => kv.getInto('a', Buffer.alloc(8)), absent);
       t.throws(() => kv.getIntoSync('a', Buffer.alloc(8)), absent);
     }
-    const all = [kv.get('a'), kv.getEntry('a'), kv.getMany(['a', 'b']), kv.put('a', 'x'), kv.delete('a'), kv.compareAndSwap('a', 0n, 'x'), kv.scanPage()];
+    const all = [
+      kv.get('a'),
+      kv.getEntry('a'),
+      kv.getMany(['a', 'b']),
+      kv.put('a', 'x'),
+      kv.delete('a'),
+      kv.compareAndSwap('a', 0n, 'x'),
+      kv.scanPage(),
+    ];
     await turn();
     native.fail(Status.shardUnavailable);
     operations.drain();

@@ -1,21 +1,29 @@
 /**
- * The engine of a client: gives operations to the native side, and settles them when it answers. Every view of a client shares one.
+ * The engine of a client: gives operations to the native side, and settles them when it answers. Every view of a client
+ * shares one.
  *
- *   at once      the native call returned the answer (a GET over shared memory, a put whose reply came while it was polled for)
+ *   at once      the native call returned the answer (a GET over shared memory, a put whose reply came while it was
+ *                polled for)
  *   outstanding  the native side works on it; its completion record comes with `drain`
  *   gathered     a GET that waits for the next doorbell, so that many are posted in one crossing (gathered-reads.ts)
  *   queued       the native side had no room (ERR_BUSY); posted, in order, as soon as something completes
  *
- * Doorbells are rung once for all that was posted in one microtask; completions are drained many at a time. Time-outs, retries and leases
- * are the native side's; only what is queued is timed here.
+ * Doorbells are rung once for all that was posted in one microtask; completions are drained many at a time. Time-outs,
+ * retries and leases are the native side's; only what is queued is timed here.
  *
- * A loop that awaits answers which are there already never leaves the microtask queue, and would starve the program's timers and
- * sockets. Therefore every BREATH answers one comes by way of setImmediate.
+ * A loop that awaits answers which are there already never leaves the microtask queue, and would starve the program's
+ * timers and sockets. Therefore every BREATH answers one comes by way of setImmediate.
  *
- * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab that were handed
- * to a caller are not written again (value-memory.ts).
+ * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab
+ * that were handed to a caller are not written again (value-memory.ts).
  */
-import { CompletionField, PENDING_BASE, type NativeClient, type NativeClientStats, type PreparedKey } from '../native/addon.js';
+import {
+  CompletionField,
+  PENDING_BASE,
+  type NativeClient,
+  type NativeClientStats,
+  type PreparedKey,
+} from '../native/addon.js';
 import { AbortWatch } from './abort-watch.js';
 import type { BatchOperation } from './batch.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';
@@ -81,7 +89,8 @@ export class Operations {
   /** A GET; undefined when there is no such key. */
   read<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
     if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
-    if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined) return this.#gather(ns, key, reader, limits.timeoutMs);
+    if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined)
+      return this.#gather(ns, key, reader, limits.timeoutMs);
     const slab = this.#values.ready();
     const answer = this.#native.get(ns, key, slab.memory, slab.used, limits.timeoutMs);
     if (answer >= PENDING_BASE) {
@@ -121,7 +130,13 @@ export class Operations {
   }
 
   /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
-  readInto(ns: number, key: Key, target: Uint8Array, offset: number, limits: Limits): number | undefined | Promise<number | undefined> {
+  readInto(
+    ns: number,
+    key: Key,
+    target: Uint8Array,
+    offset: number,
+    limits: Limits,
+  ): number | undefined | Promise<number | undefined> {
     if (limits.signal?.aborted === true) throw abortError(limits.signal);
     const answer = this.#native.get(ns, key, target, offset, limits.timeoutMs);
     if (answer >= PENDING_BASE) return this.#outstand(new PendingInto(ns, key, target, offset), answer, limits);
@@ -163,7 +178,10 @@ export class Operations {
       const memory = slab?.memory ?? Buffer.allocUnsafeSlow(bytes);
       const answer = this.#native.get(ns, key, memory, 0, limits.timeoutMs);
       if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
-      if (answer >= 0) return slab === undefined ? reader.read(memory.subarray(0, answer), this.#native.info, 0) : this.#valueAtOnce(reader, slab, answer);
+      if (answer >= 0)
+        return slab === undefined
+          ? reader.read(memory.subarray(0, answer), this.#native.info, 0)
+          : this.#valueAtOnce(reader, slab, answer);
       if (answer === -Status.notFound) return undefined;
       if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
       if (answer !== -Status.bufferTooSmall) throw this.failure(-answer, ns, key);
@@ -223,9 +241,11 @@ export class Operations {
         const at = i * COMPLETION_WORDS;
         const id = completions[at + ID] ?? 0;
         const operation = this.#outstanding.take(id);
-        if (operation === undefined) throw new FarkvError('ERR_INTERNAL', `a completion for operation ${id}, which nobody waits for`);
+        if (operation === undefined)
+          throw new FarkvError('ERR_INTERNAL', `a completion for operation ${id}, which nobody waits for`);
         this.#cursor.at = at;
-        if (completions[at + STATUS] === Status.shardUnavailable) operation.fail(this.#unavailable(operation.shard(this.#native)));
+        if (completions[at + STATUS] === Status.shardUnavailable)
+          operation.fail(this.#unavailable(operation.shard(this.#native)));
         else operation.settle(this.#cursor);
       }
       this.#cursor.commit();
@@ -253,11 +273,15 @@ export class Operations {
 
   /** The error of a status that a read of this key ended with. */
   failure(status: number, ns: number, key: Key): FarkvError {
-    return status === Status.shardUnavailable ? this.#unavailable(this.#native.shardOf(ns, key)) : keyError(status, key);
+    return status === Status.shardUnavailable
+      ? this.#unavailable(this.#native.shardOf(ns, key))
+      : keyError(status, key);
   }
 
   #syncFailure(status: number, ns: number, key: Key): FarkvError {
-    return status === Status.unsupported ? statusError(status, 'a GET can be spun for over shm and verbs; over tcp it is awaited: get, getInto') : this.failure(status, ns, key);
+    return status === Status.unsupported
+      ? statusError(status, 'a GET can be spun for over shm and verbs; over tcp it is awaited: get, getInto')
+      : this.failure(status, ns, key);
   }
 
   #unavailable(shard: number): FarkvError {
@@ -281,7 +305,10 @@ export class Operations {
     return this.#native.stats();
   }
 
-  /** Fails what is not settled with ERR_CLOSED and closes the native client; a codec that calls it within a drain has that drain's records settled first. */
+  /**
+   * Fails what is not settled with ERR_CLOSED and closes the native client; a codec that calls it within a drain has
+   * that drain's records settled first.
+   */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;

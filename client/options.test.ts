@@ -22,7 +22,8 @@ test('the location cache has a size, which may be none', (t) => {
   t.is(parseOptions('db1').cachedLocations, 262_144);
   t.is(parseOptions('farkv://db1?cachedLocations=0').cachedLocations, 0);
   t.is(parseOptions({ servers: 'db1', cachedLocations: 2 ** 28 }).cachedLocations, 2 ** 28);
-  for (const cachedLocations of [-1, 1.5, 2 ** 28 + 1]) t.throws(() => parseOptions({ servers: 'db1', cachedLocations }), { code: 'ERR_CONFIG' });
+  for (const cachedLocations of [-1, 1.5, 2 ** 28 + 1])
+    t.throws(() => parseOptions({ servers: 'db1', cachedLocations }), { code: 'ERR_CONFIG' });
 });
 
 test('options beside the address override those in it', (t) => {
@@ -39,20 +40,47 @@ test('addresses that are none', (t) => {
 });
 
 test('unknown options name the nearest known one', (t) => {
-  t.throws(() => parseOptions({ servers: 'a', transprot: 'tcp' } as unknown as ConnectOptions), { code: 'ERR_CONFIG', message: 'unknown option transprot; did you mean transport?' });
-  t.throws(() => parseOptions('farkv://a?timeout=5'), { code: 'ERR_CONFIG', message: /unknown option in the address timeout; did you mean timeoutMs/ });
+  t.throws(() => parseOptions({ servers: 'a', transprot: 'tcp' } as unknown as ConnectOptions), {
+    code: 'ERR_CONFIG',
+    message: 'unknown option transprot; did you mean transport?',
+  });
+  t.throws(() => parseOptions('farkv://a?timeout=5'), {
+    code: 'ERR_CONFIG',
+    message: /unknown option in the address timeout; did you mean timeoutMs/,
+  });
   t.throws(() => parseOptions('farkv://a?token=x'), { code: 'ERR_CONFIG' });
 });
 
 test('wrong values are refused', (t) => {
   const wrong: Record<string, unknown>[] = [
-    { servers: undefined }, { servers: [] }, { servers: [5] }, { servers: null }, { token: '' }, { token: 5 }, { transport: 'rdma' }, { strict: 'yes' }, { tls: 'on' },
-    { maxOutstanding: 0 }, { maxOutstanding: 65_537 }, { maxQueued: -1 }, { putSpinUs: -1 }, { getSpinUs: 1.5 }, { busyPollUs: 1_000_001 }, { onEvent: 'log' }, { signal: {} }, { connectTimeoutMs: 0 },
-    { unavailableAfterMs: 0 }, { unavailableAfterMs: 1.5 }, { unavailableAfterMs: Number.NaN },
+    { servers: undefined },
+    { servers: [] },
+    { servers: [5] },
+    { servers: null },
+    { token: '' },
+    { token: 5 },
+    { transport: 'rdma' },
+    { strict: 'yes' },
+    { tls: 'on' },
+    { maxOutstanding: 0 },
+    { maxOutstanding: 65_537 },
+    { maxQueued: -1 },
+    { putSpinUs: -1 },
+    { getSpinUs: 1.5 },
+    { busyPollUs: 1_000_001 },
+    { onEvent: 'log' },
+    { signal: {} },
+    { connectTimeoutMs: 0 },
+    { unavailableAfterMs: 0 },
+    { unavailableAfterMs: 1.5 },
+    { unavailableAfterMs: Number.NaN },
   ];
-  for (const options of wrong) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_CONFIG' }, JSON.stringify(options));
-  for (const options of [{ timeoutMs: 0 }, { namespace: 70_000 }]) t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_ARGUMENT' });
-  for (const servers of [[], ['a', 5], ['']]) t.throws(() => parseOptions(servers as string[]), undefined, JSON.stringify(servers));
+  for (const options of wrong)
+    t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_CONFIG' }, JSON.stringify(options));
+  for (const options of [{ timeoutMs: 0 }, { namespace: 70_000 }])
+    t.throws(() => parseOptions({ servers: 'a', ...options }), { code: 'ERR_ARGUMENT' });
+  for (const servers of [[], ['a', 5], ['']])
+    t.throws(() => parseOptions(servers as string[]), undefined, JSON.stringify(servers));
   t.throws(() => parseOptions(undefined as unknown as string), { code: 'ERR_CONFIG' });
   t.throws(() => parseOptions('farkv://a?strict=perhaps'), { code: 'ERR_CONFIG' });
 });
@@ -60,6 +88,9 @@ test('wrong values are refused', (t) => {
 test('how long an absent owner is waited for: three seconds, what is asked for, or for ever', (t) => {
   t.is(parseOptions('a').unavailableAfterMs, 3000);
   t.is(parseOptions('farkv://a?unavailableAfterMs=50').unavailableAfterMs, 50);
-  t.is(parseOptions({ servers: 'a', unavailableAfterMs: Number.POSITIVE_INFINITY }).unavailableAfterMs, Number.POSITIVE_INFINITY);
+  t.is(
+    parseOptions({ servers: 'a', unavailableAfterMs: Number.POSITIVE_INFINITY }).unavailableAfterMs,
+    Number.POSITIVE_INFINITY,
+  );
   t.is(parseOptions('farkv://a?unavailableAfterMs=Infinity').unavailableAfterMs, Number.POSITIVE_INFINITY);
 });

@@ -1,6 +1,7 @@
 /**
- * What connect() is told, checked and with its defaults. Addresses are `host:port`, `[ipv6]:port` or `farkv://[token@]host:port[,host:port...]`
- * (`farkvs://` for TLS), with options after a `?`: farkv://db1,db2:7401?transport=tcp&strict=true.
+ * What connect() is told, checked and with its defaults. Addresses are `host:port`, `[ipv6]:port` or
+ * `farkv://[token@]host:port[,host:port...]` (`farkvs://` for TLS), with options after a `?`:
+ * farkv://db1,db2:7401?transport=tcp&strict=true.
  */
 import { formatHostPort, parseServerAddress, type HostPort } from '../core/address.js';
 import { unknownName } from '../core/nearest.js';
@@ -16,7 +17,9 @@ export type ClientEvent =
   | { readonly type: 'control'; readonly server: string; readonly connected: boolean; readonly reason?: string }
   | { readonly type: 'map'; readonly mapEpoch: number };
 
-/** One server or several, each as the top of this file says; one that answers is enough, the others are learned from it. */
+/**
+ * One server or several, each as the top of this file says; one that answers is enough, the others are learned from it.
+ */
 export type Servers = string | readonly string[];
 
 export interface ConnectOptions {
@@ -29,9 +32,9 @@ export interface ConnectOptions {
   /** Of each operation that says nothing else, milliseconds; default 5,000. */
   readonly timeoutMs?: number;
   /**
-   * How long operations wait for a shard that nobody answers for, milliseconds, from 1 on; default 3,000, in which another
-   * server usually has taken it over. Then they end with ERR_SHARD_UNAVAILABLE,
-   * and later ones do so at once, until an owner answers. Infinity: each waits for it until its own time is over.
+   * How long operations wait for a shard that nobody answers for, milliseconds, from 1 on; default 3,000, in which
+   * another server usually has taken it over. Then they end with ERR_SHARD_UNAVAILABLE, and later ones do so at once,
+   * until an owner answers. Infinity: each waits for it until its own time is over.
    */
   readonly unavailableAfterMs?: number;
   /** Of connect() itself, milliseconds; default 10,000. */
@@ -43,24 +46,29 @@ export interface ConnectOptions {
   /** Operations that may wait in that queue; more end with ERR_BUSY. Default 1,048,576. */
   readonly maxQueued?: number;
   /**
-   * How long a few changes (put, delete, compareAndSwap) may be polled for before the event loop goes on, microseconds; default
-   * 20. On one host it spares the sleep and the wake-up between request and reply; where replies take longer than that, as of an owner that has
+   * How long a few changes (put, delete, compareAndSwap) may be polled for before the event loop goes on, microseconds;
+   * default
+   * 20. On one host it spares the sleep and the wake-up between request and reply; where replies take longer than that,
+   *     as of an owner that has
    * to wait for this processor, polling stops by itself.
    */
   readonly putSpinUs?: number;
   /**
-   * How long a few GETs that were sent over tcp or verbs may be polled for before the event loop goes on, microseconds; default 20. On one host it
-   * spares the sleep and the wake-up between question and answer; where answers take longer than that, polling stops by itself.
+   * How long a few GETs that were sent over tcp or verbs may be polled for before the event loop goes on, microseconds;
+   * default 20. On one host it spares the sleep and the wake-up between question and answer; where answers take longer
+   * than that, polling stops by itself.
    */
   readonly getSpinUs?: number;
   /**
-   * tcp: for how long the kernel polls the network card for this client's sockets before it waits for an interrupt (SO_BUSY_POLL), microseconds; default 0: as
-   * the system is set. It takes CAP_NET_ADMIN and a card whose driver can; elsewhere, and on the loopback device, it has no effect.
+   * tcp: for how long the kernel polls the network card for this client's sockets before it waits for an interrupt
+   * (SO_BUSY_POLL), microseconds; default 0: as the system is set. It takes CAP_NET_ADMIN and a card whose driver can;
+   * elsewhere, and on the loopback device, it has no effect.
    */
   readonly busyPollUs?: number;
   /**
-   * Entries whose place in the owner's memory is kept, so that a GET over tcp or verbs takes one READ and not two: 0 (none) to 268,435,456;
-   * default 262,144. Each takes 16 bytes, once it is used. Over shm, where a GET looks into the memory itself, none is used.
+   * Entries whose place in the owner's memory is kept, so that a GET over tcp or verbs takes one READ and not two: 0
+   * (none) to 268,435,456; default 262,144. Each takes 16 bytes, once it is used. Over shm, where a GET looks into the
+   * memory itself, none is used.
    */
   readonly cachedLocations?: number;
   readonly onEvent?: (event: ClientEvent) => void;
@@ -89,13 +97,39 @@ export interface Settings {
 }
 
 const KNOWN = [
-  'servers', 'token', 'tls', 'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued',
-  'putSpinUs', 'getSpinUs', 'busyPollUs', 'cachedLocations', 'onEvent', 'signal', 'codec',
+  'servers',
+  'token',
+  'tls',
+  'transport',
+  'strict',
+  'timeoutMs',
+  'unavailableAfterMs',
+  'connectTimeoutMs',
+  'namespace',
+  'maxOutstanding',
+  'maxQueued',
+  'putSpinUs',
+  'getSpinUs',
+  'busyPollUs',
+  'cachedLocations',
+  'onEvent',
+  'signal',
+  'codec',
 ];
 /** What may stand behind the `?` of an address. */
 const IN_ADDRESS = [
-  'transport', 'strict', 'timeoutMs', 'unavailableAfterMs', 'connectTimeoutMs', 'namespace', 'maxOutstanding', 'maxQueued', 'putSpinUs', 'getSpinUs',
-  'busyPollUs', 'cachedLocations',
+  'transport',
+  'strict',
+  'timeoutMs',
+  'unavailableAfterMs',
+  'connectTimeoutMs',
+  'namespace',
+  'maxOutstanding',
+  'maxQueued',
+  'putSpinUs',
+  'getSpinUs',
+  'busyPollUs',
+  'cachedLocations',
 ];
 
 function bad(text: string): FarkvError {
@@ -114,20 +148,33 @@ export function parseServer(text: string): HostPort {
 }
 
 /** The parts of a farkv:// address; other texts are lists of host:port. */
-function readAddress(text: string): { servers: string[]; token?: string; tls?: boolean; query: ReadonlyMap<string, string> } {
+function readAddress(text: string): {
+  servers: string[];
+  token?: string;
+  tls?: boolean;
+  query: ReadonlyMap<string, string>;
+} {
   const match = /^(farkvs?):\/\/(?:([^@/?]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(text);
-  if (match === null && text.includes('://')) throw new FarkvError('ERR_ADDRESS_INVALID', 'an address begins with farkv:// or farkvs://, or is host:port');
+  if (match === null && text.includes('://'))
+    throw new FarkvError('ERR_ADDRESS_INVALID', 'an address begins with farkv:// or farkvs://, or is host:port');
   const hosts = (match?.[3] ?? text).split(',').map((host) => host.trim());
   const servers = hosts.map((host) => formatHostPort(parseServer(host)));
   const query = new Map(new URLSearchParams(match?.[4] ?? ''));
-  for (const name of query.keys()) if (!IN_ADDRESS.includes(name)) throw bad(unknownName('option in the address', name, IN_ADDRESS));
+  for (const name of query.keys())
+    if (!IN_ADDRESS.includes(name)) throw bad(unknownName('option in the address', name, IN_ADDRESS));
   const token = match?.[2] === undefined ? undefined : decodeURIComponent(match[2]);
-  return { servers, query, ...(token === undefined ? {} : { token }), ...(match?.[1] === 'farkvs' ? { tls: true } : {}) };
+  return {
+    servers,
+    query,
+    ...(token === undefined ? {} : { token }),
+    ...(match?.[1] === 'farkvs' ? { tls: true } : {}),
+  };
 }
 
 function integer(name: string, value: unknown, low: number, high: number, byDefault: number): number {
   if (value === undefined) return byDefault;
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < low || value > high) throw bad(`${name} is an integer from ${low} to ${high}`);
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < low || value > high)
+    throw bad(`${name} is an integer from ${low} to ${high}`);
   return value;
 }
 
@@ -141,11 +188,13 @@ function fromText(name: string, text: string): unknown {
 export function parseOptions(given: Servers | ConnectOptions): Settings {
   // Types promise nothing to a program in JavaScript.
   const direct = (typeof given === 'string' || Array.isArray(given) ? { servers: given } : given) as unknown;
-  if (typeof direct !== 'object' || direct === null) throw bad('connect takes an address, an array of addresses, or an object of options');
+  if (typeof direct !== 'object' || direct === null)
+    throw bad('connect takes an address, an array of addresses, or an object of options');
   for (const name of Object.keys(direct)) if (!KNOWN.includes(name)) throw bad(unknownName('option', name, KNOWN));
   const { servers } = direct as { readonly servers?: unknown };
   const texts: unknown[] = Array.isArray(servers) ? servers : [servers];
-  if (texts.length === 0 || !texts.every((text) => typeof text === 'string')) throw bad('servers: an address or a list of addresses is needed');
+  if (texts.length === 0 || !texts.every((text) => typeof text === 'string'))
+    throw bad('servers: an address or a list of addresses is needed');
   const addresses = texts.map(readAddress);
   const merged: Record<string, unknown> = {};
   for (const { query, token, tls } of addresses) {
@@ -153,18 +202,21 @@ export function parseOptions(given: Servers | ConnectOptions): Settings {
     if (token !== undefined) merged.token = token;
     if (tls !== undefined) merged.tls = tls;
   }
-  for (const [name, value] of Object.entries(direct as Record<string, unknown>)) if (value !== undefined) merged[name] = value;
+  for (const [name, value] of Object.entries(direct as Record<string, unknown>))
+    if (value !== undefined) merged[name] = value;
   return check(merged, [...new Set(addresses.flatMap(({ servers }) => servers))]);
 }
 
 function check(o: Readonly<Record<string, unknown>>, servers: readonly string[]): Settings {
   const { token, transport = 'auto', strict = false, onEvent, signal, tls } = o;
-  if (token !== undefined && (typeof token !== 'string' || token === '' || token.length > 1024)) throw bad('token is a text of at most 1024 characters');
+  if (token !== undefined && (typeof token !== 'string' || token === '' || token.length > 1024))
+    throw bad('token is a text of at most 1024 characters');
   if (!isTransportChoice(transport)) throw bad(`transport is one of ${TRANSPORT_CHOICES.join(', ')}`);
   if (typeof strict !== 'boolean') throw bad('strict is true or false');
   if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad('signal is an AbortSignal');
-  if (tls !== undefined && typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null)) throw bad('tls is true, false or an object { ca, cert, key, servername }');
+  if (tls !== undefined && typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null))
+    throw bad('tls is true, false or an object { ca, cert, key, servername }');
   return {
     servers,
     token,
@@ -172,7 +224,10 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
     transport,
     strict,
     timeoutMs: o.timeoutMs === undefined ? 5000 : checkTimeout(o.timeoutMs),
-    unavailableAfterMs: o.unavailableAfterMs === Number.POSITIVE_INFINITY ? o.unavailableAfterMs : integer('unavailableAfterMs', o.unavailableAfterMs, 1, 2 ** 31 - 1, 3000),
+    unavailableAfterMs:
+      o.unavailableAfterMs === Number.POSITIVE_INFINITY
+        ? o.unavailableAfterMs
+        : integer('unavailableAfterMs', o.unavailableAfterMs, 1, 2 ** 31 - 1, 3000),
     connectTimeoutMs: integer('connectTimeoutMs', o.connectTimeoutMs, 1, 2 ** 31 - 1, 10_000),
     namespace: o.namespace === undefined ? 0 : checkNamespace(o.namespace),
     maxOutstanding: integer('maxOutstanding', o.maxOutstanding, 1, 65_536, 4096),

@@ -1,6 +1,7 @@
 /**
- * What the native side works on, by the place that an operation's id names: an array that is as long as operations were ever outstanding at
- * once. (A Map would hash each id twice and be rehashed for ever, because ids do not come back soon.)
+ * What the native side works on, by the place that an operation's id names: an array that is as long as operations were
+ * ever outstanding at once. (A Map would hash each id twice and be rehashed for ever, because ids do not come back
+ * soon.)
  */
 import { PLACE_BITS } from '../native/addon.js';
 import type { NativeClient } from '../native/addon.js';

@@ -1,9 +1,11 @@
 /**
- * Operations that were not answered at once: what each needs to be posted (again), and what it does with its completion record.
+ * Operations that were not answered at once: what each needs to be posted (again), and what it does with its completion
+ * record.
  *
- * An operation is in one of two places: under its id in the table of what the native side works on, or in the queue of what still waits
- * for room there (operations.ts). Its promise is settled exactly once, by `settle` or `fail`. The native side copies what it is given; an
- * operation in the queue owns copies of its own (`own`), so that a caller may use its buffers again as soon as the call has returned.
+ * An operation is in one of two places: under its id in the table of what the native side works on, or in the queue of
+ * what still waits for room there (operations.ts). Its promise is settled exactly once, by `settle` or `fail`. The
+ * native side copies what it is given; an operation in the queue owns copies of its own (`own`), so that a caller may
+ * use its buffers again as soon as the call has returned.
  */
 import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/addon.js';
 import type { AbortWatch } from './abort-watch.js';
@@ -57,7 +59,9 @@ export abstract class Pending<T> {
     return native.shardOf(this.ns, this.key ?? '');
   }
 
-  /** Copies what the caller may change once its call has returned: to be called before the operation waits to be posted. */
+  /**
+   * Copies what the caller may change once its call has returned: to be called before the operation waits to be posted.
+   */
   own(): void {
     if (this.key instanceof Uint8Array) this.key = Buffer.from(this.key);
   }
@@ -100,8 +104,8 @@ export abstract class Pending<T> {
   }
 
   /**
-   * The error of an operation that a signal ended; the signal's reason is its cause. A change that had been sent by then is
-   * ERR_INDETERMINATE all the same: ERR_ABORTED says that it had no effect.
+   * The error of an operation that a signal ended; the signal's reason is its cause. A change that had been sent by
+   * then is ERR_INDETERMINATE all the same: ERR_ABORTED says that it had no effect.
    */
   protected failure(status: number, detail?: string): FarkvError {
     if (this.#signal?.aborted === true) {
@@ -238,7 +242,14 @@ export class PendingSwap<T> extends PendingChange<T> {
   readonly #stored: Stored;
 
   /** value undefined: compare-and-delete. */
-  constructor(ns: number, key: Key, expected: bigint, value: Uint8Array | undefined, stored: Stored, outcome: ChangeOutcome<T>) {
+  constructor(
+    ns: number,
+    key: Key,
+    expected: bigint,
+    value: Uint8Array | undefined,
+    stored: Stored,
+    outcome: ChangeOutcome<T>,
+  ) {
     super(ns, key, outcome);
     this.#expected = expected;
     this.#value = value;
@@ -264,7 +275,14 @@ export class PendingScan<T> extends Pending<T> {
   readonly #withValues: boolean;
   readonly #parse: (completion: Completion) => T;
 
-  constructor(ns: number, shard: number, cursor: bigint, entries: number, withValues: boolean, parse: (completion: Completion) => T) {
+  constructor(
+    ns: number,
+    shard: number,
+    cursor: bigint,
+    entries: number,
+    withValues: boolean,
+    parse: (completion: Completion) => T,
+  ) {
     super(ns, undefined);
     this.#shard = shard;
     this.#cursor = cursor;

@@ -8,7 +8,11 @@ const here: Surroundings = { host: 'boot-1/mnt:[1]', providers: ['shm', 'tcp'], 
 
 function member(id: string, incarnation = '00000000000000aa', host = here.host): Member {
   return {
-    id, raftId: 1, incarnation, control: [`${id}:7400`], memoryBytes: 1,
+    id,
+    raftId: 1,
+    incarnation,
+    control: [`${id}:7400`],
+    memoryBytes: 1,
     fabric: [
       { provider: 'tcp', address: `${id}:1`, group: 0 },
       { provider: 'shm', address: `unix:/run/${id}.sock`, group: 0, host },
@@ -18,20 +22,53 @@ function member(id: string, incarnation = '00000000000000aa', host = here.host):
 }
 
 function shard(number: number, owner?: string, group = 0, layoutEpoch = 1): Shard {
-  const region = { provider: 'shm', kind: 'index', segment: 0, tag: 5, bytes: 4096, remoteAddress: '0', rkey: '18446744073709551615' } as const;
-  return { shard: number, group, epoch: 3, layoutEpoch, buckets: 8, regions: [region], ...(owner === undefined ? {} : { owner, incarnation: 'ffffffffffffffff' }) };
+  const region = {
+    provider: 'shm',
+    kind: 'index',
+    segment: 0,
+    tag: 5,
+    bytes: 4096,
+    remoteAddress: '0',
+    rkey: '18446744073709551615',
+  } as const;
+  return {
+    shard: number,
+    group,
+    epoch: 3,
+    layoutEpoch,
+    buckets: 8,
+    regions: [region],
+    ...(owner === undefined ? {} : { owner, incarnation: 'ffffffffffffffff' }),
+  };
 }
 
-const map = (members: Member[], shards: Shard[], more: Partial<ClientMap> = {}): ClientMap => ({ clusterId: 'c1', mapEpoch: 1, hashSeed: '00', members, shards, ...more });
+const map = (members: Member[], shards: Shard[], more: Partial<ClientMap> = {}): ClientMap => ({
+  clusterId: 'c1',
+  mapEpoch: 1,
+  hashSeed: '00',
+  members,
+  shards,
+  ...more,
+});
 
 test('owners are data-plane threads; addresses come in the order of preference', (t) => {
   const routes = new Routes('auto', false, here);
   const { owners, routes: table } = routes.update(map([member('s1')], [shard(0, 's1'), shard(1, 's1', 1), shard(2)]));
   t.deepEqual(owners, [
-    { owner: 1, serverIncarnation: 0xaan, addresses: [{ provider: 'shm', address: 'unix:/run/s1.sock' }, { provider: 'tcp', address: 's1:1' }] },
+    {
+      owner: 1,
+      serverIncarnation: 0xaan,
+      addresses: [
+        { provider: 'shm', address: 'unix:/run/s1.sock' },
+        { provider: 'tcp', address: 's1:1' },
+      ],
+    },
     { owner: 2, serverIncarnation: 0xaan, addresses: [{ provider: 'tcp', address: 's1:2' }] },
   ]);
-  t.deepEqual(table.map((route) => route.owner), [1, 2, -1]);
+  t.deepEqual(
+    table.map((route) => route.owner),
+    [1, 2, -1],
+  );
   t.is(table[0]?.incarnation, 0xffffffffffffffffn);
   t.is(table[0]?.regions[0]?.rkey, 0xffffffffffffffffn);
 });
@@ -56,47 +93,78 @@ test('a shard that did not change is not converted again', (t) => {
 
 test('a shard whose owner is not in the map has no route', (t) => {
   const routes = new Routes('auto', false, here);
-  t.deepEqual(routes.update(map([], [shard(0, 'gone')])).routes.map((route) => route.owner), [-1]);
+  t.deepEqual(
+    routes.update(map([], [shard(0, 'gone')])).routes.map((route) => route.owner),
+    [-1],
+  );
 });
 
 test('the map of another cluster, of other shards, or with holes is refused', (t) => {
   const routes = new Routes('auto', false, here);
   routes.update(map([member('s1')], [shard(0, 's1')]));
-  t.throws(() => routes.update(map([], [shard(0)], { clusterId: 'c2' })), { code: 'ERR_CONFIG', message: /cluster c2/ });
+  t.throws(() => routes.update(map([], [shard(0)], { clusterId: 'c2' })), {
+    code: 'ERR_CONFIG',
+    message: /cluster c2/,
+  });
   t.throws(() => routes.update(map([], [shard(0), shard(1)])), { code: 'ERR_PROTOCOL' });
   t.throws(() => routes.update(map([], [shard(0)], { hashSeed: '01' })), { code: 'ERR_PROTOCOL' });
   t.throws(() => routes.update(map([], [shard(1)])), { code: 'ERR_PROTOCOL' });
   t.throws(() => new Routes('auto', false, here).update(map([], [shard(1), shard(3)])), { code: 'ERR_PROTOCOL' });
 });
 
-const tried = (choice: 'auto' | 'shm' | 'verbs' | 'tcp', strict: boolean, around: Surroundings = here, of = member('s1')) =>
-  plan(of, 0, choice, strict, around);
+const tried = (
+  choice: 'auto' | 'shm' | 'verbs' | 'tcp',
+  strict: boolean,
+  around: Surroundings = here,
+  of = member('s1'),
+) => plan(of, 0, choice, strict, around);
 
 test('what is tried, in which order, and why not the rest', (t) => {
   const verbs: Surroundings = { ...here, providers: ['verbs', 'shm', 'tcp'] };
-  const all: Member = { ...member('s1'), fabric: [...member('s1').fabric, { provider: 'verbs', address: 's1:9', group: 0 }] };
-  const providers = (p: { readonly addresses: readonly { readonly provider: string }[] }) => p.addresses.map(({ provider }) => provider);
+  const all: Member = {
+    ...member('s1'),
+    fabric: [...member('s1').fabric, { provider: 'verbs', address: 's1:9', group: 0 }],
+  };
+  const providers = (p: { readonly addresses: readonly { readonly provider: string }[] }) =>
+    p.addresses.map(({ provider }) => provider);
   t.deepEqual(providers(tried('auto', false, verbs, all)), ['shm', 'verbs', 'tcp']);
   t.deepEqual(providers(tried('auto', true, verbs, all)), ['shm']);
   t.deepEqual(providers(tried('tcp', false, verbs, all)), ['tcp', 'shm', 'verbs']);
   t.deepEqual(providers(tried('tcp', true, verbs, all)), ['tcp']);
-  t.deepEqual(tried('verbs', true), { order: ['verbs'], addresses: [], refused: new Map([['verbs', 'the server does not offer it']]) });
+  t.deepEqual(tried('verbs', true), {
+    order: ['verbs'],
+    addresses: [],
+    refused: new Map([['verbs', 'the server does not offer it']]),
+  });
   t.deepEqual([...tried('verbs', true, here, all).refused], [['verbs', 'not supported by this build']]);
   const elsewhere = tried('auto', false, here, member('s1', 'aa', 'boot-2/mnt:[1]'));
   t.deepEqual(elsewhere.addresses, [{ provider: 'tcp', address: 's1:1' }]);
   t.regex(elsewhere.refused.get('shm') ?? '', /another host/);
-  t.regex(tried('shm', true, { ...here, socketProblem: () => 'the server runs as user 5' }).refused.get('shm') ?? '', /user 5/);
+  t.regex(
+    tried('shm', true, { ...here, socketProblem: () => 'the server runs as user 5' }).refused.get('shm') ?? '',
+    /user 5/,
+  );
   // With strict, auto takes the best that is possible, and then only that.
   t.deepEqual(providers(tried('auto', true, here, member('s1', 'aa', 'boot-2/mnt:[1]'))), ['tcp']);
 });
 
 test('a report says what was picked and why', (t) => {
   const state = new TransportState('s1', 0, tried('auto', false));
-  t.deepEqual(state.report(), { server: 's1', group: 0, provider: undefined, connected: false, reason: 'not connected (verbs: the server does not offer it)' });
+  t.deepEqual(state.report(), {
+    server: 's1',
+    group: 0,
+    provider: undefined,
+    connected: false,
+    reason: 'not connected (verbs: the server does not offer it)',
+  });
   t.false(state.tried);
   state.failed('shm', 'ERR_DISCONNECTED');
   state.connectedBy('tcp');
-  t.like(state.report(), { provider: 'tcp', connected: true, reason: 'shm: failed with ERR_DISCONNECTED; verbs: the server does not offer it' });
+  t.like(state.report(), {
+    provider: 'tcp',
+    connected: true,
+    reason: 'shm: failed with ERR_DISCONNECTED; verbs: the server does not offer it',
+  });
   state.connectedBy('shm');
   t.like(state.report(), { provider: 'shm', reason: 'same host' });
   state.failed('shm', 'ERR_DISCONNECTED');
@@ -125,7 +193,13 @@ test('why nobody answers for a shard', (t) => {
 
 test('the shards of a trust domain begin where those of others end', (t) => {
   const routes = new Routes('auto', false, here);
-  t.deepEqual(routes.update(map([member('s1')], [shard(5, 's1'), shard(6)])).routes.map((route) => [route.shard, route.owner]), [[5, 1], [6, -1]]);
+  t.deepEqual(
+    routes.update(map([member('s1')], [shard(5, 's1'), shard(6)])).routes.map((route) => [route.shard, route.owner]),
+    [
+      [5, 1],
+      [6, -1],
+    ],
+  );
   t.regex(routes.explain(6), /shard 6 has no owner/);
   t.regex(routes.explain(5), /the owner of shard 5, s1/);
 });

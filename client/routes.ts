@@ -1,9 +1,9 @@
 /**
- * From the map that servers push to what the native side wants to know: owners, each one data-plane thread of one incarnation of a server,
- * and for each shard its owner and regions.
+ * From the map that servers push to what the native side wants to know: owners, each one data-plane thread of one
+ * incarnation of a server, and for each shard its owner and regions.
  *
- * Owners are numbered here; a number is never used for another server, or for the same one after a restart. Invariant: #numbers has an entry for each
- * owner of the last map and no other.
+ * Owners are numbered here; a number is never used for another server, or for the same one after a restart. Invariant:
+ * #numbers has an entry for each owner of the last map and no other.
  */
 import type { ClientMap } from '../core/protocol/messages.js';
 import type { Member, Region, Shard } from '../core/metadata/state.js';
@@ -66,7 +66,8 @@ export class Routes {
     const numbers = new Map<string, number>();
     const states = new Map<number, TransportState>();
     const ownerOf = (shard: Shard): number => {
-      const member = shard.owner === undefined || shard.incarnation === undefined ? undefined : members.get(shard.owner);
+      const member =
+        shard.owner === undefined || shard.incarnation === undefined ? undefined : members.get(shard.owner);
       if (member === undefined) return -1;
       const name = `${member.id}/${member.incarnation}/${shard.group}`;
       const number = numbers.get(name) ?? this.#numbers.get(name) ?? this.#next++;
@@ -75,7 +76,9 @@ export class Routes {
       return number;
     };
     const routes = map.shards.map((shard) => this.#route(shard, ownerOf(shard)));
-    this.#owners = new Map(map.shards.map(({ owner: id, shard }, i) => [shard, { id, number: routes[i]?.owner ?? -1 }]));
+    this.#owners = new Map(
+      map.shards.map(({ owner: id, shard }, i) => [shard, { id, number: routes[i]?.owner ?? -1 }]),
+    );
     this.#numbers = numbers;
     this.#states = states;
     return { owners: [...owners.values()], routes };
@@ -124,14 +127,25 @@ export class Routes {
 
   #check(map: ClientMap): void {
     const shards = shardRange(map);
-    if (map.shards.some((shard, i) => shard.shard !== shards.first + i)) throw new FarkvError('ERR_PROTOCOL', 'a map with non-contiguous shards');
+    if (map.shards.some((shard, i) => shard.shard !== shards.first + i))
+      throw new FarkvError('ERR_PROTOCOL', 'a map with non-contiguous shards');
     const { clusterId, hashSeed } = map;
     this.#known ??= { clusterId, hashSeed, shards };
     if (this.#known.clusterId !== clusterId) {
-      throw new FarkvError('ERR_CONFIG', `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`);
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `this is cluster ${clusterId}, the client belongs to ${this.#known.clusterId}`,
+      );
     }
-    if (this.#known.hashSeed !== hashSeed || this.#known.shards.first !== shards.first || this.#known.shards.count !== shards.count) {
-      throw new FarkvError('ERR_PROTOCOL', 'the hash seed of the cluster, or the range of this client\'s shards, has changed: both are fixed');
+    if (
+      this.#known.hashSeed !== hashSeed ||
+      this.#known.shards.first !== shards.first ||
+      this.#known.shards.count !== shards.count
+    ) {
+      throw new FarkvError(
+        'ERR_PROTOCOL',
+        "the hash seed of the cluster, or the range of this client's shards, has changed: both are fixed",
+      );
     }
   }
 }

@@ -1,8 +1,9 @@
 /**
  * Scans: all keys of a namespace, shard after shard, page after page, in no order that means anything.
  *
- * A key that is present from the first page to the last comes at least once, also while the table grows; one that is put or deleted meanwhile
- * may come or not; one may come twice. A cursor is text that can be kept and given to any client of the same cluster.
+ * A key that is present from the first page to the last comes at least once, also while the table grows; one that is
+ * put or deleted meanwhile may come or not; one may come twice. A cursor is text that can be kept and given to any
+ * client of the same cluster.
  */
 import type { ShardRange } from '../core/metadata/trust.js';
 import { argumentError, FarkvError } from './errors.js';
@@ -13,7 +14,13 @@ import type { ReadOptions } from './arguments.js';
 import { EntryReader, type Entry, versionOf } from './value-reader.js';
 import { decodeWith, type Codec } from './codec.js';
 
-export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>(['timeoutMs', 'signal', 'values', 'batch', 'cursor']);
+export const SCAN_OPTIONS: ReadonlySet<string> = new Set<keyof ScanOptions>([
+  'timeoutMs',
+  'signal',
+  'values',
+  'batch',
+  'cursor',
+]);
 
 export interface ScanOptions extends ReadOptions {
   /** Also the values; default false: keys only. */
@@ -98,13 +105,15 @@ function parseCursor(text: unknown, { first, count }: ShardRange): { readonly sh
   if (text === undefined) return { shard: first, cursor: 0n };
   const match = typeof text === 'string' ? /^(\d{1,4})\.([0-9a-f]{1,16})$/.exec(text) : null;
   const shard = Number(match?.[1] ?? Number.NaN);
-  if (match === null || !(shard >= first && shard < first + count)) throw argumentError('cursor is one that a page of a scan of this cluster gave');
+  if (match === null || !(shard >= first && shard < first + count))
+    throw argumentError('cursor is one that a page of a scan of this cluster gave');
   return { shard, cursor: BigInt(`0x${match[2] ?? '0'}`) };
 }
 
 function checkBatch(batch: unknown): number {
   if (batch === undefined) return 256;
-  if (typeof batch !== 'number' || !Number.isInteger(batch) || batch < 1 || batch > 4096) throw argumentError('batch is an integer from 1 to 4096');
+  if (typeof batch !== 'number' || !Number.isInteger(batch) || batch < 1 || batch > 4096)
+    throw argumentError('batch is an integer from 1 to 4096');
   return batch;
 }
 
@@ -119,10 +128,18 @@ export class Scanner {
 
   async keys(ns: number, options: ScanOptions, limits: Limits): Promise<ScanPage<ScanKey>> {
     const { entries, cursor } = await this.#page(ns, options, false, limits);
-    return { entries: entries.map(({ key, version, flags, expiresAtMs }) => ({ key, version, flags, expiresAtMs })), cursor };
+    return {
+      entries: entries.map(({ key, version, flags, expiresAtMs }) => ({ key, version, flags, expiresAtMs })),
+      cursor,
+    };
   }
 
-  async entries<Out>(ns: number, options: ScanOptions, codec: Codec<never, Out>, limits: Limits): Promise<ScanPage<ScanEntry<Out>>> {
+  async entries<Out>(
+    ns: number,
+    options: ScanOptions,
+    codec: Codec<never, Out>,
+    limits: Limits,
+  ): Promise<ScanPage<ScanEntry<Out>>> {
     const page = await this.#page(ns, options, true, limits);
     const whole = await Promise.all(page.entries.map((raw) => this.#whole(ns, raw, codec, limits)));
     return { entries: whole.filter((entry) => entry !== undefined), cursor: page.cursor };
@@ -135,7 +152,10 @@ export class Scanner {
     const entries: RawEntry[] = [];
     // Several steps where shards hold little: a page of a few entries would cost a round trip each.
     while (shard < end && entries.length < batch) {
-      const step = await this.#operations.submit(new PendingScan(ns, shard, cursor, batch - entries.length, withValues, parseStep), limits);
+      const step = await this.#operations.submit(
+        new PendingScan(ns, shard, cursor, batch - entries.length, withValues, parseStep),
+        limits,
+      );
       for (const entry of step.entries) entries.push(entry);
       cursor = step.next;
       if (cursor === 0n) shard++;
@@ -144,7 +164,12 @@ export class Scanner {
   }
 
   /** A value that did not fit in the reply is read by itself; undefined: it was deleted meanwhile. */
-  async #whole<Out>(ns: number, raw: RawEntry, codec: Codec<never, Out>, limits: Limits): Promise<ScanEntry<Out> | undefined> {
+  async #whole<Out>(
+    ns: number,
+    raw: RawEntry,
+    codec: Codec<never, Out>,
+    limits: Limits,
+  ): Promise<ScanEntry<Out> | undefined> {
     const { key, version, flags, expiresAtMs, bytes } = raw;
     if (bytes !== undefined) return { key, version, flags, expiresAtMs, value: decodeWith(codec, bytes, raw.codec) };
     const entry: Entry<Out> | undefined = await this.#operations.read(ns, key, new EntryReader(codec), limits);

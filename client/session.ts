@@ -1,9 +1,10 @@
 /**
- * One client's connection to a cluster: the control connection, the native client that is made when the first map has come, and what passes
- * between them. connect.ts makes it; views of the client use its `operations`.
+ * One client's connection to a cluster: the control connection, the native client that is made when the first map has
+ * come, and what passes between them. connect.ts makes it; views of the client use its `operations`.
  *
- * Ready means: a map is there, every shard in it has an owner, every owner's data plane was tried and at least one is connected. When the time for that
- * is over and one is connected, that will do: the operations on the others say what is wrong with them.
+ * Ready means: a map is there, every shard in it has an owner, every owner's data plane was tried and at least one is
+ * connected. When the time for that is over and one is connected, that will do: the operations on the others say what
+ * is wrong with them.
  */
 import type { ClientMap } from '../core/protocol/messages.js';
 import { addon, type NativeClient, type NativeClientEvent } from '../native/addon.js';
@@ -65,7 +66,8 @@ export class Session {
         map: (map) => this.#map(map),
         ticket: (ticket) => this.#newTicket(ticket),
         connected: (server) => settings.onEvent({ type: 'control', server, connected: true }),
-        failed: (server, error) => settings.onEvent({ type: 'control', server, connected: false, reason: error.message }),
+        failed: (server, error) =>
+          settings.onEvent({ type: 'control', server, connected: false, reason: error.message }),
         roundFailed: (errors) => this.#roundFailed(errors),
       },
     });
@@ -74,7 +76,8 @@ export class Session {
   /** Resolves when ready; see above. The session is closed when it rejects. */
   async open(): Promise<Parts> {
     const { signal, connectTimeoutMs } = this.#settings;
-    const aborted = (): void => this.#fail(signal === undefined ? new FarkvError('ERR_ABORTED', 'cancelled') : abortError(signal));
+    const aborted = (): void =>
+      this.#fail(signal === undefined ? new FarkvError('ERR_ABORTED', 'cancelled') : abortError(signal));
     if (signal?.aborted === true) throw abortError(signal);
     signal?.addEventListener('abort', aborted, { once: true });
     const deadline = new Deadline(connectTimeoutMs, () => this.#timeIsOver());
@@ -99,12 +102,40 @@ export class Session {
   stats(): ClientStats {
     if (this.#parts === undefined) throw new FarkvError('ERR_CLOSED', 'not connected');
     const {
-      gets, getHits, reads, readBytes, followedReads, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads, changes,
-      locationHits, locationStale, locationEvictions, locationBypassed,
+      gets,
+      getHits,
+      reads,
+      readBytes,
+      followedReads,
+      retries,
+      twoSidedGets,
+      leaseRenewals,
+      lateDiscards,
+      tornReads,
+      changes,
+      locationHits,
+      locationStale,
+      locationEvictions,
+      locationBypassed,
     } = this.#parts.operations.stats();
     return {
-      gets, getHits, reads, readBytes, followedReads, readsPerGet: gets === 0 ? 0 : reads / gets, retries, twoSidedGets, leaseRenewals, lateDiscards, tornReads,
-      changes, locationHits, locationStale, locationEvictions, locationBypassed, transports: this.transports(),
+      gets,
+      getHits,
+      reads,
+      readBytes,
+      followedReads,
+      readsPerGet: gets === 0 ? 0 : reads / gets,
+      retries,
+      twoSidedGets,
+      leaseRenewals,
+      lateDiscards,
+      tornReads,
+      changes,
+      locationHits,
+      locationStale,
+      locationEvictions,
+      locationBypassed,
+      transports: this.transports(),
     };
   }
 
@@ -135,7 +166,16 @@ export class Session {
 
   #start(map: ClientMap): Parts {
     if (this.#ticket === undefined) throw new FarkvError('ERR_PROTOCOL', 'a map came without a ticket');
-    const { timeoutMs, maxOutstanding, maxQueued, putSpinUs, getSpinUs, busyPollUs, cachedLocations, unavailableAfterMs } = this.#settings;
+    const {
+      timeoutMs,
+      maxOutstanding,
+      maxQueued,
+      putSpinUs,
+      getSpinUs,
+      busyPollUs,
+      cachedLocations,
+      unavailableAfterMs,
+    } = this.#settings;
     const shards = shardRange(map);
     const native = new addon.NativeClient({
       hashSeed: Buffer.from(map.hashSeed, 'hex'),
@@ -153,7 +193,13 @@ export class Session {
       onEvent: (event) => this.#native(event),
     });
     const operations = new Operations(native, new ValueMemory(), maxQueued, (shard) => this.#routes.explain(shard));
-    return { native, operations, batches: new BatchReads(native, operations), puts: new BatchPuts(native, operations), scanner: new Scanner(operations, shards) };
+    return {
+      native,
+      operations,
+      batches: new BatchReads(native, operations),
+      puts: new BatchPuts(native, operations),
+      scanner: new Scanner(operations, shards),
+    };
   }
 
   #newTicket(ticket: Uint8Array): void {
@@ -197,8 +243,16 @@ export class Session {
     const unreachable = states.filter((state) => state.unreachable);
     if (unreachable.length > 0 && (this.#settings.strict || unreachable.length === states.length)) {
       const { transport, strict } = this.#settings;
-      const what = strict && transport !== 'auto' ? `transport ${transport} cannot be used, and strict allows no other` : 'no transport can be used';
-      this.#fail(new FarkvError('ERR_UNSUPPORTED', `${what}: ${unreachable.map((s) => `${s.server}: ${s.report().reason}`).join(', ')}`));
+      const what =
+        strict && transport !== 'auto'
+          ? `transport ${transport} cannot be used, and strict allows no other`
+          : 'no transport can be used';
+      this.#fail(
+        new FarkvError(
+          'ERR_UNSUPPORTED',
+          `${what}: ${unreachable.map((s) => `${s.server}: ${s.report().reason}`).join(', ')}`,
+        ),
+      );
       return;
     }
     if (this.#unowned || !states.every((state) => state.tried) || !states.some((state) => state.connected)) return;
@@ -211,12 +265,20 @@ export class Session {
     if (this.#parts !== undefined && this.#routes.states.some((state) => state.connected)) {
       this.#succeed(this.#parts);
     } else if (this.#parts !== undefined) {
-      const why = this.transports().map(({ server, reason }) => `${server}: ${reason}`).join('; ');
+      const why = this.transports()
+        .map(({ server, reason }) => `${server}: ${reason}`)
+        .join('; ');
       const text = `no server's data plane could be reached within ${connectTimeoutMs} ms`;
       this.#fail(new FarkvError('ERR_TIMEOUT', why === '' ? `${text}: no shard has an owner yet` : `${text} (${why})`));
     } else {
       const [cause] = this.#controlErrors;
-      this.#fail(new FarkvError('ERR_TIMEOUT', this.#describe(`no server answered within ${connectTimeoutMs} ms`, this.#controlErrors), { cause }));
+      this.#fail(
+        new FarkvError(
+          'ERR_TIMEOUT',
+          this.#describe(`no server answered within ${connectTimeoutMs} ms`, this.#controlErrors),
+          { cause },
+        ),
+      );
     }
   }
 

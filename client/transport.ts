@@ -1,9 +1,10 @@
 /**
- * Which transport reaches which server: what is preferred, what is possible from here, what was picked in the end, and why.
+ * Which transport reaches which server: what is preferred, what is possible from here, what was picked in the end, and
+ * why.
  *
- * auto prefers shared memory, then verbs, then tcp. A transport that was asked for by name comes first and the others follow in that order;
- * with `strict` nothing follows: what cannot be reached so is not reached. The native side tries a server's addresses in the order given
- * here and tells which one it got.
+ * auto prefers shared memory, then verbs, then tcp. A transport that was asked for by name comes first and the others
+ * follow in that order; with `strict` nothing follows: what cannot be reached so is not reached. The native side tries
+ * a server's addresses in the order given here and tells which one it got.
  */
 import { statSync } from 'node:fs';
 import type { FabricAddress, Member } from '../core/metadata/state.js';
@@ -28,8 +29,9 @@ export interface Transport {
 /** Counters since connect. `reads / gets` is READs per GET. */
 export type ClientStats = Omit<NativeClientStats, 'owners'> & {
   /**
-   * READs for each GET since connect, as requests of the owner's end: over shm a look into the index, or at an entry, counts as one, and so does over
-   * tcp a READ of the index that the responder followed to the entry by itself (`followedReads`). 0 before the first GET.
+   * READs for each GET since connect, as requests of the owner's end: over shm a look into the index, or at an entry,
+   * counts as one, and so does over tcp a READ of the index that the responder followed to the entry by itself
+   * (`followedReads`). 0 before the first GET.
    */
   readonly readsPerGet: number;
   readonly transports: readonly Transport[];
@@ -67,7 +69,9 @@ function socketProblem(path: string): string | undefined {
   try {
     const found = statSync(path);
     if (!found.isSocket()) return `${path} is not a socket`;
-    return uid === undefined || uid === 0 || found.uid === uid ? undefined : `the server runs as user ${found.uid}, this process as ${uid}`;
+    return uid === undefined || uid === 0 || found.uid === uid
+      ? undefined
+      : `the server runs as user ${found.uid}, this process as ${uid}`;
   } catch (error) {
     return `its socket cannot be seen from here (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'})`;
   }
@@ -85,7 +89,13 @@ function problem(address: FabricAddress, here: Surroundings): string | undefined
 }
 
 /** auto with strict tries the best transport that is possible, and only that one. */
-export function plan(member: Member, group: number, choice: TransportChoice, strict: boolean, here: Surroundings): Plan {
+export function plan(
+  member: Member,
+  group: number,
+  choice: TransportChoice,
+  strict: boolean,
+  here: Surroundings,
+): Plan {
   const addresses: Reachable[] = [];
   const refused = new Map<Provider, string>();
   const order = preference(choice, strict);
@@ -152,7 +162,13 @@ export class TransportState {
   }
 
   report(): Transport {
-    return { server: this.server, group: this.group, provider: this.#provider, connected: this.#connected, reason: this.#reason() };
+    return {
+      server: this.server,
+      group: this.group,
+      provider: this.#provider,
+      connected: this.#connected,
+      reason: this.#reason(),
+    };
   }
 
   #reason(): string {

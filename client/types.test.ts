@@ -1,15 +1,18 @@
-/** What the compiler must say of the SDK's types: this file compiles, or `npm test` ends before it runs. Nothing is executed but one trivial test. */
+/**
+ * What the compiler must say of the SDK's types: this file compiles, or `npm test` ends before it runs. Nothing is
+ * executed but one trivial test.
+ */
 import test from 'ava';
 import type { BufferValue, Client, Codec, Entry, Keyspace, PreparedKey, ScanEntry, ScanKey, Swap } from './index.js';
 import { connect } from './index.js';
 
-// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- two generic functions are one type only if A and B are
+// Two generic functions are one type only if A and B are.
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** exactly<A>()(value) compiles only if the type of value is A, no wider and no narrower. */
 const exactly =
   <A>() =>
-  <B>(value: B, ...same: Equal<A, B> extends true ? [] : [never]): unknown =>
-    [value, same];
+  <B>(value: B, ...same: Equal<A, B> extends true ? [] : [never]): unknown => [value, same];
 
 interface User {
   readonly name: string;

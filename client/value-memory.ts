@@ -1,17 +1,17 @@
 /**
- * Where values lie that `get` hands out: slabs of 64 KiB from which each value takes what it needs, as Node.js does for small Buffers.
- * A get then costs no allocation but the Buffer object.
+ * Where values lie that `get` hands out: slabs of 64 KiB from which each value takes what it needs, as Node.js does for
+ * small Buffers. A get then costs no allocation but the Buffer object.
  *
- * What a caller must know: a value that is kept keeps its slab, up to 64 KiB, alive. Who keeps few small values for long takes a copy
- * (`Buffer.from(value)`) or reads with getInto. Values over SLAB_VALUE_MAX have memory of their own.
+ * What a caller must know: a value that is kept keeps its slab, up to 64 KiB, alive. Who keeps few small values for
+ * long takes a copy (`Buffer.from(value)`) or reads with getInto. Values over SLAB_VALUE_MAX have memory of their own.
  *
  * Invariants of a slab:
  *   - held <= used <= its size;
  *   - bytes below `held` belong to callers: `held` never falls, so they are not written again;
  *   - bytes from `held` to `used` are lent to a drain or to a decoder, and are given back when it is done.
  *
- * FARKV_POISON_SLABS=1 in the environment, read once, is for tests: bytes that a slab gives back are overwritten at once, so that a program that still
- * holds some of them sees its value change.
+ * FARKV_POISON_SLABS=1 in the environment, read once, is for tests: bytes that a slab gives back are overwritten at
+ * once, so that a program that still holds some of them sees its value change.
  */
 import { FarkvError } from './errors.js';
 

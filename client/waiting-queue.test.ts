@@ -49,7 +49,10 @@ test('what room for one more costs does not depend on how many wait; the order i
     room = 1;
     queue.pump();
   }
-  t.deepEqual(posted, Array.from({ length: COUNT }, (_, i) => i));
+  t.deepEqual(
+    posted,
+    Array.from({ length: COUNT }, (_, i) => i),
+  );
   // The one that is posted, and the next, for which there is no room.
   t.true(looks <= 2 * COUNT, `${looks} looks`);
 });

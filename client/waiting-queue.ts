@@ -1,8 +1,9 @@
 /**
- * Operations that the native side had no room for, in the order of their calls. They are posted again when something completes, and end
- * with ERR_TIMEOUT when they have waited too long; a coarse timer sees to that.
+ * Operations that the native side had no room for, in the order of their calls. They are posted again when something
+ * completes, and end with ERR_TIMEOUT when they have waited too long; a coarse timer sees to that.
  *
- * What pump() costs depends on how many it posts, not on how many wait: a call of 100,000 items waits for room thousands of times.
+ * What pump() costs depends on how many it posts, not on how many wait: a call of 100,000 items waits for room
+ * thousands of times.
  *
  * Not for: retrying what a server refused; that is the native side's.
  */

@@ -1,4 +1,7 @@
-/** Bytes that were handed out stay as they are: the memory of values, and what a drain makes of records that are not as they should be. */
+/**
+ * Bytes that were handed out stay as they are: the memory of values, and what a drain makes of records that are not as
+ * they should be.
+ */
 import test from 'ava';
 import { CompletionField, NO_VALUE } from '../native/addon.js';
 import { ABSENT } from './batch-reads.js';
@@ -34,8 +37,14 @@ test('a slab refuses what lies outside of it, and what was never lent', (t) => {
   t.is(slab.used, 64);
 });
 
-/** A drain behind 48 bytes that are held, whose native side gives these records as [status, bytes, offset], and says that it wrote so many bytes. */
-function drained(records: readonly (readonly [number, number, number])[], written: number): { cursor: DrainCursor; slab: Slab } {
+/**
+ * A drain behind 48 bytes that are held, whose native side gives these records as [status, bytes, offset], and says
+ * that it wrote so many bytes.
+ */
+function drained(
+  records: readonly (readonly [number, number, number])[],
+  written: number,
+): { cursor: DrainCursor; slab: Slab } {
   const native = new FakeNativeClient();
   const values = new ValueMemory();
   native.drain = (rest) => {
@@ -53,7 +62,14 @@ function drained(records: readonly (readonly [number, number, number])[], writte
 }
 
 test('a record without a value has no bytes, and keeping them takes nothing back', (t) => {
-  const { cursor, slab } = drained([[Status.ok, 20, 0], [Status.ok, 0, NO_VALUE], [Status.ok, 0, 20]], 20);
+  const { cursor, slab } = drained(
+    [
+      [Status.ok, 20, 0],
+      [Status.ok, 0, NO_VALUE],
+      [Status.ok, 0, 20],
+    ],
+    20,
+  );
   const kept = cursor.value(true);
   t.is(text(kept), 'v'.repeat(20));
   cursor.at = CompletionField.Words;
@@ -67,7 +83,15 @@ test('a record without a value has no bytes, and keeping them takes nothing back
 });
 
 test('bytes that the drain did not write are refused, and what it handed out before stays', (t) => {
-  const { cursor, slab } = drained([[Status.ok, 20, 0], [Status.ok, 8, 13], [Status.ok, 0, NO_VALUE - 1], [Status.ok, NO_VALUE, 4]], 20);
+  const { cursor, slab } = drained(
+    [
+      [Status.ok, 20, 0],
+      [Status.ok, 8, 13],
+      [Status.ok, 0, NO_VALUE - 1],
+      [Status.ok, NO_VALUE, 4],
+    ],
+    20,
+  );
   const kept = cursor.value(true);
   for (const i of [1, 2, 3]) {
     cursor.at = i * CompletionField.Words;
@@ -80,7 +104,13 @@ test('bytes that the drain did not write are refused, and what it handed out bef
 });
 
 test('a drained value that is not kept is poisoned when the drain is over, one that is kept stays', (t) => {
-  const { cursor } = drained([[Status.ok, 8, 0], [Status.ok, 8, 8]], 16);
+  const { cursor } = drained(
+    [
+      [Status.ok, 8, 0],
+      [Status.ok, 8, 8],
+    ],
+    16,
+  );
   const kept = cursor.value(true);
   cursor.at = CompletionField.Words;
   const lent = cursor.value(false);
@@ -155,7 +185,10 @@ test('getMany and getManyInto give each key its own bytes, whatever is late, abs
     for (const name of names) {
       if (random.below(3) === 0) native.late.add(`0/${name}`);
       if (random.below(5) === 0) continue;
-      const value = Buffer.alloc(random.pick([0, 1, 7, 8, 30, 200, random.below(20) === 0 ? SLAB_BYTES + 9 : 50]), `${name}|`);
+      const value = Buffer.alloc(
+        random.pick([0, 1, 7, 8, 30, 200, random.below(20) === 0 ? SLAB_BYTES + 9 : 50]),
+        `${name}|`,
+      );
       native.store(name, value);
       expected.set(name, String(value));
     }
@@ -196,7 +229,13 @@ test('what waits for room is not changed by what the caller does to its buffers 
   const [ofPut, ofMany, ofSwapped] = values as [Buffer, Buffer, Buffer];
   const target = Buffer.alloc(5);
   const ends = Promise.all([
-    kv.put(put, ofPut), kv.putMany([{ key: many, value: ofMany }]), kv.delete(gone), kv.compareAndSwap(swapped, version, ofSwapped), kv.get(read), kv.getInto(read, target), kv.getMany([read]),
+    kv.put(put, ofPut),
+    kv.putMany([{ key: many, value: ofMany }]),
+    kv.delete(gone),
+    kv.compareAndSwap(swapped, version, ofSwapped),
+    kv.get(read),
+    kv.getInto(read, target),
+    kv.getMany([read]),
   ]);
   for (const buffer of [...buffers, ...values]) buffer.fill('?');
   while (native.outstanding.length > 0) await settle();
@@ -206,5 +245,8 @@ test('what waits for room is not changed by what the caller does to its buffers 
   t.deepEqual([text(value), String(target), text(inBatch)], ['right', 'right', 'right']);
   const stored = new Map([...native.entries].map(([name, entry]) => [name, Buffer.from(entry.value).toString()]));
   t.deepEqual([...stored.keys()].sort(), ['0/first', '0/many', '0/put', '0/read', '0/swapped']);
-  t.deepEqual(['0/put', '0/many', '0/swapped'].map((name) => stored.get(name)), ['value of put', 'value of many', 'value of swapped']);
+  t.deepEqual(
+    ['0/put', '0/many', '0/swapped'].map((name) => stored.get(name)),
+    ['value of put', 'value of many', 'value of swapped'],
+  );
 });

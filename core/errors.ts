@@ -2,7 +2,8 @@
  * The closed set of error codes that farkv shows to a program, and the one error class that carries them.
  *
  * An expected outcome (a missing key, a compare-and-swap that lost) is a value, never an error. No caller branches on a
- * message's text. The names that come from native code are the ones of native/base/status.h; a test holds the two in step.
+ * message's text. The names that come from native code are the ones of native/base/status.h; a test holds the two in
+ * step.
  */
 export type ErrorCode =
   | 'ERR_KEY_INVALID'

@@ -6,7 +6,10 @@ export function unknownName(what: string, name: string, known: Iterable<string>,
   return `unknown ${what} ${prefix}${name}${near === undefined ? '' : `; did you mean ${prefix}${near}?`}`;
 }
 
-/** The known name that a misspelt one most likely meant: the least edit distance, where that is at most a third of the name. */
+/**
+ * The known name that a misspelt one most likely meant: the least edit distance, where that is at most a third of the
+ * name.
+ */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Math.floor(name.length / 3) + 1;

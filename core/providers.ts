@@ -1,6 +1,7 @@
 /**
- * The fabric's providers, which users know as transports: the one list of them in TypeScript, and what each can do. Nobody asks for one by its
- * name who means what it can do. native/fabric/fabric.h has the list for C; native/node/client-binding.test.ts compares the two.
+ * The fabric's providers, which users know as transports: the one list of them in TypeScript, and what each can do.
+ * Nobody asks for one by its name who means what it can do. native/fabric/fabric.h has the list for C;
+ * native/node/client-binding.test.ts compares the two.
  */
 
 interface Abilities {
@@ -25,6 +26,7 @@ export const PROVIDERS = Object.keys(abilities) as readonly Provider[];
 export type TransportChoice = 'auto' | Provider;
 export const TRANSPORT_CHOICES: readonly TransportChoice[] = ['auto', ...PROVIDERS];
 
-export const isTransportChoice = (value: unknown): value is TransportChoice => TRANSPORT_CHOICES.some((name) => name === value);
+export const isTransportChoice = (value: unknown): value is TransportChoice =>
+  TRANSPORT_CHOICES.some((name) => name === value);
 export const isSameHost = (provider: Provider): boolean => abilities[provider].sameHost;
 export const needsDevice = (provider: Provider): boolean => abilities[provider].needsDevice;

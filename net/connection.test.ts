@@ -14,7 +14,10 @@ interface Ends {
   readonly until: (condition: () => boolean) => Promise<void>;
 }
 
-async function ends(t: ExecutionContext, handle: (frame: Frame, connection: Connection) => void = () => undefined): Promise<Ends> {
+async function ends(
+  t: ExecutionContext,
+  handle: (frame: Frame, connection: Connection) => void = () => undefined,
+): Promise<Ends> {
   const [dialed, other] = await pair(t);
   const watch = new Watch();
   const frames: Frame[] = [];
@@ -42,7 +45,10 @@ test('frames arrive whole and in order, however they are cut', async (t) => {
   other.write(bytes.subarray(0, 7));
   other.write(bytes.subarray(7));
   await until(() => frames.length === 3);
-  t.deepEqual(frames, [1, 2, 3].map((id) => ({ t: 'ping', id })));
+  t.deepEqual(
+    frames,
+    [1, 2, 3].map((id) => ({ t: 'ping', id })),
+  );
 });
 
 test('a connection that is closed by a handler gets no more frames, and ends once', async (t) => {
@@ -67,9 +73,12 @@ test('why a connection ended is told by its code', async (t) => {
   t.is(reset?.code, 'ERR_DISCONNECTED');
   t.like(reset?.cause, { code: 'ECONNRESET' });
   const fault = new TypeError('a bug');
-  const own = await why((other) => other.write(ping(1)), () => {
-    throw fault;
-  });
+  const own = await why(
+    (other) => other.write(ping(1)),
+    () => {
+      throw fault;
+    },
+  );
   t.is(own?.code, 'ERR_INTERNAL');
   t.is(own?.cause, fault);
 });

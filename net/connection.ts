@@ -50,7 +50,13 @@ export class Connection {
     });
     socket.on('error', (error) => this.close(socketError(error)));
     socket.on('close', () => this.close());
-    socket.on('end', () => this.close(this.#reader.atBoundary ? undefined : new FarkvError('ERR_PROTOCOL', 'the connection ended in the middle of a frame')));
+    socket.on('end', () =>
+      this.close(
+        this.#reader.atBoundary
+          ? undefined
+          : new FarkvError('ERR_PROTOCOL', 'the connection ended in the middle of a frame'),
+      ),
+    );
   }
 
   get remote(): string {
@@ -134,7 +140,11 @@ export class Connection {
         return !this.#closed;
       });
     } catch (error) {
-      this.close(error instanceof FarkvError ? error : new FarkvError('ERR_INTERNAL', 'a frame could not be handled', { cause: error }));
+      this.close(
+        error instanceof FarkvError
+          ? error
+          : new FarkvError('ERR_INTERNAL', 'a frame could not be handled', { cause: error }),
+      );
     }
   }
 }

@@ -50,7 +50,8 @@ async function server(t: ExecutionContext, { handshakeMs = 60_000, hello, frame 
       frame: (given) => {
         say(given.t);
         if (frame !== undefined) frame(given, incoming);
-        else if (given.t === 'call') incoming.connection.send({ t: 'answer', id: given.id, ok: true, result: given.method });
+        else if (given.t === 'call')
+          incoming.connection.send({ t: 'answer', id: given.id, ok: true, result: given.method });
       },
       closed: (error) => say(`closed ${error?.code ?? ''}`),
       drained: () => undefined,
@@ -61,7 +62,13 @@ async function server(t: ExecutionContext, { handshakeMs = 60_000, hello, frame 
 }
 
 async function open(t: ExecutionContext, address: string, more: Partial<OpenOptions> = {}): Promise<ControlClient> {
-  const client = await ControlClient.open({ address, trust: undefined, timeoutMs: 5000, hello: { role: 'admin', token: 'secret' }, ...more });
+  const client = await ControlClient.open({
+    address,
+    trust: undefined,
+    timeoutMs: 5000,
+    hello: { role: 'admin', token: 'secret' },
+    ...more,
+  });
   t.teardown(() => client.close());
   return client;
 }
@@ -112,9 +119,17 @@ test('refused, unreachable, silent, malformed and lost are told apart', async (t
   t.deepEqual(refusing.log, ['hello admin', 'refused: who\nare you?', 'closed ']);
   await fails(await listen(t, () => undefined), 'ERR_TIMEOUT', /did not answer within 50 ms/, 50);
   await fails(await listen(t, (socket) => socket.destroy()), 'ERR_DISCONNECTED', /./);
-  await fails(await listen(t, (socket) => socket.end()), 'ERR_DISCONNECTED', /closed the connection without an answer: does it want TLS\?/);
+  await fails(
+    await listen(t, (socket) => socket.end()),
+    'ERR_DISCONNECTED',
+    /closed the connection without an answer: does it want TLS\?/,
+  );
   await fails(await listen(t, (socket) => socket.write('220 smtp.example.net\r\n')), 'ERR_DISCONNECTED', /not farkv/);
-  await fails(await listen(t, (socket) => socket.write(encodeFrame({ t: 'call', id: 1, method: 'm', args: null }))), 'ERR_PROTOCOL', /did not answer with a welcome/);
+  await fails(
+    await listen(t, (socket) => socket.write(encodeFrame({ t: 'call', id: 1, method: 'm', args: null }))),
+    'ERR_PROTOCOL',
+    /did not answer with a welcome/,
+  );
   const welcome: Welcome = { t: 'welcome', ok: true, version: 99, ...FIELDS };
   await fails(await listen(t, (socket) => socket.write(encodeFrame(welcome))), 'ERR_PROTOCOL_VERSION', /version 99/);
   await fails('127.0.0.1:1', 'ERR_DISCONNECTED', /^127\.0\.0\.1:1: .*ECONNREFUSED/);
@@ -141,7 +156,10 @@ test('calls on a connection that is lost end with ERR_DISCONNECTED, those that c
       watch.changed();
     },
   });
-  await t.throwsAsync(client.call('late', {}, 1), { code: 'ERR_TIMEOUT', message: 'late was not answered within 1 ms' });
+  await t.throwsAsync(client.call('late', {}, 1), {
+    code: 'ERR_TIMEOUT',
+    message: 'late was not answered within 1 ms',
+  });
   t.is(await client.call('now', {}, 5000), 'now');
   const never = client.call('never', {}, 60_000);
   for (const socket of sockets) socket.destroy();
@@ -159,10 +177,12 @@ test('opening ends with its signal', async (t) => {
 });
 
 test('pings are answered at both ends', async (t) => {
-  const one = await server(t, { hello: (_, incoming) => {
-    incoming.welcome(FIELDS);
-    incoming.connection.send({ t: 'ping', id: 1 });
-  } });
+  const one = await server(t, {
+    hello: (_, incoming) => {
+      incoming.welcome(FIELDS);
+      incoming.connection.send({ t: 'ping', id: 1 });
+    },
+  });
   const client = await open(t, one.address);
   await one.until(() => one.log.includes('pong'));
   t.is(await client.call('after', {}, 5000).catch((e: unknown) => (e as FarkvError).code), 'after');
@@ -194,18 +214,29 @@ test('the token is shown to nobody whose certificate is not trusted, and that is
   const pem = (name: string): Buffer => readFileSync(inRepository('test/fixtures/tls', name));
   const got: string[] = [];
   const tls = { cert: pem('server.pem'), key: pem('server-key.pem'), minVersion: TLS_MIN } as const;
-  const address = await listen(t, (socket) => {
-    const incoming: Incoming = new Incoming(socket, 60_000, {
-      hello: ({ token }) => {
-        got.push(token ?? '');
-        incoming.welcome(FIELDS);
-      },
-      refused: () => undefined, frame: () => undefined, closed: () => undefined, drained: () => undefined,
-    });
-  }, tls);
-  const error = await t.throwsAsync<FarkvError>(open(t, address, { trust: { ca: pem('stranger.pem') } }), { code: 'ERR_DISCONNECTED' });
+  const address = await listen(
+    t,
+    (socket) => {
+      const incoming: Incoming = new Incoming(socket, 60_000, {
+        hello: ({ token }) => {
+          got.push(token ?? '');
+          incoming.welcome(FIELDS);
+        },
+        refused: () => undefined,
+        frame: () => undefined,
+        closed: () => undefined,
+        drained: () => undefined,
+      });
+    },
+    tls,
+  );
+  const error = await t.throwsAsync<FarkvError>(open(t, address, { trust: { ca: pem('stranger.pem') } }), {
+    code: 'ERR_DISCONNECTED',
+  });
   t.is(asRefusal(error).code, 'ERR_UNAUTHORIZED');
-  await t.throwsAsync(open(t, address, { trust: { ca: pem('ca.pem'), servername: 'other.example.net' } }), { code: 'ERR_DISCONNECTED' });
+  await t.throwsAsync(open(t, address, { trust: { ca: pem('ca.pem'), servername: 'other.example.net' } }), {
+    code: 'ERR_DISCONNECTED',
+  });
   t.deepEqual(got, []);
   await open(t, address, { trust: { ca: [pem('stranger.pem'), pem('ca.pem')] } });
   t.deepEqual(got, ['secret']);

@@ -72,7 +72,9 @@ export class ControlClient {
         outgoing.connection.close(error);
       };
       const abort = (): void => giveUp(aborted());
-      const deadline = new Deadline(timeoutMs, () => giveUp(new FarkvError('ERR_TIMEOUT', `${address} did not answer within ${timeoutMs} ms`)));
+      const deadline = new Deadline(timeoutMs, () =>
+        giveUp(new FarkvError('ERR_TIMEOUT', `${address} did not answer within ${timeoutMs} ms`)),
+      );
       const settled = (): void => {
         deadline.clear();
         signal?.removeEventListener('abort', abort);

@@ -21,7 +21,9 @@ test('bytes that arrived while the process stood still are handled before the wa
 test('a connection that failed while the process stood still is closed before the wait ends', async (t) => {
   const log: string[] = [];
   const { promise, resolve } = withResolve<undefined>();
-  connect(1, '127.0.0.1').on('error', () => undefined).on('close', () => log.push('closed'));
+  connect(1, '127.0.0.1')
+    .on('error', () => undefined)
+    .on('close', () => log.push('closed'));
   new Deadline(5, () => {
     log.push('over');
     resolve(undefined);

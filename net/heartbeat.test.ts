@@ -14,7 +14,11 @@ interface Beating {
 }
 
 /** A connection that is pinged every few milliseconds; `answer` says what the other end sends for each. */
-async function beating(t: ExecutionContext, silentMs: number, answer: (frame: Frame) => Uint8Array | undefined): Promise<Beating> {
+async function beating(
+  t: ExecutionContext,
+  silentMs: number,
+  answer: (frame: Frame) => Uint8Array | undefined,
+): Promise<Beating> {
   const [dialed, other] = await pair(t);
   const watch = new Watch();
   let closed: string | undefined;
@@ -29,13 +33,15 @@ async function beating(t: ExecutionContext, silentMs: number, answer: (frame: Fr
   });
   const heartbeat = new Heartbeat(connection, { pingMs: 5, silentMs });
   const reader = new FrameReader(SERVER_FRAME_LIMITS);
-  other.on('data', (chunk: Buffer) => reader.push(chunk, (frame) => {
-    pings += 1;
-    const bytes = answer(frame);
-    if (bytes !== undefined) other.write(bytes);
-    watch.changed();
-    return true;
-  }));
+  other.on('data', (chunk: Buffer) =>
+    reader.push(chunk, (frame) => {
+      pings += 1;
+      const bytes = answer(frame);
+      if (bytes !== undefined) other.write(bytes);
+      watch.changed();
+      return true;
+    }),
+  );
   t.teardown(() => connection.close());
   return { connection, other, closed: () => closed, pings: () => pings, until: (condition) => watch.until(condition) };
 }
@@ -47,7 +53,9 @@ test('an end that sends nothing is given up', async (t) => {
 });
 
 test('an end that answers pings is kept, for longer than it may be silent', async (t) => {
-  const { closed, pings, until } = await beating(t, 200, (frame) => encodeFrame({ t: 'pong', id: frame.t === 'ping' ? frame.id : 0 }));
+  const { closed, pings, until } = await beating(t, 200, (frame) =>
+    encodeFrame({ t: 'pong', id: frame.t === 'ping' ? frame.id : 0 }),
+  );
   await until(() => closed() !== undefined || pings() > 100);
   t.is(closed(), undefined);
 });

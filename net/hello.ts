@@ -4,8 +4,17 @@
  */
 import { FarkvError, type ErrorCode } from '../core/errors.js';
 import {
-  MESSAGE_MAX, PEER_FRAME_LIMITS, printable, PROTOCOL_MAX, PROTOCOL_MIN, SERVER_FRAME_LIMITS,
-  type Frame, type FrameLimits, type Hello, type Role, type Welcome,
+  MESSAGE_MAX,
+  PEER_FRAME_LIMITS,
+  printable,
+  PROTOCOL_MAX,
+  PROTOCOL_MIN,
+  SERVER_FRAME_LIMITS,
+  type Frame,
+  type FrameLimits,
+  type Hello,
+  type Role,
+  type Welcome,
 } from '../core/protocol/index.js';
 
 /** A hello without what is the same in all. */
@@ -29,7 +38,13 @@ export function commonVersion({ versions: [least, most] }: Hello): number {
 }
 
 export function makeRefusal(code: ErrorCode, message: string): Welcome {
-  return { t: 'welcome', ok: false, code, message: printable(message, MESSAGE_MAX), versions: [PROTOCOL_MIN, PROTOCOL_MAX] };
+  return {
+    t: 'welcome',
+    ok: false,
+    code,
+    message: printable(message, MESSAGE_MAX),
+    versions: [PROTOCOL_MIN, PROTOCOL_MAX],
+  };
 }
 
 /** The answer to a hello. Throws the reason when it is no or makes no sense. */

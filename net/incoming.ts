@@ -35,7 +35,9 @@ export class Incoming {
 
   constructor(socket: Socket, handshakeMs: number, handlers: IncomingHandlers) {
     this.#handlers = handlers;
-    this.#deadline = new Deadline(handshakeMs, () => this.connection.close(new FarkvError('ERR_TIMEOUT', 'no hello received in time')));
+    this.#deadline = new Deadline(handshakeMs, () =>
+      this.connection.close(new FarkvError('ERR_TIMEOUT', 'no hello received in time')),
+    );
     this.connection = new Connection(socket, CLIENT_FRAME_LIMITS, {
       frame: (frame) => this.#received(frame),
       closed: (error) => {

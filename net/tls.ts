@@ -30,7 +30,11 @@ export function dialerTls(host: string, { ca, servername, ...rest }: Trust): Con
 }
 
 function isUntrusted(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/.test(String(error.code));
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    /^(CERT_|ERR_TLS_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/.test(String(error.code))
+  );
 }
 
 /**

@@ -1,5 +1,5 @@
-// Puts the built addon, stripped, where node-gyp-build finds it in the published package, so that `npm install farkv` needs
-// no compiler on linux-x64. Run by `npm pack` and `npm publish` after setup.mjs.
+// Puts the built addon, stripped, where node-gyp-build finds it in the published package, so that `npm install farkv`
+// needs no compiler on linux-x64. Run by `npm pack` and `npm publish` after setup.mjs.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,8 +18,14 @@ function fail(text) {
 
 const built = join(root, 'build/Release/farkv.node');
 // Users of the package cannot add what was left out here. The libraries themselves may be missing on this machine.
-if (createRequire(import.meta.url)(built).providerMissing('verbs')?.startsWith('not in this build'))
-  fail('the addon was built without RDMA headers, so the package would lack the verbs transport: apt-get install libibverbs-dev librdmacm-dev, then try again');
+if (
+  createRequire(import.meta.url)(built)
+    .providerMissing('verbs')
+    ?.startsWith('not in this build')
+)
+  fail(
+    'the addon was built without RDMA headers, so the package would lack the verbs transport: apt-get install libibverbs-dev librdmacm-dev, then try again',
+  );
 
 rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
 mkdirSync(dir, { recursive: true });

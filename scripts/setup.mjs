@@ -22,20 +22,24 @@ async function run(command, args) {
   const [code, signal] = await once(child, 'close').catch((error) => [error.message]);
   if (code === 0) return;
   process.stderr.write(output);
-  fail(`\`${command} ${args.join(' ')}\` failed (${signal ?? (typeof code === 'number' ? `exit code ${code}` : code)})`);
+  fail(
+    `\`${command} ${args.join(' ')}\` failed (${signal ?? (typeof code === 'number' ? `exit code ${code}` : code)})`,
+  );
 }
 
 function newest(dir, keep) {
   let at = 0;
   for (const e of readdirSync(join(root, dir), { withFileTypes: true, recursive: true })) {
-    if (e.isFile() && keep.test(e.name)) at = Math.max(at, statSync(join(e.parentPath, e.name)).ctimeMs);   // a renamed file keeps its mtime
+    // a renamed file keeps its mtime
+    if (e.isFile() && keep.test(e.name)) at = Math.max(at, statSync(join(e.parentPath, e.name)).ctimeMs);
   }
   return at;
 }
 const mtime = (path) => (existsSync(join(root, path)) ? statSync(join(root, path)).mtimeMs : 0);
 
 const [major, minor] = process.versions.node.split('.').map(Number);
-if (major < 20 || (major === 20 && minor < 19)) fail(`Node.js 20.19 or later is needed; this is ${process.versions.node}`);
+if (major < 20 || (major === 20 && minor < 19))
+  fail(`Node.js 20.19 or later is needed; this is ${process.versions.node}`);
 if (process.platform !== 'linux') fail('farkv runs on Linux (memfd seals, eventfd, epoll)');
 
 const needs = [
@@ -44,17 +48,26 @@ const needs = [
   ['python3', ['--version'], 'python3 (node-gyp runs on it): apt-get install python3'],
 ];
 // Whether the addon gets the verbs provider, said by the file that decides it; undefined without a compiler.
-const macros = spawnSync('cc', ['-E', '-dM', '-include', join(root, 'native/fabric/verbs/built.h'), '-x', 'c', '/dev/null'], { encoding: 'utf8' });
-if (macros.error === undefined && macros.status !== 0) fail(`the C compiler does not take native/fabric/verbs/built.h: ${macros.stderr}`);
+const macros = spawnSync(
+  'cc',
+  ['-E', '-dM', '-include', join(root, 'native/fabric/verbs/built.h'), '-x', 'c', '/dev/null'],
+  { encoding: 'utf8' },
+);
+if (macros.error === undefined && macros.status !== 0)
+  fail(`the C compiler does not take native/fabric/verbs/built.h: ${macros.stderr}`);
 const verbs = macros.status === 0 ? String(/FARKV_HAVE_VERBS/.test(macros.stdout)) : undefined;
 const verbsStamp = join(root, 'build/verbs');
-const headersChanged = () => verbs !== undefined && (!existsSync(verbsStamp) || readFileSync(verbsStamp, 'utf8') !== verbs);
-const addonStale = mtime('build/Release/farkv.node') < Math.max(newest('native', /\.(c|h)$/), mtime('binding.gyp')) || headersChanged();
+const headersChanged = () =>
+  verbs !== undefined && (!existsSync(verbsStamp) || readFileSync(verbsStamp, 'utf8') !== verbs);
+const addonStale =
+  mtime('build/Release/farkv.node') < Math.max(newest('native', /\.(c|h)$/), mtime('binding.gyp')) || headersChanged();
 if (addonStale) {
   for (const [tool, args, text] of needs) {
     if (spawnSync(tool, args, { stdio: 'ignore' }).status !== 0) fail(`missing ${text}`);
   }
-  const probe = spawnSync('cc', ['-x', 'c', '-fsyntax-only', '-'], { input: '#include <sys/epoll.h>\n#include <pthread.h>\n' });
+  const probe = spawnSync('cc', ['-x', 'c', '-fsyntax-only', '-'], {
+    input: '#include <sys/epoll.h>\n#include <pthread.h>\n',
+  });
   if (probe.status !== 0) fail('missing the C library headers: apt-get install libc6-dev');
 }
 
@@ -62,8 +75,8 @@ mkdirSync(join(root, 'build'), { recursive: true });
 if (mtime('node_modules/.package-lock.json') < mtime('package-lock.json')) {
   say('installing dependencies');
   const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  // `npm ci` refuses a lock file that lacks the optional binaries of other platforms, as one is that was made at a registry
-  // without them. `npm install` takes the same versions from it.
+  // `npm ci` refuses a lock file that lacks the optional binaries of other platforms, as one is that was made at a
+  // registry without them. `npm install` takes the same versions from it.
   const ci = spawnSync('npm', ['ci', ...quiet], { cwd: root, stdio: 'ignore' });
   if (ci.status !== 0) await run('npm', ['install', '--no-save', ...quiet]);
 }

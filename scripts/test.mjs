@@ -1,12 +1,14 @@
-// npm test: sets the clone up, then runs the C tests, lint and the TypeScript tests, and says meanwhile how far it is. The long tests are left to
-// npm run test:all: AVA files named *.long.test.ts, and the C programs in native/Makefile's LONG.
+// npm test: sets the clone up, then runs the C tests, lint and the TypeScript tests, and says meanwhile how far it is.
+// The long tests are left to npm run test:all: AVA files named *.long.test.ts, and the C programs in native/Makefile's
+// LONG.
 //
 //   node scripts/test.mjs           all but the long ones: five minutes on two processors, with all set-up
 //   node scripts/test.mjs --all     these and the long ones
 //   node scripts/test.mjs --rest    the long ones alone, after `npm test`
 //
-// The C tests need nothing of Node.js: they are built and run while the rest is set up, and lint follows them, so that two processors are
-// busy all the time. A test that passes is counted; all other output of a test is shown whole. A failed set-up ends all, another failure nothing.
+// The C tests need nothing of Node.js: they are built and run while the rest is set up, and lint follows them, so that
+// two processors are busy all the time. A test that passes is counted; all other output of a test is shown whole. A
+// failed set-up ends all, another failure nothing.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readdirSync } from 'node:fs';
@@ -53,7 +55,9 @@ async function part(name, command, args, line) {
 }
 
 async function setUp() {
-  return await part('set-up', process.execPath, ['scripts/setup.mjs'], (text) => say(text.replace(/^setup: /, 'set-up: ')));
+  return await part('set-up', process.execPath, ['scripts/setup.mjs'], (text) =>
+    say(text.replace(/^setup: /, 'set-up: ')),
+  );
 }
 
 async function cTests() {
@@ -68,7 +72,9 @@ async function cTests() {
 
 async function lint() {
   say('lint');
-  await part('lint', process.execPath, ['node_modules/eslint/bin/eslint.js', '.', '--max-warnings', '0'], (text) => process.stdout.write(`${text}\n`));
+  await part('lint', process.execPath, ['node_modules/eslint/bin/eslint.js', '.', '--max-warnings', '0'], (text) =>
+    process.stdout.write(`${text}\n`),
+  );
 }
 
 /** The compiled test files: those that have a source, for dist/ may have more. */

@@ -1,6 +1,7 @@
 /**
- * What operators and joining servers ask for: changes of who belongs to the cluster and which server owns which shard. Each is a command
- * of the metadata, proposed by whichever server was asked; an answer means that this server has applied it.
+ * What operators and joining servers ask for: changes of who belongs to the cluster and which server owns which shard.
+ * Each is a command of the metadata, proposed by whichever server was asked; an answer means that this server has
+ * applied it.
  */
 import { FarkvError } from '../core/errors.js';
 import { checkControlAddresses, memberId, SHARDS_MAX, shardNumber } from '../core/metadata/check-state.js';
@@ -29,14 +30,21 @@ const PROPOSE_MS = 4000;
 const CALL_MS = 4000;
 
 const checkId = record<{ readonly id: string }>({ id: memberId });
-const checkAdd = record<{ readonly id: string; readonly control: readonly string[] }>({ id: memberId, control: checkControlAddresses });
+const checkAdd = record<{ readonly id: string; readonly control: readonly string[] }>({
+  id: memberId,
+  control: checkControlAddresses,
+});
 const checkDrain = record<{ readonly id: string; readonly draining: boolean }>({ id: memberId, draining: boolean });
 const checkMove = record<{ readonly shard: number; readonly to: string }>({ shard: shardNumber, to: memberId });
 export const checkPlan = list(record<PlannedMove>({ shard: shardNumber, from: memberId, to: memberId }), SHARDS_MAX);
 
 async function done(context: AdminContext, command: Command): Promise<void> {
   const outcome = await context.propose(command, PROPOSE_MS);
-  if (outcome === 'unknown') throw new FarkvError('ERR_BUSY', 'the metadata changed meanwhile: check farkv status, and repeat the command if needed');
+  if (outcome === 'unknown')
+    throw new FarkvError(
+      'ERR_BUSY',
+      'the metadata changed meanwhile: check farkv status, and repeat the command if needed',
+    );
   if (!outcome.ok) throw new FarkvError(outcome.code, outcome.message);
 }
 
@@ -47,7 +55,10 @@ export async function answerJoin(context: AdminContext, id: string, args: unknow
   if (context.driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
   if (!there()) {
     // The same number as that server's data directory gives (data-directory.ts).
-    const outcome = await context.propose({ t: 'server-add', id, raftId: raftIdOf(`${id}/${instance}`), instance, control }, PROPOSE_MS);
+    const outcome = await context.propose(
+      { t: 'server-add', id, raftId: raftIdOf(`${id}/${instance}`), instance, control },
+      PROPOSE_MS,
+    );
     if (outcome !== 'unknown' && !outcome.ok && !there()) throw new FarkvError(outcome.code, outcome.message);
   }
   if (!there()) throw new FarkvError('ERR_BUSY', 'the metadata has changed meanwhile');
@@ -63,7 +74,8 @@ async function remove(context: AdminContext, id: string): Promise<void> {
 async function move(context: AdminContext, shard: number, to: string): Promise<void> {
   const { driver } = context;
   const s = driver.state.shards[shard];
-  if (s === undefined) throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${driver.state.shards.length}`);
+  if (s === undefined)
+    throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${driver.state.shards.length}`);
   await done(context, { t: 'shard-move', shard, epoch: s.epoch, to });
 }
 
@@ -73,7 +85,8 @@ async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
   const { current } = office;
   if (current !== undefined) return planRebalance(driver.state, usable(driver.state, current.leases, nowMs()));
   const leader = peers.idOf(driver.leader);
-  if (leader === undefined || driver.leads) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
+  if (leader === undefined || driver.leads)
+    throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
   return checkPlan(await peers.call(leader, 'shard-plan', {}, CALL_MS), 'plan');
 }
 
@@ -96,7 +109,9 @@ export async function answerAdminCall(context: AdminContext, method: string, arg
       await move(context, shard, to);
       return {};
     }
-    case 'shard-plan': return await plan(context);
-    default: return undefined;
+    case 'shard-plan':
+      return await plan(context);
+    default:
+      return undefined;
   }
 }

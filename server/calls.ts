@@ -14,7 +14,9 @@ export interface CallContext extends AdminContext {
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
   readonly office: Pick<LeaseOffice, 'ask' | 'current'>;
-  readonly own: () => Promise<Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'moveTroubles' | 'dataPlane'>>;
+  readonly own: () => Promise<
+    Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'moveTroubles' | 'dataPlane'>
+  >;
 }
 
 /** How long another server may take to say how it is. */
@@ -33,36 +35,56 @@ async function status(context: CallContext): Promise<ClusterStatus> {
     peers.ids.map(async (peer) => {
       if (peer === id) return;
       // Whoever does not answer is shown as unreachable.
-      const answer = await peers.call(peer, 'node-status', {}, STATUS_MS).then((value) => checkNodeStatus(value, peer), () => undefined);
+      const answer = await peers.call(peer, 'node-status', {}, STATUS_MS).then(
+        (value) => checkNodeStatus(value, peer),
+        () => undefined,
+      );
       if (answer !== undefined) nodes.set(peer, answer);
     }),
   );
   const leader = peers.idOf(driver.leader);
-  return clusterStatus(driver.state, nodes, peers.ids, { term: driver.status().term, answeredBy: id, ...(leader === undefined ? {} : { leader }) });
+  return clusterStatus(driver.state, nodes, peers.ids, {
+    term: driver.status().term,
+    answeredBy: id,
+    ...(leader === undefined ? {} : { leader }),
+  });
 }
 
-/** A change that another server asks for: it is read here, so that nothing gets into the log that a server would stop at. */
+/**
+ * A change that another server asks for: it is read here, so that nothing gets into the log that a server would stop
+ * at.
+ */
 function propose({ driver, peers }: CallContext, args: unknown): Record<string, never> {
   const entry = checkPropose(args, 'propose').bytes;
-  // Only the leader itself knows whether an owner's lease is over, and only in its term (core/metadata/owner-leases.ts).
+  // Only the leader itself knows whether an owner's lease is over, and only in its term
+  // (core/metadata/owner-leases.ts).
   const { command } = decodeProposal(entry);
   const early = tooEarly(command, driver.state.formatVersion);
   if (early !== undefined) throw early;
   if (command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
   // It alone knows which formats the servers know (metadata/lease-office.ts).
-  if (command.t === 'raise-format') throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
+  if (command.t === 'raise-format')
+    throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
   const refusal = driver.propose(entry);
   if (refusal === undefined) return {};
-  if (refusal === 'not-leader') throw new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
+  if (refusal === 'not-leader')
+    throw new FarkvError('ERR_NO_LEADER', `the leader is ${peers.idOf(driver.leader) ?? 'not known'}`);
   throw new FarkvError('ERR_BUSY', `the leader takes no changes now (${refusal})`);
 }
 
 /** `from`: the server that calls. Throws a FarkvError for a call that is not known, or not for this role. */
-export async function answerCall(context: CallContext, role: Role, method: string, args: unknown, from?: string): Promise<unknown> {
+export async function answerCall(
+  context: CallContext,
+  role: Role,
+  method: string,
+  args: unknown,
+  from?: string,
+): Promise<unknown> {
   if (method === 'status') return await status(context);
   if (role === 'peer' && method === 'node-status') return await nodeStatus(context);
   if (role === 'peer' && method === 'propose') return propose(context, args);
-  if (role === 'peer' && method === 'lease' && from !== undefined) return await context.office.ask(from, checkLeaseRequest(args, 'lease'));
+  if (role === 'peer' && method === 'lease' && from !== undefined)
+    return await context.office.ask(from, checkLeaseRequest(args, 'lease'));
   if (role === 'peer' && method === 'join' && from !== undefined) return await answerJoin(context, from, args);
   if (role === 'admin' || (role === 'peer' && method === 'shard-plan')) {
     const answer = await answerAdminCall(context, method, args);

@@ -13,7 +13,14 @@ let count = 0;
 const fresh = (): string => join(parent, `d${++count}`);
 const peers = (...ids: string[]): OpenOptions['peers'] => ids.map((id) => ({ id, addresses: ['127.0.0.1:1'] }));
 const open = (path: string | undefined, more: Partial<OpenOptions> = {}): DataDirectory =>
-  DataDirectory.open({ path, id: 's1', peers: peers('s1', 's2'), newInstance: '0123456789abcdef', tryLock: (fd) => addon.tryLock(fd), ...more });
+  DataDirectory.open({
+    path,
+    id: 's1',
+    peers: peers('s1', 's2'),
+    newInstance: '0123456789abcdef',
+    tryLock: (fd) => addon.tryLock(fd),
+    ...more,
+  });
 const refused = (message: RegExp) => ({ instanceOf: FarkvError, code: 'ERR_DATA_DIR', message });
 
 test('a new directory is private and remembers who it belongs to', (t) => {
@@ -46,7 +53,11 @@ test('who the servers are is remembered, and once the cluster is made --peers ma
 });
 
 test('a server that comes to a cluster has a number of its directory, not of its name', (t) => {
-  const [a, b, c] = [open(fresh(), { join: true }), open(fresh(), { join: true, newInstance: '00000000000000aa' }), open(fresh())];
+  const [a, b, c] = [
+    open(fresh(), { join: true }),
+    open(fresh(), { join: true, newInstance: '00000000000000aa' }),
+    open(fresh()),
+  ];
   t.true(a.joined);
   t.is(new Set([a.raftId, b.raftId, c.raftId]).size, 3);
   const { path, raftId } = a;
@@ -88,7 +99,11 @@ test('a first start that was cut short is begun anew', (t) => {
 });
 
 test('a damaged file is refused and named', (t) => {
-  for (const [name, content] of [['identity.json', '{"format":1,'], ['identity.json', '{"format":2}'], ['serving.json', '{"leaseMs":-5}']] as const) {
+  for (const [name, content] of [
+    ['identity.json', '{"format":1,'],
+    ['identity.json', '{"format":2}'],
+    ['serving.json', '{"leaseMs":-5}'],
+  ] as const) {
     const path = fresh();
     open(path).close();
     writeFileSync(join(path, name), content);
@@ -142,7 +157,12 @@ test('a place where nothing can be made is an error that names it', (t) => {
 test('nothing but the identity is written before the cluster is known', (t) => {
   const path = fresh();
   const d = open(path);
-  t.deepEqual(JSON.parse(readFileSync(join(path, 'identity.json'), 'utf8')), { format: 1, id: 's1', instance: '0123456789abcdef', voters: ['s1', 's2'] });
+  t.deepEqual(JSON.parse(readFileSync(join(path, 'identity.json'), 'utf8')), {
+    format: 1,
+    id: 's1',
+    instance: '0123456789abcdef',
+    voters: ['s1', 's2'],
+  });
   t.false(d.hasLog);
   d.logMade();
   d.close();

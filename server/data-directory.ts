@@ -1,18 +1,32 @@
 /**
- * A server's directory: who it is, of which cluster, and whether leases of its last run may still be held. The metadata log in
- * it is server/raft-storage's.
+ * A server's directory: who it is, of which cluster, and whether leases of its last run may still be held. The metadata
+ * log in it is server/raft-storage's.
  *
- *   lock            held (flock) as long as the process lives: a second process with the same directory does not start, and
- *                   whoever gets the lock knows that the last holder is dead
- *   identity.json   id, instance (64 random bits of this directory), the first voters, the cluster once it is known, and who its
- *                   servers were when that was last known: a server that starts again must find them before it has its log
+ *   lock            held (flock) as long as the process lives: a second process with the same directory does not start,
+ *                   and whoever gets the lock knows that the last holder is dead
+ *   identity.json   id, instance (64 random bits of this directory), the first voters, the cluster once it is known,
+ *                   and who its servers were when that was last known: a server that starts again must find them before
+ *                   it has its log
  *   serving.json    there while shards may be served: how long leases were granted for
  *   raft/           the log
  *   *.sock          the shm transport's sockets, when the path is short enough (runtime-directory.ts)
  *
  * The directory and its files are for their owner only (0700, 0600): the log holds the cluster's secrets.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
@@ -30,7 +44,12 @@ export interface KnownServer {
   readonly addresses: readonly string[];
   readonly instance?: string;
 }
-export const checkKnownServer = record<KnownServer>({ id: memberId, raftId: raftNumber, addresses: checkControlAddresses, instance: maybe(hex64) });
+export const checkKnownServer = record<KnownServer>({
+  id: memberId,
+  raftId: raftNumber,
+  addresses: checkControlAddresses,
+  instance: maybe(hex64),
+});
 
 interface Identity {
   readonly format: 1;
@@ -45,8 +64,14 @@ interface Identity {
   readonly servers?: readonly KnownServer[];
 }
 const checkIdentity = record<Identity>({
-  format: literal(1), id: memberId, instance: hex64, voters: list(memberId, MEMBERS_MAX), clusterId: maybe(hex128), log: maybe(boolean),
-  joined: maybe(boolean), servers: maybe(list(checkKnownServer, MEMBERS_MAX)),
+  format: literal(1),
+  id: memberId,
+  instance: hex64,
+  voters: list(memberId, MEMBERS_MAX),
+  clusterId: maybe(hex128),
+  log: maybe(boolean),
+  joined: maybe(boolean),
+  servers: maybe(list(checkKnownServer, MEMBERS_MAX)),
 });
 
 /** How long the leases of a run may be held after its end. */
@@ -79,13 +104,14 @@ export function privateTemporaryDirectory(): string {
   const path = join(tmpdir(), `farkv-${uid}`);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const s = statSync(path);
-  if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0) refuse(`${path} is not a private directory of this user (0700)`);
+  if (!s.isDirectory() || s.uid !== uid || (s.mode & 0o077) !== 0)
+    refuse(`${path} is not a private directory of this user (0700)`);
   return path;
 }
 
 /**
- * With its parents. Not mkdirSync's `recursive`: where a file system answers ENOENT although the parent is there, as /proc does, that tries for ever
- * (Node.js 20).
+ * With its parents. Not mkdirSync's `recursive`: where a file system answers ENOENT although the parent is there, as
+ * /proc does, that tries for ever (Node.js 20).
  */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return;
@@ -125,15 +151,24 @@ export class DataDirectory {
     if (found === undefined) {
       // identity.json.new: a first start that was cut short.
       const strangers = readdirSync(path).filter((name) => !['lock', 'identity.json.new', 'lost+found'].includes(name));
-      if (strangers.length > 0) refuse(`${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')})`);
+      if (strangers.length > 0)
+        refuse(`${path} is not empty and not a farkv data directory (${strangers.slice(0, 3).join(', ')})`);
     } else {
       if (found.id !== options.id) refuse(`${path} belongs to server ${found.id}, not ${options.id}`);
       // Later the metadata says who the servers are.
       if (found.clusterId === undefined && found.joined !== true && found.voters.join() !== voters.join()) {
-        refuse(`${path} belongs to a cluster of ${found.voters.join(', ')}, but --peers names ${voters.join(', ')}: the list must stay the same until the cluster is made`);
+        refuse(
+          `${path} belongs to a cluster of ${found.voters.join(', ')}, but --peers names ${voters.join(', ')}: the list must stay the same until the cluster is made`,
+        );
       }
     }
-    this.#identity = found ?? { format: 1, id: options.id, instance: options.newInstance, voters, ...(options.join === true ? { joined: true } : {}) };
+    this.#identity = found ?? {
+      format: 1,
+      id: options.id,
+      instance: options.newInstance,
+      voters,
+      ...(options.join === true ? { joined: true } : {}),
+    };
     if (found === undefined) this.#write('identity.json', this.#identity);
     this.lastRun = this.#read('serving.json', checkServing);
   }
@@ -143,7 +178,8 @@ export class DataDirectory {
     const ephemeral = options.path === undefined;
     let path: string;
     try {
-      path = options.path === undefined ? mkdtempSync(join(privateTemporaryDirectory(), 'run-')) : resolve(options.path);
+      path =
+        options.path === undefined ? mkdtempSync(join(privateTemporaryDirectory(), 'run-')) : resolve(options.path);
       makeDirectory(path);
     } catch (cause) {
       if (cause instanceof FarkvError) throw cause;
@@ -202,14 +238,16 @@ export class DataDirectory {
 
   setClusterId(clusterId: string): void {
     if (this.clusterId === clusterId) return;
-    if (this.clusterId !== '') refuse(`${this.path} belongs to cluster ${this.clusterId}, the metadata to ${clusterId}`);
+    if (this.clusterId !== '')
+      refuse(`${this.path} belongs to cluster ${this.clusterId}, the metadata to ${clusterId}`);
     this.#identity = { ...this.#identity, clusterId };
     this.#write('identity.json', this.#identity);
   }
 
   /** On disk before the first lease is granted. */
   markServing(serving: Serving): void {
-    // Where the last run's leases were longer, the longer ones count until this run has waited for them, which it has by now.
+    // Where the last run's leases were longer, the longer ones count until this run has waited for them, which it has
+    // by now.
     this.#write('serving.json', serving);
   }
 
@@ -236,7 +274,10 @@ export class DataDirectory {
     try {
       return check(JSON.parse(text) as unknown, name);
     } catch (cause) {
-      refuse(`${join(this.path, name)} is damaged; restore the directory from a copy, or start this server under a new one`, cause);
+      refuse(
+        `${join(this.path, name)} is damaged; restore the directory from a copy, or start this server under a new one`,
+        cause,
+      );
     }
   }
 

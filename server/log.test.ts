@@ -15,7 +15,10 @@ test('only what is at least as important as asked for is written', (t) => {
 test('what strangers can cause is written so often and then counted', (t) => {
   const lines: string[] = [];
   let now = 0;
-  const sparing = new Sparing((text) => lines.push(text), () => now);
+  const sparing = new Sparing(
+    (text) => lines.push(text),
+    () => now,
+  );
   for (let i = 0; i < 100; i++) sparing.say(`refused ${i}`);
   t.is(lines.length, 20);
   now = 10_000;
@@ -25,7 +28,15 @@ test('what strangers can cause is written so often and then counted', (t) => {
 
 test('an error is described with its causes, each said once', (t) => {
   const inner = new Error('no such file');
-  t.is(describeError(new FarkvError('ERR_DATA_DIR', 'cannot start', { cause: new Error('no such file', { cause: inner }) })), 'cannot start: no such file');
-  t.is(describeError(new Error('s2:7400: connect ECONNREFUSED', { cause: new Error('connect ECONNREFUSED') })), 's2:7400: connect ECONNREFUSED');
+  t.is(
+    describeError(
+      new FarkvError('ERR_DATA_DIR', 'cannot start', { cause: new Error('no such file', { cause: inner }) }),
+    ),
+    'cannot start: no such file',
+  );
+  t.is(
+    describeError(new Error('s2:7400: connect ECONNREFUSED', { cause: new Error('connect ECONNREFUSED') })),
+    's2:7400: connect ECONNREFUSED',
+  );
   t.is(describeError('text'), 'text');
 });

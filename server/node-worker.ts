@@ -1,6 +1,6 @@
 /**
- * The entry of a node's thread. A server has a thread of its own so that an event loop that is stalled by whatever else runs in the
- * process delays no heartbeat and no vote. Nothing here decides anything.
+ * The entry of a node's thread. A server has a thread of its own so that an event loop that is stalled by whatever else
+ * runs in the process delays no heartbeat and no vote. Nothing here decides anything.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { FarkvError } from '../core/errors.js';
@@ -23,7 +23,8 @@ async function run(start: Start): Promise<void> {
     if (message.t === 'status') {
       node.status().then(
         (status) => say({ t: 'status', id: message.id, status, failure: undefined }),
-        (error: unknown) => say({ t: 'status', id: message.id, status: undefined, failure: failureOf(asFarkvError(error)) }),
+        (error: unknown) =>
+          say({ t: 'status', id: message.id, status: undefined, failure: failureOf(asFarkvError(error)) }),
       );
       return;
     }

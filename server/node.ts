@@ -41,7 +41,10 @@ import type { ClusterStatus } from './status.js';
 import { availableTransports, fabricAddresses, listenList } from './transports.js';
 import { PACKAGE_VERSION } from './version.js';
 
-export type Native = Pick<Addon, 'constants' | 'DataPlane' | 'makeTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'rdmaAddresses'>;
+export type Native = Pick<
+  Addon,
+  'constants' | 'DataPlane' | 'makeTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'rdmaAddresses'
+>;
 
 export interface ReadyInfo {
   readonly id: string;
@@ -140,13 +143,24 @@ export class FarkvNode {
   async #start(): Promise<ReadyInfo> {
     const { id, dataDir, peers, tls, join } = this.#settings;
     const transports = availableTransports(this.#settings, this.#native.constants.providers, this.#log);
-    const directory = DataDirectory.open({ path: dataDir, id, peers, join: join.length > 0, newInstance: randomBytes(8).toString('hex'), tryLock: this.#native.tryLock });
+    const directory = DataDirectory.open({
+      path: dataDir,
+      id,
+      peers,
+      join: join.length > 0,
+      newInstance: randomBytes(8).toString('hex'),
+      tryLock: this.#native.tryLock,
+    });
     const lockedNs = this.#native.bootTimeNs();
     this.#instance = directory.instance;
     this.#undo.push(() => directory.close());
 
     const group = new MetadataGroup({
-      settings: this.#settings, directory, native: this.#native, incarnation: hex64(this.#incarnation), log: this.#log,
+      settings: this.#settings,
+      directory,
+      native: this.#native,
+      incarnation: hex64(this.#incarnation),
+      log: this.#log,
       trust: tls === undefined ? undefined : trustOf(tls.ca),
       fatal: (error) => this.#fail(error),
       outcast: (error) => {
@@ -170,8 +184,18 @@ export class FarkvNode {
     await this.#unlessFailed(this.#join(group, directory, control, fabric));
     lease.start();
     regions.stateChanged();
-    await this.#unlessFailed(regions.until(() => group.driver.state.shards.every((s) => s.owner !== undefined) && regions.settled));
-    return { id, clusterId: state.clusterId, control, fabric, shards: regions.serving, dataDir: directory.path, ephemeral: directory.ephemeral };
+    await this.#unlessFailed(
+      regions.until(() => group.driver.state.shards.every((s) => s.owner !== undefined) && regions.settled),
+    );
+    return {
+      id,
+      clusterId: state.clusterId,
+      control,
+      fabric,
+      shards: regions.serving,
+      dataDir: directory.path,
+      ephemeral: directory.ephemeral,
+    };
   }
 
   /** A server that comes to a cluster; one that has come already knows the others. */
@@ -182,8 +206,16 @@ export class FarkvNode {
     try {
       const answer = await this.#unlessFailed(
         joinCluster({
-          id, instance: directory.instance, control, addresses: join, token: peerToken ?? token, trust: tls === undefined ? undefined : trustOf(tls.ca),
-          timeoutMs: JOIN_CALL_MS, signal: abort.signal, sleep, log: this.#log,
+          id,
+          instance: directory.instance,
+          control,
+          addresses: join,
+          token: peerToken ?? token,
+          trust: tls === undefined ? undefined : trustOf(tls.ca),
+          timeoutMs: JOIN_CALL_MS,
+          signal: abort.signal,
+          sleep,
+          log: this.#log,
         }),
       );
       directory.setServers(answer.servers);
@@ -196,25 +228,37 @@ export class FarkvNode {
 
   #sayWaiting(group: MetadataGroup): void {
     const { connected, missing } = group.peers.reach;
-    this.#log.info(`waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`);
+    this.#log.info(
+      `waiting for the metadata group: connected to ${connected.join(', ') || 'nobody'}, not to ${missing.join(', ') || 'nobody'}`,
+    );
   }
 
   #checkSize({ shards, servers, voters }: MetadataState): void {
     const count = Math.max(1, servers.length, voters.length);
     const { memoryBytes } = this.#settings;
-    if (shards.length !== this.#settings.trustDomains.reduce((sum, d) => sum + d.shards, this.#settings.shards)) this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
+    if (shards.length !== this.#settings.trustDomains.reduce((sum, d) => sum + d.shards, this.#settings.shards))
+      this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
     const least = Math.ceil(shards.length / count) * this.#native.constants.memoryMin;
     if (memoryBytes < least) {
-      throw new FarkvError('ERR_CONFIG', `--memory: ${formatSize(memoryBytes)} is too little for this server's part of ${shards.length} shards; at least ${formatSize(least)}`);
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `--memory: ${formatSize(memoryBytes)} is too little for this server's part of ${shards.length} shards; at least ${formatSize(least)}`,
+      );
     }
   }
 
   /** Binds the control addresses and answers there. Returns them as others may use them. */
-  async #control({ driver, peers, office, proposer }: MetadataGroup, directory: DataDirectory): Promise<readonly string[]> {
+  async #control(
+    { driver, peers, office, proposer }: MetadataGroup,
+    directory: DataDirectory,
+  ): Promise<readonly string[]> {
     const { id, handshakeMs, token, trustDomains, peerToken, listen, maxConnections, advertise } = this.#settings;
     const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
     const plane = new ControlPlane({
-      serverId: id, instance: directory.instance, handshakeMs, log: this.#log,
+      serverId: id,
+      instance: directory.instance,
+      handshakeMs,
+      log: this.#log,
       clientTokens: new ClientTokens(token, trustDomains),
       adminToken: new TokenCheck(token),
       peerToken: new TokenCheck(peerToken ?? token),
@@ -223,24 +267,38 @@ export class FarkvNode {
       peerArrives: (hello) => peers.arrives(hello),
       peerMessage: (from, message) => {
         const raftId = peers.raftIdOf(from);
-        if (raftId === undefined) throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster`);
+        if (raftId === undefined)
+          throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster`);
         driver.receive(raftId, message);
       },
       call: (role, method, args, from) => answerCall(calls, role, method, args, from),
     });
     const bound: { listener?: Listener } = {};
     const calls: CallContext = {
-      id, driver, peers, office,
+      id,
+      driver,
+      peers,
+      office,
       propose: (command, ms) => proposer.propose(command, ms),
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
       own: async () => ({
-        version: PACKAGE_VERSION, processId: process.pid, uptimeMs: Date.now() - this.#startedMs, connections: bound.listener?.connections ?? 0, clients: plane.clients,
+        version: PACKAGE_VERSION,
+        processId: process.pid,
+        uptimeMs: Date.now() - this.#startedMs,
+        connections: bound.listener?.connections ?? 0,
+        clients: plane.clients,
         ...(this.#regions === undefined ? {} : { moveTroubles: this.#regions.moveTroubles }),
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
       }),
     };
     this.#calls = calls;
-    const listener = await Listener.open({ addresses: listen, tls, maxConnections, handshakeMs, connection: (socket) => plane.accept(socket) });
+    const listener = await Listener.open({
+      addresses: listen,
+      tls,
+      maxConnections,
+      handshakeMs,
+      connection: (socket) => plane.accept(socket),
+    });
     bound.listener = listener;
     this.#undo.push(async () => {
       plane.close();
@@ -250,7 +308,9 @@ export class FarkvNode {
       plane.stateChanged();
       this.#stateChanged(state, driver);
     });
-    this.#log.info(`control on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`);
+    this.#log.info(
+      `control on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
+    );
     return advertised(listener.bound, advertise);
   }
 
@@ -265,7 +325,9 @@ export class FarkvNode {
     this.#regions?.stateChanged();
   }
 
-  /** A leader first sees to it that the group can do without it: the others might not have the entry that removes it. */
+  /**
+   * A leader first sees to it that the group can do without it: the others might not have the entry that removes it.
+   */
   async #removed(driver: MetadataDriver): Promise<void> {
     if (this.#leaving) return;
     this.#leaving = true;
@@ -276,7 +338,13 @@ export class FarkvNode {
   /** Starts the data plane. Returns its addresses as clients may use them. */
   #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): FabricAddress[] {
     const settings = this.#settings;
-    const groups = Math.max(1, Math.min(settings.dataPlaneThreads, Math.ceil(state.shards.length / Math.max(1, state.servers.length, state.voters.length))));
+    const groups = Math.max(
+      1,
+      Math.min(
+        settings.dataPlaneThreads,
+        Math.ceil(state.shards.length / Math.max(1, state.servers.length, state.voters.length)),
+      ),
+    );
     const sockets = transports.some(isSameHost) ? socketPaths(directory.path, groups) : [];
     removeSockets(sockets);
     const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
@@ -286,9 +354,20 @@ export class FarkvNode {
         hashSeed: Buffer.from(state.hashSeed, 'hex'),
         ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
         shards: state.shards.length,
-        trustDomains: trustRanges(state).map(({ count }, i) => ({ shards: count, maxClients: settings.trustDomains[i - 1]?.maxClients ?? 0 })),
+        trustDomains: trustRanges(state).map(({ count }, i) => ({
+          shards: count,
+          maxClients: settings.trustDomains[i - 1]?.maxClients ?? 0,
+        })),
         listen: listenList(settings, offered, groups, sockets, this.#native.rdmaAddresses),
-        leaseMs, driftPpm, groups, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes,
+        leaseMs,
+        driftPpm,
+        groups,
+        maxClients,
+        clientQuota,
+        spinUs,
+        tcpBusyPollUs,
+        hugePages,
+        memoryBytes,
       });
       try {
         return [plane, plane.start()];
@@ -320,20 +399,34 @@ export class FarkvNode {
     return fabricAddresses(bound, settings, shmHost());
   }
 
-  /** A device is gone. As at the start: that costs the others nothing, unless this transport was asked for or is the only one for other hosts. */
+  /**
+   * A device is gone. As at the start: that costs the others nothing, unless this transport was asked for or is the
+   * only one for other hosts.
+   */
   #transportLost(provider: Provider, bound: ReturnType<DataPlane['start']>): void {
     if (this.#lost.has(provider)) return;
     this.#lost.add(provider);
     const left = [...new Set(bound.map((b) => b.provider))].filter((p) => !this.#lost.has(p));
     const gone = `the device of ${provider} is gone, and with it every client that came over ${provider}`;
     const { transportAuto, strict } = this.#settings;
-    if (transportAuto && !strict && left.some((p) => !isSameHost(p))) this.#log.error(`${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`);
-    else this.#fail(new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`));
+    if (transportAuto && !strict && left.some((p) => !isSameHost(p)))
+      this.#log.error(
+        `${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`,
+      );
+    else
+      this.#fail(
+        new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`),
+      );
   }
 
   #sayPages(plane: DataPlane): void {
     plane.stats().then(
-      ({ pages }) => this.#log.info(pages === undefined || pages === 'small' ? 'huge pages: the system gives none, tables are in small ones; farkv doctor says how to have them' : `huge pages: ${pages} ones for tables`),
+      ({ pages }) =>
+        this.#log.info(
+          pages === undefined || pages === 'small'
+            ? 'huge pages: the system gives none, tables are in small ones; farkv doctor says how to have them'
+            : `huge pages: ${pages} ones for tables`,
+        ),
       () => undefined, // It has been closed.
     );
   }
@@ -358,18 +451,33 @@ export class FarkvNode {
     return keeper;
   }
 
-  #shardDriver({ driver, proposer }: MetadataGroup, directory: DataDirectory, lockedNs: bigint, lease: LeaseKeeper): ShardDriver {
+  #shardDriver(
+    { driver, proposer }: MetadataGroup,
+    directory: DataDirectory,
+    lockedNs: bigint,
+    lease: LeaseKeeper,
+  ): ShardDriver {
     const { leaseMs, driftPpm, id, memoryBytes } = this.#settings;
     const dataPlane = this.#dataPlane;
     if (dataPlane === undefined) throw new FarkvError('ERR_INTERNAL', 'the data plane is not running');
     const regions = new ShardDriver({
-      memberId: id, incarnation: hex64(this.#incarnation), leaseMs, leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }), memoryBytes, shardMemoryMin: this.#native.constants.memoryMin, dataPlane,
+      memberId: id,
+      incarnation: hex64(this.#incarnation),
+      leaseMs,
+      leaseOverMs: leaseWaitMs({ leaseMs, driftPpm }),
+      memoryBytes,
+      shardMemoryMin: this.#native.constants.memoryMin,
+      dataPlane,
       here: { providers: this.#native.constants.providers, host: shmHost() },
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
-      leasesOver: Promise.all([waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }), lease.first]).then(() => undefined),
+      leasesOver: Promise.all([
+        waitForLeases(directory.lastRun, lockedNs, { bootTimeNs: this.#native.bootTimeNs, sleep }),
+        lease.first,
+      ]).then(() => undefined),
       beforeServing: () => directory.markServing({ leaseMs, driftPpm }),
-      random64, sleep,
+      random64,
+      sleep,
       log: this.#log,
       fatal: (error) => this.#fail(error),
     });
@@ -384,7 +492,12 @@ export class FarkvNode {
   }
 
   /** Returns when the metadata names this start of the server. */
-  async #join({ driver, proposer }: MetadataGroup, directory: DataDirectory, control: readonly string[], fabric: readonly FabricAddress[]): Promise<void> {
+  async #join(
+    { driver, proposer }: MetadataGroup,
+    directory: DataDirectory,
+    control: readonly string[],
+    fabric: readonly FabricAddress[],
+  ): Promise<void> {
     const { id, memoryBytes } = this.#settings;
     const incarnation = hex64(this.#incarnation);
     for (;;) {
@@ -393,14 +506,27 @@ export class FarkvNode {
       const server = driver.state.servers.find((s) => s.id === id);
       // One of the first servers that has not come yet is known by its id alone.
       if (server === undefined || (server.instance !== undefined && server.instance !== directory.instance)) {
-        throw new FarkvError('ERR_CONFIG', `${id} was removed from the cluster: to bring it back, start it with an empty data directory and --join`);
+        throw new FarkvError(
+          'ERR_CONFIG',
+          `${id} was removed from the cluster: to bring it back, start it with an empty data directory and --join`,
+        );
       }
       try {
         const outcome = await proposer.propose(
-          { t: 'member-join', id, incarnation, ...(present === undefined ? {} : { replaces: present }), instance: directory.instance, control, fabric, memoryBytes },
+          {
+            t: 'member-join',
+            id,
+            incarnation,
+            ...(present === undefined ? {} : { replaces: present }),
+            instance: directory.instance,
+            control,
+            fabric,
+            memoryBytes,
+          },
           JOIN_MS,
         );
-        if (outcome !== 'unknown' && !outcome.ok && outcome.code !== 'ERR_BUSY') throw new FarkvError(outcome.code, outcome.message);
+        if (outcome !== 'unknown' && !outcome.ok && outcome.code !== 'ERR_BUSY')
+          throw new FarkvError(outcome.code, outcome.message);
       } catch (error) {
         if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
         this.#log.info(`still joining: ${describeError(error)}`);

@@ -1,7 +1,8 @@
 /**
- * Where the shm transport's sockets lie. A Unix socket's path is at most 107 bytes, so they are in the data directory when that is
- * short enough, else in this user's private temporary directory under a name made from the data directory's path.
- * Both are private (0700): reaching the socket is the first half of a client's permission, its ticket the second.
+ * Where the shm transport's sockets lie. A Unix socket's path is at most 107 bytes, so they are in the data directory
+ * when that is short enough, else in this user's private temporary directory under a name made from the data
+ * directory's path. Both are private (0700): reaching the socket is the first half of a client's permission, its ticket
+ * the second.
  */
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -10,11 +11,17 @@ import { privateTemporaryDirectory } from './data-directory.js';
 
 const PATH_MAX = 107;
 
-/** One for each data-plane thread. The data directory's lock makes them this process's: a file that is there is a dead one's. */
+/**
+ * One for each data-plane thread. The data directory's lock makes them this process's: a file that is there is a dead
+ * one's.
+ */
 export function socketPaths(dataDirectory: string, groups: number): string[] {
   const inside = (group: number): string => join(dataDirectory, `g${group}.sock`);
   const name = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 16);
-  const path = Buffer.byteLength(inside(groups - 1)) <= PATH_MAX ? inside : (group: number): string => join(privateTemporaryDirectory(), `${name}-${group}.sock`);
+  const path =
+    Buffer.byteLength(inside(groups - 1)) <= PATH_MAX
+      ? inside
+      : (group: number): string => join(privateTemporaryDirectory(), `${name}-${group}.sock`);
   return Array.from({ length: groups }, (_, group) => path(group));
 }
 

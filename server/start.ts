@@ -1,6 +1,6 @@
 /**
- * Starts a node in a thread of its own and stands for it in the thread that asked: the handle, its status, its end. What is public of
- * it is said in index.ts.
+ * Starts a node in a thread of its own and stands for it in the thread that asked: the handle, its status, its end.
+ * What is public of it is said in index.ts.
  */
 import { Worker } from 'node:worker_threads';
 import { readdirSync } from 'node:fs';
@@ -14,8 +14,9 @@ import type { ClusterStatus } from './status.js';
 import type { Failure, FromNode, Start, ToNode } from './thread-messages.js';
 
 /**
- * The options of `farkv server` in camelCase; `farkv server --help` says what each means, its default and its limits. Sizes may be
- * written `'64mb'`, times `'2s'`. Environment variables (FARKV_*) count where an option is not given, unless `env` is {}.
+ * The options of `farkv server` in camelCase; `farkv server --help` says what each means, its default and its limits.
+ * Sizes may be written `'64mb'`, times `'2s'`. Environment variables (FARKV_*) count where an option is not given,
+ * unless `env` is {}.
  */
 export interface ServerOptions {
   /** A YAML or JSON file with more options. */
@@ -41,7 +42,20 @@ export interface ServerOptions {
   readonly peerToken?: string;
   readonly peerTokenFile?: string;
   /** By name; or as --tenants takes them. */
-  readonly tenants?: string | readonly string[] | Readonly<Record<string, { readonly shards: number; readonly token?: string; readonly tokenFile?: string; readonly maxClients?: number }>>;
+  readonly tenants?:
+    | string
+    | readonly string[]
+    | Readonly<
+        Record<
+          string,
+          {
+            readonly shards: number;
+            readonly token?: string;
+            readonly tokenFile?: string;
+            readonly maxClients?: number;
+          }
+        >
+      >;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsCa?: string;
@@ -97,11 +111,14 @@ export function hasRdmaDevice(): boolean {
 
 /**
  * Starts a server and resolves when its shards are served. Rejects with a FarkvError: ERR_CONFIG, ERR_ADDRESS_IN_USE,
- * ERR_ADDRESS_INVALID, ERR_DATA_DIR, ERR_ADDON, ERR_UNSUPPORTED, ERR_NO_MEMORY. It waits as long as it takes for the majority of a
- * cluster of several to come up; a signal ends the wait.
+ * ERR_ADDRESS_INVALID, ERR_DATA_DIR, ERR_ADDON, ERR_UNSUPPORTED, ERR_NO_MEMORY. It waits as long as it takes for the
+ * majority of a cluster of several to come up; a signal ends the wait.
  */
 export async function startServer(options: ServerOptions = {}, control: StartControl = {}): Promise<ServerHandle> {
-  const settings = loadSettings({ ...options }, { env: control.env ?? process.env, dashes: false, hasVerbs: hasRdmaDevice() });
+  const settings = loadSettings(
+    { ...options },
+    { env: control.env ?? process.env, dashes: false, hasVerbs: hasRdmaDevice() },
+  );
   return await startWith({ settings }, control);
 }
 
@@ -127,14 +144,22 @@ class NodeThread {
   readonly ready: Promise<ReadyInfo>;
   readonly closed: Promise<void>;
   readonly #worker: Worker;
-  readonly #asked = new Map<number, { readonly resolve: (status: ClusterStatus) => void; readonly reject: (error: FarkvError) => void }>();
+  readonly #asked = new Map<
+    number,
+    { readonly resolve: (status: ClusterStatus) => void; readonly reject: (error: FarkvError) => void }
+  >();
   #asks = 0;
   #over: FarkvError | undefined;
 
   constructor(start: Start, log: StartControl['log']) {
-    // Threads inherit the options of Node.js, of which this one is about a program given by --eval and refused for a file.
+    // Threads inherit the options of Node.js, of which this one is about a program given by --eval and refused for a
+    // file.
     const execArgv = process.execArgv.filter((option) => !option.startsWith('--input-type'));
-    this.#worker = new Worker(new URL('./node-worker.js', import.meta.url), { workerData: start, name: 'farkv-node', execArgv });
+    this.#worker = new Worker(new URL('./node-worker.js', import.meta.url), {
+      workerData: start,
+      name: 'farkv-node',
+      execArgv,
+    });
     let becomeReady: ((info: ReadyInfo) => void) | undefined;
     let startFailed: ((error: FarkvError) => void) | undefined;
     this.ready = new Promise((resolve, reject) => {
@@ -146,9 +171,15 @@ class NodeThread {
       let stopped = false;
       this.#worker.on('message', (message: FromNode) => {
         switch (message.t) {
-          case 'log': log?.(message.level, message.text); break;
-          case 'ready': becomeReady?.(message.info); break;
-          case 'status': this.#answered(message.id, message.status, message.failure); break;
+          case 'log':
+            log?.(message.level, message.text);
+            break;
+          case 'ready':
+            becomeReady?.(message.info);
+            break;
+          case 'status':
+            this.#answered(message.id, message.status, message.failure);
+            break;
           case 'failed':
             failure = errorOf(message.failure);
             void this.#worker.terminate();
@@ -159,9 +190,15 @@ class NodeThread {
             break;
         }
       });
-      this.#worker.on('error', (cause) => (failure ??= new FarkvError('ERR_INTERNAL', `the server's thread has failed: ${cause.message}`, { cause })));
+      this.#worker.on(
+        'error',
+        (cause) =>
+          (failure ??= new FarkvError('ERR_INTERNAL', `the server's thread has failed: ${cause.message}`, { cause })),
+      );
       this.#worker.on('exit', () => {
-        this.#over = stopped ? new FarkvError('ERR_CLOSED', 'the server is closed') : (failure ?? new FarkvError('ERR_INTERNAL', "the server's thread has ended"));
+        this.#over = stopped
+          ? new FarkvError('ERR_CLOSED', 'the server is closed')
+          : (failure ?? new FarkvError('ERR_INTERNAL', "the server's thread has ended"));
         for (const asked of this.#asked.values()) asked.reject(this.#over);
         startFailed?.(this.#over);
         if (stopped) resolve();

@@ -5,41 +5,143 @@ import type { DataPlaneStats } from '../native/addon.js';
 import { renderStatus } from './cli/commands/status.js';
 import { checkNodeStatus, clusterStatus, type NodeStatus } from './status.js';
 
-const region = (segment: number, kind: Region['kind']): Region => ({ provider: 'shm', kind, segment, tag: 1, bytes: 1 << 20, remoteAddress: '77777777', rkey: '999999999999' });
-const shard = (n: number, more: Partial<Shard>): Shard => ({ shard: n, group: 0, epoch: 1, layoutEpoch: 0, buckets: 0, regions: [], ...more });
-const member = (id: string) => ({ id, raftId: 1, incarnation: '00'.repeat(8), control: ['127.0.0.1:7400'], fabric: [{ provider: 'shm', address: 'unix:/x', group: 0, host: 'h' }], memoryBytes: 1 << 30 }) as const;
-const open = { incarnation: '00'.repeat(8), layoutEpoch: 2, buckets: 64, regions: [region(0, 'index'), region(0, 'heap'), region(1, 'heap')] };
+const region = (segment: number, kind: Region['kind']): Region => ({
+  provider: 'shm',
+  kind,
+  segment,
+  tag: 1,
+  bytes: 1 << 20,
+  remoteAddress: '77777777',
+  rkey: '999999999999',
+});
+const shard = (n: number, more: Partial<Shard>): Shard => ({
+  shard: n,
+  group: 0,
+  epoch: 1,
+  layoutEpoch: 0,
+  buckets: 0,
+  regions: [],
+  ...more,
+});
+const member = (id: string) =>
+  ({
+    id,
+    raftId: 1,
+    incarnation: '00'.repeat(8),
+    control: ['127.0.0.1:7400'],
+    fabric: [{ provider: 'shm', address: 'unix:/x', group: 0, host: 'h' }],
+    memoryBytes: 1 << 30,
+  }) as const;
+const open = {
+  incarnation: '00'.repeat(8),
+  layoutEpoch: 2,
+  buckets: 64,
+  regions: [region(0, 'index'), region(0, 'heap'), region(1, 'heap')],
+};
 const state: MetadataState = {
-  ...EMPTY, clusterId: 'ab'.repeat(16), mapEpoch: 9, hashSeed: '5eed'.repeat(8), ticketSecret: '5ec2e7'.repeat(5) + '00', voters: ['s1', 's2', 's3'],
-  members: new Map([['s1', member('s1')], ['s2', member('s2')]]),
-  shards: [shard(0, { owner: 's1', ...open }), shard(1, { owner: 's1', ...open }), shard(2, { owner: 's1' }), shard(3, { owner: 's2', ...open }), shard(4, {})],
+  ...EMPTY,
+  clusterId: 'ab'.repeat(16),
+  mapEpoch: 9,
+  hashSeed: '5eed'.repeat(8),
+  ticketSecret: '5ec2e7'.repeat(5) + '00',
+  voters: ['s1', 's2', 's3'],
+  members: new Map([
+    ['s1', member('s1')],
+    ['s2', member('s2')],
+  ]),
+  shards: [
+    shard(0, { owner: 's1', ...open }),
+    shard(1, { owner: 's1', ...open }),
+    shard(2, { owner: 's1' }),
+    shard(3, { owner: 's2', ...open }),
+    shard(4, {}),
+  ],
 };
 const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => ({
-  shard: n, group: 0, serving, usedBytes: 1 << 20, privateBytes: 0, evacuated: 0, prepared: 0, entries: 7, keyValueBytes: 100, indexBytes: 1 << 20, heapBytes: 2 << 20, memoryBytes: 1 << 28, buckets: 64,
-  smallPageBytes: 1 << 20, transparentPageBytes: 2 << 20, reservedPageBytes: 0, retiredBytes: 4096,
-  indexFreeBytes: 1000, liveBytes: 500, preparedBytes: 30, overflowBytes: 128, quarantineBytes: 7, slackBytes: 5, freeBytes: (2 << 20) - 670,
-  overflowBuckets: 0, longestChain: 1, splits: 0, expired: 0,
+  shard: n,
+  group: 0,
+  serving,
+  usedBytes: 1 << 20,
+  privateBytes: 0,
+  evacuated: 0,
+  prepared: 0,
+  entries: 7,
+  keyValueBytes: 100,
+  indexBytes: 1 << 20,
+  heapBytes: 2 << 20,
+  memoryBytes: 1 << 28,
+  buckets: 64,
+  smallPageBytes: 1 << 20,
+  transparentPageBytes: 2 << 20,
+  reservedPageBytes: 0,
+  retiredBytes: 4096,
+  indexFreeBytes: 1000,
+  liveBytes: 500,
+  preparedBytes: 30,
+  overflowBytes: 128,
+  quarantineBytes: 7,
+  slackBytes: 5,
+  freeBytes: (2 << 20) - 670,
+  overflowBuckets: 0,
+  longestChain: 1,
+  splits: 0,
+  expired: 0,
 });
 const node: NodeStatus = {
-  id: 's1', version: '1.2.3', processId: 5, uptimeMs: 1000, role: 'leader', term: 4, commitIndex: 10, appliedIndex: 10, logBytes: 100, connections: 3, clients: 2,
+  id: 's1',
+  version: '1.2.3',
+  processId: 5,
+  uptimeMs: 1000,
+  role: 'leader',
+  term: 4,
+  commitIndex: 10,
+  appliedIndex: 10,
+  logBytes: 100,
+  connections: 3,
+  clients: 2,
   dataPlane: { workers: [], shards: [own(0, true), own(1, false)] },
 };
 const status = clusterStatus(state, new Map([['s1', node]]), state.voters, { term: 4, answeredBy: 's1', leader: 's1' });
 
 test('every member is shown, also one that does not answer and one that never came', (t) => {
-  t.deepEqual(status.members.map((m) => [m.id, m.state, m.leader]), [['s1', 'up', true], ['s2', 'unreachable', false], ['s3', 'absent', false]]);
+  t.deepEqual(
+    status.members.map((m) => [m.id, m.state, m.leader]),
+    [
+      ['s1', 'up', true],
+      ['s2', 'unreachable', false],
+      ['s3', 'absent', false],
+    ],
+  );
 });
 
-test('a shard is served, open, closed, out of reach or nobody\'s', (t) => {
-  t.deepEqual(status.shards.map((s) => s.state), ['serving', 'open', 'closed', 'unreachable', 'unassigned']);
-  t.deepEqual(status.shards[0]?.regions, [{ provider: 'shm', kind: 'index', count: 1, bytes: 1 << 20 }, { provider: 'shm', kind: 'heap', count: 2, bytes: 2 << 20 }]);
+test("a shard is served, open, closed, out of reach or nobody's", (t) => {
+  t.deepEqual(
+    status.shards.map((s) => s.state),
+    ['serving', 'open', 'closed', 'unreachable', 'unassigned'],
+  );
+  t.deepEqual(status.shards[0]?.regions, [
+    { provider: 'shm', kind: 'index', count: 1, bytes: 1 << 20 },
+    { provider: 'shm', kind: 'heap', count: 2, bytes: 2 << 20 },
+  ]);
   t.like(status.shards[0], { entries: 7, memoryBytes: 3 << 20, memoryLimitBytes: 1 << 28 });
 });
 
 test('the parts of the memory add up to what is registered', (t) => {
   const { memory, memoryBytes } = status.shards[0] ?? {};
-  t.deepEqual(memory, { index: (1 << 20) - 1000, indexFree: 1000, live: 500, prepared: 30, overflow: 128, quarantine: 7, slack: 5, free: (2 << 20) - 670 });
-  t.is(Object.values({ ...memory }).reduce((sum, part) => sum + part, 0), memoryBytes ?? 0);
+  t.deepEqual(memory, {
+    index: (1 << 20) - 1000,
+    indexFree: 1000,
+    live: 500,
+    prepared: 30,
+    overflow: 128,
+    quarantine: 7,
+    slack: 5,
+    free: (2 << 20) - 670,
+  });
+  t.is(
+    Object.values({ ...memory }).reduce((sum, part) => sum + part, 0),
+    memoryBytes ?? 0,
+  );
 });
 
 test('neither the document nor the table has a secret', (t) => {
@@ -50,11 +152,15 @@ test('neither the document nor the table has a secret', (t) => {
 test('the table is readable where nothing is known yet', (t) => {
   const nothing = clusterStatus(EMPTY, new Map(), ['s1'], { term: 0, answeredBy: 's1' });
   t.regex(renderStatus(nothing), /^cluster \(not made yet\), map epoch 0, leader none in term 0/);
-  t.regex(renderStatus(status), /^s1 +up, leader +127\.0\.0\.1:7400 +shm +3 +14 +2\.0 MiB +6\.0 MiB +4\.0 MiB transparent +1\.0 GiB +2$/m);
+  t.regex(
+    renderStatus(status),
+    /^s1 +up, leader +127\.0\.0\.1:7400 +shm +3 +14 +2\.0 MiB +6\.0 MiB +4\.0 MiB transparent +1\.0 GiB +2$/m,
+  );
   t.regex(renderStatus(status), /^ +4 +- +unassigned/m);
 });
 
 test('what another server says about itself is checked', (t) => {
   t.deepEqual(checkNodeStatus(node, 's1'), node);
-  for (const bad of [null, {}, { ...node, term: -1 }, { ...node, id: 5 }, { ...node, version: 'a\u001b[2J' }]) t.throws(() => checkNodeStatus(bad, 's1'), { code: 'ERR_PROTOCOL' });
+  for (const bad of [null, {}, { ...node, term: -1 }, { ...node, id: 5 }, { ...node, version: 'a\u001b[2J' }])
+    t.throws(() => checkNodeStatus(bad, 's1'), { code: 'ERR_PROTOCOL' });
 });

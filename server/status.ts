@@ -1,5 +1,6 @@
 /**
- * What `farkv status` and a handle's status() show. Counts, sizes and addresses only: no rkeys, seeds, secrets, tickets or client ids.
+ * What `farkv status` and a handle's status() show. Counts, sizes and addresses only: no rkeys, seeds, secrets, tickets
+ * or client ids.
  */
 import type { DataPlaneStats } from '../native/addon.js';
 import { maybe, record, text, uint, type Check } from '../core/protocol/check.js';
@@ -59,7 +60,10 @@ export interface MemoryParts {
   readonly free: number;
 }
 
-/** Registered bytes of a shard by the pages behind them: small ones, huge ones that the kernel made, huge ones that were reserved. */
+/**
+ * Registered bytes of a shard by the pages behind them: small ones, huge ones that the kernel made, huge ones that were
+ * reserved.
+ */
 export interface PageParts {
   readonly small: number;
   readonly transparent: number;
@@ -71,11 +75,19 @@ export interface ShardStatus {
   readonly owner?: string;
   readonly group: number;
   readonly epoch: number;
-  /** unassigned, closed (its owner has not opened it), open (regions are known), serving, unreachable (its owner does not answer). */
+  /**
+   * unassigned, closed (its owner has not opened it), open (regions are known), serving, unreachable (its owner does
+   * not answer).
+   */
   readonly state: 'unassigned' | 'closed' | 'open' | 'serving' | 'unreachable';
   readonly layoutEpoch: number;
   readonly buckets: number;
-  readonly regions: readonly { readonly provider: Provider; readonly kind: 'index' | 'heap'; readonly count: number; readonly bytes: number }[];
+  readonly regions: readonly {
+    readonly provider: Provider;
+    readonly kind: 'index' | 'heap';
+    readonly count: number;
+    readonly bytes: number;
+  }[];
   readonly entries?: number;
   readonly keyValueBytes?: number;
   /** Registered with the transports: index and heap. */
@@ -105,14 +117,25 @@ export interface ClusterStatus {
   readonly shards: readonly ShardStatus[];
   /** Moves in progress. No `phase`: the bulk copy is not finished yet. */
   readonly moves: readonly Pick<Move, 'shard' | 'to' | 'phase'>[];
-  /** What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied anew or has another owner. Servers of earlier versions do not say. */
+  /**
+   * What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied
+   * anew or has another owner. Servers of earlier versions do not say.
+   */
   readonly moveTroubles?: readonly MoveTrouble[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
 }
 
-export function raftPart(status: RaftStatus): Pick<NodeStatus, 'role' | 'term' | 'commitIndex' | 'appliedIndex' | 'logBytes'> {
-  return { role: status.role, term: status.term, commitIndex: status.commit, appliedIndex: status.applied, logBytes: status.logBytes };
+export function raftPart(
+  status: RaftStatus,
+): Pick<NodeStatus, 'role' | 'term' | 'commitIndex' | 'appliedIndex' | 'logBytes'> {
+  return {
+    role: status.role,
+    term: status.term,
+    commitIndex: status.commit,
+    appliedIndex: status.applied,
+    logBytes: status.logBytes,
+  };
 }
 
 function regionSums(state: MetadataState, shard: number): ShardStatus['regions'] {
@@ -129,8 +152,14 @@ function regionSums(state: MetadataState, shard: number): ShardStatus['regions']
 
 function memoryParts(s: DataPlaneStats['shards'][number]): MemoryParts {
   return {
-    index: s.indexBytes - s.indexFreeBytes, indexFree: s.indexFreeBytes, live: s.liveBytes, prepared: s.preparedBytes,
-    overflow: s.overflowBytes, quarantine: s.quarantineBytes, slack: s.slackBytes, free: s.freeBytes,
+    index: s.indexBytes - s.indexFreeBytes,
+    indexFree: s.indexFreeBytes,
+    live: s.liveBytes,
+    prepared: s.preparedBytes,
+    overflow: s.overflowBytes,
+    quarantine: s.quarantineBytes,
+    slack: s.slackBytes,
+    free: s.freeBytes,
   };
 }
 
@@ -139,7 +168,12 @@ function pageParts(s: DataPlaneStats['shards'][number]): PageParts {
 }
 
 /** Puts together what the metadata says and what each server answered. */
-export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>, ids: readonly string[], about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>): ClusterStatus {
+export function clusterStatus(
+  state: MetadataState,
+  nodes: ReadonlyMap<string, NodeStatus>,
+  ids: readonly string[],
+  about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>,
+): ClusterStatus {
   const announced = state.servers.filter((s) => s.raftId === 0).map((s) => s.id);
   const members = [...new Set([...ids, ...announced])].sort().map((id): MemberStatus => {
     const member = state.members.get(id);
@@ -166,17 +200,47 @@ export function clusterStatus(state: MetadataState, nodes: ReadonlyMap<string, N
       ...(s.owner === undefined ? {} : { owner: s.owner }),
       group: s.group,
       epoch: s.epoch,
-      state: s.owner === undefined ? 'unassigned' : node === undefined ? 'unreachable' : !open ? 'closed' : own?.serving === true ? 'serving' : 'open',
+      state:
+        s.owner === undefined
+          ? 'unassigned'
+          : node === undefined
+            ? 'unreachable'
+            : !open
+              ? 'closed'
+              : own?.serving === true
+                ? 'serving'
+                : 'open',
       layoutEpoch: s.layoutEpoch,
       buckets: s.buckets,
       regions: regionSums(state, s.shard),
-      ...(own === undefined ? {} : { entries: own.entries, keyValueBytes: own.keyValueBytes, memoryBytes: own.indexBytes + own.heapBytes, usedBytes: own.usedBytes, memory: memoryParts(own), pages: pageParts(own), retiredBytes: own.retiredBytes, memoryLimitBytes: own.memoryBytes }),
+      ...(own === undefined
+        ? {}
+        : {
+            entries: own.entries,
+            keyValueBytes: own.keyValueBytes,
+            memoryBytes: own.indexBytes + own.heapBytes,
+            usedBytes: own.usedBytes,
+            memory: memoryParts(own),
+            pages: pageParts(own),
+            retiredBytes: own.retiredBytes,
+            memoryLimitBytes: own.memoryBytes,
+          }),
     };
   });
   const ranges = trustRanges(state);
-  const tenants = state.trustDomains.map(({ name, shards: count }, i) => ({ name, firstShard: ranges[i + 1]?.first ?? 0, shards: count }));
+  const tenants = state.trustDomains.map(({ name, shards: count }, i) => ({
+    name,
+    firstShard: ranges[i + 1]?.first ?? 0,
+    shards: count,
+  }));
   return {
-    clusterId: state.clusterId, formatVersion: state.formatVersion, mapEpoch: state.mapEpoch, ...about, members, shards, moves: state.moves,
+    clusterId: state.clusterId,
+    formatVersion: state.formatVersion,
+    mapEpoch: state.mapEpoch,
+    ...about,
+    members,
+    shards,
+    moves: state.moves,
     moveTroubles: troublesOf(state, nodes),
     ...(tenants.length === 0 ? {} : { tenants }),
   };
@@ -187,7 +251,8 @@ function troublesOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>
   const last = new Map<number, MoveTrouble>();
   for (const trouble of [...nodes.values()].flatMap((node) => node.moveTroubles ?? [])) {
     const known = last.get(trouble.shard);
-    if (state.shards[trouble.shard]?.owner === trouble.from && (known === undefined || trouble.agoMs < known.agoMs)) last.set(trouble.shard, trouble);
+    if (state.shards[trouble.shard]?.owner === trouble.from && (known === undefined || trouble.agoMs < known.agoMs))
+      last.set(trouble.shard, trouble);
   }
   return [...last.values()].sort((a, b) => a.shard - b.shard);
 }
@@ -195,15 +260,33 @@ function troublesOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */
 export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
   const known = record<Omit<NodeStatus, 'dataPlane'>>({
-    id: text(63), version: text(64), processId: uint(), uptimeMs: uint(), role: text(32), term: uint(), commitIndex: uint(), appliedIndex: uint(), logBytes: uint(),
-    connections: uint(), clients: uint(), moveTroubles: maybe(checkMoveTroubles),
+    id: text(63),
+    version: text(64),
+    processId: uint(),
+    uptimeMs: uint(),
+    role: text(32),
+    term: uint(),
+    commitIndex: uint(),
+    appliedIndex: uint(),
+    logBytes: uint(),
+    connections: uint(),
+    clients: uint(),
+    moveTroubles: maybe(checkMoveTroubles),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;
   return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane) };
 };
 
 function checkStats(value: unknown): DataPlaneStats {
-  const { pages, workers, shards } = value as { readonly pages?: unknown; readonly workers?: unknown; readonly shards?: unknown };
+  const { pages, workers, shards } = value as {
+    readonly pages?: unknown;
+    readonly workers?: unknown;
+    readonly shards?: unknown;
+  };
   const kind = (['small', 'transparent', 'reserved'] as const).find((one) => one === pages);
-  return { ...(kind === undefined ? {} : { pages: kind }), workers: (Array.isArray(workers) ? workers : []) as DataPlaneStats['workers'], shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'] };
+  return {
+    ...(kind === undefined ? {} : { pages: kind }),
+    workers: (Array.isArray(workers) ? workers : []) as DataPlaneStats['workers'],
+    shards: (Array.isArray(shards) ? shards : []) as DataPlaneStats['shards'],
+  };
 }

@@ -21,5 +21,10 @@ export type FromNode =
   | { readonly t: 'ready'; readonly info: ReadyInfo }
   /** It could not start, or cannot go on; everything is undone. */
   | { readonly t: 'failed'; readonly failure: Failure }
-  | { readonly t: 'status'; readonly id: number; readonly status: ClusterStatus | undefined; readonly failure: Failure | undefined }
+  | {
+      readonly t: 'status';
+      readonly id: number;
+      readonly status: ClusterStatus | undefined;
+      readonly failure: Failure | undefined;
+    }
   | { readonly t: 'stopped' };

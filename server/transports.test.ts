@@ -5,7 +5,8 @@ import { advertised } from './control/advertise.js';
 import { Log } from './log.js';
 import { availableTransports, fabricAddresses, listenList, rdmaListen } from './transports.js';
 
-const settings = (given: Record<string, string | boolean>, hasVerbs = false) => loadSettings(given, { env: {}, dashes: true, hasVerbs });
+const settings = (given: Record<string, string | boolean>, hasVerbs = false) =>
+  loadSettings(given, { env: {}, dashes: true, hasVerbs });
 const lines: string[] = [];
 const log = new Log('warn', (_level, text) => lines.push(text));
 
@@ -32,7 +33,10 @@ test('each data-plane thread listens at its own address of every transport', (t)
 });
 
 test('shm addresses carry the host, others the hosts that are advertised', (t) => {
-  const bound = [{ provider: 'shm', address: 'unix:/run/a', group: 0 }, { provider: 'tcp', address: '0.0.0.0:7500', group: 0 }] as const;
+  const bound = [
+    { provider: 'shm', address: 'unix:/run/a', group: 0 },
+    { provider: 'tcp', address: '0.0.0.0:7500', group: 0 },
+  ] as const;
   t.deepEqual(fabricAddresses(bound, settings({ advertise: 'db1,fd00::1', insecure: true }), 'this host'), [
     { provider: 'shm', address: 'unix:/run/a', group: 0, host: 'this host' },
     { provider: 'tcp', address: 'db1:7500', group: 0 },
@@ -41,8 +45,23 @@ test('shm addresses carry the host, others the hosts that are advertised', (t) =
 });
 
 test('a wildcard becomes addresses that can be dialed, anything else stays', (t) => {
-  t.deepEqual(advertised([{ host: '127.0.0.1', port: 1 }, { host: '::1', port: 2 }], []), ['127.0.0.1:1', '[::1]:2']);
-  const any = advertised([{ host: '0.0.0.0', port: 7 }, { host: '::', port: 8 }], []);
+  t.deepEqual(
+    advertised(
+      [
+        { host: '127.0.0.1', port: 1 },
+        { host: '::1', port: 2 },
+      ],
+      [],
+    ),
+    ['127.0.0.1:1', '[::1]:2'],
+  );
+  const any = advertised(
+    [
+      { host: '0.0.0.0', port: 7 },
+      { host: '::', port: 8 },
+    ],
+    [],
+  );
   t.true(any.length >= 2);
   t.false(any.some((a) => a.startsWith('0.0.0.0') || a.startsWith('[::]')));
 });
@@ -53,17 +72,26 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
     { device: 'mlx5_0', networkInterface: 'ib0', address: 'fd00:9::1', iwarp: false },
     { device: 'siw0', networkInterface: 'eth1', address: '10.8.0.1', iwarp: true },
   ];
-  const at = (given: Record<string, string | boolean>) => rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found);
+  const at = (given: Record<string, string | boolean>) =>
+    rdmaListen(settings({ token: 'secret', transport: 'verbs', ...given }), found);
   t.deepEqual(at({}), [{ host: '10.9.0.1', port: 0 }]);
   t.deepEqual(at({ 'fabric-listen': '10.8.0.1:7500,10.1.1.1:7500' }), [{ host: '10.8.0.1', port: 7500 }]);
   t.deepEqual(at({ 'fabric-listen': '0.0.0.0:7500', 'rdma-device': 'siw0' }), [{ host: '10.8.0.1', port: 7500 }]);
   t.deepEqual(at({ 'fabric-listen': '[fd00:9::1]:0' }), [{ host: 'fd00:9::1', port: 0 }]);
   t.throws(() => at({ 'rdma-device': 'mlx5_7' }), { code: 'ERR_CONFIG', message: /mlx5_7.*mlx5_0 \(10\.9\.0\.1\)/ });
-  t.throws(() => rdmaListen(settings({ token: 'secret', transport: 'verbs' }), []), { code: 'ERR_CONFIG', message: /no address/ });
-  t.throws(() => rdmaListen(settings({ transport: 'verbs' }), found), { code: 'ERR_CONFIG', message: /without a token or TLS/ });
+  t.throws(() => rdmaListen(settings({ token: 'secret', transport: 'verbs' }), []), {
+    code: 'ERR_CONFIG',
+    message: /no address/,
+  });
+  t.throws(() => rdmaListen(settings({ transport: 'verbs' }), found), {
+    code: 'ERR_CONFIG',
+    message: /without a token or TLS/,
+  });
 });
 
 test('the address of verbs is told as it is: --advertise names the machine, not its device', (t) => {
   const s = settings({ advertise: 'db1', token: 'secret', transport: 'verbs' });
-  t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', group: 0 }], s, ''), [{ provider: 'verbs', address: '10.9.0.1:7500', group: 0 }]);
+  t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', group: 0 }], s, ''), [
+    { provider: 'verbs', address: '10.9.0.1:7500', group: 0 },
+  ]);
 });

@@ -8,7 +8,9 @@ import { formatHostPort, parseHostPort, type HostPort } from './config/units.js'
 import { advertised } from './control/advertise.js';
 import type { Log } from './log.js';
 
-/** Those wanted that this build has. Throws ERR_UNSUPPORTED when one that was named, or with --strict any, is missing. */
+/**
+ * Those wanted that this build has. Throws ERR_UNSUPPORTED when one that was named, or with --strict any, is missing.
+ */
 export function availableTransports(settings: ServerSettings, built: readonly Provider[], log: Log): Provider[] {
   const missing = settings.transports.filter((p) => !built.includes(p));
   if (missing.length > 0) {
@@ -17,16 +19,17 @@ export function availableTransports(settings: ServerSettings, built: readonly Pr
     log.warn(text);
   }
   const found = settings.transports.filter((p) => built.includes(p));
-  if (found.length === 0) throw new FarkvError('ERR_UNSUPPORTED', '--transport: none of them is available on this machine');
+  if (found.length === 0)
+    throw new FarkvError('ERR_UNSUPPORTED', '--transport: none of them is available on this machine');
   return found;
 }
 
 type Bound = DataPlaneOptions['listen'][number];
 
 /**
- * Where verbs listens. A completion queue belongs to one device, so all are addresses of one: of that which was named, else of that
- * which --fabric-listen leads to, else of the first. Of its addresses those in --fabric-listen, or, when it names none of them (loopback, a
- * wildcard), the first; `found` is in the order of interfaces.
+ * Where verbs listens. A completion queue belongs to one device, so all are addresses of one: of that which was named,
+ * else of that which --fabric-listen leads to, else of the first. Of its addresses those in --fabric-listen, or, when
+ * it names none of them (loopback, a wildcard), the first; `found` is in the order of interfaces.
  */
 export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress[]): HostPort[] {
   const { fabricListen, rdmaDevice } = settings;
@@ -36,24 +39,40 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
   const [first] = own;
   if (first === undefined) {
     const there = [...new Set(found.map((a) => `${a.device} (${a.address})`))].join(', ');
-    throw new FarkvError('ERR_CONFIG', rdmaDevice === undefined ? 'verbs: no address of this machine leads to an RDMA device' : `--rdma-device: no address leads to ${rdmaDevice}; there is ${there === '' ? 'none' : there}`);
+    throw new FarkvError(
+      'ERR_CONFIG',
+      rdmaDevice === undefined
+        ? 'verbs: no address of this machine leads to an RDMA device'
+        : `--rdma-device: no address leads to ${rdmaDevice}; there is ${there === '' ? 'none' : there}`,
+    );
   }
   const listen = own.flatMap(asked);
   const chosen = listen.length > 0 ? listen : [{ host: first.address, port: fabricListen[0]?.port ?? 0 }];
   if (settings.token === undefined && settings.tls === undefined && !settings.insecure) {
-    throw new FarkvError('ERR_CONFIG', `verbs would listen on ${chosen.map(formatHostPort).join(', ')}, which other machines can reach, without a token or TLS: give --token-file, or --insecure`);
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `verbs would listen on ${chosen.map(formatHostPort).join(', ')}, which other machines can reach, without a token or TLS: give --token-file, or --insecure`,
+    );
   }
   return chosen;
 }
 
 /** Where each data-plane thread listens. */
-export function listenList(settings: ServerSettings, transports: readonly Provider[], groups: number, sockets: readonly string[], rdma: () => readonly RdmaAddress[] = () => []): Bound[] {
+export function listenList(
+  settings: ServerSettings,
+  transports: readonly Provider[],
+  groups: number,
+  sockets: readonly string[],
+  rdma: () => readonly RdmaAddress[] = () => [],
+): Bound[] {
   const list: Bound[] = [];
   const onDevice = transports.some(needsDevice) ? rdmaListen(settings, rdma()) : [];
   for (let group = 0; group < groups; group++) {
     for (const provider of transports) {
       if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[group] ?? ''}`, group });
-      else for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen) list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
+      else
+        for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen)
+          list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
     }
   }
   return list;
@@ -65,6 +84,10 @@ export function fabricAddresses(bound: readonly Bound[], settings: ServerSetting
     isSameHost(provider)
       ? [{ provider, address, group, host }]
       : // What --advertise names leads to the machine, and not by all means to its RDMA device.
-        advertised([parseHostPort(address)], needsDevice(provider) ? [] : settings.advertise).map((a) => ({ provider, address: a, group })),
+        advertised([parseHostPort(address)], needsDevice(provider) ? [] : settings.advertise).map((a) => ({
+          provider,
+          address: a,
+          group,
+        })),
   );
 }

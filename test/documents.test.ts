@@ -1,6 +1,6 @@
 /**
- * The documents: how long they may be, how long a sentence of the two that everybody reads, and that what they link to and name exists.
- * Not for: whether what they say is true.
+ * The documents: how long they may be, how long a sentence of the two that everybody reads, and that what they link to
+ * and name exists. Not for: whether what they say is true.
  */
 import test from 'ava';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -14,7 +14,9 @@ const TOPICS = readdirSync(inRepository('docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`);
 const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'bench/README.md', 'test/rdma/README.md', ...TOPICS];
-const FOLDERS = ['.ci', 'bench', 'client', 'core', 'docs', 'native', 'net', 'scripts', 'server', 'test'].filter((name) => existsSync(inRepository(name)));
+const FOLDERS = ['.ci', 'bench', 'client', 'core', 'docs', 'native', 'net', 'scripts', 'server', 'test'].filter(
+  (name) => existsSync(inRepository(name)),
+);
 
 const read = (path: string): string => readFileSync(inRepository(path), 'utf8');
 const withoutBlocks = (markdown: string): string => markdown.replace(/^```.*?^```$/gms, '');
@@ -42,7 +44,10 @@ function listed(folder: string): string[] {
   );
 }
 
-/** Whether a document's name for a file is that of one: from the root, or the end of its path. `*`, `<...>` and NAME stand for anything. */
+/**
+ * Whether a document's name for a file is that of one: from the root, or the end of its path. `*`, `<...>` and NAME
+ * stand for anything.
+ */
 function names(paths: readonly string[]): (name: string) => boolean {
   return (name) => {
     const pattern = name
@@ -57,7 +62,10 @@ function names(paths: readonly string[]): (name: string) => boolean {
 /** What is written as code and looks like a source file. `*.test.ts` says of which kind and names none. */
 function filesIn(markdown: string): string[] {
   return Array.from(withoutBlocks(markdown).matchAll(/`([^`\s]+)`/g), ([, code]) => code ?? '').filter(
-    (code) => /^[\w./*<>-]+\.(?:c|h|ts|mjs|sh|gyp|md)$/.test(code) && !basename(code).startsWith('*.') && !code.startsWith('dist/'),
+    (code) =>
+      /^[\w./*<>-]+\.(?:c|h|ts|mjs|sh|gyp|md)$/.test(code) &&
+      !basename(code).startsWith('*.') &&
+      !code.startsWith('dist/'),
   );
 }
 
@@ -70,9 +78,16 @@ test('README, map and topics are as short as they shall be', (t) => {
 });
 
 test(`no sentence of the README and of the map has more than ${WORDS_MAX} words`, (t) => {
-  t.deepEqual(sentences('# One\nTwo `a b` three. Four\nfive\n- six [seven](b.md)\n\n```\nx. Y\n```\n\n| a | b c |').map(words), [1, 3, 2, 2, 1, 2]);
+  t.deepEqual(
+    sentences('# One\nTwo `a b` three. Four\nfive\n- six [seven](b.md)\n\n```\nx. Y\n```\n\n| a | b c |').map(words),
+    [1, 3, 2, 2, 1, 2],
+  );
   for (const path of ['README.md', MAP]) {
-    t.deepEqual(sentences(read(path)).filter((one) => words(one) > WORDS_MAX), [], path);
+    t.deepEqual(
+      sentences(read(path)).filter((one) => words(one) > WORDS_MAX),
+      [],
+      path,
+    );
   }
 });
 
@@ -85,7 +100,10 @@ test('what documents link to exists', (t) => {
 });
 
 test('files that documents name exist', (t) => {
-  const exists = names([...FOLDERS.flatMap((folder) => [folder, ...listed(folder)]), ...readdirSync(inRepository('.'))]);
+  const exists = names([
+    ...FOLDERS.flatMap((folder) => [folder, ...listed(folder)]),
+    ...readdirSync(inRepository('.')),
+  ]);
   t.false(exists('nobody.ts'));
   for (const path of DOCUMENTS) {
     for (const name of filesIn(read(path))) t.true(exists(name), `${path}: \`${name}\``);
@@ -94,8 +112,12 @@ test('files that documents name exist', (t) => {
 
 test('the layers of the map are folders of the repository', (t) => {
   const blocks = Array.from(read(MAP).matchAll(/^```layers (\w+)\n(.*?)^```$/gms));
-  t.deepEqual(blocks.map(([, of]) => of), ['typescript', 'native']);
+  t.deepEqual(
+    blocks.map(([, of]) => of),
+    ['typescript', 'native'],
+  );
   for (const [, , list = ''] of blocks) {
-    for (const folder of list.split(/\s+/).filter((one) => one !== '')) t.true(existsSync(inRepository(folder)), folder);
+    for (const folder of list.split(/\s+/).filter((one) => one !== ''))
+      t.true(existsSync(inRepository(folder)), folder);
   }
 });

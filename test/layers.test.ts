@@ -1,7 +1,7 @@
 /**
- * The order of layers: every import and include obeys the fenced lists of docs/architecture.md, where a folder imports itself and
- * the lines above its own. Folders on one line do not import each other. Unit tests are free: they may drive a layer
- * from above.
+ * The order of layers: every import and include obeys the fenced lists of docs/architecture.md, where a folder imports
+ * itself and the lines above its own. Folders on one line do not import each other. Unit tests are free: they may drive
+ * a layer from above.
  *
  * A list is `layers NAME` in the document, and one entry of LANGUAGES here. Not for: calls; a function that is called
  * lies in a file whose header is included.
@@ -30,7 +30,8 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
   },
   native: {
     has: (path) => /\.[ch]$/.test(path),
-    imports: (path, text) => Array.from(text.matchAll(/^#include "([^"]+)"/gm), ([, name = '']) => normalize(join(dirname(path), name))),
+    imports: (path, text) =>
+      Array.from(text.matchAll(/^#include "([^"]+)"/gm), ([, name = '']) => normalize(join(dirname(path), name))),
   },
 };
 
@@ -40,7 +41,10 @@ type File = readonly [path: string, text: string];
 function layers(markdown: string, language: string): string[][] {
   const block = new RegExp(`^\`\`\`layers ${language}\\n(.*?)^\`\`\``, 'ms').exec(markdown)?.[1];
   if (block === undefined) throw new Error(`${MAP} has no list of layers ${language}`);
-  return block.trim().split('\n').map((line) => line.trim().split(/\s+/));
+  return block
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/));
 }
 
 /** One line for each file without a layer, and for each import that does not go down. */
@@ -51,16 +55,19 @@ function offences({ has, imports }: Language, order: readonly (readonly string[]
     while (folder !== '.' && !levels.has(folder)) folder = dirname(folder);
     return folder === '.' ? undefined : folder;
   };
-  const below = (folder: string, other: string): boolean => (levels.get(other) ?? Infinity) < (levels.get(folder) ?? -1);
-  return files.filter(([path]) => has(path)).flatMap(([path, text]) => {
-    const folder = folderOf(path);
-    if (folder === undefined) return [`${path} is in no folder of the list`];
-    return imports(path, text).flatMap((imported) => {
-      const other = folderOf(imported);
-      if (other === folder || (other !== undefined && below(folder, other))) return [];
-      return [`${path} (${folder}) imports ${imported} (${other ?? 'in no folder of the list'})`];
+  const below = (folder: string, other: string): boolean =>
+    (levels.get(other) ?? Infinity) < (levels.get(folder) ?? -1);
+  return files
+    .filter(([path]) => has(path))
+    .flatMap(([path, text]) => {
+      const folder = folderOf(path);
+      if (folder === undefined) return [`${path} is in no folder of the list`];
+      return imports(path, text).flatMap((imported) => {
+        const other = folderOf(imported);
+        if (other === folder || (other !== undefined && below(folder, other))) return [];
+        return [`${path} (${folder}) imports ${imported} (${other ?? 'in no folder of the list'})`];
+      });
     });
-  });
 }
 
 /** A circle of imports, from a file back to itself; undefined: there is none. */
@@ -96,7 +103,10 @@ test('an import that goes up, to the side, or out of the list is named', (t) => 
   const found = offences(LANGUAGES.typescript!, order, [
     ['a/low/one.ts', "import { x } from './two.js';\nimport type { Y } from '../three.js';\n"],
     ['a/three.ts', "export * from './low/one.js';\nexport { z } from '../b/four.js';\nimport test from 'ava';\n"],
-    ['c/five.ts', "const x = await import('../a/three.js');\nconst y = import('../d/six.js');\nimport {\n  z,\n} from '../b/four.js';\n"],
+    [
+      'c/five.ts',
+      "const x = await import('../a/three.js');\nconst y = import('../d/six.js');\nimport {\n  z,\n} from '../b/four.js';\n",
+    ],
     ['c/five.test.ts', "import '../d/six.js';\n"],
     ['d/six.ts', ''],
   ]);
@@ -120,6 +130,10 @@ for (const [name, language] of Object.entries(LANGUAGES)) {
 test('no headers include each other in a circle', (t) => {
   const order = layers(readFileSync(inRepository(MAP), 'utf8'), 'native');
   t.is(circle(LANGUAGES.native!, filesOf(order)), undefined);
-  const made: File[] = [['n/a.h', '#include "b.h"\n'], ['n/b.h', '#include <stdio.h>\n#include "../n/a.h"\n'], ['n/c.c', '#include "a.h"\n']];
+  const made: File[] = [
+    ['n/a.h', '#include "b.h"\n'],
+    ['n/b.h', '#include <stdio.h>\n#include "../n/a.h"\n'],
+    ['n/c.c', '#include "a.h"\n'],
+  ];
   t.is(circle(LANGUAGES.native!, made), 'n/a.h -> n/b.h -> n/a.h');
 });

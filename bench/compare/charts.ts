@@ -1,16 +1,23 @@
 /**
- * The report's charts as SVG: what all are drawn with, and latency curves over percentiles; bars.ts has the others. Pure. Colours are CSS variables of
- * the page (report-page.ts), so that both follow light and dark.
+ * The report's charts as SVG: what all are drawn with, and latency curves over percentiles; bars.ts has the others.
+ * Pure. Colours are CSS variables of the page (report-page.ts), so that both follow light and dark.
  */
 import type { Curve } from './curves.js';
 import { PERCENTILES } from './curves.js';
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 export const escaped = (text: string): string => text.replace(/[&<>"']/g, (c) => ENTITIES[c] ?? c);
 
 export const WIDTH = 960;
 export const round = (value: number): string => String(Math.round(value * 10) / 10);
-export const text = (x: number, y: number, content: string, more = ''): string => `<text x="${round(x)}" y="${round(y)}"${more}>${escaped(content)}</text>`;
+export const text = (x: number, y: number, content: string, more = ''): string =>
+  `<text x="${round(x)}" y="${round(y)}"${more}>${escaped(content)}</text>`;
 export const rule = (x1: number, y1: number, x2: number, y2: number, name: string): string =>
   `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" class="${name}"/>`;
 
@@ -19,7 +26,8 @@ export function svg(height: number, title: string, content: readonly string[]): 
 }
 
 export function duration(ns: number): string {
-  const [value, unit] = ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1000, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
+  const [value, unit] =
+    ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1000, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
   return `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3))} ${unit}`;
 }
 
@@ -51,18 +59,42 @@ export function latencyChart(curves: readonly Curve[]): string {
       out.push(text(left - 8, y(ns) + 4, duration(ns), ' text-anchor="end" class="tick"'));
     }
   }
-  for (const [p, label] of [[0, 'fastest'], [0.5, '50 %'], [0.9, '90 %'], [0.99, '99 %'], [0.999, '99.9 %'], [0.9999, '99.99 %']] as const) {
-    out.push(rule(x(p), top, x(p), bottom, 'grid faint'), text(x(p), bottom + 20, label, ' text-anchor="middle" class="tick"'));
+  for (const [p, label] of [
+    [0, 'fastest'],
+    [0.5, '50 %'],
+    [0.9, '90 %'],
+    [0.99, '99 %'],
+    [0.999, '99.9 %'],
+    [0.9999, '99.99 %'],
+  ] as const) {
+    out.push(
+      rule(x(p), top, x(p), bottom, 'grid faint'),
+      text(x(p), bottom + 20, label, ' text-anchor="middle" class="tick"'),
+    );
   }
-  out.push(text((left + right) / 2, bottom + 44, 'GETs that were at least as fast', ' text-anchor="middle" class="tick"'));
-  const labels = apart(curves.map(({ ns }) => y(ns.at(-1) ?? 1)), 34);
+  out.push(
+    text((left + right) / 2, bottom + 44, 'GETs that were at least as fast', ' text-anchor="middle" class="tick"'),
+  );
+  const labels = apart(
+    curves.map(({ ns }) => y(ns.at(-1) ?? 1)),
+    34,
+  );
   for (const [i, { name, ns }] of curves.entries()) {
     const points = ns.map((v, k) => `${round(x(PERCENTILES[k] ?? 0))},${round(y(v))}`).join(' ');
     const half = ns[PERCENTILES.indexOf(0.5)] ?? 0;
     out.push(`<polyline points="${points}" class="curve s${i}"/>`);
-    out.push(`<circle cx="${round(x(0.5))}" cy="${round(y(half))}" r="4" class="dot s${i}"><title>${escaped(name)}: p50 ${duration(half)}</title></circle>`);
+    out.push(
+      `<circle cx="${round(x(0.5))}" cy="${round(y(half))}" r="4" class="dot s${i}"><title>${escaped(name)}: p50 ${duration(half)}</title></circle>`,
+    );
     out.push(text(right + 12, (labels[i] ?? 0) + 1, name, ` class="name s${i}"`));
-    out.push(text(right + 12, (labels[i] ?? 0) + 16, `p50 ${duration(half)}, p99 ${duration(ns[PERCENTILES.indexOf(0.99)] ?? 0)}`, ' class="tick"'));
+    out.push(
+      text(
+        right + 12,
+        (labels[i] ?? 0) + 16,
+        `p50 ${duration(half)}, p99 ${duration(ns[PERCENTILES.indexOf(0.99)] ?? 0)}`,
+        ' class="tick"',
+      ),
+    );
   }
   return svg(Math.max(bottom + 56, Math.max(...labels) + 28), 'Latency of a GET by percentile, for each store', out);
 }

@@ -1,4 +1,7 @@
-/** What every row is given: how much is to be measured, and the stores with their records, which are started when a row first asks for them. */
+/**
+ * What every row is given: how much is to be measured, and the stores with their records, which are started when a row
+ * first asks for them.
+ */
 import { Stores } from './stores.js';
 
 export interface LabOptions {
@@ -12,7 +15,9 @@ export interface LabOptions {
 }
 
 export interface Lab extends LabOptions {
-  /** The stores with values of so many bytes. Those of another size are taken away first: memory is not there for both. */
+  /**
+   * The stores with values of so many bytes. Those of another size are taken away first: memory is not there for both.
+   */
   stores(valueBytes: number): Promise<Stores>;
   close(): Promise<void>;
 }

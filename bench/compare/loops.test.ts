@@ -14,7 +14,11 @@ test('draws are the same in each run and another sequence with each call', (t) =
 test('numbers of items are drawn as the items are', (t) => {
   const items = Array.from({ length: 1000 }, (_, i) => `item ${i}`);
   const [draw, numbers] = [drawing(items), drawingNumbers(items.length)];
-  for (const count of [50, 7]) t.deepEqual(Array.from(numbers(count), (i) => items[i]), draw(count));
+  for (const count of [50, 7])
+    t.deepEqual(
+      Array.from(numbers(count), (i) => items[i]),
+      draw(count),
+    );
 });
 
 test('every item is operated on once, in order', async (t) => {

@@ -1,6 +1,6 @@
 /**
- * The loops that are timed: one operation after the other, or so many at once. What an operation is given was drawn before, so that the draw is not
- * timed; the draws are uniform and the same in each run.
+ * The loops that are timed: one operation after the other, or so many at once. What an operation is given was drawn
+ * before, so that the draw is not timed; the draws are uniform and the same in each run.
  */
 import { Random } from '../ycsb/random.js';
 import { quantile } from './statistics.js';
@@ -24,7 +24,10 @@ export function batches<T>(draw: (count: number) => T[], count: number, size: nu
 
 const now = (): number => performance.now() * 1e6;
 
-/** Mean nanoseconds of an operation that answers at once, and now and then (a lease to be renewed, timers to be let run) by a promise. */
+/**
+ * Mean nanoseconds of an operation that answers at once, and now and then (a lease to be renewed, timers to be let run)
+ * by a promise.
+ */
 export async function meanNs<T>(items: readonly T[], operation: (item: T) => unknown): Promise<number> {
   const begin = now();
   for (const item of items) {
@@ -50,7 +53,11 @@ export async function medianNs<T>(items: readonly T[], operation: (item: T) => u
 }
 
 /** Operations a second with `outstanding` of them in flight. */
-export async function rate<T>(items: readonly T[], outstanding: number, operation: (item: T) => unknown): Promise<number> {
+export async function rate<T>(
+  items: readonly T[],
+  outstanding: number,
+  operation: (item: T) => unknown,
+): Promise<number> {
   let at = 0;
   const lane = async (): Promise<void> => {
     while (at < items.length) await operation(items[at++] as T);
@@ -61,7 +68,10 @@ export async function rate<T>(items: readonly T[], outstanding: number, operatio
 }
 
 /** Items a second, in batches one after the other. */
-export async function batchRate<T>(all: readonly (readonly T[])[], operation: (batch: readonly T[]) => Promise<unknown>): Promise<number> {
+export async function batchRate<T>(
+  all: readonly (readonly T[])[],
+  operation: (batch: readonly T[]) => Promise<unknown>,
+): Promise<number> {
   const begin = now();
   let items = 0;
   for (const batch of all) {

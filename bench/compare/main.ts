@@ -1,6 +1,7 @@
 /**
- * `npm run bench:compare`: farkv beside Redis (ioredis, redis-benchmark), memcached and lmdb, on this machine, in one run, round by round in turn.
- * Nothing is installed: what is missing is named. Everything that was started is stopped again, on Ctrl-C and at the time limit too.
+ * `npm run bench:compare`: farkv beside Redis (ioredis, redis-benchmark), memcached and lmdb, on this machine, in one
+ * run, round by round in turn. Nothing is installed: what is missing is named. Everything that was started is stopped
+ * again, on Ctrl-C and at the time limit too.
  *
  * Exit codes: 0 every row was measured, whatever came out; 1 some were not; 2 wrong usage, or a program is missing.
  */
@@ -48,10 +49,13 @@ if (o.markdown.length > 0) {
   }
   process.exit(0);
 }
-const wanted = (plan: Pick<RowPlan, 'name' | 'work'>): boolean => o.only === undefined || o.only.test(plan.name) || o.only.test(plan.work);
+const wanted = (plan: Pick<RowPlan, 'name' | 'work'>): boolean =>
+  o.only === undefined || o.only.test(plan.name) || o.only.test(plan.work);
 const plans = ROWS.filter((plan) => plan.measure[o.goals] !== undefined && wanted(plan));
 const curvesWanted = o.report !== undefined && (o.only === undefined || plans.length === 0 || o.only.test(CURVES));
-const missing = missingPrograms([...new Set([...plans.flatMap((plan) => plan.needs), ...(curvesWanted ? CURVES_NEED : [])])]);
+const missing = missingPrograms([
+  ...new Set([...plans.flatMap((plan) => plan.needs), ...(curvesWanted ? CURVES_NEED : [])]),
+]);
 if (plans.length === 0 && !curvesWanted) giveUp(`no row matches --only; npm run bench:compare -- --help names them`);
 if (missing.length > 0) giveUp(missing.join('\n'));
 
@@ -67,7 +71,10 @@ const end = (why: string): void => {
 };
 process.once('SIGINT', () => end('interrupted'));
 process.once('SIGTERM', () => end('interrupted'));
-const timer = setTimeout(() => end(`the time limit of ${o.timeLimitMinutes} minutes is over`), o.timeLimitMinutes * 60_000);
+const timer = setTimeout(
+  () => end(`the time limit of ${o.timeLimitMinutes} minutes is over`),
+  o.timeLimitMinutes * 60_000,
+);
 
 /** What is under way when the end is asked for may put away what it started; then it is left behind. */
 async function unlessAborted<T>(work: Promise<T>): Promise<T> {
@@ -86,7 +93,14 @@ async function unlessAborted<T>(work: Promise<T>): Promise<T> {
 
 const where = surroundings(o, `npm run bench:compare -- ${hideBin(process.argv).join(' ')}`.replace(/ -- $/, ''));
 process.stdout.write(`${head(where)}\n`);
-const lab = openLab({ keys: o.keys, rounds: o.rounds, servers: o.servers, workloads: o.workloads, signal: stop.signal, note });
+const lab = openLab({
+  keys: o.keys,
+  rounds: o.rounds,
+  servers: o.servers,
+  workloads: o.workloads,
+  signal: stop.signal,
+  note,
+});
 
 async function measure({ name, theme, work, measure: sets }: RowPlan): Promise<RowResult> {
   const begin = performance.now();

@@ -20,35 +20,68 @@ export interface Options {
 const LETTERS = Object.keys(WORKLOADS);
 
 export async function readOptions(args: readonly string[]): Promise<Options> {
-  const names = ROWS.map((row) => `  ${row.name.padEnd(28)}${row.work} [${Object.keys(row.measure).join(', ')}]`).join('\n');
+  const names = ROWS.map((row) => `  ${row.name.padEnd(28)}${row.work} [${Object.keys(row.measure).join(', ')}]`).join(
+    '\n',
+  );
   const given = await yargs(args)
     .scriptName('npm run bench:compare --')
-    .usage('$0 [options]\n\nfarkv beside Redis, memcached and lmdb on this machine, in one run: ratios with their spread. Nothing is installed.')
-    .option('goals', { choices: ['peers', 'main'] as const, default: 'peers' as const, describe: 'peers: ahead of every peer, 1,000,000 keys; main: those of the first version, 100,000 keys' })
-    .option('keys', { type: 'number', describe: 'Keys of the GET and PUT rows. Default: those of the goals; fewer are for trying out' })
+    .usage(
+      '$0 [options]\n\nfarkv beside Redis, memcached and lmdb on this machine, in one run: ratios with their spread. Nothing is installed.',
+    )
+    .option('goals', {
+      choices: ['peers', 'main'] as const,
+      default: 'peers' as const,
+      describe: 'peers: ahead of every peer, 1,000,000 keys; main: those of the first version, 100,000 keys',
+    })
+    .option('keys', {
+      type: 'number',
+      describe: 'Keys of the GET and PUT rows. Default: those of the goals; fewer are for trying out',
+    })
     .option('rounds', { type: 'number', default: 5, describe: 'Rounds of each side, after one to warm up' })
     .option('servers', { type: 'number', default: 1, describe: 'farkv servers' })
     .option('only', { type: 'string', describe: 'Rows whose name or work matches this regular expression' })
     .option('ycsb', { type: 'string', default: LETTERS.join(','), describe: 'Workloads of the ycsb row' })
-    .option('json', { type: 'string', describe: 'Write the results to this file: a list of { name, goal, measured, spread, met }, an entry for each row' })
-    .option('report', { type: 'string', describe: 'Write a page with latency curves and bars to this file (HTML, self-contained)' })
-    .option('markdown', { type: 'string', array: true, describe: 'Measure nothing: write the figures of these --json files into the tables of bench/README.md; of a row that is in several the last one\'s' })
-    .option('time-limit', { type: 'number', default: 90, describe: 'Minutes after which what is left is not measured; a row under way is ended' })
+    .option('json', {
+      type: 'string',
+      describe:
+        'Write the results to this file: a list of { name, goal, measured, spread, met }, an entry for each row',
+    })
+    .option('report', {
+      type: 'string',
+      describe: 'Write a page with latency curves and bars to this file (HTML, self-contained)',
+    })
+    .option('markdown', {
+      type: 'string',
+      array: true,
+      describe:
+        "Measure nothing: write the figures of these --json files into the tables of bench/README.md; of a row that is in several the last one's",
+    })
+    .option('time-limit', {
+      type: 'number',
+      default: 90,
+      describe: 'Minutes after which what is left is not measured; a row under way is ended',
+    })
     .example('$0 --only "shm-get" --report /tmp/farkv.html', 'GETs over shm, and a page')
     .example('$0 --keys 20000 --rounds 2', 'does everything work? A trial: the figures mean nothing')
     .example('$0 --markdown rows.json', 'puts the figures into bench/README.md')
     .check(({ keys = 10_000, rounds, servers, 'time-limit': timeLimit }) => {
-      const whole = (value: number, low: number, high: number): boolean => Number.isInteger(value) && value >= low && value <= high;
+      const whole = (value: number, low: number, high: number): boolean =>
+        Number.isInteger(value) && value >= low && value <= high;
       if (!whole(keys, 5000, 10_000_000)) throw new Error('--keys: 5000 to 10000000');
       if (!whole(rounds, 1, 100) || !whole(servers, 1, 9)) throw new Error('--rounds: 1 to 100; --servers: 1 to 9');
       if (!(timeLimit > 0 && timeLimit <= 1440)) throw new Error('--time-limit: up to 1440 minutes');
       return true;
     })
-    .epilogue(`A whole run takes about 20 minutes on two cores that do nothing else, and at most the time limit and two minutes: then rows that are left are told as not measured. Both files are written after each row.\n\nRows, with the sets of goals that have them:\n${names}`)
+    .epilogue(
+      `A whole run takes about 20 minutes on two cores that do nothing else, and at most the time limit and two minutes: then rows that are left are told as not measured. Both files are written after each row.\n\nRows, with the sets of goals that have them:\n${names}`,
+    )
     .wrap(130)
     .strict()
     .parse();
-  const workloads = given.ycsb.toLowerCase().split(',').filter((w) => w !== '');
+  const workloads = given.ycsb
+    .toLowerCase()
+    .split(',')
+    .filter((w) => w !== '');
   const wrong = workloads.find((w) => !LETTERS.includes(w));
   if (wrong !== undefined) throw new Error(`--ycsb: ${wrong} is none of ${LETTERS.join(', ')}`);
   return {

@@ -1,6 +1,6 @@
 /**
- * The stores that farkv is compared with, started on loopback without persistence and stopped again. Nothing is installed: a
- * missing program is named with the Debian package that brings it.
+ * The stores that farkv is compared with, started on loopback without persistence and stopped again. Nothing is
+ * installed: a missing program is named with the Debian package that brings it.
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,13 @@ async function freePort(): Promise<number> {
 }
 
 /** Programs that are not npm packages, with the Debian package that brings each. */
-const PROGRAMS = { 'redis-server': 'redis-server', 'redis-benchmark': 'redis-tools', memcached: 'memcached', gcc: 'gcc', make: 'make' } as const;
+const PROGRAMS = {
+  'redis-server': 'redis-server',
+  'redis-benchmark': 'redis-tools',
+  memcached: 'memcached',
+  gcc: 'gcc',
+  make: 'make',
+} as const;
 export type Program = keyof typeof PROGRAMS;
 
 /** What a program prints of its version: its number, or undefined when it is not installed. */
@@ -37,7 +43,8 @@ export function versionOf(program: Program): string | undefined {
 
 /** One line for each program that is not installed. */
 export function missingPrograms(programs: readonly Program[]): string[] {
-  return programs.filter((program) => versionOf(program) === undefined)
+  return programs
+    .filter((program) => versionOf(program) === undefined)
     .map((program) => `${program} is needed and is not installed: apt-get install ${PROGRAMS[program]}`);
 }
 
@@ -64,7 +71,8 @@ async function start(program: Program, args: (port: number) => string[]): Promis
   process.once('exit', kill);
   const deadline = Date.now() + 10_000;
   while (!(await accepts(port))) {
-    if (child.exitCode !== null || Date.now() > deadline) throw new Error(`${program} did not start on port ${port}: ${said}`);
+    if (child.exitCode !== null || Date.now() > deadline)
+      throw new Error(`${program} did not start on port ${port}: ${said}`);
     await delay(20);
   }
   const stop = async (): Promise<void> => {
@@ -79,21 +87,62 @@ async function start(program: Program, args: (port: number) => string[]): Promis
 
 export function startRedis(): Promise<Peer> {
   return start('redis-server', (port) => [
-    '--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no', '--loglevel', 'warning',
+    '--port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--daemonize',
+    'no',
+    '--loglevel',
+    'warning',
   ]);
 }
 
 export function startMemcached(memoryMb: number): Promise<Peer> {
   const user = process.getuid?.() === 0 ? ['-u', 'root'] : [];
-  return start('memcached', (port) => ['-l', '127.0.0.1', '-p', String(port), '-U', '0', '-m', String(memoryMb), ...user]);
+  return start('memcached', (port) => [
+    '-l',
+    '127.0.0.1',
+    '-p',
+    String(port),
+    '-U',
+    '0',
+    '-m',
+    String(memoryMb),
+    ...user,
+  ]);
 }
 
 /**
- * `redis-benchmark -c 1 -P 100` of one command; requests per second as it prints them. In `command` the text __rand_int__ stands for a number below
- * `keys`, in 12 digits, so that user__rand_int__ is a key that was loaded.
+ * `redis-benchmark -c 1 -P 100` of one command; requests per second as it prints them. In `command` the text
+ * __rand_int__ stands for a number below `keys`, in 12 digits, so that user__rand_int__ is a key that was loaded.
  */
-export async function redisBenchmark(port: number, keys: number, requests: number, command: readonly string[]): Promise<number> {
-  const args = ['-h', '127.0.0.1', '-p', String(port), '--csv', '-c', '1', '-P', '100', '-n', String(requests), '-r', String(keys), ...command];
+export async function redisBenchmark(
+  port: number,
+  keys: number,
+  requests: number,
+  command: readonly string[],
+): Promise<number> {
+  const args = [
+    '-h',
+    '127.0.0.1',
+    '-p',
+    String(port),
+    '--csv',
+    '-c',
+    '1',
+    '-P',
+    '100',
+    '-n',
+    String(requests),
+    '-r',
+    String(keys),
+    ...command,
+  ];
   const child = spawn('redis-benchmark', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
   child.stdout.on('data', (chunk: Buffer) => (text += chunk.toString()));

@@ -1,7 +1,7 @@
 /**
- * CPU time of processes as the kernel accounts it, user and system, all threads: to the nanosecond from /proc/PID/task/TID/schedstat where the kernel has
- * it (CONFIG_SCHED_INFO), else in hundredths of a second from /proc/PID/stat (proc(5)). A thread that ended is no longer in the former: the servers'
- * threads stay.
+ * CPU time of processes as the kernel accounts it, user and system, all threads: to the nanosecond from
+ * /proc/PID/task/TID/schedstat where the kernel has it (CONFIG_SCHED_INFO), else in hundredths of a second from
+ * /proc/PID/stat (proc(5)). A thread that ended is no longer in the former: the servers' threads stay.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
@@ -36,4 +36,5 @@ export function processorSeconds(pid: number): number {
 }
 
 /** All of them together. */
-export const totalSeconds = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + processorSeconds(pid), 0);
+export const totalSeconds = (pids: readonly number[]): number =>
+  pids.reduce((sum, pid) => sum + processorSeconds(pid), 0);

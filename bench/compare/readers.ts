@@ -1,4 +1,7 @@
-/** Client processes that GET over shm when they are told to. This file is the parent's side and, started as a program, the child's. */
+/**
+ * Client processes that GET over shm when they are told to. This file is the parent's side and, started as a program,
+ * the child's.
+ */
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { connect } from '../../client/index.js';
@@ -8,7 +11,10 @@ import { keyOf } from './stores.js';
 
 const SELF = fileURLToPath(import.meta.url);
 const SLICE = 5000;
-/** Processes that start at once: sixteen together would share two cores for longer than a server waits for a word of each. */
+/**
+ * Processes that start at once: sixteen together would share two cores for longer than a server waits for a word of
+ * each.
+ */
 const STARTING = 2;
 const CONNECT_MS = 60_000;
 
@@ -25,7 +31,10 @@ export class Readers {
     const started = new Readers(readers);
     try {
       while (readers.length < count) {
-        const some = Array.from({ length: Math.min(STARTING, count - readers.length) }, () => new Spoken(process.execPath, [SELF, address, String(keys), String(valueBytes)]));
+        const some = Array.from(
+          { length: Math.min(STARTING, count - readers.length) },
+          () => new Spoken(process.execPath, [SELF, address, String(keys), String(valueBytes)]),
+        );
         readers.push(...some);
         await Promise.all(some.map((reader) => reader.heard()));
       }

@@ -1,6 +1,6 @@
 /**
- * Builds bench/micro/region_loop.c, the floor under a GET over shared memory on this machine, and asks it for one round after the other. It attaches
- * the memory of farkv's running servers, as the SDK does, and reads it without the SDK.
+ * Builds bench/micro/region_loop.c, the floor under a GET over shared memory on this machine, and asks it for one round
+ * after the other. It attaches the memory of farkv's running servers, as the SDK does, and reads it without the SDK.
  */
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -14,7 +14,10 @@ import { Spoken } from './spoken.js';
 const MAP_TIMEOUT_MS = 10_000;
 
 export interface RegionLoop {
-  /** Mean nanoseconds a GET of a plain C loop, which checks nothing and prefetches nothing, over the keys of these numbers, in this order. */
+  /**
+   * Mean nanoseconds a GET of a plain C loop, which checks nothing and prefetches nothing, over the keys of these
+   * numbers, in this order.
+   */
   plainNs(order: Uint32Array): Promise<number>;
   stop(): Promise<void>;
 }
@@ -26,7 +29,9 @@ function built(): string {
   execFileSync('make', ['-s', '-C', inRepository('native'), '../build/native/libfarkv.a'], { stdio: 'inherit' });
   const newest = Math.max(...[...sources, library].map((path) => statSync(path).mtimeMs));
   if ((statSync(program, { throwIfNoEntry: false })?.mtimeMs ?? 0) < newest) {
-    execFileSync('gcc', ['-O2', '-D_GNU_SOURCE', '-o', program, sources[0] ?? '', library, '-pthread', '-ldl', '-lm'], { stdio: 'inherit' });
+    execFileSync('gcc', ['-O2', '-D_GNU_SOURCE', '-o', program, sources[0] ?? '', library, '-pthread', '-ldl', '-lm'], {
+      stdio: 'inherit',
+    });
   }
   return program;
 }
@@ -38,13 +43,19 @@ async function mapOf(address: string): Promise<{ readonly map: ClientMap; readon
   let taken: (map: ClientMap) => void = () => undefined;
   const map = new Promise<ClientMap>((resolve, reject) => {
     taken = resolve;
-    timer = setTimeout(() => reject(new Error(`${address} sent no map within ${MAP_TIMEOUT_MS / 1000} s`)), MAP_TIMEOUT_MS);
+    timer = setTimeout(
+      () => reject(new Error(`${address} sent no map within ${MAP_TIMEOUT_MS / 1000} s`)),
+      MAP_TIMEOUT_MS,
+    );
   });
   map.catch(() => undefined);
   let pushed: Uint8Array | undefined;
   try {
     const client = await ControlClient.open({
-      address, trust: undefined, timeoutMs: MAP_TIMEOUT_MS, hello: { role: 'client' },
+      address,
+      trust: undefined,
+      timeoutMs: MAP_TIMEOUT_MS,
+      hello: { role: 'client' },
       frame: (frame) => {
         if (frame.t !== 'map') return;
         pushed = frame.ticket ?? pushed;
@@ -79,19 +90,24 @@ export function description(map: ClientMap, ticket: Uint8Array, value: Uint8Arra
   return [...lines, 'end'].join('\n');
 }
 
-/** `address`: a farkv server whose cluster has been loaded with keys 0 to `keys` - 1 (keyOf), each with `value`. Resolves when all of them were read once. */
+/**
+ * `address`: a farkv server whose cluster has been loaded with keys 0 to `keys` - 1 (keyOf), each with `value`.
+ * Resolves when all of them were read once.
+ */
 export async function regionLoop(address: string, keys: number, value: Uint8Array): Promise<RegionLoop> {
   const program = built();
   const { map, ticket } = await mapOf(address);
   const loop = new Spoken(program, [String(keys), 'running']);
   try {
-    if ((await loop.ask(description(map, ticket, value))) !== 'ready') throw new Error('region_loop is another one than expected');
+    if ((await loop.ask(description(map, ticket, value))) !== 'ready')
+      throw new Error('region_loop is another one than expected');
   } catch (error) {
     await loop.stop();
     throw error;
   }
   return {
-    plainNs: async (order) => Number(await loop.ask(String(order.length), new Uint8Array(order.buffer, order.byteOffset, order.byteLength))),
+    plainNs: async (order) =>
+      Number(await loop.ask(String(order.length), new Uint8Array(order.buffer, order.byteOffset, order.byteLength))),
     stop: () => loop.stop(),
   };
 }

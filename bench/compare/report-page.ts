@@ -1,4 +1,7 @@
-/** The comparison as one HTML page: charts, what they were measured on, a table. Self-contained: no script, no font, no picture from elsewhere. Pure. */
+/**
+ * The comparison as one HTML page: charts, what they were measured on, a table. Self-contained: no script, no font, no
+ * picture from elsewhere. Pure.
+ */
 import { goalBars, scoreboard, sideBars } from './bars.js';
 import { escaped, latencyChart } from './charts.js';
 import type { Curve } from './curves.js';
@@ -12,7 +15,10 @@ export interface Report {
   readonly curves: readonly Curve[];
 }
 
-/** Series by the order of the curves: hues that colour-blind readers tell apart (Okabe and Ito), darker on white, lighter on black. */
+/**
+ * Series by the order of the curves: hues that colour-blind readers tell apart (Okabe and Ito), darker on white,
+ * lighter on black.
+ */
 const STYLE = `
 :root { color-scheme: light dark; --ground: #fff; --panel: #f6f7f9; --ink: #1a1d21; --quiet: #5c6670; --line: #d5dae0; --good: #00795a; --bad: #b4460f; --goal: #1a1d21;
   --s0: #00795a; --s1: #0067a5; --s2: #c0392b; --s3: #a05d00; --s4: #8e4585; }
@@ -43,7 +49,10 @@ function table(rows: readonly RowResult[]): string {
   const cells = (values: readonly string[]): string => values.map((v) => `<td>${v}</td>`).join('');
   const lines = rows.flatMap((row) => {
     const name = `<code>${escaped(row.name)}</code>`;
-    if (row.problem !== undefined) return [`<tr>${cells([name, escaped(row.work), '', ''])}<td class="missed">not measured: ${escaped(row.problem)}</td></tr>`];
+    if (row.problem !== undefined)
+      return [
+        `<tr>${cells([name, escaped(row.work), '', ''])}<td class="missed">not measured: ${escaped(row.problem)}</td></tr>`,
+      ];
     return row.parts.map((p, i) => {
       const verdict = `<td class="${p.met ? 'met' : 'missed'}">${p.met ? 'met' : 'missed'}</td>`;
       return `<tr>${cells([i === 0 ? name : '', `${escaped(p.title)}<br><span class="quiet">${escaped(p.detail)}</span>`, escaped(goalText(p.goal)), escaped(measuredText(p))])}${verdict}</tr>`;
@@ -54,21 +63,47 @@ function table(rows: readonly RowResult[]): string {
 
 /** What stands over the charts, in the order in which they stand. */
 const THEMES: readonly { readonly theme: Theme; readonly title: string; readonly words: string }[] = [
-  { theme: 'YCSB', title: 'YCSB', words: 'The same property files, 100,000 records of 10 x 100 B in one encoding, 200,000 operations a round, one client process with one thread and 32 operations in flight; operations a second.' },
-  { theme: 'GETs', title: 'GETs', words: 'Values of 1,000 B, batches over shm and the table of ten times the keys 100 B; keys uniformly random.' },
+  {
+    theme: 'YCSB',
+    title: 'YCSB',
+    words:
+      'The same property files, 100,000 records of 10 x 100 B in one encoding, 200,000 operations a round, one client process with one thread and 32 operations in flight; operations a second.',
+  },
+  {
+    theme: 'GETs',
+    title: 'GETs',
+    words: 'Values of 1,000 B, batches over shm and the table of ten times the keys 100 B; keys uniformly random.',
+  },
   { theme: 'PUTs', title: 'PUTs', words: 'Values of 100 B over keys that are there.' },
-  { theme: 'Servers', title: 'What GETs cost the servers', words: 'CPU time of all threads of the servers, as the kernel accounts it.' },
-  { theme: 'READs', title: 'READs for each GET', words: 'Over tcp, by distribution of the keys and size of the client\'s cache of locations. A READ that the responder followed by itself counts as two.' },
-  { theme: 'Memory', title: 'Memory for each entry', words: 'Beyond a key of 16 B and the value, index and free space included.' },
+  {
+    theme: 'Servers',
+    title: 'What GETs cost the servers',
+    words: 'CPU time of all threads of the servers, as the kernel accounts it.',
+  },
+  {
+    theme: 'READs',
+    title: 'READs for each GET',
+    words:
+      "Over tcp, by distribution of the keys and size of the client's cache of locations. A READ that the responder followed by itself counts as two.",
+  },
+  {
+    theme: 'Memory',
+    title: 'Memory for each entry',
+    words: 'Beyond a key of 16 B and the value, index and free space included.',
+  },
 ];
-const AGAINST = 'To the right of the goal is ahead of it, to the left behind, on a logarithmic axis; the thin line spans the rounds.';
+const AGAINST =
+  'To the right of the goal is ahead of it, to the left behind, on a logarithmic axis; the thin line spans the rounds.';
 
 function section(title: string, words: string, charts: readonly string[]): string {
   const figures = charts.map((chart) => `<figure>${chart}</figure>`).join('\n');
   return `<h2>${escaped(title)}</h2>\n<p class="quiet">${escaped(words)}</p>\n${figures}`;
 }
 
-/** All rows of a theme: first the groups, whose sides stand beside one another, then what is measured against its goal alone. */
+/**
+ * All rows of a theme: first the groups, whose sides stand beside one another, then what is measured against its goal
+ * alone.
+ */
 function themed(theme: Theme, title: string, words: string, rows: readonly RowResult[]): string {
   const groups = byGroup(rows.filter((row) => row.theme === theme).flatMap(({ parts }) => parts));
   if (groups.size === 0) return '';
@@ -79,13 +114,33 @@ function themed(theme: Theme, title: string, words: string, rows: readonly RowRe
 }
 
 export function reportPage({ where, rows, curves }: Report): string {
-  const facts = Object.entries({ Command: where.command, Machine: where.machine, Versions: where.versions, Providers: where.providers, Run: where.run, Date: where.date });
-  const glance = rows.length === 0 ? '' : section('At a glance', `Each row by the figure that is farthest behind its goal, or least ahead. ${AGAINST.split(';')[0] ?? ''}.`, [scoreboard(rows)]);
-  const latency = curves.length === 0 ? '' : section(
-    'How long a GET takes', '1,000 B values over 16 B keys, uniformly random, one GET at a time, awaited, each store through its client. Both axes are logarithmic. lmdb runs inside the client\'s process; the others are servers.',
-    [latencyChart(curves)],
+  const facts = Object.entries({
+    Command: where.command,
+    Machine: where.machine,
+    Versions: where.versions,
+    Providers: where.providers,
+    Run: where.run,
+    Date: where.date,
+  });
+  const glance =
+    rows.length === 0
+      ? ''
+      : section(
+          'At a glance',
+          `Each row by the figure that is farthest behind its goal, or least ahead. ${AGAINST.split(';')[0] ?? ''}.`,
+          [scoreboard(rows)],
+        );
+  const latency =
+    curves.length === 0
+      ? ''
+      : section(
+          'How long a GET takes',
+          "1,000 B values over 16 B keys, uniformly random, one GET at a time, awaited, each store through its client. Both axes are logarithmic. lmdb runs inside the client's process; the others are servers.",
+          [latencyChart(curves)],
+        );
+  const charts = THEMES.map(({ theme, title, words }) => themed(theme, title, words, rows)).filter(
+    (text) => text !== '',
   );
-  const charts = THEMES.map(({ theme, title, words }) => themed(theme, title, words, rows)).filter((text) => text !== '');
   return `<!doctype html>
 <html lang="en">
 <head>

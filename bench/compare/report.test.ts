@@ -4,24 +4,82 @@ import { lines, spreadText, toJson, type Surroundings } from './report.js';
 import { reportPage } from './report-page.js';
 import { atLeast, atMost, part, type RowResult } from './row.js';
 
-const where: Surroundings = { machine: '2 x <CPU>', versions: 'Linux 6', providers: 'shm', run: 'r', command: "npm run bench:compare -- --only 'a&b'", date: 'd' };
+const where: Surroundings = {
+  machine: '2 x <CPU>',
+  versions: 'Linux 6',
+  providers: 'shm',
+  run: 'r',
+  command: "npm run bench:compare -- --only 'a&b'",
+  date: 'd',
+};
 const rows: readonly RowResult[] = [
-  { name: 'one', theme: 'GETs', work: 'one figure', seconds: 1, parts: [part('the "figure"', atLeast(3, 'times'), [4, 5, 6], 'farkv 1 us, lmdb 5 us')] },
-  { name: 'several', theme: 'Memory', work: 'several figures', seconds: 2, parts: [part('a', atMost(80, 'B'), [70], 'x'), part('b', atMost(1, 'ns'), [0, -2, 2], 'y'), part('c', atMost(80, 'B'), [8000], 'z')] },
+  {
+    name: 'one',
+    theme: 'GETs',
+    work: 'one figure',
+    seconds: 1,
+    parts: [part('the "figure"', atLeast(3, 'times'), [4, 5, 6], 'farkv 1 us, lmdb 5 us')],
+  },
+  {
+    name: 'several',
+    theme: 'Memory',
+    work: 'several figures',
+    seconds: 2,
+    parts: [
+      part('a', atMost(80, 'B'), [70], 'x'),
+      part('b', atMost(1, 'ns'), [0, -2, 2], 'y'),
+      part('c', atMost(80, 'B'), [8000], 'z'),
+    ],
+  },
   { name: 'none', theme: 'PUTs', work: 'no figure', seconds: 3, parts: [], problem: 'it did not <start>' },
 ];
-const curves: readonly Curve[] = ['farkv shm', 'farkv tcp', 'ioredis', 'memcached', 'lmdb'].map((name, i) => ({ name, ns: PERCENTILES.map((p) => 300 * (i + 1) / (1 - p)) }));
+const curves: readonly Curve[] = ['farkv shm', 'farkv tcp', 'ioredis', 'memcached', 'lmdb'].map((name, i) => ({
+  name,
+  ns: PERCENTILES.map((p) => (300 * (i + 1)) / (1 - p)),
+}));
 
 test('the JSON has one entry for each row; one of several figures has its weakest, and all of them as parts', (t) => {
   const entries = JSON.parse(toJson(rows, where)) as Record<string, unknown>[];
-  t.deepEqual(entries[0], { name: 'one', goal: 'at least 3.00 times', measured: 5, spread: [4, 6], met: true, detail: 'farkv 1 us, lmdb 5 us', seconds: 1, run: '2 x <CPU>; Linux 6; r; d' });
-  t.like(entries[1], { name: 'several', goal: 'at most 80.00 B', measured: 8000, spread: [8000, 8000], met: false, parts: [{ name: 'a', met: true }, { name: 'b', measured: 0, met: true }, { name: 'c', met: false }] });
-  t.deepEqual(entries[2], { name: 'none', goal: 'no figure', measured: null, spread: null, met: false, detail: 'it did not <start>', seconds: 3, run: '2 x <CPU>; Linux 6; r; d' });
+  t.deepEqual(entries[0], {
+    name: 'one',
+    goal: 'at least 3.00 times',
+    measured: 5,
+    spread: [4, 6],
+    met: true,
+    detail: 'farkv 1 us, lmdb 5 us',
+    seconds: 1,
+    run: '2 x <CPU>; Linux 6; r; d',
+  });
+  t.like(entries[1], {
+    name: 'several',
+    goal: 'at most 80.00 B',
+    measured: 8000,
+    spread: [8000, 8000],
+    met: false,
+    parts: [
+      { name: 'a', met: true },
+      { name: 'b', measured: 0, met: true },
+      { name: 'c', met: false },
+    ],
+  });
+  t.deepEqual(entries[2], {
+    name: 'none',
+    goal: 'no figure',
+    measured: null,
+    spread: null,
+    met: false,
+    detail: 'it did not <start>',
+    seconds: 3,
+    run: '2 x <CPU>; Linux 6; r; d',
+  });
   t.is(entries.length, 3);
 });
 
 test('the text says what was met, what was missed and what was not measured', (t) => {
-  t.regex(lines(rows[0]!), /met +the "figure"\n +goal at least 3\.00 times; measured 5\.00 \(4\.00 to 6\.00\): farkv 1 us/);
+  t.regex(
+    lines(rows[0]!),
+    /met +the "figure"\n +goal at least 3\.00 times; measured 5\.00 \(4\.00 to 6\.00\): farkv 1 us/,
+  );
   t.regex(lines(rows[1]!), /MISSED +c/);
   t.regex(lines(rows[2]!), /NOT MEASURED +it did not <start>/);
 });
@@ -54,10 +112,22 @@ test('the page has a curve for each store, a bar and a goal for each figure, and
 
 test('the sides of a group stand beside one another, once, and are told in one line', (t) => {
   const rate = (median: number) => ({ median, low: median / 2, high: median * 2 });
-  const group = { title: 'A: reads & updates', sides: [{ name: 'shm', rate: rate(150_000) }, { name: 'Redis', rate: rate(60_000) }] };
-  const parts = [part('shm against Redis', atLeast(1, 'times'), [2.5], 'x'), part('tcp against Redis', atLeast(1, 'times'), [0.5], 'y')].map((p) => ({ ...p, group }));
+  const group = {
+    title: 'A: reads & updates',
+    sides: [
+      { name: 'shm', rate: rate(150_000) },
+      { name: 'Redis', rate: rate(60_000) },
+    ],
+  };
+  const parts = [
+    part('shm against Redis', atLeast(1, 'times'), [2.5], 'x'),
+    part('tcp against Redis', atLeast(1, 'times'), [0.5], 'y'),
+  ].map((p) => ({ ...p, group }));
   const row: RowResult = { name: 'ycsb', theme: 'YCSB', work: 'w', seconds: 1, parts };
-  t.is(lines(row), 'ycsb (1 s)\n  A: reads & updates\n          shm 150,000/s, Redis 60,000/s\n  met     shm against Redis: 2.50, goal at least 1.00 times\n  MISSED  tcp against Redis: 0.50, goal at least 1.00 times');
+  t.is(
+    lines(row),
+    'ycsb (1 s)\n  A: reads & updates\n          shm 150,000/s, Redis 60,000/s\n  met     shm against Redis: 2.50, goal at least 1.00 times\n  MISSED  tcp against Redis: 0.50, goal at least 1.00 times',
+  );
   const page = reportPage({ where, rows: [row], curves: [] });
   t.is(page.match(/class="side s\d"/g)?.length, 2);
   t.is(page.match(/>A: reads &amp; updates</g)?.length, 1);
@@ -67,7 +137,9 @@ test('the sides of a group stand beside one another, once, and are told in one l
 
 test('every element of the page is closed where it was opened', (t) => {
   const open: string[] = [];
-  for (const [, end, name = '', closed] of reportPage({ where, rows, curves }).matchAll(/<(\/?)([a-z][a-z0-9]*)(?:[^>"]|"[^"]*")*?(\/?)>/g)) {
+  for (const [, end, name = '', closed] of reportPage({ where, rows, curves }).matchAll(
+    /<(\/?)([a-z][a-z0-9]*)(?:[^>"]|"[^"]*")*?(\/?)>/g,
+  )) {
     if (end === '/') t.is(open.pop(), name);
     else if (closed !== '/' && name !== 'meta' && name !== 'br') open.push(name);
   }

@@ -21,7 +21,8 @@ export function spreadText(median: number, low: number, high: number, goal: numb
 
 const WORDS = { atLeast: 'at least', atMost: 'at most', below: 'below' } as const;
 export const goalText = (goal: Goal): string => `${WORDS[goal.kind]} ${number(goal.value)} ${goal.unit}`;
-export const measuredText = ({ measured: { median, low, high }, goal }: Part): string => spreadText(median, low, high, goal.value);
+export const measuredText = ({ measured: { median, low, high }, goal }: Part): string =>
+  spreadText(median, low, high, goal.value);
 
 export interface Surroundings {
   readonly machine: string;
@@ -32,14 +33,28 @@ export interface Surroundings {
   readonly date: string;
 }
 
-const versionOfPackage = (path: string): string => (JSON.parse(readFileSync(inRepository(path, 'package.json'), 'utf8')) as { readonly version: string }).version;
+const versionOfPackage = (path: string): string =>
+  (JSON.parse(readFileSync(inRepository(path, 'package.json'), 'utf8')) as { readonly version: string }).version;
 
-export function surroundings(run: { readonly goals: string; readonly keys: number; readonly rounds: number; readonly servers: number }, command: string): Surroundings {
-  const programs = (['redis-server', 'memcached'] as const).map((program) => `${program} ${versionOf(program) ?? '(not installed)'}`);
-  const packages = ['ioredis', 'memcache-client', 'lmdb'].map((name) => `${name} ${versionOfPackage(`node_modules/${name}`)}`);
+export function surroundings(
+  run: { readonly goals: string; readonly keys: number; readonly rounds: number; readonly servers: number },
+  command: string,
+): Surroundings {
+  const programs = (['redis-server', 'memcached'] as const).map(
+    (program) => `${program} ${versionOf(program) ?? '(not installed)'}`,
+  );
+  const packages = ['ioredis', 'memcache-client', 'lmdb'].map(
+    (name) => `${name} ${versionOfPackage(`node_modules/${name}`)}`,
+  );
   return {
     machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'unknown CPU'}, ${Math.round(totalmem() / 2 ** 30)} GiB, load average ${(loadavg()[0] ?? 0).toFixed(1)} at the start`,
-    versions: [`Linux ${release()}`, `Node.js ${process.versions.node}`, `farkv ${versionOfPackage('.')}`, ...programs, ...packages].join(', '),
+    versions: [
+      `Linux ${release()}`,
+      `Node.js ${process.versions.node}`,
+      `farkv ${versionOfPackage('.')}`,
+      ...programs,
+      ...packages,
+    ].join(', '),
     providers: `shm and tcp (getSpinUs ${TCP_SPIN_US}) on one host; each row names its own`,
     run: `goals "${run.goals}", ${run.keys.toLocaleString('en')} keys of 16 B, ${run.servers} farkv server(s), medians of ${run.rounds} rounds in turn after one to warm up`,
     command,
@@ -53,9 +68,18 @@ export function head({ machine, versions, providers, run, command }: Surrounding
 
 /** A part in full; of a group in short, for its sides are told once: `met shm against Redis 2.34 (2.27 to 2.41)`. */
 function partLines(group: Group | undefined, parts: readonly Part[]): string[] {
-  if (group === undefined) return parts.map((p) => `${p.met ? '  met   ' : '  MISSED'}  ${p.title}\n          goal ${goalText(p.goal)}; measured ${measuredText(p)}: ${p.detail}`);
-  const sides = group.sides.map(({ name, rate }) => `${name} ${Math.round(rate.median).toLocaleString('en')}/s`).join(', ');
-  return [`  ${group.title}\n          ${sides}`, ...parts.map((p) => `${p.met ? '  met   ' : '  MISSED'}  ${p.title}: ${measuredText(p)}, goal ${goalText(p.goal)}`)];
+  if (group === undefined)
+    return parts.map(
+      (p) =>
+        `${p.met ? '  met   ' : '  MISSED'}  ${p.title}\n          goal ${goalText(p.goal)}; measured ${measuredText(p)}: ${p.detail}`,
+    );
+  const sides = group.sides
+    .map(({ name, rate }) => `${name} ${Math.round(rate.median).toLocaleString('en')}/s`)
+    .join(', ');
+  return [
+    `  ${group.title}\n          ${sides}`,
+    ...parts.map((p) => `${p.met ? '  met   ' : '  MISSED'}  ${p.title}: ${measuredText(p)}, goal ${goalText(p.goal)}`),
+  ];
 }
 
 export function lines(row: RowResult): string {
@@ -75,7 +99,9 @@ export interface Entry {
   readonly detail: string;
 }
 
-/** `parts`: where there are several, all of them; the row's own figure is then the one that is farthest behind its goal. */
+/**
+ * `parts`: where there are several, all of them; the row's own figure is then the one that is farthest behind its goal.
+ */
 export interface RowEntry extends Entry {
   readonly parts?: readonly Entry[];
   readonly seconds: number;
@@ -84,7 +110,14 @@ export interface RowEntry extends Entry {
 }
 
 function entry(name: string, p: Part): Entry {
-  return { name, goal: goalText(p.goal), measured: p.measured.median, spread: [p.measured.low, p.measured.high], met: p.met, detail: p.detail };
+  return {
+    name,
+    goal: goalText(p.goal),
+    measured: p.measured.median,
+    spread: [p.measured.low, p.measured.high],
+    met: p.met,
+    detail: p.detail,
+  };
 }
 
 export function rowEntries(rows: readonly RowResult[], { machine, versions, run, date }: Surroundings): RowEntry[] {
@@ -92,11 +125,21 @@ export function rowEntries(rows: readonly RowResult[], { machine, versions, run,
   return rows.map((row) => {
     const first = weakest(row);
     const about = { seconds: Math.round(row.seconds), run: where };
-    if (first === undefined) return { name: row.name, goal: row.work, measured: null, spread: null, met: false, detail: row.problem ?? '', ...about };
+    if (first === undefined)
+      return {
+        name: row.name,
+        goal: row.work,
+        measured: null,
+        spread: null,
+        met: false,
+        detail: row.problem ?? '',
+        ...about,
+      };
     const parts = row.parts.length > 1 ? { parts: row.parts.map((p) => entry(p.title, p)) } : {};
     return { ...entry(row.name, first), met: rowMet(row), ...about, ...parts };
   });
 }
 
 /** One entry for each row. */
-export const toJson = (rows: readonly RowResult[], where: Surroundings): string => `${JSON.stringify(rowEntries(rows, where), undefined, 2)}\n`;
+export const toJson = (rows: readonly RowResult[], where: Surroundings): string =>
+  `${JSON.stringify(rowEntries(rows, where), undefined, 2)}\n`;

@@ -1,12 +1,29 @@
 import test from 'ava';
-import { atLeast, atMost, compare, interleave, part, progress, reached, rowMet, weakest, type RowResult } from './row.js';
+import {
+  atLeast,
+  atMost,
+  compare,
+  interleave,
+  part,
+  progress,
+  reached,
+  rowMet,
+  weakest,
+  type RowResult,
+} from './row.js';
 
 const lab = { rounds: 3, signal: new AbortController().signal };
 
 test('sides are measured in turn, after a round of each that does not count', async (t) => {
   const order: string[] = [];
-  const side = (name: string, values: number[]) => ({ name, run: () => Promise.resolve((order.push(name), values.shift() ?? Number.NaN)) });
-  t.deepEqual(await interleave(lab, [side('a', [99, 1, 2, 3]), side('b', [99, 4, 5, 6])]), [[1, 2, 3], [4, 5, 6]]);
+  const side = (name: string, values: number[]) => ({
+    name,
+    run: () => Promise.resolve((order.push(name), values.shift() ?? Number.NaN)),
+  });
+  t.deepEqual(await interleave(lab, [side('a', [99, 1, 2, 3]), side('b', [99, 4, 5, 6])]), [
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
   t.is(order.join(''), 'abababab');
 });
 
@@ -20,9 +37,23 @@ test('nothing more is measured once the end was asked for', async (t) => {
 
 test('times are better when lower, rates when higher; ratios are those of a round', async (t) => {
   const side = (name: string, values: number[]) => ({ name, run: () => Promise.resolve(values.shift() ?? Number.NaN) });
-  const time = await compare(lab, 'time', atLeast(3, 'times lower'), side('farkv', [1, 10, 20, 40]), side('peer', [1, 40, 60, 400]), 'time');
+  const time = await compare(
+    lab,
+    'time',
+    atLeast(3, 'times lower'),
+    side('farkv', [1, 10, 20, 40]),
+    side('peer', [1, 40, 60, 400]),
+    'time',
+  );
   t.deepEqual(time.measured, { median: 4, low: 3, high: 10 });
-  const rate = await compare(lab, 'rate', atLeast(3, 'times'), side('farkv', [1, 40, 60, 400]), side('peer', [1, 10, 20, 40]), 'rate');
+  const rate = await compare(
+    lab,
+    'rate',
+    atLeast(3, 'times'),
+    side('farkv', [1, 40, 60, 400]),
+    side('peer', [1, 10, 20, 40]),
+    'rate',
+  );
   t.deepEqual(rate.measured, { median: 4, low: 3, high: 10 });
   t.true(rate.met);
 });

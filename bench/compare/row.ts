@@ -1,6 +1,6 @@
 /**
- * A row of the comparison: what is measured, the goal, and what came out. Both sides of a ratio are measured in turn, round by round, so
- * that a machine that drifts does not decide.
+ * A row of the comparison: what is measured, the goal, and what came out. Both sides of a ratio are measured in turn,
+ * round by round, so that a machine that drifts does not decide.
  */
 import { median, ratios, spread, type Spread } from './statistics.js';
 import type { Lab } from './lab.js';
@@ -11,7 +11,9 @@ export interface Goal {
   readonly unit: string;
 }
 
-/** What each side did by itself, operations a second, where a chart is to show more than two sides beside one another. */
+/**
+ * What each side did by itself, operations a second, where a chart is to show more than two sides beside one another.
+ */
 export interface Group {
   readonly title: string;
   readonly sides: readonly { readonly name: string; readonly rate: Spread }[];
@@ -71,7 +73,10 @@ export const rowMet = (row: RowResult): boolean => row.parts.length > 0 && row.p
 
 /** The part that is farthest behind its goal, or least ahead: what a row of several stands and falls with. */
 export function weakest(row: RowResult): Part | undefined {
-  return [...row.parts].sort((a, b) => Number(a.met) - Number(b.met) || progress(a.goal, a.measured.median) - progress(b.goal, b.measured.median))[0];
+  return [...row.parts].sort(
+    (a, b) =>
+      Number(a.met) - Number(b.met) || progress(a.goal, a.measured.median) - progress(b.goal, b.measured.median),
+  )[0];
 }
 
 /** One side of a comparison. `run` measures one round and answers with a time or a rate. */
@@ -96,10 +101,22 @@ export async function interleave(lab: Rounds, sides: readonly Side[]): Promise<n
 }
 
 /** farkv against a peer. Times: how many times lower farkv's is; rates: how many times higher. */
-export async function compare(lab: Rounds, title: string, goal: Goal, farkv: Side, peer: Side, what: 'time' | 'rate'): Promise<Part> {
+export async function compare(
+  lab: Rounds,
+  title: string,
+  goal: Goal,
+  farkv: Side,
+  peer: Side,
+  what: 'time' | 'rate',
+): Promise<Part> {
   const [ours = [], theirs = []] = await interleave(lab, [farkv, peer]);
   const show = what === 'time' ? nanoseconds : perSecond;
-  return part(title, goal, what === 'time' ? ratios(theirs, ours) : ratios(ours, theirs), `${farkv.name} ${show(median(ours))}, ${peer.name} ${show(median(theirs))}`);
+  return part(
+    title,
+    goal,
+    what === 'time' ? ratios(theirs, ours) : ratios(ours, theirs),
+    `${farkv.name} ${show(median(ours))}, ${peer.name} ${show(median(theirs))}`,
+  );
 }
 
 export const atLeast = (value: number, unit: string): Goal => ({ kind: 'atLeast', value, unit });

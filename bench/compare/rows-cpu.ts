@@ -1,4 +1,7 @@
-/** What the servers spend while clients GET: CPU time of all their threads from /proc, over intervals of at least 1,000,000 GETs. */
+/**
+ * What the servers spend while clients GET: CPU time of all their threads from /proc, over intervals of at least
+ * 1,000,000 GETs.
+ */
 import type { Lab } from './lab.js';
 import { drawing, meanNs, rate } from './loops.js';
 import { totalSeconds } from './processor-time.js';
@@ -8,14 +11,21 @@ import { median, ratios } from './statistics.js';
 import type { Stores } from './stores.js';
 
 const LEAST_GETS = 1_000_000;
-/** Seconds of GETs: what idle servers spend in that time differs from one such interval to the next by less than 1 ns a GET. */
+/**
+ * Seconds of GETs: what idle servers spend in that time differs from one such interval to the next by less than 1 ns a
+ * GET.
+ */
 const SHM_GETS = 5_000_000;
 const SLICE = 100_000;
 /** Two renewals of a client's lease. */
 const SLICE_MS = 2000;
 
 /** getInto over shm, until there were `gets` and `ms` are over. */
-async function readOverShm(s: Stores, gets: number, ms: number): Promise<{ gets: number; seconds: number; cpuSeconds: number }> {
+async function readOverShm(
+  s: Stores,
+  gets: number,
+  ms: number,
+): Promise<{ gets: number; seconds: number; cpuSeconds: number }> {
   const shm = await s.shm();
   const { pids } = await s.cluster();
   const target = Buffer.alloc(s.value.length + 64);
@@ -34,15 +44,24 @@ async function readOverShm(s: Stores, gets: number, ms: number): Promise<{ gets:
 export async function serverShare(lab: Lab, goal: number): Promise<Part[]> {
   const s = await lab.stores(1000);
   let gets = 0;
-  const [shares = []] = await interleave(lab, [{
-    name: 'farkv',
-    run: async () => {
-      const run = await readOverShm(s, LEAST_GETS, 10_000);
-      gets += run.gets;
-      return (100 * run.cpuSeconds) / run.seconds;
+  const [shares = []] = await interleave(lab, [
+    {
+      name: 'farkv',
+      run: async () => {
+        const run = await readOverShm(s, LEAST_GETS, 10_000);
+        gets += run.gets;
+        return (100 * run.cpuSeconds) / run.seconds;
+      },
     },
-  }]);
-  return [part('server CPU during GETs over shm', { kind: 'below', value: goal, unit: '% of one core' }, shares, `${gets.toLocaleString('en')} GETs, all servers`)];
+  ]);
+  return [
+    part(
+      'server CPU during GETs over shm',
+      { kind: 'below', value: goal, unit: '% of one core' },
+      shares,
+      `${gets.toLocaleString('en')} GETs, all servers`,
+    ),
+  ];
 }
 
 /** A GET over shm costs the servers nothing: what they spend is what they spend in the same time without GETs. */
@@ -70,7 +89,12 @@ async function cpuOverShm(lab: Lab): Promise<Part> {
   ]);
   const detail = `${median(busy).toFixed(1)} ns during GETs, ${median(idle).toFixed(1)} ns in the same time without any`;
   // Below 1 ns is what 0 means: a lease that is renewed every second is not nothing.
-  return part('server CPU a GET over shm, beyond that of idle servers', atMost(1, 'ns (goal: 0)'), busy.map((x, i) => x - (idle[i] ?? 0)), detail);
+  return part(
+    'server CPU a GET over shm, beyond that of idle servers',
+    atMost(1, 'ns (goal: 0)'),
+    busy.map((x, i) => x - (idle[i] ?? 0)),
+    detail,
+  );
 }
 
 /** 100 outstanding. */
@@ -111,11 +135,21 @@ export async function clientProcesses(lab: Lab, goal: number): Promise<Part[]> {
       }
       return (100 * (totalSeconds(pids) - before)) / ((performance.now() - begin) / 1000);
     };
-    const shares = await interleave(lab, numbers.map((n) => ({ name: `${n} processes`, run: () => share(n) })));
+    const shares = await interleave(
+      lab,
+      numbers.map((n) => ({ name: `${n} processes`, run: () => share(n) })),
+    );
     const [one = []] = shares;
     const most = shares.at(-1) ?? [];
     const detail = numbers.map((n, i) => `${n}: ${median(shares[i] ?? []).toFixed(2)} %`).join(', ');
-    return [part('server CPU with 16 client processes, beyond that with 1', atMost(goal, '% of one core (goal: flat)'), most.map((x, i) => x - (one[i] ?? 0)), detail)];
+    return [
+      part(
+        'server CPU with 16 client processes, beyond that with 1',
+        atMost(goal, '% of one core (goal: flat)'),
+        most.map((x, i) => x - (one[i] ?? 0)),
+        detail,
+      ),
+    ];
   } finally {
     await readers.stop();
   }

@@ -1,4 +1,7 @@
-/** Memory beyond keys and values, an entry, in a server of its own, beside what Redis or memcached say that they use for the same data. */
+/**
+ * Memory beyond keys and values, an entry, in a server of its own, beside what Redis or memcached say that they use for
+ * the same data.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StatsCommandResponse } from 'memcache-client';
 import { connect } from '../../client/index.js';
@@ -73,7 +76,12 @@ const MEMCACHED: MemoryPeer = {
 
 /** Registered bytes of all shards, index and heap, free space included. */
 async function registeredBytes(address: string): Promise<number> {
-  const client = await ControlClient.open({ address, trust: undefined, timeoutMs: STATUS_TIMEOUT_MS, hello: { role: 'admin' } });
+  const client = await ControlClient.open({
+    address,
+    trust: undefined,
+    timeoutMs: STATUS_TIMEOUT_MS,
+    hello: { role: 'admin' },
+  });
   try {
     const { shards } = (await client.call('status', {}, STATUS_TIMEOUT_MS)) as ClusterStatus;
     return shards.reduce((sum, { memoryBytes }) => sum + (memoryBytes ?? 0), 0);
@@ -95,7 +103,11 @@ async function fill(lab: Lab, valueBytes: number, peer: MemoryPeer): Promise<Sam
     const samples: Sample[] = [];
     let entries = 0;
     const sample = async (): Promise<void> => {
-      samples.push({ entries, farkvBytes: await registeredBytes(address), peerBytes: (await other.usedBytes()) - empty });
+      samples.push({
+        entries,
+        farkvBytes: await registeredBytes(address),
+        peerBytes: (await other.usedBytes()) - empty,
+      });
     };
     await inParts(lab.keys, lab.signal, async (numbers) => {
       await client.putMany(numbers.map((i) => ({ key: keyOf(i), value })));
@@ -115,12 +127,15 @@ async function fill(lab: Lab, valueBytes: number, peer: MemoryPeer): Promise<Sam
 
 type Judge = (valueBytes: number, when: string, sample: Sample) => Part[];
 
-const beyond = (bytes: number, { entries }: Sample, valueBytes: number): number => bytes / entries - KEY_BYTES - valueBytes;
+const beyond = (bytes: number, { entries }: Sample, valueBytes: number): number =>
+  bytes / entries - KEY_BYTES - valueBytes;
 
 function against(peer: MemoryPeer, valueBytes: number, when: string, sample: Sample): Part {
   const [ours, theirs] = [beyond(sample.farkvBytes, sample, valueBytes), beyond(sample.peerBytes, sample, valueBytes)];
   return part(
-    `memory an entry, ${valueBytes} B values${when}, against ${peer.name} ${peer.measure}`, { kind: 'below', value: 1, unit: `times ${peer.name}'s` }, [ours / theirs],
+    `memory an entry, ${valueBytes} B values${when}, against ${peer.name} ${peer.measure}`,
+    { kind: 'below', value: 1, unit: `times ${peer.name}'s` },
+    [ours / theirs],
     `farkv ${ours.toFixed(1)} B, ${peer.name} ${theirs.toFixed(1)} B at ${sample.entries.toLocaleString('en')} entries`,
   );
 }
@@ -134,7 +149,9 @@ async function measureMemory(lab: Lab, peer: MemoryPeer, growth: boolean, judge:
     const rest = samples.at(-1);
     if (rest === undefined) continue;
     parts.push(...judge(valueBytes, '', rest));
-    const worst = samples.reduce((a, b) => (beyond(b.farkvBytes, b, valueBytes) > beyond(a.farkvBytes, a, valueBytes) ? b : a));
+    const worst = samples.reduce((a, b) =>
+      beyond(b.farkvBytes, b, valueBytes) > beyond(a.farkvBytes, a, valueBytes) ? b : a,
+    );
     if (growth) parts.push(...judge(valueBytes, ' just after growth', worst));
   }
   return parts;
@@ -143,7 +160,9 @@ async function measureMemory(lab: Lab, peer: MemoryPeer, growth: boolean, judge:
 export function memoryPerEntry(lab: Lab, goal: number, growth: boolean): Promise<Part[]> {
   return measureMemory(lab, REDIS, growth, (valueBytes, when, sample) => [
     part(
-      `memory an entry, ${valueBytes} B values${when}`, atMost(goal, 'B'), [beyond(sample.farkvBytes, sample, valueBytes)],
+      `memory an entry, ${valueBytes} B values${when}`,
+      atMost(goal, 'B'),
+      [beyond(sample.farkvBytes, sample, valueBytes)],
       `${sample.farkvBytes.toLocaleString('en')} B registered for ${sample.entries.toLocaleString('en')} entries`,
     ),
     against(REDIS, valueBytes, when, sample),
@@ -151,5 +170,7 @@ export function memoryPerEntry(lab: Lab, goal: number, growth: boolean): Promise
 }
 
 export function memoryAgainstMemcached(lab: Lab): Promise<Part[]> {
-  return measureMemory(lab, MEMCACHED, false, (valueBytes, when, sample) => [against(MEMCACHED, valueBytes, when, sample)]);
+  return measureMemory(lab, MEMCACHED, false, (valueBytes, when, sample) => [
+    against(MEMCACHED, valueBytes, when, sample),
+  ]);
 }

@@ -1,6 +1,7 @@
 /**
- * YCSB workloads through `farkv bench`, in turn: the same property files, records and encoding for every store, none on disk, one client process with
- * one thread and the same number of operations in flight. A run in which an operation failed, or found no record, is no measurement.
+ * YCSB workloads through `farkv bench`, in turn: the same property files, records and encoding for every store, none on
+ * disk, one client process with one thread and the same number of operations in flight. A run in which an operation
+ * failed, or found no record, is no measurement.
  */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +17,10 @@ const CLI = fileURLToPath(new URL('../../server/cli/main.js', import.meta.url));
 const RECORDS = 100_000;
 const OPERATIONS = 200_000;
 const OUTSTANDING = 32;
-/** A run that has not done its operations by then ends with those that it did: a slow machine makes the row less exact, not longer. */
+/**
+ * A run that has not done its operations by then ends with those that it did: a slow machine makes the row less exact,
+ * not longer.
+ */
 const RUN_SECONDS = 10;
 /** Only a run that hangs takes so long. */
 const RUN_LIMIT_MS = 120_000;
@@ -30,9 +34,16 @@ export const WORKLOADS: Readonly<Record<string, string>> = {
 };
 
 /** The throughput of a run that is one; throws what was wrong with it. */
-export function throughputOf({ throughput, operations, series }: Pick<RunReport, 'throughput' | 'operations' | 'series'>): number {
-  const wrong = series.flatMap(({ name, returns }) => Object.entries(returns)
-    .filter(([status]) => status !== 'OK').map(([status, count]) => `${count} ${name} operations ended with ${status}`));
+export function throughputOf({
+  throughput,
+  operations,
+  series,
+}: Pick<RunReport, 'throughput' | 'operations' | 'series'>): number {
+  const wrong = series.flatMap(({ name, returns }) =>
+    Object.entries(returns)
+      .filter(([status]) => status !== 'OK')
+      .map(([status, count]) => `${count} ${name} operations ended with ${status}`),
+  );
   if (wrong.length > 0) throw new Error(wrong.join('; '));
   if (operations === 0) throw new Error('no operation was done');
   return throughput;
@@ -44,7 +55,16 @@ export async function ycsb(lab: Lab, goal: number): Promise<Part[]> {
   const records = Math.min(RECORDS, lab.keys);
   // Namespace 1: the other rows' keys are in namespace 0.
   const farkv = (transport: string): string[] => [
-    'farkv', '--connect', cluster.addresses.join(','), '--transport', transport, '--strict', '--namespace', '1', '-p', `farkv.getspinus=${TCP_SPIN_US}`,
+    'farkv',
+    '--connect',
+    cluster.addresses.join(','),
+    '--transport',
+    transport,
+    '--strict',
+    '--namespace',
+    '1',
+    '-p',
+    `farkv.getspinus=${TCP_SPIN_US}`,
   ];
   const toRedis = ['redis', '-p', 'redis.host=127.0.0.1', '-p', `redis.port=${redis.peer.port}`];
   const stores: readonly { readonly name: string; readonly database: readonly string[] }[] = [
@@ -53,19 +73,46 @@ export async function ycsb(lab: Lab, goal: number): Promise<Part[]> {
     { name: 'Redis', database: toRedis },
     { name: 'memcached', database: ['memcached', '-p', `memcached.hosts=127.0.0.1:${memcached.peer.port}`] },
   ];
-  const bench = async (phase: 'load' | 'run', { name, database }: (typeof stores)[number], workload: string): Promise<number> => {
+  const bench = async (
+    phase: 'load' | 'run',
+    { name, database }: (typeof stores)[number],
+    workload: string,
+  ): Promise<number> => {
     const limit = phase === 'run' ? ['-p', `maxexecutiontime=${RUN_SECONDS}`] : [];
     const args = [
-      CLI, 'bench', phase, ...database, '-P', `workload${workload}`, '-p', `recordcount=${records}`, '-p', `operationcount=${OPERATIONS}`,
-      '-p', `outstanding=${OUTSTANDING}`, '-p', 'seed=1', ...limit, '--no-harness', '--json',
+      CLI,
+      'bench',
+      phase,
+      ...database,
+      '-P',
+      `workload${workload}`,
+      '-p',
+      `recordcount=${records}`,
+      '-p',
+      `operationcount=${OPERATIONS}`,
+      '-p',
+      `outstanding=${OUTSTANDING}`,
+      '-p',
+      'seed=1',
+      ...limit,
+      '--no-harness',
+      '--json',
     ];
     try {
-      const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 2 ** 26, timeout: RUN_LIMIT_MS, signal: lab.signal });
+      const { stdout } = await promisify(execFile)(process.execPath, args, {
+        maxBuffer: 2 ** 26,
+        timeout: RUN_LIMIT_MS,
+        signal: lab.signal,
+      });
       return throughputOf(JSON.parse(stdout) as RunReport);
     } catch (error) {
       lab.signal.throwIfAborted();
-      const said = error instanceof Error && 'stderr' in error && typeof error.stderr === 'string' ? error.stderr.trim() : '';
-      throw new Error(`YCSB ${workload.toUpperCase()}, ${phase} of ${name}: ${said === '' ? (error as Error).message : said}`, { cause: error });
+      const said =
+        error instanceof Error && 'stderr' in error && typeof error.stderr === 'string' ? error.stderr.trim() : '';
+      throw new Error(
+        `YCSB ${workload.toUpperCase()}, ${phase} of ${name}: ${said === '' ? (error as Error).message : said}`,
+        { cause: error },
+      );
     }
   };
   lab.note(`loading ${records.toLocaleString('en')} YCSB records`);
@@ -74,16 +121,33 @@ export async function ycsb(lab: Lab, goal: number): Promise<Part[]> {
   const parts: Part[] = [];
   for (const w of lab.workloads) {
     lab.note(`YCSB ${w.toUpperCase()}`);
-    const measured = await interleave(lab, stores.map((store) => ({ name: store.name, run: () => bench('run', store, w) })));
+    const measured = await interleave(
+      lab,
+      stores.map((store) => ({ name: store.name, run: () => bench('run', store, w) })),
+    );
     const group: Group = {
       title: `YCSB ${w.toUpperCase()}: ${WORKLOADS[w] ?? ''}`,
       sides: stores.map(({ name }, i) => ({ name, rate: spread(measured[i] ?? []) })),
     };
     const [shm = [], tcp = [], r = [], m = []] = measured;
-    for (const [transport, ours] of [['shm', shm], ['tcp', tcp]] as const) {
-      for (const [peer, theirs] of [['Redis', r], ['memcached', m]] as const) {
+    for (const [transport, ours] of [
+      ['shm', shm],
+      ['tcp', tcp],
+    ] as const) {
+      for (const [peer, theirs] of [
+        ['Redis', r],
+        ['memcached', m],
+      ] as const) {
         const detail = `farkv ${perSecond(median(ours))}, ${peer} ${perSecond(median(theirs))}`;
-        parts.push({ ...part(`YCSB ${w.toUpperCase()} over ${transport} against ${peer}`, atLeast(goal, 'times the throughput'), ratios(ours, theirs), detail), group });
+        parts.push({
+          ...part(
+            `YCSB ${w.toUpperCase()} over ${transport} against ${peer}`,
+            atLeast(goal, 'times the throughput'),
+            ratios(ours, theirs),
+            detail,
+          ),
+          group,
+        });
       }
     }
   }

@@ -1,13 +1,22 @@
 /**
- * The rows of the comparison: what is measured, under a name that stays, and the goals. Two sets of goals: `main`, those of the first version, over
- * 100,000 keys, and `peers`, those of being ahead of every peer, over 1,000,000. The workloads are the same.
+ * The rows of the comparison: what is measured, under a name that stays, and the goals. Two sets of goals: `main`,
+ * those of the first version, over 100,000 keys, and `peers`, those of being ahead of every peer, over 1,000,000. The
+ * workloads are the same.
  */
 import type { Lab } from './lab.js';
 import type { Program } from './peers.js';
 import type { Part, Theme } from './row.js';
 import { clientProcesses, cpuPerGet, serverShare } from './rows-cpu.js';
 import {
-  getIntoAgainstC, getIntoAgainstLmdb, getManyAgainstC, getManyIntoAgainstC, getOfTenTimesTheKeys, sequentialGet, sequentialGetAgainstMemcached, tcpThroughput, throughputAgainstMemcached,
+  getIntoAgainstC,
+  getIntoAgainstLmdb,
+  getManyAgainstC,
+  getManyIntoAgainstC,
+  getOfTenTimesTheKeys,
+  sequentialGet,
+  sequentialGetAgainstMemcached,
+  tcpThroughput,
+  throughputAgainstMemcached,
 } from './rows-get.js';
 import { memoryAgainstMemcached, memoryPerEntry } from './rows-memory.js';
 import { outstandingPuts, putManyAgainstRedis, putRate, sequentialPut } from './rows-put.js';
@@ -35,87 +44,150 @@ const C: readonly Program[] = ['gcc', 'make'];
 /** Rows over values of the same size stand together: the stores are loaded once for them. */
 export const ROWS: readonly RowPlan[] = [
   {
-    name: 'shm-getinto-lmdb', theme: 'GETs', work: 'shm getInto, 1,000 B, uniform, against lmdb getBinaryFast', needs: [],
+    name: 'shm-getinto-lmdb',
+    theme: 'GETs',
+    work: 'shm getInto, 1,000 B, uniform, against lmdb getBinaryFast',
+    needs: [],
     measure: { main: (lab) => getIntoAgainstLmdb(lab, 2), peers: (lab) => getIntoAgainstLmdb(lab, 3) },
   },
   {
-    name: 'shm-getinto-c-loop', theme: 'GETs', work: 'shm getInto, 1,000 B, uniform, against a C loop over the same region', needs: C,
+    name: 'shm-getinto-c-loop',
+    theme: 'GETs',
+    work: 'shm getInto, 1,000 B, uniform, against a C loop over the same region',
+    needs: C,
     measure: { main: (lab) => getIntoAgainstC(lab, 2), peers: (lab) => getIntoAgainstC(lab, 1.4) },
   },
   {
-    name: 'shm-get-p50', theme: 'GETs', work: 'shm await get, 1,000 B, one at a time, p50, against ioredis', needs: REDIS,
+    name: 'shm-get-p50',
+    theme: 'GETs',
+    work: 'shm await get, 1,000 B, one at a time, p50, against ioredis',
+    needs: REDIS,
     measure: { main: (lab) => sequentialGet(lab, 'shm', 10), peers: (lab) => sequentialGet(lab, 'shm', 25) },
   },
   {
-    name: 'tcp-get-p50', theme: 'GETs', work: 'tcp await get, 1,000 B, one at a time, p50, against ioredis', needs: REDIS,
+    name: 'tcp-get-p50',
+    theme: 'GETs',
+    work: 'tcp await get, 1,000 B, one at a time, p50, against ioredis',
+    needs: REDIS,
     measure: { main: (lab) => sequentialGet(lab, 'tcp', 1), peers: (lab) => sequentialGet(lab, 'tcp', 1.3) },
   },
   {
-    name: 'tcp-get-throughput', theme: 'GETs', work: 'tcp get, 1,000 B, 100 outstanding, against ioredis; getMany of 100 against redis-benchmark', needs: REDIS_BENCHMARK,
+    name: 'tcp-get-throughput',
+    theme: 'GETs',
+    work: 'tcp get, 1,000 B, 100 outstanding, against ioredis; getMany of 100 against redis-benchmark',
+    needs: REDIS_BENCHMARK,
     measure: { main: (lab) => tcpThroughput(lab, 2), peers: (lab) => tcpThroughput(lab, 4, 1.3) },
   },
   {
-    name: 'memcached-get-p50', theme: 'GETs', work: 'shm and tcp await get, 1,000 B, one at a time, p50, against memcached', needs: MEMCACHED,
+    name: 'memcached-get-p50',
+    theme: 'GETs',
+    work: 'shm and tcp await get, 1,000 B, one at a time, p50, against memcached',
+    needs: MEMCACHED,
     measure: { main: sequentialGetAgainstMemcached },
   },
   {
-    name: 'memcached-get-throughput', theme: 'GETs', work: 'shm and tcp get, 1,000 B, 100 outstanding, against memcached', needs: MEMCACHED,
+    name: 'memcached-get-throughput',
+    theme: 'GETs',
+    work: 'shm and tcp get, 1,000 B, 100 outstanding, against memcached',
+    needs: MEMCACHED,
     measure: { main: throughputAgainstMemcached },
   },
   {
-    name: 'server-cpu-share', theme: 'Servers', work: 'server CPU during ten seconds of GETs over shm', needs: [],
+    name: 'server-cpu-share',
+    theme: 'Servers',
+    work: 'server CPU during ten seconds of GETs over shm',
+    needs: [],
     measure: { main: (lab) => serverShare(lab, 2) },
   },
   {
-    name: 'server-cpu-per-get', theme: 'Servers', work: 'server CPU a GET over shm; over tcp against Redis', needs: REDIS,
+    name: 'server-cpu-per-get',
+    theme: 'Servers',
+    work: 'server CPU a GET over shm; over tcp against Redis',
+    needs: REDIS,
     measure: { peers: (lab) => cpuPerGet(lab, 1 / 3) },
   },
   {
-    name: 'client-processes', theme: 'Servers', work: 'server CPU with 1, 2, 4, 8 and 16 client processes over shm', needs: [],
+    name: 'client-processes',
+    theme: 'Servers',
+    work: 'server CPU with 1, 2, 4, 8 and 16 client processes over shm',
+    needs: [],
     measure: { peers: (lab) => clientProcesses(lab, 1) },
   },
   {
-    name: 'reads-per-get', theme: 'READs', work: 'READs a GET with a location cache, after warm-up', needs: [],
+    name: 'reads-per-get',
+    theme: 'READs',
+    work: 'READs a GET with a location cache, after warm-up',
+    needs: [],
     measure: { peers: (lab) => readsPerGet(lab, [1.2, 1.45, 1.93, 2.02]) },
   },
   {
-    name: 'ycsb', theme: 'YCSB', work: 'YCSB A, B, C, D, F over shm and over tcp against Redis and memcached', needs: [...REDIS, ...MEMCACHED],
+    name: 'ycsb',
+    theme: 'YCSB',
+    work: 'YCSB A, B, C, D, F over shm and over tcp against Redis and memcached',
+    needs: [...REDIS, ...MEMCACHED],
     measure: { peers: (lab) => ycsb(lab, 1) },
   },
   {
-    name: 'shm-getmany-c-loop', theme: 'GETs', work: 'shm getMany of 100, 100 B, against a C loop over the same region without prefetch, a key', needs: C,
+    name: 'shm-getmany-c-loop',
+    theme: 'GETs',
+    work: 'shm getMany of 100, 100 B, against a C loop over the same region without prefetch, a key',
+    needs: C,
     measure: { peers: (lab) => getManyAgainstC(lab, 1) },
   },
   {
-    name: 'shm-getmanyinto-c-loop', theme: 'GETs', work: 'shm getManyInto of 100, 100 B, against the same loop, a key', needs: C,
+    name: 'shm-getmanyinto-c-loop',
+    theme: 'GETs',
+    work: 'shm getManyInto of 100, 100 B, against the same loop, a key',
+    needs: C,
     measure: { peers: (lab) => getManyIntoAgainstC(lab, 1) },
   },
   {
-    name: 'shm-put-p50', theme: 'PUTs', work: 'shm put, 100 B, one at a time, p50, against ioredis SET', needs: REDIS,
+    name: 'shm-put-p50',
+    theme: 'PUTs',
+    work: 'shm put, 100 B, one at a time, p50, against ioredis SET',
+    needs: REDIS,
     measure: { peers: (lab) => sequentialPut(lab, 4) },
   },
   {
-    name: 'shm-put-throughput', theme: 'PUTs', work: 'shm put, 100 B, 64 outstanding, against ioredis', needs: REDIS,
+    name: 'shm-put-throughput',
+    theme: 'PUTs',
+    work: 'shm put, 100 B, 64 outstanding, against ioredis',
+    needs: REDIS,
     measure: { peers: (lab) => outstandingPuts(lab, 4) },
   },
   {
-    name: 'shm-put-rate', theme: 'PUTs', work: 'shm put, 100 B, 64 outstanding', needs: [],
+    name: 'shm-put-rate',
+    theme: 'PUTs',
+    work: 'shm put, 100 B, 64 outstanding',
+    needs: [],
     measure: { main: (lab) => putRate(lab, 300_000) },
   },
   {
-    name: 'shm-putmany-throughput', theme: 'PUTs', work: 'shm putMany of 100, 100 B, against redis-benchmark SET -c 1 -P 100', needs: REDIS_BENCHMARK,
+    name: 'shm-putmany-throughput',
+    theme: 'PUTs',
+    work: 'shm putMany of 100, 100 B, against redis-benchmark SET -c 1 -P 100',
+    needs: REDIS_BENCHMARK,
     measure: { peers: (lab) => putManyAgainstRedis(lab, 1.5) },
   },
   {
-    name: 'get-p50-ten-times-the-keys', theme: 'GETs', work: 'shm await get, 100 B, p50, with ten times the keys', needs: [],
+    name: 'get-p50-ten-times-the-keys',
+    theme: 'GETs',
+    work: 'shm await get, 100 B, p50, with ten times the keys',
+    needs: [],
     measure: { peers: (lab) => getOfTenTimesTheKeys(lab, 1.5) },
   },
   {
-    name: 'memory-per-entry', theme: 'Memory', work: 'memory an entry beyond key and value, index included, and against Redis used_memory', needs: REDIS,
+    name: 'memory-per-entry',
+    theme: 'Memory',
+    work: 'memory an entry beyond key and value, index included, and against Redis used_memory',
+    needs: REDIS,
     measure: { main: (lab) => memoryPerEntry(lab, 80, false), peers: (lab) => memoryPerEntry(lab, 80, true) },
   },
   {
-    name: 'memcached-memory-per-entry', theme: 'Memory', work: 'memory an entry beyond key and value against memcached', needs: MEMCACHED,
+    name: 'memcached-memory-per-entry',
+    theme: 'Memory',
+    work: 'memory an entry beyond key and value against memcached',
+    needs: MEMCACHED,
     measure: { main: memoryAgainstMemcached },
   },
 ];

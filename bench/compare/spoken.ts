@@ -1,4 +1,7 @@
-/** A helper program that is told something by a line and answers by a line. It ends with its standard input, so none outlives this process. */
+/**
+ * A helper program that is told something by a line and answers by a line. It ends with its standard input, so none
+ * outlives this process.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -15,7 +18,10 @@ export class Spoken {
   constructor(program: string, args: readonly string[]) {
     this.#child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child.stdin.on('error', () => undefined);
-    this.#child.stderr.on('data', (chunk: Buffer) => (this.#complaint = (this.#complaint + chunk.toString()).slice(-COMPLAINT)));
+    this.#child.stderr.on(
+      'data',
+      (chunk: Buffer) => (this.#complaint = (this.#complaint + chunk.toString()).slice(-COMPLAINT)),
+    );
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
     this.#ended = once(this.#child, 'close');
     // Told by `heard`.

@@ -6,7 +6,10 @@ export interface Spread {
   readonly high: number;
 }
 
-/** The p-quantile (0 to 1) of values that are sorted, by linear interpolation between neighbours (type 7 of Hyndman and Fan, 1996). */
+/**
+ * The p-quantile (0 to 1) of values that are sorted, by linear interpolation between neighbours (type 7 of Hyndman and
+ * Fan, 1996).
+ */
 export function quantileOfSorted(sorted: ArrayLike<number>, p: number): number {
   if (sorted.length === 0) throw new RangeError('a quantile of nothing');
   const at = (sorted.length - 1) * p;

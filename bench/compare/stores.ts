@@ -1,6 +1,6 @@
 /**
- * The stores of one comparison, each started and loaded with the same records when it is first asked for, and all taken away again. None of them
- * writes to a disk: what is compared is memory.
+ * The stores of one comparison, each started and loaded with the same records when it is first asked for, and all taken
+ * away again. None of them writes to a disk: what is compared is memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,10 +32,15 @@ export function valueOf(bytes: number): Buffer {
 }
 
 /** Memory that so many records take in farkv, with ample room. */
-export const memoryFor = (count: number, valueBytes: number): number => Math.ceil(count * (valueBytes + 160) * 2 + 256 * 2 ** 20);
+export const memoryFor = (count: number, valueBytes: number): number =>
+  Math.ceil(count * (valueBytes + 160) * 2 + 256 * 2 ** 20);
 
 /** Calls `load` with the numbers of some records at a time, until all were there. */
-export async function inParts(count: number, signal: AbortSignal, load: (part: readonly number[]) => Promise<unknown>): Promise<void> {
+export async function inParts(
+  count: number,
+  signal: AbortSignal,
+  load: (part: readonly number[]) => Promise<unknown>,
+): Promise<void> {
   for (let at = 0; at < count; at += LOAD) {
     signal.throwIfAborted();
     await load(Array.from({ length: Math.min(LOAD, count - at) }, (_, i) => at + i));
@@ -66,7 +71,14 @@ export interface MemcachedStore {
 /** With ample room for so many records. */
 export async function openMemcached(count: number, valueBytes: number): Promise<MemcachedStore> {
   const peer = await startMemcached(Math.ceil((count * (valueBytes + 200) * 1.5) / 2 ** 20) + 512);
-  return { peer, client: new MemcacheClient({ server: { server: `127.0.0.1:${peer.port}`, maxConnections: 1 }, noDelay: true, cmdTimeout: 30_000 }) };
+  return {
+    peer,
+    client: new MemcacheClient({
+      server: { server: `127.0.0.1:${peer.port}`, maxConnections: 1 },
+      noDelay: true,
+      cmdTimeout: 30_000,
+    }),
+  };
 }
 
 export async function loadMemcached(client: MemcacheClient, part: readonly number[], value: Buffer): Promise<void> {
@@ -87,73 +99,113 @@ export class Stores {
 
   /** farkv's servers, loaded. */
   cluster(): Promise<DemoCluster> {
-    return this.#once('farkv', async () => {
-      const { servers, signal } = this.#lab;
-      const cluster = await DemoCluster.start(servers, `${Math.ceil(memoryFor(this.keys.length, this.value.length) / servers)}b`, signal);
-      try {
-        const client = await connect({ servers: cluster.addresses });
-        await this.#load((part) => client.putMany(part.map((i) => ({ key: this.#key(i), value: this.value }))));
-        await client.close();
-      } catch (error) {
-        await cluster.stop();
-        throw error;
-      }
-      return cluster;
-    }, (cluster) => cluster.stop());
+    return this.#once(
+      'farkv',
+      async () => {
+        const { servers, signal } = this.#lab;
+        const cluster = await DemoCluster.start(
+          servers,
+          `${Math.ceil(memoryFor(this.keys.length, this.value.length) / servers)}b`,
+          signal,
+        );
+        try {
+          const client = await connect({ servers: cluster.addresses });
+          await this.#load((part) => client.putMany(part.map((i) => ({ key: this.#key(i), value: this.value }))));
+          await client.close();
+        } catch (error) {
+          await cluster.stop();
+          throw error;
+        }
+        return cluster;
+      },
+      (cluster) => cluster.stop(),
+    );
   }
 
   shm(): Promise<FarkvClient> {
-    return this.#once('farkv over shm', async () => await connect({ servers: (await this.cluster()).addresses, transport: 'shm', strict: true }), (c) => c.close());
+    return this.#once(
+      'farkv over shm',
+      async () => await connect({ servers: (await this.cluster()).addresses, transport: 'shm', strict: true }),
+      (c) => c.close(),
+    );
   }
 
   tcp(): Promise<FarkvClient> {
-    return this.#once('farkv over tcp', async () => {
-      const { addresses } = await this.cluster();
-      return await connect({ servers: addresses, transport: 'tcp', strict: true, getSpinUs: TCP_SPIN_US });
-    }, (client) => client.close());
+    return this.#once(
+      'farkv over tcp',
+      async () => {
+        const { addresses } = await this.cluster();
+        return await connect({ servers: addresses, transport: 'tcp', strict: true, getSpinUs: TCP_SPIN_US });
+      },
+      (client) => client.close(),
+    );
   }
 
   redis(): Promise<RedisStore> {
-    return this.#once('redis-server', async () => {
-      const redis = await openRedis();
-      await this.#load((part) => loadRedis(redis.client, part, this.value));
-      return redis;
-    }, async ({ peer, client }) => {
-      client.disconnect();
-      await peer.stop();
-    });
+    return this.#once(
+      'redis-server',
+      async () => {
+        const redis = await openRedis();
+        await this.#load((part) => loadRedis(redis.client, part, this.value));
+        return redis;
+      },
+      async ({ peer, client }) => {
+        client.disconnect();
+        await peer.stop();
+      },
+    );
   }
 
   memcached(): Promise<MemcachedStore> {
-    return this.#once('memcached', async () => {
-      const memcached = await openMemcached(this.keys.length, this.value.length);
-      await this.#load((part) => loadMemcached(memcached.client, part, this.value));
-      return memcached;
-    }, async ({ peer, client }) => {
-      client.shutdown();
-      await peer.stop();
-    });
+    return this.#once(
+      'memcached',
+      async () => {
+        const memcached = await openMemcached(this.keys.length, this.value.length);
+        await this.#load((part) => loadMemcached(memcached.client, part, this.value));
+        return memcached;
+      },
+      async ({ peer, client }) => {
+        client.shutdown();
+        await peer.stop();
+      },
+    );
   }
 
   async lmdb(): Promise<RootDatabase<Buffer, string>> {
-    const { database } = await this.#once('lmdb', async () => {
-      const directory = mkdtempSync(join(tmpdir(), 'farkv-compare-'));
-      const mapSize = 2 * this.keys.length * (this.value.length + 200) + 2 ** 26;
-      const database = open<Buffer, string>({ path: join(directory, 'lmdb'), encoding: 'binary', compression: false, noSync: true, mapSize });
-      await this.#load((part) => database.transaction(() => {
-        for (const i of part) void database.put(this.#key(i), this.value);
-      }));
-      return { database, directory };
-    }, async ({ database, directory }) => {
-      await database.close();
-      rmSync(directory, { recursive: true, force: true });
-    });
+    const { database } = await this.#once(
+      'lmdb',
+      async () => {
+        const directory = mkdtempSync(join(tmpdir(), 'farkv-compare-'));
+        const mapSize = 2 * this.keys.length * (this.value.length + 200) + 2 ** 26;
+        const database = open<Buffer, string>({
+          path: join(directory, 'lmdb'),
+          encoding: 'binary',
+          compression: false,
+          noSync: true,
+          mapSize,
+        });
+        await this.#load((part) =>
+          database.transaction(() => {
+            for (const i of part) void database.put(this.#key(i), this.value);
+          }),
+        );
+        return { database, directory };
+      },
+      async ({ database, directory }) => {
+        await database.close();
+        rmSync(directory, { recursive: true, force: true });
+      },
+    );
     return database;
   }
 
   /** The C loop over the memory of farkv's servers. */
   regionLoop(): Promise<RegionLoop> {
-    return this.#once('the C loop', async () => regionLoop((await this.cluster()).addresses[0] ?? '', this.keys.length, this.value), (loop) => loop.stop());
+    return this.#once(
+      'the C loop',
+      async () => regionLoop((await this.cluster()).addresses[0] ?? '', this.keys.length, this.value),
+      (loop) => loop.stop(),
+    );
   }
 
   async stop(): Promise<void> {
@@ -177,7 +229,12 @@ export class Stores {
     if (known !== undefined) return known.thing as Promise<T>;
     this.#lab.note(`starting ${name} (${this.keys.length.toLocaleString('en')} records of ${this.value.length} B)`);
     const thing = start();
-    this.#open.set(name, { thing, stop: async () => { await stop(await thing); } });
+    this.#open.set(name, {
+      thing,
+      stop: async () => {
+        await stop(await thing);
+      },
+    });
     return thing;
   }
 }

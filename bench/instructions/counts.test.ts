@@ -34,7 +34,7 @@ fn=(7)
 1 50
 `;
 
-test('the instructions of the project\'s own files are counted, inlined ones too, without what they call', (t) => {
+test("the instructions of the project's own files are counted, inlined ones too, without what they call", (t) => {
   t.is(countOwn(dump(10), ['client', 'table']), 39);
   t.is(countOwn(dump(10), ['table']), 20);
   t.is(countOwn(dump(10), ['wire']), 50);
@@ -52,14 +52,16 @@ test('what both runs do once falls away', (t) => {
 const kept = (counts: Record<string, number>, madeWith = 'gcc 12'): Kept => ({ madeWith, counts });
 
 test('a path that grew by over 5 % is a problem, one that shrank or grew by less is none', (t) => {
-  const problem = (now: number): string | undefined => compareCounts(kept({ get: 1000 }), kept({ get: now }))[0]?.problem;
+  const problem = (now: number): string | undefined =>
+    compareCounts(kept({ get: 1000 }), kept({ get: now }))[0]?.problem;
   t.is(problem(1050), undefined);
   t.is(problem(1051), 'it grew by over 5 %');
   t.is(problem(500), undefined);
 });
 
 test('paths that are new or gone, and other compilers, are problems', (t) => {
-  const problems = (before: Kept | undefined, now: Kept): (string | undefined)[] => compareCounts(before, now).map((c) => c.problem);
+  const problems = (before: Kept | undefined, now: Kept): (string | undefined)[] =>
+    compareCounts(before, now).map((c) => c.problem);
   t.deepEqual(problems(kept({ get: 1 }), kept({ get: 1, put: 2 })), [undefined, 'no count is kept']);
   t.deepEqual(problems(kept({ get: 1, put: 2 }), kept({ get: 1 })), [undefined, 'it is no longer measured']);
   t.deepEqual(problems(undefined, kept({ get: 1 })), ['no count is kept']);
@@ -68,5 +70,8 @@ test('paths that are new or gone, and other compilers, are problems', (t) => {
 
 test('a line says both counts and the change', (t) => {
   t.regex(changeLine({ name: 'get', before: 200, now: 190, problem: undefined }), /^get +200\.0 +190\.0 +-5\.0 %$/);
-  t.regex(changeLine({ name: 'get', before: undefined, now: 190, problem: 'no count is kept' }), /^get +- +190\.0 +no count is kept$/);
+  t.regex(
+    changeLine({ name: 'get', before: undefined, now: 190, problem: 'no count is kept' }),
+    /^get +- +190\.0 +no count is kept$/,
+  );
 });

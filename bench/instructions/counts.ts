@@ -1,8 +1,9 @@
 /**
- * Instruction counts of the native hot paths: read from what callgrind wrote, and compared with those that are kept. Pure.
+ * Instruction counts of the native hot paths: read from what callgrind wrote, and compared with those that are kept.
+ * Pure.
  *
- * Counted are the instructions of this project's own C files, each function's own without what it calls: which memcpy libc picks depends on
- * the machine, and what the puppet of the tests does is no part of a path.
+ * Counted are the instructions of this project's own C files, each function's own without what it calls: which memcpy
+ * libc picks depends on the machine, and what the puppet of the tests does is no part of a path.
  */
 import { posix } from 'node:path';
 
@@ -37,19 +38,27 @@ export const LIMIT_PERCENT = 5;
 
 /** The driver's list: name, rounds, folders, separated by tabs, a line each. */
 export function parsePaths(text: string): Path[] {
-  return text.split('\n').filter((line) => line !== '').map((line) => {
-    const [name = '', rounds, folders = ''] = line.split('\t');
-    return { name, rounds: Number(rounds), folders: folders.split(',') };
-  });
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [name = '', rounds, folders = ''] = line.split('\t');
+      return { name, rounds: Number(rounds), folders: folders.split(',') };
+    });
 }
 
-/** The path in native/, or '' of a file elsewhere; `client/../table/reader.h`, as a compiler names an included file, is `table/reader.h`. */
-const inNative = (path: string): string => (path.includes('/native/') ? posix.normalize(path.slice(path.lastIndexOf('/native/') + 8)) : '');
+/**
+ * The path in native/, or '' of a file elsewhere; `client/../table/reader.h`, as a compiler names an included file, is
+ * `table/reader.h`.
+ */
+const inNative = (path: string): string =>
+  path.includes('/native/') ? posix.normalize(path.slice(path.lastIndexOf('/native/') + 8)) : '';
 
 /**
- * Instructions of the functions' own in files of these folders of native/ and the folders in them. The format is callgrind's: `fl=` begins a
- * function, `fi=` and `fe=` go to inlined code and back, `cfi=` and `cfl=` name the file of what is called, each as `(number) name` or as a number that was named before; the line after
- * `calls=` is what that cost.
+ * Instructions of the functions' own in files of these folders of native/ and the folders in them. The format is
+ * callgrind's: `fl=` begins a function, `fi=` and `fe=` go to inlined code and back, `cfi=` and `cfl=` name the file of
+ * what is called, each as `(number) name` or as a number that was named before; the line after `calls=` is what that
+ * cost.
  */
 export function countOwn(dump: string, folders: readonly string[]): number {
   const wanted = new RegExp(`^(?:${folders.join('|')})/.+\\.[ch]$`);
@@ -73,15 +82,21 @@ export function countOwn(dump: string, folders: readonly string[]): number {
   return sum;
 }
 
-/** The counts a round, from the dumps in the order of their numbers: before a case, its N rounds, its 2 N rounds, and again. */
+/**
+ * The counts a round, from the dumps in the order of their numbers: before a case, its N rounds, its 2 N rounds, and
+ * again.
+ */
 export function perRound(paths: readonly Path[], dumps: readonly string[]): Record<string, number> {
   if (dumps.length < 3 * paths.length) throw new Error(`${dumps.length} dumps of ${paths.length} paths`);
-  return Object.fromEntries(paths.map(({ name, rounds, folders }, i) => {
-    const once = countOwn(dumps[3 * i + 1] ?? '', folders);
-    const twice = countOwn(dumps[3 * i + 2] ?? '', folders);
-    if (twice <= once) throw new Error(`${name}: ${twice} instructions in ${2 * rounds} rounds, ${once} in ${rounds}`);
-    return [name, Math.round((10 * (twice - once)) / rounds) / 10];
-  }));
+  return Object.fromEntries(
+    paths.map(({ name, rounds, folders }, i) => {
+      const once = countOwn(dumps[3 * i + 1] ?? '', folders);
+      const twice = countOwn(dumps[3 * i + 2] ?? '', folders);
+      if (twice <= once)
+        throw new Error(`${name}: ${twice} instructions in ${2 * rounds} rounds, ${once} in ${rounds}`);
+      return [name, Math.round((10 * (twice - once)) / rounds) / 10];
+    }),
+  );
 }
 
 export function compareCounts(kept: Kept | undefined, now: Kept): Change[] {
@@ -101,7 +116,14 @@ export function compareCounts(kept: Kept | undefined, now: Kept): Change[] {
 }
 
 export function changeLine({ name, before, now, problem }: Change): string {
-  const percent = before !== undefined && now !== undefined ? `${now >= before ? '+' : ''}${((100 * now) / before - 100).toFixed(1)} %` : '';
-  const figures = `${(before ?? Number.NaN).toFixed(1).padStart(9)} ${(now ?? Number.NaN).toFixed(1).padStart(9)} ${percent.padStart(9)}`.replaceAll('NaN', '  -');
+  const percent =
+    before !== undefined && now !== undefined
+      ? `${now >= before ? '+' : ''}${((100 * now) / before - 100).toFixed(1)} %`
+      : '';
+  const figures =
+    `${(before ?? Number.NaN).toFixed(1).padStart(9)} ${(now ?? Number.NaN).toFixed(1).padStart(9)} ${percent.padStart(9)}`.replaceAll(
+      'NaN',
+      '  -',
+    );
   return `${name.padEnd(54)}${figures}${problem === undefined ? '' : `   ${problem}`}`;
 }

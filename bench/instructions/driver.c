@@ -1,13 +1,16 @@
-/* driver.c: runs the native hot paths one after the other, each N and 2 N times, for a program that counts instructions.
+/* driver.c: runs the native hot paths one after the other, each N and 2 N times, for a program that counts
+ * instructions.
  *
  * For: main.ts of this folder, which runs it under callgrind. Not for: times.
  *
- * Nothing in it depends on chance or on the machine: one thread, a fabric in which nothing happens by itself (native/test/client/puppet.h), a clock
- * that stands still, fixed seeds. The counter is asked to write down its counts whenever `instructions_mark` is entered:
+ * Nothing in it depends on chance or on the machine: one thread, a fabric in which nothing happens by itself
+ * (native/test/client/puppet.h), a clock that stands still, fixed seeds. The counter is asked to write down its counts
+ * whenever `instructions_mark` is entered:
  *
  *     mark   first case N times   mark   2 N times   mark   mark   second case N times   mark   ...
  *
- * so that what is between the marks of one case differs by N rounds only. Standard output names the cases in their order, a line each:
+ * so that what is between the marks of one case differs by N rounds only. Standard output names the cases in their
+ * order, a line each:
  *     name  N  folders of native/ that count as this path
  */
 #include <stdio.h>
@@ -20,7 +23,7 @@ enum { KEYS = 1000, ROUNDS = 2048, BATCH = 32 };
 void instructions_mark(void);
 __attribute__((noinline)) void instructions_mark(void) { __asm__ volatile("" ::: "memory"); }
 
-static char keys[2 * KEYS][24];                /* the second half is not in the table */
+static char keys[2 * KEYS][24]; /* the second half is not in the table */
 static uint8_t target[1 << 16];
 
 static lookup_key key_of(int i) { return (lookup_key){ .bytes = (const uint8_t *)keys[i], .count = 16 }; }
@@ -126,7 +129,8 @@ static void run_reads_batch(int n) {
         wait_all();
     }
 }
-/* The owner's end of the fabric brings the extent along: one READ each. The first asks for none, since it is not known how large one may be. */
+/* The owner's end of the fabric brings the extent along: one READ each. The first asks for none, since it is not known
+ * how large one may be. */
 static void run_followed(int n) {
     uint64_t before = p->reads_posted;
     run_reads(n);
@@ -154,8 +158,15 @@ static void requests(void) {
 static void run_requests(int n) {
     for (int i = 0; i < n; i++) {
         lookup_key k = key_of(i % KEYS);
-        session_ask ask = { .op = FKV_OP_CAS, .shard = p->shard, .key = k.bytes, .key_bytes = k.count, .value = target, .value_bytes = 100,
-                            .expected = 1, .deadline_ns = session_now(g.s) + 1000000000u, .done = answered };
+        session_ask ask = { .op = FKV_OP_CAS,
+                            .shard = p->shard,
+                            .key = k.bytes,
+                            .key_bytes = k.count,
+                            .value = target,
+                            .value_bytes = 100,
+                            .expected = 1,
+                            .deadline_ns = session_now(g.s) + 1000000000u,
+                            .done = answered };
         uint64_t id;
         CHECK_EQ(session_request(g.s, &ask, &id), FKV_OK);
         under_way++;
@@ -192,11 +203,13 @@ static void run_put(int n) {
 
 /* ---- tcp ---- */
 
-static void nothing(void) { }
+static void nothing(void) {}
 static void run_frames(int n) {
     for (int i = 0; i < n; i++) {
         uint8_t bytes[TCP_READ_BYTES];
-        tcp_frame in, out = { .type = TCP_READ, .number = (uint32_t)i, .argument = 1040, .rkey = 0x1234, .addr = (uint64_t)i << 6 };
+        tcp_frame in, out = {
+            .type = TCP_READ, .number = (uint32_t)i, .argument = 1040, .rkey = 0x1234, .addr = (uint64_t)i << 6
+        };
         size_t length = tcp_frame_encode(&out, bytes);
         CHECK(tcp_frame_decode(bytes, length, 1 << 20, &in) == TCP_READ_BYTES && in.addr == out.addr);
         out = (tcp_frame){ .type = TCP_DATA, .number = (uint32_t)i, .argument = 1040, .last = true };
@@ -240,12 +253,15 @@ static const struct {
     { "group GET, a key, 100 B", "client,table,base", direct_100, run_group, client_end },
     { "GET over READs, 100 B, cold", "client,table,base,fabric", reads, run_reads, client_end },
     { "GET over READs, 100 B, location cached", "client,table,base,fabric", reads_cached, run_cached, client_end },
-    { "GET over READs, 100 B, location cached, 32 together", "client,table,base,fabric", reads_cached, run_reads_batch, client_end },
+    { "GET over READs, 100 B, location cached, 32 together", "client,table,base,fabric", reads_cached, run_reads_batch,
+      client_end },
     { "GET over READs, 100 B, cold, followed", "client,table,base,fabric", reads_followed, run_followed, client_end },
     { "PUT at the owner, prepare and commit, 100 B", "table,base", owner, run_put, owner_end },
     { "tcp frames of a READ", "fabric", nothing, run_frames, nothing },
-    { "followed READ at the owner over tcp, 100 B", "dataplane,fabric,table,base", responds, run_responses, responds_no_more },
-    { "followed READ at the owner over tcp, 100 B, 32 together", "dataplane,fabric,table,base", responds, run_responses_batch, responds_no_more },
+    { "followed READ at the owner over tcp, 100 B", "dataplane,fabric,table,base", responds, run_responses,
+      responds_no_more },
+    { "followed READ at the owner over tcp, 100 B, 32 together", "dataplane,fabric,table,base", responds,
+      run_responses_batch, responds_no_more },
     { "request and reply at the client, 100 B", "client/session,wire,base,fabric", requests, run_requests, client_end },
 };
 

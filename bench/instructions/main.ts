@@ -1,8 +1,10 @@
 /**
- * `npm run bench:instructions`: counts the instructions of the native hot paths under callgrind and compares them with bench/instructions.json. Counts
- * are repeatable where times are not, so a path that grew is seen on any machine, however busy.
+ * `npm run bench:instructions`: counts the instructions of the native hot paths under callgrind and compares them with
+ * bench/instructions.json. Counts are repeatable where times are not, so a path that grew is seen on any machine,
+ * however busy.
  *
- * Exit codes: 0 none grew by over 5 %, or --update; 1 one did, or the counts are of another compiler; 2 what is needed is missing.
+ * Exit codes: 0 none grew by over 5 %, or --update; 1 one did, or the counts are of another compiler; 2 what is needed
+ * is missing.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,8 +20,14 @@ const RUN_LIMIT_MS = 300_000;
 
 const args = await yargs(hideBin(process.argv))
   .scriptName('npm run bench:instructions --')
-  .usage('$0 [options]\n\nInstruction counts of the native hot paths, compared with those in bench/instructions.json. Takes about half a minute')
-  .option('update', { type: 'boolean', default: false, describe: 'Write the counts to bench/instructions.json: do so, and say why in the commit, when a path may grow' })
+  .usage(
+    '$0 [options]\n\nInstruction counts of the native hot paths, compared with those in bench/instructions.json. Takes about half a minute',
+  )
+  .option('update', {
+    type: 'boolean',
+    default: false,
+    describe: 'Write the counts to bench/instructions.json: do so, and say why in the commit, when a path may grow',
+  })
   .epilogue('Exit codes: 0 no path grew by over 5 %, 1 one did, 2 a program that is needed is missing or failed')
   .strict()
   .parse();
@@ -31,17 +39,23 @@ function fail(text: string): never {
 
 function run(program: string, programArgs: readonly string[], debianPackage: string): string {
   const r = spawnSync(program, programArgs, { encoding: 'utf8', timeout: RUN_LIMIT_MS, maxBuffer: 2 ** 26 });
-  if (r.error !== undefined && 'code' in r.error && r.error.code === 'ENOENT') fail(`${program} is needed and is not installed: apt-get install ${debianPackage}`);
-  if (r.status !== 0) fail(`${program} ${programArgs.join(' ')} failed: ${r.error?.message ?? ''}\n${r.stdout}${r.stderr}`);
+  if (r.error !== undefined && 'code' in r.error && r.error.code === 'ENOENT')
+    fail(`${program} is needed and is not installed: apt-get install ${debianPackage}`);
+  if (r.status !== 0)
+    fail(`${program} ${programArgs.join(' ')} failed: ${r.error?.message ?? ''}\n${r.stdout}${r.stderr}`);
   return r.stdout;
 }
 
-/** The compiler's major version and target, and whether there are CRC instructions, which callgrind's processor has where this one has. */
+/**
+ * The compiler's major version and target, and whether there are CRC instructions, which callgrind's processor has
+ * where this one has.
+ */
 function madeWith(): string {
   const major = run('gcc', ['-dumpversion'], 'gcc').trim().split('.')[0] ?? '';
   const target = run('gcc', ['-dumpmachine'], 'gcc').trim();
   const flags = /^(?:flags|Features)\s*:\s*(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]?.split(' ') ?? [];
-  const crc = (flags.includes('sse4_2') && flags.includes('pclmulqdq')) || (flags.includes('crc32') && flags.includes('pmull'));
+  const crc =
+    (flags.includes('sse4_2') && flags.includes('pclmulqdq')) || (flags.includes('crc32') && flags.includes('pmull'));
   return `gcc ${major}, ${target}, CRC32C by ${crc ? 'instructions' : 'tables'}`;
 }
 
@@ -51,13 +65,21 @@ function build(directory: string): string {
   const program = join(directory, 'driver');
   const archives = ['build/native/test/libsupport.a', 'build/native/libfarkv.a'].map((path) => inRepository(path));
   const options = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-g', '-Wall', '-Wextra', '-Werror'];
-  run('gcc', [...options, '-o', program, inRepository('bench/instructions/driver.c'), ...archives, '-pthread', '-ldl', '-lm'], 'gcc');
+  run(
+    'gcc',
+    [...options, '-o', program, inRepository('bench/instructions/driver.c'), ...archives, '-pthread', '-ldl', '-lm'],
+    'gcc',
+  );
   return program;
 }
 
 function measure(directory: string, program: string): Record<string, number> {
   const out = join(directory, 'counts');
-  const text = run('valgrind', ['--quiet', '--tool=callgrind', `--callgrind-out-file=${out}`, '--dump-before=instructions_mark', program], 'valgrind');
+  const text = run(
+    'valgrind',
+    ['--quiet', '--tool=callgrind', `--callgrind-out-file=${out}`, '--dump-before=instructions_mark', program],
+    'valgrind',
+  );
   const paths: Path[] = parsePaths(text);
   const dumps: string[] = [];
   for (let i = 1; existsSync(`${out}.${i}`); i++) dumps.push(readFileSync(`${out}.${i}`, 'utf8'));
@@ -69,11 +91,15 @@ process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
 const kept = existsSync(FILE) ? (JSON.parse(readFileSync(FILE, 'utf8')) as Kept) : undefined;
 const now: Kept = { madeWith: madeWith(), counts: measure(directory, build(directory)) };
 const changes = compareCounts(kept, now);
-process.stdout.write(`${'instructions a round'.padEnd(54)}     kept       now    change\n${changes.map(changeLine).join('\n')}\n`);
+process.stdout.write(
+  `${'instructions a round'.padEnd(54)}     kept       now    change\n${changes.map(changeLine).join('\n')}\n`,
+);
 if (args.update) {
   writeFileSync(FILE, `${JSON.stringify(now, undefined, 2)}\n`);
   process.stdout.write('written to bench/instructions.json\n');
 } else if (changes.some((c) => c.problem !== undefined)) {
-  process.stderr.write('npm run bench:instructions -- --update keeps the counts of now; the commit says why they may be higher\n');
+  process.stderr.write(
+    'npm run bench:instructions -- --update keeps the counts of now; the commit says why they may be higher\n',
+  );
   process.exitCode = 1;
 }

@@ -1,11 +1,14 @@
 /**
- * `npm run bench:metadata`: how many metadata changes a second three voters take, and how long they take none after kill -9 of their leader.
+ * `npm run bench:metadata`: how many metadata changes a second three voters take, and how long they take none after
+ * kill -9 of their leader.
  *
- * Three servers as processes of their own, each with its log on the disk of the temporary directory. A change is an operator's (`farkv drain` of a
- * server that is announced and never comes, and back again), asked of all three servers at once over several connections. It counts when the
- * server that was asked has applied it; one that the state machine refused went through the log as well, but is not counted.
+ * Three servers as processes of their own, each with its log on the disk of the temporary directory. A change is an
+ * operator's (`farkv drain` of a server that is announced and never comes, and back again), asked of all three servers
+ * at once over several connections. It counts when the server that was asked has applied it; one that the state machine
+ * refused went through the log as well, but is not counted.
  *
- * The time without a leader is from the kill to the answer to a change that a survivor was asked for at once: detection, election and a commit.
+ * The time without a leader is from the kill to the answer to a change that a survivor was asked for at once:
+ * detection, election and a commit.
  *
  * Exit codes: 0 measured, 2 a server or a call failed, or the directory is not on a disk.
  */
@@ -26,8 +29,16 @@ const TMPFS = 0x01021994;
 const args = await yargs(hideBin(process.argv))
   .scriptName('npm run bench:metadata --')
   .usage('$0 [options]\n\nMetadata changes a second with three voters, and the time without a leader after kill -9')
-  .option('seconds', { type: 'number', default: 5, describe: 'How long changes are made, after a second that does not count' })
-  .option('in-flight', { type: 'number', default: 16, describe: `Changes unanswered on each of the ${CONNECTIONS} connections` })
+  .option('seconds', {
+    type: 'number',
+    default: 5,
+    describe: 'How long changes are made, after a second that does not count',
+  })
+  .option('in-flight', {
+    type: 'number',
+    default: 16,
+    describe: `Changes unanswered on each of the ${CONNECTIONS} connections`,
+  })
   .option('kills', { type: 'number', default: 10, describe: 'How often the leader is killed' })
   .strict()
   .parse();
@@ -49,8 +60,10 @@ class Changes {
   }
 }
 
-const open = async (address: string): Promise<ControlClient> => await ControlClient.open({ address, trust: undefined, timeoutMs: CALL_MS, hello: { role: 'admin' } });
-const quantile = (sorted: readonly number[], q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? NaN;
+const open = async (address: string): Promise<ControlClient> =>
+  await ControlClient.open({ address, trust: undefined, timeoutMs: CALL_MS, hello: { role: 'admin' } });
+const quantile = (sorted: readonly number[], q: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? NaN;
 const ms = (value: number): string => `${value.toFixed(1)} ms`;
 const sort = (values: number[]): number[] => values.sort((a, b) => a - b);
 
@@ -65,7 +78,10 @@ async function throughput(changes: readonly Changes[]): Promise<void> {
   const to = from + args.seconds * 1000;
   const one = async (c: Changes): Promise<void> => {
     for (let now = performance.now(); now < to; now = performance.now()) {
-      const done = await c.next().then(() => true, () => false);
+      const done = await c.next().then(
+        () => true,
+        () => false,
+      );
       const end = performance.now();
       if (end < from || end > to) continue;
       if (done) latencies.push(end - now);
@@ -74,8 +90,10 @@ async function throughput(changes: readonly Changes[]): Promise<void> {
   };
   await Promise.all(changes.flatMap((c) => Array.from({ length: args.inFlight }, () => one(c))));
   sort(latencies);
-  process.stdout.write(`changes: ${Math.round(latencies.length / args.seconds)}/s, p50 ${ms(quantile(latencies, 0.5))}, p99 ${ms(quantile(latencies, 0.99))}; ` +
-    `${CONNECTIONS} connections, ${args.inFlight} in flight each, ${refused} refused\n`);
+  process.stdout.write(
+    `changes: ${Math.round(latencies.length / args.seconds)}/s, p50 ${ms(quantile(latencies, 0.5))}, p99 ${ms(quantile(latencies, 0.99))}; ` +
+      `${CONNECTIONS} connections, ${args.inFlight} in flight each, ${refused} refused\n`,
+  );
 }
 
 async function elections(cluster: Cluster): Promise<void> {
@@ -98,7 +116,10 @@ async function elections(cluster: Cluster): Promise<void> {
     await cluster.server(leader).start();
   }
   sort(times);
-  if (times.length > 0) process.stdout.write(`after kill -9 of the leader: median ${ms(quantile(times, 0.5))}, max ${ms(times.at(-1) ?? NaN)} of ${times.length}\n`);
+  if (times.length > 0)
+    process.stdout.write(
+      `after kill -9 of the leader: median ${ms(quantile(times, 0.5))}, max ${ms(times.at(-1) ?? NaN)} of ${times.length}\n`,
+    );
 }
 
 if (statfsSync(tmpdir()).type === TMPFS) {
@@ -107,8 +128,13 @@ if (statfsSync(tmpdir()).type === TMPFS) {
 }
 const ends: (() => unknown)[] = [];
 try {
-  const cluster = await Cluster.start({ teardown: (end) => void ends.push(end) }, { servers: SERVERS, args: ['--owner-lease-ms', '800'] });
-  const clients = await Promise.all(Array.from({ length: CONNECTIONS }, (_, i) => open(cluster.server(i % SERVERS).address)));
+  const cluster = await Cluster.start(
+    { teardown: (end) => void ends.push(end) },
+    { servers: SERVERS, args: ['--owner-lease-ms', '800'] },
+  );
+  const clients = await Promise.all(
+    Array.from({ length: CONNECTIONS }, (_, i) => open(cluster.server(i % SERVERS).address)),
+  );
   const changes: Changes[] = [];
   for (const [i, client] of clients.entries()) {
     const id = `s${SERVERS + 1 + i}`;

@@ -1,11 +1,12 @@
 /* fabric_reads.c: how fast READs of a fabric provider are, without a table, keys or JavaScript above them.
  *
- *     make -C native all && gcc -O2 -D_GNU_SOURCE -o /tmp/fabric_reads bench/micro/fabric_reads.c build/native/libfarkv.a -pthread -ldl -lm
+ *     make -C native all && gcc -O2 -D_GNU_SOURCE -o /tmp/fabric_reads bench/micro/fabric_reads.c \
+ *         build/native/libfarkv.a -pthread -ldl -lm
  *     /tmp/fabric_reads tcp 127.0.0.1:0 [bytes 1000] [outstanding 100] [seconds 2] [waiting 0] [busy_poll_us 0]
  *
- * The owner is a process of its own, that sleeps when it has nothing to do; the client reads at random places of 64 MiB. With one READ
- * outstanding it prints the latency's distribution; `waiting` says how the client waits, see wait_for. System calls can be counted with
- * strace -c -f; processor time of both is printed.
+ * The owner is a process of its own, that sleeps when it has nothing to do; the client reads at random places of 64
+ * MiB. With one READ outstanding it prints the latency's distribution; `waiting` says how the client waits, see
+ * wait_for. System calls can be counted with strace -c -f; processor time of both is printed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,10 +22,13 @@
 #include "../../native/fabric/fabric.h"
 
 enum { REGION = 64 << 20, BATCH = 256, SAMPLES = 1 << 20 };
-typedef struct place { uint64_t rkey, addr; } place;
+typedef struct place {
+    uint64_t rkey, addr;
+} place;
 
 static fab_provider provider_of(const char *name) {
-    for (int p = FAB_SHM; p <= FAB_VERBS; p++) if (strcmp(fab_provider_name((fab_provider)p), name) == 0) return (fab_provider)p;
+    for (int p = FAB_SHM; p <= FAB_VERBS; p++)
+        if (strcmp(fab_provider_name((fab_provider)p), name) == 0) return (fab_provider)p;
     fprintf(stderr, "no such provider: %s\n", name);
     exit(2);
 }
@@ -33,12 +37,13 @@ static void must(int e, const char *what) {
     fprintf(stderr, "%s: %s\n", what, strerror(-e));
     exit(1);
 }
-/* 0: epoll on the CQ's own descriptor. 1: no waiting. 2: an epoll set that holds the descriptor, as libuv does it: Linux then wakes without
- * the hint that the waker will sleep, the two processes stay on two cores, and on an idle machine each wake-up costs tens of us more. */
+/* 0: epoll on the CQ's own descriptor. 1: no waiting. 2: an epoll set that holds the descriptor, as libuv does it:
+ * Linux then wakes without the hint that the waker will sleep, the two processes stay on two cores, and on an idle
+ * machine each wake-up costs tens of us more. */
 enum { WAIT, SPIN, NESTED };
 static void wait_for(fab_cq *cq, int how) {
     static int set = -1;
-    struct epoll_event e = {.events = EPOLLIN};
+    struct epoll_event e = { .events = EPOLLIN };
     if (set < 0 && how == NESTED) {
         set = epoll_create1(0);
         must(epoll_ctl(set, EPOLL_CTL_ADD, fab_fd(cq), &e) ? -errno : 0, "epoll");
@@ -60,7 +65,7 @@ static void owner(const fab_options *o, const char *address, int out) {
     must(fab_listen(cq, address, &l), "listen");
     char line[256] = "";
     snprintf(line, sizeof line, "%s", fab_listener_address(l));
-    place p = {fab_mr_rkey(m), fab_mr_addr(m)};
+    place p = { fab_mr_rkey(m), fab_mr_addr(m) };
     if (write(out, line, sizeof line) < 0 || write(out, &p, sizeof p) < 0) exit(1);
     for (;;) {
         fab_wc wc[16];
@@ -70,7 +75,8 @@ static void owner(const fab_options *o, const char *address, int out) {
             if (wc[i].opcode == FAB_WC_DISCONNECT) {
                 struct rusage u;
                 getrusage(RUSAGE_SELF, &u);
-                double s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+                double s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+                           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
                 if (write(out, &s, sizeof s) < 0) exit(1);
             }
         }
@@ -86,12 +92,14 @@ static int by_size(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
     if (argc < 3) {
-        fprintf(stderr, "usage: %s provider address [bytes] [outstanding] [seconds] [waiting] [busy_poll_us]\n", argv[0]);
+        fprintf(stderr, "usage: %s provider address [bytes] [outstanding] [seconds] [waiting] [busy_poll_us]\n",
+                argv[0]);
         return 2;
     }
     uint32_t bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 1000;
-    int outstanding = argc > 4 ? atoi(argv[4]) : 100, seconds = argc > 5 ? atoi(argv[5]) : 2, how = argc > 6 ? atoi(argv[6]) : WAIT;
-    fab_options o = {.provider = provider_of(argv[1]), .busy_poll_us = argc > 7 ? (uint32_t)atoi(argv[7]) : 0};
+    int outstanding = argc > 4 ? atoi(argv[4]) : 100, seconds = argc > 5 ? atoi(argv[5]) : 2,
+        how = argc > 6 ? atoi(argv[6]) : WAIT;
+    fab_options o = { .provider = provider_of(argv[1]), .busy_poll_us = argc > 7 ? (uint32_t)atoi(argv[7]) : 0 };
     int pipes[2];
     if (pipe(pipes)) return 1;
     pid_t child = fork();
@@ -121,7 +129,8 @@ int main(int argc, char **argv) {
         }
         if (n == 0) wait_for(cq, WAIT);
     }
-    uint64_t done = 0, samples = 0, random = 88172645463325252u, start = fkv_now_ns(), end = start + (uint64_t)seconds * 1000000000u, now = start;
+    uint64_t done = 0, samples = 0, random = 88172645463325252u, start = fkv_now_ns(),
+             end = start + (uint64_t)seconds * 1000000000u, now = start;
     fab_read batch[BATCH];
     int ready = outstanding, free_slots[4096];
     for (int i = 0; i < outstanding; i++) free_slots[i] = i;
@@ -129,10 +138,16 @@ int main(int argc, char **argv) {
         while (ready > 0) {
             int n = 0;
             for (; n < BATCH && ready > 0; n++) {
-                random ^= random << 13; random ^= random >> 7; random ^= random << 17;
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
                 uint64_t slot = (uint64_t)free_slots[--ready];
-                batch[n] = (fab_read){.wr_id = slot, .local = buffers + slot * bytes, .local_mr = local, .rkey = at.rkey,
-                    .remote_addr = at.addr + random % (REGION - bytes + 1) / 32 * 32, .bytes = bytes};
+                batch[n] = (fab_read){ .wr_id = slot,
+                                       .local = buffers + slot * bytes,
+                                       .local_mr = local,
+                                       .rkey = at.rkey,
+                                       .remote_addr = at.addr + random % (REGION - bytes + 1) / 32 * 32,
+                                       .bytes = bytes };
                 posted[slot] = now;
             }
             must(fab_post_reads(c, batch, n) == n ? 0 : -EAGAIN, "post");
@@ -150,15 +165,19 @@ int main(int argc, char **argv) {
     }
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    double client = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6, server = 0;
+    double client = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+                    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6,
+           server = 0;
     fab_disconnect(c);
     if (read(pipes[0], &server, sizeof server) < 0) return 1;
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     qsort(ns, samples, sizeof *ns, by_size);
     double took = (double)(now - start) / 1e9;
-    printf("%s, %u B, %d outstanding: %.0f READs/s, p50 %.1f us, p99 %.1f us; processor seconds per second: client %.2f, owner %.2f\n",
-           argv[1], bytes, outstanding, (double)done / took, ns[samples / 2] / 1e3, ns[samples * 99 / 100] / 1e3, client / took, server / took);
+    printf("%s, %u B, %d outstanding: %.0f READs/s, p50 %.1f us, p99 %.1f us; processor seconds per second: client "
+           "%.2f, owner %.2f\n",
+           argv[1], bytes, outstanding, (double)done / took, ns[samples / 2] / 1e3, ns[samples * 99 / 100] / 1e3,
+           client / took, server / took);
     fab_dereg(local);
     fab_cq_destroy(cq);
     fab_close(d);

@@ -1,10 +1,12 @@
-/* fabric_sends.c: how fast SENDs of a fabric provider are between two polling threads: one message back and forth, and a stream.
+/* fabric_sends.c: how fast SENDs of a fabric provider are between two polling threads: one message back and forth, and
+ * a stream.
  *
- *     make -C native all && gcc -O2 -D_GNU_SOURCE -o /tmp/fabric_sends bench/micro/fabric_sends.c build/native/libfarkv.a -pthread -ldl -lm
+ *     make -C native all && gcc -O2 -D_GNU_SOURCE -o /tmp/fabric_sends bench/micro/fabric_sends.c \
+ *         build/native/libfarkv.a -pthread -ldl -lm
  *     /tmp/fabric_sends shm unix:/tmp/sends.sock [bytes 32] [messages 2000000] [sleep 0]
  *
- * Half of a round trip is printed as "each way". With `sleep` 1 both ends sleep on their descriptors before each message instead of polling.
- * The figures mean something only when two cores are free.
+ * Half of a round trip is printed as "each way". With `sleep` 1 both ends sleep on their descriptors before each
+ * message instead of polling. The figures mean something only when two cores are free.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -14,7 +16,13 @@
 #include "../../native/base/clock.h"
 #include "../../native/fabric/fabric.h"
 
-typedef struct side { fab_cq *cq; fab_conn *conn; uint64_t messages; uint32_t bytes; bool echo, sleep; } side;
+typedef struct side {
+    fab_cq *cq;
+    fab_conn *conn;
+    uint64_t messages;
+    uint32_t bytes;
+    bool echo, sleep;
+} side;
 
 static void must(int e, const char *what) {
     if (e >= 0) return;
@@ -23,7 +31,7 @@ static void must(int e, const char *what) {
 }
 
 static void wait_for(const side *s) {
-    struct pollfd f = {.fd = fab_fd(s->cq), .events = POLLIN};
+    struct pollfd f = { .fd = fab_fd(s->cq), .events = POLLIN };
     if (s->sleep && fab_arm(s->cq) == 0) poll(&f, 1, -1);
 }
 
@@ -36,7 +44,8 @@ static void *far_end(void *arg) {
         for (int i = 0; i < n; i++) {
             if (wc[i].opcode != FAB_WC_RECV) continue;
             got++;
-            if (s->echo) must(fab_send(wc[i].conn, &(struct iovec){(void *)(uintptr_t)wc[i].data, wc[i].bytes}, 1), "send");
+            if (s->echo)
+                must(fab_send(wc[i].conn, &(struct iovec){ (void *)(uintptr_t)wc[i].data, wc[i].bytes }, 1), "send");
             fab_release(wc[i].conn, wc[i].data);
         }
         fab_flush(s->cq);
@@ -49,7 +58,7 @@ static double back_and_forth(side *s) {
     static uint8_t room[1 << 20];
     uint64_t start = fkv_now_ns();
     for (uint64_t i = 0; i < s->messages; i++) {
-        must(fab_send(s->conn, &(struct iovec){room, s->bytes}, 1), "send");
+        must(fab_send(s->conn, &(struct iovec){ room, s->bytes }, 1), "send");
         fab_flush(s->cq);
         fab_wc wc;
         while (fab_poll(s->cq, &wc, 1) == 0) wait_for(s);
@@ -62,7 +71,7 @@ static double stream(side *s) {
     static uint8_t room[1 << 20];
     uint64_t start = fkv_now_ns();
     for (uint64_t i = 0; i < s->messages;) {
-        int e = fab_send(s->conn, &(struct iovec){room, s->bytes}, 1);
+        int e = fab_send(s->conn, &(struct iovec){ room, s->bytes }, 1);
         if (e == 0) {
             if (++i % 16 == 0 || i == s->messages) fab_flush(s->cq);
             continue;
@@ -76,8 +85,11 @@ static double stream(side *s) {
 
 int main(int argc, char **argv) {
     if (argc < 3) return fprintf(stderr, "usage: fabric_sends PROVIDER ADDRESS [bytes] [messages] [sleep]\n"), 2;
-    fab_options o = {.provider = strcmp(argv[1], "shm") == 0 ? FAB_SHM : strcmp(argv[1], "tcp") == 0 ? FAB_TCP : FAB_VERBS};
-    side near = {.bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 32, .messages = argc > 4 ? (uint64_t)atoll(argv[4]) : 2000000};
+    fab_options o = { .provider = strcmp(argv[1], "shm") == 0   ? FAB_SHM
+                                  : strcmp(argv[1], "tcp") == 0 ? FAB_TCP
+                                                                : FAB_VERBS };
+    side near = { .bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 32,
+                  .messages = argc > 4 ? (uint64_t)atoll(argv[4]) : 2000000 };
     near.sleep = argc > 5 && atoi(argv[5]);
     fab_domain *d[2];
     fab_listener *l;

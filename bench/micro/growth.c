@@ -1,21 +1,26 @@
-/* growth.c: tables grow from 1,000 keys to many, while every PUT is timed and every key that was acknowledged is looked for.
+/* growth.c: tables grow from 1,000 keys to many, while every PUT is timed and every key that was acknowledged is looked
+ * for.
  *
  *     make -C native all
  *     gcc -O2 -D_GNU_SOURCE -o /tmp/growth bench/micro/growth.c build/native/libfarkv.a -pthread -ldl -lm
  *     /tmp/growth [keys 10000000] [value bytes 100] [shards 4] [PUTs a second, 0: as fast as it goes]
  *
- * A data plane in this process serves the shards over shm. One thread PUTs keys, up to 64 outstanding; another reads keys that have been
- * acknowledged, uniformly, by lookup_direct and where that is not possible by the session, and compares values: a key that is not
- * found, or another value, ends the program with an error. It rests between bursts, so that two cores are enough for all. Then all keys are
- * read once more.
+ * A data plane in this process serves the shards over shm. One thread PUTs keys, up to 64 outstanding; another reads
+ * keys that have been acknowledged, uniformly, by lookup_direct and where that is not possible by the session, and
+ * compares values: a key that is not found, or another value, ends the program with an error. It rests between bursts,
+ * so that two cores are enough for all. Then all keys are read once more.
  *
- *   client   from the call to the answer, as the thread that called sees it: waiting for one of the machine's cores counts
- *   owner    from the turn in which the request came to the end of the turn that answered it (`farkv status --json`, latencyNs)
+ *   client   from the call to the answer, as the thread that called sees it: waiting for one of the machine's cores
+ *            counts
+ *   owner    from the turn in which the request came to the end of the turn that answered it (`farkv status --json`,
+ *            latencyNs)
  *
- * For each PUT of a client over 10 ms it says when it came, and for how long the calling thread, the owner's and the two that
+ * For each PUT of a client over 10 ms it says when it came, and for how long the calling thread, the owner's and the
+ * two that
  * make memory ran meanwhile, and waited for a core
- * (/proc/.../schedstat), and for how long the host of a virtual machine gave its CPUs to others: a machine that has other work to do
- * stops threads for longer than growth ever does. `chrt -f 1` before it keeps other work of the machine away.
+ * (/proc/.../schedstat), and for how long the host of a virtual machine gave its CPUs to others: a machine that has
+ * other work to do stops threads for longer than growth ever does. `chrt -f 1` before it keeps other work of the
+ * machine away.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,26 +28,33 @@
 
 enum { AT_ONCE = 64, FIRST = 1000, SLOW_MS = 10, TICKS = 512, BURST = 200, REST_US = 200 };
 
-enum { WRITER, OWNER, MEMORY, HUGE, THREADS };    /* those that a PUT may wait for */
-typedef struct times { uint64_t ran_ns, waited_ns; } times;
-typedef struct put { uint64_t start_ns, stolen_ms; times before[THREADS]; uint32_t number; bool busy; } put;
+enum { WRITER, OWNER, MEMORY, HUGE, THREADS }; /* those that a PUT may wait for */
+typedef struct times {
+    uint64_t ran_ns, waited_ns;
+} times;
+typedef struct put {
+    uint64_t start_ns, stolen_ms;
+    times before[THREADS];
+    uint32_t number;
+    bool busy;
+} put;
 static put sent[AT_ONCE];
-static uint32_t acknowledged;        /* atomic: keys below it are there */
-static bool over;                    /* atomic */
+static uint32_t acknowledged; /* atomic: keys below it are there */
+static bool over;             /* atomic */
 static uint64_t slow, slow_without_wait, longest_ns, answered, shown_ns;
-static uint64_t histogram[TICKS];    /* of 100 us each; the last is everything above */
+static uint64_t histogram[TICKS]; /* of 100 us each; the last is everything above */
 static const char *const names[THREADS] = { "writer", "owner", "memory", "huge" };
 static unsigned thread[THREADS];
 static uint64_t seen_stolen_ms;
-static times seen[THREADS];          /* as last looked at: every millisecond */
+static times seen[THREADS]; /* as last looked at: every millisecond */
 
 static int number_key(char *key, uint32_t i) { return sprintf(key, "user%012u", i); }
 static void number_value(uint8_t *v, uint32_t i) {
     for (uint32_t k = 0; k + 4 <= value_bytes; k += 4) memcpy(v + k, &i, 4);
 }
 
-/* How long threads of this process ran, and were ready to run and had no core. The files stay open: a thread that opens one waits
- * for as long as the kernel takes to double the process's table of them. */
+/* How long threads of this process ran, and were ready to run and had no core. The files stay open: a thread that opens
+ * one waits for as long as the kernel takes to double the process's table of them. */
 static void look_at_times(void) {
     static int fd[THREADS];
     for (int i = 0; i < THREADS; i++) {
@@ -56,7 +68,8 @@ static void look_at_times(void) {
     }
 }
 
-/* For how long the host let the machine's CPUs stand still, all together; the kernel counts it in hundredths of a second. */
+/* For how long the host let the machine's CPUs stand still, all together; the kernel counts it in hundredths of a
+ * second. */
 static uint64_t stolen_ms(void) {
     static int fd;
     char text[256] = "";
@@ -97,10 +110,11 @@ static void answered_put(void *user, session_answer *a) {
         for (int i = 0; i < THREADS; i++) core += (double)(seen[i].waited_ns - p->before[i].waited_ns) / 1e6;
         core += (double)stolen;
         bool other = (double)took / 1e6 - core > SLOW_MS;
-        if (p->start_ns > shown_ns + 1000000) {    /* what was sent with it waited for the same */
+        if (p->start_ns > shown_ns + 1000000) { /* what was sent with it waited for the same */
             printf("  PUT of key %u took %.1f ms;", p->number, (double)took / 1e6);
             for (int i = 0; i < THREADS; i++)
-                printf(" %s %.1f + %.1f", names[i], (double)(seen[i].ran_ns - p->before[i].ran_ns) / 1e6, (double)(seen[i].waited_ns - p->before[i].waited_ns) / 1e6);
+                printf(" %s %.1f + %.1f", names[i], (double)(seen[i].ran_ns - p->before[i].ran_ns) / 1e6,
+                       (double)(seen[i].waited_ns - p->before[i].waited_ns) / 1e6);
             printf(" stolen %llu%s\n", (unsigned long long)stolen, other ? "  <--" : "");
             shown_ns = p->start_ns;
         }
@@ -135,7 +149,8 @@ static void write_keys(lookup *l, uint32_t from, uint32_t to, uint64_t rate) {
             seen_stolen_ms = stolen_ms();
             looked = now;
         }
-        for (; next < to && next - low < AT_ONCE && (rate == 0 || (now - begin) / 1000 * rate / 1000000 >= next - from); next++, outstanding++) {
+        for (; next < to && next - low < AT_ONCE && (rate == 0 || (now - begin) / 1000 * rate / 1000000 >= next - from);
+             next++, outstanding++) {
             char key[24];
             lookup_key k = { .bytes = (uint8_t *)key, .count = (uint32_t)number_key(key, next) };
             put *p = &sent[next % AT_ONCE];
@@ -143,8 +158,15 @@ static void write_keys(lookup *l, uint32_t from, uint32_t to, uint64_t rate) {
             number_value(v, next);
             *p = (put){ .start_ns = fkv_now_ns(), .stolen_ms = seen_stolen_ms, .number = next, .busy = true };
             memcpy(p->before, seen, sizeof seen);
-            session_ask ask = { .op = FKV_OP_PUT, .shard = lookup_shard_of(l, &k), .key = k.bytes, .key_bytes = k.count, .value = v,
-                                .value_bytes = value_bytes, .deadline_ns = p->start_ns + 30000000000u, .done = answered_put, .user = p };
+            session_ask ask = { .op = FKV_OP_PUT,
+                                .shard = lookup_shard_of(l, &k),
+                                .key = k.bytes,
+                                .key_bytes = k.count,
+                                .value = v,
+                                .value_bytes = value_bytes,
+                                .deadline_ns = p->start_ns + 30000000000u,
+                                .done = answered_put,
+                                .user = p };
             must(session_request(s, &ask, &id), "request");
         }
         session_flush(s);
@@ -157,7 +179,9 @@ static void write_keys(lookup *l, uint32_t from, uint32_t to, uint64_t rate) {
 
 /* ---- the reader ---- */
 
-typedef struct reads { uint64_t direct, asked; } reads;
+typedef struct reads {
+    uint64_t direct, asked;
+} reads;
 
 static void read_key(lookup *l, uint32_t i, reads *n) {
     static _Thread_local uint8_t got[1 << 16], wanted[1 << 16];
@@ -183,7 +207,8 @@ static void *read_keys(void *arg) {
         uint32_t there = __atomic_load_n(&acknowledged, __ATOMIC_ACQUIRE);
         if (n.direct % BURST == 0) usleep(REST_US);
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        read_key(l, n.direct % 2 ? there - 1 - (uint32_t)(x % 1000) : (uint32_t)(x % there), &n);    /* the latest, and any */
+        /* the latest, and any */
+        read_key(l, n.direct % 2 ? there - 1 - (uint32_t)(x % 1000) : (uint32_t)(x % there), &n);
     }
     for (uint32_t i = 0; i < acknowledged; i++) read_key(l, i, &n);
     lookup_close(l);
@@ -205,7 +230,8 @@ static dataplane_stats *stats_of(dataplane *d) {
 }
 static double percentile(double part) {
     uint64_t sum = 0, wanted = (uint64_t)((double)answered * part);
-    for (int i = 0; i < TICKS; i++) if ((sum += histogram[i]) >= wanted) return (i + 1) / 10.0;
+    for (int i = 0; i < TICKS; i++)
+        if ((sum += histogram[i]) >= wanted) return (i + 1) / 10.0;
     return TICKS / 10.0;
 }
 
@@ -214,7 +240,8 @@ int main(int argc, char **argv) {
     value_bytes = argc > 2 ? (uint32_t)atoi(argv[2]) : 100;
     shard_count = argc > 3 ? (uint32_t)atoi(argv[3]) : 4;
     uint64_t rate = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
-    if (key_count <= FIRST || value_bytes < 4 || value_bytes > 1 << 16 || shard_count == 0) must(FKV_BAD_REQUEST, "the arguments");
+    if (key_count <= FIRST || value_bytes < 4 || value_bytes > 1 << 16 || shard_count == 0)
+        must(FKV_BAD_REQUEST, "the arguments");
     dataplane *d = rig_serve("growth");
     dataplane_stats *s = stats_of(d);
     thread[WRITER] = (unsigned)getpid();
@@ -247,17 +274,20 @@ int main(int argc, char **argv) {
         if (one->table.longest_chain > chain) chain = one->table.longest_chain;
     }
     const dataplane_latency *o = &s->group[0].latency[DATAPLANE_PUT];
-    printf("%u to %u keys of %u B in %.1f s: %.0f PUTs/s, %llu splits, longest chain ever %llu, %.0f MB registered, %.0f of them huge pages\n",
-           FIRST, key_count, value_bytes, seconds, (key_count - FIRST) / seconds, (unsigned long long)splits, (unsigned long long)chain,
-           (double)registered / 1e6, (double)huge / 1e6);
-    printf("client  p50 <= %.1f  p99 <= %.1f  p99.99 <= %.1f  longest %.2f ms; over 10 ms: %llu, of which not for want of a core: %llu\n",
+    printf("%u to %u keys of %u B in %.1f s: %.0f PUTs/s, %llu splits, longest chain ever %llu, %.0f MB registered, "
+           "%.0f of them huge pages\n",
+           FIRST, key_count, value_bytes, seconds, (key_count - FIRST) / seconds, (unsigned long long)splits,
+           (unsigned long long)chain, (double)registered / 1e6, (double)huge / 1e6);
+    printf("client  p50 <= %.1f  p99 <= %.1f  p99.99 <= %.1f  longest %.2f ms; over 10 ms: %llu, of which not for want "
+           "of a core: %llu\n",
            percentile(0.5), percentile(0.99), percentile(0.9999), (double)longest_ns / 1e6, (unsigned long long)slow,
            (unsigned long long)slow_without_wait);
-    printf("memory  PUTs that came before the memory they needed was made: %llu, longest wait %.2f ms\n", (unsigned long long)waits,
-           (double)longest_wait / 1e6);
-    printf("owner   p50 %.4f  p99 %.4f  longest %.2f ms\n", (double)o->p50_ns / 1e6, (double)o->p99_ns / 1e6, (double)o->max_ns / 1e6);
-    printf("reads   %llu in place, %llu by the session meanwhile and after; no key missed, no other value\n", (unsigned long long)n->direct,
-           (unsigned long long)n->asked);
+    printf("memory  PUTs that came before the memory they needed was made: %llu, longest wait %.2f ms\n",
+           (unsigned long long)waits, (double)longest_wait / 1e6);
+    printf("owner   p50 %.4f  p99 %.4f  longest %.2f ms\n", (double)o->p50_ns / 1e6, (double)o->p99_ns / 1e6,
+           (double)o->max_ns / 1e6);
+    printf("reads   %llu in place, %llu by the session meanwhile and after; no key missed, no other value\n",
+           (unsigned long long)n->direct, (unsigned long long)n->asked);
     bool met = slow_without_wait == 0;
     printf("%s\n", met ? "met" : "MISSED");
     free(s);

@@ -1,12 +1,14 @@
-/* reads_per_get.c: how many READs a GET takes with a location cache (native/client/lookup/locations.h), by distribution of the keys.
+/* reads_per_get.c: how many READs a GET takes with a location cache (native/client/lookup/locations.h), by distribution
+ * of the keys.
  *
  *     make -C native all
  *     gcc -O2 -D_GNU_SOURCE -o /tmp/reads_per_get bench/micro/reads_per_get.c build/native/libfarkv.a -pthread -ldl -lm
  *     /tmp/reads_per_get [keys 1000000] [warm-up GETs 4000000] [measured GETs 1000000]
  *
- * A data plane in this process serves 16 shards; for each distribution a new client does GETs by lookup_start, over the READ path of shm
- * (the same state machine as over tcp and verbs), 128 at a time. What is printed is READs (of a bucket, of one of a chain, of an
- * extent) a GET, after the warm-up, and the goal. Counts do not depend on the machine; the seed is fixed.
+ * A data plane in this process serves 16 shards; for each distribution a new client does GETs by lookup_start, over the
+ * READ path of shm (the same state machine as over tcp and verbs), 128 at a time. What is printed is READs (of a
+ * bucket, of one of a chain, of an extent) a GET, after the warm-up, and the goal. Counts do not depend on the machine;
+ * the seed is fixed.
  *
  *   exact-zipfian       Zipf's law with the exponent 0.99 over the keys (bench/ycsb/generators/exact-zipfian.ts)
  *   scrambled-zipfian   YCSB's: ranks among 10^10 items, hashed, modulo the keys (scrambled-zipfian.ts)
@@ -46,7 +48,8 @@ static uint32_t exact_zipfian(void) {
         sure = 2 - inverse(integral(2.5) - pow(2, -THETA));
     }
     for (;;) {
-        double area = high + fraction() * (low - high), x = inverse(area), rank = fmin(key_count, fmax(1, floor(x + 0.5)));
+        double area = high + fraction() * (low - high), x = inverse(area),
+               rank = fmin(key_count, fmax(1, floor(x + 0.5)));
         if (rank - x <= sure || area >= integral(rank + 0.5) - pow(rank, -THETA)) return (uint32_t)rank - 1;
     }
 }
@@ -76,7 +79,8 @@ static void run(lookup *l, uint32_t (*next)(void), uint32_t gets) {
     }
 }
 
-static bool measure(dataplane *d, const char *name, uint32_t (*next)(void), double cached, double goal, uint32_t warm, uint32_t gets) {
+static bool measure(dataplane *d, const char *name, uint32_t (*next)(void), double cached, double goal, uint32_t warm,
+                    uint32_t gets) {
     lookup *l = rig_connect(d, (uint32_t)(cached * key_count));
     lookup_stats before, after;
     run(l, next, warm);
@@ -84,7 +88,8 @@ static bool measure(dataplane *d, const char *name, uint32_t (*next)(void), doub
     run(l, next, gets);
     lookup_get_stats(l, &after);
     double n = (double)(after.gets - before.gets), reads = (double)(after.reads - before.reads) / n;
-    printf("%-18s %3.0f %% cached  %.3f READs a GET, goal %.2f %s\n", name, cached * 100, reads, goal, reads <= goal ? "met" : "MISSED");
+    printf("%-18s %3.0f %% cached  %.3f READs a GET, goal %.2f %s\n", name, cached * 100, reads, goal,
+           reads <= goal ? "met" : "MISSED");
     fflush(stdout);
     lookup_close(l);
     return reads <= goal;

@@ -1,7 +1,7 @@
 /* rig.h: an owner and a client in one process, over shm: what the micro-benchmarks of GETs measure on.
  *
- * rig_serve starts a data plane that serves all shards; rig_connect makes a client of it; rig_load PUTs keys[0 .. key_count).
- * rig_client makes a client of whatever owners it is told of.
+ * rig_serve starts a data plane that serves all shards; rig_connect makes a client of it; rig_load PUTs keys[0 ..
+ * key_count). rig_client makes a client of whatever owners it is told of.
  */
 #ifndef FARKV_BENCH_MICRO_RIG_H
 #define FARKV_BENCH_MICRO_RIG_H
@@ -17,7 +17,7 @@
 /* What a benchmark sets before rig_serve. */
 static uint32_t key_count = 100000, value_bytes = 1000, shard_count = 64;
 static char (*keys)[24];
-static uint8_t *value;      /* of each key; NULL: value_bytes times 'v' */
+static uint8_t *value; /* of each key; NULL: value_bytes times 'v' */
 
 static const fkv_seed SEED = { 1, 2 }, SECRET = { 3, 4 };
 
@@ -52,9 +52,18 @@ static dataplane *rig_serve(const char *name) {
     char why[256], path[64];
     snprintf(path, sizeof path, "unix:/tmp/farkv-%s-%d.sock", name, (int)getpid());
     dataplane_listen listen = { FAB_SHM, 0, path };
-    dataplane_config c = { .server_incarnation = 1, .hash_seed = SEED, .ticket_secret = SECRET, .shards = shard_count,
-                           .groups = 1, .lease_ms = 2000, .drift_ppm = 200, .max_clients = 8, .client_quota = 1024, .huge_pages = DATAPLANE_HUGE_AUTO,
-                           .listen = &listen, .listens = 1 };
+    dataplane_config c = { .server_incarnation = 1,
+                           .hash_seed = SEED,
+                           .ticket_secret = SECRET,
+                           .shards = shard_count,
+                           .groups = 1,
+                           .lease_ms = 2000,
+                           .drift_ppm = 200,
+                           .max_clients = 8,
+                           .client_quota = 1024,
+                           .huge_pages = DATAPLANE_HUGE_AUTO,
+                           .listen = &listen,
+                           .listens = 1 };
     dataplane *d;
     must(dataplane_create(&c, &d), "create");
     if (dataplane_start(d, why, sizeof why) != FKV_OK) {
@@ -75,7 +84,7 @@ static dataplane *rig_serve(const char *name) {
 
 /* ---- the client ---- */
 
-static _Thread_local uint32_t outstanding;    /* of this thread's client */
+static _Thread_local uint32_t outstanding; /* of this thread's client */
 static void on_event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 static void on_got(void *ctx, lookup_get *g) {
     (void)ctx;
@@ -93,7 +102,9 @@ static void turn(session *s) {
     if (session_poll(s) == 0) usleep(20);
     session_tick(s);
 }
-static lookup_key key_of(uint32_t i) { return (lookup_key){ .bytes = (uint8_t *)keys[i], .count = (uint32_t)strlen(keys[i]) }; }
+static lookup_key key_of(uint32_t i) {
+    return (lookup_key){ .bytes = (uint8_t *)keys[i], .count = (uint32_t)strlen(keys[i]) };
+}
 
 /* The lease may have run out during another loop: one GET through the session brings it back. */
 __attribute__((unused)) static void refresh(lookup *l, const lookup_key *k) {
@@ -108,11 +119,13 @@ typedef struct rig_owners {
     fkv_ticket ticket;
     session_owner_config *owners;
     uint32_t count;
-    uint32_t *owner_of;              /* a shard's, by its number in `owners`; NULL: owner 1 has all shards */
+    uint32_t *owner_of; /* a shard's, by its number in `owners`; NULL: owner 1 has all shards */
 } rig_owners;
 
 static lookup *rig_client(const rig_owners *o, uint32_t cached_locations) {
-    lookup_config c = { .seed = o->seed, .max_gets = 512, .cached_locations = cached_locations, .event = on_event, .done = on_got };
+    lookup_config c = {
+        .seed = o->seed, .max_gets = 512, .cached_locations = cached_locations, .event = on_event, .done = on_got
+    };
     c.session = (session_config){ .shards = shard_count, .max_requests = 512, .ticket = o->ticket };
     lookup *l;
     must(lookup_create(&c, &l), "lookup");
@@ -140,8 +153,13 @@ static __attribute__((unused)) void rig_load(lookup *l) {
     for (uint32_t i = 0; i < key_count; i++) {
         lookup_key k = key_of(i);
         uint64_t id;
-        session_ask ask = { .op = FKV_OP_PUT, .shard = lookup_shard_of(l, &k), .key = k.bytes, .key_bytes = k.count,
-                            .value = value, .value_bytes = value_bytes, .done = on_put };
+        session_ask ask = { .op = FKV_OP_PUT,
+                            .shard = lookup_shard_of(l, &k),
+                            .key = k.bytes,
+                            .key_bytes = k.count,
+                            .value = value,
+                            .value_bytes = value_bytes,
+                            .done = on_put };
         ask.deadline_ns = fkv_now_ns() + 10000000000u;
         must(session_request(s, &ask, &id), "request");
         for (outstanding++; outstanding >= 256;) turn(s);

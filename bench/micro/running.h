@@ -1,4 +1,5 @@
-/* running.h: a client of servers that run already, over shm, made from what a program that knows the cluster writes to standard input.
+/* running.h: a client of servers that run already, over shm, made from what a program that knows the cluster writes to
+ * standard input.
  *
  *     seed <32 hex digits>                  of the cluster's hash
  *     ticket <80>                           a client's
@@ -32,10 +33,13 @@ static void read_owner(const char *line, rig_owners *o) {
     char *text = malloc(strlen(line) + 1);
     unsigned number;
     unsigned long long incarnation;
-    if (sscanf(line, "%u %llx %s", &number, &incarnation, text) != 3) refuse("an owner is a number, an incarnation and an address");
+    if (sscanf(line, "%u %llx %s", &number, &incarnation, text) != 3)
+        refuse("an owner is a number, an incarnation and an address");
     *a = (session_address){ FAB_SHM, text };
     o->owners = realloc(o->owners, (o->count + 1) * sizeof *o->owners);
-    o->owners[o->count++] = (session_owner_config){ .owner = number, .incarnation = incarnation, .addresses = a, .count = 1 };
+    o->owners[o->count++] = (session_owner_config){
+        .owner = number, .incarnation = incarnation, .addresses = a, .count = 1
+    };
 }
 
 /* Sets shard_count, value_bytes and value. What it allocates is there for the life of the program. */
@@ -67,7 +71,8 @@ static lookup *join_running(void) {
             refuse(line);
         }
     }
-    if (!line || strcmp(line, "end") || !value || !o.count || !shard_count) refuse("what a client must know is not all there");
+    if (!line || strcmp(line, "end") || !value || !o.count || !shard_count)
+        refuse("what a client must know is not all there");
     free(line);
     return rig_client(&o, 0);
 }

@@ -1,6 +1,6 @@
 /**
- * What is written into fields: random printable bytes or, with `dataintegrity=true`, bytes that follow from the key and the field's
- * name as YCSB makes them, so that every later read can be checked without remembering anything.
+ * What is written into fields: random printable bytes or, with `dataintegrity=true`, bytes that follow from the key and
+ * the field's name as YCSB makes them, so that every later read can be checked without remembering anything.
  *
  * Random bytes are slices of a pool that is filled once: making 1,000 random bytes anew would cost as much as a PUT.
  */
@@ -49,7 +49,10 @@ export class FieldValues {
     return field;
   }
 
-  /** Whether a record that was read is what dataintegrity=true wrote: one field of it, or every field where `index` is undefined. */
+  /**
+   * Whether a record that was read is what dataintegrity=true wrote: one field of it, or every field where `index` is
+   * undefined.
+   */
   verify(key: string, record: Uint8Array, index: number | undefined): boolean {
     const spans = readDirectory(record);
     if (spans?.length !== this.#names.length) return false;
@@ -71,8 +74,8 @@ export class FieldValues {
 }
 
 /**
- * The first `length` bytes of: prefix, then again and again ":" and the decimal Java String.hashCode of everything so far, that ":"
- * included. The hash is carried along (h = 31 h + c), so the whole is linear.
+ * The first `length` bytes of: prefix, then again and again ":" and the decimal Java String.hashCode of everything so
+ * far, that ":" included. The hash is carried along (h = 31 h + c), so the whole is linear.
  */
 export function fillDeterministic(target: Buffer, offset: number, length: number, prefix: string): void {
   let hash = 0;

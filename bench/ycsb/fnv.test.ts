@@ -24,7 +24,8 @@ test('the hash of a record number is the 64-bit one, bit by bit', (t) => {
   const random = new Random(1);
   const values = [0, 1, 2, 255, 256, 65_535, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 9_999_999_999, 2 ** 53 - 1];
   for (let i = 0; i < 20_000; i++) values.push(random.below(i % 2 === 0 ? 10_000_000_001 : 1_000_000));
-  for (const value of values) if (hash(value) !== reference(BigInt(value))) t.fail(`${value}: ${hash(value)} is not ${reference(BigInt(value))}`);
+  for (const value of values)
+    if (hash(value) !== reference(BigInt(value))) t.fail(`${value}: ${hash(value)} is not ${reference(BigInt(value))}`);
   t.pass();
 });
 

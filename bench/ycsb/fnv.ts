@@ -1,9 +1,11 @@
 /**
- * YCSB's hash of a record number: FNV-1a over its eight octets, lowest first, then the absolute value as Java takes it. Which key a
- * record number gets, and which records are hot in the scrambled zipfian distribution, follow from it bit by bit.
+ * YCSB's hash of a record number: FNV-1a over its eight octets, lowest first, then the absolute value as Java takes it.
+ * Which key a record number gets, and which records are hot in the scrambled zipfian distribution, follow from it bit
+ * by bit.
  *
  * The 64-bit product is made of 32-bit halves: the same with BigInt costs about a microsecond, more than a GET.
- * Invariant: hashed.high and hashed.low are unsigned 32-bit halves of the last result; a caller reads them before the next call.
+ * Invariant: hashed.high and hashed.low are unsigned 32-bit halves of the last result; a caller reads them before the
+ * next call.
  */
 const OFFSET_HIGH = 0xcbf29ce4;
 const OFFSET_LOW = 0x84222325;
@@ -22,7 +24,8 @@ export function fnvHash64(value: number): void {
     low = (low ^ (octetsLow & 0xff)) >>> 0;
     octetsLow = (octetsLow >>> 8) | (octetsHigh << 24);
     octetsHigh >>>= 8;
-    // (high, low) * (2^40 + 0x1b3) mod 2^64. low * 0x1b3 is below 2^41, exact as a double; 2^40 shifts low by 8 into the high half.
+    // (high, low) * (2^40 + 0x1b3) mod 2^64. low * 0x1b3 is below 2^41, exact as a double; 2^40 shifts low by 8 into
+    // the high half.
     const product = low * PRIME_LOW;
     high = (Math.imul(high, PRIME_LOW) + ((product / 4294967296) >>> 0) + (low << 8)) >>> 0;
     low = product >>> 0;
@@ -51,7 +54,10 @@ export function decimal64(high: number, low: number): string {
   if (high < 0x200000) return String(high * 4294967296 + low);
   if (high === 0x80000000 && low === 0) return '-9223372036854775808';
   // Long division by 10^9 over 16-bit digits: each step stays below 2^46.
-  const h1 = high >>> 16, h0 = high & 0xffff, l1 = low >>> 16, l0 = low & 0xffff;
+  const h1 = high >>> 16,
+    h0 = high & 0xffff,
+    l1 = low >>> 16,
+    l0 = low & 0xffff;
   let rest = h1;
   rest = rest * 65536 + h0;
   const q2 = Math.floor(rest / 1e9);

@@ -1,8 +1,9 @@
 /**
- * The key of a record: "user" and the record's number, hashed unless `insertorder=ordered`, padded with zeros to `zeropadding` digits.
+ * The key of a record: "user" and the record's number, hashed unless `insertorder=ordered`, padded with zeros to
+ * `zeropadding` digits.
  *
- * A hashed name costs about 200 ns to make, as much as a part of a GET over shared memory; names of the first 2^18 records are
- * remembered once made, so that a run measures the store. Not for: choosing a record.
+ * A hashed name costs about 200 ns to make, as much as a part of a GET over shared memory; names of the first 2^18
+ * records are remembered once made, so that a run measures the store. Not for: choosing a record.
  */
 import { decimal64, fnvHash64, hashed } from './fnv.js';
 

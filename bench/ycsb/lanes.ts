@@ -1,9 +1,10 @@
 /**
- * The loop of a benchmark thread: `outstanding` lanes, each with one operation in flight, until the thread's share is done or it is told
- * to stop. With `target` each operation has its time on a schedule that does not wait for slow ones (intended time).
+ * The loop of a benchmark thread: `outstanding` lanes, each with one operation in flight, until the thread's share is
+ * done or it is told to stop. With `target` each operation has its time on a schedule that does not wait for slow ones
+ * (intended time).
  *
- * A lane awaits only where the database did not answer at once. A thread whose database always answers at once still goes back to its event
- * loop now and then: the client behind it may have a socket to serve.
+ * A lane awaits only where the database did not answer at once. A thread whose database always answers at once still
+ * goes back to its event loop now and then: the client behind it may have a socket to serve.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Signals, type ThreadTask } from './protocol.js';
@@ -98,4 +99,3 @@ export class Lanes {
     }
   }
 }
-

@@ -1,9 +1,10 @@
 /**
- * What one benchmark thread measured: for each operation a histogram of nanoseconds (HdrHistogram, three digits) and the statuses counted.
+ * What one benchmark thread measured: for each operation a histogram of nanoseconds (HdrHistogram, three digits) and
+ * the statuses counted.
  *
- * As in YCSB an operation that failed counts under its name with -FAILED, its status under the plain name; intended latencies, counted from
- * when the operation should have begun, stand under Intended-NAME when both are asked for. Threads send snapshots to the main thread, which
- * adds them up.
+ * As in YCSB an operation that failed counts under its name with -FAILED, its status under the plain name; intended
+ * latencies, counted from when the operation should have begun, stand under Intended-NAME when both are asked for.
+ * Threads send snapshots to the main thread, which adds them up.
  */
 import { build, decodeFromCompressedBase64, encodeIntoCompressedBase64, type Histogram } from 'hdr-histogram-js';
 import type { MeasurementInterval } from './parameters.js';
@@ -14,7 +15,13 @@ export type Status = 'OK' | 'NOT_FOUND' | 'ERROR' | 'UNEXPECTED_STATE' | 'NOT_IM
 const HIGHEST_NS = 3.6e12;
 
 export function newHistogram(): Histogram {
-  return build({ bitBucketSize: 32, autoResize: false, lowestDiscernibleValue: 1, highestTrackableValue: HIGHEST_NS, numberOfSignificantValueDigits: 3 });
+  return build({
+    bitBucketSize: 32,
+    autoResize: false,
+    lowestDiscernibleValue: 1,
+    highestTrackableValue: HIGHEST_NS,
+    numberOfSignificantValueDigits: 3,
+  });
 }
 
 export interface Series {
@@ -38,7 +45,10 @@ export class Measurements {
     this.#interval = interval;
   }
 
-  /** Times in nanoseconds on one clock. intended: when the operation should have begun; equal to start where nobody said. */
+  /**
+   * Times in nanoseconds on one clock. intended: when the operation should have begun; equal to start where nobody
+   * said.
+   */
   operation(name: string, status: Status, intended: number, start: number, end: number): void {
     const measured = status === 'OK' ? name : `${name}-FAILED`;
     if (this.#interval !== 'intended') this.latency(measured, end - start);

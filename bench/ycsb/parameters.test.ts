@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { parseParameters } from './parameters.js';
 import { parseProperties } from './properties.js';
 
-const parse = (properties: Readonly<Record<string, string>>) => parseParameters(new Map(Object.entries(properties)), ['redis.']);
+const parse = (properties: Readonly<Record<string, string>>) =>
+  parseParameters(new Map(Object.entries(properties)), ['redis.']);
 
 test("YCSB's defaults", (t) => {
   const p = parse({});
@@ -20,11 +21,18 @@ test("YCSB's defaults", (t) => {
 
 test('insertcount is what recordcount leaves from insertstart on', (t) => {
   t.is(parse({ recordcount: '1000', insertstart: '400' }).insertCount, 600);
-  t.throws(() => parse({ recordcount: '1000', insertstart: '400', insertcount: '700' }), { message: /recordcount=1000 must be at least/ });
+  t.throws(() => parse({ recordcount: '1000', insertstart: '400', insertcount: '700' }), {
+    message: /recordcount=1000 must be at least/,
+  });
 });
 
 test('the shipped workloads have the standard proportions', (t) => {
-  const workload = (letter: string) => parseParameters(parseProperties(readFileSync(new URL(`../../../bench/ycsb/workloads/workload${letter}`, import.meta.url), 'utf8')));
+  const workload = (letter: string) =>
+    parseParameters(
+      parseProperties(
+        readFileSync(new URL(`../../../bench/ycsb/workloads/workload${letter}`, import.meta.url), 'utf8'),
+      ),
+    );
   const expected: Record<string, readonly [Partial<Record<string, number>>, string]> = {
     a: [{ READ: 0.5, UPDATE: 0.5 }, 'zipfian'],
     b: [{ READ: 0.95, UPDATE: 0.05 }, 'zipfian'],
@@ -43,7 +51,10 @@ test('the shipped workloads have the standard proportions', (t) => {
 });
 
 test('a wrong value is refused with what was expected', (t) => {
-  t.throws(() => parse({ recordcount: 'many' }), { code: 'ERR_CONFIG', message: /property recordcount=many: a number/ });
+  t.throws(() => parse({ recordcount: 'many' }), {
+    code: 'ERR_CONFIG',
+    message: /property recordcount=many: a number/,
+  });
   t.throws(() => parse({ recordcount: '-1' }), { code: 'ERR_CONFIG' });
   t.throws(() => parse({ recordcount: '1.5' }), { message: /an integer/ });
   t.throws(() => parse({ recordcount: '' }), { code: 'ERR_CONFIG' });
@@ -55,6 +66,9 @@ test('a wrong value is refused with what was expected', (t) => {
 });
 
 test('an unknown property names the nearest known one; those of databases and of YCSB are left alone', (t) => {
-  t.throws(() => parse({ recordcnt: '5' }), { code: 'ERR_CONFIG', message: 'unknown property recordcnt; did you mean recordcount?' });
+  t.throws(() => parse({ recordcnt: '5' }), {
+    code: 'ERR_CONFIG',
+    message: 'unknown property recordcnt; did you mean recordcount?',
+  });
   t.notThrows(() => parse({ 'redis.host': 'x', workload: 'site.ycsb.workloads.CoreWorkload', table: 'usertable' }));
 });

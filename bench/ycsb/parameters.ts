@@ -1,14 +1,16 @@
 /**
- * What a run is told: YCSB's properties, under YCSB's names and with its defaults, read into one typed object and checked.
+ * What a run is told: YCSB's properties, under YCSB's names and with its defaults, read into one typed object and
+ * checked.
  *
- * Properties of the databases (`redis.host`, ...) are left to them. A property that nobody knows is an error that names the nearest
- * known one: a misspelt `recordcnt` would otherwise measure something else.
+ * Properties of the databases (`redis.host`, ...) are left to them. A property that nobody knows is an error that names
+ * the nearest known one: a misspelt `recordcnt` would otherwise measure something else.
  */
 import { FarkvError } from '../../core/errors.js';
 import { unknownName } from '../../core/nearest.js';
 import type { Properties } from './properties.js';
 
-export type RequestDistribution = 'uniform' | 'zipfian' | 'zipfian-exact' | 'latest' | 'hotspot' | 'exponential' | 'sequential';
+export type RequestDistribution =
+  'uniform' | 'zipfian' | 'zipfian-exact' | 'latest' | 'hotspot' | 'exponential' | 'sequential';
 export type LengthDistribution = 'constant' | 'uniform' | 'zipfian' | 'histogram';
 export type MeasurementInterval = 'op' | 'intended' | 'both';
 
@@ -54,8 +56,21 @@ const LIMIT = 2 ** 31 - 1;
 
 /** Known to YCSB and harmless to accept: they concern what this runner has not (scans, the JVM, other exporters). */
 const ACCEPTED = new Set([
-  'workload', 'table', 'db', 'dotransactions', 'readallfieldsbyname', 'minscanlength', 'maxscanlength', 'scanlengthdistribution',
-  'measurement.trackjvm', 'exportfile', 'reportlatencyforeacherror', 'latencytrackederrors', 'status', 'label', 'spin.sleep',
+  'workload',
+  'table',
+  'db',
+  'dotransactions',
+  'readallfieldsbyname',
+  'minscanlength',
+  'maxscanlength',
+  'scanlengthdistribution',
+  'measurement.trackjvm',
+  'exportfile',
+  'reportlatencyforeacherror',
+  'latencytrackederrors',
+  'status',
+  'label',
+  'spin.sleep',
 ]);
 
 class Reader {
@@ -117,7 +132,10 @@ export function parseParameters(properties: Properties, databasePrefixes: readon
   const insertStart = read.integer('insertstart', 0, 0, LIMIT);
   const percentiles = read.text('hdrhistogram.percentiles', '50,95,99').split(',').map(Number);
   if (!percentiles.every((p) => p >= 0 && p <= 100)) {
-    throw new FarkvError('ERR_CONFIG', 'property hdrhistogram.percentiles: numbers from 0 to 100, separated by commas, are expected');
+    throw new FarkvError(
+      'ERR_CONFIG',
+      'property hdrhistogram.percentiles: numbers from 0 to 100, separated by commas, are expected',
+    );
   }
   const parameters: Parameters = {
     recordCount,
@@ -127,7 +145,11 @@ export function parseParameters(properties: Properties, databasePrefixes: readon
     fieldCount: read.integer('fieldcount', 10, 1, 10_000),
     fieldLength: read.integer('fieldlength', 100, 1, 64 << 20),
     minFieldLength: read.integer('minfieldlength', 1, 1, 64 << 20),
-    fieldLengthDistribution: read.choice('fieldlengthdistribution', ['constant', 'uniform', 'zipfian', 'histogram'], 'constant'),
+    fieldLengthDistribution: read.choice(
+      'fieldlengthdistribution',
+      ['constant', 'uniform', 'zipfian', 'histogram'],
+      'constant',
+    ),
     fieldLengthHistogram: read.text('fieldlengthhistogram', 'hist.txt'),
     fieldNamePrefix: read.text('fieldnameprefix', 'field'),
     readAllFields: read.flag('readallfields', true),
@@ -174,11 +196,15 @@ export function parseParameters(properties: Properties, databasePrefixes: readon
 function checkTogether(p: Parameters): void {
   const bad = (text: string) => new FarkvError('ERR_CONFIG', text);
   if (p.recordCount < p.insertStart + p.insertCount) {
-    throw bad(`recordcount=${p.recordCount} must be at least insertstart + insertcount = ${p.insertStart + p.insertCount}`);
+    throw bad(
+      `recordcount=${p.recordCount} must be at least insertstart + insertcount = ${p.insertStart + p.insertCount}`,
+    );
   }
-  if (p.minFieldLength > p.fieldLength) throw bad(`minfieldlength=${p.minFieldLength} is above fieldlength=${p.fieldLength}`);
+  if (p.minFieldLength > p.fieldLength)
+    throw bad(`minfieldlength=${p.minFieldLength} is above fieldlength=${p.fieldLength}`);
   if (p.dataIntegrity && p.fieldLengthDistribution !== 'constant') {
     throw bad('dataintegrity=true needs fieldlengthdistribution=constant');
   }
-  if (Object.values(p.proportions).every((weight) => weight === 0)) throw bad('every proportion is 0: there is nothing to do');
+  if (Object.values(p.proportions).every((weight) => weight === 0))
+    throw bad('every proportion is 0: there is nothing to do');
 }

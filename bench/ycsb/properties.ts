@@ -1,9 +1,10 @@
 /**
  * Java property files, as YCSB workloads are written in: the subset of java.util.Properties that text files use.
  *
- * A logical line is `key=value`, `key: value` or `key value`; `#` and `!` begin a comment; a backslash at the end of a line continues
- * it, without the blanks that the next line begins with; `\t`, `\n`, `\r`, `\f`, `\\` and `\uXXXX` are escapes, any other escaped
- * character stands for itself. Keys are unique: the last one counts. Not for: XML properties.
+ * A logical line is `key=value`, `key: value` or `key value`; `#` and `!` begin a comment; a backslash at the end of a
+ * line continues it, without the blanks that the next line begins with; `\t`, `\n`, `\r`, `\f`, `\\` and `\uXXXX` are
+ * escapes, any other escaped character stands for itself. Keys are unique: the last one counts. Not for: XML
+ * properties.
  */
 export type Properties = ReadonlyMap<string, string>;
 
@@ -30,16 +31,24 @@ function logicalLines(text: string): string[] {
 }
 
 function unescape(text: string): string {
-  return text.replace(/\\(?:u([0-9a-fA-F]{4})|([^]))/g, (_, unicode: string | undefined, character: string | undefined) => {
-    if (unicode !== undefined) return String.fromCharCode(parseInt(unicode, 16));
-    switch (character) {
-      case 't': return '\t';
-      case 'n': return '\n';
-      case 'r': return '\r';
-      case 'f': return '\f';
-      default: return character ?? '';
-    }
-  });
+  return text.replace(
+    /\\(?:u([0-9a-fA-F]{4})|([^]))/g,
+    (_, unicode: string | undefined, character: string | undefined) => {
+      if (unicode !== undefined) return String.fromCharCode(parseInt(unicode, 16));
+      switch (character) {
+        case 't':
+          return '\t';
+        case 'n':
+          return '\n';
+        case 'r':
+          return '\r';
+        case 'f':
+          return '\f';
+        default:
+          return character ?? '';
+      }
+    },
+  );
 }
 
 export function parseProperties(text: string): Map<string, string> {

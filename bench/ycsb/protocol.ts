@@ -43,6 +43,17 @@ export type ThreadMessage =
   | { readonly type: 'ready' }
   | { readonly type: 'interval'; readonly interval: number; readonly series: readonly SeriesSnapshot[] }
   | { readonly type: 'error'; readonly operation: string; readonly text: string }
-  /** Times are milliseconds of the wall clock, in microsecond steps: threads have different origins of performance.now(). */
-  | { readonly type: 'done'; readonly operations: number; readonly startMs: number; readonly endMs: number; readonly series: readonly SeriesSnapshot[]; readonly facts: Facts; readonly gc: GcFacts }
+  /**
+   * Times are milliseconds of the wall clock, in microsecond steps: threads have different origins of
+   * performance.now().
+   */
+  | {
+      readonly type: 'done';
+      readonly operations: number;
+      readonly startMs: number;
+      readonly endMs: number;
+      readonly series: readonly SeriesSnapshot[];
+      readonly facts: Facts;
+      readonly gc: GcFacts;
+    }
   | { readonly type: 'failed'; readonly code: string; readonly text: string };

@@ -1,6 +1,6 @@
 /**
- * The random numbers of a benchmark thread: xoshiro128** (Blackman and Vigna, 2018), seeded by splitmix32, so that a run can be
- * repeated with `-p seed=N`. Fast because it stays within 32-bit integer operations. Not for secrets.
+ * The random numbers of a benchmark thread: xoshiro128** (Blackman and Vigna, 2018), seeded by splitmix32, so that a
+ * run can be repeated with `-p seed=N`. Fast because it stays within 32-bit integer operations. Not for secrets.
  */
 export class Random {
   #a: number;

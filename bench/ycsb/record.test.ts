@@ -11,7 +11,8 @@ function record(fields: readonly string[]): Buffer {
   return bytes;
 }
 
-const fieldsOf = (bytes: Uint8Array) => readDirectory(bytes)?.map(({ start, end }) => Buffer.from(bytes.subarray(start, end)).toString('latin1'));
+const fieldsOf = (bytes: Uint8Array) =>
+  readDirectory(bytes)?.map(({ start, end }) => Buffer.from(bytes.subarray(start, end)).toString('latin1'));
 
 test('ten fields of 100 bytes are 1,011 bytes', (t) => {
   t.is(recordBytes(new Array<number>(10).fill(100)), 1011);
@@ -20,7 +21,9 @@ test('ten fields of 100 bytes are 1,011 bytes', (t) => {
 test('fields come back as they were written', (t) => {
   const random = new Random(5);
   for (let i = 0; i < 200; i++) {
-    const fields = Array.from({ length: 1 + random.below(200) }, () => 'x'.repeat(random.below(i % 10 === 0 ? 40_000 : 300)));
+    const fields = Array.from({ length: 1 + random.below(200) }, () =>
+      'x'.repeat(random.below(i % 10 === 0 ? 40_000 : 300)),
+    );
     t.deepEqual(fieldsOf(record(fields)), fields);
   }
 });
@@ -28,7 +31,11 @@ test('fields come back as they were written', (t) => {
 test('one field is replaced, by a value of the same length or another', (t) => {
   const before = record(['aaa', 'bbb', 'ccc']);
   t.deepEqual(fieldsOf(replaceField(before, 1, Buffer.from('BBB')) ?? Buffer.alloc(0)), ['aaa', 'BBB', 'ccc']);
-  t.deepEqual(fieldsOf(replaceField(before, 2, Buffer.from('longer than before')) ?? Buffer.alloc(0)), ['aaa', 'bbb', 'longer than before']);
+  t.deepEqual(fieldsOf(replaceField(before, 2, Buffer.from('longer than before')) ?? Buffer.alloc(0)), [
+    'aaa',
+    'bbb',
+    'longer than before',
+  ]);
   t.deepEqual(fieldsOf(replaceField(before, 0, Buffer.alloc(0)) ?? Buffer.alloc(0)), ['', 'bbb', 'ccc']);
   t.deepEqual(fieldsOf(before), ['aaa', 'bbb', 'ccc']);
   t.is(replaceField(before, 3, Buffer.from('x')), undefined);

@@ -1,10 +1,11 @@
 /**
- * A YCSB record as one value, the same bytes for every database, so that a comparison compares stores and not encodings.
+ * A YCSB record as one value, the same bytes for every database, so that a comparison compares stores and not
+ * encodings.
  *
  *   number of fields (varint) | length of each field (varint each) | the fields' bytes one after the other
  *
- * Field i is `fieldnameprefix` + i; names are not stored. Ten fields of 100 bytes are 1,011 bytes. The lengths stand in front so that one field is
- * found, or replaced, without looking at the others.
+ * Field i is `fieldnameprefix` + i; names are not stored. Ten fields of 100 bytes are 1,011 bytes. The lengths stand in
+ * front so that one field is found, or replaced, without looking at the others.
  */
 
 /** Where a field lies in its record. */
@@ -76,8 +77,8 @@ function readVarint(bytes: Uint8Array, cursor: { at: number }): number | undefin
 }
 
 /**
- * A copy of `record` with field `index` replaced. undefined when the bytes are not a record with such a field. Where the length stays, which
- * is the common case, only the field's bytes are written anew.
+ * A copy of `record` with field `index` replaced. undefined when the bytes are not a record with such a field. Where
+ * the length stays, which is the common case, only the field's bytes are written anew.
  */
 export function replaceField(record: Uint8Array, index: number, value: Uint8Array): Buffer | undefined {
   const spans = readDirectory(record);

@@ -1,8 +1,8 @@
 /**
  * The result of a run, as one object and as the lines that YCSB prints: `[READ], AverageLatency(us), 1.234`.
  *
- * Where YCSB prints whole microseconds this prints three decimals, because a GET over shared memory takes less than one; names, order and separators
- * are YCSB's. Lines under [FARKV], [REDIS], ... and [HARNESS] are this runner's own.
+ * Where YCSB prints whole microseconds this prints three decimals, because a GET over shared memory takes less than
+ * one; names, order and separators are YCSB's. Lines under [FARKV], [REDIS], ... and [HARNESS] are this runner's own.
  */
 import type { Histogram } from 'hdr-histogram-js';
 import type { Measurements } from './measurements.js';
@@ -82,7 +82,8 @@ const us = (ns: number) => (ns / 1000).toFixed(3);
 
 export function textReport(report: RunReport): string {
   const lines: string[] = [];
-  const line = (metric: string, measurement: string, value: string | number) => lines.push(`[${metric}], ${measurement}, ${value}`);
+  const line = (metric: string, measurement: string, value: string | number) =>
+    lines.push(`[${metric}], ${measurement}, ${value}`);
   line('OVERALL', 'RunTime(ms)', Math.round(report.runTimeMs));
   line('OVERALL', 'Throughput(ops/sec)', javaDouble(report.throughput));
   line('TOTAL_GCs', 'Count', report.gc.count);
@@ -105,7 +106,10 @@ export function textReport(report: RunReport): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Whether the run shows what it was meant to: no operation failed, no record read was wrong. A record that is not there is no failure. */
+/**
+ * Whether the run shows what it was meant to: no operation failed, no record read was wrong. A record that is not there
+ * is no failure.
+ */
 export function reportFailures(report: RunReport): string | undefined {
   const bad: string[] = [];
   for (const { name, returns } of report.series) {

@@ -1,8 +1,9 @@
 /**
- * A load or a run from beginning to end: starts the benchmark threads, lets them go together, adds up what they measured, and measures
- * the harness itself against the no-op database.
+ * A load or a run from beginning to end: starts the benchmark threads, lets them go together, adds up what they
+ * measured, and measures the harness itself against the no-op database.
  *
- * The clock runs from when the first thread begins, all being connected, until the last one is done. Not for: command lines (server/cli), text (report.ts).
+ * The clock runs from when the first thread begins, all being connected, until the last one is done. Not for: command
+ * lines (server/cli), text (report.ts).
  */
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
@@ -68,7 +69,9 @@ class Run {
   async go(): Promise<RunReport> {
     const stop = () => void (this.#signals[Signals.stop] = 1);
     let giveUp: () => void = () => undefined;
-    const stuck = new Promise<never>((_, reject) => (giveUp = () => reject(new FarkvError('ERR_ABORTED', 'interrupted; some operations did not end'))));
+    const stuck = new Promise<never>(
+      (_, reject) => (giveUp = () => reject(new FarkvError('ERR_ABORTED', 'interrupted; some operations did not end'))),
+    );
     const timers: NodeJS.Timeout[] = [];
     const onAbort = () => {
       stop();
@@ -82,10 +85,12 @@ class Run {
       const start = performance.now();
       for (const worker of this.#workers) worker.postMessage('go');
       if (this.#p.maxExecutionTime > 0) {
-        timers.push(setTimeout(() => {
-          this.#options.onNotice?.('Maximum time elapsed. Requesting stop for the workload.');
-          stop();
-        }, this.#p.maxExecutionTime * 1000));
+        timers.push(
+          setTimeout(() => {
+            this.#options.onNotice?.('Maximum time elapsed. Requesting stop for the workload.');
+            stop();
+          }, this.#p.maxExecutionTime * 1000),
+        );
       }
       timers.push(...this.#watch(start));
       const done = await Promise.race([stuck, Promise.all(threads.map(({ done }) => done))]);
@@ -126,7 +131,11 @@ class Run {
     try {
       return parseLengthHistogram(readFileSync(path, 'utf8'));
     } catch (cause) {
-      throw new FarkvError('ERR_CONFIG', `property fieldlengthhistogram=${path}: ${cause instanceof Error ? cause.message : ''}`, { cause });
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `property fieldlengthhistogram=${path}: ${cause instanceof Error ? cause.message : ''}`,
+        { cause },
+      );
     }
   }
 
@@ -138,15 +147,27 @@ class Run {
     const done = new Promise<Done>((resolve, reject) => {
       worker.on('message', (message: ThreadMessage) => {
         switch (message.type) {
-          case 'ready': isReady(); break;
-          case 'interval': this.#addInterval(message.series); break;
-          case 'error': this.#options.onNotice?.(`${message.operation} failed: ${message.text}`); break;
-          case 'done': resolve(message); break;
-          case 'failed': reject(new FarkvError(message.code as ErrorCode, message.text)); break;
+          case 'ready':
+            isReady();
+            break;
+          case 'interval':
+            this.#addInterval(message.series);
+            break;
+          case 'error':
+            this.#options.onNotice?.(`${message.operation} failed: ${message.text}`);
+            break;
+          case 'done':
+            resolve(message);
+            break;
+          case 'failed':
+            reject(new FarkvError(message.code as ErrorCode, message.text));
+            break;
         }
       });
       worker.on('error', reject);
-      worker.on('exit', () => reject(new FarkvError('ERR_INTERNAL', 'a benchmark thread ended before its work was done')));
+      worker.on('exit', () =>
+        reject(new FarkvError('ERR_INTERNAL', 'a benchmark thread ended before its work was done')),
+      );
     });
     // A thread that fails while others still connect is reported by `ready`.
     done.catch(() => undefined);
@@ -171,21 +192,23 @@ class Run {
     if (onProgress) timers.push(setInterval(() => onProgress(this.#done, this.#total), 100));
     if (onStatus) {
       let last = { at: start, done: 0 };
-      timers.push(setInterval(() => {
-        this.#reported = 0;
-        this.#interval = new Measurements(this.#p.measurementInterval);
-        Atomics.add(this.#signals, Signals.interval, 1);
-        const asked = performance.now();
-        const print = () => {
-          if (this.#reported < this.#workers.length && performance.now() - asked < INTERVAL_WAIT_MS) {
-            timers.push(setTimeout(print, 10));
-            return;
-          }
-          onStatus(this.#status(start, last));
-          last = { at: performance.now(), done: this.#done };
-        };
-        print();
-      }, this.#p.statusIntervalSeconds * 1000));
+      timers.push(
+        setInterval(() => {
+          this.#reported = 0;
+          this.#interval = new Measurements(this.#p.measurementInterval);
+          Atomics.add(this.#signals, Signals.interval, 1);
+          const asked = performance.now();
+          const print = () => {
+            if (this.#reported < this.#workers.length && performance.now() - asked < INTERVAL_WAIT_MS) {
+              timers.push(setTimeout(print, 10));
+              return;
+            }
+            onStatus(this.#status(start, last));
+            last = { at: performance.now(), done: this.#done };
+          };
+          print();
+        }, this.#p.statusIntervalSeconds * 1000),
+      );
     }
     return timers;
   }
@@ -206,11 +229,15 @@ class Run {
   }
 
   #report(done: readonly Done[]): RunReport {
-    const runTimeMs = Math.max(...done.map((thread) => thread.endMs)) - Math.min(...done.map((thread) => thread.startMs));
+    const runTimeMs =
+      Math.max(...done.map((thread) => thread.endMs)) - Math.min(...done.map((thread) => thread.startMs));
     for (const { series } of done) this.#sum.add(series);
     const operations = done.reduce((sum, thread) => sum + thread.operations, 0);
     this.#options.onProgress?.(operations, this.#total);
-    const gc = done.reduce<GcFacts>((sum, thread) => ({ count: sum.count + thread.gc.count, ms: sum.ms + thread.gc.ms }), { count: 0, ms: 0 });
+    const gc = done.reduce<GcFacts>(
+      (sum, thread) => ({ count: sum.count + thread.gc.count, ms: sum.ms + thread.gc.ms }),
+      { count: 0, ms: 0 },
+    );
     return {
       database: this.#options.database,
       phase: this.#options.phase,
@@ -226,7 +253,10 @@ class Run {
   }
 }
 
-/** What all threads' databases say: texts that differ stand side by side, counts are added, ratios are those of the sums. */
+/**
+ * What all threads' databases say: texts that differ stand side by side, counts are added, ratios are those of the
+ * sums.
+ */
 export function joinFacts(all: readonly Facts[]): Record<string, string | number> {
   const joined: Record<string, string | number> = {};
   const texts = new Map<string, Set<string>>();
@@ -248,10 +278,16 @@ function refuse(options: RunOptions, p: Parameters): void {
   if (p.recordCount === 0) throw new FarkvError('ERR_CONFIG', 'property recordcount is missing');
   if (options.phase === 'load') return;
   if (p.proportions.SCAN > 0) {
-    throw new FarkvError('ERR_UNSUPPORTED', 'NOT_IMPLEMENTED: this workload needs ordered scans (scanproportion > 0), which a hash table does not have');
+    throw new FarkvError(
+      'ERR_UNSUPPORTED',
+      'NOT_IMPLEMENTED: this workload needs ordered scans (scanproportion > 0), which a hash table does not have',
+    );
   }
   if (p.operationCount === 0 && p.maxExecutionTime === 0) {
-    throw new FarkvError('ERR_CONFIG', 'property operationcount is missing (0 with a maxexecutiontime runs until the time is over)');
+    throw new FarkvError(
+      'ERR_CONFIG',
+      'property operationcount is missing (0 with a maxexecutiontime runs until the time is over)',
+    );
   }
 }
 
@@ -266,12 +302,22 @@ export async function runBenchmark(options: RunOptions): Promise<RunReport> {
 
 const HARNESS_OPERATIONS = 500_000;
 
-/** The same loop in one thread against the no-op database, at full speed: nanoseconds of an operation before a store has done anything. */
+/**
+ * The same loop in one thread against the no-op database, at full speed: nanoseconds of an operation before a store has
+ * done anything.
+ */
 export async function harnessCost(phase: 'load' | 'run', properties: Properties): Promise<number> {
   const given = parseParameters(properties, DATABASE_PREFIXES);
   const loaded = phase === 'load' ? Math.min(HARNESS_OPERATIONS, given.insertCount) : given.insertCount;
   const parameters: Parameters = {
-    ...given, threads: 1, outstanding: 1, target: 0, maxExecutionTime: 0, dataIntegrity: false, operationCount: HARNESS_OPERATIONS, insertCount: loaded,
+    ...given,
+    threads: 1,
+    outstanding: 1,
+    target: 0,
+    maxExecutionTime: 0,
+    dataIntegrity: false,
+    operationCount: HARNESS_OPERATIONS,
+    insertCount: loaded,
   };
   const report = await new Run({ database: 'basic', phase, properties: new Map() }, parameters).go();
   return (report.runTimeMs * 1e6) / Math.max(1, report.operations);

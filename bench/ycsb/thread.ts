@@ -1,6 +1,6 @@
 /**
- * A benchmark thread: the worker that runner.ts starts. Connects, says `ready`, waits for the main thread's first message, does its share
- * and sends what it measured. Not for: adding up, printing.
+ * A benchmark thread: the worker that runner.ts starts. Connects, says `ready`, waits for the main thread's first
+ * message, does its share and sends what it measured. Not for: adding up, printing.
  */
 import { once } from 'node:events';
 import { PerformanceObserver } from 'node:perf_hooks';
@@ -33,15 +33,24 @@ function watchGc(): () => GcFacts {
   };
 }
 
-async function main(task: ThreadTask, send: (message: ThreadMessage) => void, started: Promise<unknown>): Promise<void> {
+async function main(
+  task: ThreadTask,
+  send: (message: ThreadMessage) => void,
+  started: Promise<unknown>,
+): Promise<void> {
   const { parameters } = task;
   const random = new Random(threadSeed(parameters.seed, task.thread));
-  const database = openDatabase(task.database, { properties: task.properties, lanes: parameters.outstanding, parameters });
+  const database = openDatabase(task.database, {
+    properties: task.properties,
+    lanes: parameters.outstanding,
+    parameters,
+  });
   await database.init();
   const measurements = new Measurements(parameters.measurementInterval);
   let errors = 0;
   const onError = (operation: string, error: unknown) => {
-    if (errors++ < ERRORS_SHOWN) send({ type: 'error', operation, text: error instanceof Error ? error.message : String(error) });
+    if (errors++ < ERRORS_SHOWN)
+      send({ type: 'error', operation, text: error instanceof Error ? error.message : String(error) });
   };
   const workload = new Workload(parameters, task.shared, random, database, measurements, onError, task.histogram);
   const lanes = new Lanes(task, workload, (interval) => {
@@ -68,7 +77,8 @@ const send = (message: ThreadMessage) => port.postMessage(message);
 try {
   await main(workerData as ThreadTask, send, once(port, 'message'));
 } catch (error) {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'ERR_INTERNAL';
+  const code =
+    error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'ERR_INTERNAL';
   send({ type: 'failed', code, text: error instanceof Error ? error.message : String(error) });
 }
 port.close();

@@ -19,6 +19,10 @@ export function readWorkloadFile(path: string): Map<string, string> {
   try {
     return parseProperties(readFileSync(found, 'utf8'));
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `the property file ${path} cannot be read: ${cause instanceof Error ? cause.message : ''}`, { cause });
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `the property file ${path} cannot be read: ${cause instanceof Error ? cause.message : ''}`,
+      { cause },
+    );
   }
 }

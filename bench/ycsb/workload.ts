@@ -1,9 +1,10 @@
 /**
- * The core workload of one benchmark thread: chooses an operation and a record, makes the values, asks the database, measures.
+ * The core workload of one benchmark thread: chooses an operation and a record, makes the values, asks the database,
+ * measures.
  *
- * One value holds a whole record (record.ts), so an update of one field reads the record first, whatever the database: both calls count as
- * one UPDATE. A read-modify-write has the record already and only writes it back. Latencies are taken around the database's
- * calls; choosing keys and making values stay outside, as in YCSB.
+ * One value holds a whole record (record.ts), so an update of one field reads the record first, whatever the database:
+ * both calls count as one UPDATE. A read-modify-write has the record already and only writes it back. Latencies are
+ * taken around the database's calls; choosing keys and making values stay outside, as in YCSB.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isPromise, type Database, type MaybePromise } from './databases/database.js';
@@ -40,9 +41,12 @@ export function nowNs(): number {
 
 function lengthGenerator(p: Parameters, random: Random, histogram: LengthHistogram | undefined): Generator {
   switch (p.fieldLengthDistribution) {
-    case 'constant': return new ConstantGenerator(p.fieldLength);
-    case 'uniform': return new UniformGenerator(random, p.minFieldLength, p.fieldLength);
-    case 'zipfian': return new ZipfianGenerator(random, p.minFieldLength, p.fieldLength);
+    case 'constant':
+      return new ConstantGenerator(p.fieldLength);
+    case 'uniform':
+      return new UniformGenerator(random, p.minFieldLength, p.fieldLength);
+    case 'zipfian':
+      return new ZipfianGenerator(random, p.minFieldLength, p.fieldLength);
     case 'histogram':
       if (histogram === undefined) throw new Error('fieldlengthdistribution=histogram without its histogram');
       return new HistogramGenerator(random, histogram);
@@ -104,10 +108,14 @@ export class Workload {
   /** One operation of the run. intended: when it should have begun, 0: now. */
   transaction(lane: number, intended: number): MaybePromise<unknown> {
     switch (this.#operations.next()) {
-      case 'READ': return this.#read(this.#names.of(this.#keys.next()), lane, intended);
-      case 'UPDATE': return this.#update(this.#names.of(this.#keys.next()), lane, intended);
-      case 'INSERT': return this.#insertNew(lane, intended);
-      case 'READMODIFYWRITE': return this.#readModifyWrite(this.#names.of(this.#keys.next()), lane, intended);
+      case 'READ':
+        return this.#read(this.#names.of(this.#keys.next()), lane, intended);
+      case 'UPDATE':
+        return this.#update(this.#names.of(this.#keys.next()), lane, intended);
+      case 'INSERT':
+        return this.#insertNew(lane, intended);
+      case 'READMODIFYWRITE':
+        return this.#readModifyWrite(this.#names.of(this.#keys.next()), lane, intended);
     }
   }
 
@@ -133,14 +141,21 @@ export class Workload {
     }
     const index = this.#fields.next();
     const value = this.#values.field(key, index);
-    const write = (record: Uint8Array | undefined): MaybePromise<Status> => this.#writeField(key, lane, record, index, value);
+    const write = (record: Uint8Array | undefined): MaybePromise<Status> =>
+      this.#writeField(key, lane, record, index, value);
     return this.#measured('UPDATE', intended, () => {
       const record = this.#database.read(key, lane);
       return isPromise(record) ? record.then(write) : write(record);
     });
   }
 
-  #writeField(key: string, lane: number, record: Uint8Array | undefined, index: number, value: Buffer): MaybePromise<Status> {
+  #writeField(
+    key: string,
+    lane: number,
+    record: Uint8Array | undefined,
+    index: number,
+    value: Buffer,
+  ): MaybePromise<Status> {
     if (record === undefined) return 'NOT_FOUND';
     const changed = replaceField(record, index, value);
     if (changed === undefined) return 'UNEXPECTED_STATE';
@@ -154,8 +169,12 @@ export class Workload {
     const start = nowNs();
     const write = (record: Uint8Array | undefined) =>
       this.#measured('UPDATE', intended, () =>
-        whole === undefined ? this.#writeField(key, lane, record, index, value) : okAfter(this.#database.update(key, whole, lane)));
-    const total = () => this.#measurements.operation('READ-MODIFY-WRITE', 'OK', intended === 0 ? start : intended, start, nowNs());
+        whole === undefined
+          ? this.#writeField(key, lane, record, index, value)
+          : okAfter(this.#database.update(key, whole, lane)),
+      );
+    const total = () =>
+      this.#measurements.operation('READ-MODIFY-WRITE', 'OK', intended === 0 ? start : intended, start, nowNs());
     const record = this.#read(key, lane, intended);
     if (isPromise(record)) return record.then(write).then(total);
     const written = write(record);
@@ -214,7 +233,8 @@ export class Workload {
 
   #verify(key: string, record: Uint8Array | undefined, field: number | undefined): void {
     const start = nowNs();
-    const status: Status = record === undefined ? 'ERROR' : this.#values.verify(key, record, field) ? 'OK' : 'UNEXPECTED_STATE';
+    const status: Status =
+      record === undefined ? 'ERROR' : this.#values.verify(key, record, field) ? 'OK' : 'UNEXPECTED_STATE';
     this.#measurements.latency('VERIFY', nowNs() - start);
     this.#measurements.status('VERIFY', status);
   }

@@ -105,7 +105,9 @@ test('what was called off is forgotten when either server starts again, when ano
   const next = moved.world.plan();
   t.not(next.shard, moved.shard);
   moved.world.arrive(next.shard);
-  t.false(moved.world.calledOff.rests(moved.shard, 's2', moved.world.nowMs) || moved.world.calledOff.troubled('s1', 's2'));
+  t.false(
+    moved.world.calledOff.rests(moved.shard, 's2', moved.world.nowMs) || moved.world.calledOff.troubled('s1', 's2'),
+  );
   const undone = called();
   undone.world.log.do({ t: 'server-drain', id: 's1', draining: false });
   undone.world.see();
@@ -115,7 +117,12 @@ test('what was called off is forgotten when either server starts again, when ano
 test('a move that ends because its shard is taken, or a server starts again, was not called off', (t) => {
   const taken = new Draining(['s1', 's2', 's3'], 4);
   const { shard, to } = taken.plan();
-  taken.log.do({ t: 'shards-taken', id: 's1', incarnation: hexOf(1), shards: [{ shard, epoch: 1, to: to === 's2' ? 's3' : 's2' }] });
+  taken.log.do({
+    t: 'shards-taken',
+    id: 's1',
+    incarnation: hexOf(1),
+    shards: [{ shard, epoch: 1, to: to === 's2' ? 's3' : 's2' }],
+  });
   t.deepEqual(taken.see(), []);
   const restarted = new Draining(['s1', 's2', 's3'], 4);
   const move = restarted.plan();

@@ -1,9 +1,11 @@
 /**
- * Moves that were called off though both servers are there: the new owner could not reach the old one, or had no memory for the shard. Whoever plans for a server
- * that is drained plans such a shard elsewhere, and there again only after a rest that doubles each time.
+ * Moves that were called off though both servers are there: the new owner could not reach the old one, or had no memory
+ * for the shard. Whoever plans for a server that is drained plans such a shard elsewhere, and there again only after a
+ * rest that doubles each time.
  *
- * The metadata does not say why a move is no more, and need not: this is read off its changes. It is soft state; every server keeps it, so that the next leader
- * knows what the last one did, and nothing that is safe rests on it. Not for: moves that a restart of either server has ended.
+ * The metadata does not say why a move is no more, and need not: this is read off its changes. It is soft state; every
+ * server keeps it, so that the next leader knows what the last one did, and nothing that is safe rests on it. Not for:
+ * moves that a restart of either server has ended.
  */
 import type { MetadataState, Move } from './state.js';
 
@@ -51,7 +53,16 @@ export class CalledOffMoves {
       const key = keyOf(move.shard, move.to);
       const times = (this.#rests.get(key)?.times ?? 0) + 1;
       const restMs = Math.min(REST_MAX_MS, REST_MS * 2 ** (times - 1));
-      const rest = { shard: move.shard, from, to: move.to, times, restMs, fromStart: startOf(state, from), toStart: startOf(state, move.to), untilMs: nowMs + restMs };
+      const rest = {
+        shard: move.shard,
+        from,
+        to: move.to,
+        times,
+        restMs,
+        fromStart: startOf(state, from),
+        toStart: startOf(state, move.to),
+        untilMs: nowMs + restMs,
+      };
       this.#rests.set(key, rest);
       found.push(rest);
     }
@@ -74,11 +85,21 @@ export class CalledOffMoves {
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
 
-  /** What is of an earlier start of a server, or of an earlier hold on the shard; and all of a server that is not to be drained after all: whoever drains it anew has done something about it. */
+  /**
+   * What is of an earlier start of a server, or of an earlier hold on the shard; and all of a server that is not to be
+   * drained after all: whoever drains it anew has done something about it.
+   */
   #forget(before: MetadataState, state: MetadataState): void {
-    const undone = new Set(before.servers.filter((s) => s.draining && state.servers.some((now) => now.id === s.id && !now.draining)).map((s) => s.id));
+    const undone = new Set(
+      before.servers
+        .filter((s) => s.draining && state.servers.some((now) => now.id === s.id && !now.draining))
+        .map((s) => s.id),
+    );
     for (const [key, rest] of this.#rests) {
-      const same = state.shards[rest.shard]?.owner === rest.from && startOf(state, rest.from) === rest.fromStart && startOf(state, rest.to) === rest.toStart;
+      const same =
+        state.shards[rest.shard]?.owner === rest.from &&
+        startOf(state, rest.from) === rest.fromStart &&
+        startOf(state, rest.to) === rest.toStart;
       if (!same || undone.has(rest.from)) this.#rests.delete(key);
     }
   }
@@ -93,12 +114,20 @@ function startOf(state: MetadataState, id: string): string | undefined {
 }
 
 /** Undefined: it stands, or a restart has ended it. */
-function outcomeOf(move: Move, present: Move | undefined, before: MetadataState, state: MetadataState): { readonly from: string; readonly came: boolean } | undefined {
+function outcomeOf(
+  move: Move,
+  present: Move | undefined,
+  before: MetadataState,
+  state: MetadataState,
+): { readonly from: string; readonly came: boolean } | undefined {
   const [was, is] = [before.shards[move.shard], state.shards[move.shard]];
   const from = was?.owner;
   if (from === undefined || from === move.to || is === undefined) return undefined;
   if (is.owner === move.to) return { from, came: true };
   const stands = present?.to === move.to && present.planned === move.planned;
-  const same = is.owner === from && is.epoch === was?.epoch && [from, move.to].every((id) => startOf(before, id) !== undefined && startOf(before, id) === startOf(state, id));
+  const same =
+    is.owner === from &&
+    is.epoch === was?.epoch &&
+    [from, move.to].every((id) => startOf(before, id) !== undefined && startOf(before, id) === startOf(state, id));
   return stands || !same ? undefined : { from, came: false };
 }

@@ -1,13 +1,16 @@
 /**
- * Validators of the parts of the metadata that travel: in client maps, in commands and in snapshots. Structure and ranges only;
- * whether a command makes sense in the present state is decided by machine.ts.
+ * Validators of the parts of the metadata that travel: in client maps, in commands and in snapshots. Structure and
+ * ranges only; whether a command makes sense in the present state is decided by machine.ts.
  */
 import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
 import { PROVIDERS } from '../providers.js';
 import { TRUST_DOMAINS_MAX } from './trust.js';
 import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, TrustDomain } from './state.js';
 
-/** Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has 8,192. */
+/**
+ * Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has
+ * 8,192.
+ */
 export const REGIONS_MAX = 8192;
 export const MEMBERS_MAX = 64;
 export const SHARDS_MAX = 4096;
@@ -15,7 +18,10 @@ export const GROUPS_MAX = 64;
 /** Ownership epochs are the high 20 bits of versions (native/table/layout.h). */
 export const EPOCH_MAX = 2 ** 20 - 1;
 
-export const memberId = pattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a member id (letters, digits, . _ -; at most 63)');
+export const memberId = pattern(
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/,
+  'a member id (letters, digits, . _ -; at most 63)',
+);
 const provider = oneOf(...PROVIDERS);
 const address = text(300);
 const uint32 = uint(2 ** 32 - 1);
@@ -28,7 +34,12 @@ export const votersMax = uint(MEMBERS_MAX);
 const leaseMs = uint(3_600_000);
 const driftPpm = uint(1_000_000);
 
-export const checkFabricAddress = record<FabricAddress>({ provider, address, group: groupNumber, host: maybe(text(128)) });
+export const checkFabricAddress = record<FabricAddress>({
+  provider,
+  address,
+  group: groupNumber,
+  host: maybe(text(128)),
+});
 export const checkFabricAddresses = list(checkFabricAddress, 1024);
 export const checkControlAddresses = list(address, 64);
 
@@ -64,9 +75,25 @@ export const checkShard = record<Shard>({
   regions: checkRegions,
 });
 
-export const checkServer = record<Server>({ id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses, draining: boolean });
+export const checkServer = record<Server>({
+  id: memberId,
+  raftId: raftNumber,
+  instance: maybe(hex64),
+  control: checkControlAddresses,
+  draining: boolean,
+});
 export const copyPhase = oneOf('last', 'copied');
 const movePhase = oneOf('last', 'copied', 'released');
-export const checkMove = record<Move>({ shard: shardNumber, to: memberId, planned: uint(), phase: maybe(movePhase), group: maybe(groupNumber), copy: maybe(hex64) });
+export const checkMove = record<Move>({
+  shard: shardNumber,
+  to: memberId,
+  planned: uint(),
+  phase: maybe(movePhase),
+  group: maybe(groupNumber),
+  copy: maybe(hex64),
+});
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
-export const checkTrustDomains = list(record<TrustDomain>({ name: memberId, shards: uint(SHARDS_MAX) }), TRUST_DOMAINS_MAX);
+export const checkTrustDomains = list(
+  record<TrustDomain>({ name: memberId, shards: uint(SHARDS_MAX) }),
+  TRUST_DOMAINS_MAX,
+);

@@ -1,6 +1,6 @@
 /**
- * The commands that change the metadata: entries of the replicated log. Written by one version of farkv and applied by another, so
- * each carries its format and is refused, not guessed at, when this version does not know it.
+ * The commands that change the metadata: entries of the replicated log. Written by one version of farkv and applied by
+ * another, so each carries its format and is refused, not guessed at, when this version does not know it.
  *
  * (proposer, sequence) names a command: a proposer that got no answer proposes the same bytes again, and the second
  * copy in the log changes nothing. A proposer is one start of one server: 64 random bits.
@@ -10,8 +10,22 @@ import { boolean, fields, hex128, hex64, list, literal, maybe, oneOf, record, ui
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
-  checkControlAddresses, checkFabricAddresses, checkLeaseTerms, checkRegions, checkTrustDomains, copyPhase, epochNumber, groupNumber, layoutNumber, memberId, MEMBERS_MAX, raftNumber, REGIONS_MAX, shardNumber,
-  SHARDS_MAX, votersMax,
+  checkControlAddresses,
+  checkFabricAddresses,
+  checkLeaseTerms,
+  checkRegions,
+  checkTrustDomains,
+  copyPhase,
+  epochNumber,
+  groupNumber,
+  layoutNumber,
+  memberId,
+  MEMBERS_MAX,
+  raftNumber,
+  REGIONS_MAX,
+  shardNumber,
+  SHARDS_MAX,
+  votersMax,
 } from './check-state.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
 import type { CopyPhase, FabricAddress, LeaseTerms, Region, TrustDomain } from './state.js';
@@ -39,8 +53,8 @@ export interface Bootstrap {
 }
 
 /**
- * A server has started. `replaces` is the incarnation that the metadata has for this id (missing: none): a join that was delayed
- * past a later start of the same server no longer fits and is refused.
+ * A server has started. `replaces` is the incarnation that the metadata has for this id (missing: none): a join that
+ * was delayed past a later start of the same server no longer fits and is refused.
  */
 export interface MemberJoin {
   readonly t: 'member-join';
@@ -89,13 +103,18 @@ export interface NoOp {
   readonly t: 'no-op';
 }
 
-/** Every server knows `format`: from here on it is written. Proposed by the leader itself, in the term in which the servers reported it. */
+/**
+ * Every server knows `format`: from here on it is written. Proposed by the leader itself, in the term in which the
+ * servers reported it.
+ */
 export interface RaiseFormat {
   readonly t: 'raise-format';
   readonly format: number;
 }
 
-/** A server comes to the cluster, as a learner; without an instance it is announced: its place is kept until it comes. */
+/**
+ * A server comes to the cluster, as a learner; without an instance it is announced: its place is kept until it comes.
+ */
 export interface ServerAdd {
   readonly t: 'server-add';
   readonly id: string;
@@ -131,8 +150,8 @@ export interface Placement {
 }
 
 /**
- * The lease of an owner has run out and its shards go to others, empty. Proposed by the leader itself and by nobody else, because only
- * the leader of the term knows that it will not renew that lease (owner-leases.ts).
+ * The lease of an owner has run out and its shards go to others, empty. Proposed by the leader itself and by nobody
+ * else, because only the leader of the term knows that it will not renew that lease (owner-leases.ts).
  */
 export interface ShardsTaken {
   readonly t: 'shards-taken';
@@ -144,13 +163,17 @@ export interface ShardsTaken {
 /** The owner is to give the shard to another member; naming the owner itself calls a move off. */
 export interface ShardMove extends Placement {
   readonly t: 'shard-move';
-  /** The start of the member it was to move to that has no copy any more: only so a move is called off that has been copied. */
+  /**
+   * The start of the member it was to move to that has no copy any more: only so a move is called off that has been
+   * copied.
+   */
   readonly lost?: string;
 }
 
 /**
- * By the member that a shard moves to: how far its copy is. `copied` is proposed only when the owner takes no changes and nothing is left to copy; from there on
- * the move is called off only when the copy is lost, and the owner gives the shard up.
+ * By the member that a shard moves to: how far its copy is. `copied` is proposed only when the owner takes no changes
+ * and nothing is left to copy; from there on the move is called off only when the copy is lost, and the owner gives the
+ * shard up.
  */
 export interface ShardCopy extends Placement {
   readonly t: 'shard-copy';
@@ -164,8 +187,8 @@ export interface ShardCopy extends Placement {
 }
 
 /**
- * The owner has given the shard up for a copy: it grants no leases on it any more, and none is left. It stays the owner until the new owner has opened
- * the shard with that copy. If the copy is lost first, the owner serves the shard again.
+ * The owner has given the shard up for a copy: it grants no leases on it any more, and none is left. It stays the owner
+ * until the new owner has opened the shard with that copy. If the copy is lost first, the owner serves the shard again.
  */
 export interface ShardReleased {
   readonly t: 'shard-released';
@@ -178,8 +201,21 @@ export interface ShardReleased {
 }
 
 export type Command =
-  | Bootstrap | MemberJoin | AssignShards | ShardOpened | ShardLayoutChanged | NoOp
-  | RaiseFormat | ServerAdd | ServerRemove | ServerDrain | VotersSet | ShardsTaken | ShardMove | ShardCopy | ShardReleased;
+  | Bootstrap
+  | MemberJoin
+  | AssignShards
+  | ShardOpened
+  | ShardLayoutChanged
+  | NoOp
+  | RaiseFormat
+  | ServerAdd
+  | ServerRemove
+  | ServerDrain
+  | VotersSet
+  | ShardsTaken
+  | ShardMove
+  | ShardCopy
+  | ShardReleased;
 
 export interface Proposal {
   readonly proposer: string;
@@ -230,11 +266,20 @@ const checks = {
     layoutEpoch: layoutNumber,
     buckets: layoutNumber,
     add: checkRegions,
-    remove: list(record<SegmentName>({ provider: oneOf(...PROVIDERS), kind: oneOf('index', 'heap'), segment: uint(65_535) }), REGIONS_MAX),
+    remove: list(
+      record<SegmentName>({ provider: oneOf(...PROVIDERS), kind: oneOf('index', 'heap'), segment: uint(65_535) }),
+      REGIONS_MAX,
+    ),
   }),
   'no-op': record<NoOp>({ t: literal('no-op') }),
   'raise-format': record<RaiseFormat>({ t: literal('raise-format'), format: uint(65_535) }),
-  'server-add': record<ServerAdd>({ t: literal('server-add'), id: memberId, raftId: raftNumber, instance: maybe(hex64), control: checkControlAddresses }),
+  'server-add': record<ServerAdd>({
+    t: literal('server-add'),
+    id: memberId,
+    raftId: raftNumber,
+    instance: maybe(hex64),
+    control: checkControlAddresses,
+  }),
   'server-remove': record<ServerRemove>({ t: literal('server-remove'), id: memberId, raftId: raftNumber }),
   'server-drain': record<ServerDrain>({ t: literal('server-drain'), id: memberId, draining: boolean }),
   'voters-set': record<VotersSet>({ t: literal('voters-set'), voters: list(memberId, MEMBERS_MAX) }),
@@ -244,9 +289,32 @@ const checks = {
     incarnation: hex64,
     shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
   }),
-  'shard-move': record<ShardMove>({ t: literal('shard-move'), shard: shardNumber, epoch: epochNumber, to: memberId, lost: maybe(hex64) }),
-  'shard-copy': record<ShardCopy>({ t: literal('shard-copy'), shard: shardNumber, epoch: epochNumber, to: memberId, memberIncarnation: hex64, phase: copyPhase, group: groupNumber, copy: hex64, planned: uint() }),
-  'shard-released': record<ShardReleased>({ t: literal('shard-released'), shard: shardNumber, owner: memberId, memberIncarnation: hex64, epoch: epochNumber, copy: hex64 }),
+  'shard-move': record<ShardMove>({
+    t: literal('shard-move'),
+    shard: shardNumber,
+    epoch: epochNumber,
+    to: memberId,
+    lost: maybe(hex64),
+  }),
+  'shard-copy': record<ShardCopy>({
+    t: literal('shard-copy'),
+    shard: shardNumber,
+    epoch: epochNumber,
+    to: memberId,
+    memberIncarnation: hex64,
+    phase: copyPhase,
+    group: groupNumber,
+    copy: hex64,
+    planned: uint(),
+  }),
+  'shard-released': record<ShardReleased>({
+    t: literal('shard-released'),
+    shard: shardNumber,
+    owner: memberId,
+    memberIncarnation: hex64,
+    epoch: epochNumber,
+    copy: hex64,
+  }),
 };
 
 function isKind(kind: unknown): kind is Command['t'] {
@@ -255,25 +323,39 @@ function isKind(kind: unknown): kind is Command['t'] {
 
 /** Throws ERR_PROTOCOL when the command is larger than an entry may be. */
 export function encodeProposal(p: Proposal): Uint8Array {
-  const bytes = encodeValue({ format: formatOf(p.command), proposer: p.proposer, sequence: p.sequence, command: p.command });
+  const bytes = encodeValue({
+    format: formatOf(p.command),
+    proposer: p.proposer,
+    sequence: p.sequence,
+    command: p.command,
+  });
   if (bytes.length > COMMAND_LIMITS.bytes) {
-    throw new FarkvError('ERR_PROTOCOL', `a metadata change (${p.command.t}) of ${bytes.length} bytes; at most ${COMMAND_LIMITS.bytes} fit an entry`);
+    throw new FarkvError(
+      'ERR_PROTOCOL',
+      `a metadata change (${p.command.t}) of ${bytes.length} bytes; at most ${COMMAND_LIMITS.bytes} fit an entry`,
+    );
   }
   return bytes;
 }
 
 /**
- * Throws ERR_PROTOCOL_VERSION for a format later than `known` or a kind of command that this version does not know, ERR_PROTOCOL for
- * malformed bytes. In both cases the entry must not be skipped: the server that cannot read it stops applying.
+ * Throws ERR_PROTOCOL_VERSION for a format later than `known` or a kind of command that this version does not know,
+ * ERR_PROTOCOL for malformed bytes. In both cases the entry must not be skipped: the server that cannot read it stops
+ * applying.
  */
 export function decodeProposal(bytes: Uint8Array, known = FORMAT_NEWEST): Proposal {
   const value = fields(decodeValue(bytes, COMMAND_LIMITS), 'entry');
   const format = uint()(value.format, 'entry.format');
   const command = fields(value.command, 'entry.command');
   const kind = command.t;
-  if (format > known || (typeof kind === 'string' && !isKind(kind))) throw laterVersion('an entry', format, known, typeof kind === 'string' ? kind.slice(0, 40) : 'unknown');
+  if (format > known || (typeof kind === 'string' && !isKind(kind)))
+    throw laterVersion('an entry', format, known, typeof kind === 'string' ? kind.slice(0, 40) : 'unknown');
   if (format === 0 || !isKind(kind)) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
-  const proposal: Proposal = { proposer: hex64(value.proposer, 'entry.proposer'), sequence: uint()(value.sequence, 'entry.sequence'), command: checks[kind](command, 'entry.command') };
+  const proposal: Proposal = {
+    proposer: hex64(value.proposer, 'entry.proposer'),
+    sequence: uint()(value.sequence, 'entry.sequence'),
+    command: checks[kind](command, 'entry.command'),
+  };
   if (formatOf(proposal.command) > format) throw new FarkvError('ERR_PROTOCOL', 'malformed metadata entry');
   return proposal;
 }

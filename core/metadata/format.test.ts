@@ -8,7 +8,14 @@ import { MetadataMachine } from './machine.js';
 
 const NEXT = FORMAT_NEWEST + 1;
 const raise = { t: 'raise-format', format: NEXT } as const;
-const later = { instanceOf: FarkvError, code: 'ERR_PROTOCOL_VERSION', message: new RegExp(`later version of farkv \\(format ${NEXT}.*knows format ${FORMAT_NEWEST}: upgrade this server`, 'u') } as const;
+const later = {
+  instanceOf: FarkvError,
+  code: 'ERR_PROTOCOL_VERSION',
+  message: new RegExp(
+    `later version of farkv \\(format ${NEXT}.*knows format ${FORMAT_NEWEST}: upgrade this server`,
+    'u',
+  ),
+} as const;
 const made = (log: MetadataLog): MetadataLog => log.do(bootstrapOf(2, ['s1']), joinOf('s1', 1), { t: 'assign-shards' });
 
 test('this version and a later one have the same state and snapshot as long as the format was not raised', (t) => {
@@ -21,7 +28,10 @@ test('this version and a later one have the same state and snapshot as long as t
 
 test('the format is raised by one, once, and what is of a format after the next is refused', (t) => {
   const log = made(new MetadataLog(NEXT + 1));
-  t.regex(log.try({ t: 'raise-format', format: NEXT + 1 }), new RegExp(`ERR_BUSY: the metadata is at format ${FORMAT_NEWEST}`, 'u'));
+  t.regex(
+    log.try({ t: 'raise-format', format: NEXT + 1 }),
+    new RegExp(`ERR_BUSY: the metadata is at format ${FORMAT_NEWEST}`, 'u'),
+  );
   t.is(log.try(raise), 'ok');
   t.is(log.state.formatVersion, NEXT);
   t.regex(log.try(raise), /ERR_BUSY/);

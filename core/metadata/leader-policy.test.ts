@@ -8,7 +8,11 @@ const HELD = heldMs(LEASE);
 /** Leases of a leader whom a quorum confirmed again and again from 0 on; `asked`: who was given a lease when. */
 function leasesAt(nowMs: number, asked: Readonly<Record<number, readonly string[]>> = {}): GrantedLeases {
   const leases = new GrantedLeases(LEASE, 0);
-  const times = [...Array.from({ length: Math.ceil(nowMs / 100) }, (_, i) => 100 * i), ...Object.keys(asked).map(Number), nowMs];
+  const times = [
+    ...Array.from({ length: Math.ceil(nowMs / 100) }, (_, i) => 100 * i),
+    ...Object.keys(asked).map(Number),
+    nowMs,
+  ];
   for (const at of times.sort((a, b) => a - b)) {
     leases.confirmed(at);
     for (const id of asked[at] ?? []) leases.grant(id, at);
@@ -24,7 +28,10 @@ test('an owner that is silent loses its shards when its lease is over, and not b
   const leases = leasesAt(2 * HELD, asked);
   const taken = takeFromDead(log.state, leases, 2 * HELD)!;
   t.is(taken.id, 's2');
-  t.deepEqual(taken.shards.map((s) => s.shard), log.ownedBy('s2'));
+  t.deepEqual(
+    taken.shards.map((s) => s.shard),
+    log.ownedBy('s2'),
+  );
   log.do(taken);
   t.deepEqual(log.ownedBy('s2'), []);
   for (const { shard } of taken.shards) {
@@ -65,7 +72,10 @@ test('a paused owner that is back finds its shards under other epochs, and what 
   const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2'] });
   log.do(takeFromDead(log.state, leases, 2 * HELD)!);
   const late = { shard: shard!, owner: 's1', memberIncarnation: hexOf(1), epoch };
-  t.regex(log.try({ t: 'shard-opened', ...late, incarnation: hexOf(77), layoutEpoch: 1, buckets: 1, regions: [] }), /ERR_NOT_OWNER/);
+  t.regex(
+    log.try({ t: 'shard-opened', ...late, incarnation: hexOf(77), layoutEpoch: 1, buckets: 1, regions: [] }),
+    /ERR_NOT_OWNER/,
+  );
   t.regex(log.try({ t: 'shard-released', ...late, copy: hexOf(9) }), /ERR_NOT_OWNER/);
 });
 
@@ -76,7 +86,18 @@ test('a shard of a dead owner goes to the server that has copied it, also when t
   const { epoch } = log.shard(shard);
   log.do({ t: 'shard-move', shard, epoch, to: 's2' });
   const { planned } = log.state.moves[0]!;
-  for (const phase of ['last', 'copied'] as const) log.do({ t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: hexOf(2), phase, group: 0, copy: hexOf(9), planned });
+  for (const phase of ['last', 'copied'] as const)
+    log.do({
+      t: 'shard-copy',
+      shard,
+      epoch,
+      to: 's2',
+      memberIncarnation: hexOf(2),
+      phase,
+      group: 0,
+      copy: hexOf(9),
+      planned,
+    });
   log.do({ t: 'server-drain', id: 's2', draining: true });
   const leases = leasesAt(2 * HELD, { [2 * HELD]: ['s2', 's3'] });
   const taken = takeFromDead(log.state, leases, 2 * HELD)!;
@@ -103,7 +124,12 @@ test('a drained server gives its shards away a few at a time, and a move whose g
   // A leader that has not heard since then does not know whether the server is dead.
   t.not(nextMove(log.state, leasesAt(HELD + 100, late), 2 * HELD)?.shard, other.shard);
   t.true(nextLookMs(log.state, leasesAt(HELD + 100, late), 2 * HELD) !== undefined);
-  t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, late), 2 * HELD), { t: 'shard-move', shard: other.shard, epoch: 1, to: 's1' });
+  t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, late), 2 * HELD), {
+    t: 'shard-move',
+    shard: other.shard,
+    epoch: 1,
+    to: 's1',
+  });
 });
 
 test('the leader looks in time for a move to a server that has no shards yet', (t) => {
@@ -113,10 +139,15 @@ test('the leader looks in time for a move to a server that has no shards yet', (
   log.open(0, 5).do({ t: 'shard-move', shard: 0, epoch: 1, to });
   const leases = leasesAt(2 * HELD - 100, { [HELD]: [to], [2 * HELD - 100]: [owner] });
   t.true(nextLookMs(log.state, leases, 2 * HELD - 100)! <= 2 * HELD);
-  t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, { [HELD]: [to], [2 * HELD - 100]: [owner] }), 2 * HELD), { t: 'shard-move', shard: 0, epoch: 1, to: owner });
+  t.deepEqual(nextMove(log.state, leasesAt(2 * HELD, { [HELD]: [to], [2 * HELD - 100]: [owner] }), 2 * HELD), {
+    t: 'shard-move',
+    shard: 0,
+    epoch: 1,
+    to: owner,
+  });
 });
 
-test('a shard that is closed because its owner has started again stays its owner\'s until it has been copied', (t) => {
+test("a shard that is closed because its owner has started again stays its owner's until it has been copied", (t) => {
   const log = MetadataLog.cluster(2, ['s1', 's2']);
   const [shard] = log.ownedBy('s1');
   log.open(shard!, 5);
@@ -137,7 +168,14 @@ test('a shard that was never open moves at once', (t) => {
   t.deepEqual(log.state.moves, []);
 });
 
-const add = (id: string, instance = 500 + id.charCodeAt(1)) => ({ t: 'server-add', id, raftId: 1000 + id.charCodeAt(1) + instance, instance: hexOf(instance), control: ['127.0.0.1:1'] }) as const;
+const add = (id: string, instance = 500 + id.charCodeAt(1)) =>
+  ({
+    t: 'server-add',
+    id,
+    raftId: 1000 + id.charCodeAt(1) + instance,
+    instance: hexOf(instance),
+    control: ['127.0.0.1:1'],
+  }) as const;
 
 test('learners become voters two at a time, up to the number that is wanted', (t) => {
   const log = MetadataLog.cluster(3, ['s1']);
@@ -168,25 +206,47 @@ test('a server with another data directory is refused and told the command; afte
 
 test('the servers that a cluster was made with are its servers before they come, and come as those only', (t) => {
   const log = new MetadataLog().do({ ...bootstrapOf(2, ['s2', 's1', 's3']), votersMax: 1 }, joinOf('s1', 1));
-  t.deepEqual(log.state.servers.map((s) => [s.id, s.instance]), [['s1', hexOf(1000 + 49)], ['s2', undefined], ['s3', undefined]]);
+  t.deepEqual(
+    log.state.servers.map((s) => [s.id, s.instance]),
+    [
+      ['s1', hexOf(1000 + 49)],
+      ['s2', undefined],
+      ['s3', undefined],
+    ],
+  );
   t.true(log.state.servers.every((s) => s.raftId !== 0));
-  t.deepEqual([log.state.firstServers, log.state.voters, log.state.votersMax], [['s1', 's2', 's3'], ['s1', 's2', 's3'], 3]);
+  t.deepEqual(
+    [log.state.firstServers, log.state.voters, log.state.votersMax],
+    [['s1', 's2', 's3'], ['s1', 's2', 's3'], 3],
+  );
   t.regex(log.try(add('s2')), /start it with --peers s1,s2,s3, without --join/);
   log.do(joinOf('s2', 2), { t: 'server-remove', id: 's3', raftId: log.state.servers[2]!.raftId }, add('s3'));
-  t.deepEqual([log.state.firstServers, log.state.voters], [['s1', 's2', 's3'], ['s1', 's2']]);
+  t.deepEqual(
+    [log.state.firstServers, log.state.voters],
+    [
+      ['s1', 's2', 's3'],
+      ['s1', 's2'],
+    ],
+  );
 });
 
 test('the only voter stays, and somebody is left to own shards', (t) => {
   const log = MetadataLog.cluster(1, ['s1']);
   t.regex(log.try({ t: 'server-drain', id: 's1', draining: true }), /no other server could own/);
   log.do(add('s2', 1000 + 's2'.charCodeAt(1)), joinOf('s2', 2));
-  log.do({ t: 'shards-taken', id: 's1', incarnation: hexOf(1), shards: [{ shard: 0, epoch: log.shard(0).epoch, to: 's2' }] });
+  log.do({
+    t: 'shards-taken',
+    id: 's1',
+    incarnation: hexOf(1),
+    shards: [{ shard: 0, epoch: log.shard(0).epoch, to: 's2' }],
+  });
   t.regex(log.try({ t: 'server-remove', id: 's1', raftId: log.state.servers[0]!.raftId }), /only voter/);
 });
 
 test('the format is raised when every server has said that it knows the next one', (t) => {
   const log = new MetadataLog(2).do(bootstrapOf(2, ['s1', 's2']), joinOf('s1', 1));
-  const says = (known: Readonly<Record<string, number>>, own = 2) => nextFormat(log.state, { known: own, knownBy: (id) => known[id] ?? 0 });
+  const says = (known: Readonly<Record<string, number>>, own = 2) =>
+    nextFormat(log.state, { known: own, knownBy: (id) => known[id] ?? 0 });
   t.is(says({ s1: 2, s2: 2 }), undefined);
   log.do(joinOf('s2', 2));
   t.is(says({ s1: 2, s2: 1 }), undefined);

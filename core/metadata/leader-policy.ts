@@ -1,6 +1,7 @@
 /**
  * What the metadata's leader does of itself: pure decisions from the metadata, the leases it has
- * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts, test/sim).
+ * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts,
+ * test/sim).
  */
 import { CalledOffMoves } from './called-off.js';
 import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
@@ -9,13 +10,18 @@ import { placeOn } from './plan.js';
 import { complete } from './reduced.js';
 import type { Member, MetadataState } from './state.js';
 
-/** Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes memory twice. */
+/**
+ * Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes
+ * memory twice.
+ */
 export const MOVES_AT_ONCE = 2;
 
 /** Members that may be given shards now. */
 export function usable(state: MetadataState, leases: GrantedLeases, nowMs: number): Member[] {
   const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
-  return [...state.members.values()].filter((m) => leases.alive(m.id, nowMs) && !draining.has(m.id)).sort((a, b) => (a.id < b.id ? -1 : 1));
+  return [...state.members.values()]
+    .filter((m) => leases.alive(m.id, nowMs) && !draining.has(m.id))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** The shards of a dead owner. Undefined also while nobody is there to take them: their owner may come back. */
@@ -26,13 +32,24 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
     const alive = usable(state, leases, nowMs);
     // Rather a member that is to go than none.
     const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
-    const placed = placeOn(state, own.map((s) => s.shard), others);
+    const placed = placeOn(
+      state,
+      own.map((s) => s.shard),
+      others,
+    );
     if (placed.size === 0) continue;
-    // One whose values its next owner has already goes there, also where that is to give its shards away: it can, with what is in them.
-    for (const m of state.moves) if (complete(m) && placed.has(m.shard) && state.members.has(m.to) && leases.alive(m.to, nowMs)) placed.set(m.shard, m.to);
+    // One whose values its next owner has already goes there, also where that is to give its shards away: it can, with
+    // what is in them.
+    for (const m of state.moves)
+      if (complete(m) && placed.has(m.shard) && state.members.has(m.to) && leases.alive(m.to, nowMs))
+        placed.set(m.shard, m.to);
     return {
-      t: 'shards-taken', id: member.id, incarnation: member.incarnation,
-      shards: own.map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' })).filter((p) => p.to !== ''),
+      t: 'shards-taken',
+      id: member.id,
+      incarnation: member.incarnation,
+      shards: own
+        .map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' }))
+        .filter((p) => p.to !== ''),
     };
   }
   return undefined;
@@ -41,10 +58,15 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
 const NONE = new CalledOffMoves();
 
 /**
- * When takeFromDead or nextMove may have a new answer though nothing else has happened, once a quorum has confirmed the leader then; undefined:
- * not by time alone. Always later than now.
+ * When takeFromDead or nextMove may have a new answer though nothing else has happened, once a quorum has confirmed the
+ * leader then; undefined: not by time alone. Always later than now.
  */
-export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): number | undefined {
+export function nextLookMs(
+  state: MetadataState,
+  leases: GrantedLeases,
+  nowMs: number,
+  calledOff = NONE,
+): number | undefined {
   const owners = new Set<string>();
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   for (const m of state.moves) owners.add(m.to);
@@ -55,10 +77,16 @@ export function nextLookMs(state: MetadataState, leases: GrantedLeases, nowMs: n
 }
 
 /**
- * The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant for is gone. One whose move was called off
- * goes elsewhere, rather to a server that others have come to from there, or rests.
+ * The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant
+ * for is gone. One whose move was called off goes elsewhere, rather to a server that others have come to from there, or
+ * rests.
  */
-export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: number, calledOff = NONE): ShardMove | undefined {
+export function nextMove(
+  state: MetadataState,
+  leases: GrantedLeases,
+  nowMs: number,
+  calledOff = NONE,
+): ShardMove | undefined {
   const ready = usable(state, leases, nowMs);
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
@@ -84,11 +112,13 @@ export function nextMove(state: MetadataState, leases: GrantedLeases, nowMs: num
 }
 
 /**
- * Learners that have caught up become voters while there are fewer than votersMax. The number of voters stays odd: an even group
- * survives no more failures than the odd one below it, and is more likely to meet one.
+ * Learners that have caught up become voters while there are fewer than votersMax. The number of voters stays odd: an
+ * even group survives no more failures than the odd one below it, and is more likely to meet one.
  */
 export function nextVoters(state: MetadataState, caughtUp: ReadonlySet<string>): VotersSet | undefined {
-  const learners = state.servers.filter((s) => !s.draining && !state.voters.includes(s.id) && caughtUp.has(s.id)).map((s) => s.id);
+  const learners = state.servers
+    .filter((s) => !s.draining && !state.voters.includes(s.id) && caughtUp.has(s.id))
+    .map((s) => s.id);
   const most = state.votersMax - (state.votersMax % 2 === 0 ? 1 : 0);
   const target = Math.min(most, state.voters.length + learners.length);
   const odd = target % 2 === 0 ? target - 1 : target;
@@ -106,11 +136,28 @@ export interface RaiseOptions {
 export function nextFormat(state: MetadataState, { known, knownBy }: RaiseOptions): RaiseFormat | undefined {
   const next = state.formatVersion + 1;
   const servers = state.servers.filter((s) => s.raftId !== 0);
-  if (state.clusterId === '' || next > known || !servers.every(({ id }) => state.members.has(id) && knownBy(id) >= next)) return undefined;
+  if (
+    state.clusterId === '' ||
+    next > known ||
+    !servers.every(({ id }) => state.members.has(id) && knownBy(id) >= next)
+  )
+    return undefined;
   return { t: 'raise-format', format: next };
 }
 
 /** In the order of their urgency. */
-export function dueCommand(state: MetadataState, leases: GrantedLeases, nowMs: number, caughtUp: ReadonlySet<string>, raise: RaiseOptions, calledOff = NONE): Command | undefined {
-  return takeFromDead(state, leases, nowMs) ?? nextFormat(state, raise) ?? nextMove(state, leases, nowMs, calledOff) ?? nextVoters(state, caughtUp);
+export function dueCommand(
+  state: MetadataState,
+  leases: GrantedLeases,
+  nowMs: number,
+  caughtUp: ReadonlySet<string>,
+  raise: RaiseOptions,
+  calledOff = NONE,
+): Command | undefined {
+  return (
+    takeFromDead(state, leases, nowMs) ??
+    nextFormat(state, raise) ??
+    nextMove(state, leases, nowMs, calledOff) ??
+    nextVoters(state, caughtUp)
+  );
 }

@@ -3,7 +3,14 @@ import { FarkvError } from '../errors.js';
 import { encodeValue } from '../protocol/value.js';
 import { bootstrapOf } from '../../test/support/metadata-log.js';
 import { Random, seeded } from '../../test/support/random.js';
-import { encodeProposal, decodeProposal, PROPOSALS_MAX, type Command, type MemberJoin, type ShardOpened } from './commands.js';
+import {
+  encodeProposal,
+  decodeProposal,
+  PROPOSALS_MAX,
+  type Command,
+  type MemberJoin,
+  type ShardOpened,
+} from './commands.js';
 import { FORMAT_NEWEST } from './format.js';
 import { MetadataMachine } from './machine.js';
 import type { Region, Shard } from './state.js';
@@ -11,13 +18,30 @@ import type { Region, Shard } from './state.js';
 const PROPOSER = 'aa'.repeat(8);
 const bootstrap = bootstrapOf(6, ['s1', 's2', 's3']);
 const incarnation = (n: number): string => n.toString(16).padStart(16, '0');
-const region = (segment: number, rkey = '7'): Region => ({ provider: 'shm', kind: 'heap', segment, tag: 1, bytes: 4096, remoteAddress: '4096', rkey });
+const region = (segment: number, rkey = '7'): Region => ({
+  provider: 'shm',
+  kind: 'heap',
+  segment,
+  tag: 1,
+  bytes: 4096,
+  remoteAddress: '4096',
+  rkey,
+});
 
 function join(id: string, n: number, replaces?: number, more: Partial<MemberJoin> = {}): MemberJoin {
   return {
-    t: 'member-join', id, incarnation: incarnation(n), ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
-    instance: incarnation(1000 + id.charCodeAt(1)), control: ['127.0.0.1:7400'], memoryBytes: 1 << 30,
-    fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }, { provider: 'tcp', address: '127.0.0.1:7501', group: 1 }], ...more,
+    t: 'member-join',
+    id,
+    incarnation: incarnation(n),
+    ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
+    instance: incarnation(1000 + id.charCodeAt(1)),
+    control: ['127.0.0.1:7400'],
+    memoryBytes: 1 << 30,
+    fabric: [
+      { provider: 'tcp', address: '127.0.0.1:7500', group: 0 },
+      { provider: 'tcp', address: '127.0.0.1:7501', group: 1 },
+    ],
+    ...more,
   };
 }
 
@@ -43,8 +67,15 @@ class Log {
 
 function opened(s: Shard, n: number, memberIncarnation: number, regions = [region(0)]): ShardOpened {
   return {
-    t: 'shard-opened', shard: s.shard, owner: s.owner!, memberIncarnation: incarnation(memberIncarnation), epoch: s.epoch,
-    incarnation: incarnation(n), layoutEpoch: 1, buckets: 64, regions,
+    t: 'shard-opened',
+    shard: s.shard,
+    owner: s.owner!,
+    memberIncarnation: incarnation(memberIncarnation),
+    epoch: s.epoch,
+    incarnation: incarnation(n),
+    layoutEpoch: 1,
+    buckets: 64,
+    regions,
   };
 }
 
@@ -62,7 +93,14 @@ test('nothing else is taken before the cluster exists', (t) => {
 test('shards are spread evenly over members and their data-plane groups', (t) => {
   const log = new Log().do(bootstrap, join('s1', 1), join('s2', 1), join('s3', 1), { t: 'assign-shards' });
   const { shards } = log.machine.state;
-  for (const id of ['s1', 's2', 's3']) t.deepEqual(shards.filter((s) => s.owner === id).map((s) => s.group).sort(), [0, 1]);
+  for (const id of ['s1', 's2', 's3'])
+    t.deepEqual(
+      shards
+        .filter((s) => s.owner === id)
+        .map((s) => s.group)
+        .sort(),
+      [0, 1],
+    );
   t.true(shards.every((s) => s.epoch === 1 && s.incarnation === undefined));
   t.is(log.try({ t: 'assign-shards' }), 'ERR_BUSY');
 });
@@ -106,8 +144,14 @@ test('layout changes are deltas that must follow each other', (t) => {
   const log = new Log().do(bootstrap, join('s1', 1), { t: 'assign-shards' });
   log.do(opened(log.shard(0), 50, 1, [region(0), region(1)]));
   const delta: Command = {
-    t: 'shard-layout', shard: 0, incarnation: incarnation(50), from: 1, layoutEpoch: 4, buckets: 128,
-    add: [region(2), region(1, '8')], remove: [{ provider: 'shm', kind: 'heap', segment: 0 }],
+    t: 'shard-layout',
+    shard: 0,
+    incarnation: incarnation(50),
+    from: 1,
+    layoutEpoch: 4,
+    buckets: 128,
+    add: [region(2), region(1, '8')],
+    remove: [{ provider: 'shm', kind: 'heap', segment: 0 }],
   };
   const before = log.machine.state;
   log.do(delta);
@@ -131,7 +175,8 @@ test('what did not change keeps its identity', (t) => {
 
 test('a repeated proposal takes effect once, in any order within the window', (t) => {
   const machine = new MetadataMachine();
-  const bytes = (sequence: number, command: Command = { t: 'no-op' }): Uint8Array => encodeProposal({ proposer: PROPOSER, sequence, command });
+  const bytes = (sequence: number, command: Command = { t: 'no-op' }): Uint8Array =>
+    encodeProposal({ proposer: PROPOSER, sequence, command });
   const outcome = (sequence: number): unknown => machine.apply(bytes(sequence)).outcome;
   machine.apply(bytes(3, bootstrap));
   t.is(outcome(3), 'duplicate');
@@ -143,15 +188,25 @@ test('a repeated proposal takes effect once, in any order within the window', (t
   t.deepEqual(outcome(500), { ok: true });
   t.is(outcome(4), 'duplicate');
   t.is(outcome(500), 'duplicate');
-  t.deepEqual(machine.apply(encodeProposal({ proposer: 'bb'.repeat(8), sequence: 3, command: { t: 'no-op' } })).outcome, { ok: true });
+  t.deepEqual(
+    machine.apply(encodeProposal({ proposer: 'bb'.repeat(8), sequence: 3, command: { t: 'no-op' } })).outcome,
+    { ok: true },
+  );
 });
 
 test('an entry of a later version is refused by name and changes nothing', (t) => {
   const { machine } = new Log().do(bootstrap);
   const before = machine.state;
   const entry = { format: 1, proposer: PROPOSER, sequence: 9, command: { t: 'no-op' } };
-  for (const later of [{ ...entry, format: FORMAT_NEWEST + 1 }, { ...entry, command: { t: 'split-shard' } }]) {
-    t.throws(() => machine.apply(encodeValue(later)), { instanceOf: FarkvError, code: 'ERR_PROTOCOL_VERSION', message: /upgrade this server/ });
+  for (const later of [
+    { ...entry, format: FORMAT_NEWEST + 1 },
+    { ...entry, command: { t: 'split-shard' } },
+  ]) {
+    t.throws(() => machine.apply(encodeValue(later)), {
+      instanceOf: FarkvError,
+      code: 'ERR_PROTOCOL_VERSION',
+      message: /upgrade this server/,
+    });
   }
   t.is(machine.state, before);
   t.notThrows(() => machine.apply(encodeValue(entry)));
@@ -160,13 +215,24 @@ test('an entry of a later version is refused by name and changes nothing', (t) =
 test('malformed entries are refused field by field', (t) => {
   const entry = { format: 1, proposer: PROPOSER, sequence: 9, command: join('s1', 1) };
   const bad: unknown[] = [
-    null, 5, {}, { ...entry, format: 0 }, { ...entry, proposer: 'x' }, { ...entry, sequence: -1 }, { ...entry, command: null },
-    { ...entry, command: { t: 5 } }, { ...entry, command: { t: '__proto__' } }, { ...entry, command: { ...entry.command, id: '' } },
-    { ...entry, command: { ...entry.command, incarnation: 'ABCDEF' } }, { ...entry, command: { ...entry.command, control: [5] } },
+    null,
+    5,
+    {},
+    { ...entry, format: 0 },
+    { ...entry, proposer: 'x' },
+    { ...entry, sequence: -1 },
+    { ...entry, command: null },
+    { ...entry, command: { t: 5 } },
+    { ...entry, command: { t: '__proto__' } },
+    { ...entry, command: { ...entry.command, id: '' } },
+    { ...entry, command: { ...entry.command, incarnation: 'ABCDEF' } },
+    { ...entry, command: { ...entry.command, control: [5] } },
     { ...entry, command: { ...entry.command, fabric: [{ provider: 'pigeon', address: '', group: 0 }] } },
-    { ...entry, command: { ...entry.command, memoryBytes: 2 ** 60 } }, { ...entry, command: { ...bootstrap, shards: 1e6 } },
+    { ...entry, command: { ...entry.command, memoryBytes: 2 ** 60 } },
+    { ...entry, command: { ...bootstrap, shards: 1e6 } },
   ];
-  for (const value of bad) t.throws(() => decodeProposal(encodeValue(value)), { instanceOf: FarkvError }, JSON.stringify(value));
+  for (const value of bad)
+    t.throws(() => decodeProposal(encodeValue(value)), { instanceOf: FarkvError }, JSON.stringify(value));
 });
 
 /** Commands that mostly make sense in the present state. */
@@ -177,23 +243,44 @@ function randomCommand(random: Random, machine: MetadataMachine, next: () => num
   const shard = state.shards.length === 0 ? undefined : random.pick(state.shards);
   const stale = random.below(10) === 0 ? 1 : 0;
   switch (random.below(8)) {
-    case 0: return bootstrap;
-    case 1: return { ...join(id, next()), ...(present === undefined || stale ? {} : { replaces: present.incarnation }) };
-    case 2: return { t: 'assign-shards' };
+    case 0:
+      return bootstrap;
+    case 1:
+      return { ...join(id, next()), ...(present === undefined || stale ? {} : { replaces: present.incarnation }) };
+    case 2:
+      return { t: 'assign-shards' };
     case 3: {
       const owner = state.members.get(shard?.owner ?? '');
       if (shard === undefined || owner === undefined) return { t: 'no-op' };
-      return { t: 'shards-taken', id: owner.id, incarnation: owner.incarnation, shards: [{ shard: shard.shard, epoch: Math.max(0, shard.epoch - stale), to: id }] };
+      return {
+        t: 'shards-taken',
+        id: owner.id,
+        incarnation: owner.incarnation,
+        shards: [{ shard: shard.shard, epoch: Math.max(0, shard.epoch - stale), to: id }],
+      };
     }
-    case 4: case 5: {
+    case 4:
+    case 5: {
       if (shard?.owner === undefined) return { t: 'no-op' };
       const memberIncarnation = state.members.get(shard.owner)?.incarnation ?? incarnation(0);
       return { ...opened(shard, next(), 0), memberIncarnation, epoch: Math.max(0, shard.epoch - stale) };
     }
     default: {
       if (shard?.incarnation === undefined) return { t: 'no-op' };
-      const remove = random.below(2) === 0 && shard.regions[0] !== undefined ? [{ provider: 'shm' as const, kind: 'heap' as const, segment: shard.regions[0].segment }] : [];
-      return { t: 'shard-layout', shard: shard.shard, incarnation: shard.incarnation, from: shard.layoutEpoch - stale + stale, layoutEpoch: shard.layoutEpoch + 1, buckets: shard.buckets + 1, add: [region(random.below(40))], remove };
+      const remove =
+        random.below(2) === 0 && shard.regions[0] !== undefined
+          ? [{ provider: 'shm' as const, kind: 'heap' as const, segment: shard.regions[0].segment }]
+          : [];
+      return {
+        t: 'shard-layout',
+        shard: shard.shard,
+        incarnation: shard.incarnation,
+        from: shard.layoutEpoch - stale + stale,
+        layoutEpoch: shard.layoutEpoch + 1,
+        buckets: shard.buckets + 1,
+        add: [region(random.below(40))],
+        remove,
+      };
     }
   }
 }
@@ -208,7 +295,11 @@ test('machines that applied the same entries are equal, also by way of a snapsho
     let outcomes = 0;
     for (let i = 1; i <= 300; i++) {
       const sequence = random.below(8) === 0 ? Math.max(1, i - random.below(20)) : i;
-      const bytes = encodeProposal({ proposer: PROPOSER, sequence, command: randomCommand(random, a, () => ++counter) });
+      const bytes = encodeProposal({
+        proposer: PROPOSER,
+        sequence,
+        command: randomCommand(random, a, () => ++counter),
+      });
       const before = a.state;
       const applied = a.apply(bytes);
       t.deepEqual(b.apply(bytes).outcome, applied.outcome);
@@ -234,7 +325,10 @@ test('damaged entries and snapshots are refused and change nothing', (t) => {
   const log = new Log().do(bootstrap, join('s1', 1), { t: 'assign-shards' });
   log.do(opened(log.shard(0), 50, 1));
   const { machine } = log;
-  const good = [machine.snapshot(), encodeProposal({ proposer: PROPOSER, sequence: 400, command: join('s2', 5) })] as const;
+  const good = [
+    machine.snapshot(),
+    encodeProposal({ proposer: PROPOSER, sequence: 400, command: join('s2', 5) }),
+  ] as const;
   for (let i = 0; i < 3000; i++) {
     const which = random.below(2);
     const bytes = Uint8Array.from(good[which]!);

@@ -1,27 +1,41 @@
 /**
- * The replicated state machine: committed entries in, the metadata out. It is the same on every server after the same entries,
- * so it has no clock, no randomness and nothing else that could differ.
+ * The replicated state machine: committed entries in, the metadata out. It is the same on every server after the same
+ * entries, so it has no clock, no randomness and nothing else that could differ.
  *
- * `state` is never changed in place: whoever holds one may keep it. What commands mean stands in reduce.ts; here stand their
- * order, their reading, and that each takes effect once.
+ * `state` is never changed in place: whoever holds one may keep it. What commands mean stands in reduce.ts; here stand
+ * their order, their reading, and that each takes effect once.
  */
 import { FarkvError } from '../errors.js';
 import { fields, hex64, list, pattern, record, uint, type Check } from '../protocol/check.js';
 import { STATE_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
-import { checkLeaseTerms, checkMember, checkMove, checkServer, checkShard, checkTrustDomains, memberId, MEMBERS_MAX, SHARDS_MAX, votersMax } from './check-state.js';
+import {
+  checkLeaseTerms,
+  checkMember,
+  checkMove,
+  checkServer,
+  checkShard,
+  checkTrustDomains,
+  memberId,
+  MEMBERS_MAX,
+  SHARDS_MAX,
+  votersMax,
+} from './check-state.js';
 import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
 import { FORMAT_NEWEST, laterVersion } from './format.js';
 import { EMPTY, reduce } from './reduce.js';
 import type { Refused } from './reduced.js';
 import type { Member, MetadataState, Shard } from './state.js';
 
-/** Proposers remembered. One is added with every start of a server; a copy of its proposals must not come later than so many starts. */
+/**
+ * Proposers remembered. One is added with every start of a server; a copy of its proposals must not come later than so
+ * many starts.
+ */
 const PROPOSERS_MAX = 256;
 
 /**
- * Which sequences of a proposer have been applied. It has at most PROPOSALS_MAX unanswered at a time, so whatever is further than that
- * below the highest one has been answered. Bit i of `seen` stands for top - i.
+ * Which sequences of a proposer have been applied. It has at most PROPOSALS_MAX unanswered at a time, so whatever is
+ * further than that below the highest one has been answered. Bit i of `seen` stands for top - i.
  */
 interface Window {
   readonly top: number;
@@ -55,8 +69,8 @@ export class MetadataMachine {
   }
 
   /**
-   * Applies one entry's bytes. Throws, and changes nothing, when the entry cannot be read (decodeProposal): the caller then
-   * must not apply anything after it.
+   * Applies one entry's bytes. Throws, and changes nothing, when the entry cannot be read (decodeProposal): the caller
+   * then must not apply anything after it.
    */
   apply(bytes: Uint8Array): Applied {
     const proposal = decodeProposal(bytes, this.#known);
@@ -72,7 +86,12 @@ export class MetadataMachine {
     const ahead = p.sequence - window.top;
     if (ahead <= -PROPOSALS_MAX) return false;
     if (ahead <= 0 && (window.seen & (1n << BigInt(-ahead))) !== 0n) return false;
-    const seen = ahead > PROPOSALS_MAX ? 1n : ahead > 0 ? ((window.seen << BigInt(ahead)) & WINDOW_MASK) | 1n : window.seen | (1n << BigInt(-ahead));
+    const seen =
+      ahead > PROPOSALS_MAX
+        ? 1n
+        : ahead > 0
+          ? ((window.seen << BigInt(ahead)) & WINDOW_MASK) | 1n
+          : window.seen | (1n << BigInt(-ahead));
     this.#proposers.delete(p.proposer);
     this.#proposers.set(p.proposer, { top: Math.max(window.top, p.sequence), seen });
     const oldest = this.#proposers.keys().next();
@@ -81,25 +100,33 @@ export class MetadataMachine {
   }
 
   /**
-   * Everything that the entries so far have made, to stand in their place. It holds secrets. Equal machines make equal bytes: the
-   * checks that will read it also put its fields in order.
+   * Everything that the entries so far have made, to stand in their place. It holds secrets. Equal machines make equal
+   * bytes: the checks that will read it also put its fields in order.
    */
   snapshot(): Uint8Array {
     const state = { ...this.#state, members: [...this.#state.members.values()] };
     return encodeValue({
       format: state.formatVersion,
       state: checkSaved(state, 'state'),
-      proposers: [...this.#proposers].map(([proposer, w]) => ({ proposer, top: w.top, seen: w.seen.toString(16).padStart(16, '0') })),
+      proposers: [...this.#proposers].map(([proposer, w]) => ({
+        proposer,
+        top: w.top,
+        seen: w.seen.toString(16).padStart(16, '0'),
+      })),
     });
   }
 
-  /** Throws ERR_PROTOCOL_VERSION for a snapshot of a later version, ERR_PROTOCOL for malformed bytes, and changes nothing then. */
+  /**
+   * Throws ERR_PROTOCOL_VERSION for a snapshot of a later version, ERR_PROTOCOL for malformed bytes, and changes
+   * nothing then.
+   */
   restore(bytes: Uint8Array): void {
     const value = fields(decodeValue(bytes, STATE_LIMITS), 'snapshot');
     const format = uint()(value.format, 'snapshot.format');
     if (format > this.#known) throw laterVersion('a snapshot', format, this.#known);
     const saved = checkSaved(value.state, 'snapshot.state');
-    if (saved.formatVersion !== format) throw new FarkvError('ERR_PROTOCOL', 'malformed message: a snapshot of two formats');
+    if (saved.formatVersion !== format)
+      throw new FarkvError('ERR_PROTOCOL', 'malformed message: a snapshot of two formats');
     const proposers = checkProposers(value.proposers, 'snapshot.proposers');
     this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
     this.#proposers.clear();
@@ -111,7 +138,8 @@ type Saved = Omit<MetadataState, 'members'> & { readonly members: readonly Membe
 const hexOrNone: Check<string> = pattern(/^([0-9a-f]{32})?$/, '32 hexadecimal digits or nothing');
 const shardsInOrder: Check<readonly Shard[]> = (value, at) => {
   const shards = list(checkShard, SHARDS_MAX)(value, at);
-  if (shards.some((s, i) => s.shard !== i)) throw new FarkvError('ERR_PROTOCOL', 'malformed message: shards out of order');
+  if (shards.some((s, i) => s.shard !== i))
+    throw new FarkvError('ERR_PROTOCOL', 'malformed message: shards out of order');
   return shards;
 };
 const checkSaved = record<Saved>({
@@ -130,4 +158,7 @@ const checkSaved = record<Saved>({
   moves: list(checkMove, SHARDS_MAX),
   trustDomains: checkTrustDomains,
 });
-const checkProposers = list(record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }), PROPOSERS_MAX);
+const checkProposers = list(
+  record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }),
+  PROPOSERS_MAX,
+);

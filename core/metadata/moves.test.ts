@@ -1,4 +1,7 @@
-/** What the metadata says of a shard that is copied before it changes hands: in which order, by whom, and what calls it off. */
+/**
+ * What the metadata says of a shard that is copied before it changes hands: in which order, by whom, and what calls it
+ * off.
+ */
 import test from 'ava';
 import { joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { ShardCopy, ShardMove, ShardOpened, ShardReleased } from './commands.js';
@@ -7,7 +10,12 @@ import { MetadataMachine } from './machine.js';
 const hex = (n: number): string => n.toString(16).padStart(16, '0');
 
 /** Shard 0 is open at s1 and moves to s2. */
-function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: number) => ShardCopy; move: (to: string) => ShardMove; released: ShardReleased } {
+function moving(): {
+  log: MetadataLog;
+  copy: (phase: 'last' | 'copied', name?: number) => ShardCopy;
+  move: (to: string) => ShardMove;
+  released: ShardReleased;
+} {
   const log = MetadataLog.cluster(2, ['s1', 's2', 's3']);
   const shard = log.state.shards.find((s) => s.owner === 's1')!.shard;
   log.open(shard, 7);
@@ -17,10 +25,21 @@ function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: n
   const move = (to: string): ShardMove => ({ t: 'shard-move', shard, epoch, to });
   log.do(move('s2'));
   return {
-    log, move,
+    log,
+    move,
     copy: (phase, name = 1) => {
       const { planned } = log.state.moves.find((m) => m.shard === shard) ?? { planned: 0 };
-      return { t: 'shard-copy', shard, epoch, to: 's2', memberIncarnation: s2, phase, group: 0, copy: hex(name), planned };
+      return {
+        t: 'shard-copy',
+        shard,
+        epoch,
+        to: 's2',
+        memberIncarnation: s2,
+        phase,
+        group: 0,
+        copy: hex(name),
+        planned,
+      };
     },
     released: { t: 'shard-released', shard, owner: 's1', memberIncarnation: incarnation('s1'), epoch, copy: hex(1) },
   };
@@ -29,7 +48,17 @@ function moving(): { log: MetadataLog; copy: (phase: 'last' | 'copied', name?: n
 /** s2 opens the shard with that copy. */
 function openedWith(log: MetadataLog, { shard, epoch }: ShardReleased, name: number): ShardOpened {
   const memberIncarnation = log.state.members.get('s2')!.incarnation;
-  return { t: 'shard-opened', shard, owner: 's2', memberIncarnation, epoch: epoch + 1, incarnation: hex(name), layoutEpoch: 1, buckets: 64, regions: [] };
+  return {
+    t: 'shard-opened',
+    shard,
+    owner: 's2',
+    memberIncarnation,
+    epoch: epoch + 1,
+    incarnation: hex(name),
+    layoutEpoch: 1,
+    buckets: 64,
+    regions: [],
+  };
 }
 
 test('a copy is nearly done, then done; then nothing calls the move off, and the owner gives the shard up', (t) => {
@@ -89,7 +118,12 @@ test('an owner that starts again after it gave a shard up for a copy has not los
 test('the copy that a shard was given with is known until its new owner opens it, whatever with', (t) => {
   const { log, copy, move, released } = moving();
   const { shard, epoch } = released;
-  log.do(copy('last'), copy('copied'), { t: 'shards-taken', id: 's1', incarnation: released.memberIncarnation, shards: [{ shard, epoch, to: 's2' }] });
+  log.do(copy('last'), copy('copied'), {
+    t: 'shards-taken',
+    id: 's1',
+    incarnation: released.memberIncarnation,
+    shards: [{ shard, epoch, to: 's2' }],
+  });
   t.like(log.state.moves[0], { shard, to: 's2', phase: 'released', copy: hex(1) });
   for (const to of ['s1', 's2', 's3']) t.regex(log.try({ ...move(to), epoch: epoch + 1 }), /ERR_BUSY/);
   for (const phase of ['last', 'copied'] as const) t.regex(log.try({ ...copy(phase), epoch: epoch + 1 }), /ERR_BUSY/);
@@ -101,16 +135,33 @@ test('the copy that a shard was given with is known until its new owner opens it
 });
 
 test('what was copied when its owner died is known in the same way, until its new owner starts again', (t) => {
-  for (const [end, left] of [[joinOf('s2', 9, 2), 0], [{ t: 'no-op' }, 1]] as const) {
+  for (const [end, left] of [
+    [joinOf('s2', 9, 2), 0],
+    [{ t: 'no-op' }, 1],
+  ] as const) {
     const { log, copy, released } = moving();
     const { shard, epoch, memberIncarnation } = released;
-    log.do(copy('last'), copy('copied'), { t: 'shards-taken', id: 's1', incarnation: memberIncarnation, shards: [{ shard, epoch, to: 's2' }] });
+    log.do(copy('last'), copy('copied'), {
+      t: 'shards-taken',
+      id: 's1',
+      incarnation: memberIncarnation,
+      shards: [{ shard, epoch, to: 's2' }],
+    });
     t.like(log.state.moves[0], { phase: 'released', copy: hex(1) });
     log.do(end);
     t.is(log.state.moves.length, left);
   }
-  const { log, copy, released: { shard, epoch, memberIncarnation } } = moving();
-  log.do(copy('last'), { t: 'shards-taken', id: 's1', incarnation: memberIncarnation, shards: [{ shard, epoch, to: 's2' }] });
+  const {
+    log,
+    copy,
+    released: { shard, epoch, memberIncarnation },
+  } = moving();
+  log.do(copy('last'), {
+    t: 'shards-taken',
+    id: 's1',
+    incarnation: memberIncarnation,
+    shards: [{ shard, epoch, to: 's2' }],
+  });
   t.deepEqual(log.state.moves, []);
 });
 

@@ -60,7 +60,10 @@ test('what an owner gives back need not be waited for, also when an earlier lead
 
 test('a server that has started again is heard of by its join, whatever was known of its earlier start', (t) => {
   const HELD = heldMs(terms);
-  const started = (incarnation: string) => [{ id: 's1', incarnation }, { id: 's2', incarnation: '01' }];
+  const started = (incarnation: string) => [
+    { id: 's1', incarnation },
+    { id: 's2', incarnation: '01' },
+  ];
   for (const ended of [false, true]) {
     const leases = new GrantedLeases(terms, 0);
     leases.observe(started('01'), 0);

@@ -1,6 +1,7 @@
 /**
- * Leases of owners: until when an owner may let clients rely on its memory. Arithmetic and rules, without a clock: every method is
- * told the time of its own machine, in milliseconds of a clock that goes on while the machine is suspended.
+ * Leases of owners: until when an owner may let clients rely on its memory. Arithmetic and rules, without a clock:
+ * every method is told the time of its own machine, in milliseconds of a clock that goes on while the machine is
+ * suspended.
  *
  *     owner                         leader of the term                                other members
  *       S  --- asks -------------->  t  asks a quorum whether it still leads  ------------->
@@ -11,16 +12,19 @@
  *     may grant until S + D
  *
  * D is the same for the whole cluster (MetadataState.ownerLease). Why nobody else owns a shard before S + D:
- *   - This leader proposes to take a shard away only when what it noted is over, and from then on grants that owner nothing until
- *     the entry is applied or refused. Then i is not before that entry: it is what the leader has applied when it grants, not when it was asked. S is before c, and what two clocks differ by in D is added.
- *   - A later leader was elected after t, since a quorum confirmed after t that there was none; and it waits D * (1 + 2 drift) from the
- *     first commit of its own term before it takes anything.
- *   - An entry that an earlier leader proposed is in the log before the first one of the later leader's term, and a leader grants
- *     nothing before that one is committed (ReadIndex). So it lies at or before i, and the owner has applied it: it no longer
- *     believes that the shard is its own. For the same reason only the leader itself may propose such an entry, in its own term.
+ *   - This leader proposes to take a shard away only when what it noted is over, and from then on grants that owner
+ *     nothing until the entry is applied or refused. Then i is not before that entry: it is what the leader has applied
+ *     when it grants, not when it was asked. S is before c, and what two clocks differ by in D is added.
+ *   - A later leader was elected after t, since a quorum confirmed after t that there was none; and it waits D * (1 + 2
+ *     drift) from the first commit of its own term before it takes anything.
+ *   - An entry that an earlier leader proposed is in the log before the first one of the later leader's term, and a
+ *     leader grants nothing before that one is committed (ReadIndex). So it lies at or before i, and the owner has
+ *     applied it: it no longer believes that the shard is its own. For the same reason only the leader itself may
+ *     propose such an entry, in its own term.
  *
- * With no quorum nothing is confirmed: owners' leases run out, and within D they stop granting and answering. They keep what they hold,
- * and go on when a leader hears them again: it takes shards only from owners that were silent while it could hear (silence.ts).
+ * With no quorum nothing is confirmed: owners' leases run out, and within D they stop granting and answering. They keep
+ * what they hold, and go on when a leader hears them again: it takes shards only from owners that were silent while it
+ * could hear (silence.ts).
  */
 import { Silences } from './silence.js';
 import type { LeaseTerms, Member } from './state.js';
@@ -57,8 +61,9 @@ export class GrantedLeases {
   }
 
   /**
-   * The members of the metadata as applied now; to be called before anybody is looked at. A server that has started again is heard of
-   * by its join: what the leader asked of its earlier start, and when that one ended, says nothing of this one.
+   * The members of the metadata as applied now; to be called before anybody is looked at. A server that has started
+   * again is heard of by its join: what the leader asked of its earlier start, and when that one ended, says nothing of
+   * this one.
    */
   observe(members: Iterable<Pick<Member, 'id' | 'incarnation'>>, nowMs: number): void {
     const before = this.#incarnations;
@@ -77,7 +82,10 @@ export class GrantedLeases {
     this.#silences.asked(id, nowMs);
   }
 
-  /** To be called when a quorum has confirmed the leader, after the request came. False: this owner is about to lose its shards. */
+  /**
+   * To be called when a quorum has confirmed the leader, after the request came. False: this owner is about to lose its
+   * shards.
+   */
   grant(id: string, nowMs: number): boolean {
     if (this.#withheld.has(id)) return false;
     this.#silences.asked(id, nowMs);

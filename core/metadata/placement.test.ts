@@ -3,11 +3,21 @@ import { place, raftIdOf } from './placement.js';
 import type { Member, Shard } from './state.js';
 
 const member = (id: string): Member => ({ id, raftId: 1, incarnation: '', control: [], fabric: [], memoryBytes: 1 });
-const members = (n: number): Map<string, Member> => new Map(Array.from({ length: n }, (_, i) => [`s${i + 1}`, member(`s${i + 1}`)]));
-const free = (n: number): Shard[] => Array.from({ length: n }, (_, shard) => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
+const members = (n: number): Map<string, Member> =>
+  new Map(Array.from({ length: n }, (_, i) => [`s${i + 1}`, member(`s${i + 1}`)]));
+const free = (n: number): Shard[] =>
+  Array.from({ length: n }, (_, shard) => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
 
 test('no member has more than its even share, rounded up', (t) => {
-  for (const [shards, count] of [[1, 1], [4, 1], [12, 3], [13, 3], [64, 5], [3, 5], [1024, 7]] as const) {
+  for (const [shards, count] of [
+    [1, 1],
+    [4, 1],
+    [12, 3],
+    [13, 3],
+    [64, 5],
+    [3, 5],
+    [1024, 7],
+  ] as const) {
     const load = new Map<string, number>();
     const placed = place(free(shards), members(count));
     for (const id of placed.values()) load.set(id, (load.get(id) ?? 0) + 1);

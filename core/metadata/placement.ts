@@ -1,7 +1,7 @@
 /**
- * Which member a shard goes to: rendezvous hashing (Thaler and Ravishankar, 1998), so that every server computes the same answer
- * from the members alone and a member more or less moves few shards; with a bound on each member's load
- * (as in Mirrokni, Thorup and Zadimoghaddam, 2018), because few shards would otherwise spread unevenly.
+ * Which member a shard goes to: rendezvous hashing (Thaler and Ravishankar, 1998), so that every server computes the
+ * same answer from the members alone and a member more or less moves few shards; with a bound on each member's load (as
+ * in Mirrokni, Thorup and Zadimoghaddam, 2018), because few shards would otherwise spread unevenly.
  */
 import type { Member, Shard } from './state.js';
 
@@ -23,11 +23,11 @@ export function score(shard: number, member: string): number {
 }
 
 /**
- * A Raft node number for a member id: 52 bits of two hashes, never 0. Two ids of one cluster with the same number are found when
- * the list of peers is read.
+ * A Raft node number for a member id: 52 bits of two hashes, never 0. Two ids of one cluster with the same number are
+ * found when the list of peers is read.
  */
 export function raftIdOf(id: string): number {
-  return mix(hashText(id, 0x5bd1e995)) % 2 ** 20 * 2 ** 32 + mix(hashText(id)) + 1;
+  return (mix(hashText(id, 0x5bd1e995)) % 2 ** 20) * 2 ** 32 + mix(hashText(id)) + 1;
 }
 
 /** Data-plane groups of a member. */

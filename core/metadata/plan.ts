@@ -1,12 +1,15 @@
 /**
- * Which shards should be whose, and the fewest moves that get there: rendezvous hashing with weights (a member's memory), with a bound
- * on each member's share (placement.ts says why). Decided by the leader, which writes the result into a command: logarithms
- * need not be the same to the last bit on every machine, and with this they need not be.
+ * Which shards should be whose, and the fewest moves that get there: rendezvous hashing with weights (a member's
+ * memory), with a bound on each member's share (placement.ts says why). Decided by the leader, which writes the result
+ * into a command: logarithms need not be the same to the last bit on every machine, and with this they need not be.
  */
 import { score } from './placement.js';
 import type { Member, MetadataState, Shard } from './state.js';
 
-/** Highest of -weight / ln(u) wins: each member gets its weight's part of the shards (Schindelhauer and Schomaker, 2005). */
+/**
+ * Highest of -weight / ln(u) wins: each member gets its weight's part of the shards (Schindelhauer and Schomaker,
+ * 2005).
+ */
 function weighted(shard: number, member: Member): number {
   const u = (score(shard, member.id) + 1) / (2 ** 32 + 2);
   return -Math.max(1, member.memoryBytes) / Math.log(u);
@@ -31,7 +34,11 @@ function parts(count: number, members: readonly Member[]): Map<string, number> {
 }
 
 /** New owners for these shards, among `members`, which keep what they have. Empty when there are no members. */
-export function placeOn(state: MetadataState, shards: readonly number[], members: readonly Member[]): Map<number, string> {
+export function placeOn(
+  state: MetadataState,
+  shards: readonly number[],
+  members: readonly Member[],
+): Map<number, string> {
   const placed = new Map<number, string>();
   if (members.length === 0) return placed;
   const part = parts(state.shards.length, members);
@@ -67,7 +74,14 @@ function quotas(shards: readonly Shard[], members: readonly Member[]): Map<strin
   let left = shards.length - [...quota.values()].reduce((sum, n) => sum + n, 0);
   const surplus = (m: Member): number => (load.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
   const rest = (m: Member): number => (part.get(m.id) ?? 0) - (quota.get(m.id) ?? 0);
-  const order = members.filter((m) => rest(m) > 1e-6).sort((a, b) => Math.sign(Math.max(0, surplus(b))) - Math.sign(Math.max(0, surplus(a))) || rest(b) - rest(a) || (a.id < b.id ? -1 : 1));
+  const order = members
+    .filter((m) => rest(m) > 1e-6)
+    .sort(
+      (a, b) =>
+        Math.sign(Math.max(0, surplus(b))) - Math.sign(Math.max(0, surplus(a))) ||
+        rest(b) - rest(a) ||
+        (a.id < b.id ? -1 : 1),
+    );
   for (const m of order) {
     if (left-- <= 0) break;
     quota.set(m.id, (quota.get(m.id) ?? 0) + 1);
@@ -76,9 +90,10 @@ function quotas(shards: readonly Shard[], members: readonly Member[]): Map<strin
 }
 
 /**
- * The moves that spread the shards over `members` (others are to have none) by weight. Moves under way count as done, and their shards are not planned again: `from`
- * is always the present owner, and `to` another server. Nothing moves but what is above a member's quota, each shard once, to a member that is below its own. Where
- * more comes to a member than its quota, the rest is planned when it has come.
+ * The moves that spread the shards over `members` (others are to have none) by weight. Moves under way count as done,
+ * and their shards are not planned again: `from` is always the present owner, and `to` another server. Nothing moves
+ * but what is above a member's quota, each shard once, to a member that is below its own. Where more comes to a member
+ * than its quota, the rest is planned when it has come.
  */
 export function planRebalance(state: MetadataState, members: readonly Member[]): PlannedMove[] {
   if (members.length === 0) return [];
@@ -94,12 +109,16 @@ export function planRebalance(state: MetadataState, members: readonly Member[]):
     const member = byId.get(id);
     const own = shards.filter((s) => s.owner === id && !coming.has(s.shard));
     // What hashing would rather not have here goes first.
-    if (member !== undefined) own.sort((a, b) => weighted(a.shard, member) - weighted(b.shard, member) || a.shard - b.shard);
+    if (member !== undefined)
+      own.sort((a, b) => weighted(a.shard, member) - weighted(b.shard, member) || a.shard - b.shard);
     surplus.push(...own.slice(0, over));
   }
   const planned: PlannedMove[] = [];
   for (const s of surplus.sort((a, b) => a.shard - b.shard)) {
-    const to = best(s.shard, members.filter((m) => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0)));
+    const to = best(
+      s.shard,
+      members.filter((m) => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0)),
+    );
     if (to === undefined || s.owner === undefined) continue;
     load.set(to.id, (load.get(to.id) ?? 0) + 1);
     planned.push({ shard: s.shard, from: s.owner, to: to.id });

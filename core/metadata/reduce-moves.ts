@@ -11,45 +11,71 @@ import type { MetadataState, Move } from './state.js';
 const FIRST_EPOCH = 1;
 
 export function takeShards(state: MetadataState, c: ShardsTaken): Reduced {
-  if (state.members.get(c.id)?.incarnation !== c.incarnation) return refused('ERR_BUSY', `${c.id} has started again since`);
+  if (state.members.get(c.id)?.incarnation !== c.incarnation)
+    return refused('ERR_BUSY', `${c.id} has started again since`);
   const owners = new Map<number, string>();
   for (const { shard, epoch, to } of c.shards) {
     const s = state.shards[shard];
-    if (s?.owner === c.id && s.epoch === epoch && epoch < EPOCH_MAX && state.members.has(to) && to !== c.id) owners.set(shard, to);
+    if (s?.owner === c.id && s.epoch === epoch && epoch < EPOCH_MAX && state.members.has(to) && to !== c.id)
+      owners.set(shard, to);
   }
-  return owners.size === 0 ? refused('ERR_BUSY', `${c.id} owns none of these shards any more`) : reassigned(state, owners);
+  return owners.size === 0
+    ? refused('ERR_BUSY', `${c.id} owns none of these shards any more`)
+    : reassigned(state, owners);
 }
 
 export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   const s = state.shards[c.shard];
-  if (s?.owner === undefined) return refused('ERR_CONFIG', s === undefined ? `there is no shard ${c.shard}` : `shard ${c.shard} has no owner`);
+  if (s?.owner === undefined)
+    return refused('ERR_CONFIG', s === undefined ? `there is no shard ${c.shard}` : `shard ${c.shard} has no owner`);
   if (s.epoch !== c.epoch) return refused('ERR_BUSY', `shard ${c.shard} is in epoch ${s.epoch}, not ${c.epoch}`);
   if (!state.members.has(c.to)) return refused('ERR_CONFIG', `${c.to} has not joined the cluster`);
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
-  if (present !== undefined && complete(present) && !isLost(state, c, present)) return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
-  if (c.to === s.owner) return present === undefined ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`) : changed(state, { moves });
+  if (present !== undefined && complete(present) && !isLost(state, c, present))
+    return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
+  if (c.to === s.owner)
+    return present === undefined
+      ? refused('ERR_BUSY', `shard ${c.shard} is ${c.to}'s already`)
+      : changed(state, { moves });
   if (present?.to === c.to) return refused('ERR_BUSY', `shard ${c.shard} is on its way to ${c.to} already`);
-  // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started again may still be
-  // read under leases of the run before: its owner knows when they are over.
+  // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started
+  // again may still be read under leases of the run before: its owner knows when they are over.
   if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
-  return changed(state, { moves: [...moves, { shard: c.shard, to: c.to, planned: state.mapEpoch }].sort((a, b) => a.shard - b.shard) });
+  return changed(state, {
+    moves: [...moves, { shard: c.shard, to: c.to, planned: state.mapEpoch }].sort((a, b) => a.shard - b.shard),
+  });
 }
 
-/** The start of the member that has the copy is the one that is gone, or says so itself; and the shard is not its own yet. */
+/**
+ * The start of the member that has the copy is the one that is gone, or says so itself; and the shard is not its own
+ * yet.
+ */
 function isLost({ shards, members }: MetadataState, { shard, to, lost }: ShardMove, present: Move): boolean {
-  return to === shards[shard]?.owner && to !== present.to && lost !== undefined && members.get(present.to)?.incarnation === lost;
+  return (
+    to === shards[shard]?.owner &&
+    to !== present.to &&
+    lost !== undefined &&
+    members.get(present.to)?.incarnation === lost
+  );
 }
 
 /** In order, and by this start of the member: what an earlier one had copied is gone with it. */
 export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
   const s = state.shards[c.shard];
   const present = state.moves.find((m) => m.shard === c.shard);
-  if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to) return refused('ERR_BUSY', `shard ${c.shard} does not move to ${c.to} in epoch ${c.epoch}`);
-  if (present.planned !== c.planned) return refused('ERR_BUSY', `the move of shard ${c.shard} to ${c.to} was called off and planned anew`);
-  if (state.members.get(c.to)?.incarnation !== c.memberIncarnation) return refused('ERR_BUSY', `${c.to} has started again since`);
-  if (present.phase !== (c.phase === 'last' ? undefined : 'last')) return refused('ERR_BUSY', `the copy of shard ${c.shard} is at ${present.phase ?? 'its beginning'}, not before ${c.phase}`);
+  if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to)
+    return refused('ERR_BUSY', `shard ${c.shard} does not move to ${c.to} in epoch ${c.epoch}`);
+  if (present.planned !== c.planned)
+    return refused('ERR_BUSY', `the move of shard ${c.shard} to ${c.to} was called off and planned anew`);
+  if (state.members.get(c.to)?.incarnation !== c.memberIncarnation)
+    return refused('ERR_BUSY', `${c.to} has started again since`);
+  if (present.phase !== (c.phase === 'last' ? undefined : 'last'))
+    return refused(
+      'ERR_BUSY',
+      `the copy of shard ${c.shard} is at ${present.phase ?? 'its beginning'}, not before ${c.phase}`,
+    );
   if (c.phase === 'copied' && present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is copied anew`);
   const move: Move = { ...present, phase: c.phase, group: c.group, copy: c.copy };
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
@@ -58,11 +84,14 @@ export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
 /** The new owner is to open the shard with its copy. */
 export function releaseShard(state: MetadataState, c: ShardReleased): Reduced {
   const s = state.shards[c.shard];
-  if (s?.owner !== c.owner || s.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
-  if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
+  if (s?.owner !== c.owner || s.epoch !== c.epoch)
+    return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
+  if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation)
+    return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
-  if (present?.phase !== 'copied' || present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is not to be given up for this copy (any more)`);
+  if (present?.phase !== 'copied' || present.copy !== c.copy)
+    return refused('ERR_BUSY', `shard ${c.shard} is not to be given up for this copy (any more)`);
   const move: Move = { ...present, phase: 'released' };
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }

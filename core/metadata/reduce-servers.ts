@@ -13,22 +13,38 @@ export function firstServer(id: string): Server {
 }
 
 export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
-  if (c.format !== state.formatVersion + 1) return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
+  if (c.format !== state.formatVersion + 1)
+    return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
   return changed(state, { formatVersion: c.format });
 }
 
 export function addServer(state: MetadataState, c: ServerAdd): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
-  if (present !== undefined && (present.instance === c.instance || c.instance === undefined)) return refused('ERR_BUSY', `${c.id} is one of the servers already`);
+  if (present !== undefined && (present.instance === c.instance || c.instance === undefined))
+    return refused('ERR_BUSY', `${c.id} is one of the servers already`);
   if (present?.instance !== undefined) {
-    return refused('ERR_DATA_DIR', `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}, then start it with --join`);
+    return refused(
+      'ERR_DATA_DIR',
+      `${c.id} belongs to this cluster with another data directory. If that is lost: farkv member remove ${c.id}, then start it with --join`,
+    );
   }
   if (present !== undefined && present.raftId !== 0) {
-    return refused('ERR_CONFIG', `${c.id} is one of the servers that this cluster was made with, and has not come yet: start it with --peers ${state.firstServers.join(',')}, without --join`);
+    return refused(
+      'ERR_CONFIG',
+      `${c.id} is one of the servers that this cluster was made with, and has not come yet: start it with --peers ${state.firstServers.join(',')}, without --join`,
+    );
   }
-  if (c.instance !== undefined && state.servers.some((s) => s.raftId === c.raftId)) return refused('ERR_CONFIG', `${c.id} has the number of another server: choose another id`);
-  if (present === undefined && state.servers.length >= MEMBERS_MAX) return refused('ERR_CONFIG', `a cluster has at most ${MEMBERS_MAX} servers`);
-  const server: Server = { id: c.id, raftId: c.instance === undefined ? 0 : c.raftId, ...(c.instance === undefined ? {} : { instance: c.instance }), control: c.control, draining: false };
+  if (c.instance !== undefined && state.servers.some((s) => s.raftId === c.raftId))
+    return refused('ERR_CONFIG', `${c.id} has the number of another server: choose another id`);
+  if (present === undefined && state.servers.length >= MEMBERS_MAX)
+    return refused('ERR_CONFIG', `a cluster has at most ${MEMBERS_MAX} servers`);
+  const server: Server = {
+    id: c.id,
+    raftId: c.instance === undefined ? 0 : c.raftId,
+    ...(c.instance === undefined ? {} : { instance: c.instance }),
+    control: c.control,
+    draining: false,
+  };
   return changed(state, { servers: [...state.servers.filter((s) => s !== present), server].sort(byId) });
 }
 
@@ -41,26 +57,42 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
   if (voters.length === 0) return refused('ERR_BUSY', `${c.id} is the only voter of the metadata group`);
   const members = new Map(state.members);
   members.delete(c.id);
-  return changed(state, { voters, members, servers: state.servers.filter((s) => s !== present), moves: state.moves.filter((m) => m.to !== c.id) });
+  return changed(state, {
+    voters,
+    members,
+    servers: state.servers.filter((s) => s !== present),
+    moves: state.moves.filter((m) => m.to !== c.id),
+  });
 }
 
 export function drainServer(state: MetadataState, c: ServerDrain): Reduced {
   const present = state.servers.find((s) => s.id === c.id);
   if (present === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
-  if (present.draining === c.draining) return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
-  if (c.draining && state.servers.every((s) => s === present || s.draining)) return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
+  if (present.draining === c.draining)
+    return refused('ERR_BUSY', `${c.id} is ${c.draining ? 'being drained already' : 'not being drained'}`);
+  if (c.draining && state.servers.every((s) => s === present || s.draining))
+    return refused('ERR_BUSY', `no other server could own the shards of ${c.id}`);
   return changed(state, { servers: state.servers.map((s) => (s === present ? { ...s, draining: c.draining } : s)) });
 }
 
 export function setVoters(state: MetadataState, c: VotersSet): Reduced {
   const voters = [...new Set(c.voters)].sort();
   const stranger = voters.find((id) => !state.servers.some((s) => s.id === id && s.raftId !== 0));
-  if (stranger !== undefined || voters.length === 0) return refused('ERR_CONFIG', stranger === undefined ? 'at least one voter is required' : `${stranger} is not one of the servers`);
+  if (stranger !== undefined || voters.length === 0)
+    return refused(
+      'ERR_CONFIG',
+      stranger === undefined ? 'at least one voter is required' : `${stranger} is not one of the servers`,
+    );
   if (voters.join() === state.voters.join()) return refused('ERR_BUSY', 'these servers vote already');
   return changed(state, { voters });
 }
 
 /** What a join tells of a server that may not have been known so well. */
-export function joined(servers: readonly Server[], id: string, instance: string, control: readonly string[]): readonly Server[] {
+export function joined(
+  servers: readonly Server[],
+  id: string,
+  instance: string,
+  control: readonly string[],
+): readonly Server[] {
   return servers.map((s) => (s.id === id ? { ...s, instance, control } : s));
 }

@@ -1,9 +1,10 @@
 /**
- * What each command does to the metadata: a pure function of the state and the command. The new state shares with the old one
- * whatever did not change, and shards and members that did not change keep their identity (client-map.ts relies on it).
+ * What each command does to the metadata: a pure function of the state and the command. The new state shares with the
+ * old one whatever did not change, and shards and members that did not change keep their identity (client-map.ts relies
+ * on it).
  *
- * A command that does not fit the state is refused and changes nothing. That is no failure of the log: every server refuses
- * the same command at the same place.
+ * A command that does not fit the state is refused and changes nothing. That is no failure of the log: every server
+ * refuses the same command at the same place.
  */
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
 import type { Bootstrap, Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
@@ -35,7 +36,11 @@ export const EMPTY: MetadataState = {
 
 function join(state: MetadataState, c: MemberJoin): Reduced {
   const server = state.servers.find((s) => s.id === c.id);
-  if (server === undefined) return refused('ERR_CONFIG', `${c.id} is not one of the servers of this cluster (${state.servers.map((s) => s.id).join(', ')})`);
+  if (server === undefined)
+    return refused(
+      'ERR_CONFIG',
+      `${c.id} is not one of the servers of this cluster (${state.servers.map((s) => s.id).join(', ')})`,
+    );
   const present = state.members.get(c.id);
   if (present?.incarnation !== c.replaces) return refused('ERR_BUSY', `${c.id} has started again since`);
   if (present?.incarnation === c.incarnation) return refused('ERR_BUSY', `${c.id} has joined already`);
@@ -43,19 +48,31 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
   if (instance !== undefined && instance !== c.instance) {
     return refused('ERR_DATA_DIR', `${c.id} has joined this cluster with another data directory`);
   }
-  if (state.shards.some((s) => s.owner === c.id && s.epoch >= EPOCH_MAX)) return refused('ERR_INTERNAL', `a shard of ${c.id} has used up its epochs`);
+  if (state.shards.some((s) => s.owner === c.id && s.epoch >= EPOCH_MAX))
+    return refused('ERR_INTERNAL', `a shard of ${c.id} has used up its epochs`);
   const member: Member = {
-    id: c.id, raftId: server.raftId, incarnation: c.incarnation, control: c.control, fabric: c.fabric, memoryBytes: c.memoryBytes, instance: c.instance,
+    id: c.id,
+    raftId: server.raftId,
+    incarnation: c.incarnation,
+    control: c.control,
+    fabric: c.fabric,
+    memoryBytes: c.memoryBytes,
+    instance: c.instance,
   };
   const members = new Map(state.members).set(c.id, member);
   // What the member served before is gone with its last process: nobody may use those regions any more.
   // But what it had released for a copy: all of that is there, and nobody may be relied on for it.
-  const given = new Map(state.moves.filter((m) => m.phase === 'released' && m.to !== c.id && state.shards[m.shard]?.owner === c.id).map((m) => [m.shard, m]));
+  const given = new Map(
+    state.moves
+      .filter((m) => m.phase === 'released' && m.to !== c.id && state.shards[m.shard]?.owner === c.id)
+      .map((m) => [m.shard, m]),
+  );
   const shards = state.shards.map((s) => (s.owner === c.id ? closed(s, given.get(s.shard)?.to ?? c.id) : s));
   const spread = grouped(shards, members);
   return changed(state, {
     members,
-    // A closed shard that keeps its epoch may be opening already, so it keeps its group; what was copied lies where the new owner put it.
+    // A closed shard that keeps its epoch may be opening already, so it keeps its group; what was copied lies where the
+    // new owner put it.
     shards: shards.map((s, i): Shard => {
       const move = given.get(s.shard);
       return move !== undefined ? { ...s, group: move.group ?? 0 } : s === state.shards[i] ? s : (spread[i] ?? s);
@@ -84,12 +101,18 @@ function replaceShard(state: MetadataState, shard: Shard): Reduced {
 function opened(state: MetadataState, c: ShardOpened): Reduced {
   const shard = state.shards[c.shard];
   if (shard === undefined) return refused('ERR_CONFIG', `there is no shard ${c.shard}`);
-  if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation) return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
-  const given = state.moves.find((m) => m.shard === c.shard && m.phase === 'released' && m.to === c.owner && m.copy === c.incarnation);
+  if (state.members.get(c.owner)?.incarnation !== c.memberIncarnation)
+    return refused('ERR_NOT_OWNER', `${c.owner} has started again since`);
+  const given = state.moves.find(
+    (m) => m.shard === c.shard && m.phase === 'released' && m.to === c.owner && m.copy === c.incarnation,
+  );
   // Its last owner holds it until now, for the case that the copy is lost.
-  const base = given === undefined || shard.owner === c.owner ? shard : { ...closed(shard, c.owner), group: given.group ?? 0 };
-  if (base.owner !== c.owner || base.epoch !== c.epoch) return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
-  if (base.incarnation !== undefined) return refused('ERR_BUSY', `shard ${c.shard} is open in epoch ${c.epoch} already`);
+  const base =
+    given === undefined || shard.owner === c.owner ? shard : { ...closed(shard, c.owner), group: given.group ?? 0 };
+  if (base.owner !== c.owner || base.epoch !== c.epoch)
+    return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
+  if (base.incarnation !== undefined)
+    return refused('ERR_BUSY', `shard ${c.shard} is open in epoch ${c.epoch} already`);
   const { incarnation, layoutEpoch, buckets, regions } = c;
   // Whatever it was opened with: its copy is of no more use.
   const moves = state.moves.filter((m) => m.shard !== c.shard || m.phase !== 'released');
@@ -102,26 +125,51 @@ export function segmentKey(r: SegmentName): string {
 
 function layout(state: MetadataState, c: ShardLayoutChanged): Reduced {
   const shard = state.shards[c.shard];
-  if (shard?.incarnation === undefined || shard.incarnation !== c.incarnation) return refused('ERR_NOT_OWNER', `shard ${c.shard} is no longer what changed`);
-  if (shard.layoutEpoch !== c.from) return refused('ERR_BUSY', `the layout of shard ${c.shard} is at epoch ${shard.layoutEpoch}, not ${c.from}`);
+  if (shard?.incarnation === undefined || shard.incarnation !== c.incarnation)
+    return refused('ERR_NOT_OWNER', `shard ${c.shard} is no longer what changed`);
+  if (shard.layoutEpoch !== c.from)
+    return refused('ERR_BUSY', `the layout of shard ${c.shard} is at epoch ${shard.layoutEpoch}, not ${c.from}`);
   const regions = new Map<string, Region>(shard.regions.map((r) => [segmentKey(r), r]));
   for (const name of c.remove) regions.delete(segmentKey(name));
   for (const region of c.add) regions.set(segmentKey(region), region);
-  if (regions.size > REGIONS_MAX) return refused('ERR_NO_MEMORY', `shard ${c.shard} would have more than ${REGIONS_MAX} segments: use more shards`);
-  return replaceShard(state, { ...shard, layoutEpoch: c.layoutEpoch, buckets: c.buckets, regions: [...regions.values()] });
+  if (regions.size > REGIONS_MAX)
+    return refused('ERR_NO_MEMORY', `shard ${c.shard} would have more than ${REGIONS_MAX} segments: use more shards`);
+  return replaceShard(state, {
+    ...shard,
+    layoutEpoch: c.layoutEpoch,
+    buckets: c.buckets,
+    regions: [...regions.values()],
+  });
 }
 
 function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
   const trustDomains = c.trustDomains ?? [];
   if (state.clusterId !== '') return refused('ERR_BUSY', 'the cluster exists');
   if (c.shards === 0 || c.voters.length === 0) return refused('ERR_CONFIG', 'a cluster needs a shard and a server');
-  if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length) return refused('ERR_CONFIG', 'two tenants have the same name');
-  const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
-  if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1)) return refused('ERR_CONFIG', 'a tenant needs a shard');
+  if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length)
+    return refused('ERR_CONFIG', 'two tenants have the same name');
+  const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({
+    shard,
+    group: 0,
+    epoch: 0,
+    layoutEpoch: 0,
+    buckets: 0,
+    regions: [],
+  }));
+  if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1))
+    return refused('ERR_CONFIG', 'a tenant needs a shard');
   const voters = [...new Set(c.voters)].sort();
   return changed(state, {
-    clusterId: c.clusterId, hashSeed: c.hashSeed, ticketSecret: c.ticketSecret, voters, firstServers: voters, servers: voters.map(firstServer), votersMax: Math.max(c.votersMax, voters.length),
-    ownerLease: c.ownerLease, shards, trustDomains,
+    clusterId: c.clusterId,
+    hashSeed: c.hashSeed,
+    ticketSecret: c.ticketSecret,
+    voters,
+    firstServers: voters,
+    servers: voters.map(firstServer),
+    votersMax: Math.max(c.votersMax, voters.length),
+    ownerLease: c.ownerLease,
+    shards,
+    trustDomains,
   });
 }
 
@@ -132,18 +180,31 @@ export function reduce(state: MetadataState, c: Command): Reduced {
   const early = tooEarly(c, state.formatVersion);
   if (early !== undefined && c.t !== 'raise-format') return refused(early.code, early.message);
   switch (c.t) {
-    case 'member-join': return join(state, c);
-    case 'assign-shards': return assign(state);
-    case 'shard-opened': return opened(state, c);
-    case 'shard-layout': return layout(state, c);
-    case 'raise-format': return raiseFormat(state, c);
-    case 'server-add': return addServer(state, c);
-    case 'server-remove': return removeServer(state, c);
-    case 'server-drain': return drainServer(state, c);
-    case 'voters-set': return setVoters(state, c);
-    case 'shards-taken': return takeShards(state, c);
-    case 'shard-move': return moveShard(state, c);
-    case 'shard-copy': return copyShard(state, c);
-    case 'shard-released': return releaseShard(state, c);
+    case 'member-join':
+      return join(state, c);
+    case 'assign-shards':
+      return assign(state);
+    case 'shard-opened':
+      return opened(state, c);
+    case 'shard-layout':
+      return layout(state, c);
+    case 'raise-format':
+      return raiseFormat(state, c);
+    case 'server-add':
+      return addServer(state, c);
+    case 'server-remove':
+      return removeServer(state, c);
+    case 'server-drain':
+      return drainServer(state, c);
+    case 'voters-set':
+      return setVoters(state, c);
+    case 'shards-taken':
+      return takeShards(state, c);
+    case 'shard-move':
+      return moveShard(state, c);
+    case 'shard-copy':
+      return copyShard(state, c);
+    case 'shard-released':
+      return releaseShard(state, c);
   }
 }

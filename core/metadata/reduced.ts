@@ -25,7 +25,15 @@ export function complete(move: Move): boolean {
 
 /** Closed, under a new epoch. Invariant: a shard's epoch never falls and never repeats for another incarnation. */
 export function closed(s: Shard, owner: string | undefined): Shard {
-  return { shard: s.shard, ...(owner === undefined ? {} : { owner }), group: 0, epoch: s.epoch + 1, layoutEpoch: 0, buckets: 0, regions: [] };
+  return {
+    shard: s.shard,
+    ...(owner === undefined ? {} : { owner }),
+    group: 0,
+    epoch: s.epoch + 1,
+    layoutEpoch: 0,
+    buckets: 0,
+    regions: [],
+  };
 }
 
 /** Spreads each member's shards over its data-plane groups in turn; shards that are open stay where they are. */
@@ -42,9 +50,9 @@ export function grouped(shards: readonly Shard[], members: ReadonlyMap<string, M
 }
 
 /**
- * Shards with new owners, closed under new epochs; what was to be moved of them no longer is, but for what its new owner has copied: that is remembered
- * until it opens the shard. A closed shard that keeps its epoch may
- * be opening already, so it keeps its group too: only what changes here is spread anew.
+ * Shards with new owners, closed under new epochs; what was to be moved of them no longer is, but for what its new
+ * owner has copied: that is remembered until it opens the shard. A closed shard that keeps its epoch may be opening
+ * already, so it keeps its group too: only what changes here is spread anew.
  */
 export function reassigned(state: MetadataState, owners: ReadonlyMap<number, string>): Reduced {
   const moved = state.shards.map((s) => {

@@ -80,10 +80,13 @@ test('a dead owner is found one lease after its last question, and the leader lo
 for (const stallMs of [20, 100, 200, 400, 700]) {
   test(`a leader that stalls for ${stallMs} ms in every second gives a dead owner's shards away, the sooner the shorter it stalls`, (t) => {
     for (let killedMs = 2000; killedMs < 3000; killedMs += 61) {
-      const scene = new Scene((id, nowMs) => (id === 's1' ? nowMs % 1000 >= stallMs : id !== 's2' || nowMs < killedMs)).until(40_000);
+      const scene = new Scene((id, nowMs) =>
+        id === 's1' ? nowMs % 1000 >= stallMs : id !== 's2' || nowMs < killedMs,
+      ).until(40_000);
       t.is(scene.taken, 's2');
       const tookMs = scene.takenMs! - killedMs;
-      // Of each second this is heard at the least; a stall may end in a deaf time with the wait before it, and owners have their grace then.
+      // Of each second this is heard at the least; a stall may end in a deaf time with the wait before it, and owners
+      // have their grace then.
       const heardMs = 1000 - stallMs - RENEW_MS;
       const graceMs = stallMs + RENEW_MS < TERMS.leaseMs ? 0 : 1000;
       t.true(tookMs <= 1000 * Math.ceil((HELD + graceMs) / heardMs) + stallMs, `${tookMs} ms after ${killedMs}`);
@@ -96,13 +99,18 @@ for (const stallMs of [20, 100, 200, 400, 700]) {
   });
 }
 
-for (const [what, together] of [['one more', ['s1', 's2']], ['all', ['s1', 's2', 's3']]] as const) {
+for (const [what, together] of [
+  ['one more', ['s1', 's2']],
+  ['all', ['s1', 's2', 's3']],
+] as const) {
   test(`nothing is taken from anybody when the leader and ${what} stand still, for however long`, (t) => {
     for (const pauseMs of [300, 600, 700, 780, 1000, 5000]) {
       for (let from = 2000; from < 2000 + RENEW_MS; from += 47) {
         // The others go on a little later than the leader.
         const lateMs = (id: string): number => (id === 's1' ? 0 : 150);
-        const scene = new Scene((id, nowMs) => !together.some((one) => one === id) || !within(nowMs, from, from + pauseMs + lateMs(id))).until(from + pauseMs + 4000);
+        const scene = new Scene(
+          (id, nowMs) => !together.some((one) => one === id) || !within(nowMs, from, from + pauseMs + lateMs(id)),
+        ).until(from + pauseMs + 4000);
         t.is(scene.taken, undefined, `${pauseMs} ms from ${from}: ${scene.taken ?? ''} at ${scene.takenMs ?? 0}`);
       }
     }
@@ -110,17 +118,28 @@ for (const [what, together] of [['one more', ['s1', 's2']], ['all', ['s1', 's2',
 }
 
 test('after a deaf time an owner has as long again to come back, two seconds at the most, and a lease; a dead one has no more', (t) => {
-  for (const [pauseMs, moreMs] of [[900, 900], [2500, RECONNECT_MS], [3_600_000, RECONNECT_MS]] as const) {
+  for (const [pauseMs, moreMs] of [
+    [900, 900],
+    [2500, RECONNECT_MS],
+    [3_600_000, RECONNECT_MS],
+  ] as const) {
     const until = 2000 + pauseMs;
-    const scene = new Scene((id, nowMs) => (id === 's2' ? nowMs < 2000 : !within(nowMs, 2000, until))).until(until + 30_000);
+    const scene = new Scene((id, nowMs) => (id === 's2' ? nowMs < 2000 : !within(nowMs, 2000, until))).until(
+      until + 30_000,
+    );
     t.is(scene.taken, 's2');
     const lastMs = until + moreMs + HELD;
-    t.true(scene.takenMs! >= lastMs && scene.takenMs! < lastMs + RENEW_MS, `${scene.takenMs! - until} ms after ${pauseMs} ms`);
+    t.true(
+      scene.takenMs! >= lastMs && scene.takenMs! < lastMs + RENEW_MS,
+      `${scene.takenMs! - until} ms after ${pauseMs} ms`,
+    );
   }
 });
 
 test('deaf times that follow each other give a dead owner one grace only', (t) => {
-  const scene = new Scene((id, nowMs) => (id === 's2' ? nowMs < 2000 : nowMs < 2000 || (nowMs - 2000) % 1500 >= 1000)).until(60_000);
+  const scene = new Scene((id, nowMs) =>
+    id === 's2' ? nowMs < 2000 : nowMs < 2000 || (nowMs - 2000) % 1500 >= 1000,
+  ).until(60_000);
   t.is(scene.taken, 's2');
   // In each second and a half, 300 ms are heard at the least; a second of grace and a lease must be.
   t.true(scene.takenMs! < 2000 + 1500 * Math.ceil((1000 + RENEW_MS + HELD) / 300), String(scene.takenMs));
@@ -130,13 +149,16 @@ test('a time without a quorum is none in which owners were silent, also for a le
   for (const goneMs of [500, 900, 2000]) {
     const gone = (nowMs: number): boolean => within(nowMs, 2000, 2000 + goneMs);
     // The owners are stopped with the quorum, and the leader's own server is not.
-    const scene = new Scene((id, nowMs) => id === 's1' || !gone(nowMs), (nowMs) => !gone(nowMs)).until(30_000);
+    const scene = new Scene(
+      (id, nowMs) => id === 's1' || !gone(nowMs),
+      (nowMs) => !gone(nowMs),
+    ).until(30_000);
     t.is(scene.taken, undefined, String(scene.takenMs));
   }
 });
 
 test('a new leader that stands still gives the same grace as one that knew its owners', (t) => {
-  const scene = new Scene((id, nowMs) => id === 's1' ? nowMs < 100 || nowMs >= 3000 : nowMs >= 3900).until(30_000);
+  const scene = new Scene((id, nowMs) => (id === 's1' ? nowMs < 100 || nowMs >= 3000 : nowMs >= 3900)).until(30_000);
   t.is(scene.taken, undefined, String(scene.takenMs));
 });
 

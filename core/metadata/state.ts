@@ -2,8 +2,8 @@
  * What the servers agree on: who is a member, who owns each shard, and where its memory lies. This state is the same on
  * every server after the same log entries; it is changed by core/metadata/machine.ts only.
  *
- * rkeys are credentials: they are in this state because clients need them, and are shown to authenticated clients only, never in
- * logs or `farkv status`.
+ * rkeys are credentials: they are in this state because clients need them, and are shown to authenticated clients only,
+ * never in logs or `farkv status`.
  */
 
 import type { Provider } from '../providers.js';
@@ -54,7 +54,9 @@ export interface Shard {
   readonly group: number;
   /** Rises by one with every new owner or restart of the owner: the high bits of versions. */
   readonly epoch: number;
-  /** 64 random bits for each time an owner opens the shard; hex. Undefined until the owner has registered its regions. */
+  /**
+   * 64 random bits for each time an owner opens the shard; hex. Undefined until the owner has registered its regions.
+   */
   readonly incarnation?: string;
   readonly layoutEpoch: number;
   readonly buckets: number;
@@ -65,8 +67,8 @@ export interface Shard {
 export interface Server {
   readonly id: string;
   /**
-   * Its number in the Raft group; 0 while it is only announced. A server that comes back without its data directory is another member and has another
-   * number.
+   * Its number in the Raft group; 0 while it is only announced. A server that comes back without its data directory is
+   * another member and has another number.
    */
   readonly raftId: number;
   /** 64 random bits of its data directory, hex; undefined until it has come. */
@@ -77,8 +79,9 @@ export interface Server {
 }
 
 /**
- * How far the copy of a shard is that moves: `last`: all of it was copied once, and the owner is to take no more changes; `copied`: the next owner has all
- * that there is; `released`: nobody may be relied on for it any more, and the next owner is to open it with its copy.
+ * How far the copy of a shard is that moves: `last`: all of it was copied once, and the owner is to take no more
+ * changes; `copied`: the next owner has all that there is; `released`: nobody may be relied on for it any more, and the
+ * next owner is to open it with its copy.
  */
 export type MovePhase = CopyPhase | 'released';
 /** What the next owner says of its copy. */
@@ -91,8 +94,9 @@ export interface Move {
   /** The map epoch at which it was planned: a move that is called off and planned again is another move. */
   readonly planned: number;
   /**
-   * Undefined: it is being copied. Invariant: it is `copied` only while its owner takes no changes. What is `released` ends when
-   * the shard is opened: until then the name of its copy is known, however many entries its next owner applies at once.
+   * Undefined: it is being copied. Invariant: it is `copied` only while its owner takes no changes. What is `released`
+   * ends when the shard is opened: until then the name of its copy is known, however many entries its next owner
+   * applies at once.
    */
   readonly phase?: MovePhase;
   /** The data-plane group in which the next owner has it. With a phase. */
@@ -101,7 +105,10 @@ export interface Move {
   readonly copy?: string;
 }
 
-/** How long an owner may grant leases to clients after it asked the leader, and what two machines' clocks may differ by in rate. */
+/**
+ * How long an owner may grant leases to clients after it asked the leader, and what two machines' clocks may differ by
+ * in rate.
+ */
 export interface LeaseTerms {
   readonly leaseMs: number;
   readonly driftPpm: number;
@@ -127,7 +134,10 @@ export interface MetadataState {
   readonly voters: readonly string[];
   readonly members: ReadonlyMap<string, Member>;
   readonly shards: readonly Shard[];
-  /** The servers that the cluster was made with, sorted. One of them that has not come yet must have been started with the same list (--peers). */
+  /**
+   * The servers that the cluster was made with, sorted. One of them that has not come yet must have been started with
+   * the same list (--peers).
+   */
   readonly firstServers: readonly string[];
   /** Sorted by id. */
   readonly servers: readonly Server[];

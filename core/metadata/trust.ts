@@ -1,10 +1,11 @@
 /**
- * Trust domains: groups of clients that are to have nothing to do with each other's data. Each has shards of its own, in a row, and with
- * them tables, regions and rkeys of its own; a token opens one of them (server/control/auth.ts), a ticket carries its number, and owners
- * hold clients to it (native/dataplane). Which shards are whose is fixed when the cluster is made.
+ * Trust domains: groups of clients that are to have nothing to do with each other's data. Each has shards of its own,
+ * in a row, and with them tables, regions and rkeys of its own; a token opens one of them (server/control/auth.ts), a
+ * ticket carries its number, and owners hold clients to it (native/dataplane). Which shards are whose is fixed when the
+ * cluster is made.
  *
- * The default domain has number 0 and the first shards; those that the metadata lists follow, numbered from 1 in its order. A cluster
- * that was made without any has the default one alone.
+ * The default domain has number 0 and the first shards; those that the metadata lists follow, numbered from 1 in its
+ * order. A cluster that was made without any has the default one alone.
  */
 import type { MetadataState } from './state.js';
 
@@ -37,7 +38,10 @@ export function trustRange(state: Domains, trust: number): ShardRange {
 }
 
 /** The number of the domain of this name (undefined: the default one); undefined: there is none. */
-export function trustNumber({ trustDomains }: Pick<MetadataState, 'trustDomains'>, name: string | undefined): number | undefined {
+export function trustNumber(
+  { trustDomains }: Pick<MetadataState, 'trustDomains'>,
+  name: string | undefined,
+): number | undefined {
   if (name === undefined) return DEFAULT_TRUST;
   const at = trustDomains.findIndex((d) => d.name === name);
   return at < 0 ? undefined : at + 1;

@@ -1,6 +1,7 @@
 /**
- * Small checks from which the validators of messages and commands are built: unknown in, a typed value out, ERR_PROTOCOL when it
- * is not one. A validator builds a new object of the fields it knows, so a field of a later version is dropped, never believed.
+ * Small checks from which the validators of messages and commands are built: unknown in, a typed value out,
+ * ERR_PROTOCOL when it is not one. A validator builds a new object of the fields it knows, so a field of a later
+ * version is dropped, never believed.
  */
 import { FarkvError } from '../errors.js';
 
@@ -13,7 +14,8 @@ export function refuse(at: string, expected: string): never {
 export type Fields = Readonly<Record<string, unknown>>;
 
 export function fields(value: unknown, at: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) refuse(at, 'a map');
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || ArrayBuffer.isView(value))
+    refuse(at, 'a map');
   return value as Fields;
 }
 
@@ -21,7 +23,8 @@ export function fields(value: unknown, at: string): Fields {
 export function text(max: number): Check<string> {
   return (value, at) => {
     // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-    if (typeof value !== 'string' || value.length > max || /[\u0000-\u001f\u007f-\u009f]/.test(value)) refuse(at, `text of at most ${max} characters`);
+    if (typeof value !== 'string' || value.length > max || /[\u0000-\u001f\u007f-\u009f]/.test(value))
+      refuse(at, `text of at most ${max} characters`);
     return value;
   };
 }
@@ -43,7 +46,8 @@ export function pattern(expression: RegExp, name: string): Check<string> {
 export function uint(max = Number.MAX_SAFE_INTEGER): Check<number> {
   return (value, at) => {
     const n = typeof value === 'bigint' && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
-    if (typeof n !== 'number' || !Number.isSafeInteger(n) || n < 0 || n > max || Object.is(n, -0)) refuse(at, `an integer from 0 to ${max}`);
+    if (typeof n !== 'number' || !Number.isSafeInteger(n) || n < 0 || n > max || Object.is(n, -0))
+      refuse(at, `an integer from 0 to ${max}`);
     return n;
   };
 }
@@ -86,7 +90,9 @@ export function maybe<T>(check: Check<T>): Maybe<T> {
 }
 
 /** One check for each field of T; `maybe` for the optional ones. */
-export type Shape<T> = { readonly [K in keyof T]-?: object extends Pick<T, K> ? Maybe<Exclude<T[K], undefined>> : Check<T[K]> };
+export type Shape<T> = {
+  readonly [K in keyof T]-?: object extends Pick<T, K> ? Maybe<Exclude<T[K], undefined>> : Check<T[K]>;
+};
 
 /** A map with these fields. The result has them in the shape's order and nothing else. */
 export function record<T extends object>(shape: Shape<T>): Check<T> {
@@ -116,7 +122,8 @@ export const anything: Check<unknown> = (value) => value;
 
 /** An unsigned decimal of 64 bits, as text. */
 export const decimal64: Check<string> = (value, at) => {
-  if (typeof value !== 'string' || !/^(0|[1-9]\d{0,19})$/.test(value) || BigInt(value) >= 1n << 64n) refuse(at, 'an unsigned 64-bit number in decimal');
+  if (typeof value !== 'string' || !/^(0|[1-9]\d{0,19})$/.test(value) || BigInt(value) >= 1n << 64n)
+    refuse(at, 'an unsigned 64-bit number in decimal');
   return value;
 };
 export const hex64 = pattern(/^[0-9a-f]{16}$/, '16 hexadecimal digits');

@@ -6,17 +6,60 @@ import { FrameReader } from './frame.js';
 import { SERVER_FRAME_LIMITS } from './limits.js';
 import type { ClientMap, MapPush } from './messages.js';
 
-const region = (segment: number): Region => ({ provider: 'shm', kind: 'heap', segment, tag: 1, bytes: 4096, remoteAddress: '18446744073709551615', rkey: '18446744073709551615' });
+const region = (segment: number): Region => ({
+  provider: 'shm',
+  kind: 'heap',
+  segment,
+  tag: 1,
+  bytes: 4096,
+  remoteAddress: '18446744073709551615',
+  rkey: '18446744073709551615',
+});
 const shard = (n: number, regions: number, layoutEpoch = 1): Shard => ({
-  shard: n, owner: 's1', group: 0, epoch: 1, incarnation: '0123456789abcdef', layoutEpoch, buckets: 64, regions: Array.from({ length: regions }, (_, i) => region(i)),
+  shard: n,
+  owner: 's1',
+  group: 0,
+  epoch: 1,
+  incarnation: '0123456789abcdef',
+  layoutEpoch,
+  buckets: 64,
+  regions: Array.from({ length: regions }, (_, i) => region(i)),
 });
 function state(mapEpoch: number, shards: readonly Shard[], clusterId = 'ab'.repeat(16)): MetadataState {
   return {
-    formatVersion: 1, clusterId, mapEpoch, hashSeed: '00'.repeat(16), ticketSecret: '5ec12e75'.repeat(4), voters: ['s1'], shards, firstServers: ['s1'], servers: [], votersMax: 0, ownerLease: { leaseMs: 0, driftPpm: 0 }, moves: [], trustDomains: [],
-    members: new Map([['s1', { id: 's1', raftId: 1, incarnation: '00'.repeat(8), control: ['127.0.0.1:7400'], fabric: [], memoryBytes: 1, instance: 'cc'.repeat(8) }]]),
+    formatVersion: 1,
+    clusterId,
+    mapEpoch,
+    hashSeed: '00'.repeat(16),
+    ticketSecret: '5ec12e75'.repeat(4),
+    voters: ['s1'],
+    shards,
+    firstServers: ['s1'],
+    servers: [],
+    votersMax: 0,
+    ownerLease: { leaseMs: 0, driftPpm: 0 },
+    moves: [],
+    trustDomains: [],
+    members: new Map([
+      [
+        's1',
+        {
+          id: 's1',
+          raftId: 1,
+          incarnation: '00'.repeat(8),
+          control: ['127.0.0.1:7400'],
+          fabric: [],
+          memoryBytes: 1,
+          instance: 'cc'.repeat(8),
+        },
+      ],
+    ]),
   };
 }
-function receive(assembler: MapAssembler, frames: Uint8Array[]): { readonly map: ClientMap | undefined; readonly pushes: MapPush[] } {
+function receive(
+  assembler: MapAssembler,
+  frames: Uint8Array[],
+): { readonly map: ClientMap | undefined; readonly pushes: MapPush[] } {
   const reader = new FrameReader(SERVER_FRAME_LIMITS);
   const pushes: MapPush[] = [];
   for (const f of frames) reader.push(f, (frame) => frame.t === 'map' && pushes.push(frame) > 0);
@@ -24,12 +67,18 @@ function receive(assembler: MapAssembler, frames: Uint8Array[]): { readonly map:
 }
 
 test('a map of many regions travels in several frames and takes effect once', (t) => {
-  const all = state(5, Array.from({ length: 40 }, (_, i) => shard(i, 200)));
+  const all = state(
+    5,
+    Array.from({ length: 40 }, (_, i) => shard(i, 200)),
+  );
   const frames = mapFrames(all, undefined, DEFAULT_TRUST, new Uint8Array(40));
   t.true(frames.length > 1);
   const { map, pushes } = receive(new MapAssembler(), frames);
   t.deepEqual(map, clientMap(all));
-  t.deepEqual(pushes.map((p) => [p.more ?? false, p.ticket !== undefined]), frames.map((_, i) => [i < frames.length - 1, i === 0]));
+  t.deepEqual(
+    pushes.map((p) => [p.more ?? false, p.ticket !== undefined]),
+    frames.map((_, i) => [i < frames.length - 1, i === 0]),
+  );
 });
 
 test('only changed shards are sent to a client that knows the others', (t) => {
@@ -39,7 +88,10 @@ test('only changed shards are sent to a client that knows the others', (t) => {
   const assembler = new MapAssembler();
   receive(assembler, mapFrames(before, undefined));
   const { map, pushes } = receive(assembler, mapFrames(after, before));
-  t.deepEqual(pushes[0]?.map.shards.map((s) => s.shard), [0]);
+  t.deepEqual(
+    pushes[0]?.map.shards.map((s) => s.shard),
+    [0],
+  );
   t.deepEqual(map, clientMap(after));
 });
 
@@ -63,15 +115,32 @@ test('a shard with the most regions fits a frame', (t) => {
 });
 
 test('a client of a trust domain is told of its shards, their regions and their owners, and of nothing else', (t) => {
-  const shards = [shard(0, 2), { ...shard(1, 2), owner: 's2' }, { ...shard(2, 2), owner: 's2' }].map((s) => ({ ...s, regions: s.regions.map((r) => ({ ...r, rkey: `77${s.shard}` })) }));
+  const shards = [shard(0, 2), { ...shard(1, 2), owner: 's2' }, { ...shard(2, 2), owner: 's2' }].map((s) => ({
+    ...s,
+    regions: s.regions.map((r) => ({ ...r, rkey: `77${s.shard}` })),
+  }));
   const one = state(1, shards);
   const [s1] = one.members.values();
-  const all: MetadataState = { ...one, trustDomains: [{ name: 'a', shards: 1 }, { name: 'b', shards: 1 }], members: new Map([['s1', s1!], ['s2', { ...s1!, id: 's2' }]]) };
-  const mapOf = (trust: number, known?: MetadataState, now = all) => receive(new MapAssembler(), mapFrames(now, known, trust)).map!;
+  const all: MetadataState = {
+    ...one,
+    trustDomains: [
+      { name: 'a', shards: 1 },
+      { name: 'b', shards: 1 },
+    ],
+    members: new Map([
+      ['s1', s1!],
+      ['s2', { ...s1!, id: 's2' }],
+    ]),
+  };
+  const mapOf = (trust: number, known?: MetadataState, now = all) =>
+    receive(new MapAssembler(), mapFrames(now, known, trust)).map!;
   for (const [trust, owner] of ['s1', 's2', 's2'].entries()) {
     const map = mapOf(trust);
     t.deepEqual(map.shards, [shards[trust]]);
-    t.deepEqual(map.members.map((m) => m.id), [owner]);
+    t.deepEqual(
+      map.members.map((m) => m.id),
+      [owner],
+    );
     t.deepEqual(map, clientMap(all, trust));
     const told = JSON.stringify(map);
     for (const other of [0, 1, 2]) t.is(told.includes(`"77${other}"`), other === trust);

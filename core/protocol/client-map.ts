@@ -1,6 +1,6 @@
 /**
- * The map that a server sends to its clients, cut into frames, and put together again. Both directions stand here so that
- * they cannot differ: `mapFrames` at the server, MapAssembler at the client.
+ * The map that a server sends to its clients, cut into frames, and put together again. Both directions stand here so
+ * that they cannot differ: `mapFrames` at the server, MapAssembler at the client.
  */
 import type { Member, MetadataState, Shard } from '../metadata/state.js';
 import { DEFAULT_TRUST, trustRange } from '../metadata/trust.js';
@@ -13,7 +13,14 @@ const REGION_BYTES = 128;
 const SHARD_BYTES = 192;
 
 function memberForClients(m: Member): Member {
-  return { id: m.id, raftId: m.raftId, incarnation: m.incarnation, control: m.control, fabric: m.fabric, memoryBytes: m.memoryBytes };
+  return {
+    id: m.id,
+    raftId: m.raftId,
+    incarnation: m.incarnation,
+    control: m.control,
+    fabric: m.fabric,
+    memoryBytes: m.memoryBytes,
+  };
 }
 
 /** The shards of a trust domain; rkeys of others are none of its clients' business. */
@@ -23,8 +30,8 @@ function shardsOf(state: MetadataState, trust: number): readonly Shard[] {
 }
 
 /**
- * The part of the metadata that a client of a trust domain may have: no ticket secret, nothing of the servers' own, and where there are several
- * domains only the servers that own shards of this one.
+ * The part of the metadata that a client of a trust domain may have: no ticket secret, nothing of the servers' own, and
+ * where there are several domains only the servers that own shards of this one.
  */
 export function clientMap(state: MetadataState, trust = DEFAULT_TRUST, shards = shardsOf(state, trust)): ClientMap {
   const owners = state.trustDomains.length === 0 ? undefined : new Set(shardsOf(state, trust).map((s) => s.owner));
@@ -38,10 +45,16 @@ export function clientMap(state: MetadataState, trust = DEFAULT_TRUST, shards = 
 }
 
 /**
- * The frames that bring a client of a trust domain from `known` (undefined: nothing) to `state`. Shards are compared by identity, which
- * the metadata machine keeps for what did not change. Written one after the other; the first carries the ticket.
+ * The frames that bring a client of a trust domain from `known` (undefined: nothing) to `state`. Shards are compared by
+ * identity, which the metadata machine keeps for what did not change. Written one after the other; the first carries
+ * the ticket.
  */
-export function mapFrames(state: MetadataState, known: MetadataState | undefined, trust = DEFAULT_TRUST, ticket?: Uint8Array): Uint8Array[] {
+export function mapFrames(
+  state: MetadataState,
+  known: MetadataState | undefined,
+  trust = DEFAULT_TRUST,
+  ticket?: Uint8Array,
+): Uint8Array[] {
   const base = known?.clusterId === state.clusterId ? known : undefined;
   const changed = shardsOf(state, trust).filter((s) => s !== base?.shards[s.shard]);
   const parts: Shard[][] = [[]];

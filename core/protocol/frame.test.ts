@@ -20,7 +20,8 @@ function withLength(body: Uint8Array, length = body.length): Uint8Array {
 test('frames come out whole and in order however the stream is cut', (t) => {
   const random = seeded(t, import.meta.filename);
   const frames: Frame[] = [hello];
-  for (let i = 0; i < 300; i++) frames.push(random.below(3) === 0 ? { t: 'raft', message: 'm'.repeat(random.below(3000)) } : ping(i));
+  for (let i = 0; i < 300; i++)
+    frames.push(random.below(3) === 0 ? { t: 'raft', message: 'm'.repeat(random.below(3000)) } : ping(i));
   const stream = Buffer.concat(frames.map(encodeFrame));
   for (const piece of [1, 3, 50, 1000, 20_000, stream.length]) {
     const reader = new FrameReader(CLIENT_FRAME_LIMITS);
@@ -45,7 +46,11 @@ test('a frame over the limit is refused by its length alone', (t) => {
 });
 
 test('an empty frame, an HTTP request and a TLS hello are refused', (t) => {
-  for (const bytes of [Buffer.alloc(4), Buffer.from('GET / HTTP/1.1\r\n\r\n'), Buffer.from('16030100c8010000c40303', 'hex')]) {
+  for (const bytes of [
+    Buffer.alloc(4),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    Buffer.from('16030100c8010000c40303', 'hex'),
+  ]) {
     t.throws(() => new FrameReader(CLIENT_FRAME_LIMITS).push(bytes, () => true), refused);
   }
 });
@@ -75,14 +80,37 @@ test('delivery stops when it is told to', (t) => {
 
 test('frames of every kind are checked field by field', (t) => {
   const bad: unknown[] = [
-    1, null, [], {}, { t: 'nonsense' }, { t: 'ping' }, { t: 'ping', id: -1 }, { t: 'ping', id: 1.5 }, { t: 'ping', id: '1' },
-    { ...hello, magic: 'redis' }, { ...hello, versions: [2, 1] }, { ...hello, versions: [1] }, { ...hello, role: 'root' },
-    { ...hello, token: 5 }, { ...hello, from: '../etc' }, { ...hello, clientId: 'xyz' }, { ...hello, token: 'a\u001b[2J' },
-    { t: 'welcome', ok: 1 }, { t: 'welcome', ok: true, version: 1, serverId: '', clusterId: '' },
-    { t: 'call', id: 1 }, { t: 'call', id: 1, method: 5, args: {} }, { t: 'answer', id: 1 }, { t: 'map', map: {} },
+    1,
+    null,
+    [],
+    {},
+    { t: 'nonsense' },
+    { t: 'ping' },
+    { t: 'ping', id: -1 },
+    { t: 'ping', id: 1.5 },
+    { t: 'ping', id: '1' },
+    { ...hello, magic: 'redis' },
+    { ...hello, versions: [2, 1] },
+    { ...hello, versions: [1] },
+    { ...hello, role: 'root' },
+    { ...hello, token: 5 },
+    { ...hello, from: '../etc' },
+    { ...hello, clientId: 'xyz' },
+    { ...hello, token: 'a\u001b[2J' },
+    { t: 'welcome', ok: 1 },
+    { t: 'welcome', ok: true, version: 1, serverId: '', clusterId: '' },
+    { t: 'call', id: 1 },
+    { t: 'call', id: 1, method: 5, args: {} },
+    { t: 'answer', id: 1 },
+    { t: 'map', map: {} },
     { t: 'map', map: { clusterId: '', mapEpoch: 1, hashSeed: '0', members: [], shards: [] } },
   ];
-  for (const value of bad) t.throws(() => new FrameReader(CLIENT_FRAME_LIMITS).push(withLength(encodeValue(value)), () => true), refused, JSON.stringify(value));
+  for (const value of bad)
+    t.throws(
+      () => new FrameReader(CLIENT_FRAME_LIMITS).push(withLength(encodeValue(value)), () => true),
+      refused,
+      JSON.stringify(value),
+    );
 });
 
 test('unknown fields are dropped and unknown error codes become internal errors', (t) => {
@@ -94,10 +122,15 @@ test('unknown fields are dropped and unknown error codes become internal errors'
 
 test('random bytes and damaged frames end in ERR_PROTOCOL or in a frame, never otherwise', (t) => {
   const random = seeded(t, import.meta.filename);
-  const good = Buffer.concat([encodeFrame(hello), encodeFrame(ping(1)), encodeFrame({ t: 'call', id: 7, method: 'status', args: {} })]);
+  const good = Buffer.concat([
+    encodeFrame(hello),
+    encodeFrame(ping(1)),
+    encodeFrame({ t: 'call', id: 7, method: 'status', args: {} }),
+  ]);
   for (let i = 0; i < 5000; i++) {
     const bytes = random.below(2) === 0 ? random.bytes(random.below(200)) : Uint8Array.from(good);
-    for (let j = random.below(4); j > 0 && bytes.length > 0; j--) bytes[random.below(bytes.length)] = random.next() & 0xff;
+    for (let j = random.below(4); j > 0 && bytes.length > 0; j--)
+      bytes[random.below(bytes.length)] = random.next() & 0xff;
     try {
       new FrameReader(CLIENT_FRAME_LIMITS).push(bytes, () => true);
       t.pass();

@@ -1,6 +1,7 @@
 /**
- * Frames on a byte stream: a length of four bytes, big-endian, then that many bytes of MessagePack. The reader believes nothing:
- * a length over the limit is refused before a byte after it is kept, so a peer costs at most one frame's memory and one chunk's.
+ * Frames on a byte stream: a length of four bytes, big-endian, then that many bytes of MessagePack. The reader believes
+ * nothing: a length over the limit is refused before a byte after it is kept, so a peer costs at most one frame's
+ * memory and one chunk's.
  *
  * Both sides of the control plane use this: `encodeFrame` to write, a FrameReader per connection to read.
  */
@@ -26,7 +27,10 @@ const EMPTY = new Uint8Array(0);
 export class FrameReader {
   /** May be raised when the peer has shown who it is. */
   limits: FrameLimits;
-  /** What has arrived and is not read: #kept[#from ... #to). Between two pushes it is memory of the reader's own, or EMPTY. */
+  /**
+   * What has arrived and is not read: #kept[#from ... #to). Between two pushes it is memory of the reader's own, or
+   * EMPTY.
+   */
   #kept: Uint8Array = EMPTY;
   #from = 0;
   #to = 0;
@@ -41,9 +45,9 @@ export class FrameReader {
   }
 
   /**
-   * Takes what arrived and hands each whole frame to `deliver`, in order. Throws ERR_PROTOCOL for the first one that is not well
-   * formed; the connection must then be closed, for nothing after it can be found. `deliver` may raise `limits` for the frames
-   * that follow, and ends the delivery by returning false. The chunk is not kept.
+   * Takes what arrived and hands each whole frame to `deliver`, in order. Throws ERR_PROTOCOL for the first one that is
+   * not well formed; the connection must then be closed, for nothing after it can be found. `deliver` may raise
+   * `limits` for the frames that follow, and ends the delivery by returning false. The chunk is not kept.
    */
   push(chunk: Uint8Array, deliver: (frame: Frame) => boolean): void {
     if (this.#from === this.#to) {
@@ -75,14 +79,20 @@ export class FrameReader {
     const body = this.#from + PREFIX;
     const bytes = new DataView(this.#kept.buffer, this.#kept.byteOffset + this.#from, PREFIX).getUint32(0);
     if (bytes === 0 || bytes > this.limits.bytes) {
-      throw new FarkvError('ERR_PROTOCOL', `a frame of ${bytes} bytes, 1 to ${this.limits.bytes} are taken: not farkv, or not this version`);
+      throw new FarkvError(
+        'ERR_PROTOCOL',
+        `a frame of ${bytes} bytes, 1 to ${this.limits.bytes} are taken: not farkv, or not this version`,
+      );
     }
     if (have - PREFIX < bytes) return false;
     this.#from = body + bytes;
     return deliver(checkFrame(decodeValue(this.#kept.subarray(body, body + bytes), this.limits)));
   }
 
-  /** Adds to what is kept, in memory that grows by doubling: a frame in many small pieces costs a linear number of copied bytes. */
+  /**
+   * Adds to what is kept, in memory that grows by doubling: a frame in many small pieces costs a linear number of
+   * copied bytes.
+   */
   #append(chunk: Uint8Array): void {
     const left = this.#to - this.#from;
     if (this.#kept.length - this.#to < chunk.length) {

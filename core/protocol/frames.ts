@@ -1,18 +1,57 @@
 /**
- * checkFrame: from a decoded value to a Frame of messages.ts, or ERR_PROTOCOL. Unknown fields are dropped; an unknown kind of
- * frame is refused, because the version that both ends agreed on in the hello has none.
+ * checkFrame: from a decoded value to a Frame of messages.ts, or ERR_PROTOCOL. Unknown fields are dropped; an unknown
+ * kind of frame is refused, because the version that both ends agreed on in the hello has none.
  */
 import { FarkvError, type ErrorCode } from '../errors.js';
 import { checkMember, checkShard, memberId, MEMBERS_MAX, SHARDS_MAX } from '../metadata/check-state.js';
-import { anything, boolean, bytes, fields, hex128, hex64, list, literal, maybe, oneOf, pattern, record, refuse, text, uint, type Check } from './check.js';
+import {
+  anything,
+  boolean,
+  bytes,
+  fields,
+  hex128,
+  hex64,
+  list,
+  literal,
+  maybe,
+  oneOf,
+  pattern,
+  record,
+  refuse,
+  text,
+  uint,
+  type Check,
+} from './check.js';
 import type { Answer, Call, ClientMap, Frame, Hello, MapPush, Ping, Pong, RaftFrame, Welcome } from './messages.js';
 
 const codes: Readonly<Record<ErrorCode, true>> = {
-  ERR_KEY_INVALID: true, ERR_VALUE_TOO_LARGE: true, ERR_TABLE_FULL: true, ERR_BUSY: true, ERR_NOT_OWNER: true,
-  ERR_SHARD_UNAVAILABLE: true, ERR_INDETERMINATE: true, ERR_UNAUTHORIZED: true, ERR_PROTOCOL_VERSION: true, ERR_PROTOCOL: true,
-  ERR_TIMEOUT: true, ERR_DISCONNECTED: true, ERR_REMOTE_ACCESS: true, ERR_CORRUPT: true, ERR_ABORTED: true, ERR_CLOSED: true,
-  ERR_NO_MEMORY: true, ERR_BUFFER_TOO_SMALL: true, ERR_UNSUPPORTED: true, ERR_ADDRESS_IN_USE: true, ERR_ADDRESS_INVALID: true,
-  ERR_CONFIG: true, ERR_ARGUMENT: true, ERR_DATA_DIR: true, ERR_NO_LEADER: true, ERR_ADDON: true, ERR_INTERNAL: true,
+  ERR_KEY_INVALID: true,
+  ERR_VALUE_TOO_LARGE: true,
+  ERR_TABLE_FULL: true,
+  ERR_BUSY: true,
+  ERR_NOT_OWNER: true,
+  ERR_SHARD_UNAVAILABLE: true,
+  ERR_INDETERMINATE: true,
+  ERR_UNAUTHORIZED: true,
+  ERR_PROTOCOL_VERSION: true,
+  ERR_PROTOCOL: true,
+  ERR_TIMEOUT: true,
+  ERR_DISCONNECTED: true,
+  ERR_REMOTE_ACCESS: true,
+  ERR_CORRUPT: true,
+  ERR_ABORTED: true,
+  ERR_CLOSED: true,
+  ERR_NO_MEMORY: true,
+  ERR_BUFFER_TOO_SMALL: true,
+  ERR_UNSUPPORTED: true,
+  ERR_ADDRESS_IN_USE: true,
+  ERR_ADDRESS_INVALID: true,
+  ERR_CONFIG: true,
+  ERR_ARGUMENT: true,
+  ERR_DATA_DIR: true,
+  ERR_NO_LEADER: true,
+  ERR_ADDON: true,
+  ERR_INTERNAL: true,
 };
 
 /** A code of a later version is an internal error to this one: the message still says what happened. */
@@ -60,7 +99,13 @@ const checkAccepted = record<Extract<Welcome, { ok: true }>>({
   ticket: maybe(ticket),
   instance: maybe(hex64),
 });
-const checkRefused = record<Extract<Welcome, { ok: false }>>({ t: literal('welcome'), ok: literal(false), code, message, versions });
+const checkRefused = record<Extract<Welcome, { ok: false }>>({
+  t: literal('welcome'),
+  ok: literal(false),
+  code,
+  message,
+  versions,
+});
 
 const checkMap = record<ClientMap>({
   clusterId,
@@ -69,11 +114,29 @@ const checkMap = record<ClientMap>({
   members: list(checkMember, MEMBERS_MAX),
   shards: list(checkShard, SHARDS_MAX),
 });
-const checkMapPush = record<MapPush>({ t: literal('map'), map: checkMap, ticket: maybe(ticket), partial: maybe(boolean), more: maybe(boolean) });
+const checkMapPush = record<MapPush>({
+  t: literal('map'),
+  map: checkMap,
+  ticket: maybe(ticket),
+  partial: maybe(boolean),
+  more: maybe(boolean),
+});
 
 const checkCall = record<Call>({ t: literal('call'), id: callId, method: text(64), args: anything });
-const checkResult = record<Extract<Answer, { ok: true }>>({ t: literal('answer'), id: callId, ok: literal(true), result: anything });
-const checkFailure = record<Extract<Answer, { ok: false }>>({ t: literal('answer'), id: callId, ok: literal(false), code, message, leader: maybe(memberId) });
+const checkResult = record<Extract<Answer, { ok: true }>>({
+  t: literal('answer'),
+  id: callId,
+  ok: literal(true),
+  result: anything,
+});
+const checkFailure = record<Extract<Answer, { ok: false }>>({
+  t: literal('answer'),
+  id: callId,
+  ok: literal(false),
+  code,
+  message,
+  leader: maybe(memberId),
+});
 const checkRaft = record<RaftFrame>({ t: literal('raft'), message: anything });
 const checkPing = record<Ping>({ t: literal('ping'), id: callId });
 const checkPong = record<Pong>({ t: literal('pong'), id: callId });
@@ -82,14 +145,23 @@ const checkPong = record<Pong>({ t: literal('pong'), id: callId });
 export function checkFrame(value: unknown): Frame {
   const { t, ok } = fields(value, 'frame');
   switch (t) {
-    case 'hello': return checkHello(value, 'hello');
-    case 'welcome': return ok === true ? checkAccepted(value, 'welcome') : checkRefused(value, 'welcome');
-    case 'map': return checkMapPush(value, 'map');
-    case 'call': return checkCall(value, 'call');
-    case 'answer': return ok === true ? checkResult(value, 'answer') : checkFailure(value, 'answer');
-    case 'raft': return checkRaft(value, 'raft');
-    case 'ping': return checkPing(value, 'ping');
-    case 'pong': return checkPong(value, 'pong');
-    default: throw new FarkvError('ERR_PROTOCOL', 'malformed message: an unknown kind of frame');
+    case 'hello':
+      return checkHello(value, 'hello');
+    case 'welcome':
+      return ok === true ? checkAccepted(value, 'welcome') : checkRefused(value, 'welcome');
+    case 'map':
+      return checkMapPush(value, 'map');
+    case 'call':
+      return checkCall(value, 'call');
+    case 'answer':
+      return ok === true ? checkResult(value, 'answer') : checkFailure(value, 'answer');
+    case 'raft':
+      return checkRaft(value, 'raft');
+    case 'ping':
+      return checkPing(value, 'ping');
+    case 'pong':
+      return checkPong(value, 'pong');
+    default:
+      throw new FarkvError('ERR_PROTOCOL', 'malformed message: an unknown kind of frame');
   }
 }

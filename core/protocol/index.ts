@@ -1,5 +1,12 @@
 /** What the rest of farkv uses of the control plane's protocol. */
-export { APPEND_BYTES, CLIENT_FRAME_LIMITS, COMMAND_LIMITS, PEER_FRAME_LIMITS, SERVER_FRAME_LIMITS, type FrameLimits } from './limits.js';
+export {
+  APPEND_BYTES,
+  CLIENT_FRAME_LIMITS,
+  COMMAND_LIMITS,
+  PEER_FRAME_LIMITS,
+  SERVER_FRAME_LIMITS,
+  type FrameLimits,
+} from './limits.js';
 export { decodeValue, encodeValue } from './value.js';
 export { encodeFrame, FrameReader } from './frame.js';
 export { clientMap, MapAssembler, mapFrames } from './client-map.js';

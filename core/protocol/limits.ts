@@ -1,11 +1,12 @@
 /**
- * What a frame may cost before anything of it is believed. Checked on the raw bytes (frame.ts, scan.ts) before msgpackr sees them.
+ * What a frame may cost before anything of it is believed. Checked on the raw bytes (frame.ts, scan.ts) before msgpackr
+ * sees them.
  *
  * Three situations, three limits:
  *   - to a server, from a connection whose hello is not yet accepted, and from clients and operators: small;
  *   - between servers, after the hello was accepted: Raft appends and proposals, a few MiB;
- *   - to a client, from its server: the map. A map push is cut into frames of about MAP_FRAME_BYTES, one shard whole, so the larger
- *     limit is needed by a shard of many segments only.
+ *   - to a client, from its server: the map. A map push is cut into frames of about MAP_FRAME_BYTES, one shard whole,
+ *     so the larger limit is needed by a shard of many segments only.
  */
 export interface FrameLimits {
   /** Bytes of the frame after its length. */
@@ -29,5 +30,8 @@ export const STATE_LIMITS: FrameLimits = { bytes: 256 << 20, depth: 16, elements
 
 /** A push of the map is cut where a frame would grow past this. */
 export const MAP_FRAME_BYTES = 256 << 10;
-/** Bytes of Raft entries that one append between servers carries at most; leaves room in a frame for what stands around them. */
+/**
+ * Bytes of Raft entries that one append between servers carries at most; leaves room in a frame for what stands around
+ * them.
+ */
 export const APPEND_BYTES = 1 << 20;

@@ -22,7 +22,10 @@ export interface Hello {
   /** Peers: who is calling and of which cluster. */
   readonly from?: string;
   readonly clusterId?: string;
-  /** Peers: 64 random bits of the data directory, hex. A server that lost its directory must not vote again under its old id. */
+  /**
+   * Peers: 64 random bits of the data directory, hex. A server that lost its directory must not vote again under its
+   * old id.
+   */
   readonly instance?: string;
   /** Peers: the ids of the metadata group's first servers, sorted; both ends must have been given the same. */
   readonly voters?: readonly string[];
@@ -34,8 +37,23 @@ export interface Hello {
 
 /** First frame back. After `ok: false` the server closes. */
 export type Welcome =
-  | { readonly t: 'welcome'; readonly ok: true; readonly version: number; readonly serverId: string; readonly clusterId: string; readonly clientId?: string; readonly ticket?: Uint8Array; readonly instance?: string }
-  | { readonly t: 'welcome'; readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly versions: readonly [number, number] };
+  | {
+      readonly t: 'welcome';
+      readonly ok: true;
+      readonly version: number;
+      readonly serverId: string;
+      readonly clusterId: string;
+      readonly clientId?: string;
+      readonly ticket?: Uint8Array;
+      readonly instance?: string;
+    }
+  | {
+      readonly t: 'welcome';
+      readonly ok: false;
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly versions: readonly [number, number];
+    };
 
 /** What a client knows of the cluster. */
 export interface ClientMap {
@@ -47,22 +65,52 @@ export interface ClientMap {
 }
 
 /**
- * Server to client: once after the welcome, then whenever mapEpoch rises. `ticket` comes again before the old one expires.
- * `partial`: shards that are not listed are as they were (members are always all listed). `more`: the push goes on in the next map
- * frame; the parts take effect together. MapAssembler (client-map.ts) puts the whole map together from such frames.
+ * Server to client: once after the welcome, then whenever mapEpoch rises. `ticket` comes again before the old one
+ * expires. `partial`: shards that are not listed are as they were (members are always all listed). `more`: the push
+ * goes on in the next map frame; the parts take effect together. MapAssembler (client-map.ts) puts the whole map
+ * together from such frames.
  */
-export interface MapPush { readonly t: 'map'; readonly map: ClientMap; readonly ticket?: Uint8Array; readonly partial?: boolean; readonly more?: boolean }
+export interface MapPush {
+  readonly t: 'map';
+  readonly map: ClientMap;
+  readonly ticket?: Uint8Array;
+  readonly partial?: boolean;
+  readonly more?: boolean;
+}
 
 /** A call and its answer, any role. `id` is the caller's. */
-export interface Call { readonly t: 'call'; readonly id: number; readonly method: string; readonly args: unknown }
+export interface Call {
+  readonly t: 'call';
+  readonly id: number;
+  readonly method: string;
+  readonly args: unknown;
+}
 export type Answer =
   | { readonly t: 'answer'; readonly id: number; readonly ok: true; readonly result: unknown }
-  | { readonly t: 'answer'; readonly id: number; readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly leader?: string };
+  | {
+      readonly t: 'answer';
+      readonly id: number;
+      readonly ok: false;
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly leader?: string;
+    };
 
-/** Raft traffic between peers: `message` is a RaftMessage of core/raft, checked by core/protocol before it is stepped. */
-export interface RaftFrame { readonly t: 'raft'; readonly message: unknown }
+/**
+ * Raft traffic between peers: `message` is a RaftMessage of core/raft, checked by core/protocol before it is stepped.
+ */
+export interface RaftFrame {
+  readonly t: 'raft';
+  readonly message: unknown;
+}
 
-export interface Ping { readonly t: 'ping'; readonly id: number }
-export interface Pong { readonly t: 'pong'; readonly id: number }
+export interface Ping {
+  readonly t: 'ping';
+  readonly id: number;
+}
+export interface Pong {
+  readonly t: 'pong';
+  readonly id: number;
+}
 
 export type Frame = Hello | Welcome | MapPush | Call | Answer | RaftFrame | Ping | Pong;

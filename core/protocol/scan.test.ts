@@ -8,10 +8,21 @@ import { decodeValue, encodeValue } from './value.js';
 
 const small: FrameLimits = { bytes: 1000, depth: 3, elements: 10, stringBytes: 20 };
 const refused = { instanceOf: FarkvError, code: 'ERR_PROTOCOL' };
-const scan = (...bytes: number[]) => (): void => scanMessagePack(Uint8Array.from(bytes), small);
+const scan =
+  (...bytes: number[]) =>
+  (): void =>
+    scanMessagePack(Uint8Array.from(bytes), small);
 
 test('plain values of every kind pass and come back', (t) => {
-  const value = { a: [1, -1, 200, 70_000, 2 ** 40, -(2 ** 40), 1.5], b: 'text', c: null, d: true, e: new Uint8Array([1, 2, 3]), f: 1n << 60n, g: { h: {} } };
+  const value = {
+    a: [1, -1, 200, 70_000, 2 ** 40, -(2 ** 40), 1.5],
+    b: 'text',
+    c: null,
+    d: true,
+    e: new Uint8Array([1, 2, 3]),
+    f: 1n << 60n,
+    g: { h: {} },
+  };
   t.deepEqual(decodeValue(encodeValue(value), CLIENT_FRAME_LIMITS), { ...value, e: Buffer.from([1, 2, 3]) });
 });
 
@@ -50,7 +61,8 @@ test('a long string and a long key are refused', (t) => {
 });
 
 test('extensions of every form are refused', (t) => {
-  for (const token of [0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8]) t.throws(scan(token, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), refused);
+  for (const token of [0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8])
+    t.throws(scan(token, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), refused);
   t.throws(() => scanMessagePack(pack(new Date(5)), small), refused);
 });
 
@@ -61,16 +73,21 @@ test('keys that are not strings, or are __proto__, are refused', (t) => {
 });
 
 test('missing bytes, left over bytes and the unused byte are refused', (t) => {
-  for (const bytes of [[], [0x91], [0xd9], [0xd9, 5, 65], [0xcb, 1], [0xc4, 4, 1], [1, 1], [0x90, 0], [0xc1]]) t.throws(scan(...bytes), refused);
+  for (const bytes of [[], [0x91], [0xd9], [0xd9, 5, 65], [0xcb, 1], [0xc4, 4, 1], [1, 1], [0x90, 0], [0xc1]])
+    t.throws(scan(...bytes), refused);
 });
 
 test('whatever passes the scan is decoded, and nothing else happens to random bytes', (t) => {
   const random = seeded(t, import.meta.filename);
   // Random tokens mostly; ranges of containers and strings are drawn more often than one byte in 256 would.
-  const tokens = [0x80, 0x81, 0x82, 0x90, 0x91, 0x93, 0xa1, 0xa3, 0xc0, 0xc3, 0xc4, 0xcc, 0xcd, 0xcf, 0xd3, 0xd9, 0xdc, 0xde];
+  const tokens = [
+    0x80, 0x81, 0x82, 0x90, 0x91, 0x93, 0xa1, 0xa3, 0xc0, 0xc3, 0xc4, 0xcc, 0xcd, 0xcf, 0xd3, 0xd9, 0xdc, 0xde,
+  ];
   let passed = 0;
   for (let i = 0; i < 50_000; i++) {
-    const bytes = Uint8Array.from({ length: 1 + random.below(24) }, () => (random.below(2) === 0 ? random.pick(tokens) : random.next() & 0xff));
+    const bytes = Uint8Array.from({ length: 1 + random.below(24) }, () =>
+      random.below(2) === 0 ? random.pick(tokens) : random.next() & 0xff,
+    );
     try {
       scanMessagePack(bytes, small);
     } catch (e) {
@@ -87,14 +104,22 @@ test('every encoded value passes the scan, and no proper beginning of it does', 
   const random = seeded(t, import.meta.filename);
   const make = (depth: number): unknown => {
     switch (random.below(depth === 0 ? 6 : 8)) {
-      case 0: return random.next();
-      case 1: return -random.next();
-      case 2: return 'x'.repeat(random.below(40));
-      case 3: return random.bytes(random.below(40));
-      case 4: return random.below(2) === 0;
-      case 5: return random.next() / 7;
-      case 6: return Array.from({ length: random.below(20) }, () => make(depth - 1));
-      default: return Object.fromEntries(Array.from({ length: random.below(20) }, (_, i) => [`k${i}`, make(depth - 1)]));
+      case 0:
+        return random.next();
+      case 1:
+        return -random.next();
+      case 2:
+        return 'x'.repeat(random.below(40));
+      case 3:
+        return random.bytes(random.below(40));
+      case 4:
+        return random.below(2) === 0;
+      case 5:
+        return random.next() / 7;
+      case 6:
+        return Array.from({ length: random.below(20) }, () => make(depth - 1));
+      default:
+        return Object.fromEntries(Array.from({ length: random.below(20) }, (_, i) => [`k${i}`, make(depth - 1)]));
     }
   };
   for (let i = 0; i < 300; i++) {

@@ -1,9 +1,10 @@
 /**
- * Walks MessagePack bytes without building anything, and refuses what must not reach the decoder: too deep, too many elements,
- * too long strings, extensions, map keys that are not short strings, bytes left over, bytes missing.
+ * Walks MessagePack bytes without building anything, and refuses what must not reach the decoder: too deep, too many
+ * elements, too long strings, extensions, map keys that are not short strings, bytes left over, bytes missing.
  *
- * Why it exists: a decoder allocates by what the bytes promise. 1 MB of empty arrays costs msgpackr 77 MB, and bytes left
- * over make it write the value into an error message. Time and memory here are bounded by the length of the input alone.
+ * Why it exists: a decoder allocates by what the bytes promise. 1 MB of empty arrays costs msgpackr 77 MB, and bytes
+ * left over make it write the value into an error message. Time and memory here are bounded by the length of the input
+ * alone.
  */
 import { FarkvError } from '../errors.js';
 import type { FrameLimits } from './limits.js';
@@ -28,7 +29,8 @@ const NUMBER_BYTES = [4, 8, 1, 2, 4, 8, 1, 2, 4, 8];
 /** Throws ERR_PROTOCOL unless `b` is exactly one MessagePack value within the limits. */
 export function scanMessagePack(b: Uint8Array, limits: FrameLimits): void {
   if (b.length > limits.bytes) refuse(`${b.length} bytes, at most ${limits.bytes} are taken`);
-  // For each open container: how many values it still has to come; in a map, an even number left means that a key is next.
+  // For each open container: how many values it still has to come; in a map, an even number left means that a key is
+  // next.
   const left = new Float64Array(limits.depth + 1);
   const inMap = new Uint8Array(limits.depth + 1);
   let depth = 0;
@@ -79,7 +81,8 @@ export function scanMessagePack(b: Uint8Array, limits: FrameLimits): void {
     if (token < 0x80 || token >= 0xe0) continue; // small integers
     if (token < 0x90) open((token - 0x80) * 2, 1);
     else if (token < 0xa0) open(token - 0x90, 0);
-    else if (token === 0xc0 || token === 0xc2 || token === 0xc3) continue; // nil, false, true
+    else if (token === 0xc0 || token === 0xc2 || token === 0xc3)
+      continue; // nil, false, true
     else if (token >= 0xc4 && token <= 0xc6) {
       const bytes = uint(2 ** (token - 0xc4));
       need(bytes);

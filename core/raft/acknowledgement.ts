@@ -1,9 +1,9 @@
 /**
  * What a leader makes of acknowledgements: progress of members, and the commit index.
  *
- * The commit rule (Raft paper, section 5.4.2): an index is committed when a quorum's disks hold it and the entry there is of the
- * leader's own term; older entries are committed by what follows them, never by counting. The leader counts itself only as far as its
- * own disk goes, so a lone voter reports nothing as committed that it has not persisted.
+ * The commit rule (Raft paper, section 5.4.2): an index is committed when a quorum's disks hold it and the entry there
+ * is of the leader's own term; older entries are committed by what follows them, never by counting. The leader counts
+ * itself only as far as its own disk goes, so a lone voter reports nothing as committed that it has not persisted.
  */
 import { invariant } from './invariant.js';
 import { afterCommit } from './membership.js';

@@ -1,9 +1,9 @@
 /**
  * The state of a new member before its first start.
  *
- * The first members of a group all begin with the same entry 1, which is committed by definition and names the voters. A member that
- * joins later begins with nothing: it knows no configuration, so it never campaigns, and is told all by the leader once that has
- * added it.
+ * The first members of a group all begin with the same entry 1, which is committed by definition and names the voters.
+ * A member that joins later begins with nothing: it knows no configuration, so it never campaigns, and is told all by
+ * the leader once that has added it.
  */
 import { encodeConfiguration, isConfiguration } from './configuration.js';
 import { EntryType } from './entry.js';

@@ -1,15 +1,17 @@
 /**
  * The gate between bytes that somebody sent and core/raft: what comes in is hostile until it went through here.
  *
- * It checks shape and what a message says about itself (entries that follow each other, terms that do not fall, a configuration that
- * is one). It cannot check what only the algorithm knows. The result is a fresh object of known fields, so that nothing else that
- * a peer put into a message gets further.
+ * It checks shape and what a message says about itself (entries that follow each other, terms that do not fall, a
+ * configuration that is one). It cannot check what only the algorithm knows. The result is a fresh object of known
+ * fields, so that nothing else that a peer put into a message gets further.
  */
 import { decodeConfiguration, isConfiguration, isMemberId } from './configuration.js';
 import { EntryType, type Entry } from './entry.js';
 import type { RaftMessage, SnapshotMeta } from './messages.js';
 
-/** More entries in one message are refused; a leader bounds its messages by bytes, and entries cost 64 bytes at least. */
+/**
+ * More entries in one message are refused; a leader bounds its messages by bytes, and entries cost 64 bytes at least.
+ */
 const ENTRIES_MAX = 1 << 20;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -43,7 +45,8 @@ function record(value: unknown, what: string): Fields {
 
 function entriesAfter(fields: Fields, prevIndex: number, prevTerm: number, term: number): Entry[] {
   const list = fields.entries;
-  if (!Array.isArray(list) || list.length > ENTRIES_MAX) throw new Malformed('entries is not a list of a bounded length');
+  if (!Array.isArray(list) || list.length > ENTRIES_MAX)
+    throw new Malformed('entries is not a list of a bounded length');
   const entries: Entry[] = [];
   let index = prevIndex;
   let last = prevTerm;
@@ -53,7 +56,8 @@ function entriesAfter(fields: Fields, prevIndex: number, prevTerm: number, term:
     if (type !== EntryType.Normal && type !== EntryType.Config) throw new Malformed(`entry type ${type} is unknown`);
     const entry: Entry = { index: number(raw, 'index'), term: number(raw, 'term'), type, data: bytes(raw, 'data') };
     if (entry.index !== index + 1) throw new Malformed('entries do not follow each other');
-    if (entry.term < last || entry.term > term) throw new Malformed('the terms of entries fall, or are newer than their message');
+    if (entry.term < last || entry.term > term)
+      throw new Malformed('the terms of entries fall, or are newer than their message');
     if (type === EntryType.Config && decodeConfiguration(entry.data) === undefined)
       throw new Malformed('an entry carries no valid configuration');
     entries.push(entry);
@@ -148,9 +152,13 @@ function read(fields: Fields): RaftMessage {
   }
 }
 
-export type CheckedMessage = { readonly ok: true; readonly message: RaftMessage } | { readonly ok: false; readonly why: string };
+export type CheckedMessage =
+  { readonly ok: true; readonly message: RaftMessage } | { readonly ok: false; readonly why: string };
 
-/** The message in a decoded value, or why it is none. A connection that sent a wrong one should be closed (ERR_PROTOCOL). */
+/**
+ * The message in a decoded value, or why it is none. A connection that sent a wrong one should be closed
+ * (ERR_PROTOCOL).
+ */
 export function checkRaftMessage(value: unknown): CheckedMessage {
   try {
     return { ok: true, message: read(record(value, 'a message')) };

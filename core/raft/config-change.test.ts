@@ -2,7 +2,13 @@
 import test from 'ava';
 import { seeded } from '../../test/support/random.js';
 import { leaveJoint, nextConfiguration, type MemberChange } from './config-change.js';
-import { decodeConfiguration, encodeConfiguration, isConfiguration, isJoint, type Configuration } from './configuration.js';
+import {
+  decodeConfiguration,
+  encodeConfiguration,
+  isConfiguration,
+  isJoint,
+  type Configuration,
+} from './configuration.js';
 
 const config = (voters: number[], outgoing: number[] = [], learners: number[] = []): Configuration => ({
   voters,
@@ -18,7 +24,9 @@ function subsets<T>(of: readonly T[]): T[][] {
 function quorums({ voters, outgoing }: Configuration): number[][] {
   const everyone = [...new Set([...voters, ...outgoing])];
   return subsets(everyone).filter((set) =>
-    [voters, outgoing].every((half) => half.length === 0 || half.filter((id) => set.includes(id)).length * 2 > half.length),
+    [voters, outgoing].every(
+      (half) => half.length === 0 || half.filter((id) => set.includes(id)).length * 2 > half.length,
+    ),
   );
 }
 
@@ -32,7 +40,9 @@ test('every quorum of a configuration meets every quorum of the one that follows
   for (const voters of subsets(everyone).filter((set) => set.length > 0)) {
     for (const wanted of subsets(everyone).filter((set) => set.length > 0)) {
       const changes: MemberChange[] = everyone.flatMap((id) =>
-        wanted.includes(id) === voters.includes(id) ? [] : [{ kind: wanted.includes(id) ? 'voter' : 'remove', id } as const],
+        wanted.includes(id) === voters.includes(id)
+          ? []
+          : [{ kind: wanted.includes(id) ? 'voter' : 'remove', id } as const],
       );
       if (changes.length === 0) continue;
       const before = config(voters);
@@ -49,7 +59,8 @@ test('every quorum of a configuration meets every quorum of the one that follows
 });
 
 test('a change of one voter is one step, of several a joint configuration, of learners one step', (t) => {
-  const next = (changes: MemberChange[], joint = false) => nextConfiguration(config([1, 2, 3], [], [4]), { changes, joint });
+  const next = (changes: MemberChange[], joint = false) =>
+    nextConfiguration(config([1, 2, 3], [], [4]), { changes, joint });
   t.deepEqual(next([{ kind: 'voter', id: 5 }]), { ok: true, config: config([1, 2, 3, 5], [], [4]) });
   t.deepEqual(next([{ kind: 'voter', id: 4 }]), { ok: true, config: config([1, 2, 3, 4]) });
   t.deepEqual(next([{ kind: 'learner', id: 1 }]), { ok: true, config: config([2, 3], [], [1, 4]) });

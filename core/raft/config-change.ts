@@ -1,13 +1,14 @@
 /**
  * Changes of the configuration: from what is asked for to the configuration to append next.
  *
- * A configuration takes effect on a member when it is appended to that member's log (Raft paper, section 6), and is given up again
- * if the entry is truncated. At most one is uncommitted at a time, and a leader appends none before it has committed an entry of
- * its own term: without that rule two single changes of different terms can have majorities that do not meet (the bug of 2015;
- * test/sim/traces/single-change-2015.txt). The leader's side of these rules is in membership.ts.
+ * A configuration takes effect on a member when it is appended to that member's log (Raft paper, section 6), and is
+ * given up again if the entry is truncated. At most one is uncommitted at a time, and a leader appends none before it
+ * has committed an entry of its own term: without that rule two single changes of different terms can have majorities
+ * that do not meet (the bug of 2015; test/sim/traces/single-change-2015.txt). The leader's side of these rules is in
+ * membership.ts.
  *
- * A change that adds or removes at most one voter is appended as it is, because the old and the new majorities must then meet.
- * Any other goes through a joint configuration, which the leader leaves by itself once it is committed.
+ * A change that adds or removes at most one voter is appended as it is, because the old and the new majorities must
+ * then meet. Any other goes through a joint configuration, which the leader leaves by itself once it is committed.
  */
 import { isJoint, isMemberId, type Configuration } from './configuration.js';
 
@@ -54,12 +55,16 @@ export function nextConfiguration(config: Configuration, change: ConfigChange): 
   if (voters.size === 0) return { ok: false, reason: 'no-voters' };
 
   const votersMoved =
-    config.voters.filter((id) => !voters.has(id)).length + [...voters].filter((id) => !config.voters.includes(id)).length;
+    config.voters.filter((id) => !voters.has(id)).length +
+    [...voters].filter((id) => !config.voters.includes(id)).length;
   const learnersMoved = learners.size !== config.learners.length || config.learners.some((id) => !learners.has(id));
   if (votersMoved === 0 && !learnersMoved) return { ok: false, reason: 'change-invalid' };
 
   const joint = votersMoved > 1 || change.joint === true;
-  return { ok: true, config: { voters: ascending(voters), outgoing: joint ? config.voters : [], learners: ascending(learners) } };
+  return {
+    ok: true,
+    config: { voters: ascending(voters), outgoing: joint ? config.voters : [], learners: ascending(learners) },
+  };
 }
 
 /** The configuration that a joint one is left for. */

@@ -3,11 +3,11 @@
  *
  *   voters     the voters, or in a joint configuration the voters to come
  *   outgoing   empty, or (joint) the voters that are being left: both majorities must agree
- *   learners   are sent the log and do not vote. In a joint configuration a learner may also be in `outgoing`: it still votes
- *              there, and stops voting when the joint configuration is left.
+ *   learners   are sent the log and do not vote. In a joint configuration a learner may also be in `outgoing`: it still
+ *              votes there, and stops voting when the joint configuration is left.
  *
- * Invariants: each list is sorted and without repeats; voters and learners share no member. An entry of type Config carries the
- * whole configuration, not a difference, so that the last such entry alone says what holds.
+ * Invariants: each list is sorted and without repeats; voters and learners share no member. An entry of type Config
+ * carries the whole configuration, not a difference, so that the last such entry alone says what holds.
  */
 export interface Configuration {
   readonly voters: readonly number[];
@@ -18,7 +18,10 @@ export interface Configuration {
 export const NO_CONFIGURATION: Configuration = { voters: [], outgoing: [], learners: [] };
 
 const FORMAT = 1;
-/** A list longer than this is refused: no metadata group is this large, and it bounds what a hostile message can make us do. */
+/**
+ * A list longer than this is refused: no metadata group is this large, and it bounds what a hostile message can make us
+ * do.
+ */
 const MEMBERS_MAX = 1024;
 
 export function isMemberId(value: unknown): value is number {
@@ -98,7 +101,8 @@ export function decodeConfiguration(bytes: Uint8Array): Configuration | undefine
     at += 2;
     if (count > MEMBERS_MAX || at + 8 * count > bytes.length) return undefined;
     const list: number[] = [];
-    for (let j = 0; j < count; j++, at += 8) list.push(view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true));
+    for (let j = 0; j < count; j++, at += 8)
+      list.push(view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true));
     lists.push(list);
   }
   if (at !== bytes.length) return undefined;

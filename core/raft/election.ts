@@ -1,9 +1,10 @@
 /**
  * Elections: ticking towards one, asking for votes, granting them, winning and losing.
  *
- * Pre-vote and check-quorum are always on, together with the rule that makes both work: a member that heard a leader within the
- * minimum election time-out ignores requests for votes, whatever their term. So a member that was cut off, or removed and not told,
- * cannot depose a leader that a quorum hears; and a leader that no quorum hears steps down within one time-out.
+ * Pre-vote and check-quorum are always on, together with the rule that makes both work: a member that heard a leader
+ * within the minimum election time-out ignores requests for votes, whatever their term. So a member that was cut off,
+ * or removed and not told, cannot depose a leader that a quorum hears; and a leader that no quorum hears steps down
+ * within one time-out.
  */
 import { isVoter, membersOf } from './configuration.js';
 import type { TimeoutNow, VoteReply, VoteRequest } from './messages.js';
@@ -37,7 +38,8 @@ function tickLeader(raft: Raft): void {
 
 /** Check-quorum: whether a quorum was heard since the last time, which begins the next period. */
 function quorumIsActive(raft: Raft): boolean {
-  const active = quorumValue(raft.config, (id) => (id === raft.id || raft.progress.get(id)?.active === true ? 1 : 0)) >= 1;
+  const active =
+    quorumValue(raft.config, (id) => (id === raft.id || raft.progress.get(id)?.active === true ? 1 : 0)) >= 1;
   for (const [id, progress] of raft.progress) {
     // A snapshot to a member that went silent would hold its bytes in memory for as long as it is away.
     if (id !== raft.id && !progress.active && progress.state === 'snapshot') progress.becomeProbe();

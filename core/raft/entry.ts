@@ -6,7 +6,9 @@
 
 /** The values are written to disk and sent to peers: never renumber them. */
 export const EntryType = {
-  /** `data` is for the state machine. A leader's first entry in its term is Normal with no data and means nothing to it. */
+  /**
+   * `data` is for the state machine. A leader's first entry in its term is Normal with no data and means nothing to it.
+   */
   Normal: 0,
   /** `data` is an encoded Configuration (configuration.ts), which takes effect when the entry is appended. */
   Config: 1,

@@ -1,8 +1,9 @@
 /**
- * The follower's side of replication: taking entries, the commit index and snapshots from the leader of the present term.
+ * The follower's side of replication: taking entries, the commit index and snapshots from the leader of the present
+ * term.
  *
- * An accept is sent with the Ready that persists what it claims (node.ts), so it always speaks of what is durable. While the disk
- * takes no entries, no new ones are accepted and nothing beyond the disk is claimed.
+ * An accept is sent with the Ready that persists what it claims (node.ts), so it always speaks of what is durable.
+ * While the disk takes no entries, no new ones are accepted and nothing beyond the disk is claimed.
  */
 import { present } from './invariant.js';
 import type { Append, Heartbeat, SnapshotChunk } from './messages.js';
@@ -44,7 +45,10 @@ export function onAppend(raft: Raft, m: Append): void {
   accept(raft, m.from, done.lastNew);
 }
 
-/** Entries that are here already may be acknowledged as far as the disk holds them, and committed; new ones are not taken. */
+/**
+ * Entries that are here already may be acknowledged as far as the disk holds them, and committed; new ones are not
+ * taken.
+ */
 function onAppendWithoutRoom(raft: Raft, m: Append): void {
   const { log } = raft;
   if (m.prevIndex > log.lastIndex || (m.prevIndex >= log.commit && log.termAt(m.prevIndex) !== m.prevTerm)) return;

@@ -1,6 +1,6 @@
 /**
- * The window of append messages to one follower that are sent and not acknowledged: a ring of their last indexes, bounded in
- * messages and in bytes.
+ * The window of append messages to one follower that are sent and not acknowledged: a ring of their last indexes,
+ * bounded in messages and in bytes.
  */
 import { present } from './invariant.js';
 

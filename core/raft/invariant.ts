@@ -1,6 +1,6 @@
 /**
- * Assertions of core/raft. A broken invariant means that the algorithm, its driver or its disk is wrong; going on could answer
- * wrongly, so it is thrown as an error that nobody is meant to catch but the top of the process, which stops.
+ * Assertions of core/raft. A broken invariant means that the algorithm, its driver or its disk is wrong; going on could
+ * answer wrongly, so it is thrown as an error that nobody is meant to catch but the top of the process, which stops.
  */
 export class RaftInvariantError extends Error {
   constructor(message: string) {

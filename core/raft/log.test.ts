@@ -43,7 +43,8 @@ test('appends of leaders, compaction and truncation do the same to the log as to
       }
       t.is(log.lastIndex, terms.length - 1);
       t.is(log.baseIndex, base);
-      for (let index = 0; index < terms.length + 2; index++) t.is(log.termAt(index), index < base ? undefined : terms[index]);
+      for (let index = 0; index < terms.length + 2; index++)
+        t.is(log.termAt(index), index < base ? undefined : terms[index]);
       t.is(log.bytes, (log.lastIndex - base) * entryBytes(entry(1, 1)));
       t.is(log.appendAfter(log.lastIndex + 1, term, []), undefined, 'behind a gap nothing fits');
     }

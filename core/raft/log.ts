@@ -6,8 +6,8 @@
  *                      base     |<------- entries -------->|<- unstable -->|
  *                                                           to be persisted by the driver
  *
- * Invariants: base <= applied <= commit <= last; applied <= stable <= last. Entries up to commit are never truncated. stable may
- * be on either side of commit: a member can learn that an entry is committed before its own disk holds it.
+ * Invariants: base <= applied <= commit <= last; applied <= stable <= last. Entries up to commit are never truncated.
+ * stable may be on either side of commit: a member can learn that an entry is committed before its own disk holds it.
  * Not here: who may append, and files (server/raft-storage).
  */
 import { entryBytes, type Entry } from './entry.js';
@@ -23,7 +23,10 @@ export class RaftLog {
   #commit: number;
   #applied: number;
 
-  /** A log that begins after (baseIndex, baseTerm), the last entry of a snapshot, or (0, 0). All of it is on disk already. */
+  /**
+   * A log that begins after (baseIndex, baseTerm), the last entry of a snapshot, or (0, 0). All of it is on disk
+   * already.
+   */
   constructor(baseIndex: number, baseTerm: number, entries: readonly Entry[]) {
     this.#baseIndex = baseIndex;
     this.#baseTerm = baseTerm;
@@ -67,7 +70,10 @@ export class RaftLog {
     return this.#entries[index - this.#baseIndex - 1];
   }
 
-  /** Entries from `from` to `to`, both included, up to maxBytes but at least one if there is one. `from` is not compacted. */
+  /**
+   * Entries from `from` to `to`, both included, up to maxBytes but at least one if there is one. `from` is not
+   * compacted.
+   */
   slice(from: number, to: number, maxBytes: number): Entry[] {
     invariant(from > this.#baseIndex && to <= this.lastIndex, 'a slice lies in the log');
     const start = from - this.#baseIndex - 1;
@@ -92,14 +98,17 @@ export class RaftLog {
   }
 
   /**
-   * A follower's append: entries that follow (prevIndex, prevTerm). Undefined when they do not fit this log. Otherwise the index up
-   * to which this log now equals the leader's; `truncatedAt` is where entries of another leader had to give way, if any.
+   * A follower's append: entries that follow (prevIndex, prevTerm). Undefined when they do not fit this log. Otherwise
+   * the index up to which this log now equals the leader's; `truncatedAt` is where entries of another leader had to
+   * give way, if any.
    */
   appendAfter(
     prevIndex: number,
     prevTerm: number,
     entries: readonly Entry[],
-  ): { readonly lastNew: number; readonly appended: readonly Entry[]; readonly truncatedAt: number | undefined } | undefined {
+  ):
+    | { readonly lastNew: number; readonly appended: readonly Entry[]; readonly truncatedAt: number | undefined }
+    | undefined {
     if (this.termAt(prevIndex) !== prevTerm) return undefined;
     const lastNew = prevIndex + entries.length;
     const fresh = entries.findIndex((entry) => this.termAt(entry.index) !== entry.term);
@@ -119,7 +128,10 @@ export class RaftLog {
   /** Raises the commit index; never lowers it. */
   commitTo(index: number): boolean {
     if (index <= this.#commit) return false;
-    invariant(index <= this.lastIndex, 'what is committed is in the log; this member has lost entries that it had acknowledged');
+    invariant(
+      index <= this.lastIndex,
+      'what is committed is in the log; this member has lost entries that it had acknowledged',
+    );
     this.#commit = index;
     return true;
   }
@@ -130,7 +142,10 @@ export class RaftLog {
   }
 
   appliedTo(index: number): void {
-    invariant(index >= this.#applied && index <= this.#commit && index <= this.#stable, 'applied follows commit and the disk');
+    invariant(
+      index >= this.#applied && index <= this.#commit && index <= this.#stable,
+      'applied follows commit and the disk',
+    );
     this.#applied = index;
   }
 
@@ -144,7 +159,10 @@ export class RaftLog {
     this.#baseIndex = index;
   }
 
-  /** Replaces the whole log by a snapshot that ends in (index, term). It is stable when the driver has persisted the snapshot. */
+  /**
+   * Replaces the whole log by a snapshot that ends in (index, term). It is stable when the driver has persisted the
+   * snapshot.
+   */
   restore(index: number, term: number): void {
     invariant(index > this.#commit, 'a snapshot goes forward');
     this.#entries = [];
@@ -157,8 +175,8 @@ export class RaftLog {
   }
 
   /**
-   * Where this log and one that has `term` at `index` may still agree: the largest index not above `index` whose term is not above
-   * `term`. Both sides use it to skip whole terms of a conflict in one exchange.
+   * Where this log and one that has `term` at `index` may still agree: the largest index not above `index` whose term
+   * is not above `term`. Both sides use it to skip whole terms of a conflict in one exchange.
    */
   lastIndexNotAfter(index: number, term: number): { readonly index: number; readonly term: number } {
     let at = Math.min(index, this.lastIndex);

@@ -1,6 +1,6 @@
 /**
- * Who belongs to the group, seen from the leader: proposing changes, leaving joint configurations, stepping down when removed,
- * handing leadership over. The values and the rule for the next configuration are in config-change.ts.
+ * Who belongs to the group, seen from the leader: proposing changes, leaving joint configurations, stepping down when
+ * removed, handing leadership over. The values and the rule for the next configuration are in config-change.ts.
  */
 import { nextConfiguration, leaveJoint, type ConfigChange, type ConfigChangeRefusal } from './config-change.js';
 import { encodeConfiguration, isJoint, isVoter, type Configuration } from './configuration.js';
@@ -11,7 +11,8 @@ import { appendEntry, broadcastAppend, sendAppend, sendTimeoutNow } from './send
 
 export type ProposalRefusal = 'not-leader' | 'transferring' | 'busy' | 'log-full' | 'storage-full';
 export type Proposed<Refusal> =
-  { readonly ok: true; readonly index: number; readonly term: number } | { readonly ok: false; readonly reason: Refusal };
+  | { readonly ok: true; readonly index: number; readonly term: number }
+  | { readonly ok: false; readonly reason: Refusal };
 
 /** Why this member takes no proposal now, if so. */
 export function proposalRefusal(raft: Raft): ProposalRefusal | undefined {
@@ -23,8 +24,8 @@ export function proposalRefusal(raft: Raft): ProposalRefusal | undefined {
 }
 
 /**
- * 'term-not-committed': the leader has not committed an entry of its own term yet; ask again in a moment. Without this rule a leader
- * could build on a configuration that another leader is about to replace (the bug of 2015).
+ * 'term-not-committed': the leader has not committed an entry of its own term yet; ask again in a moment. Without this
+ * rule a leader could build on a configuration that another leader is about to replace (the bug of 2015).
  */
 export type ChangeRefusal = ProposalRefusal | ConfigChangeRefusal | 'term-not-committed';
 
@@ -60,8 +61,8 @@ export function afterCommit(raft: Raft): void {
 }
 
 /**
- * A leader that is no voter leads until the configuration without it is committed, and no longer. It asks the member that is
- * furthest on to campaign, so that the group does not wait for an election time-out.
+ * A leader that is no voter leads until the configuration without it is committed, and no longer. It asks the member
+ * that is furthest on to campaign, so that the group does not wait for an election time-out.
  */
 function stepDownRemoved(raft: Raft): void {
   let heir = 0;
@@ -75,8 +76,8 @@ function stepDownRemoved(raft: Raft): void {
 export type TransferRefusal = 'not-leader' | 'not-a-voter';
 
 /**
- * Hands leadership to a voter once its log is complete. Proposals are refused meanwhile; after an election time-out the leader gives
- * up and goes on. `undefined`: begun (or nothing to do, when it is the leader itself).
+ * Hands leadership to a voter once its log is complete. Proposals are refused meanwhile; after an election time-out the
+ * leader gives up and goes on. `undefined`: begun (or nothing to do, when it is the leader itself).
  */
 export function transferLeadership(raft: Raft, to: number): TransferRefusal | undefined {
   if (raft.role !== 'leader') return 'not-leader';

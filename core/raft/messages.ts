@@ -1,9 +1,9 @@
 /**
- * What members say to each other. Plain objects of safe integers, booleans and bytes, so that any codec carries them; a message
- * from outside goes through checkRaftMessage (check-message.ts) before it is stepped.
+ * What members say to each other. Plain objects of safe integers, booleans and bytes, so that any codec carries them; a
+ * message from outside goes through checkRaftMessage (check-message.ts) before it is stepped.
  *
- * Any of them may be lost, repeated, delayed or reordered; none may be changed on the way. `term` is the sender's term when it
- * spoke, except in a pre-vote and its grant: there it is the term that an election would have.
+ * Any of them may be lost, repeated, delayed or reordered; none may be changed on the way. `term` is the sender's term
+ * when it spoke, except in a pre-vote and its grant: there it is the term that an election would have.
  */
 import type { Configuration } from './configuration.js';
 import type { Entry } from './entry.js';
@@ -29,7 +29,10 @@ export interface AppendAccept extends Envelope {
   readonly index: number;
 }
 
-/** The append at prevIndex `index` did not fit; the logs can agree at `hintIndex` at most, where the sender has `hintTerm`. */
+/**
+ * The append at prevIndex `index` did not fit; the logs can agree at `hintIndex` at most, where the sender has
+ * `hintTerm`.
+ */
 export interface AppendReject extends Envelope {
   readonly type: 'append-reject';
   readonly index: number;
@@ -37,7 +40,10 @@ export interface AppendReject extends Envelope {
   readonly hintTerm: number;
 }
 
-/** Leader to all. `round` numbers the leader's ReadIndex rounds in this term; `commit` is never beyond what the receiver has. */
+/**
+ * Leader to all. `round` numbers the leader's ReadIndex rounds in this term; `commit` is never beyond what the receiver
+ * has.
+ */
 export interface Heartbeat extends Envelope {
   readonly type: 'heartbeat';
   readonly commit: number;
@@ -62,7 +68,10 @@ export interface VoteReply extends Envelope {
   readonly granted: boolean;
 }
 
-/** What a snapshot stands for: everything up to `index`, the last of it in `term`, and the configuration that held there. */
+/**
+ * What a snapshot stands for: everything up to `index`, the last of it in `term`, and the configuration that held
+ * there.
+ */
 export interface SnapshotMeta {
   readonly index: number;
   readonly term: number;

@@ -1,4 +1,7 @@
-/** A member under bounds and in corners that the traces (test/sim/traces) do not show. Whole histories are the simulator's. */
+/**
+ * A member under bounds and in corners that the traces (test/sim/traces) do not show. Whole histories are the
+ * simulator's.
+ */
 import test from 'ava';
 import { bootstrapState, emptyState } from './bootstrap.js';
 import { EntryType, type Entry } from './entry.js';
@@ -78,7 +81,9 @@ test('appends to a follower that does not answer stop at the window, and each is
   for (const { entries } of withEntries) t.true(entries.length * 164 <= 300);
   // One answer opens the window, and the rest goes in messages as large as allowed.
   node.step({ type: 'append-accept', from: 2, to: 1, term: 2, index: 5 });
-  const more = work(node).messages.filter((m): m is Append => m.type === 'append' && m.to === 2 && m.entries.length > 0);
+  const more = work(node).messages.filter(
+    (m): m is Append => m.type === 'append' && m.to === 2 && m.entries.length > 0,
+  );
   t.is(more.length, 3);
   t.true(more.every(({ entries }) => entries.length === 1));
 });

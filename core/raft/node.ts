@@ -1,6 +1,6 @@
 /**
- * RaftNode: what a driver uses. Messages, ticks and proposals go in; Ready tells what to do because of them. The contract between the
- * two is in index.ts. No method blocks, and none may be called from within another.
+ * RaftNode: what a driver uses. Messages, ticks and proposals go in; Ready tells what to do because of them. The
+ * contract between the two is in index.ts. No method blocks, and none may be called from within another.
  */
 import { ownLogIsDurable } from './acknowledgement.js';
 import type { ConfigChange } from './config-change.js';
@@ -90,8 +90,8 @@ export class RaftNode {
   }
 
   /**
-   * Appends an entry at the leader. That it was accepted says nothing yet: it has taken effect when an entry with this index and this
-   * term is in `committed`; if another entry is at that index, it never will.
+   * Appends an entry at the leader. That it was accepted says nothing yet: it has taken effect when an entry with this
+   * index and this term is in `committed`; if another entry is at that index, it never will.
    */
   propose(data: Uint8Array): Proposed<ProposalRefusal> {
     const raft = this.#raft;
@@ -151,7 +151,8 @@ export class RaftNode {
     }
     const hardState = { term: raft.term, vote: raft.vote, commit: log.commit };
     const voted = hardState.term !== this.#persisted.term || hardState.vote !== this.#persisted.vote;
-    const entries = log.lastIndex > log.stable && !raft.storageFull ? log.slice(log.stable + 1, log.lastIndex, Infinity) : [];
+    const entries =
+      log.lastIndex > log.stable && !raft.storageFull ? log.slice(log.stable + 1, log.lastIndex, Infinity) : [];
     const snapshot = this.#snapshotDue();
     const end = this.#committable();
     const ready: Ready = {
@@ -188,9 +189,10 @@ export class RaftNode {
   }
 
   /**
-   * In place of advance(), when the disk had no room for the outstanding Ready's entries or snapshot. The driver has persisted its
-   * hardState (which needs no room, server/raft-storage), has sent none of its messages and has done the rest. From now on this member
-   * takes no proposals and no entries, and claims nothing that is not on its disk; it still votes, leads, and answers reads.
+   * In place of advance(), when the disk had no room for the outstanding Ready's entries or snapshot. The driver has
+   * persisted its hardState (which needs no room, server/raft-storage), has sent none of its messages and has done the
+   * rest. From now on this member takes no proposals and no entries, and claims nothing that is not on its disk; it
+   * still votes, leads, and answers reads.
    */
   storageRefused(): void {
     const ready = this.#takeOutstanding();
@@ -210,8 +212,8 @@ export class RaftNode {
   // ---------------------------------------------------------------- snapshots
 
   /**
-   * What a snapshot of the state machine stands for, which has applied all up to this.applied. undefined: there is no use in one now,
-   * since it would be empty, or a newer one has come in from the leader and waits in the next Ready.
+   * What a snapshot of the state machine stands for, which has applied all up to this.applied. undefined: there is no
+   * use in one now, since it would be empty, or a newer one has come in from the leader and waits in the next Ready.
    */
   snapshotMeta(): SnapshotMeta | undefined {
     const { log } = this.#raft;
@@ -221,8 +223,8 @@ export class RaftNode {
   }
 
   /**
-   * The driver has made a snapshot and its disk holds it: entries that it covers may go, but for the newest `keepEntries` of them,
-   * which spare followers that are a little behind a snapshot.
+   * The driver has made a snapshot and its disk holds it: entries that it covers may go, but for the newest
+   * `keepEntries` of them, which spare followers that are a little behind a snapshot.
    */
   compact(snapshot: Snapshot, keepEntries: number): void {
     const raft = this.#raft;
@@ -232,7 +234,10 @@ export class RaftNode {
     raft.compactTo(snapshot.meta.index - keepEntries);
   }
 
-  /** The term of the entry at `index`; undefined where it is compacted or does not exist. For the driver's waiting proposals. */
+  /**
+   * The term of the entry at `index`; undefined where it is compacted or does not exist. For the driver's waiting
+   * proposals.
+   */
   termAt(index: number): number | undefined {
     return this.#raft.log.termAt(index);
   }

@@ -1,6 +1,6 @@
 /**
- * What a member is told when it is made: its bounds, its pace and its source of chance. Times are ticks, of a length that the
- * driver chooses; the core has no clock.
+ * What a member is told when it is made: its bounds, its pace and its source of chance. Times are ticks, of a length
+ * that the driver chooses; the core has no clock.
  */
 import { invariant } from './invariant.js';
 
@@ -8,13 +8,16 @@ export interface RaftOptions {
   /** This member. Never 0, never given to another machine once it voted. */
   readonly id: number;
   /**
-   * A number that no earlier start of this member used (random, or counted). Answers to ReadIndex requests of an earlier life are
-   * told apart by it.
+   * A number that no earlier start of this member used (random, or counted). Answers to ReadIndex requests of an
+   * earlier life are told apart by it.
    */
   readonly incarnation: number;
   /** Uniform in [0, 1). Seeded in the simulator. */
   readonly random: () => number;
-  /** A follower that heard no leader for between one and two times this many ticks campaigns. Votes are ignored within it. */
+  /**
+   * A follower that heard no leader for between one and two times this many ticks campaigns. Votes are ignored within
+   * it.
+   */
   readonly electionTicks: number;
   readonly heartbeatTicks: number;
   /** Entries in one append message; one entry may exceed it alone. */
@@ -60,8 +63,14 @@ export type RaftSettings = Pick<RaftOptions, 'id' | 'incarnation' | 'random'> & 
 export function completeOptions(settings: RaftSettings): RaftOptions {
   const options = { ...DEFAULT_LIMITS, ...settings };
   invariant(Number.isSafeInteger(options.id) && options.id > 0, 'a member number is a positive safe integer');
-  invariant(Number.isSafeInteger(options.incarnation) && options.incarnation > 0, 'an incarnation is a positive safe integer');
-  invariant(options.heartbeatTicks > 0 && options.electionTicks > options.heartbeatTicks, 'elections are slower than heartbeats');
+  invariant(
+    Number.isSafeInteger(options.incarnation) && options.incarnation > 0,
+    'an incarnation is a positive safe integer',
+  );
+  invariant(
+    options.heartbeatTicks > 0 && options.electionTicks > options.heartbeatTicks,
+    'elections are slower than heartbeats',
+  );
   invariant(
     options.maxInflightMessages > 0 && options.snapshotWindow > 0 && options.snapshotChunkBytes > 0,
     'windows are not empty',

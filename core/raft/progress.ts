@@ -5,7 +5,8 @@
  *   replicate  appends follow each other without waiting, up to a window
  *   snapshot   the entries it needs are compacted; a snapshot is under way (snapshot.ts) and no append is sent
  *
- * Invariants: match < next; everything up to match is durable at the member; in replicate, next - 1 is the last index sent.
+ * Invariants: match < next; everything up to match is durable at the member; in replicate, next - 1 is the last index
+ * sent.
  */
 import { Inflights } from './inflights.js';
 import type { RaftOptions } from './options.js';
@@ -81,8 +82,8 @@ export class Progress {
   }
 
   /**
-   * The member refused an append at prevIndex `rejected`; the logs can agree at `hint` at most. False when the refusal is a late
-   * one, of a message that was overtaken.
+   * The member refused an append at prevIndex `rejected`; the logs can agree at `hint` at most. False when the refusal
+   * is a late one, of a message that was overtaken.
    */
   refused(rejected: number, hint: number): boolean {
     if (this.state === 'replicate') {

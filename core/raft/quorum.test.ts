@@ -31,13 +31,16 @@ test('a value is agreed on exactly when more than half of each half of a configu
   for (let i = 0; i < 20_000; i++) {
     const config = randomConfig(random);
     // Numbers of one to four digits: ordered as text they would come out differently.
-    const values = new Map(Array.from({ length: 13 }, (_, id) => [id, random.below(random.pick([10, 100, 5000]))] as const));
+    const values = new Map(
+      Array.from({ length: 13 }, (_, id) => [id, random.below(random.pick([10, 100, 5000]))] as const),
+    );
     const valueOf = (id: number) => values.get(id) ?? 0;
     const expected = simpleMajority(config.voters, values);
     if (majorityValue(config.voters, valueOf) !== expected)
       t.is(majorityValue(config.voters, valueOf), expected, JSON.stringify([config, [...values]]));
     const joint = Math.min(expected, simpleMajority(config.outgoing, values));
-    if (quorumValue(config, valueOf) !== joint) t.is(quorumValue(config, valueOf), joint, JSON.stringify([config, [...values]]));
+    if (quorumValue(config, valueOf) !== joint)
+      t.is(quorumValue(config, valueOf), joint, JSON.stringify([config, [...values]]));
   }
   t.pass();
 });
@@ -62,7 +65,8 @@ test('an election is decided exactly when the votes that are missing cannot chan
       outcomes.add(wins);
     }
     const expected = outcomes.size === 2 ? 'pending' : outcomes.has(true) ? 'won' : 'lost';
-    if (voteResult(config, votes) !== expected) t.is(voteResult(config, votes), expected, JSON.stringify([config, [...votes]]));
+    if (voteResult(config, votes) !== expected)
+      t.is(voteResult(config, votes), expected, JSON.stringify([config, [...votes]]));
   }
   t.pass();
 });

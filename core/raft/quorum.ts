@@ -1,16 +1,19 @@
 /**
- * Majorities, plain and joint: what a set of voters has agreed on. Pure functions; quorum.test.ts holds them against a model that
- * is too simple to be wrong.
+ * Majorities, plain and joint: what a set of voters has agreed on. Pure functions; quorum.test.ts holds them against a
+ * model that is too simple to be wrong.
  *
- * A joint configuration has two sets of voters, and agreement needs a majority of each (Raft paper, section 6). An empty set
- * agrees with everything, so that a configuration that is not joint is one whose outgoing set is empty.
+ * A joint configuration has two sets of voters, and agreement needs a majority of each (Raft paper, section 6). An
+ * empty set agrees with everything, so that a configuration that is not joint is one whose outgoing set is empty.
  */
 import type { Configuration } from './configuration.js';
 import { present } from './invariant.js';
 
 export type VoteResult = 'won' | 'lost' | 'pending';
 
-/** Scratch for sorting; a call never leaves this module, so one is enough and nothing is allocated for each acknowledgement. */
+/**
+ * Scratch for sorting; a call never leaves this module, so one is enough and nothing is allocated for each
+ * acknowledgement.
+ */
 const scratch: number[] = [];
 
 /** The largest value that a majority of `voters` has reached; Infinity for no voters. */
@@ -30,7 +33,9 @@ export function majorityValue(voters: readonly number[], valueOf: (voter: number
   return present(scratch[n >> 1]);
 }
 
-/** The largest value that both halves of the configuration have reached. Infinity only when there are no voters at all. */
+/**
+ * The largest value that both halves of the configuration have reached. Infinity only when there are no voters at all.
+ */
 export function quorumValue(config: Configuration, valueOf: (voter: number) => number): number {
   return Math.min(majorityValue(config.voters, valueOf), majorityValue(config.outgoing, valueOf));
 }

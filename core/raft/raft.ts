@@ -1,9 +1,10 @@
 /**
- * The state of one member, and the few changes of it that everything else is built from. What happens on a message or a tick is in
- * election, sending, acknowledgement, follower, membership and reads, as functions over this state; node.ts is what a driver uses.
+ * The state of one member, and the few changes of it that everything else is built from. What happens on a message or a
+ * tick is in election, sending, acknowledgement, follower, membership and reads, as functions over this state; node.ts
+ * is what a driver uses.
  *
- * Invariants: term never falls; vote changes only from 0 within a term; a leader never truncates its log; the configuration in
- * force is the newest in the log, committed or not.
+ * Invariants: term never falls; vote changes only from 0 within a term; a leader never truncates its log; the
+ * configuration in force is the newest in the log, committed or not.
  */
 import { decodeConfiguration, isVoter, membersOf, NO_CONFIGURATION, type Configuration } from './configuration.js';
 import { EntryType, type Entry, type HardState } from './entry.js';
@@ -107,8 +108,9 @@ export class Raft {
   }
 
   /**
-   * Whether this member may campaign. One that its newest configuration leaves out still may while that configuration is not known
-   * to be committed: it can be the only one with a log that is up to date enough to win (Ongaro's dissertation, section 4.2.2).
+   * Whether this member may campaign. One that its newest configuration leaves out still may while that configuration
+   * is not known to be committed: it can be the only one with a log that is up to date enough to win (Ongaro's
+   * dissertation, section 4.2.2).
    */
   get promotable(): boolean {
     if (this.pendingSnapshot !== undefined) return false;
@@ -172,7 +174,8 @@ export class Raft {
       if (this.progress.has(id)) continue;
       const own = id === this.id;
       const progress = new Progress(this.log.lastIndex + 1, own ? this.log.stable : 0, this.options);
-      // A member that is new to the leader counts as alive until the next check, so that adding one does not depose the leader.
+      // A member that is new to the leader counts as alive until the next check, so that adding one does not depose the
+      // leader.
       progress.active = true;
       if (own) progress.becomeReplicate();
       this.progress.set(id, progress);
@@ -204,7 +207,8 @@ export class Raft {
     if (term !== this.term) {
       this.term = term;
       this.vote = 0;
-      // What was said in an older term and has not left yet would be ignored by all; not sending it is the simplest to be sure of.
+      // What was said in an older term and has not left yet would be ignored by all; not sending it is the simplest to
+      // be sure of.
       this.outbox = [];
     }
     this.leader = 0;

@@ -1,14 +1,15 @@
 /**
  * ReadIndex: linearizable reads of the state machine without an entry in the log (Ongaro's dissertation, section 6.4).
  *
- * The leader notes its commit index, learns from a quorum that it still leads (a heartbeat round), and answers with the index; the
- * reader waits until it has applied that much. No clock is trusted: there are no leader-lease reads.
+ * The leader notes its commit index, learns from a quorum that it still leads (a heartbeat round), and answers with the
+ * index; the reader waits until it has applied that much. No clock is trusted: there are no leader-lease reads.
  *
- *  - A leader that has not committed an entry of its own term yet does not know what is committed: such reads wait for it.
- *  - Rounds are numbered within a term. Only an answer to a heartbeat that was sent after the read came in confirms it, so a read
- *    joins a round that has not been sent yet; all reads of one Ready share one round.
- *  - A read at a follower is asked of the leader under (incarnation, request), which never repeats, so a delayed answer to an earlier
- *    request, or to an earlier life of this member, is not taken for another's.
+ *  - A leader that has not committed an entry of its own term yet does not know what is committed: such reads wait for
+ *    it.
+ *  - Rounds are numbered within a term. Only an answer to a heartbeat that was sent after the read came in confirms it,
+ *    so a read joins a round that has not been sent yet; all reads of one Ready share one round.
+ *  - A read at a follower is asked of the leader under (incarnation, request), which never repeats, so a delayed answer
+ *    to an earlier request, or to an earlier life of this member, is not taken for another's.
  *
  * Every read that was accepted ends in exactly one of readStates and abortedReads.
  */
@@ -133,7 +134,9 @@ export function roundIsDue(raft: Raft): boolean {
 export function answerReads(raft: Raft): void {
   const { reads } = raft;
   if (reads.waiting.length === 0) return;
-  const confirmed = quorumValue(raft.config, (id) => (id === raft.id ? reads.round : (raft.progress.get(id)?.round ?? 0)));
+  const confirmed = quorumValue(raft.config, (id) =>
+    id === raft.id ? reads.round : (raft.progress.get(id)?.round ?? 0),
+  );
   let done = 0;
   for (; done < reads.waiting.length; done++) {
     const read = present(reads.waiting[done]);

@@ -13,13 +13,19 @@ export interface Ready {
   readonly hardState: HardState | undefined;
   /** To be persisted, then given to the state machine in place of all it had. */
   readonly snapshot: Snapshot | undefined;
-  /** To be persisted behind `snapshot`. The first may lie at or before the end of the log on disk, which then ends before it. */
+  /**
+   * To be persisted behind `snapshot`. The first may lie at or before the end of the log on disk, which then ends
+   * before it.
+   */
   readonly entries: readonly Entry[];
   /** Whether anything above must be on disk, not only written, before the driver goes on. */
   readonly mustSync: boolean;
   /** To be sent, once the above is on disk. */
   readonly messages: readonly RaftMessage[];
-  /** To be applied, in order. All are on this member's disk already. Those of type Config and those without data change no state. */
+  /**
+   * To be applied, in order. All are on this member's disk already. Those of type Config and those without data change
+   * no state.
+   */
   readonly committed: readonly Entry[];
   /** Reads that may be answered once their index is applied. */
   readonly readStates: readonly ReadState[];

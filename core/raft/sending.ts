@@ -1,6 +1,6 @@
 /**
- * What a leader sends: entries as far as a member's pace allows, snapshots where entries are compacted, heartbeats. What comes back is
- * in acknowledgement.ts.
+ * What a leader sends: entries as far as a member's pace allows, snapshots where entries are compacted, heartbeats.
+ * What comes back is in acknowledgement.ts.
  */
 import { entriesBytes, NO_BYTES, EntryType, type Entry } from './entry.js';
 import { invariant } from './invariant.js';
@@ -28,7 +28,10 @@ export function broadcastAppend(raft: Raft): void {
   for (const id of raft.progress.keys()) if (id !== raft.id) sendAppend(raft, id, true);
 }
 
-/** Sends what the member lacks, as far as its pace allows. `evenEmpty`: an append without entries too, to tell the commit index. */
+/**
+ * Sends what the member lacks, as far as its pace allows. `evenEmpty`: an append without entries too, to tell the
+ * commit index.
+ */
 export function sendAppend(raft: Raft, to: number, evenEmpty: boolean): boolean {
   const progress = raft.progress.get(to);
   if (progress === undefined || progress.paused) return false;
@@ -61,7 +64,15 @@ export function sendChunks(raft: Raft, to: number, progress: Progress): void {
   if (sender === undefined) return;
   const { meta, data } = sender.snapshot;
   for (let next = sender.nextChunk(); next !== undefined; next = sender.nextChunk()) {
-    raft.send({ type: 'snapshot-chunk', from: raft.id, to, term: raft.term, snapshot: meta, bytes: data.length, ...next });
+    raft.send({
+      type: 'snapshot-chunk',
+      from: raft.id,
+      to,
+      term: raft.term,
+      snapshot: meta,
+      bytes: data.length,
+      ...next,
+    });
   }
 }
 

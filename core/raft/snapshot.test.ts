@@ -34,7 +34,8 @@ test('a snapshot arrives whole and unchanged however its chunks fare', (t) => {
         t.fail(`no progress with ${data.length} bytes, window ${window}`);
         return;
       }
-      for (let next = sender.nextChunk(); next !== undefined; next = sender.nextChunk()) toReceiver.push(message(sender, next));
+      for (let next = sender.nextChunk(); next !== undefined; next = sender.nextChunk())
+        toReceiver.push(message(sender, next));
       t.true(new Set(toReceiver.map(({ offset }) => offset)).size <= data.length / CHUNK + 1);
       const chunk = toReceiver.splice(random.below(toReceiver.length + 1), 1)[0];
       if (chunk !== undefined && random.below(5) > 0) {

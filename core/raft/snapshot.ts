@@ -1,9 +1,9 @@
 /**
  * Snapshots as they travel: cut into chunks, a window of them under way, put together in order at the other side.
  *
- * A receiver holds a prefix and says how long it is; what does not continue the prefix is dropped. A sender that hears no progress
- * between two answered heartbeats goes back to the acknowledged prefix (go back n). Neither knows files: the driver hands the
- * leader's bytes in and takes the follower's bytes out.
+ * A receiver holds a prefix and says how long it is; what does not continue the prefix is dropped. A sender that hears
+ * no progress between two answered heartbeats goes back to the acknowledged prefix (go back n). Neither knows files:
+ * the driver hands the leader's bytes in and takes the follower's bytes out.
  */
 import { NO_BYTES } from './entry.js';
 import type { SnapshotChunk, SnapshotMeta } from './messages.js';
@@ -20,7 +20,9 @@ export class SnapshotSender {
   /** Invariant: acknowledged <= next <= data.length. */
   #acknowledged = 0;
   #next = 0;
-  /** The last chunk went out; not the same as next === data.length, since an empty snapshot still needs its one chunk. */
+  /**
+   * The last chunk went out; not the same as next === data.length, since an empty snapshot still needs its one chunk.
+   */
   #finished = false;
   #acknowledgedAtHeartbeat = 0;
 

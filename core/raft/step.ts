@@ -1,10 +1,10 @@
 /**
  * One message: first what its term says, then what it says itself.
  *
- *   newer term   this member follows it, except for a pre-vote (which changes nothing) and for a request for a vote while it hears a
- *                leader (which is ignored)
- *   older term   ignored; a leader or candidate of the past is told the present term, so that one that went ahead of the others and
- *                came back is not stuck
+ *   newer term   this member follows it, except for a pre-vote (which changes nothing) and for a request for a vote
+ *                while it hears a leader (which is ignored)
+ *   older term   ignored; a leader or candidate of the past is told the present term, so that one that went ahead of
+ *                the others and came back is not stuck
  */
 import { onAppendAccept, onAppendReject, onHeartbeatReply, onSnapshotReply } from './acknowledgement.js';
 import { hearsLeader, onTimeoutNow, onVoteReply, onVoteRequest } from './election.js';

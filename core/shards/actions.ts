@@ -5,7 +5,14 @@ import type { Member, Shard } from '../metadata/state.js';
 /** Has a result: the driver gives it back with the ticket, exactly once. */
 export type Asked =
   /** An empty table; nothing is answered. */
-  | { readonly do: 'open'; readonly shard: number; readonly group: number; readonly epoch: number; readonly incarnation: string; readonly memoryBytes: number }
+  | {
+      readonly do: 'open';
+      readonly shard: number;
+      readonly group: number;
+      readonly epoch: number;
+      readonly incarnation: string;
+      readonly memoryBytes: number;
+    }
   /** Leases are granted, changes are taken. Also goes on with what was paused. */
   | { readonly do: 'serve'; readonly shard: number }
   /** No more changes are taken, for the sake of this copy; reads go on. Without a copy: changes are taken again. */
@@ -15,12 +22,21 @@ export type Asked =
   /** The same, and the memory goes. */
   | { readonly do: 'close'; readonly shard: number }
   /** Copies from the owner into the open table, until little is left; follows what changes from then on. */
-  | { readonly do: 'copy'; readonly shard: number; readonly copy: string; readonly source: Shard; readonly owner: Member }
+  | {
+      readonly do: 'copy';
+      readonly shard: number;
+      readonly copy: string;
+      readonly source: Shard;
+      readonly owner: Member;
+    }
   /** Done when the owner is sealed for this copy and both have the same. */
   | { readonly do: 'finish'; readonly shard: number }
   /** Done when nothing of the copy is under way any more. */
   | { readonly do: 'stop'; readonly shard: number }
-  /** Proposes `shard-opened` with the layout that the data plane has. Done when the outcome is known, or was waited for long enough: the metadata says what came of it. */
+  /**
+   * Proposes `shard-opened` with the layout that the data plane has. Done when the outcome is known, or was waited for
+   * long enough: the metadata says what came of it.
+   */
   | { readonly do: 'announce'; readonly shard: number; readonly epoch: number; readonly incarnation: string }
   /** Done as `announce` is. */
   | { readonly do: 'propose'; readonly command: Command }
@@ -33,7 +49,12 @@ export type Told =
   /** Of all that is granted from now on, in milliseconds. */
   | { readonly do: 'leases'; readonly ms: number }
   /** This server must not go on. */
-  | { readonly do: 'fail'; readonly shard: number; readonly what: 'opened' | 'served' | 'given up'; readonly error: unknown }
+  | {
+      readonly do: 'fail';
+      readonly shard: number;
+      readonly what: 'opened' | 'served' | 'given up';
+      readonly error: unknown;
+    }
   | { readonly do: 'note'; readonly note: Note };
 
 export type Action = Told | (Asked & { readonly of: number });
@@ -52,8 +73,18 @@ export type Note = { readonly shard: number } & (
   /** It moves to here: a copy begins. */
   | { readonly of: 'comes' }
   | { readonly of: 'copying'; readonly from: string }
-  /** `again`: it is tried again in so many milliseconds, with `most` attempts in all; undefined: its move is called off. */
-  | { readonly of: 'not copied'; readonly source: Shard; readonly attempts: number; readonly most: number; readonly again: number | undefined; readonly full: boolean; readonly error: unknown }
+  /**
+   * `again`: it is tried again in so many milliseconds, with `most` attempts in all; undefined: its move is called off.
+   */
+  | {
+      readonly of: 'not copied';
+      readonly source: Shard;
+      readonly attempts: number;
+      readonly most: number;
+      readonly again: number | undefined;
+      readonly full: boolean;
+      readonly error: unknown;
+    }
   | { readonly of: 'copied' }
   /** It is this server's, with the values of its last owner. */
   | { readonly of: 'came'; readonly epoch: number }

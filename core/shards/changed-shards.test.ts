@@ -12,7 +12,16 @@ const numbers = (changed: ChangedShards, log: MetadataLog): number[] => changed.
 const all = [0, 1, 2, 3, 4, 5];
 const layout = (log: MetadataLog, shard: number): Command => {
   const { incarnation = '', layoutEpoch } = log.shard(shard);
-  return { t: 'shard-layout', shard, incarnation, from: layoutEpoch, layoutEpoch: layoutEpoch + 1, buckets: 64, add: [], remove: [] };
+  return {
+    t: 'shard-layout',
+    shard,
+    incarnation,
+    from: layoutEpoch,
+    layoutEpoch: layoutEpoch + 1,
+    buckets: 64,
+    add: [],
+    remove: [],
+  };
 };
 
 test('at first all shards are looked at; then those that changed, however many entries were applied meanwhile', (t) => {
@@ -47,6 +56,15 @@ test('when moves or members change all shards are looked at', (t) => {
   const s1 = log.state.members.get('s1')!;
   log.do({ t: 'shard-move', shard, epoch: log.shard(shard).epoch, to: 's2' });
   t.deepEqual(numbers(changed, log), all);
-  log.do({ t: 'member-join', id: 's1', incarnation: '0f'.repeat(8), replaces: s1.incarnation, instance: s1.instance ?? '', control: s1.control, fabric: s1.fabric, memoryBytes: s1.memoryBytes });
+  log.do({
+    t: 'member-join',
+    id: 's1',
+    incarnation: '0f'.repeat(8),
+    replaces: s1.incarnation,
+    instance: s1.instance ?? '',
+    control: s1.control,
+    fabric: s1.fabric,
+    memoryBytes: s1.memoryBytes,
+  });
   t.deepEqual(numbers(changed, log), all);
 });

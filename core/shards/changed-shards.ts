@@ -1,8 +1,10 @@
 /**
- * Which shards are not as they were when the metadata was looked at last. What commands do not change keeps its identity (core/metadata/reduce.ts), and most
- * changes are of one shard's layout: looking at each of thousands for each of them would take the server's time.
+ * Which shards are not as they were when the metadata was looked at last. What commands do not change keeps its
+ * identity (core/metadata/reduce.ts), and most changes are of one shard's layout: looking at each of thousands for each
+ * of them would take the server's time.
  *
- * Where moves or members changed it is all of them: that is seldom, and what it means for a shard need not stand with the shard.
+ * Where moves or members changed it is all of them: that is seldom, and what it means for a shard need not stand with
+ * the shard.
  */
 import type { MetadataState, Shard } from '../metadata/state.js';
 

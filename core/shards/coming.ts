@@ -1,16 +1,20 @@
 /**
- * The life of a shard that moves to this server, until it is this server's: it is copied from its owner while that one goes on to serve it.
+ * The life of a shard that moves to this server, until it is this server's: it is copied from its owner while that one
+ * goes on to serve it.
  *
- * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away and, as long as the move stands, made anew. After COPY_ATTEMPTS, with pauses
- * that double, the move is called off: what is in the way, such as a network in which this server does not reach the owner's data plane though both reach the
- * metadata group, will not go away by itself, and somebody must know of it. A shard that does not fit in this server's memory will not fit the next time
- * either: its move is called off at once.
+ * Whatever goes wrong before `copied`, the owner goes on: the table is thrown away and, as long as the move stands,
+ * made anew. After COPY_ATTEMPTS, with pauses that double, the move is called off: what is in the way, such as a
+ * network in which this server does not reach the owner's data plane though both reach the metadata group, will not go
+ * away by itself, and somebody must know of it. A shard that does not fit in this server's memory will not fit the next
+ * time either: its move is called off at once.
  */
 import type { Asked, Failure } from './actions.js';
 import { isGiven, phaseOf, sourceOf, type Common } from './common.js';
 import { become, type Coming, type ComingState } from './life.js';
 
-/** If each fails at the first question, as where nobody answers, it takes half a minute until the move is called off. */
+/**
+ * If each fails at the first question, as where nobody answers, it takes half a minute until the move is called off.
+ */
 const COPY_ATTEMPTS = 4;
 /** After the first attempt; twice as long after each more. */
 const PAUSE_MS = 1000;
@@ -127,7 +131,20 @@ function copied(c: Common, life: Coming, state: At<'copied'>): void {
 
 function tell(c: Common, life: Coming, phase: 'last' | 'copied'): void {
   const { shard, epoch, group, planned, incarnation } = life;
-  c.ask(life, { do: 'propose', command: { t: 'shard-copy', shard, epoch: epoch - 1, to: c.memberId, memberIncarnation: c.memberIncarnation, phase, group, copy: incarnation, planned } });
+  c.ask(life, {
+    do: 'propose',
+    command: {
+      t: 'shard-copy',
+      shard,
+      epoch: epoch - 1,
+      to: c.memberId,
+      memberIncarnation: c.memberIncarnation,
+      phase,
+      group,
+      copy: incarnation,
+      planned,
+    },
+  });
 }
 
 function notCopied(c: Common, life: Coming, { full, error }: Failure): void {
@@ -140,7 +157,19 @@ function notCopied(c: Common, life: Coming, { full, error }: Failure): void {
   life.attempts++;
   life.full = full;
   const over = full || life.attempts >= COPY_ATTEMPTS;
-  c.act({ do: 'note', note: { of: 'not copied', shard: life.shard, source, attempts: life.attempts, most: COPY_ATTEMPTS, again: over ? undefined : pauseMs(life), full, error } });
+  c.act({
+    do: 'note',
+    note: {
+      of: 'not copied',
+      shard: life.shard,
+      source,
+      attempts: life.attempts,
+      most: COPY_ATTEMPTS,
+      again: over ? undefined : pauseMs(life),
+      full,
+      error,
+    },
+  });
   clear(c, life, over ? 'call off' : 'again', opened);
 }
 
@@ -176,7 +205,10 @@ function callOff(c: Common, life: Coming, state: At<'calling off'>): void {
   if (source?.owner === undefined) c.end(life);
   else if (!state.busy) {
     state.busy = true;
-    c.ask(life, { do: 'propose', command: { t: 'shard-move', shard: life.shard, epoch: life.epoch - 1, to: source.owner } });
+    c.ask(life, {
+      do: 'propose',
+      command: { t: 'shard-move', shard: life.shard, epoch: life.epoch - 1, to: source.owner },
+    });
   }
 }
 

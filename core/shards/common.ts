@@ -26,7 +26,11 @@ export interface Common {
 }
 
 /** This start of the server is the one that the metadata names. */
-export function isNamed({ memberId, memberIncarnation, metadata }: Pick<Common, 'memberId' | 'memberIncarnation' | 'metadata'>): boolean {
+export function isNamed({
+  memberId,
+  memberIncarnation,
+  metadata,
+}: Pick<Common, 'memberId' | 'memberIncarnation' | 'metadata'>): boolean {
   return metadata.members.get(memberId)?.incarnation === memberIncarnation;
 }
 
@@ -40,7 +44,10 @@ export function moveFor(c: Common, { shard }: Life, copy: string): Move | undefi
   return move?.copy === copy ? move : undefined;
 }
 
-/** The shard is this server's to open with this copy: its last owner has given it up. The metadata names the copy until then, so a server may apply all of a move at once. */
+/**
+ * The shard is this server's to open with this copy: its last owner has given it up. The metadata names the copy until
+ * then, so a server may apply all of a move at once.
+ */
 export function isGiven(c: Common, life: Life): boolean {
   const move = moveFor(c, life, life.incarnation);
   return move?.to === c.memberId && move.phase === 'released';
@@ -53,13 +60,16 @@ export function isOwn(c: Common, life: Held): boolean {
 }
 
 /**
- * The shard at its owner, as long as it moves here from there, for this copy. A move that is called off and planned again is another one; when a server
- * starts again, the moves to it end.
+ * The shard at its owner, as long as it moves here from there, for this copy. A move that is called off and planned
+ * again is another one; when a server starts again, the moves to it end.
  */
 export function sourceOf(c: Common, life: Coming): Shard | undefined {
   const s = c.metadata.shards[life.shard];
   const move = moveOf(c.metadata, life.shard);
-  const same = move?.to === c.memberId && move.planned === life.planned && (move.copy === life.incarnation || (move.copy === undefined && !life.last));
+  const same =
+    move?.to === c.memberId &&
+    move.planned === life.planned &&
+    (move.copy === life.incarnation || (move.copy === undefined && !life.last));
   return same && s?.owner !== undefined && s.epoch + 1 === life.epoch ? s : undefined;
 }
 

@@ -1,13 +1,16 @@
 /**
- * The life of a shard that is this server's: from its opening to the end of its move to another server. Each function looks at where the life is and what the
- * metadata says, and asks for the next step; index.ts has the rules.
+ * The life of a shard that is this server's: from its opening to the end of its move to another server. Each function
+ * looks at where the life is and what the metadata says, and asks for the next step; index.ts has the rules.
  */
 import { complete } from '../metadata/reduced.js';
 import type { Asked, Failure } from './actions.js';
 import { isOwn, moveFor, moveOf, type Common } from './common.js';
 import { become, type Held, type HeldState } from './life.js';
 
-/** The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and longer. */
+/**
+ * The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and
+ * longer.
+ */
 const SEALED_MS = 3000;
 
 type At<S extends HeldState['is']> = Extract<HeldState, { is: S }>;
@@ -55,7 +58,13 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
   }
   if (failed !== undefined) {
     if (state.is === 'opening' && !isOwn(c, life)) c.end(life);
-    else c.act({ do: 'fail', shard: life.shard, what: state.is === 'opening' ? 'opened' : state.is === 'announced' ? 'served' : 'given up', error: failed.error });
+    else
+      c.act({
+        do: 'fail',
+        shard: life.shard,
+        what: state.is === 'opening' ? 'opened' : state.is === 'announced' ? 'served' : 'given up',
+        error: failed.error,
+      });
     return;
   }
   switch (state.is) {
@@ -148,7 +157,17 @@ function paused(c: Common, life: Held, state: At<'paused'>): void {
     c.ask(life, { do: 'serve', shard });
   } else if (move.phase !== 'released' && !state.telling) {
     state.telling = true;
-    c.ask(life, { do: 'propose', command: { t: 'shard-released', shard, owner: c.memberId, memberIncarnation: c.memberIncarnation, epoch, copy: state.copy } });
+    c.ask(life, {
+      do: 'propose',
+      command: {
+        t: 'shard-released',
+        shard,
+        owner: c.memberId,
+        memberIncarnation: c.memberIncarnation,
+        epoch,
+        copy: state.copy,
+      },
+    });
   }
 }
 

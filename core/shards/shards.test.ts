@@ -1,4 +1,7 @@
-/** The rules of index.ts one by one: what is asked for, and what is not. The whole life over a data plane is in server/shards/*.test.ts, and under faults in test/sim. */
+/**
+ * The rules of index.ts one by one: what is asked for, and what is not. The whole life over a data plane is in
+ * server/shards/*.test.ts, and under faults in test/sim.
+ */
 import test from 'ava';
 import { bootstrapOf, hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { Command } from '../metadata/commands.js';
@@ -17,7 +20,13 @@ class Rig {
   constructor(log: MetadataLog) {
     this.log = log;
     this.shards = new Shards({
-      memberId: 's1', memberIncarnation: hexOf(1), memoryBytes: 1 << 20, shardMemoryMin: 1, leaseMs: 1000, leaseOverMs: 1010, random64: () => hexOf(++this.#names),
+      memberId: 's1',
+      memberIncarnation: hexOf(1),
+      memoryBytes: 1 << 20,
+      shardMemoryMin: 1,
+      leaseMs: 1000,
+      leaseOverMs: 1010,
+      random64: () => hexOf(++this.#names),
     });
   }
 
@@ -26,7 +35,15 @@ class Rig {
     return this.shards.take().flatMap((action: Action) => {
       if (!('of' in action)) return action.do === 'leases' ? [`leases ${action.ms}`] : [];
       this.#open.push(action);
-      return [action.do === 'propose' ? action.command.t : action.do === 'wait' ? `wait ${action.ms}` : action.do === 'seal' ? `seal ${action.copy ?? 'none'}` : action.do];
+      return [
+        action.do === 'propose'
+          ? action.command.t
+          : action.do === 'wait'
+            ? `wait ${action.ms}`
+            : action.do === 'seal'
+              ? `seal ${action.copy ?? 'none'}`
+              : action.do,
+      ];
     });
   }
 
@@ -61,18 +78,40 @@ class Rig {
   /** By the server that the shard moves to. */
   copy(phase: 'last' | 'copied', copy = COPY): Command {
     const { to, planned } = this.log.state.moves[0]!;
-    return { t: 'shard-copy', shard: 0, epoch: this.epoch, to, memberIncarnation: this.log.state.members.get(to)!.incarnation, phase, group: 0, copy, planned };
+    return {
+      t: 'shard-copy',
+      shard: 0,
+      epoch: this.epoch,
+      to,
+      memberIncarnation: this.log.state.members.get(to)!.incarnation,
+      phase,
+      group: 0,
+      copy,
+      planned,
+    };
   }
 
   /** This server opens the shard in the metadata, as it was asked to. */
   announce(incarnation: string): Command {
-    return { t: 'shard-opened', shard: 0, owner: 's1', memberIncarnation: hexOf(1), epoch: this.epoch, incarnation, layoutEpoch: 1, buckets: 1, regions: [] };
+    return {
+      t: 'shard-opened',
+      shard: 0,
+      owner: 's1',
+      memberIncarnation: hexOf(1),
+      epoch: this.epoch,
+      incarnation,
+      layoutEpoch: 1,
+      buckets: 1,
+      regions: [],
+    };
   }
 }
 
 /** Shard 0 is s1's, and is served. */
 function serving(): Rig {
-  const rig = new Rig(new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s1', 1), { t: 'assign-shards' }, joinOf('s2', 2)));
+  const rig = new Rig(
+    new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s1', 1), { t: 'assign-shards' }, joinOf('s2', 2)),
+  );
   rig.see();
   rig.done('open');
   rig.shards.lastRunOver();
@@ -94,7 +133,9 @@ function sealed(): Rig {
 
 /** Shard 0 is s2's and open there, and moves to s1. */
 function coming(): Rig {
-  const log = new MetadataLog().do(bootstrapOf(1, ['s1', 's2']), joinOf('s2', 2), { t: 'assign-shards' }, joinOf('s1', 1)).open(0, 77);
+  const log = new MetadataLog()
+    .do(bootstrapOf(1, ['s1', 's2']), joinOf('s2', 2), { t: 'assign-shards' }, joinOf('s1', 1))
+    .open(0, 77);
   const rig = new Rig(log);
   rig.see({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   return rig;
@@ -175,7 +216,11 @@ test('a shard that is paused stays so until its copy is lost, and is then served
     const rig = sealed();
     rig.see(rig.copy('copied'));
     rig.done('pause');
-    if (released) t.deepEqual(rig.see({ t: 'shard-released', shard: 0, owner: 's1', memberIncarnation: hexOf(1), epoch: 1, copy: COPY }), []);
+    if (released)
+      t.deepEqual(
+        rig.see({ t: 'shard-released', shard: 0, owner: 's1', memberIncarnation: hexOf(1), epoch: 1, copy: COPY }),
+        [],
+      );
     t.deepEqual(rig.see({ t: 'no-op' }), []);
     t.deepEqual(rig.see({ t: 'shard-move', shard: 0, epoch: 1, to: 's1', lost: hexOf(2) }), ['serve']);
     t.deepEqual(rig.done('serve'), ['seal none']);
@@ -185,11 +230,20 @@ test('a shard that is paused stays so until its copy is lost, and is then served
 });
 
 test('what is taken is closed at once, whatever is under way', (t) => {
-  const taken: Command = { t: 'shards-taken', id: 's1', incarnation: hexOf(1), shards: [{ shard: 0, epoch: 1, to: 's2' }] };
+  const taken: Command = {
+    t: 'shards-taken',
+    id: 's1',
+    incarnation: hexOf(1),
+    shards: [{ shard: 0, epoch: 1, to: 's2' }],
+  };
   t.deepEqual(serving().see(taken), ['close']);
   const back = serving();
   back.log.do(taken);
-  t.deepEqual(back.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 2, to: 's1' }] }), ['close'], 'it came back in another epoch');
+  t.deepEqual(
+    back.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 2, to: 's1' }] }),
+    ['close'],
+    'it came back in another epoch',
+  );
   t.deepEqual(back.done('close'), ['open']);
   const sealing = serving();
   sealing.see(sealing.move('s2'));
@@ -214,11 +268,16 @@ test('a copy is finished after `last`, complete after `finish`, and used when it
   t.deepEqual(rig.done('finish'), ['shard-copy']);
   t.deepEqual(rig.see(rig.copy('copied', copy)), ['stop']);
   t.deepEqual(rig.done('stop'), []);
-  t.deepEqual(rig.see({ t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: hexOf(2), epoch: 1, copy }), ['announce']);
+  t.deepEqual(rig.see({ t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: hexOf(2), epoch: 1, copy }), [
+    'announce',
+  ]);
 });
 
 test('a copy that its move is over for is stopped, then closed, also when the move was planned anew', (t) => {
-  t.deepEqual(nearly().see({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, { t: 'shard-move', shard: 0, epoch: 1, to: 's1' }), ['stop']);
+  t.deepEqual(
+    nearly().see({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, { t: 'shard-move', shard: 0, epoch: 1, to: 's1' }),
+    ['stop'],
+  );
   const rig = nearly();
   t.deepEqual(rig.see(rig.move('s2')), ['stop']);
   t.deepEqual(rig.done('stop'), ['close']);
@@ -234,11 +293,14 @@ test('a copy that fails is stopped and closed, and made anew after a while', (t)
   t.deepEqual(rig.done('wait'), ['open']);
 });
 
-test('a shard that could not be copied and is this server\'s, empty, is opened at once', (t) => {
+test("a shard that could not be copied and is this server's, empty, is opened at once", (t) => {
   const rig = coming();
   rig.done('open');
   rig.done('copy', { full: false, error: 'no answer' });
   rig.done('stop');
   t.deepEqual(rig.done('close'), ['wait 1000']);
-  t.deepEqual(rig.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 1, to: 's1' }] }), ['open']);
+  t.deepEqual(
+    rig.see({ t: 'shards-taken', id: 's2', incarnation: hexOf(2), shards: [{ shard: 0, epoch: 1, to: 's1' }] }),
+    ['open'],
+  );
 });

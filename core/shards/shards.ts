@@ -1,4 +1,7 @@
-/** All shards of one start of a server: gives each what concerns it, and begins and ends their lives. The contract is in index.ts. */
+/**
+ * All shards of one start of a server: gives each what concerns it, and begins and ends their lives. The contract is in
+ * index.ts.
+ */
 import { groupsOf } from '../metadata/placement.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { MetadataState, Move, Shard } from '../metadata/state.js';
@@ -24,14 +27,20 @@ export interface ShardsOptions {
   readonly random64: () => string;
 }
 
-/** What a result is for: a life and its state; the round of short leases; or a shard that is not tried, or kept, for a while. */
+/**
+ * What a result is for: a life and its state; the round of short leases; or a shard that is not tried, or kept, for a
+ * while.
+ */
 type Waiting =
   | { readonly life: Life; readonly state: Life['state']; readonly did: Asked['do'] }
   | { readonly round: object }
   | { readonly resting: number }
   | { readonly staying: number };
 
-/** A shard that did not fit is not tried again for so long, though somebody plans it anew, such as the leader for a server that is drained. */
+/**
+ * A shard that did not fit is not tried again for so long, though somebody plans it anew, such as the leader for a
+ * server that is drained.
+ */
 const NO_ROOM_MS = 10_000;
 
 export class Shards implements Common {
@@ -124,14 +133,23 @@ export class Shards implements Common {
 
   /** Numbers of the shards that are served. */
   get serving(): number[] {
-    return [...this.#lives.values()].filter(serves).map((life) => life.shard).sort((a, b) => a - b);
+    return [...this.#lives.values()]
+      .filter(serves)
+      .map((life) => life.shard)
+      .sort((a, b) => a - b);
   }
 
   /** The shard at this server, as long as the metadata has it so: open and announced. */
   announced(shard: number): Shard | undefined {
     const life = this.#lives.get(shard);
     const s = this.#metadata.shards[shard];
-    return !this.#ended && life?.kind === 'held' && s?.owner === this.memberId && s.epoch === life.epoch && s.incarnation === life.incarnation ? s : undefined;
+    return !this.#ended &&
+      life?.kind === 'held' &&
+      s?.owner === this.memberId &&
+      s.epoch === life.epoch &&
+      s.incarnation === life.incarnation
+      ? s
+      : undefined;
   }
 
   // ---------------------------------------------------------------- what lives have in common
@@ -164,7 +182,14 @@ export class Shards implements Common {
 
   given(life: Coming): void {
     const { shard, epoch, incarnation, memoryBytes } = life;
-    const held: Held = { kind: 'held', shard, epoch, incarnation, memoryBytes, state: { is: 'announced', busy: false } };
+    const held: Held = {
+      kind: 'held',
+      shard,
+      epoch,
+      incarnation,
+      memoryBytes,
+      state: { is: 'announced', busy: false },
+    };
     this.#lives.set(shard, held);
     this.act({ do: 'note', note: { of: 'came', shard, epoch } });
     advanceHeld(this, held);
@@ -217,12 +242,19 @@ export class Shards implements Common {
 
   #openAll(shards: readonly Shard[]): void {
     const { memoryBytes, shardMemoryMin, random64 } = this.#options;
-    // A limit for each, not a share: shards that come later are not refused because of those that were first. What all of them take
-    // together the data plane bounds.
+    // A limit for each, not a share: shards that come later are not refused because of those that were first. What all
+    // of them take together the data plane bounds.
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#held() + shards.length)));
     for (const { shard, epoch, group } of shards) {
       if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
-      const life: Held = { kind: 'held', shard, epoch, incarnation: random64(), memoryBytes: each, state: { is: 'opening' } };
+      const life: Held = {
+        kind: 'held',
+        shard,
+        epoch,
+        incarnation: random64(),
+        memoryBytes: each,
+        state: { is: 'opening' },
+      };
       this.#lives.set(shard, life);
       this.ask(life, { do: 'open', shard, group, epoch, incarnation: life.incarnation, memoryBytes: each });
     }
@@ -233,13 +265,29 @@ export class Shards implements Common {
     const { memoryBytes, shardMemoryMin, random64 } = this.#options;
     const s = this.#metadata.shards[shard];
     const me = this.#metadata.members.get(this.memberId);
-    if (to !== this.memberId || me === undefined || s?.owner === undefined || s.owner === this.memberId || this.#lives.has(shard)) return;
+    if (
+      to !== this.memberId ||
+      me === undefined ||
+      s?.owner === undefined ||
+      s.owner === this.memberId ||
+      this.#lives.has(shard)
+    )
+      return;
     if (phase !== undefined) this.#stay(s, s.owner);
     if (phase !== undefined || s.incarnation === undefined || this.#noRoom.has(shard)) return;
     const count = this.#lives.size;
     const life: Coming = {
-      kind: 'coming', shard, epoch: s.epoch + 1, planned, group: count % groupsOf(me), incarnation: random64(), memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
-      attempts: 0, last: false, full: false, state: { is: 'opening' },
+      kind: 'coming',
+      shard,
+      epoch: s.epoch + 1,
+      planned,
+      group: count % groupsOf(me),
+      incarnation: random64(),
+      memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
+      attempts: 0,
+      last: false,
+      full: false,
+      state: { is: 'opening' },
     };
     this.#lives.set(shard, life);
     this.act({ do: 'note', note: { of: 'comes', shard } });
@@ -250,6 +298,9 @@ export class Shards implements Common {
   #stay({ shard, epoch }: Shard, owner: string): void {
     if (this.#staying.has(shard)) return;
     this.#staying.add(shard);
-    this.#ask({ do: 'propose', command: { t: 'shard-move', shard, epoch, to: owner, lost: this.memberIncarnation } }, { staying: shard });
+    this.#ask(
+      { do: 'propose', command: { t: 'shard-move', shard, epoch, to: owner, lost: this.memberIncarnation } },
+      { staying: shard },
+    );
   }
 }

@@ -1,6 +1,7 @@
 /**
- * How long the leases are that this server grants to clients: short while a shard is about to be given up, because pausing it takes as long as the longest lease
- * on it, and only then. A move that gets nowhere must not cost the other shards' clients a renewal each 50 ms.
+ * How long the leases are that this server grants to clients: short while a shard is about to be given up, because
+ * pausing it takes as long as the longest lease on it, and only then. A move that gets nowhere must not cost the other
+ * shards' clients a renewal each 50 ms.
  */
 import type { Told } from './actions.js';
 import type { Life } from './life.js';

@@ -1,5 +1,6 @@
-/* assert.h: invariants. One that is broken stops the process, in release builds too: nothing that a table holds may rest on a state that cannot
- * be. For checks that cost nothing beside their path; not for what callers or peers say, which is answered with a status. */
+/* assert.h: invariants. One that is broken stops the process, in release builds too: nothing that a table holds may
+ * rest on a state that cannot be. For checks that cost nothing beside their path; not for what callers or peers say,
+ * which is answered with a status. */
 #ifndef FARKV_BASE_ASSERT_H
 #define FARKV_BASE_ASSERT_H
 

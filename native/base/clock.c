@@ -1,11 +1,11 @@
 /* clock.c: clocks that a test has moved; see clock.h. */
 #include "clock.h"
 
-static const uint64_t wall_base_ms = 1700000000000u;    /* of clocks that were set: the wall clock at 0 */
+static const uint64_t wall_base_ms = 1700000000000u; /* of clocks that were set: the wall clock at 0 */
 
 uint32_t fkv_clock_is_moved;
 static int64_t skipped_ns;
-static uint64_t set_ns;                                  /* 0: the real clock runs */
+static uint64_t set_ns; /* 0: the real clock runs */
 
 static uint64_t read_clock(clockid_t which) {
     struct timespec t;

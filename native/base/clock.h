@@ -1,8 +1,8 @@
 /* clock.h: the two clocks. Leases and time-outs use CLOCK_BOOTTIME, which counts the time a machine was suspended;
  * expiry uses wall-clock milliseconds.
  *
- * Tests may move both, for all threads of the process: by an offset, as if the machine had been suspended, or to a time that only the
- * test advances. Otherwise that costs one load of a word that never changes.
+ * Tests may move both, for all threads of the process: by an offset, as if the machine had been suspended, or to a time
+ * that only the test advances. Otherwise that costs one load of a word that never changes.
  */
 #ifndef FARKV_BASE_CLOCK_H
 #define FARKV_BASE_CLOCK_H
@@ -27,7 +27,7 @@ static inline uint64_t fkv_wall_ms(void) {
 }
 
 /* ---- for tests ---- */
-void fkv_clock_skip(int64_t ns);        /* adds to both clocks, on top of earlier skips */
-void fkv_clock_set(uint64_t now_ns);    /* from now on fkv_now_ns() is this, and the wall clock goes with it; not 0 */
-void fkv_clock_restore(void);           /* the real clocks again */
+void fkv_clock_skip(int64_t ns);     /* adds to both clocks, on top of earlier skips */
+void fkv_clock_set(uint64_t now_ns); /* from now on fkv_now_ns() is this, and the wall clock goes with it; not 0 */
+void fkv_clock_restore(void);        /* the real clocks again */
 #endif

@@ -1,13 +1,13 @@
 /* crc32c.c: CRC32C with the instructions of x86 (SSE4.2 and PCLMULQDQ) or ARMv8 (CRC and PMULL), or with tables.
  *
- * The CRC instruction takes 8 bytes with a latency of 3 cycles and a throughput of 1, so one chain of it uses a third of the
- * machine. Large inputs are therefore cut into three lanes of equal length whose CRCs are computed interleaved and then
- * joined (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011):
+ * The CRC instruction takes 8 bytes with a latency of 3 cycles and a throughput of 1, so one chain of it uses a third
+ * of the machine. Large inputs are therefore cut into three lanes of equal length whose CRCs are computed interleaved
+ * and then joined (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011):
  *
  *     crc(A B C) = crc(A) * x^(16 L) + crc(B) * x^(8 L) + crc(C)   mod P, for lanes of L bytes
  *
- * A product with x^n mod P is one carry-less multiplication with the constant x^(n - 33) mod P followed by one CRC instruction
- * on the 64-bit product: reflected operands add one factor x, the CRC instruction adds x^32.
+ * A product with x^n mod P is one carry-less multiplication with the constant x^(n - 33) mod P followed by one CRC
+ * instruction on the 64-bit product: reflected operands add one factor x, the CRC instruction adds x^32.
  */
 #include "hash.h"
 #include <pthread.h>
@@ -60,7 +60,7 @@ CRC_TARGET static inline uint64_t multiply(uint32_t a, uint32_t b) {
 #include <sys/auxv.h>
 #define CRC_TARGET __attribute__((target("+crc+crypto")))
 static inline int crc_hardware(void) {
-    static int known;   /* 0: not asked yet, 1: no, 2: yes; racing threads store the same */
+    static int known; /* 0: not asked yet, 1: no, 2: yes; racing threads store the same */
     int k = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (k == 0) {
         unsigned long caps = getauxval(AT_HWCAP);
@@ -77,11 +77,18 @@ CRC_TARGET static inline uint64_t multiply(uint32_t a, uint32_t b) {
 #endif
 
 #ifdef CRC_TARGET
-static inline uint64_t load64(const uint8_t *p) { uint64_t w; memcpy(&w, p, 8); return w; }
+static inline uint64_t load64(const uint8_t *p) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    return w;
+}
 
-/* Lane lengths: 64 for small values, 328 so that three lanes cover a value of 1,000 bytes but for two words, 4096 for large
- * ones. `once` and `twice` are x^(8 L - 33) and x^(16 L - 33) mod P, bit-reflected; the tests compare with the table. */
-typedef struct lanes { uint32_t bytes, once, twice; } lanes;
+/* Lane lengths: 64 for small values, 328 so that three lanes cover a value of 1,000 bytes but for two words, 4096 for
+ * large ones. `once` and `twice` are x^(8 L - 33) and x^(16 L - 33) mod P, bit-reflected; the tests compare with the
+ * table. */
+typedef struct lanes {
+    uint32_t bytes, once, twice;
+} lanes;
 static const lanes large = { 4096, 0x82f89c77, 0x54a86326 };
 static const lanes middle = { 328, 0x21f3d99c, 0x1393e203 };
 static const lanes small = { 64, 0x9e4addf8, 0x0d3b6092 };

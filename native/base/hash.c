@@ -1,8 +1,8 @@
-/* hash.c: SipHash (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012) in the two strengths that farkv
- * uses, and random bytes. SipHash-c-d makes c rounds for each word of the message and d at the end.
+/* hash.c: SipHash (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012) in the two strengths that
+ * farkv uses, and random bytes. SipHash-c-d makes c rounds for each word of the message and d at the end.
  *
- * Keys are hashed with SipHash-1-3, 64 bits: strong enough against flooding (Rust and Python chose it for their tables) and
- * about half the cost of 2-4. Tickets are signed with SipHash-2-4, 128 bits.
+ * Keys are hashed with SipHash-1-3, 64 bits: strong enough against flooding (Rust and Python chose it for their tables)
+ * and about half the cost of 2-4. Tickets are signed with SipHash-2-4, 128 bits.
  */
 #include "hash.h"
 #include <assert.h>
@@ -13,19 +13,31 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "registered memory is little-endian and loaded in place");
 
-typedef struct sip { uint64_t v0, v1, v2, v3; } sip;
+typedef struct sip {
+    uint64_t v0, v1, v2, v3;
+} sip;
 
 static inline uint64_t rotl(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
 static inline void sip_round(sip *s) {
-    s->v0 += s->v1; s->v1 = rotl(s->v1, 13); s->v1 ^= s->v0; s->v0 = rotl(s->v0, 32);
-    s->v2 += s->v3; s->v3 = rotl(s->v3, 16); s->v3 ^= s->v2;
-    s->v0 += s->v3; s->v3 = rotl(s->v3, 21); s->v3 ^= s->v0;
-    s->v2 += s->v1; s->v1 = rotl(s->v1, 17); s->v1 ^= s->v2; s->v2 = rotl(s->v2, 32);
+    s->v0 += s->v1;
+    s->v1 = rotl(s->v1, 13);
+    s->v1 ^= s->v0;
+    s->v0 = rotl(s->v0, 32);
+    s->v2 += s->v3;
+    s->v3 = rotl(s->v3, 16);
+    s->v3 ^= s->v2;
+    s->v0 += s->v3;
+    s->v3 = rotl(s->v3, 21);
+    s->v3 ^= s->v0;
+    s->v2 += s->v1;
+    s->v1 = rotl(s->v1, 17);
+    s->v1 ^= s->v2;
+    s->v2 = rotl(s->v2, 32);
 }
 static inline void sip_init(sip *s, const fkv_seed *k) {
-    *s = (sip){ k->k0 ^ 0x736f6d6570736575u, k->k1 ^ 0x646f72616e646f6du,
-                k->k0 ^ 0x6c7967656e657261u, k->k1 ^ 0x7465646279746573u };
+    *s = (sip){ k->k0 ^ 0x736f6d6570736575u, k->k1 ^ 0x646f72616e646f6du, k->k0 ^ 0x6c7967656e657261u,
+                k->k1 ^ 0x7465646279746573u };
 }
 static inline void sip_word(sip *s, uint64_t word, int rounds) {
     s->v3 ^= word;
@@ -34,12 +46,26 @@ static inline void sip_word(sip *s, uint64_t word, int rounds) {
 }
 static inline uint64_t sip_fold(const sip *s) { return s->v0 ^ s->v1 ^ s->v2 ^ s->v3; }
 
-static inline uint64_t load64(const uint8_t *p) { uint64_t w; memcpy(&w, p, 8); return w; }
+static inline uint64_t load64(const uint8_t *p) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    return w;
+}
 /* The n (below 8) last bytes of a message, zero-extended. */
 static inline uint64_t load_tail(const uint8_t *p, size_t n) {
     uint64_t w = 0;
-    if (n & 4) { uint32_t x; memcpy(&x, p, 4); w = x; p += 4; }
-    if (n & 2) { uint16_t x; memcpy(&x, p, 2); w |= (uint64_t)x << (8 * (n & 4)); p += 2; }
+    if (n & 4) {
+        uint32_t x;
+        memcpy(&x, p, 4);
+        w = x;
+        p += 4;
+    }
+    if (n & 2) {
+        uint16_t x;
+        memcpy(&x, p, 2);
+        w |= (uint64_t)x << (8 * (n & 4));
+        p += 2;
+    }
     if (n & 1) w |= (uint64_t)*p << (8 * (n & 6));
     return w;
 }

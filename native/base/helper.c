@@ -16,7 +16,8 @@ static void *helper_main(void *arg) {
     pthread_setname_np(pthread_self(), w->name);
     for (;;) {
         mailbox_sleep(&w->box);
-        bool stopping = __atomic_load_n(&w->stopping, __ATOMIC_ACQUIRE);   /* before the box: nothing posted earlier is left */
+        /* before the box: nothing posted earlier is left */
+        bool stopping = __atomic_load_n(&w->stopping, __ATOMIC_ACQUIRE);
         mailbox_run(&w->box);
         if (stopping) return NULL;
     }

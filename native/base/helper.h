@@ -1,5 +1,5 @@
-/* helper.h: a thread that runs jobs in the order posted: what would hold up a data-plane thread (allocating and registering
- * memory, copying large values) is done by one of these. */
+/* helper.h: a thread that runs jobs in the order posted: what would hold up a data-plane thread (allocating and
+ * registering memory, copying large values) is done by one of these. */
 #ifndef FARKV_BASE_HELPER_H
 #define FARKV_BASE_HELPER_H
 #include <pthread.h>
@@ -11,14 +11,15 @@ int thread_start(pthread_t *t, void *(*run)(void *), void *arg);
 typedef struct helper {
     mailbox box;
     pthread_t thread;
-    bool running;       /* of the thread that starts and stops it */
-    bool stopping;      /* atomic */
-    const char *name;   /* of the thread, at most 15 bytes */
+    bool running;     /* of the thread that starts and stops it */
+    bool stopping;    /* atomic */
+    const char *name; /* of the thread, at most 15 bytes */
 } helper;
 
 int helper_start(helper *w, const char *name);
 static inline void helper_post(helper *w, job *j) { mailbox_post(&w->box, j); }
-/* Runs what was posted, then ends the thread, if there is one. What is posted later stays in the box, for helper_drain. */
+/* Runs what was posted, then ends the thread, if there is one. What is posted later stays in the box, for helper_drain.
+ * */
 void helper_stop(helper *w);
 /* After helper_stop: runs what is in the box on the caller's thread; returns how many. */
 static inline int helper_drain(helper *w) { return mailbox_run(&w->box); }

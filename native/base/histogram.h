@@ -1,16 +1,17 @@
-/* histogram.h: latencies in logarithmic buckets, 32 to a doubling: a percentile is at most 3.2 % too high; count and max are exact.
+/* histogram.h: latencies in logarithmic buckets, 32 to a doubling: a percentile is at most 3.2 % too high; count and
+ * max are exact.
  *
- * For: the counters of a thread that records a latency for each operation. One thread records; any thread may read at any
- * time (relaxed words: a reading is consistent to within the records made meanwhile).
- * Not for: the benchmark's results, which use HdrHistogram.
+ * For: the counters of a thread that records a latency for each operation. One thread records; any thread may read at
+ * any time (relaxed words: a reading is consistent to within the records made meanwhile). Not for: the benchmark's
+ * results, which use HdrHistogram.
  */
 #ifndef FARKV_BASE_HISTOGRAM_H
 #define FARKV_BASE_HISTOGRAM_H
 #include <stdint.h>
 
 enum {
-    FKV_HISTOGRAM_FINE = 5,       /* 2^5 buckets to a doubling */
-    FKV_HISTOGRAM_TOP = 40,       /* 2^41 ns is 36 minutes; what is longer counts as that */
+    FKV_HISTOGRAM_FINE = 5, /* 2^5 buckets to a doubling */
+    FKV_HISTOGRAM_TOP = 40, /* 2^41 ns is 36 minutes; what is longer counts as that */
     FKV_HISTOGRAM_BUCKETS = (FKV_HISTOGRAM_TOP - FKV_HISTOGRAM_FINE + 2) << FKV_HISTOGRAM_FINE
 };
 
@@ -34,7 +35,8 @@ static inline void fkv_histogram_record(fkv_histogram *h, uint64_t ns) {
     if (ns > h->max) __atomic_store_n(&h->max, ns, __ATOMIC_RELAXED);
 }
 
-/* The least latency that `part` (0 to 1) of the records do not exceed, rounded up to its bucket's end; 0 when there are none. */
+/* The least latency that `part` (0 to 1) of the records do not exceed, rounded up to its bucket's end; 0 when there are
+ * none. */
 uint64_t fkv_histogram_percentile(const fkv_histogram *h, double part);
 /* Adds what `from` holds to `into`, of which the caller is the one recorder. */
 void fkv_histogram_add(fkv_histogram *into, const fkv_histogram *from);

@@ -1,17 +1,20 @@
-/* list.h: circular doubly linked lists whose links lie inside the elements, so that moving an element between lists allocates
- * nothing and takes an element out without knowing the list. A list's head is a link too; an element in no list links to itself. */
+/* list.h: circular doubly linked lists whose links lie inside the elements, so that moving an element between lists
+ * allocates nothing and takes an element out without knowing the list. A list's head is a link too; an element in no
+ * list links to itself. */
 #ifndef FARKV_BASE_LIST_H
 #define FARKV_BASE_LIST_H
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct fkv_list { struct fkv_list *next, *prev; } fkv_list;
+typedef struct fkv_list {
+    struct fkv_list *next, *prev;
+} fkv_list;
 
-#define LIST_OF(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+#define LIST_OF(link, type, member)       ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 /* The first, the last, the one after `e`, as elements; NULL: there is none. */
-#define LIST_FIRST(head, type, member) (list_empty(head) ? NULL : LIST_OF((head)->next, type, member))
-#define LIST_LAST(head, type, member) (list_empty(head) ? NULL : LIST_OF((head)->prev, type, member))
+#define LIST_FIRST(head, type, member)    (list_empty(head) ? NULL : LIST_OF((head)->next, type, member))
+#define LIST_LAST(head, type, member)     (list_empty(head) ? NULL : LIST_OF((head)->prev, type, member))
 #define LIST_AFTER(head, e, type, member) ((e)->member.next == (head) ? NULL : LIST_OF((e)->member.next, type, member))
 
 static inline void list_init(fkv_list *l) { l->next = l->prev = l; }

@@ -1,8 +1,9 @@
 /* mailbox.h: jobs that go from one thread to another: any number of posters, one taker.
  *
- * A job is a function with its arguments around it; it runs on the taker's thread and may post itself on to another. Posting
- * never blocks, allocates or fails, since the link lies in the job. Jobs of one poster are taken in the order posted.
- * The event descriptor is written only when the box was empty, so it may be readable although the jobs are taken already. */
+ * A job is a function with its arguments around it; it runs on the taker's thread and may post itself on to another.
+ * Posting never blocks, allocates or fails, since the link lies in the job. Jobs of one poster are taken in the order
+ * posted. The event descriptor is written only when the box was empty, so it may be readable although the jobs are
+ * taken already. */
 #ifndef FARKV_BASE_MAILBOX_H
 #define FARKV_BASE_MAILBOX_H
 #include <errno.h>
@@ -17,7 +18,7 @@ typedef struct job {
 } job;
 
 typedef struct mailbox {
-    job *top;      /* the latest */
+    job *top; /* the latest */
     int fd;
 } mailbox;
 
@@ -58,7 +59,7 @@ static inline int mailbox_run(mailbox *m) {
     }
     int n = 0;
     while (in_order) {
-        job *next = in_order->next;   /* a job that has run may be freed or posted elsewhere */
+        job *next = in_order->next; /* a job that has run may be freed or posted elsewhere */
         in_order->run(in_order);
         in_order = next;
         n++;

@@ -1,4 +1,5 @@
-/* pause.h: what a thread does in a loop that only looks again: it leaves the core's other thread, and the memory, alone for a moment. */
+/* pause.h: what a thread does in a loop that only looks again: it leaves the core's other thread, and the memory, alone
+ * for a moment. */
 #ifndef FARKV_BASE_PAUSE_H
 #define FARKV_BASE_PAUSE_H
 

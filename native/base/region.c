@@ -1,7 +1,7 @@
 /* region.c: makes sealed memory; region.h says what the seals are for.
  *
- * Order matters: the maker maps the memory writable first and seals it afterwards, because F_SEAL_FUTURE_WRITE refuses every
- * later writable mapping, write(2) and hole, but leaves the mapping that is already there.
+ * Order matters: the maker maps the memory writable first and seals it afterwards, because F_SEAL_FUTURE_WRITE refuses
+ * every later writable mapping, write(2) and hole, but leaves the mapping that is already there.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,28 +29,31 @@ enum { COLLAPSE_TRIES = 3, PIECE = FKV_HUGE_PAGE / 8 };
 
 static int make_fd(const char *name, unsigned flags) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags);
-    if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);   /* Linux before 6.3 */
+    /* Linux before 6.3 */
+    if (fd < 0 && errno == EINVAL) fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
     return fd;
 }
 
-/* Backs every page now, so that no later store waits for a page fault, and a lack of memory is an error here instead of a
- * signal there. */
+/* Backs every page now, so that no later store waits for a page fault, and a lack of memory is an error here instead of
+ * a signal there. */
 static int prefault(int fd, uint8_t *base, size_t bytes, size_t page) {
-    size_t done = 0;    /* piece by piece: meanwhile no other thread of the process can map or unmap anything */
-    while (done < bytes && madvise(base + done, bytes - done < PIECE ? bytes - done : PIECE, MADV_POPULATE_WRITE) == 0) done += PIECE;
+    size_t done = 0; /* piece by piece: meanwhile no other thread of the process can map or unmap anything */
+    while (done < bytes && madvise(base + done, bytes - done < PIECE ? bytes - done : PIECE, MADV_POPULATE_WRITE) == 0)
+        done += PIECE;
     if (done >= bytes) return 0;
     if (errno != EINVAL) return errno == EFAULT ? -ENOMEM : -errno;
-    if (fallocate(fd, 0, 0, (off_t)bytes) != 0) return errno == ENOSPC ? -ENOMEM : -errno;   /* Linux before 5.14 */
+    if (fallocate(fd, 0, 0, (off_t)bytes) != 0) return errno == ENOSPC ? -ENOMEM : -errno; /* Linux before 5.14 */
     for (size_t at = 0; at < bytes; at += page) *(volatile uint8_t *)(base + at) = 0;
     return 0;
 }
 
-/* A mapping that fails with MAP_FIXED may already have taken away what was there, and another thread's mapping may have come into
- * the hole. So what may fail is tried without it, and what was reserved is not unmapped after it has failed: its ends are ours, not
- * the part between. */
+/* A mapping that fails with MAP_FIXED may already have taken away what was there, and another thread's mapping may have
+ * come into the hole. So what may fail is tried without it, and what was reserved is not unmapped after it has failed:
+ * its ends are ours, not the part between. */
 void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
     uint8_t *plain = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
-    bool lies_well = (((uintptr_t)plain - offset) & (FKV_HUGE_PAGE - 1)) == 0;    /* address and offset agree below a huge page */
+    /* address and offset agree below a huge page */
+    bool lies_well = (((uintptr_t)plain - offset) & (FKV_HUGE_PAGE - 1)) == 0;
     if (plain == MAP_FAILED || bytes < FKV_HUGE_PAGE || bytes > SIZE_MAX / 2 || lies_well) return plain;
     size_t room = bytes + FKV_HUGE_PAGE;
     uint8_t *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -64,13 +67,14 @@ void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
     return at;
 }
 
-/* One page of each huge one is touched, since the kernel does not collapse what is quite empty; the others come as zeroes, so this
- * costs less than prefaulting small pages. Nobody else knows the memory yet, so nobody waits for it. One call for all: each waits
- * until every CPU has emptied its lists of new pages, which takes milliseconds where they are busy. */
+/* One page of each huge one is touched, since the kernel does not collapse what is quite empty; the others come as
+ * zeroes, so this costs less than prefaulting small pages. Nobody else knows the memory yet, so nobody waits for it.
+ * One call for all: each waits until every CPU has emptied its lists of new pages, which takes milliseconds where they
+ * are busy. */
 static int collapse(int fd, uint8_t *base, size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int e = 0, tries = COLLAPSE_TRIES;
-    madvise(base, bytes, MADV_HUGEPAGE);    /* where shmem_enabled says `advise` the touch is enough */
+    madvise(base, bytes, MADV_HUGEPAGE); /* where shmem_enabled says `advise` the touch is enough */
     for (size_t at = 0; at < bytes && e == 0; at += FKV_HUGE_PAGE) e = prefault(fd, base + at, page, page);
     if (e) return e;
     do e = madvise(base, bytes, MADV_COLLAPSE) == 0 ? 0 : -errno;
@@ -92,10 +96,12 @@ static int fill(int fd, uint8_t *base, size_t bytes, int flags, fkv_pages *pages
         int e = collapse(fd, base, bytes);
         if (e == 0) return 0;
         if (flags & FKV_REGION_NEED_HUGE) return e;
-        *pages = FKV_PAGES_SMALL;    /* some of it may be huge: it is not said of it */
+        *pages = FKV_PAGES_SMALL; /* some of it may be huge: it is not said of it */
     }
     bool whole = (flags & FKV_REGION_PREFAULT) || *pages == FKV_PAGES_RESERVED;
-    return whole ? prefault(fd, base, bytes, *pages == FKV_PAGES_RESERVED ? FKV_HUGE_PAGE : (size_t)sysconf(_SC_PAGESIZE)) : 0;
+    return whole
+               ? prefault(fd, base, bytes, *pages == FKV_PAGES_RESERVED ? FKV_HUGE_PAGE : (size_t)sysconf(_SC_PAGESIZE))
+               : 0;
 }
 
 static int make(const char *name, size_t bytes, int flags, fkv_pages pages, fkv_region *out) {
@@ -115,18 +121,18 @@ static int make(const char *name, size_t bytes, int flags, fkv_pages pages, fkv_
         close(fd);
         return e;
     }
-    *out = (fkv_region){.fd = fd, .base = base, .bytes = bytes, .pages = pages};
+    *out = (fkv_region){ .fd = fd, .base = base, .bytes = bytes, .pages = pages };
     return 0;
 }
 
 int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out) {
-    *out = (fkv_region){.fd = -1};
+    *out = (fkv_region){ .fd = -1 };
     if (bytes == 0) return -EINVAL;
     if (bytes > SIZE_MAX / 2) return -ENOMEM;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     bytes = (bytes + page - 1) & ~(page - 1);
     bool wanted = flags & (FKV_REGION_TRY_HUGE | FKV_REGION_NEED_HUGE);
-    if (bytes % FKV_HUGE_PAGE != 0) {    /* huge pages would make the region larger than was asked */
+    if (bytes % FKV_HUGE_PAGE != 0) { /* huge pages would make the region larger than was asked */
         if (flags & FKV_REGION_NEED_HUGE) return -EINVAL;
         wanted = false;
     }
@@ -137,11 +143,12 @@ int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out)
 void fkv_region_free(fkv_region *r) {
     if (r->base) munmap(r->base, r->bytes);
     if (r->base && r->fd >= 0) close(r->fd);
-    *r = (fkv_region){.fd = -1};
+    *r = (fkv_region){ .fd = -1 };
 }
 
 bool fkv_region_fd_is_sealed(int fd, size_t bytes) {
     int seals = fcntl(fd, F_GET_SEALS);
     struct stat s;
-    return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &s) == 0 && s.st_size >= 0 && (uint64_t)s.st_size >= bytes;
+    return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &s) == 0 && s.st_size >= 0 &&
+           (uint64_t)s.st_size >= bytes;
 }

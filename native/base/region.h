@@ -6,10 +6,11 @@
  * Invariant: base is page aligned and stays mapped until fkv_region_free; bytes is a multiple of the page size.
  * Growth of a table is a new region, never a larger one.
  *
- * Huge pages make a random load from a large table cheaper: one entry of the TLB covers 2 MiB instead of 4 KiB. Two kinds: reserved
- * ones (vm.nr_hugepages), and transparent ones, which the kernel makes of the memfd when it is asked to (MADV_COLLAPSE, Linux 6.1,
- * whatever shmem_enabled says but `deny`). Only a region of whole huge pages gets them, so that they cost no byte more. Every mapping
- * of it must lie as the pages do (fkv_region_map), or is served by small entries again.
+ * Huge pages make a random load from a large table cheaper: one entry of the TLB covers 2 MiB instead of 4 KiB. Two
+ * kinds: reserved ones (vm.nr_hugepages), and transparent ones, which the kernel makes of the memfd when it is asked to
+ * (MADV_COLLAPSE, Linux 6.1, whatever shmem_enabled says but `deny`). Only a region of whole huge pages gets them, so
+ * that they cost no byte more. Every mapping of it must lie as the pages do (fkv_region_map), or is served by small
+ * entries again.
  */
 #ifndef FARKV_BASE_REGION_H
 #define FARKV_BASE_REGION_H
@@ -20,14 +21,14 @@
 typedef enum { FKV_PAGES_SMALL, FKV_PAGES_TRANSPARENT, FKV_PAGES_RESERVED, FKV_PAGES_KINDS } fkv_pages;
 
 typedef struct fkv_region {
-    int fd;          /* memfd, close-on-exec */
+    int fd; /* memfd, close-on-exec */
     uint8_t *base;
     size_t bytes;
     fkv_pages pages; /* what all of it is backed by */
 } fkv_region;
 
-/* TRY_HUGE: huge pages where the region is whole ones and the system has them, else small ones. NEED_HUGE: an error else. Both put
- * every huge page there at once; PREFAULT does so for small ones. */
+/* TRY_HUGE: huge pages where the region is whole ones and the system has them, else small ones. NEED_HUGE: an error
+ * else. Both put every huge page there at once; PREFAULT does so for small ones. */
 enum { FKV_REGION_PREFAULT = 1, FKV_REGION_TRY_HUGE = 2, FKV_REGION_NEED_HUGE = 4 };
 enum { FKV_HUGE_PAGE = 2 << 20 };
 

@@ -9,41 +9,42 @@
 #define FARKV_BASE_STATUS_H
 
 /*            number, C name,             name in TypeScript,        what it says to an operator */
-#define FKV_STATUS_LIST(X) \
-    X(0,  OK,                 "OK",                     "done") \
-    X(1,  NOT_FOUND,          "NOT_FOUND",              "no entry has this key") \
-    X(2,  VERSION_MISMATCH,   "VERSION_MISMATCH",       "the entry's version is not the one expected") \
-    X(3,  KEY_INVALID,        "ERR_KEY_INVALID",        "a key is 1 to 1024 bytes") \
-    X(4,  VALUE_TOO_LARGE,    "ERR_VALUE_TOO_LARGE",    "a value is at most 64 MiB") \
-    X(5,  TABLE_FULL,         "ERR_TABLE_FULL",         "the shard's memory is full; what was there stays readable") \
-    X(6,  BUSY,               "ERR_BUSY",               "the owner pushes back: quota, quarantine or queue is full; retry later") \
-    X(7,  NOT_OWNER,          "ERR_NOT_OWNER",          "this server does not own the shard; refresh the shard map") \
-    X(8,  SHARD_CLOSED,       "ERR_SHARD_UNAVAILABLE",  "the shard's owner cannot be reached, or does not serve it now") \
-    X(9,  STALE_SEQUENCE,     "ERR_INDETERMINATE",      "the change was sent and not answered: whether it took effect is not known") \
-    X(10, UNAUTHORIZED,       "ERR_UNAUTHORIZED",       "ticket or token refused") \
-    X(11, VERSION_UNSUPPORTED,"ERR_PROTOCOL_VERSION",   "no protocol version in common") \
-    X(12, BAD_REQUEST,        "ERR_PROTOCOL",           "a malformed message") \
-    X(13, TIMEOUT,            "ERR_TIMEOUT",            "the operation ran out of time") \
-    X(14, DISCONNECTED,       "ERR_DISCONNECTED",       "the connection to the owner is gone") \
-    X(15, REMOTE_ACCESS,      "ERR_REMOTE_ACCESS",      "rkey or bounds refused by the owner's fabric") \
-    X(16, CORRUPT,            "ERR_CORRUPT",            "bytes failed their checksum after all retries") \
-    X(17, ABORTED,            "ERR_ABORTED",            "cancelled by the caller") \
-    X(18, CLOSED,             "ERR_CLOSED",             "the client or server was closed") \
-    X(19, NO_MEMORY,          "ERR_NO_MEMORY",          "the system gave no memory") \
-    X(20, BUFFER_TOO_SMALL,   "ERR_BUFFER_TOO_SMALL",   "the caller's buffer is smaller than the value") \
-    X(21, UNSUPPORTED,        "ERR_UNSUPPORTED",        "not offered by this provider or build") \
-    X(22, ADDRESS_IN_USE,     "ERR_ADDRESS_IN_USE",     "the address or port is taken") \
-    X(23, ADDRESS_INVALID,    "ERR_ADDRESS_INVALID",    "the address cannot be parsed, resolved or reached") \
-    X(24, INTERNAL,           "ERR_INTERNAL",           "a broken invariant; please report it")
+#define FKV_STATUS_LIST(X)                                                                                       \
+    X(0, OK, "OK", "done")                                                                                       \
+    X(1, NOT_FOUND, "NOT_FOUND", "no entry has this key")                                                        \
+    X(2, VERSION_MISMATCH, "VERSION_MISMATCH", "the entry's version is not the one expected")                    \
+    X(3, KEY_INVALID, "ERR_KEY_INVALID", "a key is 1 to 1024 bytes")                                             \
+    X(4, VALUE_TOO_LARGE, "ERR_VALUE_TOO_LARGE", "a value is at most 64 MiB")                                    \
+    X(5, TABLE_FULL, "ERR_TABLE_FULL", "the shard's memory is full; what was there stays readable")              \
+    X(6, BUSY, "ERR_BUSY", "the owner pushes back: quota, quarantine or queue is full; retry later")             \
+    X(7, NOT_OWNER, "ERR_NOT_OWNER", "this server does not own the shard; refresh the shard map")                \
+    X(8, SHARD_CLOSED, "ERR_SHARD_UNAVAILABLE", "the shard's owner cannot be reached, or does not serve it now") \
+    X(9, STALE_SEQUENCE, "ERR_INDETERMINATE",                                                                    \
+      "the change was sent and not answered: whether it took effect is not known")                               \
+    X(10, UNAUTHORIZED, "ERR_UNAUTHORIZED", "ticket or token refused")                                           \
+    X(11, VERSION_UNSUPPORTED, "ERR_PROTOCOL_VERSION", "no protocol version in common")                          \
+    X(12, BAD_REQUEST, "ERR_PROTOCOL", "a malformed message")                                                    \
+    X(13, TIMEOUT, "ERR_TIMEOUT", "the operation ran out of time")                                               \
+    X(14, DISCONNECTED, "ERR_DISCONNECTED", "the connection to the owner is gone")                               \
+    X(15, REMOTE_ACCESS, "ERR_REMOTE_ACCESS", "rkey or bounds refused by the owner's fabric")                    \
+    X(16, CORRUPT, "ERR_CORRUPT", "bytes failed their checksum after all retries")                               \
+    X(17, ABORTED, "ERR_ABORTED", "cancelled by the caller")                                                     \
+    X(18, CLOSED, "ERR_CLOSED", "the client or server was closed")                                               \
+    X(19, NO_MEMORY, "ERR_NO_MEMORY", "the system gave no memory")                                               \
+    X(20, BUFFER_TOO_SMALL, "ERR_BUFFER_TOO_SMALL", "the caller's buffer is smaller than the value")             \
+    X(21, UNSUPPORTED, "ERR_UNSUPPORTED", "not offered by this provider or build")                               \
+    X(22, ADDRESS_IN_USE, "ERR_ADDRESS_IN_USE", "the address or port is taken")                                  \
+    X(23, ADDRESS_INVALID, "ERR_ADDRESS_INVALID", "the address cannot be parsed, resolved or reached")           \
+    X(24, INTERNAL, "ERR_INTERNAL", "a broken invariant; please report it")
 
 typedef enum fkv_status {
 #define X(number, name, ts, text) FKV_##name = number,
     FKV_STATUS_LIST(X)
 #undef X
-    FKV_STATUS_COUNT
+        FKV_STATUS_COUNT
 } fkv_status;
 
-const char *fkv_status_name(fkv_status s);  /* "ERR_TABLE_FULL"; "ERR_INTERNAL" for a number outside the set */
+const char *fkv_status_name(fkv_status s); /* "ERR_TABLE_FULL"; "ERR_INTERNAL" for a number outside the set */
 const char *fkv_status_text(fkv_status s);
 
 #endif

@@ -1,4 +1,5 @@
-/* copy.c: see copy.h. The copy's thread asks, waits, and turns its session meanwhile; callbacks of the session only note what came. */
+/* copy.c: see copy.h. The copy's thread asks, waits, and turns its session meanwhile; callbacks of the session only
+ * note what came. */
 #include "copy.h"
 #include <poll.h>
 #include <pthread.h>
@@ -10,12 +11,13 @@
 #include "lookup/lookup.h"
 
 enum {
-    GETS = 256,                  /* values under way at once */
-    PAGE = 1024,                 /* entries asked for in one page; how many come is bounded by bytes */
-    BATCH_BYTES = 4 << 20,       /* of entries that are given to the table at once, beyond one */
-    LITTLE = 64,                 /* changes in a page that are little */
-    PATIENCE = 64,               /* pages of changes after the last key, before it is caught up however much changes: sealing ends it */
-    REST_MS = 2                  /* between two questions for changes when there are none */
+    GETS = 256,            /* values under way at once */
+    PAGE = 1024,           /* entries asked for in one page; how many come is bounded by bytes */
+    BATCH_BYTES = 4 << 20, /* of entries that are given to the table at once, beyond one */
+    LITTLE = 64,           /* changes in a page that are little */
+    /* pages of changes after the last key, before it is caught up however much changes: sealing ends it */
+    PATIENCE = 64,
+    REST_MS = 2 /* between two questions for changes when there are none */
 };
 static const uint64_t MS = 1000000;
 
@@ -24,7 +26,7 @@ typedef struct wanted {
     shard_copy *c;
     fkv_scan_entry entry;
     const uint8_t *key;
-    struct wanted *next;         /* free */
+    struct wanted *next; /* free */
 } wanted;
 
 struct shard_copy {
@@ -32,31 +34,31 @@ struct shard_copy {
     session_address *addresses;
     char (*text)[256];
     pthread_t thread;
-    mailbox wake;                /* its descriptor only */
-    bool stopping;               /* atomic */
+    mailbox wake;  /* its descriptor only */
+    bool stopping; /* atomic */
     dataplane_done caught_up;
     void *caught_up_ctx;
 
-    pthread_mutex_t lock;        /* of the next five; and held while an import is told */
+    pthread_mutex_t lock; /* of the next five; and held while an import is told */
     dataplane_done done;
     void *done_ctx;
     shard_copy_waiter *waiters;
     bool ended;
-    fkv_status status;           /* how, once ended */
+    fkv_status status; /* how, once ended */
 
     /* The thread's own. */
     lookup *l;
     session *s;
     wanted places[GETS], *free;
     uint32_t under_way;
-    fkv_status failed;           /* the first thing that went wrong in a page */
-    uint8_t *batch;              /* fkv_scan_entry, key, value, ... */
+    fkv_status failed; /* the first thing that went wrong in a page */
+    uint8_t *batch;    /* fkv_scan_entry, key, value, ... */
     size_t batch_bytes, batch_room, expected_bytes;
-    uint64_t place;              /* in the old owner's log */
+    uint64_t place; /* in the old owner's log */
     bool answered;
     session_answer answer;
     uint8_t *body;
-    bool imported;               /* atomic */
+    bool imported; /* atomic */
     fkv_status import_status;
     shard_copy_stats stats;
 };
@@ -96,8 +98,14 @@ static void answered(void *user, session_answer *a) {
 
 /* On OK the answer is in c->answer and c->body, which the caller frees. */
 static fkv_status ask(shard_copy *c, uint8_t flags, uint64_t expected) {
-    session_ask a = { .op = FKV_OP_SCAN, .flags = (uint8_t)(FKV_REQUEST_SCAN_COPY | flags), .shard = c->config.shard, .value_bytes = PAGE,
-                      .expected = expected, .deadline_ns = session_now(c->s) + COPY_ASK_MS * MS, .done = answered, .user = c };
+    session_ask a = { .op = FKV_OP_SCAN,
+                      .flags = (uint8_t)(FKV_REQUEST_SCAN_COPY | flags),
+                      .shard = c->config.shard,
+                      .value_bytes = PAGE,
+                      .expected = expected,
+                      .deadline_ns = session_now(c->s) + COPY_ASK_MS * MS,
+                      .done = answered,
+                      .user = c };
     uint64_t id;
     c->answered = false;
     fkv_status s = session_request(c->s, &a, &id);
@@ -134,8 +142,9 @@ static void got(void *ctx, lookup_get *g) {
     wanted *w = lookup_user(g);
     shard_copy *c = w->c;
     const lookup_result *r = lookup_result_of(g);
-    /* Under another version it was changed after it was listed, and is in the log behind that. One that is gone was deleted, which is in the
-     * log too, or has ended, which is not: what was taken over of its key before goes, or it would be back. */
+    /* Under another version it was changed after it was listed, and is in the log behind that. One that is gone was
+     * deleted, which is in the log too, or has ended, which is not: what was taken over of its key before goes, or it
+     * would be back. */
     if (r->status == FKV_OK && r->version == w->entry.version) {
         w->entry.has_value = 1;
         w->entry.value_bytes = r->value_bytes;
@@ -166,7 +175,8 @@ static void imported(void *ctx, fkv_status s, void *result) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Waits for the values under way, and gives all that came to the table. Does not return before the table has done with it. */
+/* Waits for the values under way, and gives all that came to the table. Does not return before the table has done with
+ * it. */
 static fkv_status hand_over(shard_copy *c) {
     settle(c, 0);
     if (stopping(c)) return FKV_ABORTED;
@@ -174,7 +184,8 @@ static fkv_status hand_over(shard_copy *c) {
     __atomic_store_n(&c->imported, false, __ATOMIC_RELAXED);
     dataplane_import(c->config.to, c->config.shard, c->batch, (uint32_t)c->batch_bytes, imported, c);
     while (!__atomic_load_n(&c->imported, __ATOMIC_ACQUIRE)) turn(c, 1000);
-    /* It may be seen before the owner's thread has rung: not before that is over may this thread end, and the descriptor with it. */
+    /* It may be seen before the owner's thread has rung: not before that is over may this thread end, and the
+     * descriptor with it. */
     pthread_mutex_lock(&c->lock);
     pthread_mutex_unlock(&c->lock);
     c->stats.bytes += c->batch_bytes;
@@ -213,10 +224,11 @@ static fkv_status take_page(shard_copy *c, uint32_t *entries) {
     const uint8_t *key, *value;
     fkv_status s = FKV_OK;
     *entries = 0;
-    for (uint32_t at = 0; s == FKV_OK && wire_next_scan_entry(c->body, c->answer.body_bytes, &at, &e, &key, &value); ++*entries)
+    for (uint32_t at = 0; s == FKV_OK && wire_next_scan_entry(c->body, c->answer.body_bytes, &at, &e, &key, &value);
+         ++*entries)
         s = want(c, &e, key);
     if (s == FKV_OK) s = hand_over(c);
-    if (s != FKV_OK) settle(c, 0);    /* those under way name keys in the page */
+    if (s != FKV_OK) settle(c, 0); /* those under way name keys in the page */
     if (c->under_way == 0) {
         free(c->body);
         c->body = NULL;
@@ -280,13 +292,22 @@ static fkv_status run(shard_copy *c) {
 static void no_event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
 
 static fkv_status connect_to_owner(shard_copy *c) {
-    lookup_config k = { .seed = c->config.seed, .first_shard = c->config.first_shard, .max_gets = GETS, .ctx = c, .event = no_event, .done = got };
+    lookup_config k = { .seed = c->config.seed,
+                        .first_shard = c->config.first_shard,
+                        .max_gets = GETS,
+                        .ctx = c,
+                        .event = no_event,
+                        .done = got };
     k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .ticket = c->config.ticket };
     fkv_status s = lookup_create(&k, &c->l);
     if (s != FKV_OK) return s;
     c->s = lookup_session(c->l);
-    session_owner_config o = { .owner = 1, .incarnation = c->config.server_incarnation, .addresses = c->addresses, .count = c->config.count };
-    lookup_route r = { .shard = c->config.shard, .owner = 1, .epoch = c->config.epoch, .incarnation = c->config.incarnation };
+    session_owner_config o = {
+        .owner = 1, .incarnation = c->config.server_incarnation, .addresses = c->addresses, .count = c->config.count
+    };
+    lookup_route r = {
+        .shard = c->config.shard, .owner = 1, .epoch = c->config.epoch, .incarnation = c->config.incarnation
+    };
     s = session_set_owners(c->s, &o, 1);
     return s == FKV_OK ? lookup_set_route(c->l, &r) : s;
 }
@@ -309,7 +330,7 @@ static void end(shard_copy *c, fkv_status s) {
     pthread_mutex_unlock(&c->lock);
     if (done) done(c->done_ctx, s, s == FKV_OK ? stats_of(c) : NULL);
     for (shard_copy_waiter *w = waiters, *next; w; w = next) {
-        next = w->next;          /* it is gone with the call */
+        next = w->next; /* it is gone with the call */
         w->ended(w->ctx, FKV_OK, NULL);
     }
 }
@@ -326,7 +347,7 @@ static void *copy_main(void *arg) {
         lookup_get_stats(c->l, &l);
         c->stats.reads = l.reads + l.followed;
         c->stats.two_sided = l.two_sided;
-        lookup_close(c->l);      /* ends the GETs under way, which are `got` */
+        lookup_close(c->l); /* ends the GETs under way, which are `got` */
     }
     end(c, s);
     return NULL;

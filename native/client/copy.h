@@ -1,7 +1,7 @@
 /* copy.h: a shard that moves is copied by its next owner, while its present owner goes on to serve it.
  *
- * For: the server that a shard moves to, through native/node/server_copies.c, and C tests. Not for: who owns the shard when, which is decided in the
- * metadata; the copy only says how far it is.
+ * For: the server that a shard moves to, through native/node/server_copies.c, and C tests. Not for: who owns the shard
+ * when, which is decided in the metadata; the copy only says how far it is.
  *
  *      new owner                                                 old owner
  *      one thread for each copy                                  its data plane
@@ -14,42 +14,44 @@
  *      caught up: told once; goes on to follow
  *      complete: the old owner says that it is sealed and that there is no more
  *
- * Why nothing is missed and nothing old stays: a key that is there from the first to the last page is in a page; one that was changed since the beginning is
- * in the log after the change, so what is looked up for it then is that change or a later one, which is in the log behind it. A value is taken over under the
- * version under which it was listed or not at all: another version means that the key was changed after it was listed. When the old owner is sealed, with
+ * Why nothing is missed and nothing old stays: a key that is there from the first to the last page is in a page; one
+ * that was changed since the beginning is in the log after the change, so what is looked up for it then is that change
+ * or a later one, which is in the log behind it. A value is taken over under the version under which it was listed or
+ * not at all: another version means that the key was changed after it was listed. When the old owner is sealed, with
  * nothing prepared, and the log is at its end, both tables hold the same.
  *
- * A copy that fails in the middle (the log was lost, the connection is gone for COPY_ASK_MS) has no second try: what was deleted meanwhile is not known.
- * The table has to be made anew.
+ * A copy that fails in the middle (the log was lost, the connection is gone for COPY_ASK_MS) has no second try: what
+ * was deleted meanwhile is not known. The table has to be made anew.
  *
- * Threads. start, finish, cancel and stop by one thread at a time; callbacks come from the copy's own thread, or from the call when the copy has ended, each
- * once, and must not call these. */
+ * Threads. start, finish, cancel and stop by one thread at a time; callbacks come from the copy's own thread, or from
+ * the call when the copy has ended, each once, and must not call these. */
 #ifndef FARKV_CLIENT_COPY_H
 #define FARKV_CLIENT_COPY_H
 #include "../dataplane/dataplane.h"
 #include "session/session.h"
 
-enum { COPY_ASK_MS = 5000 };   /* for one answer of the old owner */
+enum { COPY_ASK_MS = 5000 }; /* for one answer of the old owner */
 
 typedef struct shard_copy shard_copy;
 
 typedef struct shard_copy_config {
-    dataplane *to;                      /* the shard is open there, and not served */
+    dataplane *to; /* the shard is open there, and not served */
     uint32_t shard;
-    uint32_t first_shard, shards;       /* of the shard's trust domain: its first one, and the one behind its last */
+    uint32_t first_shard, shards; /* of the shard's trust domain: its first one, and the one behind its last */
     fkv_seed seed;
-    fkv_ticket ticket;                  /* READ and COPY */
-    uint64_t server_incarnation;        /* of the old owner, as in session_owner_config */
-    const session_address *addresses;   /* of its group that serves the shard; copied */
+    fkv_ticket ticket;                /* READ and COPY */
+    uint64_t server_incarnation;      /* of the old owner, as in session_owner_config */
+    const session_address *addresses; /* of its group that serves the shard; copied */
     uint32_t count;
-    uint32_t epoch;                     /* in which the old owner has the shard, */
-    uint64_t incarnation;               /* and the incarnation that it has */
-    uint64_t copy;                      /* that of the shard at `to`, for which the old owner is to be sealed */
+    uint32_t epoch;       /* in which the old owner has the shard, */
+    uint64_t incarnation; /* and the incarnation that it has */
+    uint64_t copy;        /* that of the shard at `to`, for which the old owner is to be sealed */
 } shard_copy_config;
 
 /* `caught_up`: everything was copied once, and what changed since is little; or why the copy failed. Result: NULL. */
 fkv_status shard_copy_start(const shard_copy_config *c, dataplane_done caught_up, void *ctx, shard_copy **out);
-/* `done`: the old owner is sealed and both tables hold the same; or why the copy failed. Once for a copy. Result: shard_copy_stats. */
+/* `done`: the old owner is sealed and both tables hold the same; or why the copy failed. Once for a copy. Result:
+ * shard_copy_stats. */
 void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx);
 /* Storage for one who waits for the end of a copy; the caller's until `ended` is called. */
 typedef struct shard_copy_waiter {
@@ -58,16 +60,18 @@ typedef struct shard_copy_waiter {
     struct shard_copy_waiter *next;
 } shard_copy_waiter;
 
-/* Ends what is under way with ABORTED, and returns at once: what was lent to the table is waited for by the copy's thread, which tells `w` when nothing is
- * under way any more. For a thread that others wait for: an import takes as long as memory for the table does. */
+/* Ends what is under way with ABORTED, and returns at once: what was lent to the table is waited for by the copy's
+ * thread, which tells `w` when nothing is under way any more. For a thread that others wait for: an import takes as
+ * long as memory for the table does. */
 void shard_copy_cancel(shard_copy *c, shard_copy_waiter *w);
-/* Ends what is under way with ABORTED and frees. Waits for it: as long as an import takes, and not at all once a waiter was told. */
+/* Ends what is under way with ABORTED and frees. Waits for it: as long as an import takes, and not at all once a waiter
+ * was told. */
 void shard_copy_stop(shard_copy *c);
 
 typedef struct shard_copy_stats {
-    uint64_t entries, bytes;            /* taken over: also more than once */
-    uint64_t reads;                     /* one-sided */
-    uint64_t two_sided;                 /* values that the old owner was asked for, since a READ did not do */
+    uint64_t entries, bytes; /* taken over: also more than once */
+    uint64_t reads;          /* one-sided */
+    uint64_t two_sided;      /* values that the old owner was asked for, since a READ did not do */
 } shard_copy_stats;
 
 #endif

@@ -1,5 +1,5 @@
-/* calls.c: calls from other threads, as jobs that are posted to the thread that owns what they are about. Which shards there
- * are is kept here too, so that a call for one that is not open is answered without asking a worker. */
+/* calls.c: calls from other threads, as jobs that are posted to the thread that owns what they are about. Which shards
+ * there are is kept here too, so that a call for one that is not open is answered without asking a worker. */
 #include <stdlib.h>
 #include "command.h"
 #include "import.h"
@@ -37,7 +37,9 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
                 o->memory_bytes >= TABLE_MEMORY_MIN;
     pthread_mutex_lock(&d->lock);
     fkv_status s = !good ? FKV_BAD_REQUEST : open_status(d, o->shard);
-    s = s == FKV_NOT_OWNER && d->place[o->shard].state == PLACE_NONE ? FKV_OK : s == FKV_OK || s == FKV_NOT_OWNER ? FKV_BUSY : s;
+    s = s == FKV_NOT_OWNER && d->place[o->shard].state == PLACE_NONE ? FKV_OK
+        : s == FKV_OK || s == FKV_NOT_OWNER                          ? FKV_BUSY
+                                                                     : s;
     if (s == FKV_OK) {
         d->place[o->shard].state = PLACE_OPENING;
         d->place[o->shard].group = (uint8_t)o->group;
@@ -61,7 +63,8 @@ static void post(dataplane *d, command *c, place_state then) {
     pthread_mutex_unlock(&d->lock);
     if (s != FKV_OK) command_done(c, s, NULL);
 }
-static void ask_worker(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done, void *ctx) {
+static void ask_worker(dataplane *d, uint32_t shard, void (*run)(job *), place_state then, dataplane_done done,
+                       void *ctx) {
     command *c = make(d, shard, run, done, ctx);
     if (c) post(d, c, then);
 }
@@ -85,7 +88,8 @@ void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane
     c->sealed_for = copy;
     post(d, c, PLACE_OPEN);
 }
-void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx) {
+void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done,
+                      void *ctx) {
     command *c = make(d, shard, import_begin, done, ctx);
     if (!c) return;
     c->entries = entries;
@@ -110,8 +114,11 @@ static bool add_shard(command *c, const shard *s) {
     if (!all) return false;
     c->stats = all;
     dataplane_shard_stats *out = &all->shard[all->shards++];
-    *out = (dataplane_shard_stats){ .shard = s->number, .group = s->w->number, .serving = s->state == SHARD_SERVING,
-                                    .memory_waits = s->memory_waits, .memory_wait_max_ns = s->memory_wait_max_ns };
+    *out = (dataplane_shard_stats){ .shard = s->number,
+                                    .group = s->w->number,
+                                    .serving = s->state == SHARD_SERVING,
+                                    .memory_waits = s->memory_waits,
+                                    .memory_wait_max_ns = s->memory_wait_max_ns };
     table_get_stats(s->table, &out->table);
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < s->segments[k].top; i++) {

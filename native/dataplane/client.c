@@ -1,5 +1,5 @@
-/* client.c: what anybody may do to a connection: mark it. It is ended by connection.c after the completions at hand were looked at, because
- * some may be its own. */
+/* client.c: what anybody may do to a connection: mark it. It is ended by connection.c after the completions at hand
+ * were looked at, because some may be its own. */
 #include "client.h"
 #include "worker.h"
 

@@ -9,36 +9,36 @@ typedef struct client client;
 typedef struct worker worker;
 typedef struct trust_domain trust_domain;
 
-enum { ATTACHMENTS = 4 };              /* regions of one client that are attached at once */
+enum { ATTACHMENTS = 4 }; /* regions of one client that are attached at once */
 
 typedef struct attachment {
     enum { ATTACH_NONE, ATTACH_ASKED, ATTACH_READY } state;
-    uint32_t users;                    /* transfers */
+    uint32_t users; /* transfers */
     uint64_t rkey, addr, bytes, used_ns;
 } attachment;
 
 struct client {
-    fkv_list of_worker;                 /* worker.clients or .doomed */
-    fkv_list sending;                  /* in worker.sending while `out` is not empty and it is not blocked */
-    fkv_list blocked;                  /* in worker.blocked, longest first, while the peer gives no credits */
+    fkv_list of_worker; /* worker.clients or .doomed */
+    fkv_list sending;   /* in worker.sending while `out` is not empty and it is not blocked */
+    fkv_list blocked;   /* in worker.blocked, longest first, while the peer gives no credits */
     fkv_list ops;
-    fkv_list out;                      /* ops in OP_ANSWERS, in order */
+    fkv_list out; /* ops in OP_ANSWERS, in order */
     worker *w;
     fab_conn *conn;
     fab_provider provider;
-    trust_domain *trust;               /* of the ticket, as are flags */
+    trust_domain *trust; /* of the ticket, as are flags */
     uint32_t flags;
-    uint32_t op_count, asides;         /* asides: those of them that do not count against the quota */
-    uint32_t copying;                  /* jobs of the copier that read this client's memory */
+    uint32_t op_count, asides; /* asides: those of them that do not count against the quota */
+    uint32_t copying;          /* jobs of the copier that read this client's memory */
     uint64_t transfer_bytes;
     uint32_t max_message;
-    bool doomed;                       /* to be ended at the end of this turn */
+    bool doomed; /* to be ended at the end of this turn */
     bool is_blocked;
     uint64_t blocked_ns;
     dedup_client *memory;
     attachment attached[ATTACHMENTS];
 };
 
-void client_doom(client *c);           /* ends it at the end of this turn */
+void client_doom(client *c); /* ends it at the end of this turn */
 
 #endif

@@ -1,4 +1,5 @@
-/* command.c: how a call from another thread ends, and what is known of its shard meanwhile. The calls themselves are in calls.c. */
+/* command.c: how a call from another thread ends, and what is known of its shard meanwhile. The calls themselves are in
+ * calls.c. */
 #include "command.h"
 #include <stdlib.h>
 

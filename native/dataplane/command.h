@@ -11,14 +11,14 @@ struct command {
     dataplane_done done;
     void *ctx;
     worker *w;
-    uint32_t number;                   /* of the shard */
+    uint32_t number; /* of the shard */
     dataplane_shard open;
     segment *first_index, *first_heap;
-    void (*opens)(job *);              /* on the worker's thread, when these are made */
-    shard *failed;                     /* to be freed on the memory thread */
+    void (*opens)(job *); /* on the worker's thread, when these are made */
+    shard *failed;        /* to be freed on the memory thread */
     dataplane_stats *stats;
     uint64_t sealed_for;
-    fkv_list importing;                /* in shard.imports */
+    fkv_list importing; /* in shard.imports */
     const uint8_t *entries;
     uint32_t entries_bytes, entries_at;
     fkv_status status;

@@ -1,7 +1,7 @@
 /* connection.c: connections: asked for, accepted or refused, ended.
  *
- * A client is ended after the completions at hand were looked at (client_doom only marks it), because some may be its own, and
- * not before the copier has stopped reading its memory. */
+ * A client is ended after the completions at hand were looked at (client_doom only marks it), because some may be its
+ * own, and not before the copier has stopped reading its memory. */
 #include "connection.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 #include "transfer.h"
 #include "wait.h"
 
-/* Of one client to one worker. It uses one; one that has lost its connection comes again before the end of that is noticed here. */
+/* Of one client to one worker. It uses one; one that has lost its connection comes again before the end of that is
+ * noticed here. */
 enum { CONNECTIONS_OF_ONE = 4 };
 
 static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h, uint8_t *version) {
@@ -31,7 +32,9 @@ static bool count_up(uint32_t *clients, uint32_t most) {
     return false;
 }
 /* A server that copies a shard is none of its domain's clients. */
-static uint32_t *places_of(trust_domain *t, uint32_t flags, uint32_t *none) { return flags & FKV_TICKET_COPY ? none : &t->clients; }
+static uint32_t *places_of(trust_domain *t, uint32_t flags, uint32_t *none) {
+    return flags & FKV_TICKET_COPY ? none : &t->clients;
+}
 static void give_place(dataplane *d, trust_domain *t, uint32_t flags) {
     uint32_t none = 1;
     __atomic_sub_fetch(places_of(t, flags, &none), 1, __ATOMIC_RELAXED);
@@ -92,21 +95,27 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
     client *c = NULL;
     fkv_status s = check_hello(d, wc, &h, &version);
     trust_domain *trust = s == FKV_OK ? &d->trust[h.ticket.trust] : NULL;
-    if (trust && !take_place(d, trust, h.ticket.flags)) s = FKV_BUSY;
+    if (trust && !take_place(d, trust, h.ticket.flags))
+        s = FKV_BUSY;
     else if (s == FKV_OK && !(c = make(w, p, wc->conn, &h.ticket))) {
         give_place(d, trust, h.ticket.flags);
         s = FKV_NO_MEMORY;
     }
-    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC, .version = version, .status = (uint8_t)s,
-                      .server_incarnation = d->c.server_incarnation, .lease_ms = d->c.lease_ms, .drift_ppm = d->c.drift_ppm,
-                      .wall_ms = fkv_wall_ms() };
+    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC,
+                            .version = version,
+                            .status = (uint8_t)s,
+                            .server_incarnation = d->c.server_incarnation,
+                            .lease_ms = d->c.lease_ms,
+                            .drift_ppm = d->c.drift_ppm,
+                            .wall_ms = fkv_wall_ms() };
     if (!c) {
         w->stats.refused[s]++;
         fab_reject(wc->conn, &welcome, sizeof welcome);
         return;
     }
     fab_set_user(wc->conn, c);
-    if (fab_accept(wc->conn, h.ticket.trust, &welcome, sizeof welcome) != 0 || fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
+    if (fab_accept(wc->conn, h.ticket.trust, &welcome, sizeof welcome) != 0 ||
+        fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(wc->conn);
         unmake(c);
         give_place(d, trust, h.ticket.flags);
@@ -118,8 +127,8 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
     end_surplus(w, c);
 }
 
-/* What it asked for and what has not taken effect is dropped; what is prepared goes on without it. Followers go first: none of
- * this client is to take another's place. */
+/* What it asked for and what has not taken effect is dropped; what is prepared goes on without it. Followers go first:
+ * none of this client is to take another's place. */
 static void end_ops(client *c) {
     for (fkv_list *l = c->ops.next, *next; l != &c->ops; l = next) {
         next = l->next;
@@ -131,11 +140,15 @@ static void end_ops(client *c) {
     }
     while (!list_empty(&c->ops)) {
         op *o = LIST_OF(c->ops.next, op, of_client);
-        if (op_waits(o)) wait_remove(o);
-        else if (o->state == OP_ANSWERS) list_remove(&o->link);
+        if (op_waits(o))
+            wait_remove(o);
+        else if (o->state == OP_ANSWERS)
+            list_remove(&o->link);
         op_lose_client(o);
-        if (o->state == OP_TRANSFERS) transfer_orphan(o);
-        else if (o->state != OP_READY && o->state != OP_ENDS) op_abandon(o);
+        if (o->state == OP_TRANSFERS)
+            transfer_orphan(o);
+        else if (o->state != OP_READY && o->state != OP_ENDS)
+            op_abandon(o);
     }
 }
 

@@ -4,7 +4,7 @@
 #include "../fabric/fabric.h"
 #include "worker.h"
 
-void client_ask(worker *w, fab_provider p, const fab_wc *wc);   /* FAB_WC_ACCEPT */
+void client_ask(worker *w, fab_provider p, const fab_wc *wc); /* FAB_WC_ACCEPT */
 void clients_reap(worker *w);
 bool clients_to_reap(const worker *w);
 

@@ -1,19 +1,20 @@
-/* dataplane.h: the owner's side of the data path: one thread per shard group that polls, prepares, commits and acknowledges,
- * grants leases and answers two-sided requests, without ever entering JavaScript.
+/* dataplane.h: the owner's side of the data path: one thread per shard group that polls, prepares, commits and
+ * acknowledges, grants leases and answers two-sided requests, without ever entering JavaScript.
  *
- * For: server/ through native/node/server_binding.c, and C tests. Not for: decisions. Which shards are opened, when they are
- * served and closed, and what is told to clients about them, is decided by the caller.
+ * For: server/ through native/node/server_binding.c, and C tests. Not for: decisions. Which shards are opened, when
+ * they are served and closed, and what is told to clients about them, is decided by the caller.
  *
  * Life:   create -> start -> open_shard, serve_shard, close_shard, layout, stats -> stop -> destroy
- * A shard that is open answers SHARD_CLOSED until it is served; whether old leases on an earlier incarnation have run out before
- * that is the caller's to know. Threads: create, start, stop and destroy by one thread at a time (stop may be called by several:
- * all return when it is done); the rest by any thread, between start and stop. Calls that take a `done` return at once; done is
- * called once, on a thread of the data plane or of the caller, must not block, and owns `result` (free it with free()).
+ * A shard that is open answers SHARD_CLOSED until it is served; whether old leases on an earlier incarnation have run
+ * out before that is the caller's to know. Threads: create, start, stop and destroy by one thread at a time (stop may
+ * be called by several: all return when it is done); the rest by any thread, between start and stop. Calls that take a
+ * `done` return at once; done is called once, on a thread of the data plane or of the caller, must not block, and owns
+ * `result` (free it with free()).
  *
- * Memory that is bounded, for each group: requests in the owner's hands, at most 2 * client_quota of a client, 400 bytes each;
- * messages not yet given back, by the provider's credits; copies of requests that wait and of replies not yet sent, 64 MiB;
- * remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which are counted in the shard's
- * own memory, and 2 MiB through which they come.
+ * Memory that is bounded, for each group: requests in the owner's hands, at most 2 * client_quota of a client, 400
+ * bytes each; messages not yet given back, by the provider's credits; copies of requests that wait and of replies not
+ * yet sent, 64 MiB; remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which
+ * are counted in the shard's own memory, and 2 MiB through which they come.
  */
 #ifndef FARKV_DATAPLANE_H
 #define FARKV_DATAPLANE_H
@@ -31,50 +32,53 @@ typedef struct dataplane dataplane;
 typedef struct dataplane_listen {
     fab_provider provider;
     uint32_t group;
-    const char *address;            /* as fabric.h writes addresses */
+    const char *address; /* as fabric.h writes addresses */
 } dataplane_listen;
 
-/* Of what pages tables' memory is (base/region.h). AUTO: huge ones for segments that are whole ones anyway and where the system has
- * them. REQUIRE: every segment is whole huge pages, the first ones too, which takes more memory of small shards; start fails where
- * the system has none. */
+/* Of what pages tables' memory is (base/region.h). AUTO: huge ones for segments that are whole ones anyway and where
+ * the system has them. REQUIRE: every segment is whole huge pages, the first ones too, which takes more memory of small
+ * shards; start fails where the system has none. */
 typedef enum { DATAPLANE_HUGE_OFF, DATAPLANE_HUGE_AUTO, DATAPLANE_HUGE_REQUIRE } dataplane_huge;
 
-/* A trust domain: clients that are to have nothing to do with those of others. It has shards of its own, in a row behind those of the
- * domains before it; its number is its place in the list, and what tickets carry. Requests of its clients for other shards are
- * answered UNAUTHORIZED, and the rkeys of its shards are of no use to other clients. */
+/* A trust domain: clients that are to have nothing to do with those of others. It has shards of its own, in a row
+ * behind those of the domains before it; its number is its place in the list, and what tickets carry. Requests of its
+ * clients for other shards are answered UNAUTHORIZED, and the rkeys of its shards are of no use to other clients. */
 typedef struct dataplane_trust {
     uint32_t shards;
-    uint32_t max_clients;           /* its connections in all groups together; 0: no bound but the configuration's */
+    uint32_t max_clients; /* its connections in all groups together; 0: no bound but the configuration's */
 } dataplane_trust;
 
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed, ticket_secret;
-    uint32_t shards;                /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
-    uint32_t groups;                /* threads; 1 to DATAPLANE_GROUPS_MAX */
+    uint32_t shards; /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
+    uint32_t groups; /* threads; 1 to DATAPLANE_GROUPS_MAX */
     uint32_t lease_ms, drift_ppm;
-    uint32_t max_clients;           /* connections in all groups together */
-    uint32_t client_quota;          /* requests of one connection in the owner's hands; one more is answered BUSY */
-    uint32_t spin_us;               /* how long an idle thread polls before it sleeps */
-    uint32_t tcp_busy_poll_us;      /* the same for tcp's responders, and for the kernel at their sockets (fab_options.busy_poll_us) */
+    uint32_t max_clients;  /* connections in all groups together */
+    uint32_t client_quota; /* requests of one connection in the owner's hands; one more is answered BUSY */
+    uint32_t spin_us;      /* how long an idle thread polls before it sleeps */
+    /* the same for tcp's responders, and for the kernel at their sockets (fab_options.busy_poll_us) */
+    uint32_t tcp_busy_poll_us;
     dataplane_huge huge_pages;
     const dataplane_trust *trust;   /* copied by create; their shards are all there are */
     uint32_t trusts;                /* 0: one domain, number 0, with all shards; at most DATAPLANE_TRUSTS_MAX */
     const dataplane_listen *listen; /* copied by create */
     uint32_t listens;
-    uint64_t memory_bytes;          /* registered by all shards together, beside their first segments; 0: no bound but theirs */
+    /* registered by all shards together, beside their first segments; 0: no bound but theirs */
+    uint64_t memory_bytes;
     /* Limits with defaults, taken where 0 is given. */
-    uint64_t quarantine_ns;         /* table.h */
-    uint64_t quarantine_bytes;      /* table.h */
-    uint64_t transfer_bytes;        /* large values on their way at once, for each group; default 256 MiB, at least one value's */
-    uint64_t dedup_bytes;           /* remembered changes, for each group; default 64 MiB */
-    uint32_t wait_ms;               /* how long a change waits for its key or for memory before BUSY; default 1,000 */
-    uint32_t transfer_ms;           /* how long a large value may take from its request to its end; default 30,000 */
-    uint32_t stall_ms;              /* a connection that takes no reply for so long is ended; default 5,000 */
+    uint64_t quarantine_ns;    /* table.h */
+    uint64_t quarantine_bytes; /* table.h */
+    /* large values on their way at once, for each group; default 256 MiB, at least one value's */
+    uint64_t transfer_bytes;
+    uint64_t dedup_bytes; /* remembered changes, for each group; default 64 MiB */
+    uint32_t wait_ms;     /* how long a change waits for its key or for memory before BUSY; default 1,000 */
+    uint32_t transfer_ms; /* how long a large value may take from its request to its end; default 30,000 */
+    uint32_t stall_ms;    /* a connection that takes no reply for so long is ended; default 5,000 */
     /* Called on a helper thread after the segments of a shard changed; must not block. May be NULL. */
     void (*on_layout)(void *ctx, uint32_t shard, uint32_t layout_epoch);
-    /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this provider again in the
-     * life of this data plane. Must not block. May be NULL. */
+    /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this
+     * provider again in the life of this data plane. Must not block. May be NULL. */
     void (*on_unreachable)(void *ctx, fab_provider provider);
     void *ctx;
 } dataplane_config;
@@ -88,18 +92,19 @@ enum {
     DATAPLANE_CLIENTS_MAX = 65536,
     DATAPLANE_QUOTA_MAX = 65536,
     DATAPLANE_SPIN_US_MAX = 1000000,
-    DATAPLANE_EPOCH_FIRST = 1,         /* a shard that opens in this epoch has had no owner before */
+    DATAPLANE_EPOCH_FIRST = 1, /* a shard that opens in this epoch has had no owner before */
     DATAPLANE_EPOCH_MAX = (1 << 20) - 1
 };
 
 /* OK, or BAD_REQUEST for a configuration outside the limits above, or NO_MEMORY. */
 fkv_status dataplane_create(const dataplane_config *c, dataplane **out);
-/* Opens the providers, listens, starts the threads. On failure everything is as after create, and `why` has a sentence. */
+/* Opens the providers, listens, starts the threads. On failure everything is as after create, and `why` has a sentence.
+ * */
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room);
 /* The i-th listener's address as really bound, i < config.listens; after start. */
 const char *dataplane_address(const dataplane *d, uint32_t i);
-/* Ends everything that start and open_shard began: fails what is pending with CLOSED, disconnects, joins, deregisters, unmaps.
- * Blocks for as long as that takes. Idempotent. */
+/* Ends everything that start and open_shard began: fails what is pending with CLOSED, disconnects, joins, deregisters,
+ * unmaps. Blocks for as long as that takes. Idempotent. */
 void dataplane_stop(dataplane *d);
 /* Stops if need be, and frees. */
 void dataplane_destroy(dataplane *d);
@@ -121,74 +126,83 @@ typedef struct dataplane_layout {
 } dataplane_layout;
 
 typedef struct dataplane_shard {
-    uint32_t shard, group, epoch;   /* epoch: at most DATAPLANE_EPOCH_MAX */
+    uint32_t shard, group, epoch; /* epoch: at most DATAPLANE_EPOCH_MAX */
     uint64_t incarnation;
     uint64_t memory_bytes;
 } dataplane_shard;
 
-/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or group that does not exist or for too
- * little memory, NO_MEMORY. The memory is allocated, prefaulted and registered off the data-plane thread. */
+/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or group that does not exist
+ * or for too little memory, NO_MEMORY. The memory is allocated, prefaulted and registered off the data-plane thread. */
 void dataplane_open_shard(dataplane *d, const dataplane_shard *s, dataplane_done done, void *ctx);
 /* Grants leases and answers, from now on. NOT_OWNER when it is not open. */
 void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
-/* Stops answering at once; is done when every lease that covers the shard has run out, no large value is being written, and the
- * memory is deregistered and freed. NOT_OWNER when it is not open; BUSY when it is being closed. */
+/* Stops answering at once; is done when every lease that covers the shard has run out, no large value is being written,
+ * and the memory is deregistered and freed. NOT_OWNER when it is not open; BUSY when it is being closed. */
 void dataplane_close_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
-void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);   /* result: dataplane_layout */
+/* result: dataplane_layout */
+void dataplane_get_layout(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 
 /* ---- a shard that moves (native/client/copy.h) ---- */
-/* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take effect. Done at once:
- * that nothing is left is told by FKV_CHANGED_SEALED (wire.h). `copy` is the incarnation of the copy for which it is sealed, and no other may rely on it: an
- * owner that is late to hear of a move's end is sealed for longer. 0: it takes changes again. NOT_OWNER when it is not open, BUSY when it is being
- * closed. */
+/* The old owner: sealed, the shard takes no changes (BUSY) and goes on to be read; those that are prepared still take
+ * effect. Done at once: that nothing is left is told by FKV_CHANGED_SEALED (wire.h). `copy` is the incarnation of the
+ * copy for which it is sealed, and no other may rely on it: an owner that is late to hear of a move's end is sealed for
+ * longer. 0: it takes changes again. NOT_OWNER when it is not open, BUSY when it is being closed. */
 void dataplane_seal_shard(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx);
-/* The old owner: answers nothing and grants nothing; done when every lease that covers the shard has run out and nothing that was prepared is left. All
- * that is in it stays, and is served again by dataplane_serve_shard. NOT_OWNER when it is not open; BUSY when it is being closed, or is served or closed
- * before that. */
+/* The old owner: answers nothing and grants nothing; done when every lease that covers the shard has run out and
+ * nothing that was prepared is left. All that is in it stays, and is served again by dataplane_serve_shard. NOT_OWNER
+ * when it is not open; BUSY when it is being closed, or is served or closed before that. */
 void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
-/* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a SCAN reply, each with its
- * value and namespace; one of version 0 takes its key away. One of a version that is not above the present one is passed over. The
- * bytes stay the caller's and must stay as they are until done. TABLE_FULL and the like: what came before has been taken over.
- * BUSY when the shard is served. */
-void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx);
+/* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a
+ * SCAN reply, each with its value and namespace; one of version 0 takes its key away. One of a version that is not
+ * above the present one is passed over. The bytes stay the caller's and must stay as they are until done. TABLE_FULL
+ * and the like: what came before has been taken over. BUSY when the shard is served. */
+void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done,
+                      void *ctx);
 
-/* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and after it
- * requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first: no end. */
+/* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and
+ * after it requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first:
+ * no end. */
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
 
-/* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at most what
- * the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
+/* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at
+ * most what the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
 void dataplane_set_lease_ms(dataplane *d, uint32_t ms);
 
-/* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of requests that were
- * answered, not refused. */
-typedef struct dataplane_latency { uint64_t count, p50_ns, p99_ns, max_ns; } dataplane_latency;
+/* From the turn in which a request came to the end of the one that handed the last of its answer to the transport. Of
+ * requests that were answered, not refused. */
+typedef struct dataplane_latency {
+    uint64_t count, p50_ns, p99_ns, max_ns;
+} dataplane_latency;
 
 typedef struct dataplane_group_stats {
     uint32_t group, thread_id, clients;
-    uint32_t blocked;                        /* clients that take no replies at present */
-    uint64_t requests[FKV_OP_COUNT];         /* as fkv_ops says where each is counted */
-    uint64_t refused[FKV_STATUS_COUNT];      /* requests and connections answered with an error, by its status */
-    uint64_t duplicates;                     /* changes answered from memory */
+    uint32_t blocked;                   /* clients that take no replies at present */
+    uint64_t requests[FKV_OP_COUNT];    /* as fkv_ops says where each is counted */
+    uint64_t refused[FKV_STATUS_COUNT]; /* requests and connections answered with an error, by its status */
+    uint64_t duplicates;                /* changes answered from memory */
     dataplane_latency latency[FKV_OP_COUNT];
-    uint64_t transfers;                      /* large values taken in */
-    uint64_t sleeps;                         /* times the thread went to sleep */
-    uint64_t reads_served;                   /* READs of peers that this process served, where the provider counts them */
+    uint64_t transfers; /* large values taken in */
+    uint64_t sleeps;    /* times the thread went to sleep */
+    /* READs of peers that this process served, where the provider counts them */
+    uint64_t reads_served;
 } dataplane_group_stats;
 typedef struct dataplane_shard_stats {
     uint32_t shard, group;
     bool serving;
-    uint64_t page_bytes[FKV_PAGES_KINDS];    /* of the registered bytes, by what they are backed with; the sum is the table's */
-    uint64_t retired_bytes;          /* registered beside them: of segments that clients may know of until their leases are over */
-    uint64_t memory_waits, memory_wait_max_ns;   /* changes that came before the memory they needed was made, and the longest that one waited */
+    /* of the registered bytes, by what they are backed with; the sum is the table's */
+    uint64_t page_bytes[FKV_PAGES_KINDS];
+    /* registered beside them: of segments that clients may know of until their leases are over */
+    uint64_t retired_bytes;
+    /* changes that came before the memory they needed was made, and the longest that one waited */
+    uint64_t memory_waits, memory_wait_max_ns;
     table_stats table;
 } dataplane_shard_stats;
 typedef struct dataplane_stats {
-    fkv_pages pages;                 /* what the system gives to segments of whole huge pages; found at start */
+    fkv_pages pages; /* what the system gives to segments of whole huge pages; found at start */
     uint32_t groups, shards;
     dataplane_group_stats group[DATAPLANE_GROUPS_MAX];
     dataplane_shard_stats shard[];
 } dataplane_stats;
-void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx);                    /* result: dataplane_stats */
+void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx); /* result: dataplane_stats */
 
 #endif

@@ -1,9 +1,9 @@
 /* dedup.c: see dedup.h.
  *
  * An entry is two words:   sequence 56 | status 8 ,  version (or, in progress, the operation)          0 = empty
- * The entry of sequence s is entry[s & mask]. Two sequences that meet in one entry are a whole ring apart, so the window grows
- * until the ring is FKV_DEDUP_WINDOW long; from then on the older one is overwritten and `forgotten` rises to it.
- * Invariant: a sequence above `forgotten` that is not in the ring was never begun, or was cancelled. */
+ * The entry of sequence s is entry[s & mask]. Two sequences that meet in one entry are a whole ring apart, so the
+ * window grows until the ring is FKV_DEDUP_WINDOW long; from then on the older one is overwritten and `forgotten` rises
+ * to it. Invariant: a sequence above `forgotten` that is not in the ring was never begun, or was cancelled. */
 #include "dedup.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,9 @@
 enum { FIRST_ENTRIES = 64, IN_PROGRESS = 255, TABLE_FIRST = 64 };
 static const uint64_t IDLE_NS = (uint64_t)FKV_DEDUP_IDLE_MS * 1000000u;
 
-typedef struct entry { uint64_t tag, result; } entry;
+typedef struct entry {
+    uint64_t tag, result;
+} entry;
 typedef struct window {
     uint64_t forgotten;
     uint32_t mask;
@@ -22,10 +24,10 @@ typedef struct window {
 
 struct dedup_client {
     fkv_list gone;
-    dedup_client *next;      /* in the table's chain */
+    dedup_client *next; /* in the table's chain */
     uint64_t id, left_ns;
     uint32_t pins, slots;
-    window **windows;        /* by slot; NULL: this client has changed nothing there */
+    window **windows; /* by slot; NULL: this client has changed nothing there */
 };
 
 static uint64_t sequence_of(const entry *e) { return e->tag >> 8; }
@@ -61,7 +63,8 @@ static void drop_client(dedup *d, dedup_client *c) {
 
 void dedup_free(dedup *d) {
     if (!d->table) return;
-    for (uint32_t i = 0; i <= d->mask; i++) while (d->table[i]) drop_client(d, d->table[i]);
+    for (uint32_t i = 0; i <= d->mask; i++)
+        while (d->table[i]) drop_client(d, d->table[i]);
     free(d->table);
     free(d->slot_doubt_ns);
     d->table = NULL;
@@ -81,7 +84,8 @@ static bool drop_longest_gone(dedup *d, uint64_t now_ns, bool early) {
 }
 
 static bool take_bytes(dedup *d, uint64_t bytes, uint64_t now_ns) {
-    while (d->bytes + bytes > d->bytes_max) if (!drop_longest_gone(d, now_ns, true)) return false;
+    while (d->bytes + bytes > d->bytes_max)
+        if (!drop_longest_gone(d, now_ns, true)) return false;
     d->bytes += bytes;
     return true;
 }
@@ -89,7 +93,7 @@ static bool take_bytes(dedup *d, uint64_t bytes, uint64_t now_ns) {
 static void grow_table(dedup *d) {
     uint32_t mask = d->mask * 2 + 1;
     dedup_client **table = calloc((size_t)mask + 1, sizeof *table);
-    if (!table) return;   /* longer chains */
+    if (!table) return; /* longer chains */
     for (uint32_t i = 0; i <= d->mask; i++) {
         for (dedup_client *c = d->table[i], *next; c; c = next) {
             next = c->next;
@@ -138,8 +142,10 @@ void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns) {
 static window *make_window(dedup *d, uint32_t entries, uint64_t now_ns) {
     if (!take_bytes(d, window_bytes(entries - 1), now_ns)) return NULL;
     window *w = calloc(1, window_bytes(entries - 1));
-    if (w) w->mask = entries - 1;
-    else d->bytes -= window_bytes(entries - 1);
+    if (w)
+        w->mask = entries - 1;
+    else
+        d->bytes -= window_bytes(entries - 1);
     return w;
 }
 
@@ -166,7 +172,8 @@ static bool grow_window(dedup *d, dedup_client *c, uint32_t slot, uint64_t now_n
     window *w = make_window(d, 2 * (old->mask + 1), now_ns);
     if (!w) return false;
     w->forgotten = old->forgotten;
-    for (uint32_t i = 0; i <= old->mask; i++) if (old->e[i].tag) w->e[sequence_of(&old->e[i]) & w->mask] = old->e[i];
+    for (uint32_t i = 0; i <= old->mask; i++)
+        if (old->e[i].tag) w->e[sequence_of(&old->e[i]) & w->mask] = old->e[i];
     drop_window(d, c, slot);
     c->windows[slot] = w;
     return true;
@@ -176,14 +183,15 @@ static bool in_doubt(const dedup *d, uint32_t slot, uint64_t now_ns) {
     return now_ns < d->doubt_until_ns || (slot < d->slots && now_ns < d->slot_doubt_ns[slot]);
 }
 
-dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns, void **op,
-                         fkv_status *status, uint64_t *version) {
+dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns,
+                         void **op, fkv_status *status, uint64_t *version) {
     window *w = slot < c->slots ? c->windows[slot] : NULL;
     if (!w) {
         if (retry && in_doubt(d, slot, now_ns)) return DEDUP_FORGOTTEN;
         w = first_window(d, c, slot, now_ns);
         if (!w) return DEDUP_NO_ROOM;
-        /* Earlier ones may have been made; a client gives sequences in the order in which it sends for the first time. */
+        /* Earlier ones may have been made; a client gives sequences in the order in which it sends for the first time.
+         * */
         if (in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1;
     }
     for (;;) {
@@ -220,7 +228,9 @@ static entry *in_progress(dedup_client *c, uint32_t slot, uint64_t sequence) {
 void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status status, uint64_t version) {
     *in_progress(c, slot, sequence) = (entry){ tag_of(sequence, (uint8_t)status), version };
 }
-void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence) { *in_progress(c, slot, sequence) = (entry){ 0, 0 }; }
+void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence) {
+    *in_progress(c, slot, sequence) = (entry){ 0, 0 };
+}
 void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op) {
     in_progress(c, slot, sequence)->result = (uint64_t)(uintptr_t)op;
 }
@@ -233,12 +243,13 @@ int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns) {
         d->slot_doubt_ns = doubt;
         d->slots = slot + 1;
     }
-    d->slot_doubt_ns[slot] = had_owner ? now_ns + IDLE_NS : 0;   /* clients send nothing again after half of it */
+    d->slot_doubt_ns[slot] = had_owner ? now_ns + IDLE_NS : 0; /* clients send nothing again after half of it */
     return 0;
 }
 
 void dedup_drop_slot(dedup *d, uint32_t slot) {
     for (uint32_t i = 0; i <= d->mask; i++) {
-        for (dedup_client *c = d->table[i]; c; c = c->next) if (slot < c->slots) drop_window(d, c, slot);
+        for (dedup_client *c = d->table[i]; c; c = c->next)
+            if (slot < c->slots) drop_window(d, c, slot);
     }
 }

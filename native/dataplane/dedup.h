@@ -1,14 +1,14 @@
 /* dedup.h: what changes a client has made, so that a retry is answered and not made again. One thread.
  *
  * For each client and shard there is a window: a ring of the last sequences with their results. It grows from 64 to
- * FKV_DEDUP_WINDOW entries of 16 bytes. A client is remembered for FKV_DEDUP_IDLE_MS after its last connection; all windows
- * together are at most bytes_max. When room runs out, clients without a connection are forgotten first, the longest gone first;
- * then windows stop growing.
- * Whatever is forgotten early is known to be forgotten: a retry that may be a second write gets DEDUP_FORGOTTEN.
+ * FKV_DEDUP_WINDOW entries of 16 bytes. A client is remembered for FKV_DEDUP_IDLE_MS after its last connection; all
+ * windows together are at most bytes_max. When room runs out, clients without a connection are forgotten first, the
+ * longest gone first; then windows stop growing. Whatever is forgotten early is known to be forgotten: a retry that may
+ * be a second write gets DEDUP_FORGOTTEN.
  *
- * A shard that had another owner, or this one before a restart, comes without that one's windows. A change of then may have been made and
- * seen before its memory was lost or copied, so a retry of it gets DEDUP_FORGOTTEN too: made again, it would bring back a value that was
- * gone, or win a compare-and-swap twice. */
+ * A shard that had another owner, or this one before a restart, comes without that one's windows. A change of then may
+ * have been made and seen before its memory was lost or copied, so a retry of it gets DEDUP_FORGOTTEN too: made again,
+ * it would bring back a value that was gone, or win a compare-and-swap twice. */
 #ifndef FARKV_DATAPLANE_DEDUP_H
 #define FARKV_DATAPLANE_DEDUP_H
 #include <stdbool.h>
@@ -18,37 +18,39 @@
 
 typedef struct dedup_client dedup_client;
 typedef struct dedup {
-    dedup_client **table;       /* by client id, chained */
+    dedup_client **table; /* by client id, chained */
     uint32_t mask, clients;
     uint64_t bytes, bytes_max;
-    fkv_list gone;              /* clients that nothing pins, the longest gone first */
-    uint64_t doubt_until_ns;    /* until then a retry without a window may be one of a client that was forgotten early */
-    uint64_t *slot_doubt_ns;    /* by slot: until then one may be of a change that an earlier owner was sent; 0: there was none */
+    fkv_list gone; /* clients that nothing pins, the longest gone first */
+    /* until then a retry without a window may be one of a client that was forgotten early */
+    uint64_t doubt_until_ns;
+    /* by slot: until then one may be of a change that an earlier owner was sent; 0: there was none */
+    uint64_t *slot_doubt_ns;
     uint32_t slots;
 } dedup;
 
-int dedup_init(dedup *d, uint64_t bytes_max);   /* 0 or -ENOMEM */
+int dedup_init(dedup *d, uint64_t bytes_max); /* 0 or -ENOMEM */
 void dedup_free(dedup *d);
 
 /* A connection of the client, or an operation of it, holds its memory; NULL when there is none left. */
 dedup_client *dedup_enter(dedup *d, uint64_t client, uint64_t now_ns);
 void dedup_hold(dedup_client *c);
-uint32_t dedup_holders(const dedup_client *c);   /* connections and operations */
+uint32_t dedup_holders(const dedup_client *c); /* connections and operations */
 void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns);
 
 typedef enum {
-    DEDUP_NEW,           /* make the change; dedup_finish, dedup_cancel or dedup_hand_over follows */
-    DEDUP_DONE,          /* *status and *version are its result */
-    DEDUP_IN_PROGRESS,   /* *op is the one that is making it */
-    DEDUP_FORGOTTEN,     /* it may have been made */
-    DEDUP_NO_ROOM        /* no memory, or the window is full of changes in progress */
+    DEDUP_NEW,         /* make the change; dedup_finish, dedup_cancel or dedup_hand_over follows */
+    DEDUP_DONE,        /* *status and *version are its result */
+    DEDUP_IN_PROGRESS, /* *op is the one that is making it */
+    DEDUP_FORGOTTEN,   /* it may have been made */
+    DEDUP_NO_ROOM      /* no memory, or the window is full of changes in progress */
 } dedup_answer;
-/* `slot` numbers the shards of this data-plane thread from 0. *op is the operation that asks, and the one in progress after that
- * answer. */
-dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns, void **op,
-                         fkv_status *status, uint64_t *version);
+/* `slot` numbers the shards of this data-plane thread from 0. *op is the operation that asks, and the one in progress
+ * after that answer. */
+dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns,
+                         void **op, fkv_status *status, uint64_t *version);
 void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status status, uint64_t version);
-void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence);      /* it had no effect: as if never begun */
+void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence); /* it had no effect: as if never begun */
 void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op);
 /* A shard comes to this slot. had_owner: not for the first time in its life. 0 or -ENOMEM. */
 int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns);

@@ -1,6 +1,6 @@
-/* follow.c: where a bucket leads for a key: what the responder of a fabric that is software needs to answer a GET's two READs at once
- * (fabric.h, followed READs). On that fabric's thread; pure. Nothing is decided here: the reader looks at the same bucket and the same
- * extent, and believes neither. */
+/* follow.c: where a bucket leads for a key: what the responder of a fabric that is software needs to answer a GET's two
+ * READs at once (fabric.h, followed READs). On that fabric's thread; pure. Nothing is decided here: the reader looks at
+ * the same bucket and the same extent, and believes neither. */
 #include "follow.h"
 #include "../table/reader.h"
 

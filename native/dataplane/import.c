@@ -1,16 +1,25 @@
-/* import.c: entries of a shard that moves here are taken over into its table, before the shard is served, with their versions.
+/* import.c: entries of a shard that moves here are taken over into its table, before the shard is served, with their
+ * versions.
  *
- * A command has whole entries; they are taken in order, and one command after the other. When the table must first have memory the rest
- * waits for the next turns (shards_tick), as changes of clients do. Nobody else changes the table meanwhile. */
+ * A command has whole entries; they are taken in order, and one command after the other. When the table must first have
+ * memory the rest waits for the next turns (shards_tick), as changes of clients do. Nobody else changes the table
+ * meanwhile. */
 #include "import.h"
 
 static const uint64_t WAIT_NS = 1000000;
 
 /* OK: taken over, or passed over because something as new is there. */
 static fkv_status take(shard *s, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value) {
-    table_op op = { .kind = e->version ? TABLE_PUT : TABLE_DELETE, .ns = e->ns, .key_bytes = e->key_bytes, .codec = e->codec, .key = key,
-                    .hash = fkv_hash_key(&s->w->d->c.hash_seed, e->ns, key, e->key_bytes), .value = value,
-                    .value_bytes = value ? e->value_bytes : 0, .user_flags = e->user_flags, .expiry_ms = e->expiry_ms,
+    table_op op = { .kind = e->version ? TABLE_PUT : TABLE_DELETE,
+                    .ns = e->ns,
+                    .key_bytes = e->key_bytes,
+                    .codec = e->codec,
+                    .key = key,
+                    .hash = fkv_hash_key(&s->w->d->c.hash_seed, e->ns, key, e->key_bytes),
+                    .value = value,
+                    .value_bytes = value ? e->value_bytes : 0,
+                    .user_flags = e->user_flags,
+                    .expiry_ms = e->expiry_ms,
                     .version = e->version };
     table_prepared p;
     table_busy why;

@@ -3,7 +3,7 @@
 #define FARKV_DATAPLANE_IMPORT_H
 #include "command.h"
 
-void import_begin(job *j);             /* of a command */
+void import_begin(job *j); /* of a command */
 void imports_continue(shard *s);
 void imports_end(shard *s, fkv_status why);
 

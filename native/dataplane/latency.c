@@ -1,6 +1,6 @@
-/* latency.c: how long requests were in the owner's hands, by kind: from the beginning of the turn in which one came to the end of
- * the turn in which the last message of its answer was handed to the transport; waiting for a key, for memory or for the client's
- * credits included. What was refused is not counted here, but by its status.
+/* latency.c: how long requests were in the owner's hands, by kind: from the beginning of the turn in which one came to
+ * the end of the turn in which the last message of its answer was handed to the transport; waiting for a key, for
+ * memory or for the client's credits included. What was refused is not counted here, but by its status.
  *
  * What ends in a turn is noted and recorded together, so that the clock is read once a turn and not once a request. */
 #include "latency.h"
@@ -27,7 +27,9 @@ void latency_answered(const op *o) {
 void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]) {
     for (int i = 0; i < FKV_OP_COUNT; i++) {
         const fkv_histogram *h = &w->latency[i];
-        out[i] = (dataplane_latency){ .count = h->count, .p50_ns = fkv_histogram_percentile(h, 0.5),
-                                      .p99_ns = fkv_histogram_percentile(h, 0.99), .max_ns = h->max };
+        out[i] = (dataplane_latency){ .count = h->count,
+                                      .p50_ns = fkv_histogram_percentile(h, 0.5),
+                                      .p99_ns = fkv_histogram_percentile(h, 0.99),
+                                      .max_ns = h->max };
     }
 }

@@ -4,8 +4,8 @@
 #include "op.h"
 #include "worker.h"
 
-void latency_answered(const op *o);    /* the last of its answer was handed to the transport */
-void latencies_settle(worker *w);       /* at the end of a turn */
+void latency_answered(const op *o); /* the last of its answer was handed to the transport */
+void latencies_settle(worker *w);   /* at the end of a turn */
 void latencies_get(const worker *w, dataplane_latency out[FKV_OP_COUNT]);
 
 #endif

@@ -1,9 +1,9 @@
-/* life.c: shards come, are served, get their background work, and go: the worker's side. Memory is made and freed elsewhere
- * (memory.c).
+/* life.c: shards come, are served, get their background work, and go: the worker's side. Memory is made and freed
+ * elsewhere (memory.c).
  *
- * A shard that is being closed answers nothing any more, its table is not touched any more, and it waits until every lease that
- * covers it has run out: until then what clients READ there is still the truth, since nobody else has the shard yet. One that is paused is as quiet,
- * and keeps what it has: it is another owner's soon, or goes on. */
+ * A shard that is being closed answers nothing any more, its table is not touched any more, and it waits until every
+ * lease that covers it has run out: until then what clients READ there is still the truth, since nobody else has the
+ * shard yet. One that is paused is as quiet, and keeps what it has: it is another owner's soon, or goes on. */
 #include "life.h"
 #include <stdlib.h>
 #include "../base/assert.h"
@@ -30,7 +30,11 @@ static uint32_t free_slot(const worker *w) {
 static fkv_status make(worker *w, command *c, shard **out) {
     shard *s = *out = calloc(1, sizeof *s);
     if (!s) return FKV_NO_MEMORY;
-    *s = (shard){ .w = w, .number = c->number, .epoch = c->open.epoch, .slot = free_slot(w), .incarnation = c->open.incarnation,
+    *s = (shard){ .w = w,
+                  .number = c->number,
+                  .epoch = c->open.epoch,
+                  .slot = free_slot(w),
+                  .incarnation = c->open.incarnation,
                   .tick_ns = UINT64_MAX };
     list_init(&s->of_worker);
     list_init(&s->imports);
@@ -43,7 +47,7 @@ static fkv_status make(worker *w, command *c, shard **out) {
     for (int i = 0; i < 2; i++) {
         status = shard_add_segment(s, *first[i]);
         if (status != FKV_OK) return status;
-        *first[i] = NULL;   /* the shard's from here on */
+        *first[i] = NULL; /* the shard's from here on */
     }
     s->notified_epoch = table_layout_epoch(s->table);
     return FKV_OK;
@@ -81,7 +85,9 @@ void shard_serve(job *j) {
     fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
     /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
     if (status == FKV_OK && s->state == SHARD_OPEN) {
-        status = dedup_open_slot(&c->w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, c->w->now_ns) == 0 ? FKV_OK : FKV_NO_MEMORY;
+        status = dedup_open_slot(&c->w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, c->w->now_ns) == 0
+                     ? FKV_OK
+                     : FKV_NO_MEMORY;
     }
     if (status == FKV_OK) {
         imports_end(s, FKV_BUSY);
@@ -110,7 +116,7 @@ void shard_layout(job *j) {
 
 static void refuse(op *o, const shard *s) {
     if (o->shard != s) return;
-    if (op_waits(o) && o->state != OP_FOLLOWS) {   /* followers are answered with those that they follow */
+    if (op_waits(o) && o->state != OP_FOLLOWS) { /* followers are answered with those that they follow */
         wait_remove(o);
         op_ends(o, FKV_SHARD_CLOSED);
     } else if (o->state == OP_ANSWERS && o->streams) {
@@ -206,7 +212,7 @@ uint64_t shards_deadline(const worker *w) {
     uint64_t at = UINT64_MAX;
     for (const fkv_list *l = w->shards.next; l != &w->shards; l = l->next) {
         const shard *s = LIST_OF(l, shard, of_worker);
-        bool waits = s->held || s->wanted;   /* what ends that also ends the sleep */
+        bool waits = s->held || s->wanted; /* what ends that also ends the sleep */
         for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
         if (s->pausing && !s->held) at = min_u64(at, s->lease_until_ns);
         if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->log));

@@ -13,6 +13,6 @@ void shard_pause(job *j);
 
 void shards_tick(worker *w);
 uint64_t shards_deadline(const worker *w);
-void shards_end(worker *w);             /* after the thread was joined: all of them are freed */
+void shards_end(worker *w); /* after the thread was joined: all of them are freed */
 
 #endif

@@ -3,16 +3,18 @@
  *     jobs from other threads
  *     poll every queue: accept, note what arrived, ends of READs, credits
  *     background work of the tables                            (it also tells them the time)
- *     what arrived is prepared or read, in order; ready changes are committed and answered; what waited for their keys is
+ *     what arrived is prepared or read, in order; ready changes are committed and answered; what waited for their keys
+ *     is
  *         prepared, and so on until nothing can go on          (run_all)
  *     connections that are over are freed                      (nothing at hand names them any more)
  *     what waited for memory, or too long; READs of large values; slices of long replies
  *     flush every queue
  *
- * After each step that may have put ops on the worker's lists, run_all drains them: shards and connections go only when the lists are empty.
+ * After each step that may have put ops on the worker's lists, run_all drains them: shards and connections go only when
+ * the lists are empty.
  *
- * A thread with nothing to do polls for spin_us more, then sleeps on one epoll descriptor until a queue or its mailbox wakes it
- * or the next deadline has come; when nothing is pending there is no deadline. */
+ * A thread with nothing to do polls for spin_us more, then sleeps on one epoll descriptor until a queue or its mailbox
+ * wakes it or the next deadline has come; when nothing is pending there is no deadline. */
 #include "loop.h"
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +46,9 @@ static void handle(worker *w, fab_provider p, const fab_wc *wc) {
     client *c = fab_user(wc->conn);
     switch (wc->opcode) {
     case FAB_WC_ACCEPT: client_ask(w, p, wc); break;
-    case FAB_WC_RECV: if (!c->doomed) request_received(w, c, wc); break;
+    case FAB_WC_RECV:
+        if (!c->doomed) request_received(w, c, wc);
+        break;
     case FAB_WC_READ: transfer_read_done(w, wc); break;
     case FAB_WC_ATTACH: transfer_attached(c, wc); break;
     case FAB_WC_SEND_READY: reply_credits(c); break;
@@ -54,8 +58,9 @@ static void handle(worker *w, fab_provider p, const fab_wc *wc) {
     }
 }
 
-/* Few at once, for replies are sent at the end of a turn: were all that a client has in flight answered together, it would have nothing to do until
- * then, and this thread nothing after. Where to send costs nothing a message, even fewer (docs/performance-notes.md, "PUT"). */
+/* Few at once, for replies are sent at the end of a turn: were all that a client has in flight answered together, it
+ * would have nothing to do until then, and this thread nothing after. Where to send costs nothing a message, even fewer
+ * (docs/performance-notes.md, "PUT"). */
 static int poll_all(worker *w) {
     fab_wc wc[POLL_BATCH];
     int all = 0;
@@ -63,7 +68,7 @@ static int poll_all(worker *w) {
         int n = fab_poll(w->cq[w->polled[i]], wc, w->batch_of[i]);
         for (int k = 0; k < n; k++) {
             handle(w, w->polled[i], &wc[k]);
-            run_answers(w);   /* what was refused no longer counts against its client's quota */
+            run_answers(w); /* what was refused no longer counts against its client's quota */
         }
         all += n;
     }
@@ -76,8 +81,8 @@ static bool turn(worker *w) {
     w->scan_chains = SCAN_CHAINS_A_TURN;
     bool busy = mailbox_ready(&w->box) && mailbox_run(&w->box);
     busy |= poll_all(w) > 0;
-    /* After everything that this turn answers has come, however long the jobs took or the thread was paused: what has ended by then is
-     * not read any more, and a time to live begins no earlier. */
+    /* After everything that this turn answers has come, however long the jobs took or the thread was paused: what has
+     * ended by then is not read any more, and a time to live begins no earlier. */
     w->wall_ms = fkv_wall_ms();
     run_all(w);
     shards_tick(w);
@@ -106,8 +111,8 @@ static uint64_t next_deadline(const worker *w) {
 
 /* What was decided after this turn looked at it. */
 static bool unfinished(const worker *w) {
-    return run_pending(w) || !list_empty(&w->sending) || w->feed_starved ||
-           clients_to_reap(w) || mailbox_ready(&w->box);
+    return run_pending(w) || !list_empty(&w->sending) || w->feed_starved || clients_to_reap(w) ||
+           mailbox_ready(&w->box);
 }
 
 static void wait_for_events(worker *w, uint64_t until_ns) {
@@ -119,7 +124,8 @@ static void wait_for_events(worker *w, uint64_t until_ns) {
     struct epoll_event e[FAB_PROVIDER_COUNT];
     w->stats.sleeps++;
     int n = epoll_wait(w->epoll, e, FAB_PROVIDER_COUNT, ms);
-    for (int i = 0; i < n; i++) if (e[i].data.ptr == &w->box) mailbox_sleep(&w->box);
+    for (int i = 0; i < n; i++)
+        if (e[i].data.ptr == &w->box) mailbox_sleep(&w->box);
 }
 
 static void sleep_if_idle(worker *w) {
@@ -130,7 +136,8 @@ static void sleep_if_idle(worker *w) {
         fkv_pause();
         return;
     }
-    for (int i = 0; i < w->polled_count; i++) if (fab_arm(w->cq[w->polled[i]]) != 0) return;
+    for (int i = 0; i < w->polled_count; i++)
+        if (fab_arm(w->cq[w->polled[i]]) != 0) return;
     wait_for_events(w, until);
 }
 
@@ -149,8 +156,8 @@ void loop_unlisten(dataplane *d, uint32_t number) {
     }
 }
 
-/* Everything that clients had under way ends here. The copier's jobs come back first: they write to extents and read clients'
- * memory. */
+/* Everything that clients had under way ends here. The copier's jobs come back first: they write to extents and read
+ * clients' memory. */
 static void end_clients(worker *w) {
     while (!list_empty(&w->clients)) client_doom(LIST_OF(w->clients.next, client, of_worker));
     clients_reap(w);
@@ -172,8 +179,10 @@ static void *worker_main(void *arg) {
     w->busy_ns = fkv_now_ns();
     w->wall_ms = fkv_wall_ms();
     while (!w->stopping) {
-        if (turn(w)) w->busy_ns = w->now_ns;
-        else sleep_if_idle(w);
+        if (turn(w))
+            w->busy_ns = w->now_ns;
+        else
+            sleep_if_idle(w);
     }
     loop_unlisten(w->d, w->number);
     end_clients(w);
@@ -188,8 +197,8 @@ static int watch(worker *w, int fd, void *what) {
 }
 
 static void init_lists(worker *w) {
-    fkv_list *const lists[] = { &w->shards, &w->clients, &w->doomed, &w->sending, &w->blocked, &w->answering, &w->runnable, &w->woken,
-                                &w->ready, &w->starved, &w->timed, &w->transfers };
+    fkv_list *const lists[] = { &w->shards,   &w->clients, &w->doomed, &w->sending, &w->blocked, &w->answering,
+                                &w->runnable, &w->woken,   &w->ready,  &w->starved, &w->timed,   &w->transfers };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_init(lists[i]);
 }
 

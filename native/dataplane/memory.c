@@ -1,19 +1,20 @@
-/* memory.c: segments: allocated, prefaulted, registered with every provider of the shard's worker, and all of that undone. On the
- * memory thread, since each of it may take many milliseconds and deregistration waits for READs under way; but segments of huge pages
- * that a table asks for while it grows are made on a thread of their own. The kernel makes no huge page of shared memory before every CPU has emptied its
- * lists of new pages, work that waits for a core there like any other: 70 of 80 ms were seen to be this where both cores were busy. What
- * other shards and the index need meanwhile takes less than one, and must not queue behind it. */
+/* memory.c: segments: allocated, prefaulted, registered with every provider of the shard's worker, and all of that
+ * undone. On the memory thread, since each of it may take many milliseconds and deregistration waits for READs under
+ * way; but segments of huge pages that a table asks for while it grows are made on a thread of their own. The kernel
+ * makes no huge page of shared memory before every CPU has emptied its lists of new pages, work that waits for a core
+ * there like any other: 70 of 80 ms were seen to be this where both cores were busy. What other shards and the index
+ * need meanwhile takes less than one, and must not queue behind it. */
 #include "memory.h"
 #include <stdlib.h>
 #include <time.h>
 #include "../base/clock.h"
 
 #define HUGE_WAIT_NS 5000000u
-enum { HUGE_REST = 10 };    /* times that it waited */
+enum { HUGE_REST = 10 }; /* times that it waited */
 
-/* What is registered is counted when it is about to be made and when it is freed, both on the memory thread while the data plane runs, and taken off
- * again where it could not be made. A first segment is made whatever the count: a shard must be able to open when others have taken
- * all, and it is small. */
+/* What is registered is counted when it is about to be made and when it is freed, both on the memory thread while the
+ * data plane runs, and taken off again where it could not be made. A first segment is made whatever the count: a shard
+ * must be able to open when others have taken all, and it is small. */
 static bool within_bound(const dataplane *d, size_t bytes) {
     uint64_t taken = __atomic_load_n(&d->memory_taken, __ATOMIC_RELAXED);
     return d->c.memory_bytes == 0 || taken + bytes <= d->c.memory_bytes;
@@ -25,7 +26,8 @@ static void count_taken(dataplane *d, size_t bytes) { __atomic_fetch_add(&d->mem
 static segment *segment_make(worker *w, uint32_t shard, table_segment_kind kind, size_t bytes, bool huge) {
     segment *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0, [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
+    static const int pages[] = { [DATAPLANE_HUGE_OFF] = 0,
+                                 [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE,
                                  [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
     int flags = FKV_REGION_PREFAULT | (huge ? pages[w->d->c.huge_pages] : 0);
     s->kind = kind;
@@ -55,17 +57,24 @@ static segment *segment_make_counted(worker *w, uint32_t shard, table_segment_ki
 /* ---- a shard opens ---- */
 
 table_config memory_table_config(const dataplane *d, const dataplane_shard *o, shard *s) {
-    return (table_config){ .shard = o->shard, .epoch = o->epoch, .seed = d->c.hash_seed, .memory_bytes = o->memory_bytes,
-                           .quarantine_ns = d->c.quarantine_ns, .quarantine_bytes = d->c.quarantine_bytes,
+    return (table_config){ .shard = o->shard,
+                           .epoch = o->epoch,
+                           .seed = d->c.hash_seed,
+                           .memory_bytes = o->memory_bytes,
+                           .quarantine_ns = d->c.quarantine_ns,
+                           .quarantine_bytes = d->c.quarantine_bytes,
                            .segment_grain = d->c.huge_pages == DATAPLANE_HUGE_REQUIRE ? FKV_HUGE_PAGE : 0,
-                           .want_segment = memory_want, .retire_segment = memory_retire, .ctx = s };
+                           .want_segment = memory_want,
+                           .retire_segment = memory_retire,
+                           .ctx = s };
 }
 
 void memory_open(job *j) {
     command *c = (command *)j;
     table_config t = memory_table_config(c->d, &c->open, NULL);
     c->first_index = segment_make_counted(c->w, c->number, TABLE_INDEX, table_first_index_bytes(&t));
-    c->first_heap = c->first_index ? segment_make_counted(c->w, c->number, TABLE_HEAP, table_first_heap_bytes(&t)) : NULL;
+    c->first_heap = c->first_index ? segment_make_counted(c->w, c->number, TABLE_HEAP, table_first_heap_bytes(&t))
+                                   : NULL;
     if (!c->first_heap) {
         c->status = FKV_NO_MEMORY;
         memory_opened(c, NULL);
@@ -108,7 +117,8 @@ static void want_answered(job *j) {
         if (asked->segment) memory_free_segment(w, asked->segment);
         return;
     }
-    if (!asked->segment && memory_free_lingering(s, UINT64_MAX)) {   /* memory that is needed goes before what is only a courtesy */
+    /* memory that is needed goes before what is only a courtesy */
+    if (!asked->segment && memory_free_lingering(s, UINT64_MAX)) {
         asked->busy = true;
         s->wanted++;
         asked->job.run = want_make;
@@ -129,9 +139,10 @@ static void want_answer(want *asked, segment *s) {
     worker_post(asked->shard->w, &asked->job);
 }
 
-/* While the kernel waits for other CPUs it holds the lock of the process's mappings: whoever maps or unmaps anything then, be it the owner's
- * malloc, waits too, and no thread of its own helps. So where a core was hard to come by, no more is asked of it for a while, that
- * this may be a small part of the time. Where huge pages are required there is no choice. */
+/* While the kernel waits for other CPUs it holds the lock of the process's mappings: whoever maps or unmaps anything
+ * then, be it the owner's malloc, waits too, and no thread of its own helps. So where a core was hard to come by, no
+ * more is asked of it for a while, that this may be a small part of the time. Where huge pages are required there is no
+ * choice. */
 bool memory_huge_now(const dataplane *d, uint64_t now_ns) {
     return d->c.huge_pages == DATAPLANE_HUGE_REQUIRE || now_ns >= d->huge_after_ns;
 }
@@ -159,7 +170,9 @@ static void want_make_huge(job *j) {
     want_answer(asked, s);
 }
 
-static bool of_huge_pages(const dataplane *d, size_t bytes) { return d->pages != FKV_PAGES_SMALL && bytes % FKV_HUGE_PAGE == 0; }
+static bool of_huge_pages(const dataplane *d, size_t bytes) {
+    return d->pages != FKV_PAGES_SMALL && bytes % FKV_HUGE_PAGE == 0;
+}
 
 /* On the memory thread, behind what was to be freed before. */
 static void want_make(job *j) {
@@ -179,7 +192,7 @@ static void want_make(job *j) {
 void memory_want(void *ctx, table_segment_kind kind, size_t bytes) {
     shard *s = ctx;
     want *asked = s->wants;
-    while (asked->busy) asked++;   /* there are as many as the table can have asked for */
+    while (asked->busy) asked++; /* there are as many as the table can have asked for */
     *asked = (want){ .job.run = want_make, .shard = s, .busy = true, .kind = kind, .bytes = bytes };
     s->wanted++;
     helper_post(&s->w->d->memory, &asked->job);
@@ -194,10 +207,10 @@ void memory_free_segment(worker *w, segment *s) {
     helper_post(&w->d->memory, &s->job);
 }
 
-/* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), and a READ of what is not registered any
- * more ends a connection. A lease tells of the layout that was when it was granted, and a reader that knows of a newer one does not do
- * so: therefore what is retired stays registered until the leases that were granted before have run out, and what was READ under them
- * has come. Nothing that is right rests on it. */
+/* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), and a READ of
+ * what is not registered any more ends a connection. A lease tells of the layout that was when it was granted, and a
+ * reader that knows of a newer one does not do so: therefore what is retired stays registered until the leases that
+ * were granted before have run out, and what was READ under them has come. Nothing that is right rests on it. */
 void memory_retire(void *ctx, uint32_t number) {
     shard *s = ctx;
     segment *m = shard_take_segment(s, number);

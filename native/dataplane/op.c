@@ -1,5 +1,5 @@
-/* op.c: the life of a request in the owner's hands: made from a pool, kept beyond its message, moved from stage to stage, freed.
- * Nothing here allocates for the usual request: ops come from slabs that are kept. */
+/* op.c: the life of a request in the owner's hands: made from a pool, kept beyond its message, moved from stage to
+ * stage, freed. Nothing here allocates for the usual request: ops come from slabs that are kept. */
 #include "op.h"
 #include "../base/assert.h"
 #include <stdlib.h>
@@ -87,7 +87,7 @@ void op_lose_client(op *o) {
     c->op_count--;
     c->asides -= o->aside;
     o->client = NULL;
-    o->message = NULL;   /* given back, or freed with the connection */
+    o->message = NULL; /* given back, or freed with the connection */
 }
 
 uint8_t *op_keep(op *o, size_t bytes) {
@@ -102,8 +102,10 @@ uint8_t *op_keep(op *o, size_t bytes) {
 bool op_detach(op *o) {
     if (!o->message) return true;
     uint32_t key_bytes = o->request.key_bytes, body_bytes = 0;
-    if (o->request.flags & FKV_REQUEST_RENDEZVOUS) body_bytes = sizeof(fkv_rendezvous);
-    else if (fkv_op_is(o->request.op, FKV_VALUED)) body_bytes = o->request.value_bytes;
+    if (o->request.flags & FKV_REQUEST_RENDEZVOUS)
+        body_bytes = sizeof(fkv_rendezvous);
+    else if (fkv_op_is(o->request.op, FKV_VALUED))
+        body_bytes = o->request.value_bytes;
     uint8_t *copy = op_keep(o, key_bytes + body_bytes);
     if (!copy) return false;
     memcpy(copy, o->key, key_bytes);

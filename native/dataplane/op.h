@@ -2,12 +2,14 @@
  *
  * The stages of a change:
  *
- *   arrived -> [follows its first copy] -> [waits: key, memory] -> prepared -> [transfers] -> ready -> committed -> answered
+ *   arrived -> [follows its first copy] -> [waits: key, memory] -> prepared -> [transfers] -> ready -> committed ->
+ *   answered
  *
- * Everything that arrived in one turn of the loop is prepared, then everything that is ready is committed, then answered. Nothing calls back:
- * whatever happens to an op puts it on one of the worker's lists by a function below, and run.c drains them. `ready` is where replication
- * stands between the stages: op_prepared is to put an op there when the in-sync backups hold it, which with no backups is at once.
- * Invariant: only an op that is `held` is in the table, so one in any earlier stage can be dropped without a trace.
+ * Everything that arrived in one turn of the loop is prepared, then everything that is ready is committed, then
+ * answered. Nothing calls back: whatever happens to an op puts it on one of the worker's lists by a function below, and
+ * run.c drains them. `ready` is where replication stands between the stages: op_prepared is to put an op there when the
+ * in-sync backups hold it, which with no backups is at once. Invariant: only an op that is `held` is in the table, so
+ * one in any earlier stage can be dropped without a trace.
  */
 #ifndef FARKV_DATAPLANE_OP_H
 #define FARKV_DATAPLANE_OP_H
@@ -24,45 +26,45 @@ typedef struct transfer transfer;
 typedef struct key_queue key_queue;
 
 typedef enum op_state {
-    OP_ARRIVED,       /* in no list: in the batch at hand, or being worked on */
-    OP_RUNNABLE,      /* in worker.runnable: to be tried */
-    OP_FOLLOWS,       /* behind the first copy of the same change */
-    OP_WAITS_KEY,     /* in a key queue; timed */
-    OP_WAITS_MEMORY,  /* in worker.starved, and the holder of its key's queue; timed */
-    OP_TRANSFERS,     /* held; its value is on its way */
-    OP_READY,         /* held; in worker.ready */
-    OP_ENDS,          /* in worker.answering: its outcome is known */
-    OP_ANSWERS        /* in client.out: its reply, or the rest of it, is to be sent */
+    OP_ARRIVED,      /* in no list: in the batch at hand, or being worked on */
+    OP_RUNNABLE,     /* in worker.runnable: to be tried */
+    OP_FOLLOWS,      /* behind the first copy of the same change */
+    OP_WAITS_KEY,    /* in a key queue; timed */
+    OP_WAITS_MEMORY, /* in worker.starved, and the holder of its key's queue; timed */
+    OP_TRANSFERS,    /* held; its value is on its way */
+    OP_READY,        /* held; in worker.ready */
+    OP_ENDS,         /* in worker.answering: its outcome is known */
+    OP_ANSWERS       /* in client.out: its reply, or the rest of it, is to be sent */
 } op_state;
 
 struct op {
-    fkv_list link;                     /* in the list that its state names */
-    fkv_list of_client;                /* in client.ops */
-    fkv_list timed;                    /* in worker.timed, by arrival at it */
+    fkv_list link;      /* in the list that its state names */
+    fkv_list of_client; /* in client.ops */
+    fkv_list timed;     /* in worker.timed, by arrival at it */
     op_state state;
-    bool recorded;                     /* dedup knows it as the one in progress */
-    bool streams;                      /* its reply is made from the table as it goes out; see stream.c */
-    bool quarantined;                  /* counted in shard.quarantined */
-    bool aside;                        /* counted in client.asides */
-    bool fed;                          /* being tried again after it waited for memory */
-    bool held;                         /* prepared in the table, and not committed: counted in shard.held */
-    fkv_status status;                 /* OP_ENDS: its outcome */
+    bool recorded;     /* dedup knows it as the one in progress */
+    bool streams;      /* its reply is made from the table as it goes out; see stream.c */
+    bool quarantined;  /* counted in shard.quarantined */
+    bool aside;        /* counted in client.asides */
+    bool fed;          /* being tried again after it waited for memory */
+    bool held;         /* prepared in the table, and not committed: counted in shard.held */
+    fkv_status status; /* OP_ENDS: its outcome */
     worker *worker;
-    client *client;                    /* NULL when the connection has gone */
+    client *client; /* NULL when the connection has gone */
     shard *shard;
-    dedup_client *memory;              /* held while `recorded` */
-    op *leader, *followers;            /* OP_FOLLOWS: of whom; else: who wait for the same answer, by next_follower */
+    dedup_client *memory;   /* held while `recorded` */
+    op *leader, *followers; /* OP_FOLLOWS: of whom; else: who wait for the same answer, by next_follower */
     op *next_follower;
-    const void *message;               /* as received, not yet given back; key and body point into it */
-    key_queue *queue;                  /* OP_WAITS_* */
-    uint8_t *copy;                     /* own copy of key and body, once the message was given back */
-    uint32_t kept_bytes;               /* of `copy` and `stream_bytes`, as counted in worker.kept_bytes */
+    const void *message; /* as received, not yet given back; key and body point into it */
+    key_queue *queue;    /* OP_WAITS_* */
+    uint8_t *copy;       /* own copy of key and body, once the message was given back */
+    uint32_t kept_bytes; /* of `copy` and `stream_bytes`, as counted in worker.kept_bytes */
     const uint8_t *key, *body;
     uint64_t hash, arrived_ns, deadline_ns;
-    uint64_t starved_ns;               /* since when it has waited for memory that is being made; 0: not */
+    uint64_t starved_ns; /* since when it has waited for memory that is being made; 0: not */
     transfer *transfer;
-    uint8_t *stream_bytes;             /* SCAN: the serialised entries still to be sent */
-    uint64_t stream_checked_ns;        /* GET: the entry was in the table then */
+    uint8_t *stream_bytes;      /* SCAN: the serialised entries still to be sent */
+    uint64_t stream_checked_ns; /* GET: the entry was in the table then */
     const uint8_t *stream_value;
     uint32_t stream_at, stream_end;
     table_prepared prepared;
@@ -74,25 +76,31 @@ struct op {
 static inline bool op_waits(const op *o) { return o->state >= OP_RUNNABLE && o->state <= OP_WAITS_MEMORY; }
 
 /* What came of an attempt to prepare or read. */
-typedef enum { ATTEMPT_DONE, ATTEMPT_HELD, ATTEMPT_KEY, ATTEMPT_MEMORY } attempt_result;   /* ended; prepared; has to wait for that */
+/* ended; prepared; has to wait for that */
+typedef enum { ATTEMPT_DONE, ATTEMPT_HELD, ATTEMPT_KEY, ATTEMPT_MEMORY } attempt_result;
 
-op *op_new(client *c);                 /* NULL: none left */
-void op_free(op *o);                   /* gives its message back; it is in no list, dedup does not know it, nobody follows it */
+op *op_new(client *c); /* NULL: none left */
+/* gives its message back; it is in no list, dedup does not know it, nobody follows it */
+void op_free(op *o);
 bool op_detach(op *o);                 /* copies key and body, gives the message back; false: no room */
 uint8_t *op_keep(op *o, size_t bytes); /* memory that is counted for the op, to be freed with it; NULL: no room */
 void op_lose_client(op *o);            /* its connection goes, and it goes on without */
 void ops_free_slabs(worker *w);
 
 /* From stage to stage. Each but the last takes an op that is in no list. */
-void op_runs(op *o);                   /* to be tried */
-void op_prepared(op *o);               /* held, and its value is whole: may be committed, as no backup has to have it first */
-void op_ends(op *o, fkv_status s);     /* to be answered so, its followers too; what is held, and was not committed, is undone */
-void op_fails_alone(op *o, fkv_status s);   /* the same, but what went wrong is this copy's own trouble: its first follower takes its place */
+void op_runs(op *o); /* to be tried */
+/* held, and its value is whole: may be committed, as no backup has to have it first */
+void op_prepared(op *o);
+/* to be answered so, its followers too; what is held, and was not committed, is undone */
+void op_ends(op *o, fkv_status s);
+/* the same, but what went wrong is this copy's own trouble: its first follower takes its place */
+void op_fails_alone(op *o, fkv_status s);
 void op_follow(op *o, op *first);
 void op_unfollow(op *o);
 /* dedup keeps its result, or forgets that it came; only of an op that is recorded, which it no longer is afterwards. */
 void op_remember(op *o, fkv_status s);
 void op_forget(op *o);
-void op_abandon(op *o);                /* its client has gone before it took effect: passed on to a follower, or forgotten; freed */
+/* its client has gone before it took effect: passed on to a follower, or forgotten; freed */
+void op_abandon(op *o);
 
 #endif

@@ -9,7 +9,8 @@
 
 enum { SCAN_CHAINS_MIN = 16, SCAN_VALUES_ROOM = 128 << 10 };
 /* A chain is serialised whole: its keys without values fit behind everything that was let in before. */
-static_assert(SCAN_VALUES_ROOM + FKV_CHAIN_MAX * FKV_SLOTS * (sizeof(fkv_scan_entry) + FKV_KEY_MAX) <= FKV_SCAN_STEP_MAX,
+static_assert(SCAN_VALUES_ROOM + FKV_CHAIN_MAX * FKV_SLOTS * (sizeof(fkv_scan_entry) + FKV_KEY_MAX) <=
+                  FKV_SCAN_STEP_MAX,
               "a SCAN reply fits its room");
 
 /* The reply is made as it goes out, from 0 to `end` of what its kind counts. */
@@ -47,16 +48,22 @@ attempt_result read_attempt(op *o) {
 
 typedef struct scan_out {
     uint8_t *bytes;
-    uint32_t at, entries, value_max;   /* value_max: an entry with its value must fit one message */
-    bool values, copy;                 /* copy: it is told which namespace */
+    uint32_t at, entries, value_max; /* value_max: an entry with its value must fit one message */
+    bool values, copy;               /* copy: it is told which namespace */
 } scan_out;
 
 static void emit(void *ctx, const table_entry *e) {
     scan_out *out = ctx;
     uint32_t fixed = (uint32_t)sizeof(fkv_scan_entry) + e->key_bytes;
-    bool value = out->values && e->value_bytes <= out->value_max - fixed && out->at + fixed + e->value_bytes <= SCAN_VALUES_ROOM;
-    fkv_scan_entry s = { .version = e->version, .expiry_ms = e->expiry_ms, .value_bytes = e->value_bytes,
-                         .user_flags = e->user_flags, .key_bytes = e->key_bytes, .codec = e->codec, .has_value = value,
+    bool value = out->values && e->value_bytes <= out->value_max - fixed &&
+                 out->at + fixed + e->value_bytes <= SCAN_VALUES_ROOM;
+    fkv_scan_entry s = { .version = e->version,
+                         .expiry_ms = e->expiry_ms,
+                         .value_bytes = e->value_bytes,
+                         .user_flags = e->user_flags,
+                         .key_bytes = e->key_bytes,
+                         .codec = e->codec,
+                         .has_value = value,
                          .ns = out->copy ? e->ns : 0 };
     memcpy(out->bytes + out->at, &s, sizeof s);
     memcpy(out->bytes + out->at + sizeof s, e->key, e->key_bytes);
@@ -65,14 +72,17 @@ static void emit(void *ctx, const table_entry *e) {
     out->entries++;
 }
 
-/* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or none. The
- * SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets on a little. */
+/* Bounded by chains too: a namespace of few entries in a large table takes several requests, each with few entries or
+ * none. The SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets
+ * on a little. */
 void read_scan(op *o) {
     if (shard_status(o->worker, o->shard) != FKV_OK) {
         op_ends(o, FKV_SHARD_CLOSED);
         return;
     }
-    scan_out out = { .bytes = o->worker->scratch, .values = o->request.flags & FKV_REQUEST_SCAN_VALUES, .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
+    scan_out out = { .bytes = o->worker->scratch,
+                     .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
+                     .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
     uint32_t chains = 0, most = (uint32_t)max_u64(o->worker->scan_chains, SCAN_CHAINS_MIN);
@@ -100,7 +110,8 @@ void read_changed(op *o) {
     }
     scan_out out = { .bytes = o->worker->scratch, .copy = true };
     changed_key k;
-    while (out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && change_log_next(&s->log, &place, &k)) {
+    while (out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX &&
+           change_log_next(&s->log, &place, &k)) {
         table_entry e;
         uint64_t hash = fkv_hash_key(&o->worker->d->c.hash_seed, k.ns, k.key, k.key_bytes);
         if (table_committed(s->table, k.ns, k.key, k.key_bytes, hash, &e) != FKV_OK)
@@ -109,14 +120,13 @@ void read_changed(op *o) {
     }
     o->reply.version = place;
     /* One that is prepared may still be committed. */
-    if (place == s->log.end) o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed_for && s->held == 0 ? FKV_CHANGED_SEALED : 0);
+    if (place == s->log.end)
+        o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed_for && s->held == 0 ? FKV_CHANGED_SEALED : 0);
     o->reply.expiry_ms = s->sealed_for;
     o->stream_bytes = out.bytes;
     streams(o, out.at);
 }
 
-void read_layout(op *o) {
-    streams(o, (uint32_t)table_segments(o->shard->table, NULL, 0));
-}
+void read_layout(op *o) { streams(o, (uint32_t)table_segments(o->shard->table, NULL, 0)); }
 
 void read_leases(op *o) { streams(o, o->client->trust->shards.count); }

@@ -3,9 +3,9 @@
 #define FARKV_DATAPLANE_READ_H
 #include "op.h"
 
-attempt_result read_attempt(op *o);    /* GET */
+attempt_result read_attempt(op *o); /* GET */
 void read_scan(op *o);
-void read_changed(op *o);              /* SCAN of the log of changes */
+void read_changed(op *o); /* SCAN of the log of changes */
 void read_layout(op *o);
 void read_leases(op *o);
 

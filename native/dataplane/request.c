@@ -7,18 +7,20 @@
 #include "transfer.h"
 #include "wait.h"
 
-/* Whether the client has asked the same before and its answer is still to be sent. One that was cancelled is none any more. */
+/* Whether the client has asked the same before and its answer is still to be sent. One that was cancelled is none any
+ * more. */
 static bool is_asked_already(const client *c, const op *o) {
     for (const fkv_list *l = c->ops.next; l != &c->ops; l = l->next) {
         const op *p = LIST_OF(l, op, of_client);
-        if (p == o || p->request.op != o->request.op || p->state == OP_ENDS || (p->state == OP_ANSWERS && !p->streams)) continue;
+        if (p == o || p->request.op != o->request.op || p->state == OP_ENDS || (p->state == OP_ANSWERS && !p->streams))
+            continue;
         if (!fkv_op_is(p->request.op, FKV_OF_SHARD) || p->request.shard == o->request.shard) return true;
     }
     return false;
 }
 
-/* What a client's reads wait for does not count against the quota: it must not fail because of its changes. One of a kind is enough at a
- * time. */
+/* What a client's reads wait for does not count against the quota: it must not fail because of its changes. One of a
+ * kind is enough at a time. */
 static fkv_status admit(worker *w, client *c, op *o) {
     const fkv_request *r = &o->request;
     uint32_t needed = fkv_op_is(r->op, FKV_CHANGES) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
@@ -48,8 +50,8 @@ static op *find(client *c, uint64_t id) {
     return NULL;
 }
 
-/* What has not taken effect is dropped; what is prepared goes on. Either is answered, so that the client knows. Of a copy that
- * follows another it is not known what the other will do. */
+/* What has not taken effect is dropped; what is prepared goes on. Either is answered, so that the client knows. Of a
+ * copy that follows another it is not known what the other will do. */
 static void cancel(client *c, uint64_t id) {
     op *o = find(c, id);
     if (!o) return;
@@ -74,7 +76,7 @@ void request_received(worker *w, client *c, const fab_wc *wc) {
     }
     o->message = wc->data;
     fkv_status s = wire_parse_request(wc->data, wc->bytes, &o->request, &o->key, &o->body);
-    if (wc->bytes < sizeof o->request) {   /* there is no id under which to answer */
+    if (wc->bytes < sizeof o->request) { /* there is no id under which to answer */
         w->stats.refused[FKV_BAD_REQUEST]++;
         op_free(o);
         client_doom(c);

@@ -7,8 +7,8 @@
  *   answer          remembered, told to those who follow, given to the transport (stream.c)
  *   run_all         the one function that drains the worker's lists, in order, until all are empty
  *
- * Prepare and commit are apart because replication stands between them (op_prepared in op.h). Nothing below calls back up here: whatever
- * happens to an op elsewhere puts it on one of the lists. */
+ * Prepare and commit are apart because replication stands between them (op_prepared in op.h). Nothing below calls back
+ * up here: whatever happens to an op elsewhere puts it on one of the lists. */
 #include "run.h"
 #include "../base/assert.h"
 #include "../base/clock.h"
@@ -20,13 +20,15 @@
 #include "transfer.h"
 #include "wait.h"
 
-static const uint64_t TICK_NS = 10000000;   /* a shard that was changed gets its background work this much later */
+static const uint64_t TICK_NS = 10000000; /* a shard that was changed gets its background work this much later */
 
 /* ---- recognised or new ---- */
 
 static void follow(op *o, op *first) {
-    if (op_detach(o)) op_follow(o, first);
-    else op_ends(o, FKV_BUSY);
+    if (op_detach(o))
+        op_follow(o, first);
+    else
+        op_ends(o, FKV_BUSY);
 }
 
 /* True: it is new, and to be made. */
@@ -35,10 +37,10 @@ static bool is_new(op *o) {
     void *known = o;
     fkv_status status = FKV_OK;
     uint64_t version = 0;
-    if (o->request.expiry) o->request.expiry += w->wall_ms;   /* from here on the time at which it ends */
+    if (o->request.expiry) o->request.expiry += w->wall_ms; /* from here on the time at which it ends */
     bool retry = o->request.flags & FKV_REQUEST_RETRY;
-    switch (dedup_begin(&w->dedup, o->client->memory, o->shard->slot, o->request.sequence, retry, w->now_ns, &known, &status,
-                        &version)) {
+    switch (dedup_begin(&w->dedup, o->client->memory, o->shard->slot, o->request.sequence, retry, w->now_ns, &known,
+                        &status, &version)) {
     case DEDUP_NEW:
         o->recorded = true;
         o->memory = o->client->memory;
@@ -53,12 +55,8 @@ static bool is_new(op *o) {
         w->stats.duplicates++;
         follow(o, known);
         break;
-    case DEDUP_FORGOTTEN:
-        op_ends(o, FKV_STALE_SEQUENCE);
-        break;
-    case DEDUP_NO_ROOM:
-        op_ends(o, FKV_BUSY);
-        break;
+    case DEDUP_FORGOTTEN: op_ends(o, FKV_STALE_SEQUENCE); break;
+    case DEDUP_NO_ROOM: op_ends(o, FKV_BUSY); break;
     }
     return false;
 }
@@ -80,7 +78,8 @@ static attempt_result prepare(op *o) {
     bool large = r->flags & FKV_REQUEST_RENDEZVOUS, fed = o->fed;
     o->fed = false;
     if (shard_status(o->worker, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
-    /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next owner too. */
+    /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next
+     * owner too. */
     if (o->shard->sealed_for) return ended(o, FKV_BUSY);
     /* While some wait for freed memory to come out of quarantine, nobody overtakes them. */
     if (!fed && o->shard->quarantined) {
@@ -88,9 +87,17 @@ static attempt_result prepare(op *o) {
         return ATTEMPT_MEMORY;
     }
     if (large && !transfer_admit(o->client, r->value_bytes)) return ATTEMPT_MEMORY;
-    table_op t = { .kind = table_kind(r->op), .ns = r->ns, .key_bytes = r->key_bytes, .codec = r->codec, .key = o->key,
-                   .hash = o->hash, .value = large ? NULL : o->body, .value_bytes = r->value_bytes,
-                   .user_flags = r->user_flags, .expiry_ms = r->expiry, .expected_version = r->expected };
+    table_op t = { .kind = table_kind(r->op),
+                   .ns = r->ns,
+                   .key_bytes = r->key_bytes,
+                   .codec = r->codec,
+                   .key = o->key,
+                   .hash = o->hash,
+                   .value = large ? NULL : o->body,
+                   .value_bytes = r->value_bytes,
+                   .user_flags = r->user_flags,
+                   .expiry_ms = r->expiry,
+                   .expected_version = r->expected };
     table_busy why = TABLE_BUSY_KEY;
     uint64_t present = 0;
     fkv_status s = table_prepare(o->shard->table, &t, &o->prepared, &present, &why);
@@ -115,19 +122,24 @@ static attempt_result prepare(op *o) {
 
 static attempt_result attempt(op *o) { return fkv_op_is(o->request.op, FKV_CHANGES) ? prepare(o) : read_attempt(o); }
 
-/* For the first time. Reads pass those that only wait for memory; a change passes nothing that is before it on its key. */
+/* For the first time. Reads pass those that only wait for memory; a change passes nothing that is before it on its key.
+ * */
 static void attempt_first(op *o) {
     bool behind = fkv_op_is(o->request.op, FKV_CHANGES) && wait_somebody(o->worker, o->hash);
     attempt_result r = behind ? ATTEMPT_KEY : attempt(o);
-    if (r == ATTEMPT_KEY) wait_for_key(o, false);
-    else if (r == ATTEMPT_MEMORY) wait_for_memory(o);
+    if (r == ATTEMPT_KEY)
+        wait_for_key(o, false);
+    else if (r == ATTEMPT_MEMORY)
+        wait_for_memory(o);
 }
 
 /* Once more, when it has just left its queue. */
 static attempt_result attempt_again(op *o) {
     attempt_result r = attempt(o);
-    if (r == ATTEMPT_KEY) wait_for_key(o, true);
-    else if (r == ATTEMPT_MEMORY) wait_for_memory(o);
+    if (r == ATTEMPT_KEY)
+        wait_for_key(o, true);
+    else if (r == ATTEMPT_MEMORY)
+        wait_for_memory(o);
     return r;
 }
 
@@ -161,16 +173,18 @@ static void run(op *o) {
     switch ((fkv_op)o->request.op) {
     case FKV_OP_LEASE: read_leases(o); break;
     case FKV_OP_LAYOUT: read_layout(o); break;
-    case FKV_OP_SCAN: o->request.flags & FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o); break;
+    case FKV_OP_SCAN: o->request.flags &FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o); break;
     case FKV_OP_GET: attempt_first(o); break;
-    default: if (o->recorded || is_new(o)) attempt_first(o); break;
+    default:
+        if (o->recorded || is_new(o)) attempt_first(o);
+        break;
     }
 }
 
 void run_arrived(worker *w) {
     if (w->batch_count == 0) return;
-    /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile, when the
-     * shards were somebody else's, must not be answered by a lease that ran when the turn began. */
+    /* Read anew: this thread may have been paused between the turn's beginning and the poll, and what came meanwhile,
+     * when the shards were somebody else's, must not be answered by a lease that ran when the turn began. */
     w->now_ns = fkv_now_ns();
     for (int i = 0; i < w->batch_count; i++) {
         op *o = w->batch[i];
@@ -214,8 +228,11 @@ static void commit_ready(worker *w) {
         op *o = LIST_OF(w->ready.next, op, link);
         list_remove(&o->link);
         fkv_assert(o->held && o->state == OP_READY);
-        if (late) op_ends(o, FKV_SHARD_CLOSED);   /* undone, not made and kept quiet about: a retry could be a second write over a newer value */
-        else commit(o);
+        /* undone, not made and kept quiet about: a retry could be a second write over a newer value */
+        if (late)
+            op_ends(o, FKV_SHARD_CLOSED);
+        else
+            commit(o);
     }
 }
 
@@ -229,8 +246,8 @@ static bool is_tried_again(fkv_status s) {
     return s == FKV_BUSY || s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER || s == FKV_DISCONNECTED;
 }
 
-/* A change that failed is forgotten, unless another copy of it may still come, which is not to be made after its client was told
- * that it failed. */
+/* A change that failed is forgotten, unless another copy of it may still come, which is not to be made after its client
+ * was told that it failed. */
 static bool is_remembered(const op *o, fkv_status s) {
     bool copies = (o->request.flags & FKV_REQUEST_RETRY) || o->followers;
     return is_result(s) || (copies && !is_tried_again(s));
@@ -249,8 +266,10 @@ static void answer_followers(op *o, fkv_status s) {
 static void answer(op *o) {
     fkv_status s = o->status;
     if (o->held) undo(o);
-    if (is_remembered(o, s)) op_remember(o, s);
-    else op_forget(o);
+    if (is_remembered(o, s))
+        op_remember(o, s);
+    else
+        op_forget(o);
     answer_followers(o, s);
     if (!is_result(s)) o->worker->stats.refused[s]++;
     if (!o->client) {
@@ -261,7 +280,7 @@ static void answer(op *o) {
         o->reply.layout_epoch = table_layout_epoch(o->shard->table);
         o->reply.buckets = table_buckets(o->shard->table);
     }
-    if (!o->streams) o->shard = NULL;   /* it may be freed before the reply is sent */
+    if (!o->streams) o->shard = NULL; /* it may be freed before the reply is sent */
     o->reply.status = (uint8_t)s;
     reply_send(o);
 }
@@ -284,14 +303,18 @@ void run_answers(worker *w) {
     while (!list_empty(&w->answering)) answer(take(&w->answering));
 }
 
-/* Answers first: what one holds (a SCAN's entries lie in the worker's scratch memory) is free for the next. What is ready comes last, so
- * that everything that arrived together is prepared before the first of it is committed. */
+/* Answers first: what one holds (a SCAN's entries lie in the worker's scratch memory) is free for the next. What is
+ * ready comes last, so that everything that arrived together is prepared before the first of it is committed. */
 void run_all(worker *w) {
     for (;;) {
         run_answers(w);
-        if (!list_empty(&w->runnable)) run(take(&w->runnable));
-        else if (!list_empty(&w->woken)) run_woken(w);
-        else if (!list_empty(&w->ready)) commit_ready(w);
-        else return;
+        if (!list_empty(&w->runnable))
+            run(take(&w->runnable));
+        else if (!list_empty(&w->woken))
+            run_woken(w);
+        else if (!list_empty(&w->ready))
+            commit_ready(w);
+        else
+            return;
     }
 }

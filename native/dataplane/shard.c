@@ -1,12 +1,14 @@
-/* shard.c: what a shard has: its segments by number, as clients are told of them, and whether it may be answered for. How it comes and goes is
- * in life.c; its memory is made in memory.c. */
+/* shard.c: what a shard has: its segments by number, as clients are told of them, and whether it may be answered for.
+ * How it comes and goes is in life.c; its memory is made in memory.c. */
 #include "shard.h"
 #include "../base/assert.h"
 #include <stdlib.h>
 #include <string.h>
 #include "worker.h"
 
-static const segment *find_segment(const shard *s, const table_segment *t) { return s->segments[t->kind - 1].at[t->segment]; }
+static const segment *find_segment(const shard *s, const table_segment *t) {
+    return s->segments[t->kind - 1].at[t->segment];
+}
 
 /* The table's list, as of its present layout epoch; NULL: no memory. */
 static const table_segment *list_segments(shard *s, uint32_t *count) {
@@ -26,8 +28,11 @@ uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_seg
     const table_segment *list = list_segments(s, &count);
     for (uint32_t i = first; list && i < count && n < room; i++, n++) {
         const segment *m = find_segment(s, &list[i]);
-        out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind, .segment = list[i].segment, .tag = list[i].tag,
-                                       .bytes = list[i].bytes, .rkey = fab_mr_rkey(m->mr[p]),
+        out[n] = (fkv_layout_segment){ .kind = (uint8_t)list[i].kind,
+                                       .segment = list[i].segment,
+                                       .tag = list[i].tag,
+                                       .bytes = list[i].bytes,
+                                       .rkey = fab_mr_rkey(m->mr[p]),
                                        .addr = fab_mr_addr(m->mr[p]) };
     }
     return n;
@@ -49,8 +54,12 @@ dataplane_layout *shard_describe(shard *s) {
         for (uint32_t i = 0; i < count; i++) {
             fab_provider p = w->polled[k];
             const fab_mr *mr = find_segment(s, &list[i])->mr[p];
-            l->region[l->count++] = (dataplane_region){ .provider = p, .kind = list[i].kind, .segment = list[i].segment,
-                                                        .tag = list[i].tag, .bytes = list[i].bytes, .addr = fab_mr_addr(mr),
+            l->region[l->count++] = (dataplane_region){ .provider = p,
+                                                        .kind = list[i].kind,
+                                                        .segment = list[i].segment,
+                                                        .tag = list[i].tag,
+                                                        .bytes = list[i].bytes,
+                                                        .addr = fab_mr_addr(mr),
                                                         .rkey = fab_mr_rkey(mr) };
         }
     }
@@ -77,7 +86,8 @@ fkv_status shard_add_segment(shard *s, segment *m) {
     if (status != FKV_OK) return status;
     /* Slots name heap segments by number; no slot leads to the index. */
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++)
-        if (m->mr[p] && fab_name(m->mr[p], s->incarnation, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE) != 0) return FKV_NO_MEMORY;
+        if (m->mr[p] && fab_name(m->mr[p], s->incarnation, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE) != 0)
+            return FKV_NO_MEMORY;
     list->at[m->number] = m;
     if (m->number >= list->top) list->top = m->number + 1;
     return FKV_OK;

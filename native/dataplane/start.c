@@ -1,5 +1,5 @@
-/* start.c: the data plane as a whole: made, started, stopped; calls from other threads become commands that are posted to the
- * thread that owns what they are about. */
+/* start.c: the data plane as a whole: made, started, stopped; calls from other threads become commands that are posted
+ * to the thread that owns what they are about. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,10 +27,12 @@ static bool trust_ok(const dataplane_config *c) {
 }
 
 static bool config_ok(const dataplane_config *c) {
-    if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX) return false;
+    if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX)
+        return false;
     if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
     if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX ||
-        c->tcp_busy_poll_us > DATAPLANE_SPIN_US_MAX) return false;
+        c->tcp_busy_poll_us > DATAPLANE_SPIN_US_MAX)
+        return false;
     if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
@@ -52,7 +54,7 @@ static void copy_trust(dataplane *d, const dataplane_config *c) {
     static const dataplane_trust all = { 0, 0 };
     uint32_t first = 0;
     d->c.trusts = c->trusts ? c->trusts : 1;
-    d->c.trust = NULL;   /* the caller's; d->trust is what counts */
+    d->c.trust = NULL; /* the caller's; d->trust is what counts */
     for (uint32_t i = 0; i < d->c.trusts; i++) {
         const dataplane_trust *t = c->trusts ? &c->trust[i] : &all;
         d->trust[i] = (trust_domain){ .shards = { first, c->trusts ? t->shards : c->shards },
@@ -113,7 +115,10 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
         fab_provider p = d->listen[i].provider;
         *at = &d->listen[i];
         if (d->domain[p]) continue;
-        fab_options o = { .provider = p, .max_conns = d->c.max_clients, .busy_poll_us = d->c.tcp_busy_poll_us, .follow = dataplane_follow };
+        fab_options o = { .provider = p,
+                          .max_conns = d->c.max_clients,
+                          .busy_poll_us = d->c.tcp_busy_poll_us,
+                          .follow = dataplane_follow };
         int e = fab_open(&o, &d->domain[p]);
         if (e) return e;
     }
@@ -148,13 +153,15 @@ static int start_threads(dataplane *d) {
 
 /* From whatever was reached to nothing. Threads first, so that all the rest belongs to this one. */
 static void tear_down(dataplane *d) {
-    for (uint32_t i = 0; i < d->c.groups; i++) if (d->worker[i]) worker_join(d->worker[i]);
+    for (uint32_t i = 0; i < d->c.groups; i++)
+        if (d->worker[i]) worker_join(d->worker[i]);
     helper_stop(&d->copier);
     helper_stop(&d->memory);
     helper_stop(&d->huge);
     for (int ran = 1; ran;) {
         ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge);
-        for (uint32_t i = 0; i < d->c.groups; i++) if (d->worker[i]) ran += worker_drain(d->worker[i]);
+        for (uint32_t i = 0; i < d->c.groups; i++)
+            if (d->worker[i]) ran += worker_drain(d->worker[i]);
     }
     for (uint32_t i = 0; i < d->c.groups; i++) {
         loop_unlisten(d, i);
@@ -175,24 +182,33 @@ static void tear_down(dataplane *d) {
 static fkv_status status_of(int e) {
     switch (-e) {
     case EADDRINUSE: return FKV_ADDRESS_IN_USE;
-    case ENOMEM: case EMFILE: case ENFILE: case EAGAIN: return FKV_NO_MEMORY;
-    case EOPNOTSUPP: case ENOSYS: return FKV_UNSUPPORTED;
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN: return FKV_NO_MEMORY;
+    case EOPNOTSUPP:
+    case ENOSYS: return FKV_UNSUPPORTED;
     default: return FKV_ADDRESS_INVALID;
     }
 }
 
 static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, char *why, size_t room) {
     errno = -e;
-    if (!at) snprintf(why, room, "the data plane's threads could not be started: %m");
-    else if (!d->domain[at->provider]) snprintf(why, room, "%s could not be opened: %m", fab_provider_name(at->provider));
-    else snprintf(why, room, "cannot listen on %s: %m", at->address);
+    if (!at)
+        snprintf(why, room, "the data plane's threads could not be started: %m");
+    else if (!d->domain[at->provider])
+        snprintf(why, room, "%s could not be opened: %m", fab_provider_name(at->provider));
+    else
+        snprintf(why, room, "cannot listen on %s: %m", at->address);
     tear_down(d);
     return status_of(e);
 }
 
 /* What segments of whole huge pages will be made of. */
 static int try_huge_pages(dataplane *d) {
-    static const int flags[] = { [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE, [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE };
+    static const int flags[] = {
+        [DATAPLANE_HUGE_AUTO] = FKV_REGION_TRY_HUGE, [DATAPLANE_HUGE_REQUIRE] = FKV_REGION_NEED_HUGE
+    };
     d->pages = FKV_PAGES_SMALL;
     if (d->c.huge_pages == DATAPLANE_HUGE_OFF) return 0;
     fkv_region r;
@@ -203,9 +219,9 @@ static int try_huge_pages(dataplane *d) {
     return 0;
 }
 
-/* Every segment is a descriptor. When the process's table of them is full the kernel doubles it, and where threads share it, waits
- * 10 to 30 ms for all CPUs to have let go of the old one; whoever opens one meanwhile waits too. So it is made large before there is anything
- * to wait for it. Not more than a convenience: what fails is let be. */
+/* Every segment is a descriptor. When the process's table of them is full the kernel doubles it, and where threads
+ * share it, waits 10 to 30 ms for all CPUs to have let go of the old one; whoever opens one meanwhile waits too. So it
+ * is made large before there is anything to wait for it. Not more than a convenience: what fails is let be. */
 static void widen_descriptor_table(void) {
     struct rlimit most;
     if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
@@ -249,8 +265,10 @@ const char *dataplane_address(const dataplane *d, uint32_t i) { return d->bound[
 void dataplane_stop(dataplane *d) {
     pthread_mutex_lock(&d->lock);
     bool mine = d->state == DP_RUNNING;
-    if (mine) d->state = DP_STOPPING;
-    else if (d->state == DP_CREATED) d->state = DP_STOPPED;
+    if (mine)
+        d->state = DP_STOPPING;
+    else if (d->state == DP_CREATED)
+        d->state = DP_STOPPED;
     while (!mine && d->state != DP_STOPPED) pthread_cond_wait(&d->stopped, &d->lock);
     pthread_mutex_unlock(&d->lock);
     if (!mine) return;

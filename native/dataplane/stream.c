@@ -1,9 +1,10 @@
-/* stream.c: replies on their way out: in order for each client, as fast as it gives credits, a slice of a long one at a time so
- * that short ones behind it are not held up.
+/* stream.c: replies on their way out: in order for each client, as fast as it gives credits, a slice of a long one at a
+ * time so that short ones behind it are not held up.
  *
- * A reply that `streams` is made message by message from `stream_at` to `stream_end`: bytes of a value (GET), of serialised
- * entries (SCAN), segments (LAYOUT), shards (LEASE). Nothing is copied ahead: a value goes out from the table's memory, which
- * stays as it is until the quarantine has passed after the entry was replaced; so it is looked up again after half of that. */
+ * A reply that `streams` is made message by message from `stream_at` to `stream_end`: bytes of a value (GET), of
+ * serialised entries (SCAN), segments (LAYOUT), shards (LEASE). Nothing is copied ahead: a value goes out from the
+ * table's memory, which stays as it is until the quarantine has passed after the entry was replaced; so it is looked up
+ * again after half of that. */
 #include "stream.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +16,14 @@
 #include "shard.h"
 #include "worker.h"
 
-enum { LIST_MAX = 256 };   /* segments or shards in one message */
+enum { LIST_MAX = 256 }; /* segments or shards in one message */
 
 uint32_t stream_body_max(const client *c) { return c->max_message - (uint32_t)sizeof(fkv_reply); }
 
-static int send_message(client *c, const fkv_reply *r, const void *head, uint32_t head_bytes, const void *body, uint32_t bytes) {
-    struct iovec v[3] = { { (void *)(uintptr_t)r, sizeof *r }, { (void *)(uintptr_t)head, head_bytes },
+static int send_message(client *c, const fkv_reply *r, const void *head, uint32_t head_bytes, const void *body,
+                        uint32_t bytes) {
+    struct iovec v[3] = { { (void *)(uintptr_t)r, sizeof *r },
+                          { (void *)(uintptr_t)head, head_bytes },
                           { (void *)(uintptr_t)body, bytes } };
     if (head_bytes == 0) v[1] = v[2];
     return fab_send(c->conn, v, 1 + (head_bytes != 0) + (bytes != 0));
@@ -33,7 +36,8 @@ static fkv_reply next_reply(const op *o, uint32_t body_bytes, bool last) {
     return r;
 }
 
-/* Each returns 0 when a message was sent and stream_at moved on, else a negative errno; -ESTALE: the reply cannot be finished. */
+/* Each returns 0 when a message was sent and stream_at moved on, else a negative errno; -ESTALE: the reply cannot be
+ * finished. */
 
 static int send_value(op *o) {
     uint64_t quarantine = o->worker->d->c.quarantine_ns, age = o->worker->now_ns - o->stream_checked_ns;
@@ -44,7 +48,8 @@ static int send_value(op *o) {
         if (s == FKV_OK && e.version == o->reply.version) {
             o->stream_value = e.value;
             o->stream_checked_ns = o->worker->now_ns;
-        } else if (s != FKV_BUSY || age > quarantine / 4 * 3) {   /* BUSY: a change of the key is prepared, ours is still there */
+            /* BUSY: a change of the key is prepared, ours is still there */
+        } else if (s != FKV_BUSY || age > quarantine / 4 * 3) {
             return -ESTALE;
         }
     }
@@ -65,7 +70,7 @@ static int send_entries(op *o) {
         if (next - o->stream_at > max) break;
         end = next;
     }
-    if (end == o->stream_at && end < o->stream_end) return -ESTALE;   /* a reply that cannot move on must not go on */
+    if (end == o->stream_at && end < o->stream_end) return -ESTALE; /* a reply that cannot move on must not go on */
     fkv_reply r = next_reply(o, end - o->stream_at, end == o->stream_end);
     int e = send_message(o->client, &r, NULL, 0, o->stream_bytes + o->stream_at, end - o->stream_at);
     if (e == 0) o->stream_at = end;
@@ -78,15 +83,20 @@ static int send_segments(op *o) {
     uint32_t room = (stream_body_max(o->client) - (uint32_t)sizeof(fkv_layout)) / (uint32_t)sizeof *list;
     uint32_t n = shard_segments(s, o->client->provider, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX);
     uint32_t count = (uint32_t)table_segments(s->table, NULL, 0);
-    fkv_layout head = { .incarnation = s->incarnation, .layout_epoch = table_layout_epoch(s->table), .epoch = s->epoch,
-                        .buckets = table_buckets(s->table), .count = count, .first = o->stream_at, .here = n };
-    if (n == 0 && count > o->stream_at) return -ESTALE;   /* no memory for the list */
+    fkv_layout head = { .incarnation = s->incarnation,
+                        .layout_epoch = table_layout_epoch(s->table),
+                        .epoch = s->epoch,
+                        .buckets = table_buckets(s->table),
+                        .count = count,
+                        .first = o->stream_at,
+                        .here = n };
+    if (n == 0 && count > o->stream_at) return -ESTALE; /* no memory for the list */
     bool last = o->stream_at + n >= count;
     fkv_reply r = next_reply(o, (uint32_t)(sizeof head + n * sizeof *list), last);
     int e = send_message(o->client, &r, &head, sizeof head, list, n * (uint32_t)sizeof *list);
     if (e) return e;
     o->stream_at += n;
-    o->stream_end = last ? o->stream_at : count;   /* segments may have come or gone since the last message */
+    o->stream_end = last ? o->stream_at : count; /* segments may have come or gone since the last message */
     return 0;
 }
 
@@ -94,7 +104,8 @@ static int send_lease(op *o) {
     fkv_lease_shard list[LIST_MAX];
     uint32_t room = stream_body_max(o->client) / (uint32_t)sizeof *list, next, n;
     uint64_t granted;
-    n = lease_grant(o->worker, o->client->trust->shards, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX, &next, &granted);
+    n = lease_grant(o->worker, o->client->trust->shards, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX, &next,
+                    &granted);
     if (granted == 0) return -ESTALE;
     fkv_reply r = next_reply(o, n * (uint32_t)sizeof *list, next >= o->stream_end);
     r.version = fkv_wall_ms();
@@ -167,18 +178,20 @@ void reply_send(op *o) {
     int e = 1;
     o->state = OP_ANSWERS;
     if (list_empty(&c->out) && !c->is_blocked && !c->doomed) e = send_slice(o);
-    if (e == 0 || (e < 0 && e != -EAGAIN)) {   /* in error: the end of the connection is on its way */
+    if (e == 0 || (e < 0 && e != -EAGAIN)) { /* in error: the end of the connection is on its way */
         finished(o, e);
         return;
     }
     keep_entries(o);
     list_push(&c->out, &o->link);
-    if (e == -EAGAIN) block(c);
-    else if (!c->is_blocked && !c->doomed && list_empty(&c->sending)) list_push(&c->w->sending, &c->sending);
+    if (e == -EAGAIN)
+        block(c);
+    else if (!c->is_blocked && !c->doomed && list_empty(&c->sending))
+        list_push(&c->w->sending, &c->sending);
 }
 
 void reply_credits(client *c) {
-    if (c->doomed || !c->is_blocked) return;   /* one that is to be ended is in neither list any more */
+    if (c->doomed || !c->is_blocked) return; /* one that is to be ended is in neither list any more */
     c->is_blocked = false;
     list_remove(&c->blocked);
     if (!list_empty(&c->out)) list_push(&c->w->sending, &c->sending);
@@ -194,9 +207,11 @@ static void continue_client(client *c) {
             return;
         }
         list_remove(&o->link);
-        if (e == 1) list_push(&c->out, &o->link);
-        else finished(o, e);
-        if (streamed) break;   /* the other clients first */
+        if (e == 1)
+            list_push(&c->out, &o->link);
+        else
+            finished(o, e);
+        if (streamed) break; /* the other clients first */
     }
     if (list_empty(&c->out)) list_remove(&c->sending);
 }

@@ -6,8 +6,9 @@
 void reply_send(op *o);                /* o->reply is set: now, or when credits are there */
 void stream_fail(op *o, fkv_status s); /* in OP_ANSWERS: the rest is not sent, but this */
 uint32_t stream_body_max(const client *c);
-bool replies_continue(worker *w);       /* one slice for each client that has something to send; true: there is more to send */
-void reply_credits(client *c);         /* FAB_WC_SEND_READY */
+/* one slice for each client that has something to send; true: there is more to send */
+bool replies_continue(worker *w);
+void reply_credits(client *c); /* FAB_WC_SEND_READY */
 uint64_t replies_deadline(const worker *w);
 
 #endif

@@ -1,16 +1,18 @@
-/* transfer.c: large values. The request names memory of the client; the owner brings the value from there into the extent that
- * was prepared for it, which no reader accepts while it is PENDING.
+/* transfer.c: large values. The request names memory of the client; the owner brings the value from there into the
+ * extent that was prepared for it, which no reader accepts while it is PENDING.
  *
- *   attach the client's region -> shm:    the copier copies from the client's memory through its mapping ---> seal -> ready
+ *   attach the client's region -> shm:    the copier copies from the client's memory through its mapping ---> seal ->
+ *                                         ready
  *                                 others: READs of a CHUNK into bounce memory, a few at a time;
- *                                         the copier copies each from there into the extent ---------------> seal -> ready
+ *                                         the copier copies each from there into the extent ---------------> seal ->
+ *                                         ready
  *
- * What takes time in proportion to the value (copy, CRC) is done by the copier; the data-plane thread only posts READs and looks
- * at their ends, so small requests go on in between. Nothing but the copier writes values into extents, word by word as readers
- * expect (words.h); a NIC or a socket would not. The client may change its memory meanwhile: the CRC is computed from the
- * extent afterwards, and nothing is decided by what was read.
- * Invariant: an extent is aborted only when no job can write to it any more, bounce memory is used again only when no READ can
- * write to it, and a connection is freed only when no job reads its client's memory any more. */
+ * What takes time in proportion to the value (copy, CRC) is done by the copier; the data-plane thread only posts READs
+ * and looks at their ends, so small requests go on in between. Nothing but the copier writes values into extents, word
+ * by word as readers expect (words.h); a NIC or a socket would not. The client may change its memory meanwhile: the CRC
+ * is computed from the extent afterwards, and nothing is decided by what was read. Invariant: an extent is aborted only
+ * when no job can write to it any more, bounce memory is used again only when no READ can write to it, and a connection
+ * is freed only when no job reads its client's memory any more. */
 #include "transfer.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -26,39 +28,39 @@ enum { CHUNK = 256 << 10, BOUNCES = 16, PIECES_OF_CLIENT = 3, COPY_STEP = 1 << 2
 typedef enum { ATTACHING, MOVING } stage;
 
 struct transfer {
-    job job;                     /* of a value that is mapped here: one for all of it */
-    fkv_list link;               /* worker.transfers */
-    fkv_list turn;               /* bounce_pool.turns, while there are READs to post */
+    job job;       /* of a value that is mapped here: one for all of it */
+    fkv_list link; /* worker.transfers */
+    fkv_list turn; /* bounce_pool.turns, while there are READs to post */
     op *op;
-    client *client;              /* NULL: gone */
-    attachment *region;          /* of the client */
+    client *client;     /* NULL: gone */
+    attachment *region; /* of the client */
     fkv_rendezvous from;
     uint8_t *to;
-    const uint8_t *direct;       /* the value in the client's memory, where that is mapped here */
+    const uint8_t *direct; /* the value in the client's memory, where that is mapped here */
     stage stage;
-    uint32_t bytes, posted, arrived;       /* of the value: all; asked for by READs; brought by them */
-    uint32_t reads, jobs;        /* in flight; at the copier */
+    uint32_t bytes, posted, arrived; /* of the value: all; asked for by READs; brought by them */
+    uint32_t reads, jobs;            /* in flight; at the copier */
     bool sealed;
-    fkv_status failed;           /* OK: not */
-    bool cancelled;              /* atomic: the copier may stop */
+    fkv_status failed; /* OK: not */
+    bool cancelled;    /* atomic: the copier may stop */
     uint64_t deadline_ns;
 };
 
 /* A piece of bounce memory and what is in it. */
 typedef struct bounce {
     job job;
-    transfer *t;                 /* NULL: free */
+    transfer *t; /* NULL: free */
     uint8_t *at;
-    uint32_t offset, bytes;      /* in the value */
-    bool reading;                /* a READ writes to it; else, while t is set, the copier reads it */
-    bool last;                   /* the value is complete with it */
-    uint32_t generation;         /* of what it was used for: a completion of an earlier use is known by it */
+    uint32_t offset, bytes; /* in the value */
+    bool reading;           /* a READ writes to it; else, while t is set, the copier reads it */
+    bool last;              /* the value is complete with it */
+    uint32_t generation;    /* of what it was used for: a completion of an earlier use is known by it */
 } bounce;
 
 struct bounce_pool {
     uint8_t *memory;
     fab_mr *mr[FAB_PROVIDER_COUNT];
-    fkv_list turns;              /* transfers that READ, the next to be served first */
+    fkv_list turns; /* transfers that READ, the next to be served first */
     bounce piece[BOUNCES];
 };
 
@@ -66,7 +68,7 @@ fkv_status transfer_pool_create(bounce_pool **out) {
     bounce_pool *p = *out = calloc(1, sizeof *p);
     if (!p) return FKV_NO_MEMORY;
     list_init(&p->turns);
-    p->memory = aligned_alloc(4096, (size_t)BOUNCES * CHUNK);   /* pages that are never used cost nothing */
+    p->memory = aligned_alloc(4096, (size_t)BOUNCES * CHUNK); /* pages that are never used cost nothing */
     for (int i = 0; i < BOUNCES; i++) p->piece[i].at = p->memory + (size_t)i * CHUNK;
     return p->memory ? FKV_OK : FKV_NO_MEMORY;
 }
@@ -91,7 +93,8 @@ static void end(transfer *t) {
     worker *w = t->op->worker;
     op *o = t->op;
     fkv_status s = t->failed;
-    fkv_assert(t->reads == 0 && t->jobs == 0 && o->held && o->transfer == t);   /* nothing writes to the extent any more */
+    /* nothing writes to the extent any more */
+    fkv_assert(t->reads == 0 && t->jobs == 0 && o->held && o->transfer == t);
     w->transfer_bytes -= t->bytes;
     if (t->client) {
         t->client->transfer_bytes -= t->bytes;
@@ -109,7 +112,7 @@ static void end(transfer *t) {
     } else if (s == FKV_SHARD_CLOSED) {
         op_ends(o, s);
     } else {
-        op_fails_alone(o, s);   /* a retry that follows it has its own connection and value */
+        op_fails_alone(o, s); /* a retry that follows it has its own connection and value */
     }
 }
 
@@ -202,8 +205,10 @@ void transfer_attached(client *c, const fab_wc *wc) {
         next = l->next;
         transfer *t = LIST_OF(l, transfer, link);
         if (t->client != c || t->region != a || t->stage != ATTACHING) continue;
-        if (a->state == ATTACH_READY) attached(t);
-        else fail(t, s);
+        if (a->state == ATTACH_READY)
+            attached(t);
+        else
+            fail(t, s);
     }
 }
 
@@ -212,9 +217,11 @@ static attachment *attachment_for(client *c, const fkv_rendezvous *r) {
     attachment *place = NULL;
     for (int i = 0; i < ATTACHMENTS; i++) {
         attachment *a = &c->attached[i];
-        if (a->state != ATTACH_NONE && a->rkey == r->rkey && a->addr == r->region_addr && a->bytes == r->region_bytes) return a;
+        if (a->state != ATTACH_NONE && a->rkey == r->rkey && a->addr == r->region_addr && a->bytes == r->region_bytes)
+            return a;
         if (a->state == ATTACH_ASKED || a->users) continue;
-        if (!place || a->state == ATTACH_NONE || (place->state != ATTACH_NONE && a->used_ns < place->used_ns)) place = a;
+        if (!place || a->state == ATTACH_NONE || (place->state != ATTACH_NONE && a->used_ns < place->used_ns))
+            place = a;
     }
     if (!place) return NULL;
     if (place->state == ATTACH_READY) fab_detach(c->conn, place->rkey);
@@ -224,7 +231,8 @@ static attachment *attachment_for(client *c, const fkv_rendezvous *r) {
 
 static fkv_status status_of_attach(int e) {
     switch (-e) {
-    case EAGAIN: case EEXIST: return FKV_BUSY;   /* no place is free, or one of this rkey is still attached */
+    case EAGAIN:
+    case EEXIST: return FKV_BUSY; /* no place is free, or one of this rkey is still attached */
     case ENOMEM: return FKV_NO_MEMORY;
     default: return FKV_DISCONNECTED;
     }
@@ -242,7 +250,8 @@ fkv_status transfer_begin(op *o) {
     t->region = attachment_for(c, &t->from);
     int e = 0;
     if (t->region && t->region->state == ATTACH_NONE) {
-        e = fab_attach(c->conn, t->from.rkey, t->from.region_addr, t->from.region_bytes, (uint64_t)(t->region - c->attached));
+        e = fab_attach(c->conn, t->from.rkey, t->from.region_addr, t->from.region_bytes,
+                       (uint64_t)(t->region - c->attached));
         if (e == 0) t->region->state = ATTACH_ASKED;
     }
     if (!t->region || e) {
@@ -268,7 +277,8 @@ fkv_status transfer_begin(op *o) {
 /* ---- READs ---- */
 
 static bounce *free_bounce(worker *w) {
-    for (int i = 0; i < BOUNCES; i++) if (!w->bounces->piece[i].t) return &w->bounces->piece[i];
+    for (int i = 0; i < BOUNCES; i++)
+        if (!w->bounces->piece[i].t) return &w->bounces->piece[i];
     return NULL;
 }
 
@@ -282,9 +292,12 @@ static uint32_t pieces_of(const worker *w, const client *c) {
 static void post(worker *w, transfer *t, bounce *b) {
     uint32_t left = t->bytes - t->posted, n = left < CHUNK ? left : CHUNK;
     b->generation++;
-    fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - w->bounces->piece), .local = b->at,
-                   .local_mr = w->bounces->mr[t->client->provider], .remote_addr = t->from.addr + t->posted,
-                   .rkey = t->from.rkey, .bytes = n };
+    fab_read r = { .wr_id = (uint64_t)b->generation * BOUNCES + (uint64_t)(b - w->bounces->piece),
+                   .local = b->at,
+                   .local_mr = w->bounces->mr[t->client->provider],
+                   .remote_addr = t->from.addr + t->posted,
+                   .rkey = t->from.rkey,
+                   .bytes = n };
     int taken = fab_post_reads(t->client->conn, &r, 1);
     if (taken < 0) fail(t, FKV_DISCONNECTED);
     if (taken <= 0) return;
@@ -306,7 +319,7 @@ void transfer_read_done(worker *w, const fab_wc *wc) {
     t->reads--;
     if (wc->status == FAB_SUCCESS && t->failed == FKV_OK) {
         t->arrived += b->bytes;
-        b->last = t->arrived == t->bytes;   /* the copier copies in the order given, so that this is the last one */
+        b->last = t->arrived == t->bytes; /* the copier copies in the order given, so that this is the last one */
         give_to_copier(t, &b->job, copy_piece);
         return;
     }
@@ -314,8 +327,8 @@ void transfer_read_done(worker *w, const fab_wc *wc) {
     fail(t, wc->status == FAB_REM_ACCESS_ERR ? FKV_REMOTE_ACCESS : FKV_DISCONNECTED);
 }
 
-/* A piece for each in turn while there is bounce memory, and a few for one client: clients that do not answer READs keep theirs
- * until the fabric gives up, and the others go on meanwhile. */
+/* A piece for each in turn while there is bounce memory, and a few for one client: clients that do not answer READs
+ * keep theirs until the fabric gives up, and the others go on meanwhile. */
 static void post_in_turn(worker *w) {
     fkv_list now;
     bounce *b;
@@ -327,7 +340,7 @@ static void post_in_turn(worker *w) {
         list_push(&w->bounces->turns, &t->turn);
         if (pieces_of(w, t->client) < PIECES_OF_CLIENT) post(w, t, b);
     }
-    while (!list_empty(&now)) {   /* not reached: first the next time */
+    while (!list_empty(&now)) { /* not reached: first the next time */
         fkv_list *l = now.prev;
         list_remove(l);
         list_push_front(&w->bounces->turns, l);

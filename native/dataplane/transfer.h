@@ -6,17 +6,18 @@
 
 typedef struct bounce_pool bounce_pool;
 
-fkv_status transfer_pool_create(bounce_pool **out);   /* transfer_pool_free also what has failed */
+fkv_status transfer_pool_create(bounce_pool **out); /* transfer_pool_free also what has failed */
 int transfer_pool_register(bounce_pool *p, fab_domain *d);
 void transfer_pool_free(bounce_pool *p);
-bool transfer_admit(const client *c, uint32_t bytes);   /* whether there is room for one more of this size */
-fkv_status transfer_begin(op *o);      /* held -> OP_TRANSFERS; an error: nothing was begun */
+bool transfer_admit(const client *c, uint32_t bytes); /* whether there is room for one more of this size */
+fkv_status transfer_begin(op *o);                     /* held -> OP_TRANSFERS; an error: nothing was begun */
 void transfer_attached(client *c, const fab_wc *wc);
 void transfer_read_done(worker *w, const fab_wc *wc);
-void transfer_fail(op *o, fkv_status s);   /* ends as soon as nothing writes its extent; nothing when it is failing already */
+/* ends as soon as nothing writes its extent; nothing when it is failing already */
+void transfer_fail(op *o, fkv_status s);
 void transfers_step(worker *w);
 uint64_t transfers_deadline(const worker *w);
-void transfers_hurry(client *c);       /* the copier is to stop reading this client's memory */
-void transfer_orphan(op *o);           /* its connection was freed: no READ is in flight any more */
+void transfers_hurry(client *c); /* the copier is to stop reading this client's memory */
+void transfer_orphan(op *o);     /* its connection was freed: no READ is in flight any more */
 
 #endif

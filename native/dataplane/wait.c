@@ -1,11 +1,10 @@
 /* wait.c: changes and reads that cannot go on yet, and where they wait.
  *
- * For its key: behind a change that is prepared. A key queue exists only while somebody waits for its key; ops leave it in order.
- * For memory: an op that has to wait for a segment, for the quarantine or for the room that large values share is starved. It
- * holds its key's queue, so that later changes of the key stay behind it; other keys go on.
- * Both have a deadline, after which the answer is BUSY. Queues that may move on are `woken`; run.c tries those who wait there in the same
- * turn.
- * Invariant: a queue has somebody who waits, a holder, or is being run. */
+ * For its key: behind a change that is prepared. A key queue exists only while somebody waits for its key; ops leave it
+ * in order. For memory: an op that has to wait for a segment, for the quarantine or for the room that large values
+ * share is starved. It holds its key's queue, so that later changes of the key stay behind it; other keys go on. Both
+ * have a deadline, after which the answer is BUSY. Queues that may move on are `woken`; run.c tries those who wait
+ * there in the same turn. Invariant: a queue has somebody who waits, a holder, or is being run. */
 #include "wait.h"
 #include "../base/assert.h"
 #include <stdlib.h>
@@ -13,13 +12,13 @@
 #include "worker.h"
 
 struct key_queue {
-    key_queue *next;       /* of its bucket, or free */
-    fkv_list woken;        /* in worker.woken */
+    key_queue *next; /* of its bucket, or free */
+    fkv_list woken;  /* in worker.woken */
     uint64_t hash;
-    fkv_list waiting;      /* ops in OP_WAITS_KEY */
-    op *holder;            /* the op in OP_WAITS_MEMORY before them */
+    fkv_list waiting; /* ops in OP_WAITS_KEY */
+    op *holder;       /* the op in OP_WAITS_MEMORY before them */
     uint32_t count;
-    bool running;          /* between wait_begin and wait_end: not freed meanwhile */
+    bool running; /* between wait_begin and wait_end: not freed meanwhile */
 };
 
 static key_queue *find(const worker *w, uint64_t hash) {
@@ -32,8 +31,10 @@ static key_queue *find_or_make(worker *w, uint64_t hash) {
     key_queue *q = find(w, hash);
     if (q) return q;
     q = w->free_key_queues;
-    if (q) w->free_key_queues = q->next;
-    else if (!(q = malloc(sizeof *q))) return NULL;
+    if (q)
+        w->free_key_queues = q->next;
+    else if (!(q = malloc(sizeof *q)))
+        return NULL;
     key_queue **bucket = &w->key_queue[hash % KEY_QUEUE_BUCKETS];
     *q = (key_queue){ .next = *bucket, .hash = hash };
     list_init(&q->woken);
@@ -97,8 +98,10 @@ void wait_for_key(op *o, bool first) {
     o->state = OP_WAITS_KEY;
     o->starved_ns = 0;
     o->queue = q;
-    if (first) list_push_front(&q->waiting, &o->link);
-    else list_push(&q->waiting, &o->link);
+    if (first)
+        list_push_front(&q->waiting, &o->link);
+    else
+        list_push(&q->waiting, &o->link);
     q->count++;
     start_timer(o);
 }
@@ -113,8 +116,10 @@ void wait_for_memory(op *o) {
     o->state = OP_WAITS_MEMORY;
     o->queue = q;
     q->holder = o;
-    if (o->quarantined) o->shard->quarantined++;
-    else if (o->starved_ns == 0) o->starved_ns = o->worker->now_ns;
+    if (o->quarantined)
+        o->shard->quarantined++;
+    else if (o->starved_ns == 0)
+        o->starved_ns = o->worker->now_ns;
     list_push(&o->worker->starved, &o->link);
     start_timer(o);
 }

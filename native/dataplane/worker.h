@@ -7,9 +7,10 @@
  *   shard       one table with its segments (shard.h)
  *   transfer    a large value on its way from a client's memory into an extent (transfer.c)
  *
- * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its mailbox, and by
- * `dataplane.grant_until_ns` and `dataplane.lease_ms`. Before the thread starts and after it was joined, they belong to the thread that starts and stops.
- * A job that was posted belongs to the thread it was posted to.
+ * Threads. A worker and everything below it belongs to the worker's thread; other threads reach it by jobs in its
+ * mailbox, and by `dataplane.grant_until_ns` and `dataplane.lease_ms`. Before the thread starts and after it was
+ * joined, they belong to the thread that starts and stops. A job that was posted belongs to the thread it was posted
+ * to.
  */
 #ifndef FARKV_DATAPLANE_WORKER_H
 #define FARKV_DATAPLANE_WORKER_H
@@ -22,16 +23,16 @@
 #include "../base/helper.h"
 
 enum {
-    POLL_BATCH = 16,                   /* completions taken from one queue in one turn */
+    POLL_BATCH = 16, /* completions taken from one queue in one turn */
     POLL_BATCH_FREE = 8,
     OPS_A_SLAB = 64,
     KEY_QUEUE_BUCKETS = 256,
-    KEY_QUEUE_MAX = 4096,              /* ops waiting for one key */
-    KEPT_BYTES_MAX = 64 << 20,         /* copies of requests that wait and of SCAN replies not yet sent, of a worker */
-    REPLY_SLICE = 64 << 10,            /* bytes of a long reply that go out at once */
-    SCAN_CHAINS_A_TURN = 1024,         /* of a table's index that the SCANs of one turn walk */
-    ANSWERED_MOST = 256,               /* latencies that one look at the clock serves */
-    REPLIES_A_TURN = 256               /* short ones that one client gets in one turn of the loop */
+    KEY_QUEUE_MAX = 4096,      /* ops waiting for one key */
+    KEPT_BYTES_MAX = 64 << 20, /* copies of requests that wait and of SCAN replies not yet sent, of a worker */
+    REPLY_SLICE = 64 << 10,    /* bytes of a long reply that go out at once */
+    SCAN_CHAINS_A_TURN = 1024, /* of a table's index that the SCANs of one turn walk */
+    ANSWERED_MOST = 256,       /* latencies that one look at the clock serves */
+    REPLIES_A_TURN = 256       /* short ones that one client gets in one turn of the loop */
 };
 
 typedef struct op op;
@@ -48,30 +49,33 @@ typedef enum { PLACE_NONE, PLACE_OPENING, PLACE_OPEN, PLACE_CLOSING } place_stat
 typedef struct trust_domain {
     fkv_shard_range shards;
     uint32_t max_clients;
-    uint32_t clients;                  /* atomic: connections of all workers */
+    uint32_t clients; /* atomic: connections of all workers */
 } trust_domain;
 
 struct dataplane {
-    dataplane_config c;                /* defaults filled in */
-    trust_domain trust[DATAPLANE_TRUSTS_MAX];   /* c.trusts of them, at least one */
-    dataplane_listen *listen;          /* own copies */
-    char (*bound)[256];                /* addresses as bound */
-    uint64_t grant_until_ns;           /* atomic */
-    uint32_t lease_ms;                 /* atomic: of the next grants */
-    uint32_t clients;                  /* atomic: connections of all workers */
+    dataplane_config c;                       /* defaults filled in */
+    trust_domain trust[DATAPLANE_TRUSTS_MAX]; /* c.trusts of them, at least one */
+    dataplane_listen *listen;                 /* own copies */
+    char (*bound)[256];                       /* addresses as bound */
+    uint64_t grant_until_ns;                  /* atomic */
+    uint32_t lease_ms;                        /* atomic: of the next grants */
+    uint32_t clients;                         /* atomic: connections of all workers */
     fab_domain *domain[FAB_PROVIDER_COUNT];
-    fab_listener **listener;           /* [c.listens] */
+    fab_listener **listener; /* [c.listens] */
     worker *worker[DATAPLANE_GROUPS_MAX];
-    helper memory;                     /* allocates, prefaults, registers, deregisters */
-    helper huge;                       /* the same for segments of huge pages that tables ask for */
-    uint64_t huge_after_ns;            /* of that thread: before then they are made of small ones all the same */
-    fkv_pages pages;                   /* what a segment of whole huge pages was given at start */
-    uint64_t memory_taken;             /* atomic: registered bytes of all shards, and what is being made */
-    helper copier;                     /* copies and checksums large values */
-    pthread_mutex_t lock;              /* of the fields below; never taken by a worker's thread */
+    helper memory;          /* allocates, prefaults, registers, deregisters */
+    helper huge;            /* the same for segments of huge pages that tables ask for */
+    uint64_t huge_after_ns; /* of that thread: before then they are made of small ones all the same */
+    fkv_pages pages;        /* what a segment of whole huge pages was given at start */
+    uint64_t memory_taken;  /* atomic: registered bytes of all shards, and what is being made */
+    helper copier;          /* copies and checksums large values */
+    pthread_mutex_t lock;   /* of the fields below; never taken by a worker's thread */
     pthread_cond_t stopped;
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
-    struct { uint8_t state; uint8_t group; } *place;   /* [c.shards]: place_state */
+    struct {
+        uint8_t state;
+        uint8_t group;
+    } * place; /* [c.shards]: place_state */
 };
 /* The number of a shard's trust domain. */
 static inline uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard) {
@@ -83,28 +87,31 @@ static inline uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard) {
 /* ---- worker ---- */
 
 /* A request whose answer is with the transport: latency.c. */
-typedef struct answered { uint64_t arrived_ns; uint8_t counted; } answered;
+typedef struct answered {
+    uint64_t arrived_ns;
+    uint8_t counted;
+} answered;
 
 struct worker {
     dataplane *d;
     uint32_t number, thread_id;
     pthread_t thread;
     bool has_thread;
-    bool stopping;                     /* told to end: jobs do no more than free what they carry */
+    bool stopping; /* told to end: jobs do no more than free what they carry */
     job stop_job;
     mailbox box;
     int epoll;
     fab_cq *cq[FAB_PROVIDER_COUNT];
-    fab_provider polled[FAB_PROVIDER_COUNT];    /* the providers that have a queue here */
-    int batch_of[FAB_PROVIDER_COUNT];  /* completions taken from each in one turn */
+    fab_provider polled[FAB_PROVIDER_COUNT]; /* the providers that have a queue here */
+    int batch_of[FAB_PROVIDER_COUNT];        /* completions taken from each in one turn */
     int polled_count;
 
-    uint64_t now_ns, wall_ms;          /* of this turn */
-    uint64_t busy_ns;                  /* when there was something to do last */
+    uint64_t now_ns, wall_ms; /* of this turn */
+    uint64_t busy_ns;         /* when there was something to do last */
     uint64_t lease_ns;
 
-    shard **by_number;                 /* [shards of the cluster] */
-    bool *slot_taken;                 /* by shard.slot */
+    shard **by_number; /* [shards of the cluster] */
+    bool *slot_taken;  /* by shard.slot */
     fkv_list shards;
     fkv_list clients, doomed;
     fkv_list sending, blocked;
@@ -118,27 +125,27 @@ struct worker {
     int batch_count;
 
     /* What is drained by run_all (run.c), which says in which order. */
-    fkv_list answering;                /* ops in OP_ENDS */
-    fkv_list runnable;                 /* ops in OP_RUNNABLE */
-    fkv_list woken;                    /* key queues that may move on */
-    fkv_list ready;                    /* ops in OP_READY, in the order prepared */
+    fkv_list answering; /* ops in OP_ENDS */
+    fkv_list runnable;  /* ops in OP_RUNNABLE */
+    fkv_list woken;     /* key queues that may move on */
+    fkv_list ready;     /* ops in OP_READY, in the order prepared */
 
-    fkv_list starved;                  /* ops in OP_WAITS_MEMORY */
-    fkv_list timed;                    /* waiting ops, the first deadline first */
-    bool feed_starved;                 /* memory may have come: try them again */
+    fkv_list starved;  /* ops in OP_WAITS_MEMORY */
+    fkv_list timed;    /* waiting ops, the first deadline first */
+    bool feed_starved; /* memory may have come: try them again */
     key_queue *key_queue[KEY_QUEUE_BUCKETS];
     key_queue *free_key_queues;
     uint32_t key_queues;
 
-    fkv_list transfers;                /* active, the first deadline first */
+    fkv_list transfers; /* active, the first deadline first */
     uint64_t transfer_bytes;
     bounce_pool *bounces;
-    uint32_t copying;                  /* jobs at the copier */
-    uint32_t scan_chains;              /* that the SCANs of this turn may still walk */
-    uint8_t *scratch;                  /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
+    uint32_t copying;     /* jobs at the copier */
+    uint32_t scan_chains; /* that the SCANs of this turn may still walk */
+    uint8_t *scratch;     /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
 
     dataplane_group_stats stats;
-    answered answered[ANSWERED_MOST];  /* in this turn, not yet in `latency` */
+    answered answered[ANSWERED_MOST]; /* in this turn, not yet in `latency` */
     uint32_t answered_count;
     fkv_histogram latency[FKV_OP_COUNT];
 };

@@ -8,8 +8,11 @@
 #include "../base/assert.h"
 #include "provider.h"
 
-static struct { const char *name; const fab_ops *ops; } providers[FAB_PROVIDER_COUNT] = {
-#define X(NAME, name) [FAB_##NAME] = {#name, &fab_##name##_ops},
+static struct {
+    const char *name;
+    const fab_ops *ops;
+} providers[FAB_PROVIDER_COUNT] = {
+#define X(NAME, name) [FAB_##NAME] = { #name, &fab_##name##_ops },
     FAB_PROVIDER_LIST(X)
 #undef X
 };
@@ -91,7 +94,9 @@ int fab_open(const fab_options *given, fab_domain **out) {
     return 0;
 }
 
-void fab_close(fab_domain *d) { if (d) d->ops->close(d); }
+void fab_close(fab_domain *d) {
+    if (d) d->ops->close(d);
+}
 
 fab_provider fab_provider_of(const fab_domain *d) { return d->options.provider; }
 
@@ -127,7 +132,9 @@ int fab_name(fab_mr *m, uint64_t group, uint32_t number) {
 
 uint64_t fab_mr_rkey(const fab_mr *m) { return m->rkey; }
 uint64_t fab_mr_addr(const fab_mr *m) { return m->addr; }
-void fab_dereg(fab_mr *m) { if (m) m->ops->dereg(m); }
+void fab_dereg(fab_mr *m) {
+    if (m) m->ops->dereg(m);
+}
 
 /* ---- completion queues ---- */
 
@@ -140,7 +147,9 @@ int fab_cq_create(fab_domain *d, fab_cq **out) {
     return 0;
 }
 
-void fab_cq_destroy(fab_cq *cq) { if (cq) cq->ops->cq_destroy(cq); }
+void fab_cq_destroy(fab_cq *cq) {
+    if (cq) cq->ops->cq_destroy(cq);
+}
 int fab_poll(fab_cq *cq, fab_wc *wc, int max) { return max > 0 ? cq->ops->poll(cq, wc, max) : 0; }
 void fab_flush(fab_cq *cq) { cq->ops->flush(cq); }
 int fab_arm(fab_cq *cq) { return cq->ops->arm(cq); }
@@ -163,7 +172,9 @@ int fab_listen(fab_cq *cq, const char *address, fab_listener **out) {
 }
 
 const char *fab_listener_address(const fab_listener *l) { return l->address; }
-void fab_unlisten(fab_listener *l) { if (l) l->ops->unlisten(l); }
+void fab_unlisten(fab_listener *l) {
+    if (l) l->ops->unlisten(l);
+}
 
 int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out) {
     *out = NULL;
@@ -180,7 +191,9 @@ int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes) {
     return private_ok(priv, priv_bytes) ? c->ops->reject(c, priv, priv_bytes) : -EINVAL;
 }
 
-void fab_disconnect(fab_conn *c) { if (c) c->ops->disconnect(c); }
+void fab_disconnect(fab_conn *c) {
+    if (c) c->ops->disconnect(c);
+}
 void fab_set_user(fab_conn *c, void *user) { c->user = user; }
 void *fab_user(const fab_conn *c) { return c->user; }
 uint32_t fab_max_message(const fab_conn *c) { return c->max_message; }

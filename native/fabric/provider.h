@@ -1,24 +1,28 @@
-/* provider.h: what a provider (shm, verbs, tcp) implements behind fabric.h. For native/fabric, and for a provider that a program brings.
+/* provider.h: what a provider (shm, verbs, tcp) implements behind fabric.h. For native/fabric, and for a provider that
+ * a program brings.
  *
- * fabric.c checks arguments once for all providers, keeps the few facts that need no provider, and calls through fab_ops. Each
- * public object begins with the head declared here; a provider embeds it as the first member of its own struct:
+ * fabric.c checks arguments once for all providers, keeps the few facts that need no provider, and calls through
+ * fab_ops. Each public object begins with the head declared here; a provider embeds it as the first member of its own
+ * struct:
  *
- *     typedef struct shm_conn { fab_conn head; ... } shm_conn;      (shm_conn *)c  is valid for a c made by this provider
+ *     typedef struct shm_conn { fab_conn head; ... } shm_conn;      (shm_conn *)c  is valid for a c made by this
+ *                                                                                  provider
  *
- * fabric.c fills the head's `ops`, `domain` and `cq` after the provider returned the object, unless said otherwise below; a provider
- * that hands out a connection by itself (FAB_WC_ACCEPT) fills the head with fab_conn_init().
+ * fabric.c fills the head's `ops`, `domain` and `cq` after the provider returned the object, unless said otherwise
+ * below; a provider that hands out a connection by itself (FAB_WC_ACCEPT) fills the head with fab_conn_init().
  *
  * Rules that fabric.h leaves to be read between the lines, the same for all providers; fabric_conformance.c tests them:
- *  - A connection from FAB_WC_ACCEPT cannot send, READ or receive before fab_accept() returned 0; it can at once afterwards.
- *    It gets no FAB_WC_CONNECT. If the peer goes away before the answer, FAB_WC_DISCONNECT comes and fab_accept gives -ENOTCONN.
+ *  - A connection from FAB_WC_ACCEPT cannot send, READ or receive before fab_accept() returned 0; it can at once
+ *    afterwards. It gets no FAB_WC_CONNECT. If the peer goes away before the answer, FAB_WC_DISCONNECT comes and
+ *    fab_accept gives -ENOTCONN.
  *  - fab_reject() ends and frees the connection, as fab_disconnect() does.
  *  - A failed FAB_WC_CONNECT is followed by FAB_WC_DISCONNECT, as any failure is.
- *  - FAB_WC_DISCONNECT of a connection is given by a later fab_poll() than its other completions, so that a user who disconnects
- *    while handling a failed completion does not find it again in the batch at hand.
+ *  - FAB_WC_DISCONNECT of a connection is given by a later fab_poll() than its other completions, so that a user who
+ *    disconnects while handling a failed completion does not find it again in the batch at hand.
  *  - FAB_WC_DISCONNECT has status FAB_SUCCESS when the peer closed in order, else the reason.
  *  - Messages that the peer sent before it closed, and that arrived, are delivered before FAB_WC_DISCONNECT.
- *  - fab_disconnect() may be called at any time, also with work outstanding and on a connection that is not yet connected. When it
- *    returns, no local buffer and no attached region is touched any more.
+ *  - fab_disconnect() may be called at any time, also with work outstanding and on a connection that is not yet
+ *    connected. When it returns, no local buffer and no attached region is touched any more.
  *  - fab_send, fab_post_reads and fab_attach on a connection that is not connected, or in error, give -ENOTCONN.
  *  - A connection made by fab_connect has trust domain 0 on the connecting side.
  *  - An address that cannot be parsed is an errno at once; one that nobody answers at is a failed FAB_WC_CONNECT.
@@ -26,42 +30,44 @@
  *  - READs complete in the order posted. SENDs and READs are not ordered with each other.
  *  - A READ whose local buffer is not inside its local_mr completes with FAB_LOC_PROT_ERR and breaks the connection.
  *  - Data of FAB_WC_RECV is 8-byte aligned.
- *  - Open, listen, connect, accept, attach are set-up: they may allocate and make system calls. poll, flush, send, post_reads and
- *    release are the data path: no allocation, no lock, and no system call that the transport itself does not need.
+ *  - Open, listen, connect, accept, attach are set-up: they may allocate and make system calls. poll, flush, send,
+ *    post_reads and release are the data path: no allocation, no lock, and no system call that the transport itself
+ *    does not need.
  */
 #ifndef FARKV_FABRIC_PROVIDER_H
 #define FARKV_FABRIC_PROVIDER_H
 #include "fabric.h"
 
 enum {
-    FAB_ADDRESS_MAX = 256,           /* text of an address, with its end */
-    FAB_IOV_MAX = 16,                /* pieces of one SEND */
-    FAB_MESSAGE_MIN = 256,           /* bounds of fab_options.max_message */
+    FAB_ADDRESS_MAX = 256, /* text of an address, with its end */
+    FAB_IOV_MAX = 16,      /* pieces of one SEND */
+    FAB_MESSAGE_MIN = 256, /* bounds of fab_options.max_message */
     FAB_MESSAGE_MAX = 1 << 20
 };
 enum { FAB_LOG_ERROR = 0, FAB_LOG_WARNING = 1, FAB_LOG_INFO = 2, FAB_LOG_DEBUG = 3 };
 
 typedef struct fab_ops {
-    unsigned abilities;              /* fab_ability */
-    const char *(*missing)(void);    /* as fab_provider_missing; NULL: nothing ever is */
-    /* `o` has its defaults filled in and was checked; *out->options is set by fabric.c after open returned, so open itself uses `o`.
-     * Helper threads that need the options keep their own copy. */
+    unsigned abilities;           /* fab_ability */
+    const char *(*missing)(void); /* as fab_provider_missing; NULL: nothing ever is */
+    /* `o` has its defaults filled in and was checked; *out->options is set by fabric.c after open returned, so open
+     * itself uses `o`. Helper threads that need the options keep their own copy. */
     int (*open)(const fab_options *o, fab_domain **out);
     void (*close)(fab_domain *d);
 
-    int (*reg)(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);      /* fills head.rkey and head.addr */
+    /* fills head.rkey and head.addr */
+    int (*reg)(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
     int (*reg_local)(fab_domain *d, void *base, size_t bytes, fab_mr **out);
     void (*dereg)(fab_mr *m);
 
     int (*cq_create)(fab_domain *d, fab_cq **out);
     void (*cq_destroy)(fab_cq *cq);
-    int (*poll)(fab_cq *cq, fab_wc *wc, int max);                                      /* max >= 1 */
+    int (*poll)(fab_cq *cq, fab_wc *wc, int max); /* max >= 1 */
     void (*flush)(fab_cq *cq);
     int (*arm)(fab_cq *cq);
     int (*fd)(fab_cq *cq);
     void (*wake)(fab_cq *cq);
 
-    int (*listen)(fab_cq *cq, const char *address, fab_listener **out);                /* fills head.address */
+    int (*listen)(fab_cq *cq, const char *address, fab_listener **out); /* fills head.address */
     void (*unlisten)(fab_listener *l);
     /* The provider calls fab_conn_init before anything of the connection can be seen. */
     int (*connect)(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
@@ -69,27 +75,31 @@ typedef struct fab_ops {
     int (*reject)(fab_conn *c, const void *priv, uint32_t priv_bytes);
     void (*disconnect)(fab_conn *c);
 
-    int (*post_reads)(fab_conn *c, const fab_read *r, int n);                          /* n >= 1 */
-    int (*send)(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes);          /* 1 <= bytes <= head.max_message */
+    int (*post_reads)(fab_conn *c, const fab_read *r, int n); /* n >= 1 */
+    /* 1 <= bytes <= head.max_message */
+    int (*send)(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes);
     void (*release)(fab_conn *c, const void *message);
     int (*attach)(fab_conn *c, uint64_t rkey, uint64_t remote_addr, uint64_t bytes, uint64_t wr_id);
     void (*detach)(fab_conn *c, uint64_t rkey);
-    const uint8_t *(*direct)(fab_conn *c, uint64_t rkey);                              /* NULL: this provider has none */
-    uint64_t (*reads_served)(const fab_cq *cq);                                        /* NULL: this process serves none */
-    int (*name)(fab_mr *m, uint64_t group, uint32_t number);                           /* NULL: none of these two: READs are not followed */
+    /* NULL: this provider has none */
+    const uint8_t *(*direct)(fab_conn *c, uint64_t rkey);
+    /* NULL: this process serves none */
+    uint64_t (*reads_served)(const fab_cq *cq);
+    /* NULL: none of these two: READs are not followed */
+    int (*name)(fab_mr *m, uint64_t group, uint32_t number);
     bool (*follows)(const fab_conn *c);
 } fab_ops;
 
 #define X(NAME, name) extern const fab_ops fab_##name##_ops;
 FAB_PROVIDER_LIST(X)
 #undef X
-/* Puts a provider of the caller's own behind FAB_BROUGHT, in place of one that was brought before. Before any domain of it is opened, and by
- * one thread: there is one such provider in a process. */
+/* Puts a provider of the caller's own behind FAB_BROUGHT, in place of one that was brought before. Before any domain of
+ * it is opened, and by one thread: there is one such provider in a process. */
 void fab_bring(const char *name, const fab_ops *ops);
 
 struct fab_domain {
     const fab_ops *ops;
-    fab_options options;             /* with defaults; written once by fabric.c, after open */
+    fab_options options; /* with defaults; written once by fabric.c, after open */
 };
 struct fab_cq {
     const fab_ops *ops;
@@ -98,26 +108,27 @@ struct fab_cq {
 struct fab_listener {
     const fab_ops *ops;
     fab_cq *cq;
-    char address[FAB_ADDRESS_MAX];   /* as really bound */
+    char address[FAB_ADDRESS_MAX]; /* as really bound */
 };
 struct fab_conn {
     const fab_ops *ops;
     fab_cq *cq;
     void *user;
-    uint32_t max_message;            /* the smaller of both ends' once connected; 0 before */
+    uint32_t max_message; /* the smaller of both ends' once connected; 0 before */
 };
 struct fab_mr {
     const fab_ops *ops;
     fab_domain *domain;
-    uint8_t *base;                   /* base, bytes, trust, local: set by fabric.c after reg; a provider keeps what it needs earlier */
+    /* base, bytes, trust, local: set by fabric.c after reg; a provider keeps what it needs earlier */
+    uint8_t *base;
     size_t bytes;
     uint64_t rkey, addr;
     uint32_t trust;
-    bool local;                      /* from fab_reg_local */
+    bool local; /* from fab_reg_local */
 };
 
 static inline void fab_conn_init(fab_conn *c, const fab_ops *ops, fab_cq *cq, void *user) {
-    *c = (fab_conn){.ops = ops, .cq = cq, .user = user};
+    *c = (fab_conn){ .ops = ops, .cq = cq, .user = user };
 }
 /* Whether a READ's destination lies in memory that was registered for it. */
 static inline bool fab_lies_in(const fab_mr *m, const void *local, uint32_t bytes) {
@@ -125,7 +136,8 @@ static inline bool fab_lies_in(const fab_mr *m, const void *local, uint32_t byte
     return m && m->local && at >= base && at - base <= m->bytes && m->bytes - (at - base) >= bytes;
 }
 static inline bool fab_local_ok(const fab_read *r) {
-    return fab_lies_in(r->local_mr, r->local, r->bytes) && (!r->next_bytes || fab_lies_in(r->next_mr, r->next_local, r->next_bytes));
+    return fab_lies_in(r->local_mr, r->local, r->bytes) &&
+           (!r->next_bytes || fab_lies_in(r->next_mr, r->next_local, r->next_bytes));
 }
 /* Formats and hands a line to the domain's log, if there is one. Never give it an rkey. */
 void fab_log(const fab_options *o, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,5 @@
-/* arguments.c: fields of options objects in, fields of results out. TypeScript's types promise nothing at run time, so every
- * field is checked here, and the error names it. */
+/* arguments.c: fields of options objects in, fields of results out. TypeScript's types promise nothing at run time, so
+ * every field is checked here, and the error names it. */
 #include "binding.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,15 +29,16 @@ bool binding_number(napi_env env, napi_value object, const char *name, uint64_t 
     double d;
     if (!binding_field(env, object, name, &v)) return false;
     /* NaN and the infinities fail the comparisons, so the conversion below is defined. */
-    if (napi_get_value_double(env, v, &d) == napi_ok && d >= (double)min && d <= (double)max && d == (double)(uint64_t)d) {
+    if (napi_get_value_double(env, v, &d) == napi_ok && d >= (double)min && d <= (double)max &&
+        d == (double)(uint64_t)d) {
         *out = (uint64_t)d;
         return true;
     }
     return binding_bad_option(env, "%s must be an integer from %" PRIu64 " to %" PRIu64, name, min, max);
 }
 
-bool binding_number_or(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint64_t otherwise,
-                       uint64_t *out) {
+bool binding_number_or(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max,
+                       uint64_t otherwise, uint64_t *out) {
     bool given;
     if (napi_has_named_property(env, object, name, &given) != napi_ok) return false;
     *out = otherwise;
@@ -78,18 +79,21 @@ bool binding_provider(napi_env env, napi_value object, fab_provider *out) {
 bool binding_array(napi_env env, napi_value object, const char *name, napi_value *out, uint32_t *n) {
     bool is_array = false;
     if (!binding_field(env, object, name, out)) return false;
-    if (napi_is_array(env, *out, &is_array) != napi_ok || !is_array) return binding_bad_option(env, "%s must be an array", name);
+    if (napi_is_array(env, *out, &is_array) != napi_ok || !is_array)
+        return binding_bad_option(env, "%s must be an array", name);
     return napi_get_array_length(env, *out, n) == napi_ok;
 }
 
 bool binding_set_number(napi_env env, napi_value object, const char *name, double v) {
     napi_value value;
-    return napi_create_double(env, v, &value) == napi_ok && napi_set_named_property(env, object, name, value) == napi_ok;
+    return napi_create_double(env, v, &value) == napi_ok &&
+           napi_set_named_property(env, object, name, value) == napi_ok;
 }
 
 bool binding_set_u64(napi_env env, napi_value object, const char *name, uint64_t v) {
     napi_value value;
-    return napi_create_bigint_uint64(env, v, &value) == napi_ok && napi_set_named_property(env, object, name, value) == napi_ok;
+    return napi_create_bigint_uint64(env, v, &value) == napi_ok &&
+           napi_set_named_property(env, object, name, value) == napi_ok;
 }
 
 bool binding_set_text(napi_env env, napi_value object, const char *name, const char *v) {

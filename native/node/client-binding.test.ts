@@ -20,7 +20,8 @@ test('what lies in a prepared key is checked, and hashed anew where it is not of
   const words = new BigUint64Array(3);
   new Int8Array(words.buffer).set(prepared);
   const get = async (key: BigUint64Array, ns = 0): Promise<string> =>
-    (await client.outcome(() => client.native.get(ns, new Int8Array(key.buffer) as never, undefined, 0, 10_000))).status;
+    (await client.outcome(() => client.native.get(ns, new Int8Array(key.buffer) as never, undefined, 0, 10_000)))
+      .status;
   t.is(await get(words), 'OK');
   t.is(await get(words, 1), 'NOT_FOUND');
   t.is(client.native.shardOf(1, prepared as never), client.native.shardOf(1, 'a'));
@@ -40,7 +41,10 @@ test('what lies in a prepared key is checked, and hashed anew where it is not of
     t.is(await get(changed), 'ERR_KEY_INVALID');
   }
   for (const n of [0, 1, 2]) t.is(await get(words.slice(0, n)), 'ERR_KEY_INVALID');
-  t.is((await client.outcome(() => client.native.get(0, new Float64Array(8) as never, undefined, 0, 1000))).status, 'ERR_KEY_INVALID');
+  t.is(
+    (await client.outcome(() => client.native.get(0, new Float64Array(8) as never, undefined, 0, 1000))).status,
+    'ERR_KEY_INVALID',
+  );
   t.throws(() => client.native.prepareKey(0, ''), { code: 'ERR_KEY_INVALID' });
   t.throws(() => client.native.prepareKey(65_536, 'a'), { code: 'ERR_PROTOCOL' });
   client.close();
@@ -117,7 +121,8 @@ for (const provider of providers) {
         const outcome = await later[i];
         const length = records[at + CompletionField.Bytes]!;
         const offset = records[at + CompletionField.Offset]!;
-        if (i < keys.length) t.is(outcome?.value.toString() ?? target.toString('utf8', offset, offset + length), `value ${i}`);
+        if (i < keys.length)
+          t.is(outcome?.value.toString() ?? target.toString('utf8', offset, offset + length), `value ${i}`);
         const status = outcome?.status ?? records[at + CompletionField.Status];
         if (i === keys.length) t.is(status, outcome === undefined ? 1 : 'NOT_FOUND');
         if (i > keys.length) t.is(records[at + CompletionField.Status], 3);
@@ -139,17 +144,29 @@ for (const provider of providers) {
     const values = keys.map((_, i) => Buffer.from(`value ${i}`));
     const pending = client.native.putMany(0, keys, values, 5, answers, 10_000);
     t.true(pending >= 4 && answers[11] === 0);
-    const sent = await Promise.all([...answers.subarray(0, 11)].filter((answer) => answer >= PENDING_BASE).map((answer) => client.adopt(answer - PENDING_BASE)));
+    const sent = await Promise.all(
+      [...answers.subarray(0, 11)]
+        .filter((answer) => answer >= PENDING_BASE)
+        .map((answer) => client.adopt(answer - PENDING_BASE)),
+    );
     t.is(sent.length, pending);
-    t.deepEqual(sent.map(({ status }) => status), sent.map(() => 'OK'));
+    t.deepEqual(
+      sent.map(({ status }) => status),
+      sent.map(() => 'OK'),
+    );
     t.is(answers[2], 3, 'an empty key');
     const full = answers.findIndex((answer, i) => i !== 2 && answer < PENDING_BASE);
     t.true(full < 0 || answers.subarray(full, 11).every((answer) => answer === answers[full]));
     const got = await client.get('b');
     t.deepEqual([got.value.toString(), got.codec], ['value 1', 5]);
     t.throws(() => client.native.putMany(0, ['a', 'b'], [values[0]!], 0, answers, 1000), { code: 'ERR_PROTOCOL' });
-    t.throws(() => client.native.putMany(0, ['a', 'b'], values.slice(0, 2), 0, new Uint32Array(1), 1000), { code: 'ERR_PROTOCOL' });
-    t.throws(() => client.native.putMany(0, new Array<string>(1025).fill('a'), values, 0, new Uint32Array(1025), 1000), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.putMany(0, ['a', 'b'], values.slice(0, 2), 0, new Uint32Array(1), 1000), {
+      code: 'ERR_PROTOCOL',
+    });
+    t.throws(
+      () => client.native.putMany(0, new Array<string>(1025).fill('a'), values, 0, new Uint32Array(1025), 1000),
+      { code: 'ERR_PROTOCOL' },
+    );
     client.close();
     t.throws(() => client.native.putMany(0, [], [], 0, answers, 1000), { code: 'ERR_CLOSED' });
     await plane.close();
@@ -160,22 +177,39 @@ for (const provider of providers) {
     const client = Driver.to(plane, { maxOutstanding: 2000 });
     const put = async (keys: readonly string[], ...text: [string?, Uint32Array?]): Promise<number[]> => {
       const answers = new Uint32Array(keys.length);
-      client.native.putMany(0, keys, keys.map((_, i) => Buffer.from(`value ${i}`)), 0, answers, 10_000, ...text);
-      await Promise.all([...answers].filter((answer) => answer >= PENDING_BASE).map((answer) => client.adopt(answer - PENDING_BASE)));
+      client.native.putMany(
+        0,
+        keys,
+        keys.map((_, i) => Buffer.from(`value ${i}`)),
+        0,
+        answers,
+        10_000,
+        ...text,
+      );
+      await Promise.all(
+        [...answers].filter((answer) => answer >= PENDING_BASE).map((answer) => client.adopt(answer - PENDING_BASE)),
+      );
       return [...answers].map((answer) => (answer >= PENDING_BASE ? 0 : answer));
     };
     const get = async (keys: readonly string[], ...text: [string?, Uint32Array?]): Promise<string[]> => {
       const records = new Uint32Array(keys.length * WORDS);
       const target = Buffer.alloc(1 << 16);
       client.native.getMany(0, keys, target, 0, records, 10_000, ...text);
-      return await Promise.all(keys.map(async (_, i) => {
-        const at = i * WORDS;
-        const status = records[at + CompletionField.Status]!;
-        const offset = records[at + CompletionField.Offset]!;
-        if (status === PENDING_STATUS) return await client.adopt(records[at]!).then((got) => (got.status === 'OK' ? got.value.toString() : 'absent'));
-        if (status === 1) return 'absent';
-        return status === 0 ? target.toString('utf8', offset, offset + records[at + CompletionField.Bytes]!) : `status ${status}`;
-      }));
+      return await Promise.all(
+        keys.map(async (_, i) => {
+          const at = i * WORDS;
+          const status = records[at + CompletionField.Status]!;
+          const offset = records[at + CompletionField.Offset]!;
+          if (status === PENDING_STATUS)
+            return await client
+              .adopt(records[at]!)
+              .then((got) => (got.status === 'OK' ? got.value.toString() : 'absent'));
+          if (status === 1) return 'absent';
+          return status === 0
+            ? target.toString('utf8', offset, offset + records[at + CompletionField.Bytes]!)
+            : `status ${status}`;
+        }),
+      );
     };
     const lengths = (keys: readonly string[]): Uint32Array => Uint32Array.from(keys, (key) => key.length);
     const named = ['a', 'bc', '', 'd'.repeat(1024), 'e'.repeat(1025), 'fg'];
@@ -194,18 +228,42 @@ for (const provider of providers) {
     // Not ASCII: lengths in characters are not lengths in bytes.
     const umlauts = ['ä', 'öü', '\ud83d', '\ude00'];
     t.deepEqual(await put(umlauts, umlauts.join(''), lengths(umlauts)), [0, 0, 0, 0]);
-    t.deepEqual(await get(umlauts), ['value 0', 'value 1', 'value 3', 'value 3'], 'what is half a character is one key, as it is for put');
+    t.deepEqual(
+      await get(umlauts),
+      ['value 0', 'value 1', 'value 3', 'value 3'],
+      'what is half a character is one key, as it is for put',
+    );
     t.deepEqual(await get(umlauts, umlauts.join(''), lengths(umlauts)), await get(umlauts));
     // As much as there is room for, and more, of which a part is not read.
     const most = Array.from({ length: 65 }, (_, i) => String(i).padStart(1024, 'm'));
-    t.deepEqual(await put(most, most.join(''), lengths(most)), most.map(() => 0));
+    t.deepEqual(
+      await put(most, most.join(''), lengths(most)),
+      most.map(() => 0),
+    );
     const nothing = most.map(() => 'none');
-    t.deepEqual(await get(nothing.slice(1), most.slice(0, 64).join(''), lengths(most)), most.slice(1).map((_, i) => `value ${i}`));
-    t.deepEqual(await get(nothing, most.join(''), lengths(most)), most.map(() => 'absent'));
+    t.deepEqual(
+      await get(nothing.slice(1), most.slice(0, 64).join(''), lengths(most)),
+      most.slice(1).map((_, i) => `value ${i}`),
+    );
+    t.deepEqual(
+      await get(nothing, most.join(''), lengths(most)),
+      most.map(() => 'absent'),
+    );
     const cut = most.map((key, i) => (i === 64 ? 'm'.repeat(7) : key));
-    t.deepEqual(await get(nothing, `${cut.join('')}more that is cut`, lengths(cut)), most.map(() => 'absent'));
+    t.deepEqual(
+      await get(nothing, `${cut.join('')}more that is cut`, lengths(cut)),
+      most.map(() => 'absent'),
+    );
     const more = Array.from({ length: 1025 }, () => 'a');
-    t.deepEqual(await get(more.map(() => 'none'), more.join(''), lengths(more)), more.map(() => 'absent'), 'more keys than lengths are kept of');
+    t.deepEqual(
+      await get(
+        more.map(() => 'none'),
+        more.join(''),
+        lengths(more),
+      ),
+      more.map(() => 'absent'),
+      'more keys than lengths are kept of',
+    );
     client.close();
     await plane.close();
   });
@@ -219,13 +277,19 @@ for (const provider of providers) {
     const pending = client.native.getMany(0, ['a', 'b', 'c'], Buffer.alloc(250), 0, records, 10_000);
     if (provider === 'shm') {
       t.is(pending, 0);
-      t.deepEqual([0, 1, 2].map((i) => records[i * WORDS + CompletionField.Status]), [0, 0, 20]);
+      t.deepEqual(
+        [0, 1, 2].map((i) => records[i * WORDS + CompletionField.Status]),
+        [0, 0, 20],
+      );
       t.is(records[2 * WORDS + CompletionField.Bytes], 100);
       t.is(records[2 * WORDS + CompletionField.Offset], NO_VALUE);
       t.is(client.native.info[CompletionField.Bytes], 200, 'where the values end');
     } else {
       const values = await Promise.all([0, 1, 2].map((i) => client.adopt(records[i * WORDS]!)));
-      t.deepEqual(values.map(({ value }) => value.length), [100, 100, 100]);
+      t.deepEqual(
+        values.map(({ value }) => value.length),
+        [100, 100, 100],
+      );
     }
     client.close();
     await plane.close();
@@ -278,10 +342,21 @@ for (const provider of providers) {
     const put = await client.put('empty', '');
     const got = await client.outcome(() => client.native.get(0, 'empty', undefined, 0, 10_000));
     const absent = await client.outcome(() => client.native.get(0, 'absent', undefined, 0, 10_000));
-    const full = await client.outcome(() => client.native.scan(0, client.native.shardOf(0, 'empty'), 0n, 10, true, 10_000));
+    const full = await client.outcome(() =>
+      client.native.scan(0, client.native.shardOf(0, 'empty'), 0n, 10, true, 10_000),
+    );
     const nothing = await client.outcome(() => client.native.scan(7, 0, 0n, 10, true, 10_000));
     const all = [put, got, absent, full, nothing];
-    t.deepEqual(all.map(({ status, later, hasValue }) => [status, later, hasValue]), [['OK', true, false], ['OK', true, true], ['NOT_FOUND', true, false], ['OK', true, true], ['OK', true, false]]);
+    t.deepEqual(
+      all.map(({ status, later, hasValue }) => [status, later, hasValue]),
+      [
+        ['OK', true, false],
+        ['OK', true, true],
+        ['NOT_FOUND', true, false],
+        ['OK', true, true],
+        ['OK', true, false],
+      ],
+    );
     t.is(nothing.bytes, 0);
     client.close();
     await plane.close();
@@ -396,7 +471,9 @@ for (const provider of providers) {
     ]) {
       t.is((await client.outcome(call)).status, 'ERR_PROTOCOL', String(call));
     }
-    t.throws(() => client.native.getMany(0, bad('no array'), target, 0, new Uint32Array(8), 1000), { code: 'ERR_PROTOCOL' });
+    t.throws(() => client.native.getMany(0, bad('no array'), target, 0, new Uint32Array(8), 1000), {
+      code: 'ERR_PROTOCOL',
+    });
     t.throws(() => client.native.getMany(0, ['a', 'b'], target, 0, new Uint32Array(8), 1000), { code: 'ERR_PROTOCOL' });
     t.throws(() => client.native.take(7, target), { code: 'ERR_PROTOCOL' });
     t.throws(() => client.native.setTicket(Buffer.alloc(3)), { code: 'ERR_CONFIG' });

@@ -37,20 +37,65 @@ test('getters in the arrays of getMany may close the client or take its buffers 
   const plane = await Plane.start({ provider: 'shm' });
   const keysWith = (act: () => void): string[] => Object.defineProperty(['a', 'b'], 1, { get: () => (act(), 'b') });
   const closing = Driver.to(plane);
-  t.throws(() => closing.native.getMany(0, keysWith(() => closing.close()), Buffer.alloc(100), 0, new Uint32Array(16), 1000), { code: 'ERR_CLOSED' });
+  t.throws(
+    () =>
+      closing.native.getMany(
+        0,
+        keysWith(() => closing.close()),
+        Buffer.alloc(100),
+        0,
+        new Uint32Array(16),
+        1000,
+      ),
+    { code: 'ERR_CLOSED' },
+  );
   const client = Driver.to(plane);
   const target = new Uint8Array(100);
   const detach = (bytes: ArrayBufferLike): void => void structuredClone(bytes, { transfer: [bytes as ArrayBuffer] });
-  t.throws(() => client.native.getMany(0, keysWith(() => detach(target.buffer)), target, 0, new Uint32Array(16), 1000));
+  t.throws(() =>
+    client.native.getMany(
+      0,
+      keysWith(() => detach(target.buffer)),
+      target,
+      0,
+      new Uint32Array(16),
+      1000,
+    ),
+  );
   const records = new Uint32Array(16);
-  t.throws(() => client.native.getMany(0, keysWith(() => detach(records.buffer)), new Uint8Array(100), 0, records, 1000));
+  t.throws(() =>
+    client.native.getMany(
+      0,
+      keysWith(() => detach(records.buffer)),
+      new Uint8Array(100),
+      0,
+      records,
+      1000,
+    ),
+  );
   const answers = new Uint32Array(2);
   const value = Buffer.from('v');
-  t.throws(() => client.native.putMany(0, keysWith(() => detach(answers.buffer)), [value, value], 0, answers, 1000));
+  t.throws(() =>
+    client.native.putMany(
+      0,
+      keysWith(() => detach(answers.buffer)),
+      [value, value],
+      0,
+      answers,
+      1000,
+    ),
+  );
   client.native.close();
   const last = Driver.to(plane);
   const two = new Uint32Array(2);
-  last.native.putMany(0, keysWith(() => last.native.close()), [value, value], 0, two, 1000);
+  last.native.putMany(
+    0,
+    keysWith(() => last.native.close()),
+    [value, value],
+    0,
+    two,
+    1000,
+  );
   t.is(two[1], 18, 'closed before it was sent');
   await plane.close();
 });
@@ -63,7 +108,16 @@ test('a getter among the values of putMany may call putMany, and take the length
   const value = Buffer.from('v');
   const values = Object.defineProperty([value, value, value], 1, {
     get: () => {
-      client.native.putMany(0, ['x', 'y', 'z'], [value, value, value], 0, inner, 10_000, 'xyz', Uint32Array.of(1, 1, 1));
+      client.native.putMany(
+        0,
+        ['x', 'y', 'z'],
+        [value, value, value],
+        0,
+        inner,
+        10_000,
+        'xyz',
+        Uint32Array.of(1, 1, 1),
+      );
       structuredClone(lengths.buffer, { transfer: [lengths.buffer] });
       return value;
     },

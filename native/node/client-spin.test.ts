@@ -1,9 +1,15 @@
-/** Calls of a NativeClient that are polled for: getSync, and GETs and PUTs that are alone. Against a data plane in this process. */
+/**
+ * Calls of a NativeClient that are polled for: getSync, and GETs and PUTs that are alone. Against a data plane in this
+ * process.
+ */
 import test from 'ava';
 import { CompletionField } from '../addon.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
-/** Whether the call is answered before its flush returns. Now and then it is not: a machine may let the owner wait for longer than is polled. */
+/**
+ * Whether the call is answered before its flush returns. Now and then it is not: a machine may let the owner wait for
+ * longer than is polled.
+ */
 async function answeredInside(client: Driver, call: () => Promise<void>): Promise<boolean> {
   for (let tries = 0; tries < 30; tries++) {
     const before = client.readyCalls;
@@ -58,11 +64,13 @@ test('a put that is alone may be answered inside flush', async (t) => {
   const client = Driver.to(plane, { putSpinUs: 1_000_000 });
   await client.put('a', 'connected');
   let version = 0n;
-  t.true(await answeredInside(client, async () => {
-    const put = await client.put('a', 'spun');
-    t.is(put.status, 'OK');
-    ({ version } = put);
-  }));
+  t.true(
+    await answeredInside(client, async () => {
+      const put = await client.put('a', 'spun');
+      t.is(put.status, 'OK');
+      ({ version } = put);
+    }),
+  );
   t.is((await client.get('a')).version, version);
   client.close();
   await plane.close();

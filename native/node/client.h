@@ -1,19 +1,20 @@
 /* client.h: the object behind NativeClient, shared by the files client_*.c. Private to native/node.
  *
- *   client_binding.c   the class: constructor, close, life           client_loop.c    libuv: waiting, timers, callbacks
- *   client_calls.c     get, getSync, put, ... : one crossing each    client_many.c    getMany   client_put_many.c   putMany
- *   client_key.c       keys: texts, bytes, prepared ones    client_texts.c   the keys of a batch as one text
- *   client_ops.c       the table of operations                       client_drain.c   drain, take
- *   client_map.c       setTicket, setOwners, setRoutes               client_stats.c   stats
+ *   client_binding.c   the class: constructor, close, life     client_loop.c      libuv: waiting, timers, callbacks
+ *   client_calls.c     get, getSync, put: one crossing each    client_many.c      getMany
+ *   client_key.c       keys: texts, bytes, prepared ones       client_put_many.c  putMany
+ *   client_texts.c     the keys of a batch as one text         client_drain.c     drain, take
+ *   client_ops.c       the table of operations                 client_stats.c     stats
+ *   client_map.c       setTicket, setOwners, setRoutes
  *
- * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the JavaScript
- * object, each of its methods (they are made for the object and carry the pointer, so no call has to look it up), and the two
- * arrays that lie in it. It is open until close(), the end of the environment, or the collection of the object; what follows
- * finds `lookup` NULL.
+ * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the
+ * JavaScript object, each of its methods (they are made for the object and carry the pointer, so no call has to look it
+ * up), and the two arrays that lie in it. It is open until close(), the end of the environment, or the collection of
+ * the object; what follows finds `lookup` NULL.
  *
- * Operations. get, put and the others either answer at once or leave a client_op, which ends exactly once: it becomes READY and
- * waits to be drained. JavaScript's memory is never kept beyond a call: values that are sent are copied before it returns, and
- * values that came later leave native memory only when drain or take copies them.
+ * Operations. get, put and the others either answer at once or leave a client_op, which ends exactly once: it becomes
+ * READY and waits to be drained. JavaScript's memory is never kept beyond a call: values that are sent are copied
+ * before it returns, and values that came later leave native memory only when drain or take copies them.
  */
 #ifndef FARKV_NODE_CLIENT_H
 #define FARKV_NODE_CLIENT_H
@@ -24,39 +25,51 @@
 
 enum {
     CLIENT_QUEUES = 5,
-    CLIENT_EVENTS = 256,             /* waiting to be told; more are dropped */
-    CLIENT_COMPLETIONS = 512,        /* records of one drain */
-    CLIENT_WORDS = 8,                /* CompletionField.Words in addon.ts */
-    CLIENT_TEXTS_MAX = 64 << 10,     /* TEXTS_MAX in addon.ts */
-    CLIENT_TEXTS_KEYS = 1024,        /* PUTS_MAX in addon.ts */
-    CLIENT_PENDING_STATUS = 255,     /* PENDING_STATUS in addon.ts */
-    CLIENT_PLACE_BITS = 16,          /* of an id are the place in the table, CLIENT_PLACE_BITS in addon.ts; the rest is a generation */
-    CLIENT_ID_BITS = 30,             /* with PENDING_BASE still a small integer of V8, for which no object is made */
-    CLIENT_PENDING_BASE = 1 << 30    /* PENDING_BASE in addon.ts */
+    CLIENT_EVENTS = 256,         /* waiting to be told; more are dropped */
+    CLIENT_COMPLETIONS = 512,    /* records of one drain */
+    CLIENT_WORDS = 8,            /* CompletionField.Words in addon.ts */
+    CLIENT_TEXTS_MAX = 64 << 10, /* TEXTS_MAX in addon.ts */
+    CLIENT_TEXTS_KEYS = 1024,    /* PUTS_MAX in addon.ts */
+    CLIENT_PENDING_STATUS = 255, /* PENDING_STATUS in addon.ts */
+    /* of an id are the place in the table, CLIENT_PLACE_BITS in addon.ts; the rest is a generation */
+    CLIENT_PLACE_BITS = 16,
+    CLIENT_ID_BITS = 30,          /* with PENDING_BASE still a small integer of V8, for which no object is made */
+    CLIENT_PENDING_BASE = 1 << 30 /* PENDING_BASE in addon.ts */
 };
 
-/* The offset of a record that has no value: no place in any memory, and nothing may be computed with it. NO_VALUE in addon.ts. */
-#define CLIENT_NO_VALUE UINT32_MAX
+/* The offset of a record that has no value: no place in any memory, and nothing may be computed with it. NO_VALUE in
+ * addon.ts. */
+#define CLIENT_NO_VALUE   UINT32_MAX
 /* So many bytes of a target are used at most, so that every offset in it, its end too, is below CLIENT_NO_VALUE. */
 #define CLIENT_TARGET_MAX (UINT32_MAX - 1)
 
 /* CompletionField in addon.ts. */
-enum { FIELD_ID, FIELD_STATUS, FIELD_BYTES, FIELD_OFFSET, FIELD_CODEC, FIELD_USER_FLAGS, FIELD_VERSION_LOW, FIELD_VERSION_HIGH };
+enum {
+    FIELD_ID,
+    FIELD_STATUS,
+    FIELD_BYTES,
+    FIELD_OFFSET,
+    FIELD_CODEC,
+    FIELD_USER_FLAGS,
+    FIELD_VERSION_LOW,
+    FIELD_VERSION_HIGH
+};
 
-typedef enum { OP_FREE, OP_OUTSTANDING, OP_READY, OP_HELD } client_op_state;   /* HELD: too large for a slab, waits for take */
+/* HELD: too large for a slab, waits for take */
+typedef enum { OP_FREE, OP_OUTSTANDING, OP_READY, OP_HELD } client_op_state;
 
 typedef struct client client;
 
 typedef struct client_op {
-    fkv_list link;                   /* free, busy, ready, held */
+    fkv_list link; /* free, busy, ready, held */
     client *c;
     uint32_t index, generation;
     client_op_state state;
-    struct client_kind *kind;        /* whose outstanding ones it is counted among; NULL: of no such kind */
-    lookup_get *get;                 /* NULL: not a GET, or released */
-    uint64_t request;                /* of the session, for what is not a GET */
+    struct client_kind *kind; /* whose outstanding ones it is counted among; NULL: of no such kind */
+    lookup_get *get;          /* NULL: not a GET, or released */
+    uint64_t request;         /* of the session, for what is not a GET */
     lookup_result result;
-    uint8_t *value;                  /* the lookup's while `get`, else of malloc; NULL: none */
+    uint8_t *value; /* the lookup's while `get`, else of malloc; NULL: none */
 } client_op;
 
 typedef struct client_watch {
@@ -65,31 +78,32 @@ typedef struct client_watch {
     fab_cq *cq;
 } client_watch;
 
-/* Whether polling inside a call pays: where it brought nothing it is left out for a while, longer each time. The owner is far
- * away, or needs this processor. */
+/* Whether polling inside a call pays: where it brought nothing it is left out for a while, longer each time. The owner
+ * is far away, or needs this processor. */
 typedef struct client_habit {
-    uint64_t ns;                     /* how long to poll, at most; 0: never */
+    uint64_t ns; /* how long to poll, at most; 0: never */
     uint32_t misses, skip;
 } client_habit;
 
 /* GETs, or changes: what is polled for before the event loop goes on. */
 typedef struct client_kind {
-    uint32_t outstanding;            /* not yet ready */
-    uint32_t many;                   /* which getMany started since the last flush; of putMany none: its owner needs the processor longer */
+    uint32_t outstanding; /* not yet ready */
+    /* which getMany started since the last flush; of putMany none: its owner needs the processor longer */
+    uint32_t many;
     client_habit spin;
 } client_kind;
 
 struct client {
-    lookup *lookup;                  /* NULL: closed */
+    lookup *lookup; /* NULL: closed */
     napi_env env;
     uint32_t holders;
-    uint32_t shards;                     /* their numbers are below it */
+    uint32_t shards; /* their numbers are below it */
     double timeout_ms;
 
     /* operations */
     client_op *table;
-    uint32_t places;                 /* of the table that were ever in use */
-    uint32_t capacity, outstanding, ready_count;   /* outstanding: neither free nor held */
+    uint32_t places;                             /* of the table that were ever in use */
+    uint32_t capacity, outstanding, ready_count; /* outstanding: neither free nor held */
     fkv_list free, busy, ready, held;
     client_kind gets, changes;
 
@@ -100,8 +114,8 @@ struct client {
     uv_timer_t timer;
     uint64_t timer_due_ns;
     client_watch *watch[CLIENT_QUEUES];
-    uint32_t watches, handles;       /* handles: open ones of libuv */
-    bool keeps_alive, told;          /* told: onReady was called and the ready list was not empty since */
+    uint32_t watches, handles; /* handles: open ones of libuv */
+    bool keeps_alive, told;    /* told: onReady was called and the ready list was not empty since */
     bool delivering;
     napi_async_context context;
     napi_async_cleanup_hook_handle cleanup;
@@ -114,28 +128,28 @@ struct client {
     uint32_t completions[CLIENT_COMPLETIONS * CLIENT_WORDS];
 
     /* the keys of a batch (client_texts.c) */
-    bool texts_in_use;               /* they are not to be read anew: JavaScript may run before the last is taken */
+    bool texts_in_use; /* they are not to be read anew: JavaScript may run before the last is taken */
     uint32_t text_length[CLIENT_TEXTS_KEYS];
-    uint8_t texts[CLIENT_TEXTS_MAX + 8];   /* a text that was cut has more than CLIENT_TEXTS_MAX bytes here */
+    uint8_t texts[CLIENT_TEXTS_MAX + 8]; /* a text that was cut has more than CLIENT_TEXTS_MAX bytes here */
 };
 
 /* client_binding.c */
-void client_drop(client *c);                           /* one holder less */
+void client_drop(client *c); /* one holder less */
 void client_close(client *c);
 /* The client of a callback and its arguments, missing ones undefined; NULL with an exception pending. */
 client *client_arguments(napi_env env, napi_callback_info info, napi_value *argv, size_t n);
 
 /* client_ops.c */
 bool client_ops_create(client *c, uint32_t capacity);
-client_op *client_op_take(client *c, client_kind *k);  /* NULL: too many are outstanding */
+client_op *client_op_take(client *c, client_kind *k); /* NULL: too many are outstanding */
 void client_op_free(client_op *o);
-void client_op_ready(client_op *o, fkv_status s);      /* ended: waits to be drained */
+void client_op_ready(client_op *o, fkv_status s); /* ended: waits to be drained */
 uint32_t client_op_id(const client_op *o);
 client_op *client_op_of(client *c, uint32_t id);
-void client_get_done(void *ctx, lookup_get *g);        /* lookup_config.done */
+void client_get_done(void *ctx, lookup_get *g); /* lookup_config.done */
 void client_request_done(void *user, session_answer *a);
 void client_record(uint32_t *words, uint32_t id, const lookup_result *r, uint32_t offset);
-void client_ops_close(client *c);                      /* values that lie in the lookup's memory are saved */
+void client_ops_close(client *c); /* values that lie in the lookup's memory are saved */
 
 /* client_calls.c */
 /* Sends a request; `*out` is its operation. BUSY and the like: it was not sent, and there is none. */
@@ -144,7 +158,7 @@ fkv_status client_send(client *c, session_ask *a, client_kind *k, client_op **ou
 /* client_key.c */
 typedef struct client_key {
     uint8_t room[FKV_KEY_MAX + 4];
-    lookup_key key;                  /* its bytes lie in `room`, or in memory of JavaScript until that runs again */
+    lookup_key key; /* its bytes lie in `room`, or in memory of JavaScript until that runs again */
 } client_key;
 fkv_status client_key_of_array(client *c, napi_env env, napi_value v, uint16_t ns, lookup_key *out);
 static inline fkv_status client_key_of(client *c, napi_env env, napi_value v, uint16_t ns, client_key *out) {
@@ -161,8 +175,8 @@ static inline fkv_status client_read_key(client *c, napi_env env, napi_value ns,
 
 /* client_texts.c */
 typedef struct client_texts {
-    const uint8_t *next;             /* of what is not taken yet, in the client's `texts` */
-    const uint32_t *length;          /* in its `text_length` */
+    const uint8_t *next;    /* of what is not taken yet, in the client's `texts` */
+    const uint32_t *length; /* in its `text_length` */
 } client_texts;
 /* False: there is none, or it is not of the kind that can be read so; its keys are to be read one by one. */
 bool client_texts_read(client *c, napi_env env, napi_value text, napi_value lengths, uint32_t keys, client_texts *out);
@@ -175,10 +189,10 @@ static inline fkv_status client_texts_next(client_texts *t, uint16_t ns, lookup_
 
 /* client_loop.c */
 bool client_loop_open(client *c, napi_env env);
-void client_loop_watch(client *c);                     /* completion queues that are new */
+void client_loop_watch(client *c); /* completion queues that are new */
 void client_loop_close(client *c);
-void client_keep_alive(client *c);                     /* as long as something is outstanding */
-void client_event(void *ctx, const session_event *e);  /* lookup_config.event */
+void client_keep_alive(client *c);                    /* as long as something is outstanding */
+void client_event(void *ctx, const session_event *e); /* lookup_config.event */
 
 /* Methods. */
 napi_value client_get(napi_env env, napi_callback_info info);
@@ -211,7 +225,8 @@ static inline napi_value client_refuse(napi_env env, fkv_status s) {
 }
 static inline napi_value client_pending(napi_env env, const client_op *o) {
     napi_value out;
-    return napi_create_uint32(env, CLIENT_PENDING_BASE + client_op_id(o), &out) == napi_ok ? out : NULL;   /* a small integer: no object */
+    /* a small integer: no object */
+    return napi_create_uint32(env, CLIENT_PENDING_BASE + client_op_id(o), &out) == napi_ok ? out : NULL;
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* client_binding.c: the class NativeClient (addon.ts): made, closed, freed; client.h says who holds it. The methods are in the
- * other client_*.c. */
+/* client_binding.c: the class NativeClient (addon.ts): made, closed, freed; client.h says who holds it. The methods are
+ * in the other client_*.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
@@ -41,7 +41,7 @@ static napi_value close_method(napi_env env, napi_callback_info info) {
 
 static void environment_ends(napi_async_cleanup_hook_handle handle, void *arg) {
     client *c = arg;
-    (void)handle;                        /* removed when the last handle has closed */
+    (void)handle; /* removed when the last handle has closed */
     if (c->lookup) client_close(c);
 }
 
@@ -74,20 +74,37 @@ static void array_let_go(napi_env env, void *data, void *hint) {
 /* A Uint32Array whose memory is the client's own, so that nothing JavaScript does with the array can take it away. */
 static bool add_array(napi_env env, client *c, napi_value object, const char *name, uint32_t *words, size_t n) {
     napi_value buffer, array;
-    if (napi_create_external_arraybuffer(env, words, n * sizeof *words, array_let_go, c, &buffer) != napi_ok) return false;
+    if (napi_create_external_arraybuffer(env, words, n * sizeof *words, array_let_go, c, &buffer) != napi_ok)
+        return false;
     c->holders++;
     return napi_create_typedarray(env, napi_uint32_array, n, buffer, 0, &array) == napi_ok &&
            napi_set_named_property(env, object, name, array) == napi_ok;
 }
 
 static bool add_members(napi_env env, client *c, napi_value object) {
-    static const struct { const char *name; napi_callback f; } methods[] = {
-        { "get", client_get }, { "getSync", client_get_sync }, { "getMany", client_get_many }, { "put", client_put },
+    static const struct {
+        const char *name;
+        napi_callback f;
+    } methods[] = {
+        { "get", client_get },
+        { "getSync", client_get_sync },
+        { "getMany", client_get_many },
+        { "put", client_put },
         { "putMany", client_put_many },
-        { "compareAndSwap", client_compare_and_swap }, { "delete", client_delete }, { "scan", client_scan },
-        { "shardOf", client_shard_of }, { "cancel", client_cancel }, { "flush", client_flush }, { "drain", client_drain },
-        { "take", client_take }, { "prepareKey", client_prepare_key }, { "setTicket", client_set_ticket }, { "setOwners", client_set_owners },
-        { "setRoutes", client_set_routes }, { "stats", client_stats }, { "close", close_method },
+        { "compareAndSwap", client_compare_and_swap },
+        { "delete", client_delete },
+        { "scan", client_scan },
+        { "shardOf", client_shard_of },
+        { "cancel", client_cancel },
+        { "flush", client_flush },
+        { "drain", client_drain },
+        { "take", client_take },
+        { "prepareKey", client_prepare_key },
+        { "setTicket", client_set_ticket },
+        { "setOwners", client_set_owners },
+        { "setRoutes", client_set_routes },
+        { "stats", client_stats },
+        { "close", close_method },
     };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         if (!add_method(env, c, object, methods[i].name, methods[i].f)) return false;
@@ -169,7 +186,8 @@ static napi_value construct(napi_env env, napi_callback_info info) {
     list_init(&c->ready);
     list_init(&c->held);
     fkv_status s = FKV_OK;
-    bool good = napi_get_cb_info(env, info, &n, &options, &object, NULL) == napi_ok && read_options(env, options, c, &config);
+    bool good = napi_get_cb_info(env, info, &n, &options, &object, NULL) == napi_ok &&
+                read_options(env, options, c, &config);
     good = good && napi_create_object(env, &resource) == napi_ok;
     good = good && napi_create_reference(env, resource, 1, &c->resource) == napi_ok;
     if (good && !client_ops_create(c, c->capacity)) s = FKV_NO_MEMORY;
@@ -191,6 +209,7 @@ static napi_value construct(napi_env env, napi_callback_info info) {
 
 bool binding_init_client(napi_env env, napi_value exports) {
     napi_value constructor;
-    return napi_define_class(env, "NativeClient", NAPI_AUTO_LENGTH, construct, NULL, 0, NULL, &constructor) == napi_ok &&
+    return napi_define_class(env, "NativeClient", NAPI_AUTO_LENGTH, construct, NULL, 0, NULL, &constructor) ==
+               napi_ok &&
            napi_set_named_property(env, exports, "NativeClient", constructor) == napi_ok;
 }

@@ -1,11 +1,11 @@
-/* client_calls.c: the methods that ask for something: arguments in, an answer or an operation out. None throws for what a user's
- * operation may bring: that is an answer. */
+/* client_calls.c: the methods that ask for something: arguments in, an answer or an operation out. None throws for what
+ * a user's operation may bring: that is an answer. */
 #include <sched.h>
 #include <string.h>
 #include "client.h"
 
-enum { SPIN_FOR_FEW = 4 };               /* more of them are worth a batch: the event loop collects it */
-enum { SPINS_FOR_MANY = 64 };            /* those of one call are collected here, as long as they keep coming */
+enum { SPIN_FOR_FEW = 4 };    /* more of them are worth a batch: the event loop collects it */
+enum { SPINS_FOR_MANY = 64 }; /* those of one call are collected here, as long as they keep coming */
 
 /* A number of milliseconds from `now`; what is not one is the client's own. */
 static uint64_t deadline_of(client *c, napi_env env, napi_value v, uint64_t now) {
@@ -37,7 +37,8 @@ static napi_value answer_result(client *c, napi_env env, const lookup_result *r)
     napi_value out;
     client_record(c->info, 0, r, CLIENT_NO_VALUE);
     if (r->status != FKV_OK) return client_refuse(env, r->status);
-    return napi_create_uint32(env, r->value_bytes, &out) == napi_ok ? out : NULL;   /* a small integer: no object is made */
+    /* a small integer: no object is made */
+    return napi_create_uint32(env, r->value_bytes, &out) == napi_ok ? out : NULL;
 }
 
 static napi_value refuse(client *c, napi_env env, fkv_status s) {
@@ -61,11 +62,12 @@ typedef struct get_call {
     napi_value argv[5];
     client *c;
     client_key k;
-    uint8_t *to;                     /* NULL: no target */
+    uint8_t *to; /* NULL: no target */
     size_t room;
 } get_call;
 
-/* The arguments of get and getSync. True: read. Else `*answer` is to be returned, which is NULL when an exception is pending. */
+/* The arguments of get and getSync. True: read. Else `*answer` is to be returned, which is NULL when an exception is
+ * pending. */
 static bool read_get(napi_env env, napi_callback_info info, get_call *g, napi_value *answer) {
     *answer = NULL;
     g->c = client_arguments(env, info, g->argv, 5);
@@ -87,7 +89,8 @@ napi_value client_get(napi_env env, napi_callback_info info) {
     return s == FKV_OK ? client_pending(env, o) : refuse(g.c, env, s);
 }
 
-/* Polls once; now and then, when there is nothing, gives the processor to an owner that may share it. `i` counts the caller's polls from 1. */
+/* Polls once; now and then, when there is nothing, gives the processor to an owner that may share it. `i` counts the
+ * caller's polls from 1. */
 static void poll_or_yield(session *s, uint32_t i) {
     if (session_poll(s) == 0 && i % 16 == 0) sched_yield();
 }
@@ -270,8 +273,10 @@ napi_value client_cancel(napi_env env, napi_callback_info info) {
     if (!c) return NULL;
     client_op *o = c->lookup && napi_get_value_uint32(env, argv[0], &id) == napi_ok ? client_op_of(c, id) : NULL;
     if (o && o->state == OP_OUTSTANDING) {
-        if (o->get) lookup_cancel(o->get, FKV_ABORTED);
-        else session_cancel(lookup_session(c->lookup), o->request, FKV_ABORTED);
+        if (o->get)
+            lookup_cancel(o->get, FKV_ABORTED);
+        else
+            session_cancel(lookup_session(c->lookup), o->request, FKV_ABORTED);
     }
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
@@ -297,8 +302,8 @@ static void spin_for_few(client *c, client_habit *h) {
     h->skip = (1u << h->misses) - 1;
 }
 
-/* The answers to one call for many keys come in few large pieces: polled for until all are there, and given up when nothing comes for as long
- * as one would be polled for. */
+/* The answers to one call for many keys come in few large pieces: polled for until all are there, and given up when
+ * nothing comes for as long as one would be polled for. */
 static void spin_for_many(client *c, const client_kind *k) {
     session *s = lookup_session(c->lookup);
     uint64_t now = session_now(s), end = now + SPINS_FOR_MANY * k->spin.ns, until = now + k->spin.ns;
@@ -311,14 +316,16 @@ static void spin_for_many(client *c, const client_kind *k) {
     }
 }
 
-/* Only at a flush, when the program has asked for all that it asks for in this turn: were each call polled for, calls that could go together
- * would go one after the other. */
+/* Only at a flush, when the program has asked for all that it asks for in this turn: were each call polled for, calls
+ * that could go together would go one after the other. */
 static void spin_for(client *c, client_kind *k) {
     bool many = k->outstanding <= k->many;
     k->many = 0;
     if (!k->outstanding || c->ready_count) return;
-    if (c->outstanding <= SPIN_FOR_FEW) spin_for_few(c, &k->spin);
-    else if (many) spin_for_many(c, k);
+    if (c->outstanding <= SPIN_FOR_FEW)
+        spin_for_few(c, &k->spin);
+    else if (many)
+        spin_for_many(c, k);
 }
 
 napi_value client_flush(napi_env env, napi_callback_info info) {

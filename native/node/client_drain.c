@@ -2,7 +2,10 @@
 #include <string.h>
 #include "client.h"
 
-typedef struct slab { uint8_t *bytes; size_t room, used; } slab;
+typedef struct slab {
+    uint8_t *bytes;
+    size_t room, used;
+} slab;
 
 /* False when the slab has no room left for it, but would have had empty: it waits for the next drain. */
 static bool take_out(client_op *o, slab *s, uint32_t *record) {
@@ -65,7 +68,8 @@ napi_value client_take(napi_env env, napi_callback_info info) {
         binding_throw(env, FKV_BAD_REQUEST, "no value is held under this id");
         return NULL;
     }
-    if (o->result.status != FKV_OK) {    /* the client was closed, and there was no memory to keep the value in (client_ops_close) */
+    /* the client was closed, and there was no memory to keep the value in (client_ops_close) */
+    if (o->result.status != FKV_OK) {
         fkv_status why = o->result.status;
         client_op_free(o);
         binding_throw(env, why, NULL);

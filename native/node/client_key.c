@@ -1,8 +1,9 @@
 /* client_key.c: keys that are not texts: bytes, and prepared keys.
  *
- * A prepared key is an Int8Array whose bytes are a lookup_prepared: no caller's key is one, so the kind of array tells them apart; and of all
- * kinds it is the one that Node-API recognises first, a BigUint64Array, the eleventh, takes some 30 ns more. It lies
- * in JavaScript's hands, where it may be written to, so what it says is checked as it is read (lookup_read_prepared). */
+ * A prepared key is an Int8Array whose bytes are a lookup_prepared: no caller's key is one, so the kind of array tells
+ * them apart; and of all kinds it is the one that Node-API recognises first, a BigUint64Array, the eleventh, takes some
+ * 30 ns more. It lies in JavaScript's hands, where it may be written to, so what it says is checked as it is read
+ * (lookup_read_prepared). */
 #include <string.h>
 #include "client.h"
 

@@ -5,8 +5,8 @@
  *   timer     deadlines, renewals, back-off are due
  *   idle      only active when the queues could not be armed because more kept coming: keeps the loop from sleeping
  *
- * JavaScript is called from these only, never from inside a call to the client. The loop is kept alive by the prepare handle, and
- * only while an operation is outstanding.
+ * JavaScript is called from these only, never from inside a call to the client. The loop is kept alive by the prepare
+ * handle, and only while an operation is outstanding.
  */
 #include <stdlib.h>
 #include "client.h"
@@ -27,8 +27,10 @@ static bool call(client *c, napi_ref function, size_t argc, const napi_value *ar
 }
 
 static napi_value event_object(napi_env env, const session_event *e) {
-    static const char *const types[] = { [SESSION_CONNECTED] = "connected", [SESSION_DISCONNECTED] = "disconnected",
-                                         [SESSION_REFUSED] = "refused", [SESSION_NOT_OWNER] = "not-owner" };
+    static const char *const types[] = { [SESSION_CONNECTED] = "connected",
+                                         [SESSION_DISCONNECTED] = "disconnected",
+                                         [SESSION_REFUSED] = "refused",
+                                         [SESSION_NOT_OWNER] = "not-owner" };
     napi_value o;
     if (napi_create_object(env, &o) != napi_ok || !binding_set_text(env, o, "type", types[e->type])) return NULL;
     if (e->type == SESSION_NOT_OWNER) return binding_set_number(env, o, "shard", e->shard) ? o : NULL;
@@ -75,8 +77,10 @@ void client_keep_alive(client *c) {
     bool wanted = c->outstanding > 0 && c->lookup;
     if (wanted == c->keeps_alive || !c->handles) return;
     c->keeps_alive = wanted;
-    if (wanted) uv_ref((uv_handle_t *)&c->prepare);
-    else uv_unref((uv_handle_t *)&c->prepare);
+    if (wanted)
+        uv_ref((uv_handle_t *)&c->prepare);
+    else
+        uv_unref((uv_handle_t *)&c->prepare);
 }
 
 static bool arm_all(client *c) {
@@ -121,8 +125,10 @@ static void before_sleep(uv_prepare_t *p) {
         armed = false;
     }
     set_timer(c);
-    if (armed) uv_idle_stop(&c->idle);
-    else uv_idle_start(&c->idle, never_mind);
+    if (armed)
+        uv_idle_stop(&c->idle);
+    else
+        uv_idle_start(&c->idle, never_mind);
 }
 
 static void readable(uv_poll_t *poll, int status, int events) {

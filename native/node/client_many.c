@@ -1,5 +1,5 @@
-/* client_many.c: getMany: keys are read and looked up in groups, so that the cache misses of one group overlap; what cannot be
- * answered in place becomes an operation of its own. */
+/* client_many.c: getMany: keys are read and looked up in groups, so that the cache misses of one group overlap; what
+ * cannot be answered in place becomes an operation of its own. */
 #include "client.h"
 #include <string.h>
 
@@ -8,18 +8,19 @@ typedef struct batch {
     napi_env env;
     napi_value keys, target, record_array;
     uint8_t *to;
-    size_t room, at, used;           /* the target from its offset `at` on */
+    size_t room, at, used; /* the target from its offset `at` on */
     uint32_t *records;
-    size_t words;                    /* of records */
+    size_t words; /* of records */
     uint64_t now_ns, deadline_ns;
-    uint32_t pending, flushed;       /* flushed: of them, when the doorbell was last rung */
-    uint32_t doorbell;               /* so many that are posted are worth one */
+    uint32_t pending, flushed; /* flushed: of them, when the doorbell was last rung */
+    uint32_t doorbell;         /* so many that are posted are worth one */
     uint16_t ns;
-    bool joined;                     /* keys come from `texts` */
+    bool joined; /* keys come from `texts` */
     client_texts texts;
 } batch;
 
-/* So many that are posted are worth a doorbell where the caller does not say: the owners begin while the rest is posted. */
+/* So many that are posted are worth a doorbell where the caller does not say: the owners begin while the rest is
+ * posted. */
 enum { DOORBELL = 2 * LOOKUP_GROUP };
 
 static void start_one(batch *b, const lookup_key *k, uint32_t index, uint32_t *record) {
@@ -47,7 +48,8 @@ static bool still_there(batch *b) {
     }
     if (!binding_bytes(b->env, b->target, &to, &room)) return false;
     if (napi_get_typedarray_info(b->env, b->record_array, NULL, &words, &records, NULL, NULL) == napi_ok &&
-        room >= b->at + b->room && (b->room == 0 || to + b->at == b->to) && words == b->words && records == b->records) return true;
+        room >= b->at + b->room && (b->room == 0 || to + b->at == b->to) && words == b->words && records == b->records)
+        return true;
     binding_throw(b->env, FKV_BAD_REQUEST, "the target or the records were taken away while the keys were read");
     return false;
 }
@@ -67,8 +69,10 @@ static int read_joined(batch *b, group *g, uint32_t first, int n) {
     int good = 0;
     for (int i = 0; i < n; i++) {
         fkv_status s = client_texts_next(&b->texts, b->ns, &g->key[good]);
-        if (s == FKV_OK) g->index[good++] = first + (uint32_t)i;
-        else refuse_key(b, first + (uint32_t)i, s);
+        if (s == FKV_OK)
+            g->index[good++] = first + (uint32_t)i;
+        else
+            refuse_key(b, first + (uint32_t)i, s);
     }
     return good;
 }
@@ -88,7 +92,8 @@ static int read_each(batch *b, group *g, uint32_t first, int n) {
             refuse_key(b, first + (uint32_t)i, s);
             continue;
         }
-        if (k->key.bytes != k->room) {       /* reading the next element may run a getter, which may detach this buffer */
+        /* reading the next element may run a getter, which may detach this buffer */
+        if (k->key.bytes != k->room) {
             memcpy(k->room, k->key.bytes, k->key.count);
             k->key.bytes = k->room;
         }
@@ -110,8 +115,10 @@ static bool run_group(batch *b, uint32_t first, int n) {
     for (int i = 0; i < good; i++) {
         uint32_t *record = b->records + g.index[i] * CLIENT_WORDS;
         uint32_t offset = done[i] && result[i].status == FKV_OK ? (uint32_t)(b->at + b->used + at[i]) : CLIENT_NO_VALUE;
-        if (done[i]) client_record(record, g.index[i], &result[i], offset);
-        else start_one(b, &g.key[i], g.index[i], record);
+        if (done[i])
+            client_record(record, g.index[i], &result[i], offset);
+        else
+            start_one(b, &g.key[i], g.index[i], record);
     }
     b->used += used;
     if (b->pending - b->flushed >= b->doorbell) {
@@ -144,7 +151,8 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     good = good && napi_get_value_double(env, argv[3], &offset) == napi_ok && offset >= 0 && offset <= (double)b.room;
     good = good && napi_get_typedarray_info(env, argv[4], &type, &words, &records, NULL, NULL) == napi_ok;
     if (!good || type != napi_uint32_array || words / CLIENT_WORDS < keys) {
-        binding_throw(env, FKV_BAD_REQUEST, "getMany takes a namespace, keys, a target, an offset in it, and a record for each key");
+        binding_throw(env, FKV_BAD_REQUEST,
+                      "getMany takes a namespace, keys, a target, an offset in it, and a record for each key");
         return NULL;
     }
     if (napi_get_value_double(env, argv[5], &ms) != napi_ok || !(ms > 0)) ms = c->timeout_ms;

@@ -1,5 +1,5 @@
-/* client_map.c: setTicket, setOwners, setRoutes: what the SDK learned of the cluster, handed down. Both lists are whole: what
- * they do not name is dropped. */
+/* client_map.c: setTicket, setOwners, setRoutes: what the SDK learned of the cluster, handed down. Both lists are
+ * whole: what they do not name is dropped. */
 #include <stdlib.h>
 #include <string.h>
 #include "../table/table.h"
@@ -21,7 +21,8 @@ static client *open_with_array(napi_env env, napi_callback_info info, napi_value
         binding_throw(env, FKV_CLOSED, NULL);
         return NULL;
     }
-    if (napi_is_array(env, *array, &is_array) != napi_ok || !is_array || napi_get_array_length(env, *array, n) != napi_ok) {
+    if (napi_is_array(env, *array, &is_array) != napi_ok || !is_array ||
+        napi_get_array_length(env, *array, n) != napi_ok) {
         napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE", "an array was expected");
         return NULL;
     }
@@ -87,7 +88,7 @@ napi_value client_set_owners(napi_env env, napi_callback_info info) {
         good = rooms[i] != NULL && napi_get_element(env, list, i, &item) == napi_ok &&
                read_owner(env, item, &owners[i], rooms[i]);
     }
-    if (good && !c->lookup) {     /* a getter closed it */
+    if (good && !c->lookup) { /* a getter closed it */
         binding_throw(env, FKV_CLOSED, NULL);
         good = false;
     }
@@ -123,7 +124,8 @@ static bool read_route(napi_env env, napi_value v, uint32_t shards, lookup_route
     napi_value owner, list, item;
     uint64_t shard, epoch, layout_epoch, buckets;
     int32_t number;
-    if (!binding_number(env, v, "shard", 0, shards - 1, &shard) || !binding_field(env, v, "owner", &owner)) return false;
+    if (!binding_number(env, v, "shard", 0, shards - 1, &shard) || !binding_field(env, v, "owner", &owner))
+        return false;
     if (napi_get_value_int32(env, owner, &number) != napi_ok || number < -1) {
         return binding_bad_option(env, "owner must be -1 or a number");
     }
@@ -161,7 +163,7 @@ napi_value client_set_routes(napi_env env, napi_callback_info info) {
         lookup_region *regions = NULL;
         if (napi_open_handle_scope(env, &scope) != napi_ok) break;
         good = napi_get_element(env, list, i, &item) == napi_ok && read_route(env, item, c->shards, &route, &regions);
-        if (good && !c->lookup) {     /* a getter closed it */
+        if (good && !c->lookup) { /* a getter closed it */
             binding_throw(env, FKV_CLOSED, NULL);
             good = false;
         }

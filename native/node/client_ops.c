@@ -1,12 +1,13 @@
-/* client_ops.c: operations that did not end inside their call: a fixed table, ids with a generation, and the list of those that
- * have ended and wait to be drained. */
+/* client_ops.c: operations that did not end inside their call: a fixed table, ids with a generation, and the list of
+ * those that have ended and wait to be drained. */
 #include <stdlib.h>
 #include <string.h>
 #include "../base/assert.h"
 #include "client.h"
 
 enum { GENERATIONS = 1 << (CLIENT_ID_BITS - CLIENT_PLACE_BITS) };
-/* Places come into use so many at a time: ids are to come again late, but a walk through all places would miss the caches each time. */
+/* Places come into use so many at a time: ids are to come again late, but a walk through all places would miss the
+ * caches each time. */
 enum { PLACES_AT_ONCE = 512 };
 
 bool client_ops_create(client *c, uint32_t capacity) {
@@ -50,15 +51,17 @@ client_op *client_op_take(client *c, client_kind *k) {
 void client_op_free(client_op *o) {
     client *c = o->c;
     fkv_assert(o->state != OP_FREE);
-    if (o->get) lookup_release(o->get);
-    else free(o->value);
+    if (o->get)
+        lookup_release(o->get);
+    else
+        free(o->value);
     o->get = NULL;
     o->value = NULL;
     if (o->state == OP_READY) c->ready_count--;
     if (o->state == OP_OUTSTANDING && o->kind) o->kind->outstanding--;
     if (o->state != OP_HELD) c->outstanding--;
     o->state = OP_FREE;
-    o->generation = o->generation + 1 < GENERATIONS ? o->generation + 1 : 1;   /* no id is 0 */
+    o->generation = o->generation + 1 < GENERATIONS ? o->generation + 1 : 1; /* no id is 0 */
     list_remove(&o->link);
     list_push(&c->free, &o->link);
     client_keep_alive(c);
@@ -66,7 +69,7 @@ void client_op_free(client_op *o) {
 
 void client_op_ready(client_op *o, fkv_status s) {
     client *c = o->c;
-    fkv_assert(o->state == OP_OUTSTANDING);   /* an operation ends once */
+    fkv_assert(o->state == OP_OUTSTANDING); /* an operation ends once */
     if (o->kind) o->kind->outstanding--;
     o->result.status = s;
     o->state = OP_READY;
@@ -96,7 +99,9 @@ void client_get_done(void *ctx, lookup_get *g) {
 void client_request_done(void *user, session_answer *a) {
     client_op *o = user;
     fkv_status s = a->status;
-    o->result = (lookup_result){ .codec = a->reply.codec, .user_flags = a->reply.user_flags, .version = a->reply.version };
+    o->result = (lookup_result){ .codec = a->reply.codec,
+                                 .user_flags = a->reply.user_flags,
+                                 .version = a->reply.version };
     if (s == FKV_OK && a->reply.op == FKV_OP_SCAN && a->body_bytes) {
         o->result.value_bytes = a->body_bytes;
         o->value = session_take_body(a);
@@ -120,8 +125,10 @@ static void save_value(client_op *o) {
     if (!o->get) return;
     if (o->value) {
         uint8_t *copy = malloc(o->result.value_bytes ? o->result.value_bytes : 1);
-        if (copy) memcpy(copy, o->value, o->result.value_bytes);
-        else o->result.status = FKV_NO_MEMORY;
+        if (copy)
+            memcpy(copy, o->value, o->result.value_bytes);
+        else
+            o->result.status = FKV_NO_MEMORY;
         o->value = copy;
     }
     lookup_release(o->get);

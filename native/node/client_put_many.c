@@ -1,5 +1,5 @@
-/* client_put_many.c: putMany: many PUTs in one crossing. Each is an operation of its own, as if put had been called for it, but that none is
- * polled for: the owner works on the first while the last is being sent. */
+/* client_put_many.c: putMany: many PUTs in one crossing. Each is an operation of its own, as if put had been called for
+ * it, but that none is polled for: the owner works on the first while the last is being sent. */
 #include <string.h>
 #include "client.h"
 
@@ -9,15 +9,15 @@ typedef struct put_call {
     client *c;
     napi_env env;
     napi_value keys, values;
-    session_ask ask;                 /* what all have in common */
-    uint32_t answer[PUTS_MAX];       /* PENDING_BASE + id, or the status */
+    session_ask ask;           /* what all have in common */
+    uint32_t answer[PUTS_MAX]; /* PENDING_BASE + id, or the status */
     uint32_t pending;
-    bool full, joined;               /* joined: keys come from `texts` */
+    bool full, joined; /* joined: keys come from `texts` */
     client_texts texts;
 } put_call;
 
-/* Both elements are fetched before either is looked at: an array may have getters, which may do anything, such as close the client or take a
- * buffer away. */
+/* Both elements are fetched before either is looked at: an array may have getters, which may do anything, such as close
+ * the client or take a buffer away. */
 static fkv_status put_one(put_call *p, uint32_t i, client_op **o) {
     napi_value key, value;
     fkv_status s = FKV_OK;
@@ -26,13 +26,16 @@ static fkv_status put_one(put_call *p, uint32_t i, client_op **o) {
     size_t n;
     void *bytes;
     session_ask a = p->ask;
-    if (p->joined) s = client_texts_next(&p->texts, a.ns, &k.key);
-    else if (napi_get_element(p->env, p->keys, i, &key) != napi_ok) return FKV_KEY_INVALID;
+    if (p->joined)
+        s = client_texts_next(&p->texts, a.ns, &k.key);
+    else if (napi_get_element(p->env, p->keys, i, &key) != napi_ok)
+        return FKV_KEY_INVALID;
     if (napi_get_element(p->env, p->values, i, &value) != napi_ok) return FKV_BAD_REQUEST;
     if (!p->c->lookup) return FKV_CLOSED;
     if (!p->joined) s = client_key_of(p->c, p->env, key, a.ns, &k);
     if (s != FKV_OK) return s;
-    if (napi_get_typedarray_info(p->env, value, &type, &n, &bytes, NULL, NULL) != napi_ok || type != napi_uint8_array) return FKV_BAD_REQUEST;
+    if (napi_get_typedarray_info(p->env, value, &type, &n, &bytes, NULL, NULL) != napi_ok || type != napi_uint8_array)
+        return FKV_BAD_REQUEST;
     if (n > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     k.key.hash = lookup_hash(p->c->lookup, &k.key);
     k.key.hashed = true;
@@ -52,7 +55,7 @@ static bool put_group(put_call *p, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end && !exception; i++) {
         client_op *o;
         fkv_status s = p->full ? FKV_BUSY : put_one(p, i, &o);
-        p->full = s == FKV_BUSY;     /* the rest comes behind it: changes keep their order */
+        p->full = s == FKV_BUSY; /* the rest comes behind it: changes keep their order */
         p->answer[i] = s == FKV_OK ? CLIENT_PENDING_BASE + client_op_id(o) : (uint32_t)s;
         p->pending += s == FKV_OK;
         exception = napi_is_exception_pending(p->env, &exception) != napi_ok || exception;
@@ -69,7 +72,8 @@ static bool put_group(put_call *p, uint32_t first, uint32_t end) {
 static bool answers_of(const put_call *p, napi_value v, uint32_t n, void **out) {
     napi_typedarray_type type;
     size_t words;
-    return napi_get_typedarray_info(p->env, v, &type, &words, out, NULL, NULL) == napi_ok && type == napi_uint32_array && words >= n;
+    return napi_get_typedarray_info(p->env, v, &type, &words, out, NULL, NULL) == napi_ok &&
+           type == napi_uint32_array && words >= n;
 }
 
 napi_value client_put_many(napi_env env, napi_callback_info info) {
@@ -86,20 +90,24 @@ napi_value client_put_many(napi_env env, napi_callback_info info) {
     bool good = napi_get_value_uint32(env, argv[0], &ns) == napi_ok && ns <= UINT16_MAX &&
                 napi_get_array_length(env, argv[1], &n) == napi_ok && n <= PUTS_MAX &&
                 napi_get_array_length(env, argv[2], &values) == napi_ok && values == n &&
-                napi_get_value_uint32(env, argv[3], &codec) == napi_ok && codec <= UINT8_MAX && answers_of(&p, argv[4], n, &answers);
+                napi_get_value_uint32(env, argv[3], &codec) == napi_ok && codec <= UINT8_MAX &&
+                answers_of(&p, argv[4], n, &answers);
     if (napi_get_value_double(env, argv[5], &ms) != napi_ok || !(ms > 0)) ms = p.c->timeout_ms;
     p.keys = argv[1];
     p.values = argv[2];
     p.ask = (session_ask){ .op = FKV_OP_PUT, .codec = good ? (uint8_t)codec : 0, .ns = good ? (uint16_t)ns : 0 };
-    p.ask.deadline_ns = session_now(lookup_session(p.c->lookup)) + (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
+    p.ask.deadline_ns = session_now(lookup_session(p.c->lookup)) +
+                        (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
     p.joined = good && client_texts_read(p.c, env, argv[6], argv[7], n, &p.texts);
     bool went = good;
     p.c->texts_in_use |= p.joined;
-    for (uint32_t i = 0; went && i < n; i += FLUSH_EVERY) went = put_group(&p, i, i + FLUSH_EVERY < n ? i + FLUSH_EVERY : n);
+    for (uint32_t i = 0; went && i < n; i += FLUSH_EVERY)
+        went = put_group(&p, i, i + FLUSH_EVERY < n ? i + FLUSH_EVERY : n);
     if (p.joined) p.c->texts_in_use = false;
     if (good && !went) return NULL;
-    if (!good || !answers_of(&p, argv[4], n, &answers)) {      /* looked at again: see put_one */
-        binding_throw(env, FKV_BAD_REQUEST, "putMany takes a namespace, keys, as many values, a codec, and an answer for each");
+    if (!good || !answers_of(&p, argv[4], n, &answers)) { /* looked at again: see put_one */
+        binding_throw(env, FKV_BAD_REQUEST,
+                      "putMany takes a namespace, keys, as many values, a codec, and an answer for each");
         return NULL;
     }
     memcpy(answers, p.answer, n * sizeof *p.answer);

@@ -1,7 +1,12 @@
 /* client_stats.c: a client's counters as an object. */
 #include "client.h"
 
-typedef struct owner_list { napi_env env; napi_value list; uint32_t n; bool good; } owner_list;
+typedef struct owner_list {
+    napi_env env;
+    napi_value list;
+    uint32_t n;
+    bool good;
+} owner_list;
 
 static void add_owner(void *ctx, const session_peer *p) {
     owner_list *o = ctx;
@@ -31,11 +36,25 @@ napi_value client_stats(napi_env env, napi_callback_info info) {
         session_get_stats(lookup_session(c->lookup), &s);
         session_each_peer(lookup_session(c->lookup), add_owner, &owners);
     }
-    const struct { const char *name; uint64_t value; } fields[] = {
-        { "gets", l.gets }, { "getHits", l.hits }, { "reads", l.reads }, { "readBytes", l.read_bytes }, { "retries", l.retries },
-        { "twoSidedGets", l.two_sided }, { "leaseRenewals", s.lease_renewals }, { "lateDiscards", l.late }, { "tornReads", l.torn },
-        { "changes", s.changes }, { "locationHits", l.location_hits }, { "locationStale", l.location_stale },
-        { "locationEvictions", l.location_evicted }, { "locationBypassed", l.location_bypassed }, { "followedReads", l.followed },
+    const struct {
+        const char *name;
+        uint64_t value;
+    } fields[] = {
+        { "gets", l.gets },
+        { "getHits", l.hits },
+        { "reads", l.reads },
+        { "readBytes", l.read_bytes },
+        { "retries", l.retries },
+        { "twoSidedGets", l.two_sided },
+        { "leaseRenewals", s.lease_renewals },
+        { "lateDiscards", l.late },
+        { "tornReads", l.torn },
+        { "changes", s.changes },
+        { "locationHits", l.location_hits },
+        { "locationStale", l.location_stale },
+        { "locationEvictions", l.location_evicted },
+        { "locationBypassed", l.location_bypassed },
+        { "followedReads", l.followed },
     };
     bool good = owners.good;
     for (size_t i = 0; good && i < sizeof fields / sizeof *fields; i++) {

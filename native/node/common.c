@@ -1,5 +1,5 @@
-/* common.c: constants that exist once, in C; tickets, hashes, clocks and locks for TypeScript; errors and bytes across the
- * boundary. Not for: objects with a life of their own (server_binding.c, client_binding.c). No state. */
+/* common.c: constants that exist once, in C; tickets, hashes, clocks and locks for TypeScript; errors and bytes across
+ * the boundary. Not for: objects with a life of their own (server_binding.c, client_binding.c). No state. */
 #include "binding.h"
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ static bool bytes_of(napi_env env, napi_value v, uint8_t **bytes, size_t *n) {
     napi_typedarray_type type;
     void *at = NULL;
     if (napi_is_typedarray(env, v, &is_array) != napi_ok || !is_array) return false;
-    if (napi_get_typedarray_info(env, v, &type, n, &at, NULL, NULL) != napi_ok || type != napi_uint8_array) return false;
+    if (napi_get_typedarray_info(env, v, &type, n, &at, NULL, NULL) != napi_ok || type != napi_uint8_array)
+        return false;
     *bytes = at;
     return true;
 }
@@ -80,7 +81,8 @@ static bool arguments(napi_env env, napi_callback_info info, napi_value *argv, s
 }
 
 static bool number_argument(napi_env env, napi_value v, const char *name, double max, double *out) {
-    if (napi_get_value_double(env, v, out) == napi_ok && *out >= 0 && *out <= max && *out == (double)(uint64_t)*out) return true;
+    if (napi_get_value_double(env, v, out) == napi_ok && *out >= 0 && *out <= max && *out == (double)(uint64_t)*out)
+        return true;
     return binding_bad_option(env, "%s must be an integer from 0 to %.0f", name, max);
 }
 
@@ -159,7 +161,8 @@ static napi_value provider_missing(napi_env env, napi_callback_info info) {
     napi_value argv[1], out;
     char name[16];
     size_t n;
-    if (!arguments(env, info, argv, 1, 1) || napi_get_value_string_utf8(env, argv[0], name, sizeof name, &n) != napi_ok) return NULL;
+    if (!arguments(env, info, argv, 1, 1) || napi_get_value_string_utf8(env, argv[0], name, sizeof name, &n) != napi_ok)
+        return NULL;
     const char *why = fab_provider_missing(fab_provider_named(name));
     napi_status s = why ? napi_create_string_utf8(env, why, NAPI_AUTO_LENGTH, &out) : napi_get_undefined(env, &out);
     return s == napi_ok ? out : NULL;
@@ -167,7 +170,8 @@ static napi_value provider_missing(napi_env env, napi_callback_info info) {
 
 static bool set_text(napi_env env, napi_value object, const char *name, const char *text) {
     napi_value v;
-    return napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &v) == napi_ok && napi_set_named_property(env, object, name, v) == napi_ok;
+    return napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &v) == napi_ok &&
+           napi_set_named_property(env, object, name, v) == napi_ok;
 }
 
 static napi_value rdma_addresses(napi_env env, napi_callback_info info) {
@@ -177,9 +181,14 @@ static napi_value rdma_addresses(napi_env env, napi_callback_info info) {
     napi_value list, item, iwarp;
     if (napi_create_array_with_length(env, n, &list) != napi_ok) return NULL;
     for (uint32_t i = 0; i < n; i++) {
-        if (napi_create_object(env, &item) != napi_ok || napi_get_boolean(env, found[i].iwarp, &iwarp) != napi_ok) return NULL;
-        if (!set_text(env, item, "device", found[i].device) || !set_text(env, item, "networkInterface", found[i].network_interface)) return NULL;
-        if (!set_text(env, item, "address", found[i].address) || napi_set_named_property(env, item, "iwarp", iwarp) != napi_ok) return NULL;
+        if (napi_create_object(env, &item) != napi_ok || napi_get_boolean(env, found[i].iwarp, &iwarp) != napi_ok)
+            return NULL;
+        if (!set_text(env, item, "device", found[i].device) ||
+            !set_text(env, item, "networkInterface", found[i].network_interface))
+            return NULL;
+        if (!set_text(env, item, "address", found[i].address) ||
+            napi_set_named_property(env, item, "iwarp", iwarp) != napi_ok)
+            return NULL;
         if (napi_set_element(env, list, i, item) != napi_ok) return NULL;
     }
     return list;
@@ -200,17 +209,25 @@ static bool add_constants(napi_env env, napi_value exports) {
     const char *names[FKV_STATUS_COUNT], *texts[FKV_STATUS_COUNT];
     const char *providers[FAB_PROVIDER_COUNT], *all[FAB_PROVIDER_COUNT];
     uint32_t present = 0, there = 0;
-    static const struct { const char *name; double value; } numbers[] = {
-        { "keyMax", FKV_KEY_MAX }, { "valueMax", FKV_VALUE_MAX }, { "dedupWindow", FKV_DEDUP_WINDOW },
-        { "wireVersionMin", FKV_WIRE_VERSION_MIN }, { "wireVersionMax", FKV_WIRE_VERSION_MAX },
-        { "layoutVersion", FKV_LAYOUT_VERSION }, { "memoryMin", TABLE_MEMORY_MIN },
+    static const struct {
+        const char *name;
+        double value;
+    } numbers[] = {
+        { "keyMax", FKV_KEY_MAX },
+        { "valueMax", FKV_VALUE_MAX },
+        { "dedupWindow", FKV_DEDUP_WINDOW },
+        { "wireVersionMin", FKV_WIRE_VERSION_MIN },
+        { "wireVersionMax", FKV_WIRE_VERSION_MAX },
+        { "layoutVersion", FKV_LAYOUT_VERSION },
+        { "memoryMin", TABLE_MEMORY_MIN },
     };
     for (int i = 0; i < FKV_STATUS_COUNT; i++) {
         names[i] = fkv_status_name((fkv_status)i);
         texts[i] = fkv_status_text((fkv_status)i);
     }
     if (napi_create_object(env, &c) != napi_ok) return false;
-    if (!add_list(env, c, "statusNames", names, FKV_STATUS_COUNT) || !add_list(env, c, "statusTexts", texts, FKV_STATUS_COUNT)) {
+    if (!add_list(env, c, "statusNames", names, FKV_STATUS_COUNT) ||
+        !add_list(env, c, "statusTexts", texts, FKV_STATUS_COUNT)) {
         return false;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -221,7 +238,8 @@ static bool add_constants(napi_env env, napi_value exports) {
         if (!fab_provider_missing(p)) providers[present++] = fab_provider_name(p);
         all[there++] = fab_provider_name(p);
     }
-    if (!add_list(env, c, "providers", providers, present) || !add_list(env, c, "allProviders", all, there)) return false;
+    if (!add_list(env, c, "providers", providers, present) || !add_list(env, c, "allProviders", all, there))
+        return false;
     return napi_object_freeze(env, c) == napi_ok && napi_set_named_property(env, exports, "constants", c) == napi_ok;
 }
 

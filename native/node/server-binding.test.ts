@@ -18,7 +18,10 @@ const good: DataPlaneOptions = {
   shards: SHARDS,
   leaseMs: 100,
   driftPpm: 100,
-  listen: [{ provider: 'tcp', address: '127.0.0.1:0', group: 1 }, { provider: 'tcp', address: '[::1]:0', group: 0 }],
+  listen: [
+    { provider: 'tcp', address: '127.0.0.1:0', group: 1 },
+    { provider: 'tcp', address: '[::1]:0', group: 0 },
+  ],
   groups: 2,
   maxClients: 10,
   clientQuota: 10,
@@ -71,7 +74,13 @@ for (const [field, value] of bad) {
 test('addresses are answered as bound, in the order given', async (t) => {
   const plane = new addon.DataPlane(good);
   const bound = plane.start();
-  t.deepEqual(bound.map(({ provider, group }) => [provider, group]), [['tcp', 1], ['tcp', 0]]);
+  t.deepEqual(
+    bound.map(({ provider, group }) => [provider, group]),
+    [
+      ['tcp', 1],
+      ['tcp', 0],
+    ],
+  );
   t.regex(bound[0]?.address ?? '', /^127\.0\.0\.1:[1-9]\d*$/);
   t.regex(bound[1]?.address ?? '', /^\[::1\]:[1-9]\d*$/);
   await plane.close();
@@ -93,16 +102,27 @@ test('an address that cannot be had is an error that names it', async (t) => {
 
 test('a shard is opened, described, served and closed', async (t) => {
   const plane = started();
-  const opened = await plane.openShard({ shard: 2, group: 1, epoch: 7, incarnation: 2n ** 64n - 1n, memoryBytes: 32 << 20 });
+  const opened = await plane.openShard({
+    shard: 2,
+    group: 1,
+    epoch: 7,
+    incarnation: 2n ** 64n - 1n,
+    memoryBytes: 32 << 20,
+  });
   t.like(opened, { shard: 2, epoch: 7, incarnation: 2n ** 64n - 1n });
   t.true(opened.buckets > 0 && opened.layoutEpoch > 0);
   t.deepEqual(new Set(opened.regions.map(({ kind }) => kind)), new Set(['index', 'heap']));
-  for (const { provider, tag, bytes, rkey } of opened.regions) t.true(provider === 'tcp' && tag > 0 && bytes > 0 && rkey > 0n);
+  for (const { provider, tag, bytes, rkey } of opened.regions)
+    t.true(provider === 'tcp' && tag > 0 && bytes > 0 && rkey > 0n);
   t.deepEqual(await plane.layout(2), opened);
-  await t.throwsAsync(plane.openShard({ shard: 2, group: 0, epoch: 7, incarnation: 1n, memoryBytes: 32 << 20 }), { code: 'ERR_BUSY' });
+  await t.throwsAsync(plane.openShard({ shard: 2, group: 0, epoch: 7, incarnation: 1n, memoryBytes: 32 << 20 }), {
+    code: 'ERR_BUSY',
+  });
   await t.throwsAsync(plane.serveShard(1), { code: 'ERR_NOT_OWNER' });
   t.throws(() => void plane.serveShard(SHARDS), { code: 'ERR_CONFIG' });
-  t.throws(() => void plane.openShard({ shard: 1, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 1 }), { code: 'ERR_CONFIG' });
+  t.throws(() => void plane.openShard({ shard: 1, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 1 }), {
+    code: 'ERR_CONFIG',
+  });
   await plane.serveShard(2);
   t.true((await plane.stats()).shards[0]?.serving);
   await plane.closeShard(2);
@@ -113,7 +133,14 @@ test('a shard is opened, described, served and closed', async (t) => {
 test('a copy that is told to stop answers when nothing of it is under way, whoever asks and however often; then the shard can be copied anew', async (t) => {
   const [from, to] = await Promise.all([Plane.start(), Plane.start({ incarnation: 2n, closed: true })]);
   const { incarnation } = from.layouts[0]!;
-  const copy = { shard: 0, epoch: 1, incarnation, serverIncarnation: from.incarnation, copy: to.layouts[0]!.incarnation, addresses: [{ provider: from.provider, address: from.address }] };
+  const copy = {
+    shard: 0,
+    epoch: 1,
+    incarnation,
+    serverIncarnation: from.incarnation,
+    copy: to.layouts[0]!.incarnation,
+    addresses: [{ provider: from.provider, address: from.address }],
+  };
   await to.native.stopCopy(0);
   await to.native.copyShard(copy);
   await t.throwsAsync(to.native.copyShard(copy), { code: 'ERR_BUSY' });
@@ -147,7 +174,10 @@ test('counters are there for every group and shard', async (t) => {
   const { p50, p99, max } = workers[0]!.latencyNs.put;
   t.true(p50 > 0 && p50 <= p99 && p99 <= max);
   t.true((workers[0]?.threadId ?? 0) > 0);
-  t.is(shards.reduce((sum, { entries }) => sum + entries, 0), 1);
+  t.is(
+    shards.reduce((sum, { entries }) => sum + entries, 0),
+    1,
+  );
   client.close();
   await plane.close();
 });
@@ -168,7 +198,8 @@ test('onLayout says when segments have come', async (t) => {
 test('the length of leases is a whole number of milliseconds', async (t) => {
   const plane = await Plane.start({ leaseMs: 50 });
   plane.native.setLeaseMs(1);
-  for (const wrong of [0, 0.5, NaN, 'x', undefined]) t.throws(() => plane.native.setLeaseMs(wrong as number), { code: 'ERR_CONFIG' });
+  for (const wrong of [0, 0.5, NaN, 'x', undefined])
+    t.throws(() => plane.native.setLeaseMs(wrong as number), { code: 'ERR_CONFIG' });
   await plane.close();
 });
 
@@ -194,7 +225,10 @@ test('calls before start and after close are refused', async (t) => {
   await t.throwsAsync(plane.stats(), { code: 'ERR_CLOSED' });
   plane.start();
   t.throws(() => plane.start(), { code: 'ERR_CLOSED' });
-  const pending = plane.stats().then(() => 'answered', (e: unknown) => (e as { code: string }).code);
+  const pending = plane.stats().then(
+    () => 'answered',
+    (e: unknown) => (e as { code: string }).code,
+  );
   await Promise.all([plane.close(), plane.close()]);
   t.true(['answered', 'ERR_CLOSED'].includes(await pending));
   await plane.close();
@@ -203,14 +237,21 @@ test('calls before start and after close are refused', async (t) => {
 });
 
 test('methods do not take another object for this', (t) => {
-  const stats = Object.getOwnPropertyDescriptor(addon.DataPlane.prototype, 'stats')?.value as (this: unknown) => unknown;
+  const stats = Object.getOwnPropertyDescriptor(addon.DataPlane.prototype, 'stats')?.value as (
+    this: unknown,
+  ) => unknown;
   t.throws(() => stats.call({}), { instanceOf: TypeError });
-  t.throws(() => (addon.DataPlane as unknown as (o: DataPlaneOptions) => unknown)(good), { code: 'ERR_CONSTRUCT_CALL_REQUIRED' });
+  t.throws(() => (addon.DataPlane as unknown as (o: DataPlaneOptions) => unknown)(good), {
+    code: 'ERR_CONSTRUCT_CALL_REQUIRED',
+  });
 });
 
 // ---- how a process ends
 
-/** process.exit on the main thread runs no clean-up of addons, so a socket may stay; whoever comes next takes its address. */
+/**
+ * process.exit on the main thread runs no clean-up of addons, so a socket may stay; whoever comes next takes its
+ * address.
+ */
 async function takeOver(address: string): Promise<void> {
   const plane = new addon.DataPlane({ ...good, listen: [{ provider: 'shm', address: `unix:${address}`, group: 0 }] });
   plane.start();
@@ -242,7 +283,11 @@ const mayLeave = ['started and exit', 'opening and exit', 'serving and exit', 'a
 for (const [stage, out, code] of ends) {
   test(`a process ends well: ${stage}`, async (t) => {
     const end = await lifeInProcess(PROGRAM, stage);
-    t.deepEqual({ exit: end.code, signal: end.signal, said: end.out }, { exit: code, signal: null, said: out }, end.err);
+    t.deepEqual(
+      { exit: end.code, signal: end.signal, said: end.out },
+      { exit: code, signal: null, said: out },
+      end.err,
+    );
     const socket = join(tmpdir(), `farkv-stage-${end.pid}-0.sock`);
     if (existsSync(socket)) t.true(mayLeave.includes(stage));
     await takeOver(socket);
@@ -251,6 +296,7 @@ for (const [stage, out, code] of ends) {
 }
 
 testLivesInThreads(
-  PROGRAM, ['made', 'started', 'opening and closed', 'with clients at work and closed'],
+  PROGRAM,
+  ['made', 'started', 'opening and closed', 'with clients at work and closed'],
   (threadId) => !existsSync(join(tmpdir(), `farkv-stage-${process.pid}-${threadId}.sock`)),
 );

@@ -10,7 +10,8 @@ napi_value server_layout(napi_env env, const dataplane_layout *l);
 napi_value server_stats(napi_env env, const dataplane_stats *s);
 napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_config *c);
 
-/* DataPlaneOptions. `room` holds what `listen` points to, `trust` what the configuration does. False with an exception pending. */
+/* DataPlaneOptions. `room` holds what `listen` points to, `trust` what the configuration does. False with an exception
+ * pending. */
 enum { SERVER_ADDRESS_MAX = 256 };
 typedef struct server_options {
     dataplane_config config;
@@ -35,33 +36,42 @@ typedef struct server {
     dataplane *d;
     server_options options;
     int holders;
-    napi_threadsafe_function to_loop;   /* from start to the end of close */
-    napi_ref self;                      /* the same time */
-    uint32_t pending;                   /* calls not yet settled */
+    napi_threadsafe_function to_loop; /* from start to the end of close */
+    napi_ref self;                    /* the same time */
+    uint32_t pending;                 /* calls not yet settled */
     bool started, closing, closed;
     napi_async_work stopping;
-    struct copying *copies;             /* atomic: its head (server_copies.c) */
+    struct copying *copies; /* atomic: its head (server_copies.c) */
     uint64_t copies_begun;
-    napi_deferred *waiting;             /* promises of close() */
+    napi_deferred *waiting; /* promises of close() */
     uint32_t waiting_count;
 } server;
 
-typedef enum { CALL_NOTHING, CALL_LAYOUT, CALL_STATS, CALL_COPIED, CALL_STOPPED, CALL_NOTICE, CALL_UNREACHABLE } call_kind;
+typedef enum {
+    CALL_NOTHING,
+    CALL_LAYOUT,
+    CALL_STATS,
+    CALL_COPIED,
+    CALL_STOPPED,
+    CALL_NOTICE,
+    CALL_UNREACHABLE
+} call_kind;
 typedef struct call {
     server *s;
     call_kind kind;
     napi_deferred deferred;
     fkv_status status;
     void *result;
-    uint32_t shard, layout_epoch;       /* CALL_NOTICE; the shard also CALL_STOPPED */
-    uint64_t number;                    /* CALL_STOPPED: of the copy */
-    shard_copy_waiter waiter;           /* CALL_STOPPED */
-    fab_provider provider;              /* CALL_UNREACHABLE */
+    uint32_t shard, layout_epoch; /* CALL_NOTICE; the shard also CALL_STOPPED */
+    uint64_t number;              /* CALL_STOPPED: of the copy */
+    shard_copy_waiter waiter;     /* CALL_STOPPED */
+    fab_provider provider;        /* CALL_UNREACHABLE */
 } call;
 
 /* server_call.c, on the event loop. */
-void server_drop(server *s);                                  /* by each of the two holders, once */
-void server_let_loop_go(server *s);                           /* the thread-safe function goes when no thread runs any more and no call is pending */
+void server_drop(server *s); /* by each of the two holders, once */
+/* the thread-safe function goes when no thread runs any more and no call is pending */
+void server_let_loop_go(server *s);
 void server_on_loop(napi_env env, napi_value function, void *context, void *item);
 void server_loop_gone(napi_env env, void *s, void *hint);
 /* Of a method's call: the server and the first n arguments; NULL with an exception pending. */
@@ -74,8 +84,9 @@ call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise)
 napi_value server_copy_shard(napi_env env, napi_callback_info info);
 napi_value server_finish_copy(napi_env env, napi_callback_info info);
 napi_value server_stop_copy(napi_env env, napi_callback_info info);
-void server_copy_stopped(const call *c);                      /* on the event loop, for CALL_STOPPED */
-void server_stop_copies(server *s);                           /* by whoever ends the data plane: waits, and the event loop begins no more */
+void server_copy_stopped(const call *c); /* on the event loop, for CALL_STOPPED */
+/* by whoever ends the data plane: waits, and the event loop begins no more */
+void server_stop_copies(server *s);
 
 /* server_call.c, on the data plane's threads: a dataplane_done, and what dataplane_config names. */
 void server_done(void *call, fkv_status status, void *result);

@@ -2,10 +2,10 @@
  *
  * A call that ends later becomes a `call`, which server_call.c settles.
  *
- * Life. The struct has two holders: the JavaScript object and the thread-safe function; it is freed when both are gone. From
- * start to the end of close the object is referenced, so it is not collected while its threads run. close() runs dataplane_stop
- * on a thread of libuv's pool. When the environment ends first (process.exit, worker.terminate), the cleanup hook stops
- * everything before Node.js takes the thread-safe function away. */
+ * Life. The struct has two holders: the JavaScript object and the thread-safe function; it is freed when both are gone.
+ * From start to the end of close the object is referenced, so it is not collected while its threads run. close() runs
+ * dataplane_stop on a thread of libuv's pool. When the environment ends first (process.exit, worker.terminate), the
+ * cleanup hook stops everything before Node.js takes the thread-safe function away. */
 #include <stdlib.h>
 #include "server.h"
 
@@ -28,7 +28,8 @@ static napi_value call_shard(napi_env env, napi_callback_info info, call_kind ki
     server *s = server_self(env, info, &self, argv, 1);
     if (!s) return NULL;
     uint32_t shards = s->options.config.shards;
-    if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) || shard != (uint32_t)shard) {
+    if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) ||
+        shard != (uint32_t)shard) {
         binding_bad_option(env, "shard must be an integer from 0 to %u", shards - 1);
         return NULL;
     }
@@ -59,8 +60,8 @@ static napi_value seal_shard(napi_env env, napi_callback_info info) {
     server *s = server_self(env, info, &self, argv, 2);
     if (!s) return NULL;
     uint32_t shards = s->options.config.shards;
-    if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) || shard != (uint32_t)shard ||
-        napi_get_value_bigint_uint64(env, argv[1], &copy, &whole) != napi_ok || !whole) {
+    if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) ||
+        shard != (uint32_t)shard || napi_get_value_bigint_uint64(env, argv[1], &copy, &whole) != napi_ok || !whole) {
         binding_bad_option(env, "shard must be an integer from 0 to %u, copy a bigint of 64 bits", shards - 1);
         return NULL;
     }
@@ -97,7 +98,8 @@ static napi_value set_lease_ms(napi_env env, napi_callback_info info) {
     double ms;
     server *s = server_self(env, info, &self, argv, 1);
     if (!s) return NULL;
-    if (napi_get_value_double(env, argv[0], &ms) != napi_ok || !(ms >= 1 && ms <= DATAPLANE_LEASE_MS_MAX) || ms != (uint32_t)ms) {
+    if (napi_get_value_double(env, argv[0], &ms) != napi_ok || !(ms >= 1 && ms <= DATAPLANE_LEASE_MS_MAX) ||
+        ms != (uint32_t)ms) {
         binding_bad_option(env, "ms must be an integer from 1 to %d", DATAPLANE_LEASE_MS_MAX);
         return NULL;
     }
@@ -117,7 +119,8 @@ static void environment_ends(void *arg) {
 static bool hold_loop(napi_env env, server *s, napi_value self) {
     napi_value name;
     if (napi_create_string_utf8(env, "farkv.DataPlane", NAPI_AUTO_LENGTH, &name) != napi_ok) return false;
-    if (napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, s, server_loop_gone, s, server_on_loop, &s->to_loop) != napi_ok) {
+    if (napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, s, server_loop_gone, s, server_on_loop,
+                                        &s->to_loop) != napi_ok) {
         return false;
     }
     s->holders++;
@@ -243,20 +246,34 @@ static napi_value construct(napi_env env, napi_callback_info info) {
 }
 
 bool binding_init_server(napi_env env, napi_value exports) {
-    static const struct { const char *name; napi_callback f; } methods[] = {
-        { "start", start }, { "openShard", open_shard }, { "serveShard", serve_shard }, { "closeShard", close_shard },
-        { "sealShard", seal_shard }, { "pauseShard", pause_shard }, { "copyShard", server_copy_shard }, { "finishCopy", server_finish_copy },
+    static const struct {
+        const char *name;
+        napi_callback f;
+    } methods[] = {
+        { "start", start },
+        { "openShard", open_shard },
+        { "serveShard", serve_shard },
+        { "closeShard", close_shard },
+        { "sealShard", seal_shard },
+        { "pauseShard", pause_shard },
+        { "copyShard", server_copy_shard },
+        { "finishCopy", server_finish_copy },
         { "stopCopy", server_stop_copy },
-        { "layout", layout }, { "stats", stats }, { "setGrantUntil", set_grant_until },
-        { "setLeaseMs", set_lease_ms }, { "close", close_method },
+        { "layout", layout },
+        { "stats", stats },
+        { "setGrantUntil", set_grant_until },
+        { "setLeaseMs", set_lease_ms },
+        { "close", close_method },
     };
     enum { METHODS = sizeof methods / sizeof *methods };
     napi_property_descriptor properties[METHODS];
     napi_value class;
     for (int i = 0; i < METHODS; i++) {
-        properties[i] = (napi_property_descriptor){ .utf8name = methods[i].name, .method = methods[i].f,
+        properties[i] = (napi_property_descriptor){ .utf8name = methods[i].name,
+                                                    .method = methods[i].f,
                                                     .attributes = napi_default_method };
     }
-    return napi_define_class(env, "DataPlane", NAPI_AUTO_LENGTH, construct, NULL, METHODS, properties, &class) == napi_ok &&
+    return napi_define_class(env, "DataPlane", NAPI_AUTO_LENGTH, construct, NULL, METHODS, properties, &class) ==
+               napi_ok &&
            napi_set_named_property(env, exports, "DataPlane", class) == napi_ok;
 }

@@ -1,5 +1,6 @@
-/* server_call.c: the calls of the class DataPlane (server_binding.c) that end later: begun by a method on the event loop, ended by the data plane on one of its threads, from
- * where they are posted to the environment's event loop through a thread-safe function, and settled there. What the data plane tells of itself goes the same way.
+/* server_call.c: the calls of the class DataPlane (server_binding.c) that end later: begun by a method on the event
+ * loop, ended by the data plane on one of its threads, from where they are posted to the environment's event loop
+ * through a thread-safe function, and settled there. What the data plane tells of itself goes the same way.
  *
  * Pending calls keep the event loop alive, a running data plane alone does not. */
 #include <stdlib.h>
@@ -27,10 +28,14 @@ static void settle(napi_env env, call *c) {
     napi_value value = NULL;
     if (c->kind == CALL_STOPPED) server_copy_stopped(c);
     if (c->status == FKV_OK) {
-        if (c->kind == CALL_LAYOUT) value = server_layout(env, c->result);
-        else if (c->kind == CALL_STATS) value = server_stats(env, c->result);
-        else if (c->kind == CALL_COPIED && c->result) value = server_copy_stats(env, c->result);
-        else napi_get_undefined(env, &value);
+        if (c->kind == CALL_LAYOUT)
+            value = server_layout(env, c->result);
+        else if (c->kind == CALL_STATS)
+            value = server_stats(env, c->result);
+        else if (c->kind == CALL_COPIED && c->result)
+            value = server_copy_stats(env, c->result);
+        else
+            napi_get_undefined(env, &value);
     }
     if (value) {
         napi_resolve_deferred(env, c->deferred, value);
@@ -38,8 +43,10 @@ static void settle(napi_env env, call *c) {
         bool pending = false;
         napi_value error = NULL;
         napi_is_exception_pending(env, &pending);
-        if (pending) napi_get_and_clear_last_exception(env, &error);
-        else error = binding_error(env, c->status == FKV_OK ? FKV_NO_MEMORY : c->status, NULL);
+        if (pending)
+            napi_get_and_clear_last_exception(env, &error);
+        else
+            error = binding_error(env, c->status == FKV_OK ? FKV_NO_MEMORY : c->status, NULL);
         if (error) napi_reject_deferred(env, c->deferred, error);
     }
     if (--s->pending == 0) napi_unref_threadsafe_function(env, s->to_loop);
@@ -53,7 +60,8 @@ static void notify(napi_env env, const call *c) {
     napi_valuetype type;
     size_t argc = c->kind == CALL_NOTICE ? 2 : 1;
     if (!c->s->self || napi_get_reference_value(env, c->s->self, &self) != napi_ok || !self) return;
-    if (napi_get_named_property(env, self, c->kind == CALL_NOTICE ? "onLayout" : "onUnreachable", &callback) != napi_ok) return;
+    if (napi_get_named_property(env, self, c->kind == CALL_NOTICE ? "onLayout" : "onUnreachable", &callback) != napi_ok)
+        return;
     if (napi_typeof(env, callback, &type) != napi_ok || type != napi_function) return;
     if (c->kind == CALL_UNREACHABLE) {
         if (napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) != napi_ok) return;
@@ -69,8 +77,10 @@ static void notify(napi_env env, const call *c) {
 void server_on_loop(napi_env env, napi_value function, void *context, void *item) {
     (void)function, (void)context;
     call *c = item;
-    if (env && is_notice(c)) notify(env, c);
-    else if (env) settle(env, c);
+    if (env && is_notice(c))
+        notify(env, c);
+    else if (env)
+        settle(env, c);
     free(c->result);
     free(c);
 }
@@ -131,7 +141,8 @@ napi_value server_rejected(napi_env env, fkv_status status, const char *text) {
 call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise) {
     *promise = NULL;
     if (!s->started || s->closing) {
-        *promise = server_rejected(env, FKV_CLOSED, s->closing ? "the data plane is closed" : "the data plane is not started");
+        *promise = server_rejected(env, FKV_CLOSED,
+                                   s->closing ? "the data plane is closed" : "the data plane is not started");
         return NULL;
     }
     call *c = calloc(1, sizeof *c);

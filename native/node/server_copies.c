@@ -1,8 +1,11 @@
-/* server_copies.c: shards that are being copied to here (move/copy.h), as methods of the class DataPlane (server_binding.c).
+/* server_copies.c: shards that are being copied to here (move/copy.h), as methods of the class DataPlane
+ * (server_binding.c).
  *
- * A copy has a thread, which may have lent memory to the data plane when it is told to stop: it ends when that is given back, which takes as long as memory for
- * the table does. The event loop does not wait for it: Raft's heartbeats and the renewal of leases run there. stopCopy tells the thread and answers when it has nothing
- * under way; then it is joined, which takes no time. Until then the copy stays in the list, so that whoever ends the data plane finds every thread that uses it.
+ * A copy has a thread, which may have lent memory to the data plane when it is told to stop: it ends when that is given
+ * back, which takes as long as memory for the table does. The event loop does not wait for it: Raft's heartbeats and
+ * the renewal of leases run there. stopCopy tells the thread and answers when it has nothing under way; then it is
+ * joined, which takes no time. Until then the copy stays in the list, so that whoever ends the data plane finds every
+ * thread that uses it.
  *
  * The list is the event loop's until the data plane is being closed, and from then on that of whoever closes it. */
 #include <stdlib.h>
@@ -11,7 +14,7 @@
 typedef struct copying {
     struct copying *next;
     uint32_t shard;
-    uint64_t number;       /* never used twice: what is said late of one copy is not of the next of the same shard */
+    uint64_t number; /* never used twice: what is said late of one copy is not of the next of the same shard */
     bool stopping;
     shard_copy *copy;
 } copying;
@@ -63,8 +66,8 @@ napi_value server_copy_shard(napi_env env, napi_callback_info info) {
     return promise;
 }
 
-/* A call of `kind` that is about the copy of a shard, whose number is the only argument. Returns NULL with *promise to be returned, which is NULL
- * when an exception is pending; *k is NULL where nothing is copied. */
+/* A call of `kind` that is about the copy of a shard, whose number is the only argument. Returns NULL with *promise to
+ * be returned, which is NULL when an exception is pending; *k is NULL where nothing is copied. */
 static call *begin_on_copy(napi_env env, napi_callback_info info, call_kind kind, copying **k, napi_value *promise) {
     napi_value self, argv[1];
     uint32_t number;
@@ -84,8 +87,10 @@ napi_value server_finish_copy(napi_env env, napi_callback_info info) {
     copying *k;
     call *c = begin_on_copy(env, info, CALL_COPIED, &k, &promise);
     if (!c) return promise;
-    if (k && !k->stopping) shard_copy_finish(k->copy, server_done, c);
-    else server_done(c, FKV_ABORTED, NULL);
+    if (k && !k->stopping)
+        shard_copy_finish(k->copy, server_done, c);
+    else
+        server_done(c, FKV_ABORTED, NULL);
     return promise;
 }
 

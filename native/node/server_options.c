@@ -1,5 +1,5 @@
-/* server_options.c: options of the DataPlane class in. dataplane_create checks them as a whole; here each field is checked, so
- * that the error can name it. */
+/* server_options.c: options of the DataPlane class in. dataplane_create checks them as a whole; here each field is
+ * checked, so that the error can name it. */
 #include <string.h>
 #include "server.h"
 
@@ -25,7 +25,8 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
     if (n > DATAPLANE_LISTENS_MAX) return binding_bad_option(env, "listen may have %d entries", DATAPLANE_LISTENS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         dataplane_listen *l = &out->listen[i];
-        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &l->provider)) return false;
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &l->provider))
+            return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
         if (!read_u32(env, item, "group", 0, out->config.groups - 1, &l->group)) return false;
         l->address = out->room[i];
@@ -42,10 +43,13 @@ static bool read_trust(napi_env env, napi_value v, server_options *out) {
     if (napi_has_named_property(env, v, "trustDomains", &given) != napi_ok) return false;
     if (!given) return true;
     if (!binding_array(env, v, "trustDomains", &list, &out->config.trusts)) return false;
-    if (out->config.trusts > DATAPLANE_TRUSTS_MAX) return binding_bad_option(env, "trustDomains may have %d entries", DATAPLANE_TRUSTS_MAX);
+    if (out->config.trusts > DATAPLANE_TRUSTS_MAX)
+        return binding_bad_option(env, "trustDomains may have %d entries", DATAPLANE_TRUSTS_MAX);
     for (uint32_t i = 0; i < out->config.trusts; i++) {
         dataplane_trust *t = &out->trust[i];
-        if (napi_get_element(env, list, i, &item) != napi_ok || !read_u32(env, item, "shards", 1, DATAPLANE_SHARDS_MAX, &t->shards)) return false;
+        if (napi_get_element(env, list, i, &item) != napi_ok ||
+            !read_u32(env, item, "shards", 1, DATAPLANE_SHARDS_MAX, &t->shards))
+            return false;
         if (!read_u32(env, item, "maxClients", 0, DATAPLANE_CLIENTS_MAX, &t->max_clients)) return false;
     }
     out->config.trust = out->trust;
@@ -53,8 +57,9 @@ static bool read_trust(napi_env env, napi_value v, server_options *out) {
 }
 
 static bool read_huge_pages(napi_env env, napi_value object, dataplane_huge *out) {
-    static const char *const names[] = { [DATAPLANE_HUGE_OFF] = "off", [DATAPLANE_HUGE_AUTO] = "auto",
-                                         [DATAPLANE_HUGE_REQUIRE] = "require" };
+    static const char *const names[] = {
+        [DATAPLANE_HUGE_OFF] = "off", [DATAPLANE_HUGE_AUTO] = "auto", [DATAPLANE_HUGE_REQUIRE] = "require"
+    };
     char text[16];
     if (!binding_text(env, object, "hugePages", text, sizeof text)) return false;
     for (dataplane_huge h = DATAPLANE_HUGE_OFF; h <= DATAPLANE_HUGE_REQUIRE; h++) {
@@ -68,8 +73,8 @@ static bool read_huge_pages(napi_env env, napi_value object, dataplane_huge *out
 bool server_read_options(napi_env env, napi_value v, server_options *out) {
     dataplane_config *c = &out->config;
     *c = (dataplane_config){ 0 };
-    return binding_u64(env, v, "serverIncarnation", &c->server_incarnation) && read_seed(env, v, "hashSeed", &c->hash_seed) &&
-           read_seed(env, v, "ticketSecret", &c->ticket_secret) &&
+    return binding_u64(env, v, "serverIncarnation", &c->server_incarnation) &&
+           read_seed(env, v, "hashSeed", &c->hash_seed) && read_seed(env, v, "ticketSecret", &c->ticket_secret) &&
            read_u32(env, v, "shards", 1, DATAPLANE_SHARDS_MAX, &c->shards) &&
            read_u32(env, v, "groups", 1, DATAPLANE_GROUPS_MAX, &c->groups) &&
            read_u32(env, v, "leaseMs", 1, DATAPLANE_LEASE_MS_MAX, &c->lease_ms) &&
@@ -78,13 +83,15 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "clientQuota", 1, DATAPLANE_QUOTA_MAX, &c->client_quota) &&
            read_u32(env, v, "spinUs", 0, DATAPLANE_SPIN_US_MAX, &c->spin_us) &&
            read_u32(env, v, "tcpBusyPollUs", 0, DATAPLANE_SPIN_US_MAX, &c->tcp_busy_poll_us) &&
-           read_huge_pages(env, v, &c->huge_pages) && binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
+           read_huge_pages(env, v, &c->huge_pages) &&
+           binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
            read_trust(env, v, out) && read_listen(env, v, out);
 }
 
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {
     *out = (dataplane_shard){ 0 };
-    return read_u32(env, v, "shard", 0, c->shards - 1, &out->shard) && read_u32(env, v, "group", 0, c->groups - 1, &out->group) &&
+    return read_u32(env, v, "shard", 0, c->shards - 1, &out->shard) &&
+           read_u32(env, v, "group", 0, c->groups - 1, &out->group) &&
            read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) &&
            binding_u64(env, v, "incarnation", &out->incarnation) &&
            binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
@@ -96,13 +103,17 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
     uint32_t n;
     *k = (shard_copy_config){ .shards = c->shards, .seed = c->hash_seed, .addresses = out->addresses };
     uint32_t trust = 0;
-    if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) || !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
-        !binding_u64(env, v, "incarnation", &k->incarnation) || !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) ||
-        !binding_u64(env, v, "copy", &k->copy) || !binding_array(env, v, "addresses", &list, &n))
+    if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) ||
+        !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
+        !binding_u64(env, v, "incarnation", &k->incarnation) ||
+        !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) || !binding_u64(env, v, "copy", &k->copy) ||
+        !binding_array(env, v, "addresses", &list, &n))
         return false;
     if (n > SERVER_COPY_ADDRESSES) n = SERVER_COPY_ADDRESSES;
     for (uint32_t i = 0; i < n; i++) {
-        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &out->addresses[i].provider)) return false;
+        if (napi_get_element(env, list, i, &item) != napi_ok ||
+            !binding_provider(env, item, &out->addresses[i].provider))
+            return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
         out->addresses[i].text = out->room[i];
     }
@@ -110,6 +121,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
     for (uint32_t end = 0; c->trusts && (end += c->trust[trust].shards) <= k->shard; trust++) k->first_shard = end;
     if (c->trusts) k->shards = k->first_shard + c->trust[trust].shards;
     fkv_random(&k->ticket.client, sizeof k->ticket.client);
-    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, trust, FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
+    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, trust,
+                    FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
     return true;
 }

@@ -75,8 +75,8 @@ static bool set_latencies(napi_env env, napi_value o, const dataplane_group_stat
 
 static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g) {
     return binding_set_number(env, o, "group", g->group) && binding_set_number(env, o, "threadId", g->thread_id) &&
-           binding_set_number(env, o, "clients", g->clients) && binding_set_number(env, o, "blockedClients", g->blocked) &&
-           set_counts(env, o, g) &&
+           binding_set_number(env, o, "clients", g->clients) &&
+           binding_set_number(env, o, "blockedClients", g->blocked) && set_counts(env, o, g) &&
            binding_set_number(env, o, "duplicates", (double)g->duplicates) &&
            binding_set_number(env, o, "transfers", (double)g->transfers) &&
            binding_set_number(env, o, "sleeps", (double)g->sleeps) &&
@@ -85,16 +85,37 @@ static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g
 
 static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s) {
     const table_stats *t = &s->table;
-    const struct { const char *name; uint64_t value; } numbers[] = {
-        { "shard", s->shard }, { "group", s->group }, { "entries", t->entries }, { "keyValueBytes", t->key_value_bytes },
-        { "indexBytes", t->index_bytes }, { "heapBytes", t->heap_bytes }, { "memoryBytes", t->memory_bytes },
-        { "usedBytes", t->used_bytes }, { "quarantineBytes", t->quarantine_bytes }, { "freeBytes", t->free_bytes },
-        { "buckets", t->buckets }, { "overflowBuckets", t->overflow_buckets }, { "longestChain", t->longest_chain },
-        { "splits", t->splits }, { "expired", t->expired }, { "evacuated", t->evacuated }, { "prepared", t->prepared },
-        { "privateBytes", t->private_bytes }, { "indexFreeBytes", t->index_free_bytes }, { "liveBytes", t->live_extent_bytes },
-        { "preparedBytes", t->prepared_bytes }, { "overflowBytes", t->overflow_bytes }, { "slackBytes", t->slack_bytes },
-        { "smallPageBytes", s->page_bytes[FKV_PAGES_SMALL] }, { "transparentPageBytes", s->page_bytes[FKV_PAGES_TRANSPARENT] },
-        { "reservedPageBytes", s->page_bytes[FKV_PAGES_RESERVED] }, { "retiredBytes", s->retired_bytes },
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        { "shard", s->shard },
+        { "group", s->group },
+        { "entries", t->entries },
+        { "keyValueBytes", t->key_value_bytes },
+        { "indexBytes", t->index_bytes },
+        { "heapBytes", t->heap_bytes },
+        { "memoryBytes", t->memory_bytes },
+        { "usedBytes", t->used_bytes },
+        { "quarantineBytes", t->quarantine_bytes },
+        { "freeBytes", t->free_bytes },
+        { "buckets", t->buckets },
+        { "overflowBuckets", t->overflow_buckets },
+        { "longestChain", t->longest_chain },
+        { "splits", t->splits },
+        { "expired", t->expired },
+        { "evacuated", t->evacuated },
+        { "prepared", t->prepared },
+        { "privateBytes", t->private_bytes },
+        { "indexFreeBytes", t->index_free_bytes },
+        { "liveBytes", t->live_extent_bytes },
+        { "preparedBytes", t->prepared_bytes },
+        { "overflowBytes", t->overflow_bytes },
+        { "slackBytes", t->slack_bytes },
+        { "smallPageBytes", s->page_bytes[FKV_PAGES_SMALL] },
+        { "transparentPageBytes", s->page_bytes[FKV_PAGES_TRANSPARENT] },
+        { "reservedPageBytes", s->page_bytes[FKV_PAGES_RESERVED] },
+        { "retiredBytes", s->retired_bytes },
     };
     napi_value serving;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -107,8 +128,9 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
 napi_value server_stats(napi_env env, const dataplane_stats *s) {
     napi_value o, groups, shards, item;
     if (napi_create_object(env, &o) != napi_ok) return NULL;
-    static const char *const pages[] = { [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent",
-                                         [FKV_PAGES_RESERVED] = "reserved" };
+    static const char *const pages[] = {
+        [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent", [FKV_PAGES_RESERVED] = "reserved"
+    };
     if (!binding_set_text(env, o, "pages", pages[s->pages])) return NULL;
     if (!set_array(env, o, "workers", &groups) || !set_array(env, o, "shards", &shards)) return NULL;
     for (uint32_t i = 0; i < s->groups; i++) {
@@ -123,6 +145,8 @@ napi_value server_stats(napi_env env, const dataplane_stats *s) {
 napi_value server_copy_stats(napi_env env, const shard_copy_stats *s) {
     napi_value o;
     return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "entries", s->entries) &&
-           binding_set_number(env, o, "bytes", s->bytes) && binding_set_number(env, o, "reads", s->reads) &&
-           binding_set_number(env, o, "twoSidedGets", s->two_sided) ? o : NULL;
+                   binding_set_number(env, o, "bytes", s->bytes) && binding_set_number(env, o, "reads", s->reads) &&
+                   binding_set_number(env, o, "twoSidedGets", s->two_sided)
+               ? o
+               : NULL;
 }

@@ -1,8 +1,9 @@
 /* change.c: prepare, seal, commit, abort; and the owner's own read.
  *
- * Prepare does everything that can fail: memory for the new extent, a slot for a key that is new, room in the quarantine for
- * what will be replaced. Commit cannot fail and takes a few stores, in the order that layout.h gives reasons for. Between the
- * two the entry's slot may be copied elsewhere by a split, so commit looks for it by its content.
+ * Prepare does everything that can fail: memory for the new extent, a slot for a key that is new, room in the
+ * quarantine for what will be replaced. Commit cannot fail and takes a few stores, in the order that layout.h gives
+ * reasons for. Between the two the entry's slot may be copied elsewhere by a split, so commit looks for it by its
+ * content.
  */
 #include "../base/assert.h"
 #include "internal.h"
@@ -20,8 +21,12 @@ static void header_words(const fkv_extent *h, uint64_t words[4]) { memcpy(words,
 /* Writes an extent as PENDING, which no reader takes, before anything else of it changes. */
 static fkv_extent *write_extent(table *t, uint64_t location, const table_op *op, uint64_t version) {
     fkv_extent *e = at_location(t, location);
-    fkv_extent h = { .version = version, .tag = t->heap[fkv_location_segment(location)]->tag, .value_bytes = op->value_bytes,
-                     .expiry_ns = fkv_expiry_ns(op->expiry_ms, op->ns), .key_bytes = op->key_bytes, .codec = op->codec,
+    fkv_extent h = { .version = version,
+                     .tag = t->heap[fkv_location_segment(location)]->tag,
+                     .value_bytes = op->value_bytes,
+                     .expiry_ns = fkv_expiry_ns(op->expiry_ms, op->ns),
+                     .key_bytes = op->key_bytes,
+                     .codec = op->codec,
                      .user_flags = op->user_flags };
     uint64_t words[4];
     header_words(&h, words);
@@ -79,11 +84,11 @@ static fkv_status take_memory(table *t, const table_op *op, prepared *p, table_b
         if (!location) return s;
     }
     fkv_status s = FKV_NO_MEMORY;
-    if (table_quarantine_place(t, cls)) {    /* for an abort */
+    if (table_quarantine_place(t, cls)) { /* for an abort */
         p->new_word = fkv_slot(fkv_hash_fingerprint(op->hash), cls, location);
         if (!p->old_word) p->kept_word = fkv_slot(0, cls, location);
         s = p->old_word ? FKV_OK : table_index_keep(t, op->hash, p->kept_word, why);
-        if (s == FKV_OK) {               /* nothing was written to an extent that is given back below */
+        if (s == FKV_OK) { /* nothing was written to an extent that is given back below */
             p->keyed = write_extent(t, location, op, p->version);
             return FKV_OK;
         }
@@ -114,14 +119,16 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (op->key_bytes == 0 || op->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (writes(op->kind) && op->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (t->buckets == 0) return busy(why, TABLE_BUSY_SEGMENT);
-    if (t->prepared_count && table_prepared_find(t, op->hash, op->ns, op->key, op->key_bytes)) return busy(why, TABLE_BUSY_KEY);
+    if (t->prepared_count && table_prepared_find(t, op->hash, op->ns, op->key, op->key_bytes))
+        return busy(why, TABLE_BUSY_KEY);
     place old;
     bool found = table_index_find(t, op->hash, op->ns, op->key, op->key_bytes, &old);
     if (found && !extent_expired(t, old.extent)) *present = old.extent->version;
     fkv_status s = condition(op, *present);
     if (s != FKV_OK) return s;
     if (op->version && op->version <= *present) return FKV_VERSION_MISMATCH;
-    if (t->sequence == SEQUENCE_MOST) return FKV_SHARD_CLOSED;    /* versions never repeat: a new epoch must come first */
+    /* versions never repeat: a new epoch must come first */
+    if (t->sequence == SEQUENCE_MOST) return FKV_SHARD_CLOSED;
 
     uint64_t handle;
     prepared *p = table_prepared_add(t, op->hash, &handle);
@@ -140,7 +147,9 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (!op->version) t->sequence++;
     fkv_extent *e = p->new_word ? extent_of(t, p->new_word) : NULL;
     if (e) t->prepared_bytes += class_bytes(fkv_slot_class(p->new_word));
-    *out = (table_prepared){ .handle = handle, .version = p->version, .extent = e,
+    *out = (table_prepared){ .handle = handle,
+                             .version = p->version,
+                             .extent = e,
                              .value = e ? (uint8_t *)e + FKV_EXTENT_HEADER + op->key_bytes : NULL };
     return FKV_OK;
 }
@@ -198,10 +207,11 @@ void table_commit(table *t, const table_prepared *done) {
         if (!table_split(t)) break;
 }
 
-/* The new extent goes through the quarantine like any other, although it was never LIVE, for two reasons. A READ by a location
- * that was kept from an older life of the memory may carry some of its bytes, and were it reused at once, those and bytes of the
- * next life could come in one READ, with only the checksum to tell. And a slot that was kept for it may have been copied by a
- * split, and must not meet it again. What is aborted again and again is bounded by table_quarantine_bears(). */
+/* The new extent goes through the quarantine like any other, although it was never LIVE, for two reasons. A READ by a
+ * location that was kept from an older life of the memory may carry some of its bytes, and were it reused at once,
+ * those and bytes of the next life could come in one READ, with only the checksum to tell. And a slot that was kept for
+ * it may have been copied by a split, and must not meet it again. What is aborted again and again is bounded by
+ * table_quarantine_bears(). */
 void table_abort(table *t, const table_prepared *done) {
     prepared *p = table_prepared_get(t, done->handle);
     if (p->old_word) unreserve_old(t, p);
@@ -222,7 +232,8 @@ void table_abort(table *t, const table_prepared *done) {
 
 /* ---- the owner's read ---- */
 
-fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out, table_busy *why) {
+fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out,
+                     table_busy *why) {
     if (key_bytes == 0 || key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (t->prepared_count && table_prepared_find(t, hash, ns, key, key_bytes)) return busy(why, TABLE_BUSY_KEY);
     return table_committed(t, ns, key, key_bytes, hash, out);
@@ -230,7 +241,8 @@ fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, u
 
 fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out) {
     place at;
-    if (t->buckets == 0 || !table_index_find(t, hash, ns, key, key_bytes, &at) || extent_expired(t, at.extent)) return FKV_NOT_FOUND;
+    if (t->buckets == 0 || !table_index_find(t, hash, ns, key, key_bytes, &at) || extent_expired(t, at.extent))
+        return FKV_NOT_FOUND;
     *out = entry_of(at.extent);
     return FKV_OK;
 }

@@ -1,9 +1,9 @@
 /* classes.c: size classes of extents, and how many of a class a span holds.
  *
- * A span is 1 to 64 blocks of 4 KiB, as few as waste at most 1/256 of it at its end; an extent above 256 KiB has a span of its
- * own. Small spans keep small what a class has room for and does not use: 16 B keys with 100 B values (160 B extents)
- * take 8 KiB at a time, with 1,000 B values (1,056 B extents) 32 KiB. In a small table a span is at most 1/256 of it, though
- * more be wasted at its end, so that a hundred classes can have one each.
+ * A span is 1 to 64 blocks of 4 KiB, as few as waste at most 1/256 of it at its end; an extent above 256 KiB has a span
+ * of its own. Small spans keep small what a class has room for and does not use: 16 B keys with 100 B values (160 B
+ * extents) take 8 KiB at a time, with 1,000 B values (1,056 B extents) 32 KiB. In a small table a span is at most 1/256
+ * of it, though more be wasted at its end, so that a hundred classes can have one each.
  */
 #include "internal.h"
 
@@ -28,7 +28,10 @@ static span_shape shape_of(uint32_t bytes, uint32_t most_blocks) {
         if (objects < fewest) continue;
         if (blocks > most_blocks && best) break;
         double waste = (double)(room - objects * bytes) / room;
-        if (waste < best_waste) { best_waste = waste; best = blocks; }
+        if (waste < best_waste) {
+            best_waste = waste;
+            best = blocks;
+        }
         if (waste <= 1.0 / 256) break;
     }
     return (span_shape){ (uint16_t)best, (uint16_t)(best * BLOCK_BYTES / bytes) };

@@ -1,24 +1,26 @@
 /* evacuate.c: emptying a heap segment, so that its memory can be used for other size classes.
  *
- * A span keeps its class for the life of its segment, so memory that was given to 100 B values cannot hold 1,000 B ones. When a
- * class finds no memory although enough is free elsewhere, the segment with the least in it is hidden from allocation, what
- * lives in it is moved, and when the quarantine has let go of the last extent the segment is retired: its rkey, tag and number
- * die with it, and a new segment may come.
+ * A span keeps its class for the life of its segment, so memory that was given to 100 B values cannot hold 1,000 B
+ * ones. When a class finds no memory although enough is free elsewhere, the segment with the least in it is hidden from
+ * allocation, what lives in it is moved, and when the quarantine has let go of the last extent the segment is retired:
+ * its rkey, tag and number die with it, and a new segment may come.
  *
- * One pass over the index finds everything, for slots and chains name the segment. A move is a PUT of the same bytes with the
- * same version: PENDING, old DEAD, slot, LIVE. Chains with moving slots, prepared keys and kept slots wait for the next pass.
+ * One pass over the index finds everything, for slots and chains name the segment. A move is a PUT of the same bytes
+ * with the same version: PENDING, old DEAD, slot, LIVE. Chains with moving slots, prepared keys and kept slots wait for
+ * the next pass.
  *
- * The version stays because it is the value's, not the place's: who read it may compare and swap by it. So (version, place) is not
- * unique for ever: a pass that gave up may leave an entry elsewhere, and a later one bring it back. docs/table.md, "Safety".
+ * The version stays because it is the value's, not the place's: who read it may compare and swap by it. So (version,
+ * place) is not unique for ever: a pass that gave up may leave an entry elsewhere, and a later one bring it back.
+ * docs/table.md, "Safety".
  */
 #include "internal.h"
 #include "reader.h"
 
 enum {
-    MOVE_COST = 8,    /* and 1 for each */
+    MOVE_COST = 8, /* and 1 for each */
     MOVE_COST_BYTES = 32 << 10,
-    PASS_PART = 16,   /* segments are small: one pass empties as many as make up this part of the heap, */
-    SHRINK_PART = 4   /* or this, where nobody waits for the first of them */
+    PASS_PART = 16, /* segments are small: one pass empties as many as make up this part of the heap, */
+    SHRINK_PART = 4 /* or this, where nobody waits for the first of them */
 };
 #define RETRY_NS 1000000000ull
 
@@ -48,7 +50,7 @@ static bool start(table *t, uint64_t part) {
         if (!g) break;
         table_heap_hide(t, g, true);
         t->evacuating++;
-        room -= g->region.bytes;    /* its own, and what its extents will take elsewhere */
+        room -= g->region.bytes; /* its own, and what its extents will take elsewhere */
         emptied += g->region.bytes;
     }
     t->evacuate_bucket = 0;
@@ -68,7 +70,8 @@ static void cancel(table *t) {
     t->evacuating = 0;
 }
 
-/* The same key, value and version in another place; the tag in the header, and so the checksum, are the new segment's. */
+/* The same key, value and version in another place; the tag in the header, and so the checksum, are the new segment's.
+ * */
 static void copy_extent(table *t, const fkv_extent *from, uint64_t location) {
     fkv_extent *to = at_location(t, location), h = *from;
     uint32_t body = (uint32_t)h.key_bytes + h.value_bytes;
@@ -85,7 +88,8 @@ static outcome move_extent(table *t, uint64_t *slot) {
     uint64_t word = *slot;
     uint8_t cls = fkv_slot_class(word), to_cls = cls;
     fkv_extent *e = extent_of(t, word);
-    if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;    /* kept for an insert: its extent is still being written */
+    /* kept for an insert: its extent is still being written */
+    if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;
     uint16_t ns = fkv_extent_namespace(e->expiry_ns);
     if (table_prepared_find(t, extent_hash(t, e), ns, extent_key(e), e->key_bytes)) return MUST_WAIT;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return MUST_WAIT;
@@ -164,7 +168,7 @@ bool table_evacuate_step(table *t, int *budget) {
         --*budget;
         if (++t->evacuate_bucket < t->buckets) continue;
         t->evacuate_bucket = 0;
-        return false;    /* what had to wait is for the next pass, not for now */
+        return false; /* what had to wait is for the next pass, not for now */
     }
     return true;
 }

@@ -1,15 +1,15 @@
 /* heap.c: extents and overflow buckets are taken from spans, spans from segments.
  *
- * A class takes from the first of its spans that has room: an extent given back if there is one, else the next never used.
- * Nothing here knows what an extent holds; when one may be given back is the quarantine's business.
+ * A class takes from the first of its spans that has room: an extent given back if there is one, else the next never
+ * used. Nothing here knows what an extent holds; when one may be given back is the quarantine's business.
  */
 #include "../base/assert.h"
 #include "internal.h"
 
 enum { FEW = 8, LOOK_EVERY = 8 };
 
-/* The word of a free extent that links it to the next free one of its span: its expiry, or the slot in that place of a bucket,
- * where a number below 2^48 is a slot that no reader matches. */
+/* The word of a free extent that links it to the next free one of its span: its expiry, or the slot in that place of a
+ * bucket, where a number below 2^48 is a slot that no reader matches. */
 static uint64_t *link_of(void *extent) { return &((fkv_extent *)extent)->expiry_ns; }
 
 static uint8_t *object_at(const table *t, const span *s, uint32_t object) {
@@ -33,8 +33,10 @@ static void list(table *t, uint32_t id) {
 }
 static void unlist(table *t, uint32_t id) {
     span *s = &t->spans[id];
-    if (s->previous) t->spans[s->previous].next = s->next;
-    else t->room[s->cls] = s->next;
+    if (s->previous)
+        t->spans[s->previous].next = s->next;
+    else
+        t->room[s->cls] = s->next;
     if (s->next) t->spans[s->next].previous = s->previous;
     s->listed = false;
 }
@@ -104,7 +106,8 @@ static heap_segment *segment_with(table *t, uint32_t blocks) {
     return best;
 }
 
-/* Looks at the first few spans with room and the latest few segments only: where there are more of them, there is enough. */
+/* Looks at the first few spans with room and the latest few segments only: where there are more of them, there is
+ * enough. */
 uint64_t table_heap_room(const table *t, uint32_t cls) {
     uint64_t span_bytes = (uint64_t)t->shape[cls].blocks * BLOCK_BYTES, room = 0;
     int few = FEW;
@@ -123,8 +126,11 @@ static uint32_t new_span(table *t, uint32_t cls) {
     if (!id) return 0;
     span *s = &t->spans[id];
     t->free_span = s->next;
-    *s = (span){ .next_in_segment = g->first_span, .first_block = g->next_block, .segment = (uint16_t)g->number,
-                 .objects = shape.objects, .cls = (uint8_t)cls };
+    *s = (span){ .next_in_segment = g->first_span,
+                 .first_block = g->next_block,
+                 .segment = (uint16_t)g->number,
+                 .objects = shape.objects,
+                 .cls = (uint8_t)cls };
     g->first_span = id;
     for (uint32_t i = 0; i < shape.blocks; i++) g->span_of_block[g->next_block + i] = id;
     g->next_block += shape.blocks;
@@ -173,7 +179,8 @@ uint64_t table_heap_take(table *t, uint32_t cls) {
 
 /* At most twice as large: what would be lost otherwise is a change. Nothing is taken that has no span yet. */
 uint64_t table_heap_take_larger(table *t, uint8_t *cls) {
-    for (uint32_t larger = *cls + 1u; larger < FKV_CLASS_COUNT && class_bytes(larger) <= 2 * class_bytes(*cls); larger++) {
+    for (uint32_t larger = *cls + 1u; larger < FKV_CLASS_COUNT && class_bytes(larger) <= 2 * class_bytes(*cls);
+         larger++) {
         if (!t->room[larger]) continue;
         *cls = (uint8_t)larger;
         return table_heap_take(t, larger);

@@ -1,9 +1,9 @@
 /* index.c: finding a key's slot, keeping one for an insert, and the chains of buckets that overflow.
  *
- * Invariants. A key that stays in the table stays in its slot, or is copied to another one and its old slot cleared by the
- * quarantine (moving[bucket] counts those). Of several slots of a chain that name the same extent, the first is the entry's; only
- * the first is ever stored to. A slot whose extent is not LIVE is a copy of an entry that changed since, or kept for an insert.
- * A chain grows and shrinks at its end, so positions in it stay what they are.
+ * Invariants. A key that stays in the table stays in its slot, or is copied to another one and its old slot cleared by
+ * the quarantine (moving[bucket] counts those). Of several slots of a chain that name the same extent, the first is the
+ * entry's; only the first is ever stored to. A slot whose extent is not LIVE is a copy of an entry that changed since,
+ * or kept for an insert. A chain grows and shrinks at its end, so positions in it stay what they are.
  */
 #include "internal.h"
 
@@ -53,7 +53,8 @@ void table_prefetch(const table *t, uint64_t hash, int stage) {
 
 void table_index_open(table *t, uint32_t from, uint32_t to) {
     uint32_t level = 31u - (uint32_t)__builtin_clz(to);
-    uint32_t extra = to - (1u << level);    /* buckets below it, and their images above 2^level, are one level further */
+    /* buckets below it, and their images above 2^level, are one level further */
+    uint32_t extra = to - (1u << level);
     for (uint32_t n = from; n < to; n++) {
         bool further = n < extra || n >= 1u << level;
         fkv_publish_word(&bucket_at(t, n)->word0, fkv_bucket_word0(t->index[0].tag, level + further, 0));
@@ -123,8 +124,9 @@ static bool trim(table *t, fkv_bucket *first) {
     return fkv_bucket_overflow(first->word1) != 0;
 }
 
-/* Copies what the last bucket holds into free slots before it, one to spare, so that it can be taken off the chain once the
- * quarantine has cleared the old slots. Not while slots of the chain are moving: a copy of a copy would be cleared twice. */
+/* Copies what the last bucket holds into free slots before it, one to spare, so that it can be taken off the chain once
+ * the quarantine has cleared the old slots. Not while slots of the chain are moving: a copy of a copy would be cleared
+ * twice. */
 static void shorten(table *t, uint32_t number) {
     fkv_bucket *first = bucket_at(t, number), *last = first;
     uint32_t free_before = 0, position = 0, mask = 0;
@@ -134,13 +136,16 @@ static void shorten(table *t, uint32_t number) {
     }
     uint32_t n = used_slots(last, &mask);
     if (n == 0 || n >= free_before || !table_quarantine_room(t, 1)) return;
-    for (int i = 0; i < FKV_SLOTS; i++)
-        if (mask >> i & 1 && fkv_slot_fingerprint(last->slot[i]) == 0) return;    /* a prepared insert will soon be done */
+    for (int i = 0; i < FKV_SLOTS; i++) /* a prepared insert will soon be done */
+        if (mask >> i & 1 && fkv_slot_fingerprint(last->slot[i]) == 0) return;
     fkv_bucket *b = first;
     for (int i = 0, to = 0; i < FKV_SLOTS; i++) {
         if (!(mask >> i & 1)) continue;
         while (b->slot[to] != 0)
-            if (++to == FKV_SLOTS) { to = 0; b = overflow_of(t, b); }
+            if (++to == FKV_SLOTS) {
+                to = 0;
+                b = overflow_of(t, b);
+            }
         fkv_publish_word(&b->slot[to], last->slot[i]);
     }
     table_quarantine_moved(t, number, position, mask);
@@ -149,6 +154,6 @@ static void shorten(table *t, uint32_t number) {
 void table_index_removed(table *t, uint32_t number) {
     fkv_bucket *first = bucket_at(t, number);
     if (fkv_bucket_overflow(first->word1) == 0) return;
-    while (trim(t, first)) { }
+    while (trim(t, first)) {}
     if (t->moving[number] == 0 && fkv_bucket_overflow(first->word1) != 0) shorten(t, number);
 }

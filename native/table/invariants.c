@@ -1,5 +1,5 @@
-/* invariants.c: table_check walks buckets, prepared changes, quarantine and spans, marks every extent it meets with what it
- * was met as, and compares what it counted with the table's own counters.
+/* invariants.c: table_check walks buckets, prepared changes, quarantine and spans, marks every extent it meets with
+ * what it was met as, and compares what it counted with the table's own counters.
  *
  * Every extent handed out is exactly one of: live, prepared, an overflow bucket, in quarantine.
  */
@@ -10,8 +10,8 @@ enum mark { UNSEEN = 0, LIVE, PREPARED, OVERFLOW, QUARANTINED, FREE };
 
 typedef struct walk {
     table *t;
-    uint8_t **marks;             /* of each heap segment, a byte for each unit */
-    uint8_t *moving;             /* recount of t->moving */
+    uint8_t **marks; /* of each heap segment, a byte for each unit */
+    uint8_t *moving; /* recount of t->moving */
     uint64_t entries, key_value_bytes, live_bytes, expiring, overflow_buckets, least_expiry;
     const char *wrong;
 } walk;
@@ -61,7 +61,8 @@ static void check_slot(walk *w, uint32_t number, uint64_t word) {
     uint64_t hash = extent_hash(t, e);
     uint8_t *mark = mark_of(w, fkv_slot_location(word));
     if (fkv_slot_fingerprint(word) == 0) {
-        const prepared *p = table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_ns), extent_key(e), e->key_bytes);
+        const prepared *p = table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_ns), extent_key(e),
+                                                e->key_bytes);
         expect(w, moving || (p && p->kept_word == word), "a slot is kept for nothing");
         return;
     }
@@ -89,7 +90,8 @@ static void check_bucket(walk *w, uint32_t number) {
             if (b->slot[i]) check_slot(w, number, b->slot[i]);
         uint64_t location = fkv_bucket_overflow(b->word1);
         if (!location) break;
-        if (!EXPECT(location_is_extent(t, location, FKV_CLASS_BUCKET)) || !EXPECT(*mark_of(w, location) == UNSEEN)) return;
+        if (!EXPECT(location_is_extent(t, location, FKV_CLASS_BUCKET)) || !EXPECT(*mark_of(w, location) == UNSEEN))
+            return;
         *mark_of(w, location) = OVERFLOW;
         w->overflow_buckets++;
         b = at_location(t, location);
@@ -172,14 +174,18 @@ static void check_quarantine(walk *w) {
 static void check_span(walk *w, const heap_segment *g, uint32_t id) {
     table *t = w->t;
     const span *s = &t->spans[id];
-    uint32_t units = fkv_class_units(s->cls), first_unit = s->first_block * (BLOCK_BYTES / FKV_UNIT), used = 0, free_ones = 0;
+    uint32_t units = fkv_class_units(s->cls), first_unit = s->first_block * (BLOCK_BYTES / FKV_UNIT), used = 0,
+             free_ones = 0;
     uint8_t *marks = w->marks[g->number] + first_unit;
-    EXPECT(s->segment == g->number && s->used <= s->carved && s->carved <= s->objects && s->objects == t->shape[s->cls].objects);
+    EXPECT(s->segment == g->number && s->used <= s->carved && s->carved <= s->objects &&
+           s->objects == t->shape[s->cls].objects);
     for (uint32_t object = s->free_head; object && !w->wrong; free_ones++) {
         uint8_t *mark = &marks[(object - 1) * units];
-        if (!EXPECT(object <= s->carved) || !expect(w, *mark == UNSEEN, "a free extent is in use, or free twice")) return;
+        if (!EXPECT(object <= s->carved) || !expect(w, *mark == UNSEEN, "a free extent is in use, or free twice"))
+            return;
         *mark = FREE;
-        object = (uint16_t)((fkv_extent *)(void *)(g->base + (size_t)(first_unit + (object - 1) * units) * FKV_UNIT))->expiry_ns;
+        object = (uint16_t)((fkv_extent *)(void *)(g->base + (size_t)(first_unit + (object - 1) * units) * FKV_UNIT))
+                     ->expiry_ns;
     }
     for (uint32_t object = 0; object < s->carved; object++) {
         uint8_t mark = marks[object * units];
@@ -209,8 +215,10 @@ static void check_heap(walk *w) {
             blocks += shape.blocks;
             span_end_bytes += (uint64_t)shape.blocks * BLOCK_BYTES - (uint64_t)shape.objects * class_bytes(s->cls);
         }
-        for (uint32_t u = 0; u < g->blocks * (BLOCK_BYTES / FKV_UNIT); u++) quarantined += w->marks[n][u] == QUARANTINED;
-        EXPECT(used == g->used && quarantined == g->quarantined && used_bytes == g->used_bytes && blocks == g->next_block);
+        for (uint32_t u = 0; u < g->blocks * (BLOCK_BYTES / FKV_UNIT); u++)
+            quarantined += w->marks[n][u] == QUARANTINED;
+        EXPECT(used == g->used && quarantined == g->quarantined && used_bytes == g->used_bytes &&
+               blocks == g->next_block);
         evacuating += g->evacuating;
         with_blocks += g->next_block < g->blocks;
         bytes += g->region.bytes;
@@ -221,8 +229,8 @@ static void check_heap(walk *w) {
     EXPECT(open == with_blocks);
     EXPECT(evacuating == t->evacuating);
     EXPECT(span_end_bytes == t->span_end_bytes);
-    EXPECT(used_bytes_in_all == t->live_bytes + t->prepared_bytes + t->overflow_buckets * FKV_BUCKET_BYTES + t->quarantine_bytes +
-                                t->span_end_bytes);
+    EXPECT(used_bytes_in_all == t->live_bytes + t->prepared_bytes + t->overflow_buckets * FKV_BUCKET_BYTES +
+                                    t->quarantine_bytes + t->span_end_bytes);
     EXPECT(bytes == t->heap_bytes);
     EXPECT(segments == t->heap_segments);
     EXPECT(spans == t->span_count);

@@ -4,9 +4,9 @@
  * extents. A segment has a number that slots name, a random 32-bit incarnation tag, and an rkey for each provider and
  * trust domain. All integers are little-endian; every aligned 8-byte word is loaded and stored whole.
  *
- * INDEX. Buckets are numbered through all index segments in order. Linear hashing (Litwin, VLDB 1980): with B buckets and
- * 2^L <= B < 2^(L+1), a key is in bucket h mod 2^(L+1) if that is below B, else in h mod 2^L. Growth splits one bucket
- * at a time, so the index is never copied and never doubled.
+ * INDEX. Buckets are numbered through all index segments in order. Linear hashing (Litwin, VLDB 1980): with B buckets
+ * and 2^L <= B < 2^(L+1), a key is in bucket h mod 2^(L+1) if that is below B, else in h mod 2^L. Growth splits one
+ * bucket at a time, so the index is never copied and never doubled.
  *
  *   bucket = 128 bytes, 128-byte aligned, READ whole
  *   +--------------------------------+--------------------------------+--------+-- ... --+---------+
@@ -14,22 +14,27 @@
  *   | tag 32 | level 8 | flags 8 | 0 | overflow 40 | layout epoch 24  |        |         |         |
  *   +--------------------------------+--------------------------------+--------+-- ... --+---------+
  *   tag      the incarnation tag of the segment; the only check there is when the answer is a miss
- *   level    the bucket holds the keys whose low `level` hash bits equal its number (0 in an overflow bucket). A reader whose B
- *            is old finds a higher level than it expected: fkv_buckets_known() says what B must be at least, and unless
- *            fkv_bucket_covers() its key it goes to fkv_bucket_of() that B. This ends: B rises with every step.
- *   overflow location of the next bucket of the chain (in a HEAP segment, size class FKV_CLASS_BUCKET), 0 = none; no HEAP
+ *   level    the bucket holds the keys whose low `level` hash bits equal its number (0 in an overflow bucket). A reader
+ *            whose B is old finds a higher level than it expected: fkv_buckets_known() says what B must be at least,
+ *            and unless fkv_bucket_covers() its key it goes to fkv_bucket_of() that B. This ends: B rises with every
+ *            step.
+ *   overflow location of the next bucket of the chain (in a HEAP segment, size class FKV_CLASS_BUCKET), 0 = none; no
+ *   HEAP
  *            segment has number 0
  *   epoch    the layout epoch when word 1 was last stored: a hint only
- *   slot     fingerprint 16 | size class 8 | location 40;  0 = empty; fingerprint 0: kept for a prepared insert, not for readers
+ *   slot     fingerprint 16 | size class 8 | location 40;  0 = empty; fingerprint 0: kept for a prepared insert, not
+ *                                                          for readers
  *   location segment number 16 | offset in 32-byte units 24
  *
- * A key that stays in the table stays in its slot; when a split or the shortening of a chain copies a slot elsewhere, the old
- * copy stays valid until the quarantine has passed and is only then cleared. A chain grows and shrinks at its end only.
+ * A key that stays in the table stays in its slot; when a split or the shortening of a chain copies a slot elsewhere,
+ * the old copy stays valid until the quarantine has passed and is only then cleared. A chain grows and shrinks at its
+ * end only.
  *
- * Split of bucket b into b and b' = b + 2^level, while being read: b' is written whole; then word 0 of b gets the new level
- * (this publishes it); the slots that moved stay in b, and stay valid for a reader that holds the old word 0, until the
- * quarantine has passed; then they are cleared. A reader that saw the old header therefore never misses a key that was there.
- * Changes of a key that moved are made in b' from then on: who follows the old slot finds a DEAD extent and starts again.
+ * Split of bucket b into b and b' = b + 2^level, while being read: b' is written whole; then word 0 of b gets the new
+ * level (this publishes it); the slots that moved stay in b, and stay valid for a reader that holds the old word 0,
+ * until the quarantine has passed; then they are cleared. A reader that saw the old header therefore never misses a key
+ * that was there. Changes of a key that moved are made in b' from then on: who follows the old slot finds a DEAD extent
+ * and starts again.
  *
  * HEAP. An extent is 32-byte aligned; its header is 40 bytes; then the key; then the value.
  *
@@ -44,16 +49,19 @@
  *   35 flags        u8    0
  *   36 user flags   u32   opaque, the caller's
  *
- * PUT: write the new extent as PENDING; mark the old one DEAD; store the slot; mark the new one LIVE (here the PUT takes effect);
- * acknowledge. DELETE: mark DEAD; clear the slot; acknowledge. A reader takes LIVE only; from PENDING or DEAD it goes back to
- * the index. Why this order (each is a switch of test/protocol_model_test.c that finds a violation):
+ * PUT: write the new extent as PENDING; mark the old one DEAD; store the slot; mark the new one LIVE (here the PUT
+ * takes effect); acknowledge. DELETE: mark DEAD; clear the slot; acknowledge. A reader takes LIVE only; from PENDING or
+ * DEAD it goes back to the index. Why this order (each is a switch of test/protocol_model_test.c that finds a
+ * violation):
  *   DEAD before LIVE    else one reader returns the new value and a later one the old value through its cached location
- *   PENDING             else a cached location whose extent was reused for the same key returns a value not yet in effect
- *   slot before LIVE    else, where the key was absent before, a reader returns the new value through such a cached location
- *                       and a later one finds no slot
+ *   PENDING             else a cached location whose extent was reused for the same key returns a value not yet in
+ *                       effect
+ *   slot before LIVE    else, where the key was absent before, a reader returns the new value through such a cached
+ *                       location and a later one finds no slot
  *
- * How long a GET may take, from before its first READ was posted to after its last one was polled: fkv_get_life_ns(). A reader
- * discards what took longer. Freed extents, overflow buckets and moved slots are left as they are for longer than that.
+ * How long a GET may take, from before its first READ was posted to after its last one was polled: fkv_get_life_ns(). A
+ * reader discards what took longer. Freed extents, overflow buckets and moved slots are left as they are for longer
+ * than that.
  */
 #ifndef FARKV_TABLE_LAYOUT_H
 #define FARKV_TABLE_LAYOUT_H
@@ -64,15 +72,15 @@
 enum { FKV_LAYOUT_VERSION = 1 };
 
 enum {
-    FKV_UNIT = 32,                    /* bytes; extents are aligned to it, locations count in it */
+    FKV_UNIT = 32, /* bytes; extents are aligned to it, locations count in it */
     FKV_BUCKET_BYTES = 128,
     FKV_SLOTS = 14,
     FKV_KEY_MAX = 1024,
     FKV_VALUE_MAX = 64 << 20,
     FKV_EXTENT_HEADER = 40,
-    FKV_CHAIN_MAX = 8,                /* buckets of one chain; a key that would need more is TABLE_FULL */
-    FKV_CLASS_BUCKET = 255,           /* size class of an overflow bucket */
-    FKV_SEGMENT_UNITS_MAX = 1 << 24   /* 512 MiB */
+    FKV_CHAIN_MAX = 8,              /* buckets of one chain; a key that would need more is TABLE_FULL */
+    FKV_CLASS_BUCKET = 255,         /* size class of an overflow bucket */
+    FKV_SEGMENT_UNITS_MAX = 1 << 24 /* 512 MiB */
 };
 
 typedef struct fkv_bucket {
@@ -85,7 +93,7 @@ typedef struct fkv_extent {
     uint32_t state, crc;
     uint64_t version;
     uint32_t tag, value_bytes;
-    uint64_t expiry_ns;               /* milliseconds 48 | namespace 16; see fkv_extent_expiry, fkv_extent_namespace */
+    uint64_t expiry_ns; /* milliseconds 48 | namespace 16; see fkv_extent_expiry, fkv_extent_namespace */
     uint16_t key_bytes;
     uint8_t codec, flags;
     uint32_t user_flags;
@@ -98,7 +106,12 @@ static_assert(offsetof(fkv_extent, key_bytes) == 32, "drawing");
 static_assert(offsetof(fkv_extent, user_flags) == 36, "drawing");
 
 /* Not small numbers, so that zeroed or foreign bytes are no state. */
-enum { FKV_EXTENT_FREE = 0, FKV_EXTENT_PENDING = 0x50454e44, FKV_EXTENT_LIVE = 0x4c495645, FKV_EXTENT_DEAD = 0x44454144 };
+enum {
+    FKV_EXTENT_FREE = 0,
+    FKV_EXTENT_PENDING = 0x50454e44,
+    FKV_EXTENT_LIVE = 0x4c495645,
+    FKV_EXTENT_DEAD = 0x44454144
+};
 
 /* word 0 */
 static inline uint32_t fkv_bucket_tag(uint64_t w0) { return (uint32_t)w0; }
@@ -114,7 +127,9 @@ static inline uint64_t fkv_bucket_word1(uint64_t overflow, uint32_t epoch) { ret
 static inline uint64_t fkv_location(uint32_t segment, uint32_t unit) { return (uint64_t)segment << 24 | unit; }
 static inline uint32_t fkv_location_segment(uint64_t loc) { return (uint32_t)(loc >> 24) & 0xffff; }
 static inline uint32_t fkv_location_unit(uint64_t loc) { return (uint32_t)loc & 0xffffff; }
-static inline uint64_t fkv_slot(uint16_t fp, uint8_t cls, uint64_t loc) { return (uint64_t)fp << 48 | (uint64_t)cls << 40 | loc; }
+static inline uint64_t fkv_slot(uint16_t fp, uint8_t cls, uint64_t loc) {
+    return (uint64_t)fp << 48 | (uint64_t)cls << 40 | loc;
+}
 static inline uint16_t fkv_slot_fingerprint(uint64_t s) { return (uint16_t)(s >> 48); }
 static inline uint8_t fkv_slot_class(uint64_t s) { return (uint8_t)(s >> 40); }
 static inline uint64_t fkv_slot_location(uint64_t s) { return s & 0xffffffffffu; }
@@ -146,12 +161,19 @@ static inline uint64_t fkv_get_life_ns(uint64_t extent_bytes) {
 enum { FKV_CLASS_COUNT = 245 };
 static inline uint32_t fkv_class_units(uint32_t cls) {
     if (cls < 64) return cls + 1;
-    if (cls < 224) { uint32_t d = (cls - 64) / 16, i = (cls - 64) % 16 + 1; return (64u << d) + ((64u << d) / 16) * i; }
-    if (cls < 244) { uint32_t d = (cls - 224) / 4, i = (cls - 224) % 4 + 1; return (65536u << d) + ((65536u << d) / 4) * i; }
+    if (cls < 224) {
+        uint32_t d = (cls - 64) / 16, i = (cls - 64) % 16 + 1;
+        return (64u << d) + ((64u << d) / 16) * i;
+    }
+    if (cls < 244) {
+        uint32_t d = (cls - 224) / 4, i = (cls - 224) % 4 + 1;
+        return (65536u << d) + ((65536u << d) / 4) * i;
+    }
     if (cls == 244) return (64u << 20) / FKV_UNIT + 4096 / FKV_UNIT;
     return cls == FKV_CLASS_BUCKET ? FKV_BUCKET_BYTES / FKV_UNIT : 0;
 }
-/* The smallest class that holds `bytes` (header, key and value). Precondition: bytes <= 40 + FKV_KEY_MAX + FKV_VALUE_MAX. */
+/* The smallest class that holds `bytes` (header, key and value). Precondition: bytes <= 40 + FKV_KEY_MAX +
+ * FKV_VALUE_MAX. */
 uint8_t fkv_class_of(size_t bytes);
 
 /* Linear hashing: the bucket of a hash when there are `buckets` of them (at least 1). */

@@ -1,17 +1,20 @@
-/* quarantine.c: what no longer counts and yet must stay as it is until no GET that may have seen it is under way: extents,
- * overflow buckets, and slots that were copied elsewhere.
+/* quarantine.c: what no longer counts and yet must stay as it is until no GET that may have seen it is under way:
+ * extents, overflow buckets, and slots that were copied elsewhere.
  *
- * Queues in order of time, one for each range of sizes, since a GET of a long value may take longer. An item's time is that
- * of the first tick after it was pushed: the table's clock stands still between ticks, and too late is safe.
+ * Queues in order of time, one for each range of sizes, since a GET of a long value may take longer. An item's time is
+ * that of the first tick after it was pushed: the table's clock stands still between ticks, and too late is safe.
  *
- * Invariant: a moved slot is cleared before an extent that it names, now or by an older change, can be taken again. Extents
- * die after the slot moved (same queue, behind it) or wait longer (a later queue, drained only when this one is).
+ * Invariant: a moved slot is cleared before an extent that it names, now or by an older change, can be taken again.
+ * Extents die after the slot moved (same queue, behind it) or wait longer (a later queue, drained only when this one
+ * is).
  *
- * Bounds. What a change replaces is promised room before it is prepared. An extent of a change that is aborted takes the same
- * room, unpromised, since inserts are to need none; but no more is prepared while such extents fill a whole quarantine. So there
- * are never more quarantined bytes than twice quarantine_bytes, and what was prepared at one time (and one item always fits).
+ * Bounds. What a change replaces is promised room before it is prepared. An extent of a change that is aborted takes
+ * the same room, unpromised, since inserts are to need none; but no more is prepared while such extents fill a whole
+ * quarantine. So there are never more quarantined bytes than twice quarantine_bytes, and what was prepared at one time
+ * (and one item always fits).
  *
- * Items: a location 40 | size class 8 | bit 62: aborted, or, with bit 63, bucket 32 | mask of slots 14 | position in the chain 4.
+ * Items: a location 40 | size class 8 | bit 62: aborted, or, with bit 63, bucket 32 | mask of slots 14 | position in
+ * the chain 4.
  */
 #include "../base/assert.h"
 #include "internal.h"

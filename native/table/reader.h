@@ -1,19 +1,20 @@
 /* reader.h: what a reader does with the bytes of layout.h: buckets and extents, landed by a READ or loaded in place.
  *
- * For: native/client/lookup and tests. Not for: where segments lie, retries, leases. Three rules are the caller's, and a result that
- * breaks one is discarded:
+ * For: native/client/lookup and tests. Not for: where segments lie, retries, leases. Three rules are the caller's, and
+ * a result that breaks one is discarded:
  *   - a lease that covered the GET is still running after the last READ completed or the last check below returned;
  *   - the GET took no longer than fkv_get_life_ns(), from before its first READ to then;
  *   - a location that was kept from an earlier GET is used only while its segment number still has the tag it had then.
  *
  * Two ways to an extent, with the same answers:
  *   fkv_extent_check   bytes that a READ landed in private memory; torn bytes are found by the checksum
- *   fkv_extent_copy    memory that the owner may be changing; torn bytes are found as with a sequence lock: version and state
- *                      are loaded before the copy and after it. A change's version never comes again; only an entry that is moved
- *                      away and back (evacuate.c) comes again under its own, through two quarantines, which the second rule
- *                      excludes. Version is loaded before state, so a version of a life that began meanwhile is not combined
- *                      with the LIVE of the last one.
- * Nothing that a header says is believed before it is checked against the size of the class: headers may be torn or hostile.
+ *   fkv_extent_copy    memory that the owner may be changing; torn bytes are found as with a sequence lock: version and
+ *                      state are loaded before the copy and after it. A change's version never comes again; only an
+ *                      entry that is moved away and back (evacuate.c) comes again under its own, through two
+ *                      quarantines, which the second rule excludes. Version is loaded before state, so a version of a
+ *                      life that began meanwhile is not combined with the LIVE of the last one.
+ * Nothing that a header says is believed before it is checked against the size of the class: headers may be torn or
+ * hostile.
  */
 #ifndef FARKV_TABLE_READER_H
 #define FARKV_TABLE_READER_H
@@ -26,8 +27,8 @@
 
 /* ---- buckets ---- */
 
-/* Copies a bucket out of memory that may be changing. Word 0 is loaded last: where it still has the old level, no split was
- * published before, so no slot that was loaded earlier had been cleared for one. */
+/* Copies a bucket out of memory that may be changing. Word 0 is loaded last: where it still has the old level, no split
+ * was published before, so no slot that was loaded earlier had been cleared for one. */
 static inline void fkv_bucket_copy(const void *shared, fkv_bucket *out) {
     const fkv_bucket *b = shared;
     for (int i = 0; i < FKV_SLOTS; i++) out->slot[i] = __atomic_load_n(&b->slot[i], FKV_SHARED_LOAD);
@@ -37,16 +38,16 @@ static inline void fkv_bucket_copy(const void *shared, fkv_bucket *out) {
 }
 
 typedef enum fkv_bucket_state {
-    FKV_BUCKET_HERE = 1,    /* this bucket, and its chain, hold the key if there is one */
-    FKV_BUCKET_ELSEWHERE,   /* it was split: *buckets was raised, take fkv_bucket_of() it */
-    FKV_BUCKET_FOREIGN      /* not the memory it was (tag): refresh the layout */
+    FKV_BUCKET_HERE = 1,  /* this bucket, and its chain, hold the key if there is one */
+    FKV_BUCKET_ELSEWHERE, /* it was split: *buckets was raised, take fkv_bucket_of() it */
+    FKV_BUCKET_FOREIGN    /* not the memory it was (tag): refresh the layout */
 } fkv_bucket_state;
 
-/* What a primary bucket says of itself. `tag` is that of the index segment; `buckets` the reader's idea of how many there are. */
+/* What a primary bucket says of itself. `tag` is that of the index segment; `buckets` the reader's idea of how many
+ * there are. */
 static inline fkv_bucket_state fkv_bucket_check(const fkv_bucket *b, uint32_t tag, uint32_t number, uint32_t hash_bits,
                                                 uint32_t *buckets) {
-    if (fkv_bucket_tag(b->word0) != tag || fkv_bucket_level(b->word0) > 31)
-        return FKV_BUCKET_FOREIGN;
+    if (fkv_bucket_tag(b->word0) != tag || fkv_bucket_level(b->word0) > 31) return FKV_BUCKET_FOREIGN;
     uint32_t known = fkv_buckets_known(b->word0, number);
     if (known > *buckets) *buckets = known;
     if (fkv_bucket_covers(b->word0, number, hash_bits)) return FKV_BUCKET_HERE;
@@ -61,8 +62,8 @@ static inline int fkv_bucket_find(const fkv_bucket *b, uint16_t fingerprint, int
         if (fkv_slot_fingerprint(b->slot[i]) == fingerprint) return i;
     return -1;
 }
-/* Where the extent (or overflow bucket) of a slot lies in its segment: false when it does not fit, which torn or foreign bytes
- * can say. */
+/* Where the extent (or overflow bucket) of a slot lies in its segment: false when it does not fit, which torn or
+ * foreign bytes can say. */
 static inline bool fkv_location_range(uint64_t location, uint32_t cls, uint64_t segment_bytes, uint64_t *offset,
                                       uint32_t *bytes) {
     *offset = (uint64_t)fkv_location_unit(location) * FKV_UNIT;
@@ -74,20 +75,20 @@ static inline bool fkv_location_range(uint64_t location, uint32_t cls, uint64_t 
 
 typedef enum fkv_read {
     FKV_READ_OK = 1,
-    FKV_READ_OTHER_KEY,     /* a whole, live extent of another key: fingerprints collide, try the next slot */
-    FKV_READ_AGAIN,         /* pending, dead, torn, or not the memory it was: go back to the index */
-    FKV_READ_TOO_SMALL      /* the caller's buffer is smaller than found->value_bytes */
+    FKV_READ_OTHER_KEY, /* a whole, live extent of another key: fingerprints collide, try the next slot */
+    FKV_READ_AGAIN,     /* pending, dead, torn, or not the memory it was: go back to the index */
+    FKV_READ_TOO_SMALL  /* the caller's buffer is smaller than found->value_bytes */
 } fkv_read;
 
 typedef struct fkv_wanted {
     const void *key;
     uint16_t key_bytes, ns;
-    uint32_t tag;           /* of the segment */
+    uint32_t tag; /* of the segment */
 } fkv_wanted;
 
 typedef struct fkv_found {
     uint64_t version;
-    uint64_t expiry_ms;     /* wall clock of the owner, 0 never: the caller compares */
+    uint64_t expiry_ms; /* wall clock of the owner, 0 never: the caller compares */
     uint32_t value_bytes, value_offset;
     uint32_t user_flags;
     uint8_t codec;
@@ -98,15 +99,20 @@ static inline bool fkv_extent_lengths_fit(const fkv_extent *h, size_t bytes) {
     return h->key_bytes != 0 && h->key_bytes <= FKV_KEY_MAX && all <= bytes;
 }
 static inline void fkv_extent_describe(const fkv_extent *h, fkv_found *out) {
-    *out = (fkv_found){ .version = h->version, .expiry_ms = fkv_extent_expiry(h->expiry_ns), .value_bytes = h->value_bytes,
-                        .value_offset = FKV_EXTENT_HEADER + h->key_bytes, .user_flags = h->user_flags, .codec = h->codec };
+    *out = (fkv_found){ .version = h->version,
+                        .expiry_ms = fkv_extent_expiry(h->expiry_ns),
+                        .value_bytes = h->value_bytes,
+                        .value_offset = FKV_EXTENT_HEADER + h->key_bytes,
+                        .user_flags = h->user_flags,
+                        .codec = h->codec };
 }
 static inline uint32_t fkv_extent_crc(const void *extent, uint32_t key_bytes, uint32_t value_bytes) {
     return fkv_crc32c(0, (const uint8_t *)extent + 8, FKV_EXTENT_HEADER - 8 + (size_t)key_bytes + value_bytes);
 }
 
 /* `bytes` bytes of an extent landed at `landed`, which is 8-byte aligned and private. On OK the value is at
- * landed + found->value_offset. Another key is believed only with a good checksum: torn bytes must not become a miss. */
+ * landed + found->value_offset. Another key is believed only with a good checksum: torn bytes must not become a
+ * miss. */
 static inline fkv_read fkv_extent_check(const void *landed, size_t bytes, const fkv_wanted *want, fkv_found *found) {
     if (bytes < FKV_EXTENT_HEADER) return FKV_READ_AGAIN;
     fkv_extent h;
@@ -135,8 +141,8 @@ static inline bool fkv_shared_equal(const void *shared, const void *own, size_t 
     return ((__atomic_load_n(w, FKV_SHARED_LOAD) ^ mine) & ((1ull << 8 * bytes) - 1)) == 0;
 }
 
-/* The extent lies at `shared`, mapped and possibly changing, `bytes` long (its class). On OK the value was copied to `to`.
- * No checksum: the owner's stores reach this process whole, word by word, and in order. */
+/* The extent lies at `shared`, mapped and possibly changing, `bytes` long (its class). On OK the value was copied to
+ * `to`. No checksum: the owner's stores reach this process whole, word by word, and in order. */
 static inline fkv_read fkv_extent_copy(const void *shared, size_t bytes, const fkv_wanted *want, void *to, size_t room,
                                        fkv_found *found) {
     const fkv_extent *e = shared;

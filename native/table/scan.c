@@ -1,9 +1,9 @@
 /* scan.c: every key of a namespace, chain by chain, in the order of the bit-reversed hash.
  *
- * A bucket of level l holds the keys whose low l hash bits are its number: in the reversed order, one interval of 2^(32 - l)
- * positions. A split cuts the interval of a bucket in two and changes nothing else, so a cursor that stood at the start of an
- * interval still does, what lies before it was visited, and what lies after it will be. (The idea is Redis's dictScan;
- * with linear hashing nothing is visited twice.)
+ * A bucket of level l holds the keys whose low l hash bits are its number: in the reversed order, one interval of 2^(32
+ * - l) positions. A split cuts the interval of a bucket in two and changes nothing else, so a cursor that stood at the
+ * start of an interval still does, what lies before it was visited, and what lies after it will be. (The idea is
+ * Redis's dictScan; with linear hashing nothing is visited twice.)
  */
 #include "internal.h"
 
@@ -30,7 +30,8 @@ void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx,
             const fkv_extent *e = extent_of(t, word);
             if (e->state != FKV_EXTENT_LIVE || extent_expired(t, e)) continue;
             if (ns != TABLE_EVERY_NAMESPACE && fkv_extent_namespace(e->expiry_ns) != ns) continue;
-            if (t->moving[number] && table_index_slot(t, extent_hash(t, e), word) != &b->slot[i]) continue;    /* a copy */
+            /* A copy. */
+            if (t->moving[number] && table_index_slot(t, extent_hash(t, e), word) != &b->slot[i]) continue;
             table_entry entry = entry_of(e);
             emit(ctx, &entry);
         }

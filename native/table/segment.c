@@ -1,48 +1,53 @@
 /* segment.c: registered memory comes, is asked for in time, and goes.
  *
- * Registered memory is pinned, whether it holds an entry or waits for one, so what waits is bounded in bytes an entry: the next
- * heap segment is 4.2 bytes for each entry there is. For entries of 160 bytes that is a thirty-eighth of the heap, for
- * those of a kilobyte it would be a two-hundred-and-fiftieth. Each segment costs a registration, a change of layout and an attach at each
- * client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with at most 98 segments to a
- * doubling. A segment is a whole number of spans of the class that grows, so that no end is left over.
+ * Registered memory is pinned, whether it holds an entry or waits for one, so what waits is bounded in bytes an entry:
+ * the next heap segment is 4.2 bytes for each entry there is. For entries of 160 bytes that is a thirty-eighth of the
+ * heap, for those of a kilobyte it would be a two-hundred-and-fiftieth. Each segment costs a registration, a change of
+ * layout and an attach at each client, so it is at least a HEAP_PART_MOST'th of the heap: growth stays geometric, with
+ * at most 98 segments to a doubling. A segment is a whole number of spans of the class that grows, so that no end is
+ * left over.
  *
- * A segment is late if the table fills up while waiting for it. So the table requests the next segment while it still has about a
- * segment's worth of free space. Three things besides keep a segment from being late:
- *   - All shards of a server grow alike and would ask together, of threads that make one segment after the other: each asks a little
- *     earlier or later than the others, by its number.
- *   - Huge pages take long where all cores are busy: the kernel makes none before every CPU has done a little work for it, and that has to
- *     wait for a core like everything else. A table that has not got them when two thirds of what it had left are gone asks for a small
- *     segment in between, a *bridge*, which another thread makes of small pages (dataplane/memory.c).
- *   - What is asked for early is reckoned from the entries, not from the segment, which is rounded down to whole huge pages.
+ * A segment is late if the table fills up while waiting for it. So the table requests the next segment while it still
+ * has about a segment's worth of free space. Three things besides keep a segment from being late:
+ *   - All shards of a server grow alike and would ask together, of threads that make one segment after the other: each
+ *     asks a little earlier or later than the others, by its number.
+ *   - Huge pages take long where all cores are busy: the kernel makes none before every CPU has done a little work for
+ *     it, and that has to wait for a core like everything else. A table that has not got them when two thirds of what
+ *     it had left are gone asks for a small segment in between, a *bridge*, which another thread makes of small pages
+ *     (dataplane/memory.c).
+ *   - What is asked for early is reckoned from the entries, not from the segment, which is rounded down to whole huge
+ *     pages.
  *
- * Within the limit of memory_bytes a part is kept for the index, in proportion to the size of the entries there are, so that the
- * heap never starves it.
+ * Within the limit of memory_bytes a part is kept for the index, in proportion to the size of the entries there are, so
+ * that the heap never starves it.
  */
 #include "internal.h"
 
 enum {
     INDEX_FIRST = 64 << 10,
-    INDEX_PART = 16,                 /* the next index segment is this part of the index */
+    INDEX_PART = 16, /* the next index segment is this part of the index */
     INDEX_MAX = 32 << 20,
-    INDEX_EARLY_PART = 32,           /* asked for when so little of the index is left, */
-    INDEX_EARLY_BUCKETS = 64,        /* at least so many buckets */
+    INDEX_EARLY_PART = 32,    /* asked for when so little of the index is left, */
+    INDEX_EARLY_BUCKETS = 64, /* at least so many buckets */
     HEAP_FIRST = 64 << 10,
-    HEAP_MIN = 32 << 10,             /* two spans where that is more, */
-    HEAP_MIN_MOST = 64 << 10,        /* up to so much */
+    HEAP_MIN = 32 << 10,      /* two spans where that is more, */
+    HEAP_MIN_MOST = 64 << 10, /* up to so much */
     HEAP_MAX = 256 << 20,
-    HEAP_AHEAD_TENTHS = 42,          /* bytes an entry, in tenths */
+    HEAP_AHEAD_TENTHS = 42, /* bytes an entry, in tenths */
     HEAP_PART_LEAST = 16,
     HEAP_PART_MOST = 140,
-    HEAP_EARLY_PART = 200,           /* asked for when so many bytes an entry, at least this part of the heap, are left, */
-    HEAP_EARLY_MIN = 16 << 10,       /* at least so many bytes */
-    STAGGER_PARTS = 8,               /* shards ask up to STAGGER_STEPS - 1 of these parts later than others */
+    /* asked for when so many bytes an entry, at least this part of the heap, are left, */
+    HEAP_EARLY_PART = 200,
+    HEAP_EARLY_MIN = 16 << 10, /* at least so many bytes */
+    STAGGER_PARTS = 8,         /* shards ask up to STAGGER_STEPS - 1 of these parts later than others */
     STAGGER_STEPS = 4,
-    BRIDGE_LEFT_PART = 3,            /* a bridge is asked for when so little is left of what a table has when it asks early, */
-    BRIDGE_PART = 4,                 /* and is this part of it, */
-    BRIDGE_MAX = 1 << 20,            /* at most so large */
-    HUGE_PAGE = FKV_HUGE_PAGE,       /* large segments are multiples of it */
+    /* a bridge is asked for when so little is left of what a table has when it asks early, */
+    BRIDGE_LEFT_PART = 3,
+    BRIDGE_PART = 4,           /* and is this part of it, */
+    BRIDGE_MAX = 1 << 20,      /* at most so large */
+    HUGE_PAGE = FKV_HUGE_PAGE, /* large segments are multiples of it */
     REFUSED_NS = 100 * 1000 * 1000,
-    INDEX_BYTES_AN_ENTRY = 19        /* see LOAD_HALVES */
+    INDEX_BYTES_AN_ENTRY = 19 /* see LOAD_HALVES */
 };
 
 static uint64_t clamp(uint64_t x, uint64_t low, uint64_t high) { return x < low ? low : x > high ? high : x; }
@@ -61,7 +66,8 @@ static uint64_t next_index_bytes(const table *t) {
     return sized(t, clamp(t->index_bytes / INDEX_PART, INDEX_GRAIN, INDEX_MAX), INDEX_GRAIN);
 }
 static uint64_t span_bytes(const table *t, uint32_t cls) { return (uint64_t)t->shape[cls].blocks * BLOCK_BYTES; }
-/* What is left of the limit is not given away in smaller pieces: they would stay for as long as there is something in them. */
+/* What is left of the limit is not given away in smaller pieces: they would stay for as long as there is something in
+ * them. */
 static uint64_t least_heap_bytes(const table *t, uint32_t cls) {
     uint64_t span = span_bytes(t, cls), few = whole(clamp(2 * span, HEAP_MIN, HEAP_MIN_MOST), span);
     return few > span ? few : span;
@@ -89,8 +95,8 @@ static uint64_t budget(const table *t) {
     uint64_t taken = registered(t) + asked(t);
     return t->config.memory_bytes > taken ? t->config.memory_bytes - taken : 0;
 }
-/* What the heap may still have: the index keeps its share of the limit, as entries of the present mean size would need it.
- * A thousand entries of 256 bytes are presumed, so that the first few do not decide. */
+/* What the heap may still have: the index keeps its share of the limit, as entries of the present mean size would need
+ * it. A thousand entries of 256 bytes are presumed, so that the first few do not decide. */
 static uint64_t heap_budget(const table *t) {
     uint64_t mean = (t->live_bytes + 256 * 1000) / (t->entries + 1000);
     uint64_t share = t->config.memory_bytes / (INDEX_BYTES_AN_ENTRY + mean) * INDEX_BYTES_AN_ENTRY;
@@ -117,7 +123,7 @@ bool table_ask_heap(table *t, uint32_t cls) {
     if (bytes > most) bytes = whole(most, t->config.segment_grain ? t->config.segment_grain : need);
     if (bytes < least_heap_bytes(t, cls)) return false;
     uint64_t *slot = t->asked_heap ? &t->asked_large : &t->asked_heap;
-    if (*slot) return true;    /* no third one: it is asked for when one of these has come */
+    if (*slot) return true; /* no third one: it is asked for when one of these has come */
     *slot = bytes;
     t->config.want_segment(t->config.ctx, TABLE_HEAP, bytes);
     return true;
@@ -138,7 +144,8 @@ void table_watch_index(table *t) {
 
 /* A segment of huge pages is late. None where all are to be of huge pages: nothing else would come sooner. */
 static void ask_bridge(table *t, uint64_t early) {
-    if (t->asked_large || t->asked_heap < HUGE_PAGE || t->config.segment_grain || t->now_ns < t->refused_until_ns) return;
+    if (t->asked_large || t->asked_heap < HUGE_PAGE || t->config.segment_grain || t->now_ns < t->refused_until_ns)
+        return;
     uint64_t span = span_bytes(t, t->growing), least = least_heap_bytes(t, t->growing);
     uint64_t bytes = whole(clamp(early / BRIDGE_PART, least, BRIDGE_MAX > least ? BRIDGE_MAX : least), span);
     if (bytes > heap_budget(t) || bytes >= t->asked_heap) return;
@@ -156,16 +163,19 @@ void table_watch_heap(table *t) {
 }
 
 void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
-    if (kind == TABLE_INDEX) t->asked_index = 0;
-    else if (bytes == t->asked_large) t->asked_large = 0;
-    else t->asked_heap = 0;
+    if (kind == TABLE_INDEX)
+        t->asked_index = 0;
+    else if (bytes == t->asked_large)
+        t->asked_large = 0;
+    else
+        t->asked_heap = 0;
     t->refused_until_ns = t->now_ns + REFUSED_NS;
 }
 
 /* ---- coming ---- */
 
-/* Private memory for so many grains. It doubles, so that it seldom moves: moving it is a change of the process's mappings, which waits for
- * huge pages that another thread has under way. */
+/* Private memory for so many grains. It doubles, so that it seldom moves: moving it is a change of the process's
+ * mappings, which waits for huge pages that another thread has under way. */
 static bool room_for_grains(table *t, uint32_t grains) {
     if (grains <= t->grains_room) return true;
     uint32_t room = grains > 2 * t->grains_room ? grains : 2 * t->grains_room;
@@ -207,8 +217,10 @@ static uint32_t free_number(const table *t) {
 /* Of two that were asked for it answers the larger one that it is enough for. */
 static void answered_heap(table *t, uint64_t bytes) {
     bool heap = t->asked_heap && bytes >= t->asked_heap, large = t->asked_large && bytes >= t->asked_large;
-    if (large && (!heap || t->asked_large > t->asked_heap)) t->asked_large = 0;
-    else t->asked_heap = 0;
+    if (large && (!heap || t->asked_large > t->asked_heap))
+        t->asked_large = 0;
+    else
+        t->asked_heap = 0;
 }
 
 static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t *segment) {
@@ -230,8 +242,13 @@ static fkv_status add_heap(table *t, const fkv_region *r, uint32_t tag, uint32_t
         free(span_of_block);
         return FKV_NO_MEMORY;
     }
-    *g = (heap_segment){ .base = r->base, .region = *r, .tag = tag, .number = number, .blocks = blocks,
-                         .span_of_block = span_of_block, .came_ns = t->now_ns };
+    *g = (heap_segment){ .base = r->base,
+                         .region = *r,
+                         .tag = tag,
+                         .number = number,
+                         .blocks = blocks,
+                         .span_of_block = span_of_block,
+                         .came_ns = t->now_ns };
     t->heap[number] = g;
     t->last_number = number;
     t->heap_segments++;
@@ -297,7 +314,8 @@ uint32_t table_buckets(const table *t) { return t->buckets; }
 int table_segments(const table *t, table_segment *out, int max) {
     int n = 0;
     for (uint32_t i = 0; i < t->index_segments; i++, n++)
-        if (n < max) out[n] = (table_segment){ TABLE_INDEX, i, t->index[i].tag, t->index[i].region.bytes, &t->index[i].region };
+        if (n < max)
+            out[n] = (table_segment){ TABLE_INDEX, i, t->index[i].tag, t->index[i].region.bytes, &t->index[i].region };
     for (uint32_t i = 1; i < t->heap_room; i++) {
         const heap_segment *g = t->heap[i];
         if (!g) continue;

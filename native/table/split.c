@@ -1,17 +1,21 @@
 /* split.c: growth, one bucket at a time, while readers read (the protocol is drawn in layout.h).
  *
- * The only cost that matters is finding out which keys move: their hashes are not stored, so every extent of the chain is
- * touched. They are prefetched together; a split costs about as much as two or three PUTs and happens once for seven inserts.
+ * The only cost that matters is finding out which keys move: their hashes are not stored, so every extent of the chain
+ * is touched. They are prefetched together; a split costs about as much as two or three PUTs and happens once for seven
+ * inserts.
  */
 #include "internal.h"
 
 enum {
     CHAIN_SLOTS = FKV_CHAIN_MAX * FKV_SLOTS,
-    MOVING_CHAIN = 5,    /* a chain this long with slots that still wait to be cleared is not split again before they are */
+    /* a chain this long with slots that still wait to be cleared is not split again before they are */
+    MOVING_CHAIN = 5,
     MOVING_MOST = 200
 };
 
-bool table_split_wanted(const table *t) { return t->buckets > 0 && 2 * t->entries > (uint64_t)LOAD_HALVES * t->buckets; }
+bool table_split_wanted(const table *t) {
+    return t->buckets > 0 && 2 * t->entries > (uint64_t)LOAD_HALVES * t->buckets;
+}
 
 /* Prefetches what the chain's slots name; returns its length. */
 static uint32_t look_ahead(const table *t, const fkv_bucket *b) {
@@ -33,8 +37,8 @@ typedef struct leaving {
     uint32_t mask[FKV_CHAIN_MAX];
 } leaving;
 
-/* Which of bucket `number`'s entries belong to its image at the next level. Where slots are moving, copies are told from
- * entries: their key belongs elsewhere, or their extent was replaced, or an earlier slot names it too. */
+/* Which of bucket `number`'s entries belong to its image at the next level. Where slots are moving, copies are told
+ * from entries: their key belongs elsewhere, or their extent was replaced, or an earlier slot names it too. */
 static void choose(const table *t, uint32_t number, uint32_t level, leaving *out) {
     uint64_t seen[CHAIN_SLOTS];
     uint32_t seen_count = 0, position = 0;
@@ -47,7 +51,8 @@ static void choose(const table *t, uint32_t number, uint32_t level, leaving *out
             uint32_t bits = fkv_hash_bucket_bits(extent_hash(t, e));
             if (moving) {
                 bool kept = fkv_slot_fingerprint(word) == 0;
-                if ((bits & ((1u << level) - 1)) != number || e->state != (kept ? FKV_EXTENT_PENDING : FKV_EXTENT_LIVE)) continue;
+                if ((bits & ((1u << level) - 1)) != number || e->state != (kept ? FKV_EXTENT_PENDING : FKV_EXTENT_LIVE))
+                    continue;
                 uint32_t k = 0;
                 while (k < seen_count && seen[k] != word) k++;
                 if (k < seen_count) continue;
@@ -66,7 +71,8 @@ static uint32_t index_tag(const table *t, uint32_t number) {
     return t->index[i].tag;
 }
 
-/* The overflow buckets that the image needs, unpublished. False, with nothing taken, when there is no memory for them. */
+/* The overflow buckets that the image needs, unpublished. False, with nothing taken, when there is no memory for them.
+ * */
 static bool make_overflow(table *t, const leaving *moved, uint64_t *first) {
     uint32_t full = moved->count > FKV_SLOTS ? (moved->count - 1) / FKV_SLOTS : 0;
     *first = 0;

@@ -12,8 +12,10 @@ fkv_status table_create(const table_config *c, table **out) {
     if (!c->quarantine_ns) t->config.quarantine_ns = QUARANTINE_NS;
     if (!c->quarantine_bytes) t->config.quarantine_bytes = c->memory_bytes / 8;
     /* A queue serves a range of sizes, and waits as long as its largest needs. */
-    static const uint64_t largest[DELAY_QUEUES] = { 64 << 10, 2 << 20, FKV_EXTENT_HEADER + FKV_KEY_MAX + FKV_VALUE_MAX };
-    for (int i = 0; i < DELAY_QUEUES; i++) t->delay[i].delay_ns = t->config.quarantine_ns + largest[i] * QUARANTINE_NS_PER_BYTE;
+    static const uint64_t largest[DELAY_QUEUES] = { 64 << 10, 2 << 20,
+                                                    FKV_EXTENT_HEADER + FKV_KEY_MAX + FKV_VALUE_MAX };
+    for (int i = 0; i < DELAY_QUEUES; i++)
+        t->delay[i].delay_ns = t->config.quarantine_ns + largest[i] * QUARANTINE_NS_PER_BYTE;
     t->expiry_floor_ms = t->pass_floor_ms = UINT64_MAX;
     table_span_shapes(t->shape, c->memory_bytes);
     *out = t;
@@ -50,15 +52,27 @@ void table_get_stats(const table *t, table_stats *out) {
     }
     for (int i = 0; i < DELAY_QUEUES; i++) private_bytes += t->delay[i].capacity * sizeof *t->delay[i].items;
     *out = (table_stats){
-        .entries = t->entries, .key_value_bytes = t->key_value_bytes,
-        .index_bytes = t->index_bytes, .heap_bytes = t->heap_bytes, .memory_bytes = t->config.memory_bytes,
-        .live_extent_bytes = t->live_bytes, .prepared_bytes = t->prepared_bytes,
-        .overflow_bytes = t->overflow_buckets * FKV_BUCKET_BYTES, .quarantine_bytes = t->quarantine_bytes,
-        .slack_bytes = t->span_end_bytes, .free_bytes = t->heap_bytes - heap_used,
+        .entries = t->entries,
+        .key_value_bytes = t->key_value_bytes,
+        .index_bytes = t->index_bytes,
+        .heap_bytes = t->heap_bytes,
+        .memory_bytes = t->config.memory_bytes,
+        .live_extent_bytes = t->live_bytes,
+        .prepared_bytes = t->prepared_bytes,
+        .overflow_bytes = t->overflow_buckets * FKV_BUCKET_BYTES,
+        .quarantine_bytes = t->quarantine_bytes,
+        .slack_bytes = t->span_end_bytes,
+        .free_bytes = t->heap_bytes - heap_used,
         .index_free_bytes = t->index_bytes - (uint64_t)t->buckets * FKV_BUCKET_BYTES,
-        .buckets = t->buckets, .overflow_buckets = t->overflow_buckets, .longest_chain = t->longest_chain ? t->longest_chain : 1,
-        .splits = t->splits, .expired = t->expired, .prepared = t->prepared_count,
-        .used_bytes = heap_used + (uint64_t)t->buckets * FKV_BUCKET_BYTES, .private_bytes = private_bytes,
-        .moving = t->moving_now, .evacuated = t->evacuated,
+        .buckets = t->buckets,
+        .overflow_buckets = t->overflow_buckets,
+        .longest_chain = t->longest_chain ? t->longest_chain : 1,
+        .splits = t->splits,
+        .expired = t->expired,
+        .prepared = t->prepared_count,
+        .used_bytes = heap_used + (uint64_t)t->buckets * FKV_BUCKET_BYTES,
+        .private_bytes = private_bytes,
+        .moving = t->moving_now,
+        .evacuated = t->evacuated,
     };
 }

@@ -1,18 +1,20 @@
-/* table.h: the owner's side of a shard's table. One writer: every function here is called by the data-plane thread of the
- * shard only, but where it says otherwise. Readers are elsewhere and see only the bytes of layout.h.
+/* table.h: the owner's side of a shard's table. One writer: every function here is called by the data-plane thread of
+ * the shard only, but where it says otherwise. Readers are elsewhere and see only the bytes of layout.h.
  *
  * A change is two stages, prepare and commit, from the first day: between them replication will hold it at the backups.
  * Nothing that is only prepared can be seen: table_prepare() answers FKV_BUSY for a key that has a prepared change, and
  * the caller queues the operation behind it (compare-and-swap, DELETE and two-sided GET alike).
  *
- * Memory. The table never allocates a segment by itself: when it runs low it calls `want_segment`; the caller makes, prefaults
- * and registers memory on another thread and hands it over with table_add_segment(). Retired segments go back
- * through `retire_segment` once no GET can be reading them. All memory is counted against memory_bytes.
- * Freed extents and overflow buckets are quarantined for longer than a whole GET may live: fkv_get_life_ns() of their size and
- * a fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY: replacements and
- * deletes when it is full, and everything that writes when the extents of aborted changes alone fill it.
+ * Memory. The table never allocates a segment by itself: when it runs low it calls `want_segment`; the caller makes,
+ * prefaults and registers memory on another thread and hands it over with table_add_segment(). Retired segments go back
+ * through `retire_segment` once no GET can be reading them. All memory is counted against memory_bytes. Freed extents
+ * and overflow buckets are quarantined for longer than a whole GET may live: fkv_get_life_ns() of their size and a
+ * fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY:
+ * replacements and deletes when it is full, and everything that writes when the extents of aborted changes alone fill
+ * it.
  *
- * Time is what the last table_tick() said, for expiry too: call it in every turn of the thread's loop, before the changes.
+ * Time is what the last table_tick() said, for expiry too: call it in every turn of the thread's loop, before the
+ * changes.
  */
 #ifndef FARKV_TABLE_H
 #define FARKV_TABLE_H
@@ -29,14 +31,16 @@ typedef enum { TABLE_INDEX = 1, TABLE_HEAP = 2 } table_segment_kind;
 
 typedef struct table_config {
     uint32_t shard;
-    uint32_t epoch;               /* ownership epoch, the high bits of versions; at most 2^20 - 1 */
+    uint32_t epoch; /* ownership epoch, the high bits of versions; at most 2^20 - 1 */
     fkv_seed seed;
-    uint64_t memory_bytes;        /* segments in all; at least TABLE_MEMORY_MIN */
-    uint64_t segment_grain;       /* 0: none; else segments that are asked for are multiples of it: of a huge page */
-    uint64_t quarantine_ns;       /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
-    uint64_t quarantine_bytes;    /* 0: memory_bytes / 8 */
-    /* Asks for a segment of at least `bytes`; called from inside table functions, answered later, not from inside, through
-     * table_add_segment or table_segment_refused with the same kind and, when refused, the same bytes. `ctx` is the config's. */
+    uint64_t memory_bytes;  /* segments in all; at least TABLE_MEMORY_MIN */
+    uint64_t segment_grain; /* 0: none; else segments that are asked for are multiples of it: of a huge page */
+    /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
+    uint64_t quarantine_ns;
+    uint64_t quarantine_bytes; /* 0: memory_bytes / 8 */
+    /* Asks for a segment of at least `bytes`; called from inside table functions, answered later, not from inside,
+     * through table_add_segment or table_segment_refused with the same kind and, when refused, the same bytes. `ctx` is
+     * the config's. */
     void (*want_segment)(void *ctx, table_segment_kind kind, size_t bytes);
     void (*retire_segment)(void *ctx, uint32_t segment);
     void *ctx;
@@ -44,28 +48,28 @@ typedef struct table_config {
 enum { TABLE_MEMORY_MIN = 4 << 20 };
 
 fkv_status table_create(const table_config *c, table **out);
-void table_destroy(table *t);           /* the caller frees the regions */
+void table_destroy(table *t); /* the caller frees the regions */
 
 /* The sizes to ask for, so that the caller can have the first ones ready before the table opens. */
 size_t table_first_index_bytes(const table_config *c);
 size_t table_first_heap_bytes(const table_config *c);
-/* Region memory must be zero; bytes a multiple of 8 KiB for the index, of 4 KiB and at most 512 MiB for the heap. `tag` is a fresh random incarnation
- * tag, not 0. The region's fields are copied; its memory stays mapped until retire_segment or table_destroy. Numbers of retired
- * segments come again only after 65,535 others. */
+/* Region memory must be zero; bytes a multiple of 8 KiB for the index, of 4 KiB and at most 512 MiB for the heap. `tag`
+ * is a fresh random incarnation tag, not 0. The region's fields are copied; its memory stays mapped until
+ * retire_segment or table_destroy. Numbers of retired segments come again only after 65,535 others. */
 fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment);
 void table_segment_refused(table *t, table_segment_kind kind, size_t bytes);
 
 /* What a reader must know of the memory. Invariant: index segments are in bucket order. */
 typedef struct table_segment {
     table_segment_kind kind;
-    uint32_t segment;       /* number that locations name; for an index segment its ordinal */
+    uint32_t segment; /* number that locations name; for an index segment its ordinal */
     uint32_t tag;
     uint64_t bytes;
-    const fkv_region *region;   /* the table's copy; valid until the next table_add_segment or retirement */
+    const fkv_region *region; /* the table's copy; valid until the next table_add_segment or retirement */
 } table_segment;
-uint32_t table_layout_epoch(const table *t);     /* changes whenever a segment comes or goes */
+uint32_t table_layout_epoch(const table *t); /* changes whenever a segment comes or goes */
 uint32_t table_buckets(const table *t);
-int table_segments(const table *t, table_segment *out, int max);   /* returns how many there are */
+int table_segments(const table *t, table_segment *out, int max); /* returns how many there are */
 
 /* ---- changes ---- */
 typedef enum { TABLE_PUT = 1, TABLE_DELETE, TABLE_CAS, TABLE_CAS_DELETE } table_op_kind;
@@ -75,34 +79,36 @@ typedef struct table_op {
     uint16_t key_bytes;
     uint8_t codec;
     const void *key;
-    uint64_t hash;                /* fkv_hash_key of ns and key */
-    const void *value;            /* NULL with value_bytes > 0: space is reserved, see table_prepared.value */
+    uint64_t hash;     /* fkv_hash_key of ns and key */
+    const void *value; /* NULL with value_bytes > 0: space is reserved, see table_prepared.value */
     uint32_t value_bytes;
     uint32_t user_flags;
-    uint64_t expiry_ms;           /* wall clock, 0 never */
-    uint64_t expected_version;    /* CAS: must be the present version; 0 = must be absent */
-    uint64_t version;             /* PUT of an entry that is taken over from the shard's last owner: it keeps this version, which must be
-                                     above the present one (else VERSION_MISMATCH). 0: the table gives one */
+    uint64_t expiry_ms;        /* wall clock, 0 never */
+    uint64_t expected_version; /* CAS: must be the present version; 0 = must be absent */
+    /* PUT of an entry that is taken over from the shard's last owner: it keeps this version, which must be above the
+     * present one (else VERSION_MISMATCH). 0: the table gives one */
+    uint64_t version;
 } table_op;
 
 typedef struct table_prepared {
-    uint64_t handle;              /* opaque */
-    uint64_t version;             /* what the entry will have */
-    uint8_t *value;               /* where a reserved value is to be written (fkv_copy_in of words.h), by any thread, before
-                                     table_seal; NULL for deletes */
-    fkv_extent *extent;           /* opaque */
+    uint64_t handle;  /* opaque */
+    uint64_t version; /* what the entry will have */
+    /* where a reserved value is to be written (fkv_copy_in of words.h), by any thread, before table_seal; NULL for
+     * deletes */
+    uint8_t *value;
+    fkv_extent *extent; /* opaque */
 } table_prepared;
 
-/* OK: prepared. BUSY: the key has a prepared change, or memory must first leave quarantine, or a segment is on its way (`*why`
- * says which). NOT_FOUND (delete of a missing key), VERSION_MISMATCH (`*present` = the version there is, 0 = absent),
- * TABLE_FULL, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. A CAS_DELETE of an absent key is NOT_FOUND when
- * 0 was expected, else VERSION_MISMATCH. */
+/* OK: prepared. BUSY: the key has a prepared change, or memory must first leave quarantine, or a segment is on its way
+ * (`*why` says which). NOT_FOUND (delete of a missing key), VERSION_MISMATCH (`*present` = the version there is, 0 =
+ * absent), TABLE_FULL, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. A CAS_DELETE of an absent key
+ * is NOT_FOUND when 0 was expected, else VERSION_MISMATCH. */
 typedef enum { TABLE_BUSY_KEY = 1, TABLE_BUSY_QUARANTINE, TABLE_BUSY_SEGMENT } table_busy;
 fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint64_t *present, table_busy *why);
-/* Checksums a value that was written after prepare; any thread, before commit. It touches the extent only, not the table.
- * A value given to table_prepare is sealed. */
+/* Checksums a value that was written after prepare; any thread, before commit. It touches the extent only, not the
+ * table. A value given to table_prepare is sealed. */
 void table_seal(table *t, const table_prepared *p);
-void table_commit(table *t, const table_prepared *p);    /* DEAD old, LIVE new, slot: the change takes effect */
+void table_commit(table *t, const table_prepared *p); /* DEAD old, LIVE new, slot: the change takes effect */
 void table_abort(table *t, const table_prepared *p);
 
 /* ---- reads by the owner ---- */
@@ -111,57 +117,63 @@ typedef struct table_entry {
     uint32_t value_bytes, user_flags;
     uint16_t ns, key_bytes;
     uint8_t codec;
-    const uint8_t *key, *value;   /* valid until the quarantine has passed after the entry's replacement */
+    const uint8_t *key, *value; /* valid until the quarantine has passed after the entry's replacement */
 } table_entry;
-fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out, table_busy *why);
+fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out,
+                     table_busy *why);
 
-/* As table_get, of what is committed, whatever is prepared for the key: OK or NOT_FOUND. What is prepared may still be aborted. */
+/* As table_get, of what is committed, whatever is prepared for the key: OK or NOT_FOUND. What is prepared may still be
+ * aborted. */
 fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out);
 
-/* One step of a scan of a namespace, or of all (TABLE_EVERY_NAMESPACE). *cursor starts at 0 and is 0 again at the end. Calls `emit` for the entries of one bucket
- * chain; every key that is present from the first to the last step is emitted at least once (exactly once, but for what a
- * client's retry repeats), growth or not: the cursor is a position in the bit-reversed hash, and splits only refine its order.
- * Any other cursor is answered too: it need not be one that was handed out. */
+/* One step of a scan of a namespace, or of all (TABLE_EVERY_NAMESPACE). *cursor starts at 0 and is 0 again at the end.
+ * Calls `emit` for the entries of one bucket chain; every key that is present from the first to the last step is
+ * emitted at least once (exactly once, but for what a client's retry repeats), growth or not: the cursor is a position
+ * in the bit-reversed hash, and splits only refine its order. Any other cursor is answered too: it need not be one that
+ * was handed out. */
 enum { TABLE_EVERY_NAMESPACE = 1 << 16 };
 void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
 
-/* Brings what a coming change or read of this hash will touch closer: stage 0 the bucket, stage 1 (some 100 ns later) the extents
- * whose fingerprint matches. A thread that has a batch of requests calls 0 for all, then 1 for all, then prepares. */
+/* Brings what a coming change or read of this hash will touch closer: stage 0 the bucket, stage 1 (some 100 ns later)
+ * the extents whose fingerprint matches. A thread that has a batch of requests calls 0 for all, then 1 for all, then
+ * prepares. */
 void table_prefetch(const table *t, uint64_t hash, int stage);
 
-/* Background work in bounded slices: quarantine, splits, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as fkv_wall_ms;
- * `budget` is about how many entries may be touched. Returns true when there is more to do now; idle work is paced by the
- * clock, so every 10 to 100 ms is often enough for a table that rests. */
+/* Background work in bounded slices: quarantine, splits, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as
+ * fkv_wall_ms; `budget` is about how many entries may be touched. Returns true when there is more to do now; idle work
+ * is paced by the clock, so every 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
 /* Before operations that came after the last tick: what has expired by `wall_ms` is absent for them. */
 void table_set_wall(table *t, uint64_t wall_ms);
-/* True when no tick has anything to do until the next change: nothing is in quarantine, no slot is moving (a chain that it will
- * shorten costs readers a READ until then), nothing can expire, no bucket that there is room for waits to be split, no memory is to go back. */
+/* True when no tick has anything to do until the next change: nothing is in quarantine, no slot is moving (a chain that
+ * it will shorten costs readers a READ until then), nothing can expire, no bucket that there is room for waits to be
+ * split, no memory is to go back. */
 bool table_resting(const table *t);
 
 /* All registered memory is accounted for:
  *     index_bytes = buckets * FKV_BUCKET_BYTES + index_free_bytes
  *     heap_bytes  = live_extent_bytes + prepared_bytes + overflow_bytes + quarantine_bytes + slack_bytes + free_bytes
- * used_bytes is what cannot take another entry now: all of these but index_free_bytes and free_bytes. table_check counts each
- * part by itself. */
+ * used_bytes is what cannot take another entry now: all of these but index_free_bytes and free_bytes. table_check
+ * counts each part by itself. */
 typedef struct table_stats {
     uint64_t entries, key_value_bytes;
-    uint64_t index_bytes, heap_bytes, memory_bytes;    /* registered; the limit */
-    uint64_t live_extent_bytes;   /* keys, values, headers, and what is lost to the next size class */
-    uint64_t prepared_bytes;      /* extents of prepared changes */
+    uint64_t index_bytes, heap_bytes, memory_bytes; /* registered; the limit */
+    uint64_t live_extent_bytes;                     /* keys, values, headers, and what is lost to the next size class */
+    uint64_t prepared_bytes;                        /* extents of prepared changes */
     uint64_t overflow_bytes, quarantine_bytes;
-    uint64_t slack_bytes;         /* ends of spans that no extent fits in */
+    uint64_t slack_bytes; /* ends of spans that no extent fits in */
     uint64_t free_bytes, index_free_bytes;
     uint64_t buckets, overflow_buckets, longest_chain, splits, expired, prepared;
-    uint64_t used_bytes;          /* see above */
-    uint64_t private_bytes;       /* not registered: what the owner keeps for itself */
-    uint64_t moving;              /* times that slots of a bucket wait to be cleared after what they named went elsewhere */
-    uint64_t evacuated;           /* extents moved to empty a segment */
+    uint64_t used_bytes;    /* see above */
+    uint64_t private_bytes; /* not registered: what the owner keeps for itself */
+    /* times that slots of a bucket wait to be cleared after what they named went elsewhere */
+    uint64_t moving;
+    uint64_t evacuated; /* extents moved to empty a segment */
 } table_stats;
 void table_get_stats(const table *t, table_stats *out);
 
-/* Walks everything and checks every invariant, checksums included; NULL when all hold, else what does not. For tests and for
- * an operator's doubt: it stops the writer for as long as it takes. */
+/* Walks everything and checks every invariant, checksums included; NULL when all hold, else what does not. For tests
+ * and for an operator's doubt: it stops the writer for as long as it takes. */
 const char *table_check(table *t);
 
 #endif

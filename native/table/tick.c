@@ -1,10 +1,10 @@
-/* tick.c: background work in bounded slices: what leaves the quarantine, growth that changes did not keep up with, evacuation,
- * and the hand that sweeps the buckets for expired entries.
+/* tick.c: background work in bounded slices: what leaves the quarantine, growth that changes did not keep up with,
+ * evacuation, and the hand that sweeps the buckets for expired entries.
  *
- * An expired entry counts as absent at once, for readers and owner; the hand only gives its memory back. It moves only when
- * some entry can have expired (expiry_floor_ms) and then goes round once in SWEEP_NS, or as fast as the budget allows when
- * memory is wanted. Entries that come during a pass lower the floors themselves; entries that a split moves away from buckets
- * ahead of the hand arrive at the end of the table, still ahead of it.
+ * An expired entry counts as absent at once, for readers and owner; the hand only gives its memory back. It moves only
+ * when some entry can have expired (expiry_floor_ms) and then goes round once in SWEEP_NS, or as fast as the budget
+ * allows when memory is wanted. Entries that come during a pass lower the floors themselves; entries that a split moves
+ * away from buckets ahead of the hand arrive at the end of the table, still ahead of it.
  */
 #include "internal.h"
 
@@ -17,7 +17,8 @@ static bool expire(table *t, uint64_t *slot) {
     fkv_extent *e = extent_of(t, word);
     uint32_t cls = fkv_slot_class(word);
     uint64_t hash = extent_hash(t, e);
-    if (table_index_slot(t, hash, word) != slot) return true;    /* a copy: the entry's slot comes elsewhere in the pass */
+    /* a copy: the entry's slot comes elsewhere in the pass */
+    if (table_index_slot(t, hash, word) != slot) return true;
     if (table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_ns), extent_key(e), e->key_bytes)) return false;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return false;
     set_state(e, FKV_EXTENT_DEAD);
@@ -74,7 +75,7 @@ static bool sweep(table *t, int *budget) {
         end_pass(t);
         break;
     }
-    if (due > 0) t->sweep_ns = t->now_ns;    /* fallen behind: the hand does not catch up in bursts */
+    if (due > 0) t->sweep_ns = t->now_ns; /* fallen behind: the hand does not catch up in bursts */
     return t->sweep_hurry;
 }
 

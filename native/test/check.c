@@ -14,8 +14,10 @@ static const char *current = "";
 uint64_t check_seed(void) {
     if (seed == 0) {
         const char *given = getenv("FARKV_SEED");
-        if (given) seed = strtoull(given, NULL, 0);
-        else fkv_random(&seed, sizeof seed);
+        if (given)
+            seed = strtoull(given, NULL, 0);
+        else
+            fkv_random(&seed, sizeof seed);
         if (seed == 0) seed = 1;
     }
     return seed;
@@ -41,7 +43,8 @@ void check_run(const char *name, void (*test)(void)) {
     uint64_t begun = fkv_now_ns();
     if (getenv("FARKV_TEST_TIMES")) fprintf(stderr, "%s ...\n", name);
     test();
-    if (getenv("FARKV_TEST_TIMES")) fprintf(stderr, "%s: %llu ms\n", name, (unsigned long long)(fkv_now_ns() - begun) / 1000000u);
+    if (getenv("FARKV_TEST_TIMES"))
+        fprintf(stderr, "%s: %llu ms\n", name, (unsigned long long)(fkv_now_ns() - begun) / 1000000u);
     tests_run++;
 }
 void check_failed(const char *file, int line, const char *what) {

@@ -9,9 +9,9 @@
 #define FARKV_TEST_CHECK_H
 #include <stdint.h>
 
-#define TEST(name) static void name(void)
-#define RUN(name) check_run(#name, name)
-#define CHECK(e) ((e) ? (void)0 : check_failed(__FILE__, __LINE__, #e))
+#define TEST(name)     static void name(void)
+#define RUN(name)      check_run(#name, name)
+#define CHECK(e)       ((e) ? (void)0 : check_failed(__FILE__, __LINE__, #e))
 #define CHECK_EQ(a, b) check_eq(__FILE__, __LINE__, #a " == " #b, (long long)(a), (long long)(b))
 
 void check_run(const char *name, void (*test)(void));

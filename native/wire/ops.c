@@ -10,8 +10,10 @@ const fkv_op_row fkv_ops[FKV_OP_COUNT] = {
 };
 
 /* What travels by value or changes has a key, and a key lies in a shard. */
-#define X(number, NAME, name, counted, traits, flags, body) \
-    static_assert(!((traits) & (FKV_VALUED | FKV_CHANGES)) || ((traits) & FKV_OF_KEY) == FKV_OF_KEY, "a change is of a key"); \
-    static_assert(!((flags) & FKV_REQUEST_RETRY) == !((traits) & FKV_CHANGES), "changes, and nothing else, are known when they are sent again");
+#define X(number, NAME, name, counted, traits, flags, body)                                        \
+    static_assert(!((traits) & (FKV_VALUED | FKV_CHANGES)) || ((traits)&FKV_OF_KEY) == FKV_OF_KEY, \
+                  "a change is of a key");                                                         \
+    static_assert(!((flags)&FKV_REQUEST_RETRY) == !((traits)&FKV_CHANGES),                         \
+                  "changes, and nothing else, are known when they are sent again");
 FKV_OP_LIST(X)
 #undef X

@@ -1,6 +1,6 @@
-/* wire.c: parsing of requests and replies. Every byte is hostile until checked; nothing here allocates, and nothing is read
- * twice from the message where a second look could differ: the fixed part is copied out first.
- * What belongs to an operation is its row of ops.h. */
+/* wire.c: parsing of requests and replies. Every byte is hostile until checked; nothing here allocates, and nothing is
+ * read twice from the message where a second look could differ: the fixed part is copied out first. What belongs to an
+ * operation is its row of ops.h. */
 #include "wire.h"
 #include <string.h>
 #include "../table/layout.h"
@@ -25,7 +25,8 @@ static fkv_status check_value(const fkv_request *r, const uint8_t *body, uint32_
     return rendezvous_ok(body, r->value_bytes) ? FKV_OK : FKV_BAD_REQUEST;
 }
 
-fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *r, const uint8_t **key, const uint8_t **body) {
+fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *r, const uint8_t **key,
+                              const uint8_t **body) {
     *key = *body = NULL;
     if (bytes < sizeof *r) {
         *r = (fkv_request){ 0 };
@@ -37,7 +38,8 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     uint8_t traits = fkv_ops[r->op].traits;
     if (r->flags & ~fkv_ops[r->op].flags || r->reserved || r->reserved2) return FKV_BAD_REQUEST;
     if (!(traits & FKV_EXPECTS) && r->expected) return FKV_BAD_REQUEST;
-    if (traits & FKV_CHANGES ? r->sequence == 0 || r->sequence > SEQUENCE_MAX : r->sequence != 0) return FKV_BAD_REQUEST;
+    if (traits & FKV_CHANGES ? r->sequence == 0 || r->sequence > SEQUENCE_MAX : r->sequence != 0)
+        return FKV_BAD_REQUEST;
     if (r->expiry > (traits & FKV_VALUED ? FKV_TTL_MAX : 0)) return FKV_BAD_REQUEST;
     if (traits & FKV_KEYED) {
         if (r->key_bytes == 0 || r->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
@@ -55,8 +57,8 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     return !r->value_bytes == !(traits & FKV_COUNTED) ? FKV_OK : FKV_BAD_REQUEST;
 }
 
-bool wire_next_scan_entry(const uint8_t *body, uint32_t body_bytes, uint32_t *at, fkv_scan_entry *e, const uint8_t **key,
-                          const uint8_t **value) {
+bool wire_next_scan_entry(const uint8_t *body, uint32_t body_bytes, uint32_t *at, fkv_scan_entry *e,
+                          const uint8_t **key, const uint8_t **value) {
     uint32_t left = body_bytes - *at;
     if (left < sizeof *e) return false;
     memcpy(e, body + *at, sizeof *e);
@@ -94,7 +96,8 @@ fkv_status wire_parse_reply(const void *message, uint32_t bytes, fkv_reply *r, c
     *body = (const uint8_t *)message + sizeof *r;
     if (r->status >= FKV_STATUS_COUNT) return FKV_BAD_REQUEST;
     if (r->flags & ~FKV_REPLY_MORE || r->body_bytes != bytes - sizeof *r) return FKV_BAD_REQUEST;
-    if (r->status != FKV_OK) return r->body_bytes || r->flags ? FKV_BAD_REQUEST : FKV_OK;   /* `op` is whatever was asked */
+    /* `op` is whatever was asked */
+    if (r->status != FKV_OK) return r->body_bytes || r->flags ? FKV_BAD_REQUEST : FKV_OK;
     if (r->op == 0 || r->op >= FKV_OP_COUNT) return FKV_BAD_REQUEST;
     bool good = false;
     switch (fkv_op_answer(r->op)) {

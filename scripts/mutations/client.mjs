@@ -1,46 +1,98 @@
-/** What must not be missing from client/: whose bytes a program is given, and for how long, each with the test that notices. */
+/**
+ * What must not be missing from client/: whose bytes a program is given, and for how long, each with the test that
+ * notices.
+ */
 import { inFile } from './checks/in-file.mjs';
 
 const bytes = (title) => ({ test: 'client/whose-bytes.test.ts', title });
-const batches = bytes('getMany and getManyInto give each key its own bytes, whatever is late, absent, empty, doubled or too large');
+const batches = bytes(
+  'getMany and getManyInto give each key its own bytes, whatever is late, absent, empty, doubled or too large',
+);
 
 export const mutations = [
   // ---------------------------------------------------------------- where a value lies
   ...inFile('client/completion.ts', [
-    ['client: what says that there is no value is taken for an offset', bytes('a record without a value has no bytes, and keeping them takes nothing back'),
-      '  if (offset === NO_VALUE) return NO_VALUE;\n', ''],
-    ['client: bytes that a crossing did not write are taken for a value', bytes('bytes that the drain did not write are refused, and what it handed out before stays'),
-      '  if (end > written) throw', '  if (end < 0) throw'],
-    ['client: a drain gives back what it handed out', bytes('a drained value that is not kept is poisoned when the drain is over, one that is kept stays'),
-      'if (keep && value !== undefined) this.#slab.hold', 'if (keep && value === null) this.#slab.hold'],
+    [
+      'client: what says that there is no value is taken for an offset',
+      bytes('a record without a value has no bytes, and keeping them takes nothing back'),
+      '  if (offset === NO_VALUE) return NO_VALUE;\n',
+      '',
+    ],
+    [
+      'client: bytes that a crossing did not write are taken for a value',
+      bytes('bytes that the drain did not write are refused, and what it handed out before stays'),
+      '  if (end > written) throw',
+      '  if (end < 0) throw',
+    ],
+    [
+      'client: a drain gives back what it handed out',
+      bytes('a drained value that is not kept is poisoned when the drain is over, one that is kept stays'),
+      'if (keep && value !== undefined) this.#slab.hold',
+      'if (keep && value === null) this.#slab.hold',
+    ],
   ]),
   ...inFile('client/batch-reads.ts', [
-    ['client: values that were answered at once are thought to follow each other', batches,
-      'place(from + i, offsetIn(end, words, at), length);', 'place(from + i, needed - length, length);'],
-    ['client: what comes later is written where values of the last crossing lie', batches,
+    [
+      'client: values that were answered at once are thought to follow each other',
+      batches,
+      'place(from + i, offsetIn(end, words, at), length);',
+      'place(from + i, needed - length, length);',
+    ],
+    [
+      'client: what comes later is written where values of the last crossing lie',
+      batches,
       'used = this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
-      'this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);'],
+      'this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
+    ],
     ['client: a value that did not fit is forgotten', batches, '          short = true;\n', ''],
   ]),
   // ---------------------------------------------------------------- for how long
   ...inFile('client/value-memory.ts', [
-    ['client: a slab gives back what is held', bytes('what a slab gives back is poisoned, and what is held is never given back'),
-      'const next = Math.max(from, this.#held);', 'const next = from;'],
-    ['client: a slab lets anything be held', bytes('a slab refuses what lies outside of it, and what was never lent'),
-      'if (!(end >= 0 && end <= SLAB_BYTES)) throw', 'if (end === SLAB_BYTES + 8) throw'],
-    ['client: a slab takes back more than it lent', bytes('a slab refuses what lies outside of it, and what was never lent'),
-      'if (!(next <= this.#used)) throw', 'if (next < 0) throw'],
-    ['client: tests do not see what is given back', bytes('what a slab gives back is poisoned, and what is held is never given back'),
-      'if (POISONED) this.memory.fill', 'if (!POISONED) this.memory.fill'],
+    [
+      'client: a slab gives back what is held',
+      bytes('what a slab gives back is poisoned, and what is held is never given back'),
+      'const next = Math.max(from, this.#held);',
+      'const next = from;',
+    ],
+    [
+      'client: a slab lets anything be held',
+      bytes('a slab refuses what lies outside of it, and what was never lent'),
+      'if (!(end >= 0 && end <= SLAB_BYTES)) throw',
+      'if (end === SLAB_BYTES + 8) throw',
+    ],
+    [
+      'client: a slab takes back more than it lent',
+      bytes('a slab refuses what lies outside of it, and what was never lent'),
+      'if (!(next <= this.#used)) throw',
+      'if (next < 0) throw',
+    ],
+    [
+      'client: tests do not see what is given back',
+      bytes('what a slab gives back is poisoned, and what is held is never given back'),
+      'if (POISONED) this.memory.fill',
+      'if (!POISONED) this.memory.fill',
+    ],
   ]),
   ...inFile('client/operations.ts', [
-    ['client: a value that a codec read is given back with what it decodes', bytes('values that a codec takes for itself while it decodes are not given back with what it decoded'),
-      'slab.hold(offset + length);', 'slab.lend(offset + length);'],
-    ['client: a codec that closes the client loses the records of the drain', bytes('a codec may close the client while it decodes: what had ended is answered, and the rest is ERR_CLOSED'),
-      'if (!this.#draining) this.#end();', 'this.#end();'],
+    [
+      'client: a value that a codec read is given back with what it decodes',
+      bytes('values that a codec takes for itself while it decodes are not given back with what it decoded'),
+      'slab.hold(offset + length);',
+      'slab.lend(offset + length);',
+    ],
+    [
+      'client: a codec that closes the client loses the records of the drain',
+      bytes('a codec may close the client while it decodes: what had ended is answered, and the rest is ERR_CLOSED'),
+      'if (!this.#draining) this.#end();',
+      'this.#end();',
+    ],
   ]),
   ...inFile('client/waiting-queue.ts', [
-    ['client: what waits for room refers to the memory of its caller', bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
-      '    operation.own();\n', ''],
+    [
+      'client: what waits for room refers to the memory of its caller',
+      bytes('what waits for room is not changed by what the caller does to its buffers after the call'),
+      '    operation.own();\n',
+      '',
+    ],
   ]),
 ];

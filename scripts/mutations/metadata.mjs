@@ -3,7 +3,8 @@ const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
 const calledOff = (title) => ({ test: 'core/metadata/called-off.test.ts', title });
 const plan = (title) => ({ test: 'core/metadata/plan.test.ts', title });
 const rebalance = (title) => ({ test: 'server/cli/rebalance.test.ts', title });
-const PLAN_OF_MOVES = 'random moves under way: no shard is planned to where it is or while it moves, and the shards are spread when all moves are done';
+const PLAN_OF_MOVES =
+  'random moves under way: no shard is planned to where it is or while it moves, and the shards are spread when all moves are done';
 const format = (title) => ({ test: 'core/metadata/format.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 
@@ -34,7 +35,9 @@ export const mutations = [
     file: 'server/cli/rebalance.ts',
     find: 'if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;',
     replace: 'if (now === undefined || shard >= 0) throw error;',
-    caughtBy: rebalance('a shard that is on its way to where the plan has it is joined; one that went there alone is no failure'),
+    caughtBy: rebalance(
+      'a shard that is on its way to where the plan has it is joined; one that went there alone is no failure',
+    ),
   },
   {
     name: 'rebalance: a move that was called off is tried for ever',
@@ -97,21 +100,27 @@ export const mutations = [
     file: 'core/metadata/reduce.ts',
     find: 'given.get(s.shard)?.to ?? c.id',
     replace: 'c.id',
-    caughtBy: moves('an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes groups for it'),
+    caughtBy: moves(
+      'an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes groups for it',
+    ),
   },
   {
     name: 'leader: what was called off is planned there again at once',
     file: 'core/metadata/leader-policy.ts',
     find: '!calledOff.rests(next.shard, m.id, nowMs)',
     replace: 'm.id !== server.id',
-    caughtBy: calledOff('where there is no other server a shard rests, each time for twice as long, and does not hold up those behind it'),
+    caughtBy: calledOff(
+      'where there is no other server a shard rests, each time for twice as long, and does not hold up those behind it',
+    ),
   },
   {
     name: 'leader: what follows goes where the first could not go',
     file: 'core/metadata/leader-policy.ts',
     find: '!calledOff.troubled(server.id, m.id)',
     replace: 'm.id !== server.id',
-    caughtBy: calledOff('a shard that a drained server cannot give to one goes to another, and so does what follows it'),
+    caughtBy: calledOff(
+      'a shard that a drained server cannot give to one goes to another, and so does what follows it',
+    ),
   },
   {
     name: 'leader: nobody looks again when a rest is over',
@@ -144,8 +153,8 @@ export const mutations = [
   {
     name: 'format: a snapshot of a later format is taken for one that is known',
     file: 'core/metadata/machine.ts',
-    find: "if (format > this.#known) throw",
-    replace: "if (format < 0) throw",
+    find: 'if (format > this.#known) throw',
+    replace: 'if (format < 0) throw',
     caughtBy: format('a server refuses a snapshot of a later format; one that knows it has the same state'),
   },
   {
@@ -153,20 +162,30 @@ export const mutations = [
     file: 'core/metadata/leader-policy.ts',
     find: '&& knownBy(id) >= next)',
     replace: ')',
-    caughtBy: { test: 'core/metadata/leader-policy.test.ts', title: 'the format is raised when every server has said that it knows the next one' },
+    caughtBy: {
+      test: 'core/metadata/leader-policy.test.ts',
+      title: 'the format is raised when every server has said that it knows the next one',
+    },
   },
   {
     name: 'peers: a first server that comes late may have another list',
     file: 'server/metadata/peers.ts',
     find: 'return servers.some((s) => s.id === id && s.instance === undefined) ? firstServers : undefined;',
     replace: 'return servers.length < 0 ? firstServers : undefined;',
-    caughtBy: { test: 'server/metadata/peers.test.ts', title: 'a server that the cluster was made with and that has not come yet must have been started with the same list' },
+    caughtBy: {
+      test: 'server/metadata/peers.test.ts',
+      title:
+        'a server that the cluster was made with and that has not come yet must have been started with the same list',
+    },
   },
   {
     name: 'leader: what a server that is drained has copied is lost with its owner',
     file: 'core/metadata/leader-policy.ts',
     find: 'state.members.has(m.to) && leases.alive(m.to, nowMs)',
     replace: 'others.some((o) => o.id === m.to)',
-    caughtBy: { test: 'core/metadata/leader-policy.test.ts', title: 'a shard of a dead owner goes to the server that has copied it, also when that one is being drained' },
+    caughtBy: {
+      test: 'core/metadata/leader-policy.test.ts',
+      title: 'a shard of a dead owner goes to the server that has copied it, also when that one is being drained',
+    },
   },
 ];

@@ -56,7 +56,8 @@ export const mutations = [
     name: "raft: a candidate's own vote counts before it is on disk",
     file: 'core/raft/election.ts',
     find: '    raft.becomeCandidate();\n  }',
-    replace: "    raft.becomeCandidate();\n    count(raft, raft.id, true);\n    if (raft.role !== 'candidate') return;\n  }",
+    replace:
+      "    raft.becomeCandidate();\n    count(raft, raft.id, true);\n    if (raft.role !== 'candidate') return;\n  }",
     caughtBy: trace('lone-voter'),
   },
   {
@@ -136,7 +137,10 @@ export const mutations = [
     file: 'core/raft/log.ts',
     find: 'if (this.termAt(prevIndex) !== prevTerm) return undefined;',
     replace: 'if (this.termAt(prevIndex) === undefined) return undefined;',
-    caughtBy: { test: 'core/raft/log.test.ts', title: 'entries behind one that this log has in another term do not fit' },
+    caughtBy: {
+      test: 'core/raft/log.test.ts',
+      title: 'entries behind one that this log has in another term do not fit',
+    },
   },
   {
     name: 'raft: what is truncated is still taken for stored',
@@ -331,7 +335,9 @@ export const mutations = [
     file: 'server/raft-storage/record.ts',
     find: 'if (mixed(checksum(body), sequence) !== view.getUint32(at + 8, true)) return undefined;',
     replace: '',
-    caughtBy: storage('a last write that a crash cut short is cut off, with a notice, at every length that it can have'),
+    caughtBy: storage(
+      'a last write that a crash cut short is cut off, with a notice, at every length that it can have',
+    ),
   },
   {
     name: 'storage: damage in the middle is taken for a torn end',

@@ -1,4 +1,7 @@
-/** What must not be missing where the leader tells dead owners from those that it could not hear, each with the test that notices. */
+/**
+ * What must not be missing where the leader tells dead owners from those that it could not hear, each with the test
+ * that notices.
+ */
 const silence = (title) => ({ test: 'core/metadata/silence.test.ts', title });
 const leases = (title) => ({ test: 'test/metadata/leases.test.ts', title });
 const owners = (title) => ({ test: 'core/metadata/owner-leases.test.ts', title });
@@ -26,7 +29,9 @@ export const mutations = [
     file: 'core/metadata/silence.ts',
     find: 'if (gapMs < this.#leaseMs) return;',
     replace: 'return;',
-    caughtBy: silence('after a deaf time an owner has as long again to come back, two seconds at the most, and a lease; a dead one has no more'),
+    caughtBy: silence(
+      'after a deaf time an owner has as long again to come back, two seconds at the most, and a lease; a dead one has no more',
+    ),
   },
   {
     name: 'silence: every deaf time gives a dead owner its grace again',
@@ -61,28 +66,36 @@ export const mutations = [
     file: 'server/metadata/lease-office.ts',
     find: 'this.current?.leases.asked(id, nowMs());',
     replace: 'void 0;',
-    caughtBy: leases('an owner is heard when its question comes, and its silence counts only as far as a quorum has confirmed the leader'),
+    caughtBy: leases(
+      'an owner is heard when its question comes, and its silence counts only as far as a quorum has confirmed the leader',
+    ),
   },
   {
     name: 'leases: no quorum is needed to call an owner silent',
     file: 'server/metadata/lease-office.ts',
     find: 'this.current?.leases.asked(id, nowMs());',
     replace: 'this.current?.leases.asked(id, nowMs()); this.current?.leases.confirmed(nowMs());',
-    caughtBy: leases('an owner is heard when its question comes, and its silence counts only as far as a quorum has confirmed the leader'),
+    caughtBy: leases(
+      'an owner is heard when its question comes, and its silence counts only as far as a quorum has confirmed the leader',
+    ),
   },
   {
     name: 'leader: a quorum is asked again and again while it does not answer',
     file: 'server/metadata/leader-duties.ts',
     find: ' && !this.#listening) this.#next',
     replace: ') this.#next',
-    caughtBy: leases('the leader asks a quorum before it takes the shards of an owner that may be dead, once, for as long as no quorum answers'),
+    caughtBy: leases(
+      'the leader asks a quorum before it takes the shards of an owner that may be dead, once, for as long as no quorum answers',
+    ),
   },
   {
     name: 'leader: a move is called off because its goal could not be heard',
     file: 'core/metadata/leader-policy.ts',
     find: 's.owner === m.to || !leases.dead(m.to, nowMs)',
     replace: 's.owner === m.to || !leases.over(m.to, nowMs)',
-    caughtBy: policy('a drained server gives its shards away a few at a time, and a move whose goal is dead is called off'),
+    caughtBy: policy(
+      'a drained server gives its shards away a few at a time, and a move whose goal is dead is called off',
+    ),
   },
   {
     name: 'leader: nobody looks whether the goal of a move is dead',
@@ -96,20 +109,26 @@ export const mutations = [
     file: 'server/metadata/leader-duties.ts',
     find: 'current?.leases.observe(s.members.values(), nowMs());',
     replace: '',
-    caughtBy: leases('the leader has heard of a server that starts again by its join, though it has not asked for a lease yet'),
+    caughtBy: leases(
+      'the leader has heard of a server that starts again by its join, though it has not asked for a lease yet',
+    ),
   },
   {
     name: 'leader: what its earlier start was silent counts against a server that starts again',
     file: 'core/metadata/owner-leases.ts',
     find: 'this.#ended.delete(id);\n      this.#silences.asked(id, nowMs);',
     replace: 'this.#ended.delete(id);',
-    caughtBy: owners('a server that has started again is heard of by its join, whatever was known of its earlier start'),
+    caughtBy: owners(
+      'a server that has started again is heard of by its join, whatever was known of its earlier start',
+    ),
   },
   {
     name: 'leader: a server that ended and starts again is still at its end',
     file: 'core/metadata/owner-leases.ts',
     find: 'this.#ended.delete(id);\n      this.#silences.asked(id, nowMs);',
     replace: 'this.#silences.asked(id, nowMs);',
-    caughtBy: owners('a server that has started again is heard of by its join, whatever was known of its earlier start'),
+    caughtBy: owners(
+      'a server that has started again is heard of by its join, whatever was known of its earlier start',
+    ),
   },
 ];

@@ -1,6 +1,7 @@
 /**
- * The options that every command shares which talks to a cluster as a client: where it is, the token, TLS, the transport. Each is also read
- * from the environment (FARKV_CONNECT, FARKV_TOKEN, ...), so that scripts need not repeat them.
+ * The options that every command shares which talks to a cluster as a client: where it is, the token, TLS, the
+ * transport. Each is also read from the environment (FARKV_CONNECT, FARKV_TOKEN, ...), so that scripts need not repeat
+ * them.
  *
  * This file imports neither the SDK nor the addon, so that --help works without them.
  */
@@ -33,22 +34,60 @@ function environment(name: string): string | undefined {
 
 function transportOf(text: string | undefined): TransportChoice {
   const found = TRANSPORT_CHOICES.find((transport) => transport === (text ?? 'auto'));
-  if (found === undefined) throw new FarkvError('ERR_CONFIG', `FARKV_TRANSPORT=${text ?? ''}: one of ${TRANSPORT_CHOICES.join(', ')} is expected`);
+  if (found === undefined)
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `FARKV_TRANSPORT=${text ?? ''}: one of ${TRANSPORT_CHOICES.join(', ')} is expected`,
+    );
   return found;
 }
 
 export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
   return y.options({
-    connect: { alias: 'c', type: 'string', requiresArg: true, default: environment('FARKV_CONNECT') ?? '127.0.0.1:7400', defaultDescription: '127.0.0.1:7400', describe: 'Servers, host:port, several with commas; or a farkv:// address (FARKV_CONNECT)' },
-    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file' },
-    'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
-    tls: { type: 'boolean', default: false, describe: 'Use TLS towards the servers\' control addresses' },
-    'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust; implies --tls (FARKV_TLS_CA)' },
-    transport: { choices: TRANSPORT_CHOICES, default: transportOf(environment('FARKV_TRANSPORT')), describe: 'How to reach the tables (FARKV_TRANSPORT)' },
+    connect: {
+      alias: 'c',
+      type: 'string',
+      requiresArg: true,
+      default: environment('FARKV_CONNECT') ?? '127.0.0.1:7400',
+      defaultDescription: '127.0.0.1:7400',
+      describe: 'Servers, host:port, several with commas; or a farkv:// address (FARKV_CONNECT)',
+    },
+    token: {
+      type: 'string',
+      requiresArg: true,
+      describe:
+        'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file',
+    },
+    'token-file': {
+      type: 'string',
+      requiresArg: true,
+      describe: 'File with the token, its first line (FARKV_TOKEN_FILE)',
+    },
+    tls: { type: 'boolean', default: false, describe: "Use TLS towards the servers' control addresses" },
+    'tls-ca': {
+      type: 'string',
+      requiresArg: true,
+      describe: 'PEM certificates of authorities to trust; implies --tls (FARKV_TLS_CA)',
+    },
+    transport: {
+      choices: TRANSPORT_CHOICES,
+      default: transportOf(environment('FARKV_TRANSPORT')),
+      describe: 'How to reach the tables (FARKV_TRANSPORT)',
+    },
     strict: { type: 'boolean', default: false, describe: 'Do not fall back to another transport' },
     namespace: { alias: 'n', type: 'number', requiresArg: true, default: 0, describe: 'Namespace, 0 to 65535' },
-    timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'Time to connect, and for each operation: 500ms, 5s, 1m; at most 1h' },
-    verbose: { alias: 'v', type: 'boolean', default: false, describe: 'Say on standard error which transport is used, and why' },
+    timeout: {
+      type: 'string',
+      requiresArg: true,
+      default: '5s',
+      describe: 'Time to connect, and for each operation: 500ms, 5s, 1m; at most 1h',
+    },
+    verbose: {
+      alias: 'v',
+      type: 'boolean',
+      default: false,
+      describe: 'Say on standard error which transport is used, and why',
+    },
   }) as unknown as Argv<T & ClientArguments>;
 }
 
@@ -59,7 +98,11 @@ export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): str
   try {
     return readFileSync(file, 'utf8').split(/\r?\n/)[0];
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `--token-file: ${file} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `--token-file: ${file} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`,
+      { cause },
+    );
   }
 }
 
@@ -71,7 +114,11 @@ export function durationOf(name: string, text: string): number {
   try {
     return parseDuration(text);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `--${name} ${text}: ${cause instanceof Error ? cause.message : 'a duration is expected'}`, { cause });
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `--${name} ${text}: ${cause instanceof Error ? cause.message : 'a duration is expected'}`,
+      { cause },
+    );
   }
 }
 
@@ -79,7 +126,8 @@ const TIMEOUT_MAX_MS = 3_600_000;
 
 export function timeoutOf(args: Pick<ClientArguments, 'timeout'>): number {
   const timeoutMs = durationOf('timeout', args.timeout);
-  if (timeoutMs < 1 || timeoutMs > TIMEOUT_MAX_MS) throw new FarkvError('ERR_CONFIG', '--timeout: must be from 1ms to 1h');
+  if (timeoutMs < 1 || timeoutMs > TIMEOUT_MAX_MS)
+    throw new FarkvError('ERR_CONFIG', '--timeout: must be from 1ms to 1h');
   return timeoutMs;
 }
 
@@ -88,7 +136,11 @@ export function authorities(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `--tls-ca: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, { cause });
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `--tls-ca: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`,
+      { cause },
+    );
   }
 }
 
@@ -118,7 +170,10 @@ export async function connectWith(args: ClientArguments): Promise<Client<BufferV
 }
 
 /** Connects, does something, and disconnects whatever happened. */
-export async function withClient<T>(args: ClientArguments, work: (client: Client<BufferValue, Buffer>) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  args: ClientArguments,
+  work: (client: Client<BufferValue, Buffer>) => Promise<T>,
+): Promise<T> {
   const client = await connectWith(args);
   try {
     return await work(client);

@@ -24,15 +24,30 @@ export class ClusterConnection {
     return (await this.call('status', {})) as ClusterStatus;
   }
 
-  /** Looks until the condition holds, and says what is in the way when that is something new. ERR_TIMEOUT, with what is in the way, when it does not within the time. */
-  async until(condition: (status: ClusterStatus) => boolean, waitMs: number, what: string, inTheWay: (status: ClusterStatus) => readonly string[]): Promise<ClusterStatus> {
+  /**
+   * Looks until the condition holds, and says what is in the way when that is something new. ERR_TIMEOUT, with what is
+   * in the way, when it does not within the time.
+   */
+  async until(
+    condition: (status: ClusterStatus) => boolean,
+    waitMs: number,
+    what: string,
+    inTheWay: (status: ClusterStatus) => readonly string[],
+  ): Promise<ClusterStatus> {
     const deadline = performance.now() + waitMs;
     const said = new Set<string>();
     for (;;) {
       const status = await this.status();
       if (condition(status)) return status;
       const lines = inTheWay(status);
-      if (performance.now() > deadline) throw new FarkvError('ERR_TIMEOUT', [`${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`, ...lines].join('; '));
+      if (performance.now() > deadline)
+        throw new FarkvError(
+          'ERR_TIMEOUT',
+          [
+            `${what} did not happen within ${waitMs} ms; it goes on, and farkv status shows how far it is`,
+            ...lines,
+          ].join('; '),
+        );
       for (const line of lines) {
         if (!said.has(line)) process.stderr.write(`${line}\n`);
         said.add(line);
@@ -43,13 +58,21 @@ export class ClusterConnection {
 }
 
 /** Throws the last server's error when none answers. */
-export async function withCluster<T>({ addresses, timeoutMs, tls, token }: Connection, use: (cluster: ClusterConnection) => Promise<T>): Promise<T> {
+export async function withCluster<T>(
+  { addresses, timeoutMs, tls, token }: Connection,
+  use: (cluster: ClusterConnection) => Promise<T>,
+): Promise<T> {
   const { ControlClient: Client } = await import('../../net/control-client.js');
   let last: unknown;
   for (const address of addresses) {
     let client: ControlClient;
     try {
-      client = await Client.open({ address, trust: tls, timeoutMs, hello: { role: 'admin', ...(token === undefined ? {} : { token }) } });
+      client = await Client.open({
+        address,
+        trust: tls,
+        timeoutMs,
+        hello: { role: 'admin', ...(token === undefined ? {} : { token }) },
+      });
     } catch (error) {
       last = error instanceof FarkvError ? asRefusal(error) : error;
       continue;

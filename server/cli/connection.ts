@@ -1,13 +1,16 @@
 /**
- * How `farkv status` and the commands for operators are told where a server is: the part of client-options.ts that an operator's connection needs, for it
- * transports, namespaces and the like mean nothing.
+ * How `farkv status` and the commands for operators are told where a server is: the part of client-options.ts that an
+ * operator's connection needs, for it transports, namespaces and the like mean nothing.
  */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../core/errors.js';
 import { DEFAULT_PORT, parseAddress } from '../config/units.js';
 import { authorities, timeoutOf, tlsCaOf, tokenOf, type ClientArguments } from './client-options.js';
 
-export type ConnectionArguments = Pick<ClientArguments, 'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'timeout'>;
+export type ConnectionArguments = Pick<
+  ClientArguments,
+  'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'timeout'
+>;
 
 const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_PORT}`;
 
@@ -15,14 +18,35 @@ export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> 
   const environment = process.env.FARKV_CONNECT;
   return y.options({
     connect: {
-      alias: 'c', type: 'string', requiresArg: true, default: environment === undefined || environment === '' ? DEFAULT_ADDRESS : environment,
+      alias: 'c',
+      type: 'string',
+      requiresArg: true,
+      default: environment === undefined || environment === '' ? DEFAULT_ADDRESS : environment,
       describe: 'Servers, host:port, several with commas: the first that answers is asked (FARKV_CONNECT)',
     },
-    token: { type: 'string', requiresArg: true, describe: 'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file' },
-    'token-file': { type: 'string', requiresArg: true, describe: 'File with the token, its first line (FARKV_TOKEN_FILE)' },
+    token: {
+      type: 'string',
+      requiresArg: true,
+      describe:
+        'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file',
+    },
+    'token-file': {
+      type: 'string',
+      requiresArg: true,
+      describe: 'File with the token, its first line (FARKV_TOKEN_FILE)',
+    },
     tls: { type: 'boolean', default: false, describe: 'Use TLS, and trust the authorities of the system' },
-    'tls-ca': { type: 'string', requiresArg: true, describe: 'PEM certificates of authorities to trust instead; implies --tls (FARKV_TLS_CA)' },
-    timeout: { type: 'string', requiresArg: true, default: '5s', describe: 'How long to wait for each server: 500ms, 5s; at most 1h' },
+    'tls-ca': {
+      type: 'string',
+      requiresArg: true,
+      describe: 'PEM certificates of authorities to trust instead; implies --tls (FARKV_TLS_CA)',
+    },
+    timeout: {
+      type: 'string',
+      requiresArg: true,
+      default: '5s',
+      describe: 'How long to wait for each server: 500ms, 5s; at most 1h',
+    },
   }) as unknown as Argv<T & ConnectionArguments>;
 }
 

@@ -16,7 +16,9 @@ export const EXIT = {
 } as const;
 
 /** For the help of a command: what its 0 and 1 mean, and the rest where it can happen. */
-export function exitCodesHelp(own: { readonly done?: string; readonly failed?: string; readonly notFound?: string } = {}): string {
+export function exitCodesHelp(
+  own: { readonly done?: string; readonly failed?: string; readonly notFound?: string } = {},
+): string {
   const { done = 'done', failed = 'failed', notFound } = own;
   return `Exit codes: 0 ${done}, 1 ${failed}, 2 wrong usage or configuration,${notFound === undefined ? '' : ` 3 ${notFound},`} 69 no server answers or a shard has none, 77 not authorized`;
 }
@@ -29,7 +31,8 @@ const hints: Partial<Record<ErrorCode, string>> = {
   ERR_TIMEOUT: REACH,
   ERR_DISCONNECTED: REACH,
   ERR_SHARD_UNAVAILABLE: 'farkv status shows which server is missing; start it again, with its --data-dir',
-  ERR_UNAUTHORIZED: 'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, trusted authorities from --tls-ca',
+  ERR_UNAUTHORIZED:
+    'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, trusted authorities from --tls-ca',
   ERR_TABLE_FULL: 'delete keys, or give the servers more --memory',
   ERR_INDETERMINATE: 'read the key to see whether it took effect',
 };

@@ -3,7 +3,8 @@ import { FarkvError } from '../../core/errors.js';
 
 export function keyOf(text: string, hex: boolean): string | Buffer {
   if (!hex) return text;
-  if (!/^(?:[0-9a-fA-F]{2})+$/.test(text)) throw new FarkvError('ERR_KEY_INVALID', 'with --hex a key is an even number of hexadecimal digits');
+  if (!/^(?:[0-9a-fA-F]{2})+$/.test(text))
+    throw new FarkvError('ERR_KEY_INVALID', 'with --hex a key is an even number of hexadecimal digits');
   return Buffer.from(text, 'hex');
 }
 
@@ -34,9 +35,13 @@ export function printable(bytes: Uint8Array): string {
   const text = textOf(bytes);
   if (text !== undefined) {
     // eslint-disable-next-line no-control-regex -- control characters are what is looked for
-    return text.replace(/[\\\u0000-\u001f\u007f-\u009f]/g, (c) => (c === '\\' ? '\\\\' : Array.from(Buffer.from(c), escapeByte).join('')));
+    return text.replace(/[\\\u0000-\u001f\u007f-\u009f]/g, (c) =>
+      c === '\\' ? '\\\\' : Array.from(Buffer.from(c), escapeByte).join(''),
+    );
   }
-  return Array.from(bytes, (b) => (b === 0x5c ? '\\\\' : b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : escapeByte(b))).join('');
+  return Array.from(bytes, (b) =>
+    b === 0x5c ? '\\\\' : b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : escapeByte(b),
+  ).join('');
 }
 
 function escapeByte(byte: number): string {

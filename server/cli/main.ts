@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `farkv`: finds the command, lets yargs read the rest, and turns what went wrong into one line and an exit code. What the commands
- * do stands in commands/.
+ * `farkv`: finds the command, lets yargs read the rest, and turns what went wrong into one line and an exit code. What
+ * the commands do stands in commands/.
  */
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -47,26 +47,46 @@ interface ParserOptions {
 }
 
 function checkNames(argv: Readonly<Record<string, unknown>>, options: ParserOptions): true {
-  const known = [...Object.keys(options.key), ...Object.entries(options.alias).flatMap(([name, more]) => [name, ...more])];
+  const known = [
+    ...Object.keys(options.key),
+    ...Object.entries(options.alias).flatMap(([name, more]) => [name, ...more]),
+  ];
   const spelled = new Set([...known, ...known.map(camelName), '_', '$0']);
   for (const name of Object.keys(argv)) {
     if (spelled.has(name)) continue;
-    throw new FarkvError('ERR_CONFIG', unknownName('option', name, known.filter((n) => n.length > 1), name.length === 1 ? '-' : '--'));
+    throw new FarkvError(
+      'ERR_CONFIG',
+      unknownName(
+        'option',
+        name,
+        known.filter((n) => n.length > 1),
+        name.length === 1 ? '-' : '--',
+      ),
+    );
   }
   return true;
 }
 
 /** What yargs says of a wrong command line, in the words of this program, on one line. */
-function usageMessage(message: string, command: CliCommand<object> | undefined, action: string | undefined, word: string | undefined): string {
+function usageMessage(
+  message: string,
+  command: CliCommand<object> | undefined,
+  action: string | undefined,
+  word: string | undefined,
+): string {
   const usage = typeof command?.command === 'string' ? `; usage: farkv ${usageOf(command, action)}` : '';
-  if (command?.actions !== undefined && action === undefined && word !== undefined) return `${unknownName('action', word, Object.keys(command.actions))}${usage}`;
+  if (command?.actions !== undefined && action === undefined && word !== undefined)
+    return `${unknownName('action', word, Object.keys(command.actions))}${usage}`;
   if (message.startsWith('Not enough non-option arguments')) return `an argument is missing${usage}`;
   const extra = /^Unknown commands?: (.*)$/.exec(message)?.[1];
   if (extra !== undefined && command === undefined) return unknownName('command', extra, Object.keys(COMMANDS));
   if (extra !== undefined) return `there is an argument too many: ${extra}${usage}`;
   const choice = /^Invalid values:\s*Argument: (\w+), Given: (.*), Choices: (.*)$/s.exec(message);
   if (choice !== null) {
-    const name = typeof command?.command === 'string' && command.command.includes(`<${choice[1] ?? ''}>`) ? `<${choice[1] ?? ''}>` : `--${choice[1] ?? ''}`;
+    const name =
+      typeof command?.command === 'string' && command.command.includes(`<${choice[1] ?? ''}>`)
+        ? `<${choice[1] ?? ''}>`
+        : `--${choice[1] ?? ''}`;
     return `${name}: ${choice[2] ?? ''} is none of ${(choice[3] ?? '').replaceAll('"', '').trim()}`;
   }
   return message.replace(/\s*\n\s*/g, ' ');
@@ -83,7 +103,11 @@ function checkAlone(args: readonly string[]): void {
   const known = ['help', 'version', 'h'];
   for (const word of args) {
     const name = /^--?([^=]+)/.exec(word)?.[1];
-    if (name !== undefined && !known.includes(name)) throw new FarkvError('ERR_CONFIG', `${unknownName('option', name, known, '--')} (options of a command stand behind it)`);
+    if (name !== undefined && !known.includes(name))
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `${unknownName('option', name, known, '--')} (options of a command stand behind it)`,
+      );
   }
 }
 
@@ -92,17 +116,26 @@ export async function main(args: readonly string[]): Promise<void> {
   const at = args.findIndex((word) => !word.startsWith('-'));
   const name = at < 0 ? undefined : args[at];
   const chosen = name === undefined ? undefined : Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  const commands = await Promise.all((chosen === undefined ? Object.values(COMMANDS) : [chosen]).map(async (load) => (await load()).default as CliCommand<object>));
+  const commands = await Promise.all(
+    (chosen === undefined ? Object.values(COMMANDS) : [chosen]).map(
+      async (load) => (await load()).default as CliCommand<object>,
+    ),
+  );
   const one = chosen === undefined ? undefined : commands[0];
   const action = args.slice(at + 1).find((word) => one?.actions !== undefined && Object.hasOwn(one.actions, word));
-  const words = one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
+  const words =
+    one?.prepareArgs === undefined ? [...args] : [...args.slice(0, at + 1), ...one.prepareArgs(args.slice(at + 1))];
 
   const parser = yargs(words)
     .scriptName('farkv')
     .usage('$0 COMMAND [OPTIONS]\n\nA distributed key-value store whose GETs are one-sided READs.')
     .version(version())
     .parserConfiguration({ 'parse-positional-numbers': false, 'populate--': false })
-    .option('help', { alias: 'h', type: 'boolean', describe: 'Show help; after a command, all of its options and limits' })
+    .option('help', {
+      alias: 'h',
+      type: 'boolean',
+      describe: 'Show help; after a command, all of its options and limits',
+    })
     .demandCommand(1, 'A command is needed.')
     .strictCommands()
     .example('$0 server --data-dir /var/lib/farkv', 'one server on 127.0.0.1:7400')
@@ -112,22 +145,38 @@ export async function main(args: readonly string[]): Promise<void> {
     .wrap(process.stdout.isTTY ? Math.min(process.stdout.columns, 140) : 120)
     .exitProcess(false)
     // A message alone is yargs' own: what was typed is wrong.
-    .fail((message, error) => {
-      // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- the types say that there is always an error; there is not
-      throw error ?? new FarkvError('ERR_CONFIG', usageMessage(message, one, action, args.slice(at + 1).find((word) => !word.startsWith('-'))));
+    .fail((message, error: Error | undefined) => {
+      throw (
+        error ??
+        new FarkvError(
+          'ERR_CONFIG',
+          usageMessage(
+            message,
+            one,
+            action,
+            args.slice(at + 1).find((word) => !word.startsWith('-')),
+          ),
+        )
+      );
     });
   for (const command of commands) parser.command(command);
-  if (one?.ownOptions !== true) parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
+  if (one?.ownOptions !== true)
+    parser.check((argv, options) => checkNames(argv, options as unknown as ParserOptions), true);
   try {
     if (name === undefined) checkAlone(args);
     await parser.parseAsync();
   } catch (error) {
     const code = exitCodeOf(error);
-    process.stderr.write(`farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(
+      `farkv${one === undefined ? '' : ` ${name ?? ''}`}: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
     if (error instanceof Error && process.env.FARKV_STACK !== undefined) process.stderr.write(`${error.stack ?? ''}\n`);
     const hint = hintFor(error);
     if (hint !== undefined) process.stderr.write(`${hint}\n`);
-    if (code === 2) process.stderr.write(`Try: farkv ${one === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`);
+    if (code === 2)
+      process.stderr.write(
+        `Try: farkv ${one === undefined ? '' : `${[name, action].filter((word) => word !== undefined).join(' ')} `}--help\n`,
+      );
     process.exitCode = code;
   }
 }

@@ -4,7 +4,8 @@ import type { ClusterStatus } from '../status.js';
 
 /** The same for as long as it is the same trouble. */
 export function troubleLine({ shard, from, to, attempts, reason, calledOff }: MoveTrouble): string {
-  if (calledOff) return `move of shard ${shard} (${from} -> ${to}) cancelled${attempts > 1 ? ` after ${attempts} attempts` : ''}; ${from} keeps serving it: ${reason}`;
+  if (calledOff)
+    return `move of shard ${shard} (${from} -> ${to}) cancelled${attempts > 1 ? ` after ${attempts} attempts` : ''}; ${from} keeps serving it: ${reason}`;
   return `shard ${shard} could not be copied yet (${from} -> ${to}, ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}); it will be retried: ${reason}`;
 }
 
@@ -16,5 +17,8 @@ export function troubleLines({ moveTroubles }: ClusterStatus, from?: string): st
 const PHASES = { last: 'copying the last changes', copied: 'copied', released: 'about to be served there' } as const;
 
 export function moveLines({ moves, shards }: ClusterStatus): string[] {
-  return moves.map(({ shard, to, phase }) => `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): ${phase === undefined ? 'copying' : PHASES[phase]}`);
+  return moves.map(
+    ({ shard, to, phase }) =>
+      `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): ${phase === undefined ? 'copying' : PHASES[phase]}`,
+  );
 }

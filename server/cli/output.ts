@@ -1,4 +1,7 @@
-/** Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone (`farkv scan | head`). */
+/**
+ * Standard output for commands that may be piped: waits when the reader is slow, and ends quietly when it has gone
+ * (`farkv scan | head`).
+ */
 
 export class Output {
   #gone = false;

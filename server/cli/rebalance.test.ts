@@ -29,7 +29,8 @@ class Stage implements Cluster {
   }
 
   call(method: string, args: unknown): Promise<unknown> {
-    if (method === 'shard-plan') return Promise.resolve(planRebalance(this.log.state, [...this.log.state.members.values()]));
+    if (method === 'shard-plan')
+      return Promise.resolve(planRebalance(this.log.state, [...this.log.state.members.values()]));
     const { shard, to } = args as { readonly shard: number; readonly to: string };
     if (method !== 'shard-move') return Promise.reject(new Error(method));
     return new Promise((resolve) => {
@@ -43,7 +44,11 @@ class Stage implements Cluster {
     this.meanwhile.shift()?.();
     this.goOn();
     const { shards, moves } = this.log.state;
-    return Promise.resolve({ moves, moveTroubles: [], shards: shards.map(({ shard, owner, epoch }) => ({ shard, owner, epoch, state: 'serving' })) } as unknown as ClusterStatus);
+    return Promise.resolve({
+      moves,
+      moveTroubles: [],
+      shards: shards.map(({ shard, owner, epoch }) => ({ shard, owner, epoch, state: 'serving' })),
+    } as unknown as ClusterStatus);
   }
 
   async until(condition: (status: ClusterStatus) => boolean, _waitMs: number, what: string): Promise<ClusterStatus> {
@@ -82,7 +87,8 @@ const rebalance = async (stage: Stage): Promise<number> => await spread(stage, a
 
 /** Everything is the first server's. */
 async function onOne(stage: Stage): Promise<Stage> {
-  for (const s of stage.log.state.shards) if (s.owner !== 's1') await moveOne(stage, { shard: s.shard, to: 's1' }, 1000);
+  for (const s of stage.log.state.shards)
+    if (s.owner !== 's1') await moveOne(stage, { shard: s.shard, to: 's1' }, 1000);
   stage.moved.length = 0;
   return stage;
 }
@@ -100,7 +106,10 @@ test('moves that somebody else has begun are waited for, and are not made again'
   stage.begin(1, 's2');
   const { plan, status } = await lookAt(stage);
   t.deepEqual(plan, []);
-  t.regex(planText(plan, status), /shard 1 is moving \(s1 -> s2\).*\nthe shards will be balanced when these moves are done/);
+  t.regex(
+    planText(plan, status),
+    /shard 1 is moving \(s1 -> s2\).*\nthe shards will be balanced when these moves are done/,
+  );
   t.is(await spread(stage, { plan, status }, 1000), 0);
   t.deepEqual(stage.counts, [2, 2]);
   t.deepEqual(stage.moved, ['0 s1 s2', '1 s1 s2']);
@@ -120,7 +129,10 @@ test('a move that was called off is not tried twice, the others are made, and wh
   const stage = await onOne(new Stage(6, ['s1', 's2', 's3']));
   stage.refuses.add('s3');
   const error = await t.throwsAsync(rebalance(stage), { instanceOf: FarkvError, code: 'ERR_BUSY' });
-  t.regex(error.message, /not balanced: the move of shard \d to s3 was cancelled: s1 owns it.*; the move of shard \d to s3 was cancelled/);
+  t.regex(
+    error.message,
+    /not balanced: the move of shard \d to s3 was cancelled: s1 owns it.*; the move of shard \d to s3 was cancelled/,
+  );
   t.deepEqual(stage.counts, [4, 2, 0]);
 });
 

@@ -1,4 +1,7 @@
-/** Shards are moved, and spread over the servers, for `farkv shard`. Moves that somebody else has begun are joined or waited for. */
+/**
+ * Shards are moved, and spread over the servers, for `farkv shard`. Moves that somebody else has begun are joined or
+ * waited for.
+ */
 import { FarkvError } from '../../core/errors.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
 import type { MoveTrouble } from '../shards/move-troubles.js';
@@ -18,29 +21,45 @@ export interface Look {
 /** Moves begun at a time: each shard is without an answer for a moment. */
 const AT_ONCE = 2;
 
-const ownerOf = ({ shards }: ClusterStatus, shard: number): string | undefined => shards.find((s) => s.shard === shard)?.owner;
+const ownerOf = ({ shards }: ClusterStatus, shard: number): string | undefined =>
+  shards.find((s) => s.shard === shard)?.owner;
 /** Changes with every change of owner. */
-const epochOf = ({ shards }: ClusterStatus, shard: number): number | undefined => shards.find((s) => s.shard === shard)?.epoch;
-const serves = (status: ClusterStatus, shard: number, to: string): boolean => status.shards.some((s) => s.shard === shard && s.owner === to && s.state === 'serving');
-const onItsWay = ({ moves }: ClusterStatus, shard: number, to: string): boolean => moves.some((m) => m.shard === shard && m.to === to);
+const epochOf = ({ shards }: ClusterStatus, shard: number): number | undefined =>
+  shards.find((s) => s.shard === shard)?.epoch;
+const serves = (status: ClusterStatus, shard: number, to: string): boolean =>
+  status.shards.some((s) => s.shard === shard && s.owner === to && s.state === 'serving');
+const onItsWay = ({ moves }: ClusterStatus, shard: number, to: string): boolean =>
+  moves.some((m) => m.shard === shard && m.to === to);
 const isBusy = (error: unknown): error is FarkvError => error instanceof FarkvError && error.code === 'ERR_BUSY';
 
 /** ERR_BUSY when the move was called off. A move of the shard to the same server that is under way is joined. */
-export async function moveOne(cluster: Cluster, { shard, to }: Pick<PlannedMove, 'shard' | 'to'>, waitMs: number): Promise<void> {
+export async function moveOne(
+  cluster: Cluster,
+  { shard, to }: Pick<PlannedMove, 'shard' | 'to'>,
+  waitMs: number,
+): Promise<void> {
   try {
     await cluster.call('shard-move', { shard, to });
   } catch (error) {
     const now = isBusy(error) ? await cluster.status() : undefined;
     if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;
   }
-  const troubles = ({ moveTroubles }: ClusterStatus): readonly MoveTrouble[] => (moveTroubles ?? []).filter((one) => one.shard === shard && one.to === to);
-  const inTheWay = (status: ClusterStatus): string[] => troubles(status).filter((one) => !one.calledOff).map(troubleLine);
-  const over = (now: ClusterStatus): boolean => serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to);
+  const troubles = ({ moveTroubles }: ClusterStatus): readonly MoveTrouble[] =>
+    (moveTroubles ?? []).filter((one) => one.shard === shard && one.to === to);
+  const inTheWay = (status: ClusterStatus): string[] =>
+    troubles(status)
+      .filter((one) => !one.calledOff)
+      .map(troubleLine);
+  const over = (now: ClusterStatus): boolean =>
+    serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to);
   const owner = ownerOf(await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay), shard);
   if (owner === to) return;
   // What was in the way may have been asked for before the move was seen to be called off.
   const why = troubles(await cluster.status()).find((one) => one.calledOff);
-  throw new FarkvError('ERR_BUSY', `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The log of ${to} has the reason` : troubleLine(why)}`);
+  throw new FarkvError(
+    'ERR_BUSY',
+    `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The log of ${to} has the reason` : troubleLine(why)}`,
+  );
 }
 
 export async function lookAt(cluster: Cluster): Promise<Look> {
@@ -49,14 +68,26 @@ export async function lookAt(cluster: Cluster): Promise<Look> {
 }
 
 export function planText(plan: readonly PlannedMove[], status: ClusterStatus): string {
-  const under = moveLines(status).map((line) => `${line}\n`).join('');
-  if (plan.length > 0) return under + table([{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }], plan.map((m) => [String(m.shard), m.from, m.to]));
-  return under === '' ? 'the shards are balanced: nothing to move\n' : `${under}the shards will be balanced when these moves are done\n`;
+  const under = moveLines(status)
+    .map((line) => `${line}\n`)
+    .join('');
+  if (plan.length > 0)
+    return (
+      under +
+      table(
+        [{ title: 'SHARD', right: true }, { title: 'FROM' }, { title: 'TO' }],
+        plan.map((m) => [String(m.shard), m.from, m.to]),
+      )
+    );
+  return under === ''
+    ? 'the shards are balanced: nothing to move\n'
+    : `${under}the shards will be balanced when these moves are done\n`;
 }
 
 /**
- * Makes the planned moves, waits for all others that are under way, and looks again, until nothing is left to do. Returns how many shards were moved. ERR_BUSY with
- * what is in the way when the shards are not balanced then: a move that was called off is not tried twice.
+ * Makes the planned moves, waits for all others that are under way, and looks again, until nothing is left to do.
+ * Returns how many shards were moved. ERR_BUSY with what is in the way when the shards are not balanced then: a move
+ * that was called off is not tried twice.
  */
 export async function spread(cluster: Cluster, first: Look, waitMs: number): Promise<number> {
   const failed = new Map<string, string>();
@@ -65,7 +96,11 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
   for (let { plan, status } = first; ; { plan, status } = await lookAt(cluster)) {
     const waiting = plan.filter((move) => !failed.has(nameOf(move)));
     if (waiting.length === 0 && status.moves.length === 0) {
-      if (plan.length > 0) throw new FarkvError('ERR_BUSY', `the shards are not balanced: ${plan.map((move) => failed.get(nameOf(move)) ?? '').join('; ')}`);
+      if (plan.length > 0)
+        throw new FarkvError(
+          'ERR_BUSY',
+          `the shards are not balanced: ${plan.map((move) => failed.get(nameOf(move)) ?? '').join('; ')}`,
+        );
       return moved;
     }
     const before = status;
@@ -74,9 +109,11 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
         await moveOne(cluster, move, waitMs);
         moved++;
       } catch (error) {
-        // One that is called off says nothing of the others. A shard that somebody else has moved meanwhile is planned anew.
+        // One that is called off says nothing of the others. A shard that somebody else has moved meanwhile is planned
+        // anew.
         if (!isBusy(error)) throw error;
-        if (epochOf(await cluster.status(), move.shard) === epochOf(before, move.shard)) failed.set(nameOf(move), error.message);
+        if (epochOf(await cluster.status(), move.shard) === epochOf(before, move.shard))
+          failed.set(nameOf(move), error.message);
       }
     };
     const lane = async (): Promise<void> => {

@@ -19,8 +19,16 @@ const refused = (message: RegExp) => ({ instanceOf: FarkvError, code: 'ERR_CONFI
 
 test('without anything given, one server on loopback with the documented defaults', (t) => {
   t.like(load(), {
-    id: 's1', listen: [{ host: '127.0.0.1', port: 7400 }], fabricListen: [{ host: '127.0.0.1', port: 0 }], peers: [{ id: 's1', addresses: ['127.0.0.1:7400'] }],
-    transports: ['shm', 'tcp'], memoryBytes: 2 ** 30, shards: 4, dataDir: undefined, token: undefined, leaseMs: 2000,
+    id: 's1',
+    listen: [{ host: '127.0.0.1', port: 7400 }],
+    fabricListen: [{ host: '127.0.0.1', port: 0 }],
+    peers: [{ id: 's1', addresses: ['127.0.0.1:7400'] }],
+    transports: ['shm', 'tcp'],
+    memoryBytes: 2 ** 30,
+    shards: 4,
+    dataDir: undefined,
+    token: undefined,
+    leaseMs: 2000,
   });
 });
 
@@ -35,21 +43,38 @@ test('every default is a value that its own option takes, and every option says 
 test('flags go before the environment, the environment before the file', (t) => {
   const config = file('memory: 8mb\nleaseMs: 300\nmax-clients: 5\n');
   t.like(load({ config }), { memoryBytes: 8 << 20, leaseMs: 300, maxClients: 5 });
-  t.like(load({ config }, { FARKV_MEMORY: '16mb', FARKV_LEASE_MS: '400ms' }), { memoryBytes: 16 << 20, leaseMs: 400, maxClients: 5 });
+  t.like(load({ config }, { FARKV_MEMORY: '16mb', FARKV_LEASE_MS: '400ms' }), {
+    memoryBytes: 16 << 20,
+    leaseMs: 400,
+    maxClients: 5,
+  });
   t.like(load({ config, memory: '32mb' }, { FARKV_MEMORY: '16mb' }), { memoryBytes: 32 << 20 });
   t.like(load({}, { FARKV_CONFIG: config }), { memoryBytes: 8 << 20 });
 });
 
 test('the file may be JSON, and peers a map', (t) => {
-  const config = file('{ "id": "b", "peers": { "b": "10.0.0.2:7400", "a": ["10.0.0.1:7400", "[fd00::1]:7400"] }, "strict": true }');
-  t.like(load({ config }), { id: 'b', strict: true, shards: 8, peers: [{ id: 'a', addresses: ['10.0.0.1:7400', '[fd00::1]:7400'] }, { id: 'b', addresses: ['10.0.0.2:7400'] }] });
+  const config = file(
+    '{ "id": "b", "peers": { "b": "10.0.0.2:7400", "a": ["10.0.0.1:7400", "[fd00::1]:7400"] }, "strict": true }',
+  );
+  t.like(load({ config }), {
+    id: 'b',
+    strict: true,
+    shards: 8,
+    peers: [
+      { id: 'a', addresses: ['10.0.0.1:7400', '[fd00::1]:7400'] },
+      { id: 'b', addresses: ['10.0.0.2:7400'] },
+    ],
+  });
 });
 
 test('an unknown option or key is named with the one that was probably meant', (t) => {
   t.throws(() => load({ memroy: '1gb' }), refused(/unknown option --memroy; did you mean --memory\?/));
   t.throws(() => load({ config: file('lease: 5\nleasems: 300') }), refused(/unknown key/));
   t.throws(() => load({ config: file('sharsd: 3') }), refused(/unknown key sharsd; did you mean shards\?/));
-  t.throws(() => loadSettings({ dataDri: 'x' }, { env: {}, dashes: false }), refused(/unknown option dataDri; did you mean dataDir\?/));
+  t.throws(
+    () => loadSettings({ dataDri: 'x' }, { env: {}, dashes: false }),
+    refused(/unknown option dataDri; did you mean dataDir\?/),
+  );
 });
 
 test('a file that is missing, malformed or no map is refused', (t) => {
@@ -71,8 +96,13 @@ test('a wrong value names its place and the limits', (t) => {
 });
 
 test('hosts to advertise have no ports, and brackets or none', (t) => {
-  t.deepEqual(load({ advertise: 'db1.example.net,[fd00::1],10.0.0.1' }).advertise, ['db1.example.net', 'fd00::1', '10.0.0.1']);
-  for (const advertise of ['db1:7400', '1:7400', 'a b', 'http://x']) t.throws(() => load({ advertise }), refused(/--advertise/), advertise);
+  t.deepEqual(load({ advertise: 'db1.example.net,[fd00::1],10.0.0.1' }).advertise, [
+    'db1.example.net',
+    'fd00::1',
+    '10.0.0.1',
+  ]);
+  for (const advertise of ['db1:7400', '1:7400', 'a b', 'http://x'])
+    t.throws(() => load({ advertise }), refused(/--advertise/), advertise);
 });
 
 test('peers must be complete', (t) => {
@@ -81,7 +111,10 @@ test('peers must be complete', (t) => {
   t.throws(() => load({ peers, id: 's3' }), refused(/s3 is not in it/));
   t.throws(() => load({ peers: 's1', id: 's1' }), refused(/not id=host:port/));
   t.throws(() => load({ peers: 's1=127.0.0.1:0', id: 's1' }), refused(/must know the port/));
-  t.throws(() => load({ peers: Array.from({ length: 10 }, (_, i) => `s${i}=127.0.0.1:${i + 1}`).join(','), id: 's1' }), refused(/at most 9/));
+  t.throws(
+    () => load({ peers: Array.from({ length: 10 }, (_, i) => `s${i}=127.0.0.1:${i + 1}`).join(','), id: 's1' }),
+    refused(/at most 9/),
+  );
   t.is(load({ peers: 'only=127.0.0.1:1' }).id, 'only');
 });
 
@@ -116,7 +149,10 @@ const TRUSTED = { token: 'of all', 'peer-token': 'of servers' };
 
 test('tenants come from flags, the environment, a file or a program', (t) => {
   const secret = file('of b\n');
-  const expected = [{ name: 'a', shards: 3, token: 'of a' }, { name: 'b', shards: 2, token: 'of b', maxClients: 7 }];
+  const expected = [
+    { name: 'a', shards: 3, token: 'of a' },
+    { name: 'b', shards: 2, token: 'of b', maxClients: 7 },
+  ];
   const lines = [`b,shards=2,token-file=${secret},max-clients=7`, 'a, shards=3, token=of a'];
   t.deepEqual(load({ ...TRUSTED, tenants: lines }).trustDomains, expected);
   t.deepEqual(load(TRUSTED, { FARKV_TENANTS: lines.join(';') }).trustDomains, expected);
@@ -128,13 +164,22 @@ test('tenants come from flags, the environment, a file or a program', (t) => {
 
 test('tenants that cannot be are refused, by name and without a word of a token', (t) => {
   const wrong: readonly (readonly [given: unknown, message: RegExp])[] = [
-    ['a,token=x', /a needs shards=N/], ['a,shards=2', /a needs either token-file or token/], ['a,shards=2,token=x,token-file=y', /either/],
-    ['a,shards=0,token=x', /a: shards must be from 1 to 4095/], ['a,shards=2,token=x,max-clients=0', /a: max-clients must be from 1 to 65536/],
-    ['a,shards=2,token=x,shadrs=1', /unknown field shadrs; did you mean shards\?/], ['a b,shards=1,token=x', /"a b" is not a name/], ['a,2', /expected name,shards=N/],
-    ['default,shards=1,token=x', /choose another name/], ['a,shards=1,token=x;a,shards=1,token=y', /a is given twice/],
-    [Array.from({ length: 16 }, (_, i) => `d${i},shards=1,token=x${i}`), /at most 15/], [{ a: 3 }, /not a map of shards/],
-    ['a,shards=4095,token=x', /4099 shards with those of --shards; at most 4096/], ['a,shards=1,token-file=/nowhere', /ENOENT/],
-    ['a,shards=1,token=secret-1;b,shards=1,token=secret-1', /b has the same token as a/], ['a,shards=1,token=of all', /a has the same token as the default tenant/],
+    ['a,token=x', /a needs shards=N/],
+    ['a,shards=2', /a needs either token-file or token/],
+    ['a,shards=2,token=x,token-file=y', /either/],
+    ['a,shards=0,token=x', /a: shards must be from 1 to 4095/],
+    ['a,shards=2,token=x,max-clients=0', /a: max-clients must be from 1 to 65536/],
+    ['a,shards=2,token=x,shadrs=1', /unknown field shadrs; did you mean shards\?/],
+    ['a b,shards=1,token=x', /"a b" is not a name/],
+    ['a,2', /expected name,shards=N/],
+    ['default,shards=1,token=x', /choose another name/],
+    ['a,shards=1,token=x;a,shards=1,token=y', /a is given twice/],
+    [Array.from({ length: 16 }, (_, i) => `d${i},shards=1,token=x${i}`), /at most 15/],
+    [{ a: 3 }, /not a map of shards/],
+    ['a,shards=4095,token=x', /4099 shards with those of --shards; at most 4096/],
+    ['a,shards=1,token-file=/nowhere', /ENOENT/],
+    ['a,shards=1,token=secret-1;b,shards=1,token=secret-1', /b has the same token as a/],
+    ['a,shards=1,token=of all', /a has the same token as the default tenant/],
     ['a,shards=1,token=of servers', /same token as --peer-token/],
   ];
   for (const [given, message] of wrong) {

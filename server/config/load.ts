@@ -1,6 +1,6 @@
 /**
- * From what an operator wrote to ServerSettings: flags before environment variables (FARKV_*) before the configuration file before
- * defaults. Every wrong value is an ERR_CONFIG that names the place it came from and what would be right.
+ * From what an operator wrote to ServerSettings: flags before environment variables (FARKV_*) before the configuration
+ * file before defaults. Every wrong value is an ERR_CONFIG that names the place it came from and what would be right.
  */
 import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
@@ -8,7 +8,15 @@ import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { isSameHost, needsDevice, PROVIDERS, type Provider, type TransportChoice } from '../../core/providers.js';
 import { unknownName } from '../../core/nearest.js';
-import { camelName, envName, OPTION_NAMES, SERVER_OPTIONS, type OptionName, type OptionValue, type PeerAddress } from './options.js';
+import {
+  camelName,
+  envName,
+  OPTION_NAMES,
+  SERVER_OPTIONS,
+  type OptionName,
+  type OptionValue,
+  type PeerAddress,
+} from './options.js';
 import type { Peer, ServerSettings, TlsFiles } from './settings.js';
 import { readTrustDomains } from './trust-domains.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';
@@ -35,8 +43,17 @@ function fileSource(path: string): Sources {
     throw configError(`--config: ${path} cannot be read: ${(cause as Error).message.split('\n')[0] ?? ''}`, cause);
   }
   if (parsed === null || parsed === undefined) return new Map();
-  if (typeof parsed !== 'object' || Array.isArray(parsed)) throw configError(`--config: ${path} is not a map of options to values`);
-  const names = new Map<string, OptionName>(OPTION_NAMES.flatMap((n) => [[n, n], [camelName(n), n]] as const));
+  if (typeof parsed !== 'object' || Array.isArray(parsed))
+    throw configError(`--config: ${path} is not a map of options to values`);
+  const names = new Map<string, OptionName>(
+    OPTION_NAMES.flatMap(
+      (n) =>
+        [
+          [n, n],
+          [camelName(n), n],
+        ] as const,
+    ),
+  );
   const found: Sources = new Map();
   for (const [key, value] of Object.entries(parsed)) {
     const name = names.get(key);
@@ -55,16 +72,29 @@ function envSource(env: NodeJS.ProcessEnv): Sources {
   return found;
 }
 
-/** Options as a program or the command line gives them: by either spelling of the name; undefined counts as not given. */
+/**
+ * Options as a program or the command line gives them: by either spelling of the name; undefined counts as not given.
+ */
 export type GivenOptions = Readonly<Record<string, unknown>>;
 
 function givenSource(given: GivenOptions, dashes: boolean): Sources {
-  const names = new Map<string, OptionName>(OPTION_NAMES.flatMap((n) => [[n, n], [camelName(n), n]] as const));
+  const names = new Map<string, OptionName>(
+    OPTION_NAMES.flatMap(
+      (n) =>
+        [
+          [n, n],
+          [camelName(n), n],
+        ] as const,
+    ),
+  );
   const found: Sources = new Map();
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined || key === 'config') continue;
     const name = names.get(key);
-    if (name === undefined) throw configError(unknownName('option', key, dashes ? OPTION_NAMES : OPTION_NAMES.map(camelName), dashes ? '--' : ''));
+    if (name === undefined)
+      throw configError(
+        unknownName('option', key, dashes ? OPTION_NAMES : OPTION_NAMES.map(camelName), dashes ? '--' : ''),
+      );
     found.set(name, { value, where: dashes ? `--${name}` : camelName(name) });
   }
   return found;
@@ -100,7 +130,10 @@ function groupPeers(list: readonly PeerAddress[]): Peer[] {
   return [...byId].map(([id, addresses]) => ({ id, addresses })).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-function chooseTransports(names: readonly TransportChoice[], hasDevice: boolean): { readonly transports: readonly Provider[]; readonly auto: boolean } {
+function chooseTransports(
+  names: readonly TransportChoice[],
+  hasDevice: boolean,
+): { readonly transports: readonly Provider[]; readonly auto: boolean } {
   if (!names.includes('auto')) return { transports: [...new Set(names.filter((n) => n !== 'auto'))], auto: false };
   if (names.length > 1) throw configError('--transport: auto cannot stand beside others');
   return { transports: PROVIDERS.filter((p) => hasDevice || !needsDevice(p)), auto: true };
@@ -118,9 +151,14 @@ export interface LoadOptions {
 export function loadSettings(given: GivenOptions, options: LoadOptions): ServerSettings {
   const configFile = given.config ?? options.env[envName('config')];
   const flags = givenSource(given, options.dashes);
-  const sources: Sources = new Map([...(typeof configFile === 'string' ? fileSource(configFile) : []), ...envSource(options.env), ...flags]);
+  const sources: Sources = new Map([
+    ...(typeof configFile === 'string' ? fileSource(configFile) : []),
+    ...envSource(options.env),
+    ...flags,
+  ]);
 
-  const where = (name: OptionName): string => sources.get(name)?.where ?? (options.dashes ? `--${name}` : camelName(name));
+  const where = (name: OptionName): string =>
+    sources.get(name)?.where ?? (options.dashes ? `--${name}` : camelName(name));
   const read = <N extends OptionName>(name: N): OptionValue<N> | undefined => {
     const spec = SERVER_OPTIONS[name];
     const value = sources.get(name)?.value ?? ('default' in spec ? spec.default : undefined);
@@ -140,25 +178,38 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const listen = need('listen');
   const fabricListen = read('fabric-listen') ?? listen.map((a): HostPort => ({ host: a.host, port: 0 }));
   const named = read('peers');
-  const id = read('id') ?? (named === undefined || named.every((p) => p.id === named[0]?.id) ? (named?.[0]?.id ?? 's1') : undefined);
-  if (id === undefined) throw configError(`${where('id')} is needed with several --peers: which of them is this server?`);
+  const id =
+    read('id') ??
+    (named === undefined || named.every((p) => p.id === named[0]?.id) ? (named?.[0]?.id ?? 's1') : undefined);
+  if (id === undefined)
+    throw configError(`${where('id')} is needed with several --peers: which of them is this server?`);
   const join = read('join') ?? [];
-  if (join.length > 0 && named !== undefined) throw configError(`${where('join')} and ${where('peers')} are both given: a server makes a cluster with others or comes to one`);
-  if (join.length > 0 && read('id') === undefined) throw configError(`${where('id')} is needed with ${where('join')}: a name that no other server of the cluster has`);
+  if (join.length > 0 && named !== undefined)
+    throw configError(
+      `${where('join')} and ${where('peers')} are both given: a server makes a cluster with others or comes to one`,
+    );
+  if (join.length > 0 && read('id') === undefined)
+    throw configError(`${where('id')} is needed with ${where('join')}: a name that no other server of the cluster has`);
   const peers = groupPeers(named ?? [{ id, address: listen.map(formatHostPort)[0] ?? '' }]);
-  if (!peers.some((p) => p.id === id)) throw configError(`${where('peers')}: ${id} is not in it; every server, this one too, must be named`);
+  if (!peers.some((p) => p.id === id))
+    throw configError(`${where('peers')}: ${id} is not in it; every server, this one too, must be named`);
 
   const { transports, auto } = chooseTransports(need('transport'), options.hasVerbs === true);
   const tls = tlsFiles(read, where);
   const secretOf = (name: 'token' | 'peer-token'): string | undefined => {
     const [plain, path] = [read(name), read(`${name}-file`)];
-    if (plain !== undefined && path !== undefined) throw configError(`${where(name)} and ${where(`${name}-file`)} are both given; which one is meant?`);
+    if (plain !== undefined && path !== undefined)
+      throw configError(`${where(name)} and ${where(`${name}-file`)} are both given; which one is meant?`);
     return plain ?? (path === undefined ? undefined : secretIn(path, where(`${name}-file`)));
   };
   const token = secretOf('token');
   const peerToken = secretOf('peer-token');
   const shards = read('shards') ?? 4 * peers.length;
-  const trustDomains = trusted(() => readTrustDomains(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))), where('tenants'));
+  const trustDomains = trusted(
+    () =>
+      readTrustDomains(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))),
+    where('tenants'),
+  );
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => !isSameHost(p));
   const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
@@ -171,12 +222,19 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const dataDir = read('data-dir');
   const rdmaDevice = read('rdma-device');
   return {
-    id, listen, fabricListen, peers, join, transports, insecure,
+    id,
+    listen,
+    fabricListen,
+    peers,
+    join,
+    transports,
+    insecure,
     advertise: read('advertise') ?? [],
     transportAuto: auto,
     strict: need('strict'),
     memoryBytes: need('memory'),
-    shards, trustDomains,
+    shards,
+    trustDomains,
     ...(dataDir === undefined ? {} : { dataDir }),
     ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
     ...(token === undefined ? {} : { token }),
@@ -209,7 +267,10 @@ function trusted<T>(read: () => T, where: string): T {
   }
 }
 
-function tlsFiles(read: (name: 'tls-cert' | 'tls-key' | 'tls-ca') => string | undefined, where: (name: OptionName) => string): TlsFiles | undefined {
+function tlsFiles(
+  read: (name: 'tls-cert' | 'tls-key' | 'tls-ca') => string | undefined,
+  where: (name: OptionName) => string,
+): TlsFiles | undefined {
   const cert = readable(read('tls-cert'), where('tls-cert'));
   const key = readable(read('tls-key'), where('tls-key'));
   const ca = readable(read('tls-ca'), where('tls-ca'));

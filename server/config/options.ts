@@ -1,6 +1,6 @@
 /**
- * The options of a server, once: their names, what they mean, their defaults and limits, and how each is read. Flags, environment
- * variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
+ * The options of a server, once: their names, what they mean, their defaults and limits, and how each is read. Flags,
+ * environment variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { availableParallelism } from 'node:os';
@@ -14,7 +14,9 @@ export interface OptionSpec<T> {
   readonly group: OptionGroup;
   /** Shown by --help; ends without a full stop. Says units and limits. */
   readonly describe: string;
-  /** As text, shown by --help, and read like any other value. Undefined: there is none, and the option may stay unset. */
+  /**
+   * As text, shown by --help, and read like any other value. Undefined: there is none, and the option may stay unset.
+   */
   readonly default?: string;
   readonly kind: 'text' | 'flag' | 'list';
   /** Throws an Error that completes "--name: ...". */
@@ -37,13 +39,23 @@ function flag(value: unknown): boolean {
 /** A list, or text with commas. */
 function items(value: unknown): string[] {
   const all = Array.isArray(value) ? (value as unknown[]) : [value];
-  return all.flatMap((one) => text(one).split(',')).map((one) => one.trim()).filter((one) => one !== '');
+  return all
+    .flatMap((one) => text(one).split(','))
+    .map((one) => one.trim())
+    .filter((one) => one !== '');
 }
 
-function within(min: number, max: number, read: (value: unknown) => number, unit = '', say: (n: number) => string = String): (value: unknown) => number {
+function within(
+  min: number,
+  max: number,
+  read: (value: unknown) => number,
+  unit = '',
+  say: (n: number) => string = String,
+): (value: unknown) => number {
   return (value) => {
     const n = read(value);
-    if (!Number.isSafeInteger(n) || n < min || n > max) throw new Error(`must be from ${say(min)} to ${say(max)}${unit}, not ${String(value)}`);
+    if (!Number.isSafeInteger(n) || n < min || n > max)
+      throw new Error(`must be from ${say(min)} to ${say(max)}${unit}, not ${String(value)}`);
     return n;
   };
 }
@@ -54,7 +66,8 @@ function integer(value: unknown): number {
 
 function identifier(value: unknown): string {
   const id = text(value);
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(id)) throw new Error(`"${id}" is not a server id: letters, digits, . _ -, at most 63`);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(id))
+    throw new Error(`"${id}" is not a server id: letters, digits, . _ -, at most 63`);
   return id;
 }
 
@@ -63,11 +76,16 @@ export interface PeerAddress {
   readonly address: string;
 }
 
-/** `s1=host:port,s2=host:port`, a list of such, or a map of id to address or addresses. The same id may come several times. */
+/**
+ * `s1=host:port,s2=host:port`, a list of such, or a map of id to address or addresses. The same id may come several
+ * times.
+ */
 function peers(value: unknown): PeerAddress[] {
   const pairs: (readonly [unknown, unknown])[] =
     typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([id, at]) => (Array.isArray(at) ? (at as unknown[]) : [at]).map((one) => [id, one] as const))
+      ? Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([id, at]) =>
+          (Array.isArray(at) ? (at as unknown[]) : [at]).map((one) => [id, one] as const),
+        )
       : items(value).map((item) => {
           const cut = item.indexOf('=');
           if (cut < 1) throw new Error(`"${item}" is not id=host:port`);
@@ -99,7 +117,8 @@ function listens(value: unknown): HostPort[] {
 function hosts(value: unknown): string[] {
   return items(value).map((item) => {
     const host = /^\[(.+)\]$/.exec(item)?.[1] ?? item;
-    if (!/^[A-Za-z0-9.-]+$/.test(host) && !/^[0-9a-fA-F:.]+(%[\w.-]+)?$/.test(host)) throw new Error(`"${item}" is not a host name or IP address (without a port)`);
+    if (!/^[A-Za-z0-9.-]+$/.test(host) && !/^[0-9a-fA-F:.]+(%[\w.-]+)?$/.test(host))
+      throw new Error(`"${item}" is not a host name or IP address (without a port)`);
     if (/^[^:]+:\d+$/.test(host)) throw new Error(`"${item}": hosts are given without ports`);
     return host;
   });
@@ -136,63 +155,255 @@ function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
 const threads = Math.max(1, Math.min(4, availableParallelism() - 1));
 
 export const SERVER_OPTIONS = {
-  id: option({ group: 'Cluster', kind: 'text', parse: identifier, describe: 'Name of this server in the cluster: letters, digits, . _ -, at most 63. Needed with several --peers; else s1' }),
+  id: option({
+    group: 'Cluster',
+    kind: 'text',
+    parse: identifier,
+    describe:
+      'Name of this server in the cluster: letters, digits, . _ -, at most 63. Needed with several --peers; else s1',
+  }),
   peers: option({
-    group: 'Cluster', kind: 'list', parse: peers,
-    describe: 'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; later ones --join',
+    group: 'Cluster',
+    kind: 'list',
+    parse: peers,
+    describe:
+      'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; later ones --join',
   }),
   join: option({
-    group: 'Cluster', kind: 'list', parse: joinAddresses,
-    describe: 'Addresses (host:port) of servers of an existing cluster to join. Needs --id, excludes --peers. Ignored once the server has joined',
+    group: 'Cluster',
+    kind: 'list',
+    parse: joinAddresses,
+    describe:
+      'Addresses (host:port) of servers of an existing cluster to join. Needs --id, excludes --peers. Ignored once the server has joined',
   }),
-  shards: option({ group: 'Cluster', kind: 'text', parse: within(1, 4096, integer), describe: 'Shards of the cluster (without those of --tenants), 1 to 4096, fixed when the cluster is made. Default: 4 per server' }),
-  voters: option({ group: 'Cluster', kind: 'text', parse: within(1, 9, integer), describe: 'Voting servers of the metadata group, 1 to 9; further servers follow without a vote. The first leader\'s setting counts. Default: 3, or as many as --peers' }),
+  shards: option({
+    group: 'Cluster',
+    kind: 'text',
+    parse: within(1, 4096, integer),
+    describe:
+      'Shards of the cluster (without those of --tenants), 1 to 4096, fixed when the cluster is made. Default: 4 per server',
+  }),
+  voters: option({
+    group: 'Cluster',
+    kind: 'text',
+    parse: within(1, 9, integer),
+    describe:
+      "Voting servers of the metadata group, 1 to 9; further servers follow without a vote. The first leader's setting counts. Default: 3, or as many as --peers",
+  }),
   'data-dir': option({
-    group: 'Cluster', kind: 'text', parse: text,
-    describe: 'Directory of the metadata log, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot rejoin a cluster of several',
+    group: 'Cluster',
+    kind: 'text',
+    parse: text,
+    describe:
+      'Directory of the metadata log, made when missing (0700). Without it a temporary one is used and removed at the end: such a server cannot rejoin a cluster of several',
   }),
-  listen: option({ group: 'Addresses', kind: 'list', default: '127.0.0.1:7400', parse: listens, describe: 'Control addresses host:port; several with commas; port 0 takes a free one. [host]:port for IPv6' }),
+  listen: option({
+    group: 'Addresses',
+    kind: 'list',
+    default: '127.0.0.1:7400',
+    parse: listens,
+    describe: 'Control addresses host:port; several with commas; port 0 takes a free one. [host]:port for IPv6',
+  }),
   'fabric-listen': option({
-    group: 'Addresses', kind: 'list', parse: listens,
-    describe: 'Data addresses host:port of the tcp and verbs transports; data-plane thread n takes port + n, or any free one with port 0. Default: the hosts of --listen with port 0',
+    group: 'Addresses',
+    kind: 'list',
+    parse: listens,
+    describe:
+      'Data addresses host:port of the tcp and verbs transports; data-plane thread n takes port + n, or any free one with port 0. Default: the hosts of --listen with port 0',
   }),
   'rdma-device': option({
-    group: 'Addresses', kind: 'text', parse: text,
-    describe: 'RDMA device of the verbs transport, as farkv doctor lists it (mlx5_0, rxe0). Default: the one that a --fabric-listen address leads to, else the first; its address is listened on',
+    group: 'Addresses',
+    kind: 'text',
+    parse: text,
+    describe:
+      'RDMA device of the verbs transport, as farkv doctor lists it (mlx5_0, rxe0). Default: the one that a --fabric-listen address leads to, else the first; its address is listened on',
   }),
-  advertise: option({ group: 'Addresses', kind: 'list', parse: hosts, describe: 'Hosts under which clients reach this server, if they differ from those it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine' }),
-  transport: option({ group: 'Addresses', kind: 'list', default: 'auto', parse: transports, describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has' }),
-  strict: option({ group: 'Addresses', kind: 'flag', default: 'false', parse: flag, describe: 'Refuse to start if a transport cannot be offered, also with auto' }),
-  memory: option({ group: 'Memory', kind: 'text', default: '1gb', parse: within(4 << 20, 2 ** 46, parseSize, '', formatSize), describe: 'Memory for tables, 4mb to 64tb, at least 4mb per shard of this server. Allocated as tables grow. Units b, k, kb, mb, gb, tb are powers of 1024' }),
+  advertise: option({
+    group: 'Addresses',
+    kind: 'list',
+    parse: hosts,
+    describe:
+      'Hosts under which clients reach this server, if they differ from those it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine',
+  }),
+  transport: option({
+    group: 'Addresses',
+    kind: 'list',
+    default: 'auto',
+    parse: transports,
+    describe: 'Transports offered to clients: shm, tcp, verbs, several with commas; auto: all that this machine has',
+  }),
+  strict: option({
+    group: 'Addresses',
+    kind: 'flag',
+    default: 'false',
+    parse: flag,
+    describe: 'Refuse to start if a transport cannot be offered, also with auto',
+  }),
+  memory: option({
+    group: 'Memory',
+    kind: 'text',
+    default: '1gb',
+    parse: within(4 << 20, 2 ** 46, parseSize, '', formatSize),
+    describe:
+      'Memory for tables, 4mb to 64tb, at least 4mb per shard of this server. Allocated as tables grow. Units b, k, kb, mb, gb, tb are powers of 1024',
+  }),
   'huge-pages': option({
-    group: 'Memory', kind: 'text', default: 'auto', parse: hugePages,
-    describe: 'Pages of 2 MiB for tables: auto (where the system has some, for segments that are large enough), off, require (for all segments, at least 4mb per shard; the start fails without them)',
+    group: 'Memory',
+    kind: 'text',
+    default: 'auto',
+    parse: hugePages,
+    describe:
+      'Pages of 2 MiB for tables: auto (where the system has some, for segments that are large enough), off, require (for all segments, at least 4mb per shard; the start fails without them)',
   }),
-  token: option({ group: 'Security', kind: 'text', parse: text, describe: 'Secret that clients, operators and (without --peer-token) servers must present; at most 1024 characters. Other users of this machine see it in the process list: prefer --token-file or FARKV_TOKEN' }),
-  'token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the token (its first line)' }),
-  'peer-token': option({ group: 'Security', kind: 'text', parse: text, describe: 'Separate secret between servers, so that a client cannot pose as one' }),
-  'peer-token-file': option({ group: 'Security', kind: 'text', parse: text, describe: 'File with the peer token (its first line)' }),
+  token: option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe:
+      'Secret that clients, operators and (without --peer-token) servers must present; at most 1024 characters. Other users of this machine see it in the process list: prefer --token-file or FARKV_TOKEN',
+  }),
+  'token-file': option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe: 'File with the token (its first line)',
+  }),
+  'peer-token': option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe: 'Separate secret between servers, so that a client cannot pose as one',
+  }),
+  'peer-token-file': option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe: 'File with the peer token (its first line)',
+  }),
   tenants: option({
-    group: 'Security', kind: 'list', parse: parseTrustDomains,
-    describe: 'Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once per tenant, at most 15; several with semicolons; a map of names in a file. A client authenticates with its tenant\'s token and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server. Needs --token-file for operators and the default tenant, which has --shards',
+    group: 'Security',
+    kind: 'list',
+    parse: parseTrustDomains,
+    describe:
+      "Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once per tenant, at most 15; several with semicolons; a map of names in a file. A client authenticates with its tenant's token and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server. Needs --token-file for operators and the default tenant, which has --shards",
   }),
-  'tls-cert': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificate chain for the control addresses; needs --tls-key. Then only TLS 1.3 is accepted' }),
+  'tls-cert': option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe: 'PEM certificate chain for the control addresses; needs --tls-key. Then only TLS 1.3 is accepted',
+  }),
   'tls-key': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM private key of --tls-cert' }),
-  'tls-ca': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM certificates of the authorities that signed the other servers\' certificates. Default: those of the system' }),
-  insecure: option({ group: 'Security', kind: 'flag', default: 'false', parse: flag, describe: 'Allow listening beyond loopback without token and TLS' }),
-  'data-plane-threads': option({ group: 'Limits', kind: 'text', default: String(threads), parse: within(1, 64, integer), describe: 'Workers: threads that answer PUTs, 1 to 64; each has its own shards' }),
-  'max-clients': option({ group: 'Limits', kind: 'text', default: '1024', parse: within(1, 65_536, integer), describe: 'Data connections to this server, 1 to 65536; more are refused. A client has one per worker' }),
-  'client-quota': option({ group: 'Limits', kind: 'text', default: '256', parse: within(1, 4096, integer), describe: 'Requests of one client under way at a worker, 1 to 4096; more wait at the client' }),
-  'max-connections': option({ group: 'Limits', kind: 'text', default: '4096', parse: within(1, 65_536, integer), describe: 'Control connections, 1 to 65536; more are refused. A frame from a client is at most 64 KiB, from another server 4 MiB' }),
-  'lease-ms': option({ group: 'Timing', kind: 'text', default: '2000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'How long a client may read before it renews its lease, 100 to 60000 ms. A restarted server waits that long before it serves' }),
-  'owner-lease-ms': option({ group: 'Timing', kind: 'text', default: '800', parse: within(100, 600_000, parseDuration, ' ms'), describe: 'A server silent for this long loses its shards to the others, 100 to 600000 ms. The first leader\'s setting counts for the whole cluster' }),
-  'drift-ppm': option({ group: 'Timing', kind: 'text', default: '1000', parse: within(0, 100_000, integer), describe: 'Bound on the clock drift between any two machines, parts per million, 0 to 100000' }),
-  'spin-us': option({ group: 'Timing', kind: 'text', default: '50', parse: within(0, 1_000_000, integer), describe: 'How long a worker polls before it sleeps, microseconds, 0 to 1000000' }),
-  'tcp-busy-poll-us': option({ group: 'Timing', kind: 'text', default: '0', parse: within(0, 1_000_000, integer), describe: 'How long the thread that answers READs over tcp polls before it sleeps, microseconds, 0 to 1000000; also sets SO_BUSY_POLL on its sockets (CAP_NET_ADMIN). Faster first READ after a pause, for a busy core' }),
-  'handshake-ms': option({ group: 'Timing', kind: 'text', default: '5000', parse: within(100, 60_000, parseDuration, ' ms'), describe: 'A control connection without a hello is closed after this, 100 to 60000 ms' }),
-  'election-ms': option({ group: 'Timing', kind: 'text', default: '400', parse: within(200, 60_000, parseDuration, ' ms'), describe: 'A metadata leader silent for one to two times this is replaced, 200 to 60000 ms' }),
-  'assign-after-ms': option({ group: 'Timing', kind: 'text', default: '10000', parse: within(0, 3_600_000, parseDuration, ' ms'), describe: 'How long a new cluster waits for all its servers before it gives the shards to those that joined, 0 to 3600000 ms' }),
-  'log-level': option({ group: 'Other', kind: 'text', default: 'info', parse: level, describe: 'Least severity of lines on standard error: debug, info, warn, error' }),
+  'tls-ca': option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe:
+      "PEM certificates of the authorities that signed the other servers' certificates. Default: those of the system",
+  }),
+  insecure: option({
+    group: 'Security',
+    kind: 'flag',
+    default: 'false',
+    parse: flag,
+    describe: 'Allow listening beyond loopback without token and TLS',
+  }),
+  'data-plane-threads': option({
+    group: 'Limits',
+    kind: 'text',
+    default: String(threads),
+    parse: within(1, 64, integer),
+    describe: 'Workers: threads that answer PUTs, 1 to 64; each has its own shards',
+  }),
+  'max-clients': option({
+    group: 'Limits',
+    kind: 'text',
+    default: '1024',
+    parse: within(1, 65_536, integer),
+    describe: 'Data connections to this server, 1 to 65536; more are refused. A client has one per worker',
+  }),
+  'client-quota': option({
+    group: 'Limits',
+    kind: 'text',
+    default: '256',
+    parse: within(1, 4096, integer),
+    describe: 'Requests of one client under way at a worker, 1 to 4096; more wait at the client',
+  }),
+  'max-connections': option({
+    group: 'Limits',
+    kind: 'text',
+    default: '4096',
+    parse: within(1, 65_536, integer),
+    describe:
+      'Control connections, 1 to 65536; more are refused. A frame from a client is at most 64 KiB, from another server 4 MiB',
+  }),
+  'lease-ms': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '2000',
+    parse: within(100, 60_000, parseDuration, ' ms'),
+    describe:
+      'How long a client may read before it renews its lease, 100 to 60000 ms. A restarted server waits that long before it serves',
+  }),
+  'owner-lease-ms': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '800',
+    parse: within(100, 600_000, parseDuration, ' ms'),
+    describe:
+      "A server silent for this long loses its shards to the others, 100 to 600000 ms. The first leader's setting counts for the whole cluster",
+  }),
+  'drift-ppm': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '1000',
+    parse: within(0, 100_000, integer),
+    describe: 'Bound on the clock drift between any two machines, parts per million, 0 to 100000',
+  }),
+  'spin-us': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '50',
+    parse: within(0, 1_000_000, integer),
+    describe: 'How long a worker polls before it sleeps, microseconds, 0 to 1000000',
+  }),
+  'tcp-busy-poll-us': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '0',
+    parse: within(0, 1_000_000, integer),
+    describe:
+      'How long the thread that answers READs over tcp polls before it sleeps, microseconds, 0 to 1000000; also sets SO_BUSY_POLL on its sockets (CAP_NET_ADMIN). Faster first READ after a pause, for a busy core',
+  }),
+  'handshake-ms': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '5000',
+    parse: within(100, 60_000, parseDuration, ' ms'),
+    describe: 'A control connection without a hello is closed after this, 100 to 60000 ms',
+  }),
+  'election-ms': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '400',
+    parse: within(200, 60_000, parseDuration, ' ms'),
+    describe: 'A metadata leader silent for one to two times this is replaced, 200 to 60000 ms',
+  }),
+  'assign-after-ms': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '10000',
+    parse: within(0, 3_600_000, parseDuration, ' ms'),
+    describe:
+      'How long a new cluster waits for all its servers before it gives the shards to those that joined, 0 to 3600000 ms',
+  }),
+  'log-level': option({
+    group: 'Other',
+    kind: 'text',
+    default: 'info',
+    parse: level,
+    describe: 'Least severity of lines on standard error: debug, info, warn, error',
+  }),
 } as const;
 
 export type OptionName = keyof typeof SERVER_OPTIONS;
@@ -200,4 +411,5 @@ export const OPTION_NAMES = Object.keys(SERVER_OPTIONS) as OptionName[];
 export type OptionValue<N extends OptionName> = (typeof SERVER_OPTIONS)[N] extends OptionSpec<infer T> ? T : never;
 
 export const envName = (name: string): string => `FARKV_${name.toUpperCase().replaceAll('-', '_')}`;
-export const camelName = (name: string): string => name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+export const camelName = (name: string): string =>
+  name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());

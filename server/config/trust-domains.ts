@@ -1,7 +1,8 @@
 /**
  * --tenants: as it is written (options.ts), and what comes of it once the secrets are read (load.ts).
  *
- *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons (FARKV_TENANTS)
+ *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons
+ *                                                                    (FARKV_TENANTS)
  *   { "tenant-a": { "shards": 16, "tokenFile": "/etc/farkv/a" } }    in a file or a program; a list of texts too
  */
 import { FarkvError } from '../../core/errors.js';
@@ -22,11 +23,19 @@ export interface TrustDomainGiven {
 
 /** Of the first shards, and of clients with --token. */
 const DEFAULT_NAME = 'default';
-const FIELDS = { shards: 'shards', token: 'token', 'token-file': 'tokenFile', tokenFile: 'tokenFile', 'max-clients': 'maxClients', maxClients: 'maxClients' } as const;
+const FIELDS = {
+  shards: 'shards',
+  token: 'token',
+  'token-file': 'tokenFile',
+  tokenFile: 'tokenFile',
+  'max-clients': 'maxClients',
+  maxClients: 'maxClients',
+} as const;
 const MAX_CLIENTS = 65_536;
 
 function text(value: unknown, what: string): string {
-  if ((typeof value !== 'string' && typeof value !== 'number') || String(value) === '') throw new Error(`${what} must be text`);
+  if ((typeof value !== 'string' && typeof value !== 'number') || String(value) === '')
+    throw new Error(`${what} must be text`);
   return String(value);
 }
 
@@ -37,8 +46,10 @@ function count(value: unknown, max: number, what: string): number {
 }
 
 function domain(name: string, fields: readonly (readonly [string, unknown])[]): TrustDomainGiven {
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name)) throw new Error(`"${name}" is not a name: letters, digits, . _ -, at most 63`);
-  if (name === DEFAULT_NAME) throw new Error(`${DEFAULT_NAME} is the tenant of --token and --shards; choose another name`);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name))
+    throw new Error(`"${name}" is not a name: letters, digits, . _ -, at most 63`);
+  if (name === DEFAULT_NAME)
+    throw new Error(`${DEFAULT_NAME} is the tenant of --token and --shards; choose another name`);
   const given = new Map<(typeof FIELDS)[keyof typeof FIELDS], unknown>();
   for (const [key, value] of fields) {
     if (!Object.hasOwn(FIELDS, key)) throw new Error(`${name}: ${unknownName('field', key, Object.keys(FIELDS))}`);
@@ -50,18 +61,23 @@ function domain(name: string, fields: readonly (readonly [string, unknown])[]): 
   return {
     name,
     shards: count(given.get('shards'), SHARDS_MAX - 1, at('shards')),
-    ...(given.has('token') ? { token: text(given.get('token'), at('token')) } : { tokenFile: text(given.get('tokenFile'), at('token-file')) }),
+    ...(given.has('token')
+      ? { token: text(given.get('token'), at('token')) }
+      : { tokenFile: text(given.get('tokenFile'), at('token-file')) }),
     ...(given.has('maxClients') ? { maxClients: count(given.get('maxClients'), MAX_CLIENTS, at('max-clients')) } : {}),
   };
 }
 
 function parseOne(line: string): TrustDomainGiven {
   const [name = '', ...fields] = line.split(',').map((part) => part.trim());
-  return domain(name, fields.map((field) => {
-    const cut = field.indexOf('=');
-    if (cut < 1) throw new Error(`"${name}": expected name,shards=N,token-file=FILE`);
-    return [field.slice(0, cut), field.slice(cut + 1)] as const;
-  }));
+  return domain(
+    name,
+    fields.map((field) => {
+      const cut = field.indexOf('=');
+      if (cut < 1) throw new Error(`"${name}": expected name,shards=N,token-file=FILE`);
+      return [field.slice(0, cut), field.slice(cut + 1)] as const;
+    }),
+  );
 }
 
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -75,7 +91,10 @@ export function parseTrustDomains(value: unknown): TrustDomainGiven[] {
         if (!isMap(fields)) throw new Error(`${name} is not a map of shards and token-file`);
         return domain(name, Object.entries(fields));
       })
-    : (Array.isArray(value) ? (value as unknown[]) : [value]).flatMap((one) => text(one, 'each').split(';')).filter((one) => one.trim() !== '').map(parseOne);
+    : (Array.isArray(value) ? (value as unknown[]) : [value])
+        .flatMap((one) => text(one, 'each').split(';'))
+        .filter((one) => one.trim() !== '')
+        .map(parseOne);
   if (all.length > TRUST_DOMAINS_MAX) throw new Error(`${all.length} tenants; at most ${TRUST_DOMAINS_MAX}`);
   const names = all.map((d) => d.name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
@@ -90,11 +109,19 @@ export interface OtherSecrets {
 }
 
 /** Reads the tokens. Throws an Error that completes "--tenants: ...". */
-export function readTrustDomains(given: readonly TrustDomainGiven[], shards: number, others: OtherSecrets, secretIn: (path: string) => string): TrustDomainSettings[] {
+export function readTrustDomains(
+  given: readonly TrustDomainGiven[],
+  shards: number,
+  others: OtherSecrets,
+  secretIn: (path: string) => string,
+): TrustDomainSettings[] {
   if (given.length === 0) return [];
   const total = given.reduce((sum, d) => sum + d.shards, shards);
   if (total > SHARDS_MAX) throw new Error(`${total} shards with those of --shards; at most ${SHARDS_MAX}`);
-  if (others.token === undefined) throw new Error('needs --token-file too: without it anybody is admitted to the default tenant and may do what operators do');
+  if (others.token === undefined)
+    throw new Error(
+      'needs --token-file too: without it anybody is admitted to the default tenant and may do what operators do',
+    );
   const seen = new Map([[others.token, 'the default tenant']]);
   if (others.peerToken !== undefined) seen.set(others.peerToken, '--peer-token');
   const domains = given.map(({ tokenFile, ...d }) => ({ ...d, token: d.token ?? secretIn(tokenFile ?? '') }));
@@ -108,7 +135,11 @@ export function readTrustDomains(given: readonly TrustDomainGiven[], shards: num
 
 /** Throws ERR_CONFIG if the operator gave other tenants than the cluster was made with. */
 export function checkTrustDomains(given: readonly TrustDomain[], made: readonly TrustDomain[]): void {
-  const said = (domains: readonly TrustDomain[]): string => domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
+  const said = (domains: readonly TrustDomain[]): string =>
+    domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
   if (said(given) === said(made)) return;
-  throw new FarkvError('ERR_CONFIG', `--tenants differs from the tenants that the cluster was made with, which are fixed: ${said(made)}, not ${said(given)}`);
+  throw new FarkvError(
+    'ERR_CONFIG',
+    `--tenants differs from the tenants that the cluster was made with, which are fixed: ${said(made)}, not ${said(given)}`,
+  );
 }

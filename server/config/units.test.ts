@@ -1,31 +1,78 @@
 import test from 'ava';
-import { formatHostPort, formatSize, isLoopback, parseAddress, parseDuration, parseHostPort, parseSize } from './units.js';
+import {
+  formatHostPort,
+  formatSize,
+  isLoopback,
+  parseAddress,
+  parseDuration,
+  parseHostPort,
+  parseSize,
+} from './units.js';
 
 test('sizes are read in powers of 1,024', (t) => {
-  t.deepEqual(['4096', '1k', '64mb', '64 MiB', '1gb', '1.5G', '2tb', 100].map(parseSize), [4096, 1024, 2 ** 26, 2 ** 26, 2 ** 30, 1.5 * 2 ** 30, 2 ** 41, 100]);
-  for (const bad of ['', 'gb', '-1', '1 pb', '1e3', '0x10', '1gbb', 'NaN', undefined]) t.throws(() => parseSize(bad), { message: /is not a size/ }, String(bad));
+  t.deepEqual(['4096', '1k', '64mb', '64 MiB', '1gb', '1.5G', '2tb', 100].map(parseSize), [
+    4096,
+    1024,
+    2 ** 26,
+    2 ** 26,
+    2 ** 30,
+    1.5 * 2 ** 30,
+    2 ** 41,
+    100,
+  ]);
+  for (const bad of ['', 'gb', '-1', '1 pb', '1e3', '0x10', '1gbb', 'NaN', undefined])
+    t.throws(() => parseSize(bad), { message: /is not a size/ }, String(bad));
 });
 
 test('durations are milliseconds unless they say otherwise', (t) => {
-  t.deepEqual(['1500', '500ms', '2s', '1.5 s', '2m', '1h', 7].map(parseDuration), [1500, 500, 2000, 1500, 120_000, 3_600_000, 7]);
+  t.deepEqual(
+    ['1500', '500ms', '2s', '1.5 s', '2m', '1h', 7].map(parseDuration),
+    [1500, 500, 2000, 1500, 120_000, 3_600_000, 7],
+  );
   for (const bad of ['', 's', '-5', '5 days', null]) t.throws(() => parseDuration(bad), { message: /is not a time/ });
 });
 
 test('addresses are host and port, IPv6 in brackets', (t) => {
-  for (const text of ['127.0.0.1:7400', '[::1]:0', 'db-1.example.net:65535', '[fe80::1%eth0]:1']) t.is(formatHostPort(parseHostPort(text)), text);
-  for (const bad of ['', '7400', '127.0.0.1', '::1:7400', 'a:b', 'host:65536', 'host:-1', 'a b:1', '[::1]', 'http://x:1']) t.throws(() => parseHostPort(bad), { message: /is not an address/ }, bad);
+  for (const text of ['127.0.0.1:7400', '[::1]:0', 'db-1.example.net:65535', '[fe80::1%eth0]:1'])
+    t.is(formatHostPort(parseHostPort(text)), text);
+  for (const bad of [
+    '',
+    '7400',
+    '127.0.0.1',
+    '::1:7400',
+    'a:b',
+    'host:65536',
+    'host:-1',
+    'a b:1',
+    '[::1]',
+    'http://x:1',
+  ])
+    t.throws(() => parseHostPort(bad), { message: /is not an address/ }, bad);
 });
 
 test('the port of an address to dial may be left out', (t) => {
-  t.deepEqual(['db1', 'db1:1', '127.0.0.1', '[::1]', '[::1]:9'].map(parseAddress), ['db1:7400', 'db1:1', '127.0.0.1:7400', '[::1]:7400', '[::1]:9']);
+  t.deepEqual(['db1', 'db1:1', '127.0.0.1', '[::1]', '[::1]:9'].map(parseAddress), [
+    'db1:7400',
+    'db1:1',
+    '127.0.0.1:7400',
+    '[::1]:7400',
+    '[::1]:9',
+  ]);
   for (const bad of ['', '::1', 'a b', ':7400']) t.throws(() => parseAddress(bad), undefined, bad);
 });
 
 test('loopback is told from the rest', (t) => {
   for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost', '::ffff:127.0.0.1']) t.true(isLoopback(host), host);
-  for (const host of ['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'example.net', '127.example.net']) t.false(isLoopback(host), host);
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', 'example.net', '127.example.net'])
+    t.false(isLoopback(host), host);
 });
 
 test('sizes are shown with the unit that fits', (t) => {
-  t.deepEqual([0, 1023, 1024, 1.5 * 2 ** 20, 200 * 2 ** 30].map(formatSize), ['0 B', '1023 B', '1.0 KiB', '1.5 MiB', '200 GiB']);
+  t.deepEqual([0, 1023, 1024, 1.5 * 2 ** 20, 200 * 2 ** 30].map(formatSize), [
+    '0 B',
+    '1023 B',
+    '1.0 KiB',
+    '1.5 MiB',
+    '200 GiB',
+  ]);
 });

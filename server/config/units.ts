@@ -1,4 +1,7 @@
-/** Sizes, durations and addresses as people write them. Each parser throws a plain Error whose text completes "--memory: ...". */
+/**
+ * Sizes, durations and addresses as people write them. Each parser throws a plain Error whose text completes "--memory:
+ * ...".
+ */
 import { formatHostPort, parseServerAddress } from '../../core/address.js';
 
 export { DEFAULT_PORT, formatHostPort, parseHostPort, type HostPort } from '../../core/address.js';
@@ -10,7 +13,8 @@ const DURATION_UNITS: Readonly<Record<string, number>> = { '': 1, ms: 1, s: 1000
 export function parseSize(value: unknown): number {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(String(value).trim());
   const bytes = match === null ? NaN : Number(match[1]) * (SIZE_UNITS[(match[2] ?? '').toLowerCase()] ?? NaN);
-  if (!Number.isFinite(bytes) || bytes > Number.MAX_SAFE_INTEGER) throw new Error(`"${String(value)}" is not a size such as 64mb or 1gb`);
+  if (!Number.isFinite(bytes) || bytes > Number.MAX_SAFE_INTEGER)
+    throw new Error(`"${String(value)}" is not a size such as 64mb or 1gb`);
   return Math.floor(bytes);
 }
 

@@ -8,7 +8,10 @@ function digest(token: string): Buffer {
 export class TokenCheck {
   readonly #digest: Buffer | undefined;
 
-  /** Without a token everybody is let in: a server that can be reached from elsewhere does not start like that (config/load.ts). */
+  /**
+   * Without a token everybody is let in: a server that can be reached from elsewhere does not start like that
+   * (config/load.ts).
+   */
   constructor(token: string | undefined) {
     this.#digest = token === undefined ? undefined : digest(token);
   }

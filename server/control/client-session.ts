@@ -1,6 +1,7 @@
 /**
- * One client: it gets the map, then what changes, and a new ticket before the old one expires. A client that reads slowly gets fewer,
- * larger pushes (each is what changed since the last one it was sent), and is dropped when it takes nothing for long.
+ * One client: it gets the map, then what changes, and a new ticket before the old one expires. A client that reads
+ * slowly gets fewer, larger pushes (each is what changed since the last one it was sent), and is dropped when it takes
+ * nothing for long.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -21,7 +22,10 @@ const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000 };
 
 /** Clients of a trust domain mostly know the same map: the frames between two states are made once for all of them. */
 export class MapFrames {
-  readonly #last = new Map<number, { readonly from: MetadataState | undefined; readonly to: MetadataState; readonly frames: readonly Uint8Array[] }>();
+  readonly #last = new Map<
+    number,
+    { readonly from: MetadataState | undefined; readonly to: MetadataState; readonly frames: readonly Uint8Array[] }
+  >();
 
   between(known: MetadataState | undefined, state: MetadataState, trust: number): readonly Uint8Array[] {
     const last = this.#last.get(trust);
@@ -43,7 +47,13 @@ export class ClientSession {
   #known: MetadataState | undefined;
   #stalled: NodeJS.Timeout | undefined;
 
-  constructor(connection: Connection, frames: MapFrames, trust: number, ticket: () => Uint8Array, pace: SessionPace = PACE) {
+  constructor(
+    connection: Connection,
+    frames: MapFrames,
+    trust: number,
+    ticket: () => Uint8Array,
+    pace: SessionPace = PACE,
+  ) {
     this.#connection = connection;
     this.#frames = frames;
     this.trust = trust;
@@ -57,7 +67,11 @@ export class ClientSession {
   push(state: MetadataState): void {
     if (this.#connection.closed || this.#known === state) return;
     if (this.#connection.backlog > BACKLOG_PAUSE) {
-      this.#stalled ??= setTimeout(() => this.#connection.close(new FarkvError('ERR_BUSY', `the client has read nothing for ${this.#stalledMs} ms`)), this.#stalledMs).unref();
+      this.#stalled ??= setTimeout(
+        () =>
+          this.#connection.close(new FarkvError('ERR_BUSY', `the client has read nothing for ${this.#stalledMs} ms`)),
+        this.#stalledMs,
+      ).unref();
       return;
     }
     for (const frame of this.#frames.between(this.#known, state, this.trust)) this.#connection.sendBytes(frame);

@@ -4,7 +4,15 @@ import { connect, type Socket } from 'node:net';
 import { FarkvError } from '../../core/errors.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
-import { encodeFrame, FrameReader, MapAssembler, SERVER_FRAME_LIMITS, type ClientMap, type Frame, type Hello } from '../../core/protocol/index.js';
+import {
+  encodeFrame,
+  FrameReader,
+  MapAssembler,
+  SERVER_FRAME_LIMITS,
+  type ClientMap,
+  type Frame,
+  type Hello,
+} from '../../core/protocol/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import { Log } from '../log.js';
 import { ClientTokens, TokenCheck } from './auth.js';
@@ -12,8 +20,25 @@ import { ControlPlane, type ControlPlaneOptions } from './control-plane.js';
 import { Listener } from './listener.js';
 import { RENEW_MS } from './tickets.js';
 
-const shard = (n: number, layoutEpoch = 1): Shard => ({ shard: n, owner: 's1', group: 0, epoch: 1, incarnation: '00'.repeat(8), layoutEpoch, buckets: 1, regions: [] });
-const STATE: MetadataState = { ...EMPTY, clusterId: 'ab'.repeat(16), mapEpoch: 1, hashSeed: '01'.repeat(16), ticketSecret: '02'.repeat(16), voters: ['s1'], shards: [shard(0), shard(1)] };
+const shard = (n: number, layoutEpoch = 1): Shard => ({
+  shard: n,
+  owner: 's1',
+  group: 0,
+  epoch: 1,
+  incarnation: '00'.repeat(8),
+  layoutEpoch,
+  buckets: 1,
+  regions: [],
+});
+const STATE: MetadataState = {
+  ...EMPTY,
+  clusterId: 'ab'.repeat(16),
+  mapEpoch: 1,
+  hashSeed: '01'.repeat(16),
+  ticketSecret: '02'.repeat(16),
+  voters: ['s1'],
+  shards: [shard(0), shard(1)],
+};
 
 interface Rig {
   readonly address: string;
@@ -24,11 +49,23 @@ interface Rig {
   setState: (state: MetadataState) => void;
 }
 
-async function rig(t: ExecutionContext, options: Partial<ControlPlaneOptions> = {}, maxConnections = 100): Promise<Rig> {
+async function rig(
+  t: ExecutionContext,
+  options: Partial<ControlPlaneOptions> = {},
+  maxConnections = 100,
+): Promise<Rig> {
   let state = STATE;
   const arrivals: string[] = [];
   const plane = new ControlPlane({
-    serverId: 's1', instance: '0a'.repeat(8), handshakeMs: 60_000, clientTokens: new ClientTokens('secret', [{ name: 'a', token: 'secret of a', maxClients: 2 }, { name: 'b', token: 'secret of b' }]), adminToken: new TokenCheck('secret'), peerToken: new TokenCheck('peer secret'),
+    serverId: 's1',
+    instance: '0a'.repeat(8),
+    handshakeMs: 60_000,
+    clientTokens: new ClientTokens('secret', [
+      { name: 'a', token: 'secret of a', maxClients: 2 },
+      { name: 'b', token: 'secret of b' },
+    ]),
+    adminToken: new TokenCheck('secret'),
+    peerToken: new TokenCheck('peer secret'),
     state: () => state,
     makeTicket: (_secret, client) => Buffer.from(`ticket ${client.toString(16)}`),
     peerArrives: (hello) => {
@@ -39,18 +76,29 @@ async function rig(t: ExecutionContext, options: Partial<ControlPlaneOptions> = 
       if (message === 'garbage') throw new FarkvError('ERR_PROTOCOL', 'garbage');
       arrivals.push(`${from}: ${String(message)}`);
     },
-    call: (role, method) => (method === 'fail' ? Promise.reject(new Error('a secret detail')) : Promise.resolve({ role, method })),
+    call: (role, method) =>
+      method === 'fail' ? Promise.reject(new Error('a secret detail')) : Promise.resolve({ role, method }),
     log: new Log('error', () => undefined),
     ...options,
   });
-  const listener = await Listener.open({ addresses: [{ host: '127.0.0.1', port: 0 }], tls: undefined, maxConnections, handshakeMs: 1000, connection: (socket) => plane.accept(socket) });
+  const listener = await Listener.open({
+    addresses: [{ host: '127.0.0.1', port: 0 }],
+    tls: undefined,
+    maxConnections,
+    handshakeMs: 1000,
+    connection: (socket) => plane.accept(socket),
+  });
   t.teardown(async () => {
     plane.close();
     await listener.close();
   });
   const port = listener.bound[0]!.port;
   return {
-    address: `127.0.0.1:${port}`, port, plane, listener, arrivals,
+    address: `127.0.0.1:${port}`,
+    port,
+    plane,
+    listener,
+    arrivals,
     setState: (next) => {
       state = next;
       plane.stateChanged();
@@ -96,7 +144,14 @@ class Raw {
   }
 }
 
-const hello = (more: Partial<Hello> = {}): Hello => ({ t: 'hello', magic: 'farkv', versions: [1, 1], role: 'client', token: 'secret', ...more });
+const hello = (more: Partial<Hello> = {}): Hello => ({
+  t: 'hello',
+  magic: 'farkv',
+  versions: [1, 1],
+  role: 'client',
+  token: 'secret',
+  ...more,
+});
 
 test('a client gets its id, a ticket and the whole map', async (t) => {
   const { port, plane } = await rig(t);
@@ -130,8 +185,14 @@ test('changes of one moment are pushed together, and only what changed', async (
   const maps = new MapAssembler();
   const seen: ClientMap[] = [];
   for (const f of frames) if (f.t === 'map') seen.push(maps.push(f)!);
-  t.deepEqual(seen.map((m) => m.mapEpoch), [1, 3, 4]);
-  t.deepEqual(frames.filter((f) => f.t === 'map').map((f) => f.map.shards.length), [2, 1, 2]);
+  t.deepEqual(
+    seen.map((m) => m.mapEpoch),
+    [1, 3, 4],
+  );
+  t.deepEqual(
+    frames.filter((f) => f.t === 'map').map((f) => f.map.shards.length),
+    [2, 1, 2],
+  );
   t.deepEqual(seen.at(-1)?.shards, [shard(0, 4), shard(1, 2)]);
 });
 
@@ -142,7 +203,15 @@ test('a client that reads nothing gets fewer pushes, and the newest state when i
   raw.socket.pause();
   const bulk = (layoutEpoch: number): Shard => ({
     ...shard(0, layoutEpoch),
-    regions: Array.from({ length: 4000 }, (_, i) => ({ provider: 'tcp', kind: 'heap', segment: i, tag: layoutEpoch, bytes: 4096, remoteAddress: '1', rkey: '18446744073709551615' })),
+    regions: Array.from({ length: 4000 }, (_, i) => ({
+      provider: 'tcp',
+      kind: 'heap',
+      segment: i,
+      tag: layoutEpoch,
+      bytes: 4096,
+      remoteAddress: '1',
+      rkey: '18446744073709551615',
+    })),
   });
   const epochs = (of: Raw): number[] => of.frames.flatMap((f) => (f.t === 'map' ? [f.map.mapEpoch] : []));
   // Another client, which reads, says when a change was pushed.
@@ -168,7 +237,15 @@ test('a client that takes nothing for long is dropped', async (t) => {
   await reads.got(2);
   const bulk = (layoutEpoch: number): Shard => ({
     ...shard(0, layoutEpoch),
-    regions: Array.from({ length: 8000 }, (_, i) => ({ provider: 'tcp', kind: 'heap', segment: i, tag: layoutEpoch, bytes: 4096, remoteAddress: '1', rkey: '18446744073709551615' })),
+    regions: Array.from({ length: 8000 }, (_, i) => ({
+      provider: 'tcp',
+      kind: 'heap',
+      segment: i,
+      tag: layoutEpoch,
+      bytes: 4096,
+      remoteAddress: '1',
+      rkey: '18446744073709551615',
+    })),
   });
   for (let i = 2; plane.clients > 1; i++) {
     setState({ ...STATE, mapEpoch: i, shards: [bulk(i), shard(1)] });
@@ -202,10 +279,16 @@ test('versions that do not overlap are refused with what is spoken here', async 
   t.like((await new Raw(t, port).say(hello({ versions: [1, 9] })).got(1))[0], { ok: true, version: 1 });
 });
 
-test('a wrong token and a missing one are refused, also the clients\' token for a peer', async (t) => {
+test("a wrong token and a missing one are refused, also the clients' token for a peer", async (t) => {
   const { port, arrivals } = await rig(t);
   const without: Hello = { t: 'hello', magic: 'farkv', versions: [1, 1], role: 'client' };
-  for (const h of [hello({ token: 'wrong' }), without, hello({ token: '' }), hello({ role: 'admin', token: 'secre' }), hello({ role: 'peer', from: 's2' })]) {
+  for (const h of [
+    hello({ token: 'wrong' }),
+    without,
+    hello({ token: '' }),
+    hello({ role: 'admin', token: 'secre' }),
+    hello({ role: 'peer', from: 's2' }),
+  ]) {
     t.like((await new Raw(t, port).say(h).got(1))[0], { ok: false, code: 'ERR_UNAUTHORIZED' });
   }
   t.deepEqual(arrivals, []);
@@ -215,13 +298,16 @@ const TENANTS = { ...STATE, trustDomains: [{ name: 'a', shards: 1 }] };
 
 test('a token opens one trust domain: its clients get its shards, a ticket for it, and what changes there', async (t) => {
   const made: number[] = [];
-  const { port, setState } = await rig(t, { makeTicket: (_secret, _client, _expires, trust) => {
-    made.push(trust);
-    return Buffer.alloc(40, trust);
-  } });
+  const { port, setState } = await rig(t, {
+    makeTicket: (_secret, _client, _expires, trust) => {
+      made.push(trust);
+      return Buffer.alloc(40, trust);
+    },
+  });
   setState(TENANTS);
   const [ofAll, ofA] = [new Raw(t, port).say(hello()), new Raw(t, port).say(hello({ token: 'secret of a' }))];
-  const shardsOf = (frames: Frame[]): number[][] => frames.flatMap((f) => (f.t === 'map' ? [f.map.shards.map((s) => s.shard)] : []));
+  const shardsOf = (frames: Frame[]): number[][] =>
+    frames.flatMap((f) => (f.t === 'map' ? [f.map.shards.map((s) => s.shard)] : []));
   t.deepEqual(shardsOf(await ofAll.got(2)), [[0]]);
   t.deepEqual(shardsOf(await ofA.got(2)), [[1]]);
   t.deepEqual(made.sort(), [0, 1]);
@@ -235,7 +321,12 @@ test('a token opens one trust domain: its clients get its shards, a ticket for i
 test('the token of a trust domain is none for operators, servers, or a cluster that does not have the domain', async (t) => {
   const { port, setState, arrivals } = await rig(t);
   setState(TENANTS);
-  for (const h of [hello({ role: 'admin', token: 'secret of a' }), hello({ role: 'peer', from: 's2', token: 'secret of a' }), hello({ token: 'secret of b' }), hello({ token: 'secret of' })]) {
+  for (const h of [
+    hello({ role: 'admin', token: 'secret of a' }),
+    hello({ role: 'peer', from: 's2', token: 'secret of a' }),
+    hello({ token: 'secret of b' }),
+    hello({ token: 'secret of' }),
+  ]) {
     t.like((await new Raw(t, port).say(h).got(1))[0], { ok: false, code: 'ERR_UNAUTHORIZED' });
   }
   t.deepEqual(arrivals, []);
@@ -245,8 +336,14 @@ test('clients of a trust domain make no calls', async (t) => {
   const { port, setState } = await rig(t, { call: () => Promise.resolve('all there is') });
   setState(TENANTS);
   const call: Frame = { t: 'call', id: 1, method: 'status', args: {} };
-  t.like((await new Raw(t, port).say(hello({ token: 'secret of a' }), call).got(3)).find((f) => f.t === 'answer'), { ok: false, code: 'ERR_UNAUTHORIZED' });
-  t.like((await new Raw(t, port).say(hello(), call).got(3)).find((f) => f.t === 'answer'), { ok: true, result: 'all there is' });
+  t.like(
+    (await new Raw(t, port).say(hello({ token: 'secret of a' }), call).got(3)).find((f) => f.t === 'answer'),
+    { ok: false, code: 'ERR_UNAUTHORIZED' },
+  );
+  t.like(
+    (await new Raw(t, port).say(hello(), call).got(3)).find((f) => f.t === 'answer'),
+    { ok: true, result: 'all there is' },
+  );
 });
 
 test('a trust domain has no more clients than it may have', async (t) => {
@@ -271,7 +368,10 @@ test('peers are examined, and only they may speak Raft', async (t) => {
   const bad = new Raw(t, port).say({ ...peer, from: 'bad' });
   t.like((await bad.got(1))[0], { ok: false, code: 'ERR_DATA_DIR', message: 'another cluster' });
   const good = new Raw(t, port).say(peer, { t: 'raft', message: 'm1' }, { t: 'ping', id: 3 });
-  t.deepEqual((await good.got(2)).map((f) => f.t), ['welcome', 'pong']);
+  t.deepEqual(
+    (await good.got(2)).map((f) => f.t),
+    ['welcome', 'pong'],
+  );
   t.deepEqual(arrivals, ['s2', 's2: m1']);
   good.say({ t: 'raft', message: 'garbage' });
   await good.until(() => good.closed);
@@ -294,7 +394,13 @@ test('peers may send more than clients', async (t) => {
 
 test('garbage, and a first frame that is no hello, end the connection without an answer', async (t) => {
   const { port, plane } = await rig(t);
-  for (const bytes of [Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), Buffer.alloc(100), Buffer.alloc(100, 0xff), encodeFrame({ t: 'ping', id: 1 }), encodeFrame({ t: 'call', id: 1, method: 'status', args: {} })]) {
+  for (const bytes of [
+    Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
+    Buffer.alloc(100),
+    Buffer.alloc(100, 0xff),
+    encodeFrame({ t: 'ping', id: 1 }),
+    encodeFrame({ t: 'call', id: 1, method: 'status', args: {} }),
+  ]) {
     const raw = new Raw(t, port);
     raw.socket.write(bytes);
     await raw.until(() => raw.closed);
@@ -333,7 +439,12 @@ test('more connections than allowed are turned away, and there is room again whe
 
 test('calls are answered, and an inner error tells nothing', async (t) => {
   const { address } = await rig(t);
-  const client = await ControlClient.open({ address, trust: undefined, timeoutMs: 5000, hello: { role: 'admin', token: 'secret' } });
+  const client = await ControlClient.open({
+    address,
+    trust: undefined,
+    timeoutMs: 5000,
+    hello: { role: 'admin', token: 'secret' },
+  });
   t.teardown(() => client.close());
   t.deepEqual(await client.call('status', {}, 5000), { role: 'admin', method: 'status' });
   await t.throwsAsync(client.call('fail', {}, 5000), { code: 'ERR_INTERNAL', message: 'the server failed' });
@@ -343,23 +454,54 @@ test('calls in flight on one connection are bounded', async (t) => {
   let release: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => (release = resolve));
   const { address } = await rig(t, { call: () => gate });
-  const client = await ControlClient.open({ address, trust: undefined, timeoutMs: 5000, hello: { role: 'admin', token: 'secret' } });
+  const client = await ControlClient.open({
+    address,
+    trust: undefined,
+    timeoutMs: 5000,
+    hello: { role: 'admin', token: 'secret' },
+  });
   t.teardown(() => client.close());
-  const calls = Array.from({ length: 40 }, () => client.call('slow', {}, 5000).then(() => 'ok', (e: unknown) => (e as FarkvError).code));
-  t.deepEqual(await Promise.all(calls.slice(32)), Array.from({ length: 8 }, () => 'ERR_BUSY'));
+  const calls = Array.from({ length: 40 }, () =>
+    client.call('slow', {}, 5000).then(
+      () => 'ok',
+      (e: unknown) => (e as FarkvError).code,
+    ),
+  );
+  t.deepEqual(
+    await Promise.all(calls.slice(32)),
+    Array.from({ length: 8 }, () => 'ERR_BUSY'),
+  );
   release();
-  t.deepEqual(await Promise.all(calls.slice(0, 32)), Array.from({ length: 32 }, () => 'ok'));
+  t.deepEqual(
+    await Promise.all(calls.slice(0, 32)),
+    Array.from({ length: 32 }, () => 'ok'),
+  );
 });
 
 test('a port in use is named, and nothing stays bound', async (t) => {
   const { port } = await rig(t);
   const error = await t.throwsAsync(
-    Listener.open({ addresses: [{ host: '127.0.0.1', port: 0 }, { host: '127.0.0.1', port }], tls: undefined, maxConnections: 9, handshakeMs: 1000, connection: () => undefined }),
+    Listener.open({
+      addresses: [
+        { host: '127.0.0.1', port: 0 },
+        { host: '127.0.0.1', port },
+      ],
+      tls: undefined,
+      maxConnections: 9,
+      handshakeMs: 1000,
+      connection: () => undefined,
+    }),
     { code: 'ERR_ADDRESS_IN_USE' },
   );
   t.true(error.message.startsWith(`127.0.0.1:${port}: another program listens there`));
   await t.throwsAsync(
-    Listener.open({ addresses: [{ host: '192.0.2.7', port: 0 }], tls: undefined, maxConnections: 9, handshakeMs: 1000, connection: () => undefined }),
+    Listener.open({
+      addresses: [{ host: '192.0.2.7', port: 0 }],
+      tls: undefined,
+      maxConnections: 9,
+      handshakeMs: 1000,
+      connection: () => undefined,
+    }),
     { code: 'ERR_ADDRESS_INVALID' },
   );
 });

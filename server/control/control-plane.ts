@@ -1,14 +1,22 @@
 /**
- * The control port: who may come in, as what, and what each may then do. Clients get maps and tickets, operators make calls,
- * other servers bring Raft messages and proposals.
- * What a connection costs until its hello is accepted is bounded by net/incoming.ts.
+ * The control port: who may come in, as what, and what each may then do. Clients get maps and tickets, operators make
+ * calls, other servers bring Raft messages and proposals. What a connection costs until its hello is accepted is
+ * bounded by net/incoming.ts.
  */
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { DEFAULT_TRUST, trustNumber } from '../../core/metadata/trust.js';
-import { MESSAGE_MAX, PEER_FRAME_LIMITS, printable, type Call, type Frame, type Hello, type Role } from '../../core/protocol/index.js';
+import {
+  MESSAGE_MAX,
+  PEER_FRAME_LIMITS,
+  printable,
+  type Call,
+  type Frame,
+  type Hello,
+  type Role,
+} from '../../core/protocol/index.js';
 import type { Connection } from '../../net/connection.js';
 import type { WelcomeFields } from '../../net/hello.js';
 import { Incoming } from '../../net/incoming.js';
@@ -135,7 +143,9 @@ class Visit {
     // What the other end did, or the network, is its own affair; a fault of this program is not.
     const { cause } = error;
     const fault = error.code === 'ERR_INTERNAL' && cause instanceof Error;
-    this.#options.log[fault ? 'error' : 'debug'](`a connection from ${this.#remote} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`);
+    this.#options.log[fault ? 'error' : 'debug'](
+      `a connection from ${this.#remote} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`,
+    );
   }
 
   #frame(frame: Frame): void {
@@ -146,7 +156,8 @@ class Visit {
         void this.#answer(frame, hello);
         break;
       case 'raft':
-        if (hello.role !== 'peer') throw new FarkvError('ERR_PROTOCOL', 'a Raft message from a peer that is not a server');
+        if (hello.role !== 'peer')
+          throw new FarkvError('ERR_PROTOCOL', 'a Raft message from a peer that is not a server');
         this.#options.peerMessage(hello.from ?? '', frame.message);
         break;
       default:
@@ -158,8 +169,15 @@ class Visit {
   #arrives(hello: Hello): void {
     const { serverId, clientTokens, adminToken, peerToken, state, instance } = this.#options;
     const domain = hello.role === 'client' ? clientTokens.domainOf(hello.token) : undefined;
-    if (hello.role === 'client' ? domain === undefined : !(hello.role === 'peer' ? peerToken : adminToken).accepts(hello.token)) {
-      throw new FarkvError('ERR_UNAUTHORIZED', hello.token === undefined ? 'this server wants a token' : 'the token is not the right one');
+    if (
+      hello.role === 'client'
+        ? domain === undefined
+        : !(hello.role === 'peer' ? peerToken : adminToken).accepts(hello.token)
+    ) {
+      throw new FarkvError(
+        'ERR_UNAUTHORIZED',
+        hello.token === undefined ? 'this server wants a token' : 'the token is not the right one',
+      );
     }
     const { clusterId } = state();
     const welcome: WelcomeFields = { serverId, clusterId };
@@ -180,7 +198,8 @@ class Visit {
   #welcomeClient(hello: Hello, welcome: WelcomeFields, { name, maxClients = Infinity }: OpenedDomain): void {
     const { state, makeTicket } = this.#options;
     const trust = trustNumber(state(), name);
-    if (trust === undefined) throw new FarkvError('ERR_UNAUTHORIZED', 'the cluster does not have the tenant of this token');
+    if (trust === undefined)
+      throw new FarkvError('ERR_UNAUTHORIZED', 'the cluster does not have the tenant of this token');
     if (this.#host.has(trust) >= maxClients) {
       throw new FarkvError('ERR_BUSY', `this server accepts at most ${maxClients} clients of this tenant`);
     }
@@ -195,7 +214,14 @@ class Visit {
   }
 
   async #answer(call: Call, { role, from }: Hello): Promise<void> {
-    const failed = (code: ErrorCode, message: string): void => this.#incoming.connection.send({ t: 'answer', id: call.id, ok: false, code, message: printable(message, MESSAGE_MAX) });
+    const failed = (code: ErrorCode, message: string): void =>
+      this.#incoming.connection.send({
+        t: 'answer',
+        id: call.id,
+        ok: false,
+        code,
+        message: printable(message, MESSAGE_MAX),
+      });
     if (this.#calls >= CALLS_MAX) {
       failed('ERR_BUSY', `more than ${CALLS_MAX} calls at once`);
       return;
@@ -211,7 +237,10 @@ class Visit {
       this.#incoming.connection.send({ t: 'answer', id: call.id, ok: true, result });
     } catch (error) {
       if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
-      failed(error instanceof FarkvError ? error.code : 'ERR_INTERNAL', error instanceof FarkvError ? error.message : 'the server failed');
+      failed(
+        error instanceof FarkvError ? error.code : 'ERR_INTERNAL',
+        error instanceof FarkvError ? error.message : 'the server failed',
+      );
     } finally {
       this.#calls -= 1;
     }

@@ -1,4 +1,6 @@
-/** Binds the control addresses and hands each new connection on; counts them, and turns away those that are too many. */
+/**
+ * Binds the control addresses and hands each new connection on; counts them, and turns away those that are too many.
+ */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
@@ -13,7 +15,9 @@ export interface ListenerOptions {
   readonly connection: (socket: Socket) => void;
 }
 
-const bindErrors: Readonly<Record<string, readonly [code: 'ERR_ADDRESS_IN_USE' | 'ERR_ADDRESS_INVALID', text: string]>> = {
+const bindErrors: Readonly<
+  Record<string, readonly [code: 'ERR_ADDRESS_IN_USE' | 'ERR_ADDRESS_INVALID', text: string]>
+> = {
   EADDRINUSE: ['ERR_ADDRESS_IN_USE', 'another program listens there; choose another --listen or stop that program'],
   EADDRNOTAVAIL: ['ERR_ADDRESS_INVALID', 'this machine does not have that address'],
   ENOTFOUND: ['ERR_ADDRESS_INVALID', 'that host name is not known'],
@@ -57,8 +61,10 @@ export class Listener {
   async #bind(address: HostPort): Promise<void> {
     const { tls, handshakeMs } = this.#options;
     const ready = (socket: Socket): void => this.#options.connection(socket);
-    const server = tls === undefined ? createServer({ noDelay: true }) : createTlsServer({ ...tls, handshakeTimeout: handshakeMs });
-    // Both kinds of server emit `connection` for the plain socket; what comes over TLS is handed on when its handshake is done.
+    const server =
+      tls === undefined ? createServer({ noDelay: true }) : createTlsServer({ ...tls, handshakeTimeout: handshakeMs });
+    // Both kinds of server emit `connection` for the plain socket; what comes over TLS is handed on when its handshake
+    // is done.
     server.on('connection', (socket: Socket) => {
       if (this.#sockets.size >= this.#options.maxConnections) {
         this.refused += 1;

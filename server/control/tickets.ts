@@ -1,7 +1,7 @@
 /**
- * Tickets: what an authenticated client shows to data planes (native/wire/wire.h). Any server makes them, for all share the secret
- * that is in the metadata. A ticket is good for TICKET_MS and is renewed at half of it, so a client that loses
- * its server has time to find another.
+ * Tickets: what an authenticated client shows to data planes (native/wire/wire.h). Any server makes them, for all share
+ * the secret that is in the metadata. A ticket is good for TICKET_MS and is renewed at half of it, so a client that
+ * loses its server has time to find another.
  */
 import type { MetadataState } from '../../core/metadata/state.js';
 
@@ -10,8 +10,20 @@ export const RENEW_MS = TICKET_MS / 2;
 /** FKV_TICKET_READ | FKV_TICKET_WRITE */
 const READ_WRITE = 3;
 
-export type MakeTicket = (secret: Uint8Array, client: bigint, expiresMs: number, trust: number, flags: number) => Uint8Array;
+export type MakeTicket = (
+  secret: Uint8Array,
+  client: bigint,
+  expiresMs: number,
+  trust: number,
+  flags: number,
+) => Uint8Array;
 
-export function issueTicket(make: MakeTicket, state: MetadataState, clientId: string, trust: number, nowMs: number): Uint8Array {
+export function issueTicket(
+  make: MakeTicket,
+  state: MetadataState,
+  clientId: string,
+  trust: number,
+  nowMs: number,
+): Uint8Array {
   return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, trust, READ_WRITE);
 }

@@ -1,4 +1,7 @@
-/** The files that settings name for TLS: this server's certificate and key, and the authorities that it trusts in other servers. */
+/**
+ * The files that settings name for TLS: this server's certificate and key, and the authorities that it trusts in other
+ * servers.
+ */
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
@@ -11,7 +14,11 @@ export function serverTls(files: TlsFiles): TlsOptions {
   try {
     createSecureContext(options);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `the TLS certificate ${files.cert} and key ${files.key} cannot be used: ${(cause as Error).message}`, { cause });
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `the TLS certificate ${files.cert} and key ${files.key} cannot be used: ${(cause as Error).message}`,
+      { cause },
+    );
   }
   return options;
 }

@@ -1,6 +1,6 @@
 /**
- * The RDMA devices of this host as the kernel shows them under /sys/class/infiniband: ports, link state, MTU, GIDs and their
- * types. Reads files only; `root` is "/" but in tests.
+ * The RDMA devices of this host as the kernel shows them under /sys/class/infiniband: ports, link state, MTU, GIDs and
+ * their types. Reads files only; `root` is "/" but in tests.
  */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -77,7 +77,11 @@ function gidsOf(dir: string): Gid[] {
 
 function interfaceOf(root: string, name: string): NetworkInterface {
   const dir = join(root, 'sys/class/net', name);
-  return { name, mtuBytes: Number(readLine(join(dir, 'mtu')) ?? 0), state: readLine(join(dir, 'operstate')) ?? 'unknown' };
+  return {
+    name,
+    mtuBytes: Number(readLine(join(dir, 'mtu')) ?? 0),
+    state: readLine(join(dir, 'operstate')) ?? 'unknown',
+  };
 }
 
 function portOf(root: string, device: string, port: string): Port {
@@ -86,7 +90,11 @@ function portOf(root: string, device: string, port: string): Port {
   const gids = gidsOf(dir);
   const parent = list(join(root, 'sys/class/infiniband', device, 'device/net'));
   const softParent = readLine(join(root, 'sys/class/infiniband', device, 'parent'));
-  const names = new Set([...gids.flatMap((g) => g.networkInterface ?? []), ...parent, ...(softParent === undefined ? [] : [softParent])]);
+  const names = new Set([
+    ...gids.flatMap((g) => g.networkInterface ?? []),
+    ...parent,
+    ...(softParent === undefined ? [] : [softParent]),
+  ]);
   return {
     port: Number(port),
     state: afterColon(readLine(join(dir, 'state'))),

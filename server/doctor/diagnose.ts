@@ -30,13 +30,20 @@ const routable = (gid: string): boolean => !gid.startsWith('fe80');
 function ofDevice(d: Device): Problem[] {
   const problems: Problem[] = [];
   if (d.uverbs === undefined) {
-    problems.push({ severity: 'error', text: `${d.name} has no user-space device (/dev/infiniband/uverbsN)`, mend: 'modprobe ib_uverbs' });
+    problems.push({
+      severity: 'error',
+      text: `${d.name} has no user-space device (/dev/infiniband/uverbsN)`,
+      mend: 'modprobe ib_uverbs',
+    });
   }
   for (const p of d.ports) {
     const name = `${d.name} port ${p.port}`;
     const nic = p.networkInterfaces[0];
     if (p.state !== 'ACTIVE') {
-      const mend = d.fabric === 'InfiniBand' ? 'check the cable, and that a subnet manager runs: systemctl start opensm' : `ip link set ${nic?.name ?? 'INTERFACE'} up`;
+      const mend =
+        d.fabric === 'InfiniBand'
+          ? 'check the cable, and that a subnet manager runs: systemctl start opensm'
+          : `ip link set ${nic?.name ?? 'INTERFACE'} up`;
       problems.push({ severity: 'error', text: `${name} is ${p.state} (${p.physicalState})`, mend });
       continue;
     }
@@ -63,21 +70,30 @@ function ofDevice(d: Device): Problem[] {
 function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[] {
   const problems: Problem[] = [];
   for (const [module, loaded] of Object.entries(s.modules)) {
-    if (!loaded && anyDevice) problems.push({ severity: 'error', text: `kernel module ${module} is not loaded`, mend: `modprobe ${module}` });
+    if (!loaded && anyDevice)
+      problems.push({ severity: 'error', text: `kernel module ${module} is not loaded`, mend: `modprobe ${module}` });
   }
   if (!s.mayLockAnything && s.memlockSoftBytes !== undefined && s.memlockSoftBytes < memoryBytes) {
     problems.push({
       severity: 'error',
       text: `the limit of locked memory is ${formatSize(s.memlockSoftBytes)}; a server with --memory ${formatSize(memoryBytes)} registers as much`,
-      mend: s.memlockHardBytes === undefined || s.memlockHardBytes >= memoryBytes
-        ? 'ulimit -l unlimited'
-        : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',
+      mend:
+        s.memlockHardBytes === undefined || s.memlockHardBytes >= memoryBytes
+          ? 'ulimit -l unlimited'
+          : 'LimitMEMLOCK=infinity in the systemd unit, or "* - memlock unlimited" in /etc/security/limits.conf and a new login',
     });
   }
   if (s.hugePages.free === 0 && !s.collapsesShmem) {
     const pages = Math.ceil(memoryBytes / (s.hugePages.sizeBytes || 2 ** 21));
-    const setting = s.shmemHugePages === 'unknown' ? '' : `echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled  (transparent ones), or `;
-    problems.push({ severity: 'warning', text: 'the system has no huge pages for shared memory: regions will have small pages', mend: `${setting}sysctl -w vm.nr_hugepages=${pages}  (reserved ones)` });
+    const setting =
+      s.shmemHugePages === 'unknown'
+        ? ''
+        : `echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled  (transparent ones), or `;
+    problems.push({
+      severity: 'warning',
+      text: 'the system has no huge pages for shared memory: regions will have small pages',
+      mend: `${setting}sysctl -w vm.nr_hugepages=${pages}  (reserved ones)`,
+    });
   }
   if (/[-,]/.test(s.numaNodes)) {
     problems.push({
@@ -88,7 +104,11 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
   }
   for (const [key, value] of Object.entries(s.sysctls)) {
     if (key.endsWith('.rp_filter') && value === '1') {
-      problems.push({ severity: 'warning', text: `${key} is strict: with several interfaces in one subnet RoCE connections may time out`, mend: `sysctl -w ${key}=2` });
+      problems.push({
+        severity: 'warning',
+        text: `${key} is strict: with several interfaces in one subnet RoCE connections may time out`,
+        mend: `sysctl -w ${key}=2`,
+      });
     }
   }
   return problems;
@@ -97,7 +117,11 @@ function ofSystem(s: System, memoryBytes: number, anyDevice: boolean): Problem[]
 export function diagnose(facts: Pick<Report, 'librariesMissing' | 'devices' | 'system' | 'memoryBytes'>): Report {
   const problems: Problem[] = [];
   if (facts.librariesMissing !== undefined) {
-    problems.push({ severity: 'error', text: facts.librariesMissing, mend: 'apt-get install libibverbs1 librdmacm1 ibverbs-providers' });
+    problems.push({
+      severity: 'error',
+      text: facts.librariesMissing,
+      mend: 'apt-get install libibverbs1 librdmacm1 ibverbs-providers',
+    });
   }
   if (facts.devices.length === 0) {
     problems.push({
@@ -109,7 +133,9 @@ export function diagnose(facts: Pick<Report, 'librariesMissing' | 'devices' | 's
   const perDevice = facts.devices.map(ofDevice);
   // One good device is enough: what is wrong with the others is then only worth a warning.
   const someGood = perDevice.some((ps) => ps.every((p) => p.severity !== 'error'));
-  problems.push(...perDevice.flat().map((p) => (someGood && p.severity === 'error' ? { ...p, severity: 'warning' as const } : p)));
+  problems.push(
+    ...perDevice.flat().map((p) => (someGood && p.severity === 'error' ? { ...p, severity: 'warning' as const } : p)),
+  );
   problems.push(...ofSystem(facts.system, facts.memoryBytes, facts.devices.length > 0));
   return { ...facts, problems, ok: problems.every((p) => p.severity !== 'error') };
 }

@@ -32,7 +32,8 @@ function host(change: Record<string, string | undefined> = {}): string {
     'sys/module/ib_uverbs/x': '',
     'sys/module/rdma_cm/x': '',
     'sys/module/rdma_ucm/x': '',
-    'proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              8388608              bytes\n',
+    'proc/self/limits':
+      'Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              8388608              bytes\n',
     'proc/self/status': 'CapEff:\t000001ffffffffff\n',
     'proc/meminfo': 'HugePages_Total:       0\nHugePages_Free:        0\nHugepagesize:       2048 kB\n',
     'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size [advise] never deny force\n',
@@ -64,12 +65,18 @@ test('a host with an active RoCE v2 port is ok, and its GIDs are listed without 
   t.true(r.ok);
   t.deepEqual(r.problems, []);
   t.is(r.devices[0]?.fabric, 'RoCE');
-  t.deepEqual(r.devices[0]?.ports[0]?.gids.map((g) => g.index), [0, 1]);
+  t.deepEqual(
+    r.devices[0]?.ports[0]?.gids.map((g) => g.index),
+    [0, 1],
+  );
   t.regex(renderReport(r), /ok: --transport verbs would work/);
 });
 
 test('a host without libraries and devices is not ok, and both are said', (t) => {
-  const r = examine({ 'sys/class/infiniband/rxe0/node_type': undefined, 'sys/class/infiniband/rxe0/ports/1/state': '1: DOWN\n' }, 'libibverbs.so.1 is not installed');
+  const r = examine(
+    { 'sys/class/infiniband/rxe0/node_type': undefined, 'sys/class/infiniband/rxe0/ports/1/state': '1: DOWN\n' },
+    'libibverbs.so.1 is not installed',
+  );
   t.false(r.ok);
   t.true(r.problems.some((p) => p.mend.includes('libibverbs1')));
   t.true(r.problems.some((p) => p.text.includes('is DOWN') && p.mend === 'ip link set eth0 up'));
@@ -89,18 +96,28 @@ test('what would make RDMA slower is a warning with a command', (t) => {
     'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise never [deny] force\n',
   });
   t.true(r.ok);
-  t.deepEqual(r.problems.map((p) => p.severity), ['warning', 'warning', 'warning']);
+  t.deepEqual(
+    r.problems.map((p) => p.severity),
+    ['warning', 'warning', 'warning'],
+  );
   t.true(r.problems.some((p) => p.mend === 'sysctl -w net.ipv4.conf.eth0.rp_filter=2'));
 });
 
 test('huge pages are there when some are reserved or the kernel makes them on request', (t) => {
-  const never = { 'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise [never] deny force\n' };
+  const never = {
+    'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise [never] deny force\n',
+  };
   const deny = { 'sys/kernel/mm/transparent_hugepage/shmem_enabled': 'always within_size advise never [deny] force\n' };
   const made = { 'proc/sys/kernel/osrelease': '6.1.0-13-amd64\n' };
-  const reserved = { 'proc/meminfo': 'HugePages_Total:      64\nHugePages_Free:       64\nHugepagesize:       2048 kB\n' };
+  const reserved = {
+    'proc/meminfo': 'HugePages_Total:      64\nHugePages_Free:       64\nHugepagesize:       2048 kB\n',
+  };
   t.deepEqual(examine({ ...never, ...made }).problems, []);
   t.deepEqual(examine({ ...deny, ...reserved }).problems, []);
-  for (const none of [{ ...deny, ...made }, { ...never, 'proc/sys/kernel/osrelease': '5.15.0\n' }]) {
+  for (const none of [
+    { ...deny, ...made },
+    { ...never, 'proc/sys/kernel/osrelease': '5.15.0\n' },
+  ]) {
     t.regex(examine(none).problems[0]?.mend ?? '', /shmem_enabled.*sysctl -w vm.nr_hugepages=512/);
   }
 });

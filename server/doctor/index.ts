@@ -11,5 +11,10 @@ export type { Report, Problem } from './diagnose.js';
 export function examineHost(memoryBytes: number): Report {
   const devices = findDevices('/');
   const interfaces = devices.flatMap((d) => d.ports.flatMap((p) => p.networkInterfaces.map((i) => i.name)));
-  return diagnose({ librariesMissing: addon.providerMissing('verbs'), devices, system: readSystem('/', [...new Set(interfaces)]), memoryBytes });
+  return diagnose({
+    librariesMissing: addon.providerMissing('verbs'),
+    devices,
+    system: readSystem('/', [...new Set(interfaces)]),
+    memoryBytes,
+  });
 }

@@ -4,11 +4,16 @@ import type { Device } from './devices.js';
 import type { Report } from './diagnose.js';
 
 function deviceLines(d: Device): string[] {
-  const lines = [`${d.name}  ${d.fabric}${d.firmware === '' ? '' : `  firmware ${d.firmware}`}  /dev/infiniband/${d.uverbs ?? '(none)'}`];
+  const lines = [
+    `${d.name}  ${d.fabric}${d.firmware === '' ? '' : `  firmware ${d.firmware}`}  /dev/infiniband/${d.uverbs ?? '(none)'}`,
+  ];
   for (const p of d.ports) {
     lines.push(`  port ${p.port}  ${p.state}  ${p.physicalState}  ${p.linkLayer}  ${p.rate}`);
     for (const i of p.networkInterfaces) lines.push(`    interface ${i.name}  MTU ${i.mtuBytes}  ${i.state}`);
-    for (const g of p.gids) lines.push(`    GID ${g.index}  ${g.gid}  ${g.type ?? ''}${g.networkInterface === undefined ? '' : `  ${g.networkInterface}`}`);
+    for (const g of p.gids)
+      lines.push(
+        `    GID ${g.index}  ${g.gid}  ${g.type ?? ''}${g.networkInterface === undefined ? '' : `  ${g.networkInterface}`}`,
+      );
   }
   return lines;
 }
@@ -19,7 +24,9 @@ export function renderReport(r: Report): string {
   const s = r.system;
   const lines = [
     `libraries     ${r.librariesMissing ?? 'libibverbs and librdmacm found'}`,
-    `modules       ${Object.entries(s.modules).map(([m, on]) => `${m} ${on ? 'loaded' : 'missing'}`).join(', ')}`,
+    `modules       ${Object.entries(s.modules)
+      .map(([m, on]) => `${m} ${on ? 'loaded' : 'missing'}`)
+      .join(', ')}`,
     `locked memory soft ${limit(s.memlockSoftBytes)}, hard ${limit(s.memlockHardBytes)}${s.mayLockAnything ? ' (CAP_IPC_LOCK: no limit applies)' : ''}`,
     `huge pages    ${s.hugePages.free} free of ${s.hugePages.total}, ${formatSize(s.hugePages.sizeBytes)} each; for shared memory: ${s.shmemHugePages}${s.collapsesShmem ? ', made when a server asks' : ''}`,
     `NUMA nodes    ${s.numaNodes}`,

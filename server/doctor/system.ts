@@ -1,4 +1,7 @@
-/** What else of the host matters to RDMA: kernel modules, the limit of locked memory, huge pages, sysctls. Reads files only. */
+/**
+ * What else of the host matters to RDMA: kernel modules, the limit of locked memory, huge pages, sysctls. Reads files
+ * only.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { list, readLine } from './devices.js';
@@ -22,7 +25,9 @@ export interface System {
 }
 
 const neededModules = ['ib_core', 'ib_uverbs', 'rdma_cm', 'rdma_ucm'];
-/** With several interfaces in one subnet these decide which of them answers: wrong ones make RoCE connections time out. */
+/**
+ * With several interfaces in one subnet these decide which of them answers: wrong ones make RoCE connections time out.
+ */
 const perInterface = ['rp_filter', 'arp_ignore', 'arp_announce'];
 const capIpcLock = 1n << 14n;
 
@@ -36,7 +41,8 @@ function readText(path: string): string {
 
 function memlock(limits: string): [number | undefined, number | undefined] {
   const line = /^Max locked memory\s+(\S+)\s+(\S+)/m.exec(limits);
-  const bytes = (text: string | undefined): number | undefined => (text === undefined || text === 'unlimited' ? undefined : Number(text));
+  const bytes = (text: string | undefined): number | undefined =>
+    text === undefined || text === 'unlimited' ? undefined : Number(text);
   return [bytes(line?.[1]), bytes(line?.[2])];
 }
 
@@ -54,13 +60,18 @@ export function readSystem(root: string, interfaces: readonly string[]): System 
     }
   }
   const [major = 0, minor = 0] = (readLine(join(root, 'proc/sys/kernel/osrelease')) ?? '').split('.').map(Number);
-  const shmemHugePages = /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown';
+  const shmemHugePages =
+    /\[(\w+)\]/.exec(readLine(join(root, 'sys/kernel/mm/transparent_hugepage/shmem_enabled')) ?? '')?.[1] ?? 'unknown';
   return {
     modules: Object.fromEntries(neededModules.map((m) => [m, loaded.includes(m)])),
     memlockSoftBytes,
     memlockHardBytes,
     mayLockAnything: (BigInt(`0x${effective}`) & capIpcLock) !== 0n,
-    hugePages: { sizeBytes: field('Hugepagesize') * 1024, total: field('HugePages_Total'), free: field('HugePages_Free') },
+    hugePages: {
+      sizeBytes: field('Hugepagesize') * 1024,
+      total: field('HugePages_Total'),
+      free: field('HugePages_Free'),
+    },
     shmemHugePages,
     collapsesShmem: (major > 6 || (major === 6 && minor >= 1)) && !['deny', 'unknown'].includes(shmemHugePages),
     numaNodes: readLine(join(root, 'sys/devices/system/node/online')) ?? '0',

@@ -54,7 +54,14 @@ class Group {
       const storage = new MemoryStorage();
       const failures: FarkvError[] = [];
       const driver = new MetadataDriver({
-        storage, raftId, restored: bootstrapState(ids), incarnation: raftId, random: Math.random, tickMs: 5, electionMs: 50, log: quiet,
+        storage,
+        raftId,
+        restored: bootstrapState(ids),
+        incarnation: raftId,
+        random: Math.random,
+        tickMs: 5,
+        electionMs: 50,
+        log: quiet,
         send: (message) => this.#send(message),
         fatal: (error) => {
           failures.push(error);
@@ -63,10 +70,13 @@ class Group {
         ...options,
       });
       const proposer = new Proposer({
-        proposer: raftId.toString(16).padStart(16, '0'), retryMs: 40, formatVersion: () => driver.state.formatVersion,
+        proposer: raftId.toString(16).padStart(16, '0'),
+        retryMs: 40,
+        formatVersion: () => driver.state.formatVersion,
         submit: (bytes) => {
           const leader = this.cut.has(raftId) ? undefined : this.members[driver.leader - 1];
-          const refusal = leader === undefined || this.cut.has(leader.raftId) ? 'not-leader' : leader.driver.propose(bytes);
+          const refusal =
+            leader === undefined || this.cut.has(leader.raftId) ? 'not-leader' : leader.driver.propose(bytes);
           return refusal === undefined ? Promise.resolve() : Promise.reject(new FarkvError('ERR_NO_LEADER', refusal));
         },
       });
@@ -119,7 +129,11 @@ test('alone, a member leads at once and applies what it proposes', async (t) => 
   const group = new Group(t, 1);
   t.true(ok(await group.one().proposer.propose(bootstrap, 5000)));
   t.is(group.one().driver.state.clusterId, '1f'.repeat(16));
-  t.deepEqual(await group.one().proposer.propose(bootstrap, 5000), { ok: false, code: 'ERR_BUSY', message: 'the cluster exists' });
+  t.deepEqual(await group.one().proposer.propose(bootstrap, 5000), {
+    ok: false,
+    code: 'ERR_BUSY',
+    message: 'the cluster exists',
+  });
 });
 
 test('a confirmed leader names all that it has applied by then, not only what there was when it was asked', async (t) => {
@@ -135,7 +149,9 @@ test('a confirmed leader names all that it has applied by then, not only what th
 test('three members agree, whoever proposes', async (t) => {
   const group = new Group(t, 3);
   await group.elected();
-  const outcomes = await Promise.all(group.members.map((m) => m.proposer.propose({ ...bootstrap, clusterId: String(m.raftId).repeat(32) }, 10_000)));
+  const outcomes = await Promise.all(
+    group.members.map((m) => m.proposer.propose({ ...bootstrap, clusterId: String(m.raftId).repeat(32) }, 10_000)),
+  );
   t.is(outcomes.filter(ok).length, 1);
   const clusterIds = (): Set<string> => new Set(group.members.map((m) => m.driver.state.clusterId));
   await group.until(() => clusterIds().size === 1);
@@ -148,16 +164,24 @@ test('changes go on after the leader is lost, and each takes effect once', async
   await old.proposer.propose(bootstrap, 10_000);
   const others = group.members.filter((m) => m !== old);
   const applied: string[] = [];
-  others[0]?.driver.onApplied(({ proposal, outcome }) => proposal.command.t === 'no-op' && applied.push(`${proposal.sequence} ${outcome === 'duplicate' ? 'again' : 'first'}`));
+  others[0]?.driver.onApplied(
+    ({ proposal, outcome }) =>
+      proposal.command.t === 'no-op' &&
+      applied.push(`${proposal.sequence} ${outcome === 'duplicate' ? 'again' : 'first'}`),
+  );
   group.cut.add(old.raftId);
-  const outcomes = await Promise.all(Array.from({ length: 20 }, () => others[0]!.proposer.propose({ t: 'no-op' }, 20_000)));
+  const outcomes = await Promise.all(
+    Array.from({ length: 20 }, () => others[0]!.proposer.propose({ t: 'no-op' }, 20_000)),
+  );
   t.true(outcomes.every(ok));
   t.is(new Set(applied.filter((a) => a.endsWith('first'))).size, 20);
   t.is(applied.filter((a) => a.endsWith('first')).length, 20);
   // The lost one comes back and learns all.
   group.cut.clear();
   await group.until(() => old.driver.status().applied >= others[0]!.driver.status().applied);
-  t.false(old.driver.leads && others.some((m) => m.driver.leads && m.driver.status().term === old.driver.status().term));
+  t.false(
+    old.driver.leads && others.some((m) => m.driver.leads && m.driver.status().term === old.driver.status().term),
+  );
 });
 
 test('without a majority a proposal ends with ERR_TIMEOUT and the reason', async (t) => {
@@ -174,7 +198,10 @@ test('nothing is sent when it could not be written', async (t) => {
     throw new Error('the disk is gone');
   };
   await group.until(() => first!.failures.length > 0);
-  t.deepEqual(group.sent.filter((m) => m.from === first!.raftId), []);
+  t.deepEqual(
+    group.sent.filter((m) => m.from === first!.raftId),
+    [],
+  );
   t.regex(first!.failures[0]?.message ?? '', /the disk is gone/);
 });
 
@@ -192,7 +219,21 @@ test('an entry of a later version stops the member before it, with a message', a
   await group.one().proposer.propose(bootstrap, 5000);
   const { driver, failures } = group.one();
   driver.propose(encodeValue({ format: 9, proposer: '00'.repeat(8), sequence: 1, command: { t: 'bend-space' } }));
-  driver.propose(encodeProposal({ proposer: '01'.repeat(8), sequence: 1, command: { t: 'member-join', id: 's1', incarnation: '02'.repeat(8), instance: '03'.repeat(8), control: [], fabric: [], memoryBytes: 1 } }));
+  driver.propose(
+    encodeProposal({
+      proposer: '01'.repeat(8),
+      sequence: 1,
+      command: {
+        t: 'member-join',
+        id: 's1',
+        incarnation: '02'.repeat(8),
+        instance: '03'.repeat(8),
+        control: [],
+        fabric: [],
+        memoryBytes: 1,
+      },
+    }),
+  );
   await group.until(() => failures.length > 0);
   t.is(failures[0]?.code, 'ERR_PROTOCOL_VERSION');
   t.regex(failures[0]?.message ?? '', /entry \d+ .*upgrade this server/);
@@ -202,7 +243,14 @@ test('an entry of a later version stops the member before it, with a message', a
 test('messages of other shapes, or between others, are refused', (t) => {
   const group = new Group(t, 3);
   const { driver } = group.one();
-  for (const value of [undefined, 5, {}, { type: 'append' }, { type: 'heartbeat', from: 3, to: 1, term: 1, commit: 0, round: 0 }, { type: 'heartbeat', from: 2, to: 3, term: 1, commit: 0, round: 0 }]) {
+  for (const value of [
+    undefined,
+    5,
+    {},
+    { type: 'append' },
+    { type: 'heartbeat', from: 3, to: 1, term: 1, commit: 0, round: 0 },
+    { type: 'heartbeat', from: 2, to: 3, term: 1, commit: 0, round: 0 },
+  ]) {
     t.throws(() => driver.receive(2, value), { instanceOf: FarkvError, code: 'ERR_PROTOCOL' });
   }
 });
@@ -231,7 +279,15 @@ test('a member that starts from a snapshot has its state', async (t) => {
   await group.one().proposer.propose({ t: 'no-op' }, 5000);
   const snapshot = group.one().storage.snapshots.at(-1)!;
   const again = new MetadataDriver({
-    storage: new MemoryStorage(), raftId: 1, incarnation: 7, random: Math.random, tickMs: 5, electionMs: 50, log: quiet, send: () => undefined, fatal: () => undefined,
+    storage: new MemoryStorage(),
+    raftId: 1,
+    incarnation: 7,
+    random: Math.random,
+    tickMs: 5,
+    electionMs: 50,
+    log: quiet,
+    send: () => undefined,
+    fatal: () => undefined,
     restored: { hardState: { term: 5, vote: 0, commit: snapshot.meta.index }, snapshot, entries: [] },
   });
   t.is(again.state.clusterId, '1f'.repeat(16));
@@ -242,20 +298,37 @@ test('with a real log on a real disk, a member that is started again has what wa
   t.teardown(() => rmSync(path, { recursive: true, force: true }));
   const open = () =>
     RaftStorage.open({
-      disk: new FileDisk(path, (fd) => addon.tryLock(fd)), identity: { clusterId: 'x', memberId: 1 }, bootstrap: [1], checksum: (bytes) => addon.crc32c(bytes),
-      rebuild: '', notice: (text) => t.log(text), fatal: (what) => t.fail(what),
+      disk: new FileDisk(path, (fd) => addon.tryLock(fd)),
+      identity: { clusterId: 'x', memberId: 1 },
+      bootstrap: [1],
+      checksum: (bytes) => addon.crc32c(bytes),
+      rebuild: '',
+      notice: (text) => t.log(text),
+      fatal: (what) => t.fail(what),
     });
   let expected: unknown;
   for (let round = 1; round <= 3; round++) {
     const { storage, restored } = open();
     if (round === 3) t.true((restored.snapshot?.meta.index ?? 0) > 0);
     const driver = new MetadataDriver({
-      storage, restored, raftId: 1, incarnation: round, random: Math.random, tickMs: 5, electionMs: 50, log: quiet, send: () => undefined,
-      fatal: (error) => t.fail(error.message), compactBytes: 32 << 10,
+      storage,
+      restored,
+      raftId: 1,
+      incarnation: round,
+      random: Math.random,
+      tickMs: 5,
+      electionMs: 50,
+      log: quiet,
+      send: () => undefined,
+      fatal: (error) => t.fail(error.message),
+      compactBytes: 32 << 10,
     });
     const proposer = new Proposer({
-      proposer: round.toString(16).padStart(16, '0'), retryMs: 50, formatVersion: () => 1,
-      submit: (bytes) => (driver.propose(bytes) === undefined ? Promise.resolve() : Promise.reject(new Error('not yet'))),
+      proposer: round.toString(16).padStart(16, '0'),
+      retryMs: 50,
+      formatVersion: () => 1,
+      submit: (bytes) =>
+        driver.propose(bytes) === undefined ? Promise.resolve() : Promise.reject(new Error('not yet')),
     });
     driver.onApplied((applied) => proposer.applied(applied));
     driver.start();
@@ -264,10 +337,25 @@ test('with a real log on a real disk, a member that is started again has what wa
     t.deepEqual(driver.state, (expected ?? driver.state) as typeof driver.state);
     await proposer.propose(bootstrap, 10_000);
     const replaces = driver.state.members.get('s1')?.incarnation;
-    t.true(ok(await proposer.propose({
-      t: 'member-join', id: 's1', incarnation: round.toString(16).padStart(16, '0'), ...(replaces === undefined ? {} : { replaces }), instance: '03'.repeat(8), control: [], fabric: [], memoryBytes: 1,
-    }, 10_000)));
-    for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 30 }, () => proposer.propose({ t: 'no-op' }, 10_000)));
+    t.true(
+      ok(
+        await proposer.propose(
+          {
+            t: 'member-join',
+            id: 's1',
+            incarnation: round.toString(16).padStart(16, '0'),
+            ...(replaces === undefined ? {} : { replaces }),
+            instance: '03'.repeat(8),
+            control: [],
+            fabric: [],
+            memoryBytes: 1,
+          },
+          10_000,
+        ),
+      ),
+    );
+    for (let i = 0; i < 10; i++)
+      await Promise.all(Array.from({ length: 30 }, () => proposer.propose({ t: 'no-op' }, 10_000)));
     expected = driver.state;
     proposer.close();
     driver.stop();
@@ -277,7 +365,12 @@ test('with a real log on a real disk, a member that is started again has what wa
 
 test('a proposer keeps to its window, and its waits end when it closes', async (t) => {
   const given: number[] = [];
-  const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, formatVersion: () => 1, submit: () => Promise.resolve(void given.push(1)) });
+  const proposer = new Proposer({
+    proposer: '00'.repeat(8),
+    retryMs: 10_000,
+    formatVersion: () => 1,
+    submit: () => Promise.resolve(void given.push(1)),
+  });
   const waits = Array.from({ length: 100 }, () => proposer.propose({ t: 'no-op' }, 60_000));
   await new Promise((resolve) => setImmediate(resolve));
   t.is(given.length, 32);
@@ -290,7 +383,9 @@ test('the leader makes the cluster and gives the shards out, also when a server 
   const group = new Group(t, 1);
   const { driver, proposer } = group.one();
   const duties = new LeaderDuties({
-    made: { shards: 4, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 30, log: quiet,
+    made: { shards: 4, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
+    assignAfterMs: 30,
+    log: quiet,
     driver: {
       get leads() {
         return driver.leads;
@@ -299,17 +394,34 @@ test('the leader makes the cluster and gives the shards out, also when a server 
         return driver.state;
       },
       // The Raft group stays as the test made it.
-      status: () => driver.status(), proposeChange: () => undefined, knownFormat: driver.knownFormat,
+      status: () => driver.status(),
+      proposeChange: () => undefined,
+      knownFormat: driver.knownFormat,
     },
-    listen: () => Promise.resolve(false), office: () => undefined, nowMs: () => 0, proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
-    propose: (command, ms) => proposer.propose(command, ms), randomHex: (n) => 'ab'.repeat(n),
+    listen: () => Promise.resolve(false),
+    office: () => undefined,
+    nowMs: () => 0,
+    proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
+    propose: (command, ms) => proposer.propose(command, ms),
+    randomHex: (n) => 'ab'.repeat(n),
   });
   t.teardown(() => duties.close());
   driver.onLeader(() => duties.look());
   driver.onState(() => duties.look());
   await group.until(() => driver.state.clusterId !== '');
   t.is(driver.state.shards.length, 4);
-  await proposer.propose({ t: 'member-join', id: 's1', incarnation: '02'.repeat(8), instance: '03'.repeat(8), control: [], fabric: [], memoryBytes: 1 }, 5000);
+  await proposer.propose(
+    {
+      t: 'member-join',
+      id: 's1',
+      incarnation: '02'.repeat(8),
+      instance: '03'.repeat(8),
+      control: [],
+      fabric: [],
+      memoryBytes: 1,
+    },
+    5000,
+  );
   t.true(driver.state.shards.every((s) => s.owner === undefined));
   await group.until(() => driver.state.shards.every((s) => s.owner === 's1'));
   t.pass();
@@ -318,10 +430,18 @@ test('the leader makes the cluster and gives the shards out, also when a server 
 test('what servers of this format would stop at is not even proposed', async (t) => {
   const given: number[] = [];
   let formatVersion = 1;
-  const proposer = new Proposer({ proposer: '00'.repeat(8), retryMs: 10_000, formatVersion: () => formatVersion, submit: () => Promise.resolve(void given.push(1)) });
+  const proposer = new Proposer({
+    proposer: '00'.repeat(8),
+    retryMs: 10_000,
+    formatVersion: () => formatVersion,
+    submit: () => Promise.resolve(void given.push(1)),
+  });
   t.teardown(() => proposer.close());
   const raise: Command = { t: 'raise-format', format: 3 };
-  await t.throwsAsync(proposer.propose(raise, 1000), { code: 'ERR_UNSUPPORTED', message: /at format 1 until every server/ });
+  await t.throwsAsync(proposer.propose(raise, 1000), {
+    code: 'ERR_UNSUPPORTED',
+    message: /at format 1 until every server/,
+  });
   t.deepEqual(given, []);
   formatVersion = 2;
   proposer.propose(raise, 60_000).catch(() => undefined);

@@ -1,15 +1,25 @@
 /**
- * Runs the metadata's Raft member: its clock, its disk, its messages, and the state machine behind it. The order of each round is
- * core/raft's contract: persist, then send, then apply, then advance.
+ * Runs the metadata's Raft member: its clock, its disk, its messages, and the state machine behind it. The order of
+ * each round is core/raft's contract: persist, then send, then apply, then advance.
  *
- * What may wait for a vote or an acknowledgement is on disk before it leaves, because persist() returns only then. The disk is
- * written synchronously on purpose (server/raft-storage/disk.ts).
+ * What may wait for a vote or an acknowledgement is on disk before it leaves, because persist() returns only then. The
+ * disk is written synchronously on purpose (server/raft-storage/disk.ts).
  */
 import { FarkvError } from '../../core/errors.js';
 import { MetadataMachine, type Applied } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import {
-  checkRaftMessage, EntryType, RaftNode, type ChangeRefusal, type ConfigChange, type Entry, type ProposalRefusal, type RaftMessage, type RaftStatus, type Ready, type RestoredState,
+  checkRaftMessage,
+  EntryType,
+  RaftNode,
+  type ChangeRefusal,
+  type ConfigChange,
+  type Entry,
+  type ProposalRefusal,
+  type RaftMessage,
+  type RaftStatus,
+  type Ready,
+  type RestoredState,
   type Snapshot,
 } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
@@ -36,8 +46,8 @@ export interface DriverOptions {
 }
 
 /**
- * Of a leader that a quorum has confirmed: it led in `term` after it was asked, and has applied `index`, which holds all that was committed
- * when it was asked, and all that has been applied here since.
+ * Of a leader that a quorum has confirmed: it led in `term` after it was asked, and has applied `index`, which holds
+ * all that was committed when it was asked, and all that has been applied here since.
  */
 export interface Confirmed {
   readonly term: number;
@@ -85,7 +95,13 @@ export class MetadataDriver {
     this.#machine = new MetadataMachine(options.knownFormat);
     const ticks = Math.max(4, Math.round(options.electionMs / options.tickMs));
     this.#node = new RaftNode(
-      { id: options.raftId, incarnation: options.incarnation, random: options.random, electionTicks: ticks, heartbeatTicks: Math.max(1, Math.floor(ticks / 5)) },
+      {
+        id: options.raftId,
+        incarnation: options.incarnation,
+        random: options.random,
+        electionTicks: ticks,
+        heartbeatTicks: Math.max(1, Math.floor(ticks / 5)),
+      },
       options.restored,
     );
     if (options.restored.snapshot !== undefined) this.#machine.restore(options.restored.snapshot.data);
@@ -143,21 +159,31 @@ export class MetadataDriver {
 
   #clock(): void {
     const { tickMs } = this.#options;
-    this.#timer = setTimeout(() => {
-      this.#guarded(() => this.#node.tick());
-      if (!this.#stopped) this.#clock();
-    }, this.#alone() ? Math.max(ALONE_TICK_MS, tickMs) : tickMs);
+    this.#timer = setTimeout(
+      () => {
+        this.#guarded(() => this.#node.tick());
+        if (!this.#stopped) this.#clock();
+      },
+      this.#alone() ? Math.max(ALONE_TICK_MS, tickMs) : tickMs,
+    );
   }
 
-  /** A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to send. */
+  /**
+   * A message as it came from the peer with this number. Throws ERR_PROTOCOL when it is none, or not the peer's to
+   * send.
+   */
   receive(from: number, value: unknown): void {
     const checked = checkRaftMessage(value);
     if (!checked.ok) throw new FarkvError('ERR_PROTOCOL', `malformed Raft message: ${checked.why}`);
-    if (checked.message.from !== from || checked.message.to !== this.#options.raftId) throw new FarkvError('ERR_PROTOCOL', 'a Raft message between other members');
+    if (checked.message.from !== from || checked.message.to !== this.#options.raftId)
+      throw new FarkvError('ERR_PROTOCOL', 'a Raft message between other members');
     this.#guarded(() => this.#node.step(checked.message));
   }
 
-  /** Undefined: taken, and it will show in onApplied when it is committed, unless this member loses its leadership before. */
+  /**
+   * Undefined: taken, and it will show in onApplied when it is committed, unless this member loses its leadership
+   * before.
+   */
   propose(bytes: Uint8Array): ProposalRefusal | undefined {
     let refusal: ProposalRefusal | undefined;
     this.#guarded(() => {
@@ -178,8 +204,8 @@ export class MetadataDriver {
   }
 
   /**
-   * Asks a quorum whether this member leads (ReadIndex). Rejects with ERR_NO_LEADER when it does not, or no longer, and waits for as
-   * long as no quorum answers and nobody else leads.
+   * Asks a quorum whether this member leads (ReadIndex). Rejects with ERR_NO_LEADER when it does not, or no longer, and
+   * waits for as long as no quorum answers and nobody else leads.
    */
   confirmLeader(): Promise<Confirmed> {
     return new Promise((resolve, reject) => {
@@ -202,8 +228,8 @@ export class MetadataDriver {
   }
 
   /**
-   * Asks for votes now, if no leader is known: at a start there is no use in waiting for the election time-out. It begins with a
-   * pre-vote, so it disturbs nobody who has a leader.
+   * Asks for votes now, if no leader is known: at a start there is no use in waiting for the election time-out. It
+   * begins with a pre-vote, so it disturbs nobody who has a leader.
    */
   campaign(): void {
     this.#guarded(() => {
@@ -249,7 +275,10 @@ export class MetadataDriver {
   #fail(cause: unknown): void {
     if (this.#stopped) return;
     this.stop();
-    const error = cause instanceof FarkvError ? cause : new FarkvError('ERR_INTERNAL', `the metadata's Raft member has stopped: ${describeError(cause)}`, { cause });
+    const error =
+      cause instanceof FarkvError
+        ? cause
+        : new FarkvError('ERR_INTERNAL', `the metadata's Raft member has stopped: ${describeError(cause)}`, { cause });
     this.#options.fatal(error);
   }
 
@@ -279,7 +308,9 @@ export class MetadataDriver {
       this.#apply(undefined, ready.committed);
       this.#confirm(ready);
       node.storageRefused();
-      this.#options.log.error('no room on the disk of the data directory: this server accepts no metadata changes until there is');
+      this.#options.log.error(
+        'no room on the disk of the data directory: this server accepts no metadata changes until there is',
+      );
       this.#retry ??= setTimeout(() => {
         this.#retry = undefined;
         this.#guarded(() => node.retryStorage());
@@ -310,20 +341,25 @@ export class MetadataDriver {
     for (const [ctx, read] of this.#reads) {
       if (read.index === undefined || read.index > applied) continue;
       this.#reads.delete(ctx);
-      // What was applied after the question is part of the answer: an owner that asked before its shards were taken, and is answered
-      // after that, must see them go before it relies on the answer.
+      // What was applied after the question is part of the answer: an owner that asked before its shards were taken,
+      // and is answered after that, must see them go before it relies on the answer.
       if (read.term === term && this.leads) read.resolve({ term, index: applied });
       else read.reject(new FarkvError('ERR_NO_LEADER', 'this server leads no longer'));
     }
     const due = this.#appliedWaiters.filter((w) => w.index <= applied);
     if (due.length === 0) return;
-    this.#appliedWaiters.splice(0, this.#appliedWaiters.length, ...this.#appliedWaiters.filter((w) => w.index > applied));
+    this.#appliedWaiters.splice(
+      0,
+      this.#appliedWaiters.length,
+      ...this.#appliedWaiters.filter((w) => w.index > applied),
+    );
     for (const waiter of due) waiter.resolve();
   }
 
   #apply(snapshot: Snapshot | undefined, committed: readonly Entry[]): void {
     if (snapshot !== undefined) this.#machine.restore(snapshot.data);
-    if (snapshot !== undefined || committed.some((entry) => entry.type === EntryType.Config)) this.#configChanged = true;
+    if (snapshot !== undefined || committed.some((entry) => entry.type === EntryType.Config))
+      this.#configChanged = true;
     for (const entry of committed) {
       if (entry.type !== EntryType.Normal || entry.data.length === 0) continue;
       let applied: Applied;
@@ -331,7 +367,11 @@ export class MetadataDriver {
         applied = this.#machine.apply(entry.data);
       } catch (cause) {
         const code = cause instanceof FarkvError ? cause.code : 'ERR_INTERNAL';
-        throw new FarkvError(code, `entry ${entry.index} of the metadata log cannot be applied: ${describeError(cause)}`, { cause });
+        throw new FarkvError(
+          code,
+          `entry ${entry.index} of the metadata log cannot be applied: ${describeError(cause)}`,
+          { cause },
+        );
       }
       for (const listener of this.#appliedListeners) listener(applied);
     }

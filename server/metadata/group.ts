@@ -1,6 +1,6 @@
 /**
- * This server's part of the metadata group: the Raft member with its log, the ways to the other servers, the changes that this server
- * asks for, and the leader's duties. It only puts them together.
+ * This server's part of the metadata group: the Raft member with its log, the ways to the other servers, the changes
+ * that this server asks for, and the leader's duties. It only puts them together.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -58,7 +58,9 @@ export class MetadataGroup {
     this.#tickMs = settings.tickMs;
     const { directory } = options;
     const driver: MetadataDriver = new MetadataDriver({
-      storage, restored, log,
+      storage,
+      restored,
+      log,
       raftId: directory.raftId,
       incarnation: randomBytes(6).readUIntBE(0, 6) + 1,
       random: Math.random,
@@ -68,7 +70,10 @@ export class MetadataGroup {
       fatal: options.fatal,
     });
     const peers: Peers = new Peers({
-      id: settings.id, instance: directory.instance, trust: options.trust, log,
+      id: settings.id,
+      instance: directory.instance,
+      trust: options.trust,
+      log,
       known: knownServers(directory, settings),
       token: settings.peerToken ?? settings.token,
       timeoutMs: CALL_MS,
@@ -99,7 +104,11 @@ export class MetadataGroup {
     const office: LeaseOffice = new LeaseOffice({ driver, nowMs, changed: () => duties.look() });
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
-      made: madeOf(settings), assignAfterMs: settings.assignAfterMs, log, driver, nowMs,
+      made: madeOf(settings),
+      assignAfterMs: settings.assignAfterMs,
+      log,
+      driver,
+      nowMs,
       office: () => office.current,
       listen: () => office.listen(),
       proposeInTerm: (command, term) => local.propose(command, term),
@@ -117,7 +126,12 @@ export class MetadataGroup {
     driver.onConfig(() => duties.look());
     let said = -1;
     driver.onLeader((leader) => {
-      if (leader !== said) log.info(leader === 0 ? 'the metadata group has no leader' : `${peers.idOf(leader) ?? 'a stranger'} leads the metadata group`);
+      if (leader !== said)
+        log.info(
+          leader === 0
+            ? 'the metadata group has no leader'
+            : `${peers.idOf(leader) ?? 'a stranger'} leads the metadata group`,
+        );
       said = leader;
       local.look();
       void office.look();
@@ -167,7 +181,8 @@ export class MetadataGroup {
     if (!this.driver.leads || raftId === undefined) return;
     this.driver.handOver(raftId);
     const leads = (): boolean => this.driver.leads;
-    for (let i = 0; i < HAND_OVER_TICKS && leads(); i++) await new Promise((resolve) => setTimeout(resolve, this.#tickMs));
+    for (let i = 0; i < HAND_OVER_TICKS && leads(); i++)
+      await new Promise((resolve) => setTimeout(resolve, this.#tickMs));
   }
 
   stop(): void {
@@ -184,23 +199,32 @@ export class MetadataGroup {
 function madeOf({ shards, trustDomains, peers, voters, ownerLeaseMs, driftPpm }: ServerSettings): ClusterMade {
   const domains = trustDomains.map((d) => ({ name: d.name, shards: d.shards }));
   return {
-    shards: domains.reduce((sum, d) => sum + d.shards, shards), ...(domains.length === 0 ? {} : { trustDomains: domains }),
-    voters: peers.map((p) => p.id), votersMax: voters, ownerLease: { leaseMs: ownerLeaseMs, driftPpm },
+    shards: domains.reduce((sum, d) => sum + d.shards, shards),
+    ...(domains.length === 0 ? {} : { trustDomains: domains }),
+    voters: peers.map((p) => p.id),
+    votersMax: voters,
+    ownerLease: { leaseMs: ownerLeaseMs, driftPpm },
   };
 }
 
 /** As the data directory remembers them; where --peers says of one of them where it is, it is looked for there too. */
 function knownServers(directory: DataDirectory, { id: own, peers }: ServerSettings): KnownServer[] {
   const { servers } = directory;
-  if (servers === undefined) return peers.map(({ id, addresses }) => ({ id, raftId: id === own ? directory.raftId : raftIdOf(id), addresses }));
-  return servers.map((s) => ({ ...s, addresses: [...new Set([...s.addresses, ...(peers.find((p) => p.id === s.id)?.addresses ?? [])])] }));
+  if (servers === undefined)
+    return peers.map(({ id, addresses }) => ({ id, raftId: id === own ? directory.raftId : raftIdOf(id), addresses }));
+  return servers.map((s) => ({
+    ...s,
+    addresses: [...new Set([...s.addresses, ...(peers.find((p) => p.id === s.id)?.addresses ?? [])])],
+  }));
 }
 
 /** The promise, or ERR_TIMEOUT. */
 async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
   let deadline: Deadline | undefined;
   const late = new Promise<never>((_, reject) => {
-    deadline = new Deadline(timeoutMs, () => reject(new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`)));
+    deadline = new Deadline(timeoutMs, () =>
+      reject(new FarkvError('ERR_TIMEOUT', `the metadata group did not answer within ${timeoutMs} ms`)),
+    );
   });
   try {
     return await Promise.race([promise, late]);
@@ -212,7 +236,10 @@ async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
 function openLog({ directory, native, settings, log }: GroupOptions): ReturnType<typeof RaftStorage.open> {
   // The log is made once in a directory's life. A directory that has lost it has lost its votes (metadata/peers.ts).
   if (directory.hasLog && !existsSync(join(directory.raftPath, 'member'))) {
-    throw new FarkvError('ERR_DATA_DIR', `${directory.raftPath} is missing or incomplete: put it back from a copy that was made while the server was stopped`);
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `${directory.raftPath} is missing or incomplete: put it back from a copy that was made while the server was stopped`,
+    );
   }
   const opened = RaftStorage.open({
     disk: new FileDisk(directory.raftPath, native.tryLock),

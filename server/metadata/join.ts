@@ -1,6 +1,7 @@
 /**
- * How a server comes to a cluster that there is: it asks any of its servers for a place, is told who the servers are, and from then on is one of
- * them; the metadata comes to it as to any learner. Asking again, after an answer that was lost or a crash, gets the same answer.
+ * How a server comes to a cluster that there is: it asks any of its servers for a place, is told who the servers are,
+ * and from then on is one of them; the metadata comes to it as to any learner. Asking again, after an answer that was
+ * lost or a crash, gets the same answer.
  */
 import { FarkvError } from '../../core/errors.js';
 import { checkControlAddresses, MEMBERS_MAX } from '../../core/metadata/check-state.js';
@@ -61,7 +62,11 @@ export async function joinCluster(options: JoinOptions): Promise<JoinAnswer> {
 async function ask(options: JoinOptions, address: string): Promise<JoinAnswer> {
   const { id, instance, control, token, trust, timeoutMs, signal } = options;
   const client = await ControlClient.open({
-    address, trust, timeoutMs, signal, hello: { role: 'peer', from: id, instance, clusterId: '', join: true, ...(token === undefined ? {} : { token }) },
+    address,
+    trust,
+    timeoutMs,
+    signal,
+    hello: { role: 'peer', from: id, instance, clusterId: '', join: true, ...(token === undefined ? {} : { token }) },
   });
   try {
     return checkJoinAnswer(await client.call('join', { instance, control }, timeoutMs), 'join');

@@ -1,7 +1,8 @@
 /**
- * What the metadata's leader does of itself: makes the cluster when there is none, gives shards to members, takes them from dead ones, and
- * keeps the Raft group what the metadata says. Every server has one of these; only the leader's acts. What it proposes
- * twice, or too late, the machine refuses. What is due when is decided in core/metadata/leader-policy.ts.
+ * What the metadata's leader does of itself: makes the cluster when there is none, gives shards to members, takes them
+ * from dead ones, and keeps the Raft group what the metadata says. Every server has one of these; only the leader's
+ * acts. What it proposes twice, or too late, the machine refuses. What is due when is decided in
+ * core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
 import { CalledOffMoves } from '../../core/metadata/called-off.js';
@@ -72,7 +73,9 @@ export class LeaderDuties {
     for (const { shard, from, to, restMs } of this.#calledOff.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;
       const drained = driver.state.servers.some((s) => s.id === from && s.draining);
-      log.warn(`move of shard ${shard} (${from} -> ${to}) cancelled${drained ? `; ${from} is draining, so it will be retried: another server now, or ${to} after ${Math.round(restMs / 1000)} s` : ''}`);
+      log.warn(
+        `move of shard ${shard} (${from} -> ${to}) cancelled${drained ? `; ${from} is draining, so it will be retried: another server now, or ${to} after ${Math.round(restMs / 1000)} s` : ''}`,
+      );
     }
   }
 
@@ -111,7 +114,8 @@ export class LeaderDuties {
     const now = nowMs();
     const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#calledOff);
     clearTimeout(this.#next);
-    if (at !== undefined && !this.#closed && !this.#listening) this.#next = setTimeout(() => void this.#listen(), Math.ceil(at - now));
+    if (at !== undefined && !this.#closed && !this.#listening)
+      this.#next = setTimeout(() => void this.#listen(), Math.ceil(at - now));
   }
 
   async #listen(): Promise<void> {
@@ -130,8 +134,11 @@ export class LeaderDuties {
     if (current === undefined) return 'unknown';
     // In the term in which the servers reported what they know (lease-office.ts).
     if (command.t === 'raise-format') return await proposeInTerm(command, current.term);
-    log.warn(`${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`);
-    // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the next leader knows.
+    log.warn(
+      `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`,
+    );
+    // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the
+    // next leader knows.
     current.leases.withhold(command.id);
     try {
       const outcome = await proposeInTerm(command, current.term);
@@ -148,18 +155,35 @@ export class LeaderDuties {
     if (!driver.leads) return undefined;
     const s = driver.state;
     if (s.clusterId === '') {
-      return { t: 'bootstrap', clusterId: randomHex(16), hashSeed: randomHex(16), ticketSecret: randomHex(16), ...made };
+      return {
+        t: 'bootstrap',
+        clusterId: randomHex(16),
+        hashSeed: randomHex(16),
+        ticketSecret: randomHex(16),
+        ...made,
+      };
     }
     if (s.members.size === 0) return undefined;
     const current = office();
     current?.leases.observe(s.members.values(), nowMs());
-    const due = current === undefined ? undefined : dueCommand(s, current.leases, nowMs(), this.#caughtUp(s), {
-      known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0,
-    }, this.#calledOff);
+    const due =
+      current === undefined
+        ? undefined
+        : dueCommand(
+            s,
+            current.leases,
+            nowMs(),
+            this.#caughtUp(s),
+            { known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0 },
+            this.#calledOff,
+          );
     if (due !== undefined || s.shards.every((one) => one.owner !== undefined)) return due;
     const missing = s.voters.filter((id) => !s.members.has(id));
     if (missing.length === 0 || this.#impatient) {
-      if (missing.length > 0) log.warn(`${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}`);
+      if (missing.length > 0)
+        log.warn(
+          `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}`,
+        );
       return { t: 'assign-shards' };
     }
     this.#patience ??= setTimeout(() => {
@@ -185,7 +209,9 @@ export class LeaderDuties {
     if (changes.length === 0) return;
     const refusal = driver.proposeChange({ changes });
     if (refusal === undefined) {
-      log.info(`the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? 'a server that has left'}`).join(', ')}`);
+      log.info(
+        `the metadata group changes: ${changes.map((c) => `${c.kind} ${driver.state.servers.find((s) => s.raftId === c.id)?.id ?? 'a server that has left'}`).join(', ')}`,
+      );
       return;
     }
     log.debug(`the metadata group cannot be changed now, and will be retried: ${refusal}`);
@@ -197,14 +223,18 @@ export class LeaderDuties {
 /** What is to be changed so that `config` has the voters and learners of the metadata. */
 export function changesTo(state: MetadataState, config: RaftStatus['config']): MemberChange[] {
   if (config.outgoing.length > 0) return [];
-  const wanted = new Map(state.servers.filter((s) => s.raftId !== 0).map((s) => [s.raftId, state.voters.includes(s.id) ? 'voter' as const : 'learner' as const]));
+  const wanted = new Map(
+    state.servers
+      .filter((s) => s.raftId !== 0)
+      .map((s) => [s.raftId, state.voters.includes(s.id) ? ('voter' as const) : ('learner' as const)]),
+  );
   const changes: MemberChange[] = [];
   for (const [id, kind] of wanted) {
     const list = kind === 'voter' ? config.voters : config.learners;
     // A server that comes is a learner first: an empty voter could stop the group.
-    if (!list.includes(id)) changes.push({ kind: kind === 'voter' && !config.learners.includes(id) ? 'learner' : kind, id });
+    if (!list.includes(id))
+      changes.push({ kind: kind === 'voter' && !config.learners.includes(id) ? 'learner' : kind, id });
   }
   for (const id of [...config.voters, ...config.learners]) if (!wanted.has(id)) changes.push({ kind: 'remove', id });
   return changes;
 }
-

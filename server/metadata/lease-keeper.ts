@@ -1,7 +1,7 @@
 /**
- * The owner's side of its lease: asks the leader again and again, and lets the data plane grant leases to clients for as long as the
- * answers reach (core/metadata/owner-leases.ts). When no leader answers the lease runs out by itself: the data plane needs nobody
- * to stop it.
+ * The owner's side of its lease: asks the leader again and again, and lets the data plane grant leases to clients for
+ * as long as the answers reach (core/metadata/owner-leases.ts). When no leader answers the lease runs out by itself:
+ * the data plane needs nobody to stop it.
  */
 import { HeldLease } from '../../core/metadata/owner-leases.js';
 import { RENEWALS } from '../../core/metadata/silence.js';
@@ -62,7 +62,9 @@ export class LeaseKeeper {
   /** Tells the leader that this owner is gone, so that nobody waits for its lease. Its shards must be closed by now. */
   async end(timeoutMs: number): Promise<void> {
     this.close();
-    await this.#options.ask({ ...this.#options.request, end: true }, timeoutMs).catch((error: unknown) => this.#options.log.debug(`the lease was not given back: ${describeError(error)}`));
+    await this.#options
+      .ask({ ...this.#options.request, end: true }, timeoutMs)
+      .catch((error: unknown) => this.#options.log.debug(`the lease was not given back: ${describeError(error)}`));
   }
 
   /** The data plane may grant until the lease is over, and no longer. */
@@ -92,7 +94,8 @@ export class LeaseKeeper {
     const grant = await ask({ ...request, end: false }, Math.max(leaseMs / 2, 100));
     await applied(grant.index);
     await fence();
-    // What was applied since `index` takes nothing from this owner that it has not closed itself: that is what the lease says.
+    // What was applied since `index` takes nothing from this owner that it has not closed itself: that is what the
+    // lease says.
     if (this.#closed) return;
     this.#lease.granted(sentMs, grant.leaseMs);
     this.#grantUntil(BigInt(Math.floor(this.#lease.untilMs * 1e6)));

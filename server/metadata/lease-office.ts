@@ -1,6 +1,7 @@
 /**
- * The leader's side of owners' leases: answers those that ask, once a quorum has confirmed that this server leads. What a lease means,
- * and why the answers are safe, stands in core/metadata/owner-leases.ts. It is soft state: it lives as long as the term.
+ * The leader's side of owners' leases: answers those that ask, once a quorum has confirmed that this server leads. What
+ * a lease means, and why the answers are safe, stands in core/metadata/owner-leases.ts. It is soft state: it lives as
+ * long as the term.
  *
  * Owners also say here which formats of metadata they know.
  */
@@ -60,13 +61,19 @@ export class LeaseOffice {
     return driver.leads && this.#open?.term === driver.term ? this.#open : undefined;
   }
 
-  /** To be called when this server may have come to lead. Owners need not ask first: the time that a new leader waits begins. */
+  /**
+   * To be called when this server may have come to lead. Owners need not ask first: the time that a new leader waits
+   * begins.
+   */
   async look(): Promise<void> {
     if (!this.#options.driver.leads || this.current !== undefined) return;
     if (await this.listen()) this.#options.changed();
   }
 
-  /** Asks a quorum again, so that the time until now counts in which owners were silent (core/metadata/silence.ts). False: it could not be asked. */
+  /**
+   * Asks a quorum again, so that the time until now counts in which owners were silent (core/metadata/silence.ts).
+   * False: it could not be asked.
+   */
   async listen(): Promise<boolean> {
     try {
       await this.#confirmed();
@@ -77,17 +84,22 @@ export class LeaseOffice {
     }
   }
 
-  /** Throws ERR_NO_LEADER, ERR_NOT_OWNER for a start of a server that is not the last one, ERR_BUSY for an owner that loses its shards. */
+  /**
+   * Throws ERR_NO_LEADER, ERR_NOT_OWNER for a start of a server that is not the last one, ERR_BUSY for an owner that
+   * loses its shards.
+   */
   async ask(id: string, request: LeaseRequest): Promise<LeaseGrant> {
     const { driver, nowMs, changed } = this.#options;
     const { members } = driver.state;
     // Before a quorum is waited for: the leader has heard this owner, also while it cannot grant.
     if (members.get(id)?.incarnation === request.incarnation && !request.end) this.current?.leases.asked(id, nowMs());
     const { office, index } = await this.#confirmed();
-    if (driver.state.members.get(id)?.incarnation !== request.incarnation) throw new FarkvError('ERR_NOT_OWNER', `${id} has not joined, or has started again since`);
+    if (driver.state.members.get(id)?.incarnation !== request.incarnation)
+      throw new FarkvError('ERR_NOT_OWNER', `${id} has not joined, or has started again since`);
     office.knows.set(id, request.knows);
     if (request.end) office.leases.end(id, nowMs());
-    else if (!office.leases.grant(id, nowMs())) throw new FarkvError('ERR_BUSY', `the shards of ${id} are being given to others`);
+    else if (!office.leases.grant(id, nowMs()))
+      throw new FarkvError('ERR_BUSY', `the shards of ${id} are being given to others`);
     changed();
     return { leaseMs: driver.state.ownerLease.leaseMs, index };
   }
@@ -96,7 +108,8 @@ export class LeaseOffice {
     const { driver, nowMs } = this.#options;
     const { term, index } = await driver.confirmLeader();
     if (driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
-    if (this.#open?.term !== term) this.#open = { term, leases: new GrantedLeases(driver.state.ownerLease, nowMs()), knows: new Map() };
+    if (this.#open?.term !== term)
+      this.#open = { term, leases: new GrantedLeases(driver.state.ownerLease, nowMs()), knows: new Map() };
     this.#open.leases.confirmed(nowMs());
     return { office: this.#open, index };
   }

@@ -1,7 +1,7 @@
 /**
- * Changes that only the leader of a term may propose, because they rest on what it alone knows in that term (core/metadata/owner-leases.ts).
- * Proposer gives a change again to whoever leads next; here it is given once, to this server's own Raft member, and a change of
- * the term ends the matter: whether it took effect is then in the log.
+ * Changes that only the leader of a term may propose, because they rest on what it alone knows in that term
+ * (core/metadata/owner-leases.ts). Proposer gives a change again to whoever leads next; here it is given once, to this
+ * server's own Raft member, and a change of the term ends the matter: whether it took effect is then in the log.
  */
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
@@ -27,7 +27,10 @@ export class LocalProposer {
     this.#proposer = proposer;
   }
 
-  /** Rejects with ERR_NO_LEADER when this server does not lead in `term`, or stops to before the change is applied; ERR_BUSY when it takes none. */
+  /**
+   * Rejects with ERR_NO_LEADER when this server does not lead in `term`, or stops to before the change is applied;
+   * ERR_BUSY when it takes none.
+   */
   propose(command: Command, term: number): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       const lost = (): FarkvError => new FarkvError('ERR_NO_LEADER', 'this server leads no longer');
@@ -37,7 +40,8 @@ export class LocalProposer {
       }
       const sequence = ++this.#sequence;
       const refusal = this.#driver.propose(encodeProposal({ proposer: this.#proposer, sequence, command }));
-      if (refusal !== undefined) reject(new FarkvError('ERR_BUSY', `the metadata group accepts no changes now (${refusal})`));
+      if (refusal !== undefined)
+        reject(new FarkvError('ERR_BUSY', `the metadata group accepts no changes now (${refusal})`));
       else this.#pending.set(sequence, { term, settle: resolve, fail: reject });
     });
   }

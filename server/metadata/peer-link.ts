@@ -1,6 +1,7 @@
 /**
- * The way to one other server: a connection that this server dials and keeps, for Raft messages and calls. What the other
- * server sends comes over the connection that it dials (server/control/control-plane.ts). A message that cannot go now is lost: Raft sends again.
+ * The way to one other server: a connection that this server dials and keeps, for Raft messages and calls. What the
+ * other server sends comes over the connection that it dials (server/control/control-plane.ts). A message that cannot
+ * go now is lost: Raft sends again.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { RaftMessage } from '../../core/raft/index.js';
@@ -26,7 +27,10 @@ export interface PeerLinkOptions {
 }
 
 const BACKOFF_MS = { first: 50, most: 1000 };
-/** Raft messages beyond this many waiting bytes are dropped, so that one slow server does not hold the memory of this one. */
+/**
+ * Raft messages beyond this many waiting bytes are dropped, so that one slow server does not hold the memory of this
+ * one.
+ */
 const BACKLOG_MAX = 8 << 20;
 const PING_MS = 2000;
 
@@ -59,7 +63,8 @@ export class PeerLink {
 
   /** Rejects with ERR_DISCONNECTED at once when there is no connection. */
   async call(method: string, args: unknown, timeoutMs: number): Promise<unknown> {
-    if (this.#client === undefined) throw new FarkvError('ERR_DISCONNECTED', `there is no connection to ${this.#options.id}`);
+    if (this.#client === undefined)
+      throw new FarkvError('ERR_DISCONNECTED', `there is no connection to ${this.#options.id}`);
     return await this.#client.call(method, args, timeoutMs);
   }
 
@@ -91,7 +96,14 @@ export class PeerLink {
     const { trust, hello, timeoutMs, checkWelcome, id, log } = this.#options;
     let lost: (() => void) | undefined;
     const gone = new Promise<void>((resolve) => (lost = resolve));
-    const client = await ControlClient.open({ address, trust, hello: hello(), timeoutMs, signal: this.#abort.signal, closed: () => lost?.() });
+    const client = await ControlClient.open({
+      address,
+      trust,
+      hello: hello(),
+      timeoutMs,
+      signal: this.#abort.signal,
+      closed: () => lost?.(),
+    });
     try {
       checkWelcome(client.welcome);
     } catch (error) {
@@ -114,7 +126,11 @@ export class PeerLink {
     const text = describeError(error);
     if (text !== this.#lastError) this.#options.log.info(`${this.#options.id} cannot be reached: ${text}`);
     this.#lastError = text;
-    if (error instanceof FarkvError && !['ERR_DISCONNECTED', 'ERR_TIMEOUT', 'ERR_ABORTED', 'ERR_BUSY'].includes(error.code)) this.#options.refused(error);
+    if (
+      error instanceof FarkvError &&
+      !['ERR_DISCONNECTED', 'ERR_TIMEOUT', 'ERR_ABORTED', 'ERR_BUSY'].includes(error.code)
+    )
+      this.#options.refused(error);
   }
 }
 

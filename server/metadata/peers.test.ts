@@ -6,12 +6,23 @@ import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { MetadataState, Server } from '../../core/metadata/state.js';
-import { encodeFrame, FrameReader, PEER_FRAME_LIMITS, type Frame, type Hello, type Welcome } from '../../core/protocol/index.js';
+import {
+  encodeFrame,
+  FrameReader,
+  PEER_FRAME_LIMITS,
+  type Frame,
+  type Hello,
+  type Welcome,
+} from '../../core/protocol/index.js';
 import type { KnownServer } from '../data-directory.js';
 import { Log } from '../log.js';
 import { Peers, type PeersOptions } from './peers.js';
 
-const known = (id: string, ...addresses: string[]): KnownServer => ({ id, raftId: raftIdOf(id), addresses: addresses.length > 0 ? addresses : ['127.0.0.1:1'] });
+const known = (id: string, ...addresses: string[]): KnownServer => ({
+  id,
+  raftId: raftIdOf(id),
+  addresses: addresses.length > 0 ? addresses : ['127.0.0.1:1'],
+});
 const CLUSTER = 'ab'.repeat(16);
 const instance = (n: number): string => n.toString(16).padStart(16, '0');
 
@@ -27,7 +38,12 @@ function make(options: Partial<PeersOptions> = {}): Made {
   const waiting: (() => void)[] = [];
   const wake = (): void => waiting.splice(0).forEach((one) => one());
   const peers = new Peers({
-    id: 's1', instance: instance(1), token: 'secret', trust: undefined, timeoutMs: 2000, log: new Log('debug', wake),
+    id: 's1',
+    instance: instance(1),
+    token: 'secret',
+    trust: undefined,
+    timeoutMs: 2000,
+    log: new Log('debug', wake),
     known: ['s1', 's2', 's3'].map((id) => known(id)),
     state: () => EMPTY,
     clusterId: () => CLUSTER,
@@ -45,7 +61,15 @@ function make(options: Partial<PeersOptions> = {}): Made {
 }
 
 const hello = (more: Partial<Hello> = {}): Hello => ({
-  t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer', from: 's2', instance: instance(2), voters: ['s1', 's2', 's3'], clusterId: CLUSTER, ...more,
+  t: 'hello',
+  magic: 'farkv',
+  versions: [1, 1],
+  role: 'peer',
+  from: 's2',
+  instance: instance(2),
+  voters: ['s1', 's2', 's3'],
+  clusterId: CLUSTER,
+  ...more,
 });
 const refused = (code: ErrorCode, message: RegExp) => ({ instanceOf: FarkvError, code, message });
 
@@ -57,18 +81,34 @@ test('a server of this cluster is let in, also before either knows the cluster',
 
 test('strangers, namesakes and servers with another list are turned away', (t) => {
   const { peers } = make();
-  t.throws(() => peers.arrives({ t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer' }), refused('ERR_CONFIG', /not one of the servers/));
+  t.throws(
+    () => peers.arrives({ t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer' }),
+    refused('ERR_CONFIG', /not one of the servers/),
+  );
   t.throws(() => peers.arrives(hello({ from: 's9' })), refused('ERR_CONFIG', /s9 is not one of/));
   t.throws(() => peers.arrives(hello({ from: 's1' })), refused('ERR_CONFIG', /two servers have the same --id/));
-  t.throws(() => peers.arrives(hello({ voters: ['s1', 's2'] })), refused('ERR_CONFIG', /must be the same for every server/));
+  t.throws(
+    () => peers.arrives(hello({ voters: ['s1', 's2'] })),
+    refused('ERR_CONFIG', /must be the same for every server/),
+  );
 });
 
 test('a server of another cluster is turned away', (t) => {
-  t.throws(() => make().peers.arrives(hello({ clusterId: 'cd'.repeat(16) })), refused('ERR_DATA_DIR', /belongs to cluster/));
+  t.throws(
+    () => make().peers.arrives(hello({ clusterId: 'cd'.repeat(16) })),
+    refused('ERR_DATA_DIR', /belongs to cluster/),
+  );
 });
 
 test('a server that does not name its data directory is turned away', (t) => {
-  const nameless: Hello = { t: 'hello', magic: 'farkv', versions: [1, 1], role: 'peer', from: 's2', clusterId: CLUSTER };
+  const nameless: Hello = {
+    t: 'hello',
+    magic: 'farkv',
+    versions: [1, 1],
+    role: 'peer',
+    from: 's2',
+    clusterId: CLUSTER,
+  };
   t.throws(() => make().peers.arrives(nameless), refused('ERR_PROTOCOL', /does not name/));
 });
 
@@ -77,7 +117,15 @@ test('a server that lost its data directory is turned away: as long as this one 
   peers.arrives(hello());
   t.notThrows(() => peers.arrives(hello()));
   t.throws(() => peers.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /another data directory/));
-  const member = { id: 's2', raftId: 2, incarnation: instance(0), control: [], fabric: [], memoryBytes: 1, instance: instance(2) };
+  const member = {
+    id: 's2',
+    raftId: 2,
+    incarnation: instance(0),
+    control: [],
+    fabric: [],
+    memoryBytes: 1,
+    instance: instance(2),
+  };
   const state: MetadataState = { ...EMPTY, members: new Map([['s2', member]]) };
   const later = make({ state: () => state }).peers;
   t.throws(() => later.arrives(hello({ instance: instance(7) })), refused('ERR_DATA_DIR', /another data directory/));
@@ -85,7 +133,11 @@ test('a server that lost its data directory is turned away: as long as this one 
 });
 
 /** Another server's control port, as far as a welcome goes. */
-async function fakePeer(t: { teardown: (f: () => void) => void }, welcome: Welcome, got: Frame[] = []): Promise<string> {
+async function fakePeer(
+  t: { teardown: (f: () => void) => void },
+  welcome: Welcome,
+  got: Frame[] = [],
+): Promise<string> {
   const server: TcpServer = createServer((socket) => {
     const reader = new FrameReader(PEER_FRAME_LIMITS);
     socket.on('error', () => undefined);
@@ -93,7 +145,8 @@ async function fakePeer(t: { teardown: (f: () => void) => void }, welcome: Welco
       reader.push(chunk, (frame) => {
         got.push(frame);
         if (frame.t === 'hello') socket.write(encodeFrame(welcome));
-        if (frame.t === 'call') socket.write(encodeFrame({ t: 'answer', id: frame.id, ok: true, result: frame.method }));
+        if (frame.t === 'call')
+          socket.write(encodeFrame({ t: 'answer', id: frame.id, ok: true, result: frame.method }));
         server.emit('got');
         return true;
       }),
@@ -106,7 +159,15 @@ async function fakePeer(t: { teardown: (f: () => void) => void }, welcome: Welco
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const accepted = (serverId: string, more: Partial<Extract<Welcome, { ok: true }>> = {}): Welcome => ({ t: 'welcome', ok: true, version: 1, serverId, clusterId: CLUSTER, instance: instance(2), ...more });
+const accepted = (serverId: string, more: Partial<Extract<Welcome, { ok: true }>> = {}): Welcome => ({
+  t: 'welcome',
+  ok: true,
+  version: 1,
+  serverId,
+  clusterId: CLUSTER,
+  instance: instance(2),
+  ...more,
+});
 const rejected: Welcome = { t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', message: 'no', versions: [1, 1] };
 
 test('a way to another server carries calls and Raft messages', async (t) => {
@@ -119,17 +180,23 @@ test('a way to another server carries calls and Raft messages', async (t) => {
   await until(() => peers.reach.connected.length > 0);
   peers.send({ type: 'stale', from: raftIdOf('s1'), to: raftIdOf('s2'), term: 3 });
   t.is(await peers.call('s2', 'hello?', {}, 5000), 'hello?');
-  t.deepEqual(got.map((f) => f.t), ['hello', 'raft', 'call']);
-  t.like(got[0], { role: 'peer', from: 's1', token: 'secret', voters: ['s1', 's2'], clusterId: CLUSTER, instance: instance(1) });
+  t.deepEqual(
+    got.map((f) => f.t),
+    ['hello', 'raft', 'call'],
+  );
+  t.like(got[0], {
+    role: 'peer',
+    from: 's1',
+    token: 'secret',
+    voters: ['s1', 's2'],
+    clusterId: CLUSTER,
+    instance: instance(1),
+  });
 });
 
 test('a server that a majority refuses cannot go on, one refusal alone is nothing', async (t) => {
   const { peers, outcast, until } = make({
-    known: [
-      known('s1'),
-      known('s2', await fakePeer(t, rejected)),
-      known('s3', await fakePeer(t, accepted('s3'))),
-    ],
+    known: [known('s1'), known('s2', await fakePeer(t, rejected)), known('s3', await fakePeer(t, accepted('s3')))],
   });
   t.teardown(() => peers.close());
   peers.start();
@@ -137,11 +204,7 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
   t.deepEqual(outcast, []);
 
   const alone = make({
-    known: [
-      known('s1'),
-      known('s2', await fakePeer(t, rejected)),
-      known('s3', await fakePeer(t, accepted('s9'))),
-    ],
+    known: [known('s1'), known('s2', await fakePeer(t, rejected)), known('s3', await fakePeer(t, accepted('s9')))],
   });
   t.teardown(() => alone.peers.close());
   alone.peers.start();
@@ -149,8 +212,20 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
   t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
 });
 
-const stateOf = (servers: readonly Server[], voters: readonly string[]): MetadataState => ({ ...EMPTY, clusterId: CLUSTER, firstServers: ['s1', 's2', 's3'], servers, voters });
-const server = (id: string, n: number, raftId = raftIdOf(id), control = ['127.0.0.1:1']): Server => ({ id, raftId, instance: instance(n), control, draining: false });
+const stateOf = (servers: readonly Server[], voters: readonly string[]): MetadataState => ({
+  ...EMPTY,
+  clusterId: CLUSTER,
+  firstServers: ['s1', 's2', 's3'],
+  servers,
+  voters,
+});
+const server = (id: string, n: number, raftId = raftIdOf(id), control = ['127.0.0.1:1']): Server => ({
+  id,
+  raftId,
+  instance: instance(n),
+  control,
+  draining: false,
+});
 
 test('the metadata says who the servers are, and links come and go with it', async (t) => {
   const got: Frame[] = [];
@@ -159,7 +234,10 @@ test('the metadata says who the servers are, and links come and go with it', asy
   const { peers, until } = make({ state: () => state });
   t.teardown(() => peers.close());
   peers.start();
-  t.throws(() => peers.arrives(hello({ from: 's4', instance: instance(4), voters: [] })), refused('ERR_CONFIG', /s4 is not one of/));
+  t.throws(
+    () => peers.arrives(hello({ from: 's4', instance: instance(4), voters: [] })),
+    refused('ERR_CONFIG', /s4 is not one of/),
+  );
   state = stateOf([server('s1', 1), server('s2', 2), server('s4', 4, 44, [address])], ['s1', 's2']);
   peers.refresh();
   t.notThrows(() => peers.arrives(hello({ from: 's4', instance: instance(4), voters: ['anything'] })));
@@ -172,7 +250,10 @@ test('the metadata says who the servers are, and links come and go with it', asy
   peers.refresh();
   t.deepEqual(peers.reach.connected, []);
   t.is(peers.raftIdOf('s4'), undefined);
-  t.throws(() => peers.arrives(hello({ from: 's4', instance: instance(4) })), refused('ERR_CONFIG', /is not one of.*--join and an empty data directory/));
+  t.throws(
+    () => peers.arrives(hello({ from: 's4', instance: instance(4) })),
+    refused('ERR_CONFIG', /is not one of.*--join and an empty data directory/),
+  );
 });
 
 test('a server that the cluster was made with and that has not come yet must have been started with the same list', async (t) => {
@@ -185,7 +266,10 @@ test('a server that the cluster was made with and that has not come yet must hav
   t.teardown(() => peers.close());
   t.deepEqual(peers.ids, ['s1', 's2', 's3', 's4']);
   const first = hello({ from: 's3', instance: instance(3), clusterId: '' });
-  t.throws(() => peers.arrives({ ...first, voters: ['s1', 's3'] }), refused('ERR_CONFIG', /must be the same for every server/));
+  t.throws(
+    () => peers.arrives({ ...first, voters: ['s1', 's3'] }),
+    refused('ERR_CONFIG', /must be the same for every server/),
+  );
   t.notThrows(() => peers.arrives(first));
   peers.start();
   await until(() => peers.reach.connected.includes('s3'));
@@ -205,5 +289,8 @@ test('a server that lost its directory is told the command, and after it comes u
 });
 
 test('a server of another cluster cannot join', (t) => {
-  t.throws(() => make().peers.arrives(hello({ from: 's9', join: true, clusterId: 'cd'.repeat(16) })), refused('ERR_DATA_DIR', /belongs to cluster/));
+  t.throws(
+    () => make().peers.arrives(hello({ from: 's9', join: true, clusterId: 'cd'.repeat(16) })),
+    refused('ERR_DATA_DIR', /belongs to cluster/),
+  );
 });

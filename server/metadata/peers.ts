@@ -1,13 +1,14 @@
 /**
  * The other servers: who they must be, the ways to them, and what it means when they refuse this one.
  *
- * Before there is a cluster the servers are those of --peers, the same list for each. From then on they are those of the metadata, and links come and
- * go with it; until this server's log is read they are those that it knew last (data-directory.ts).
+ * Before there is a cluster the servers are those of --peers, the same list for each. From then on they are those of
+ * the metadata, and links come and go with it; until this server's log is read they are those that it knew last
+ * (data-directory.ts).
  *
- * Three things must agree before two servers exchange a Raft message: the list of servers, the cluster (once it has an id), and the
- * instance, which is the identity of a data directory. A server that lost its directory has forgotten its votes and what it
- * acknowledged; were it let in under its old id, the group could forget a committed change. So an id that was seen with one
- * directory is not talked to with another.
+ * Three things must agree before two servers exchange a Raft message: the list of servers, the cluster (once it has an
+ * id), and the instance, which is the identity of a data directory. A server that lost its directory has forgotten its
+ * votes and what it acknowledged; were it let in under its old id, the group could forget a committed change. So an id
+ * that was seen with one directory is not talked to with another.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -59,7 +60,9 @@ export class Peers {
     this.refresh();
   }
 
-  /** The servers of the cluster as this one knows them, sorted by id. Those that are only announced are not among them. */
+  /**
+   * The servers of the cluster as this one knows them, sorted by id. Those that are only announced are not among them.
+   */
   get servers(): readonly KnownServer[] {
     const { clusterId, servers } = this.#options.state();
     if (clusterId === '') return this.#known;
@@ -67,7 +70,14 @@ export class Peers {
       if (raftId === 0) return [];
       // A server that moved to another address says so when it joins; until then it may be where it was expected first.
       const before = this.#known.find((k) => k.id === id && k.raftId === raftId)?.addresses ?? [];
-      return [{ id, raftId, ...(instance === undefined ? {} : { instance }), addresses: [...new Set([...control, ...before])] }];
+      return [
+        {
+          id,
+          raftId,
+          ...(instance === undefined ? {} : { instance }),
+          addresses: [...new Set([...control, ...before])],
+        },
+      ];
     });
   }
   get ids(): readonly string[] {
@@ -78,7 +88,10 @@ export class Peers {
     return clusterId === '' ? this.#known.map((k) => k.id) : voters;
   }
 
-  /** The list of first servers, as long as this server or that one has not come to the cluster: both must have been started with the same. */
+  /**
+   * The list of first servers, as long as this server or that one has not come to the cluster: both must have been
+   * started with the same.
+   */
   #firstServers(id: string): readonly string[] | undefined {
     const { clusterId, servers, firstServers } = this.#options.state();
     if (clusterId === '') return this.#known.map((k) => k.id);
@@ -109,11 +122,19 @@ export class Peers {
   #link({ id, addresses }: KnownServer): PeerLink {
     const options = this.#options;
     return new PeerLink({
-      id, addresses, trust: options.trust, timeoutMs: options.timeoutMs, log: options.log,
+      id,
+      addresses,
+      trust: options.trust,
+      timeoutMs: options.timeoutMs,
+      log: options.log,
       hello: () => {
         const voters = this.#firstServers(id);
         return {
-          role: 'peer', from: options.id, instance: options.instance, clusterId: options.clusterId(), ...(voters === undefined ? {} : { voters }),
+          role: 'peer',
+          from: options.id,
+          instance: options.instance,
+          clusterId: options.clusterId(),
+          ...(voters === undefined ? {} : { voters }),
           ...(options.token === undefined ? {} : { token: options.token }),
         };
       },
@@ -154,7 +175,10 @@ export class Peers {
   /** Others that can be reached, and those that cannot. */
   get reach(): { readonly connected: readonly string[]; readonly missing: readonly string[] } {
     const links = [...this.#links.values()].map((kept) => kept.link);
-    return { connected: links.filter((l) => l.connected).map((l) => l.id), missing: links.filter((l) => !l.connected).map((l) => l.id) };
+    return {
+      connected: links.filter((l) => l.connected).map((l) => l.id),
+      missing: links.filter((l) => !l.connected).map((l) => l.id),
+    };
   }
 
   /** A peer says hello. Throws the reason to turn it away. */
@@ -167,16 +191,28 @@ export class Peers {
       return;
     }
     if (from === undefined || !this.ids.includes(from)) {
-      const how = state().clusterId === '' ? '' : '. A new one is started with --join and an empty data directory, also one that was removed';
-      throw new FarkvError('ERR_CONFIG', `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.ids.join(', ')})${how}`);
+      const how =
+        state().clusterId === ''
+          ? ''
+          : '. A new one is started with --join and an empty data directory, also one that was removed';
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `${from ?? 'a server without a name'} is not one of the servers of this cluster (${this.ids.join(', ')})${how}`,
+      );
     }
     if (from === id) {
       log.error(`another server calls itself ${id} too`);
-      throw new FarkvError('ERR_CONFIG', `this server is ${id} itself: two servers have the same --id, or --peers gives ${id} the wrong address`);
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `this server is ${id} itself: two servers have the same --id, or --peers gives ${id} the wrong address`,
+      );
     }
     const own = this.#firstServers(from);
     if (own !== undefined && voters !== undefined && voters.join() !== own.join()) {
-      throw new FarkvError('ERR_CONFIG', `${id} was started with --peers ${own.join(', ')}, ${from} with ${voters.join(', ')}: the list must be the same for every server`);
+      throw new FarkvError(
+        'ERR_CONFIG',
+        `${id} was started with --peers ${own.join(', ')}, ${from} with ${voters.join(', ')}: the list must be the same for every server`,
+      );
     }
     this.#sameCluster(from, hello.clusterId ?? '');
     this.#sameDirectory(from, hello.instance);
@@ -188,7 +224,8 @@ export class Peers {
   }
 
   #checkWelcome(id: string, welcome: Accepted): void {
-    if (welcome.serverId !== id) throw new FarkvError('ERR_CONFIG', `the server at the address of ${id} is ${welcome.serverId}: check --peers`);
+    if (welcome.serverId !== id)
+      throw new FarkvError('ERR_CONFIG', `the server at the address of ${id} is ${welcome.serverId}: check --peers`);
     this.#sameCluster(id, welcome.clusterId);
     this.#sameDirectory(id, welcome.instance);
   }
@@ -196,13 +233,19 @@ export class Peers {
   #sameCluster(peer: string, clusterId: string): void {
     const own = this.#options.clusterId();
     if (own === '' || clusterId === '' || own === clusterId) return;
-    throw new FarkvError('ERR_DATA_DIR', `the data directory of ${this.#options.id} belongs to cluster ${own}, that of ${peer} to cluster ${clusterId}`);
+    throw new FarkvError(
+      'ERR_DATA_DIR',
+      `the data directory of ${this.#options.id} belongs to cluster ${own}, that of ${peer} to cluster ${clusterId}`,
+    );
   }
 
   #sameDirectory(peer: string, instance: string | undefined): void {
     if (instance === undefined) throw new FarkvError('ERR_PROTOCOL', `${peer} does not name its data directory`);
     const state = this.#options.state();
-    const known = state.servers.find((s) => s.id === peer)?.instance ?? state.members.get(peer)?.instance ?? this.#instances.get(peer);
+    const known =
+      state.servers.find((s) => s.id === peer)?.instance ??
+      state.members.get(peer)?.instance ??
+      this.#instances.get(peer);
     if (known === undefined) this.#instances.set(peer, instance);
     else if (known !== instance) {
       throw new FarkvError(

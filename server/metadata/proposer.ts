@@ -1,6 +1,7 @@
 /**
- * Changes of the metadata as this server asks for them: given to the leader, wherever it is, and given again until this server has
- * seen the change in its own log. The machine takes each (proposer, sequence) once, so asking again is always safe.
+ * Changes of the metadata as this server asks for them: given to the leader, wherever it is, and given again until this
+ * server has seen the change in its own log. The machine takes each (proposer, sequence) once, so asking again is
+ * always safe.
  */
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import { encodeProposal, PROPOSALS_MAX, type Command } from '../../core/metadata/commands.js';
@@ -8,10 +9,11 @@ import { tooEarly } from '../../core/metadata/format.js';
 import type { Applied } from '../../core/metadata/machine.js';
 
 /**
- * 'unknown': it has been applied, but with an entry that this server never saw (it came by a snapshot); look at the state. A command
- * that was refused did not fit the state that it met.
+ * 'unknown': it has been applied, but with an entry that this server never saw (it came by a snapshot); look at the
+ * state. A command that was refused did not fit the state that it met.
  */
-export type Outcome = { readonly ok: true } | { readonly ok: false; readonly code: ErrorCode; readonly message: string } | 'unknown';
+export type Outcome =
+  { readonly ok: true } | { readonly ok: false; readonly code: ErrorCode; readonly message: string } | 'unknown';
 
 export interface ProposerOptions {
   /** 64 random bits of this start, hex. */
@@ -48,11 +50,12 @@ export class Proposer {
   }
 
   /**
-   * Resolves when this server has applied the change or its refusal. Rejects with ERR_TIMEOUT when that took too long: the change may
-   * still come. ERR_CLOSED after close(), ERR_UNSUPPORTED for what not every server would understand.
+   * Resolves when this server has applied the change or its refusal. Rejects with ERR_TIMEOUT when that took too long:
+   * the change may still come. ERR_CLOSED after close(), ERR_UNSUPPORTED for what not every server would understand.
    */
   async propose(command: Command, timeoutMs: number): Promise<Outcome> {
-    while (this.#pending.size >= UNANSWERED_MAX && !this.#closed) await new Promise<void>((resolve) => this.#queue.push(resolve));
+    while (this.#pending.size >= UNANSWERED_MAX && !this.#closed)
+      await new Promise<void>((resolve) => this.#queue.push(resolve));
     if (this.#closed) throw new FarkvError('ERR_CLOSED', 'the server is closing');
     const early = tooEarly(command, this.#options.formatVersion());
     if (early !== undefined) throw early;
@@ -79,7 +82,13 @@ export class Proposer {
         },
       };
       const deadline = setTimeout(() => {
-        pending.fail(new FarkvError('ERR_TIMEOUT', `the metadata group did not take a change (${command.t}) within ${timeoutMs} ms`, { cause: pending.lastError }));
+        pending.fail(
+          new FarkvError(
+            'ERR_TIMEOUT',
+            `the metadata group did not take a change (${command.t}) within ${timeoutMs} ms`,
+            { cause: pending.lastError },
+          ),
+        );
       }, timeoutMs);
       this.#pending.set(sequence, pending);
       this.#submit(pending);
@@ -94,7 +103,8 @@ export class Proposer {
 
   close(): void {
     this.#closed = true;
-    for (const pending of [...this.#pending.values()]) pending.fail(new FarkvError('ERR_CLOSED', 'the server is closing'));
+    for (const pending of [...this.#pending.values()])
+      pending.fail(new FarkvError('ERR_CLOSED', 'the server is closing'));
     for (const wake of this.#queue.splice(0)) wake();
   }
 

@@ -1,4 +1,7 @@
-/** Little-endian fields and the checksum of what is stored. The checksum is CRC32C, handed in: it exists once, in native code. */
+/**
+ * Little-endian fields and the checksum of what is stored. The checksum is CRC32C, handed in: it exists once, in native
+ * code.
+ */
 export type Checksum = (bytes: Uint8Array) => number;
 
 export function viewOf(bytes: Uint8Array): DataView {

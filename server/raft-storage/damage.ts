@@ -1,4 +1,7 @@
-/** Errors about a data directory. The caller sees ERR_DATA_DIR and one text that says what is wrong and what to do about it. */
+/**
+ * Errors about a data directory. The caller sees ERR_DATA_DIR and one text that says what is wrong and what to do about
+ * it.
+ */
 import { FarkvError } from '../../core/errors.js';
 import { NoRoom } from './disk.js';
 
@@ -9,8 +12,8 @@ export class Damage extends Error {}
 export class NewerFormat extends Error {}
 
 /**
- * What to tell of an error of opening. A member that went on without part of its log or its vote could make the group forget what it had
- * acknowledged; the others have it all, so a damaged one is rebuilt from them.
+ * What to tell of an error of opening. A member that went on without part of its log or its vote could make the group
+ * forget what it had acknowledged; the others have it all, so a damaged one is rebuilt from them.
  */
 export function refused(path: string, cause: unknown, rebuild: string): unknown {
   const message = textOf(path, cause, rebuild);
@@ -24,7 +27,8 @@ function textOf(path: string, cause: unknown, rebuild: string): string | undefin
   if (cause instanceof Damage) {
     return `${path} is damaged: ${cause.message}. This member must not start from it. Rebuild the member from the others: ${rebuild}`;
   }
-  if (cause instanceof NoRoom) return `${path} has no room for the files that a start needs. Free some and start again.`;
+  if (cause instanceof NoRoom)
+    return `${path} has no room for the files that a start needs. Free some and start again.`;
   if (cause instanceof Error && 'syscall' in cause) return `${path} cannot be used: ${cause.message}.`;
   return undefined;
 }

@@ -5,8 +5,8 @@
  *   {"format":1,"clusterId":"...","memberId":3}
  *   crc32c 0123abcd
  *
- * A directory without it was never finished: nothing in it was acknowledged, and it is made afresh. One of another cluster or of another
- * member is refused, whatever else it holds.
+ * A directory without it was never finished: nothing in it was acknowledged, and it is made afresh. One of another
+ * cluster or of another member is refused, whatever else it holds.
  */
 import { FarkvError } from '../../core/errors.js';
 import type { Checksum } from './checksum.js';
@@ -42,7 +42,8 @@ export function readIdentity(disk: Disk, checksum: Checksum): Identity | undefin
   const { format, clusterId, memberId } = JSON.parse(body) as Record<string, unknown>;
   if (typeof format !== 'number' || format > FORMAT)
     throw new NewerFormat(`it has format ${String(format)}, this version knows ${FORMAT}`);
-  if (typeof clusterId !== 'string' || typeof memberId !== 'number') throw new Damage(`the file ${FILE} cannot be read`);
+  if (typeof clusterId !== 'string' || typeof memberId !== 'number')
+    throw new Damage(`the file ${FILE} cannot be read`);
   return { clusterId, memberId };
 }
 
@@ -59,8 +60,8 @@ export function writeIdentity(disk: Disk, { clusterId, memberId }: Identity, che
 }
 
 /**
- * Removes what an unfinished making left behind. Where there is more than that can have left, `member` was lost, and removing the rest
- * would lose a member's vote and log.
+ * Removes what an unfinished making left behind. Where there is more than that can have left, `member` was lost, and
+ * removing the rest would lose a member's vote and log.
  */
 export function clearUnfinished(disk: Disk, checksum: Checksum): void {
   const names = disk.names().filter((name) => /^(log|snapshot|state|member)/.test(name));

@@ -1,11 +1,12 @@
 /**
- * What raft-storage needs of a file system: one flat directory, positioned writes, and the two calls that make things durable. The
- * real one is file-disk.ts; the simulator has one in memory that forgets what was not synced and tears what was half written.
+ * What raft-storage needs of a file system: one flat directory, positioned writes, and the two calls that make things
+ * durable. The real one is file-disk.ts; the simulator has one in memory that forgets what was not synced and tears
+ * what was half written.
  *
- * All calls are synchronous. They run in the worker thread that owns the Raft member, which has nothing else to do until its disk has
- * answered: no message may leave before that. An asynchronous call would cross the thread pool twice for each batch and would let the
- * member be stepped in the middle of one, for nothing. A disk that stalls longer than an election time-out costs this member its
- * leadership, as it should.
+ * All calls are synchronous. They run in the worker thread that owns the Raft member, which has nothing else to do
+ * until its disk has answered: no message may leave before that. An asynchronous call would cross the thread pool twice
+ * for each batch and would let the member be stepped in the middle of one, for nothing. A disk that stalls longer than
+ * an election time-out costs this member its leadership, as it should.
  */
 export interface DiskFile {
   readonly size: number;
@@ -36,10 +37,16 @@ export interface Disk {
   close(): void;
 }
 
-/** There was no room for new bytes or a new name. The only failure of a write after which the directory is still trusted. */
+/**
+ * There was no room for new bytes or a new name. The only failure of a write after which the directory is still
+ * trusted.
+ */
 export class NoRoom extends Error {}
 
-/** Does one write or one creation (never a sync: after a failed one nothing is known), and tells want of room from other failures. */
+/**
+ * Does one write or one creation (never a sync: after a failed one nothing is known), and tells want of room from other
+ * failures.
+ */
 export function needingRoom<T>(write: () => T): T {
   try {
     return write();

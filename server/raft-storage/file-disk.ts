@@ -92,7 +92,8 @@ export class FileDisk implements Disk {
   }
 
   lock(name: string): boolean {
-    // Opened without truncation and never removed: a lock file that is replaced would be two files, each locked by one process.
+    // Opened without truncation and never removed: a lock file that is replaced would be two files, each locked by one
+    // process.
     const fd = fs.openSync(join(this.path, name), fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
     if (!this.tryLock(fd)) {
       fs.closeSync(fd);

@@ -3,11 +3,13 @@
  *
  *   const disk = new FileDisk(join(dataDir, 'raft'), addon.tryLock);
  *   const { storage, restored, created } = RaftStorage.open({
- *     disk, identity: { clusterId, memberId: raftId }, bootstrap: the first voters, or undefined to join, checksum: addon.crc32c,
- *     rebuild: 'farkv member remove s3, move the directory away, farkv server --join HOST:PORT', notice, fatal: endProcess });
+ *     disk, identity: { clusterId, memberId: raftId }, bootstrap: the first voters, or undefined to join, checksum:
+ *     addon.crc32c, rebuild: 'farkv member remove s3, move the directory away, farkv server --join HOST:PORT', notice,
+ *     fatal: endProcess });
  *   const node = new RaftNode({ id, incarnation, random }, restored);
  *   storage.persist(ready) -> 'done' | 'full'          in step 1 of the loop in core/raft/index.ts
- *   storage.saveSnapshot(snapshot) -> 'done' | 'full'  before node.compact(snapshot, keepEntries); on 'full' do not compact
+ *   storage.saveSnapshot(snapshot) -> 'done' | 'full'  before node.compact(snapshot, keepEntries); on 'full' do not
+ *                                                      compact
  *   storage.close()
  * All of it is synchronous (disk.ts says why) and belongs in the worker thread.
  */

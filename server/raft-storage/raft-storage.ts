@@ -1,20 +1,28 @@
 /**
- * The durable side of one Raft member: what must survive a crash, in one directory that belongs to one member of one cluster.
+ * The durable side of one Raft member: what must survive a crash, in one directory that belongs to one member of one
+ * cluster.
  *
  *   member            whose directory it is (directory.ts)     lock    held while in use
  *   state             term and vote; how much of the log was acknowledged (state-file.ts)
  *   log-<sequence>    segments of records, one for each Ready that had entries (record.ts, segmented-log.ts)
  *   snapshot-<index>  the newest snapshot (snapshot-file.ts)
  *
- * Invariants: when persist() or saveSnapshot() returns 'done', all that it was given is on disk; 'full' leaves the log on disk as it was,
- * with term and vote written. Any other failure of a write or a sync ends the process (fatal.ts). What was acknowledged and cannot be
- * read back is never passed over: open() throws ERR_DATA_DIR with the command that rebuilds the member.
- * Not here: when to make snapshots, and what is in them.
+ * Invariants: when persist() or saveSnapshot() returns 'done', all that it was given is on disk; 'full' leaves the log
+ * on disk as it was, with term and vote written. Any other failure of a write or a sync ends the process (fatal.ts).
+ * What was acknowledged and cannot be read back is never passed over: open() throws ERR_DATA_DIR with the command that
+ * rebuilds the member. Not here: when to make snapshots, and what is in them.
  */
 import { bootstrapState, emptyState, type Ready, type RestoredState, type Snapshot } from '../../core/raft/index.js';
 import type { Checksum } from './checksum.js';
 import { refused } from './damage.js';
-import { checkIdentity, clearUnfinished, lockDirectory, readIdentity, writeIdentity, type Identity } from './directory.js';
+import {
+  checkIdentity,
+  clearUnfinished,
+  lockDirectory,
+  readIdentity,
+  writeIdentity,
+  type Identity,
+} from './directory.js';
 import { NoRoom, type Disk } from './disk.js';
 import type { Fatal } from './fatal.js';
 import { replay } from './replay.js';
@@ -25,7 +33,10 @@ import { StateFile } from './state-file.js';
 export interface StorageOptions {
   readonly disk: Disk;
   readonly identity: Identity;
-  /** The first voters, when this member is one of a new group; undefined when it joins one. Used for a new directory only. */
+  /**
+   * The first voters, when this member is one of a new group; undefined when it joins one. Used for a new directory
+   * only.
+   */
   readonly bootstrap: readonly number[] | undefined;
   readonly checksum: Checksum;
   /** The command that rebuilds this member from the others, for messages. */
@@ -127,12 +138,19 @@ export class RaftStorage {
 
   static #read(options: StorageOptions): OpenedStorage {
     const { disk, checksum, notice } = options;
-    // The process before may have died between making a name and syncing it. What this one is going to build on must not vanish later.
+    // The process before may have died between making a name and syncing it. What this one is going to build on must
+    // not vanish later.
     disk.syncNames();
     const state = StateFile.open(disk, checksum);
     const snapshot = readNewestSnapshot(disk, checksum);
     const snapshotIndex = snapshot?.meta.index ?? 0;
-    const opened = SegmentedLog.open(disk, checksum, options.segmentBytes ?? SEGMENT_BYTES, snapshotIndex, state.acknowledged);
+    const opened = SegmentedLog.open(
+      disk,
+      checksum,
+      options.segmentBytes ?? SEGMENT_BYTES,
+      snapshotIndex,
+      state.acknowledged,
+    );
     for (const repair of opened.repairs) notice(`${disk.path}/${repair}`);
     const { entries, commit, snapshotRecordMissing } = replay(opened.firstIndex, opened.records, snapshot);
     const storage = new RaftStorage(options, state, opened.log, snapshotIndex);

@@ -7,8 +7,9 @@
  *     body:  commit u64 | snapshot index u64, term u64 (0, 0: none) | first index u64 | count u32 | entries
  *     entry: term u64 | type u8 | bytes u32 | data
  *
- * The checksum is mixed with the file's sequence number, so that a piece of another segment is not taken for one of this.
- * Entries that begin at or before the end of the log replace it from there on. A snapshot replaces all of the log before it.
+ * The checksum is mixed with the file's sequence number, so that a piece of another segment is not taken for one of
+ * this. Entries that begin at or before the end of the log replace it from there on. A snapshot replaces all of the log
+ * before it.
  */
 import type { Entry, EntryType } from '../../core/raft/index.js';
 import { EntryType as Types } from '../../core/raft/index.js';
@@ -70,7 +71,10 @@ function mixed(checksum: number, sequence: number): number {
   return (checksum ^ Math.imul(sequence, 0x9e3779b1)) >>> 0;
 }
 
-/** The record that begins at `at`, and where the next one does; undefined when there is no whole record with a right checksum. */
+/**
+ * The record that begins at `at`, and where the next one does; undefined when there is no whole record with a right
+ * checksum.
+ */
 export function decodeRecord(
   bytes: Uint8Array,
   at: number,
@@ -112,8 +116,8 @@ function isEntryType(value: number): value is EntryType {
 }
 
 /**
- * Whether a whole record lies anywhere behind `from`. Each record was on disk before the next was written, so a broken place with a whole
- * record behind it is no torn write.
+ * Whether a whole record lies anywhere behind `from`. Each record was on disk before the next was written, so a broken
+ * place with a whole record behind it is no torn write.
  */
 export function recordFollows(bytes: Uint8Array, from: number, sequence: number, checksum: Checksum): boolean {
   const first = MAGIC & 0xff;

@@ -1,7 +1,8 @@
 /**
  * From the records of the log and the newest snapshot to the state that a member starts from. Pure.
  *
- * Invariant of what is written: entries follow each other, or replace the log from their first index on; a snapshot record replaces all.
+ * Invariant of what is written: entries follow each other, or replace the log from their first index on; a snapshot
+ * record replaces all.
  */
 import type { Entry, Snapshot } from '../../core/raft/index.js';
 import { Damage } from './damage.js';
@@ -41,5 +42,9 @@ export function replay(firstIndex: number, records: Iterable<LogRecord>, snapsho
   const termThere = index === base ? (baseTerm ?? term) : entries[index - base - 1]?.term;
   const continues = termThere === term;
   const behind = continues ? entries.slice(index - base) : [];
-  return { entries: behind, commit: Math.min(Math.max(commit, index), index + behind.length), snapshotRecordMissing: !continues };
+  return {
+    entries: behind,
+    commit: Math.min(Math.max(commit, index), index + behind.length),
+    snapshotRecordMissing: !continues,
+  };
 }

@@ -3,7 +3,8 @@
  *
  *   header: "FKVRLOG\0" | format u32 | crc32c u32, of what follows | sequence u64 | next index u64
  *
- * `next index` is what the first entry would be if nothing is replaced: with it, a log that lost its first segments is noticed.
+ * `next index` is what the first entry would be if nothing is replaced: with it, a log that lost its first segments is
+ * noticed.
  */
 import { readU64, viewOf, writeU64, type Checksum } from './checksum.js';
 import { Damage, NewerFormat } from './damage.js';
@@ -58,8 +59,9 @@ export interface SegmentContents {
 }
 
 /**
- * Reads a segment. `acknowledged`: how many of its bytes were synced for certain. `last`: whether it is the newest, the only one that
- * a crash can have torn. undefined: the newest one's header was torn, so it never held anything. Throws Damage for the rest.
+ * Reads a segment. `acknowledged`: how many of its bytes were synced for certain. `last`: whether it is the newest, the
+ * only one that a crash can have torn. undefined: the newest one's header was torn, so it never held anything. Throws
+ * Damage for the rest.
  */
 export function readSegment(
   disk: Disk,

@@ -1,8 +1,9 @@
 /**
- * The log as a row of segment files. Each append is one record, one write and one sync; a new segment is begun when the last is full,
- * and the oldest are removed when a snapshot covers them.
+ * The log as a row of segment files. Each append is one record, one write and one sync; a new segment is begun when the
+ * last is full, and the oldest are removed when a snapshot covers them.
  *
- * Invariant: the newest segment's file ends where its last acknowledged record does. A write that found no room is cut off again.
+ * Invariant: the newest segment's file ends where its last acknowledged record does. A write that found no room is cut
+ * off again.
  */
 import { present } from '../../core/raft/invariant.js';
 import type { Checksum } from './checksum.js';
@@ -51,7 +52,13 @@ export class SegmentedLog {
   }
 
   static create(disk: Disk, checksum: Checksum, segmentBytes: number): SegmentedLog {
-    return new SegmentedLog(disk, checksum, segmentBytes, [{ sequence: 1, lastIndex: 0 }], createSegment(disk, 1, 1, checksum));
+    return new SegmentedLog(
+      disk,
+      checksum,
+      segmentBytes,
+      [{ sequence: 1, lastIndex: 0 }],
+      createSegment(disk, 1, 1, checksum),
+    );
   }
 
   /** Reads all segments that are needed behind `snapshotIndex`, and repairs what a crash tore. */
@@ -69,7 +76,13 @@ export class SegmentedLog {
       throw new Damage(`${segmentName(acknowledged.segment)} is missing`);
     const repairs: string[] = [];
     const read = (sequence: number): SegmentContents | undefined =>
-      readSegment(disk, sequence, acknowledged?.segment === sequence ? acknowledged.bytes : 0, sequence === newest, checksum);
+      readSegment(
+        disk,
+        sequence,
+        acknowledged?.segment === sequence ? acknowledged.bytes : 0,
+        sequence === newest,
+        checksum,
+      );
 
     const segments: Segment[] = [];
     let kept: SegmentContents[] = [];
@@ -100,7 +113,8 @@ export class SegmentedLog {
       );
       file.truncate(last.end);
     }
-    // Records that were written and not synced before the process died are whole in the page cache, and may not be on disk yet.
+    // Records that were written and not synced before the process died are whole in the page cache, and may not be on
+    // disk yet.
     file.datasync();
     return {
       log: new SegmentedLog(disk, checksum, segmentBytes, segments, file),

@@ -1,8 +1,9 @@
 /**
- * Snapshot files: `snapshot-<index>`, written under another name, synced, renamed, and the directory synced. A file with the final name
- * is therefore whole, or damaged later.
+ * Snapshot files: `snapshot-<index>`, written under another name, synced, renamed, and the directory synced. A file
+ * with the final name is therefore whole, or damaged later.
  *
- *   "FKVSNAP\0" | format u32 | crc32c u32, of all that follows | index u64 | term u64 | config bytes u32 | config | data
+ *   "FKVSNAP\0" | format u32 | crc32c u32, of all that follows | index u64 | term u64 | config bytes u32 | config |
+ *   data
  */
 import { decodeConfiguration, encodeConfiguration, type Snapshot } from '../../core/raft/index.js';
 import { readU64, viewOf, writeU64, type Checksum } from './checksum.js';
@@ -61,7 +62,10 @@ function decode(bytes: Uint8Array, checksum: Checksum): Snapshot | undefined {
   return { meta: { index: readU64(view, 16), term: readU64(view, 24), config }, data: bytes.slice(start) };
 }
 
-/** The newest snapshot. Throws Damage when it cannot be read: an older one would be a step back behind what was acknowledged. */
+/**
+ * The newest snapshot. Throws Damage when it cannot be read: an older one would be a step back behind what was
+ * acknowledged.
+ */
 export function readNewestSnapshot(disk: Disk, checksum: Checksum): Snapshot | undefined {
   const newest = disk
     .names()

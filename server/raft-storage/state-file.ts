@@ -1,6 +1,6 @@
 /**
- * The file `state`: term and vote, and how much of the log was acknowledged. It has its full size from the start and is only ever
- * overwritten in place, so that a full disk cannot keep a member from voting.
+ * The file `state`: term and vote, and how much of the log was acknowledged. It has its full size from the start and is
+ * only ever overwritten in place, so that a full disk cannot keep a member from voting.
  *
  *   0      4096   8192                                   12288
  *   +------+------+------------------------------------+------------------------------------+
@@ -8,12 +8,12 @@
  *   +------+------+------------------------------------+------------------------------------+
  *   each slot: magic u32 | crc32c u32 | sequence u64 | two u64
  *
- * Term and vote are written to one slot, synced, then to the other, and synced again, before anything is said because of them. So a
- * write that a crash tore leaves the older pair whole, and one slot that goes bad later leaves the newer.
+ * Term and vote are written to one slot, synced, then to the other, and synced again, before anything is said because
+ * of them. So a write that a crash tore leaves the older pair whole, and one slot that goes bad later leaves the newer.
  *
- * `acknowledged` says up to where which segment was synced. It is not synced itself: it is written behind the sync that it tells of, so
- * it is never ahead of the truth, and after the death of the process alone it is exact. It tells a torn last write (which nobody had
- * been told of) from a last write that went bad later.
+ * `acknowledged` says up to where which segment was synced. It is not synced itself: it is written behind the sync that
+ * it tells of, so it is never ahead of the truth, and after the death of the process alone it is exact. It tells a torn
+ * last write (which nobody had been told of) from a last write that went bad later.
  */
 import { readU64, viewOf, writeU64, type Checksum } from './checksum.js';
 import { Damage } from './damage.js';
@@ -81,8 +81,8 @@ export class StateFile {
       hard.sequence,
       (marker?.sequence ?? 0) + 1,
     );
-    // The good copy may be in the page cache only. It goes to disk before the other, older or torn, is made like it: at any time
-    // one of the two is whole on disk.
+    // The good copy may be in the page cache only. It goes to disk before the other, older or torn, is made like it: at
+    // any time one of the two is whole on disk.
     state.file.datasync();
     for (const slot of [0, 1]) {
       if (slots[slot]?.sequence !== hard.sequence) state.#writeSynced(slot, hard.sequence, hard.a, hard.b);
@@ -126,6 +126,7 @@ export class StateFile {
 
 function readSlot(bytes: Uint8Array, checksum: Checksum): Slot | undefined {
   const view = viewOf(bytes);
-  if (view.getUint32(0, true) !== MAGIC || checksum(bytes.subarray(8, SLOT_USED)) !== view.getUint32(4, true)) return undefined;
+  if (view.getUint32(0, true) !== MAGIC || checksum(bytes.subarray(8, SLOT_USED)) !== view.getUint32(4, true))
+    return undefined;
   return { sequence: readU64(view, 8), a: readU64(view, 16), b: readU64(view, 24) };
 }

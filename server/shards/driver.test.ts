@@ -56,14 +56,20 @@ test('new segments are told as differences, those of one moment together', async
   world.dataPlane.grow(0, [segment(0), segment(1), segment(2)]);
   world.life.layoutChanged(0);
   await world.quiet();
-  t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [0, 1, 2]);
+  t.deepEqual(
+    world.machine.state.shards[0]?.regions.map((r) => r.segment),
+    [0, 1, 2],
+  );
   t.is(world.machine.state.shards[0]?.layoutEpoch, 3);
   const told = world.events.length;
   world.dataPlane.grow(0, [segment(2), segment(3)]);
   world.life.layoutChanged(0);
   await world.quiet();
   t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -2']);
-  t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [2, 3]);
+  t.deepEqual(
+    world.machine.state.shards[0]?.regions.map((r) => r.segment),
+    [2, 3],
+  );
 });
 
 test('while a table fills its changes are told with a pause after each, and those of a pause together', async (t) => {
@@ -74,7 +80,10 @@ test('while a table fills its changes are told with a pause after each, and thos
   await world.life.until(() => world.life.settled);
   const told = world.events.length;
   for (const count of [2, 3, 4]) {
-    world.dataPlane.grow(0, Array.from({ length: count }, (_, i) => segment(i)));
+    world.dataPlane.grow(
+      0,
+      Array.from({ length: count }, (_, i) => segment(i)),
+    );
     world.life.layoutChanged(0);
     await world.quiet();
   }
@@ -82,7 +91,10 @@ test('while a table fills its changes are told with a pause after each, and thos
   pauses.shift()?.();
   await world.quiet();
   t.deepEqual(world.events.slice(told), ['propose shard-layout +1 -0', 'propose shard-layout +2 -0']);
-  t.deepEqual(world.machine.state.shards[0]?.regions.map((r) => r.segment), [0, 1, 2, 3]);
+  t.deepEqual(
+    world.machine.state.shards[0]?.regions.map((r) => r.segment),
+    [0, 1, 2, 3],
+  );
 });
 
 test('a layout change that was lost is told again', async (t) => {
@@ -119,7 +131,12 @@ test('a shard that the metadata takes away is closed, and opened again under the
   t.deepEqual(world.events.slice(before), ['close 0'], 'not before the old one is gone');
   closed();
   await world.life.until(() => world.life.settled);
-  t.deepEqual(world.events.slice(before, before + 4), ['close 0', 'closed 0', `open 0 epoch 3 memory ${16 << 20}`, 'propose shard-opened']);
+  t.deepEqual(world.events.slice(before, before + 4), [
+    'close 0',
+    'closed 0',
+    `open 0 epoch 3 memory ${16 << 20}`,
+    'propose shard-opened',
+  ]);
 });
 
 test('closing waits for the leases, but not longer than it was told to', async (t) => {
@@ -129,7 +146,10 @@ test('closing waits for the leases, but not longer than it was told to', async (
   const stuck = await serving(t);
   stuck.dataPlane.closing = new Promise(() => undefined);
   t.false(await stuck.life.close(1));
-  await t.throwsAsync(stuck.life.until(() => false), { code: 'ERR_CLOSED' });
+  await t.throwsAsync(
+    stuck.life.until(() => false),
+    { code: 'ERR_CLOSED' },
+  );
 });
 
 test('a start that ends before the leases of the last run are over does not say that nobody relies on it', async (t) => {
@@ -140,9 +160,30 @@ test('a start that ends before the leases of the last run are over does not say 
 });
 
 test('a difference replaces a segment whose rkey changed and names what is gone', (t) => {
-  const known = { shard: 0, group: 0, epoch: 1, incarnation: incarnation(9), layoutEpoch: 3, buckets: 1, regions: [0, 1].map((n) => ({ ...segment(n), remoteAddress: '4096', rkey: '1' })) };
-  const delta = layoutDelta(known, { shard: 0, epoch: 1, incarnation: 9n, layoutEpoch: 5, buckets: 2, regions: [segment(1, 2n), segment(2)] });
+  const known = {
+    shard: 0,
+    group: 0,
+    epoch: 1,
+    incarnation: incarnation(9),
+    layoutEpoch: 3,
+    buckets: 1,
+    regions: [0, 1].map((n) => ({ ...segment(n), remoteAddress: '4096', rkey: '1' })),
+  };
+  const delta = layoutDelta(known, {
+    shard: 0,
+    epoch: 1,
+    incarnation: 9n,
+    layoutEpoch: 5,
+    buckets: 2,
+    regions: [segment(1, 2n), segment(2)],
+  });
   t.like(delta, { from: 3, layoutEpoch: 5, buckets: 2 });
-  t.deepEqual(delta.add.map((r) => [r.segment, r.rkey]), [[1, '2'], [2, '1']]);
+  t.deepEqual(
+    delta.add.map((r) => [r.segment, r.rkey]),
+    [
+      [1, '2'],
+      [2, '1'],
+    ],
+  );
   t.deepEqual(delta.remove, [{ provider: 'tcp', kind: 'heap', segment: 0 }]);
 });

@@ -1,6 +1,6 @@
 /**
- * Runs the life of this server's shards (core/shards): gives it the metadata, does what it asks of the data plane and of the metadata group, and gives the
- * results back. It decides nothing.
+ * Runs the life of this server's shards (core/shards): gives it the metadata, does what it asks of the data plane and
+ * of the metadata group, and gives the results back. It decides nothing.
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
@@ -24,7 +24,20 @@ export interface ShardDriverOptions {
   readonly memoryBytes: number;
   /** The least that a shard needs. */
   readonly shardMemoryMin: number;
-  readonly dataPlane: Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'pauseShard' | 'copyShard' | 'finishCopy' | 'stopCopy'>;
+  readonly dataPlane: Pick<
+    DataPlane,
+    | 'openShard'
+    | 'serveShard'
+    | 'closeShard'
+    | 'layout'
+    | 'stats'
+    | 'setLeaseMs'
+    | 'sealShard'
+    | 'pauseShard'
+    | 'copyShard'
+    | 'finishCopy'
+    | 'stopCopy'
+  >;
   /** By what other owners can be reached from here. */
   readonly here: { readonly providers: readonly string[]; readonly host: string | undefined };
   /** Of what is granted to clients, and how much longer the last of them may be relied on. */
@@ -64,12 +77,43 @@ export class ShardDriver {
   #leasesOver = false;
 
   constructor(options: ShardDriverOptions) {
-    const { memberId, incarnation, memoryBytes, shardMemoryMin, leaseMs, leaseOverMs, random64, dataPlane, sleep, log } = options;
+    const {
+      memberId,
+      incarnation,
+      memoryBytes,
+      shardMemoryMin,
+      leaseMs,
+      leaseOverMs,
+      random64,
+      dataPlane,
+      sleep,
+      log,
+    } = options;
     this.#options = options;
-    this.#shards = new Shards({ memberId, memberIncarnation: incarnation, memoryBytes, shardMemoryMin, leaseMs, leaseOverMs, random64: () => hex64(random64()) });
+    this.#shards = new Shards({
+      memberId,
+      memberIncarnation: incarnation,
+      memoryBytes,
+      shardMemoryMin,
+      leaseMs,
+      leaseOverMs,
+      random64: () => hex64(random64()),
+    });
     this.#fence = new Fence(() => dataPlane.stats());
-    this.#notes = new Notes({ memberId, log, troubles: this.#troubles, addressesOf: (shard) => this.#addressesOf(shard), statsOf: (shard) => this.#copied.get(shard) });
-    this.#teller = new LayoutTeller({ dataPlane, sleep, log, known: (shard) => this.#shards.announced(shard), propose: (command) => this.#propose(command) });
+    this.#notes = new Notes({
+      memberId,
+      log,
+      troubles: this.#troubles,
+      addressesOf: (shard) => this.#addressesOf(shard),
+      statsOf: (shard) => this.#copied.get(shard),
+    });
+    this.#teller = new LayoutTeller({
+      dataPlane,
+      sleep,
+      log,
+      known: (shard) => this.#shards.announced(shard),
+      propose: (command) => this.#propose(command),
+    });
     void options.leasesOver.then(() => {
       this.#leasesOver = true;
       this.#input(() => this.#shards.lastRunOver());
@@ -86,7 +130,9 @@ export class ShardDriver {
     return this.#shards.settled;
   }
 
-  /** Resolves when `condition` holds; it is looked at after every change here. Rejects with ERR_CLOSED after close(). */
+  /**
+   * Resolves when `condition` holds; it is looked at after every change here. Rejects with ERR_CLOSED after close().
+   */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
       if (this.#closing) throw new FarkvError('ERR_CLOSED', 'the server is closing');
@@ -115,8 +161,8 @@ export class ShardDriver {
   }
 
   /**
-   * Stops answering and waits until every granted lease is over. False when that was not certain within the time, or those of the last run
-   * are not over yet: for them there is nothing to be told that they are.
+   * Stops answering and waits until every granted lease is over. False when that was not certain within the time, or
+   * those of the last run are not over yet: for them there is nothing to be told that they are.
    */
   async close(timeoutMs: number): Promise<boolean> {
     this.#closing = true;
@@ -164,7 +210,13 @@ export class ShardDriver {
       case 'fail': {
         const { error, shard, what } = action;
         if (this.#closing) return;
-        fatal(error instanceof FarkvError && what !== 'given up' ? error : new FarkvError('ERR_INTERNAL', `shard ${shard} cannot be ${what}: ${describeError(error)}`, { cause: error }));
+        fatal(
+          error instanceof FarkvError && what !== 'given up'
+            ? error
+            : new FarkvError('ERR_INTERNAL', `shard ${shard} cannot be ${what}: ${describeError(error)}`, {
+                cause: error,
+              }),
+        );
       }
     }
   }
@@ -174,7 +226,8 @@ export class ShardDriver {
     const { of } = action;
     this.#execute(action).then(
       () => this.#input(() => this.#shards.done({ of })),
-      (error: unknown) => this.#input(() => this.#shards.done({ of, failed: { full: NO_ROOM.has(asFarkvError(error).code), error } })),
+      (error: unknown) =>
+        this.#input(() => this.#shards.done({ of, failed: { full: NO_ROOM.has(asFarkvError(error).code), error } })),
     );
   }
 
@@ -202,7 +255,12 @@ export class ShardDriver {
       case 'copy': {
         const { shard, copy, source, owner } = action;
         await dataPlane.copyShard({
-          shard, epoch: source.epoch, incarnation: bigOf(source.incarnation ?? '0'), serverIncarnation: bigOf(owner.incarnation), copy: bigOf(copy), addresses: this.#addressesOf(source),
+          shard,
+          epoch: source.epoch,
+          incarnation: bigOf(source.incarnation ?? '0'),
+          serverIncarnation: bigOf(owner.incarnation),
+          copy: bigOf(copy),
+          addresses: this.#addressesOf(source),
         });
         break;
       }
@@ -210,10 +268,16 @@ export class ShardDriver {
         this.#copied.set(action.shard, await dataPlane.finishCopy(action.shard));
         break;
       case 'stop':
-        await dataPlane.stopCopy(action.shard).catch((error: unknown) => log.debug(`the copy of shard ${action.shard} could not be stopped: ${describeError(error)}`));
+        await dataPlane
+          .stopCopy(action.shard)
+          .catch((error: unknown) =>
+            log.debug(`the copy of shard ${action.shard} could not be stopped: ${describeError(error)}`),
+          );
         break;
       case 'announce':
-        await this.#propose(openedCommand({ ...action, owner: memberId, memberIncarnation }, await dataPlane.layout(action.shard)));
+        await this.#propose(
+          openedCommand({ ...action, owner: memberId, memberIncarnation }, await dataPlane.layout(action.shard)),
+        );
         break;
       case 'propose':
         await this.#propose(action.command);
@@ -254,7 +318,12 @@ export class ShardDriver {
     const { here, state } = this.#options;
     const owner = shard.owner === undefined ? undefined : state().members.get(shard.owner);
     return (owner?.fabric ?? [])
-      .filter((a) => a.group === shard.group && here.providers.includes(a.provider) && (!isSameHost(a.provider) || a.host === here.host))
+      .filter(
+        (a) =>
+          a.group === shard.group &&
+          here.providers.includes(a.provider) &&
+          (!isSameHost(a.provider) || a.host === here.host),
+      )
       .map(({ provider, address }) => ({ provider, address }))
       .sort((a, b) => PROVIDERS.indexOf(a.provider) - PROVIDERS.indexOf(b.provider));
   }

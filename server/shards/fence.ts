@@ -1,6 +1,6 @@
 /**
- * When the data plane has heard of every shard that was taken from it. What has been posted to its threads runs in order, and a question that
- * passes through all of them (stats) is behind it.
+ * When the data plane has heard of every shard that was taken from it. What has been posted to its threads runs in
+ * order, and a question that passes through all of them (stats) is behind it.
  */
 export class Fence {
   readonly #through: () => Promise<unknown>;

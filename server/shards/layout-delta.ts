@@ -5,7 +5,15 @@ import type { Region, Shard } from '../../core/metadata/state.js';
 import type { NativeRegion, ShardLayout } from '../../native/addon.js';
 
 function regionOf(r: NativeRegion): Region {
-  return { provider: r.provider, kind: r.kind, segment: r.segment, tag: r.tag, bytes: r.bytes, remoteAddress: r.remoteAddress.toString(), rkey: r.rkey.toString() };
+  return {
+    provider: r.provider,
+    kind: r.kind,
+    segment: r.segment,
+    tag: r.tag,
+    bytes: r.bytes,
+    remoteAddress: r.remoteAddress.toString(),
+    rkey: r.rkey.toString(),
+  };
 }
 
 function same(a: Region, b: Region): boolean {
@@ -14,9 +22,26 @@ function same(a: Region, b: Region): boolean {
 
 /** Tells the metadata of a shard that was opened. */
 export function openedCommand(
-  { shard, owner, memberIncarnation, epoch, incarnation }: Pick<ShardOpened, 'shard' | 'owner' | 'memberIncarnation' | 'epoch' | 'incarnation'>, layout: ShardLayout,
+  {
+    shard,
+    owner,
+    memberIncarnation,
+    epoch,
+    incarnation,
+  }: Pick<ShardOpened, 'shard' | 'owner' | 'memberIncarnation' | 'epoch' | 'incarnation'>,
+  layout: ShardLayout,
 ): ShardOpened {
-  return { t: 'shard-opened', shard, owner, memberIncarnation, epoch, incarnation, layoutEpoch: layout.layoutEpoch, buckets: layout.buckets, regions: layout.regions.map(regionOf) };
+  return {
+    t: 'shard-opened',
+    shard,
+    owner,
+    memberIncarnation,
+    epoch,
+    incarnation,
+    layoutEpoch: layout.layoutEpoch,
+    buckets: layout.buckets,
+    regions: layout.regions.map(regionOf),
+  };
 }
 
 /** What brings the metadata's idea of a shard to the data plane's. */
@@ -25,11 +50,18 @@ export function layoutDelta(known: Shard, layout: ShardLayout): Extract<Command,
   const now = layout.regions.map(regionOf);
   const present = new Set(now.map(segmentKey));
   return {
-    t: 'shard-layout', shard: known.shard, incarnation: known.incarnation ?? '', from: known.layoutEpoch, layoutEpoch: layout.layoutEpoch, buckets: layout.buckets,
+    t: 'shard-layout',
+    shard: known.shard,
+    incarnation: known.incarnation ?? '',
+    from: known.layoutEpoch,
+    layoutEpoch: layout.layoutEpoch,
+    buckets: layout.buckets,
     add: now.filter((r) => {
       const old = before.get(segmentKey(r));
       return old === undefined || !same(old, r);
     }),
-    remove: known.regions.filter((r) => !present.has(segmentKey(r))).map(({ provider, kind, segment }) => ({ provider, kind, segment })),
+    remove: known.regions
+      .filter((r) => !present.has(segmentKey(r)))
+      .map(({ provider, kind, segment }) => ({ provider, kind, segment })),
   };
 }

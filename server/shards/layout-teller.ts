@@ -1,6 +1,6 @@
 /**
- * Tells the metadata how a shard's segments changed, one change at a time; what changes meanwhile, and in the pause after each, is told together. Nobody waits for
- * it: an owner tells its layout to whoever asks.
+ * Tells the metadata how a shard's segments changed, one change at a time; what changes meanwhile, and in the pause
+ * after each, is told together. Nobody waits for it: an owner tells its layout to whoever asks.
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { Shard } from '../../core/metadata/state.js';
@@ -18,8 +18,8 @@ export interface LayoutTellerOptions {
 }
 
 /**
- * A table that fills asks for many segments a second. Each change that is told is written by every server and sent to every client, with
- * all regions of the shard.
+ * A table that fills asks for many segments a second. Each change that is told is written by every server and sent to
+ * every client, with all regions of the shard.
  */
 const PAUSE_MS = 250;
 
@@ -59,7 +59,8 @@ export class LayoutTeller {
         await sleep(PAUSE_MS);
       }
     } catch (error) {
-      if (!this.#closed && known(shard) !== undefined) log.warn(`the layout of shard ${shard} could not be told: ${describeError(error)}`);
+      if (!this.#closed && known(shard) !== undefined)
+        log.warn(`the layout of shard ${shard} could not be told: ${describeError(error)}`);
     } finally {
       this.#telling.delete(shard);
     }

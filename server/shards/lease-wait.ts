@@ -1,9 +1,10 @@
 /**
  * How long a restarted server must wait before it serves: until no client can still hold a lease of the last run.
  *
- * A lease counts from when the client sent its request, which was before the last run ended, and lasts leaseMs of the client's clock.
- * The last run had ended when its lock was taken over. So the wait counts from then; it is longer than the lease by what
- * the two clocks may differ in rate, each by driftPpm from true time, and by one tick of the coarsest clock.
+ * A lease counts from when the client sent its request, which was before the last run ended, and lasts leaseMs of the
+ * client's clock. The last run had ended when its lock was taken over. So the wait counts from then; it is longer than
+ * the lease by what the two clocks may differ in rate, each by driftPpm from true time, and by one tick of the coarsest
+ * clock.
  */
 export interface LastRun {
   readonly leaseMs: number;

@@ -1,6 +1,7 @@
 /**
- * What is in the way of shards that move from or to this server, for operators (`farkv status`, `drain`, `shard`): the last thing that went wrong with each, until
- * the shard has moved, is copied anew or has another owner. Decides nothing.
+ * What is in the way of shards that move from or to this server, for operators (`farkv status`, `drain`, `shard`): the
+ * last thing that went wrong with each, until the shard has moved, is copied anew or has another owner. Decides
+ * nothing.
  */
 import { boolean, list, record, text, uint, type Check } from '../../core/protocol/check.js';
 import { memberId, shardNumber } from '../../core/metadata/check-state.js';
@@ -24,7 +25,16 @@ const TOLD_MAX = 256;
 const REASON_MAX = 400;
 
 export const checkMoveTroubles: Check<MoveTrouble[]> = list(
-  record<MoveTrouble>({ shard: shardNumber, from: memberId, to: memberId, attempts: uint(), reason: text(REASON_MAX), calledOff: boolean, agoMs: uint() }), TOLD_MAX,
+  record<MoveTrouble>({
+    shard: shardNumber,
+    from: memberId,
+    to: memberId,
+    attempts: uint(),
+    reason: text(REASON_MAX),
+    calledOff: boolean,
+    agoMs: uint(),
+  }),
+  TOLD_MAX,
 );
 
 type Noted = Omit<MoveTrouble, 'agoMs'> & { readonly epoch: number; readonly atMs: number };
@@ -39,7 +49,8 @@ export class MoveTroubles {
 
   /** `epoch`: of the shard at its present owner. */
   note(trouble: Omit<MoveTrouble, 'agoMs'> & { readonly epoch: number }): void {
-    const reason = trouble.reason.length > REASON_MAX ? `${trouble.reason.slice(0, REASON_MAX - 3)}...` : trouble.reason;
+    const reason =
+      trouble.reason.length > REASON_MAX ? `${trouble.reason.slice(0, REASON_MAX - 3)}...` : trouble.reason;
     this.#noted.set(trouble.shard, { ...trouble, reason, atMs: this.#nowMs() });
   }
 
@@ -52,6 +63,16 @@ export class MoveTroubles {
       const stands = calledOff || moves.some((m) => m.shard === shard && m.to === to);
       if (!stands || shards[shard]?.owner !== from || shards[shard].epoch !== epoch) this.#noted.delete(shard);
     }
-    return [...this.#noted.values()].slice(0, TOLD_MAX).map(({ shard, from, to, attempts, reason, calledOff, atMs }) => ({ shard, from, to, attempts, reason, calledOff, agoMs: Math.round(this.#nowMs() - atMs) }));
+    return [...this.#noted.values()]
+      .slice(0, TOLD_MAX)
+      .map(({ shard, from, to, attempts, reason, calledOff, atMs }) => ({
+        shard,
+        from,
+        to,
+        attempts,
+        reason,
+        calledOff,
+        agoMs: Math.round(this.#nowMs() - atMs),
+      }));
   }
 }

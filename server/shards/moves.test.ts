@@ -6,9 +6,27 @@ import { bootstrap, incarnation, join, other, two, World } from '../../test/supp
 import type { ShardDriverOptions } from './driver.js';
 
 const openedByOther: ShardOpened = {
-  t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 2, incarnation: incarnation(7), layoutEpoch: 1, buckets: 64, regions: [],
+  t: 'shard-opened',
+  shard: 0,
+  owner: 's2',
+  memberIncarnation: incarnation(50),
+  epoch: 2,
+  incarnation: incarnation(7),
+  layoutEpoch: 1,
+  buckets: 64,
+  regions: [],
 };
-const copyOf = (phase: 'last' | 'copied', name = 7): ShardCopy => ({ t: 'shard-copy', shard: 0, epoch: 1, to: 's2', memberIncarnation: incarnation(50), phase, group: 0, copy: incarnation(name), planned: 0 });
+const copyOf = (phase: 'last' | 'copied', name = 7): ShardCopy => ({
+  t: 'shard-copy',
+  shard: 0,
+  epoch: 1,
+  to: 's2',
+  memberIncarnation: incarnation(50),
+  phase,
+  group: 0,
+  copy: incarnation(name),
+  planned: 0,
+});
 
 async function seen(world: World, event: string): Promise<void> {
   while (!world.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
@@ -52,10 +70,17 @@ test('the fence is behind every close that was told, and costs nothing when ther
 test('nobody passes the fence while another still waits for it, nor when that one fails', async (t) => {
   const world = await two(t);
   const answers: ((error?: Error) => void)[] = [];
-  world.dataPlane.stats = () => new Promise((resolve, reject) => answers.push((error) => (error === undefined ? resolve({ workers: [], shards: [] }) : reject(error))));
+  world.dataPlane.stats = () =>
+    new Promise((resolve, reject) =>
+      answers.push((error) => (error === undefined ? resolve({ workers: [], shards: [] }) : reject(error))),
+    );
   world.apply({ t: 'shards-taken', id: 's1', incarnation: incarnation(1), shards: [{ shard: 1, epoch: 1, to: 's2' }] });
   const passed: string[] = [];
-  const ask = (who: string): Promise<void> => world.life.fence().then(() => void passed.push(who), () => void passed.push(`${who} failed`));
+  const ask = (who: string): Promise<void> =>
+    world.life.fence().then(
+      () => void passed.push(who),
+      () => void passed.push(`${who} failed`),
+    );
   const both = [ask('first'), ask('second')];
   await world.quiet();
   t.deepEqual(passed, []);
@@ -93,7 +118,11 @@ test('a shard that is to move before the leases of the last run are over is give
   const world = new World({ sleep: patient });
   world.apply(bootstrap(1, ['s1', 's2']), join(7), { t: 'assign-shards' }, other, join(1, 7));
   await world.quiet();
-  world.apply({ t: 'shard-move', shard: 0, epoch: 2, to: 's2' }, { ...copyOf('last'), epoch: 2 }, { ...copyOf('copied'), epoch: 2 });
+  world.apply(
+    { t: 'shard-move', shard: 0, epoch: 2, to: 's2' },
+    { ...copyOf('last'), epoch: 2 },
+    { ...copyOf('copied'), epoch: 2 },
+  );
   await world.quiet();
   t.is(world.machine.state.moves[0]?.phase, 'copied');
   t.false(world.events.includes('propose shard-released'));
@@ -119,7 +148,13 @@ test('a shard that is copied is served until its copy is nearly done, read until
   world.apply(copyOf('copied'));
   await seen(world, 'propose shard-released');
   await world.quiet();
-  t.deepEqual(world.events.slice(before), ['leases of 100 ms', 'seal 0', 'pause 0', 'paused 0', 'propose shard-released']);
+  t.deepEqual(world.events.slice(before), [
+    'leases of 100 ms',
+    'seal 0',
+    'pause 0',
+    'paused 0',
+    'propose shard-released',
+  ]);
   t.like(world.machine.state.shards[0], { owner: 's1', epoch: 1 });
   world.apply(openedByOther);
   await world.quiet();
@@ -142,13 +177,24 @@ for (const released of [false, true]) {
         await world.quiet();
       }
       t.is(world.machine.state.moves[0]?.phase, released ? 'released' : 'copied');
-      world.apply(restart ? { ...join(51, 50), id: 's2', instance: incarnation(98) } : { t: 'shard-move', shard: 0, epoch: 1, to: 's1', lost: incarnation(50) });
+      world.apply(
+        restart
+          ? { ...join(51, 50), id: 's2', instance: incarnation(98) }
+          : { t: 'shard-move', shard: 0, epoch: 1, to: 's1', lost: incarnation(50) },
+      );
       paused();
       await seen(world, 'unseal 0');
       await world.quiet();
       t.deepEqual(world.life.serving, [0, 1]);
-      t.like(world.machine.state.shards[0], { owner: 's1', epoch: 1, incarnation: world.machine.state.shards[0]?.incarnation });
-      t.deepEqual(world.events.filter((e) => e.endsWith(' 0')), ['serve 0', 'seal 0', 'pause 0', 'paused 0', 'serve 0', 'unseal 0']);
+      t.like(world.machine.state.shards[0], {
+        owner: 's1',
+        epoch: 1,
+        incarnation: world.machine.state.shards[0]?.incarnation,
+      });
+      t.deepEqual(
+        world.events.filter((e) => e.endsWith(' 0')),
+        ['serve 0', 'seal 0', 'pause 0', 'paused 0', 'serve 0', 'unseal 0'],
+      );
       t.is(world.events.includes('propose shard-released'), released);
     });
   }
@@ -170,11 +216,17 @@ test('a move that is called off and planned anew while its last part is copied i
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's2' }, copyOf('last'));
   await seen(world, 'seal 0');
   t.is(world.dataPlane.sealedFor, 7n);
-  const [stay, again] = [{ t: 'shard-move', shard: 0, epoch: 1, to: 's1' }, { t: 'shard-move', shard: 0, epoch: 1, to: 's2' }] as const;
+  const [stay, again] = [
+    { t: 'shard-move', shard: 0, epoch: 1, to: 's1' },
+    { t: 'shard-move', shard: 0, epoch: 1, to: 's2' },
+  ] as const;
   world.apply(stay, again, copyOf('last', 8));
   await seen(world, 'unseal 0');
   while (world.dataPlane.sealedFor !== 8n) await new Promise((resolve) => setImmediate(resolve));
-  t.deepEqual(world.events.filter((e) => e.endsWith('seal 0')), ['seal 0', 'unseal 0', 'seal 0']);
+  t.deepEqual(
+    world.events.filter((e) => e.endsWith('seal 0')),
+    ['seal 0', 'unseal 0', 'seal 0'],
+  );
 });
 
 test('an owner that is sealed and hears nothing more calls the move off itself', async (t) => {
@@ -192,11 +244,28 @@ test('an owner that is sealed and hears nothing more calls the move off itself',
 function coming(options: Partial<ShardDriverOptions> = {}): World {
   const world = new World(options);
   world.apply(bootstrap(1, ['s1', 's2']), other, { t: 'assign-shards' }, join(1));
-  world.apply({ t: 'shard-opened', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, incarnation: incarnation(77), layoutEpoch: 1, buckets: 64, regions: [] });
+  world.apply({
+    t: 'shard-opened',
+    shard: 0,
+    owner: 's2',
+    memberIncarnation: incarnation(50),
+    epoch: 1,
+    incarnation: incarnation(77),
+    layoutEpoch: 1,
+    buckets: 64,
+    regions: [],
+  });
   world.leasesOver();
   return world;
 }
-const releasedFor = (copy: string): Command => ({ t: 'shard-released', shard: 0, owner: 's2', memberIncarnation: incarnation(50), epoch: 1, copy });
+const releasedFor = (copy: string): Command => ({
+  t: 'shard-released',
+  shard: 0,
+  owner: 's2',
+  memberIncarnation: incarnation(50),
+  epoch: 1,
+  copy,
+});
 
 test('a shard that comes is opened under the next epoch, copied, and served as it is when it is given up', async (t) => {
   const world = coming();
@@ -204,9 +273,18 @@ test('a shard that comes is opened under the next epoch, copied, and served as i
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
   world.apply(releasedFor(world.machine.state.moves[0].copy!));
   await world.life.until(() => world.life.settled && world.life.serving.length === 1);
-  t.deepEqual(world.events.filter((e) => /^(open|copy|finish|serve|close|propose)/.test(e)), [
-    `open 0 epoch 2 memory ${16 << 20}`, 'copy 0', 'propose shard-copy', 'finish 0', 'propose shard-copy', 'propose shard-opened', 'serve 0',
-  ]);
+  t.deepEqual(
+    world.events.filter((e) => /^(open|copy|finish|serve|close|propose)/.test(e)),
+    [
+      `open 0 epoch 2 memory ${16 << 20}`,
+      'copy 0',
+      'propose shard-copy',
+      'finish 0',
+      'propose shard-copy',
+      'propose shard-opened',
+      'serve 0',
+    ],
+  );
   t.is(world.machine.state.shards[0]!.owner, 's1');
 });
 
@@ -220,13 +298,26 @@ test('what was copied is kept when the shard changes hands before the outcome of
     const copy = world.machine.state.moves[0]!.copy!;
     // The proposal is under way by then: it is applied, and its outcome is lost.
     setImmediate(() => {
-      world.apply({ t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy, planned: 0 });
+      world.apply({
+        t: 'shard-copy',
+        shard: 0,
+        epoch: 1,
+        to: 's1',
+        memberIncarnation: incarnation(1),
+        phase: 'copied',
+        group: 0,
+        copy,
+        planned: 0,
+      });
       world.apply(releasedFor(copy));
     });
     return stats;
   };
   await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
-  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
+  t.deepEqual(
+    world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]),
+    ['open', 'serve'],
+  );
 });
 
 test('what was copied is kept when its new owner applies the end of the copy and the change of owner at once', async (t) => {
@@ -238,15 +329,32 @@ test('what was copied is kept when its new owner applies the end of the copy and
       world.instead.push('lost');
       const stats = await finish(shard);
       const copy = world.machine.state.moves[0]!.copy!;
-      setImmediate(() => world.apply(
-        { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), phase: 'copied', group: 0, copy, planned: 0 },
-        taken ? { t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] } : releasedFor(copy),
-      ));
+      setImmediate(() =>
+        world.apply(
+          {
+            t: 'shard-copy',
+            shard: 0,
+            epoch: 1,
+            to: 's1',
+            memberIncarnation: incarnation(1),
+            phase: 'copied',
+            group: 0,
+            copy,
+            planned: 0,
+          },
+          taken
+            ? { t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] }
+            : releasedFor(copy),
+        ),
+      );
       return stats;
     };
     await world.quiet();
     t.is(world.machine.state.shards[0]!.owner, 's1');
-    t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'serve']);
+    t.deepEqual(
+      world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]),
+      ['open', 'serve'],
+    );
     t.deepEqual(world.machine.state.moves, []);
   }
 });
@@ -258,23 +366,49 @@ test('a copy that was not said to be complete is not served when the shard is ta
   world.dataPlane.finishCopy = async (shard) => {
     world.instead.push('lost');
     const stats = await finish(shard);
-    setImmediate(() => world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] }));
+    setImmediate(() =>
+      world.apply({
+        t: 'shards-taken',
+        id: 's2',
+        incarnation: incarnation(50),
+        shards: [{ shard: 0, epoch: 1, to: 's1' }],
+      }),
+    );
     return stats;
   };
   await world.life.until(() => world.life.settled && world.machine.state.shards[0]!.owner === 's1');
-  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'close', 'closed', 'open', 'serve']);
+  t.deepEqual(
+    world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.split(' ')[0]),
+    ['open', 'close', 'closed', 'open', 'serve'],
+  );
 });
 
 test('a server whose copy is not there any more calls the move off', async (t) => {
   const world = coming();
-  const copy = { t: 'shard-copy', shard: 0, epoch: 1, to: 's1', memberIncarnation: incarnation(1), group: 0, copy: incarnation(9), planned: 0 } as const;
-  world.applyUnseen({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' }, { ...copy, phase: 'last' }, { ...copy, phase: 'copied' });
+  const copy = {
+    t: 'shard-copy',
+    shard: 0,
+    epoch: 1,
+    to: 's1',
+    memberIncarnation: incarnation(1),
+    group: 0,
+    copy: incarnation(9),
+    planned: 0,
+  } as const;
+  world.applyUnseen(
+    { t: 'shard-move', shard: 0, epoch: 1, to: 's1' },
+    { ...copy, phase: 'last' },
+    { ...copy, phase: 'copied' },
+  );
   t.is(world.machine.state.moves.length, 1);
   world.life.stateChanged();
   await world.quiet();
   t.deepEqual(world.machine.state.moves, []);
   t.is(world.machine.state.shards[0]!.owner, 's2');
-  t.deepEqual(world.events.filter((e) => e.startsWith('propose')), ['propose shard-move']);
+  t.deepEqual(
+    world.events.filter((e) => e.startsWith('propose')),
+    ['propose shard-move'],
+  );
 });
 
 test('a shard that is taken from its owner before the copy was complete comes up empty', async (t) => {
@@ -287,9 +421,17 @@ test('a shard that is taken from its owner before the copy was complete comes up
   });
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await seen(world, 'copy 0');
-  world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] });
+  world.apply({
+    t: 'shards-taken',
+    id: 's2',
+    incarnation: incarnation(50),
+    shards: [{ shard: 0, epoch: 1, to: 's1' }],
+  });
   await world.life.until(() => world.life.settled);
-  t.deepEqual(world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.slice(0, 14)), ['open 0 epoch 2', 'close 0', 'closed 0', 'open 0 epoch 2', 'serve 0']);
+  t.deepEqual(
+    world.events.filter((e) => /^(open|close|serve)/.test(e)).map((e) => e.slice(0, 14)),
+    ['open 0 epoch 2', 'close 0', 'closed 0', 'open 0 epoch 2', 'serve 0'],
+  );
 });
 
 /** A copy of which nothing comes, as where nobody answers. */
@@ -312,15 +454,24 @@ test('an owner that cannot be reached is tried again later and later, and then t
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await world.quiet();
   t.is(world.events.filter((e) => e === 'copy 0').length, 4);
-  t.deepEqual(slept.filter((ms) => ms >= 1000), [1000, 2000, 4000]);
-  t.deepEqual(troubles, [1, 2, 3].map((attempts) => ({ attempts, calledOff: false })));
+  t.deepEqual(
+    slept.filter((ms) => ms >= 1000),
+    [1000, 2000, 4000],
+  );
+  t.deepEqual(
+    troubles,
+    [1, 2, 3].map((attempts) => ({ attempts, calledOff: false })),
+  );
   t.deepEqual(world.machine.state.moves, []);
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 1, incarnation: incarnation(77) });
   t.deepEqual(world.events.slice(-4), ['stop 0', 'close 0', 'closed 0', 'propose shard-move']);
   t.like(world.life.moveTroubles, [{ shard: 0, from: 's2', to: 's1', attempts: 4, calledOff: true }]);
   t.regex(world.life.moveTroubles[0]!.reason, /nobody answers \(s2 was asked at tcp 127\.0\.0\.1:1\)/u);
   t.is(said.length, 4);
-  t.regex(said[0]!, /could not be copied from s2, which goes on to serve it; it is tried again in 1000 ms \(attempt 1 of 4\)/u);
+  t.regex(
+    said[0]!,
+    /could not be copied from s2, which goes on to serve it; it is tried again in 1000 ms \(attempt 1 of 4\)/u,
+  );
   t.regex(said[3]!, /could not be copied from s2 in 4 attempts: its move is called off, and s2 goes on to serve it/u);
   // Planned anew it is tried anew.
   world.dataPlane.copyShard = () => Promise.resolve();
@@ -329,13 +480,18 @@ test('an owner that cannot be reached is tried again later and later, and then t
   t.deepEqual(world.life.moveTroubles, []);
 });
 
-test('a dead owner\'s shard that could not be copied from it comes up empty at once, not when the pause between two attempts is over', async (t) => {
+test("a dead owner's shard that could not be copied from it comes up empty at once, not when the pause between two attempts is over", async (t) => {
   const world = coming({ sleep: (ms) => (ms >= 1000 ? new Promise<void>(() => undefined) : Promise.resolve()) });
   world.dataPlane.copyShard = unreached;
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await seen(world, 'closed 0');
   await world.quiet();
-  world.apply({ t: 'shards-taken', id: 's2', incarnation: incarnation(50), shards: [{ shard: 0, epoch: 1, to: 's1' }] });
+  world.apply({
+    t: 'shards-taken',
+    id: 's2',
+    incarnation: incarnation(50),
+    shards: [{ shard: 0, epoch: 1, to: 's1' }],
+  });
   await world.life.until(() => world.life.settled);
   t.deepEqual(world.life.serving, [0]);
   t.deepEqual(world.life.moveTroubles, []);
@@ -373,7 +529,10 @@ test('leases are short for those shards only whose end here is near: a move that
   world.apply(openedByOther);
   await world.quiet();
   t.is(world.machine.state.moves[0]?.shard, 1);
-  t.deepEqual(world.events.slice(before).filter((e) => e.startsWith('leases')), ['leases of 100 ms', 'leases of 2000 ms']);
+  t.deepEqual(
+    world.events.slice(before).filter((e) => e.startsWith('leases')),
+    ['leases of 100 ms', 'leases of 2000 ms'],
+  );
 });
 
 test('a copy that fails is thrown away and made anew', async (t) => {
@@ -386,10 +545,13 @@ test('a copy that fails is thrown away and made anew', async (t) => {
   };
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
-  t.deepEqual(world.events.filter((e) => /^(open|copy|close|finish)/.test(e)).map((e) => e.split(' ')[0]), ['open', 'copy', 'close', 'closed', 'open', 'copy', 'finish']);
+  t.deepEqual(
+    world.events.filter((e) => /^(open|copy|close|finish)/.test(e)).map((e) => e.split(' ')[0]),
+    ['open', 'copy', 'close', 'closed', 'open', 'copy', 'finish'],
+  );
 });
 
-test('what does not fit in this server\'s memory is not copied again and again: its move is called off, and rests when it is planned anew', async (t) => {
+test("what does not fit in this server's memory is not copied again and again: its move is called off, and rests when it is planned anew", async (t) => {
   let rested: () => void = () => undefined;
   const rest = new Promise<void>((resolve) => (rested = resolve));
   const world = coming({ sleep: (ms) => (ms === 10_000 ? rest : Promise.resolve()) });
@@ -399,7 +561,11 @@ test('what does not fit in this server\'s memory is not copied again and again: 
   await world.quiet();
   t.deepEqual(world.machine.state.moves, []);
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 1 });
-  t.deepEqual(world.events.filter((e) => !e.startsWith('stop')).slice(-3), ['close 0', 'closed 0', 'propose shard-move']);
+  t.deepEqual(world.events.filter((e) => !e.startsWith('stop')).slice(-3), [
+    'close 0',
+    'closed 0',
+    'propose shard-move',
+  ]);
   world.dataPlane.copying = Promise.resolve();
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   await world.quiet();

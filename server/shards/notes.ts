@@ -55,7 +55,9 @@ export class Notes {
         return;
       case 'copied': {
         const stats = statsOf(shard);
-        log.info(`shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs and ${stats.twoSidedGets} questions`}`);
+        log.info(
+          `shard ${shard} was copied${stats === undefined ? '' : `: ${stats.entries} entries, ${stats.bytes} bytes, by ${stats.reads} READs and ${stats.twoSidedGets} questions`}`,
+        );
         return;
       }
       case 'came':
@@ -78,10 +80,29 @@ export class Notes {
     const owner = source.owner ?? '';
     const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
     const why = describeError(error);
-    const reason = full ? `it does not fit in the memory of ${memberId} (--memory): ${why}` : `${why} (${owner} was asked at ${asked.join(', ') || 'no address: it has none that can be used from here'})`;
-    if (full) log.warn(`shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${owner} goes on to serve it: ${why}`);
-    else if (again === undefined) log.warn(`shard ${shard} could not be copied from ${owner} in ${attempts} attempts: its move is called off, and ${owner} goes on to serve it: ${reason}`);
-    else log.warn(`shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${again} ms (attempt ${attempts} of ${most}): ${reason}`);
-    troubles.note({ shard, from: owner, to: memberId, epoch: source.epoch, attempts, reason, calledOff: again === undefined });
+    const reason = full
+      ? `it does not fit in the memory of ${memberId} (--memory): ${why}`
+      : `${why} (${owner} was asked at ${asked.join(', ') || 'no address: it has none that can be used from here'})`;
+    if (full)
+      log.warn(
+        `shard ${shard} does not fit in this server's memory (--memory): its move is called off, and ${owner} goes on to serve it: ${why}`,
+      );
+    else if (again === undefined)
+      log.warn(
+        `shard ${shard} could not be copied from ${owner} in ${attempts} attempts: its move is called off, and ${owner} goes on to serve it: ${reason}`,
+      );
+    else
+      log.warn(
+        `shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${again} ms (attempt ${attempts} of ${most}): ${reason}`,
+      );
+    troubles.note({
+      shard,
+      from: owner,
+      to: memberId,
+      epoch: source.epoch,
+      attempts,
+      reason,
+      calledOff: again === undefined,
+    });
   }
 }

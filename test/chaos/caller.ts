@@ -1,8 +1,16 @@
 /**
- * What all calls of a client share (calls.ts): the SDK's views, keys in their forms, and how each answer is looked at and written down. A lane has one
- * of its own; the client, the record and the held values are the process's.
+ * What all calls of a client share (calls.ts): the SDK's views, keys in their forms, and how each answer is looked at
+ * and written down. A lane has one of its own; the client, the record and the held values are the process's.
  */
-import { FarkvError, type BufferValue, type Client, type ConnectOptions, type Keyspace, type ReadOptions, type WriteOptions } from '../../client/index.js';
+import {
+  FarkvError,
+  type BufferValue,
+  type Client,
+  type ConnectOptions,
+  type Keyspace,
+  type ReadOptions,
+  type WriteOptions,
+} from '../../client/index.js';
 import type { Key } from '../../client/pending.js';
 import type { PreparedKey } from '../../native/addon.js';
 import type { Random } from '../support/random.js';
@@ -30,7 +38,17 @@ export interface ClientState {
 }
 
 /** These say that a mechanism failed, not that a server is away. */
-const NEVER = new Set(['ERR_CORRUPT', 'ERR_INTERNAL', 'ERR_PROTOCOL', 'ERR_ARGUMENT', 'ERR_KEY_INVALID', 'ERR_UNAUTHORIZED', 'ERR_REMOTE_ACCESS', 'ERR_VALUE_TOO_LARGE', 'ERR_UNSUPPORTED']);
+const NEVER = new Set([
+  'ERR_CORRUPT',
+  'ERR_INTERNAL',
+  'ERR_PROTOCOL',
+  'ERR_ARGUMENT',
+  'ERR_KEY_INVALID',
+  'ERR_UNAUTHORIZED',
+  'ERR_REMOTE_ACCESS',
+  'ERR_VALUE_TOO_LARGE',
+  'ERR_UNSUPPORTED',
+]);
 const TIMEOUTS = [30, 200, 1000, 3000] as const;
 const TTLS = [60, 200, 500, 1500, 6000, 10_000] as const;
 const PREPARED_MAX = 5000;
@@ -74,7 +92,9 @@ export class Caller {
     const { kv, views } = this.client;
     // Views cost nothing: some are made anew for one call.
     const known = this.random.below(4) === 0 ? undefined : views.get(ns);
-    const view: View = known ?? (ns === MSGPACK_NAMESPACE ? kv.namespace(ns).withCodec<Buffer>('msgpack') : ns === 0 ? kv : kv.namespace(ns));
+    const view: View =
+      known ??
+      (ns === MSGPACK_NAMESPACE ? kv.namespace(ns).withCodec<Buffer>('msgpack') : ns === 0 ? kv : kv.namespace(ns));
     views.set(ns, view);
     return view;
   }
@@ -95,7 +115,8 @@ export class Caller {
       }
       case 'prepared': {
         const { prepared } = this.client;
-        const known = prepared.get(key.id) ?? this.view(this.random.below(8) === 0 ? 2 : key.ns).key(key.text ?? key.bytes);
+        const known =
+          prepared.get(key.id) ?? this.view(this.random.below(8) === 0 ? 2 : key.ns).key(key.text ?? key.bytes);
         if (prepared.size > PREPARED_MAX) prepared.clear();
         prepared.set(key.id, known);
         return known;
@@ -110,7 +131,9 @@ export class Caller {
   }
 
   limits(): ReadOptions {
-    return this.random.below(40) === 0 ? { ...this.timeout(), signal: AbortSignal.timeout(1 + this.random.below(20)) } : this.timeout();
+    return this.random.below(40) === 0
+      ? { ...this.timeout(), signal: AbortSignal.timeout(1 + this.random.below(20)) }
+      : this.timeout();
   }
 
   // ---------------------------------------------------------------- values
@@ -119,8 +142,14 @@ export class Caller {
   value(key: ChaosKey): Written {
     const number = this.client.written++;
     const id = `${this.client.name}-${number}`;
-    if (key.of === 'y') return { id, bytes: makeTiny(key.id, this.random.below(TINY_MAX + 1)), ttlMs: undefined, flags: undefined };
-    return { id, bytes: makeValue(key.id, id, this.#size(key)), ttlMs: key.of === 't' ? this.random.pick(TTLS) : undefined, flags: flagsOf(id) };
+    if (key.of === 'y')
+      return { id, bytes: makeTiny(key.id, this.random.below(TINY_MAX + 1)), ttlMs: undefined, flags: undefined };
+    return {
+      id,
+      bytes: makeValue(key.id, id, this.#size(key)),
+      ttlMs: key.of === 't' ? this.random.pick(TTLS) : undefined,
+      flags: flagsOf(id),
+    };
   }
 
   /** Mostly small; some are larger than what lies in a slab, than a slab, and than a message. */
@@ -141,7 +170,14 @@ export class Caller {
   // ---------------------------------------------------------------- answers
 
   /** Looks at what a read gave, holds it for a second look, and writes it down. */
-  saw(via: string, key: ChaosKey, value: Uint8Array | undefined, call: number, end: number, entry?: { readonly version: bigint; readonly flags: number }): void {
+  saw(
+    via: string,
+    key: ChaosKey,
+    value: Uint8Array | undefined,
+    call: number,
+    end: number,
+    entry?: { readonly version: bigint; readonly flags: number },
+  ): void {
     const { record, held } = this.client;
     const by = { lane: this.lane, via };
     if (value === undefined) {
@@ -156,7 +192,13 @@ export class Caller {
     }
     held.add({ key: key.id, id: seen.id, by: `${this.lane} ${via}`, cameNs: end, look });
     if (key.of === 'y') return;
-    if (entry !== undefined && entry.flags !== (flagsOf(seen.id) ?? 0)) record.wrong(by, { what: `${via} gave ${key.id} by ${seen.id} with the flags ${entry.flags}`, key: key.id, call, end });
+    if (entry !== undefined && entry.flags !== (flagsOf(seen.id) ?? 0))
+      record.wrong(by, {
+        what: `${via} gave ${key.id} by ${seen.id} with the flags ${entry.flags}`,
+        key: key.id,
+        call,
+        end,
+      });
     record.read(by, key.id, call, end, seen.id, entry?.version);
   }
 
@@ -174,7 +216,8 @@ export class Caller {
     } catch (error) {
       const code = this.codeOf(via, call, error);
       this.client.record.failed({ lane: this.lane, via }, code);
-      if (code === 'ERR_BUFFER_TOO_SMALL' && !small) this.wrong(via, call, `${code}: ${String(error)}, for memory with room for any value`);
+      if (code === 'ERR_BUFFER_TOO_SMALL' && !small)
+        this.wrong(via, call, `${code}: ${String(error)}, for memory with room for any value`);
       return false;
     }
   }
@@ -205,7 +248,10 @@ export class Caller {
   }
 }
 
-/** The flags that a write stores beside its value; undefined: none. Only some, since an item of a putMany that has any goes another way. */
+/**
+ * The flags that a write stores beside its value; undefined: none. Only some, since an item of a putMany that has any
+ * goes another way.
+ */
 export function flagsOf(id: string): number | undefined {
   const number = Number(id.slice(id.lastIndexOf('-') + 1));
   return number % 4 === 3 ? (number * 2_654_435_761) % 2 ** 32 : undefined;

@@ -8,7 +8,9 @@ import { keyOf, type ChaosKey, type Form } from './keys.js';
 export async function put(c: Caller, form: Form, key: ChaosKey = c.key()): Promise<void> {
   const value = c.value(key);
   const [view, name] = [c.view(key.ns), c.named(key, form)];
-  await c.change(`put ${form}`, key, { kind: 'put', value: value.id, ttlMs: value.ttlMs }, () => view.put(name, value.bytes, c.how(value, c.limits())).then(() => 'stored'));
+  await c.change(`put ${form}`, key, { kind: 'put', value: value.id, ttlMs: value.ttlMs }, () =>
+    view.put(name, value.bytes, c.how(value, c.limits())).then(() => 'stored'),
+  );
 }
 
 /** More of them in one batch, all at the same time, would leave the search for their order too many ways to go. */
@@ -26,8 +28,8 @@ function someTwice(keys: readonly ChaosKey[]): ChaosKey[] {
 }
 
 /**
- * What failed of a batch is not told by key, so then each of its puts may have taken effect. Half of the batches have nothing but keys and values: those
- * take another way than items with a time to live or flags.
+ * What failed of a batch is not told by key, so then each of its puts may have taken effect. Half of the batches have
+ * nothing but keys and values: those take another way than items with a time to live or flags.
  */
 async function putMany(c: Caller, form: Form): Promise<void> {
   const { record } = c.client;
@@ -42,7 +44,8 @@ async function putMany(c: Caller, form: Form): Promise<void> {
   for (const key of keys) {
     let value = c.value(key);
     while (plain && flagsOf(value.id) !== undefined) value = c.value(key);
-    if (key.of !== 'y') asked.push(record.ask({ lane: c.lane, via }, key.id, call, { kind: 'put', value: value.id, ttlMs: value.ttlMs }));
+    if (key.of !== 'y')
+      asked.push(record.ask({ lane: c.lane, via }, key.id, call, { kind: 'put', value: value.id, ttlMs: value.ttlMs }));
     items.push({ key: c.named(key, form), value: value.bytes, ...c.how(value, {}) });
   }
   record.flush();
@@ -70,11 +73,16 @@ function noEffect(error: unknown, items: number): boolean {
 async function remove(c: Caller, form: Form): Promise<void> {
   const key = c.key();
   const [view, name] = [c.view(key.ns), c.named(key, form)];
-  await c.change(`delete ${form}`, key, { kind: 'delete' }, () => view.delete(name, c.limits()).then((found) => (found ? 'deleted' : 'absent')));
+  await c.change(`delete ${form}`, key, { kind: 'delete' }, () =>
+    view.delete(name, c.limits()).then((found) => (found ? 'deleted' : 'absent')),
+  );
 }
 
 /** Mostly by what was just read, else by what has had time to grow old. */
-async function comparing(c: Caller, form: Form): Promise<{ readonly key: ChaosKey; readonly version: bigint } | undefined> {
+async function comparing(
+  c: Caller,
+  form: Form,
+): Promise<{ readonly key: ChaosKey; readonly version: bigint } | undefined> {
   const drawn = c.key();
   if (c.known === undefined || c.random.below(3) > 0) {
     c.known = undefined;
@@ -90,7 +98,9 @@ async function compareAndSwap(c: Caller, form: Form): Promise<void> {
   const value = c.value(key);
   const [view, name] = [c.view(key.ns), c.named(key, form)];
   const asked = { kind: 'swap', expected: version, value: value.id, ttlMs: value.ttlMs } as const;
-  await c.change(`compareAndSwap ${form}`, key, asked, () => view.compareAndSwap(name, version, value.bytes, c.how(value, c.limits())));
+  await c.change(`compareAndSwap ${form}`, key, asked, () =>
+    view.compareAndSwap(name, version, value.bytes, c.how(value, c.limits())),
+  );
 }
 
 async function compareAndDelete(c: Caller, form: Form): Promise<void> {
@@ -98,7 +108,9 @@ async function compareAndDelete(c: Caller, form: Form): Promise<void> {
   if (by === undefined || by.version === 0n) return;
   const { key, version } = by;
   const [view, name] = [c.view(key.ns), c.named(key, form)];
-  await c.change(`compareAndDelete ${form}`, key, { kind: 'swap', expected: version, value: undefined }, () => view.compareAndDelete(name, version, c.limits()));
+  await c.change(`compareAndDelete ${form}`, key, { kind: 'swap', expected: version, value: undefined }, () =>
+    view.compareAndDelete(name, version, c.limits()),
+  );
 }
 
 export const CHANGES: readonly Call[] = [

@@ -28,7 +28,10 @@ class Target {
 
   /** Whether what lies before `from` and behind the memory is as it was. */
   intact(from: number): boolean {
-    return this.#all.subarray(0, GUARD_BYTES + from).every((b) => b === GUARD) && this.#all.subarray(GUARD_BYTES + this.bytes.length).every((b) => b === GUARD);
+    return (
+      this.#all.subarray(0, GUARD_BYTES + from).every((b) => b === GUARD) &&
+      this.#all.subarray(GUARD_BYTES + this.bytes.length).every((b) => b === GUARD)
+    );
   }
 }
 
@@ -69,14 +72,21 @@ function into(name: 'getInto' | 'getIntoSync') {
     const target = new Target(small ? 40 + c.random.below(100) : ROOM);
     const offset = c.random.below(40);
     const call = now();
-    await c.read(via, async () => {
-      try {
-        const bytes = name === 'getInto' ? await view.getInto(named, target.bytes, offset, c.limits()) : view.getIntoSync(named, target.bytes, offset, c.timeout());
-        c.saw(via, key, bytes === undefined ? undefined : target.held(offset, offset + bytes), call, now());
-      } finally {
-        if (!target.intact(offset)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`, key);
-      }
-    }, small);
+    await c.read(
+      via,
+      async () => {
+        try {
+          const bytes =
+            name === 'getInto'
+              ? await view.getInto(named, target.bytes, offset, c.limits())
+              : view.getIntoSync(named, target.bytes, offset, c.timeout());
+          c.saw(via, key, bytes === undefined ? undefined : target.held(offset, offset + bytes), call, now());
+        } finally {
+          if (!target.intact(offset)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`, key);
+        }
+      },
+      small,
+    );
   };
 }
 
@@ -110,39 +120,50 @@ export async function getMany(c: Caller, form: Form): Promise<void> {
 
 /** The target has room for anything, or just what the values took a moment ago, or less. */
 async function getManyInto(c: Caller, form: Form): Promise<void> {
-  const keys = drawBatch(c, NAMESPACES.filter((ns) => ns !== MSGPACK_NAMESPACE));
+  const keys = drawBatch(
+    c,
+    NAMESPACES.filter((ns) => ns !== MSGPACK_NAMESPACE),
+  );
   const via = `getManyInto ${form}`;
   const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
   let room = keys.length > 20 ? 4 * ROOM : c.random.below(2) === 0 ? 64 << 10 : 12 * ROOM;
   if (c.random.below(3) === 0) {
     const values = await view.getMany(names, c.timeout()).catch(() => undefined);
-    if (values !== undefined) room = values.reduce((sum, value) => sum + (value?.length ?? 0), 0) - (c.random.below(4) === 0 ? 1 : 0);
+    if (values !== undefined)
+      room = values.reduce((sum, value) => sum + (value?.length ?? 0), 0) - (c.random.below(4) === 0 ? 1 : 0);
   }
   const target = new Target(Math.max(0, room));
   const spans = new Uint32Array(2 * keys.length + 2).fill(GUARD);
   const call = now();
-  await c.read(via, async () => {
-    try {
-      const used = await view.getManyInto(names, target.bytes, spans, c.limits());
-      const end = now();
-      const wrong = wrongSpans(spans, keys.length, used, target.bytes.length);
-      if (wrong !== undefined) c.wrong(via, call, `${via}: ${wrong}`);
-      const values = target.held(0, used);
-      for (const [i, key] of keys.entries()) {
-        const from = spans[2 * i]!;
-        c.saw(via, key, from === ABSENT ? undefined : values.subarray(from, from + spans[2 * i + 1]!), call, end);
+  await c.read(
+    via,
+    async () => {
+      try {
+        const used = await view.getManyInto(names, target.bytes, spans, c.limits());
+        const end = now();
+        const wrong = wrongSpans(spans, keys.length, used, target.bytes.length);
+        if (wrong !== undefined) c.wrong(via, call, `${via}: ${wrong}`);
+        const values = target.held(0, used);
+        for (const [i, key] of keys.entries()) {
+          const from = spans[2 * i]!;
+          c.saw(via, key, from === ABSENT ? undefined : values.subarray(from, from + spans[2 * i + 1]!), call, end);
+        }
+      } finally {
+        if (!target.intact(0)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`);
       }
-    } finally {
-      if (!target.intact(0)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`);
-    }
-  }, room < 12 * ROOM);
+    },
+    room < 12 * ROOM,
+  );
 }
 
 /** Each value lies within the bytes that were used, and no two overlap. */
 function wrongSpans(spans: Uint32Array, keys: number, used: number, room: number): string | undefined {
   if (used > room) return `${used} bytes were used of ${room}`;
-  if (spans[2 * keys] !== GUARD || spans[2 * keys + 1] !== GUARD) return 'numbers behind those of the last key were written';
-  const places = Array.from({ length: keys }, (_, i) => ({ from: spans[2 * i]!, bytes: spans[2 * i + 1]! })).filter(({ from }) => from !== ABSENT);
+  if (spans[2 * keys] !== GUARD || spans[2 * keys + 1] !== GUARD)
+    return 'numbers behind those of the last key were written';
+  const places = Array.from({ length: keys }, (_, i) => ({ from: spans[2 * i]!, bytes: spans[2 * i + 1]! })).filter(
+    ({ from }) => from !== ABSENT,
+  );
   places.sort((a, b) => a.from - b.from || a.bytes - b.bytes);
   let end = 0;
   for (const { from, bytes } of places) {

@@ -5,19 +5,36 @@ import { now, type Caller } from './caller.js';
 import { EMPTY_NAMESPACE, idOfBytes, keyOfId, MSGPACK_NAMESPACE, NAMESPACES, type Form } from './keys.js';
 
 /** An entry of a scan is a read of its key, at some time between the scan's call and now. Answers with the key's id. */
-function sawEntry(c: Caller, via: string, ns: number, entry: ScanKey & Partial<ScanEntry<Buffer>>, call: number): string | undefined {
+function sawEntry(
+  c: Caller,
+  via: string,
+  ns: number,
+  entry: ScanKey & Partial<ScanEntry<Buffer>>,
+  call: number,
+): string | undefined {
   const id = idOfBytes(ns, entry.key);
   if (id === undefined) {
-    c.wrong(via, call, `${via} of namespace ${ns} gave a key that nobody writes: ${entry.key.subarray(0, 40).toString('hex')}, ${entry.key.length} bytes`);
+    c.wrong(
+      via,
+      call,
+      `${via} of namespace ${ns} gave a key that nobody writes: ${entry.key.subarray(0, 40).toString('hex')}, ${entry.key.length} bytes`,
+    );
     return undefined;
   }
   const key = keyOfId(id);
   // Its bytes are the program's too, and lie beside the values.
   c.client.held.add({
-    key: id, id: 'key', by: `${c.lane} ${via}`, cameNs: now(),
-    look: () => (entry.key.equals(key.bytes) ? { id: 'key' } : { wrong: `the key's own bytes are ${entry.key.subarray(0, 40).toString('hex')}` }),
+    key: id,
+    id: 'key',
+    by: `${c.lane} ${via}`,
+    cameNs: now(),
+    look: () =>
+      entry.key.equals(key.bytes)
+        ? { id: 'key' }
+        : { wrong: `the key's own bytes are ${entry.key.subarray(0, 40).toString('hex')}` },
   });
-  if ((entry.expiresAtMs !== undefined) !== (key.of === 't')) c.wrong(via, call, `${via} gave ${id} with the expiry ${String(entry.expiresAtMs)}`, key);
+  if ((entry.expiresAtMs !== undefined) !== (key.of === 't'))
+    c.wrong(via, call, `${via} gave ${id} with the expiry ${String(entry.expiresAtMs)}`, key);
   c.named(key, 'Buffer');
   if (entry.value !== undefined) c.saw(via, key, entry.value, call, now(), entry);
   return id;
@@ -42,7 +59,8 @@ async function scan(c: Caller): Promise<void> {
 
 /** One page; most often of a namespace without keys, whose steps carry nothing. */
 async function scanPage(c: Caller): Promise<void> {
-  const ns = c.random.below(3) > 0 ? EMPTY_NAMESPACE : c.random.pick(NAMESPACES.filter((one) => one !== MSGPACK_NAMESPACE));
+  const ns =
+    c.random.below(3) > 0 ? EMPTY_NAMESPACE : c.random.pick(NAMESPACES.filter((one) => one !== MSGPACK_NAMESPACE));
   const values = c.random.below(3) > 0;
   const via = values ? 'scanPage values' : 'scanPage keys';
   const options = { ...c.limits(), batch: 1 + c.random.below(64) };
@@ -76,7 +94,8 @@ async function prepare(c: Caller, form: Form): Promise<void> {
     // Of another namespace, or of a prepared one, it names the same bytes.
     const prepared = c.view(c.random.pick(NAMESPACES)).key(c.named(key, form));
     const shard = c.view(key.ns).shardOf(prepared);
-    if (shard !== c.view(key.ns).shardOf(key.bytes)) c.wrong(via, call, `${key.id} is of shard ${shard} when it is prepared`, key);
+    if (shard !== c.view(key.ns).shardOf(key.bytes))
+      c.wrong(via, call, `${key.id} is of shard ${shard} when it is prepared`, key);
   });
 }
 

@@ -1,6 +1,7 @@
 /**
- * The one table of the SDK's calls: every public method of what connect() gives, how the histories call it, and in which forms of a key. calls.test.ts
- * compares it with the classes, so a method that is new there fails it until it is here.
+ * The one table of the SDK's calls: every public method of what connect() gives, how the histories call it, and in
+ * which forms of a key. calls.test.ts compares it with the classes, so a method that is new there fails it until it is
+ * here.
  */
 import type { Caller } from './caller.js';
 import { CHANGES } from './calls-changes.js';

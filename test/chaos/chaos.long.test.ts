@@ -1,24 +1,45 @@
 /**
- * The short form of a run under faults; `node dist/test/chaos/main.js --seconds 600` is the long one. Leases are long: a server that a busy machine keeps from
- * running for a whole lease loses its shards, and nothing that the nemesis did permits that.
+ * The short form of a run under faults; `node dist/test/chaos/main.js --seconds 600` is the long one. Leases are long:
+ * a server that a busy machine keeps from running for a whole lease loses its shards, and nothing that the nemesis did
+ * permits that.
  */
 import test from 'ava';
 import { CALLS } from './calls.js';
 import { FORMS } from './keys.js';
 import { run } from './run.js';
 
-test.serial('every call of the SDK keeps its promises while servers are killed, paused, restarted and cut off', async (t) => {
-  // Up to four times its seconds on a machine that does little in them, and a minute each for the start, the servers' return and the last answers.
-  t.timeout(600_000);
-  const given = process.env.FARKV_SEED;
-  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
-  t.log(`seed ${seed}; the same faults for longer: node dist/test/chaos/main.js --seconds 120 --seed ${seed}`);
-  const faults: string[] = [];
-  const report = await run({ seed, seconds: 25, servers: 5, clients: 4, transport: 'both', operationsPerSecond: 400, ownerLeaseMs: 3000, operationsMin: 2000, say: (text) => faults.push(text) });
-  t.log(`${report.operations} operations on ${report.keys} keys, ${report.epochs} changes of hands, ${report.seededStaleReads} seeded stale reads refused`);
-  t.deepEqual(report.failures, [], faults.join('\n'));
-  t.true(report.seededStaleReads > 0);
-  const made = Object.keys(report.calls);
-  const forms = CALLS.flatMap(({ name, keyed }) => (keyed ? FORMS : ['']).map((form) => `${name} ${form}`.trim()));
-  t.deepEqual(forms.filter((one) => !made.some((call) => one.split(' ').every((word) => call.split(' ').includes(word)))), [], 'calls that no client was answered');
-});
+test.serial(
+  'every call of the SDK keeps its promises while servers are killed, paused, restarted and cut off',
+  async (t) => {
+    // Up to four times its seconds on a machine that does little in them, and a minute each for the start, the servers'
+    // return and the last answers.
+    t.timeout(600_000);
+    const given = process.env.FARKV_SEED;
+    const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+    t.log(`seed ${seed}; the same faults for longer: node dist/test/chaos/main.js --seconds 120 --seed ${seed}`);
+    const faults: string[] = [];
+    const report = await run({
+      seed,
+      seconds: 25,
+      servers: 5,
+      clients: 4,
+      transport: 'both',
+      operationsPerSecond: 400,
+      ownerLeaseMs: 3000,
+      operationsMin: 2000,
+      say: (text) => faults.push(text),
+    });
+    t.log(
+      `${report.operations} operations on ${report.keys} keys, ${report.epochs} changes of hands, ${report.seededStaleReads} seeded stale reads refused`,
+    );
+    t.deepEqual(report.failures, [], faults.join('\n'));
+    t.true(report.seededStaleReads > 0);
+    const made = Object.keys(report.calls);
+    const forms = CALLS.flatMap(({ name, keyed }) => (keyed ? FORMS : ['']).map((form) => `${name} ${form}`.trim()));
+    t.deepEqual(
+      forms.filter((one) => !made.some((call) => one.split(' ').every((word) => call.split(' ').includes(word)))),
+      [],
+      'calls that no client was answered',
+    );
+  },
+);

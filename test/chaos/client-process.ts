@@ -35,9 +35,18 @@ export class ClientProcess implements Victim {
   launch(): void {
     if (this.#finishing) return;
     const task = this.#task(this.#ended.length);
-    const [command, ...words] = [...this.#launcher, process.execPath, '--enable-source-maps', WORKER, JSON.stringify(task)];
+    const [command, ...words] = [
+      ...this.#launcher,
+      process.execPath,
+      '--enable-source-maps',
+      WORKER,
+      JSON.stringify(task),
+    ];
     // A value that is given back while the worker holds it shall be seen changed (client/value-memory.ts).
-    const child = spawn(command, words, { stdio: ['pipe', 'ignore', 'pipe'], env: { ...process.env, FARKV_POISON_SLABS: '1' } });
+    const child = spawn(command, words, {
+      stdio: ['pipe', 'ignore', 'pipe'],
+      env: { ...process.env, FARKV_POISON_SLABS: '1' },
+    });
     child.stdin.on('error', () => undefined);
     this.#child = child;
     this.#killed = false;
@@ -45,7 +54,14 @@ export class ClientProcess implements Victim {
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     this.#ended.push(
       new Promise((resolve) => {
-        child.once('close', (code, signal) => resolve({ name: task.name, file: task.file, exit: this.#killed && signal === 'SIGKILL' ? 'killed' : String(signal ?? code), stderr }));
+        child.once('close', (code, signal) =>
+          resolve({
+            name: task.name,
+            file: task.file,
+            exit: this.#killed && signal === 'SIGKILL' ? 'killed' : String(signal ?? code),
+            stderr,
+          }),
+        );
       }),
     );
   }

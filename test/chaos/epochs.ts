@@ -1,17 +1,21 @@
 /**
  * When which shard changed hands, and what that means for the values in it.
  *
- * The metadata gives a shard a new epoch with every new owner and every restart of the owner. What was in the memory of the epoch before is
- * lost then, where that is permitted (permitted-losses.ts). The new owner may have come to serve so long before this process was told of the epoch, but no
- * longer before: TOLD_LATE_NS. And a version tells the epoch in which it was given: the first answer with a version of the new epoch, or of a later one, came
- * after the loss, because an owner serves only when nobody can read the old memory any more. Between these two lies the loss.
- * An owner to which the shard was moved says that it has the values: nothing may be lost then.
+ * The metadata gives a shard a new epoch with every new owner and every restart of the owner. What was in the memory of
+ * the epoch before is lost then, where that is permitted (permitted-losses.ts). The new owner may have come to serve so
+ * long before this process was told of the epoch, but no longer before: TOLD_LATE_NS. And a version tells the epoch in
+ * which it was given: the first answer with a version of the new epoch, or of a later one, came after the loss, because
+ * an owner serves only when nobody can read the old memory any more. Between these two lies the loss. An owner to which
+ * the shard was moved says that it has the values: nothing may be lost then.
  */
 import { ControlConnection } from '../../client/control-connection.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import type { Loss, Operation } from './operation.js';
 
-/** From being served by the new owner to this process's knowledge of the epoch, over the fastest of the connections to all servers. */
+/**
+ * From being served by the new owner to this process's knowledge of the epoch, over the fastest of the connections to
+ * all servers.
+ */
 const TOLD_LATE_NS = 3e9;
 /** native/table/layout.h: the low bits of a version count in the epoch. */
 const SEQUENCE_BITS = 44n;
@@ -19,8 +23,12 @@ const SEQUENCE_BITS = 44n;
 /** What an owner logs (server/shards/notes.ts). */
 const CAME_WITH_VALUES = /shard (\d+) is this server's in epoch (\d+), with the values of its last owner/gu;
 
-/** What a shard is called that came to this owner in this epoch with all values. By the owner too: one that has its copy ready says so, and may lose the shard to another one then. */
-export const keptName = (shard: number, epoch: number, owner: string | undefined): string => `${shard}/${epoch} ${owner ?? 'nobody'}`;
+/**
+ * What a shard is called that came to this owner in this epoch with all values. By the owner too: one that has its copy
+ * ready says so, and may lose the shard to another one then.
+ */
+export const keptName = (shard: number, epoch: number, owner: string | undefined): string =>
+  `${shard}/${epoch} ${owner ?? 'nobody'}`;
 
 /** Names of those that came to this server with all values, as its log says. */
 export function keptIn(server: string, log: string): string[] {
@@ -31,7 +39,10 @@ export interface Epoch {
   readonly shard: number;
   readonly epoch: number;
   readonly owner: string | undefined;
-  /** When this process read of it; it may have lain there since `sinceNs`, when its event loop is known to have turned before. */
+  /**
+   * When this process read of it; it may have lain there since `sinceNs`, when its event loop is known to have turned
+   * before.
+   */
   readonly toldNs: number;
   readonly sinceNs: number;
 }
@@ -52,9 +63,15 @@ export class EpochWatch {
     this.#connections = servers.map(
       (server) =>
         new ControlConnection({
-          servers: [server], token: undefined, tls: undefined,
+          servers: [server],
+          token: undefined,
+          tls: undefined,
           handlers: {
-            map: (map) => this.#learn(map), ticket: () => undefined, connected: () => undefined, failed: () => undefined, roundFailed: () => undefined,
+            map: (map) => this.#learn(map),
+            ticket: () => undefined,
+            connected: () => undefined,
+            failed: () => undefined,
+            roundFailed: () => undefined,
           },
         }),
     );
@@ -111,10 +128,15 @@ export interface Emptied {
 }
 
 /** For one shard: the operations on all of its keys, the epochs that were seen, and keptIn() all logs. */
-export function emptiedIn(epochs: readonly Epoch[], operations: Iterable<Operation>, kept: ReadonlySet<string>): Emptied[] {
+export function emptiedIn(
+  epochs: readonly Epoch[],
+  operations: Iterable<Operation>,
+  kept: ReadonlySet<string>,
+): Emptied[] {
   const ends = new Map<number, number>();
   for (const o of operations) {
-    const version = o.kind === 'get' ? o.version : o.kind === 'swap' && typeof o.outcome === 'object' ? o.outcome.version : undefined;
+    const version =
+      o.kind === 'get' ? o.version : o.kind === 'swap' && typeof o.outcome === 'object' ? o.outcome.version : undefined;
     if (version === undefined || version === 0n) continue;
     const epoch = Number(version >> SEQUENCE_BITS);
     ends.set(epoch, Math.min(o.end, ends.get(epoch) ?? Infinity));
@@ -123,11 +145,21 @@ export function emptiedIn(epochs: readonly Epoch[], operations: Iterable<Operati
   let before = epochs[0];
   for (const next of epochs.slice(1)) {
     if (before === undefined) break;
-    // Epochs in between were over before anybody was told: for all that is known the shard was lost with the first of them.
+    // Epochs in between were over before anybody was told: for all that is known the shard was lost with the first of
+    // them.
     for (let e = before.epoch + 1; e <= next.epoch; e++) {
       if (kept.has(keptName(next.shard, e, next.owner))) continue;
       const end = Math.min(Infinity, ...[...ends].flatMap(([of, at]) => (of >= e ? [at] : [])));
-      emptied.push({ before, next: { ...next, epoch: e }, loss: { kind: 'loss', call: Math.min(next.sinceNs - TOLD_LATE_NS, end), end, by: `epoch ${e}, ${next.owner ?? 'nobody'}` } });
+      emptied.push({
+        before,
+        next: { ...next, epoch: e },
+        loss: {
+          kind: 'loss',
+          call: Math.min(next.sinceNs - TOLD_LATE_NS, end),
+          end,
+          by: `epoch ${e}, ${next.owner ?? 'nobody'}`,
+        },
+      });
     }
     before = next;
   }

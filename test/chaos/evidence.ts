@@ -1,4 +1,7 @@
-/** What a run leaves behind beside the clients' files, so that its histories can be judged again: `node dist/test/chaos/main.js --again DIRECTORY`. */
+/**
+ * What a run leaves behind beside the clients' files, so that its histories can be judged again: `node
+ * dist/test/chaos/main.js --again DIRECTORY`.
+ */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Epoch } from './epochs.js';
@@ -16,18 +19,35 @@ interface Stored {
   readonly beganNs: number;
 }
 
-export function storeEvidence(directory: string, epochs: readonly Epoch[], { kept, faults, ownerLeaseMs, beganNs }: Pick<Evidence, 'kept' | 'faults' | 'ownerLeaseMs' | 'beganNs'>): void {
-  writeFileSync(join(directory, FILE), JSON.stringify({ epochs, kept: [...kept], faults: faults.toJSON(), ownerLeaseMs, beganNs } satisfies Stored));
+export function storeEvidence(
+  directory: string,
+  epochs: readonly Epoch[],
+  { kept, faults, ownerLeaseMs, beganNs }: Pick<Evidence, 'kept' | 'faults' | 'ownerLeaseMs' | 'beganNs'>,
+): void {
+  writeFileSync(
+    join(directory, FILE),
+    JSON.stringify({ epochs, kept: [...kept], faults: faults.toJSON(), ownerLeaseMs, beganNs } satisfies Stored),
+  );
 }
 
 /** Everything that clients have written down by now. */
 export function recordIn(directory: string): Recorded {
   const record = emptyRecord();
-  for (const name of readdirSync(directory).sort()) if (name.endsWith('.jsonl')) addFile(record, join(directory, name), basename(name, '.jsonl'));
+  for (const name of readdirSync(directory).sort())
+    if (name.endsWith('.jsonl')) addFile(record, join(directory, name), basename(name, '.jsonl'));
   return record;
 }
 
 export function loadEvidence(directory: string): Evidence {
-  const { epochs, kept, faults, ownerLeaseMs, beganNs } = JSON.parse(readFileSync(join(directory, FILE), 'utf8')) as Stored;
-  return { record: recordIn(directory), epochsOf: (shard) => epochs.filter((e) => e.shard === shard), kept: new Set(kept), faults: FaultLog.of(faults), ownerLeaseMs, beganNs };
+  const { epochs, kept, faults, ownerLeaseMs, beganNs } = JSON.parse(
+    readFileSync(join(directory, FILE), 'utf8'),
+  ) as Stored;
+  return {
+    record: recordIn(directory),
+    epochsOf: (shard) => epochs.filter((e) => e.shard === shard),
+    kept: new Set(kept),
+    faults: FaultLog.of(faults),
+    ownerLeaseMs,
+    beganNs,
+  };
 }

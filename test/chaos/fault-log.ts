@@ -1,8 +1,10 @@
 /**
- * What the nemesis really did to which server, and when: written down as it is done, not as it was planned. From this follows which shards may have lost
- * their values (permitted-losses.ts), and what was under way when something went wrong.
+ * What the nemesis really did to which server, and when: written down as it is done, not as it was planned. From this
+ * follows which shards may have lost their values (permitted-losses.ts), and what was under way when something went
+ * wrong.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC. A fault begins before the first signal is sent, and ends after the last has been: what happened lies within.
+ * Times are nanoseconds of CLOCK_MONOTONIC. A fault begins before the first signal is sent, and ends after the last has
+ * been: what happened lies within.
  */
 
 export interface Span {
@@ -13,7 +15,10 @@ export interface Span {
 
 export type ServerFault = Span & {
   readonly server: string;
-  /** dead: from the signal that ends it to the start of the next process, all its memory is gone. stopped: it goes on where it was. */
+  /**
+   * dead: from the signal that ends it to the start of the next process, all its memory is gone. stopped: it goes on
+   * where it was.
+   */
   readonly kind: 'dead' | 'stopped';
 };
 
@@ -51,7 +56,10 @@ export class FaultLog {
   }
 
   /** To be called before it is done; what it answers with, after it was taken back. */
-  begin(fault: { readonly server: string; readonly kind: ServerFault['kind'] } | { readonly from: string; readonly to: string }): () => void {
+  begin(
+    fault:
+      { readonly server: string; readonly kind: ServerFault['kind'] } | { readonly from: string; readonly to: string },
+  ): () => void {
     const fromNs = this.#now();
     if ('server' in fault) return this.#add(this.#server, { ...fault, fromNs, toNs: Infinity });
     return this.#add(this.#link, { ...fault, fromNs, toNs: Infinity });
@@ -65,7 +73,9 @@ export class FaultLog {
   /** What was under way between these times, and shortly before; `sinceNs`: times in it count from there. */
   underWay(fromNs: number, toNs: number, sinceNs: number): string[] {
     const second = (ns: number): string => (ns === Infinity ? '...' : ((ns - sinceNs) / 1e9).toFixed(2));
-    return this.#texts.filter((f) => f.fromNs <= toNs && f.toNs >= fromNs - SHORTLY_NS).map((f) => `${f.text} [${second(f.fromNs)} s, ${second(f.toNs)} s]`);
+    return this.#texts
+      .filter((f) => f.fromNs <= toNs && f.toNs >= fromNs - SHORTLY_NS)
+      .map((f) => `${f.text} [${second(f.fromNs)} s, ${second(f.toNs)} s]`);
   }
 
   /** What is under way has no end. */

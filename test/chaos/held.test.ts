@@ -7,7 +7,11 @@ import { makeValue, readValue } from './values.js';
 function holding(): { held: HeldValues; changed: string[]; add: (memory: Buffer, id: string) => void } {
   const changed: string[] = [];
   const held = new HeldValues((_, what) => changed.push(what));
-  return { held, changed, add: (memory, id) => held.add({ key: '0:a', id, by: 'get', cameNs: 0, look: () => readValue('0:a', memory) }) };
+  return {
+    held,
+    changed,
+    add: (memory, id) => held.add({ key: '0:a', id, by: 'get', cameNs: 0, look: () => readValue('0:a', memory) }),
+  };
 }
 
 test('a value that is written over after it was given is seen at the second look, with what lies there now', (t) => {

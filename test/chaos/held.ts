@@ -1,6 +1,7 @@
 /**
- * The second look at what a client was given: bytes belong to the program that got them, whatever the client does afterwards. Values are held for
- * a while, with whatever memory they lie in, and read again; those that changed were written over.
+ * The second look at what a client was given: bytes belong to the program that got them, whatever the client does
+ * afterwards. Values are held for a while, with whatever memory they lie in, and read again; those that changed were
+ * written over.
  */
 import type { Random } from '../support/random.js';
 import type { Seen } from './values.js';
@@ -50,6 +51,9 @@ export class HeldValues {
     const seen = value.look();
     if ('id' in seen && seen.id === value.id) return;
     const now = 'wrong' in seen ? seen.wrong : `it is that of ${seen.id}`;
-    this.#changed(value, `${value.key} by ${value.id}, which ${value.by} gave, had changed when ${this.#came - number - 1} more values had come: ${now}`);
+    this.#changed(
+      value,
+      `${value.key} by ${value.id}, which ${value.by} gave, had changed when ${this.#came - number - 1} more values had come: ${now}`,
+    );
   }
 }

@@ -1,6 +1,7 @@
 /**
- * The verdict on everything that the clients of a run were told: what each violates, of which key, written by whom, seen when, and which faults were
- * under way. Not for: making a run (run.ts), searching one key's history (linearizability.ts).
+ * The verdict on everything that the clients of a run were told: what each violates, of which key, written by whom,
+ * seen when, and which faults were under way. Not for: making a run (run.ts), searching one key's history
+ * (linearizability.ts).
  */
 import { setImmediate } from 'node:timers/promises';
 import { emptiedIn, type Emptied, type Epoch } from './epochs.js';
@@ -46,23 +47,34 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
   const violations: string[] = [];
   const say = (what: string, fromNs: number, toNs: number): void => {
     const under = faults.underWay(fromNs, Math.min(toNs, fromNs + 60e9), beganNs);
-    violations.push(`at ${((fromNs - beganNs) / 1e9).toFixed(3)} s: ${what}\n  faults under way or shortly before: ${under.length === 0 ? 'none' : under.join('; ')}`);
+    violations.push(
+      `at ${((fromNs - beganNs) / 1e9).toFixed(3)} s: ${what}\n  faults under way or shortly before: ${under.length === 0 ? 'none' : under.join('; ')}`,
+    );
   };
   for (const { by, what, call, end } of someOfEach(record.wrong)) say(`${by}: ${what}`, call, end);
   const losses = lossesOfShards(evidence);
   let configurations = 0;
   let seededStaleReads = 0;
   const lostWith = new Map<Emptied, string[]>();
-  const lose = (emptied: Emptied, what: string): void => void lostWith.set(emptied, [...(lostWith.get(emptied) ?? []), what]);
+  const lose = (emptied: Emptied, what: string): void =>
+    void lostWith.set(emptied, [...(lostWith.get(emptied) ?? []), what]);
   for (const [key, { shard, operations }] of record.keys) {
     if (operations.length === 0) continue;
     await setImmediate();
     const { permitted, forbidden } = losses.get(shard) ?? { permitted: [], forbidden: [] };
     if (classOf(key) === 't') {
       for (const { operation, why } of checkExpiry(operations, permitted)) {
-        const guilty = operation.kind === 'get' && operation.value === undefined ? forbidden.findLast(({ loss }) => loss.call <= operation.end) : undefined;
+        const guilty =
+          operation.kind === 'get' && operation.value === undefined
+            ? forbidden.findLast(({ loss }) => loss.call <= operation.end)
+            : undefined;
         if (guilty !== undefined) lose(guilty, `${key}: ${why}, ${describe(operation, beganNs)}`);
-        else say(`${key} of shard ${shard}, whose values expire: ${why}\n  ${describe(operation, beganNs)}`, operation.call, operation.end);
+        else
+          say(
+            `${key} of shard ${shard}, whose values expire: ${why}\n  ${describe(operation, beganNs)}`,
+            operation.call,
+            operation.end,
+          );
       }
       continue;
     }
@@ -73,27 +85,50 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
       const stale = withStaleRead(history);
       if (stale === undefined) continue;
       seededStaleReads++;
-      if (checkKey(stale).linearizable) violations.push(`${key}: a stale read that was put into its history is not refused`);
+      if (checkKey(stale).linearizable)
+        violations.push(`${key}: a stale read that was put into its history is not refused`);
       continue;
     }
     // What only a loss explains that nothing permits is told with that epoch, once for all keys of the shard.
-    const suspects = within(forbidden.map(({ loss }) => loss), operations);
+    const suspects = within(
+      forbidden.map(({ loss }) => loss),
+      operations,
+    );
     const explained = suspects.length > 0 && checkKey([...history, ...suspects]).linearizable;
-    const guilty = explained ? (forbidden.find(({ loss }) => checkKey([...history, loss]).linearizable) ?? forbidden[0]) : undefined;
+    const guilty = explained
+      ? (forbidden.find(({ loss }) => checkKey([...history, loss]).linearizable) ?? forbidden[0])
+      : undefined;
     if (guilty !== undefined) lose(guilty, `${key}: ${verdict.why.split('\n').slice(0, 3).join('\n    ')}`);
     else {
-      const { fromNs, toNs } = verdict.undecided ? { fromNs: beganNs, toNs: beganNs } : verdict.at ?? { fromNs: operations[0]!.call, toNs: operations[0]!.end };
-      const epochs = evidence.epochsOf(shard).map((e) => `${e.epoch} ${e.owner ?? 'nobody'} at ${((e.toldNs - beganNs) / 1e9).toFixed(3)} s`).join(', ');
-      say(`${key} of shard ${shard} is not linearizable${verdict.undecided ? ' (undecided)' : ''}: ${verdict.why}\n  epochs of the shard: ${epochs}`, fromNs, toNs);
+      const { fromNs, toNs } = verdict.undecided
+        ? { fromNs: beganNs, toNs: beganNs }
+        : (verdict.at ?? { fromNs: operations[0]!.call, toNs: operations[0]!.end });
+      const epochs = evidence
+        .epochsOf(shard)
+        .map((e) => `${e.epoch} ${e.owner ?? 'nobody'} at ${((e.toldNs - beganNs) / 1e9).toFixed(3)} s`)
+        .join(', ');
+      say(
+        `${key} of shard ${shard} is not linearizable${verdict.undecided ? ' (undecided)' : ''}: ${verdict.why}\n  epochs of the shard: ${epochs}`,
+        fromNs,
+        toNs,
+      );
     }
   }
   for (const emptied of [...losses.values()].flatMap(({ forbidden }) => forbidden)) {
     const keys = lostWith.get(emptied) ?? [];
-    const seen = keys.length === 0 ? 'no key shows it' : `values are lost, ${keys.length} times:\n    ${keys.slice(0, 3).join('\n    ')}`;
+    const seen =
+      keys.length === 0
+        ? 'no key shows it'
+        : `values are lost, ${keys.length} times:\n    ${keys.slice(0, 3).join('\n    ')}`;
     say(`${nameOf(emptied)}; ${seen}`, emptied.next.toldNs, emptied.next.toldNs);
   }
   checkScans(record, losses, say);
-  return { configurations, seededStaleReads, permittedLosses: [...losses.values()].reduce((sum, { permitted }) => sum + permitted.length, 0), violations };
+  return {
+    configurations,
+    seededStaleReads,
+    permittedLosses: [...losses.values()].reduce((sum, { permitted }) => sum + permitted.length, 0),
+    violations,
+  };
 }
 
 /** Of what clients saw to be wrong the first of each kind in time, and how many more there were. */
@@ -103,7 +138,15 @@ function someOfEach(wrong: Recorded['wrong']): Recorded['wrong'] {
     const kind = `${one.by.replace(/^\S+ (\S+).*$/u, '$1')} ${/had changed|nobody writes|^ERR_\w+/u.exec(one.what)?.[0] ?? ''}`;
     kinds.set(kind, [...(kinds.get(kind) ?? []), one]);
   }
-  return [...kinds.values()].flatMap((all) => all.slice(0, OF_EACH).map((one, i) => (i < OF_EACH - 1 || all.length === OF_EACH ? one : { ...one, what: `${one.what}\n  and ${all.length - OF_EACH} more like that` })));
+  return [...kinds.values()].flatMap((all) =>
+    all
+      .slice(0, OF_EACH)
+      .map((one, i) =>
+        i < OF_EACH - 1 || all.length === OF_EACH
+          ? one
+          : { ...one, what: `${one.what}\n  and ${all.length - OF_EACH} more like that` },
+      ),
+  );
 }
 
 function nameOf({ before, next }: Emptied): string {
@@ -113,12 +156,18 @@ function nameOf({ before, next }: Emptied): string {
 function lossesOfShards({ record, epochsOf, kept, faults, ownerLeaseMs }: Evidence): Map<number, ShardLosses> {
   const causes = new PermittedLosses(faults, ownerLeaseMs);
   const ofShard = new Map<number, Operation[][]>();
-  for (const { shard, operations } of record.keys.values()) ofShard.set(shard, [...(ofShard.get(shard) ?? []), operations]);
-  return new Map([...ofShard].map(([shard, lists]) => {
-    const emptied = emptiedIn(epochsOf(shard), lists.flat(), kept);
-    const forbidden = emptied.filter(({ before, next }) => causes.cause(before, next) === undefined);
-    return [shard, { forbidden, permitted: emptied.filter((one) => !forbidden.includes(one)).map(({ loss }) => loss) }];
-  }));
+  for (const { shard, operations } of record.keys.values())
+    ofShard.set(shard, [...(ofShard.get(shard) ?? []), operations]);
+  return new Map(
+    [...ofShard].map(([shard, lists]) => {
+      const emptied = emptiedIn(epochsOf(shard), lists.flat(), kept);
+      const forbidden = emptied.filter(({ before, next }) => causes.cause(before, next) === undefined);
+      return [
+        shard,
+        { forbidden, permitted: emptied.filter((one) => !forbidden.includes(one)).map(({ loss }) => loss) },
+      ];
+    }),
+  );
 }
 
 /** Those that can lie within the time of these operations. */
@@ -132,7 +181,11 @@ function within(losses: readonly Loss[], operations: readonly Operation[]): read
   return losses.filter((l) => l.end >= first && l.call <= last);
 }
 
-function checkScans(record: Recorded, losses: ReadonlyMap<number, ShardLosses>, say: (what: string, fromNs: number, toNs: number) => void): void {
+function checkScans(
+  record: Recorded,
+  losses: ReadonlyMap<number, ShardLosses>,
+  say: (what: string, fromNs: number, toNs: number) => void,
+): void {
   for (const scan of record.scans) {
     const missing: string[] = [];
     for (const [key, { shard, operations }] of record.keys) {
@@ -141,7 +194,12 @@ function checkScans(record: Recorded, losses: ReadonlyMap<number, ShardLosses>, 
       const value = presentThroughout(operations, [...permitted, ...forbidden.map(({ loss }) => loss)], scan);
       if (value !== undefined) missing.push(`${key} with ${value}`);
     }
-    if (missing.length > 0) say(`${scan.by}: a scan of namespace ${scan.ns} gave ${scan.keys.size} keys, and not ${missing.length} that were there throughout: ${missing.slice(0, 5).join(', ')}`, scan.call, scan.end);
+    if (missing.length > 0)
+      say(
+        `${scan.by}: a scan of namespace ${scan.ns} gave ${scan.keys.size} keys, and not ${missing.length} that were there throughout: ${missing.slice(0, 5).join(', ')}`,
+        scan.call,
+        scan.end,
+      );
   }
 }
 

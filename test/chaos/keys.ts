@@ -1,8 +1,9 @@
 /**
- * The keys of a run, and the forms in which a program may name one. A key's id is `namespace:name`; its class is the first letter of the name.
+ * The keys of a run, and the forms in which a program may name one. A key's id is `namespace:name`; its class is the
+ * first letter of the name.
  *
- *   g   hot ones, the same few for all clients; others every KEYS_FOR_MS, since what became of a key is clear the sooner the fewer changes without an
- *       answer there are. Some are long, some are bytes that are no text
+ *   g   hot ones, the same few for all clients; others every KEYS_FOR_MS, since what became of a key is clear the
+ *       sooner the fewer changes without an answer there are. Some are long, some are bytes that are no text
  *   t   as g, but every value has a time to live (expiry.ts)
  *   m   as g, in a namespace whose values are written through the codec "msgpack"
  *   y   tiny values, also empty ones; what is read must be the key's own bytes
@@ -41,12 +42,20 @@ export function keyOf(of: KeyClass, generation: number, n: number): ChaosKey {
   const ns = of === 'w' ? WIDE_NAMESPACE : of === 'm' ? MSGPACK_NAMESPACE : of === 'g' ? n % 3 : n % 4;
   const name = of === 'w' || of === 'y' ? `${of}${n}` : `${of}${generation}-${n}`;
   const ascii = Buffer.from(name);
-  if (of === 'g' && n % 4 === 1) return key(of, ns, name, Buffer.concat([Buffer.from([0xff, 0]), ascii, Buffer.from([0xfe])]), false);
-  if (of === 'g' && n % 4 === 3) return key(of, ns, name, Buffer.concat([ascii, Buffer.alloc(LONG - ascii.length, '~')]), true);
+  if (of === 'g' && n % 4 === 1)
+    return key(of, ns, name, Buffer.concat([Buffer.from([0xff, 0]), ascii, Buffer.from([0xfe])]), false);
+  if (of === 'g' && n % 4 === 3)
+    return key(of, ns, name, Buffer.concat([ascii, Buffer.alloc(LONG - ascii.length, '~')]), true);
   return key(of, ns, name, ascii, true);
 }
 
-const key = (of: KeyClass, ns: number, name: string, bytes: Buffer, isText: boolean): ChaosKey => ({ id: `${ns}:${name}`, of, ns, bytes, text: isText ? bytes.toString() : undefined });
+const key = (of: KeyClass, ns: number, name: string, bytes: Buffer, isText: boolean): ChaosKey => ({
+  id: `${ns}:${name}`,
+  of,
+  ns,
+  bytes,
+  text: isText ? bytes.toString() : undefined,
+});
 
 /** The id of a key that a scan gave; undefined: nobody has written such a key. */
 export function idOfBytes(ns: number, bytes: Uint8Array): string | undefined {
@@ -67,7 +76,9 @@ export const classOf = (id: string): KeyClass => id[id.indexOf(':') + 1] as KeyC
 
 /** All keys of a generation that are not in the wide class. */
 export function keysOfGeneration(generation: number): ChaosKey[] {
-  return (['g', 't', 'm', 'y'] as const).flatMap((of) => Array.from({ length: COUNTS[of] }, (_, n) => keyOf(of, generation, n)));
+  return (['g', 't', 'm', 'y'] as const).flatMap((of) =>
+    Array.from({ length: COUNTS[of] }, (_, n) => keyOf(of, generation, n)),
+  );
 }
 
 export function drawKey(random: Random, generation: number): ChaosKey {
@@ -80,7 +91,8 @@ export function drawKey(random: Random, generation: number): ChaosKey {
 export function drawKeys(random: Random, generation: number, ns: number, count: number): ChaosKey[] {
   const small = keysOfGeneration(generation).filter((k) => k.ns === ns);
   const keys = Array.from({ length: count }, (_, i) => {
-    if (ns === WIDE_NAMESPACE && random.below(8) > 0) return keyOf('w', generation, count >= WIDE / 2 ? i % WIDE : random.below(WIDE));
+    if (ns === WIDE_NAMESPACE && random.below(8) > 0)
+      return keyOf('w', generation, count >= WIDE / 2 ? i % WIDE : random.below(WIDE));
     return random.pick(small);
   });
   for (let i = 0; i < count; i += 5 + random.below(20)) keys[i] = keys[random.below(count)]!;

@@ -1,10 +1,10 @@
 /**
- * What a key's history says about its writes before anything is searched: which values were seen, by when, and under which version. It
- * finds at once what no order of the operations can explain: a value from nowhere, one of a write that "had no effect", one value under
- * two versions (the write was made twice), one version of two values.
+ * What a key's history says about its writes before anything is searched: which values were seen, by when, and under
+ * which version. It finds at once what no order of the operations can explain: a value from nowhere, one of a write
+ * that "had no effect", one value under two versions (the write was made twice), one version of two values.
  *
- * It also makes the search small. An open write whose value somebody saw did take effect, before the first who saw it had his answer:
- * it gets that end. What is left open was seen by nobody.
+ * It also makes the search small. An open write whose value somebody saw did take effect, before the first who saw it
+ * had his answer: it gets that end. What is left open was seen by nobody.
  */
 import { isOpen, written, type Operation } from './operation.js';
 
@@ -32,7 +32,8 @@ export function knownWrites(history: readonly Operation[]): KnownWrites | string
   function learn(value: string, version: bigint): string | undefined {
     if (version === 0n) return `${value} was stored under version 0, which stands for an absent key`;
     const known = versionOf.get(value);
-    if (known !== undefined && known !== version) return `${value} was stored twice: under version ${known} and under ${version}`;
+    if (known !== undefined && known !== version)
+      return `${value} was stored twice: under version ${known} and under ${version}`;
     const other = valueOf.get(version);
     if (other !== undefined && other !== value) return `version ${version} was given to ${other} and to ${value}`;
     versionOf.set(value, version);
@@ -41,14 +42,17 @@ export function knownWrites(history: readonly Operation[]): KnownWrites | string
   }
 
   const seenBy = new Map<string, number>();
-  const saw = (value: string, end: number): void => void seenBy.set(value, Math.min(end, seenBy.get(value) ?? Infinity));
+  const saw = (value: string, end: number): void =>
+    void seenBy.set(value, Math.min(end, seenBy.get(value) ?? Infinity));
   for (const o of history) {
     let wrong: string | undefined;
     if (o.kind === 'get' && o.value !== undefined) {
       const writer = writers.get(o.value);
       if (writer === undefined) return `${o.value} was read, and never written`;
-      if ((writer.kind === 'put' || writer.kind === 'swap') && writer.outcome === 'no-effect') return `${o.value} was read, and its write ended with an error that promises that it had no effect`;
-      if (writer.kind === 'swap' && typeof writer.outcome === 'object' && !writer.outcome.swapped) return `${o.value} was read, and its compare-and-swap was told that it lost`;
+      if ((writer.kind === 'put' || writer.kind === 'swap') && writer.outcome === 'no-effect')
+        return `${o.value} was read, and its write ended with an error that promises that it had no effect`;
+      if (writer.kind === 'swap' && typeof writer.outcome === 'object' && !writer.outcome.swapped)
+        return `${o.value} was read, and its compare-and-swap was told that it lost`;
       saw(o.value, o.end);
       if (o.version !== undefined) wrong = learn(o.value, o.version);
     } else if (o.kind === 'swap' && o.value !== undefined && typeof o.outcome === 'object' && o.outcome.swapped) {

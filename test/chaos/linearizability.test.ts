@@ -5,42 +5,145 @@ import { checkKey } from './linearizability.js';
 import type { Delete, Get, Loss, Operation, Put, Swap } from './operation.js';
 import { anyHistory, isLinearizable, randomHistory } from './random-histories.js';
 
-const get = (call: number, end: number, value: string | undefined, version?: bigint): Get => ({ kind: 'get', call, end, by: 'reader', value, version });
-const put = (call: number, end: number, value: string): Put => ({ kind: 'put', call, end, by: 'writer', value, outcome: end === Infinity ? 'open' : 'stored' });
-const remove = (call: number, end: number, found: boolean): Delete => ({ kind: 'delete', call, end, by: 'remover', outcome: end === Infinity ? 'open' : found ? 'deleted' : 'absent' });
-const swap = (call: number, end: number, expected: bigint, value: string | undefined, swapped: boolean, version: bigint): Swap =>
-  ({ kind: 'swap', call, end, by: 'swapper', expected, value, outcome: end === Infinity ? 'open' : { swapped, version } });
+const get = (call: number, end: number, value: string | undefined, version?: bigint): Get => ({
+  kind: 'get',
+  call,
+  end,
+  by: 'reader',
+  value,
+  version,
+});
+const put = (call: number, end: number, value: string): Put => ({
+  kind: 'put',
+  call,
+  end,
+  by: 'writer',
+  value,
+  outcome: end === Infinity ? 'open' : 'stored',
+});
+const remove = (call: number, end: number, found: boolean): Delete => ({
+  kind: 'delete',
+  call,
+  end,
+  by: 'remover',
+  outcome: end === Infinity ? 'open' : found ? 'deleted' : 'absent',
+});
+const swap = (
+  call: number,
+  end: number,
+  expected: bigint,
+  value: string | undefined,
+  swapped: boolean,
+  version: bigint,
+): Swap => ({
+  kind: 'swap',
+  call,
+  end,
+  by: 'swapper',
+  expected,
+  value,
+  outcome: end === Infinity ? 'open' : { swapped, version },
+});
 const loss = (call: number, end: number): Loss => ({ kind: 'loss', call, end, by: 'nemesis' });
 
 const right: Readonly<Record<string, readonly Operation[]>> = {
   'an empty history': [],
   'a read before and after a write': [get(0, 1, undefined), put(2, 3, 'a'), get(4, 5, 'a', 1n)],
-  'reads during a write may see either value': [put(0, 1, 'a'), put(10, 20, 'b'), get(11, 12, 'a'), get(13, 14, 'b'), get(21, 22, 'b')],
+  'reads during a write may see either value': [
+    put(0, 1, 'a'),
+    put(10, 20, 'b'),
+    get(11, 12, 'a'),
+    get(13, 14, 'b'),
+    get(21, 22, 'b'),
+  ],
   'an open write is seen late': [put(0, 1, 'a'), put(2, Infinity, 'b'), get(5, 6, 'a'), get(100, 101, 'b')],
   'an open write is never seen': [put(0, 1, 'a'), put(2, Infinity, 'b'), get(5, 6, 'a'), get(100, 101, 'a')],
-  'an open write explains what a delete found': [put(0, 1, 'a'), remove(2, 3, true), put(4, Infinity, 'b'), remove(5, 6, true)],
+  'an open write explains what a delete found': [
+    put(0, 1, 'a'),
+    remove(2, 3, true),
+    put(4, Infinity, 'b'),
+    remove(5, 6, true),
+  ],
   'an open delete is seen late': [put(0, 1, 'a'), remove(2, Infinity, true), get(5, 6, 'a'), get(100, 101, undefined)],
-  'a swap by the version that was read': [put(0, 1, 'a'), get(2, 3, 'a', 7n), swap(4, 5, 7n, 'b', true, 8n), swap(6, 7, 7n, 'c', false, 8n), get(8, 9, 'b', 8n)],
-  'a swap that lost tells a version that nobody read': [put(0, 1, 'a'), swap(2, 3, 0n, 'b', false, 5n), swap(4, 5, 5n, 'c', true, 6n)],
-  'of two swaps by one version one wins': [put(0, 1, 'a'), get(2, 3, 'a', 1n), swap(4, 9, 1n, 'b', true, 2n), swap(4, 9, 1n, 'c', false, 2n)],
-  'an open swap took effect': [put(0, 1, 'a'), get(2, 3, 'a', 1n), swap(4, Infinity, 1n, 'b', true, 2n), swap(4, 9, 1n, 'c', false, 2n), get(10, 11, 'b', 2n)],
-  'a miss after a loss': [put(0, 1, 'a'), loss(2, Infinity), get(3, 4, 'a'), get(5, 6, undefined), put(7, 8, 'b'), get(9, 10, 'b')],
+  'a swap by the version that was read': [
+    put(0, 1, 'a'),
+    get(2, 3, 'a', 7n),
+    swap(4, 5, 7n, 'b', true, 8n),
+    swap(6, 7, 7n, 'c', false, 8n),
+    get(8, 9, 'b', 8n),
+  ],
+  'a swap that lost tells a version that nobody read': [
+    put(0, 1, 'a'),
+    swap(2, 3, 0n, 'b', false, 5n),
+    swap(4, 5, 5n, 'c', true, 6n),
+  ],
+  'of two swaps by one version one wins': [
+    put(0, 1, 'a'),
+    get(2, 3, 'a', 1n),
+    swap(4, 9, 1n, 'b', true, 2n),
+    swap(4, 9, 1n, 'c', false, 2n),
+  ],
+  'an open swap took effect': [
+    put(0, 1, 'a'),
+    get(2, 3, 'a', 1n),
+    swap(4, Infinity, 1n, 'b', true, 2n),
+    swap(4, 9, 1n, 'c', false, 2n),
+    get(10, 11, 'b', 2n),
+  ],
+  'a miss after a loss': [
+    put(0, 1, 'a'),
+    loss(2, Infinity),
+    get(3, 4, 'a'),
+    get(5, 6, undefined),
+    put(7, 8, 'b'),
+    get(9, 10, 'b'),
+  ],
   'a loss that did not happen': [put(0, 1, 'a'), loss(2, 3), get(4, 5, 'a')],
-  'a write is acknowledged after the loss began and lost': [put(0, 1, 'a'), loss(2, 20), put(3, 4, 'b'), get(5, 6, 'b'), get(21, 22, undefined)],
-  'an absent key stays absent across the end of a loss': [put(0, 10, 'a'), loss(0, 5), get(6, 7, undefined), get(11, 12, undefined)],
+  'a write is acknowledged after the loss began and lost': [
+    put(0, 1, 'a'),
+    loss(2, 20),
+    put(3, 4, 'b'),
+    get(5, 6, 'b'),
+    get(21, 22, undefined),
+  ],
+  'an absent key stays absent across the end of a loss': [
+    put(0, 10, 'a'),
+    loss(0, 5),
+    get(6, 7, undefined),
+    get(11, 12, undefined),
+  ],
 };
 
 const wrong: Readonly<Record<string, readonly Operation[]>> = {
   'a stale read': [put(0, 1, 'a'), put(2, 3, 'b'), get(4, 5, 'a')],
-  'a stale read after another reader saw the open write': [put(0, 1, 'a'), put(2, Infinity, 'b'), get(5, 6, 'b'), get(7, 8, 'a')],
+  'a stale read after another reader saw the open write': [
+    put(0, 1, 'a'),
+    put(2, Infinity, 'b'),
+    get(5, 6, 'b'),
+    get(7, 8, 'a'),
+  ],
   'a read of a write that is still to come': [get(0, 1, 'a'), put(2, 3, 'a')],
   'a lost update': [put(0, 1, 'a'), get(2, 3, undefined)],
-  'an acknowledged write below one that was there before': [put(0, 1, 'a'), get(2, 3, 'a', 5n), put(4, 5, 'b'), get(6, 7, 'b', 4n)],
+  'an acknowledged write below one that was there before': [
+    put(0, 1, 'a'),
+    get(2, 3, 'a', 5n),
+    put(4, 5, 'b'),
+    get(6, 7, 'b', 4n),
+  ],
   'a resurrected value': [put(0, 1, 'a'), remove(2, 3, true), get(4, 5, undefined), get(6, 7, 'a')],
   'a delete that finds what was deleted': [put(0, 1, 'a'), remove(2, 3, true), remove(4, 5, true)],
-  'a swap that won twice': [put(0, 1, 'a'), get(2, 3, 'a', 1n), swap(4, 9, 1n, 'b', true, 2n), swap(4, 9, 1n, 'c', true, 3n)],
+  'a swap that won twice': [
+    put(0, 1, 'a'),
+    get(2, 3, 'a', 1n),
+    swap(4, 9, 1n, 'b', true, 2n),
+    swap(4, 9, 1n, 'c', true, 3n),
+  ],
   'two swaps of an absent key that both won': [swap(0, 9, 0n, 'a', true, 1n), swap(0, 9, 0n, 'b', true, 2n)],
-  'a swap that lost to the version that it expected': [put(0, 1, 'a'), get(2, 3, 'a', 1n), swap(4, 5, 1n, 'b', false, 1n)],
+  'a swap that lost to the version that it expected': [
+    put(0, 1, 'a'),
+    get(2, 3, 'a', 1n),
+    swap(4, 5, 1n, 'b', false, 1n),
+  ],
   'one write under two versions': [put(0, 1, 'a'), get(2, 3, 'a', 1n), get(4, 5, 'a', 2n)],
   'one version for two values': [put(0, 1, 'a'), get(2, 3, 'a', 1n), put(4, 5, 'b'), get(6, 7, 'b', 1n)],
   'a value that nobody wrote': [get(0, 1, 'a')],
@@ -48,8 +151,19 @@ const wrong: Readonly<Record<string, readonly Operation[]>> = {
   'a value whose swap was told that it lost': [put(0, 1, 'a'), swap(2, 3, 9n, 'b', false, 1n), get(4, 5, 'b')],
   'a value from before a loss after a miss': [put(0, 1, 'a'), loss(2, Infinity), get(3, 4, undefined), get(5, 6, 'a')],
   'a miss before the loss began': [put(0, 1, 'a'), get(2, 3, undefined), loss(4, Infinity)],
-  'a miss of what was written after the loss was over': [put(0, 1, 'a'), loss(2, 3), put(4, 5, 'b'), get(6, 7, undefined)],
-  'one loss that takes two values': [put(0, 1, 'a'), loss(2, Infinity), get(3, 4, undefined), put(5, 6, 'b'), get(7, 8, undefined)],
+  'a miss of what was written after the loss was over': [
+    put(0, 1, 'a'),
+    loss(2, 3),
+    put(4, 5, 'b'),
+    get(6, 7, undefined),
+  ],
+  'one loss that takes two values': [
+    put(0, 1, 'a'),
+    loss(2, Infinity),
+    get(3, 4, undefined),
+    put(5, 6, 'b'),
+    get(7, 8, undefined),
+  ],
 };
 
 for (const [what, history] of Object.entries(right)) {
@@ -81,16 +195,22 @@ test('the verdict on small random histories is that of trying every order', (t) 
     const history = anyHistory(random);
     const expected = isLinearizable(history) && !readsALoser(history);
     const verdict = checkKey(history);
-    if (verdict.linearizable !== expected) t.fail(`round ${round}: ${JSON.stringify(history, (_, v: unknown) => (typeof v === 'bigint' ? `${v}n` : v), 1)}`);
+    if (verdict.linearizable !== expected)
+      t.fail(`round ${round}: ${JSON.stringify(history, (_, v: unknown) => (typeof v === 'bigint' ? `${v}n` : v), 1)}`);
     if (expected) accepted++;
   }
   t.log(`${accepted} of 30000 are linearizable`);
   t.true(accepted > 3000 && accepted < 27_000);
 });
 
-/** A value of a swap that lost was read: the order of what happened does not show it, because such a swap changes nothing. */
+/**
+ * A value of a swap that lost was read: the order of what happened does not show it, because such a swap changes
+ * nothing.
+ */
 function readsALoser(history: readonly Operation[]): boolean {
-  const lost = new Set(history.flatMap((o) => (o.kind === 'swap' && typeof o.outcome === 'object' && !o.outcome.swapped ? [o.value] : [])));
+  const lost = new Set(
+    history.flatMap((o) => (o.kind === 'swap' && typeof o.outcome === 'object' && !o.outcome.swapped ? [o.value] : [])),
+  );
   return history.some((o) => o.kind === 'get' && o.value !== undefined && lost.has(o.value));
 }
 
@@ -98,7 +218,12 @@ test('what a register answered is accepted, with open operations and losses in i
   const random = seeded(t, import.meta.filename);
   let configurations = 0;
   for (let round = 0; round < 60; round++) {
-    const history = randomHistory(random, { operations: 1500, clients: 1 + random.below(12), open: random.below(4), loss: random.below(2) });
+    const history = randomHistory(random, {
+      operations: 1500,
+      clients: 1 + random.below(12),
+      open: random.below(4),
+      loss: random.below(2),
+    });
     const verdict = checkKey(shuffled(history, (n) => random.below(n)));
     if (!verdict.linearizable) t.fail(`round ${round}: ${verdict.why}`);
     else configurations += verdict.configurations;
@@ -130,7 +255,9 @@ test('one stale read in a long history of a register is refused', (t) => {
     });
     if (candidates.length === 0) continue;
     const { i, value } = random.pick(candidates);
-    const verdict = checkKey(history.map((o, at) => (at === i && o.kind === 'get' ? { ...o, value, version: undefined } : o)));
+    const verdict = checkKey(
+      history.map((o, at) => (at === i && o.kind === 'get' ? { ...o, value, version: undefined } : o)),
+    );
     t.false(verdict.linearizable, `round ${round}, operation ${i}`);
     mutated++;
   }
@@ -143,11 +270,23 @@ test('one swap that wins although it lost, in a long history of a register, is r
   for (let round = 0; round < 60; round++) {
     const history = randomHistory(random, { operations: 600, clients: 6, open: 0, loss: 0 });
     // The version that it compared with was replaced by another swap that won: it cannot be replaced again.
-    const won = new Set(history.flatMap((o) => (o.kind === 'swap' && typeof o.outcome === 'object' && o.outcome.swapped && o.expected !== 0n ? [o.expected] : [])));
-    const losers = history.flatMap((o, i) => (o.kind === 'swap' && typeof o.outcome === 'object' && !o.outcome.swapped && won.has(o.expected) ? [i] : []));
+    const won = new Set(
+      history.flatMap((o) =>
+        o.kind === 'swap' && typeof o.outcome === 'object' && o.outcome.swapped && o.expected !== 0n
+          ? [o.expected]
+          : [],
+      ),
+    );
+    const losers = history.flatMap((o, i) =>
+      o.kind === 'swap' && typeof o.outcome === 'object' && !o.outcome.swapped && won.has(o.expected) ? [i] : [],
+    );
     if (losers.length === 0) continue;
     const chosen = random.pick(losers);
-    const verdict = checkKey(history.map((o, i) => (i === chosen && o.kind === 'swap' ? { ...o, outcome: { swapped: true, version: 1_000_000n } } : o)));
+    const verdict = checkKey(
+      history.map((o, i) =>
+        i === chosen && o.kind === 'swap' ? { ...o, outcome: { swapped: true, version: 1_000_000n } } : o,
+      ),
+    );
     t.false(verdict.linearizable, `round ${round}, operation ${chosen}`);
     mutated++;
   }

@@ -1,18 +1,22 @@
 /**
  * Is there an order of a key's operations that agrees with time and with what the key would have answered?
  *
- * The search is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993): take as the next one any operation that no other
- * one precedes in time, if the model answers it so, and go on; go back when stuck. As Lowe has it ("Testing for Linearizability",
- * 2017), no configuration, that is the set of operations taken and the state, is searched twice. Keys are checked each for itself: a
- * history is linearizable if and only if that of every key is (Herlihy and Wing's locality; Horn and Kroening,
- * "Faster linearizability checking via P-compositionality", 2015, use it so).
+ * The search is Wing and Gong's ("Testing and Verifying Concurrent Objects", 1993): take as the next one any operation
+ * that no other one precedes in time, if the model answers it so, and go on; go back when stuck. As Lowe has it
+ * ("Testing for Linearizability", 2017), no configuration, that is the set of operations taken and the state, is
+ * searched twice. Keys are checked each for itself: a history is linearizable if and only if that of every key is
+ * (Herlihy and Wing's locality; Horn and Kroening, "Faster linearizability checking via P-compositionality", 2015, use
+ * it so).
  *
  * Four things make histories with many open operations cheap; none of them changes the verdict.
- *   - An operation that fits and changes nothing is taken at once: in any order in which it comes later it can be moved here. (Unless the
- *     moment when something optional had to happen at the latest would pass by it.)
- *   - Open writes that somebody saw have an end (known-writes.ts). What is left open may be left out, and is tried last.
- *   - Open operations of one effect are used in the order of their calls: the earliest can stand wherever a later one can.
- *   - A configuration is the first operation that was not taken, those taken behind it, and the open ones used: short, however long the history.
+ *   - An operation that fits and changes nothing is taken at once: in any order in which it comes later it can be moved
+ *     here. (Unless the moment when something optional had to happen at the latest would pass by it.)
+ *   - Open writes that somebody saw have an end (known-writes.ts). What is left open may be left out, and is tried
+ *     last.
+ *   - Open operations of one effect are used in the order of their calls: the earliest can stand wherever a later one
+ *     can.
+ *   - A configuration is the first operation that was not taken, those taken behind it, and the open ones used: short,
+ *     however long the history.
  */
 import { knownWrites } from './known-writes.js';
 import { describe, isOpen, written, type Operation } from './operation.js';
@@ -20,10 +24,21 @@ import { ABSENT, rankVersions, register, UNSEEN, type Register, type State, type
 
 export type Verdict =
   | { readonly linearizable: true; readonly configurations: number }
-  /** `why` is for people, in several lines. undecided: the search was given up. at: when the operations were made that fit in no order, where that is known. */
-  | { readonly linearizable: false; readonly undecided: boolean; readonly why: string; readonly at?: { readonly fromNs: number; readonly toNs: number } };
+  /**
+   * `why` is for people, in several lines. undecided: the search was given up. at: when the operations were made that
+   * fit in no order, where that is known.
+   */
+  | {
+      readonly linearizable: false;
+      readonly undecided: boolean;
+      readonly why: string;
+      readonly at?: { readonly fromNs: number; readonly toNs: number };
+    };
 
-/** More configurations than a history of ours has ever needed a hundredth of; then the search is given up, which is no acceptance. */
+/**
+ * More configurations than a history of ours has ever needed a hundredth of; then the search is given up, which is no
+ * acceptance.
+ */
 const CONFIGURATIONS_MAX = 2_000_000;
 
 interface Entry {
@@ -45,8 +60,15 @@ interface Configuration {
   readonly state: State;
 }
 
-/** The history of one key, in any order. `sinceNs`: times in reports count from there; by default from its first operation. */
-export function checkKey(history: readonly Operation[], configurationsMax = CONFIGURATIONS_MAX, sinceNs?: number): Verdict {
+/**
+ * The history of one key, in any order. `sinceNs`: times in reports count from there; by default from its first
+ * operation.
+ */
+export function checkKey(
+  history: readonly Operation[],
+  configurationsMax = CONFIGURATIONS_MAX,
+  sinceNs?: number,
+): Verdict {
   const known = knownWrites(history);
   if (typeof known === 'string') return { linearizable: false, undecided: false, why: known };
   const ranks = rankVersions(known.operations, known.versionOf);
@@ -56,15 +78,29 @@ export function checkKey(history: readonly Operation[], configurationsMax = CONF
   const rank = (version: bigint | undefined): number => (version === undefined ? 0 : (ranks.get(version) ?? 0));
 
   const entries = known.operations
-    .map((operation): Entry => ({ operation, call: operation.call, end: operation.end, step: stepOf(operation, number, rank, known.versionOf) }))
+    .map((operation): Entry => ({
+      operation,
+      call: operation.call,
+      end: operation.end,
+      step: stepOf(operation, number, rank, known.versionOf),
+    }))
     .sort((a, b) => a.call - b.call);
   const givenTo = new Map([...known.versionOf].map(([value, version]) => [rank(version), number(value)]));
   const optional = (e: Entry): boolean => e.operation.kind === 'loss' || (isOpen(e.operation) && e.end === Infinity);
-  return new Search(entries.filter((e) => !optional(e)), entries.filter(optional), register(givenTo), configurationsMax, sinceNs).run();
+  return new Search(
+    entries.filter((e) => !optional(e)),
+    entries.filter(optional),
+    register(givenTo),
+    configurationsMax,
+    sinceNs,
+  ).run();
 }
 
 function stepOf(
-  o: Operation, number: (value: string | undefined) => number, rank: (version: bigint | undefined) => number, versionOf: ReadonlyMap<string, bigint>,
+  o: Operation,
+  number: (value: string | undefined) => number,
+  rank: (version: bigint | undefined) => number,
+  versionOf: ReadonlyMap<string, bigint>,
 ): Step {
   const step: Step = { kind: 'loss', value: 0, version: 0, expected: 0, found: undefined };
   switch (o.kind) {
@@ -76,9 +112,16 @@ function stepOf(
       return { ...step, kind: 'delete', found: o.outcome === 'open' ? undefined : o.outcome === 'deleted' };
     case 'swap': {
       const expected = rank(o.expected);
-      if (typeof o.outcome === 'object' && !o.outcome.swapped) return { ...step, kind: 'lost-swap', expected, version: rank(o.outcome.version) };
+      if (typeof o.outcome === 'object' && !o.outcome.swapped)
+        return { ...step, kind: 'lost-swap', expected, version: rank(o.outcome.version) };
       const value = written(o);
-      return { ...step, kind: 'swap', expected, value: number(value), version: value === undefined ? 0 : rank(versionOf.get(value)) };
+      return {
+        ...step,
+        kind: 'swap',
+        expected,
+        value: number(value),
+        version: value === undefined ? 0 : rank(versionOf.get(value)),
+      };
     }
     case 'loss':
       return step;
@@ -96,7 +139,13 @@ class Search {
   /** The same, as a number: musts taken. */
   #furthestTaken = -1;
 
-  constructor(musts: readonly Entry[], options: readonly Entry[], apply: Register, max: number, sinceNs: number | undefined) {
+  constructor(
+    musts: readonly Entry[],
+    options: readonly Entry[],
+    apply: Register,
+    max: number,
+    sinceNs: number | undefined,
+  ) {
     this.#sinceNs = sinceNs;
     this.#musts = musts;
     this.#options = options;
@@ -113,7 +162,12 @@ class Search {
       const key = `${here.low}:${here.beyond.join()}:${here.used.join()}:${here.state.value}.${here.state.version}.${here.state.floor}`;
       if (this.#visited.has(key)) continue;
       this.#visited.add(key);
-      if (this.#visited.size > this.#max) return { linearizable: false, undecided: true, why: `given up after ${this.#max} configurations\n${this.#stuck()}` };
+      if (this.#visited.size > this.#max)
+        return {
+          linearizable: false,
+          undecided: true,
+          why: `given up after ${this.#max} configurations\n${this.#stuck()}`,
+        };
       const taken = here.low + here.beyond.length;
       if (taken > this.#furthestTaken) {
         this.#furthest = here;
@@ -218,8 +272,16 @@ class Search {
     const waiting = [...this.#minimal(here)].map((i) => this.#musts[i]!);
     const from = Math.min(...waiting.map((e) => e.call), this.#musts[0]?.call ?? 0);
     const origin = this.#sinceNs ?? this.#musts[0]?.call ?? from;
-    const writer = [...this.#musts, ...this.#options].find((e) => e.step.value === here.state.value && e.step.value > UNSEEN && (e.step.kind === 'put' || e.step.kind === 'swap'));
-    const state = here.state.value === 0 ? 'absent' : writer === undefined ? 'a value that nobody saw' : (written(writer.operation) ?? '');
+    const writer = [...this.#musts, ...this.#options].find(
+      (e) =>
+        e.step.value === here.state.value && e.step.value > UNSEEN && (e.step.kind === 'put' || e.step.kind === 'swap'),
+    );
+    const state =
+      here.state.value === 0
+        ? 'absent'
+        : writer === undefined
+          ? 'a value that nobody saw'
+          : (written(writer.operation) ?? '');
     const around = this.#musts.slice(Math.max(0, here.low - 12), here.low);
     return [
       `${here.low + here.beyond.length} of ${this.#musts.length} operations can be put in order; then the key is ${state}, and none of these can be next (ms):`,

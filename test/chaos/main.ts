@@ -1,8 +1,9 @@
 /**
- * `node dist/test/chaos/main.js --seconds 600 --seed N`: five servers and six clients as processes, under kill -9, orderly restarts, pauses of one server, of a
- * majority and of all, and cuts of the network both ways and one way, while the clients make every call of the SDK; then every history is checked for
- * linearizability, every value for whose it is, and every loss for its cause. Prints what was done and found; exit code 1 when something is
- * wrong, with the command that makes the same faults again.
+ * `node dist/test/chaos/main.js --seconds 600 --seed N`: five servers and six clients as processes, under kill -9,
+ * orderly restarts, pauses of one server, of a majority and of all, and cuts of the network both ways and one way,
+ * while the clients make every call of the SDK; then every history is checked for linearizability, every value for
+ * whose it is, and every loss for its cause. Prints what was done and found; exit code 1 when something is wrong, with
+ * the command that makes the same faults again.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,10 +15,12 @@ import { run, type ClientTransports } from './run.js';
 import { KINDS, type Fault } from './schedule.js';
 import { wrongUsage } from '../support/wrong-usage.js';
 
-const atLeast = (name: string, low: number) => (value: number): number => {
-  if (!Number.isInteger(value) || value < low) throw new Error(`--${name}: a whole number from ${low} on`);
-  return value;
-};
+const atLeast =
+  (name: string, low: number) =>
+  (value: number): number => {
+    if (!Number.isInteger(value) || value < low) throw new Error(`--${name}: a whole number from ${low} on`);
+    return value;
+  };
 const kinds = (text: string): Fault['kind'][] =>
   text.split(',').map((word) => {
     const kind = KINDS.find((one) => one === word);
@@ -26,17 +29,49 @@ const kinds = (text: string): Fault['kind'][] =>
   });
 const values = await yargs(hideBin(process.argv))
   .scriptName('node dist/test/chaos/main.js')
-  .usage('$0 [options]\n\nServers and clients as processes, faults, and histories that must be linearizable. As root hosts are cut off too')
-  .option('seconds', { type: 'number', default: 60, coerce: atLeast('seconds', 1), describe: 'How long faults are made' })
+  .usage(
+    '$0 [options]\n\nServers and clients as processes, faults, and histories that must be linearizable. As root hosts are cut off too',
+  )
+  .option('seconds', {
+    type: 'number',
+    default: 60,
+    coerce: atLeast('seconds', 1),
+    describe: 'How long faults are made',
+  })
   .option('seed', { type: 'number', coerce: atLeast('seed', 0), describe: 'Of the faults. Default: at random' })
   .option('servers', { type: 'number', default: 5, coerce: atLeast('servers', 1), describe: 'Server processes' })
   .option('clients', { type: 'number', default: 6, coerce: atLeast('clients', 1), describe: 'Client processes' })
-  .option('transport', { choices: ['shm', 'tcp', 'both'] as const, default: 'both', describe: 'How clients reach servers; both: half of them each' })
-  .option('faults', { type: 'string', describe: `Only these kinds, with commas between them: ${KINDS.join(', ')}. Default: all`, coerce: kinds })
-  .option('owner-lease-ms', { type: 'number', default: 1500, coerce: atLeast('owner-lease-ms', 100), describe: 'How long a server must be silent to lose its shards. A busy machine needs longer ones' })
-  .option('rate', { type: 'number', default: 600, coerce: atLeast('rate', 1), describe: 'Calls a second, over all clients' })
-  .option('at-least', { type: 'number', coerce: atLeast('at-least', 0), describe: 'Fewer operations are a failure. Default: 100,000 in 600 s' })
-  .option('again', { type: 'string', describe: 'The directory that a run left: its histories are judged again, and nothing is run' })
+  .option('transport', {
+    choices: ['shm', 'tcp', 'both'] as const,
+    default: 'both',
+    describe: 'How clients reach servers; both: half of them each',
+  })
+  .option('faults', {
+    type: 'string',
+    describe: `Only these kinds, with commas between them: ${KINDS.join(', ')}. Default: all`,
+    coerce: kinds,
+  })
+  .option('owner-lease-ms', {
+    type: 'number',
+    default: 1500,
+    coerce: atLeast('owner-lease-ms', 100),
+    describe: 'How long a server must be silent to lose its shards. A busy machine needs longer ones',
+  })
+  .option('rate', {
+    type: 'number',
+    default: 600,
+    coerce: atLeast('rate', 1),
+    describe: 'Calls a second, over all clients',
+  })
+  .option('at-least', {
+    type: 'number',
+    coerce: atLeast('at-least', 0),
+    describe: 'Fewer operations are a failure. Default: 100,000 in 600 s',
+  })
+  .option('again', {
+    type: 'string',
+    describe: 'The directory that a run left: its histories are judged again, and nothing is run',
+  })
   .option('quiet', { type: 'boolean', default: false, describe: 'Print the report only' })
   .fail(wrongUsage)
   .wrap(130)
@@ -54,7 +89,8 @@ const { seconds } = values;
 const seed = values.seed ?? Math.floor(Math.random() * 2 ** 31);
 const began = performance.now();
 const say = (text: string): void => {
-  if (!values.quiet) process.stderr.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${text}\n`);
+  if (!values.quiet)
+    process.stderr.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${text}\n`);
 };
 const only = values.faults;
 const replay = `node dist/test/chaos/main.js --seconds ${seconds} --seed ${seed} --servers ${values.servers} --clients ${values.clients} --transport ${values.transport} --rate ${values.rate} --owner-lease-ms ${values.ownerLeaseMs}${only === undefined ? '' : ` --faults ${only.join(',')}`}`;
@@ -63,15 +99,24 @@ say(`seed ${seed}; the same faults again: ${replay}`);
 // Servers and clients end with their standard input, namespaces as network.ts says.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 const report = await run({
-  seed, seconds, servers: values.servers, clients: values.clients, transport: values.transport as ClientTransports, operationsPerSecond: values.rate,
-  ownerLeaseMs: values.ownerLeaseMs, only,
-  operationsMin: values.atLeast ?? Math.round((100_000 * seconds) / 600), say,
+  seed,
+  seconds,
+  servers: values.servers,
+  clients: values.clients,
+  transport: values.transport as ClientTransports,
+  operationsPerSecond: values.rate,
+  ownerLeaseMs: values.ownerLeaseMs,
+  only,
+  operationsMin: values.atLeast ?? Math.round((100_000 * seconds) / 600),
+  say,
 });
 const { failures, directory, ...figures } = report;
 process.stdout.write(`${JSON.stringify({ seed, seconds, ...figures, failures: failures.length }, undefined, 2)}\n`);
 if (failures.length > 0) {
   const more = failures.length > SHOWN ? `\n\nand ${failures.length - SHOWN} more` : '';
-  process.stderr.write(`${failures.slice(0, SHOWN).join('\n\n')}${more}\n\n${failures.length} failures. Histories, logs and all failures: ${directory}\nreplay: ${replay}\n`);
+  process.stderr.write(
+    `${failures.slice(0, SHOWN).join('\n\n')}${more}\n\n${failures.length} failures. Histories, logs and all failures: ${directory}\nreplay: ${replay}\n`,
+  );
   writeFileSync(join(directory, 'failures.txt'), `${failures.join('\n\n')}\n`);
   process.exitCode = 1;
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the faults of a schedule happen to the processes of a run, and takes them back; writes down what it does (fault-log.ts). One that finds its victim gone
- * already is not counted.
+ * Makes the faults of a schedule happen to the processes of a run, and takes them back; writes down what it does
+ * (fault-log.ts). One that finds its victim gone already is not counted.
  */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -104,12 +104,15 @@ export class Nemesis {
         return await this.#holdAll(servers, fault.forMs);
       case 'stall-leader': {
         const leader = await this.#leader();
-        return leader !== undefined && await this.#hold(leader, async (server) => {
-          for (let leftMs = fault.forMs; leftMs > 0 && !this.#ended.signal.aborted; leftMs -= 1000) {
-            await this.#stop([server], STALL_MS);
-            await this.#wait(1000 - STALL_MS);
-          }
-        });
+        return (
+          leader !== undefined &&
+          (await this.#hold(leader, async (server) => {
+            for (let leftMs = fault.forMs; leftMs > 0 && !this.#ended.signal.aborted; leftMs -= 1000) {
+              await this.#stop([server], STALL_MS);
+              await this.#wait(1000 - STALL_MS);
+            }
+          }))
+        );
       }
       case 'cut':
       case 'mute':
@@ -120,13 +123,15 @@ export class Nemesis {
         await this.#heal(ways);
         return true;
       }
-      case 'move': return await this.#ask('shard-move', { shard: fault.shard, to: servers[fault.server]!.id });
+      case 'move':
+        return await this.#ask('shard-move', { shard: fault.shard, to: servers[fault.server]!.id });
       case 'drain': {
         const { id } = servers[fault.server]!;
         const begun = await this.#ask('drain', { id, draining: true });
         await this.#wait(fault.forMs);
         // Also where the answer got lost: it may have come to pass.
-        for (let tries = 0; tries < DRAIN_TRIES && !(await this.#ask('drain', { id, draining: false })); tries++) await this.#wait(CALL_MS / 10);
+        for (let tries = 0; tries < DRAIN_TRIES && !(await this.#ask('drain', { id, draining: false })); tries++)
+          await this.#wait(CALL_MS / 10);
         return begun;
       }
       case 'kill-client': {
@@ -155,7 +160,10 @@ export class Nemesis {
     if (leader === undefined) return false;
     const at = servers.indexOf(leader);
     const others = Math.ceil(servers.length / 2) - 1;
-    return await this.#holdAll(Array.from({ length: others + 1 }, (_, i) => servers[(at + i) % servers.length]!), forMs);
+    return await this.#holdAll(
+      Array.from({ length: others + 1 }, (_, i) => servers[(at + i) % servers.length]!),
+      forMs,
+    );
   }
 
   /** All of them or none. */
@@ -187,7 +195,10 @@ export class Nemesis {
     return true;
   }
 
-  /** The metadata leader, as the first server says that knows one; undefined: nobody does, or a fault has it in its hands. */
+  /**
+   * The metadata leader, as the first server says that knows one; undefined: nobody does, or a fault has it in its
+   * hands.
+   */
   async #leader(): Promise<ServerProcess | undefined> {
     let leader: string | undefined;
     await this.#ask('status', {}, (answer) => (leader = (answer as ClusterStatus).leader) !== undefined);
@@ -200,7 +211,13 @@ export class Nemesis {
       if (this.#held.has(server) || !server.running) continue;
       const signal = this.#ended.signal;
       try {
-        const client = await ControlClient.open({ address: server.address, trust: undefined, timeoutMs: CALL_MS, hello: { role: 'admin' }, signal });
+        const client = await ControlClient.open({
+          address: server.address,
+          trust: undefined,
+          timeoutMs: CALL_MS,
+          hello: { role: 'admin' },
+          signal,
+        });
         try {
           if (good(await client.call(method, args, CALL_MS))) return true;
         } finally {
@@ -208,7 +225,9 @@ export class Nemesis {
         }
       } catch (error) {
         if (signal.aborted) return false;
-        this.#options.say(`${method} ${JSON.stringify(args)} at ${server.id}: ${error instanceof Error ? error.message : String(error)}`);
+        this.#options.say(
+          `${method} ${JSON.stringify(args)} at ${server.id}: ${error instanceof Error ? error.message : String(error)}`,
+        );
       }
     }
     return false;
@@ -226,7 +245,11 @@ export class Nemesis {
     const fresh = ways.filter(([from, to]) => {
       const cut = this.#cuts.get(`${from} ${to}`);
       if (cut !== undefined) cut.count++;
-      else this.#cuts.set(`${from} ${to}`, { count: 1, healed: log.begin({ from: servers[from]!.id, to: servers[to]!.id }) });
+      else
+        this.#cuts.set(`${from} ${to}`, {
+          count: 1,
+          healed: log.begin({ from: servers[from]!.id, to: servers[to]!.id }),
+        });
       return cut === undefined;
     });
     await this.#inOrder(() => network?.cut(fresh.map(host)));
@@ -260,6 +283,11 @@ function text(fault: Fault): string {
   if (fault.kind === 'pause-majority') return `pause the leader and others, a majority, for ${fault.forMs} ms`;
   if (fault.kind === 'suspend') return `suspend all servers for ${fault.forMs} ms`;
   if (fault.kind === 'stall-leader') return `stall the leader for ${STALL_MS} ms of each second for ${fault.forMs} ms`;
-  const who = 'hosts' in fault ? `hosts ${fault.hosts.map((h) => `s${h + 1}`).join(' and ')}` : 'server' in fault ? `s${fault.server + 1}` : `client ${fault.client}`;
+  const who =
+    'hosts' in fault
+      ? `hosts ${fault.hosts.map((h) => `s${h + 1}`).join(' and ')}`
+      : 'server' in fault
+        ? `s${fault.server + 1}`
+        : `client ${fault.client}`;
   return `${fault.kind} ${who} for ${fault.forMs} ms`;
 }

@@ -1,14 +1,16 @@
 /**
- * A network of hosts on one machine: a namespace for each, joined by a bridge with the namespace that this process is in. Needs root.
+ * A network of hosts on one machine: a namespace for each, joined by a bridge with the namespace that this process is
+ * in. Needs root.
  *
- *   host i   namespace NAME-i, eth0 10.231.N.i, MAC 02:fa:N:0:0:i  ---veth--- NAMEvi --- bridge NAMEbr, 10.231.N.254 (here)
+ *   host i   namespace NAME-i, eth0 10.231.N.i, MAC 02:fa:N:0:0:i  ---veth--- NAMEvi --- bridge NAMEbr, 10.231.N.254
+ *                                                                  (here)
  *
- * Who sends to which MAC is written down by hand in each host's neighbour table, never asked for. So a cut is a wrong MAC: what `from` sends
- * to `to` leaves the host and reaches nobody, silently, and what comes the other way still arrives. It costs no packet filter, which not
- * every kernel has. This process reaches every host always.
+ * Who sends to which MAC is written down by hand in each host's neighbour table, never asked for. So a cut is a wrong
+ * MAC: what `from` sends to `to` leaves the host and reaches nobody, silently, and what comes the other way still
+ * arrives. It costs no packet filter, which not every kernel has. This process reaches every host always.
  *
- * Processes are put into a host by nsenter and not by `ip netns exec`, which would also give each one its own view of the files: then shared
- * memory would not be offered between them (native/host.ts).
+ * Processes are put into a host by nsenter and not by `ip netns exec`, which would also give each one its own view of
+ * the files: then shared memory would not be offered between them (native/host.ts).
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -70,7 +72,10 @@ export class Network {
     return ['nsenter', `--net=/run/netns/${this.#namespace(host)}`, '--'];
   }
 
-  /** From when this resolves nothing that `from` sends reaches `to`, on each of these ways. The caller's event loop goes on. */
+  /**
+   * From when this resolves nothing that `from` sends reaches `to`, on each of these ways. The caller's event loop goes
+   * on.
+   */
   async cut(ways: readonly Way[]): Promise<void> {
     await this.#neighbours(ways, () => this.#mac(0xff_ff));
   }
@@ -97,7 +102,20 @@ export class Network {
     for (let host = 1; host <= this.hosts; host++) {
       const namespace = this.#namespace(host);
       ip('netns', 'add', namespace);
-      ip('link', 'add', `${this.#name}v${host}`, 'type', 'veth', 'peer', 'name', 'eth0', 'address', this.#mac(host), 'netns', namespace);
+      ip(
+        'link',
+        'add',
+        `${this.#name}v${host}`,
+        'type',
+        'veth',
+        'peer',
+        'name',
+        'eth0',
+        'address',
+        this.#mac(host),
+        'netns',
+        namespace,
+      );
       ip('link', 'set', `${this.#name}v${host}`, 'master', bridge, 'up');
       ip('-n', namespace, 'address', 'add', `${this.address(host)}/24`, 'dev', 'eth0');
       ip('-n', namespace, 'link', 'set', 'lo', 'up');
@@ -110,19 +128,41 @@ export class Network {
   }
 
   #neighbour(at: number, of: number, mac: string): void {
-    ip('-n', this.#namespace(at), 'neigh', 'replace', this.address(of), 'lladdr', mac, 'dev', 'eth0', 'nud', 'permanent');
+    ip(
+      '-n',
+      this.#namespace(at),
+      'neigh',
+      'replace',
+      this.address(of),
+      'lladdr',
+      mac,
+      'dev',
+      'eth0',
+      'nud',
+      'permanent',
+    );
   }
 
   /** One process for each host that sends, all at the same time. */
   async #neighbours(ways: readonly Way[], macOf: (to: number) => string): Promise<void> {
     const lines = new Map<number, string[]>();
-    for (const [from, to] of ways) if (from !== to) lines.set(from, [...(lines.get(from) ?? []), `neigh replace ${this.address(to)} lladdr ${macOf(to)} dev eth0 nud permanent\n`]);
-    await Promise.all([...lines].map(async ([from, text]) => {
-      const child = spawn('ip', ['-n', this.#namespace(from), '-batch', '-'], { stdio: ['pipe', 'ignore', 'inherit'] });
-      child.stdin.end(text.join(''));
-      const [code] = (await once(child, 'close')) as [number | null];
-      if (code !== 0) throw new Error(`ip could not change the neighbours of host ${from}: exit code ${String(code)}`);
-    }));
+    for (const [from, to] of ways)
+      if (from !== to)
+        lines.set(from, [
+          ...(lines.get(from) ?? []),
+          `neigh replace ${this.address(to)} lladdr ${macOf(to)} dev eth0 nud permanent\n`,
+        ]);
+    await Promise.all(
+      [...lines].map(async ([from, text]) => {
+        const child = spawn('ip', ['-n', this.#namespace(from), '-batch', '-'], {
+          stdio: ['pipe', 'ignore', 'inherit'],
+        });
+        child.stdin.end(text.join(''));
+        const [code] = (await once(child, 'close')) as [number | null];
+        if (code !== 0)
+          throw new Error(`ip could not change the neighbours of host ${from}: exit code ${String(code)}`);
+      }),
+    );
   }
 
   #namespace(host: number): string {

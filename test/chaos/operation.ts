@@ -1,8 +1,9 @@
 /**
  * One operation of a history: what a client asked of one key, between which two moments, and what it was told.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share, as numbers: 2^53 ns are 104 days. An operation takes
- * effect at one moment from `call` to `end`. Every value that is written is unique in its key's history, so a value names the write.
+ * Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share, as numbers: 2^53 ns are 104 days.
+ * An operation takes effect at one moment from `call` to `end`. Every value that is written is unique in its key's
+ * history, so a value names the write.
  */
 
 export interface Interval {
@@ -16,7 +17,8 @@ export interface Interval {
 
 /**
  * What the caller was told of a change.
- *   open      nothing that says whether it took effect: an indeterminate error, or the client died. It may take effect at any time, or never
+ *   open      nothing that says whether it took effect: an indeterminate error, or the client died. It may take effect
+ *             at any time, or never
  *   no-effect an error that promises that it had none
  */
 export type Unanswered = 'open' | 'no-effect';
@@ -53,8 +55,8 @@ export interface Swap extends Interval {
 }
 
 /**
- * The owner's memory was lost in this interval, or was not: known from outside, asked for by nobody. It takes the key away, at most once. Until
- * then the old owner's memory may be read, afterwards nothing that was written before it.
+ * The owner's memory was lost in this interval, or was not: known from outside, asked for by nobody. It takes the key
+ * away, at most once. Until then the old owner's memory may be read, afterwards nothing that was written before it.
  */
 export interface Loss extends Interval {
   readonly kind: 'loss';
@@ -86,10 +88,13 @@ function what(o: Operation): string {
     case 'delete':
       return `delete -> ${o.outcome}`;
     case 'swap': {
-      const told = typeof o.outcome === 'string' ? o.outcome : `${o.outcome.swapped ? 'swapped' : 'not swapped'}, version ${o.outcome.version}`;
+      const told =
+        typeof o.outcome === 'string'
+          ? o.outcome
+          : `${o.outcome.swapped ? 'swapped' : 'not swapped'}, version ${o.outcome.version}`;
       return `compare ${o.expected} and ${o.value === undefined ? 'delete' : `swap ${o.value}`} -> ${told}`;
     }
     case 'loss':
-      return 'the owner\'s memory is lost';
+      return "the owner's memory is lost";
   }
 }

@@ -7,13 +7,22 @@ import { atLeast, complement, intersection, union } from './spans.js';
 
 const NS = 1e6;
 const LEASE_MS = 1500;
-const epoch = (number: number, owner: string, told: number): Epoch => ({ shard: 0, epoch: number, owner, toldNs: told * NS, sinceNs: told * NS });
+const epoch = (number: number, owner: string, told: number): Epoch => ({
+  shard: 0,
+  epoch: number,
+  owner,
+  toldNs: told * NS,
+  sinceNs: told * NS,
+});
 
 type Fault = Parameters<FaultLog['begin']>[0];
 /** Of `servers` servers s1, s2, ... */
 function logOf(servers: number, faults: readonly (readonly [Fault, number, number])[]): FaultLog {
   let time = 0;
-  const log = new FaultLog(Array.from({ length: servers }, (_, i) => `s${i + 1}`), () => time * NS);
+  const log = new FaultLog(
+    Array.from({ length: servers }, (_, i) => `s${i + 1}`),
+    () => time * NS,
+  );
   for (const [fault, from, to] of faults) {
     time = from;
     const end = log.begin(fault);
@@ -24,13 +33,27 @@ function logOf(servers: number, faults: readonly (readonly [Fault, number, numbe
 }
 const stopped = (server: string): Fault => ({ server, kind: 'stopped' });
 const dead = (server: string): Fault => ({ server, kind: 'dead' });
-const apart = (a: string, b: string, from: number, to: number): (readonly [Fault, number, number])[] => [[{ from: a, to: b }, from, to], [{ from: b, to: a }, from, to]];
+const apart = (a: string, b: string, from: number, to: number): (readonly [Fault, number, number])[] => [
+  [{ from: a, to: b }, from, to],
+  [{ from: b, to: a }, from, to],
+];
 /** s2 had the shard since 0, and s3 has it without its values at `told`. */
-const cause = (log: FaultLog, told: number): string | undefined => new PermittedLosses(log, LEASE_MS).cause(epoch(7, 's2', 0), epoch(8, 's3', told));
+const cause = (log: FaultLog, told: number): string | undefined =>
+  new PermittedLosses(log, LEASE_MS).cause(epoch(7, 's2', 0), epoch(8, 's3', told));
 
 test('a shard that leaves an owner to which nothing happened must have its values', (t) => {
   t.is(cause(logOf(3, []), 5000), undefined);
-  t.is(cause(logOf(3, [[dead('s1'), 3000, 4000], [stopped('s3'), 3000, 6000]]), 5000), undefined, 'others were ended and stopped');
+  t.is(
+    cause(
+      logOf(3, [
+        [dead('s1'), 3000, 4000],
+        [stopped('s3'), 3000, 6000],
+      ]),
+      5000,
+    ),
+    undefined,
+    'others were ended and stopped',
+  );
 });
 
 test('an owner whose process was ended has lost its values, also when it has them again under the next epoch', (t) => {
@@ -48,38 +71,116 @@ test('one end of a process permits one loss', (t) => {
 test('an owner that was stopped for its lease may lose its shards, one that was stopped for less may not', (t) => {
   t.regex(cause(logOf(3, [[stopped('s2'), 3000, 5000]]), 4600) ?? '', /could not be heard/);
   t.is(cause(logOf(3, [[stopped('s2'), 3000, 3400]]), 4600), undefined);
-  t.is(cause(logOf(3, [[stopped('s2'), 3000, 5000]]), 3500), undefined, 'it was lost before the lease can have been over');
+  t.is(
+    cause(logOf(3, [[stopped('s2'), 3000, 5000]]), 3500),
+    undefined,
+    'it was lost before the lease can have been over',
+  );
   t.is(cause(logOf(3, [[stopped('s2'), 3000, 5000]]), 9000), undefined, 'it was lost long after the owner went on');
 });
 
 test('short stops one after the other are no long one', (t) => {
-  t.is(cause(logOf(3, [0, 1, 2, 3].map((i) => [stopped('s2'), 3000 + 1000 * i, 3200 + 1000 * i])), 6400), undefined);
+  t.is(
+    cause(
+      logOf(
+        3,
+        [0, 1, 2, 3].map((i) => [stopped('s2'), 3000 + 1000 * i, 3200 + 1000 * i]),
+      ),
+      6400,
+    ),
+    undefined,
+  );
 });
 
-for (const [servers, paused] of [[3, ['s1', 's3']], [3, ['s1', 's2']], [5, ['s1', 's3', 's4']], [5, ['s1', 's2', 's3']], [4, ['s1', 's2']]] as const) {
+for (const [servers, paused] of [
+  [3, ['s1', 's3']],
+  [3, ['s1', 's2']],
+  [5, ['s1', 's3', 's4']],
+  [5, ['s1', 's2', 's3']],
+  [4, ['s1', 's2']],
+] as const) {
   test(`when ${paused.join(', ')} of ${servers} servers, a majority, are stopped together nothing may be lost, not even by one that stood still`, (t) => {
-    const log = logOf(servers, paused.map((s) => [stopped(s), 3000, 7000]));
+    const log = logOf(
+      servers,
+      paused.map((s) => [stopped(s), 3000, 7000]),
+    );
     for (const told of [3500, 5000, 7000, 7300, 8500]) t.is(cause(log, told), undefined, `at ${told}`);
   });
 }
 
 test('when all servers are suspended together nothing may be lost', (t) => {
-  t.is(cause(logOf(3, ['s1', 's2', 's3'].map((s) => [stopped(s), 3000, 9000])), 9100), undefined);
+  t.is(
+    cause(
+      logOf(
+        3,
+        ['s1', 's2', 's3'].map((s) => [stopped(s), 3000, 9000]),
+      ),
+      9100,
+    ),
+    undefined,
+  );
 });
 
 test('of two servers that are stopped one after the other, the first may lose its shards while the others are a majority', (t) => {
-  t.is(cause(logOf(3, [[stopped('s2'), 3000, 9000], [stopped('s1'), 3600, 9000]]), 9100), undefined, 'they were one for 600 ms');
-  t.not(cause(logOf(3, [[stopped('s2'), 3000, 9000], [stopped('s1'), 4700, 9000]]), 4600), undefined, 'they were one for 1700 ms');
+  t.is(
+    cause(
+      logOf(3, [
+        [stopped('s2'), 3000, 9000],
+        [stopped('s1'), 3600, 9000],
+      ]),
+      9100,
+    ),
+    undefined,
+    'they were one for 600 ms',
+  );
+  t.not(
+    cause(
+      logOf(3, [
+        [stopped('s2'), 3000, 9000],
+        [stopped('s1'), 4700, 9000],
+      ]),
+      4600,
+    ),
+    undefined,
+    'they were one for 1700 ms',
+  );
 });
 
 test('an owner that was cut off from a majority may lose its shards, in either direction', (t) => {
   t.not(cause(logOf(3, [...apart('s2', 's1', 3000, 5000), ...apart('s2', 's3', 3000, 5000)]), 4600), undefined);
-  t.not(cause(logOf(3, [[{ from: 's2', to: 's1' }, 3000, 5000], [{ from: 's2', to: 's3' }, 3000, 5000]]), 4600), undefined);
-  t.not(cause(logOf(3, [[{ from: 's1', to: 's2' }, 3000, 5000], [{ from: 's3', to: 's2' }, 3000, 5000]]), 4600), undefined);
+  t.not(
+    cause(
+      logOf(3, [
+        [{ from: 's2', to: 's1' }, 3000, 5000],
+        [{ from: 's2', to: 's3' }, 3000, 5000],
+      ]),
+      4600,
+    ),
+    undefined,
+  );
+  t.not(
+    cause(
+      logOf(3, [
+        [{ from: 's1', to: 's2' }, 3000, 5000],
+        [{ from: 's3', to: 's2' }, 3000, 5000],
+      ]),
+      4600,
+    ),
+    undefined,
+  );
 });
 
 test('an owner that belongs to the majority loses nothing when others are cut off', (t) => {
-  t.is(cause(logOf(5, ['s1', 's2', 's3'].flatMap((a) => ['s4', 's5'].flatMap((b) => apart(a, b, 3000, 6000)))), 5000), undefined);
+  t.is(
+    cause(
+      logOf(
+        5,
+        ['s1', 's2', 's3'].flatMap((a) => ['s4', 's5'].flatMap((b) => apart(a, b, 3000, 6000))),
+      ),
+      5000,
+    ),
+    undefined,
+  );
 });
 
 test('short stalls of the leader do not keep the shards of an owner that is away', (t) => {
@@ -102,7 +203,10 @@ test('a loss of which this process heard late, because it stood still itself, is
 });
 
 test('a shard that nobody owned had no values', (t) => {
-  t.is(new PermittedLosses(logOf(3, []), LEASE_MS).cause({ ...epoch(7, 's2', 0), owner: undefined }, epoch(8, 's3', 5000)), 'nobody owned it');
+  t.is(
+    new PermittedLosses(logOf(3, []), LEASE_MS).cause({ ...epoch(7, 's2', 0), owner: undefined }, epoch(8, 's3', 5000)),
+    'nobody owned it',
+  );
 });
 
 test('sets of moments', (t) => {

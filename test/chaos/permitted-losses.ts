@@ -1,21 +1,25 @@
 /**
  * Which losses of values were permitted, by what the nemesis really did.
  *
- * Values live in the memory of one server. A shard's next epoch may begin without them only if, while the owner of the epoch before had the shard,
+ * Values live in the memory of one server. A shard's next epoch may begin without them only if, while the owner of the
+ * epoch before had the shard,
  *
  *   1. that owner's process was ended: its memory is gone; or
- *   2. that owner could not be heard by a leader for its lease, while that leader could hear a majority. "Could not be heard" is: one of the two was
- *      stopped, or what one of them sent did not reach the other. A leader that stood still itself, or had no majority, could have
- *      heard nobody. So time counts only while the leader could hear: where it could not for less than a lease, at most 1/RENEWALS of a lease of
- *      that counts; and after a lease or more in which it could not, it begins to count anew. (core/metadata/silence.ts counts so.)
+ *   2. that owner could not be heard by a leader for its lease, while that leader could hear a majority. "Could not be
+ *      heard" is: one of the two was stopped, or what one of them sent did not reach the other. A leader that stood
+ *      still itself, or had no majority, could have heard nobody. So time counts only while the leader could hear:
+ *      where it could not for less than a lease, at most 1/RENEWALS of a lease of that counts; and after a lease or
+ *      more in which it could not, it begins to count anew. (core/metadata/silence.ts counts so.)
  *
  * Margins, each of which permits more and never less:
- *   - An owner renews its lease RENEWALS times within it (server/metadata/lease-keeper.ts). The last renewal that was answered may be so old when the
- *     fault begins, and what had been asked last may be lost with it: the lease can be over 1/RENEWALS of it, and SLACK_NS, sooner than counted.
+ *   - An owner renews its lease RENEWALS times within it (server/metadata/lease-keeper.ts). The last renewal that was
+ *     answered may be so old when the fault begins, and what had been asked last may be lost with it: the lease can be
+ *     over 1/RENEWALS of it, and SLACK_NS, sooner than counted.
  *   - After a stop both ends go on at once, and have a backlog to work through: RESUMED_NS.
- *   - After a cut TCP sends again when its doubled time is over, which takes as long again as the cut did; or the link is given up by a ping, and made
- *     anew (server/metadata/peer-link.ts): HEALED_NS at most.
- *   - This process hears of an epoch after it was given: TOLD_NS, and for as long as its own event loop stood still before (Epoch.sinceNs).
+ *   - After a cut TCP sends again when its doubled time is over, which takes as long again as the cut did; or the link
+ *     is given up by a ping, and made anew (server/metadata/peer-link.ts): HEALED_NS at most.
+ *   - This process hears of an epoch after it was given: TOLD_NS, and for as long as its own event loop stood still
+ *     before (Epoch.sinceNs).
  *   - A server whose process was just started counts as one of a majority at once.
  */
 import type { Epoch } from './epochs.js';
@@ -40,15 +44,22 @@ export class PermittedLosses {
     this.#leastNs = this.#leaseNs * (1 - 1 / RENEWALS) - SLACK_NS;
   }
 
-  /** Why the values that the shard had in the epoch `before` may be gone with the epoch `next`; undefined: they must be there. */
+  /**
+   * Why the values that the shard had in the epoch `before` may be gone with the epoch `next`; undefined: they must be
+   * there.
+   */
   cause(before: Epoch, next: Epoch): string | undefined {
     const { owner } = before;
     // Nobody had it: there were no values.
     if (owner === undefined) return 'nobody owned it';
     const from = before.sinceNs - TOLD_NS;
-    const dead = this.#log.serverFaults.find((f) => f.kind === 'dead' && f.server === owner && f.fromNs <= next.toldNs && f.toNs >= from);
+    const dead = this.#log.serverFaults.find(
+      (f) => f.kind === 'dead' && f.server === owner && f.fromNs <= next.toldNs && f.toNs >= from,
+    );
     if (dead !== undefined) return `${owner} was ended`;
-    const unheard = this.leaseOver(owner).find((s) => s.fromNs <= next.toldNs && s.toNs + TOLD_NS >= next.sinceNs && s.toNs >= from);
+    const unheard = this.leaseOver(owner).find(
+      (s) => s.fromNs <= next.toldNs && s.toNs + TOLD_NS >= next.sinceNs && s.toNs >= from,
+    );
     return unheard === undefined ? undefined : `${owner} could not be heard for its lease`;
   }
 
@@ -57,10 +68,12 @@ export class PermittedLosses {
     const known = this.#leaseOver.get(server);
     if (known !== undefined) return known;
     const { servers } = this.#log;
-    const spans = servers.filter((other) => other !== server).flatMap((leader) => {
-      const hears = this.#leads(leader);
-      return this.#apart(server, leader, true).flatMap((apart) => this.#silences(intersection([apart], hears)));
-    });
+    const spans = servers
+      .filter((other) => other !== server)
+      .flatMap((leader) => {
+        const hears = this.#leads(leader);
+        return this.#apart(server, leader, true).flatMap((apart) => this.#silences(intersection([apart], hears)));
+      });
     this.#leaseOver.set(server, spans);
     return spans;
   }
@@ -90,7 +103,9 @@ export class PermittedLosses {
     const { serverFaults, linkFaults } = this.#log;
     const later = (s: Span, ns: number): Span => ({ fromNs: s.fromNs, toNs: s.toNs + (after ? ns : 0) });
     const away = serverFaults.filter((f) => f.server === a || f.server === b).map((f) => later(f, RESUMED_NS));
-    const cut = linkFaults.filter((f) => (f.from === a && f.to === b) || (f.from === b && f.to === a)).map((f) => later(f, Math.min(HEALED_NS, f.toNs - f.fromNs + RESUMED_NS)));
+    const cut = linkFaults
+      .filter((f) => (f.from === a && f.to === b) || (f.from === b && f.to === a))
+      .map((f) => later(f, Math.min(HEALED_NS, f.toNs - f.fromNs + RESUMED_NS)));
     return union([...away, ...cut]);
   }
 

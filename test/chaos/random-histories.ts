@@ -1,6 +1,6 @@
 /**
- * Histories for testing the checker: drawn from a register that is linearizable by construction, and a second checker that is too
- * simple to be wrong, and too slow for anything but a handful of operations.
+ * Histories for testing the checker: drawn from a register that is linearizable by construction, and a second checker
+ * that is too simple to be wrong, and too slow for anything but a handful of operations.
  */
 import type { Random } from '../support/random.js';
 import { written, type Operation } from './operation.js';
@@ -14,9 +14,17 @@ interface Draw {
   readonly loss: number;
 }
 
-/** Each operation takes effect at a moment between its call and its end, on one register, in the order of these moments. */
+/**
+ * Each operation takes effect at a moment between its call and its end, on one register, in the order of these moments.
+ */
 export function randomHistory(random: Random, draw: Draw): Operation[] {
-  interface Planned { readonly call: number; readonly effect: number; readonly end: number; readonly by: string; readonly kind: number }
+  interface Planned {
+    readonly call: number;
+    readonly effect: number;
+    readonly end: number;
+    readonly by: string;
+    readonly kind: number;
+  }
   const planned: Planned[] = [];
   const free = Array.from({ length: draw.clients }, () => 0);
   for (let i = 0; i < draw.operations; i++) {
@@ -45,15 +53,28 @@ export function randomHistory(random: Random, draw: Draw): Operation[] {
       if (random.below(3) > 0) value = undefined;
     } else if (kind < 45) {
       const withVersion = random.below(2) === 0;
-      history.push({ kind: 'get', ...answered, value, version: withVersion && value !== undefined ? version : undefined });
+      history.push({
+        kind: 'get',
+        ...answered,
+        value,
+        version: withVersion && value !== undefined ? version : undefined,
+      });
       if (withVersion) seen = [...seen.slice(-2), value === undefined ? 0n : version];
     } else if (kind < 65) {
-      history.push(open ? { kind: 'put', ...unanswered, value: fresh, outcome: 'open' } : { kind: 'put', ...answered, value: fresh, outcome: 'stored' });
+      history.push(
+        open
+          ? { kind: 'put', ...unanswered, value: fresh, outcome: 'open' }
+          : { kind: 'put', ...answered, value: fresh, outcome: 'stored' },
+      );
       if (open && random.below(2) === 0) continue;
       value = fresh;
       version = ++given;
     } else if (kind < 75) {
-      history.push(open ? { kind: 'delete', ...unanswered, outcome: 'open' } : { kind: 'delete', ...answered, outcome: value === undefined ? 'absent' : 'deleted' });
+      history.push(
+        open
+          ? { kind: 'delete', ...unanswered, outcome: 'open' }
+          : { kind: 'delete', ...answered, outcome: value === undefined ? 'absent' : 'deleted' },
+      );
       if (open && random.below(2) === 0) continue;
       value = undefined;
     } else {
@@ -61,7 +82,14 @@ export function randomHistory(random: Random, draw: Draw): Operation[] {
       const present = value === undefined ? 0n : version;
       const swapped = expected === present;
       const stored = expected !== 0n && random.below(4) === 0 ? undefined : fresh;
-      if (!open) history.push({ kind: 'swap', ...answered, expected, value: stored, outcome: { swapped, version: swapped ? given + 1n : present } });
+      if (!open)
+        history.push({
+          kind: 'swap',
+          ...answered,
+          expected,
+          value: stored,
+          outcome: { swapped, version: swapped ? given + 1n : present },
+        });
       else history.push({ kind: 'swap', ...unanswered, expected, value: stored, outcome: 'open' });
       if (!swapped || (open && random.below(2) === 0)) continue;
       value = stored;
@@ -79,7 +107,12 @@ export function anyHistory(random: Random): Operation[] {
     if (random.below(4) !== 0) return o;
     if (o.kind === 'get') return { ...o, value: values[random.below(values.length + 1)], version: undefined };
     if (o.kind === 'delete' && o.outcome !== 'open') return { ...o, outcome: random.pick(['deleted', 'absent']) };
-    if (o.kind === 'swap') return { ...o, expected: BigInt(random.below(4)), outcome: o.outcome === 'open' ? 'open' : { swapped: random.below(2) === 0, version: BigInt(random.below(5)) } };
+    if (o.kind === 'swap')
+      return {
+        ...o,
+        expected: BigInt(random.below(4)),
+        outcome: o.outcome === 'open' ? 'open' : { swapped: random.below(2) === 0, version: BigInt(random.below(5)) },
+      };
     return o;
   });
 }
@@ -87,9 +120,14 @@ export function anyHistory(random: Random): Operation[] {
 /** Tries every order of every choice of open operations. */
 export function isLinearizable(history: readonly Operation[]): boolean {
   const may = (o: Operation): boolean => o.kind === 'loss' || (o.kind !== 'get' && o.outcome === 'open');
-  interface World { readonly value: string | undefined; readonly versions: readonly (readonly [string, bigint | undefined])[] }
+  interface World {
+    readonly value: string | undefined;
+    readonly versions: readonly (readonly [string, bigint | undefined])[];
+  }
 
-  /** `versions`: of all writes so far, in their order, where known. The last one is the key's, when there is a value. */
+  /**
+   * `versions`: of all writes so far, in their order, where known. The last one is the key's, when there is a value.
+   */
   function consistent(versions: World['versions']): boolean {
     const known = versions.map(([, v]) => v).filter((v) => v !== undefined);
     return known.every((v, i) => i === 0 || v > (known[i - 1] ?? 0n));
@@ -115,7 +153,9 @@ export function isLinearizable(history: readonly Operation[]): boolean {
       case 'put':
         return store(world, o.value, undefined);
       case 'delete':
-        return o.outcome !== 'open' && (o.outcome === 'deleted') !== (world.value !== undefined) ? undefined : { ...world, value: undefined };
+        return o.outcome !== 'open' && (o.outcome === 'deleted') !== (world.value !== undefined)
+          ? undefined
+          : { ...world, value: undefined };
       case 'loss':
         return { ...world, value: undefined };
       case 'swap': {
@@ -125,7 +165,9 @@ export function isLinearizable(history: readonly Operation[]): boolean {
           return bind(world, o.outcome.version);
         }
         const compared = o.expected === 0n ? (world.value === undefined ? world : undefined) : bind(world, o.expected);
-        return compared === undefined ? undefined : store(compared, o.value, typeof o.outcome === 'object' ? o.outcome.version : undefined);
+        return compared === undefined
+          ? undefined
+          : store(compared, o.value, typeof o.outcome === 'object' ? o.outcome.version : undefined);
       }
     }
   }
@@ -136,7 +178,13 @@ export function isLinearizable(history: readonly Operation[]): boolean {
       if (others.some((one) => one.end < o.call && !may(one))) return false;
       // What may be left out and would have had to happen before is left out from here on.
       const next = apply(world, o);
-      return next !== undefined && search(next, others.filter((one) => one.end >= o.call));
+      return (
+        next !== undefined &&
+        search(
+          next,
+          others.filter((one) => one.end >= o.call),
+        )
+      );
     });
   }
   return search({ value: undefined, versions: [] }, history);

@@ -1,7 +1,8 @@
 /**
- * Histories on disk, one file for each start of a client, a line of JSON for each thing that happened. A change is written down before it is
- * asked for, and its answer after it came; between the two the client may be killed, and the change is open. Reads are written when they
- * were answered: one without an answer says nothing. How they are read back is in recorded.ts.
+ * Histories on disk, one file for each start of a client, a line of JSON for each thing that happened. A change is
+ * written down before it is asked for, and its answer after it came; between the two the client may be killed, and the
+ * change is open. Reads are written when they were answered: one without an answer says nothing. How they are read back
+ * is in recorded.ts.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import type { Delete, Put, Swap, Unanswered } from './operation.js';
@@ -10,7 +11,12 @@ import type { Delete, Put, Swap, Unanswered } from './operation.js';
 export type Asked =
   | { readonly kind: 'put'; readonly value: string; readonly ttlMs?: number | undefined }
   | { readonly kind: 'delete' }
-  | { readonly kind: 'swap'; readonly expected: bigint; readonly value: string | undefined; readonly ttlMs?: number | undefined };
+  | {
+      readonly kind: 'swap';
+      readonly expected: bigint;
+      readonly value: string | undefined;
+      readonly ttlMs?: number | undefined;
+    };
 
 export type ChangeOutcome = Put['outcome'] | Delete['outcome'] | Swap['outcome'];
 
@@ -31,12 +37,41 @@ export interface Wrong {
 /** Texts for bigints. */
 export type Line =
   | { readonly t: 'key'; readonly key: string; readonly shard: number }
-  | ({ readonly t: 'ask'; readonly id: number; readonly key: string; readonly call: number; readonly kind: Asked['kind']; readonly value?: string; readonly expected?: string; readonly ttlMs?: number } & By)
-  | { readonly t: 'told'; readonly id: number; readonly end: number; readonly outcome: Unanswered | 'stored' | 'deleted' | 'absent' | { readonly swapped: boolean; readonly version: string }; readonly code?: string }
-  | ({ readonly t: 'read'; readonly key: string; readonly call: number; readonly end: number; readonly value?: string; readonly version?: string } & By)
+  | ({
+      readonly t: 'ask';
+      readonly id: number;
+      readonly key: string;
+      readonly call: number;
+      readonly kind: Asked['kind'];
+      readonly value?: string;
+      readonly expected?: string;
+      readonly ttlMs?: number;
+    } & By)
+  | {
+      readonly t: 'told';
+      readonly id: number;
+      readonly end: number;
+      readonly outcome:
+        Unanswered | 'stored' | 'deleted' | 'absent' | { readonly swapped: boolean; readonly version: string };
+      readonly code?: string;
+    }
+  | ({
+      readonly t: 'read';
+      readonly key: string;
+      readonly call: number;
+      readonly end: number;
+      readonly value?: string;
+      readonly version?: string;
+    } & By)
   | ({ readonly t: 'failed'; readonly code: string } & By)
   /** A scan of a whole namespace, with the ids of all keys that came. */
-  | ({ readonly t: 'scan'; readonly ns: number; readonly call: number; readonly end: number; readonly keys: readonly string[] } & By)
+  | ({
+      readonly t: 'scan';
+      readonly ns: number;
+      readonly call: number;
+      readonly end: number;
+      readonly keys: readonly string[];
+    } & By)
   | ({ readonly t: 'wrong' } & By & Wrong)
   /** How often each call was answered, by this client until now. */
   | { readonly t: 'tally'; readonly calls: Readonly<Record<string, number>>; readonly looks: number };
@@ -67,7 +102,18 @@ export class Recorder {
     const value = asked.kind === 'delete' ? undefined : asked.value;
     const ttlMs = asked.kind === 'delete' ? undefined : asked.ttlMs;
     const expected = asked.kind === 'swap' ? { expected: String(asked.expected) } : {};
-    this.#line({ t: 'ask', id, lane, via, key, call, kind: asked.kind, ...(value === undefined ? {} : { value }), ...expected, ...(ttlMs === undefined ? {} : { ttlMs }) });
+    this.#line({
+      t: 'ask',
+      id,
+      lane,
+      via,
+      key,
+      call,
+      kind: asked.kind,
+      ...(value === undefined ? {} : { value }),
+      ...expected,
+      ...(ttlMs === undefined ? {} : { ttlMs }),
+    });
     return id;
   }
 
@@ -76,8 +122,24 @@ export class Recorder {
     this.#line({ t: 'told', id, end, outcome: text, ...(code === undefined ? {} : { code }) });
   }
 
-  read({ lane, via }: By, key: string, call: number, end: number, value: string | undefined, version: bigint | undefined): void {
-    this.#line({ t: 'read', lane, via, key, call, end, ...(value === undefined ? {} : { value }), ...(version === undefined ? {} : { version: String(version) }) });
+  read(
+    { lane, via }: By,
+    key: string,
+    call: number,
+    end: number,
+    value: string | undefined,
+    version: bigint | undefined,
+  ): void {
+    this.#line({
+      t: 'read',
+      lane,
+      via,
+      key,
+      call,
+      end,
+      ...(value === undefined ? {} : { value }),
+      ...(version === undefined ? {} : { version: String(version) }),
+    });
   }
 
   failed({ lane, via }: By, code: string): void {

@@ -62,12 +62,20 @@ export function addFile(record: Recorded, path: string, client: string): void {
         asked.delete(line.id);
         const { outcome } = line;
         operationsOf(ask.key).push(change(ask, by(ask), line.end, outcome));
-        add(record.counts, `${ask.kind} ${typeof outcome !== 'string' ? (outcome.swapped ? 'swapped' : 'lost') : line.code === undefined ? outcome : `${outcome} ${line.code}`}`);
+        add(
+          record.counts,
+          `${ask.kind} ${typeof outcome !== 'string' ? (outcome.swapped ? 'swapped' : 'lost') : line.code === undefined ? outcome : `${outcome} ${line.code}`}`,
+        );
         break;
       }
       case 'read':
         operationsOf(line.key).push({
-          kind: 'get', call: line.call, end: line.end, by: by(line), value: line.value, version: line.version === undefined ? undefined : BigInt(line.version),
+          kind: 'get',
+          call: line.call,
+          end: line.end,
+          by: by(line),
+          value: line.value,
+          version: line.version === undefined ? undefined : BigInt(line.version),
         });
         add(record.counts, `get ${line.value === undefined ? 'absent' : 'value'}`);
         break;
@@ -101,11 +109,20 @@ function parse(text: string): Line | undefined {
   }
 }
 
-function change(ask: Extract<Line, { t: 'ask' }>, by: string, end: number, outcome: Extract<Line, { t: 'told' }>['outcome']): Operation {
+function change(
+  ask: Extract<Line, { t: 'ask' }>,
+  by: string,
+  end: number,
+  outcome: Extract<Line, { t: 'told' }>['outcome'],
+): Operation {
   const interval = { call: ask.call, end: outcome === 'open' ? Infinity : end, by };
   const { ttlMs } = ask;
-  if (ask.kind === 'put') return { kind: 'put', ...interval, value: ask.value ?? '', ttlMs, outcome: outcome as Put['outcome'] };
+  if (ask.kind === 'put')
+    return { kind: 'put', ...interval, value: ask.value ?? '', ttlMs, outcome: outcome as Put['outcome'] };
   if (ask.kind === 'delete') return { kind: 'delete', ...interval, outcome: outcome as Delete['outcome'] };
-  const told = typeof outcome === 'string' ? (outcome as Unanswered) : { swapped: outcome.swapped, version: BigInt(outcome.version) };
+  const told =
+    typeof outcome === 'string'
+      ? (outcome as Unanswered)
+      : { swapped: outcome.swapped, version: BigInt(outcome.version) };
   return { kind: 'swap', ...interval, expected: BigInt(ask.expected ?? '0'), value: ask.value, ttlMs, outcome: told };
 }

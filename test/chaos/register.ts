@@ -5,14 +5,17 @@
  *   get      tells it
  *   put      replaces it, under a higher version than any before
  *   delete   takes it away; tells whether there was something
- *   swap     put or delete, if the version is the expected one (0n: if absent); else tells the version and changes nothing
- *   loss     takes it away. It stands for memory that died with its owner, which a `cache` may lose and nothing else may
+ *   swap     put or delete, if the version is the expected one (0n: if absent); else tells the version and changes
+ *            nothing
+ *   loss     takes it away. It stands for memory that died with its owner, which a `cache` may lose and nothing else
+ *            may
  *
- * So a miss is right after a loss, but a value that was read as gone, or was replaced, never comes back: no operation but a write makes
- * a value, and each value is written once.
+ * So a miss is right after a loss, but a value that was read as gone, or was replaced, never comes back: no operation
+ * but a write makes a value, and each value is written once.
  *
- * The SDK does not tell the version that a put gave. Where nobody learned it from a read, it is unknown until a compare-and-swap that lost tells
- * it. Values that nobody saw are one value here, UNSEEN, so that states that no answer tells apart are one state.
+ * The SDK does not tell the version that a put gave. Where nobody learned it from a read, it is unknown until a
+ * compare-and-swap that lost tells it. Values that nobody saw are one value here, UNSEEN, so that states that no answer
+ * tells apart are one state.
  */
 import type { Operation } from './operation.js';
 
@@ -71,7 +74,8 @@ export function register(givenTo: ReadonlyMap<number, number>): Register {
         if (step.found !== undefined && step.found !== (state.value !== 0)) return undefined;
         return state.value === 0 ? state : stored(state, 0, 0);
       case 'swap': {
-        const compared = step.expected === 0 ? (state.value === 0 ? state : undefined) : withVersion(state, step.expected);
+        const compared =
+          step.expected === 0 ? (state.value === 0 ? state : undefined) : withVersion(state, step.expected);
         return compared === undefined ? undefined : stored(compared, step.value, step.version);
       }
       case 'lost-swap':
@@ -85,7 +89,10 @@ export function register(givenTo: ReadonlyMap<number, number>): Register {
 }
 
 /** Ranks of all versions that a history names. */
-export function rankVersions(operations: readonly Operation[], versionOf: ReadonlyMap<string, bigint>): ReadonlyMap<bigint, number> {
+export function rankVersions(
+  operations: readonly Operation[],
+  versionOf: ReadonlyMap<string, bigint>,
+): ReadonlyMap<bigint, number> {
   const all = new Set(versionOf.values());
   for (const o of operations) {
     if (o.kind === 'get' && o.version !== undefined) all.add(o.version);

@@ -1,6 +1,6 @@
 /**
- * One run: servers and clients as processes, on hosts of their own where this machine lets us make them, a workload, the faults of a seed,
- * and the verdict on everything that the clients were told (judge.ts).
+ * One run: servers and clients as processes, on hosts of their own where this machine lets us make them, a workload,
+ * the faults of a seed, and the verdict on everything that the clients were told (judge.ts).
  */
 import { appendFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -30,15 +30,15 @@ export interface RunOptions {
   /** Calls of the SDK, of all clients. */
   readonly operationsPerSecond: number;
   /**
-   * Owners' leases. Shorter ones make more happen; but a server that its machine does not let run for so long loses its shards, which nothing
-   * permits that the nemesis did.
+   * Owners' leases. Shorter ones make more happen; but a server that its machine does not let run for so long loses its
+   * shards, which nothing permits that the nemesis did.
    */
   readonly ownerLeaseMs: number;
   /** Only these faults; by default all. */
   readonly only?: readonly Fault['kind'][] | undefined;
   /**
-   * Fewer are a failure: a run that did nothing proves nothing. A busy machine does fewer in its seconds: there the faults go on, with others of the
-   * same seed, until there are so many, though not for ever.
+   * Fewer are a failure: a run that did nothing proves nothing. A busy machine does fewer in its seconds: there the
+   * faults go on, with others of the same seed, until there are so many, though not for ever.
    */
   readonly operationsMin: number;
   readonly say: (text: string) => void;
@@ -77,7 +77,9 @@ const READY_MS = 60_000;
 const SHARDS_PER_SERVER = 2;
 /** So many times the seconds that were asked for. */
 const ROUNDS_MAX = 4;
-/** Where this user may, servers run before what else the machine has to do: what it keeps from running loses its lease. */
+/**
+ * Where this user may, servers run before what else the machine has to do: what it keeps from running loses its lease.
+ */
 const PRIORITY = -10;
 
 export async function run(options: RunOptions): Promise<Report> {
@@ -98,7 +100,12 @@ export async function run(options: RunOptions): Promise<Report> {
   let ended: Ended[] = [];
   let beganNs = 0;
   const nemesis = new Nemesis({
-    servers, clients, network, log: faults, say, stopped: log,
+    servers,
+    clients,
+    network,
+    log: faults,
+    say,
+    stopped: log,
     died: (s) => failures.push(`${s.id} ended by itself\n${s.stderr.slice(-4000)}`),
   });
   try {
@@ -106,14 +113,23 @@ export async function run(options: RunOptions): Promise<Report> {
     await Promise.all(servers.map((s) => s.ready()));
     watch.start();
     beganNs = Number(process.hrtime.bigint());
-    for (let i = 0; i < options.clients; i++) clients.push(makeClient(i, beganNs, servers, directory, network, options));
+    for (let i = 0; i < options.clients; i++)
+      clients.push(makeClient(i, beganNs, servers, directory, network, options));
     for (const c of clients) c.launch();
     const random = new Random(seed);
     for (let round = 1; round <= ROUNDS_MAX; round++) {
       if (round > 1) say('fewer operations so far than there must be: the faults go on');
-      await nemesis.run(drawSchedule(random, {
-        seconds, servers: servers.length, shards: SHARDS_PER_SERVER * servers.length, clients: clients.length, ownerLeaseMs, only, network: network !== undefined,
-      }));
+      await nemesis.run(
+        drawSchedule(random, {
+          seconds,
+          servers: servers.length,
+          shards: SHARDS_PER_SERVER * servers.length,
+          clients: clients.length,
+          ownerLeaseMs,
+          only,
+          network: network !== undefined,
+        }),
+      );
       if (operationsOf(recordIn(directory)) >= options.operationsMin) break;
     }
     failures.push(...(await readyAgain(servers)));
@@ -129,48 +145,109 @@ export async function run(options: RunOptions): Promise<Report> {
     network?.remove();
   }
   for (const { name, exit, stderr } of ended) {
-    if (exit === '3') failures.push(`client ${name}: a key was not answered after all faults were over\n${stderr.slice(-4000)}`);
-    else if (exit !== '0' && exit !== 'killed') failures.push(`client ${name} ended with ${exit}\n${stderr.slice(-4000)}`);
+    if (exit === '3')
+      failures.push(`client ${name}: a key was not answered after all faults were over\n${stderr.slice(-4000)}`);
+    else if (exit !== '0' && exit !== 'killed')
+      failures.push(`client ${name} ended with ${exit}\n${stderr.slice(-4000)}`);
   }
   storeEvidence(directory, watch.all, { kept, faults, ownerLeaseMs, beganNs });
   const record = recordIn(directory);
-  const { violations, ...verdicts } = await judge({ record, epochsOf: (shard) => watch.of(shard), kept, faults, ownerLeaseMs, beganNs });
+  const { violations, ...verdicts } = await judge({
+    record,
+    epochsOf: (shard) => watch.of(shard),
+    kept,
+    faults,
+    ownerLeaseMs,
+    beganNs,
+  });
   failures.push(...violations);
-  say(`${record.keys.size} keys and ${record.scans.length} scans were checked, ${record.looks} values were looked at a second time`);
+  say(
+    `${record.keys.size} keys and ${record.scans.length} scans were checked, ${record.looks} values were looked at a second time`,
+  );
   const operations = operationsOf(record);
-  if (operations < options.operationsMin) failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
+  if (operations < options.operationsMin)
+    failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
   if (failures.length === 0) await rm(directory, { recursive: true, force: true });
   const changes = watch.all;
   return {
-    operations, keys: record.keys.size, outcomes: sorted(record.counts), calls: sorted(record.calls), secondLooks: record.looks, scans: record.scans.length,
-    faults: sorted(nemesis.counts), network: network !== undefined,
+    operations,
+    keys: record.keys.size,
+    outcomes: sorted(record.counts),
+    calls: sorted(record.calls),
+    secondLooks: record.looks,
+    scans: record.scans.length,
+    faults: sorted(nemesis.counts),
+    network: network !== undefined,
     epochs: changes.length - SHARDS_PER_SERVER * servers.length,
-    ownersChanged: changes.filter((e, i) => changes[i - 1]?.shard === e.shard && changes[i - 1]?.owner !== e.owner).length,
-    moved: kept.size, metadataVersions: watch.maps, ...verdicts, failures, directory,
+    ownersChanged: changes.filter((e, i) => changes[i - 1]?.shard === e.shard && changes[i - 1]?.owner !== e.owner)
+      .length,
+    moved: kept.size,
+    metadataVersions: watch.maps,
+    ...verdicts,
+    failures,
+    directory,
   };
 }
 
-const sorted = (counts: ReadonlyMap<string, number>): Record<string, number> => Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
+const sorted = (counts: ReadonlyMap<string, number>): Record<string, number> =>
+  Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
 
-async function makeServers({ servers, ownerLeaseMs }: RunOptions, directory: string, network: Network | undefined): Promise<ServerProcess[]> {
+async function makeServers(
+  { servers, ownerLeaseMs }: RunOptions,
+  directory: string,
+  network: Network | undefined,
+): Promise<ServerProcess[]> {
   const ports = network === undefined ? await freePorts(servers) : Array.from({ length: servers }, () => 7400);
   const addresses = ports.map((port, i) => `${network?.address(i + 1) ?? '127.0.0.1'}:${port}`);
   const peers = addresses.map((address, i) => `s${i + 1}=${address}`).join(',');
   return addresses.map((address, i) => {
     const id = `s${i + 1}`;
     const dataDir = join(directory, id);
-    const server = new ServerProcess(id, address, dataDir, [
-      '--id', id, '--listen', address, '--peers', peers, '--data-dir', dataDir, '--memory', '96mb', '--shards', String(SHARDS_PER_SERVER * servers),
-      '--lease-ms', '500', '--owner-lease-ms', String(ownerLeaseMs), '--election-ms', '500', '--data-plane-threads', '1', ...(network === undefined ? [] : ['--insecure']),
-    ], {});
+    const server = new ServerProcess(
+      id,
+      address,
+      dataDir,
+      [
+        '--id',
+        id,
+        '--listen',
+        address,
+        '--peers',
+        peers,
+        '--data-dir',
+        dataDir,
+        '--memory',
+        '96mb',
+        '--shards',
+        String(SHARDS_PER_SERVER * servers),
+        '--lease-ms',
+        '500',
+        '--owner-lease-ms',
+        String(ownerLeaseMs),
+        '--election-ms',
+        '500',
+        '--data-plane-threads',
+        '1',
+        ...(network === undefined ? [] : ['--insecure']),
+      ],
+      {},
+    );
     // Who may make networks may also do this.
-    if (network !== undefined) server.launcher = ['nice', '-n', String(PRIORITY - getPriority()), ...network.launcher(i + 1)];
+    if (network !== undefined)
+      server.launcher = ['nice', '-n', String(PRIORITY - getPriority()), ...network.launcher(i + 1)];
     return server;
   });
 }
 
 /** Each on the host of a server, with which it is cut off. */
-function makeClient(i: number, beganNs: number, servers: readonly ServerProcess[], directory: string, network: Network | undefined, options: RunOptions): ClientProcess {
+function makeClient(
+  i: number,
+  beganNs: number,
+  servers: readonly ServerProcess[],
+  directory: string,
+  network: Network | undefined,
+  options: RunOptions,
+): ClientProcess {
   const transport = options.transport === 'both' ? (i % 2 === 0 ? 'shm' : 'tcp') : options.transport;
   const host = i % servers.length;
   // Its own host's server first.
@@ -178,8 +255,15 @@ function makeClient(i: number, beganNs: number, servers: readonly ServerProcess[
   return new ClientProcess(network?.launcher(host + 1) ?? [], (start) => {
     const name = `${transport}${i}${start === 0 ? '' : `/${start}`}`;
     return {
-      name, transport, servers: addresses, lanes: 4, beganNs, keysForMs: KEYS_FOR_MS, seed: options.seed * 100 + i + 17 * start,
-      file: join(directory, `${name.replace('/', '-')}.jsonl`), operationsPerSecond: options.operationsPerSecond / options.clients,
+      name,
+      transport,
+      servers: addresses,
+      lanes: 4,
+      beganNs,
+      keysForMs: KEYS_FOR_MS,
+      seed: options.seed * 100 + i + 17 * start,
+      file: join(directory, `${name.replace('/', '-')}.jsonl`),
+      operationsPerSecond: options.operationsPerSecond / options.clients,
     };
   });
 }
@@ -193,5 +277,9 @@ async function readyAgain(servers: readonly ServerProcess[]): Promise<string[]> 
   }, READY_MS);
   const all = await Promise.allSettled(servers.map((s) => s.ready()));
   clearTimeout(given);
-  return all.flatMap((one, i) => (one.status === 'rejected' ? [`${servers[i]!.id} was not ready ${READY_MS} ms after the last fault: ${String(one.reason).slice(-4000)}`] : []));
+  return all.flatMap((one, i) =>
+    one.status === 'rejected'
+      ? [`${servers[i]!.id} was not ready ${READY_MS} ms after the last fault: ${String(one.reason).slice(-4000)}`]
+      : [],
+  );
 }

@@ -3,8 +3,21 @@ import test from 'ava';
 import type { Delete, Loss, Operation, Put } from './operation.js';
 import { presentThroughout } from './scans.js';
 
-const put = (call: number, end: number, value: string, outcome: Put['outcome'] = 'stored'): Put => ({ kind: 'put', call, end, by: 'writer', value, outcome });
-const remove = (call: number, end: number, outcome: Delete['outcome'] = 'deleted'): Delete => ({ kind: 'delete', call, end, by: 'remover', outcome });
+const put = (call: number, end: number, value: string, outcome: Put['outcome'] = 'stored'): Put => ({
+  kind: 'put',
+  call,
+  end,
+  by: 'writer',
+  value,
+  outcome,
+});
+const remove = (call: number, end: number, outcome: Delete['outcome'] = 'deleted'): Delete => ({
+  kind: 'delete',
+  call,
+  end,
+  by: 'remover',
+  outcome,
+});
 const loss = (call: number, end: number): Loss => ({ kind: 'loss', call, end, by: 'nemesis' });
 const scan = { call: 100, end: 200 };
 
@@ -15,7 +28,8 @@ const present: Readonly<Record<string, readonly Operation[]>> = {
   'one that is deleted after the scan': [put(0, 1, 'a'), remove(201, 210)],
   'a delete that promised to have had no effect': [put(0, 1, 'a'), remove(120, 130, 'no-effect')],
 };
-for (const [what, operations] of Object.entries(present)) test(`must come: ${what}`, (t) => t.not(presentThroughout(operations, [], scan), undefined));
+for (const [what, operations] of Object.entries(present))
+  test(`must come: ${what}`, (t) => t.not(presentThroughout(operations, [], scan), undefined));
 
 const uncertain: Readonly<Record<string, readonly Operation[]>> = {
   'a key that was never written': [],
@@ -25,7 +39,8 @@ const uncertain: Readonly<Record<string, readonly Operation[]>> = {
   'one that a delete without an answer may take away': [put(0, 1, 'a'), remove(2, Infinity, 'open')],
   'one that was deleted at the same time as it was written': [put(0, 10, 'a'), remove(5, 8)],
 };
-for (const [what, operations] of Object.entries(uncertain)) test(`may be missing: ${what}`, (t) => t.is(presentThroughout(operations, [], scan), undefined));
+for (const [what, operations] of Object.entries(uncertain))
+  test(`may be missing: ${what}`, (t) => t.is(presentThroughout(operations, [], scan), undefined));
 
 test('a key that may have been lost may be missing, one that was lost before it was written may not', (t) => {
   t.is(presentThroughout([put(0, 1, 'a')], [loss(50, 60)], scan), undefined);

@@ -4,7 +4,10 @@ import { seeded } from '../support/random.js';
 import { drawSchedule, KINDS, type Fault } from './schedule.js';
 
 const OPTIONS = { seconds: 300, servers: 5, shards: 10, clients: 6, ownerLeaseMs: 1500, network: true } as const;
-const span = ({ atMs, fault }: { readonly atMs: number; readonly fault: Fault }): readonly [number, number] => [atMs, atMs + ('forMs' in fault ? fault.forMs : 0)];
+const span = ({ atMs, fault }: { readonly atMs: number; readonly fault: Fault }): readonly [number, number] => [
+  atMs,
+  atMs + ('forMs' in fault ? fault.forMs : 0),
+];
 const MANY: readonly Fault['kind'][] = ['pause-majority', 'suspend'];
 const OF_SERVERS: readonly Fault['kind'][] = ['kill', 'restart', 'pause', 'cut', 'mute', 'deafen', ...MANY];
 
@@ -19,7 +22,10 @@ test('a pause of many servers outlasts the leases, and no other fault of a serve
       t.true(to - from >= 2000);
       for (const other of plan.filter((p) => p !== one && OF_SERVERS.includes(p.fault.kind))) {
         const [otherFrom, otherTo] = span(other);
-        t.true(otherTo + 3000 <= from || otherFrom >= to + 3000, `${other.fault.kind} at ${otherFrom} beside ${one.fault.kind} from ${from} to ${to}`);
+        t.true(
+          otherTo + 3000 <= from || otherFrom >= to + 3000,
+          `${other.fault.kind} at ${otherFrom} beside ${one.fault.kind} from ${from} to ${to}`,
+        );
       }
     }
   }
@@ -28,7 +34,14 @@ test('a pause of many servers outlasts the leases, and no other fault of a serve
 
 test('all kinds of faults come, or only those that are asked for', (t) => {
   const random = seeded(t, import.meta.filename);
-  const kindsOf = (only?: readonly Fault['kind'][]): string[] => [...new Set(Array.from({ length: 10 }, () => drawSchedule(random, { ...OPTIONS, only })).flat().map(({ fault }) => fault.kind))].sort();
+  const kindsOf = (only?: readonly Fault['kind'][]): string[] =>
+    [
+      ...new Set(
+        Array.from({ length: 10 }, () => drawSchedule(random, { ...OPTIONS, only }))
+          .flat()
+          .map(({ fault }) => fault.kind),
+      ),
+    ].sort();
   t.deepEqual(kindsOf(), [...KINDS].sort());
   t.deepEqual(kindsOf(['suspend', 'move']), ['move', 'suspend']);
 });

@@ -1,6 +1,6 @@
 /**
- * Which faults happen when: drawn from a seed before the run begins, so that a seed means the same faults at the same times.
- * Not for: making them happen (nemesis.ts).
+ * Which faults happen when: drawn from a seed before the run begins, so that a seed means the same faults at the same
+ * times. Not for: making them happen (nemesis.ts).
  */
 import type { Random } from '../support/random.js';
 
@@ -23,7 +23,10 @@ export type Fault =
   | { readonly kind: 'mute'; readonly hosts: readonly number[]; readonly forMs: number }
   /** These hosts do not hear the others. */
   | { readonly kind: 'deafen'; readonly hosts: readonly number[]; readonly forMs: number }
-  /** An operator moves a shard, or takes all of a server's away and lets them come again after `forMs`; the values go along. */
+  /**
+   * An operator moves a shard, or takes all of a server's away and lets them come again after `forMs`; the values go
+   * along.
+   */
   | { readonly kind: 'move'; readonly shard: number; readonly server: number }
   | { readonly kind: 'drain'; readonly server: number; readonly forMs: number }
   | { readonly kind: 'kill-client'; readonly client: number; readonly forMs: number }
@@ -49,10 +52,27 @@ export interface ScheduleOptions {
 }
 
 export const STALL_MS = 200;
-const WEIGHTS = { kill: 20, restart: 8, pause: 20, 'pause-majority': 10, suspend: 5, 'stall-leader': 6, cut: 16, mute: 8, deafen: 8, move: 40, drain: 8, 'kill-client': 8, 'pause-client': 12 } as const;
+const WEIGHTS = {
+  kill: 20,
+  restart: 8,
+  pause: 20,
+  'pause-majority': 10,
+  suspend: 5,
+  'stall-leader': 6,
+  cut: 16,
+  mute: 8,
+  deafen: 8,
+  move: 40,
+  drain: 8,
+  'kill-client': 8,
+  'pause-client': 12,
+} as const;
 /** A server that was killed or stopped is counted as away for so long after it was told to come back. */
 const RECOVERY_MS = 2500;
-/** Before and after a fault of many servers nothing else happens to servers, so that what they lose then has no other cause. */
+/**
+ * Before and after a fault of many servers nothing else happens to servers, so that what they lose then has no other
+ * cause.
+ */
 const QUIET_MS = 3500;
 export const KINDS = Object.keys(WEIGHTS) as Fault['kind'][];
 
@@ -60,7 +80,9 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
   const plan: Planned[] = [];
   const busyUntil = Array.from({ length: options.servers }, () => 0);
   const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
-  const kinds = KINDS.filter((kind) => (options.network || !['cut', 'mute', 'deafen'].includes(kind)) && options.only?.includes(kind) !== false);
+  const kinds = KINDS.filter(
+    (kind) => (options.network || !['cut', 'mute', 'deafen'].includes(kind)) && options.only?.includes(kind) !== false,
+  );
   if (kinds.length === 0) return plan;
   const weight = kinds.reduce((sum, kind) => sum + WEIGHTS[kind], 0);
 
@@ -90,7 +112,11 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
     const forMs = 100 + random.below(random.below(3) === 0 ? 6000 : 2500);
     if (kind === 'move') {
       // In bursts: what is on its way may be called off, or sent elsewhere.
-      for (let i = random.below(4); i >= 0; i--) plan.push({ atMs: atMs + random.below(1000), fault: { kind, shard: random.below(options.shards), server: random.below(options.servers) } });
+      for (let i = random.below(4); i >= 0; i--)
+        plan.push({
+          atMs: atMs + random.below(1000),
+          fault: { kind, shard: random.below(options.shards), server: random.below(options.servers) },
+        });
       continue;
     }
     if (kind === 'drain') {

@@ -5,14 +5,21 @@ export function union(spans: readonly Span[]): Span[] {
   const all: Span[] = [];
   for (const span of [...spans].sort((a, b) => a.fromNs - b.fromNs)) {
     const last = all.at(-1);
-    if (last !== undefined && span.fromNs <= last.toNs) all[all.length - 1] = { fromNs: last.fromNs, toNs: Math.max(last.toNs, span.toNs) };
+    if (last !== undefined && span.fromNs <= last.toNs)
+      all[all.length - 1] = { fromNs: last.fromNs, toNs: Math.max(last.toNs, span.toNs) };
     else if (span.toNs > span.fromNs) all.push(span);
   }
   return all;
 }
 
 export function intersection(a: readonly Span[], b: readonly Span[]): Span[] {
-  return union(a.flatMap((x) => b.map((y) => ({ fromNs: Math.max(x.fromNs, y.fromNs), toNs: Math.min(x.toNs, y.toNs) })).filter((s) => s.toNs > s.fromNs)));
+  return union(
+    a.flatMap((x) =>
+      b
+        .map((y) => ({ fromNs: Math.max(x.fromNs, y.fromNs), toNs: Math.min(x.toNs, y.toNs) }))
+        .filter((s) => s.toNs > s.fromNs),
+    ),
+  );
 }
 
 export function complement(spans: readonly Span[]): Span[] {
@@ -28,7 +35,14 @@ export function complement(spans: readonly Span[]): Span[] {
 
 /** Moments in which at least `count` of the sets hold. */
 export function atLeast(count: number, sets: readonly (readonly Span[])[]): Span[] {
-  const edges = sets.flatMap((set) => set.flatMap(({ fromNs, toNs }) => [{ ns: fromNs, by: 1 }, { ns: toNs, by: -1 }])).sort((a, b) => a.ns - b.ns || a.by - b.by);
+  const edges = sets
+    .flatMap((set) =>
+      set.flatMap(({ fromNs, toNs }) => [
+        { ns: fromNs, by: 1 },
+        { ns: toNs, by: -1 },
+      ]),
+    )
+    .sort((a, b) => a.ns - b.ns || a.by - b.by);
   const found: Span[] = [];
   let holding = 0;
   let since = Number.NaN;

@@ -1,9 +1,11 @@
 /**
- * Values whose bytes say, over their whole length, whose they are: blocks of `key|id|length|position;`, the position being that of the block. `id` names the writer
- * and the number of its write, so it is unique in a run. A reader that gets the bytes of another key, of two values, or of a wrong length sees it in the
- * value itself, without knowing what was written.
+ * Values whose bytes say, over their whole length, whose they are: blocks of `key|id|length|position;`, the position
+ * being that of the block. `id` names the writer and the number of its write, so it is unique in a run. A reader that
+ * gets the bytes of another key, of two values, or of a wrong length sees it in the value itself, without knowing what
+ * was written.
  *
- * Values that are too short for a block (tiny ones, also of no bytes at all) are not unique: each byte follows from the key, the length and its place.
+ * Values that are too short for a block (tiny ones, also of no bytes at all) are not unique: each byte follows from the
+ * key, the length and its place.
  */
 
 /** The digits of a block's position. */
@@ -43,7 +45,10 @@ function contents(bytes: Buffer): string {
     if (last?.whose === whose) last.to = match.index + block.length;
     else pieces.push({ whose, from: match.index, to: match.index + block.length });
   }
-  if (pieces.length === 0) return bytes.length === 0 ? 'empty' : `no block of any value, beginning with ${bytes.subarray(0, 32).toString('hex')}`;
+  if (pieces.length === 0)
+    return bytes.length === 0
+      ? 'empty'
+      : `no block of any value, beginning with ${bytes.subarray(0, 32).toString('hex')}`;
   const shown = pieces.slice(0, 4).map(({ whose, from, to }) => `[${from}, ${to}) ${whose}`);
   // The first block of a piece may begin with bytes of something else.
   return `${shown.join('; ').replaceAll(/[^ -~]/gu, '?')}${pieces.length > shown.length ? `; and ${pieces.length - shown.length} more` : ''}`;

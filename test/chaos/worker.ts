@@ -1,14 +1,23 @@
 /**
- * One client process of a run: `node worker.js JSON`, with a WorkerTask. It connects, makes every call of calls.ts once in every form of a key, then calls at
- * random in several lanes until its standard input says "finish", then reads every key of late until each one has been answered, and ends. Exit
- * codes: 0; 3: some key was not answered in FINAL_MS although nothing disturbs any more; 4: whoever started it is gone.
+ * One client process of a run: `node worker.js JSON`, with a WorkerTask. It connects, makes every call of calls.ts once
+ * in every form of a key, then calls at random in several lanes until its standard input says "finish", then reads
+ * every key of late until each one has been answered, and ends. Exit codes: 0; 3: some key was not answered in FINAL_MS
+ * although nothing disturbs any more; 4: whoever started it is gone.
  *
- * All workers begin their bursts at the same moments and use the same few keys, so operations do meet. Mostly a lane has one call under way, now and then
- * it begins several in one turn of the event loop, whose answers then come together.
+ * All workers begin their bursts at the same moments and use the same few keys, so operations do meet. Mostly a lane
+ * has one call under way, now and then it begins several in one turn of the event loop, whose answers then come
+ * together.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createInterface } from 'node:readline';
-import { connect, FarkvError, type BufferValue, type Client, type ConnectOptions, type TransportChoice } from '../../client/index.js';
+import {
+  connect,
+  FarkvError,
+  type BufferValue,
+  type Client,
+  type ConnectOptions,
+  type TransportChoice,
+} from '../../client/index.js';
 import { Random } from '../support/random.js';
 import { CALLS, type Call } from './calls.js';
 import { get, getEntry, getMany } from './calls-reads.js';
@@ -127,7 +136,10 @@ class Worker {
     const caller = this.#caller(98);
     const generation = this.#client.generation();
     const until = now() + FINAL_MS * 1e6;
-    for (const key of [generation - 1, generation].filter((one) => one >= 0).flatMap(keysOfGeneration).filter(({ of }) => of !== 'y')) {
+    for (const key of [generation - 1, generation]
+      .filter((one) => one >= 0)
+      .flatMap(keysOfGeneration)
+      .filter(({ of }) => of !== 'y')) {
       while (!(await this.#answered(caller, key))) {
         if (now() > until) return false;
         await sleep(20);
@@ -161,7 +173,15 @@ const held = new HeldValues(({ key, by, cameNs }, what) => {
   record.wrong({ lane: Number(lane), via }, { what, key, call: cameNs, end: now() });
 });
 const client: ClientState = {
-  name: task.name, kv: await connected(connection), connection, record, held, shm: transport === 'shm', views: new Map(), prepared: new Map(), written: 0,
+  name: task.name,
+  kv: await connected(connection),
+  connection,
+  record,
+  held,
+  shm: transport === 'shm',
+  views: new Map(),
+  prepared: new Map(),
+  written: 0,
   generation: () => Math.floor((now() - task.beganNs) / 1e6 / task.keysForMs),
 };
 const worker = new Worker(task, client, finish.signal);
@@ -169,7 +189,10 @@ const tallying = setInterval(() => record.tally(held.looks), 2000);
 await worker.tour();
 await Promise.all(Array.from({ length: task.lanes }, (_, lane) => worker.lane(lane)));
 const answered = await worker.last();
-if (!answered) process.stderr.write(`${JSON.stringify({ transports: client.kv.transports(), stats: client.kv.stats() }, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}\n`);
+if (!answered)
+  process.stderr.write(
+    `${JSON.stringify({ transports: client.kv.transports(), stats: client.kv.stats() }, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}\n`,
+  );
 clearInterval(tallying);
 await client.kv.close();
 held.lookAtAll();

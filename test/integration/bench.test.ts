@@ -12,7 +12,8 @@ const DEMO = fileURLToPath(new URL('../../bench/demo.js', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'farkv-bench-'));
 test.after.always(() => rmSync(directory, { recursive: true, force: true }));
 
-const bench = (args: string, env: Readonly<Record<string, string>> = {}) => farkv(['bench', ...args.split(' ')], { env });
+const bench = (args: string, env: Readonly<Record<string, string>> = {}) =>
+  farkv(['bench', ...args.split(' ')], { env });
 
 test('a wrong record is found, counted, and is exit code 1', async (t) => {
   const path = join(directory, 'wrong');
@@ -25,21 +26,34 @@ test('a wrong record is found, counted, and is exit code 1', async (t) => {
 });
 
 test('records that are not there are NOT_FOUND, which is no failure', async (t) => {
-  const run = await bench(`run lmdb -P workloada -p lmdb.path=${join(directory, 'empty')} -p operationcount=100 --no-harness`);
+  const run = await bench(
+    `run lmdb -P workloada -p lmdb.path=${join(directory, 'empty')} -p operationcount=100 --no-harness`,
+  );
   t.is(run.code, 0);
   t.regex(run.stdout, /^\[READ-FAILED\], Operations, \d+$/m);
   t.regex(run.stdout, /^\[READ\], Return=NOT_FOUND, \d+$/m);
 });
 
 test('the report has the lines and names of YCSB, and the cost of the harness', async (t) => {
-  const { stdout, code } = await bench('run basic -P workloada -p operationcount=20000 -p hdrhistogram.percentiles=50,99,99.9 -threads 2');
+  const { stdout, code } = await bench(
+    'run basic -P workloada -p operationcount=20000 -p hdrhistogram.percentiles=50,99,99.9 -threads 2',
+  );
   t.is(code, 0);
   const lines = stdout.trimEnd().split('\n');
   for (const line of lines) t.regex(line, /^\[[A-Z_%-]+(?:Cs)?\], [\w=()./%]+, \S+$/i, line);
   t.regex(lines[0] ?? '', /^\[OVERALL\], RunTime\(ms\), \d+$/);
   t.regex(lines[1] ?? '', /^\[OVERALL\], Throughput\(ops\/sec\), \d+\.\d+(E\d+)?$/);
-  for (const name of ['[READ], 50thPercentileLatency(us)', '[READ], 99thPercentileLatency(us)', '[UPDATE], 99.9PercentileLatency(us)', '[CLEANUP], Operations', '[HARNESS], CostPerOperation(us)']) {
-    t.true(lines.some((line) => line.startsWith(name)), name);
+  for (const name of [
+    '[READ], 50thPercentileLatency(us)',
+    '[READ], 99thPercentileLatency(us)',
+    '[UPDATE], 99.9PercentileLatency(us)',
+    '[CLEANUP], Operations',
+    '[HARNESS], CostPerOperation(us)',
+  ]) {
+    t.true(
+      lines.some((line) => line.startsWith(name)),
+      name,
+    );
   }
   const json = JSON.parse((await bench('run basic -P workloadc --json --no-harness')).stdout) as RunReport;
   t.is(json.operations, 1000);
@@ -49,7 +63,8 @@ test('the report has the lines and names of YCSB, and the cost of the harness', 
 test('properties: the command line overrides the files, the last file counts, an own file by its path', async (t) => {
   const file = join(directory, 'mine.properties');
   writeFileSync(file, 'recordcount=50\noperationcount=70\n');
-  const operations = async (args: string) => (JSON.parse((await bench(`run basic ${args} --json --no-harness`)).stdout) as RunReport).operations;
+  const operations = async (args: string) =>
+    (JSON.parse((await bench(`run basic ${args} --json --no-harness`)).stdout) as RunReport).operations;
   t.is(await operations(`-P workloadc -P ${file}`), 70);
   t.is(await operations(`-P ${file} -P workloadc`), 1000);
   t.is(await operations(`-P ${file} -p operationcount=90`), 90);
@@ -57,17 +72,24 @@ test('properties: the command line overrides the files, the last file counts, an
 });
 
 test('-target spreads the operations over time, -s tells how it goes', async (t) => {
-  const { stdout, stderr, code } = await bench('run basic -P workloadc -p operationcount=2000 -target 1000 -threads 2 -s -p status.interval=0.5 -l mine --no-harness -p measurement.interval=both');
+  const { stdout, stderr, code } = await bench(
+    'run basic -P workloadc -p operationcount=2000 -target 1000 -threads 2 -s -p status.interval=0.5 -l mine --no-harness -p measurement.interval=both',
+  );
   t.is(code, 0);
   t.regex(stdout, /^\[READ\], Operations, 2000$/m);
   // Each thread's last operation is 999 milliseconds times two after its first; how much later is the machine's affair.
   t.true(Number(/RunTime\(ms\), (\d+)/.exec(stdout)?.[1]) >= 1998);
   t.regex(stdout, /^\[Intended-READ\], Operations, \d+$/m);
-  t.regex(stderr, /^mine\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} \d+ sec: \d+ operations; [\d.]+ current ops\/sec; .*\[READ: Count=\d+, Max=/m);
+  t.regex(
+    stderr,
+    /^mine\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3} \d+ sec: \d+ operations; [\d.]+ current ops\/sec; .*\[READ: Count=\d+, Max=/m,
+  );
 });
 
 test('maxexecutiontime ends a run that has no end, and reports what was done', async (t) => {
-  const { stdout, stderr, code } = await bench('run basic -P workloadc -p operationcount=0 -p maxexecutiontime=0.5 -threads 2 --no-harness');
+  const { stdout, stderr, code } = await bench(
+    'run basic -P workloadc -p operationcount=0 -p maxexecutiontime=0.5 -threads 2 --no-harness',
+  );
   t.is(code, 0);
   t.regex(stdout, /^\[READ\], Return=OK, [1-9]\d*$/m);
   t.regex(stderr, /Maximum time elapsed/);
@@ -120,22 +142,40 @@ function demoProcesses(place: string): string[] {
 
 test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
   const place = demoPlace(t);
-  const child = spawn(process.execPath, [DEMO], { env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '2000', FARKV_DEMO_OPERATIONS: '20000' }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [DEMO], {
+    env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '2000', FARKV_DEMO_OPERATIONS: '20000' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let out = '';
   let err = '';
   child.stdout.on('data', (text) => (out += String(text)));
   child.stderr.on('data', (text) => (err += String(text)));
   const [code] = (await once(child, 'close')) as [number];
   t.is(code, 0, err);
-  for (const line of [/^\[OVERALL\], Throughput/m, /^\[READ\], Return=OK, \d+$/m, /^\[UPDATE\], Return=OK/m, /^\[FARKV\], Provider, shm$/m, /^\[FARKV\], ReadsPerGet, /m, /^\[SERVERS\], CpuTime\(s\), [\d.]+$/m]) t.regex(out, line);
+  for (const line of [
+    /^\[OVERALL\], Throughput/m,
+    /^\[READ\], Return=OK, \d+$/m,
+    /^\[UPDATE\], Return=OK/m,
+    /^\[FARKV\], Provider, shm$/m,
+    /^\[FARKV\], ReadsPerGet, /m,
+    /^\[SERVERS\], CpuTime\(s\), [\d.]+$/m,
+  ])
+    t.regex(out, line);
   t.deepEqual(readdirSync(place), []);
   t.deepEqual(demoProcesses(place), []);
 });
 
-for (const [when, line] of [['the servers start', 'starting 3 servers'], ['records are loaded', 'load ...'], ['the workload runs', 'workload B ...']] as const) {
+for (const [when, line] of [
+  ['the servers start', 'starting 3 servers'],
+  ['records are loaded', 'load ...'],
+  ['the workload runs', 'workload B ...'],
+] as const) {
   test.serial(`npm run demo leaves nothing when it is interrupted while ${when}`, async (t) => {
     const place = demoPlace(t);
-    const child = spawn(process.execPath, [DEMO], { env: { ...process.env, TMPDIR: place }, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [DEMO], {
+      env: { ...process.env, TMPDIR: place },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     let err = '';
     child.stderr.on('data', (text) => {
       err += String(text);

@@ -11,7 +11,8 @@ test.after.always(() => rmSync(directory, { recursive: true, force: true }));
 test.serial('help is complete: every command, every option of a server with its limits, exit codes', async (t) => {
   const all = await farkv(['--help']);
   t.is(all.code, 0);
-  for (const command of ['server', 'status', 'get', 'put', 'delete', 'scan', 'bench', 'doctor']) t.true(all.stdout.includes(`farkv ${command}`), command);
+  for (const command of ['server', 'status', 'get', 'put', 'delete', 'scan', 'bench', 'doctor'])
+    t.true(all.stdout.includes(`farkv ${command}`), command);
   t.regex(all.stdout, /Exit codes: 0 /);
   const server = await farkv(['server', '--help']);
   t.is(server.code, 0);
@@ -21,11 +22,15 @@ test.serial('help is complete: every command, every option of a server with its 
   for (const command of ['status', 'get', 'put', 'delete', 'scan', 'bench']) {
     const { stdout } = await farkv([command, '--help']);
     t.regex(stdout, /^Examples:/m, command);
-    t.regex(stdout.replace(/\s+/g, ' '), /Exit codes: 0 .*, 1 .*, 2 wrong usage or configuration,.* 69 .*, 77 not authorized/, command);
+    t.regex(
+      stdout.replace(/\s+/g, ' '),
+      /Exit codes: 0 .*, 1 .*, 2 wrong usage or configuration,.* 69 .*, 77 not authorized/,
+      command,
+    );
   }
 });
 
-test.serial('the version is the package\'s', async (t) => {
+test.serial("the version is the package's", async (t) => {
   const { stdout, code } = await farkv(['--version']);
   t.is(code, 0);
   t.regex(stdout, /^\d+\.\d+\.\d+\n$/);
@@ -38,7 +43,10 @@ test.serial('wrong usage ends with 2, one line that helps, and nothing on standa
     [['frobnicate'], /unknown command frobnicate$/m],
     [['shard'], /an argument is missing; usage: farkv shard move\|rebalance/],
     [['shard', 'mov', '0', 's1'], /unknown action mov; did you mean move\?; usage: farkv shard move\|rebalance/],
-    [['shard', 'move', '0'], /an argument is missing; usage: farkv shard move <shard> <server>\nTry: farkv shard move --help/],
+    [
+      ['shard', 'move', '0'],
+      /an argument is missing; usage: farkv shard move <shard> <server>\nTry: farkv shard move --help/,
+    ],
     [['member', 'frobnicate'], /unknown action frobnicate; usage: farkv member list\|add\|remove/],
     [['put', 'a', 'b', '--ttl', '0'], /--ttl: must be at least 1ms/],
     [['put', 'a', 'b', '--flags', '-1'], /--flags: must be an integer from 0/],
@@ -90,11 +98,26 @@ test.serial('no server answering is 69, and says where it was looked for', async
   t.regex(stderr, /^is a server running there\? farkv server starts one; --connect or FARKV_CONNECT says where/m);
   const get = await farkv(['get', 'a', '--connect', '127.0.0.1:1', '--timeout', '100ms']);
   t.is(get.code, 69);
-  t.regex(get.stderr, /no server answered within 100 ms \(127.0.0.1:1\): .*ECONNREFUSED.*\nis a server running there\?/);
+  t.regex(
+    get.stderr,
+    /no server answered within 100 ms \(127.0.0.1:1\): .*ECONNREFUSED.*\nis a server running there\?/,
+  );
 });
 
 test.serial('another store that does not answer is named, and nothing is said about farkv servers', async (t) => {
-  const { code, stderr } = await farkv(['bench', 'run', 'redis', '-P', 'workloadb', '-p', 'recordcount=1', '-p', 'operationcount=1', '-p', 'redis.port=1']);
+  const { code, stderr } = await farkv([
+    'bench',
+    'run',
+    'redis',
+    '-P',
+    'workloadb',
+    '-p',
+    'recordcount=1',
+    '-p',
+    'operationcount=1',
+    '-p',
+    'redis.port=1',
+  ]);
   t.is(code, 69);
   t.regex(stderr, /redis at 127.0.0.1:1 cannot be reached/);
   t.notRegex(stderr, /is a server running there/);

@@ -43,7 +43,14 @@ test.serial('garbage and oversized frames cost their connection and nothing else
   const bomb = Buffer.alloc(60_004, 0x90);
   bomb.writeUInt32BE(60_000);
   bomb.set([0xdc, 0xea, 0x5d], 4);
-  const inputs = [Buffer.from('GET / HTTP/1.1\r\n\r\n'), Buffer.alloc(4), oversized, Buffer.alloc(1000, 0xff), bomb, Buffer.from('16030100c8010000c40303', 'hex')];
+  const inputs = [
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    Buffer.alloc(4),
+    oversized,
+    Buffer.alloc(1000, 0xff),
+    bomb,
+    Buffer.from('16030100c8010000c40303', 'hex'),
+  ];
   for (let i = 0; i < 30; i++) inputs.push(Buffer.from(random.bytes(4 + random.below(2000))));
   for (const bytes of inputs) {
     const socket = dial(t, server);

@@ -8,7 +8,10 @@ const OPTIONS = { memory: '32mb', args: ['--lease-ms', '100'] } as const;
 
 function logFile(server: ServerProcess): string {
   const raft = join(server.dataDir, 'raft');
-  const newest = readdirSync(raft).filter((name) => name.startsWith('log-')).sort().at(-1);
+  const newest = readdirSync(raft)
+    .filter((name) => name.startsWith('log-'))
+    .sort()
+    .at(-1);
   if (newest === undefined) throw new Error(`no log in ${readdirSync(raft).join(', ')}`);
   return join(raft, newest);
 }
@@ -28,7 +31,10 @@ test.serial('a torn tail, as a crash leaves it, is recovered', async (t) => {
   const again = await server.start();
   t.is(again.clusterId, clusterId);
   t.regex(server.stderr, /warn .*log-/);
-  t.deepEqual((await statusOf(server.address)).shards.map((s) => s.epoch), [2, 2, 2, 2]);
+  t.deepEqual(
+    (await statusOf(server.address)).shards.map((s) => s.epoch),
+    [2, 2, 2, 2],
+  );
 });
 
 test.serial('a damaged middle is refused, and the directory is left as it is', async (t) => {

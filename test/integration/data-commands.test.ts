@@ -10,7 +10,10 @@ const directory = mkdtempSync(join(tmpdir(), 'farkv-commands-'));
 const teardowns: (() => unknown)[] = [];
 let env: Readonly<Record<string, string>>;
 test.before(async () => {
-  const cluster = await Cluster.start({ teardown: (f) => void teardowns.push(f) }, { servers: 1, args: ['--token', 'sesame'] });
+  const cluster = await Cluster.start(
+    { teardown: (f) => void teardowns.push(f) },
+    { servers: 1, args: ['--token', 'sesame'] },
+  );
   env = { FARKV_CONNECT: cluster.server(0).address, FARKV_TOKEN: 'sesame' };
 });
 test.after.always(async () => {
@@ -18,7 +21,8 @@ test.after.always(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const run = (args: readonly string[], input?: string) => farkv(args, { env, ...(input === undefined ? {} : { input }) });
+const run = (args: readonly string[], input?: string) =>
+  farkv(args, { env, ...(input === undefined ? {} : { input }) });
 
 test.serial('put, get, delete; a missing key is exit code 3', async (t) => {
   t.like(await run(['put', 'greeting', 'hello world']), { code: 0, stdout: '', stderr: '' });
@@ -36,7 +40,12 @@ test.serial('a value from standard input, from a file, of bytes that are no text
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
   writeFileSync(file, bytes);
   t.is((await run(['put', 'picture', '--file', file])).code, 0);
-  const json = JSON.parse((await run(['get', 'picture', '--json'])).stdout) as { readonly key: string; readonly valueBase64: string; readonly version: string; readonly flags: number };
+  const json = JSON.parse((await run(['get', 'picture', '--json'])).stdout) as {
+    readonly key: string;
+    readonly valueBase64: string;
+    readonly version: string;
+    readonly flags: number;
+  };
   t.deepEqual(Buffer.from(json.valueBase64, 'base64'), bytes);
   t.regex(json.version, /^[1-9]\d*$/);
   t.is(json.flags, 0);
@@ -50,7 +59,9 @@ test.serial('a large value goes through a pipe whole', async (t) => {
   writeFileSync(file, bytes);
   t.is((await run(['put', 'large', '--file', file, '--timeout', '30s'])).code, 0);
   const copy = join(directory, 'copy');
-  const child = spawn('sh', ['-c', `"${process.execPath}" "${CLI}" get large --raw --timeout 30s > "${copy}"`], { env: { ...process.env, ...env } });
+  const child = spawn('sh', ['-c', `"${process.execPath}" "${CLI}" get large --raw --timeout 30s > "${copy}"`], {
+    env: { ...process.env, ...env },
+  });
   await once(child, 'close');
   t.true(readFileSync(copy).equals(bytes));
   await run(['delete', 'large']);
@@ -64,7 +75,15 @@ test.serial('hexadecimal keys, flags, a time to live, namespaces', async (t) => 
   t.like(JSON.parse(stdout), { keyHex: '00ff10', value: 'binary key', flags: 7 });
   t.is((await run(['put', 'brief', 'x', '--ttl', '1ms'])).code, 0);
   while ((await run(['get', 'brief'])).code === 0);
-  for (const args of [['get', 'xyz', '--hex'], ['get', ''], ['get', 'k'.repeat(1025)], ['get', 'k', '-n', '70000'], ['put', 'k', 'v', '--ttl', 'soon'], ['put', 'k', 'v', '--flags', '-1'], ['get', 'k', '--rwa']]) {
+  for (const args of [
+    ['get', 'xyz', '--hex'],
+    ['get', ''],
+    ['get', 'k'.repeat(1025)],
+    ['get', 'k', '-n', '70000'],
+    ['put', 'k', 'v', '--ttl', 'soon'],
+    ['put', 'k', 'v', '--flags', '-1'],
+    ['get', 'k', '--rwa'],
+  ]) {
     t.is((await run(args)).code, 2, args.join(' '));
   }
 });
@@ -78,12 +97,18 @@ test.serial('scan: lines, values, JSON, a count, a limit; what is not printable 
   t.true(values.includes('key 3\tvalue\\x093\\x0a\n'));
   t.like(await run(['scan', '--count', '-n', '9']), { stdout: '6\n' });
   t.is((await run(['scan', '--limit', '2', '-n', '9'])).stdout.trimEnd().split('\n').length, 2);
-  const objects = (await run(['scan', '--json', '-n', '9'])).stdout.trimEnd().split('\n').map((line) => JSON.parse(line) as { readonly key?: string });
+  const objects = (await run(['scan', '--json', '-n', '9'])).stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { readonly key?: string });
   t.is(objects.filter(({ key }) => key?.startsWith('key ')).length, 5);
 });
 
 test.serial('scan ends quietly when nobody reads on', async (t) => {
-  const child = spawn('sh', ['-c', `"${process.execPath}" "${CLI}" scan -n 9 | head -n 1; exit 0`], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('sh', ['-c', `"${process.execPath}" "${CLI}" scan -n 9 | head -n 1; exit 0`], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let errors = '';
   child.stderr.on('data', (text) => (errors += String(text)));
   await once(child, 'close');

@@ -1,6 +1,7 @@
 /**
- * What a server holds at rest follows from the shards that it owns, whatever happened before: one descriptor for each segment of a shard, and of
- * free memory no more than the bound of native/table/shrink.c. A shard that was given away leaves nothing behind.
+ * What a server holds at rest follows from the shards that it owns, whatever happened before: one descriptor for each
+ * segment of a shard, and of free memory no more than the bound of native/table/shrink.c. A shard that was given away
+ * leaves nothing behind.
  */
 import test from 'ava';
 import { readdirSync, readlinkSync } from 'node:fs';
@@ -28,8 +29,10 @@ function segmentsOpen({ pid }: ServerProcess): number {
   return names.filter((name) => name.startsWith('/memfd:farkv-heap') || name.startsWith('/memfd:farkv-index')).length;
 }
 
-const regionsOf = ({ regions }: ShardStatus, kind: 'index' | 'heap') => regions.filter((r) => r.provider === 'shm' && r.kind === kind);
-const segmentsOf = (s: ShardStatus): number => [...regionsOf(s, 'index'), ...regionsOf(s, 'heap')].reduce((sum, r) => sum + r.count, 0);
+const regionsOf = ({ regions }: ShardStatus, kind: 'index' | 'heap') =>
+  regions.filter((r) => r.provider === 'shm' && r.kind === kind);
+const segmentsOf = (s: ShardStatus): number =>
+  [...regionsOf(s, 'index'), ...regionsOf(s, 'heap')].reduce((sum, r) => sum + r.count, 0);
 
 /** Of a table at rest, as shrink.c has it. */
 function withinBound(s: ShardStatus): boolean {
@@ -42,7 +45,11 @@ function withinBound(s: ShardStatus): boolean {
 async function atRest(cluster: Cluster): Promise<ClusterStatus> {
   return await statusWhen(cluster.server(0).address, (status) => {
     if (!whole(status) || status.moves.length > 0 || !status.shards.every(withinBound)) return false;
-    return cluster.servers.every((server) => segmentsOpen(server) === status.shards.filter((s) => s.owner === server.id).reduce((sum, s) => sum + segmentsOf(s), 0));
+    return cluster.servers.every(
+      (server) =>
+        segmentsOpen(server) ===
+        status.shards.filter((s) => s.owner === server.id).reduce((sum, s) => sum + segmentsOf(s), 0),
+    );
   });
 }
 
@@ -59,39 +66,64 @@ async function change(kv: Client<BufferValue, Buffer>, rounds: number): Promise<
 async function move(cluster: Cluster, to: string): Promise<void> {
   const { address } = cluster.server(0);
   const { shards } = await statusOf(address);
-  await Promise.all(shards.filter((s) => s.owner !== to).map((s) => operator(address, 'shard-move', { shard: s.shard, to })));
-  await statusWhen(address, (status) => whole(status) && status.moves.length === 0 && status.shards.every((s) => s.owner === to));
+  await Promise.all(
+    shards.filter((s) => s.owner !== to).map((s) => operator(address, 'shard-move', { shard: s.shard, to })),
+  );
+  await statusWhen(
+    address,
+    (status) => whole(status) && status.moves.length === 0 && status.shards.every((s) => s.owner === to),
+  );
 }
 
-test.serial('after moves back and forth and a pause, servers hold the segments of the shards that they own, and no more', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 2, shards: 4, memory: '256mb', args: ['--transport', 'shm', ...LASTING] });
-  const kv = await connect({ servers: cluster.addresses, transport: 'shm', strict: true, timeoutMs: 60_000, unavailableAfterMs: 60_000 });
-  t.teardown(() => kv.close());
-  await change(kv, 8);
-  await move(cluster, 's1');
-  const before = await atRest(cluster);
-  t.is(segmentsOpen(cluster.server(1)), 0);
-  const going = { on: true };
-  const changing = (async () => {
-    while (going.on) {
-      await change(kv, 1).catch((error: unknown) => {
-        if (!(error instanceof FarkvError && error.code === 'ERR_INDETERMINATE')) throw error;
-      });
-    }
-  })();
-  const failed = changing.then(() => undefined, (error: unknown) => error);
-  for (const to of ['s2', 's1', 's2', 's1']) await move(cluster, to);
-  process.kill(cluster.server(0).pid, 'SIGSTOP');
-  await sleep(1000); // the pause itself
-  process.kill(cluster.server(0).pid, 'SIGCONT');
-  await statusWhen(cluster.server(1).address, whole);
-  await move(cluster, 's2');
-  await move(cluster, 's1');
-  going.on = false;
-  t.is(await failed, undefined);
-  const after = await atRest(cluster);
-  t.is(segmentsOpen(cluster.server(1)), 0);
-  const live = (status: ClusterStatus): number => status.shards.reduce((sum, s) => sum + (s.memory?.live ?? 0), 0);
-  const heap = (status: ClusterStatus): number => status.shards.flatMap((s) => regionsOf(s, 'heap')).reduce((sum, r) => sum + r.bytes, 0);
-  t.log(`${segmentsOpen(cluster.server(0))} segments, ${Math.round(heap(after) / MIB)} MiB for ${Math.round(live(after) / MIB)} MiB; before: ${Math.round(heap(before) / MIB)} for ${Math.round(live(before) / MIB)}`);
-});
+test.serial(
+  'after moves back and forth and a pause, servers hold the segments of the shards that they own, and no more',
+  async (t) => {
+    const cluster = await Cluster.start(t, {
+      servers: 2,
+      shards: 4,
+      memory: '256mb',
+      args: ['--transport', 'shm', ...LASTING],
+    });
+    const kv = await connect({
+      servers: cluster.addresses,
+      transport: 'shm',
+      strict: true,
+      timeoutMs: 60_000,
+      unavailableAfterMs: 60_000,
+    });
+    t.teardown(() => kv.close());
+    await change(kv, 8);
+    await move(cluster, 's1');
+    const before = await atRest(cluster);
+    t.is(segmentsOpen(cluster.server(1)), 0);
+    const going = { on: true };
+    const changing = (async () => {
+      while (going.on) {
+        await change(kv, 1).catch((error: unknown) => {
+          if (!(error instanceof FarkvError && error.code === 'ERR_INDETERMINATE')) throw error;
+        });
+      }
+    })();
+    const failed = changing.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    for (const to of ['s2', 's1', 's2', 's1']) await move(cluster, to);
+    process.kill(cluster.server(0).pid, 'SIGSTOP');
+    await sleep(1000); // the pause itself
+    process.kill(cluster.server(0).pid, 'SIGCONT');
+    await statusWhen(cluster.server(1).address, whole);
+    await move(cluster, 's2');
+    await move(cluster, 's1');
+    going.on = false;
+    t.is(await failed, undefined);
+    const after = await atRest(cluster);
+    t.is(segmentsOpen(cluster.server(1)), 0);
+    const live = (status: ClusterStatus): number => status.shards.reduce((sum, s) => sum + (s.memory?.live ?? 0), 0);
+    const heap = (status: ClusterStatus): number =>
+      status.shards.flatMap((s) => regionsOf(s, 'heap')).reduce((sum, r) => sum + r.bytes, 0);
+    t.log(
+      `${segmentsOpen(cluster.server(0))} segments, ${Math.round(heap(after) / MIB)} MiB for ${Math.round(live(after) / MIB)} MiB; before: ${Math.round(heap(before) / MIB)} for ${Math.round(live(before) / MIB)}`,
+    );
+  },
+);

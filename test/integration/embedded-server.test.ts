@@ -41,9 +41,16 @@ test.serial('what prevents a start crosses over as a FarkvError with its code', 
   await t.throwsAsync(start({ dataDir: '/dev/null/x' }), { instanceOf: FarkvError, code: 'ERR_DATA_DIR' });
   await t.throwsAsync(start({ dataDir: server.dataDir }), { instanceOf: FarkvError, code: 'ERR_DATA_DIR' });
   await t.throwsAsync(start({ memory: '4mb' }), { instanceOf: FarkvError, code: 'ERR_CONFIG', message: /too little/ });
-  await t.throwsAsync(start({ memroy: '4mb' }), { instanceOf: FarkvError, code: 'ERR_CONFIG', message: /did you mean memory\?/ });
+  await t.throwsAsync(start({ memroy: '4mb' }), {
+    instanceOf: FarkvError,
+    code: 'ERR_CONFIG',
+    message: /did you mean memory\?/,
+  });
   await t.throwsAsync(start({ listen: '0.0.0.0:0' }), { instanceOf: FarkvError, code: 'ERR_CONFIG' });
-  await t.throwsAsync(start({ listen: '192.0.2.1:0', insecure: true }), { instanceOf: FarkvError, code: 'ERR_ADDRESS_INVALID' });
+  await t.throwsAsync(start({ listen: '192.0.2.1:0', insecure: true }), {
+    instanceOf: FarkvError,
+    code: 'ERR_ADDRESS_INVALID',
+  });
 });
 
 test.serial('a start that waits for its cluster can be given up', async (t) => {
@@ -60,12 +67,28 @@ test.serial('a start that waits for its cluster can be given up', async (t) => {
 });
 
 test.serial('a stalled event loop of the program delays no heartbeat', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '32mb', args: ['--election-ms', '2000', '--lease-ms', '200'] });
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 3,
+    memory: '32mb',
+    args: ['--election-ms', '2000', '--lease-ms', '200'],
+  });
   // The first server is taken over by this process.
   const address = cluster.server(0).address;
   const peers = Object.fromEntries(cluster.servers.map((s) => [s.id, s.address]));
   await cluster.server(0).stop();
-  const server = await startServer({ id: 's1', listen: address, peers, dataDir: cluster.server(0).dataDir, memory: '32mb', leaseMs: 200, electionMs: 2000 }, { env: {} });
+  const server = await startServer(
+    {
+      id: 's1',
+      listen: address,
+      peers,
+      dataDir: cluster.server(0).dataDir,
+      memory: '32mb',
+      leaseMs: 200,
+      electionMs: 2000,
+    },
+    { env: {} },
+  );
   t.teardown(() => server.close());
   // Make it the leader: the others are restarted until it is.
   for (let status = await server.status(); status.leader !== 's1'; status = await server.status()) {

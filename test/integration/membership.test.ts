@@ -8,7 +8,8 @@ import type { ClusterStatus } from '../../server/status.js';
 
 const ARGS = ['--lease-ms', '300'];
 
-const roles = (status: ClusterStatus): Record<string, string> => Object.fromEntries(status.members.map((m) => [m.id, m.role]));
+const roles = (status: ClusterStatus): Record<string, string> =>
+  Object.fromEntries(status.members.map((m) => [m.id, m.role]));
 
 test.serial('one server becomes three voters and a follower, and the first can go', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, shards: 4, args: ARGS });
@@ -25,8 +26,14 @@ test.serial('one server becomes three voters and a follower, and the first can g
   await s4.start();
   t.deepEqual(roles(await statusOf(s4.address)), { s1: 'voter', s2: 'voter', s3: 'voter', s4: 'learner' });
 
-  const plan = JSON.parse(await succeeds(t, cluster, 'shard', 'rebalance', '--dry-run', '--json')) as { readonly from: string; readonly to: string }[];
-  t.deepEqual(plan.map((m) => m.from), ['s1', 's1', 's1']);
+  const plan = JSON.parse(await succeeds(t, cluster, 'shard', 'rebalance', '--dry-run', '--json')) as {
+    readonly from: string;
+    readonly to: string;
+  }[];
+  t.deepEqual(
+    plan.map((m) => m.from),
+    ['s1', 's1', 's1'],
+  );
   t.deepEqual(plan.map((m) => m.to).sort(), ['s2', 's3', 's4']);
   await succeeds(t, cluster, 'shard', 'rebalance');
   t.regex(await succeeds(t, cluster, 'shard', 'rebalance', '--dry-run'), /balanced: nothing to move/);
@@ -37,8 +44,14 @@ test.serial('one server becomes three voters and a follower, and the first can g
   await succeeds(t, cluster, 'member', 'remove', 's1');
   t.deepEqual(await cluster.server(0).exit, { code: 2, signal: null });
   t.regex(cluster.server(0).stderr, /s1 was removed from the cluster/);
-  const after = await statusWhen(s2.address, (s) => s.leader !== undefined && served(s) && s.members.every((m) => m.role === 'voter'));
-  t.deepEqual(after.members.map((m) => m.id), ['s2', 's3', 's4']);
+  const after = await statusWhen(
+    s2.address,
+    (s) => s.leader !== undefined && served(s) && s.members.every((m) => m.role === 'voter'),
+  );
+  t.deepEqual(
+    after.members.map((m) => m.id),
+    ['s2', 's3', 's4'],
+  );
 
   // Those that came later start again as any other.
   await s3.kill();
@@ -47,24 +60,36 @@ test.serial('one server becomes three voters and a follower, and the first can g
   t.regex(await succeeds(t, cluster, 'member', 'list'), /s4 +voter/);
 });
 
-test.serial('a server that lost its data directory is told the command, and comes back by it under its old name', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
-  const lost = cluster.server(2);
-  await lost.kill();
-  await rm(lost.dataDir, { recursive: true });
-  lost.launch();
-  await lost.exit;
-  t.regex(lost.stderr, /farkv member remove s3/);
-  // Its shards are taken first, so that the command finds it without any.
-  await statusWhen(cluster.server(0).address, (s) => s.shards.every((one) => one.owner !== 's3'));
-  await succeeds(t, cluster, 'member', 'remove', 's3');
-  const again = await cluster.joiner('s3', QUICK);
-  await again.start();
-  await statusWhen(again.address, (s) => whole(s) && s.members.length === 3 && s.members.every((m) => m.role === 'voter'));
-  await cluster.server(0).stop();
-  // Its vote counts: without it two of three would not be there.
-  await statusWhen(again.address, (s) => s.leader !== undefined && s.leader !== 's1' && s.shards.every((one) => one.owner !== 's1' && one.state === 'serving'));
-});
+test.serial(
+  'a server that lost its data directory is told the command, and comes back by it under its old name',
+  async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
+    const lost = cluster.server(2);
+    await lost.kill();
+    await rm(lost.dataDir, { recursive: true });
+    lost.launch();
+    await lost.exit;
+    t.regex(lost.stderr, /farkv member remove s3/);
+    // Its shards are taken first, so that the command finds it without any.
+    await statusWhen(cluster.server(0).address, (s) => s.shards.every((one) => one.owner !== 's3'));
+    await succeeds(t, cluster, 'member', 'remove', 's3');
+    const again = await cluster.joiner('s3', QUICK);
+    await again.start();
+    await statusWhen(
+      again.address,
+      (s) => whole(s) && s.members.length === 3 && s.members.every((m) => m.role === 'voter'),
+    );
+    await cluster.server(0).stop();
+    // Its vote counts: without it two of three would not be there.
+    await statusWhen(
+      again.address,
+      (s) =>
+        s.leader !== undefined &&
+        s.leader !== 's1' &&
+        s.shards.every((one) => one.owner !== 's1' && one.state === 'serving'),
+    );
+  },
+);
 
 test.serial('an announced server is shown until it comes; what cannot be joined is refused by name', async (t) => {
   const cluster = await Cluster.start(t, { servers: 1, shards: 1, args: ARGS });
@@ -76,10 +101,22 @@ test.serial('an announced server is shown until it comes; what cannot be joined 
   namesake.launch();
   t.is((await namesake.exit).code, 1);
   t.regex(namesake.stderr, /another data directory.*farkv member remove s2/);
-  t.regex((await farkv(['member', 'remove', 's9', '--connect', cluster.server(0).address])).stderr, /s9 is not one of the servers/);
-  t.regex((await farkv(['shard', 'move', '0', 's9', '--connect', cluster.server(0).address])).stderr, /s9 has not joined/);
-  t.regex((await farkv(['shard', 'move', '7', 's1', '--connect', cluster.server(0).address])).stderr, /there is no shard 7/);
-  t.regex((await farkv(['member', 'add', 's1', '--connect', cluster.server(0).address])).stderr, /s1 is one of the servers already/);
+  t.regex(
+    (await farkv(['member', 'remove', 's9', '--connect', cluster.server(0).address])).stderr,
+    /s9 is not one of the servers/,
+  );
+  t.regex(
+    (await farkv(['shard', 'move', '0', 's9', '--connect', cluster.server(0).address])).stderr,
+    /s9 has not joined/,
+  );
+  t.regex(
+    (await farkv(['shard', 'move', '7', 's1', '--connect', cluster.server(0).address])).stderr,
+    /there is no shard 7/,
+  );
+  t.regex(
+    (await farkv(['member', 'add', 's1', '--connect', cluster.server(0).address])).stderr,
+    /s1 is one of the servers already/,
+  );
   await succeeds(t, cluster, 'drain', 's2');
   const last = await farkv(['drain', 's1', '--connect', cluster.server(0).address]);
   t.is(last.code, 1);

@@ -1,4 +1,7 @@
-/** Servers that die, or have no room, while a shard of many values is on its way between them: real processes, seen to be in the middle of the copy. */
+/**
+ * Servers that die, or have no room, while a shard of many values is on its way between them: real processes, seen to
+ * be in the middle of the copy.
+ */
 import test, { type ExecutionContext } from 'ava';
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
@@ -19,12 +22,37 @@ function residentBytes(pid: number): number {
 
 const valueOf = (key: string): Buffer => Buffer.alloc(VALUE_BYTES, `${key} `);
 
-async function move(shard: number, to: ServerProcess, wait: string, ask: ServerProcess): Promise<Awaited<ReturnType<typeof farkv>>> {
-  return await farkv(['shard', 'move', String(shard), to.id, '--wait', wait, '--timeout', '2m', '--connect', ask.address]);
+async function move(
+  shard: number,
+  to: ServerProcess,
+  wait: string,
+  ask: ServerProcess,
+): Promise<Awaited<ReturnType<typeof farkv>>> {
+  return await farkv([
+    'shard',
+    'move',
+    String(shard),
+    to.id,
+    '--wait',
+    wait,
+    '--timeout',
+    '2m',
+    '--connect',
+    ask.address,
+  ]);
 }
 
-/** Moves the shard until its new owner stands still in the middle of the copy: something has come, and the metadata does not say that all has. */
-async function inTheMiddle(t: ExecutionContext, shard: number, from: ServerProcess, to: ServerProcess, ask: ServerProcess): Promise<{ readonly waiting: Promise<unknown> }> {
+/**
+ * Moves the shard until its new owner stands still in the middle of the copy: something has come, and the metadata does
+ * not say that all has.
+ */
+async function inTheMiddle(
+  t: ExecutionContext,
+  shard: number,
+  from: ServerProcess,
+  to: ServerProcess,
+  ask: ServerProcess,
+): Promise<{ readonly waiting: Promise<unknown> }> {
   for (;;) {
     const before = residentBytes(to.pid);
     const said = to.stderr.length;
@@ -40,13 +68,19 @@ async function inTheMiddle(t: ExecutionContext, shard: number, from: ServerProce
     }
     // It was done before this process had its turn: back, and once more.
     process.kill(to.pid, 'SIGCONT');
-    await statusWhen(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner === to.id && one.state === 'serving'));
+    await statusWhen(ask.address, (s) =>
+      s.shards.some((one) => one.shard === shard && one.owner === to.id && one.state === 'serving'),
+    );
     await waiting;
     t.is((await move(shard, from, '5m', ask)).code, 0);
   }
 }
 
-async function filled(t: ExecutionContext, cluster: Cluster, from: number): Promise<{ readonly kv: Client<BufferValue, Buffer>; readonly keys: readonly string[]; readonly shard: number }> {
+async function filled(
+  t: ExecutionContext,
+  cluster: Cluster,
+  from: number,
+): Promise<{ readonly kv: Client<BufferValue, Buffer>; readonly keys: readonly string[]; readonly shard: number }> {
   const kv = await connect({ servers: cluster.addresses, timeoutMs: 120_000, unavailableAfterMs: 120_000 });
   t.teardown(() => kv.close());
   const [first = ''] = await keysOf(kv, cluster, from, 1);
@@ -85,10 +119,15 @@ for (const dies of ['new', 'old'] as const) {
     } else {
       await from.kill();
       process.kill(to.pid, 'SIGCONT');
-      const after = await statusWhen(ask.address, (s) => s.shards.some((one) => one.shard === shard && one.owner !== from.id && one.state === 'serving'));
+      const after = await statusWhen(ask.address, (s) =>
+        s.shards.some((one) => one.shard === shard && one.owner !== from.id && one.state === 'serving'),
+      );
       t.deepEqual(after.moves, []);
       // What had come of the copy is worth nothing: as after any death of an owner, a miss for every key.
-      t.deepEqual((await kv.getMany(keys)).filter((value) => value !== undefined), []);
+      t.deepEqual(
+        (await kv.getMany(keys)).filter((value) => value !== undefined),
+        [],
+      );
       await certainly(() => kv.put(keys[0]!, valueOf(keys[1]!)));
       t.true((await kv.get(keys[0]!))?.equals(valueOf(keys[1]!)));
     }
@@ -96,19 +135,25 @@ for (const dies of ['new', 'old'] as const) {
   });
 }
 
-test.serial('a server without the memory for a shard does not get it: its owner goes on, the move is called off, and what was put stays', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '256mb', args: LASTING });
-  const small = await cluster.joiner('s2', LASTING);
-  small.args = small.args.map((arg) => (arg === '64mb' ? '16mb' : arg));
-  await small.start();
-  const owner = cluster.server(0);
-  const { kv, keys, shard } = await filled(t, cluster, 0);
-  const refused = await move(shard, small, '5m', owner);
-  t.not(refused.code, 0);
-  t.regex(refused.stderr, /the move of shard 0 to s2 was cancelled: s1 owns it/u);
-  t.regex(small.stderr, /shard 0 does not fit in this server's memory \(--memory\): its move is called off, and s1 goes on to serve it/u);
-  const { moves, shards } = await statusOf(owner.address);
-  t.deepEqual(moves, []);
-  t.like(shards[shard], { owner: owner.id, state: 'serving', epoch: 1 });
-  await allThere(t, kv, keys);
-});
+test.serial(
+  'a server without the memory for a shard does not get it: its owner goes on, the move is called off, and what was put stays',
+  async (t) => {
+    const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '256mb', args: LASTING });
+    const small = await cluster.joiner('s2', LASTING);
+    small.args = small.args.map((arg) => (arg === '64mb' ? '16mb' : arg));
+    await small.start();
+    const owner = cluster.server(0);
+    const { kv, keys, shard } = await filled(t, cluster, 0);
+    const refused = await move(shard, small, '5m', owner);
+    t.not(refused.code, 0);
+    t.regex(refused.stderr, /the move of shard 0 to s2 was cancelled: s1 owns it/u);
+    t.regex(
+      small.stderr,
+      /shard 0 does not fit in this server's memory \(--memory\): its move is called off, and s1 goes on to serve it/u,
+    );
+    const { moves, shards } = await statusOf(owner.address);
+    t.deepEqual(moves, []);
+    t.like(shards[shard], { owner: owner.id, state: 'serving', epoch: 1 });
+    await allThere(t, kv, keys);
+  },
+);

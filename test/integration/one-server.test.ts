@@ -19,10 +19,18 @@ test.serial('a server says when it is ready, shows its state, and ends in order'
 
   const status = await statusOf(server.address);
   t.like(status, { clusterId: ready.clusterId, leader: 's1', answeredBy: 's1' });
-  t.deepEqual(status.shards.map((s) => [s.shard, s.owner, s.state, s.epoch]), [0, 1, 2].map((n) => [n, 's1', 'serving', 1]));
-  t.true(status.shards.every((s) => s.regions.some((r) => r.kind === 'index') && s.regions.some((r) => r.kind === 'heap')));
+  t.deepEqual(
+    status.shards.map((s) => [s.shard, s.owner, s.state, s.epoch]),
+    [0, 1, 2].map((n) => [n, 's1', 'serving', 1]),
+  );
+  t.true(
+    status.shards.every((s) => s.regions.some((r) => r.kind === 'index') && s.regions.some((r) => r.kind === 'heap')),
+  );
   for (const { memory, memoryBytes } of status.shards) {
-    t.is(Object.values({ ...memory }).reduce((sum, part) => sum + part, 0), memoryBytes ?? 0);
+    t.is(
+      Object.values({ ...memory }).reduce((sum, part) => sum + part, 0),
+      memoryBytes ?? 0,
+    );
     t.true((memoryBytes ?? 0) > 0 && memory?.live === 0 && memory.free > 0);
   }
   const shown = await farkv(['status', '--connect', server.address]);
@@ -32,22 +40,32 @@ test.serial('a server says when it is ready, shows its state, and ends in order'
   t.deepEqual(await server.stop(), { code: 0, signal: null });
   t.regex(server.stderr, /info stopping, once the leases of clients have run out/);
   t.is(server.stdout.split('\n').filter((l) => l !== '').length, 1);
-  t.deepEqual(readdirSync(server.dataDir).sort(), ['identity.json', 'lock', 'raft'], 'no socket and no mark of leases is left');
+  t.deepEqual(
+    readdirSync(server.dataDir).sort(),
+    ['identity.json', 'lock', 'raft'],
+    'no socket and no mark of leases is left',
+  );
 });
 
 test.serial('files and directories are for their owner only', async (t) => {
   const cluster = await Cluster.start(t);
   const { dataDir } = cluster.server(0);
-  const walk = (path: string): string[] => (statSync(path).isDirectory() ? [path, ...readdirSync(path).flatMap((name) => walk(join(path, name)))] : [path]);
+  const walk = (path: string): string[] =>
+    statSync(path).isDirectory() ? [path, ...readdirSync(path).flatMap((name) => walk(join(path, name)))] : [path];
   for (const path of walk(dataDir)) t.is(statSync(path).mode & 0o077, 0, path);
 });
 
 test.serial('secrets are in no status and in no log', async (t) => {
-  const cluster = await Cluster.start(t, { args: ['--log-level', 'debug', '--token', 'open sesame', '--peer-token', 'close sesame'] });
+  const cluster = await Cluster.start(t, {
+    args: ['--log-level', 'debug', '--token', 'open sesame', '--peer-token', 'close sesame'],
+  });
   const server = cluster.server(0);
   const map = await new Promise<ClientMap>((resolve, reject) => {
     ControlClient.open({
-      address: server.address, trust: undefined, timeoutMs: 10_000, hello: { role: 'client', token: 'open sesame' },
+      address: server.address,
+      trust: undefined,
+      timeoutMs: 10_000,
+      hello: { role: 'client', token: 'open sesame' },
       frame: (frame) => frame.t === 'map' && resolve(frame.map),
     }).then((client) => t.teardown(() => client.close()), reject);
   });
@@ -58,7 +76,8 @@ test.serial('secrets are in no status and in no log', async (t) => {
   t.is(status.code, 0);
   await server.stop();
   const shown = [status.stdout, table.stdout, server.stderr, server.stdout].join('\n');
-  for (const secret of [...rkeys, map.hashSeed, 'open sesame', 'close sesame', 'ticket', 'rkey', 'hashSeed']) t.false(shown.includes(secret), secret);
+  for (const secret of [...rkeys, map.hashSeed, 'open sesame', 'close sesame', 'ticket', 'rkey', 'hashSeed'])
+    t.false(shown.includes(secret), secret);
 });
 
 test.serial('a restarted server keeps its cluster and gives its shards new epochs and incarnations', async (t) => {
@@ -68,33 +87,50 @@ test.serial('a restarted server keeps its cluster and gives its shards new epoch
   await server.kill();
   const second = await server.start();
   t.is(second.clusterId, first.clusterId);
-  t.deepEqual((await statusOf(server.address)).shards.map((s) => s.epoch), [2, 2, 2, 2]);
+  t.deepEqual(
+    (await statusOf(server.address)).shards.map((s) => s.epoch),
+    [2, 2, 2, 2],
+  );
   await server.stop();
   await server.start();
-  t.deepEqual((await statusOf(server.address)).shards.map((s) => s.epoch), [3, 3, 3, 3]);
+  t.deepEqual(
+    (await statusOf(server.address)).shards.map((s) => s.epoch),
+    [3, 3, 3, 3],
+  );
 });
 
-test.serial('a server that was killed waits for the leases of its last run, one that ended in order does not', async (t) => {
-  const cluster = await Cluster.start(t, { args: ['--lease-ms', '3000', '--log-level', 'debug'] });
-  const server = cluster.server(0);
-  const mark = join(server.dataDir, 'serving.json');
-  t.true(existsSync(mark));
-  await server.kill();
-  t.true(existsSync(mark));
-  // A shorter lease now does not shorten those that were granted.
-  server.args = server.args.map((arg) => (arg === '3000' ? '100' : arg));
-  const started = performance.now();
-  await server.start();
-  const waited = performance.now() - started;
-  t.true(waited >= 3000, `served after ${waited} ms`);
-  await server.stop();
-  t.false(existsSync(mark));
-});
+test.serial(
+  'a server that was killed waits for the leases of its last run, one that ended in order does not',
+  async (t) => {
+    const cluster = await Cluster.start(t, { args: ['--lease-ms', '3000', '--log-level', 'debug'] });
+    const server = cluster.server(0);
+    const mark = join(server.dataDir, 'serving.json');
+    t.true(existsSync(mark));
+    await server.kill();
+    t.true(existsSync(mark));
+    // A shorter lease now does not shorten those that were granted.
+    server.args = server.args.map((arg) => (arg === '3000' ? '100' : arg));
+    const started = performance.now();
+    await server.start();
+    const waited = performance.now() - started;
+    t.true(waited >= 3000, `served after ${waited} ms`);
+    await server.stop();
+    t.false(existsSync(mark));
+  },
+);
 
 test.serial('a directory that is in use, and a port that is in use, are refused by name', async (t) => {
   const cluster = await Cluster.start(t);
   const server = cluster.server(0);
-  const second = await farkv(['server', '--data-dir', server.dataDir, '--listen', '127.0.0.1:0', '--peers', `s1=${server.address}`]);
+  const second = await farkv([
+    'server',
+    '--data-dir',
+    server.dataDir,
+    '--listen',
+    '127.0.0.1:0',
+    '--peers',
+    `s1=${server.address}`,
+  ]);
   t.is(second.code, 1);
   t.regex(second.stderr, /in use by another farkv server/);
   const third = await farkv(['server', '--listen', server.address]);
@@ -107,13 +143,21 @@ test.serial('a data port in use is refused as well', async (t) => {
   await once(holder, 'listening');
   t.teardown(() => holder.close());
   const address = holder.address() as { readonly port: number };
-  const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--fabric-listen', `127.0.0.1:${address.port}`]);
+  const { code, stderr } = await farkv([
+    'server',
+    '--listen',
+    '127.0.0.1:0',
+    '--fabric-listen',
+    `127.0.0.1:${address.port}`,
+  ]);
   t.is(code, 1);
   t.regex(stderr, /address or port is taken|in use/i);
 });
 
 test.serial('without a data directory nothing is left behind', async (t) => {
-  const child = spawn(process.execPath, [CLI, 'server', '--json', '--listen', '127.0.0.1:0', '--memory', '64mb'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(process.execPath, [CLI, 'server', '--json', '--listen', '127.0.0.1:0', '--memory', '64mb'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   t.teardown(() => child.kill('SIGKILL'));
   const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
   const ready = JSON.parse(line) as ReadyLine;
@@ -142,11 +186,18 @@ test.serial('too little memory for the shards is refused with what is needed', a
 
 test.serial('an IPv6 address can be listened on beside an IPv4 one', async (t) => {
   const [port] = await freePorts(1);
-  const child = spawn(process.execPath, [CLI, 'server', '--json', '--listen', `127.0.0.1:${port!},[::1]:${port!}`, '--memory', '64mb'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    process.execPath,
+    [CLI, 'server', '--json', '--listen', `127.0.0.1:${port!},[::1]:${port!}`, '--memory', '64mb'],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
   t.teardown(() => child.kill('SIGKILL'));
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const line = await Promise.race([once(child.stdout.setEncoding('utf8'), 'data').then(([text]) => text as string), once(child, 'close').then(() => undefined)]);
+  const line = await Promise.race([
+    once(child.stdout.setEncoding('utf8'), 'data').then(([text]) => text as string),
+    once(child, 'close').then(() => undefined),
+  ]);
   if (line === undefined && stderr.includes('this machine does not have that address')) {
     t.log('this machine has no IPv6 loopback address: only the refusal could be seen');
     t.pass();

@@ -3,5 +3,7 @@ import test from 'ava';
 import { losesNothing } from '../support/pauses.js';
 
 for (const stopped of [2, 3] as const) {
-  test.serial(`nothing is lost when ${stopped} of three servers, the leader among them, are stopped for 20 s`, (t) => losesNothing(t, { transport: 'tcp', stopped, stopMs: 20_000 }));
+  test.serial(`nothing is lost when ${stopped} of three servers, the leader among them, are stopped for 20 s`, (t) =>
+    losesNothing(t, { transport: 'tcp', stopped, stopMs: 20_000 }),
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * Servers that are stopped together, the metadata leader among them, with real processes: no value is lost by that. A leader that
- * stalls again and again still replaces a dead owner.
+ * Servers that are stopped together, the metadata leader among them, with real processes: no value is lost by that. A
+ * leader that stalls again and again still replaces a dead owner.
  */
 import test from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,14 +9,22 @@ import { keysOf } from '../support/owners.js';
 import { losesNothing, written } from '../support/pauses.js';
 import { leaderOf, statusWhen } from '../support/status.js';
 
-test.serial('shm: the leader and one more are stopped for longer than the leases: every value is there when they go on, under the same epochs', (t) =>
-  losesNothing(t, { transport: 'shm', stopped: 2 }));
+test.serial(
+  'shm: the leader and one more are stopped for longer than the leases: every value is there when they go on, under the same epochs',
+  (t) => losesNothing(t, { transport: 'shm', stopped: 2 }),
+);
 
-test.serial('tcp: all servers are stopped for longer than the leases: every value is there when they go on, under the same epochs', (t) =>
-  losesNothing(t, { transport: 'tcp', stopped: 3 }));
+test.serial(
+  'tcp: all servers are stopped for longer than the leases: every value is there when they go on, under the same epochs',
+  (t) => losesNothing(t, { transport: 'tcp', stopped: 3 }),
+);
 
 test.serial('a leader that stalls for 200 ms in every second gives the shards of a dead owner to others', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300', '--owner-lease-ms', '1000', '--election-ms', '1500'] });
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 6,
+    args: ['--lease-ms', '300', '--owner-lease-ms', '1000', '--election-ms', '1500'],
+  });
   const { kv } = await written(t, cluster, 'tcp');
   const leader = await leaderOf(cluster);
   const dead = cluster.server((leader + 1) % 3);
@@ -37,5 +45,7 @@ test.serial('a leader that stalls for 200 ms in every second gives the shards of
   t.log(`a miss ${Math.round(performance.now() - at)} ms after the kill`);
   stalls.on = false;
   await stalling;
-  await statusWhen(cluster.server(leader).address, (s) => s.shards.every((one) => one.state === 'serving' && one.owner !== dead.id));
+  await statusWhen(cluster.server(leader).address, (s) =>
+    s.shards.every((one) => one.state === 'serving' && one.owner !== dead.id),
+  );
 });

@@ -15,14 +15,25 @@ test('the programs in the README run as they stand', async (t) => {
   t.true(programs.length >= 2);
   for (const program of programs) {
     // Run in the project's folder, so that `farkv` is this package; only the server's port is another.
-    const child = spawn(process.execPath, ['--input-type=module', '-e', program.replaceAll('127.0.0.1:7400', cluster.server(0).address)], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
-    const [stderr, [code]] = (await Promise.all([text(child.stderr), once(child, 'close'), text(child.stdout)])) as unknown as [string, [number]];
+    const child = spawn(
+      process.execPath,
+      ['--input-type=module', '-e', program.replaceAll('127.0.0.1:7400', cluster.server(0).address)],
+      { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    const [stderr, [code]] = (await Promise.all([
+      text(child.stderr),
+      once(child, 'close'),
+      text(child.stdout),
+    ])) as unknown as [string, [number]];
     t.is(code, 0, `${program}\n${stderr}`);
   }
 });
 
 test('the README names every package that is installed with farkv, and every command', (t) => {
-  const { dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as { readonly dependencies: Readonly<Record<string, string>> };
+  const { dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
   for (const name of Object.keys(dependencies)) t.true(README.includes(`\`${name}\``), name);
-  for (const command of ['server', 'get', 'put', 'delete', 'scan', 'status', 'doctor', 'bench']) t.true(README.includes(command), command);
+  for (const command of ['server', 'get', 'put', 'delete', 'scan', 'status', 'doctor', 'bench'])
+    t.true(README.includes(command), command);
 });

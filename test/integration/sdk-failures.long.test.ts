@@ -14,7 +14,12 @@ const LEASE = ['--lease-ms', '300'];
 /** Nobody takes the shards of a dead owner in that time: it is back before. */
 const STAY = [...LEASE, '--owner-lease-ms', '300000'];
 
-async function connected(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp', options: Partial<ConnectOptions> = {}): Promise<Client<BufferValue, Buffer>> {
+async function connected(
+  t: ExecutionContext,
+  cluster: Cluster,
+  transport: 'shm' | 'tcp',
+  options: Partial<ConnectOptions> = {},
+): Promise<Client<BufferValue, Buffer>> {
   const kv = await connect({ servers: cluster.addresses, transport, strict: true, ...options });
   t.teardown(() => kv.close());
   return kv;
@@ -35,7 +40,11 @@ async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /** For each server, keys whose shards it owns. */
-async function keysOf(kv: Client<BufferValue, Buffer>, cluster: Cluster, count: number): Promise<Map<string, string[]>> {
+async function keysOf(
+  kv: Client<BufferValue, Buffer>,
+  cluster: Cluster,
+  count: number,
+): Promise<Map<string, string[]>> {
   const { shards } = await statusOf(cluster.server(0).address);
   const keys = new Map<string, string[]>();
   for (let i = 0; [...keys.values()].filter((list) => list.length >= count).length < cluster.servers.length; i++) {
@@ -64,18 +73,33 @@ for (const transport of ['shm', 'tcp'] as const) {
       // Their time-out is minutes away: the error comes because the owner is known to be gone.
       const patient = { timeoutMs: 300_000 };
       for (const key of [...dead].slice(0, 3)) {
-        const calls = [kv.get(key, patient), kv.getMany([key], patient), kv.put(key, 'x', patient), kv.delete(key, patient), kv.compareAndSwap(key, 0n, 'x', patient)];
-        for (const call of calls) await t.throwsAsync(call, { code: 'ERR_SHARD_UNAVAILABLE', message: new RegExp(`the owner of shard \\d, ${server.id}, `) }, key);
+        const calls = [
+          kv.get(key, patient),
+          kv.getMany([key], patient),
+          kv.put(key, 'x', patient),
+          kv.delete(key, patient),
+          kv.compareAndSwap(key, 0n, 'x', patient),
+        ];
+        for (const call of calls)
+          await t.throwsAsync(
+            call,
+            { code: 'ERR_SHARD_UNAVAILABLE', message: new RegExp(`the owner of shard \\d, ${server.id}, `) },
+            key,
+          );
       }
       await server.start();
       for (const key of dead) {
-        // Its memory is gone with it; what was read before must not come back. Until the client has heard of the new start, it goes on refusing.
+        // Its memory is gone with it; what was read before must not come back. Until the client has heard of the new
+        // start, it goes on refusing.
         t.is(await untilAvailable(() => kv.get(key)), undefined, key);
         await kv.put(key, `${key} again`);
       }
     }
     const values = await kv.getMany(all);
-    t.deepEqual(values.filter((value) => value === undefined), []);
+    t.deepEqual(
+      values.filter((value) => value === undefined),
+      [],
+    );
   });
 
   test(`${transport}: a client that is told to wait for an owner that is gone waits until it is back`, async (t) => {
@@ -85,8 +109,10 @@ for (const transport of ['shm', 'tcp'] as const) {
     const [key = ''] = keys.get('s2') ?? [];
     await kv.put(key, 'before');
     await cluster.server(1).kill();
-    // Its time is over before the owner is back, and the reason is told, once the client has noticed: what it sends before is in doubt.
-    while ((await kv.get(key, { timeoutMs: 50 }).then(() => 'ok', codeOf)) !== 'ERR_SHARD_UNAVAILABLE') await setImmediate();
+    // Its time is over before the owner is back, and the reason is told, once the client has noticed: what it sends
+    // before is in doubt.
+    while ((await kv.get(key, { timeoutMs: 50 }).then(() => 'ok', codeOf)) !== 'ERR_SHARD_UNAVAILABLE')
+      await setImmediate();
     const waiting = [kv.get(key, { timeoutMs: 300_000 }), kv.put(`${key}-not-there`, 'x', { timeoutMs: 300_000 })];
     await cluster.server(1).start();
     t.is((await Promise.all(waiting))[0], undefined);
@@ -102,19 +128,33 @@ for (const transport of ['shm', 'tcp'] as const) {
     const codes = new Map<string, string>();
     let stored = 0;
     let killed: Promise<unknown> | undefined;
-    await Promise.all(keys.map(async (key) => {
-      // Those of the dead server end because it is gone, not because a busy machine takes its time over 20,000 of them.
-      codes.set(key, await kv.put(key, value, { timeoutMs: 300_000 }).then(() => 'ok', codeOf));
-      if (codes.get(key) === 'ok' && ++stored === 5000) killed = cluster.server(1).kill();
-    }));
+    await Promise.all(
+      keys.map(async (key) => {
+        // Those of the dead server end because it is gone, not because a busy machine takes its time over 20,000 of
+        // them.
+        codes.set(key, await kv.put(key, value, { timeoutMs: 300_000 }).then(() => 'ok', codeOf));
+        if (codes.get(key) === 'ok' && ++stored === 5000) killed = cluster.server(1).kill();
+      }),
+    );
     await killed;
     const kinds = new Set(codes.values());
-    t.deepEqual([...kinds].filter((code) => !['ok', 'ERR_TIMEOUT', 'ERR_INDETERMINATE', 'ERR_DISCONNECTED', 'ERR_SHARD_UNAVAILABLE'].includes(code)), []);
+    t.deepEqual(
+      [...kinds].filter(
+        (code) =>
+          !['ok', 'ERR_TIMEOUT', 'ERR_INDETERMINATE', 'ERR_DISCONNECTED', 'ERR_SHARD_UNAVAILABLE'].includes(code),
+      ),
+      [],
+    );
     const lost = keys.filter((key) => codes.get(key) !== 'ok');
     t.true(lost.length > 0 && lost.length < keys.length);
     await cluster.server(1).start();
     // Again, as a program would: whatever had failed goes through, and what was acknowledged by the living is there.
-    await untilAvailable(() => kv.putMany(lost.map((key) => ({ key, value })), { timeoutMs: 300_000 }));
+    await untilAvailable(() =>
+      kv.putMany(
+        lost.map((key) => ({ key, value })),
+        { timeoutMs: 300_000 },
+      ),
+    );
     const missing = (await kv.getMany(keys)).filter((v) => v === undefined).length;
     t.true(missing < keys.length / 2, `${missing} of the killed server's keys were acknowledged before`);
     for (const v of await kv.getMany(lost)) t.true(v?.equals(value));
@@ -124,7 +164,9 @@ for (const transport of ['shm', 'tcp'] as const) {
     const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '512mb', args: LEASE });
     const kv = await connected(t, cluster, transport);
     for (let round = 0; round < 3; round++) {
-      const child = spawn(process.execPath, [CHILD, 'large', cluster.addresses.join(','), transport, '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+      const child = spawn(process.execPath, [CHILD, 'large', cluster.addresses.join(','), transport, '0'], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
       await once(child.stdout, 'data');
       child.kill('SIGKILL');
       await once(child, 'close');
@@ -141,14 +183,30 @@ for (const transport of ['shm', 'tcp'] as const) {
 test('TLS and a token, by the SDK', async (t) => {
   const file = (name: string) => fileURLToPath(new URL(name, TLS));
   const cluster = await Cluster.start(t, {
-    servers: 1, args: ['--token', 'sesame', '--tls-cert', file('server.pem'), '--tls-key', file('server-key.pem'), '--tls-ca', file('ca.pem')],
+    servers: 1,
+    args: [
+      '--token',
+      'sesame',
+      '--tls-cert',
+      file('server.pem'),
+      '--tls-key',
+      file('server-key.pem'),
+      '--tls-ca',
+      file('ca.pem'),
+    ],
   });
   const ca = readFileSync(file('ca.pem'));
   const kv = await connect({ servers: cluster.addresses, token: 'sesame', tls: { ca } });
   await kv.put('a', 'x');
   t.is(String(await kv.get('a')), 'x');
   await kv.close();
-  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', tls: true }), { code: 'ERR_UNAUTHORIZED' });
-  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'wrong', tls: { ca } }), { code: 'ERR_UNAUTHORIZED' });
-  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', connectTimeoutMs: 1000 }), { instanceOf: FarkvError });
+  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', tls: true }), {
+    code: 'ERR_UNAUTHORIZED',
+  });
+  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'wrong', tls: { ca } }), {
+    code: 'ERR_UNAUTHORIZED',
+  });
+  await t.throwsAsync(connect({ servers: cluster.addresses, token: 'sesame', connectTimeoutMs: 1000 }), {
+    instanceOf: FarkvError,
+  });
 });

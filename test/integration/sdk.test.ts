@@ -4,7 +4,16 @@ import { once } from 'node:events';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { ABSENT, connect, FarkvError, type BufferValue, type Client, type ClientEvent, type ClientStats, type ConnectOptions } from '../../client/index.js';
+import {
+  ABSENT,
+  connect,
+  FarkvError,
+  type BufferValue,
+  type Client,
+  type ClientEvent,
+  type ClientStats,
+  type ConnectOptions,
+} from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import type { ChildTask } from '../support/sdk-child.js';
 
@@ -22,17 +31,30 @@ test.after.always(async () => {
 });
 
 let namespaces = 0;
-/** The SDK's own times are for users who would rather have an error; a machine that compiles beside the tests may take longer for thousands of calls. */
+/**
+ * The SDK's own times are for users who would rather have an error; a machine that compiles beside the tests may take
+ * longer for thousands of calls.
+ */
 const PATIENT = { timeoutMs: 120_000, connectTimeoutMs: 120_000 } as const;
 /** A client that sees a namespace of its own. */
-async function client(t: ExecutionContext, options: Partial<ConnectOptions> = {}, cluster: Cluster = shared): Promise<Client<BufferValue, Buffer>> {
+async function client(
+  t: ExecutionContext,
+  options: Partial<ConnectOptions> = {},
+  cluster: Cluster = shared,
+): Promise<Client<BufferValue, Buffer>> {
   const made = await connect({ servers: cluster.addresses, namespace: ++namespaces, ...PATIENT, ...options });
   t.teardown(() => made.close());
   return made;
 }
 
-/** The counters before and after GETs none of which this machine let lie for longer than a GET may take: such a one is READ again. */
-async function inTime(kv: Client<BufferValue, Buffer>, gets: () => Promise<void>): Promise<readonly [ClientStats, ClientStats]> {
+/**
+ * The counters before and after GETs none of which this machine let lie for longer than a GET may take: such a one is
+ * READ again.
+ */
+async function inTime(
+  kv: Client<BufferValue, Buffer>,
+  gets: () => Promise<void>,
+): Promise<readonly [ClientStats, ClientStats]> {
   for (;;) {
     const before = kv.stats();
     await gets();
@@ -43,13 +65,24 @@ async function inTime(kv: Client<BufferValue, Buffer>, gets: () => Promise<void>
 
 async function settled(promises: readonly Promise<unknown>[]): Promise<string[]> {
   const results = await Promise.allSettled(promises);
-  return results.map((result) => (result.status === 'fulfilled' ? 'ok' : result.reason instanceof FarkvError ? result.reason.code : String(result.reason)));
+  return results.map((result) =>
+    result.status === 'fulfilled'
+      ? 'ok'
+      : result.reason instanceof FarkvError
+        ? result.reason.code
+        : String(result.reason),
+  );
 }
 
 function inProcess(task: ChildTask): Promise<unknown> {
   const { task: name, servers, transport, argument } = task;
-  const child = spawn(process.execPath, ['--enable-source-maps', CHILD, name, servers, transport, String(argument)], { stdio: ['ignore', 'pipe', 'inherit'] });
-  return Promise.all([json(child.stdout), once(child, 'close')]).then(([answer, [code]]) => ({ ...(answer as object), code: code as unknown }));
+  const child = spawn(process.execPath, ['--enable-source-maps', CHILD, name, servers, transport, String(argument)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  return Promise.all([json(child.stdout), once(child, 'close')]).then(([answer, [code]]) => ({
+    ...(answer as object),
+    code: code as unknown,
+  }));
 }
 
 async function inThread(task: ChildTask): Promise<unknown> {
@@ -66,7 +99,10 @@ test('tcp: a GET of a key whose place is known is one READ, and never an old val
   await kv.putMany(keys.map((key) => ({ key, value: 'one' })));
   await kv.getMany(keys);
   const [before, after] = await inTime(kv, async () => {
-    t.deepEqual((await kv.getMany(keys)).map(String), keys.map(() => 'one'));
+    t.deepEqual(
+      (await kv.getMany(keys)).map(String),
+      keys.map(() => 'one'),
+    );
     for (const key of keys) t.is(String(await kv.get(key)), 'one');
   });
   t.is(after.reads - before.reads, 200);
@@ -77,7 +113,10 @@ test('tcp: a GET of a key whose place is known is one READ, and never an old val
   t.is(kv.stats().locationStale - after.locationStale, 100);
   // What this client changes itself costs no stale READ.
   await kv.putMany(keys.map((key) => ({ key, value: 'three' })));
-  t.deepEqual((await kv.getMany(keys)).map(String), keys.map(() => 'three'));
+  t.deepEqual(
+    (await kv.getMany(keys)).map(String),
+    keys.map(() => 'three'),
+  );
   t.is(kv.stats().locationStale - after.locationStale, 100);
 });
 
@@ -105,7 +144,10 @@ for (const transport of ['shm', 'tcp'] as const) {
       t.is(await kv.getInto(key, target, 3), 5);
       t.is(target.toString('utf8', 3, 8), 'alpha');
       if (transport === 'shm') t.is(String(kv.getSync(key)), 'alpha');
-      t.deepEqual((await kv.getMany([key, 'absent', name, kv.key(key)])).map((value) => value?.toString()), ['alpha', undefined, 'alpha', 'alpha']);
+      t.deepEqual(
+        (await kv.getMany([key, 'absent', name, kv.key(key)])).map((value) => value?.toString()),
+        ['alpha', undefined, 'alpha', 'alpha'],
+      );
       await kv.putMany([{ key, value: 'beta' }]);
       const { version } = (await kv.getEntry(name))!;
       t.true((await kv.compareAndSwap(key, version, 'gamma')).swapped);
@@ -120,7 +162,8 @@ for (const transport of ['shm', 'tcp'] as const) {
       t.true(await kv.delete(key));
       t.is(await kv.get(name), undefined);
     }
-    for (const wrong of ['', 'k'.repeat(1025), undefined as unknown as string]) t.throws(() => kv.key(wrong), { code: 'ERR_KEY_INVALID' });
+    for (const wrong of ['', 'k'.repeat(1025), undefined as unknown as string])
+      t.throws(() => kv.key(wrong), { code: 'ERR_KEY_INVALID' });
     await kv.close();
     t.throws(() => kv.key('a'), { code: 'ERR_CLOSED' });
   });
@@ -141,7 +184,10 @@ for (const transport of ['shm', 'tcp'] as const) {
     t.is(await kv.getInto('a', target, 1), 5);
     t.is(String(target), '.alpha..');
     t.is(await kv.getInto('missing', target), undefined);
-    await t.throwsAsync(async () => kv.getInto('a', target, 4), { code: 'ERR_BUFFER_TOO_SMALL', message: /has 5 bytes, there is room for 4/ });
+    await t.throwsAsync(async () => kv.getInto('a', target, 4), {
+      code: 'ERR_BUFFER_TOO_SMALL',
+      message: /has 5 bytes, there is room for 4/,
+    });
     if (transport === 'shm') {
       t.is(String(kv.getSync('a')), 'alpha');
       t.is(kv.getSync('missing'), undefined);
@@ -161,9 +207,17 @@ for (const transport of ['shm', 'tcp'] as const) {
     for (let round = 0; round < 2; round++) {
       await kv.putMany(names.map((name) => ({ key: name, value: `${name} in round ${round}` })));
       const used = await kv.getManyInto([...names, 'nothing'], side.fill(0), spans);
-      t.is(used, names.reduce((sum, name) => sum + name.length + 11, 0));
-      const seen = names.map((_, i) => side.toString('latin1', spans[2 * i], (spans[2 * i] ?? 0) + (spans[2 * i + 1] ?? 0)));
-      t.deepEqual(seen, names.map((name) => `${name} in round ${round}`));
+      t.is(
+        used,
+        names.reduce((sum, name) => sum + name.length + 11, 0),
+      );
+      const seen = names.map((_, i) =>
+        side.toString('latin1', spans[2 * i], (spans[2 * i] ?? 0) + (spans[2 * i + 1] ?? 0)),
+      );
+      t.deepEqual(
+        seen,
+        names.map((name) => `${name} in round ${round}`),
+      );
       t.deepEqual([...spans.subarray(6000)], [ABSENT, 0]);
     }
     const needed = { code: 'ERR_BUFFER_TOO_SMALL', message: /there is room for 1000/ };
@@ -234,9 +288,29 @@ for (const transport of ['shm', 'tcp'] as const) {
       t.is(String(await kv.get(key)), 'x');
       t.true(await kv.delete(key));
     }
-    for (const key of ['', 'k'.repeat(1025), 'ü'.repeat(513), new Uint8Array(0), new Uint8Array(1025), 5, null, undefined, {}, ['a'], 1n]) {
+    for (const key of [
+      '',
+      'k'.repeat(1025),
+      'ü'.repeat(513),
+      new Uint8Array(0),
+      new Uint8Array(1025),
+      5,
+      null,
+      undefined,
+      {},
+      ['a'],
+      1n,
+    ]) {
       const bad = key as string;
-      const codes = await settled([kv.get(bad), kv.getEntry(bad), kv.put(bad, 'x'), kv.delete(bad), kv.compareAndSwap(bad, 0n, 'x'), kv.getMany([bad]), kv.putMany([{ key: bad, value: 'x' }])]);
+      const codes = await settled([
+        kv.get(bad),
+        kv.getEntry(bad),
+        kv.put(bad, 'x'),
+        kv.delete(bad),
+        kv.compareAndSwap(bad, 0n, 'x'),
+        kv.getMany([bad]),
+        kv.putMany([{ key: bad, value: 'x' }]),
+      ]);
       t.deepEqual(codes, new Array<string>(7).fill('ERR_KEY_INVALID'));
       t.throws(() => kv.getInto(bad, Buffer.alloc(1)), { code: 'ERR_KEY_INVALID' });
     }
@@ -288,8 +362,12 @@ for (const transport of ['shm', 'tcp'] as const) {
     try {
       for (const values of [false, true, false]) {
         const seen = new Set<string>();
-        for await (const { key } of values ? kv.scan({ values: true, batch: 64 }) : kv.scan({ batch: 64 })) seen.add(String(key));
-        t.deepEqual(stable.filter((key) => !seen.has(key)), []);
+        for await (const { key } of values ? kv.scan({ values: true, batch: 64 }) : kv.scan({ batch: 64 }))
+          seen.add(String(key));
+        t.deepEqual(
+          stable.filter((key) => !seen.has(key)),
+          [],
+        );
       }
     } finally {
       state.writing = false;
@@ -310,22 +388,34 @@ for (const transport of ['shm', 'tcp'] as const) {
     await kv.close();
     await kv.close();
     const codes = new Set(await settled(work));
-    t.deepEqual([...codes].filter((code) => code !== 'ok' && code !== 'ERR_CLOSED' && code !== 'ERR_INDETERMINATE'), []);
+    t.deepEqual(
+      [...codes].filter((code) => code !== 'ok' && code !== 'ERR_CLOSED' && code !== 'ERR_INDETERMINATE'),
+      [],
+    );
     t.true(codes.has('ERR_CLOSED') || codes.has('ERR_INDETERMINATE'));
-    t.deepEqual(await settled([kv.get('a'), kv.put('a', 'x'), kv.getMany(['a'])]), ['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CLOSED']);
+    t.deepEqual(await settled([kv.get('a'), kv.put('a', 'x'), kv.getMany(['a'])]), [
+      'ERR_CLOSED',
+      'ERR_CLOSED',
+      'ERR_CLOSED',
+    ]);
   });
 
   test(`${transport}: an AbortSignal ends an operation that is under way`, async (t) => {
     const kv = await client(t, { transport });
     const abort = new AbortController();
     const reason = new Error('enough');
-    const work = Array.from({ length: 200 }, (_, i) => kv.put(`k${i}`, Buffer.alloc(200_000), { signal: abort.signal }));
+    const work = Array.from({ length: 200 }, (_, i) =>
+      kv.put(`k${i}`, Buffer.alloc(200_000), { signal: abort.signal }),
+    );
     await Promise.resolve();
     abort.abort(reason);
     const codes = await settled(work);
     // What had been sent may have taken effect.
     t.true(codes.includes('ERR_ABORTED') || codes.includes('ERR_INDETERMINATE'));
-    t.deepEqual([...new Set(codes)].filter((code) => code !== 'ok' && code !== 'ERR_ABORTED' && code !== 'ERR_INDETERMINATE'), []);
+    t.deepEqual(
+      [...new Set(codes)].filter((code) => code !== 'ok' && code !== 'ERR_ABORTED' && code !== 'ERR_INDETERMINATE'),
+      [],
+    );
     const error = await t.throwsAsync(kv.get('k0', { signal: abort.signal }), { code: 'ERR_ABORTED' });
     t.is(error.cause, reason);
     await kv.put('after', 'x');
@@ -372,9 +462,12 @@ for (const transport of ['shm', 'tcp'] as const) {
     const kv = await client(t, { transport, namespace: 0 }, cluster);
     const value = Buffer.alloc(10_000, 'x');
     let stored = 0;
-    const error = await t.throwsAsync(async () => {
-      for (; stored < 2000; stored++) await kv.put(`k${stored}`, value);
-    }, { code: 'ERR_TABLE_FULL' });
+    const error = await t.throwsAsync(
+      async () => {
+        for (; stored < 2000; stored++) await kv.put(`k${stored}`, value);
+      },
+      { code: 'ERR_TABLE_FULL' },
+    );
     t.regex(error.message, /stays readable/);
     t.true(stored > 300);
     for (let i = 0; i < stored; i++) t.is((await kv.get(`k${i}`))?.length, 10_000);
@@ -399,7 +492,10 @@ test('a transport that cannot be used: another one and why, or with strict an er
   t.regex(first?.reason ?? '', /shm: the server does not offer it/);
   await kv.put('a', 'x');
   t.is(String(await kv.get('a')), 'x');
-  await t.throwsAsync(connect({ servers: cluster.addresses, transport: 'shm', strict: true }), { code: 'ERR_UNSUPPORTED', message: /s1: .*shm: the server does not offer it/ });
+  await t.throwsAsync(connect({ servers: cluster.addresses, transport: 'shm', strict: true }), {
+    code: 'ERR_UNSUPPORTED',
+    message: /s1: .*shm: the server does not offer it/,
+  });
 });
 
 test('connect says what is wrong', async (t) => {
@@ -411,7 +507,10 @@ test('connect says what is wrong', async (t) => {
   const kv = await connect({ servers, token: 'open sesame' });
   await kv.put('a', 'x');
   await kv.close();
-  await t.throwsAsync(connect({ servers: '127.0.0.1:1', connectTimeoutMs: 300 }), { code: 'ERR_TIMEOUT', message: /no server answered within 300 ms.*ECONNREFUSED/ });
+  await t.throwsAsync(connect({ servers: '127.0.0.1:1', connectTimeoutMs: 300 }), {
+    code: 'ERR_TIMEOUT',
+    message: /no server answered within 300 ms.*ECONNREFUSED/,
+  });
   await t.throwsAsync(connect({ servers, tls: true, connectTimeoutMs: 500 }), { instanceOf: FarkvError });
   const abort = new AbortController();
   const pending = connect({ servers: '127.0.0.1:1', signal: abort.signal });
@@ -439,7 +538,11 @@ test('await using closes the client', async (t) => {
 });
 
 test('msgpack values, and a client with another codec', async (t) => {
-  interface User { readonly name: string; readonly born: Date; readonly tags: readonly string[] }
+  interface User {
+    readonly name: string;
+    readonly born: Date;
+    readonly tags: readonly string[];
+  }
   const users = await connect<User>({ servers: shared.addresses, codec: 'msgpack', namespace: ++namespaces });
   t.teardown(() => users.close());
   const ada = { name: 'Ada', born: new Date('1815-12-10'), tags: ['countess', 'programmer'] };
@@ -456,7 +559,11 @@ test('msgpack values, and a client with another codec', async (t) => {
 
 test('one call may be of far more items than are worked on at once', async (t) => {
   // Servers of its own: how many READs a GET takes in a table that grows is not what other tests want to see.
-  const kv = await client(t, { timeoutMs: 600_000 }, await Cluster.start(t, { servers: 1, memory: '256mb', shards: 4 }));
+  const kv = await client(
+    t,
+    { timeoutMs: 600_000 },
+    await Cluster.start(t, { servers: 1, memory: '256mb', shards: 4 }),
+  );
   const keys = Array.from({ length: 150_000 }, (_, i) => `many ${i}`);
   await kv.putMany(keys.map((key, i) => ({ key, value: String(i) })));
   const values = await kv.getMany(keys);

@@ -7,7 +7,14 @@ import { Cluster, farkv } from '../support/cluster.js';
 import { statusWhen, whole } from '../support/status.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../../../test/fixtures/tls/${name}`, import.meta.url));
-const TLS = ['--tls-cert', fixture('server.pem'), '--tls-key', fixture('server-key.pem'), '--tls-ca', fixture('ca.pem')];
+const TLS = [
+  '--tls-cert',
+  fixture('server.pem'),
+  '--tls-key',
+  fixture('server-key.pem'),
+  '--tls-ca',
+  fixture('ca.pem'),
+];
 
 test.serial('a token is asked for, and a wrong one is 77', async (t) => {
   const cluster = await Cluster.start(t, { memory: '32mb', env: { FARKV_TOKEN: 'right' } });
@@ -21,25 +28,50 @@ test.serial('a token is asked for, and a wrong one is 77', async (t) => {
 });
 
 test.serial('three servers with TLS and a token; only TLS 1.3 with a trusted authority is spoken', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '32mb', args: [...TLS, '--token', 'right', '--peer-token', 'of servers'] });
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 3,
+    memory: '32mb',
+    args: [...TLS, '--token', 'right', '--peer-token', 'of servers'],
+  });
   const { address } = cluster.server(1);
   await statusWhen(address, whole, { token: 'right', ca: readFileSync(fixture('ca.pem')) });
 
-  t.is((await farkv(['status', '--connect', address, '--token', 'right', '--tls-ca', fixture('stranger.pem')])).code, 77);
+  t.is(
+    (await farkv(['status', '--connect', address, '--token', 'right', '--tls-ca', fixture('stranger.pem')])).code,
+    77,
+  );
   for (const command of [['status'], ['get', 'a']]) {
     const without = await farkv([...command, '--connect', address, '--token', 'right', '--timeout', '1s']);
     t.is(without.code, 69, 'without TLS');
-    t.regex(without.stderr, /closed the connection without an answer: does it want TLS\?|was closed without an answer: does it want TLS\?/);
+    t.regex(
+      without.stderr,
+      /closed the connection without an answer: does it want TLS\?|was closed without an answer: does it want TLS\?/,
+    );
   }
-  t.is((await farkv(['status', '--connect', address, '--token', 'of servers', '--tls-ca', fixture('ca.pem')])).code, 77);
+  t.is(
+    (await farkv(['status', '--connect', address, '--token', 'of servers', '--tls-ca', fixture('ca.pem')])).code,
+    77,
+  );
 
-  const old = connectTls({ host: '127.0.0.1', port: Number(address.split(':')[1]), rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
+  const old = connectTls({
+    host: '127.0.0.1',
+    port: Number(address.split(':')[1]),
+    rejectUnauthorized: false,
+    maxVersion: 'TLSv1.2',
+  });
   t.teardown(() => old.destroy());
   await t.throwsAsync(once(old, 'secureConnect'), { message: /protocol version|reset|disconnected/i });
 });
 
 test.serial('servers with different peer tokens do not make a cluster', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '32mb', args: ['--peer-token', 'one'], ready: false });
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 3,
+    memory: '32mb',
+    args: ['--peer-token', 'one'],
+    ready: false,
+  });
   const odd = cluster.server(2);
   await odd.kill();
   odd.args = odd.args.map((arg) => (arg === 'one' ? 'another' : arg));
@@ -55,13 +87,24 @@ test.serial('beyond loopback a server starts with a token or when it is told tha
   for (const args of [['--insecure'], ['--token', 'x']]) {
     const cluster = await Cluster.start(t, { memory: '32mb', args: ['--fabric-listen', '0.0.0.0:0', ...args] });
     const tcp = cluster.server(0).readyLine?.fabric.filter((a) => a.provider === 'tcp') ?? [];
-    t.true(tcp.length > 0 && tcp.every((a) => !a.address.startsWith('0.0.0.0')), 'the wildcard is told as addresses that can be dialed');
+    t.true(
+      tcp.length > 0 && tcp.every((a) => !a.address.startsWith('0.0.0.0')),
+      'the wildcard is told as addresses that can be dialed',
+    );
     await cluster.remove();
   }
 });
 
 test.serial('a certificate and a key that do not belong together are refused at the start', async (t) => {
-  const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--tls-cert', fixture('ca.pem'), '--tls-key', fixture('server-key.pem')]);
+  const { code, stderr } = await farkv([
+    'server',
+    '--listen',
+    '127.0.0.1:0',
+    '--tls-cert',
+    fixture('ca.pem'),
+    '--tls-key',
+    fixture('server-key.pem'),
+  ]);
   t.is(code, 2);
   t.regex(stderr, /cannot be used/);
 });

@@ -12,33 +12,57 @@ test.serial('three servers make one cluster, share its shards, and show it alike
   t.is(new Set(ready.map((r) => r.clusterId)).size, 1);
   t.deepEqual(ready.flatMap((r) => r.shards).sort(), [0, 1, 2, 3, 4, 5]);
   t.true(ready.every((r) => r.shards.length === 2));
-  const [a, b] = [await statusWhen(cluster.server(0).address, whole), await statusWhen(cluster.server(2).address, whole)];
-  t.deepEqual(a.shards.map((s) => [s.owner, s.epoch, s.state]), b.shards.map((s) => [s.owner, s.epoch, s.state]));
+  const [a, b] = [
+    await statusWhen(cluster.server(0).address, whole),
+    await statusWhen(cluster.server(2).address, whole),
+  ];
+  t.deepEqual(
+    a.shards.map((s) => [s.owner, s.epoch, s.state]),
+    b.shards.map((s) => [s.owner, s.epoch, s.state]),
+  );
   t.true(a.members.every((m) => m.node !== undefined));
   t.is(a.members.filter((m) => m.leader).length, 1);
 });
 
-test.serial('after the leader was killed another one leads, metadata changes go on, and the killed one comes back', async (t) => {
-  const cluster = await Cluster.start(t, SMALL);
-  const leader = await leaderOf(cluster);
-  const [other, third] = [0, 1, 2].filter((i) => i !== leader);
-  const { id } = cluster.server(leader);
-  const { term } = await statusOf(cluster.server(leader).address);
-  await cluster.server(leader).kill();
-  await statusWhen(cluster.server(other!).address, (s) => s.shards.every((one) => one.state === (one.owner === id ? 'unreachable' : 'serving')));
-  t.is((await farkv(['status', '--connect', cluster.server(other!).address])).code, 1);
+test.serial(
+  'after the leader was killed another one leads, metadata changes go on, and the killed one comes back',
+  async (t) => {
+    const cluster = await Cluster.start(t, SMALL);
+    const leader = await leaderOf(cluster);
+    const [other, third] = [0, 1, 2].filter((i) => i !== leader);
+    const { id } = cluster.server(leader);
+    const { term } = await statusOf(cluster.server(leader).address);
+    await cluster.server(leader).kill();
+    await statusWhen(cluster.server(other!).address, (s) =>
+      s.shards.every((one) => one.state === (one.owner === id ? 'unreachable' : 'serving')),
+    );
+    t.is((await farkv(['status', '--connect', cluster.server(other!).address])).code, 1);
 
-  // A restart is a change of the metadata: its join must be committed by the two that are left.
-  await cluster.server(third!).kill();
-  await cluster.server(third!).start();
-  const after = await statusWhen(cluster.server(other!).address, (s) => s.leader !== undefined && s.leader !== id && s.shards.every((one) => one.owner === id || one.state === 'serving'));
-  t.true(after.term > term);
-  const epochs = (of: number): number[] => after.shards.filter((s) => s.owner === cluster.server(of).id).map((s) => s.epoch);
-  t.deepEqual([epochs(third!), epochs(other!)], [[2, 2], [1, 1]]);
+    // A restart is a change of the metadata: its join must be committed by the two that are left.
+    await cluster.server(third!).kill();
+    await cluster.server(third!).start();
+    const after = await statusWhen(
+      cluster.server(other!).address,
+      (s) =>
+        s.leader !== undefined &&
+        s.leader !== id &&
+        s.shards.every((one) => one.owner === id || one.state === 'serving'),
+    );
+    t.true(after.term > term);
+    const epochs = (of: number): number[] =>
+      after.shards.filter((s) => s.owner === cluster.server(of).id).map((s) => s.epoch);
+    t.deepEqual(
+      [epochs(third!), epochs(other!)],
+      [
+        [2, 2],
+        [1, 1],
+      ],
+    );
 
-  await cluster.server(leader).start();
-  await statusWhen(cluster.server(leader).address, served);
-});
+    await cluster.server(leader).start();
+    await statusWhen(cluster.server(leader).address, served);
+  },
+);
 
 test.serial('without a majority a server waits, says for whom, and can be stopped', async (t) => {
   const cluster = await Cluster.start(t, { ...SMALL, absent: [1, 2], ready: false });
@@ -60,7 +84,13 @@ test.serial('a server with the data directory of another cluster is refused, and
   for (const s of a.servers) await s.stop();
   const b = await Cluster.start(t, SMALL);
   await b.server(2).stop();
-  const stranger = new ServerProcess('s3', b.server(2).address, a.server(2).dataDir, b.server(2).args.map((arg) => (arg === b.server(2).dataDir ? a.server(2).dataDir : arg)), {});
+  const stranger = new ServerProcess(
+    's3',
+    b.server(2).address,
+    a.server(2).dataDir,
+    b.server(2).args.map((arg) => (arg === b.server(2).dataDir ? a.server(2).dataDir : arg)),
+    {},
+  );
   t.teardown(() => stranger.kill());
   stranger.launch();
   t.deepEqual(await stranger.exit, { code: 1, signal: null });
@@ -77,13 +107,22 @@ test.serial('a server that lost its data directory cannot come back under its ol
   lost.launch();
   t.deepEqual(await lost.exit, { code: 1, signal: null });
   t.regex(lost.stderr, /s3 has been in this cluster with another data directory/);
-  await statusWhen(cluster.server(0).address, (s) => s.leader !== undefined && s.members.find((m) => m.id === 's3')?.state === 'unreachable');
+  await statusWhen(
+    cluster.server(0).address,
+    (s) => s.leader !== undefined && s.members.find((m) => m.id === 's3')?.state === 'unreachable',
+  );
 });
 
 test.serial('servers that were given different lists refuse each other', async (t) => {
   const [p1, p2] = await freePorts(2);
   const server = (id: string, port: number, peers: string): ServerProcess => {
-    const one = new ServerProcess(id, `127.0.0.1:${port}`, '', ['--id', id, '--listen', `127.0.0.1:${port}`, '--peers', peers, '--memory', '32mb'], {});
+    const one = new ServerProcess(
+      id,
+      `127.0.0.1:${port}`,
+      '',
+      ['--id', id, '--listen', `127.0.0.1:${port}`, '--peers', peers, '--memory', '32mb'],
+      {},
+    );
     t.teardown(() => one.kill());
     return one;
   };

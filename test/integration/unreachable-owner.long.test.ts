@@ -1,6 +1,7 @@
 /**
- * Shards that are to move from a server that lives, and whose data plane the other servers do not reach: real processes. What leads to it (middle.ts) lets those go on
- * who are connected, the clients, and turns away whoever comes, the new owner, until it is opened.
+ * Shards that are to move from a server that lives, and whose data plane the other servers do not reach: real
+ * processes. What leads to it (middle.ts) lets those go on who are connected, the clients, and turns away whoever
+ * comes, the new owner, until it is opened.
  */
 import test, { type ExecutionContext } from 'ava';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
@@ -31,11 +32,22 @@ async function connected(t: ExecutionContext, cluster: Cluster): Promise<Client<
 
 /** The first server has values, and no other server reaches its data plane. */
 async function cutOff(t: ExecutionContext, servers: number): Promise<CutOff> {
-  const cluster = await Cluster.start(t, { servers, shards: servers, args: ['--lease-ms', '300', '--transport', 'tcp', ...ADVERTISED] });
+  const cluster = await Cluster.start(t, {
+    servers,
+    shards: servers,
+    args: ['--lease-ms', '300', '--transport', 'tcp', ...ADVERTISED],
+  });
   const [middle] = await Promise.all(cluster.servers.map((server) => Middle.before(t, server)));
   const kv = await connected(t, cluster);
   const keys = await keysOf(kv, cluster, 0, KEYS);
-  const world = { cluster, kv, keys, values: new Map<string, string>(), shard: kv.shardOf(keys[0]!), open: () => void (middle!.passage = 'open') };
+  const world = {
+    cluster,
+    kv,
+    keys,
+    values: new Map<string, string>(),
+    shard: kv.shardOf(keys[0]!),
+    open: () => void (middle!.passage = 'open'),
+  };
   await change(world, 'before');
   await allThere(t, world);
   middle!.passage = 'settled';
@@ -51,7 +63,10 @@ async function change({ kv, keys, values }: CutOff, when: string): Promise<void>
 
 async function allThere(t: ExecutionContext, world: CutOff, kv = world.kv): Promise<void> {
   const found = await Promise.all(world.keys.map(async (key) => String(await kv.get(key))));
-  t.deepEqual(found, world.keys.map((key) => world.values.get(key)));
+  t.deepEqual(
+    found,
+    world.keys.map((key) => world.values.get(key)),
+  );
 }
 
 /** Reads and changes what is in the shard until `end` has come, and at least once. */
@@ -67,49 +82,81 @@ async function used<T>(t: ExecutionContext, world: CutOff, end: Promise<T>): Pro
   return await ended;
 }
 
-test.serial('a shard whose new owner does not reach the old one stays where it is, is used meanwhile, and the command says why; when the way is open it moves', async (t) => {
-  const world = await cutOff(t, 2);
-  const { cluster, shard, open } = world;
-  const [old, next] = [cluster.server(0), cluster.server(1)];
-  const { epoch } = (await statusOf(old.address)).shards[shard]!;
-  const move = (): ReturnType<typeof farkv> => farkv(['shard', 'move', String(shard), 's2', '--wait', '10m', '--connect', next.address]);
-  const refused = await used(t, world, move());
+test.serial(
+  'a shard whose new owner does not reach the old one stays where it is, is used meanwhile, and the command says why; when the way is open it moves',
+  async (t) => {
+    const world = await cutOff(t, 2);
+    const { cluster, shard, open } = world;
+    const [old, next] = [cluster.server(0), cluster.server(1)];
+    const { epoch } = (await statusOf(old.address)).shards[shard]!;
+    const move = (): ReturnType<typeof farkv> =>
+      farkv(['shard', 'move', String(shard), 's2', '--wait', '10m', '--connect', next.address]);
+    const refused = await used(t, world, move());
 
-  t.is(refused.code, 1, refused.stderr);
-  t.regex(refused.stderr, new RegExp(`the move of shard ${shard} to s2 was cancelled: s1 owns it\\. .*after 4 attempts.*s1 was asked at tcp 127\\.0\\.0\\.2`, 'u'));
-  for (const attempt of [1, 2, 3]) t.regex(next.stderr, new RegExp(`shard ${shard} could not be copied from s1, which goes on to serve it; it is tried again in ${1000 * 2 ** (attempt - 1)} ms \\(attempt ${attempt} of 4\\)`, 'u'));
-  t.regex(next.stderr, new RegExp(`shard ${shard} could not be copied from s1 in 4 attempts: its move is called off`, 'u'));
-  const { shards, moveTroubles } = await statusWhen(old.address, (s) => s.moves.length === 0);
-  t.like(shards[shard], { owner: 's1', epoch, state: 'serving' });
-  t.like(moveTroubles, [{ shard, from: 's1', to: 's2', attempts: 4, calledOff: true }]);
-  t.regex((await farkv(['status', '--connect', old.address])).stdout, new RegExp(`move of shard ${shard} \\(s1 -> s2\\) cancelled after 4 attempts`, 'u'));
-  await allThere(t, world);
-  await change(world, 'after it was called off');
-  await allThere(t, world);
+    t.is(refused.code, 1, refused.stderr);
+    t.regex(
+      refused.stderr,
+      new RegExp(
+        `the move of shard ${shard} to s2 was cancelled: s1 owns it\\. .*after 4 attempts.*s1 was asked at tcp 127\\.0\\.0\\.2`,
+        'u',
+      ),
+    );
+    for (const attempt of [1, 2, 3])
+      t.regex(
+        next.stderr,
+        new RegExp(
+          `shard ${shard} could not be copied from s1, which goes on to serve it; it is tried again in ${1000 * 2 ** (attempt - 1)} ms \\(attempt ${attempt} of 4\\)`,
+          'u',
+        ),
+      );
+    t.regex(
+      next.stderr,
+      new RegExp(`shard ${shard} could not be copied from s1 in 4 attempts: its move is called off`, 'u'),
+    );
+    const { shards, moveTroubles } = await statusWhen(old.address, (s) => s.moves.length === 0);
+    t.like(shards[shard], { owner: 's1', epoch, state: 'serving' });
+    t.like(moveTroubles, [{ shard, from: 's1', to: 's2', attempts: 4, calledOff: true }]);
+    t.regex(
+      (await farkv(['status', '--connect', old.address])).stdout,
+      new RegExp(`move of shard ${shard} \\(s1 -> s2\\) cancelled after 4 attempts`, 'u'),
+    );
+    await allThere(t, world);
+    await change(world, 'after it was called off');
+    await allThere(t, world);
 
-  open();
-  const moved = await used(t, world, move());
-  t.is(moved.code, 0, moved.stderr);
-  await allThere(t, world);
-  await allThere(t, world, await connected(t, cluster));
-  t.deepEqual((await statusOf(old.address)).moveTroubles, []);
-});
+    open();
+    const moved = await used(t, world, move());
+    t.is(moved.code, 0, moved.stderr);
+    await allThere(t, world);
+    await allThere(t, world, await connected(t, cluster));
+    t.deepEqual((await statusOf(old.address)).moveTroubles, []);
+  },
+);
 
-test.serial('a server that is drained and that another does not reach gives its shards to a third, and it is told meanwhile what is in the way', async (t) => {
-  const world = await cutOff(t, 3);
-  const { cluster, shard, open } = world;
-  const asked = cluster.server(1).address;
-  const drained = farkv(['drain', 's1', '--wait', '10m', '--connect', asked]);
-  const first = (await statusWhen(asked, (s) => s.moves.some((m) => m.shard === shard))).moves.find((m) => m.shard === shard)!.to;
-  const other = first === 's2' ? 's3' : 's2';
-  const on = await used(t, world, statusWhen(asked, (s) => s.moves.some((m) => m.shard === shard && m.to === other)));
-  t.is(on.shards[shard]?.owner, 's1');
-  open();
-  const { code, stdout, stderr } = await used(t, world, drained);
-  t.is(code, 0, stderr);
-  t.regex(stdout, /s1 owns no shards/u);
-  t.regex(stderr, new RegExp(`shard ${shard} could not be copied yet \\(s1 -> ${first}`, 'u'));
-  t.is((await statusWhen(asked, (s) => s.shards[shard]?.state === 'serving')).shards[shard]?.owner, other);
-  await allThere(t, world);
-  await allThere(t, world, await connected(t, cluster));
-});
+test.serial(
+  'a server that is drained and that another does not reach gives its shards to a third, and it is told meanwhile what is in the way',
+  async (t) => {
+    const world = await cutOff(t, 3);
+    const { cluster, shard, open } = world;
+    const asked = cluster.server(1).address;
+    const drained = farkv(['drain', 's1', '--wait', '10m', '--connect', asked]);
+    const first = (await statusWhen(asked, (s) => s.moves.some((m) => m.shard === shard))).moves.find(
+      (m) => m.shard === shard,
+    )!.to;
+    const other = first === 's2' ? 's3' : 's2';
+    const on = await used(
+      t,
+      world,
+      statusWhen(asked, (s) => s.moves.some((m) => m.shard === shard && m.to === other)),
+    );
+    t.is(on.shards[shard]?.owner, 's1');
+    open();
+    const { code, stdout, stderr } = await used(t, world, drained);
+    t.is(code, 0, stderr);
+    t.regex(stdout, /s1 owns no shards/u);
+    t.regex(stderr, new RegExp(`shard ${shard} could not be copied yet \\(s1 -> ${first}`, 'u'));
+    t.is((await statusWhen(asked, (s) => s.shards[shard]?.state === 'serving')).shards[shard]?.owner, other);
+    await allThere(t, world);
+    await allThere(t, world, await connected(t, cluster));
+  },
+);

@@ -1,4 +1,7 @@
-/** Servers of two versions of the metadata's format: the cluster goes from one to the other, a server at a time, while it is used; there is no way back. */
+/**
+ * Servers of two versions of the metadata's format: the cluster goes from one to the other, a server at a time, while
+ * it is used; there is no way back.
+ */
 import test from 'ava';
 import { setImmediate } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
@@ -16,7 +19,10 @@ function later(s: ServerProcess): ServerProcess {
   return upgraded;
 }
 
-/** Writes and reads without end. A server that is replaced loses its memory: that is a miss, and never another value than the last one. */
+/**
+ * Writes and reads without end. A server that is replaced loses its memory: that is a miss, and never another value
+ * than the last one.
+ */
 class Load {
   rounds = 0;
   hits = 0;
@@ -24,7 +30,10 @@ class Load {
   #on = true;
 
   constructor(kv: Client<BufferValue, Buffer>) {
-    this.failed = Promise.all([0, 1, 2, 3].map((lane) => this.#lane(kv, lane))).then(() => undefined, (error: unknown) => error);
+    this.failed = Promise.all([0, 1, 2, 3].map((lane) => this.#lane(kv, lane))).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
   }
 
   async #lane(kv: Client<BufferValue, Buffer>, lane: number): Promise<void> {
@@ -51,56 +60,80 @@ class Load {
   }
 }
 
-test.serial('three servers are upgraded under load, one after the other: between both versions a shard moves with its values, the format is raised when all know it, and the earlier version refuses what is written then', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300'] });
-  const addresses = cluster.addresses.join(',');
-  const kv = await connect({ servers: cluster.addresses, unavailableAfterMs: 120_000, timeoutMs: 120_000 });
-  t.teardown(() => kv.close());
-  /** All shards of these keys move there, with what is in them. */
-  const moved = async (keys: readonly string[], to: ServerProcess): Promise<void> => {
-    const versions = new Map<string, bigint>();
-    for (const key of keys) {
-      await certainly(() => kv.put(key, `kept ${key}`));
-      versions.set(key, (await kv.getEntry(key))!.version);
-    }
-    for (const shard of new Set(keys.map((key) => kv.shardOf(key)))) {
-      const { code, stdout, stderr } = await farkv(['shard', 'move', String(shard), to.id, '--wait', '5m', '--timeout', '2m', '--connect', addresses]);
-      t.is(code, 0, stdout + stderr);
-      await statusWhen(to.address, (s) => s.shards[shard]?.owner === to.id);
-    }
-    for (const key of keys) {
-      const read = await kv.getEntry(key);
-      t.is(String(read?.value), `kept ${key}`);
-      t.is(read?.version, versions.get(key));
-    }
-  };
-  const load = new Load(kv);
-  await load.goesOn(100);
-
-  const early = [...cluster.servers];
-  for (const [i, old] of early.entries()) {
-    t.is((await statusOf(cluster.server(0).address)).formatVersion, FORMAT_NEWEST, 'a version that knows no later format is among them');
-    await old.stop();
-    const upgraded = later(old);
-    cluster.servers[i] = upgraded;
-    await upgraded.start();
+test.serial(
+  'three servers are upgraded under load, one after the other: between both versions a shard moves with its values, the format is raised when all know it, and the earlier version refuses what is written then',
+  async (t) => {
+    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300'] });
+    const addresses = cluster.addresses.join(',');
+    const kv = await connect({ servers: cluster.addresses, unavailableAfterMs: 120_000, timeoutMs: 120_000 });
+    t.teardown(() => kv.close());
+    /** All shards of these keys move there, with what is in them. */
+    const moved = async (keys: readonly string[], to: ServerProcess): Promise<void> => {
+      const versions = new Map<string, bigint>();
+      for (const key of keys) {
+        await certainly(() => kv.put(key, `kept ${key}`));
+        versions.set(key, (await kv.getEntry(key))!.version);
+      }
+      for (const shard of new Set(keys.map((key) => kv.shardOf(key)))) {
+        const { code, stdout, stderr } = await farkv([
+          'shard',
+          'move',
+          String(shard),
+          to.id,
+          '--wait',
+          '5m',
+          '--timeout',
+          '2m',
+          '--connect',
+          addresses,
+        ]);
+        t.is(code, 0, stdout + stderr);
+        await statusWhen(to.address, (s) => s.shards[shard]?.owner === to.id);
+      }
+      for (const key of keys) {
+        const read = await kv.getEntry(key);
+        t.is(String(read?.value), `kept ${key}`);
+        t.is(read?.version, versions.get(key));
+      }
+    };
+    const load = new Load(kv);
     await load.goesOn(100);
-    if (i === 0) await moved(await keysOf(kv, cluster, 1, 20), upgraded);
-  }
-  await statusWhen(cluster.server(0).address, (s) => s.formatVersion === LATER_FORMAT);
 
-  await moved(await keysOf(kv, cluster, 0, 200), cluster.server(1));
-  await load.goesOn(100);
-  t.is(await load.end(), undefined);
-  t.true(load.hits > load.rounds / 2, `${load.hits} of ${load.rounds} reads found something`);
+    const early = [...cluster.servers];
+    for (const [i, old] of early.entries()) {
+      t.is(
+        (await statusOf(cluster.server(0).address)).formatVersion,
+        FORMAT_NEWEST,
+        'a version that knows no later format is among them',
+      );
+      await old.stop();
+      const upgraded = later(old);
+      cluster.servers[i] = upgraded;
+      await upgraded.start();
+      await load.goesOn(100);
+      if (i === 0) await moved(await keysOf(kv, cluster, 1, 20), upgraded);
+    }
+    await statusWhen(cluster.server(0).address, (s) => s.formatVersion === LATER_FORMAT);
 
-  // Back to the earlier version: it says what it met and what to do, and is none of the cluster's troubles.
-  await cluster.server(2).stop();
-  early[2]!.launch();
-  t.is((await early[2]!.exit).code, 1);
-  t.regex(early[2]!.stderr, new RegExp(`the metadata has (an entry|a snapshot) of a later version of farkv \\(format ${LATER_FORMAT}.*this version knows format ${FORMAT_NEWEST}: upgrade this server`, 'u'));
-  await kv.put('after', 'all');
-  t.is(String(await kv.get('after')), 'all');
-  await cluster.server(2).start();
-  await statusWhen(cluster.server(2).address, whole);
-});
+    await moved(await keysOf(kv, cluster, 0, 200), cluster.server(1));
+    await load.goesOn(100);
+    t.is(await load.end(), undefined);
+    t.true(load.hits > load.rounds / 2, `${load.hits} of ${load.rounds} reads found something`);
+
+    // Back to the earlier version: it says what it met and what to do, and is none of the cluster's troubles.
+    await cluster.server(2).stop();
+    early[2]!.launch();
+    t.is((await early[2]!.exit).code, 1);
+    t.regex(
+      early[2]!.stderr,
+      new RegExp(
+        `the metadata has (an entry|a snapshot) of a later version of farkv \\(format ${LATER_FORMAT}.*this version knows format ${FORMAT_NEWEST}: upgrade this server`,
+        'u',
+      ),
+    );
+    await kv.put('after', 'all');
+    t.is(String(await kv.get('after')), 'all');
+    await cluster.server(2).start();
+    await statusWhen(cluster.server(2).address, whole);
+  },
+);

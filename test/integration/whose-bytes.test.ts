@@ -1,6 +1,6 @@
 /**
- * Whose bytes a program sees: the bytes of each value say which key they belong to, so that bytes of another key, and bytes that change after they were
- * handed out, are seen at once. One server, no fault.
+ * Whose bytes a program sees: the bytes of each value say which key they belong to, so that bytes of another key, and
+ * bytes that change after they were handed out, are seen at once. One server, no fault.
  */
 import test, { type ExecutionContext } from 'ava';
 import { ABSENT, connect, type BufferValue, type Client } from '../../client/index.js';
@@ -18,7 +18,14 @@ test.after.always(async () => {
 
 let namespaces = 0;
 async function client(t: ExecutionContext, transport: 'shm' | 'tcp'): Promise<Client<BufferValue, Buffer>> {
-  const made = await connect({ servers: shared.addresses, namespace: ++namespaces, transport, strict: true, timeoutMs: 120_000, connectTimeoutMs: 120_000 });
+  const made = await connect({
+    servers: shared.addresses,
+    namespace: ++namespaces,
+    transport,
+    strict: true,
+    timeoutMs: 120_000,
+    connectTimeoutMs: 120_000,
+  });
   t.teardown(() => made.close());
   return made;
 }
@@ -40,7 +47,10 @@ test('shm: an expired value leaves no gap, and the bytes of no other key', async
   const kv = await client(t, 'shm');
   const [a, b, c] = ['a', 'b', 'c'].map((key) => valueOf(key, 8));
   await kv.put('a', a!, { ttlMs: 300 });
-  await kv.putMany([{ key: 'b', value: b! }, { key: 'c', value: c! }]);
+  await kv.putMany([
+    { key: 'b', value: b! },
+    { key: 'c', value: c! },
+  ]);
   while (kv.getSync('a') !== undefined) await new Promise(setImmediate);
   const target = Buffer.alloc(16, '.');
   const spans = new Uint32Array(6);
@@ -59,7 +69,9 @@ test('tcp: values that were handed out stay as they are beside a step of a scan 
     const [page, ...values] = await Promise.all([empty.scanPage({ values: true }), ...keys.map((key) => kv.get(key))]);
     t.deepEqual(page, { entries: [], cursor: undefined });
     keys.forEach((key, i) => held.push([key, values[i]]));
-    for (const [key, value] of held) if (value?.equals(valueOf(key, 100)) !== true) t.fail(`${key} changed in round ${round}: ${value?.toString('latin1', 0, 20)}`);
+    for (const [key, value] of held)
+      if (value?.equals(valueOf(key, 100)) !== true)
+        t.fail(`${key} changed in round ${round}: ${value?.toString('latin1', 0, 20)}`);
   }
   t.pass();
 });
@@ -74,7 +86,9 @@ for (const transport of ['shm', 'tcp'] as const) {
     const present = names.filter(() => random.below(8) > 0);
     const bytesOf = (name: string): Buffer => valueOf(name, lengths.get(name) ?? 0);
     await kv.putMany(present.filter((name) => !brief.has(name)).map((key) => ({ key, value: bytesOf(key) })));
-    await kv.putMany(present.filter((name) => brief.has(name)).map((key) => ({ key, value: bytesOf(key), ttlMs: 200 })));
+    await kv.putMany(
+      present.filter((name) => brief.has(name)).map((key) => ({ key, value: bytesOf(key), ttlMs: 200 })),
+    );
     const there = new Set(present.filter((name) => !brief.has(name)));
     // The owner says when they have expired: a client may take its clock to be ahead, never behind.
     const listed = async (): Promise<Set<string>> => {
@@ -92,12 +106,18 @@ for (const transport of ['shm', 'tcp'] as const) {
       const needed = right.reduce((sum, value) => sum + (value?.length ?? 0), 0);
       const target = Buffer.alloc(needed + 8, '.');
       const spans = new Uint32Array(2 * keys.length);
-      const [values, used] = await Promise.all([other.getMany(keys), other.getManyInto(keys, target.subarray(0, needed), spans)]);
+      const [values, used] = await Promise.all([
+        other.getMany(keys),
+        other.getManyInto(keys, target.subarray(0, needed), spans),
+      ]);
       t.is(used, needed);
       t.deepEqual(seen(keys, target, spans), right);
       t.is(target.toString('latin1', needed), '........');
       keys.forEach((key, i) => held.push([key, values[i]]));
-      t.deepEqual(held.filter(([key, value]) => value?.toString() !== (there.has(key) ? String(bytesOf(key)) : undefined)), []);
+      t.deepEqual(
+        held.filter(([key, value]) => value?.toString() !== (there.has(key) ? String(bytesOf(key)) : undefined)),
+        [],
+      );
     }
   });
 }

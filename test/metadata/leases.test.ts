@@ -1,4 +1,7 @@
-/** Both sides of owners' leases around what core/metadata/owner-leases.ts decides: what is waited for before a lease counts, and who is given one. */
+/**
+ * Both sides of owners' leases around what core/metadata/owner-leases.ts decides: what is waited for before a lease
+ * counts, and who is given one.
+ */
 import test from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
@@ -37,8 +40,13 @@ function keeper(t: { teardown: (f: () => void) => void }, options: Partial<Lease
       asked.push(request);
       return Promise.resolve({ leaseMs: 1000, index: 7 });
     },
-    applied: () => Promise.resolve(), fence: () => Promise.resolve(), setGrantUntil: (ns) => until.push(ns), bootTimeNs: () => clock.ns,
-    leaseMs: 1000, log: new Log('warn', (_, text) => lines.push(text)), ...options,
+    applied: () => Promise.resolve(),
+    fence: () => Promise.resolve(),
+    setGrantUntil: (ns) => until.push(ns),
+    bootTimeNs: () => clock.ns,
+    leaseMs: 1000,
+    log: new Log('warn', (_, text) => lines.push(text)),
+    ...options,
   });
   t.teardown(() => made.close());
   return { made, until, clock, asked, lines };
@@ -48,7 +56,8 @@ test('an owner counts from when it asked, only when its log is as far as the gra
   const [answer, applied, fence] = [held<LeaseGrant>(), held<undefined>(), held<undefined>()];
   const waited: number[] = [];
   const { made, until, clock } = keeper(t, {
-    ask: () => answer.promise, fence: () => fence.promise,
+    ask: () => answer.promise,
+    fence: () => fence.promise,
     applied: (index) => {
       waited.push(index);
       return applied.promise;
@@ -83,7 +92,12 @@ test('an owner that closes while its question is under way is given nothing any 
 
 test('without an answer the lease runs out by itself, and the owner says so once', async (t) => {
   let works = true;
-  const { made, until, clock, lines } = keeper(t, { ask: () => (works ? Promise.resolve({ leaseMs: 1000, index: 7 }) : Promise.reject(new FarkvError('ERR_NO_LEADER', 'nobody leads'))) });
+  const { made, until, clock, lines } = keeper(t, {
+    ask: () =>
+      works
+        ? Promise.resolve({ leaseMs: 1000, index: 7 })
+        : Promise.reject(new FarkvError('ERR_NO_LEADER', 'nobody leads')),
+  });
   made.start();
   await made.first;
   works = false;
@@ -101,14 +115,17 @@ function office(log: MetadataLog) {
   const clock = { ms: 0 };
   const questions: Held<Confirmed>[] = [];
   const driver = {
-    leads: true, term: 3, state: log.state,
+    leads: true,
+    term: 3,
+    state: log.state,
     confirmLeader: () => {
       questions.push(held<Confirmed>());
       return questions.at(-1)!.promise;
     },
   };
   const made = new LeaseOffice({ driver, nowMs: () => clock.ms, changed: () => undefined });
-  const ask = (id: string, incarnation: number, end = false) => made.ask(id, { incarnation: hexOf(incarnation), knows: 2, end });
+  const ask = (id: string, incarnation: number, end = false) =>
+    made.ask(id, { incarnation: hexOf(incarnation), knows: 2, end });
   return { made, clock, questions, driver, ask };
 }
 
@@ -164,8 +181,18 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
   const asked = held<undefined>();
   const taken = held<Command>();
   const duties = new LeaderDuties({
-    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 1, log: new Log('error', () => undefined), nowMs: () => clock.ms, randomHex: (n) => 'ab'.repeat(n),
-    driver: { leads: true, state: log.state, knownFormat: 1, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
+    assignAfterMs: 1,
+    log: new Log('error', () => undefined),
+    nowMs: () => clock.ms,
+    randomHex: (n) => 'ab'.repeat(n),
+    driver: {
+      leads: true,
+      state: log.state,
+      knownFormat: 1,
+      status: () => ({ progress: [], lastIndex: 0 }) as never,
+      proposeChange: () => undefined,
+    },
     office: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => {
       questions.push(held<boolean>());
@@ -204,8 +231,20 @@ test('the leader has heard of a server that starts again by its join, though it 
   };
   const taken: Command[] = [];
   const duties = new LeaderDuties({
-    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 1, log: new Log('error', () => undefined), nowMs: () => clock.ms, randomHex: (n) => 'ab'.repeat(n),
-    driver: { leads: true, get state() { return log.state; }, knownFormat: 1, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
+    assignAfterMs: 1,
+    log: new Log('error', () => undefined),
+    nowMs: () => clock.ms,
+    randomHex: (n) => 'ab'.repeat(n),
+    driver: {
+      leads: true,
+      get state() {
+        return log.state;
+      },
+      knownFormat: 1,
+      status: () => ({ progress: [], lastIndex: 0 }) as never,
+      proposeChange: () => undefined,
+    },
     office: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => new Promise(() => undefined),
     propose: () => Promise.reject(new Error('not in this term')),
@@ -256,8 +295,18 @@ test('the format is raised in the term in which the servers reported what they k
   const log = MetadataLog.cluster(1, ['s1']);
   const inTerm: [Command, number][] = [];
   const duties = new LeaderDuties({
-    made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE }, assignAfterMs: 1, log: new Log('error', () => undefined), nowMs: () => 0, randomHex: (n) => 'ab'.repeat(n),
-    driver: { leads: true, state: log.state, knownFormat: 2, status: () => ({ progress: [], lastIndex: 0 }) as never, proposeChange: () => undefined },
+    made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE },
+    assignAfterMs: 1,
+    log: new Log('error', () => undefined),
+    nowMs: () => 0,
+    randomHex: (n) => 'ab'.repeat(n),
+    driver: {
+      leads: true,
+      state: log.state,
+      knownFormat: 2,
+      status: () => ({ progress: [], lastIndex: 0 }) as never,
+      proposeChange: () => undefined,
+    },
     listen: () => Promise.resolve(false),
     office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 2]]) }),
     // Any leader might take that.

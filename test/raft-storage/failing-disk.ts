@@ -1,6 +1,6 @@
 /**
- * A process, or with argument `worker` a worker thread of one, whose disk fails a sync: storage.test.ts looks how it ends. Were it to go
- * on, it would say so and exit with 0.
+ * A process, or with argument `worker` a worker thread of one, whose disk fails a sync: storage.test.ts looks how it
+ * ends. Were it to go on, it would say so and exit with 0.
  */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,8 @@ class FailingDisk extends FileDisk {
   override create(name: string): DiskFile {
     const file = super.create(name);
     const datasync = () => {
-      if (this.failing) throw Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO', syscall: 'fdatasync' });
+      if (this.failing)
+        throw Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO', syscall: 'fdatasync' });
       file.datasync();
     };
     return {

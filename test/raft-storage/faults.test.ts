@@ -35,7 +35,10 @@ function open(disk: MemoryDisk): { storage: RaftStorage; restored: RestoredState
 
 type Action = { readonly batch: Pick<Ready, 'hardState' | 'snapshot' | 'entries'> } | { readonly own: Snapshot };
 
-/** A life in which everything that the storage does happens: appends, replacements, new segments, votes, both kinds of snapshot. */
+/**
+ * A life in which everything that the storage does happens: appends, replacements, new segments, votes, both kinds of
+ * snapshot.
+ */
 const LIFE: readonly Action[] = [
   { batch: { hardState: { term: 2, vote: 1, commit: 1 }, snapshot: undefined, entries: [entry(2, 2)] } },
   { batch: { hardState: undefined, snapshot: undefined, entries: [entry(3, 2), entry(4, 2, 200), entry(5, 2)] } },
@@ -152,7 +155,9 @@ test('what a start found and built on does not vanish when the machine stops lat
       disk.crash(false);
       const again = open(disk);
       t.is(
-        'own' in cut ? model.restart(again.restored, undefined, cut.own) : model.restart(again.restored, cut.batch, undefined),
+        'own' in cut
+          ? model.restart(again.restored, undefined, cut.own)
+          : model.restart(again.restored, cut.batch, undefined),
         undefined,
       );
       const more = { hardState: undefined, snapshot: undefined, entries: [entry(model.lastIndex + 1, 9)] };
@@ -161,7 +166,8 @@ test('what a start found and built on does not vanish when the machine stops lat
       disk.crash(true);
       let found: RestoredState | undefined;
       t.notThrows(() => (found = open(disk).restored), `crash at operation ${crashAt}`);
-      if (found !== undefined) t.is(model.restart(found, undefined, undefined), undefined, `crash at operation ${crashAt}`);
+      if (found !== undefined)
+        t.is(model.restart(found, undefined, undefined), undefined, `crash at operation ${crashAt}`);
     }
   }
 });
@@ -210,7 +216,9 @@ test('a failed sync is never tried again: it is fatal, also when it says that th
   const disk = new MemoryDisk('/m', new Random(1));
   const { storage } = open(disk);
   disk.failSync = true;
-  t.throws(() => storage.persist({ hardState: undefined, snapshot: undefined, entries: [entry(2, 1)] }), { message: /EIO/ });
+  t.throws(() => storage.persist({ hardState: undefined, snapshot: undefined, entries: [entry(2, 1)] }), {
+    message: /EIO/,
+  });
   disk.crash(false);
   const again = open(disk).storage;
   disk.failSync = true;

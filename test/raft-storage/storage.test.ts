@@ -1,7 +1,18 @@
-/** The storage of a member over real files: what comes back, what is repaired, what is refused, and how a process ends. */
+/**
+ * The storage of a member over real files: what comes back, what is repaired, what is refused, and how a process ends.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -70,7 +81,8 @@ function written(t: ExecutionContext): string {
   const path = directory(t);
   const { storage } = open(path);
   storage.persist(batch([], { term: 2, vote: 1, commit: 1 }));
-  for (let index = 2; index <= 20; index++) storage.persist(batch([entry(index, 2)], { term: 2, vote: 1, commit: index - 1 }));
+  for (let index = 2; index <= 20; index++)
+    storage.persist(batch([entry(index, 2)], { term: 2, vote: 1, commit: index - 1 }));
   storage.close();
   return path;
 }
@@ -188,7 +200,11 @@ test('a bit that turns over anywhere in what was acknowledged is refused, with t
       bad[at]! ^= 0x10;
       writeFileSync(file, bad);
       // A turned bit in a format number reads as a later version, which is refused too.
-      t.throws(() => open(path), { code: 'ERR_DATA_DIR', message: /damaged.*farkv REBUILD|later version/s }, `${name} at ${at}`);
+      t.throws(
+        () => open(path),
+        { code: 'ERR_DATA_DIR', message: /damaged.*farkv REBUILD|later version/s },
+        `${name} at ${at}`,
+      );
     }
     writeFileSync(file, good);
   }
@@ -262,7 +278,10 @@ test('with the addon, the lock is real and the checksum is the one that these te
   const native = { checksum: (bytes: Uint8Array) => addon.crc32c(bytes) };
   const disk = () => new FileDisk(path, (fd) => addon.tryLock(fd));
   const { storage } = RaftStorage.open(options(disk(), native));
-  t.throws(() => RaftStorage.open(options(disk(), native)), { code: 'ERR_DATA_DIR', message: /in use by another process/ });
+  t.throws(() => RaftStorage.open(options(disk(), native)), {
+    code: 'ERR_DATA_DIR',
+    message: /in use by another process/,
+  });
   storage.close();
   RaftStorage.open(options(disk(), native)).storage.close();
 });

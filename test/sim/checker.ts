@@ -1,19 +1,22 @@
 /**
- * The properties that must hold, checked after every step. Each check looks at what the step changed, and relies on what was checked
- * before for the rest; so a step costs the same in the thousandth second as in the first.
+ * The properties that must hold, checked after every step. Each check looks at what the step changed, and relies on
+ * what was checked before for the rest; so a step costs the same in the thousandth second as in the first.
  *
  *   election safety         a term has at most one leader
  *   leader append-only      a leader's log only grows while it leads
- *   log matching            entries of equal index and term are equal, and so is what is before them: each (index, term) has one content
- *                           and one term before it, wherever it turns up
+ *   log matching            entries of equal index and term are equal, and so is what is before them: each (index,
+ *                           term) has one content and one term before it, wherever it turns up
  *   leader completeness     a leader has every entry that was committed in an earlier term
  *   configuration           a leader leads with the newest configuration in its log
  *   state machine safety    no two members apply different entries at an index; machines that applied as much are equal
  *   monotonic               term and commit of a member never fall while it runs; its term does not fall over a restart
- *   one vote                a member's disk has one vote in a term, and no vote or claim is sent that the disk does not hold
+ *   one vote                a member's disk has one vote in a term, and no vote or claim is sent that the disk does not
+ *                           hold
  *   durable quorum          what a leader commits is on the disks of a majority (of both, when joint)
- *   once                    a proposal is committed at most once, at the place and in the term that the proposer was told
- *   fresh reads             a read's index covers all that was committed anywhere when it was asked, and each read ends once
+ *   once                    a proposal is committed at most once, at the place and in the term that the proposer was
+ *                           told
+ *   fresh reads             a read's index covers all that was committed anywhere when it was asked, and each read ends
+ *                           once
  *   restart                 a member restarts with what it had persisted
  */
 import {
@@ -100,7 +103,8 @@ export class Checker {
   /** After anything that a member did in memory. */
   look(member: Watched, node: RaftNode): void {
     const { term, commit } = node;
-    if (term < member.term) throw new Violation('monotonic', `the term of ${member.id} fell from ${member.term} to ${term}`);
+    if (term < member.term)
+      throw new Violation('monotonic', `the term of ${member.id} fell from ${member.term} to ${term}`);
     if (commit < member.commit)
       throw new Violation('monotonic', `the commit index of ${member.id} fell from ${member.commit} to ${commit}`);
     member.term = term;
@@ -126,8 +130,14 @@ export class Checker {
       this.#configuration(member, node);
       member.ledTerm = term;
       member.ledIndex = 0;
-    } else if (lastIndex < member.ledIndex || (node.termAt(member.ledIndex) ?? member.ledIndexTerm) !== member.ledIndexTerm) {
-      throw new Violation('leader append-only', `leader ${member.id} lost entry ${member.ledIndex} of its log in term ${term}`);
+    } else if (
+      lastIndex < member.ledIndex ||
+      (node.termAt(member.ledIndex) ?? member.ledIndexTerm) !== member.ledIndexTerm
+    ) {
+      throw new Violation(
+        'leader append-only',
+        `leader ${member.id} lost entry ${member.ledIndex} of its log in term ${term}`,
+      );
     }
     if (lastIndex !== member.ledIndex) {
       member.ledIndex = lastIndex;
@@ -167,7 +177,10 @@ export class Checker {
     const { commit } = node;
     if (commit > this.ledger.length) {
       if (!led)
-        throw new Violation('durable quorum', `${member.id} takes ${commit} for committed, and no leader has committed it`);
+        throw new Violation(
+          'durable quorum',
+          `${member.id} takes ${commit} for committed, and no leader has committed it`,
+        );
       this.#quorumHolds(member, node, commit);
     }
     for (let index = member.commit + 1; index <= commit; index++) {
@@ -221,7 +234,10 @@ export class Checker {
     this.#digests.push(this.reference.digest());
   }
 
-  /** A Ready's entries: everything that enters a log goes through here, at the leader that made it and at those that copied it. */
+  /**
+   * A Ready's entries: everything that enters a log goes through here, at the leader that made it and at those that
+   * copied it.
+   */
   ready(member: Watched, node: RaftNode, ready: Ready): void {
     for (const entry of ready.entries) {
       const prevTerm = node.termAt(entry.index - 1);
@@ -259,12 +275,18 @@ export class Checker {
       throw new Violation('one vote', `${member.id} speaks in term ${m.term}, and its disk has term ${model.term}`);
     member.spokenTerm = Math.max(member.spokenTerm, m.term);
     if (m.type === 'vote-reply' && m.granted && m.term === model.term && model.vote !== m.to) {
-      throw new Violation('one vote', `${member.id} grants ${m.to} a vote in term ${m.term} that its disk does not have`);
+      throw new Violation(
+        'one vote',
+        `${member.id} grants ${m.to} a vote in term ${m.term} that its disk does not have`,
+      );
     }
     if (m.type === 'vote' && m.term === model.term && model.vote !== member.id)
       throw new Violation('one vote', `${member.id} campaigns in term ${m.term} without its own vote on disk`);
     if (m.type === 'append-accept' && m.term === model.term && m.index > model.lastIndex) {
-      throw new Violation('durable quorum', `${member.id} acknowledges ${m.index}, and its disk ends at ${model.lastIndex}`);
+      throw new Violation(
+        'durable quorum',
+        `${member.id} acknowledges ${m.index}, and its disk ends at ${model.lastIndex}`,
+      );
     }
   }
 
@@ -304,7 +326,8 @@ export class Checker {
 
   readAnswered(ctx: number, index: number): void {
     const read = this.#reads.get(ctx);
-    if (read === undefined) throw new Violation('fresh reads', `read ${ctx} was answered twice, or after it was given up`);
+    if (read === undefined)
+      throw new Violation('fresh reads', `read ${ctx} was answered twice, or after it was given up`);
     if (index < read.committed)
       throw new Violation(
         'fresh reads',
@@ -314,7 +337,8 @@ export class Checker {
   }
 
   readAborted(ctx: number): void {
-    if (!this.#reads.delete(ctx)) throw new Violation('fresh reads', `read ${ctx} was given up twice, or after it was answered`);
+    if (!this.#reads.delete(ctx))
+      throw new Violation('fresh reads', `read ${ctx} was given up twice, or after it was answered`);
   }
 
   memberStopped(id: number): void {

@@ -1,6 +1,7 @@
 /**
- * What lies in the shards of a history with owners (owners.ts): for each the number of its latest change. An owner that had the shard copied to
- * it must have the latest change that any owner has acknowledged; one that came by it otherwise begins with nothing.
+ * What lies in the shards of a history with owners (owners.ts): for each the number of its latest change. An owner that
+ * had the shard copied to it must have the latest change that any owner has acknowledged; one that came by it otherwise
+ * begins with nothing.
  */
 import { Violation } from './checker.js';
 
@@ -33,21 +34,37 @@ export class Contents {
     this.#complete.delete(copy);
   }
 
-  /** An owner opens a shard anew. `given`: the copy with which it was given to that owner, if so: nobody else has what was in the shard. */
+  /**
+   * An owner opens a shard anew. `given`: the copy with which it was given to that owner, if so: nobody else has what
+   * was in the shard.
+   */
   opened({ shard, epoch }: Table, given: string | undefined): void {
     if (given === undefined || !this.#complete.has(given)) return;
-    throw new Violation('moved shards', `shard ${shard} is opened empty in epoch ${epoch}, by the owner that has copied it (${given})`);
+    throw new Violation(
+      'moved shards',
+      `shard ${shard} is opened empty in epoch ${epoch}, by the owner that has copied it (${given})`,
+    );
   }
 
-  /** Clients may rely on this owner; where it takes changes, it acknowledges one. True: for the first time, with a copy. */
+  /**
+   * Clients may rely on this owner; where it takes changes, it acknowledges one. True: for the first time, with a copy.
+   */
   serve(table: Table, changes: boolean): boolean {
     const { shard, epoch, arrived } = table;
     table.arrived = false;
     // Its last owner may have begun with nothing, and taken no change.
     const latest = this.#acknowledged.get(`${shard}/${epoch - 1}`) ?? 0;
-    if (arrived && table.value !== latest) throw new Violation('moved shards', `shard ${shard} came in epoch ${epoch} with change ${table.value}, and its last owner had acknowledged change ${latest}`);
+    if (arrived && table.value !== latest)
+      throw new Violation(
+        'moved shards',
+        `shard ${shard} came in epoch ${epoch} with change ${table.value}, and its last owner had acknowledged change ${latest}`,
+      );
     const own = this.#acknowledged.get(`${shard}/${epoch}`);
-    if (own !== undefined && own !== table.value) throw new Violation('moved shards', `shard ${shard} has change ${table.value} in epoch ${epoch}, and its owner had acknowledged change ${own}`);
+    if (own !== undefined && own !== table.value)
+      throw new Violation(
+        'moved shards',
+        `shard ${shard} has change ${table.value} in epoch ${epoch}, and its owner had acknowledged change ${own}`,
+      );
     if (changes) table.value = ++this.#changes;
     if (changes || arrived) this.#acknowledged.set(`${shard}/${epoch}`, table.value);
     return arrived;

@@ -7,10 +7,14 @@ export class Disturbances {
 
   constructor(private readonly world: World) {}
 
-  /** Not while little happens: a group that only crashes learns nothing. But not never, since what happens may need a healing. */
+  /**
+   * Not while little happens: a group that only crashes learns nothing. But not never, since what happens may need a
+   * healing.
+   */
   next(): void {
     const { steps, now, faults } = this.world;
-    const due = steps - this.#last.steps >= faults.disturbEverySteps || now - this.#last.us > 10 * faults.disturbEveryUs;
+    const due =
+      steps - this.#last.steps >= faults.disturbEverySteps || now - this.#last.us > 10 * faults.disturbEveryUs;
     if (!due) return;
     this.#last = { steps, us: now };
     this.#disturb();
@@ -108,7 +112,8 @@ export class Disturbances {
     const dead = (id: number) => id === member.id || world.damaged.has(id) || !world.members.has(id);
     if (!world.possibleConfigs().every((config) => world.survivable(config, dead))) return;
     const names = member.disk.names().filter((name) => !name.startsWith('lock'));
-    // After a crash of the machine the last record may be torn or rotten, and nobody can tell which (server/raft-storage/state-file.ts).
+    // After a crash of the machine the last record may be torn or rotten, and nobody can tell which
+    // (server/raft-storage/state-file.ts).
     const targets = member.machineCrashed ? names.filter((n) => !n.startsWith('log-')) : names;
     if (targets.length === 0) return;
     const name = random.pick(targets);

@@ -1,6 +1,7 @@
 /**
- * What a member's disk must hold, kept beside the real storage in the simplest form: what persist() was given and returned 'done' for.
- * After every restart the storage must have restored exactly this, or this and the one batch that a crash cut short.
+ * What a member's disk must hold, kept beside the real storage in the simplest form: what persist() was given and
+ * returned 'done' for. After every restart the storage must have restored exactly this, or this and the one batch that
+ * a crash cut short.
  */
 import type { Entry, HardState, Ready, RestoredState, Snapshot } from '../../core/raft/index.js';
 
@@ -48,8 +49,8 @@ export class DurableModel {
   }
 
   /**
-   * Why `restored` is not what this disk may hold, given the batch and the snapshot of its own that a crash interrupted. When it is,
-   * the model becomes what was restored, since that is durable by now.
+   * Why `restored` is not what this disk may hold, given the batch and the snapshot of its own that a crash
+   * interrupted. When it is, the model becomes what was restored, since that is durable by now.
    */
   restart(restored: RestoredState, batch: Batch | undefined, own: Snapshot | undefined): string | undefined {
     const before = this.#copy();

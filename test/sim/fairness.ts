@@ -1,10 +1,12 @@
 /**
- * Checks that leaders take shards only from owners that had their chance. It knows what no leader can: when a member stood still, and when a
- * question reached a leader's machine, also while the leader did not run. So it does not ask the product what it has heard.
+ * Checks that leaders take shards only from owners that had their chance. It knows what no leader can: when a member
+ * stood still, and when a question reached a leader's machine, also while the leader did not run. So it does not ask
+ * the product what it has heard.
  *
- *   owner fairness     shards are taken from an owner that has not started again only after a lease in which the leader ran, since the
- *                      last of: a question of this owner reached the leader's machine; the leader came to lead; the leader had stood still
- *                      for a lease or longer, for the first time in this silence. Of a shorter stop a quarter of a lease counts at most.
+ *   owner fairness     shards are taken from an owner that has not started again only after a lease in which the leader
+ *                      ran, since the last of: a question of this owner reached the leader's machine; the leader came
+ *                      to lead; the leader had stood still for a lease or longer, for the first time in this silence.
+ *                      Of a shorter stop a quarter of a lease counts at most.
  */
 import { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import { Violation } from './checker.js';
@@ -86,13 +88,22 @@ export class Fairness {
     const { from } = asked?.incarnation === incarnation ? asked : ears.unheard;
     const heardUs = ears.ranUs - from;
     if (heardUs >= this.#leaseUs * (1 - DRIFT)) return;
-    throw new Violation('owner fairness', `${leader} takes the shards of ${owner}, which it could hear for ${Math.floor(heardUs / 1000)} ms only since it heard of it last`);
+    throw new Violation(
+      'owner fairness',
+      `${leader} takes the shards of ${owner}, which it could hear for ${Math.floor(heardUs / 1000)} ms only since it heard of it last`,
+    );
   }
 
   #ears(member: number): Ears {
     let ears = this.#members.get(member);
     if (ears === undefined) {
-      ears = { ranUs: 0, sinceUs: this.#nowUs(), stopped: false, silences: new Map(), unheard: { incarnation: '', from: 0, excused: false } };
+      ears = {
+        ranUs: 0,
+        sinceUs: this.#nowUs(),
+        stopped: false,
+        silences: new Map(),
+        unheard: { incarnation: '', from: 0, excused: false },
+      };
       this.#members.set(member, ears);
     }
     return ears;

@@ -1,6 +1,6 @@
 /**
- * What a seed lets go wrong, and how often. Each seed draws its own mixture (swarm testing): a run with everything at once hides what
- * only shows when something is absent.
+ * What a seed lets go wrong, and how often. Each seed draws its own mixture (swarm testing): a run with everything at
+ * once hides what only shows when something is absent.
  */
 import type { Random } from '../support/random.js';
 

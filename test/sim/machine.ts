@@ -1,6 +1,7 @@
 /**
- * The state machine that the simulated members run, behind an interface so that another can take its place (metadata-application.ts).
- * This one is a chain of hashes: equal digests mean that the same entries were applied in the same order.
+ * The state machine that the simulated members run, behind an interface so that another can take its place
+ * (metadata-application.ts). This one is a chain of hashes: equal digests mean that the same entries were applied in
+ * the same order.
  */
 import type { Random } from '../support/random.js';
 import type { Mistake } from './owners.js';
@@ -25,7 +26,10 @@ export interface Application {
 /** The number before a command. */
 export const NUMBER_BYTES = 4;
 
-/** Snapshots are padded to several chunks, with bytes that follow from the digest, so that a chunk in the wrong place is seen. */
+/**
+ * Snapshots are padded to several chunks, with bytes that follow from the digest, so that a chunk in the wrong place is
+ * seen.
+ */
 const PADDING_MAX = 1500;
 
 export class HashChain implements Machine {

@@ -1,6 +1,6 @@
 /**
- * One simulated member: the real core and the real storage over a disk in memory, and the loop of a driver around them, which may be
- * stopped between any two of its actions.
+ * One simulated member: the real core and the real storage over a disk in memory, and the loop of a driver around them,
+ * which may be stopped between any two of its actions.
  */
 import { FarkvError } from '../../core/errors.js';
 import {
@@ -79,10 +79,14 @@ export class SimMember implements Watched {
     this.machine = world.application.machine();
   }
 
-  /** The configurations behind `index` in its log, which are not committed yet. It may act on one, now or when it comes back. */
+  /**
+   * The configurations behind `index` in its log, which are not committed yet. It may act on one, now or when it comes
+   * back.
+   */
   configsAfter(index: number): Configuration[] {
     const { node, model } = this;
-    const entries = node === undefined ? [...model.entries, ...(this.#unfinished?.entries ?? [])] : this.#inMemory(node, index);
+    const entries =
+      node === undefined ? [...model.entries, ...(this.#unfinished?.entries ?? [])] : this.#inMemory(node, index);
     const changes = entries.filter((entry) => entry.type === EntryType.Config && entry.index > index);
     return changes.map(({ data }) => decodeConfiguration(data)!);
   }
@@ -135,7 +139,9 @@ export class SimMember implements Watched {
     this.dieIn = 0;
     this.machine = world.application.machine();
     if (restored.snapshot !== undefined) this.machine.restore(restored.snapshot.data);
-    const why = created ? this.#madeAgain(restored) : this.model.restart(restored, this.#unfinished, this.#unfinishedSnapshot);
+    const why = created
+      ? this.#madeAgain(restored)
+      : this.model.restart(restored, this.#unfinished, this.#unfinishedSnapshot);
     this.#unfinished = undefined;
     this.#unfinishedSnapshot = undefined;
     const node = new RaftNode(
@@ -183,7 +189,8 @@ export class SimMember implements Watched {
 
   tick(times: number): void {
     const { node } = this;
-    if (node === undefined || this.paused || (this.#writing !== undefined && !this.world.faults.stepsDuringWrites)) return;
+    if (node === undefined || this.paused || (this.#writing !== undefined && !this.world.faults.stepsDuringWrites))
+      return;
     for (let i = 0; i < times; i++) {
       node.tick();
       this.world.checker.look(this, node);
@@ -289,7 +296,8 @@ export class SimMember implements Watched {
       else node.storageRefused();
       checker.look(this, node);
       world.owners?.progressed(this, ready);
-      const due = node.applied - this.model.snapshotIndex >= world.faults.compactEvery || node.logBytes > LIMITS.maxLogBytes / 2;
+      const due =
+        node.applied - this.model.snapshotIndex >= world.faults.compactEvery || node.logBytes > LIMITS.maxLogBytes / 2;
       if (due && node.applied > this.model.snapshotIndex) this.#compact(node);
     } catch (error) {
       this.#ended(error);

@@ -1,6 +1,7 @@
 /**
- * A Disk in memory that does what disks do in a crash: writes that were not synced are kept, lost, or torn, each by itself; names that
- * were not synced come back or do not. It can also be full, fail a sync, and stop the process between any two operations.
+ * A Disk in memory that does what disks do in a crash: writes that were not synced are kept, lost, or torn, each by
+ * itself; names that were not synced come back or do not. It can also be full, fail a sync, and stop the process
+ * between any two operations.
  *
  * A crash of the process alone keeps everything (the page cache outlives it), and what was not synced stays unsynced.
  */

@@ -1,7 +1,7 @@
 /**
- * The metadata's own state machine under the simulator: servers start and restart, leave, are given shards and open them; commands are
- * repeated as after an answer that was lost, and come too late. What the commands mean is tested beside core/metadata; here the
- * machines of all members must agree after every entry, snapshot and restart.
+ * The metadata's own state machine under the simulator: servers start and restart, leave, are given shards and open
+ * them; commands are repeated as after an answer that was lost, and come too late. What the commands mean is tested
+ * beside core/metadata; here the machines of all members must agree after every entry, snapshot and restart.
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
@@ -152,6 +152,7 @@ export function metadataApplication(): Application {
 /** The members are owners of shards (owners.ts), whose commands are the only ones that matter. */
 export function ownersApplication(mistake?: Mistake): Application {
   let sequence = 0;
-  const command = (): Uint8Array => encodeProposal({ proposer: hex(1, 16), sequence: ++sequence, command: { t: 'no-op' } });
+  const command = (): Uint8Array =>
+    encodeProposal({ proposer: hex(1, 16), sequence: ++sequence, command: { t: 'no-op' } });
   return { machine: () => new MetadataModel(), command, owners: { mistake } };
 }

@@ -1,4 +1,7 @@
-/** What one life of a simulated member is as an owner and as a leader, and what owners and leaders send each other (owners.ts). */
+/**
+ * What one life of a simulated member is as an owner and as a leader, and what owners and leaders send each other
+ * (owners.ts).
+ */
 import type { Command } from '../../core/metadata/commands.js';
 import type { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -35,10 +38,25 @@ export interface Life {
   askedMs: number;
   /** Grants that wait for the log. */
   grants: { readonly sentMs: number; readonly gotMs: number; readonly index: number }[];
-  office: { readonly term: number; readonly leases: GrantedLeases; readonly taking: Map<string, string>; lookMs: number | undefined } | undefined;
+  office:
+    | {
+        readonly term: number;
+        readonly leases: GrantedLeases;
+        readonly taking: Map<string, string>;
+        lookMs: number | undefined;
+      }
+    | undefined;
   /** Messages that came while the member stood still or wrote: they lie in its sockets. */
   inbox: OwnerMessage[];
-  reads: Map<number, { readonly from: number; readonly note: Extract<Note, { t: 'ask' }> | undefined; index: number | undefined; readonly term: number }>;
+  reads: Map<
+    number,
+    {
+      readonly from: number;
+      readonly note: Extract<Note, { t: 'ask' }> | undefined;
+      index: number | undefined;
+      readonly term: number;
+    }
+  >;
   proposedMs: number;
   joinedMs: number;
   readonly plane: Plane;

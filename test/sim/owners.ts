@@ -1,11 +1,13 @@
 /**
- * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what the metadata gives
- * them, give shards to each other, die, are paused and cut off; leaders take shards from owners whose leases are over. All decisions are the real ones of
- * core/metadata and core/shards; the data plane is simulated (plane.ts), and the wiring of leases (server/metadata/lease-office.ts, lease-keeper.ts) is
- * written here once more, as small as can be.
+ * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what
+ * the metadata gives them, give shards to each other, die, are paused and cut off; leaders take shards from owners
+ * whose leases are over. All decisions are the real ones of core/metadata and core/shards; the data plane is simulated
+ * (plane.ts), and the wiring of leases (server/metadata/lease-office.ts, lease-keeper.ts) is written here once more, as
+ * small as can be.
  *
- * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was changed before it. A claim is what an owner has granted at most: from now until its own
- * lease ends, by its own clock. It outlives the owner's process, and a pause of it, as clients' leases do.
+ * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was
+ * changed before it. A claim is what an owner has granted at most: from now until its own lease ends, by its own clock.
+ * It outlives the owner's process, and a pause of it, as clients' leases do.
  *
  * Each member's clock has its own rate, within the bound, and its own beginning.
  */
@@ -24,10 +26,21 @@ import { Plane } from './plane.js';
 import type { World } from './world.js';
 
 /** Mechanisms that can be left out, to see that the check finds it. */
-export const MISTAKES = ['new leaders do not wait', 'grants go on while shards are taken', 'leases count from the answer', 'owners do not read the log first', 'any leader is believed', 'leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'] as const;
+export const MISTAKES = [
+  'new leaders do not wait',
+  'grants go on while shards are taken',
+  'leases count from the answer',
+  'owners do not read the log first',
+  'any leader is believed',
+  'leaders call owners dead by the clock alone',
+  'leaders count the time in which they stood still',
+] as const;
 export type Mistake = (typeof MISTAKES)[number];
 /** The others break what clients rely on, and are to be found by that. */
-const UNFAIR: readonly Mistake[] = ['leaders call owners dead by the clock alone', 'leaders count the time in which they stood still'];
+const UNFAIR: readonly Mistake[] = [
+  'leaders call owners dead by the clock alone',
+  'leaders count the time in which they stood still',
+];
 
 const SHARDS = 6;
 const TERMS: LeaseTerms = { leaseMs: 200, driftPpm: 20_000 };
@@ -68,14 +81,24 @@ export class Owners {
     const asked: Life['asked'] = new Map();
     const lease = new HeldLease();
     const plane = new Plane({
-      memberId: idOf(member.id), memberIncarnation: incarnation, leaseMs: TERMS.leaseMs, leaseOverMs: heldMs(TERMS), random: this.world.random, contents: this.#contents,
+      memberId: idOf(member.id),
+      memberIncarnation: incarnation,
+      leaseMs: TERMS.leaseMs,
+      leaseOverMs: heldMs(TERMS),
+      random: this.world.random,
+      contents: this.#contents,
       nowMs: () => this.#nowMs(member.id),
       random64: () => hex(2 ** 41 + ++this.#names),
       metadata: () => stateOf(member),
-      planeOf: (id, start) => [...this.#lives].find(([other, life]) => idOf(other) === id && life.incarnation === start)?.[1].plane,
+      planeOf: (id, start) =>
+        [...this.#lives].find(([other, life]) => idOf(other) === id && life.incarnation === start)?.[1].plane,
       propose: (command, settle) => {
         const proposer = this.#proposer();
-        asked.set(proposer, { command, settle, untilMs: this.#nowMs(member.id) + 2 * RENEW_MS + this.world.random.below(4 * RENEW_MS) });
+        asked.set(proposer, {
+          command,
+          settle,
+          untilMs: this.#nowMs(member.id) + 2 * RENEW_MS + this.world.random.below(4 * RENEW_MS),
+        });
         this.#offer(member, proposer, command);
       },
       claim: (shard, epoch, untilMs) => {
@@ -85,8 +108,19 @@ export class Owners {
       came: () => this.counters.copied++,
     });
     this.#lives.set(member.id, {
-      incarnation, lease, plane, asked, askedMs: -Infinity, grants: [], inbox: [], office: undefined, reads: new Map(), proposedMs: -Infinity, joinedMs: -Infinity,
-      earlierUntil: this.#served.get(member.id) ?? -Infinity, seen: { metadata: undefined, over: false },
+      incarnation,
+      lease,
+      plane,
+      asked,
+      askedMs: -Infinity,
+      grants: [],
+      inbox: [],
+      office: undefined,
+      reads: new Map(),
+      proposedMs: -Infinity,
+      joinedMs: -Infinity,
+      earlierUntil: this.#served.get(member.id) ?? -Infinity,
+      seen: { metadata: undefined, over: false },
     });
   }
 
@@ -137,14 +171,21 @@ export class Owners {
     if (node.role === 'leader' && !this.world.calmed && this.world.random.below(150) === 0) this.#standStill(member);
   }
 
-  /** The leader alone, cut off too; or with others of its host; or all. Or an owner alone, which goes on just when it is taken for dead. */
+  /**
+   * The leader alone, cut off too; or with others of its host; or all. Or an owner alone, which goes on just when it is
+   * taken for dead.
+   */
   #standStill(leader: SimMember): void {
     const { random } = this.world;
     const members = [...this.world.members.values()];
     const part = random.below(6);
     if (part < 2) this.world.setAside(leader);
     else if (part < 4) this.world.suspend([random.pick(members)], 1000 * (TERMS.leaseMs + random.below(60)));
-    else this.world.suspend(members.filter((m) => m === leader || part === 5 || random.below(2) === 0), this.world.around(random.pick([50_000, 200_000, 1_000_000])));
+    else
+      this.world.suspend(
+        members.filter((m) => m === leader || part === 5 || random.below(2) === 0),
+        this.world.around(random.pick([50_000, 200_000, 1_000_000])),
+      );
   }
 
   paused(member: SimMember): void {
@@ -186,7 +227,8 @@ export class Owners {
     const life = this.#lives.get(to);
     const node = member?.node;
     if (member === undefined || life === undefined || node === undefined) return;
-    if (note.t === 'ask' && node.role === 'leader' && isMember(member, from, note)) this.#fairness.arrived(to, idOf(from), note.incarnation);
+    if (note.t === 'ask' && node.role === 'leader' && isMember(member, from, note))
+      this.#fairness.arrived(to, idOf(from), note.incarnation);
     life.inbox.push(message);
     this.#read(member);
     member.pump();
@@ -207,7 +249,8 @@ export class Owners {
         if (node.role === 'leader') this.#ask(member, life, from, note);
         break;
       case 'grant':
-        if (note.life === member.life) life.grants.push({ sentMs: note.sentMs, gotMs: this.#nowMs(to), index: note.index });
+        if (note.life === member.life)
+          life.grants.push({ sentMs: note.sentMs, gotMs: this.#nowMs(to), index: note.index });
         this.#counted(member, life);
         break;
       case 'propose':
@@ -223,7 +266,8 @@ export class Owners {
       this.#confirmed(member, life, from, note);
       return;
     }
-    if (note !== undefined && life.office?.term === node.term && isMember(member, from, note)) life.office.leases.asked(idOf(from), this.#nowMs(member.id));
+    if (note !== undefined && life.office?.term === node.term && isMember(member, from, note))
+      life.office.leases.asked(idOf(from), this.#nowMs(member.id));
     const ctx = ++this.#readIndex;
     life.reads.set(ctx, { from, note, index: undefined, term: node.term });
     if (node.readIndex(ctx) !== undefined) life.reads.delete(ctx);
@@ -246,21 +290,29 @@ export class Owners {
       return;
     }
     this.counters.grants++;
-    this.#send(member, from, { t: 'grant', sentMs: note.sentMs, index: node.applied, life: this.world.members.get(from)?.life ?? 0 });
+    this.#send(member, from, {
+      t: 'grant',
+      sentMs: note.sentMs,
+      index: node.applied,
+      life: this.world.members.get(from)?.life ?? 0,
+    });
     this.#lead(member, life);
   }
 
   #leases(nowMs: number): GrantedLeases {
     if (this.mistake === 'new leaders do not wait') return new ByClockAlone(TERMS, nowMs - 10 * TERMS.leaseMs);
     if (this.mistake === 'leaders call owners dead by the clock alone') return new ByClockAlone(TERMS, nowMs);
-    return this.mistake === 'leaders count the time in which they stood still' ? new StandingStill(TERMS, nowMs) : new GrantedLeases(TERMS, nowMs);
+    return this.mistake === 'leaders count the time in which they stood still'
+      ? new StandingStill(TERMS, nowMs)
+      : new GrantedLeases(TERMS, nowMs);
   }
 
   /** Asks a quorum when owners may be dead, as LeaderDuties does. */
   #listen(member: SimMember, life: Life, now: number): void {
     const { office, reads } = life;
     if (office?.lookMs === undefined || office.term !== member.node!.term || now < office.lookMs) return;
-    if (![...reads.values()].some((r) => r.note === undefined && r.term === office.term)) this.#ask(member, life, member.id, undefined);
+    if (![...reads.values()].some((r) => r.note === undefined && r.term === office.term))
+      this.#ask(member, life, member.id, undefined);
   }
 
   #lead(member: SimMember, life: Life): void {
@@ -268,18 +320,21 @@ export class Owners {
     const state = stateOf(member);
     const now = this.#nowMs(member.id);
     if (life.office?.term !== node.term) {
-      if (![...life.reads.values()].some((r) => r.note === undefined && r.term === node.term)) this.#ask(member, life, member.id, undefined);
+      if (![...life.reads.values()].some((r) => r.note === undefined && r.term === node.term))
+        this.#ask(member, life, member.id, undefined);
       return;
     }
     const { leases, taking } = life.office;
     leases.observe(state.members.values(), now);
     const take = takeFromDead(state, leases, now);
     life.office.lookMs = nextLookMs(state, leases, now);
-    if (life.office.lookMs !== undefined && life.office.lookMs <= now) throw new Violation('owner leases', 'the leader would look again in the past');
+    if (life.office.lookMs !== undefined && life.office.lookMs <= now)
+      throw new Violation('owner leases', 'the leader would look again in the past');
     if (take !== undefined) {
       // An owner that has started again has lost what it had.
       const alive = this.#lives.get(memberOf(take.id))?.incarnation === take.incarnation;
-      if (alive && (this.mistake === undefined || UNFAIR.includes(this.mistake))) this.#fairness.taken(member.id, take.id, take.incarnation);
+      if (alive && (this.mistake === undefined || UNFAIR.includes(this.mistake)))
+        this.#fairness.taken(member.id, take.id, take.incarnation);
       const proposer = this.#propose(member, take);
       if (proposer === undefined) return;
       if (this.mistake !== 'grants go on while shards are taken') {
@@ -297,9 +352,20 @@ export class Owners {
 
   #setUp(state: MetadataState): Command | undefined {
     if (state.clusterId === '') {
-      return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards: SHARDS, voters: this.#first.map(idOf), votersMax: 9, ownerLease: TERMS };
+      return {
+        t: 'bootstrap',
+        clusterId: '1f'.repeat(16),
+        hashSeed: '2f'.repeat(16),
+        ticketSecret: '3f'.repeat(16),
+        shards: SHARDS,
+        voters: this.#first.map(idOf),
+        votersMax: 9,
+        ownerLease: TERMS,
+      };
     }
-    return state.members.size > 0 && state.shards.some((s) => s.owner === undefined) ? { t: 'assign-shards' } : undefined;
+    return state.members.size > 0 && state.shards.some((s) => s.owner === undefined)
+      ? { t: 'assign-shards' }
+      : undefined;
   }
 
   /** Operators who change their minds. */
@@ -309,7 +375,8 @@ export class Owners {
     const server = random.pick(state.servers);
     const s = random.pick(state.shards);
     const members = [...state.members.keys()];
-    if (random.below(4) === 0 || members.length === 0) return { t: 'server-drain', id: server.id, draining: !server.draining };
+    if (random.below(4) === 0 || members.length === 0)
+      return { t: 'server-drain', id: server.id, draining: !server.draining };
     return { t: 'shard-move', shard: s.shard, epoch: s.epoch, to: random.pick(members) };
   }
 
@@ -340,10 +407,13 @@ export class Owners {
   #counted(member: SimMember, life: Life): void {
     const node = member.node!;
     const now = this.#nowMs(member.id);
-    const ready = life.grants.filter((g) => g.index <= node.applied || this.mistake === 'owners do not read the log first');
+    const ready = life.grants.filter(
+      (g) => g.index <= node.applied || this.mistake === 'owners do not read the log first',
+    );
     if (ready.length === 0) return;
     life.grants = life.grants.filter((g) => !ready.includes(g));
-    for (const g of ready) life.lease.granted(this.mistake === 'leases count from the answer' ? g.gotMs : g.sentMs, TERMS.leaseMs);
+    for (const g of ready)
+      life.lease.granted(this.mistake === 'leases count from the answer' ? g.gotMs : g.sentMs, TERMS.leaseMs);
     if (life.lease.held(now)) life.plane.grant(life.lease.untilMs);
   }
 
@@ -375,8 +445,14 @@ export class Owners {
     if (present?.incarnation === life.incarnation || now - life.joinedMs < RENEW_MS) return;
     life.joinedMs = now;
     this.#offer(member, this.#proposer(), {
-      t: 'member-join', id, incarnation: life.incarnation, ...(present === undefined ? {} : { replaces: present.incarnation }), instance: hex(member.id),
-      control: ['127.0.0.1:1'], fabric: [], memoryBytes: 1 << 20,
+      t: 'member-join',
+      id,
+      incarnation: life.incarnation,
+      ...(present === undefined ? {} : { replaces: present.incarnation }),
+      instance: hex(member.id),
+      control: ['127.0.0.1:1'],
+      fabric: [],
+      memoryBytes: 1 << 20,
     });
   }
 

@@ -1,6 +1,7 @@
 /**
- * The data plane of one life of a member, simulated: does what core/shards asks for, late and sometimes in vain, and grants leases to clients as far as it may.
- * Time is the member's own; what has a time of its own is done when the member's clock ticks, so a member that is paused does nothing.
+ * The data plane of one life of a member, simulated: does what core/shards asks for, late and sometimes in vain, and
+ * grants leases to clients as far as it may. Time is the member's own; what has a time of its own is done when the
+ * member's clock ticks, so a member that is paused does nothing.
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -62,7 +63,15 @@ export class Plane {
     const { memberId, memberIncarnation, leaseMs, leaseOverMs, random64 } = options;
     this.#options = options;
     this.#leaseMs = leaseMs;
-    this.shards = new Shards({ memberId, memberIncarnation, memoryBytes: 1 << 20, shardMemoryMin: 1, leaseMs, leaseOverMs: leaseOverMs / WAIT_PART, random64 });
+    this.shards = new Shards({
+      memberId,
+      memberIncarnation,
+      memoryBytes: 1 << 20,
+      shardMemoryMin: 1,
+      leaseMs,
+      leaseOverMs: leaseOverMs / WAIT_PART,
+      random64,
+    });
   }
 
   /** The metadata has changed, or the leases of the last run are over. */
@@ -158,7 +167,20 @@ export class Plane {
       case 'announce': {
         const { memberId: owner, memberIncarnation } = this.#options;
         const { shard, epoch, incarnation } = action;
-        this.#propose({ t: 'shard-opened', shard, owner, memberIncarnation, epoch, incarnation, layoutEpoch: 1, buckets: 1, regions: [] }, of);
+        this.#propose(
+          {
+            t: 'shard-opened',
+            shard,
+            owner,
+            memberIncarnation,
+            epoch,
+            incarnation,
+            layoutEpoch: 1,
+            buckets: 1,
+            regions: [],
+          },
+          of,
+        );
         return;
       }
       case 'propose':
@@ -178,10 +200,21 @@ export class Plane {
   #open({ shard, epoch, incarnation }: Extract<Asked, { do: 'open' }>): void {
     const { contents, metadata, memberId } = this.#options;
     if (this.#tables.has(shard)) throw new Violation('shards', `shard ${shard} is open already`);
-    const table: Served = { shard, epoch, incarnation, value: 0, arrived: false, serving: false, sealed: undefined, grantedMs: -Infinity, copying: undefined };
+    const table: Served = {
+      shard,
+      epoch,
+      incarnation,
+      value: 0,
+      arrived: false,
+      serving: false,
+      sealed: undefined,
+      grantedMs: -Infinity,
+      copying: undefined,
+    };
     const { shards, moves } = metadata();
     const move = moves.find((m) => m.shard === shard);
-    if (shards[shard]?.owner === memberId && shards[shard].epoch === epoch && move?.phase === 'released') contents.opened(table, move.copy);
+    if (shards[shard]?.owner === memberId && shards[shard].epoch === epoch && move?.phase === 'released')
+      contents.opened(table, move.copy);
     this.#tables.set(shard, table);
   }
 
@@ -196,7 +229,8 @@ export class Plane {
   #stopServing(table: Served, of: number, close: boolean): void {
     const { nowMs } = this.#options;
     table.serving = false;
-    if (close && table.copying !== undefined) throw new Violation('shards', `shard ${table.shard} is closed while it is copied into`);
+    if (close && table.copying !== undefined)
+      throw new Violation('shards', `shard ${table.shard} is closed while it is copied into`);
     this.#later(of, () => {
       if (nowMs() < table.grantedMs) return 'later';
       if (close) this.#tables.delete(table.shard);
@@ -217,7 +251,8 @@ export class Plane {
     table.copying.jobs.add(
       this.#later(of, () => {
         const other = from();
-        if (other === undefined || random.below(20) === 0) return { full: random.below(4) === 0, error: 'the owner does not answer' };
+        if (other === undefined || random.below(20) === 0)
+          return { full: random.below(4) === 0, error: 'the owner does not answer' };
         table.value = other.value;
         return undefined;
       }),

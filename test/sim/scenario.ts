@@ -1,9 +1,11 @@
 /**
- * Clusters driven by text: each block of a trace is a command, a line `----` and what came of it. scenario.test.ts holds the traces in
+ * Clusters driven by text: each block of a trace is a command, a line `----` and what came of it. scenario.test.ts
+ * holds the traces in
  * traces/ against the code; FARKV_REWRITE_TRACES=1 writes what comes now, to be reviewed as a change of text.
  *
- * Members are the real core over a disk that is a plain object; after every command each member does what its Ready asks for, unless it
- * is held, and messages lie in the network until a command delivers them. So a trace decides every order of events itself.
+ * Members are the real core over a disk that is a plain object; after every command each member does what its Ready
+ * asks for, unless it is held, and messages lie in the network until a command delivers them. So a trace decides every
+ * order of events itself.
  *
  *   cluster 1 2 3 [messageBytes=N]   a group with these first voters          join 4        an empty member
  *   tick ID N       campaign ID      propose ID TEXT      read ID CTX         transfer ID TO
@@ -114,7 +116,9 @@ class ScenarioMember {
       if (entry !== undefined)
         lines.push(
           formatEntry(entry) +
-            (entry.type === EntryType.Normal && entry.data.length > 0 ? ` ${new TextDecoder().decode(entry.data)}` : ''),
+            (entry.type === EntryType.Normal && entry.data.length > 0
+              ? ` ${new TextDecoder().decode(entry.data)}`
+              : ''),
         );
     }
     return lines.join('\n');
@@ -142,7 +146,9 @@ export class Scenario {
     const id = Number(args[0]);
     switch (command) {
       case 'cluster':
-        this.#messageBytes = Number(args.find((arg) => arg.startsWith('messageBytes='))?.slice(13) ?? this.#messageBytes);
+        this.#messageBytes = Number(
+          args.find((arg) => arg.startsWith('messageBytes='))?.slice(13) ?? this.#messageBytes,
+        );
         args = args.filter((arg) => !arg.includes('='));
         for (const voter of args.map(Number))
           this.#members.set(voter, new ScenarioMember(voter, bootstrapState(args.map(Number)), this.#messageBytes));

@@ -1,6 +1,6 @@
 /**
- * A fixed set of seeds for every run of the tests; `npm run sim` has no end of others. The set covers each kind of fault, which is
- * asserted: a simulator whose faults do not happen finds nothing.
+ * A fixed set of seeds for every run of the tests; `npm run sim` has no end of others. The set covers each kind of
+ * fault, which is asserted: a simulator whose faults do not happen finds nothing.
  */
 import test from 'ava';
 import type { Counters } from './counters.js';
@@ -50,7 +50,8 @@ test.serial('never are there two owners that clients may rely on for one shard, 
   const owners: Record<string, number> = {};
   for (let seed = 1; seed <= 40; seed++) {
     try {
-      for (const [name, count] of Object.entries<number>({ ...simulate(seed, STEPS, 'owners').owners })) owners[name] = (owners[name] ?? 0) + count;
+      for (const [name, count] of Object.entries<number>({ ...simulate(seed, STEPS, 'owners').owners }))
+        owners[name] = (owners[name] ?? 0) + count;
     } catch (error) {
       if (!(error instanceof SimulationFailure)) throw error;
       t.fail(error.message);
@@ -60,7 +61,10 @@ test.serial('never are there two owners that clients may rely on for one shard, 
   for (const kind of ['grants', 'claims', 'taken', 'released', 'copied']) t.true((owners[kind] ?? 0) > 20, kind);
 });
 
-/** The first seed that found it; the search begins there, and goes on where a change elsewhere has made another history of it. */
+/**
+ * The first seed that found it; the search begins there, and goes on where a change elsewhere has made another history
+ * of it.
+ */
 const FOUND_BY: Readonly<Record<Mistake, number>> = {
   'new leaders do not wait': 3,
   'grants go on while shards are taken': 155,

@@ -30,7 +30,11 @@ export function finds(mistake: Mistake, seed: number, steps: number): boolean {
     world.run(steps);
     return false;
   } catch (error) {
-    if (error instanceof Violation && ['owner leases', 'moved shards', 'shards', 'owner fairness'].includes(error.invariant)) return true;
+    if (
+      error instanceof Violation &&
+      ['owner leases', 'moved shards', 'shards', 'owner fairness'].includes(error.invariant)
+    )
+      return true;
     throw error;
   }
 }
@@ -50,10 +54,11 @@ export class SimulationFailure extends Error {
 }
 
 /** What members run: a chain of hashes, which costs next to nothing, or the metadata itself. */
-export const APPLICATIONS = { hashes: () => hashChain, metadata: metadataApplication, owners: ownersApplication } satisfies Record<
-  string,
-  (mistake?: Mistake) => Application
->;
+export const APPLICATIONS = {
+  hashes: () => hashChain,
+  metadata: metadataApplication,
+  owners: ownersApplication,
+} satisfies Record<string, (mistake?: Mistake) => Application>;
 export type ApplicationName = keyof typeof APPLICATIONS;
 
 export function replayCommand(seed: number, steps: number, application: ApplicationName): string {
@@ -69,9 +74,20 @@ export function simulate(seed: number, steps: number, application: ApplicationNa
 }
 
 function once(seed: number, steps: number, application: ApplicationName, trace: Trace | undefined): Outcome {
-  const world = new World({ seed, application: APPLICATIONS[application](), ...(application === 'owners' ? { faults: LEASE_PACE } : {}), ...(trace === undefined ? {} : { trace }) });
+  const world = new World({
+    seed,
+    application: APPLICATIONS[application](),
+    ...(application === 'owners' ? { faults: LEASE_PACE } : {}),
+    ...(trace === undefined ? {} : { trace }),
+  });
   while (world.steps < steps) world.run(Math.min(steps, world.steps + STRETCH));
-  return { steps: world.steps, counters: world.counters, committed: world.checker.committed, leaders: world.checker.leadersSeen, owners: world.owners?.counters };
+  return {
+    steps: world.steps,
+    counters: world.counters,
+    committed: world.checker.committed,
+    leaders: world.checker.leadersSeen,
+    owners: world.owners?.counters,
+  };
 }
 
 function explain(seed: number, steps: number, application: ApplicationName, cause: unknown): SimulationFailure {

@@ -1,6 +1,6 @@
 /**
- * A leader that stands still for short times, again and again, gives the shards of a dead owner to others in bounded time. The rest of a history
- * with faults shows that it takes from no others (fairness.ts).
+ * A leader that stands still for short times, again and again, gives the shards of a dead owner to others in bounded
+ * time. The rest of a history with faults shows that it takes from no others (fairness.ts).
  */
 import test from 'ava';
 import { MetadataModel, ownersApplication } from './metadata-application.js';
@@ -13,17 +13,51 @@ const STALL_US = 50_000;
 const EVERY_US = 250_000;
 
 function calmWorld(seed: number): World {
-  const none = { crash: 0, 'crash-machine': 0, 'crash-in-disk': 0, 'crash-in-driver': 0, 'fail-sync': 0, 'disk-full': 0, 'slow-disk': 0, rot: 0, pause: 0, 'clock-jump': 0, partition: 0, 'one-way': 0, heal: 1, campaign: 0, transfer: 0 };
+  const none = {
+    crash: 0,
+    'crash-machine': 0,
+    'crash-in-disk': 0,
+    'crash-in-driver': 0,
+    'fail-sync': 0,
+    'disk-full': 0,
+    'slow-disk': 0,
+    rot: 0,
+    pause: 0,
+    'clock-jump': 0,
+    partition: 0,
+    'one-way': 0,
+    heal: 1,
+    campaign: 0,
+    transfer: 0,
+  };
   return new World({
-    seed, application: ownersApplication(),
-    faults: { drop: 0, duplicate: 0, longDelay: 0, baseDelayUs: 300, diskUs: 50, weights: none, workEveryUs: 20_000, changePermille: 0, firstVoters: 3, stepsDuringWrites: false, skew: 0 },
+    seed,
+    application: ownersApplication(),
+    faults: {
+      drop: 0,
+      duplicate: 0,
+      longDelay: 0,
+      baseDelayUs: 300,
+      diskUs: 50,
+      weights: none,
+      workEveryUs: 20_000,
+      changePermille: 0,
+      firstVoters: 3,
+      stepsDuringWrites: false,
+      skew: 0,
+    },
   });
 }
 
 /** How many shards this owner has, by this member's metadata; undefined while some have no owner. */
 function shardsOf(member: SimMember, owner: SimMember): number | undefined {
   const { machine } = member;
-  if (!(machine instanceof MetadataModel) || machine.state.shards.length === 0 || machine.state.shards.some((s) => s.incarnation === undefined)) return undefined;
+  if (
+    !(machine instanceof MetadataModel) ||
+    machine.state.shards.length === 0 ||
+    machine.state.shards.some((s) => s.incarnation === undefined)
+  )
+    return undefined;
   return machine.state.shards.filter((s) => s.owner === `m${owner.id}`).length;
 }
 

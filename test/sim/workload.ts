@@ -1,6 +1,6 @@
 /**
- * What the simulated group is asked to do: proposals, linearizable reads, membership changes, hand-overs; and the goal that it must
- * reach when nothing goes wrong.
+ * What the simulated group is asked to do: proposals, linearizable reads, membership changes, hand-overs; and the goal
+ * that it must reach when nothing goes wrong.
  */
 import { isJoint, isVoter, membersOf, type Configuration, type MemberChange } from '../../core/raft/index.js';
 import { proposalData } from './checker.js';
@@ -160,8 +160,9 @@ export class Workload {
       if (membersOf(node.config).join() !== membersOf(config).join() || !isVoter(config, node.id)) return false;
       const goalIndex = after + 3;
       return (
-        membersOf(config).every((id) => world.damaged.has(id) || (world.members.get(id)?.node?.applied ?? 0) >= goalIndex) &&
-        world.checker.oldestRead >= firstRead
+        membersOf(config).every(
+          (id) => world.damaged.has(id) || (world.members.get(id)?.node?.applied ?? 0) >= goalIndex,
+        ) && world.checker.oldestRead >= firstRead
       );
     };
   }

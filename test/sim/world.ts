@@ -1,7 +1,8 @@
 /**
  * The simulated world: members, the network between them, time, and what goes wrong. One seed makes one history.
  *
- * A step is a delivered message, a finished disk write, a crash or a clock jump; ticks, starts and the workload's requests do not count.
+ * A step is a delivered message, a finished disk write, a crash or a clock jump; ticks, starts and the workload's
+ * requests do not count.
  */
 import { bootstrapState, checkRaftMessage, type Configuration, type RaftMessage } from '../../core/raft/index.js';
 import { Random } from '../support/random.js';
@@ -72,7 +73,8 @@ export class World {
     this.checker = new Checker(this.application.machine(), (id) => this.members.get(id)!.model);
     const voters = Array.from({ length: this.faults.firstVoters }, (_, i) => i + 1);
     this.workload = new Workload(this, voters.length + 1);
-    this.owners = this.application.owners === undefined ? undefined : new Owners(this, this.application.owners.mistake, voters);
+    this.owners =
+      this.application.owners === undefined ? undefined : new Owners(this, this.application.owners.mistake, voters);
     this.checker.bootstrapped(bootstrapState(voters).entries);
     for (const id of voters) this.addMember(id, voters);
     this.schedule('disturb', 0, this.around(this.faults.disturbEveryUs));
@@ -136,7 +138,10 @@ export class World {
     this.schedule('resume', member.id, this.around(800_000));
   }
 
-  /** Members of one host, or of hosts that are suspended together: they stand still and go on together. Their clocks do not stop. */
+  /**
+   * Members of one host, or of hosts that are suspended together: they stand still and go on together. Their clocks do
+   * not stop.
+   */
   suspend(members: readonly SimMember[], us: number): void {
     for (const member of members.filter((m) => m.node !== undefined && !m.paused)) {
       this.trace?.note(`${member.id} stands still, with its host`);
@@ -205,7 +210,10 @@ export class World {
   /** Every configuration that anybody can still lead with: older ones than the newest committed win no election. */
   possibleConfigs(): Configuration[] {
     const { committedConfig, committedConfigIndex } = this.checker;
-    return [committedConfig, ...[...this.members.values()].flatMap((member) => member.configsAfter(committedConfigIndex))];
+    return [
+      committedConfig,
+      ...[...this.members.values()].flatMap((member) => member.configsAfter(committedConfigIndex)),
+    ];
   }
 
   /** Whether a configuration has a majority, or both, without the dead. */
@@ -223,7 +231,8 @@ export class World {
     if (this.#events.size > NETWORK_MAX) return;
     if ((counters.messages & 15) === 0) {
       const checked = checkRaftMessage(message);
-      if (!checked.ok) throw new Violation('messages', `${message.type} from ${message.from} would be refused: ${checked.why}`);
+      if (!checked.ok)
+        throw new Violation('messages', `${message.type} from ${message.from} would be refused: ${checked.why}`);
     }
     if (!this.#calm) {
       if (random.below(1000) < faults.drop) {
@@ -244,7 +253,15 @@ export class World {
     if (!this.#calm && random.below(1000) < faults.drop) return;
     // Late by more than a lease now and then: an answer must not count for longer because of it.
     const late = !this.#calm && random.below(30) === 0 ? random.below(OWNER_DELAY_US) : 0;
-    this.#events.push({ at: this.now + 1 + random.below(2 * faults.baseDelayUs) + late, order: 0, kind: 'owner', member: owner.to, life: 0, message: undefined, owner });
+    this.#events.push({
+      at: this.now + 1 + random.below(2 * faults.baseDelayUs) + late,
+      order: 0,
+      kind: 'owner',
+      member: owner.to,
+      life: 0,
+      message: undefined,
+      owner,
+    });
   }
 
   #deliverLater(message: RaftMessage): void {

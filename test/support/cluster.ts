@@ -1,7 +1,7 @@
 /**
- * Real server processes for integration tests: start N of them, wait until each says that it is ready, kill them, start them
- * again, and take everything away at the end whatever happened. They are run as an operator would run them:
- * `farkv server ...` from dist, on loopback, each with a data directory of its own under the system's temporary directory.
+ * Real server processes for integration tests: start N of them, wait until each says that it is ready, kill them, start
+ * them again, and take everything away at the end whatever happened. They are run as an operator would run them: `farkv
+ * server ...` from dist, on loopback, each with a data directory of its own under the system's temporary directory.
  *
  *     const cluster = await Cluster.start(t, { servers: 3 });
  *     ... cluster.addresses for connect() ...
@@ -56,7 +56,10 @@ export interface ClusterOptions {
   readonly absent?: readonly number[];
 }
 
-/** Loopback ports below the range that the kernel gives to outgoing connections, so that nothing takes them between two starts. */
+/**
+ * Loopback ports below the range that the kernel gives to outgoing connections, so that nothing takes them between two
+ * starts.
+ */
 export async function freePorts(count: number): Promise<number[]> {
   const found: number[] = [];
   while (found.length < count) {
@@ -80,7 +83,9 @@ export class ServerProcess {
   readonly address: string;
   readonly dataDir: string;
   args: readonly string[];
-  /** What the command line begins with, such as `nsenter ...`; it must become the server without a process in between. */
+  /**
+   * What the command line begins with, such as `nsenter ...`; it must become the server without a process in between.
+   */
   launcher: readonly string[] = [];
   /** More options of Node.js. */
   nodeOptions: readonly string[] = [];
@@ -92,7 +97,13 @@ export class ServerProcess {
   #exit: Promise<Exit> = Promise.resolve({ code: null, signal: null });
   #watchers: (() => void)[] = [];
 
-  constructor(id: string, address: string, dataDir: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+  constructor(
+    id: string,
+    address: string,
+    dataDir: string,
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+  ) {
     this.id = id;
     this.address = address;
     this.dataDir = dataDir;
@@ -121,11 +132,18 @@ export class ServerProcess {
     this.stdout = '';
     this.stderr = '';
     this.readyLine = undefined;
-    const [command = '', ...words] = [...this.launcher, process.execPath, '--enable-source-maps', ...this.nodeOptions, CLI, 'server', '--json', '--stop-with-stdin', ...this.args];
-    const child = spawn(command, words, {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...this.#env },
-    });
+    const [command = '', ...words] = [
+      ...this.launcher,
+      process.execPath,
+      '--enable-source-maps',
+      ...this.nodeOptions,
+      CLI,
+      'server',
+      '--json',
+      '--stop-with-stdin',
+      ...this.args,
+    ];
+    const child = spawn(command, words, { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...this.#env } });
     this.#child = child;
     child.stdin.on('error', () => undefined);
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -160,7 +178,10 @@ export class ServerProcess {
 
   /** Waits until `text` (or a match) has been written to standard error since the launch. */
   async said(text: string | RegExp): Promise<void> {
-    await this.waitUntil(() => (typeof text === 'string' ? this.stderr.includes(text) : text.test(this.stderr)), String(text));
+    await this.waitUntil(
+      () => (typeof text === 'string' ? this.stderr.includes(text) : text.test(this.stderr)),
+      String(text),
+    );
   }
 
   async waitUntil(condition: () => boolean, what: string): Promise<void> {
@@ -197,8 +218,8 @@ export class ServerProcess {
 }
 
 /**
- * Tests share their machine with others: a server that is late by seconds there is no dead one. Tests of what happens to dead ones say
- * how long they wait.
+ * Tests share their machine with others: a server that is late by seconds there is no dead one. Tests of what happens
+ * to dead ones say how long they wait.
  */
 const PATIENCE = ['--owner-lease-ms', '60000'];
 
@@ -233,8 +254,20 @@ export class Cluster {
       const given = options.args ?? [];
       const patience = given.includes('--owner-lease-ms') ? [] : PATIENCE;
       const args = [
-        '--id', id, '--listen', `127.0.0.1:${port}`, '--peers', peers, '--data-dir', dataDir,
-        '--memory', options.memory ?? '64mb', '--shards', String(options.shards ?? 4 * count), ...patience, ...given,
+        '--id',
+        id,
+        '--listen',
+        `127.0.0.1:${port}`,
+        '--peers',
+        peers,
+        '--data-dir',
+        dataDir,
+        '--memory',
+        options.memory ?? '64mb',
+        '--shards',
+        String(options.shards ?? 4 * count),
+        ...patience,
+        ...given,
       ];
       cluster.servers.push(new ServerProcess(id, `127.0.0.1:${port}`, dataDir, args, options.env ?? {}));
     }
@@ -248,10 +281,26 @@ export class Cluster {
   async joiner(id: string, args: readonly string[] = []): Promise<ServerProcess> {
     const [port] = await freePorts(1);
     const dataDir = await mkdtemp(join(this.directory, `${id}-`));
-    const joiner = new ServerProcess(id, `127.0.0.1:${port!}`, dataDir, [
-      '--id', id, '--listen', `127.0.0.1:${port!}`, '--join', this.addresses.join(','), '--data-dir', dataDir, '--memory', '64mb',
-      ...(args.includes('--owner-lease-ms') ? [] : PATIENCE), ...args,
-    ], {});
+    const joiner = new ServerProcess(
+      id,
+      `127.0.0.1:${port!}`,
+      dataDir,
+      [
+        '--id',
+        id,
+        '--listen',
+        `127.0.0.1:${port!}`,
+        '--join',
+        this.addresses.join(','),
+        '--data-dir',
+        dataDir,
+        '--memory',
+        '64mb',
+        ...(args.includes('--owner-lease-ms') ? [] : PATIENCE),
+        ...args,
+      ],
+      {},
+    );
     this.servers.push(joiner);
     return joiner;
   }
@@ -272,8 +321,14 @@ export class Cluster {
 }
 
 /** Runs `farkv ...` to its end. */
-export async function farkv(args: readonly string[], options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {}): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(process.execPath, ['--enable-source-maps', CLI, ...args], { stdio: 'pipe', env: { ...process.env, ...options.env } });
+export async function farkv(
+  args: readonly string[],
+  options: { readonly env?: Readonly<Record<string, string>>; readonly input?: string } = {},
+): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
+  const child = spawn(process.execPath, ['--enable-source-maps', CLI, ...args], {
+    stdio: 'pipe',
+    env: { ...process.env, ...options.env },
+  });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));

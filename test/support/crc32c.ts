@@ -1,4 +1,6 @@
-/** CRC32C (Castagnoli), a byte at a time: for tests that must not depend on the addon, and to check the addon's against. */
+/**
+ * CRC32C (Castagnoli), a byte at a time: for tests that must not depend on the addon, and to check the addon's against.
+ */
 const TABLE = new Uint32Array(256).map((_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1;

@@ -1,9 +1,19 @@
 /**
- * A NativeClient without a network: a Map of entries, and a switch for when answers come. For tests of client/ that must decide in which
- * order things happen. It keeps the contract of native/addon.ts, also where that is awkward: a record's arrays are reused, a slab that is
- * full stops a drain, a large value is held until taken, more than maxOutstanding operations are refused.
+ * A NativeClient without a network: a Map of entries, and a switch for when answers come. For tests of client/ that
+ * must decide in which order things happen. It keeps the contract of native/addon.ts, also where that is awkward: a
+ * record's arrays are reused, a slab that is full stops a drain, a large value is held until taken, more than
+ * maxOutstanding operations are refused.
  */
-import { CompletionField, NO_VALUE, PENDING_BASE, PENDING_STATUS, type Answer, type NativeClient, type NativeClientStats, type PreparedKey } from '../../native/addon.js';
+import {
+  CompletionField,
+  NO_VALUE,
+  PENDING_BASE,
+  PENDING_STATUS,
+  type Answer,
+  type NativeClient,
+  type NativeClientStats,
+  type PreparedKey,
+} from '../../native/addon.js';
 import { Status } from '../../client/errors.js';
 
 const Words: number = CompletionField.Words;
@@ -68,7 +78,8 @@ export class FakeNativeClient implements NativeClient {
   }
 
   fail(status: number): void {
-    for (const { id } of this.outstanding.splice(0)) this.ready.push({ id, status, entry: undefined, bytes: undefined });
+    for (const { id } of this.outstanding.splice(0))
+      this.ready.push({ id, status, entry: undefined, bytes: undefined });
   }
 
   store(key: string, value: Uint8Array, codec = 0, flags = 0): bigint {
@@ -91,7 +102,14 @@ export class FakeNativeClient implements NativeClient {
   }
 
   getMany(
-    ns: number, keys: readonly (string | Uint8Array)[], target: Uint8Array, offset: number, records: Uint32Array, _timeoutMs?: number, text?: string, lengths?: Uint32Array,
+    ns: number,
+    keys: readonly (string | Uint8Array)[],
+    target: Uint8Array,
+    offset: number,
+    records: Uint32Array,
+    _timeoutMs?: number,
+    text?: string,
+    lengths?: Uint32Array,
     doorbell?: number,
   ): number {
     if (doorbell !== undefined) this.doorbells.push(doorbell);
@@ -123,7 +141,14 @@ export class FakeNativeClient implements NativeClient {
     return pending;
   }
 
-  put(ns: number, key: string | Uint8Array, value: Uint8Array, ttlMs: number, userFlags: number, codec: number): Answer {
+  put(
+    ns: number,
+    key: string | Uint8Array,
+    value: Uint8Array,
+    ttlMs: number,
+    userFlags: number,
+    codec: number,
+  ): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
     const name = this.#name(ns, key);
@@ -138,7 +163,11 @@ export class FakeNativeClient implements NativeClient {
   }
 
   /** The keys of a batch, out of its text where it has one. */
-  #named(keys: readonly (string | Uint8Array)[], text: string | undefined, lengths: Uint32Array | undefined): readonly (string | Uint8Array)[] {
+  #named(
+    keys: readonly (string | Uint8Array)[],
+    text: string | undefined,
+    lengths: Uint32Array | undefined,
+  ): readonly (string | Uint8Array)[] {
     if (text === undefined || lengths === undefined) return keys;
     this.texts++;
     let at = 0;
@@ -146,7 +175,14 @@ export class FakeNativeClient implements NativeClient {
   }
 
   putMany(
-    ns: number, keys: readonly (string | Uint8Array)[], values: readonly Uint8Array[], codec: number, answers: Uint32Array, _timeoutMs?: number, text?: string, lengths?: Uint32Array,
+    ns: number,
+    keys: readonly (string | Uint8Array)[],
+    values: readonly Uint8Array[],
+    codec: number,
+    answers: Uint32Array,
+    _timeoutMs?: number,
+    text?: string,
+    lengths?: Uint32Array,
   ): number {
     let pending = 0;
     this.#named(keys, text, lengths).forEach((key, i) => {
@@ -157,14 +193,26 @@ export class FakeNativeClient implements NativeClient {
     return pending;
   }
 
-  compareAndSwap(ns: number, key: string | Uint8Array, expected: bigint, value: Uint8Array | undefined, _ttlMs: number, userFlags: number, codec: number): Answer {
+  compareAndSwap(
+    ns: number,
+    key: string | Uint8Array,
+    expected: bigint,
+    value: Uint8Array | undefined,
+    _ttlMs: number,
+    userFlags: number,
+    codec: number,
+  ): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
     const name = this.#name(ns, key);
     const copy = value && Uint8Array.from(value);
     return this.#post(() => {
       const now = this.entries.get(name);
-      if ((now?.version ?? 0n) !== expected) return { status: Status.versionMismatch, entry: { value: new Uint8Array(0), version: now?.version ?? 0n, codec: 0, flags: 0 } };
+      if ((now?.version ?? 0n) !== expected)
+        return {
+          status: Status.versionMismatch,
+          entry: { value: new Uint8Array(0), version: now?.version ?? 0n, codec: 0, flags: 0 },
+        };
       const entry = { value: copy ?? new Uint8Array(0), version: this.#versions++, codec, flags: userFlags };
       if (copy === undefined) this.entries.delete(name);
       else this.entries.set(name, entry);
@@ -202,7 +250,12 @@ export class FakeNativeClient implements NativeClient {
     const at = this.outstanding.findIndex((operation) => operation.id === id);
     if (at < 0) return;
     this.outstanding.splice(at, 1);
-    this.ready.push({ id, status: this.sent ? Status.indeterminate : Status.aborted, entry: undefined, bytes: undefined });
+    this.ready.push({
+      id,
+      status: this.sent ? Status.indeterminate : Status.aborted,
+      entry: undefined,
+      bytes: undefined,
+    });
   }
 
   flush(): number {
@@ -223,7 +276,15 @@ export class FakeNativeClient implements NativeClient {
       const held = bytes.length > slab.length;
       if (held) this.#held.set(first.id, bytes);
       else slab.set(bytes, used);
-      this.#record(this.completions, count * Words, first.id, held ? Status.bufferTooSmall : first.status, bytes.length, held || first.bytes === undefined ? NO_VALUE : used, first.entry);
+      this.#record(
+        this.completions,
+        count * Words,
+        first.id,
+        held ? Status.bufferTooSmall : first.status,
+        bytes.length,
+        held || first.bytes === undefined ? NO_VALUE : used,
+        first.entry,
+      );
       if (!held) used += bytes.length;
       count++;
     }
@@ -257,8 +318,22 @@ export class FakeNativeClient implements NativeClient {
 
   stats(): NativeClientStats {
     return {
-      gets: 0, getHits: 0, reads: 0, readBytes: 0, followedReads: 0, retries: 0, twoSidedGets: 0, leaseRenewals: 0, lateDiscards: 0, tornReads: 0, changes: 0,
-      locationHits: 0, locationStale: 0, locationEvictions: 0, locationBypassed: 0, owners: [],
+      gets: 0,
+      getHits: 0,
+      reads: 0,
+      readBytes: 0,
+      followedReads: 0,
+      retries: 0,
+      twoSidedGets: 0,
+      leaseRenewals: 0,
+      lateDiscards: 0,
+      tornReads: 0,
+      changes: 0,
+      locationHits: 0,
+      locationStale: 0,
+      locationEvictions: 0,
+      locationBypassed: 0,
+      owners: [],
     };
   }
 
@@ -275,7 +350,9 @@ export class FakeNativeClient implements NativeClient {
     this.info.fill(0);
     if (this.closed) return -Status.closed;
     if (this.refusal !== undefined) return -this.refusal;
-    const good = (typeof key === 'string' && key !== '' && Buffer.byteLength(key) <= 1024) || (key instanceof Uint8Array && key.length > 0 && key.length <= 1024);
+    const good =
+      (typeof key === 'string' && key !== '' && Buffer.byteLength(key) <= 1024) ||
+      (key instanceof Uint8Array && key.length > 0 && key.length <= 1024);
     return good ? undefined : -Status.keyInvalid;
   }
 
@@ -304,8 +381,28 @@ export class FakeNativeClient implements NativeClient {
     return PENDING_BASE + id;
   }
 
-  #record(words: Uint32Array, at: number, id: number, status: number, bytes: number, offset: number, entry: Stored | undefined): void {
+  #record(
+    words: Uint32Array,
+    at: number,
+    id: number,
+    status: number,
+    bytes: number,
+    offset: number,
+    entry: Stored | undefined,
+  ): void {
     const version = entry?.version ?? 0n;
-    words.set([id, status, bytes, offset, entry?.codec ?? 0, entry?.flags ?? 0, Number(version & 0xffffffffn), Number(version >> 32n)], at);
+    words.set(
+      [
+        id,
+        status,
+        bytes,
+        offset,
+        entry?.codec ?? 0,
+        entry?.flags ?? 0,
+        Number(version & 0xffffffffn),
+        Number(version >> 32n),
+      ],
+      at,
+    );
   }
 }

@@ -17,11 +17,29 @@ export interface Setup {
   readonly settle: () => Promise<void>;
 }
 
-export function setup(options: { readonly direct?: boolean; readonly maxQueued?: number; readonly timeoutMs?: number; readonly records?: number } = {}): Setup {
+export function setup(
+  options: {
+    readonly direct?: boolean;
+    readonly maxQueued?: number;
+    readonly timeoutMs?: number;
+    readonly records?: number;
+  } = {},
+): Setup {
   const native = new FakeNativeClient(options.records);
   native.direct = options.direct ?? true;
-  const operations = new Operations(native, new ValueMemory(), options.maxQueued ?? 1000, (shard) => `nobody answers for shard ${shard}`);
-  const shared = { operations, batches: new BatchReads(native, operations), puts: new BatchPuts(native, operations), scanner: new Scanner(operations, { first: 0, count: 2 }), defaults: { timeoutMs: options.timeoutMs ?? 1000 } };
+  const operations = new Operations(
+    native,
+    new ValueMemory(),
+    options.maxQueued ?? 1000,
+    (shard) => `nobody answers for shard ${shard}`,
+  );
+  const shared = {
+    operations,
+    batches: new BatchReads(native, operations),
+    puts: new BatchPuts(native, operations),
+    scanner: new Scanner(operations, { first: 0, count: 2 }),
+    defaults: { timeoutMs: options.timeoutMs ?? 1000 },
+  };
   const settle = async (): Promise<void> => {
     await turn();
     while (native.outstanding.length > 0 || native.ready.length > 0) {

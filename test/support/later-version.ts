@@ -1,6 +1,7 @@
 /**
- * Makes the process that loads it first (`node --import .../later-version.js`) a later version of farkv: one that is built from the same sources and knows one more
- * format of the metadata. So the product has no switch for it. Must not import the product: what is loaded before the hooks stays as it is.
+ * Makes the process that loads it first (`node --import .../later-version.js`) a later version of farkv: one that is
+ * built from the same sources and knows one more format of the metadata. So the product has no switch for it. Must not
+ * import the product: what is loaded before the hooks stays as it is.
  */
 import { register } from 'node:module';
 

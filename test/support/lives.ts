@@ -1,6 +1,7 @@
 /**
- * That the native objects end well: a program which goes through the stages of one's life is run in a process of its own, and in worker
- * threads that come and go. The programs are native-stages.ts and plane-stages.ts; the stage is their argument or workerData.
+ * That the native objects end well: a program which goes through the stages of one's life is run in a process of its
+ * own, and in worker threads that come and go. The programs are native-stages.ts and plane-stages.ts; the stage is
+ * their argument or workerData.
  */
 import test from 'ava';
 import { spawn } from 'node:child_process';
@@ -27,14 +28,26 @@ export async function lifeInProcess(program: string, stage: string): Promise<End
 }
 
 /** Declares the tests in worker threads. `gone` checks, after a thread was terminated, that it left nothing. */
-export function testLivesInThreads(program: string, stages: readonly string[], gone: (threadId: number) => boolean = () => true): void {
+export function testLivesInThreads(
+  program: string,
+  stages: readonly string[],
+  gone: (threadId: number) => boolean = () => true,
+): void {
   test('several worker threads load the addon and live at once', async (t) => {
     const workers = Array.from({ length: 4 }, () => new Worker(program, { workerData: 'a whole life' }));
-    const said = await Promise.all(workers.map(async (worker) => {
-      const [[text], [code]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[string], [number]];
-      return `${text} ${code}`;
-    }));
-    t.deepEqual(said, Array.from({ length: 4 }, () => 'lived 0'));
+    const said = await Promise.all(
+      workers.map(async (worker) => {
+        const [[text], [code]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [
+          [string],
+          [number],
+        ];
+        return `${text} ${code}`;
+      }),
+    );
+    t.deepEqual(
+      said,
+      Array.from({ length: 4 }, () => 'lived 0'),
+    );
   });
 
   test('a worker thread may be terminated in the middle of its work, again and again', async (t) => {

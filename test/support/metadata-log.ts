@@ -9,13 +9,28 @@ export const LEASE = { leaseMs: 1000, driftPpm: 1000 };
 
 /** Makes a cluster of these servers. */
 export function bootstrapOf(shards: number, voters: readonly string[]): Bootstrap {
-  return { t: 'bootstrap', clusterId: '1f'.repeat(16), hashSeed: '2f'.repeat(16), ticketSecret: '3f'.repeat(16), shards, voters, votersMax: 3, ownerLease: LEASE };
+  return {
+    t: 'bootstrap',
+    clusterId: '1f'.repeat(16),
+    hashSeed: '2f'.repeat(16),
+    ticketSecret: '3f'.repeat(16),
+    shards,
+    voters,
+    votersMax: 3,
+    ownerLease: LEASE,
+  };
 }
 
 export function joinOf(id: string, n: number, replaces?: number, memoryBytes = 1 << 30): MemberJoin {
   return {
-    t: 'member-join', id, incarnation: hexOf(n), ...(replaces === undefined ? {} : { replaces: hexOf(replaces) }), instance: hexOf(1000 + id.charCodeAt(1)),
-    control: [`127.0.0.1:74${id.slice(1).padStart(2, '0')}`], fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }], memoryBytes,
+    t: 'member-join',
+    id,
+    incarnation: hexOf(n),
+    ...(replaces === undefined ? {} : { replaces: hexOf(replaces) }),
+    instance: hexOf(1000 + id.charCodeAt(1)),
+    control: [`127.0.0.1:74${id.slice(1).padStart(2, '0')}`],
+    fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }],
+    memoryBytes,
   };
 }
 
@@ -30,11 +45,9 @@ export class MetadataLog {
   /** A cluster of these servers, each with an incarnation of its place in the list, shards assigned. */
   static cluster(shards: number, ids: readonly string[], memory: readonly number[] = []): MetadataLog {
     const log = new MetadataLog();
-    log.do(
-      bootstrapOf(shards, ids),
-      ...ids.map((id, i) => joinOf(id, i + 1, undefined, memory[i])),
-      { t: 'assign-shards' },
-    );
+    log.do(bootstrapOf(shards, ids), ...ids.map((id, i) => joinOf(id, i + 1, undefined, memory[i])), {
+      t: 'assign-shards',
+    });
     return log;
   }
 
@@ -43,7 +56,9 @@ export class MetadataLog {
   }
 
   try(command: Command): string {
-    const { outcome } = this.machine.apply(encodeProposal({ proposer: 'aa'.repeat(8), sequence: ++this.#sequence, command }));
+    const { outcome } = this.machine.apply(
+      encodeProposal({ proposer: 'aa'.repeat(8), sequence: ++this.#sequence, command }),
+    );
     return outcome === 'duplicate' ? outcome : outcome.ok ? 'ok' : `${outcome.code}: ${outcome.message}`;
   }
 
@@ -59,8 +74,15 @@ export class MetadataLog {
   open(shard: number, incarnation: number): this {
     const s = this.shard(shard);
     return this.do({
-      t: 'shard-opened', shard, owner: s.owner!, memberIncarnation: this.state.members.get(s.owner!)!.incarnation, epoch: s.epoch, incarnation: hexOf(incarnation),
-      layoutEpoch: 1, buckets: 64, regions: [{ provider: 'shm', kind: 'heap', segment: 0, tag: 1, bytes: 4096, remoteAddress: '4096', rkey: '7' }],
+      t: 'shard-opened',
+      shard,
+      owner: s.owner!,
+      memberIncarnation: this.state.members.get(s.owner!)!.incarnation,
+      epoch: s.epoch,
+      incarnation: hexOf(incarnation),
+      layoutEpoch: 1,
+      buckets: 64,
+      regions: [{ provider: 'shm', kind: 'heap', segment: 0, tag: 1, bytes: 4096, remoteAddress: '4096', rkey: '7' }],
     });
   }
 
@@ -71,10 +93,21 @@ export class MetadataLog {
     const owner = this.shard(shard).owner!;
     const start = (id: string): string => this.state.members.get(id)!.incarnation;
     const about = { shard, epoch, copy: hexOf(name) };
-    for (const phase of ['last', 'copied'] as const) this.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, group: 0, planned });
+    for (const phase of ['last', 'copied'] as const)
+      this.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, group: 0, planned });
     return this.do(
       { t: 'shard-released', ...about, owner, memberIncarnation: start(owner) },
-      { t: 'shard-opened', shard, owner: to, memberIncarnation: start(to), epoch: epoch + 1, incarnation: about.copy, layoutEpoch: 1, buckets: 64, regions: [] },
+      {
+        t: 'shard-opened',
+        shard,
+        owner: to,
+        memberIncarnation: start(to),
+        epoch: epoch + 1,
+        incarnation: about.copy,
+        layoutEpoch: 1,
+        buckets: 64,
+        regions: [],
+      },
     );
   }
 

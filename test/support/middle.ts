@@ -1,7 +1,7 @@
 /**
- * Between clients and a server's data plane over tcp: every server of a cluster advertises another loopback host than it listens on, and here the same port of
- * that host leads to it. What is said on the way can be withheld, and connections can be cut, as a network does to a server that goes on and is
- * reached by others.
+ * Between clients and a server's data plane over tcp: every server of a cluster advertises another loopback host than
+ * it listens on, and here the same port of that host leads to it. What is said on the way can be withheld, and
+ * connections can be cut, as a network does to a server that goes on and is reached by others.
  *
  *     const cluster = await Cluster.start(t, { args: ['--transport', 'shm,tcp', ...ADVERTISED] });
  *     const middle = await Middle.before(t, cluster.server(0));
@@ -17,8 +17,8 @@ const HOST = '127.0.0.2';
 /** Options of `farkv server`. */
 export const ADVERTISED: readonly string[] = ['--advertise', HOST];
 
-/** `open`: both ways. `unanswered`: what the server says is withheld. `settled`: for those who are there already; whoever comes is turned away.
- * `closed`: neither way, for nobody. */
+/** `open`: both ways. `unanswered`: what the server says is withheld. `settled`: for those who are there already;
+ * whoever comes is turned away. `closed`: neither way, for nobody. */
 export type Passage = 'open' | 'unanswered' | 'settled' | 'closed';
 
 export class Middle {

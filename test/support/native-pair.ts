@@ -1,6 +1,6 @@
 /**
- * A data plane and a client of it, both native, in one process, for tests of the Node-API layer: calls become promises here, and
- * nothing else is added.
+ * A data plane and a client of it, both native, in one process, for tests of the Node-API layer: calls become promises
+ * here, and nothing else is added.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -198,7 +198,8 @@ export class Driver {
     this.#waiting.delete(id);
     if (resolve === undefined) throw new Error(`nobody waits for ${id}`);
     let value: Buffer = Buffer.alloc(0);
-    if (offset !== NO_VALUE && offset + bytes > this.#written) throw new Error(`a value of ${offset} to ${offset + bytes}, where ${this.#written} bytes were written`);
+    if (offset !== NO_VALUE && offset + bytes > this.#written)
+      throw new Error(`a value of ${offset} to ${offset + bytes}, where ${this.#written} bytes were written`);
     if (name(status) === 'OK' && offset !== NO_VALUE) value = Buffer.from(this.slab.subarray(offset, offset + bytes));
     const outcome = this.#record(words, at, value, true);
     if (name(status) === 'ERR_BUFFER_TOO_SMALL') {
@@ -214,7 +215,8 @@ export class Driver {
     return {
       status: name(words[at + CompletionField.Status]!),
       value,
-      version: (BigInt(words[at + CompletionField.VersionHigh]!) << 32n) | BigInt(words[at + CompletionField.VersionLow]!),
+      version:
+        (BigInt(words[at + CompletionField.VersionHigh]!) << 32n) | BigInt(words[at + CompletionField.VersionLow]!),
       userFlags: words[at + CompletionField.UserFlags]!,
       codec: words[at + CompletionField.Codec]!,
       later,

@@ -1,6 +1,7 @@
 /**
  * A program that ends at one stage of a client's life: run as a child process or as a worker thread by
- * native/node/client-life.test.ts, with the stage's name as its argument. It prints what it has to say and must not crash.
+ * native/node/client-life.test.ts, with the stage's name as its argument. It prints what it has to say and must not
+ * crash.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -27,7 +28,7 @@ async function pair(o: PlaneOptions = {}): Promise<Pair> {
 
 export const stages: Readonly<Record<string, () => Promise<void>>> = {
   /** Made, never told of an owner. */
-  'made': () => {
+  made: () => {
     new Driver();
     say('made');
     return Promise.resolve();
@@ -97,7 +98,10 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     await plane.close();
     say('closed');
   },
-  /** What is held belongs to the lookup until it is taken; a client that is closed before copies it, for which there may be no memory. */
+  /**
+   * What is held belongs to the lookup until it is taken; a client that is closed before copies it, for which there may
+   * be no memory.
+   */
   'closed with a held value and no memory left': async () => {
     const bytes = 48 << 20; // above what malloc serves from memory that it has already
     let ready = (): void => undefined;
@@ -156,7 +160,11 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     await client.put('a', 'v');
     say('working');
     for (let i = 0; ; i++) {
-      await Promise.all([client.put(`k${i % 100}`, 'v'), client.get(`k${i % 100}`), client.delete(`k${(i + 50) % 100}`)]);
+      await Promise.all([
+        client.put(`k${i % 100}`, 'v'),
+        client.get(`k${i % 100}`),
+        client.delete(`k${(i + 50) % 100}`),
+      ]);
     }
   },
   'a whole life': async () => {

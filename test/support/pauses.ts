@@ -1,4 +1,7 @@
-/** Servers that are stopped together, the metadata leader among them, and go on: every value must be there, under the same epochs. */
+/**
+ * Servers that are stopped together, the metadata leader among them, and go on: every value must be there, under the
+ * same epochs.
+ */
 import type { ExecutionContext } from 'ava';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
@@ -12,8 +15,18 @@ const KEYS = 120;
 const valueOf = (key: string): string => `value of ${key}`;
 
 /** A client, and the keys that it has put: some in each shard. */
-export async function written(t: ExecutionContext, cluster: Cluster, transport: 'shm' | 'tcp'): Promise<{ readonly kv: Client<BufferValue, Buffer>; readonly keys: readonly string[] }> {
-  const kv = await connect({ servers: cluster.addresses, transport, strict: true, unavailableAfterMs: Infinity, timeoutMs: 120_000 });
+export async function written(
+  t: ExecutionContext,
+  cluster: Cluster,
+  transport: 'shm' | 'tcp',
+): Promise<{ readonly kv: Client<BufferValue, Buffer>; readonly keys: readonly string[] }> {
+  const kv = await connect({
+    servers: cluster.addresses,
+    transport,
+    strict: true,
+    unavailableAfterMs: Infinity,
+    timeoutMs: 120_000,
+  });
   t.teardown(() => kv.close());
   const keys = Array.from({ length: KEYS }, (_, i) => `key-${i}`);
   await kv.putMany(keys.map((key) => ({ key, value: valueOf(key) })));
@@ -56,5 +69,8 @@ export async function losesNothing(t: ExecutionContext, { transport, stopped, st
   t.log(`term ${term}, then ${after.term}`);
   // Owners take changes again.
   await kv.putMany(keys.map((key) => ({ key, value: 'new' })));
-  t.deepEqual((await kv.getMany(keys)).map(String), keys.map(() => 'new'));
+  t.deepEqual(
+    (await kv.getMany(keys)).map(String),
+    keys.map(() => 'new'),
+  );
 }

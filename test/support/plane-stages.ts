@@ -1,6 +1,7 @@
 /**
  * A program that ends at one stage of a data plane's life: run as a child process or as a worker thread by
- * native/node/server-binding.test.ts, with the stage's name as its argument. It prints what it has to say and must not crash.
+ * native/node/server-binding.test.ts, with the stage's name as its argument. It prints what it has to say and must not
+ * crash.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,7 +41,7 @@ function made(address = `unix:${join(tmpdir(), `farkv-stage-${process.pid}-${thr
 const shard = { shard: 0, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 64 << 20 };
 
 export const stages: Readonly<Record<string, () => Promise<void>>> = {
-  'made': () => {
+  made: () => {
     made();
     say('made');
     return Promise.resolve();
@@ -55,7 +56,7 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     say('closed');
   },
   /** Running threads do not keep a process. */
-  'started': () => {
+  started: () => {
     made().start();
     say('started');
     return Promise.resolve();
@@ -78,7 +79,7 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     process.exit(0);
   },
   /** What is pending keeps a process until it is settled. */
-  'opening': () => {
+  opening: () => {
     const plane = made();
     plane.start();
     void plane.openShard(shard).then(({ layoutEpoch }) => say(layoutEpoch > 0 ? 'opened' : 'wrong'));
@@ -94,7 +95,10 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
   'opening and closed': async () => {
     const plane = made();
     plane.start();
-    const opened = plane.openShard(shard).then(() => 'opened', (e: unknown) => (e as { code: string }).code);
+    const opened = plane.openShard(shard).then(
+      () => 'opened',
+      (e: unknown) => (e as { code: string }).code,
+    );
     await plane.close();
     say(['opened', 'ERR_CLOSED'].includes(await opened) ? 'closed' : 'wrong');
   },
@@ -153,7 +157,7 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
     for (let i = 0; ; i++) await client.put(`k${i}`, Buffer.alloc(10_000));
   },
   'running and not collected': async () => {
-    const address = made().start()[0]?.address;   // nothing holds the object but its own threads
+    const address = made().start()[0]?.address; // nothing holds the object but its own threads
     await collect();
     try {
       made(address).start();

@@ -1,6 +1,6 @@
 /**
- * Seeded randomness for tests. A test that draws from it says in its log which seed it had and how to run the same again;
- * AVA shows a test's log when it fails.
+ * Seeded randomness for tests. A test that draws from it says in its log which seed it had and how to run the same
+ * again; AVA shows a test's log when it fails.
  */
 import type { ExecutionContext } from 'ava';
 
@@ -40,6 +40,8 @@ export class Random {
 export function seeded(t: ExecutionContext, file: string): Random {
   const given = process.env.FARKV_SEED;
   const seed = given === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(given);
-  t.log(`seed ${seed}; replay: FARKV_SEED=${seed} npx ava ${file.slice(file.lastIndexOf('/dist/') + 1)} -m '${t.title}'`);
+  t.log(
+    `seed ${seed}; replay: FARKV_SEED=${seed} npx ava ${file.slice(file.lastIndexOf('/dist/') + 1)} -m '${t.title}'`,
+  );
   return new Random(seed);
 }

@@ -1,10 +1,11 @@
 /**
- * What the SDK's integration tests run in other threads and processes: `node sdk-child.js TASK SERVERS TRANSPORT ARGUMENT`, or a worker
- * with the same as workerData. Prints (or posts) one line of JSON.
+ * What the SDK's integration tests run in other threads and processes: `node sdk-child.js TASK SERVERS TRANSPORT
+ * ARGUMENT`, or a worker with the same as workerData. Prints (or posts) one line of JSON.
  *
  *   increment N   adds 1 to the key "counter" N times by compare-and-swap; tells how often it lost
  *   own N         writes and reads N keys of its own; tells how many were right
- *   large         puts values of 48 MiB under one key until it is killed; prints a line when the first one is acknowledged
+ *   large         puts values of 48 MiB under one key until it is killed; prints a line when the first one is
+ *                 acknowledged
  *   idle          connects, does one put, and returns without closing: the process must end by itself
  */
 import { parentPort, threadId, workerData } from 'node:worker_threads';
@@ -52,7 +53,9 @@ async function run({ task, servers, transport, argument }: ChildTask): Promise<u
 
 if (parentPort === null) {
   const [, , task, servers, transport, argument] = process.argv;
-  process.stdout.write(`${JSON.stringify(await run({ task, servers, transport, argument: Number(argument) } as ChildTask))}\n`);
+  process.stdout.write(
+    `${JSON.stringify(await run({ task, servers, transport, argument: Number(argument) } as ChildTask))}\n`,
+  );
 } else {
   parentPort.postMessage(await run(workerData as ChildTask));
 }

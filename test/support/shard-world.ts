@@ -1,9 +1,19 @@
-/** A server's shards over a data plane and a metadata group that are only remembered: for tests of server/shards and core/shards. */
+/**
+ * A server's shards over a data plane and a metadata group that are only remembered: for tests of server/shards and
+ * core/shards.
+ */
 import type { ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
-import type { CopyOptions, CopyStats, DataPlane, DataPlaneStats, NativeRegion, ShardLayout } from '../../native/addon.js';
+import type {
+  CopyOptions,
+  CopyStats,
+  DataPlane,
+  DataPlaneStats,
+  NativeRegion,
+  ShardLayout,
+} from '../../native/addon.js';
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
 import { bootstrapOf } from './metadata-log.js';
@@ -11,13 +21,40 @@ import { hex64, ShardDriver, type ShardDriverOptions } from '../../server/shards
 
 export const incarnation = (n: number): string => hex64(BigInt(n));
 export const join = (n: number, replaces?: number): MemberJoin => ({
-  t: 'member-join', id: 's1', incarnation: incarnation(n), ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
-  instance: incarnation(99), control: ['127.0.0.1:7400'], fabric: [{ provider: 'tcp', address: '127.0.0.1:1', group: 0 }], memoryBytes: 1 << 26,
+  t: 'member-join',
+  id: 's1',
+  incarnation: incarnation(n),
+  ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
+  instance: incarnation(99),
+  control: ['127.0.0.1:7400'],
+  fabric: [{ provider: 'tcp', address: '127.0.0.1:1', group: 0 }],
+  memoryBytes: 1 << 26,
 });
-export const segment = (n: number, rkey = 1n): NativeRegion => ({ provider: 'tcp', kind: 'heap', segment: n, tag: n + 1, bytes: 4096, remoteAddress: 4096n, rkey });
+export const segment = (n: number, rkey = 1n): NativeRegion => ({
+  provider: 'tcp',
+  kind: 'heap',
+  segment: n,
+  tag: n + 1,
+  bytes: 4096,
+  remoteAddress: 4096n,
+  rkey,
+});
 
 /** A data plane that remembers what was asked of it. */
-export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard' | 'closeShard' | 'layout' | 'stats' | 'setLeaseMs' | 'sealShard' | 'pauseShard' | 'copyShard' | 'finishCopy' | 'stopCopy'> {
+export class FakeDataPlane implements Pick<
+  DataPlane,
+  | 'openShard'
+  | 'serveShard'
+  | 'closeShard'
+  | 'layout'
+  | 'stats'
+  | 'setLeaseMs'
+  | 'sealShard'
+  | 'pauseShard'
+  | 'copyShard'
+  | 'finishCopy'
+  | 'stopCopy'
+> {
   readonly events: string[];
   readonly layouts = new Map<number, ShardLayout>();
   /** Holds closeShard back until it is called. */
@@ -29,9 +66,22 @@ export class FakeDataPlane implements Pick<DataPlane, 'openShard' | 'serveShard'
     this.events = events;
   }
 
-  openShard(o: { readonly shard: number; readonly group: number; readonly epoch: number; readonly incarnation: bigint; readonly memoryBytes: number }): Promise<ShardLayout> {
+  openShard(o: {
+    readonly shard: number;
+    readonly group: number;
+    readonly epoch: number;
+    readonly incarnation: bigint;
+    readonly memoryBytes: number;
+  }): Promise<ShardLayout> {
     this.events.push(`open ${o.shard} epoch ${o.epoch} memory ${o.memoryBytes}`);
-    const layout = { shard: o.shard, epoch: o.epoch, incarnation: o.incarnation, layoutEpoch: 1, buckets: 64, regions: [segment(0)] };
+    const layout = {
+      shard: o.shard,
+      epoch: o.epoch,
+      incarnation: o.incarnation,
+      layoutEpoch: 1,
+      buckets: 64,
+      regions: [segment(0)],
+    };
     this.layouts.set(o.shard, layout);
     return Promise.resolve(layout);
   }
@@ -110,7 +160,13 @@ export class World {
   constructor(options: Partial<ShardDriverOptions> = {}) {
     let counter = 1000n;
     this.life = new ShardDriver({
-      memberId: 's1', incarnation: incarnation(1), leaseMs: 2000, leaseOverMs: 2014, memoryBytes: 16 << 20, shardMemoryMin: 4 << 20, dataPlane: this.dataPlane,
+      memberId: 's1',
+      incarnation: incarnation(1),
+      leaseMs: 2000,
+      leaseOverMs: 2014,
+      memoryBytes: 16 << 20,
+      shardMemoryMin: 4 << 20,
+      dataPlane: this.dataPlane,
       state: () => this.machine.state,
       propose: (command) => this.#propose(command),
       leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
@@ -133,28 +189,37 @@ export class World {
   applyUnseen(...commands: Command[]): void {
     for (const asked of commands) {
       // A copy is of the move that there is.
-      const planned = asked.t === 'shard-copy' ? this.machine.state.moves.find((m) => m.shard === asked.shard)?.planned : undefined;
-      const command = planned === undefined ? asked : { ...asked, planned } as Command;
-      const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
+      const planned =
+        asked.t === 'shard-copy' ? this.machine.state.moves.find((m) => m.shard === asked.shard)?.planned : undefined;
+      const command = planned === undefined ? asked : ({ ...asked, planned } as Command);
+      const { outcome } = this.machine.apply(
+        encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }),
+      );
       if (outcome === 'duplicate' || !outcome.ok) throw new Error(`refused: ${JSON.stringify(command)}`);
     }
   }
 
   async #propose(command: Command): Promise<Outcome> {
-    this.events.push(command.t === 'shard-layout' ? `propose ${command.t} +${command.add.length} -${command.remove.length}` : `propose ${command.t}`);
+    this.events.push(
+      command.t === 'shard-layout'
+        ? `propose ${command.t} +${command.add.length} -${command.remove.length}`
+        : `propose ${command.t}`,
+    );
     // As a change takes its time.
     await new Promise((resolve) => setImmediate(resolve));
     const instead = this.instead.shift();
     if (instead === 'lost') throw new FarkvError('ERR_TIMEOUT', 'lost');
     if (instead !== undefined) return instead;
-    const { outcome } = this.machine.apply(encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }));
+    const { outcome } = this.machine.apply(
+      encodeProposal({ proposer: incarnation(5), sequence: ++this.#sequence, command }),
+    );
     this.life.stateChanged();
     return outcome === 'duplicate' ? 'unknown' : outcome;
   }
 
   /** Everything that can happen without outside help has happened. */
   async quiet(): Promise<void> {
-    for (let before = -1; before !== this.events.length; ) {
+    for (let before = -1; before !== this.events.length;) {
       before = this.events.length;
       for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
     }

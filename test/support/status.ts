@@ -1,7 +1,8 @@
 /**
- * A cluster's status, asked for over a control connection as `farkv status` does. What one server shows is what it has heard of by then: another
- * one's change reaches it with the next message of the leader, and a server that a busy machine lets wait for a second is shown as
- * unreachable. So what must become so is waited for (statusWhen), and statusOf is for what cannot change meanwhile.
+ * A cluster's status, asked for over a control connection as `farkv status` does. What one server shows is what it has
+ * heard of by then: another one's change reaches it with the next message of the leader, and a server that a busy
+ * machine lets wait for a second is shown as unreachable. So what must become so is waited for (statusWhen), and
+ * statusOf is for what cannot change meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ControlClient } from '../../net/control-client.js';
@@ -19,9 +20,16 @@ const PATIENCE_MS = 120_000;
 /** Each look makes the servers count and answer: those that are in a hurry do not get there sooner. */
 const LOOK_MS = 20;
 
-async function asking<T>(address: string, { token, ca }: Access, use: (call: (method: string, args: unknown) => Promise<unknown>) => Promise<T>): Promise<T> {
+async function asking<T>(
+  address: string,
+  { token, ca }: Access,
+  use: (call: (method: string, args: unknown) => Promise<unknown>) => Promise<T>,
+): Promise<T> {
   const client = await ControlClient.open({
-    address, trust: ca === undefined ? undefined : { ca }, timeoutMs: PATIENCE_MS, hello: { role: 'admin', ...(token === undefined ? {} : { token }) },
+    address,
+    trust: ca === undefined ? undefined : { ca },
+    timeoutMs: PATIENCE_MS,
+    hello: { role: 'admin', ...(token === undefined ? {} : { token }) },
   });
   try {
     return await use((method, args) => client.call(method, args, PATIENCE_MS));
@@ -36,7 +44,11 @@ export async function operator(address: string, method: string, args: unknown): 
 }
 
 /** Looks until the condition holds. */
-export async function statusWhen(address: string, condition: (status: ClusterStatus) => boolean, access: Access = {}): Promise<ClusterStatus> {
+export async function statusWhen(
+  address: string,
+  condition: (status: ClusterStatus) => boolean,
+  access: Access = {},
+): Promise<ClusterStatus> {
   return await asking(address, access, async (call) => {
     for (;;) {
       const status = (await call('status', {})) as ClusterStatus;

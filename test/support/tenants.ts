@@ -17,12 +17,19 @@ export interface Told {
 }
 
 /** The first whole map in which every shard is open, and the ticket. `ask` may make a call meanwhile. */
-export async function toldTo(address: string, token: string, ask?: (client: ControlClient) => Promise<void>): Promise<Told> {
+export async function toldTo(
+  address: string,
+  token: string,
+  ask?: (client: ControlClient) => Promise<void>,
+): Promise<Told> {
   const news = new EventEmitter();
   const assembler = new MapAssembler();
   const opened = once(news, 'open');
   const client = await ControlClient.open({
-    address, trust: undefined, timeoutMs: WAIT_MS, hello: { role: 'client', token },
+    address,
+    trust: undefined,
+    timeoutMs: WAIT_MS,
+    hello: { role: 'client', token },
     frame: (frame) => {
       const map = frame.t === 'map' ? assembler.push(frame) : undefined;
       if (map?.shards.every((s) => s.incarnation !== undefined) === true) news.emit('open', map);
@@ -40,7 +47,13 @@ export async function toldTo(address: string, token: string, ask?: (client: Cont
 /** Goes to the shards of the map with any ticket. */
 export function clientOf({ map }: Told, ticket: Uint8Array, provider: Provider): Driver {
   const { first, count } = shardRange(map);
-  const driver = new Driver({ hashSeed: Buffer.from(map.hashSeed, 'hex'), shards: count, firstShard: first, ticket, timeoutMs: WAIT_MS });
+  const driver = new Driver({
+    hashSeed: Buffer.from(map.hashSeed, 'hex'),
+    shards: count,
+    firstShard: first,
+    ticket,
+    timeoutMs: WAIT_MS,
+  });
   const { owners, routes } = new Routes(provider, true, surroundings()).update(map);
   driver.native.setOwners(owners);
   driver.native.setRoutes(routes);

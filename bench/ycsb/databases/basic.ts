@@ -1,6 +1,6 @@
 /**
- * The database that does nothing: what is measured against it is the harness. A read finds a record of the run's size, so that the
- * loop goes the same way as with a real store.
+ * The database that does nothing: what is measured against it is the harness. A read finds a record of the run's size,
+ * so that the loop goes the same way as with a real store.
  */
 import type { Database, Facts } from './database.js';
 

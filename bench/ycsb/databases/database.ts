@@ -1,9 +1,10 @@
 /**
- * What the benchmark asks of a store. One instance belongs to one benchmark thread; `lane` numbers the operations that the thread has in flight at
- * once, so that an implementation may reuse one buffer a lane.
+ * What the benchmark asks of a store. One instance belongs to one benchmark thread; `lane` numbers the operations that
+ * the thread has in flight at once, so that an implementation may reuse one buffer a lane.
  *
- * A method answers at once where the store can, with a promise where it cannot: an `await` costs the harness more than a GET over shared
- * memory costs farkv. It throws, or rejects, when the operation failed. Records come and go as the bytes of record.ts.
+ * A method answers at once where the store can, with a promise where it cannot: an `await` costs the harness more than
+ * a GET over shared memory costs farkv. It throws, or rejects, when the operation failed. Records come and go as the
+ * bytes of record.ts.
  */
 import type { Parameters } from '../parameters.js';
 import type { Properties } from '../properties.js';

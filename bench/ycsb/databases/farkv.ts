@@ -1,6 +1,7 @@
 /**
- * farkv by its SDK. Properties: farkv.servers, farkv.token, farkv.transport, farkv.strict, farkv.namespace, farkv.timeoutms, and farkv.read: which call reads:
- * getInto (the default: into one buffer a lane, without a promise where the transport can), get (a Buffer by a promise) or getSync.
+ * farkv by its SDK. Properties: farkv.servers, farkv.token, farkv.transport, farkv.strict, farkv.namespace,
+ * farkv.timeoutms, and farkv.read: which call reads: getInto (the default: into one buffer a lane, without a promise
+ * where the transport can), get (a Buffer by a promise) or getSync.
  */
 import { readFile } from 'node:fs/promises';
 import type { Client, BufferValue } from '../../../client/index.js';

@@ -1,7 +1,8 @@
 /**
- * LMDB by the lmdb package, in this process: getBinaryFast, which gives a view of the memory map's copy without allocating, and put,
- * which is acknowledged when its transaction is committed. Properties: lmdb.path (a directory; by default one under the system's
- * temporary directory, which stays between load and run), lmdb.sync=false (true: every commit waits for the disk).
+ * LMDB by the lmdb package, in this process: getBinaryFast, which gives a view of the memory map's copy without
+ * allocating, and put, which is acknowledged when its transaction is committed. Properties: lmdb.path (a directory; by
+ * default one under the system's temporary directory, which stays between load and run), lmdb.sync=false (true: every
+ * commit waits for the disk).
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,13 +18,21 @@ export class LmdbDatabase implements Database {
   #store: RootDatabase<Buffer, string> | undefined;
 
   constructor(properties: Properties) {
-    this.#settings = databaseSettings(properties, 'lmdb.', { 'lmdb.path': join(tmpdir(), 'farkv-bench-lmdb'), 'lmdb.sync': 'false' });
+    this.#settings = databaseSettings(properties, 'lmdb.', {
+      'lmdb.path': join(tmpdir(), 'farkv-bench-lmdb'),
+      'lmdb.sync': 'false',
+    });
     this.#sync = choiceSetting(this.#settings, 'lmdb.sync', ['true', 'false']) === 'true';
   }
 
   async init(): Promise<void> {
     const { open } = await optionalPackage('lmdb', () => import('lmdb'));
-    this.#store = open<Buffer, string>({ path: this.#settings['lmdb.path'], encoding: 'binary', noSync: !this.#sync, compression: false });
+    this.#store = open<Buffer, string>({
+      path: this.#settings['lmdb.path'],
+      encoding: 'binary',
+      noSync: !this.#sync,
+      compression: false,
+    });
   }
 
   read(key: string): Uint8Array | undefined {

@@ -1,6 +1,6 @@
 /**
- * memcached by memcache-client, over one connection a thread. Properties: memcached.hosts (one host:port), memcached.expirytime (seconds, 0
- * never). memcached's own limit of 1 MiB a value holds.
+ * memcached by memcache-client, over one connection a thread. Properties: memcached.hosts (one host:port),
+ * memcached.expirytime (seconds, 0 never). memcached's own limit of 1 MiB a value holds.
  */
 import type { MemcacheClient } from 'memcache-client';
 import type { Properties } from '../properties.js';
@@ -15,13 +15,20 @@ export class MemcachedDatabase implements Database {
   #version = '';
 
   constructor(properties: Properties) {
-    this.#settings = databaseSettings(properties, 'memcached.', { 'memcached.hosts': '127.0.0.1:11211', 'memcached.expirytime': '0' });
+    this.#settings = databaseSettings(properties, 'memcached.', {
+      'memcached.hosts': '127.0.0.1:11211',
+      'memcached.expirytime': '0',
+    });
     this.#lifetime = numberSetting(this.#settings, 'memcached.expirytime', 0, 2_592_000);
   }
 
   async init(): Promise<void> {
     const { MemcacheClient: Client } = await optionalPackage('memcache-client', () => import('memcache-client'));
-    const client = new Client({ server: { server: this.#settings['memcached.hosts'], maxConnections: 1 }, noDelay: true, cmdTimeout: 10_000 });
+    const client = new Client({
+      server: { server: this.#settings['memcached.hosts'], maxConnections: 1 },
+      noDelay: true,
+      cmdTimeout: 10_000,
+    });
     try {
       this.#version = String(await client.version()).replace(/^VERSION,?\s*/, '');
     } catch (cause) {

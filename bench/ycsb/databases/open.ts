@@ -14,12 +14,18 @@ export const DATABASE_PREFIXES = ['farkv.', 'redis.', 'memcached.', 'lmdb.', 'ba
 
 export function openDatabase(name: string, options: DatabaseOptions): Database {
   switch (name) {
-    case 'farkv': return new FarkvDatabase(options);
-    case 'redis': return new RedisDatabase(options.properties);
-    case 'memcached': return new MemcachedDatabase(options.properties);
-    case 'lmdb': return new LmdbDatabase(options.properties);
-    case 'basic': return new BasicDatabase(blankRecord(options.parameters.fieldCount, options.parameters.fieldLength));
-    default: throw new FarkvError('ERR_CONFIG', `unknown database ${name}; one of ${DATABASES.join(', ')} is expected`);
+    case 'farkv':
+      return new FarkvDatabase(options);
+    case 'redis':
+      return new RedisDatabase(options.properties);
+    case 'memcached':
+      return new MemcachedDatabase(options.properties);
+    case 'lmdb':
+      return new LmdbDatabase(options.properties);
+    case 'basic':
+      return new BasicDatabase(blankRecord(options.parameters.fieldCount, options.parameters.fieldLength));
+    default:
+      throw new FarkvError('ERR_CONFIG', `unknown database ${name}; one of ${DATABASES.join(', ')} is expected`);
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * Redis by ioredis: SET and GET of the whole record. Properties: redis.host, redis.port, redis.password, redis.keyprefix.
- * Operations that are in flight together travel in one pipeline of the connection, as ioredis does by itself (autoPipelining off).
+ * Redis by ioredis: SET and GET of the whole record. Properties: redis.host, redis.port, redis.password,
+ * redis.keyprefix. Operations that are in flight together travel in one pipeline of the connection, as ioredis does by
+ * itself (autoPipelining off).
  */
 import type { Redis } from 'ioredis';
 import type { Properties } from '../properties.js';

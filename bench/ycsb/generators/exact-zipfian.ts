@@ -1,10 +1,11 @@
 /**
- * Zipf's law over the records, exact at every rank: rank i of n has the probability i^-theta / zeta(n, theta). Rank 1 is the record `low`.
+ * Zipf's law over the records, exact at every rank: rank i of n has the probability i^-theta / zeta(n, theta). Rank 1
+ * is the record `low`.
  *
- * Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS
- * 6(3), 1996): a number is drawn from the area under the continuous curve x^-theta, by the inverse of its integral H, rounded to
- * the nearest rank k, and taken if it fell into the part of k's strip that the histogram covers. No table, and under 1.1 draws a number.
- * Not what YCSB calls zipfian: see scrambled-zipfian.ts.
+ * Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
+ * distributions", ACM TOMACS 6(3), 1996): a number is drawn from the area under the continuous curve x^-theta, by the
+ * inverse of its integral H, rounded to the nearest rank k, and taken if it fell into the part of k's strip that the
+ * histogram covers. No table, and under 1.1 draws a number. Not what YCSB calls zipfian: see scrambled-zipfian.ts.
  */
 import type { Random } from '../random.js';
 import type { Generator } from './generator.js';
@@ -36,7 +37,8 @@ export class ExactZipfianGenerator implements Generator {
       const area = this.#areaHigh + this.#random.double() * (this.#areaLow - this.#areaHigh);
       const x = this.#inverse(area);
       const rank = Math.min(this.#count, Math.max(1, Math.floor(x + 0.5)));
-      if (rank - x <= this.#sure || area >= this.#integral(rank + 0.5) - Math.pow(rank, -this.#theta)) return this.#low + rank - 1;
+      if (rank - x <= this.#sure || area >= this.#integral(rank + 0.5) - Math.pow(rank, -this.#theta))
+        return this.#low + rank - 1;
     }
   }
 

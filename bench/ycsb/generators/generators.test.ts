@@ -20,26 +20,36 @@ function frequencies(generator: Generator, count: number): Float64Array {
   const seen = new Float64Array(count);
   for (let i = 0; i < DRAWS; i++) {
     const drawn = generator.next();
-    if (!(drawn >= 0 && drawn < count && Number.isInteger(drawn))) throw new RangeError(`${drawn} was drawn of ${count}`);
+    if (!(drawn >= 0 && drawn < count && Number.isInteger(drawn)))
+      throw new RangeError(`${drawn} was drawn of ${count}`);
     seen[drawn] = (seen[drawn] ?? 0) + 1 / DRAWS;
   }
   return seen;
 }
 
-const near = (actual: number | undefined, expected: number): boolean => Math.abs((actual ?? 0) - expected) <= 5 * Math.sqrt((expected * (1 - expected)) / DRAWS) + 1e-9;
+const near = (actual: number | undefined, expected: number): boolean =>
+  Math.abs((actual ?? 0) - expected) <= 5 * Math.sqrt((expected * (1 - expected)) / DRAWS) + 1e-9;
 
 test('exact zipfian: every rank has the frequency of the formula', (t) => {
   const n = 1000;
   const seen = frequencies(new ExactZipfianGenerator(new Random(SEED), 0, n - 1), n);
   const total = zeta(0, n, 0.99);
-  for (let rank = 1; rank <= n; rank++) t.true(near(seen[rank - 1], rank ** -0.99 / total), `rank ${rank}: ${seen[rank - 1]} for ${rank ** -0.99 / total}`);
+  for (let rank = 1; rank <= n; rank++)
+    t.true(near(seen[rank - 1], rank ** -0.99 / total), `rank ${rank}: ${seen[rank - 1]} for ${rank ** -0.99 / total}`);
 });
 
 test('exact zipfian: few items and other exponents', (t) => {
-  for (const [n, theta] of [[1, 0.99], [2, 0.99], [5, 0.5], [5, 1], [50, 1.5]] as const) {
+  for (const [n, theta] of [
+    [1, 0.99],
+    [2, 0.99],
+    [5, 0.5],
+    [5, 1],
+    [50, 1.5],
+  ] as const) {
     const seen = frequencies(new ExactZipfianGenerator(new Random(SEED), 0, n - 1, theta), n);
     const total = zeta(0, n, theta);
-    for (let rank = 1; rank <= n; rank++) t.true(near(seen[rank - 1], rank ** -theta / total), `n ${n} theta ${theta} rank ${rank}`);
+    for (let rank = 1; rank <= n; rank++)
+      t.true(near(seen[rank - 1], rank ** -theta / total), `n ${n} theta ${theta} rank ${rank}`);
   }
 });
 
@@ -62,10 +72,14 @@ test('scrambled zipfian: the hottest key gets 3.8 % however many records there a
   for (const records of [1000, 100_000]) {
     const seen = frequencies(new ScrambledZipfianGenerator(new Random(SEED), 0, records - 1), records);
     const hottest = seen.indexOf(Math.max(...seen));
-    // Rank 0 of 10^10 hashes to 6284781860667377211. Other ranks fall onto the same record, the fewer the more records there are.
+    // Rank 0 of 10^10 hashes to 6284781860667377211. Other ranks fall onto the same record, the fewer the more records
+    // there are.
     t.is(hottest, Number(6284781860667377211n % BigInt(records)));
     const share = seen[hottest] ?? 0;
-    t.true(share > 1 / SCRAMBLED_ZETA - 0.001 && share < 1 / SCRAMBLED_ZETA + 1.3 / records + 0.001, `${records} records: ${share}`);
+    t.true(
+      share > 1 / SCRAMBLED_ZETA - 0.001 && share < 1 / SCRAMBLED_ZETA + 1.3 / records + 0.001,
+      `${records} records: ${share}`,
+    );
   }
   t.true(Math.abs(1 / SCRAMBLED_ZETA - 0.0378) < 0.0001);
 });
@@ -115,7 +129,11 @@ test('exponential: the percentile of the draws is within the range', (t) => {
 test('uniform and discrete choices', (t) => {
   const seen = frequencies(new UniformGenerator(new Random(SEED), 0, 9), 10);
   t.true(seen.every((f) => near(f, 0.1)));
-  const discrete = new DiscreteGenerator<number>(new Random(SEED), [[0, 3], [1, 0], [2, 1]]);
+  const discrete = new DiscreteGenerator<number>(new Random(SEED), [
+    [0, 3],
+    [1, 0],
+    [2, 1],
+  ]);
   const chosen = frequencies(discrete, 3);
   t.true(near(chosen[0], 0.75));
   t.is(chosen[1], 0);
@@ -144,10 +162,13 @@ test('a shared counter shows a number only when all below are acknowledged', (t)
   t.is(b.newest(), 11);
   a.acknowledge(12);
   t.is(b.newest(), 12);
-  t.throws(() => {
-    a.acknowledge(20);
-    a.acknowledge(20);
-  }, { message: /not yet acknowledged/ });
+  t.throws(
+    () => {
+      a.acknowledge(20);
+      a.acknowledge(20);
+    },
+    { message: /not yet acknowledged/ },
+  );
 });
 
 test('a sequence goes round and is shared', (t) => {

@@ -1,4 +1,7 @@
-/** Field lengths from a histogram file of YCSB: `BlockSize<tab>N`, then `bucket<tab>count` lines; a bucket gives (bucket + 1) * N bytes. */
+/**
+ * Field lengths from a histogram file of YCSB: `BlockSize<tab>N`, then `bucket<tab>count` lines; a bucket gives (bucket
+ * + 1) * N bytes.
+ */
 import type { Random } from '../random.js';
 import { DiscreteGenerator } from './discrete.js';
 import type { Generator } from './generator.js';
@@ -12,10 +15,12 @@ export function parseLengthHistogram(text: string): LengthHistogram {
   const lines = text.split(/\r?\n/).filter((line) => line !== '');
   const numbers = lines.map((line) => line.split('\t'));
   const [title, size] = numbers[0] ?? [];
-  if (title !== 'BlockSize' || !(Number(size) > 0)) throw new RangeError('the first line is not BlockSize and a number');
+  if (title !== 'BlockSize' || !(Number(size) > 0))
+    throw new RangeError('the first line is not BlockSize and a number');
   const counts: number[] = [];
   for (const [bucket, count] of numbers.slice(1)) {
-    if (Number(bucket) !== counts.length || !(Number(count) >= 0)) throw new RangeError(`buckets are not in order at "${bucket ?? ''}"`);
+    if (Number(bucket) !== counts.length || !(Number(count) >= 0))
+      throw new RangeError(`buckets are not in order at "${bucket ?? ''}"`);
     counts.push(Number(count));
   }
   return { blockSize: Number(size), counts };

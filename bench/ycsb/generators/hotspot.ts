@@ -1,4 +1,7 @@
-/** A fraction of the operations goes to a hot set at the low end of the records, the rest to the others; uniform in each. */
+/**
+ * A fraction of the operations goes to a hot set at the low end of the records, the rest to the others; uniform in
+ * each.
+ */
 import type { Random } from '../random.js';
 import type { Generator } from './generator.js';
 

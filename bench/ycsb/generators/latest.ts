@@ -1,4 +1,7 @@
-/** Zipfian over age: the record that was inserted last is asked for most. `newest` answers with its number, which may rise. */
+/**
+ * Zipfian over age: the record that was inserted last is asked for most. `newest` answers with its number, which may
+ * rise.
+ */
 import type { Random } from '../random.js';
 import type { Generator } from './generator.js';
 import { ZipfianGenerator } from './zipfian.js';

@@ -1,9 +1,10 @@
 /**
- * What YCSB means by `requestdistribution=zipfian`: a zipfian rank among 10^10 items, hashed, modulo the number of records. The hot
- * records are spread over the key space, and which ones they are does not depend on how many records there are.
+ * What YCSB means by `requestdistribution=zipfian`: a zipfian rank among 10^10 items, hashed, modulo the number of
+ * records. The hot records are spread over the key space, and which ones they are does not depend on how many records
+ * there are.
  *
- * Because 10^10 items are folded onto the records, this is not Zipf's law over the records: the hottest record gets 1 / zeta(10^10) =
- * 3.8 % of the requests however many there are.
+ * Because 10^10 items are folded onto the records, this is not Zipf's law over the records: the hottest record gets 1 /
+ * zeta(10^10) = 3.8 % of the requests however many there are.
  */
 import { fnvModulo } from '../fnv.js';
 import type { Random } from '../random.js';

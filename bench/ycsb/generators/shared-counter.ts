@@ -1,6 +1,7 @@
 /**
- * The record numbers of inserts, shared by all benchmark threads: `next` hands out, `acknowledge` tells that an insert ended, and `newest`
- * is the highest number below which every one is acknowledged, so that no thread reads a record that is not yet there.
+ * The record numbers of inserts, shared by all benchmark threads: `next` hands out, `acknowledge` tells that an insert
+ * ended, and `newest` is the highest number below which every one is acknowledged, so that no thread reads a record
+ * that is not yet there.
  *
  * Memory: word 0 the next number, word 1 `newest`, word 2 a lock; then one byte for each of the last 2^20 numbers.
  * Invariant: at most WINDOW numbers are handed out and not acknowledged; one more is a broken invariant and throws.

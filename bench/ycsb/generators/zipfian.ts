@@ -1,10 +1,10 @@
 /**
- * Zipf's law with the exponent 0.99, as YCSB draws from it: the approximation of Gray et al., "Quickly Generating Billion-Record Synthetic
- * Databases" (SIGMOD 1994), figure 8. The first two ranks have their exact frequency, the rest follows a continuous curve; the
- * smallest integer is the most frequent.
+ * Zipf's law with the exponent 0.99, as YCSB draws from it: the approximation of Gray et al., "Quickly Generating
+ * Billion-Record Synthetic Databases" (SIGMOD 1994), figure 8. The first two ranks have their exact frequency, the rest
+ * follows a continuous curve; the smallest integer is the most frequent.
  *
- * The number of items may grow (`nextOf`): zeta(n) is then continued, not begun again. As in YCSB, eta goes on using the number of
- * items given at first. For a sampler that is exact at every rank see exact-zipfian.ts.
+ * The number of items may grow (`nextOf`): zeta(n) is then continued, not begun again. As in YCSB, eta goes on using
+ * the number of items given at first. For a sampler that is exact at every rank see exact-zipfian.ts.
  */
 import type { Random } from '../random.js';
 import type { Generator } from './generator.js';
@@ -30,7 +30,13 @@ export class ZipfianGenerator implements Generator {
   #eta: number;
 
   /** From low to high, both included. zetaN may be given where summing it up would take long. */
-  constructor(random: Random, low: number, high: number, theta = ZIPFIAN_CONSTANT, zetaN = zeta(0, high - low + 1, theta)) {
+  constructor(
+    random: Random,
+    low: number,
+    high: number,
+    theta = ZIPFIAN_CONSTANT,
+    zetaN = zeta(0, high - low + 1, theta),
+  ) {
     this.#random = random;
     this.#base = low;
     this.#items = high - low + 1;

@@ -1,8 +1,8 @@
 /* buffers.h: memory in which READs land: registered, of size classes, bounded.
  *
- * Small ones are slots of chunks of 1 MiB, one size class a chunk (powers of two from 256 bytes); large ones have memory of their
- * own. A chunk is registered with a provider's domain when one of its slots is first used there.
- * The bound never stops everything: each size class may have one chunk, and one large buffer may be in use, beyond it.
+ * Small ones are slots of chunks of 1 MiB, one size class a chunk (powers of two from 256 bytes); large ones have
+ * memory of their own. A chunk is registered with a provider's domain when one of its slots is first used there. The
+ * bound never stops everything: each size class may have one chunk, and one large buffer may be in use, beyond it.
  * Invariant: a buffer is given back only when no READ into it is under way.
  */
 #ifndef FARKV_LOOKUP_BUFFERS_H
@@ -18,22 +18,25 @@ typedef struct buffer_chunk {
     struct buffer_chunk *next, *prev;
     uint8_t *base;
     size_t bytes;
-    fab_mr *mr[FAB_PROVIDER_COUNT];       /* by provider */
+    fab_mr *mr[FAB_PROVIDER_COUNT]; /* by provider */
 } buffer_chunk;
 
 typedef struct buffer {
-    uint8_t *base;                   /* NULL: none */
+    uint8_t *base; /* NULL: none */
     size_t bytes;
     buffer_chunk *chunk;
 } buffer;
 
 typedef struct buffer_pool {
-    uint64_t max_bytes, bytes;       /* of chunks */
-    buffer_chunk chunks;             /* all of them, a ring */
-    struct buffer_slot { struct buffer_slot *next; buffer_chunk *chunk; } *free[BUFFER_CLASSES];
-    uint32_t made[BUFFER_CLASSES];   /* chunks of a class */
-    uint32_t large;                  /* large buffers in use */
-    buffer_chunk *spare;             /* the last large one, kept for the next */
+    uint64_t max_bytes, bytes; /* of chunks */
+    buffer_chunk chunks;       /* all of them, a ring */
+    struct buffer_slot {
+        struct buffer_slot *next;
+        buffer_chunk *chunk;
+    } * free[BUFFER_CLASSES];
+    uint32_t made[BUFFER_CLASSES]; /* chunks of a class */
+    uint32_t large;                /* large buffers in use */
+    buffer_chunk *spare;           /* the last large one, kept for the next */
 } buffer_pool;
 
 void buffer_pool_init(buffer_pool *p, uint64_t max_bytes);

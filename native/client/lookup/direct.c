@@ -1,28 +1,32 @@
 /* direct.c: the whole GET over memory that is mapped in this process (shm): no READ is posted, nothing is allocated.
  *
- * The first look takes slots in place and believes only what an extent confirms: LIVE, the right tag and key, unchanged while it
- * was copied. Whatever it does not find is looked for carefully: from a copy of the bucket whose header is checked, and along the
- * chain. After the last load the clock is read once, for two checks.
+ * The first look takes slots in place and believes only what an extent confirms: LIVE, the right tag and key, unchanged
+ * while it was copied. Whatever it does not find is looked for carefully: from a copy of the bucket whose header is
+ * checked, and along the chain. After the last load the clock is read once, for two checks.
  *
  * The lease. It says that the owner, and so the memory, was still the shard's when the copy was made.
  *
- * The GET's life. This thread may be stopped anywhere for as long as one likes, over longer than the quarantine too, and the
- * lease may still run then.
- *   - Between the slot and the extent. What lies there by then may belong to anything; but if it is LIVE and of our key, then it
- *     is the key's value at that moment, however old the way to it: at most one extent of a key is LIVE (layout.h).
- *   - Within the copy. Version and state, before and after it, tell one life of the memory from the next, for a PUT's version
- *     never comes again. But an entry keeps its version when evacuation moves it, and may come back to where it was: moved away,
- *     the place reused by another key, freed again, and the entry moved back. Then both words are what they were, and what was
- *     copied is a mixture. Each of these steps waits for the quarantine, so the life bound is what excludes it.
- *   - Before a miss. It rests on what was not seen, along slots and chains that are left alone only as long as the quarantine.
- * So every answer obeys fkv_get_life_ns(), as over READs. What the clock said after the GET before this one serves as the time
- * at which this one began, so that the bound costs no second look at the clock: that is too early, never too late. When it is
- * too early by more than a life, after a rest or because we were held up, the GET is done again with a beginning that is known.
+ * The GET's life. This thread may be stopped anywhere for as long as one likes, over longer than the quarantine too,
+ * and the lease may still run then.
+ *   - Between the slot and the extent. What lies there by then may belong to anything; but if it is LIVE and of our
+ *     key, then it is the key's value at that moment, however old the way to it: at most one extent of a key is LIVE
+ *     (layout.h).
+ *   - Within the copy. Version and state, before and after it, tell one life of the memory from the next, for a PUT's
+ *     version never comes again. But an entry keeps its version when evacuation moves it, and may come back to where it
+ *     was: moved away, the place reused by another key, freed again, and the entry moved back. Then both words are what
+ *     they were, and what was copied is a mixture. Each of these steps waits for the quarantine, so the life bound is
+ *     what excludes it.
+ *   - Before a miss. It rests on what was not seen, along slots and chains that are left alone only as long as the
+ *     quarantine.
+ * So every answer obeys fkv_get_life_ns(), as over READs. What the clock said after the GET before this one serves as
+ * the time at which this one began, so that the bound costs no second look at the clock: that is too early, never too
+ * late. When it is too early by more than a life, after a rest or because we were held up, the GET is done again with a
+ * beginning that is known.
  */
 #include "../../base/pause.h"
 #include "internal.h"
 
-enum { PREFETCH_MAX = 2048 };   /* bytes of an extent */
+enum { PREFETCH_MAX = 2048 }; /* bytes of an extent */
 
 typedef enum { LOOK_FOUND, LOOK_TOO_SMALL, LOOK_MISS, LOOK_AGAIN, LOOK_LATER } look;
 
@@ -47,8 +51,10 @@ static inline const fkv_bucket *bucket_at(const lookup_shard *sh, uint32_t numbe
     return (const fkv_bucket *)(const void *)(base + (size_t)number * FKV_BUCKET_BYTES);
 }
 
-/* Where a location lies in this process; NULL: a segment that we do not know or have not mapped, or out of its bounds. */
-static inline const uint8_t *place_of(const lookup_shard *sh, uint64_t location, uint32_t cls, uint32_t *bytes, uint32_t *tag) {
+/* Where a location lies in this process; NULL: a segment that we do not know or have not mapped, or out of its bounds.
+ * */
+static inline const uint8_t *place_of(const lookup_shard *sh, uint64_t location, uint32_t cls, uint32_t *bytes,
+                                      uint32_t *tag) {
     uint32_t number = fkv_location_segment(location);
     if (number >= sh->heap_count) return NULL;
     const lookup_view *v = &sh->heap[number];
@@ -159,8 +165,11 @@ static inline bool conclude(search *s, look r, uint64_t now, lookup_result *out,
         *out = (lookup_result){ .status = FKV_NOT_FOUND };
         return true;
     }
-    *out = (lookup_result){ .status = r == LOOK_FOUND ? FKV_OK : FKV_BUFFER_TOO_SMALL, .codec = s->found.codec,
-                            .user_flags = s->found.user_flags, .version = s->found.version, .value_bytes = s->found.value_bytes };
+    *out = (lookup_result){ .status = r == LOOK_FOUND ? FKV_OK : FKV_BUFFER_TOO_SMALL,
+                            .codec = s->found.codec,
+                            .user_flags = s->found.user_flags,
+                            .version = s->found.version,
+                            .value_bytes = s->found.value_bytes };
     l->stats.hits++;
     return true;
 }
@@ -187,7 +196,9 @@ static inline look run(search *s, const fkv_bucket *b) {
 }
 
 /* Whether all that was loaded since `looked_ns` may be believed. */
-static inline bool in_time(const lookup *l, uint64_t now) { return now - l->looked_ns <= fkv_get_life_ns(FKV_BUCKET_BYTES); }
+static inline bool in_time(const lookup *l, uint64_t now) {
+    return now - l->looked_ns <= fkv_get_life_ns(FKV_BUCKET_BYTES);
+}
 
 bool lookup_direct(lookup *l, const lookup_key *k, uint8_t *to, size_t room, lookup_result *out) {
     search s;
@@ -224,7 +235,8 @@ static inline void prefetch_extent(const search *s, const fkv_bucket *b) {
     }
 }
 
-/* Runs those that have a bucket, values one behind the other; returns the bytes that they take. Some may still be dropped. */
+/* Runs those that have a bucket, values one behind the other; returns the bytes that they take. Some may still be
+ * dropped. */
 static size_t run_group(search *s, const fkv_bucket **b, look *r, int n, uint8_t *to, size_t room, size_t *at) {
     size_t used = 0;
     for (int i = 0; i < n; i++) {
@@ -237,11 +249,12 @@ static size_t run_group(search *s, const fkv_bucket **b, look *r, int n, uint8_t
     return used;
 }
 
-/* A copied value that was dropped afterwards leaves a gap, and later keys of the group may have found too little room only because of it. So
- * the values that stay are moved together, and what did not fit is looked for again in the room that there really is. The values were checked
- * and are private memory: moving them needs no new check. Returns the bytes that they take. */
-static __attribute__((noinline)) size_t close_gaps(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out,
-                                                   size_t *at, bool *done) {
+/* A copied value that was dropped afterwards leaves a gap, and later keys of the group may have found too little room
+ * only because of it. So the values that stay are moved together, and what did not fit is looked for again in the room
+ * that there really is. The values were checked and are private memory: moving them needs no new check. Returns the
+ * bytes that they take. */
+static __attribute__((noinline)) size_t close_gaps(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room,
+                                                   lookup_result *out, size_t *at, bool *done) {
     size_t used = 0;
     for (int i = 0; i < n; i++) {
         if (!done[i] || out[i].status != FKV_OK) continue;
@@ -251,7 +264,7 @@ static __attribute__((noinline)) size_t close_gaps(lookup *l, const lookup_key *
     }
     for (int i = 0; i < n; i++) {
         if (!done[i] || out[i].status != FKV_BUFFER_TOO_SMALL) continue;
-        l->stats.gets--;                 /* one GET, whose second look counts it */
+        l->stats.gets--; /* one GET, whose second look counts it */
         l->stats.hits--;
         done[i] = lookup_direct(l, &k[i], to + used, room - used, &out[i]);
         if (!done[i] || out[i].status != FKV_OK) continue;
@@ -261,21 +274,22 @@ static __attribute__((noinline)) size_t close_gaps(lookup *l, const lookup_key *
     return used;
 }
 
-size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out, size_t *at,
-                           bool *done) {
+size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, size_t room, lookup_result *out,
+                           size_t *at, bool *done) {
     search s[LOOKUP_GROUP];
     const fkv_bucket *b[LOOKUP_GROUP];
     look r[LOOKUP_GROUP];
     for (int i = 0; i < n; i++) {
         b[i] = begin(&s[i], l, &k[i]);
-        if (!b[i]) {                     /* it will be READ, and then its location is what is asked for first */
+        if (!b[i]) { /* it will be READ, and then its location is what is asked for first */
             if (k[i].count >= 1 && k[i].count <= FKV_KEY_MAX) locations_prefetch(&l->locations, s[i].hash);
             continue;
         }
         __builtin_prefetch(b[i]);
         __builtin_prefetch((const uint8_t *)b[i] + 64);
     }
-    for (int i = 0; i < n; i++) if (b[i]) prefetch_extent(&s[i], b[i]);
+    for (int i = 0; i < n; i++)
+        if (b[i]) prefetch_extent(&s[i], b[i]);
     size_t used = run_group(s, b, r, n, to, room, at);
     uint64_t now = session_now(l->session);
     bool good = in_time(l, now);
@@ -293,7 +307,8 @@ size_t lookup_direct_group(lookup *l, const lookup_key *k, int n, uint8_t *to, s
     }
     for (int i = 0; i < n; i++) {
         if (!b[i]) continue;
-        attend(l, s[i].sh, now);         /* once is enough: the others have the same owner, or the next group attends to theirs */
+        /* once is enough: the others have the same owner, or the next group attends to theirs */
+        attend(l, s[i].sh, now);
         break;
     }
     return __builtin_expect(dropped, 0) ? close_gaps(l, k, n, to, room, out, at, done) : used;

@@ -16,15 +16,16 @@
  *     |              v                 +-- no, and no chain --> NOT_FOUND, if the checks below hold          |
  *     |         READ extent  <------------ other key: next slot                                              |
  *     |              |                                                                                       v
- *     |<-- AGAIN: ---+-- OK --> life and lease still good? -- yes --> DONE <---------------------------- ASKING the owner
+ *     |<-- AGAIN: ---+-- OK --> life and lease still good? -- yes --> DONE <---------------------------- ASKING the
+ *     owner
  *     |    pending, dead, torn          | no: late, discarded                                                ^
  *     +<--------------------------------+                                                                    |
  *     after LOOKUP_RETRIES of these: ------------------------------------------------------------------------+
  *
- * Where the owner's end of the fabric can follow a READ (fabric.h), READ bucket brings the first extent as well, and the two are one round trip.
- * A GET begins at READ extent where its location is cached (locations.h); unless the key's LIVE extent is there, READ bucket follows. A
- * READ that fails breaks its connection; its GET waits for the next one. The deadline ends a GET in any state; a READ that is still
- * under way then keeps its memory until it completes.
+ * Where the owner's end of the fabric can follow a READ (fabric.h), READ bucket brings the first extent as well, and
+ * the two are one round trip. A GET begins at READ extent where its location is cached (locations.h); unless the key's
+ * LIVE extent is there, READ bucket follows. A READ that fails breaks its connection; its GET waits for the next one.
+ * The deadline ends a GET in any state; a READ that is still under way then keeps its memory until it completes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,10 +43,10 @@ static void leave(lookup_get *g) {
 
 void get_finish(lookup_get *g, fkv_status status) {
     lookup *l = g->l;
-    fkv_assert(g->state != GET_DONE);   /* a GET ends once */
+    fkv_assert(g->state != GET_DONE); /* a GET ends once */
     list_remove(&g->link);
     timer_clear(session_timers(l->session), &g->deadline);
-    if (!g->pending) leave(g);           /* a segment that is being READ stays attached until that has ended */
+    if (!g->pending) leave(g); /* a segment that is being READ stays attached until that has ended */
     g->state = GET_DONE;
     g->result.status = status;
     if (status == FKV_OK) l->stats.hits++;
@@ -80,7 +81,9 @@ static void answered(void *user, session_answer *a) {
         g->value = session_take_body(a);
         if (!g->value) status = FKV_NO_MEMORY;
         g->value_owned = true;
-        g->result = (lookup_result){ .codec = a->reply.codec, .user_flags = a->reply.user_flags, .version = a->reply.version,
+        g->result = (lookup_result){ .codec = a->reply.codec,
+                                     .user_flags = a->reply.user_flags,
+                                     .version = a->reply.version,
                                      .value_bytes = a->body_bytes };
     }
     get_finish(g, status);
@@ -89,14 +92,20 @@ static void answered(void *user, session_answer *a) {
 void get_ask(lookup_get *g) {
     lookup *l = g->l;
     leave(g);
-    session_ask a = { .op = FKV_OP_GET, .shard = g->shard, .ns = g->ns, .key = g->key, .key_bytes = g->key_bytes,
-                      .deadline_ns = g->deadline_ns, .done = answered, .user = g };
+    session_ask a = { .op = FKV_OP_GET,
+                      .shard = g->shard,
+                      .ns = g->ns,
+                      .key = g->key,
+                      .key_bytes = g->key_bytes,
+                      .deadline_ns = g->deadline_ns,
+                      .done = answered,
+                      .user = g };
     fkv_status s = session_request(l->session, &a, &g->request);
     if (s != FKV_OK) {
         get_finish(g, s);
         return;
     }
-    timer_clear(session_timers(l->session), &g->deadline);   /* the request has the same one */
+    timer_clear(session_timers(l->session), &g->deadline); /* the request has the same one */
     g->state = GET_ASKING;
     l->stats.two_sided++;
 }
@@ -104,8 +113,10 @@ void get_ask(lookup_get *g) {
 /* From the index again, unless that was done often enough. */
 static void again(lookup_get *g) {
     g->l->stats.retries++;
-    if (++g->retries > LOOKUP_RETRIES) get_ask(g);
-    else get_run(g);
+    if (++g->retries > LOOKUP_RETRIES)
+        get_ask(g);
+    else
+        get_run(g);
 }
 
 static void late(lookup_get *g) {
@@ -127,7 +138,7 @@ static void extent_landed(lookup_get *g);
 
 static void read_bucket(lookup_get *g) {
     lookup_view *v = layout_index_view(g->layout, g->number);
-    if (!v) {                            /* it was split into a segment that this layout does not know yet */
+    if (!v) { /* it was split into a segment that this layout does not know yet */
         g->l->shard[g->shard].outdated = true;
         again(g);
         return;
@@ -141,16 +152,21 @@ static lookup_view *locate(lookup_get *g, uint64_t location, uint32_t cls, uint6
     lookup *l = g->l;
     lookup_view *v = layout_heap_view(g->layout, fkv_location_segment(location));
     if (!v) {
-        l->shard[g->shard].outdated = true;   /* a new segment: its layout is asked for before the next round */
+        l->shard[g->shard].outdated = true; /* a new segment: its layout is asked for before the next round */
         layout_refresh(l, g->shard);
-        if (l->shard[g->shard].layout_request) get_wait(g);
-        else again(g);
+        if (l->shard[g->shard].layout_request)
+            get_wait(g);
+        else
+            again(g);
         return NULL;
     }
     if (v->segment->state != SEGMENT_READY) {
-        if (v->segment->state == SEGMENT_ATTACHING) get_wait(g);
-        else if (l->shard[g->shard].crowded) get_ask(g);
-        else again(g);
+        if (v->segment->state == SEGMENT_ATTACHING)
+            get_wait(g);
+        else if (l->shard[g->shard].crowded)
+            get_ask(g);
+        else
+            again(g);
         return NULL;
     }
     if (fkv_location_range(location, cls, v->bytes, offset, bytes)) return v;
@@ -184,9 +200,10 @@ static void read_extent(lookup_get *g) {
     if (v) read_extent_at(g, v, offset, bytes);
 }
 
-/* The first slot that may be the key's leads to an extent that is here already if the owner followed the READ of the bucket. What makes it
- * one that READ extent could have landed is checked: the segment that the slot names is known by this layout, and the class is as large. Whose
- * extent it is, and of which life, its own tag, state, key and checksum say, as for any other. */
+/* The first slot that may be the key's leads to an extent that is here already if the owner followed the READ of the
+ * bucket. What makes it one that READ extent could have landed is checked: the segment that the slot names is known by
+ * this layout, and the class is as large. Whose extent it is, and of which life, its own tag, state, key and checksum
+ * say, as for any other. */
 static void first_extent(lookup_get *g) {
     uint64_t slot = g->bucket->slot[g->slot], offset;
     uint32_t bytes;
@@ -203,8 +220,9 @@ static void first_extent(lookup_get *g) {
     extent_landed(g);
 }
 
-/* Straight to where the key's extent lay the last time. A location is used only while its segment has the tag that it had then, and while
- * no newer layout is known to exist: what the owner has retired must not be READ, for a refused READ ends a connection. */
+/* Straight to where the key's extent lay the last time. A location is used only while its segment has the tag that it
+ * had then, and while no newer layout is known to exist: what the owner has retired must not be READ, for a refused
+ * READ ends a connection. */
 static bool read_guess(lookup_get *g) {
     lookup *l = g->l;
     location at;
@@ -233,15 +251,19 @@ static bool lease_good(lookup_get *g, uint64_t now) {
 /* `bytes`: of what the answer rests on. */
 static void conclude(lookup_get *g, fkv_status status, uint32_t bytes) {
     uint64_t now = lookup_polled_ns(g->l);
-    if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now)) late(g);
-    else get_finish(g, status);
+    if (now - g->started_ns > fkv_get_life_ns(bytes) || !lease_good(g, now))
+        late(g);
+    else
+        get_finish(g, status);
 }
 
 static void search_bucket(lookup_get *g, int from) {
     g->slot = fkv_bucket_find(g->bucket, fkv_hash_fingerprint(g->hash), from);
     if (g->slot >= 0) {
-        if (from == 0) first_extent(g);
-        else read_extent(g);
+        if (from == 0)
+            first_extent(g);
+        else
+            read_extent(g);
         return;
     }
     uint64_t next = fkv_bucket_overflow(g->bucket->word1), offset;
@@ -261,8 +283,10 @@ static void search_bucket(lookup_get *g, int from) {
 static void bucket_landed(lookup_get *g) {
     lookup_shard *sh = &g->l->shard[g->shard];
     if (g->chain) {
-        if (fkv_overflow_check(g->bucket, g->tag)) search_bucket(g, 0);
-        else again(g);
+        if (fkv_overflow_check(g->bucket, g->tag))
+            search_bucket(g, 0);
+        else
+            again(g);
         return;
     }
     uint32_t bits = fkv_hash_bucket_bits(g->hash), buckets = sh->buckets;
@@ -306,8 +330,10 @@ static void extent_landed(lookup_get *g) {
     switch (fkv_extent_check(g->room.base, g->bytes, &want, &found)) {
     case FKV_READ_OK: break;
     case FKV_READ_OTHER_KEY:
-        if (g->guessed) guess_failed(g);
-        else search_bucket(g, g->slot + 1);
+        if (g->guessed)
+            guess_failed(g);
+        else
+            search_bucket(g, g->slot + 1);
         return;
     default:
         if (g->guessed) {
@@ -319,8 +345,9 @@ static void extent_landed(lookup_get *g) {
         return;
     }
     note_location(g);
-    g->result = (lookup_result){ .codec = found.codec, .user_flags = found.user_flags, .version = found.version,
-                                 .value_bytes = found.value_bytes };
+    g->result = (lookup_result){
+        .codec = found.codec, .user_flags = found.user_flags, .version = found.version, .value_bytes = found.value_bytes
+    };
     g->value = g->room.base + found.value_offset;
     bool expired = found.expiry_ms && session_wall_ms(g->peer, lookup_polled_ns(g->l)) >= found.expiry_ms;
     conclude(g, expired ? FKV_NOT_FOUND : FKV_OK, g->bytes);
@@ -335,8 +362,10 @@ void get_run(lookup_get *g) {
     uint64_t now = l->start_ns ? l->start_ns : session_now(l->session);
     shard_readiness r = shard_ready(l, g->shard, now);
     if (r == SHARD_WAIT) {
-        if (session_absent(l->session, g->shard)) get_finish(g, FKV_SHARD_CLOSED);
-        else get_wait(g);
+        if (session_absent(l->session, g->shard))
+            get_finish(g, FKV_SHARD_CLOSED);
+        else
+            get_wait(g);
         return;
     }
     if (r == SHARD_ASK) {
@@ -355,7 +384,7 @@ void get_run(lookup_get *g) {
 
 static void get_free(lookup_get *g) {
     lookup *l = g->l;
-    fkv_assert(g->state == GET_DONE && g->pending == 0);   /* no READ writes to its buffer any more */
+    fkv_assert(g->state == GET_DONE && g->pending == 0); /* no READ writes to its buffer any more */
     buffer_give(&l->buffers, &g->room);
     if (g->value_owned) free(g->value);
     if (g->key != g->key_room) free(g->key);
@@ -390,13 +419,15 @@ void get_landed(lookup_get *g) {
         lookup *l = g->l;
         leave(g);
         if (g->released) get_free(g);
-        if (!list_empty(&l->starved)) feed_starved(l);   /* its buffer is free */
+        if (!list_empty(&l->starved)) feed_starved(l); /* its buffer is free */
         return;
     }
-    list_remove(&g->link);               /* unposted, when a piece failed before the last was posted */
+    list_remove(&g->link); /* unposted, when a piece failed before the last was posted */
     if (g->read_status == FAB_SUCCESS) {
-        if (g->state == GET_BUCKET) bucket_landed(g);
-        else extent_landed(g);
+        if (g->state == GET_BUCKET)
+            bucket_landed(g);
+        else
+            extent_landed(g);
         return;
     }
     lookup *l = g->l;
@@ -406,8 +437,10 @@ void get_landed(lookup_get *g) {
         if (l->shard[g->shard].layout == g->layout) layout_drop(l, g->shard);
     }
     l->stats.retries++;
-    if (++g->retries > LOOKUP_RETRIES) get_ask(g);
-    else get_wait(g);              /* its connection is in error: the next one wakes it */
+    if (++g->retries > LOOKUP_RETRIES)
+        get_ask(g);
+    else
+        get_wait(g); /* its connection is in error: the next one wakes it */
 }
 
 /* ---- starting one ---- */
@@ -428,7 +461,8 @@ fkv_status get_table(lookup *l) {
     return FKV_OK;
 }
 
-fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_t deadline_ns, void *user, lookup_get **out) {
+fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_t deadline_ns, void *user,
+                        lookup_get **out) {
     if (k->count == 0 || k->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (list_empty(&l->free)) return FKV_BUSY;
     lookup_get *g = LIST_OF(l->free.next, lookup_get, link);

@@ -1,9 +1,9 @@
-/* get_read.c: the READs of a GET: posting one in pieces, as far as the queue has room, and recognising its completions. What was READ is
- * for get.c, which is told once for each READ (get_landed), when no piece is under way any more.
+/* get_read.c: the READs of a GET: posting one in pieces, as far as the queue has room, and recognising its completions.
+ * What was READ is for get.c, which is told once for each READ (get_landed), when no piece is under way any more.
  *
- * Where the peer can follow a READ (fabric.h) that of a bucket asks for the extent as well, so that a GET whose location is not known is one
- * round trip. What comes so is what READ extent would have brought, later: get.c treats it no differently. How large it may be has to be said
- * before it is known: as large as those that came lately.
+ * Where the peer can follow a READ (fabric.h) that of a bucket asks for the extent as well, so that a GET whose
+ * location is not known is one round trip. What comes so is what READ extent would have brought, later: get.c treats it
+ * no differently. How large it may be has to be said before it is known: as large as those that came lately.
  */
 #include "../../base/assert.h"
 #include "internal.h"
@@ -11,14 +11,16 @@
 enum { PIECE = 1 << 20, PIECES = 8, INDEX_BITS = 20, PIECE_BITS = 7 };
 static_assert((uint64_t)1 << (PIECE_BITS + 20) >= FKV_VALUE_MAX + 2 * PIECE, "every piece has a number");
 
-/* What a completion is recognised by: the GET's place, the piece, the READ. Hardware has been seen to complete a failed READ twice. */
+/* What a completion is recognised by: the GET's place, the piece, the READ. Hardware has been seen to complete a failed
+ * READ twice. */
 static uint64_t id_of_piece(const lookup_get *g, uint32_t piece) {
     return g->read_number << (INDEX_BITS + PIECE_BITS) | (uint64_t)piece << INDEX_BITS | (uint64_t)(g - g->l->table);
 }
 
 enum { NEXT_LEAST = 512, NEXT_LATELY = 1024 };
 
-/* Room for what the bucket leads to, if the peer can go there. It is asked for less than there is when memory is short: for nothing. */
+/* Room for what the bucket leads to, if the peer can go there. It is asked for less than there is when memory is short:
+ * for nothing. */
 static void want_next(lookup_get *g) {
     lookup *l = g->l;
     g->wanted_next = g->landed_next = 0;
@@ -48,8 +50,12 @@ static void post(lookup_get *g) {
         int n = 0;
         for (uint32_t at = g->posted; n < PIECES && at < g->bytes; n++) {
             uint32_t bytes = g->bytes - at < PIECE ? g->bytes - at : PIECE;
-            r[n] = (fab_read){ .wr_id = id_of_piece(g, at / PIECE), .local = to + at, .local_mr = mr, .remote_addr = g->remote + at,
-                               .rkey = g->rkey, .bytes = bytes };
+            r[n] = (fab_read){ .wr_id = id_of_piece(g, at / PIECE),
+                               .local = to + at,
+                               .local_mr = mr,
+                               .remote_addr = g->remote + at,
+                               .rkey = g->rkey,
+                               .bytes = bytes };
             if (g->wanted_next) {
                 r[n].next_bytes = g->wanted_next;
                 r[n].next_local = g->room.base;
@@ -72,8 +78,11 @@ static void post(lookup_get *g) {
     }
     if (taken >= 0 && g->posted < g->bytes) list_push(&l->unposted, &g->link);
     if (taken < 0 && !g->pending) {
-        if (!mr && g->peer->conn) get_finish(g, FKV_NO_MEMORY);   /* the connection is well: the memory cannot be registered with it */
-        else get_wait(g);                               /* the connection is lost: its end is on the way */
+        /* the connection is well: the memory cannot be registered with it */
+        if (!mr && g->peer->conn)
+            get_finish(g, FKV_NO_MEMORY);
+        else
+            get_wait(g); /* the connection is lost: its end is on the way */
         return;
     }
     if (taken < 0 && g->pending) g->read_status = FAB_WR_FLUSH_ERR;

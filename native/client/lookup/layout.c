@@ -1,9 +1,9 @@
 /* layout.c: what is known of where a shard's memory lies, and the memory made known to the fabric.
  *
- * A layout comes from the cluster's metadata (lookup_set_route) or from the owner itself (a LAYOUT reply). The higher ownership
- * epoch wins; within one incarnation the higher layout epoch; where both are equal the owner's word. A layout is replaced as a
- * whole; a segment that both name stays attached; one that only the old layout names is detached when the last GET that reads by
- * that layout has ended.
+ * A layout comes from the cluster's metadata (lookup_set_route) or from the owner itself (a LAYOUT reply). The higher
+ * ownership epoch wins; within one incarnation the higher layout epoch; where both are equal the owner's word. A layout
+ * is replaced as a whole; a segment that both name stays attached; one that only the old layout names is detached when
+ * the last GET that reads by that layout has ended.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,8 +49,10 @@ static lookup_segment *segment_take(lookup *l, uint32_t shard, lookup_layout *ol
 
 void layout_release(lookup_layout *y) {
     if (!y || --y->refs) return;
-    for (uint32_t i = 0; i < y->index_count; i++) if (y->index[i].segment) segment_release(y->index[i].segment);
-    for (uint32_t i = 0; i < y->heap_count; i++) if (y->heap[i].segment) segment_release(y->heap[i].segment);
+    for (uint32_t i = 0; i < y->index_count; i++)
+        if (y->index[i].segment) segment_release(y->index[i].segment);
+    for (uint32_t i = 0; i < y->heap_count; i++)
+        if (y->heap[i].segment) segment_release(y->heap[i].segment);
     free(y->index);
     free(y->heap);
     free(y);
@@ -94,7 +96,8 @@ static bool number_buckets(lookup_layout *y) {
     return y->buckets >= 1 && y->buckets <= y->capacity;
 }
 
-static lookup_layout *make(lookup *l, uint32_t shard, fab_provider p, const lookup_region *r, uint32_t n, uint32_t buckets) {
+static lookup_layout *make(lookup *l, uint32_t shard, fab_provider p, const lookup_region *r, uint32_t n,
+                           uint32_t buckets) {
     lookup_layout *old = l->shard[shard].layout, *y = calloc(1, sizeof *y);
     uint32_t index, heap;
     if (!y) return NULL;
@@ -138,7 +141,8 @@ static void adopt(lookup *l, uint32_t shard, lookup_layout *y, bool from_owner) 
 }
 
 /* Whether what is known now is as good as what has come. */
-static bool known_already(const lookup_layout *y, fab_provider p, uint32_t epoch, uint64_t incarnation, uint32_t layout_epoch) {
+static bool known_already(const lookup_layout *y, fab_provider p, uint32_t epoch, uint64_t incarnation,
+                          uint32_t layout_epoch) {
     if (!y || y->provider != p) return false;
     if (y->incarnation != incarnation) return y->epoch > epoch;
     return y->layout_epoch >= layout_epoch;
@@ -195,7 +199,8 @@ fkv_status lookup_set_route(lookup *l, const lookup_route *r) {
 bool layout_from_route(lookup *l, uint32_t shard) {
     lookup_shard *sh = &l->shard[shard];
     fab_provider p = sh->peer->provider;
-    if (sh->route_count && !known_already(sh->layout, p, sh->route_epoch, sh->route_incarnation, sh->route_layout_epoch)) {
+    if (sh->route_count &&
+        !known_already(sh->layout, p, sh->route_epoch, sh->route_incarnation, sh->route_layout_epoch)) {
         lookup_layout *y = make(l, shard, p, sh->route_regions, sh->route_count, sh->route_buckets);
         if (y) {
             y->incarnation = sh->route_incarnation;
@@ -222,13 +227,19 @@ static lookup_region *read_regions(const uint8_t *body, uint32_t bytes, fab_prov
         memcpy(&here, body + at, sizeof here);
         at += (uint32_t)sizeof here;
         if (at == sizeof here) *head = here;
-        if (here.incarnation != head->incarnation || here.layout_epoch != head->layout_epoch || here.first != count) break;
+        if (here.incarnation != head->incarnation || here.layout_epoch != head->layout_epoch || here.first != count)
+            break;
         if ((uint64_t)here.here * sizeof(fkv_layout_segment) > bytes - at) break;
         for (uint32_t i = 0; i < here.here; i++, at += (uint32_t)sizeof(fkv_layout_segment)) {
             fkv_layout_segment s;
             memcpy(&s, body + at, sizeof s);
-            out[count++] = (lookup_region){ .provider = p, .kind = s.kind, .segment = s.segment, .tag = s.tag, .bytes = s.bytes,
-                                            .addr = s.addr, .rkey = s.rkey };
+            out[count++] = (lookup_region){ .provider = p,
+                                            .kind = s.kind,
+                                            .segment = s.segment,
+                                            .tag = s.tag,
+                                            .bytes = s.bytes,
+                                            .addr = s.addr,
+                                            .rkey = s.rkey };
         }
     }
     *n = count;
@@ -244,7 +255,7 @@ static bool take_reply(lookup *l, uint32_t shard, fab_provider p, const session_
     if (r && n && n == head.count) {
         if (sh->layout && sh->layout->incarnation == head.incarnation && sh->layout->layout_epoch > head.layout_epoch) {
             free(r);
-            return true;   /* two answers crossed */
+            return true; /* two answers crossed */
         }
         y = make(l, shard, p, r, n, head.buckets);
     }
@@ -257,7 +268,12 @@ static bool take_reply(lookup *l, uint32_t shard, fab_provider p, const session_
     return true;
 }
 
-typedef struct layout_call { lookup *l; uint32_t shard; session_peer *peer; fab_provider provider; } layout_call;
+typedef struct layout_call {
+    lookup *l;
+    uint32_t shard;
+    session_peer *peer;
+    fab_provider provider;
+} layout_call;
 
 static void layout_came(void *user, session_answer *a) {
     layout_call call = *(layout_call *)user;
@@ -266,7 +282,8 @@ static void layout_came(void *user, session_answer *a) {
     lookup_shard *sh = &l->shard[call.shard];
     sh->layout_request = 0;
     if (l->closing) return;
-    if (sh->peer != call.peer) {      /* another owner by now: what waits saw this request under way and made none of its own */
+    /* another owner by now: what waits saw this request under way and made none of its own */
+    if (sh->peer != call.peer) {
         shard_wake(l, call.shard);
         return;
     }
@@ -286,8 +303,11 @@ void layout_refresh(lookup *l, uint32_t shard) {
     layout_call *call = malloc(sizeof *call);
     if (!call) return;
     *call = (layout_call){ .l = l, .shard = shard, .peer = sh->peer, .provider = sh->peer->provider };
-    session_ask a = { .op = FKV_OP_LAYOUT, .shard = shard, .deadline_ns = session_now(l->session) + 1000000000u,
-                      .done = layout_came, .user = call };
+    session_ask a = { .op = FKV_OP_LAYOUT,
+                      .shard = shard,
+                      .deadline_ns = session_now(l->session) + 1000000000u,
+                      .done = layout_came,
+                      .user = call };
     if (session_request(l->session, &a, &sh->layout_request) != FKV_OK) {
         sh->layout_request = 0;
         free(call);
@@ -299,11 +319,11 @@ void layout_refresh(lookup *l, uint32_t shard) {
 static void attach(lookup *l, lookup_segment *s, session_peer *p) {
     if (s->state != SEGMENT_NEW) return;
     int e = fab_attach(p->conn, s->rkey, s->addr, s->bytes, (uint64_t)(uintptr_t)s);
-    if (e == -EEXIST) {                  /* READs of an older layout still hold it: once they have landed */
+    if (e == -EEXIST) { /* READs of an older layout still hold it: once they have landed */
         l->attach_again = l->shard[s->shard].attach_again = true;
     }
     if (e == -EAGAIN || e == -ENOMEM) l->shard[s->shard].crowded = true;
-    if (e) return;                       /* else the connection is lost: `down` comes */
+    if (e) return; /* else the connection is lost: `down` comes */
     s->state = SEGMENT_ATTACHING;
     s->peer = p;
     s->refs++;
@@ -343,8 +363,9 @@ void layout_attached(void *ctx, session_peer *p, const fab_wc *wc) {
     if (!s) return;
     uint32_t shard = s->shard;
     lookup_layout *y = l->shard[shard].layout;
-    lookup_region r = { .kind = s->kind, .segment = s->number, .tag = s->tag, .bytes = s->bytes, .addr = s->addr,
-                        .rkey = s->rkey };
+    lookup_region r = {
+        .kind = s->kind, .segment = s->number, .tag = s->tag, .bytes = s->bytes, .addr = s->addr, .rkey = s->rkey
+    };
     bool current = segment_of(y, &r) == s;
     if (wc->status == FAB_SUCCESS) {
         s->state = SEGMENT_READY;
@@ -360,7 +381,7 @@ void layout_attached(void *ctx, session_peer *p, const fab_wc *wc) {
         shard_view(l, shard);
         shard_wake(l, shard);
     } else {
-        layout_drop(l, shard);           /* retired meanwhile, most likely: the next GET asks for the new layout */
+        layout_drop(l, shard); /* retired meanwhile, most likely: the next GET asks for the new layout */
         shard_ask_waiting(l, shard);
     }
 }

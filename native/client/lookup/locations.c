@@ -1,12 +1,13 @@
 /* locations.c: the location cache that locations.h draws and explains. */
-#define LOCATION_BITS 0xffffffffffffull                              /* size class and location */
+#define LOCATION_BITS 0xffffffffffffull /* size class and location */
 #include "locations.h"
 #include <assert.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 enum { USE_SHIFT = 48, TRUST_SHIFT = 56, USE_EXACT = 4, AGE_EVERY_BITS = 6 };
-static_assert(sizeof(location_entry) == LOCATION_BYTES && LOCATION_BYTES * LOCATION_WAYS == 64, "a set is one cache line");
+static_assert(sizeof(location_entry) == LOCATION_BYTES && LOCATION_BYTES * LOCATION_WAYS == 64,
+              "a set is one cache line");
 
 static size_t bytes_of(const locations *c) { return (size_t)c->sets * LOCATION_WAYS * sizeof *c->entry; }
 
@@ -38,7 +39,8 @@ static location_entry *set_of(const locations *c, uint64_t hash) {
 static location_entry *find(const locations *c, uint64_t hash) {
     location_entry *set = set_of(c, hash);
     uint32_t check = (uint32_t)(hash >> 32);
-    for (int i = 0; i < LOCATION_WAYS; i++) if (set[i].check == check && set[i].word) return &set[i];
+    for (int i = 0; i < LOCATION_WAYS; i++)
+        if (set[i].check == check && set[i].word) return &set[i];
     return NULL;
 }
 
@@ -47,7 +49,8 @@ static uint64_t roll(locations *c) { return c->dice = c->dice * 6364136223846793
 
 /* Every 64th use of a set, by chance, makes all of it a little older. */
 static void age(location_entry *set) {
-    for (int i = 0; i < LOCATION_WAYS; i++) if (use_of(&set[i]) > 1) add_use(&set[i], -1);
+    for (int i = 0; i < LOCATION_WAYS; i++)
+        if (use_of(&set[i]) > 1) add_use(&set[i], -1);
 }
 
 /* Exact up to USE_EXACT, then with half the chance for each step. */
@@ -68,7 +71,7 @@ bool locations_guess(locations *c, uint64_t hash, location *out) {
     if (dice >> (64 - AGE_EVERY_BITS) == 0) age(set_of(c, hash));
     location_entry *e = find(c, hash);
     if (!e) return false;
-    if (trust_of(e) < LOCATION_TRUSTED) {        /* of no use now: nor does it deserve its place */
+    if (trust_of(e) < LOCATION_TRUSTED) { /* of no use now: nor does it deserve its place */
         c->bypassed++;
         return false;
     }
@@ -103,7 +106,8 @@ void locations_forget(locations *c, uint64_t hash) {
 static location_entry *place(locations *c, uint64_t hash) {
     location_entry *set = set_of(c, hash);
     uint32_t first = (uint32_t)(roll(c) >> 62), least = 0;
-    for (uint32_t i = 0; i < LOCATION_WAYS; i++) if (!set[i].word) return &set[i];
+    for (uint32_t i = 0; i < LOCATION_WAYS; i++)
+        if (!set[i].word) return &set[i];
     for (uint32_t i = 0; i < LOCATION_WAYS; i++) {
         uint32_t way = (first + i) % LOCATION_WAYS;
         if (i == 0 || use_of(&set[way]) < use_of(&set[least])) least = way;
@@ -118,7 +122,8 @@ void locations_learn(locations *c, uint64_t hash, location where) {
     location_entry *e = find(c, hash);
     if (!e) {
         e = place(c, hash);
-        *e = (location_entry){ .check = (uint32_t)(hash >> 32), .tag = where.tag,
+        *e = (location_entry){ .check = (uint32_t)(hash >> 32),
+                               .tag = where.tag,
                                .word = word | 1ull << USE_SHIFT | (uint64_t)LOCATION_TRUSTED << TRUST_SHIFT };
         return;
     }

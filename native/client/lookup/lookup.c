@@ -5,7 +5,7 @@
 
 static void link_up(void *ctx, session_peer *p) {
     lookup *l = ctx;
-    session_renew(l->session, p);        /* whoever connects is about to read */
+    session_renew(l->session, p); /* whoever connects is about to read */
     for (uint32_t i = 0; i < l->shards; i++) {
         if (l->shard[i].peer != p) continue;
         shard_view(l, i);
@@ -68,12 +68,13 @@ static void polled(void *ctx) {
 
 fkv_status lookup_create(const lookup_config *c, lookup **out) {
     *out = NULL;
-    if (c->first_shard >= c->session.shards || c->max_gets == 0 || c->cached_locations > LOOKUP_LOCATIONS_MAX) return FKV_BAD_REQUEST;
+    if (c->first_shard >= c->session.shards || c->max_gets == 0 || c->cached_locations > LOOKUP_LOCATIONS_MAX)
+        return FKV_BAD_REQUEST;
     lookup *l = calloc(1, sizeof *l);
     if (!l) return FKV_NO_MEMORY;
     l->config = *c;
     l->seed = c->seed;
-    l->seed_mark = (uint32_t)fkv_hash_key(&c->seed, 0, NULL, 0);   /* tells seeds apart */
+    l->seed_mark = (uint32_t)fkv_hash_key(&c->seed, 0, NULL, 0); /* tells seeds apart */
     l->shards = c->session.shards;
     l->spread = (fkv_shard_range){ c->first_shard, c->session.shards - c->first_shard };
     /* Ended GETs whose READs are still under way keep their places: room for half as many of them. */
@@ -84,9 +85,18 @@ fkv_status lookup_create(const lookup_config *c, lookup **out) {
     list_init(&l->flying);
     list_init(&l->segments);
     buffer_pool_init(&l->buffers, c->buffer_bytes ? c->buffer_bytes : 256u << 20);
-    session_hooks h = { .ctx = l, .event = tell, .up = link_up, .down = link_down, .gone = peer_gone, .read = get_read_done,
-                        .attach = layout_attached, .lease = shard_lease, .lease_end = shard_lease_end, .shard_news = shard_news,
-                        .absent = absent, .polled = polled };
+    session_hooks h = { .ctx = l,
+                        .event = tell,
+                        .up = link_up,
+                        .down = link_down,
+                        .gone = peer_gone,
+                        .read = get_read_done,
+                        .attach = layout_attached,
+                        .lease = shard_lease,
+                        .lease_end = shard_lease_end,
+                        .shard_news = shard_news,
+                        .absent = absent,
+                        .polled = polled };
     l->shard = aligned_alloc(64, (l->shards * sizeof *l->shard + 63) & ~(size_t)63);
     fkv_status s = l->shard ? FKV_OK : FKV_NO_MEMORY;
     for (uint32_t i = 0; s == FKV_OK && i < l->shards; i++) {
@@ -135,16 +145,21 @@ fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
 }
 
 void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out) {
-    *out = (lookup_prepared){ .hash = lookup_hash(l, k), .seed_mark = l->seed_mark, .ns = k->ns, .count = (uint16_t)k->count };
+    *out = (lookup_prepared){
+        .hash = lookup_hash(l, k), .seed_mark = l->seed_mark, .ns = k->ns, .count = (uint16_t)k->count
+    };
     memcpy(out->bytes, k->bytes, k->count);
 }
 
 fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t ns, lookup_key *out) {
-    lookup_prepared head;                /* it may lie at any address */
+    lookup_prepared head; /* it may lie at any address */
     if (bytes < sizeof head) return FKV_KEY_INVALID;
     memcpy(&head, from, sizeof head);
     if (head.count == 0 || head.count > FKV_KEY_MAX || head.count > bytes - sizeof head) return FKV_KEY_INVALID;
-    *out = (lookup_key){ .bytes = (const uint8_t *)from + sizeof head, .count = head.count, .ns = ns, .hash = head.hash,
+    *out = (lookup_key){ .bytes = (const uint8_t *)from + sizeof head,
+                         .count = head.count,
+                         .ns = ns,
+                         .hash = head.hash,
                          .hashed = head.ns == ns && head.seed_mark == l->seed_mark };
     return FKV_OK;
 }

@@ -1,9 +1,11 @@
-/* shard.c: is a shard ready to be read: an owner that is connected, a layout, a lease of the layout's incarnation, an index that
- * is attached. What is missing is asked for here, once for all GETs that wait for it, and they are woken when it came.
+/* shard.c: is a shard ready to be read: an owner that is connected, a layout, a lease of the layout's incarnation, an
+ * index that is attached. What is missing is asked for here, once for all GETs that wait for it, and they are woken
+ * when it came.
  *
- * Leases. One deadline for each shard, of one incarnation, moved forward only. It counts for lookup_direct only while the layout
- * is of that incarnation. A lease that names another incarnation than the layout says that the layout is history: it is dropped.
- * A shard that the owner does not list is not read: its GETs ask the owner, which answers or says who does.
+ * Leases. One deadline for each shard, of one incarnation, moved forward only. It counts for lookup_direct only while
+ * the layout is of that incarnation. A lease that names another incarnation than the layout says that the layout is
+ * history: it is dropped. A shard that the owner does not list is not read: its GETs ask the owner, which answers or
+ * says who does.
  */
 #include "internal.h"
 
@@ -43,7 +45,7 @@ shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now) {
     if (!sh->peer || !sh->peer->conn) return SHARD_WAIT;
     if (sh->route_count || (sh->layout && sh->layout->provider != sh->peer->provider)) layout_from_route(l, shard);
     if (sh->layout && sh->layout->provider != sh->peer->provider) layout_drop(l, shard);
-    shard_readiness lease = lease_ready(l, sh, now);    /* both are asked for at once */
+    shard_readiness lease = lease_ready(l, sh, now); /* both are asked for at once */
     if (!sh->layout) {
         if (lease == SHARD_ASK) return SHARD_ASK;
         layout_refresh(l, shard);
@@ -52,7 +54,7 @@ shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now) {
     if (sh->outdated) layout_refresh(l, shard);
     bool attached = layout_attach(l, shard);
     if (lease != SHARD_READY) return lease;
-    if (sh->buckets > sh->layout->capacity) {      /* the table has grown */
+    if (sh->buckets > sh->layout->capacity) { /* the table has grown */
         layout_refresh(l, shard);
         return sh->layout_request ? SHARD_WAIT : SHARD_ASK;
     }
@@ -73,20 +75,23 @@ static void take_waiting(lookup *l, uint32_t shard, void (*run)(lookup_get *g)) 
 void shard_wake(lookup *l, uint32_t shard) { take_waiting(l, shard, get_run); }
 void shard_ask_waiting(lookup *l, uint32_t shard) { take_waiting(l, shard, get_ask); }
 
-void shard_lease(void *ctx, session_peer *p, const fkv_lease_shard *list, uint32_t n, uint64_t until_ns, uint64_t renew_ns) {
+void shard_lease(void *ctx, session_peer *p, const fkv_lease_shard *list, uint32_t n, uint64_t until_ns,
+                 uint64_t renew_ns) {
     lookup *l = ctx;
     for (uint32_t i = 0; i < n; i++) {
         if (list[i].shard >= l->shards) continue;
         lookup_shard *sh = &l->shard[list[i].shard];
-        if (sh->peer != p) continue;             /* an owner that we do not hold for this shard's */
+        if (sh->peer != p) continue; /* an owner that we do not hold for this shard's */
         if (sh->lease_incarnation != list[i].incarnation) sh->lease_granted_until = 0;
         sh->lease_incarnation = list[i].incarnation;
         if (until_ns > sh->lease_granted_until) sh->lease_granted_until = until_ns;
         sh->renew_at = renew_ns;
         sh->listed = true;
         sh->uncovered = false;
-        if (sh->layout && sh->layout->incarnation != list[i].incarnation) layout_drop(l, list[i].shard);
-        else if (sh->layout && sh->layout->layout_epoch < list[i].layout_epoch) sh->outdated = true;
+        if (sh->layout && sh->layout->incarnation != list[i].incarnation)
+            layout_drop(l, list[i].shard);
+        else if (sh->layout && sh->layout->layout_epoch < list[i].layout_epoch)
+            sh->outdated = true;
         shard_view(l, list[i].shard);
         if (!list_empty(&sh->waiting)) shard_wake(l, list[i].shard);
     }
@@ -107,8 +112,8 @@ void shard_lease_end(void *ctx, session_peer *p, fkv_status s) {
     }
 }
 
-/* A loop over lookup_direct may never return to the event loop, so replies, renewals and timers are attended to from inside
- * it. */
+/* A loop over lookup_direct may never return to the event loop, so replies, renewals and timers are attended to from
+ * inside it. */
 void shard_attend(lookup *l, lookup_shard *sh, uint64_t now) {
     bool renewing = now >= sh->renew_at;
     if (renewing) session_renew(l->session, sh->peer);

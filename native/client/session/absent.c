@@ -1,16 +1,18 @@
 /* absent.c: shards that nobody answers for, and the end of what waits for them.
  *
- * A shard is *down* from the moment when nobody is known to answer for it: it has no owner, the connection to its owner was lost,
- * or its owner refuses. It is up again with the owner's next answer or lease. While it is down, operations wait: owners
- * restart, connections break, routes change. Once it has been down for session_config.unavailable_ms, and either it has no owner
- * or no address of its owner could be reached, it is *absent*: what waits for it ends with SHARD_CLOSED, and what is asked
- * for later ends so at once, until it is up. A change that was sent before ends as indeterminate.
+ * A shard is *down* from the moment when nobody is known to answer for it: it has no owner, the connection to its owner
+ * was lost, or its owner refuses. It is up again with the owner's next answer or lease. While it is down, operations
+ * wait: owners restart, connections break, routes change. Once it has been down for session_config.unavailable_ms, and
+ * either it has no owner or no address of its owner could be reached, it is *absent*: what waits for it ends with
+ * SHARD_CLOSED, and what is asked for later ends so at once, until it is up. A change that was sent before ends as
+ * indeterminate.
  *
- * An owner that is being tried for the first time, or for the first time since it was lost, has not been found absent yet. One that
- * is connected is asked by each request; its refusal is final when the shard has been down for long enough (absent_refused).
+ * An owner that is being tried for the first time, or for the first time since it was lost, has not been found absent
+ * yet. One that is connected is asked by each request; its refusal is final when the shard has been down for long
+ * enough (absent_refused).
  *
- * Invariant: `judge` is armed while a shard that may become absent has not been down for long enough yet, and whenever something
- * may wait for one that is absent.
+ * Invariant: `judge` is armed while a shard that may become absent has not been down for long enough yet, and whenever
+ * something may wait for one that is absent.
  */
 #include "internal.h"
 
@@ -43,7 +45,8 @@ void absent_look(session *s) {
 }
 
 static void end_waiting(session *s, fkv_list *queue) {
-    /* What is called may start and end requests. Those of shards that are not absent are seen once and go back in their order. */
+    /* What is called may start and end requests. Those of shards that are not absent are seen once and go back in their
+     * order. */
     fkv_list all, rest;
     list_init(&rest);
     list_take_all(queue, &all);
@@ -70,15 +73,18 @@ static void judge(timer_node *t) {
         const session_shard *h = &s->shard[i];
         if (!unanswered(h)) continue;
         uint64_t due = h->down_ns + patience(s);
-        if (due <= now) s->hooks.absent(s->hooks.ctx, i);
-        else if (due < next) next = due;
+        if (due <= now)
+            s->hooks.absent(s->hooks.ctx, i);
+        else if (due < next)
+            next = due;
     }
     end_waiting(s, &s->unrouted);
     for (fkv_list *l = s->owners.next; l != &s->owners; l = l->next) {
         session_owner *o = LIST_OF(l, session_owner, link);
         if (o->state != OWNER_UP && o->unreached) end_waiting(s, &o->waiting);
     }
-    /* What ended may have let other changes out of `parked`, to wait in turn: request_queue has armed the timer for those. */
+    /* What ended may have let other changes out of `parked`, to wait in turn: request_queue has armed the timer for
+     * those. */
     if (next != UINT64_MAX && !s->judge.armed) timer_set(&s->timers, &s->judge, next);
 }
 

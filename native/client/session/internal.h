@@ -1,7 +1,8 @@
 /* internal.h: what the files of native/client/session share. Private to the folder.
  *
  *   session.c      create, close, poll, hand out completions      owner.c       set of owners, connections, back-off
- *   request.c      table of requests, queues, sending, retries    reply.c       messages that came: match, assemble, end
+ *   request.c      table of requests, queues, sending, retries    reply.c       messages that came: match, assemble,
+ *                                                                               end
  *   lease.c        LEASE requests, the owner's wall clock         rendezvous.c  registered memory for large values
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
  *   absent.c       shards that nobody answers for
@@ -18,63 +19,68 @@ enum { INLINE_MESSAGE = 232 };
 typedef enum { OWNER_IDLE, OWNER_WAITING, OWNER_CONNECTING, OWNER_UP, OWNER_DROPPING } owner_state;
 
 typedef struct session_owner {
-    session_peer peer;               /* first: a peer is an owner */
+    session_peer peer; /* first: a peer is an owner */
     session *session;
-    fkv_list link;                   /* session.owners */
-    uint64_t incarnation;            /* as the routes' maker says */
-    uint64_t connected_to;           /* as the welcome said */
-    struct { fab_provider provider; char *text; fkv_status last; } *address;
+    fkv_list link;         /* session.owners */
+    uint64_t incarnation;  /* as the routes' maker says */
+    uint64_t connected_to; /* as the welcome said */
+    struct {
+        fab_provider provider;
+        char *text;
+        fkv_status last;
+    } * address;
     uint32_t addresses;
-    uint32_t at;                     /* address that is in use or tried */
-    uint32_t routes;                 /* shards that name it; > 0: it is to be connected */
-    uint32_t sent_count;             /* requests in `sent` */
-    bool gone;                       /* taken out of the list of owners: freed when dropped */
-    bool was_up, blocked;            /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
-    bool retry_now;                  /* the drop was our own wish: no back-off */
-    bool unreached;                  /* since it was last connected, all its addresses were tried in vain */
+    uint32_t at;          /* address that is in use or tried */
+    uint32_t routes;      /* shards that name it; > 0: it is to be connected */
+    uint32_t sent_count;  /* requests in `sent` */
+    bool gone;            /* taken out of the list of owners: freed when dropped */
+    bool was_up, blocked; /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
+    bool retry_now;       /* the drop was our own wish: no back-off */
+    bool unreached;       /* since it was last connected, all its addresses were tried in vain */
     owner_state state;
-    fkv_status reason;               /* why the connection is being dropped */
-    fab_conn *conn;                  /* peer.conn, or one that is being made or dropped */
+    fkv_status reason; /* why the connection is being dropped */
+    fab_conn *conn;    /* peer.conn, or one that is being made or dropped */
     uint64_t started_ns, up_ns;
-    uint32_t failures;               /* rounds that failed since the last lasting connection */
-    timer_node timer;                /* back-off, or the bound of a connection attempt */
-    fkv_list dropping;               /* session.dropping */
-    fkv_list pushing;                /* session.pushing: something waits that may be sent now */
-    fkv_list waiting, sent;          /* requests */
+    uint32_t failures;      /* rounds that failed since the last lasting connection */
+    timer_node timer;       /* back-off, or the bound of a connection attempt */
+    fkv_list dropping;      /* session.dropping */
+    fkv_list pushing;       /* session.pushing: something waits that may be sent now */
+    fkv_list waiting, sent; /* requests */
 
-    uint64_t lease_id;               /* the LEASE request under way, 0: none */
+    uint64_t lease_id; /* the LEASE request under way, 0: none */
     uint32_t lease_ms_max, drift_ppm;
     timer_node renew;
-    uint64_t wall_rtt_ns, wall_at_ns;   /* of the sample behind peer.wall_offset_ms */
+    uint64_t wall_rtt_ns, wall_at_ns; /* of the sample behind peer.wall_offset_ms */
 } session_owner;
 
 typedef enum {
     REQUEST_FREE,
-    REQUEST_WAITING,      /* in a queue: the owner's, the shard's, or the one of shards without owner */
-    REQUEST_DELAYED,      /* refused for now: goes to a queue when `delay` fires */
+    REQUEST_WAITING, /* in a queue: the owner's, the shard's, or the one of shards without owner */
+    REQUEST_DELAYED, /* refused for now: goes to a queue when `delay` fires */
     REQUEST_SENT,
-    REQUEST_ABANDONED     /* ended, but the owner may still READ its memory: kept until the reply or the end of the connection */
+    /* ended, but the owner may still READ its memory: kept until the reply or the end of the connection */
+    REQUEST_ABANDONED
 } request_state;
 
 typedef struct request {
-    fkv_list link;                   /* the queue, `sent`, or the free list */
-    fkv_list in_window;              /* changes that have a sequence: the shard's, in its order */
+    fkv_list link;      /* the queue, `sent`, or the free list */
+    fkv_list in_window; /* changes that have a sequence: the shard's, in its order */
     timer_node deadline, delay;
     session *session;
-    session_owner *owner;            /* WAITING in its queue, SENT, ABANDONED */
-    session_owner *pinned;           /* a LEASE is for this owner, whatever the routes say; else NULL */
+    session_owner *owner;  /* WAITING in its queue, SENT, ABANDONED */
+    session_owner *pinned; /* a LEASE is for this owner, whatever the routes say; else NULL */
     uint64_t generation;
     uint32_t index;
     request_state state;
-    bool sent_before;                /* a copy may have reached an owner */
-    fkv_status why;                  /* the last reason for which it has not ended yet */
+    bool sent_before; /* a copy may have reached an owner */
+    fkv_status why;   /* the last reason for which it has not ended yet */
     uint32_t refusals;
     uint64_t first_sent_ns, sent_ns;
     fkv_request head;
-    uint8_t *message;                /* head, key, value or fkv_rendezvous; `room` or of malloc */
+    uint8_t *message; /* head, key, value or fkv_rendezvous; `room` or of malloc */
     uint32_t message_bytes;
     rendezvous *memory;
-    uint8_t *body;                   /* reply in several messages, as far as it came */
+    uint8_t *body; /* reply in several messages, as far as it came */
     uint32_t body_bytes, body_room;
     session_done *done;
     void *user;
@@ -83,47 +89,52 @@ typedef struct request {
 
 typedef struct session_shard {
     session_owner *owner;
-    uint64_t next_sequence;          /* Invariant: next_sequence - sequence of the first in window <= FKV_DEDUP_WINDOW */
-    fkv_list window;                 /* requests with a sequence */
-    fkv_list parked;                 /* changes that wait for the window to move */
-    uint64_t told_ns;                /* when NOT_OWNER was last reported */
-    uint64_t down_ns;                /* since when nobody is known to answer for it; 0: somebody does */
+    /* Invariant: next_sequence - sequence of the first in window <= FKV_DEDUP_WINDOW */
+    uint64_t next_sequence;
+    fkv_list window;  /* requests with a sequence */
+    fkv_list parked;  /* changes that wait for the window to move */
+    uint64_t told_ns; /* when NOT_OWNER was last reported */
+    uint64_t down_ns; /* since when nobody is known to answer for it; 0: somebody does */
 } session_shard;
 
-typedef struct session_queue { fab_domain *domain; fab_cq *cq; } session_queue;
+typedef struct session_queue {
+    fab_domain *domain;
+    fab_cq *cq;
+} session_queue;
 
 struct session {
     session_config config;
     session_hooks hooks;
-    session_queue queue[FAB_PROVIDER_COUNT];  /* by provider; domain NULL: not opened */
+    session_queue queue[FAB_PROVIDER_COUNT]; /* by provider; domain NULL: not opened */
     fkv_list owners;
-    fkv_list dropping;               /* owners whose connection goes when the batch at hand is done */
-    fkv_list pushing;                /* owners whose queue is to be sent by the next flush */
+    fkv_list dropping; /* owners whose connection goes when the batch at hand is done */
+    fkv_list pushing;  /* owners whose queue is to be sent by the next flush */
     bool polling, closing;
     fkv_hello hello;
     session_shard *shard;
-    fkv_list unrouted;               /* requests whose shard has no owner */
+    fkv_list unrouted; /* requests whose shard has no owner */
     request *table;
     uint32_t capacity, free_count, reserved;
     uint32_t connecting, outstanding;
     fkv_list free;
     rendezvous_pool *pool;
     timers timers;
-    timer_node judge;                /* absent.c */
+    timer_node judge; /* absent.c */
     uint64_t random;
     session_stats stats;
 };
 
 /* owner.c */
-void owner_want(session_owner *o);                             /* connects an idle owner that a route names; else lets it go */
+/* connects an idle owner that a route names; else lets it go */
+void owner_want(session_owner *o);
 enum { OWNER_LINGER_MS = 2000 };
-void owner_answered(session_owner *o);                         /* one request fewer is on its way to it */
-void owner_drop(session_owner *o, fkv_status reason);          /* at once, or at the end of the batch at hand */
+void owner_answered(session_owner *o);                /* one request fewer is on its way to it */
+void owner_drop(session_owner *o, fkv_status reason); /* at once, or at the end of the batch at hand */
 void owner_finish_drops(session *s);
-void owner_event(session_owner *o, const fab_wc *wc);          /* CONNECT, DISCONNECT */
+void owner_event(session_owner *o, const fab_wc *wc); /* CONNECT, DISCONNECT */
 void owner_free_all(session *s);
 session_owner *owner_find(session *s, uint32_t number);
-double session_random(session *s);                             /* 0 to 1 */
+double session_random(session *s); /* 0 to 1 */
 
 /* request.c */
 fkv_status request_table(session *s);
@@ -131,24 +142,29 @@ void request_table_free(session *s);
 request *request_of(session *s, uint64_t id);
 fkv_status request_start(session *s, const session_ask *a, session_owner *pinned, uint64_t *id);
 void request_free(request *r);
-void request_queue(request *r, bool first);                    /* to the end, or the front, of where it has to wait now */
-void request_delay(request *r, fkv_status why);                /* refused for now: tries again a little later */
-void request_finish(request *r, fkv_status s, const fkv_reply *reply, uint8_t *body, uint32_t body_bytes, bool body_owned);
-void request_give_up(request *r, fkv_status why);              /* ends it without an answer, for this reason or as indeterminate */
-void requests_wake(session_owner *o);                          /* something waits: the next flush sends it */
-void requests_push(session_owner *o);                          /* sends what waits, as far as credits go */
+/* to the end, or the front, of where it has to wait now */
+void request_queue(request *r, bool first);
+void request_delay(request *r, fkv_status why); /* refused for now: tries again a little later */
+void request_finish(request *r, fkv_status s, const fkv_reply *reply, uint8_t *body, uint32_t body_bytes,
+                    bool body_owned);
+/* ends it without an answer, for this reason or as indeterminate */
+void request_give_up(request *r, fkv_status why);
+void requests_wake(session_owner *o); /* something waits: the next flush sends it */
+void requests_push(session_owner *o); /* sends what waits, as far as credits go */
 void requests_of_lost_link(session_owner *o);
 uint64_t request_id(const request *r);
 
 /* shards.c */
-bool shard_open_window(session_shard *h, request *r);          /* gives a change its sequence; false: it is to be parked */
+/* gives a change its sequence; false: it is to be parked */
+bool shard_open_window(session_shard *h, request *r);
 void shard_leave_window(session *s, request *r);
 void shard_not_owner(session *s, session_owner *o, uint32_t shard);
 
 /* absent.c */
 void absent_init(session *s);
-void absent_look(session *s);                                  /* soon: ends what waits for absent shards */
-bool absent_refused(session *s, uint32_t shard);               /* the owner refuses; true: and has not answered for long enough */
+void absent_look(session *s); /* soon: ends what waits for absent shards */
+/* the owner refuses; true: and has not answered for long enough */
+bool absent_refused(session *s, uint32_t shard);
 void shard_down(session *s, uint32_t shard);
 void shard_up(session *s, uint32_t shard);
 

@@ -1,9 +1,9 @@
 /* lease.c: asks owners for leases, and keeps an upper bound of each owner's wall clock.
  *
- * A lease counts from before its request was sent, on a clock that counts suspension, and is shortened by the bound on the two
- * clocks' difference in rate: so it ends here before it ends at the owner. It is asked for by a reader that finds none or less
- * than half of one (session_renew), and by a timer at half its time when a reader relied on it since; an idle client lets it run
- * out.
+ * A lease counts from before its request was sent, on a clock that counts suspension, and is shortened by the bound on
+ * the two clocks' difference in rate: so it ends here before it ends at the owner. It is asked for by a reader that
+ * finds none or less than half of one (session_renew), and by a timer at half its time when a reader relied on it
+ * since; an idle client lets it run out.
  */
 #include <string.h>
 #include "internal.h"
@@ -23,7 +23,7 @@ void lease_wall_sample(session_owner *o, uint64_t wall_ms, uint64_t sent_ns) {
 
 void lease_reply(session_owner *o, request *r, const fkv_reply *reply, const uint8_t *body) {
     session *s = o->session;
-    uint64_t granted = reply->expiry_ms;   /* nanoseconds in a LEASE reply */
+    uint64_t granted = reply->expiry_ms; /* nanoseconds in a LEASE reply */
     uint64_t most = (uint64_t)o->lease_ms_max * 1000000u;
     if (granted > most) granted = most;
     uint64_t drift = granted / 1000000u * o->drift_ppm;

@@ -1,16 +1,16 @@
 /* owner.c: the connection to one owner: made, welcomed, lost, made again. session.h draws the states.
  *
- * Back-off. When every address has failed, the next round comes after 10 ms doubled with each round to 1 s, times 0.5 to 1.5 at
- * random, so that the clients of a restarted server do not come back all at once. A connection that was lost is made again after
- * a random part of 20 ms; only one that lasted a second makes the count of failures start anew. A refused ticket waits the
- * longest time, or for session_set_ticket.
+ * Back-off. When every address has failed, the next round comes after 10 ms doubled with each round to 1 s, times 0.5
+ * to 1.5 at random, so that the clients of a restarted server do not come back all at once. A connection that was lost
+ * is made again after a random part of 20 ms; only one that lasted a second makes the count of failures start anew. A
+ * refused ticket waits the longest time, or for session_set_ticket.
  *
- * Removal. What is on its way to an owner that is named no more, because the map has given all of its shards to others, is still answered by
- * it: the next owner of a shard knows nothing of a change that was sent to this one, and could only call it indeterminate. The connection
- * stays for that, OWNER_LINGER_MS at most, for the owner may be dead.
+ * Removal. What is on its way to an owner that is named no more, because the map has given all of its shards to others,
+ * is still answered by it: the next owner of a shard knows nothing of a change that was sent to this one, and could
+ * only call it indeterminate. The connection stays for that, OWNER_LINGER_MS at most, for the owner may be dead.
  *
- * Dropping. A connection is freed only between batches of completions (session.dropping): what is left of the batch at hand may
- * name it.
+ * Dropping. A connection is freed only between batches of completions (session.dropping): what is left of the batch at
+ * hand may name it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 static const uint64_t MS = 1000000;
 enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000 };
 
-double session_random(session *s) {   /* xorshift64*; only for jitter */
+double session_random(session *s) { /* xorshift64*; only for jitter */
     s->random ^= s->random >> 12;
     s->random ^= s->random << 25;
     s->random ^= s->random >> 27;
@@ -29,7 +29,8 @@ double session_random(session *s) {   /* xorshift64*; only for jitter */
 static void tell(session_owner *o, session_event_type type, fab_provider provider, fkv_status reason) {
     session *s = o->session;
     if (s->closing) return;
-    s->hooks.event(s->hooks.ctx, &(session_event){ .type = type, .owner = o->peer.owner, .provider = provider, .reason = reason });
+    s->hooks.event(s->hooks.ctx,
+                   &(session_event){ .type = type, .owner = o->peer.owner, .provider = provider, .reason = reason });
 }
 
 static bool wanted(const session_owner *o) { return o->routes > 0 && !o->gone && !o->session->closing; }
@@ -88,7 +89,7 @@ static void attempt(session_owner *o) {
 }
 
 void owner_want(session_owner *o) {
-    if (o->gone) return;                 /* remove_owner sees to it */
+    if (o->gone) return; /* remove_owner sees to it */
     if (wanted(o)) {
         if (o->state != OWNER_IDLE) return;
         o->at = 0;
@@ -110,7 +111,7 @@ static void timer_fired(timer_node *t) {
     session_owner *o = LIST_OF(t, session_owner, timer);
     if (o->state == OWNER_CONNECTING) {
         owner_drop(o, FKV_TIMEOUT);
-    } else if (o->state == OWNER_UP) {   /* removed, and has answered or will not */
+    } else if (o->state == OWNER_UP) { /* removed, and has answered or will not */
         owner_drop(o, FKV_CLOSED);
     } else if (o->state == OWNER_WAITING) {
         o->state = OWNER_IDLE;
@@ -158,9 +159,12 @@ static void connected(session_owner *o, const fab_wc *wc) {
 }
 
 void owner_event(session_owner *o, const fab_wc *wc) {
-    if (wc->opcode == FAB_WC_CONNECT) connected(o, wc);
-    else if (o->state == OWNER_UP && wc->status == FAB_SUCCESS) owner_drop(o, FKV_DISCONNECTED);
-    else owner_drop(o, fkv_status_of_wc(wc->status));
+    if (wc->opcode == FAB_WC_CONNECT)
+        connected(o, wc);
+    else if (o->state == OWNER_UP && wc->status == FAB_SUCCESS)
+        owner_drop(o, FKV_DISCONNECTED);
+    else
+        owner_drop(o, fkv_status_of_wc(wc->status));
 }
 
 /* ---- losing one ---- */
@@ -206,8 +210,10 @@ static void lost(session_owner *o) {
     s->hooks.down(s->hooks.ctx, &o->peer);
     requests_of_lost_link(o);
     tell(o, SESSION_DISCONNECTED, o->peer.provider, o->reason);
-    if (session_now(s) - o->up_ns >= LASTING_MS * MS) o->failures = 0;
-    else o->failures++;
+    if (session_now(s) - o->up_ns >= LASTING_MS * MS)
+        o->failures = 0;
+    else
+        o->failures++;
     o->at = 0;
 }
 
@@ -218,17 +224,22 @@ static void finish_drop(session_owner *o) {
     o->conn = o->peer.conn = NULL;
     o->retry_now = false;
     o->state = OWNER_IDLE;
-    if (was_up) lost(o);
-    else if (wanted(o) && !own_wish) address_failed(o, o->reason);
+    if (was_up)
+        lost(o);
+    else if (wanted(o) && !own_wish)
+        address_failed(o, o->reason);
     if (o->gone) {
         free_owner(o);
         return;
     }
     if (!wanted(o) || o->state != OWNER_IDLE) return;
     if (own_wish) o->at = 0;
-    if (!was_up || own_wish) attempt(o);
-    else if (o->failures > 1) back_off(o, false);
-    else wait(o, (uint64_t)(session_random(s) * AGAIN_MS * (double)MS));
+    if (!was_up || own_wish)
+        attempt(o);
+    else if (o->failures > 1)
+        back_off(o, false);
+    else
+        wait(o, (uint64_t)(session_random(s) * AGAIN_MS * (double)MS));
 }
 
 void owner_finish_drops(session *s) {
@@ -252,7 +263,8 @@ session_owner *owner_find(session *s, uint32_t number) {
 static bool same_addresses(const session_owner *o, const session_owner_config *c) {
     if (o->addresses != c->count) return false;
     for (uint32_t i = 0; i < c->count; i++) {
-        if (o->address[i].provider != c->addresses[i].provider || strcmp(o->address[i].text, c->addresses[i].text)) return false;
+        if (o->address[i].provider != c->addresses[i].provider || strcmp(o->address[i].text, c->addresses[i].text))
+            return false;
     }
     return true;
 }
@@ -271,7 +283,8 @@ static fkv_status set_addresses(session_owner *o, const session_owner_config *c)
             return FKV_NO_MEMORY;
         }
         if (o->at < o->addresses && o->address[o->at].provider == next.address[i].provider &&
-            strcmp(o->address[o->at].text, next.address[i].text) == 0 && at == c->count) at = i;
+            strcmp(o->address[o->at].text, next.address[i].text) == 0 && at == c->count)
+            at = i;
     }
     free_addresses(o);
     o->address = next.address;
@@ -306,9 +319,12 @@ static void remove_owner(session_owner *o) {
     }
     timer_clear(&s->timers, &o->timer);
     if (o->state == OWNER_WAITING) o->state = OWNER_IDLE;
-    if (o->state == OWNER_IDLE) free_owner(o);
-    else if (o->state == OWNER_UP && o->sent_count > 0) timer_set(&s->timers, &o->timer, session_now(s) + OWNER_LINGER_MS * MS);
-    else owner_drop(o, FKV_CLOSED);
+    if (o->state == OWNER_IDLE)
+        free_owner(o);
+    else if (o->state == OWNER_UP && o->sent_count > 0)
+        timer_set(&s->timers, &o->timer, session_now(s) + OWNER_LINGER_MS * MS);
+    else
+        owner_drop(o, FKV_CLOSED);
 }
 
 /* Opens a provider when an address first needs it; one that this build or host has not stays closed. */
@@ -316,22 +332,26 @@ static void open_queues(session *s, const session_owner_config *c) {
     for (uint32_t i = 0; i < c->count; i++) {
         fab_provider p = c->addresses[i].provider;
         if ((unsigned)p >= FAB_PROVIDER_COUNT || s->queue[p].domain) continue;
-        fab_options o = { .provider = p, .op_timeout_ms = s->config.op_timeout_ms, .busy_poll_us = s->config.busy_poll_us };
-        if (fab_open(&o, &s->queue[p].domain) != 0) s->queue[p].domain = NULL;
-        else if (fab_cq_create(s->queue[p].domain, &s->queue[p].cq) != 0) s->queue[p].cq = NULL;
+        fab_options o = { .provider = p,
+                          .op_timeout_ms = s->config.op_timeout_ms,
+                          .busy_poll_us = s->config.busy_poll_us };
+        if (fab_open(&o, &s->queue[p].domain) != 0)
+            s->queue[p].domain = NULL;
+        else if (fab_cq_create(s->queue[p].domain, &s->queue[p].cq) != 0)
+            s->queue[p].cq = NULL;
     }
 }
 
-/* An owner that is named again. If the incarnation changed, the connection leads to the previous process: drop it, unless it already
- * reached the new incarnation. Keep it if its address is still listed. */
+/* An owner that is named again. If the incarnation changed, the connection leads to the previous process: drop it,
+ * unless it already reached the new incarnation. Keep it if its address is still listed. */
 static fkv_status update_owner(session_owner *o, const session_owner_config *c) {
     bool moved = !same_addresses(o, c), changed = o->incarnation != c->incarnation;
     o->incarnation = c->incarnation;
-    if (moved && o->state == OWNER_DROPPING) o->retry_now = true;   /* o->at is about the old list */
+    if (moved && o->state == OWNER_DROPPING) o->retry_now = true; /* o->at is about the old list */
     if (moved && set_addresses(o, c) != FKV_OK) return FKV_NO_MEMORY;
     if ((!changed && !moved) || o->state == OWNER_DROPPING) return FKV_OK;
     o->failures = 0;
-    o->unreached = false;                /* not at these addresses, or not this incarnation */
+    o->unreached = false; /* not at these addresses, or not this incarnation */
     bool gone = (o->state == OWNER_UP || o->state == OWNER_CONNECTING) && o->at == o->addresses;
     if (gone || (o->state == OWNER_UP && changed && o->connected_to != o->incarnation)) {
         o->retry_now = true;

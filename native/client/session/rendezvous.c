@@ -2,7 +2,7 @@
 #include "rendezvous.h"
 #include <stdlib.h>
 
-enum { SMALLEST = 15, CLASSES = 13 };   /* 32 KiB to 128 MiB */
+enum { SMALLEST = 15, CLASSES = 13 }; /* 32 KiB to 128 MiB */
 
 struct rendezvous_pool {
     uint64_t max_bytes, bytes, idle_bytes;

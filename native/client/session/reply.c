@@ -1,15 +1,15 @@
-/* reply.c: messages that came from an owner: which request they answer, pieces put together, refusals turned into retries.
- * A message that breaks the protocol ends the connection; one that answers nothing is dropped. */
+/* reply.c: messages that came from an owner: which request they answer, pieces put together, refusals turned into
+ * retries. A message that breaks the protocol ends the connection; one that answers nothing is dropped. */
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 
-enum { BODY_MAX = 16 << 20 };   /* of a reply in several messages that is not a value */
+enum { BODY_MAX = 16 << 20 }; /* of a reply in several messages that is not a value */
 
 /* ---- replies in several messages ---- */
 
 static bool append(request *r, const fkv_reply *reply, const uint8_t *body) {
-    if (!r->body) r->body_bytes = 0;   /* what the request's place counted for the one before it */
+    if (!r->body) r->body_bytes = 0; /* what the request's place counted for the one before it */
     uint64_t bytes = (uint64_t)r->body_bytes + reply->body_bytes;
     if (bytes > BODY_MAX) return false;
     if (bytes > r->body_room || !r->body) {
@@ -24,7 +24,8 @@ static bool append(request *r, const fkv_reply *reply, const uint8_t *body) {
     return true;
 }
 
-/* A piece of a value goes to its place; body_bytes counts what has come. wire_parse_reply saw that it lies within the value. */
+/* A piece of a value goes to its place; body_bytes counts what has come. wire_parse_reply saw that it lies within the
+ * value. */
 static bool place(request *r, const fkv_reply *reply, const uint8_t *body) {
     if (!r->body) {
         r->body = malloc(reply->value_bytes ? reply->value_bytes : 1);
@@ -63,8 +64,9 @@ static void complete(session_owner *o, request *r, const fkv_reply *reply, const
 
 /* ---- refusals ---- */
 
-/* NOT_OWNER, SHARD_CLOSED, BUSY: not for ever, and the first two not longer than absent.c allows. A change that says RETRY may have had its effect when its first copy came, so it
- * stays the same request; one that does not say so had none. */
+/* NOT_OWNER, SHARD_CLOSED, BUSY: not for ever, and the first two not longer than absent.c allows. A change that says
+ * RETRY may have had its effect when its first copy came, so it stays the same request; one that does not say so had
+ * none. */
 static void refused(session_owner *o, request *r, const fkv_reply *reply) {
     session *s = o->session;
     if (reply->status == FKV_NOT_OWNER) shard_not_owner(s, o, r->head.shard);
@@ -77,7 +79,8 @@ static void refused(session_owner *o, request *r, const fkv_reply *reply) {
         shard_leave_window(s, r);
     }
     if (reply->status != FKV_BUSY && absent_refused(s, r->head.shard)) {
-        request_finish(r, fkv_op_is(r->head.op, FKV_CHANGES) && r->sent_before ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED, reply, NULL, 0, false);
+        request_finish(r, fkv_op_is(r->head.op, FKV_CHANGES) && r->sent_before ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED,
+                       reply, NULL, 0, false);
         return;
     }
     free(r->body);
@@ -85,7 +88,9 @@ static void refused(session_owner *o, request *r, const fkv_reply *reply) {
     request_delay(r, (fkv_status)reply->status);
 }
 
-static bool refusal(uint8_t status) { return status == FKV_NOT_OWNER || status == FKV_SHARD_CLOSED || status == FKV_BUSY; }
+static bool refusal(uint8_t status) {
+    return status == FKV_NOT_OWNER || status == FKV_SHARD_CLOSED || status == FKV_BUSY;
+}
 
 void reply_received(session_owner *o, const void *message, uint32_t bytes) {
     session *s = o->session;

@@ -1,7 +1,9 @@
-/* request.c: the table of requests; the queues in which they wait; sending; what happens to them when a connection is lost.
+/* request.c: the table of requests; the queues in which they wait; sending; what happens to them when a connection is
+ * lost.
  *
- * A request waits in exactly one list: its owner's queue (`waiting`), the queue of shards without owner (`unrouted`), or its
- * shard's `parked`; or it is in its owner's `sent`. Ids carry the slot's generation, so that a late reply finds nothing.
+ * A request waits in exactly one list: its owner's queue (`waiting`), the queue of shards without owner (`unrouted`),
+ * or its shard's `parked`; or it is in its owner's `sent`. Ids carry the slot's generation, so that a late reply finds
+ * nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,9 +20,7 @@ static void deadline_fired(timer_node *t) {
     session_cancel(r->session, request_id(r), FKV_TIMEOUT);
 }
 
-static void delay_fired(timer_node *t) {
-    request_queue(LIST_OF(t, request, delay), false);
-}
+static void delay_fired(timer_node *t) { request_queue(LIST_OF(t, request, delay), false); }
 
 /* Each shard may need a LAYOUT and each owner a LEASE on top of what callers have under way. */
 fkv_status request_table(session *s) {
@@ -84,9 +84,16 @@ static fkv_status use_rendezvous(request *r, const uint8_t *value) {
 
 static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
     bool valued = fkv_op_is(a->op, FKV_VALUED);
-    r->head = (fkv_request){ .op = (uint8_t)a->op, .flags = a->flags, .codec = a->codec, .shard = a->shard, .expected = a->expected,
-                             .expiry = a->ttl_ms, .value_bytes = a->value_bytes, .user_flags = a->user_flags,
-                             .key_bytes = (uint16_t)a->key_bytes, .ns = a->ns };
+    r->head = (fkv_request){ .op = (uint8_t)a->op,
+                             .flags = a->flags,
+                             .codec = a->codec,
+                             .shard = a->shard,
+                             .expected = a->expected,
+                             .expiry = a->ttl_ms,
+                             .value_bytes = a->value_bytes,
+                             .user_flags = a->user_flags,
+                             .key_bytes = (uint16_t)a->key_bytes,
+                             .ns = a->ns };
     size_t fixed = sizeof r->head + a->key_bytes;
     size_t bytes = fixed + (valued ? a->value_bytes : 0);
     bool large = bytes > inline_max(o);
@@ -142,8 +149,10 @@ void request_queue(request *r, bool first) {
     r->state = REQUEST_WAITING;
     timer_clear(&s->timers, &r->delay);
     fkv_list *queue = o ? &o->waiting : &s->unrouted;
-    if (first) list_push_front(queue, &r->link);
-    else list_push(queue, &r->link);
+    if (first)
+        list_push_front(queue, &r->link);
+    else
+        list_push(queue, &r->link);
     if (o) requests_wake(o);
     if (session_absent(s, r->head.shard)) absent_look(s);
 }
@@ -182,7 +191,9 @@ static fkv_status prepare_message(request *r, session_owner *o) {
     if (r->memory) {
         fab_mr *mr;
         if (rendezvous_register(r->memory, o->peer.domain, &mr) != 0) return FKV_NO_MEMORY;
-        fkv_rendezvous v = { .rkey = fab_mr_rkey(mr), .addr = fab_mr_addr(mr), .region_addr = fab_mr_addr(mr),
+        fkv_rendezvous v = { .rkey = fab_mr_rkey(mr),
+                             .addr = fab_mr_addr(mr),
+                             .region_addr = fab_mr_addr(mr),
                              .region_bytes = r->memory->region.bytes };
         memcpy(r->message + sizeof r->head + r->head.key_bytes, &v, sizeof v);
     }
@@ -192,7 +203,8 @@ static fkv_status prepare_message(request *r, session_owner *o) {
     return FKV_OK;
 }
 
-/* Returns 0, -EAGAIN, or another errno when the connection takes no more. Ends the request when it cannot be sent at all. */
+/* Returns 0, -EAGAIN, or another errno when the connection takes no more. Ends the request when it cannot be sent at
+ * all. */
 static int send_one(session_owner *o, request *r, uint64_t now) {
     if (r->sent_before && now - r->first_sent_ns > (uint64_t)FKV_DEDUP_IDLE_MS / 2 * MS) {
         request_finish(r, fkv_op_is(r->head.op, FKV_CHANGES) ? FKV_STALE_SEQUENCE : FKV_TIMEOUT, NULL, NULL, 0, false);
@@ -206,8 +218,10 @@ static int send_one(session_owner *o, request *r, uint64_t now) {
     struct iovec v = { .iov_base = r->message, .iov_len = r->message_bytes };
     int e = fab_send(o->conn, &v, 1);
     if (e) return e;
-    if (r->sent_before) o->session->stats.resent++;
-    else r->first_sent_ns = now;
+    if (r->sent_before)
+        o->session->stats.resent++;
+    else
+        r->first_sent_ns = now;
     r->sent_before = true;
     r->sent_ns = now;
     r->state = REQUEST_SENT;
@@ -221,7 +235,7 @@ void requests_push(session_owner *o) {
     session *s = o->session;
     list_remove(&o->pushing);
     if (o->state != OWNER_UP || o->blocked || list_empty(&o->waiting)) return;
-    uint64_t now = session_now(s);   /* before the first SEND: a lease counts from here */
+    uint64_t now = session_now(s); /* before the first SEND: a lease counts from here */
     while (o->state == OWNER_UP && !list_empty(&o->waiting)) {
         request *r = LIST_OF(o->waiting.next, request, link);
         if (fkv_op_is(r->head.op, FKV_CHANGES) && !shard_open_window(&s->shard[r->head.shard], r)) {
@@ -232,15 +246,20 @@ void requests_push(session_owner *o) {
         }
         int e = send_one(o, r, now);
         if (e == -EAGAIN) o->blocked = true;
-        if (e) return;               /* not EAGAIN: the connection is in error, and its end is on the way */
+        if (e) return; /* not EAGAIN: the connection is in error, and its end is on the way */
     }
 }
 
 /* ---- the end of a request ---- */
 
-void request_finish(request *r, fkv_status status, const fkv_reply *reply, uint8_t *body, uint32_t body_bytes, bool body_owned) {
+void request_finish(request *r, fkv_status status, const fkv_reply *reply, uint8_t *body, uint32_t body_bytes,
+                    bool body_owned) {
     session *s = r->session;
-    session_answer a = { .id = request_id(r), .status = status, .replied = reply != NULL, .body = body, .body_bytes = body_bytes,
+    session_answer a = { .id = request_id(r),
+                         .status = status,
+                         .replied = reply != NULL,
+                         .body = body,
+                         .body_bytes = body_bytes,
                          .body_owned = body_owned };
     if (reply) a.reply = *reply;
     bool answered_once = reply && !(r->head.flags & FKV_REQUEST_RETRY) && r->state == REQUEST_SENT;
@@ -248,8 +267,10 @@ void request_finish(request *r, fkv_status status, const fkv_reply *reply, uint8
     timer_clear(&s->timers, &r->deadline);
     timer_clear(&s->timers, &r->delay);
     if (r->state == REQUEST_SENT && !keep) not_on_its_way(r);
-    if (keep) r->state = REQUEST_ABANDONED;
-    else list_remove(&r->link);
+    if (keep)
+        r->state = REQUEST_ABANDONED;
+    else
+        list_remove(&r->link);
     if (r->body && r->body != body) free(r->body);
     r->body = NULL;
     if (r->memory && answered_once) {
@@ -276,14 +297,16 @@ uint8_t *session_take_body(session_answer *a) {
     return taken;
 }
 
-/* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as indeterminate, whatever
- * the reason: ABORTED or CLOSED would say that it had no effect. */
+/* What a request that has no answer ends with. A change of which a copy may have reached an owner ends as
+ * indeterminate, whatever the reason: ABORTED or CLOSED would say that it had no effect. */
 static fkv_status reason_of_end(const request *r, fkv_status why) {
     if (r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) return FKV_STALE_SEQUENCE;
     if (why != FKV_TIMEOUT) return why;
     const session_owner *o = r->session->shard[r->head.shard].owner;
-    if (r->state != REQUEST_SENT && (!o || o->state != OWNER_UP)) return FKV_SHARD_CLOSED;   /* came after any refusal */
-    if (r->why != FKV_TIMEOUT) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;   /* how it was refused last */
+    /* came after any refusal */
+    if (r->state != REQUEST_SENT && (!o || o->state != OWNER_UP)) return FKV_SHARD_CLOSED;
+    /* how it was refused last */
+    if (r->why != FKV_TIMEOUT) return r->why == FKV_NOT_OWNER ? FKV_SHARD_CLOSED : r->why;
     return why;
 }
 
@@ -297,7 +320,7 @@ void session_cancel(session *s, uint64_t id, fkv_status why) {
     if (o && o->state == OWNER_UP && !fkv_op_is(r->head.op, FKV_ASIDE) && !r->memory) {
         fkv_request cancel = { .op = FKV_OP_CANCEL, .shard = r->head.shard, .expected = id };
         struct iovec v = { .iov_base = &cancel, .iov_len = sizeof cancel };
-        (void)fab_send(o->conn, &v, 1);   /* only a courtesy: lost when there is no credit */
+        (void)fab_send(o->conn, &v, 1); /* only a courtesy: lost when there is no credit */
     }
     request_give_up(r, why);
 }
@@ -305,7 +328,7 @@ void session_cancel(session *s, uint64_t id, fkv_status why) {
 void requests_of_lost_link(session_owner *o) {
     o->blocked = false;
     while (!list_empty(&o->sent)) {
-        request *r = LIST_OF(o->sent.prev, request, link);   /* from the last, so that the first is in front again */
+        request *r = LIST_OF(o->sent.prev, request, link); /* from the last, so that the first is in front again */
         if (r->state == REQUEST_ABANDONED) {
             list_remove(&r->link);
             o->sent_count--;
@@ -325,6 +348,6 @@ void requests_of_lost_link(session_owner *o) {
         request *r = LIST_OF(l, request, link);
         if (!fkv_op_is(r->head.op, FKV_ASIDE)) continue;
         request_finish(r, FKV_DISCONNECTED, NULL, NULL, 0, false);
-        next = o->waiting.next;      /* what was called may have changed the list */
+        next = o->waiting.next; /* what was called may have changed the list */
     }
 }

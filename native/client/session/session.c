@@ -9,7 +9,8 @@ fkv_status fkv_status_of_wc(fab_wc_status s) {
     switch (s) {
     case FAB_SUCCESS: return FKV_OK;
     case FAB_REM_ACCESS_ERR: return FKV_REMOTE_ACCESS;
-    case FAB_LOC_LEN_ERR: case FAB_LOC_PROT_ERR: return FKV_INTERNAL;
+    case FAB_LOC_LEN_ERR:
+    case FAB_LOC_PROT_ERR: return FKV_INTERNAL;
     case FAB_REM_INV_REQ_ERR: return FKV_BAD_REQUEST;
     case FAB_RESP_TIMEOUT_ERR: return FKV_TIMEOUT;
     default: return FKV_DISCONNECTED;
@@ -19,13 +20,22 @@ fkv_status fkv_status_of_wc(fab_wc_status s) {
 fkv_status fkv_status_of_errno(int e) {
     switch (-e) {
     case 0: return FKV_OK;
-    case ENOMEM: case ENOBUFS: return FKV_NO_MEMORY;
-    case EAGAIN: case EMFILE: case ENFILE: return FKV_BUSY;
+    case ENOMEM:
+    case ENOBUFS: return FKV_NO_MEMORY;
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE: return FKV_BUSY;
     case EADDRINUSE: return FKV_ADDRESS_IN_USE;
-    case EADDRNOTAVAIL: case EINVAL: case ENAMETOOLONG: case ENOENT: case EAFNOSUPPORT: return FKV_ADDRESS_INVALID;
-    case EACCES: case EPERM: return FKV_UNAUTHORIZED;
+    case EADDRNOTAVAIL:
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ENOENT:
+    case EAFNOSUPPORT: return FKV_ADDRESS_INVALID;
+    case EACCES:
+    case EPERM: return FKV_UNAUTHORIZED;
     case ETIMEDOUT: return FKV_TIMEOUT;
-    case EOPNOTSUPP: case ENODEV: return FKV_UNSUPPORTED;
+    case EOPNOTSUPP:
+    case ENODEV: return FKV_UNSUPPORTED;
     default: return FKV_DISCONNECTED;
     }
 }
@@ -37,7 +47,9 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
     if (!s) return FKV_NO_MEMORY;
     s->config = *c;
     s->hooks = *h;
-    s->hello = (fkv_hello){ .magic = FKV_HELLO_MAGIC, .version_min = FKV_WIRE_VERSION_MIN, .version_max = FKV_WIRE_VERSION_MAX,
+    s->hello = (fkv_hello){ .magic = FKV_HELLO_MAGIC,
+                            .version_min = FKV_WIRE_VERSION_MIN,
+                            .version_max = FKV_WIRE_VERSION_MAX,
                             .ticket = c->ticket };
     list_init(&s->owners);
     list_init(&s->dropping);
@@ -90,7 +102,7 @@ void session_close(session *s) {
 
 static void hand_out(session *s, const fab_wc *wc) {
     session_owner *o = fab_user(wc->conn);
-    if (o->state == OWNER_DROPPING) return;   /* what is left of a batch; its messages are freed with the connection */
+    if (o->state == OWNER_DROPPING) return; /* what is left of a batch; its messages are freed with the connection */
     switch (wc->opcode) {
     case FAB_WC_READ: s->hooks.read(s->hooks.ctx, &o->peer, wc); break;
     case FAB_WC_ATTACH: s->hooks.attach(s->hooks.ctx, &o->peer, wc); break;
@@ -105,7 +117,7 @@ static void hand_out(session *s, const fab_wc *wc) {
     case FAB_WC_CONNECT:
     case FAB_WC_DISCONNECT: owner_event(o, wc); break;
     case FAB_WC_ACCEPT:
-    case FAB_WC_UNREACHABLE: break;           /* we do not listen */
+    case FAB_WC_UNREACHABLE: break; /* we do not listen */
     }
 }
 
@@ -161,5 +173,6 @@ bool session_active(const session *s) { return s->outstanding || s->connecting; 
 void session_get_stats(const session *s, session_stats *out) { *out = s->stats; }
 
 void session_each_peer(const session *s, void (*f)(void *ctx, const session_peer *p), void *ctx) {
-    for (const fkv_list *l = s->owners.next; l != &s->owners; l = l->next) f(ctx, &LIST_OF(l, session_owner, link)->peer);
+    for (const fkv_list *l = s->owners.next; l != &s->owners; l = l->next)
+        f(ctx, &LIST_OF(l, session_owner, link)->peer);
 }

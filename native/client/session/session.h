@@ -1,7 +1,8 @@
-/* session.h: the client's side of everything that travels by SEND: connections to owners, requests and their replies, leases.
+/* session.h: the client's side of everything that travels by SEND: connections to owners, requests and their replies,
+ * leases.
  *
- * For: one client's connections. An *owner* is one data-plane thread of one server; a *peer* is what others see of an owner.
- * Not for: keys and tables (native/client/lookup), JavaScript (native/node).
+ * For: one client's connections. An *owner* is one data-plane thread of one server; a *peer* is what others see of an
+ * owner. Not for: keys and tables (native/client/lookup), JavaScript (native/node).
  *
  *                     a route names it                      CONNECT ok, welcome ok
  *         IDLE ---------------------> CONNECTING ---------------------------------> UP
@@ -10,22 +11,22 @@
  *          |                            v     |                                      v
  *          +----------------------- WAITING (back-off, jittered) <-------------------+
  *
- * CONNECTING tries the owner's addresses in order and falls back to the next one when one fails; after the last it waits. A
- * connection that broke is made again by itself as long as a route names the owner.
+ * CONNECTING tries the owner's addresses in order and falls back to the next one when one fails; after the last it
+ * waits. A connection that broke is made again by itself as long as a route names the owner.
  *
  * Requests. Each accepted request ends exactly once, by a call of its `done`: with a reply's status, or with
  *   TIMEOUT          its time was over and it had no effect: a read, or a change that was never sent
  *   STALE_SEQUENCE   ("indeterminate") a change was sent, and whether it took effect is not known
- *   SHARD_CLOSED     it had no effect: there is no owner, no connection to it, or the owner refuses; at the end of its time, or as soon
- *                    as that has lasted for session_config.unavailable_ms (absent.c)
+ *   SHARD_CLOSED     it had no effect: there is no owner, no connection to it, or the owner refuses; at the end of its
+ *                    time, or as soon as that has lasted for session_config.unavailable_ms (absent.c)
  *   DISCONNECTED     the session's own requests (LEASE, LAYOUT) end with their connection
  *   ABORTED, CLOSED  the caller gave up
- * Until its time is over a request survives what a retry can cure: a broken connection, an owner that has changed, BUSY. A change
- * keeps its sequence over retries, and says FKV_REQUEST_RETRY, so that it never has a second effect. A change that an owner
- * refused the first time it was sent had no effect; it goes out again under a new sequence.
+ * Until its time is over a request survives what a retry can cure: a broken connection, an owner that has changed,
+ * BUSY. A change keeps its sequence over retries, and says FKV_REQUEST_RETRY, so that it never has a second effect. A
+ * change that an owner refused the first time it was sent had no effect; it goes out again under a new sequence.
  *
- * Threads: one. Nothing here blocks. Callbacks come from inside session_poll, session_tick and, where it is said, other calls.
- * A callback may start and cancel requests; it must not call session_poll, session_tick or session_close.
+ * Threads: one. Nothing here blocks. Callbacks come from inside session_poll, session_tick and, where it is said, other
+ * calls. A callback may start and cancel requests; it must not call session_poll, session_tick or session_close.
  */
 #ifndef FARKV_SESSION_H
 #define FARKV_SESSION_H
@@ -41,19 +42,19 @@ typedef struct session session;
 
 /* What others may see of an owner. Valid until `gone` is called for it. */
 typedef struct session_peer {
-    uint32_t owner;              /* the number that session_set_owners gave it */
-    uint32_t link;               /* rises with each connection */
-    fab_conn *conn;              /* NULL while not UP */
+    uint32_t owner; /* the number that session_set_owners gave it */
+    uint32_t link;  /* rises with each connection */
+    fab_conn *conn; /* NULL while not UP */
     fab_domain *domain;
-    fab_provider provider;       /* of the connection there is or was last */
-    bool used;                   /* set by a reader that relied on a lease: the lease is then renewed before it ends */
-    int64_t wall_offset_ms;      /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
+    fab_provider provider;  /* of the connection there is or was last */
+    bool used;              /* set by a reader that relied on a lease: the lease is then renewed before it ends */
+    int64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
 } session_peer;
 
 typedef enum { SESSION_CONNECTED = 1, SESSION_DISCONNECTED, SESSION_REFUSED, SESSION_NOT_OWNER } session_event_type;
 typedef struct session_event {
     session_event_type type;
-    uint32_t owner, shard;       /* shard: NOT_OWNER only */
+    uint32_t owner, shard; /* shard: NOT_OWNER only */
     fab_provider provider;
     fkv_status reason;
 } session_event;
@@ -65,45 +66,55 @@ typedef struct session_hooks {
     void (*up)(void *ctx, session_peer *p);
     /* The connection was freed: no READ of it is under way and its attached memory is gone. */
     void (*down)(void *ctx, session_peer *p);
-    void (*gone)(void *ctx, session_peer *p);                        /* the peer is freed; no shard is routed to it any more */
-    void (*read)(void *ctx, session_peer *p, const fab_wc *wc);      /* FAB_WC_READ */
-    void (*attach)(void *ctx, session_peer *p, const fab_wc *wc);    /* FAB_WC_ATTACH */
+    /* the peer is freed; no shard is routed to it any more */
+    void (*gone)(void *ctx, session_peer *p);
+    void (*read)(void *ctx, session_peer *p, const fab_wc *wc);   /* FAB_WC_READ */
+    void (*attach)(void *ctx, session_peer *p, const fab_wc *wc); /* FAB_WC_ATTACH */
     /* A message of a LEASE reply: these shards are covered until `until_ns`; ask again at `renew_ns`. */
-    void (*lease)(void *ctx, session_peer *p, const fkv_lease_shard *shards, uint32_t n, uint64_t until_ns, uint64_t renew_ns);
-    /* A LEASE request has ended, after its last `lease`; not OK: it failed. Not called when the connection is lost: `down` is. */
+    void (*lease)(void *ctx, session_peer *p, const fkv_lease_shard *shards, uint32_t n, uint64_t until_ns,
+                  uint64_t renew_ns);
+    /* A LEASE request has ended, after its last `lease`; not OK: it failed. Not called when the connection is lost:
+     * `down` is. */
     void (*lease_end)(void *ctx, session_peer *p, fkv_status s);
     /* A reply named the shard's layout epoch and number of buckets. */
     void (*shard_news)(void *ctx, session_peer *p, uint32_t shard, uint32_t layout_epoch, uint32_t buckets);
-    void (*absent)(void *ctx, uint32_t shard);                       /* session_absent has become true */
-    void (*polled)(void *ctx);                                       /* the completions of one fab_poll have been handed out */
+    void (*absent)(void *ctx, uint32_t shard); /* session_absent has become true */
+    /* the completions of one fab_poll have been handed out */
+    void (*polled)(void *ctx);
 } session_hooks;
 
 typedef struct session_config {
     uint32_t shards;
-    uint32_t max_requests;           /* at once, beyond those that leases and layouts need; at most SESSION_REQUESTS_MAX */
-    uint64_t rendezvous_bytes;       /* registered memory for large values, at most; 0: 256 MiB */
-    uint32_t op_timeout_ms;          /* fab_options.op_timeout_ms; 0: its default */
-    uint32_t busy_poll_us;           /* fab_options.busy_poll_us */
-    uint32_t unavailable_ms;         /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
+    /* at once, beyond those that leases and layouts need; at most SESSION_REQUESTS_MAX */
+    uint32_t max_requests;
+    uint64_t rendezvous_bytes; /* registered memory for large values, at most; 0: 256 MiB */
+    uint32_t op_timeout_ms;    /* fab_options.op_timeout_ms; 0: its default */
+    uint32_t busy_poll_us;     /* fab_options.busy_poll_us */
+    /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
+    uint32_t unavailable_ms;
     fkv_ticket ticket;
-    uint64_t jitter_seed;            /* 0: random */
+    uint64_t jitter_seed; /* 0: random */
 } session_config;
 enum { SESSION_REQUESTS_MAX = 1 << 18 };
 
 fkv_status session_create(const session_config *c, const session_hooks *h, session **out);
-/* Ends what is outstanding with CLOSED and disconnects (`down` is called). Memory that was registered with a domain of the
- * session is to be deregistered between this and session_close. */
+/* Ends what is outstanding with CLOSED and disconnects (`down` is called). Memory that was registered with a domain of
+ * the session is to be deregistered between this and session_close. */
 void session_shutdown(session *s);
 void session_close(session *s);
 
 /* For the next connections; one that was refused for its ticket is tried again at once. */
 void session_set_ticket(session *s, const fkv_ticket *t);
 
-typedef struct session_address { fab_provider provider; const char *text; } session_address;
+typedef struct session_address {
+    fab_provider provider;
+    const char *text;
+} session_address;
 typedef struct session_owner_config {
     uint32_t owner;
-    uint64_t incarnation;                 /* of the server; a connection to another incarnation is closed when this changes */
-    const session_address *addresses;     /* in order of preference */
+    /* of the server; a connection to another incarnation is closed when this changes */
+    uint64_t incarnation;
+    const session_address *addresses; /* in order of preference */
     uint32_t count;
 } session_owner_config;
 /* Replaces the list of owners. One that is named as before keeps its connection. Calls `down`, `gone`, `event`. */
@@ -112,18 +123,19 @@ fkv_status session_set_owners(session *s, const session_owner_config *owners, ui
 void session_route(session *s, uint32_t shard, int64_t owner);
 /* The shard's owner, connected or not; NULL: nobody. */
 session_peer *session_peer_of(session *s, uint32_t shard);
-/* Nobody has answered for the shard for unavailable_ms, and its owner, if it has one, cannot be reached: see absent.c. */
+/* Nobody has answered for the shard for unavailable_ms, and its owner, if it has one, cannot be reached: see absent.c.
+ * */
 bool session_absent(session *s, uint32_t shard);
 
 /* ---- requests ---- */
 typedef struct session_answer {
     uint64_t id;
     fkv_status status;
-    bool replied;                 /* `reply` is the owner's last message; else it is zero */
+    bool replied; /* `reply` is the owner's last message; else it is zero */
     fkv_reply reply;
-    uint8_t *body;                /* what came with the reply, whole; valid until `done` returns, unless taken */
+    uint8_t *body; /* what came with the reply, whole; valid until `done` returns, unless taken */
     uint32_t body_bytes;
-    bool body_owned;              /* body is of malloc and may be taken as it is */
+    bool body_owned; /* body is of malloc and may be taken as it is */
 } session_answer;
 typedef void session_done(void *user, session_answer *a);
 
@@ -132,21 +144,23 @@ typedef struct session_ask {
     uint8_t flags, codec;
     uint16_t ns;
     uint32_t shard;
-    const uint8_t *key;           /* copied before the call returns, as the value is */
+    const uint8_t *key; /* copied before the call returns, as the value is */
     uint32_t key_bytes;
     const uint8_t *value;
-    uint32_t value_bytes;         /* SCAN: wanted entries */
+    uint32_t value_bytes; /* SCAN: wanted entries */
     uint32_t user_flags;
-    uint64_t expected;            /* as fkv_request */
+    uint64_t expected; /* as fkv_request */
     uint64_t ttl_ms;
     uint64_t deadline_ns;
     session_done *done;
     void *user;
 } session_ask;
 
-/* BUSY: no room for a request or for its value now. SHARD_CLOSED: session_absent. KEY_INVALID, VALUE_TOO_LARGE, NO_MEMORY. `done` is not called from inside. */
+/* BUSY: no room for a request or for its value now. SHARD_CLOSED: session_absent. KEY_INVALID, VALUE_TOO_LARGE,
+ * NO_MEMORY. `done` is not called from inside. */
 fkv_status session_request(session *s, const session_ask *a, uint64_t *id);
-/* Ends a request with `why` (ABORTED, or TIMEOUT at its time), a change that was sent with STALE_SEQUENCE; calls `done` from inside. Unknown ids are ignored. */
+/* Ends a request with `why` (ABORTED, or TIMEOUT at its time), a change that was sent with STALE_SEQUENCE; calls `done`
+ * from inside. Unknown ids are ignored. */
 void session_cancel(session *s, uint64_t id, fkv_status why);
 /* The body as memory that the caller frees; NULL when there is none or no memory. */
 uint8_t *session_take_body(session_answer *a);

@@ -1,8 +1,8 @@
 /* shards.c: which owner a shard's requests go to, and the sequences of its changes.
  *
- * The window. An owner remembers the results of a client's last FKV_DEDUP_WINDOW sequences on a shard. A change whose sequence
- * has fallen out of that memory could not be retried, so a new sequence is given only while it is less than a window away from
- * the oldest one that has not ended; other changes wait, parked, without a sequence.
+ * The window. An owner remembers the results of a client's last FKV_DEDUP_WINDOW sequences on a shard. A change whose
+ * sequence has fallen out of that memory could not be retried, so a new sequence is given only while it is less than a
+ * window away from the oldest one that has not ended; other changes wait, parked, without a sequence.
  */
 #include "../../base/assert.h"
 #include "internal.h"
@@ -18,14 +18,16 @@ bool shard_open_window(session_shard *h, request *r) {
     return true;
 }
 
-/* The change has ended, or goes out again under another sequence; as many of those that waited may go on as the window has opened. */
+/* The change has ended, or goes out again under another sequence; as many of those that waited may go on as the window
+ * has opened. */
 void shard_leave_window(session *s, request *r) {
     session_shard *h = &s->shard[r->head.shard];
     if (r->head.sequence) {
         r->head.sequence = 0;
         list_remove(&r->in_window);
     } else if (!list_empty(&h->window)) {
-        return;      /* it was let go on and ended before it had a sequence: those in the window will see to the others */
+        /* it was let go on and ended before it had a sequence: those in the window will see to the others */
+        return;
     }
     uint64_t open = FKV_DEDUP_WINDOW;
     if (!list_empty(&h->window)) {
@@ -89,12 +91,16 @@ void session_route(session *s, uint32_t shard, int64_t owner) {
     if (from) owner_want(from);
 }
 
-/* The owner says that it is not, or not yet. Told at most a few times a second for each shard, until the route is set again. */
+/* The owner says that it is not, or not yet. Told at most a few times a second for each shard, until the route is set
+ * again. */
 void shard_not_owner(session *s, session_owner *o, uint32_t shard) {
     session_shard *h = &s->shard[shard];
     uint64_t now = session_now(s);
     if (h->told_ns && now - h->told_ns < 200000000u) return;
     h->told_ns = now;
-    s->hooks.event(s->hooks.ctx, &(session_event){ .type = SESSION_NOT_OWNER, .owner = o->peer.owner, .shard = shard,
-                                                   .provider = o->peer.provider, .reason = FKV_NOT_OWNER });
+    s->hooks.event(s->hooks.ctx, &(session_event){ .type = SESSION_NOT_OWNER,
+                                                   .owner = o->peer.owner,
+                                                   .shard = shard,
+                                                   .provider = o->peer.provider,
+                                                   .reason = FKV_NOT_OWNER });
 }

@@ -36,7 +36,8 @@ void timer_set(timers *w, timer_node *t, uint64_t at_ns) {
     place(w, t);
 }
 
-/* Fires or moves on what is in one slot. Timers stay armed in a list of their own meanwhile, so that one may clear another. */
+/* Fires or moves on what is in one slot. Timers stay armed in a list of their own meanwhile, so that one may clear
+ * another. */
 static void run_slot(timers *w, uint32_t slot, uint64_t now_ms) {
     fkv_list due;
     list_take_all(&w->slot[slot], &due);

@@ -42,8 +42,10 @@ static void run_timers(shm_domain *d) {
     while (d->timers.next != &d->timers && d->timers.next->at_ns <= now) {
         shm_timer *t = d->timers.next;
         shm_timer_clear(t);
-        if (*t->source == SHM_SOURCE_CONN) shm_link_timer(shm_conn_of(t->source));
-        else shm_listener_timer(shm_listener_of(t->source));
+        if (*t->source == SHM_SOURCE_CONN)
+            shm_link_timer(shm_conn_of(t->source));
+        else
+            shm_listener_timer(shm_listener_of(t->source));
     }
 }
 
@@ -52,7 +54,7 @@ static void run_timers(shm_domain *d) {
 void shm_agent_wake(shm_domain *d) {
     uint64_t one = 1;
     ssize_t n = write(d->wake_fd, &one, sizeof one);
-    (void)n;   /* only a full counter refuses, and then the agent is awake anyway */
+    (void)n; /* only a full counter refuses, and then the agent is awake anyway */
 }
 
 void shm_order_locked(shm_conn *c, unsigned bits) {
@@ -163,7 +165,7 @@ static void *agent(void *arg) {
         }
         run_timers(d);
         bool go_on = run_orders(d);
-        free_dead(d);   /* only now: an event of this batch may have named one */
+        free_dead(d); /* only now: an event of this batch may have named one */
         if (!go_on) return NULL;
     } while (true);
 }
@@ -174,13 +176,13 @@ int shm_agent_start(shm_domain *d) {
     d->orders_last = &d->orders;
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = &d->wake_source};
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = &d->wake_source };
     int error = d->epoll < 0 || d->wake_fd < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->wake_fd, &e) != 0 ? errno : 0;
     if (!error) {
         pthread_attr_t attr;
         pthread_attr_init(&attr);
         pthread_attr_setstacksize(&attr, AGENT_STACK_BYTES);
-        sigset_t all, old;   /* the program's signals are for the program's threads */
+        sigset_t all, old; /* the program's signals are for the program's threads */
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &old);
         error = pthread_create(&d->agent, &attr, agent, d);
@@ -201,7 +203,7 @@ void shm_agent_stop(shm_domain *d) {
     pthread_mutex_unlock(&d->lock);
     shm_agent_wake(d);
     pthread_join(d->agent, NULL);
-    fkv_assert(d->conns == NULL);   /* fab_close: connections and listeners are gone before */
+    fkv_assert(d->conns == NULL); /* fab_close: connections and listeners are gone before */
     close(d->epoll);
     close(d->wake_fd);
 }

@@ -1,7 +1,8 @@
 /* attach.c: the agent's side of attaching: asking the peer for a region and mapping it; handing one's own to the peer.
  *
- * Both directions work: a client maps the owner's segments, the owner maps a client's rendezvous region. The descriptor that comes
- * is a stranger's: it must carry the seals that keep its bytes there (fkv_region_fd_is_sealed), and is mapped read-only.
+ * Both directions work: a client maps the owner's segments, the owner maps a client's rendezvous region. The descriptor
+ * that comes is a stranger's: it must carry the seals that keep its bytes there (fkv_region_fd_is_sealed), and is
+ * mapped read-only.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ void shm_attachment_free(shm_attachment *a) {
 
 /* ---- asking ---- */
 
-/* When the peer has been silent for too long while something is asked of it; 0: nothing is. Mapping many large regions takes
- * this thread longer than one time-out, so each answer gives the rest new time. */
+/* When the peer has been silent for too long while something is asked of it; 0: nothing is. Mapping many large regions
+ * takes this thread longer than one time-out, so each answer gives the rest new time. */
 static uint64_t deadline_of(const shm_conn *c) {
     const shm_link *l = &c->link;
     const shm_attachment *oldest = l->asked.first ? l->asked.first : l->waiting.first;
@@ -35,8 +36,10 @@ static uint64_t deadline_of(const shm_conn *c) {
 
 static void set_timer(shm_conn *c) {
     uint64_t at = deadline_of(c);
-    if (at) shm_timer_set(c->domain, &c->link.timer, at);
-    else shm_timer_clear(&c->link.timer);
+    if (at)
+        shm_timer_set(c->domain, &c->link.timer, at);
+    else
+        shm_timer_clear(&c->link.timer);
 }
 
 static void finish(shm_conn *c, shm_attachment *a, fab_wc_status status) {
@@ -54,7 +57,7 @@ void shm_attach_fail_all(shm_conn *c, fab_wc_status first) {
 }
 
 void shm_attach_timer(shm_conn *c) {
-    shm_link_ready(c, EPOLLIN);   /* it may have answered while this thread was busy */
+    shm_link_ready(c, EPOLLIN); /* it may have answered while this thread was busy */
     if (c->link.state != SHM_LINK_UP) return;
     uint64_t at = deadline_of(c);
     if (at && at <= fkv_now_ns()) {
@@ -65,10 +68,11 @@ void shm_attach_timer(shm_conn *c) {
     }
 }
 
-/* Sends the next frame that waits. False: nothing waits, or the socket does not take it (*full, or the link has failed). */
+/* Sends the next frame that waits. False: nothing waits, or the socket does not take it (*full, or the link has
+ * failed). */
 static bool write_one(shm_conn *c, bool *full) {
     shm_link *l = &c->link;
-    shm_frame f = {.magic = SHM_MAGIC};
+    shm_frame f = { .magic = SHM_MAGIC };
     if (l->released_count > 0) {
         f.type = SHM_DETACH;
         f.count = l->released_count < SHM_FRAME_SLOTS ? l->released_count : SHM_FRAME_SLOTS;
@@ -145,17 +149,19 @@ void shm_attach_orders(shm_conn *c, shm_list *attach, shm_list *detach) {
     if (c->link.state == SHM_LINK_UP) shm_attach_write(c);
 }
 
-/* Maps what the reply speaks of. FAB_GENERAL_ERR: this process has no room for it; FAB_LOC_PROT_ERR: it is not to be trusted. */
+/* Maps what the reply speaks of. FAB_GENERAL_ERR: this process has no room for it; FAB_LOC_PROT_ERR: it is not to be
+ * trusted. */
 static fab_wc_status map_region(shm_attachment *a, const shm_frame *f, int fd) {
     struct stat s;
     if (fd < 0 || f->slot >= SHM_SLOTS || f->offset > SIZE_MAX / 4 || a->bytes > SIZE_MAX / 4) return FAB_LOC_PROT_ERR;
     if (!fkv_region_fd_is_sealed(fd, f->offset + a->bytes) || fstat(fd, &s) != 0) return FAB_LOC_PROT_ERR;
-    uint64_t page = (uint64_t)s.st_blksize;   /* of huge pages, where it has them: mappings of those begin and end with one */
+    /* of huge pages, where it has them: mappings of those begin and end with one */
+    uint64_t page = (uint64_t)s.st_blksize;
     if (page < 4096 || (page & (page - 1))) return FAB_LOC_PROT_ERR;
     uint64_t start = f->offset & ~(page - 1), end = (f->offset + a->bytes + page - 1) & ~(page - 1);
     void *map = fkv_region_map(fd, start, end - start, PROT_READ);
     if (map == MAP_FAILED) return FAB_GENERAL_ERR;
-    madvise(map, end - start, MADV_POPULATE_READ);   /* here, so that no READ waits for a page fault */
+    madvise(map, end - start, MADV_POPULATE_READ); /* here, so that no READ waits for a page fault */
     a->map = map;
     a->map_bytes = end - start;
     a->base = (const uint8_t *)map + (f->offset - start);
@@ -180,7 +186,7 @@ bool shm_attach_reply(shm_conn *c, const shm_frame *f, int fd) {
     c->link.asked_count--;
     finish(c, a, status);
     c->link.answered_ns = fkv_now_ns();
-    shm_attach_write(c);   /* there is room in the window; sets the timer too */
+    shm_attach_write(c); /* there is room in the window; sets the timer too */
     return true;
 }
 
@@ -201,7 +207,7 @@ static shm_export *export_new(shm_conn *c, shm_mr *m) {
     }
     shm_export *e = malloc(sizeof *e);
     if (!e) return NULL;
-    *e = (shm_export){.conn = c, .mr = m, .next = m->exports, .link = &m->exports, .slot = slot};
+    *e = (shm_export){ .conn = c, .mr = m, .next = m->exports, .link = &m->exports, .slot = slot };
     if (m->exports) m->exports->link = &e->next;
     m->exports = e;
     l->exports[slot] = e;
@@ -223,12 +229,12 @@ static void export_free(shm_conn *c, uint32_t slot) {
 
 bool shm_attach_request(shm_conn *c, const shm_frame *f) {
     shm_domain *d = c->domain;
-    shm_frame reply = {.magic = SHM_MAGIC, .type = SHM_ATTACHED, .status = FAB_REM_ACCESS_ERR, .id = f->id};
+    shm_frame reply = { .magic = SHM_MAGIC, .type = SHM_ATTACHED, .status = FAB_REM_ACCESS_ERR, .id = f->id };
     bool full = false;
-    pthread_mutex_lock(&d->lock);   /* until it is sent: deregistration must not close the descriptor meanwhile */
+    pthread_mutex_lock(&d->lock); /* until it is sent: deregistration must not close the descriptor meanwhile */
     shm_mr *m = shm_mr_find(d, f->rkey);
     shm_export *e = NULL;
-    uint64_t offset = m ? f->address - m->head.addr : 0;   /* below the region: wraps to beyond its end */
+    uint64_t offset = m ? f->address - m->head.addr : 0; /* below the region: wraps to beyond its end */
     if (m && m->trust == c->orders.trust && f->bytes > 0 && offset <= m->bytes && m->bytes - offset >= f->bytes) {
         e = export_new(c, m);
         reply.status = e ? FAB_SUCCESS : FAB_REM_OP_ERR;
@@ -240,7 +246,7 @@ bool shm_attach_request(shm_conn *c, const shm_frame *f) {
     bool sent = shm_link_send(c, &reply, e ? &m->fd : NULL, e ? 1 : 0, &full);
     if (!sent && e) export_free(c, e->slot);
     pthread_mutex_unlock(&d->lock);
-    if (!sent && full) {   /* a peer that asks and does not read the answers: it gets none until it does */
+    if (!sent && full) { /* a peer that asks and does not read the answers: it gets none until it does */
         c->link.held = *f;
         c->link.holds = true;
         shm_link_watch(c, EPOLLOUT);
@@ -264,7 +270,8 @@ bool shm_detach_request(shm_conn *c, const shm_frame *f) {
 
 void shm_exports_free(shm_conn *c) {
     pthread_mutex_lock(&c->domain->lock);
-    for (uint32_t i = 0; i < c->link.export_room; i++) if (c->link.exports[i]) export_free(c, i);
+    for (uint32_t i = 0; i < c->link.export_room; i++)
+        if (c->link.exports[i]) export_free(c, i);
     pthread_mutex_unlock(&c->domain->lock);
     free(c->link.exports);
 }

@@ -10,7 +10,7 @@
 
 int shm_connect(fab_cq *base, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out) {
     shm_cq *q = (shm_cq *)base;
-    char path[sizeof ((shm_conn *)0)->path];
+    char path[sizeof((shm_conn *)0)->path];
     int e = shm_parse_address(address, path);
     if (e) return e;
     shm_conn *c = shm_conn_new(q->domain, q, 0);
@@ -25,7 +25,7 @@ int shm_connect(fab_cq *base, const char *address, const void *priv, uint32_t pr
 }
 
 bool shm_conn_open(shm_conn *c) {
-    struct epoll_event e = {.events = EPOLLIN | EPOLLET, .data.ptr = c};
+    struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.ptr = c };
     if (!shm_active_add(c)) return false;
     if (epoll_ctl(c->cq->epoll, EPOLL_CTL_ADD, c->bell, &e) != 0) {
         shm_stop_listening(c);
@@ -56,7 +56,7 @@ int shm_accept(fab_conn *base, uint32_t trust, const void *priv, uint32_t priv_b
 /* From here on the connection is the agent's alone. */
 static void hand_over(shm_conn *c, unsigned order) {
     shm_cq *q = c->cq;
-    if (c->state == SHM_OPEN) {   /* what was sent, arrives */
+    if (c->state == SHM_OPEN) { /* what was sent, arrives */
         shm_dirty(c);
         shm_flush(&q->head);
     }
@@ -70,7 +70,7 @@ static void hand_over(shm_conn *c, unsigned order) {
         c->news.listed = false;
     }
     pthread_mutex_unlock(&q->lock);
-    if (c->head.max_message) epoll_ctl(q->epoll, EPOLL_CTL_DEL, c->bell, NULL);   /* it was opened */
+    if (c->head.max_message) epoll_ctl(q->epoll, EPOLL_CTL_DEL, c->bell, NULL); /* it was opened */
     pthread_mutex_lock(&c->domain->lock);
     c->orders.broken |= c->status != FAB_SUCCESS;
     shm_order_locked(c, order | SHM_ORDER_CLOSE);
@@ -99,7 +99,7 @@ void shm_break(shm_conn *c, fab_wc_status status) {
 int shm_send(fab_conn *base, const struct iovec *iov, int n, uint32_t bytes) {
     shm_conn *c = (shm_conn *)base;
     if (c->state != SHM_OPEN) return -ENOTCONN;
-    if (__builtin_expect(c->parked, 0)) shm_unpark(c);   /* an answer is likely, and polling is to find it at once */
+    if (__builtin_expect(c->parked, 0)) shm_unpark(c); /* an answer is likely, and polling is to find it at once */
     shm_out *o = &c->out;
     uint64_t need = shm_record_bytes(bytes);
     if (shm_out_space(o) < need) {
@@ -145,8 +145,14 @@ int shm_post_reads(fab_conn *base, const fab_read *r, int n) {
     for (; taken < n && c->read_tail - c->read_head < SHM_READS; taken++, r++) {
         shm_read *q = &c->reads[c->read_tail++ % SHM_READS];
         const uint8_t *from = locate(c, r, &of);
-        *q = (shm_read){.wr_id = r->wr_id, .local = r->local, .from = from, .of = of, .bytes = r->bytes,
-                        .status = !fab_local_ok(r) ? FAB_LOC_PROT_ERR : from ? FAB_SUCCESS : FAB_REM_ACCESS_ERR};
+        *q = (shm_read){ .wr_id = r->wr_id,
+                         .local = r->local,
+                         .from = from,
+                         .of = of,
+                         .bytes = r->bytes,
+                         .status = !fab_local_ok(r) ? FAB_LOC_PROT_ERR
+                                   : from           ? FAB_SUCCESS
+                                                    : FAB_REM_ACCESS_ERR };
         /* The copies are made by fab_poll; until then the memory of the whole batch is on its way at once. */
         for (uint32_t i = 0; from && i < r->bytes && i < PREFETCH_BYTES; i += LINE) __builtin_prefetch(from + i);
     }

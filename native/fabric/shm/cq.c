@@ -1,13 +1,14 @@
 /* cq.c: a completion queue's life, its lists of connections, flush, and sleep.
  *
- * Which connections are looked at. Polling reads the tail index of each *active* connection's ring: a cache line that nobody
- * writes while the peer is idle, so it stays in this core's cache and costs a few nanoseconds. Up to SHM_ACTIVE_MAX connections are
- * always active, and then neither end makes a system call. When there are more, those that were idle for a while are *parked*:
- * marked asleep, so that the peer's next message rings the bell, which is looked for every SHM_EPOLL_EVERY polls. No memory is shared
- * between clients for this (a common doorbell would let one client delay another): each has its own flag and bell.
+ * Which connections are looked at. Polling reads the tail index of each *active* connection's ring: a cache line that
+ * nobody writes while the peer is idle, so it stays in this core's cache and costs a few nanoseconds. Up to
+ * SHM_ACTIVE_MAX connections are always active, and then neither end makes a system call. When there are more, those
+ * that were idle for a while are *parked*: marked asleep, so that the peer's next message rings the bell, which is
+ * looked for every SHM_EPOLL_EVERY polls. No memory is shared between clients for this (a common doorbell would let one
+ * client delay another): each has its own flag and bell.
  *
- * Sleep. fab_fd is an epoll descriptor over the bells and one eventfd for fab_wake and the agent. All are edge-triggered, so one
- * epoll_wait after a sleep empties it.
+ * Sleep. fab_fd is an epoll descriptor over the bells and one eventfd for fab_wake and the agent. All are
+ * edge-triggered, so one epoll_wait after a sleep empties it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,13 +23,13 @@
 int shm_cq_create(fab_domain *d, fab_cq **out) {
     shm_cq *q = aligned_alloc(alignof(shm_cq), sizeof *q);
     if (!q) return -ENOMEM;
-    *q = (shm_cq){.domain = (shm_domain *)d};
+    *q = (shm_cq){ .domain = (shm_domain *)d };
     q->news_last = &q->news;
     q->reading_last = &q->reading;
     q->announce_last = &q->announce;
     q->epoll = epoll_create1(EPOLL_CLOEXEC);
     q->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+    struct epoll_event e = { .events = EPOLLIN | EPOLLET };
     if (q->epoll < 0 || q->wake_fd < 0 || epoll_ctl(q->epoll, EPOLL_CTL_ADD, q->wake_fd, &e) != 0) {
         int error = -errno;
         if (q->epoll >= 0) close(q->epoll);
@@ -51,7 +52,8 @@ void shm_cq_unref(shm_cq *q) {
 
 void shm_cq_destroy(fab_cq *base) {
     shm_cq *q = (shm_cq *)base;
-    fkv_assert(q->active_count == 0 && q->parked_count == 0 && !q->announce && !q->ending);   /* connections are gone before */
+    /* connections are gone before */
+    fkv_assert(q->active_count == 0 && q->parked_count == 0 && !q->announce && !q->ending);
     close(q->epoll);
     close(q->wake_fd);
     free(q->active);
@@ -62,7 +64,8 @@ void shm_cq_destroy(fab_cq *base) {
 
 bool shm_active_add(shm_conn *c) {
     shm_cq *q = c->cq;
-    if (q->active_count + q->parked_count >= q->active_room) {   /* room for the parked too, so that unparking cannot fail */
+    /* room for the parked too, so that unparking cannot fail */
+    if (q->active_count + q->parked_count >= q->active_room) {
         uint32_t room = q->active_room ? 2 * q->active_room : 16;
         shm_conn **more = realloc(q->active, room * sizeof *more);
         if (!more) return false;
@@ -129,16 +132,18 @@ void shm_stop_listening(shm_conn *c) {
     active_remove(c);
 }
 
-#define UNLINK(first, next, c) do { \
-        shm_conn **at = &(first); \
+#define UNLINK(first, next, c)                       \
+    do {                                             \
+        shm_conn **at = &(first);                    \
         while (*at && *at != (c)) at = &(*at)->next; \
-        if (*at) *at = (c)->next; \
+        if (*at) *at = (c)->next;                    \
     } while (0)
 /* The same for a list that knows its end. */
-#define UNLINK_QUEUE(first, last, next, c) do { \
-        shm_conn **at = &(first); \
+#define UNLINK_QUEUE(first, last, next, c)           \
+    do {                                             \
+        shm_conn **at = &(first);                    \
         while (*at && *at != (c)) at = &(*at)->next; \
-        if (*at && !(*at = (c)->next)) (last) = at; \
+        if (*at && !(*at = (c)->next)) (last) = at;  \
     } while (0)
 
 void shm_forget(shm_conn *c) {
@@ -209,7 +214,7 @@ int shm_arm(fab_cq *base) {
     shm_cq *q = (shm_cq *)base;
     shm_flush(base);
     if (q->reading || q->announce || q->ending) return 1;
-    if (q->woken) {   /* fab_wake came: one whole turn of the caller's loop begins after it */
+    if (q->woken) { /* fab_wake came: one whole turn of the caller's loop begins after it */
         q->woken = false;
         return 1;
     }
@@ -237,10 +242,12 @@ static void drain(shm_cq *q) {
             shm_conn *c = events[i].data.ptr;
             if (!c) continue;
             if (c->parked) shm_unpark(c);
-            /* Emptied each time: rings may have come while this end was awake, and a full socket would take no more. But for what more than
-             * that has come: one rings once for each sleep, and who never stops must not keep this thread. Each ring is an edge of its own. */
+            /* Emptied each time: rings may have come while this end was awake, and a full socket would take no more.
+             * But for what more than that has come: one rings once for each sleep, and who never stops must not keep
+             * this thread. Each ring is an edge of its own. */
             char room[256];
-            for (int k = 0; k < BELL_READS && recv(c->bell, room, sizeof room, MSG_DONTWAIT) == (ssize_t)sizeof room; k++) {}
+            for (int k = 0; k < BELL_READS && recv(c->bell, room, sizeof room, MSG_DONTWAIT) == (ssize_t)sizeof room;
+                 k++) {}
         }
     } while (n == EVENTS);
     q->since_epoll = 0;

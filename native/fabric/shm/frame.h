@@ -1,4 +1,5 @@
-/* frame.h: the frames that two ends of a shm connection exchange over their Unix socket (SOCK_SEQPACKET, so a frame is whole).
+/* frame.h: the frames that two ends of a shm connection exchange over their Unix socket (SOCK_SEQPACKET, so a frame is
+ * whole).
  *
  *   connector                              acceptor
  *      HELLO (versions, limit, private) ----->
@@ -18,21 +19,21 @@
 #include <stdint.h>
 #include "../fabric.h"
 
-enum { SHM_MAGIC = 0x6d687346, SHM_VERSION_MIN = 1, SHM_VERSION_MAX = 1 };   /* "Fshm" */
+enum { SHM_MAGIC = 0x6d687346, SHM_VERSION_MIN = 1, SHM_VERSION_MAX = 1 }; /* "Fshm" */
 enum { SHM_HELLO = 1, SHM_WELCOME, SHM_REJECT, SHM_ATTACH, SHM_ATTACHED, SHM_DETACH, SHM_BYE };
 enum { SHM_FRAME_FDS = 2, SHM_FRAME_SLOTS = 14 };
 
 typedef struct shm_frame {
     uint32_t magic;
     uint8_t type;
-    uint8_t version_min, version_max;    /* HELLO: the range offered; WELCOME: both are the one chosen */
-    uint8_t status;                      /* ATTACHED: fab_wc_status; BYE: 0 when in order */
+    uint8_t version_min, version_max; /* HELLO: the range offered; WELCOME: both are the one chosen */
+    uint8_t status;                   /* ATTACHED: fab_wc_status; BYE: 0 when in order */
     uint32_t max_message;
     uint32_t ring_bytes;
-    uint32_t count;                      /* bytes of `priv`, or how many of `slots` */
-    uint32_t slot;                       /* ATTACHED: the flag of shm_shared.revoked that speaks of this attachment */
+    uint32_t count; /* bytes of `priv`, or how many of `slots` */
+    uint32_t slot;  /* ATTACHED: the flag of shm_shared.revoked that speaks of this attachment */
     uint64_t id, rkey, address, bytes;
-    uint64_t offset;                     /* ATTACHED: of `address` in the memfd */
+    uint64_t offset; /* ATTACHED: of `address` in the memfd */
     union {
         uint8_t priv[56];
         uint32_t slots[SHM_FRAME_SLOTS];

@@ -11,13 +11,13 @@
  *   | ring 1: acceptor->connector |
  *   +-----------------------------+
  *
- * A ring has one producer and one consumer. Indexes count bytes and only grow. A message is a header word (its length; the upper
- * half is zero), then its bytes, padded to 8. Each end keeps its own indexes in private memory and publishes copies: what it
- * reads here was written by the peer, is hostile, and is copied once and checked before it is used. A check that fails breaks
- * the connection. Invariant: tail - head <= ring bytes, all of them multiples of 8.
+ * A ring has one producer and one consumer. Indexes count bytes and only grow. A message is a header word (its length;
+ * the upper half is zero), then its bytes, padded to 8. Each end keeps its own indexes in private memory and publishes
+ * copies: what it reads here was written by the peer, is hostile, and is copied once and checked before it is used. A
+ * check that fails breaks the connection. Invariant: tail - head <= ring bytes, all of them multiples of 8.
  *
- * Sleep is Dekker's: the sleeper sets its flag and then looks at the indexes again; the other end publishes an index and then
- * looks at the flag; each pair is sequentially consistent, so that at least one of them sees the other.
+ * Sleep is Dekker's: the sleeper sets its flag and then looks at the indexes again; the other end publishes an index
+ * and then looks at the flag; each pair is sequentially consistent, so that at least one of them sees the other.
  */
 #ifndef FARKV_FABRIC_SHM_LANE_H
 #define FARKV_FABRIC_SHM_LANE_H
@@ -31,17 +31,19 @@
 #include <sys/uio.h>
 
 enum { SHM_SLOTS = 32768, SHM_RING_MIN = 64 << 10, SHM_RING_MAX = 16 << 20 };
-enum { SHM_ASLEEP = 1, SHM_WANTS_SPACE = 2 };   /* asleep until a message comes; until the peer has taken messages */
+enum { SHM_ASLEEP = 1, SHM_WANTS_SPACE = 2 }; /* asleep until a message comes; until the peer has taken messages */
 
 typedef struct shm_lane {
-    alignas(128) _Atomic uint64_t tail;         /* written by the producer */
-    alignas(128) _Atomic uint64_t head;         /* written by the consumer */
+    alignas(128) _Atomic uint64_t tail; /* written by the producer */
+    alignas(128) _Atomic uint64_t head; /* written by the consumer */
 } shm_lane;
 
 typedef struct shm_shared {
     shm_lane lane[2];
-    struct { alignas(128) _Atomic uint32_t flags; } asleep[2];
-    alignas(4096) _Atomic uint8_t revoked[2][SHM_SLOTS];   /* [end whose region it is][slot] */
+    struct {
+        alignas(128) _Atomic uint32_t flags;
+    } asleep[2];
+    alignas(4096) _Atomic uint8_t revoked[2][SHM_SLOTS]; /* [end whose region it is][slot] */
 } shm_shared;
 static_assert(offsetof(shm_shared, revoked) == 4096 && sizeof(shm_shared) == 69632, "drawing");
 
@@ -52,9 +54,9 @@ typedef struct shm_out {
     uint8_t *ring;
     shm_lane *lane;
     uint64_t size;
-    uint64_t tail, published;   /* published <= tail */
-    uint64_t head;              /* the last that was seen of the consumer's */
-    uint64_t want;              /* bytes that a refused SEND waits for; 0: none is refused */
+    uint64_t tail, published; /* published <= tail */
+    uint64_t head;            /* the last that was seen of the consumer's */
+    uint64_t want;            /* bytes that a refused SEND waits for; 0: none is refused */
 } shm_out;
 
 static inline uint64_t shm_record_bytes(uint32_t bytes) { return 8 + (((uint64_t)bytes + 7) & ~7ull); }
@@ -92,8 +94,8 @@ typedef struct shm_in {
     const uint8_t *ring;
     shm_lane *lane;
     uint64_t size;
-    uint64_t head, published;   /* published <= head */
-    uint64_t tail;              /* the last that was seen of the producer's, and found sane */
+    uint64_t head, published; /* published <= head */
+    uint64_t tail;            /* the last that was seen of the producer's, and found sane */
     uint32_t max_message;
 } shm_in;
 
@@ -112,7 +114,8 @@ static inline void shm_in_bytes(const shm_in *in, uint64_t at, void *to, size_t 
 /* Copies the next message to `to`, which has room for max_message. Returns its length, or 0 when the ring is corrupt.
  * Precondition: head != tail. */
 static inline uint32_t shm_in_take(shm_in *in, void *to) {
-    uint64_t header = __atomic_load_n((const uint64_t *)(const void *)(in->ring + (in->head & (in->size - 1))), __ATOMIC_RELAXED);
+    uint64_t header = __atomic_load_n((const uint64_t *)(const void *)(in->ring + (in->head & (in->size - 1))),
+                                      __ATOMIC_RELAXED);
     if (header == 0 || header > in->max_message || shm_record_bytes((uint32_t)header) > in->tail - in->head) return 0;
     shm_in_bytes(in, in->head + 8, to, header);
     in->head += shm_record_bytes((uint32_t)header);

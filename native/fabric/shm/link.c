@@ -1,5 +1,6 @@
-/* link.c: the agent's side of a connection: its socket, the handshake, frames, its end. All of it runs in the agent's thread,
- * but for shm_conn_new. Frames come from a process that is not trusted: what is out of place ends the connection. */
+/* link.c: the agent's side of a connection: its socket, the handshake, frames, its end. All of it runs in the agent's
+ * thread, but for shm_conn_new. Frames come from a process that is not trusted: what is out of place ends the
+ * connection. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static void enlist(shm_conn *c) {
 static void close_socket(shm_conn *c) {
     shm_timer_clear(&c->link.timer);
     if (c->link.fd < 0) return;
-    close(c->link.fd);   /* which also takes it out of epoll: nobody else holds the description */
+    close(c->link.fd); /* which also takes it out of epoll: nobody else holds the description */
     c->link.fd = -1;
 }
 
@@ -58,16 +59,21 @@ void shm_link_fail(shm_conn *c, fab_wc_status status) {
     c->link.state = SHM_LINK_DOWN;
     close_socket(c);
     shm_attach_fail_all(c, FAB_WR_FLUSH_ERR);
-    if (was == SHM_LINK_HELLO) shm_link_end(c);   /* the user never heard of it */
-    else shm_post(c, was == SHM_LINK_RETRY || was == SHM_LINK_WELCOME ? SHM_NEWS_CONNECT | SHM_NEWS_GONE : SHM_NEWS_GONE, status);
+    if (was == SHM_LINK_HELLO)
+        shm_link_end(c); /* the user never heard of it */
+    else
+        shm_post(c, was == SHM_LINK_RETRY || was == SHM_LINK_WELCOME ? SHM_NEWS_CONNECT | SHM_NEWS_GONE : SHM_NEWS_GONE,
+                 status);
 }
 
 void shm_link_end(shm_conn *c) {
     shm_domain *d = c->domain;
     c->link.state = SHM_LINK_DOWN;
     close_socket(c);
-    if (c->link.prev) c->link.prev->link.next = c->link.next;
-    else d->conns = c->link.next;
+    if (c->link.prev)
+        c->link.prev->link.next = c->link.next;
+    else
+        d->conns = c->link.next;
     if (c->link.next) c->link.next->link.prev = c->link.prev;
     c->link.next = d->dead;
     d->dead = c;
@@ -100,13 +106,18 @@ void shm_conn_free(shm_conn *c) {
 /* ---- frames ---- */
 
 bool shm_link_send(shm_conn *c, const shm_frame *f, const int *fds, int n, bool *full) {
-    union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(int) * SHM_FRAME_FDS)]; } control = {0};
-    struct iovec iov = {(void *)(uintptr_t)f, sizeof *f};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int) * SHM_FRAME_FDS)];
+    } control = { 0 };
+    struct iovec iov = { (void *)(uintptr_t)f, sizeof *f };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
     if (n > 0) {
         m.msg_control = &control;
         m.msg_controllen = CMSG_SPACE(sizeof(int) * (size_t)n);
-        control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * (size_t)n)};
+        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(sizeof(int) * (size_t)n) };
         memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * (size_t)n);
     }
     if (sendmsg(c->link.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
@@ -117,13 +128,17 @@ bool shm_link_send(shm_conn *c, const shm_frame *f, const int *fds, int n, bool 
 typedef enum { FRAME_NONE, FRAME_WHOLE, FRAME_END, FRAME_GARBAGE } frame_kind;
 
 static frame_kind receive(shm_conn *c, shm_frame *f, int fds[SHM_FRAME_FDS], int *n) {
-    union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(int) * SHM_FRAME_FDS)]; } control;
-    struct iovec iov = {f, sizeof *f};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int) * SHM_FRAME_FDS)];
+    } control;
+    struct iovec iov = { f, sizeof *f };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
     *n = 0;
     ssize_t got;
     /* A peer that closes with unread frames resets the socket; what it sent before is still there behind the error. */
-    do got = recvmsg(c->link.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+    do got = recvmsg(c->link.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got < 0) return errno == EAGAIN ? FRAME_NONE : FRAME_END;
     for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
         if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
@@ -137,7 +152,7 @@ static frame_kind receive(shm_conn *c, shm_frame *f, int fds[SHM_FRAME_FDS], int
 
 void shm_link_watch(shm_conn *c, uint32_t events) {
     if (c->link.events == events) return;
-    struct epoll_event e = {.events = events, .data.ptr = &c->link.source};
+    struct epoll_event e = { .events = events, .data.ptr = &c->link.source };
     epoll_ctl(c->domain->epoll, c->link.events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->link.fd, &e);
     c->link.events = events;
 }
@@ -161,13 +176,14 @@ void shm_link_accepted(shm_listener *l, int fd) {
 }
 
 static void keep_private(shm_conn *c, const shm_frame *f) {
-    c->news.priv_bytes = f->count;   /* before it is posted, so nobody else looks */
+    c->news.priv_bytes = f->count; /* before it is posted, so nobody else looks */
     memcpy(c->news.priv, f->priv, f->count);
 }
 
 static bool on_hello(shm_conn *c, const shm_frame *f) {
     if (f->type != SHM_HELLO || f->count > FAB_PRIVATE_MAX) return false;
-    if (f->version_min > SHM_VERSION_MAX || f->version_max < SHM_VERSION_MIN || f->max_message < FAB_MESSAGE_MIN) return false;
+    if (f->version_min > SHM_VERSION_MAX || f->version_max < SHM_VERSION_MIN || f->max_message < FAB_MESSAGE_MIN)
+        return false;
     uint32_t own = c->domain->options.max_message;
     c->max_message = f->max_message < own ? f->max_message : own;
     c->ring_bytes = shm_ring_bytes_for(c->max_message);
@@ -187,10 +203,15 @@ static bool on_hello(shm_conn *c, const shm_frame *f) {
 
 static void welcome(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     if (c->link.state != SHM_LINK_ASKED) return;
-    shm_frame f = {.magic = SHM_MAGIC, .type = SHM_WELCOME, .version_min = SHM_VERSION_MAX, .version_max = SHM_VERSION_MAX,
-                   .max_message = c->max_message, .ring_bytes = c->ring_bytes, .count = priv_bytes};
+    shm_frame f = { .magic = SHM_MAGIC,
+                    .type = SHM_WELCOME,
+                    .version_min = SHM_VERSION_MAX,
+                    .version_max = SHM_VERSION_MAX,
+                    .max_message = c->max_message,
+                    .ring_bytes = c->ring_bytes,
+                    .count = priv_bytes };
     memcpy(f.priv, priv, priv_bytes);
-    int fds[SHM_FRAME_FDS] = {c->link.rings_fd, c->link.peer_bell_fd};
+    int fds[SHM_FRAME_FDS] = { c->link.rings_fd, c->link.peer_bell_fd };
     c->link.state = SHM_LINK_UP;
     if (!shm_link_send(c, &f, fds, SHM_FRAME_FDS, NULL)) {
         shm_link_fail(c, FAB_RETRY_EXC_ERR);
@@ -203,7 +224,7 @@ static void welcome(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
 }
 
 static void reject(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
-    shm_frame f = {.magic = SHM_MAGIC, .type = SHM_REJECT, .count = priv_bytes};
+    shm_frame f = { .magic = SHM_MAGIC, .type = SHM_REJECT, .count = priv_bytes };
     memcpy(f.priv, priv, priv_bytes);
     if (c->link.fd >= 0) shm_link_send(c, &f, NULL, 0, NULL);
 }
@@ -211,7 +232,7 @@ static void reject(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
 /* ---- connector ---- */
 
 static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
     strcpy(a.sun_path, c->path);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     c->link.state = SHM_LINK_RETRY;
@@ -219,7 +240,7 @@ static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
         int error = errno;
         if (fd >= 0) close(fd);
         errno = error;
-        if (error == EAGAIN) {   /* the owner's backlog is full */
+        if (error == EAGAIN) { /* the owner's backlog is full */
             shm_timer_set(c->domain, &c->link.timer, fkv_now_ns() + CONNECT_AGAIN_MS * 1000000ull);
         } else {
             fab_log(&c->domain->options, FAB_LOG_INFO, "shm: %s: connect: %m", c->path);
@@ -229,14 +250,19 @@ static void try_connect(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     }
     c->link.fd = fd;
     c->link.state = SHM_LINK_WELCOME;
-    shm_frame f = {.magic = SHM_MAGIC, .type = SHM_HELLO, .version_min = SHM_VERSION_MIN, .version_max = SHM_VERSION_MAX,
-                   .max_message = c->domain->options.max_message, .count = priv_bytes};
+    shm_frame f = { .magic = SHM_MAGIC,
+                    .type = SHM_HELLO,
+                    .version_min = SHM_VERSION_MIN,
+                    .version_max = SHM_VERSION_MAX,
+                    .max_message = c->domain->options.max_message,
+                    .count = priv_bytes };
     memcpy(f.priv, priv, priv_bytes);
     if (!shm_peer_trusted(fd)) {
         fab_log(&c->domain->options, FAB_LOG_WARNING, "shm: %s belongs to another user", c->path);
         shm_link_fail(c, FAB_REM_ACCESS_ERR);
     } else {
-        shm_link_send(c, &f, NULL, 0, NULL);   /* if the owner hung up already, what it said before is still to be read */
+        /* if the owner hung up already, what it said before is still to be read */
+        shm_link_send(c, &f, NULL, 0, NULL);
         shm_link_watch(c, EPOLLIN);
         shm_timer_set(c->domain, &c->link.timer, c->link.deadline_ns);
     }
@@ -252,13 +278,13 @@ static bool on_welcome(shm_conn *c, const shm_frame *f, int *fds, int n) {
     bool sound = f->type == SHM_WELCOME && n == SHM_FRAME_FDS && f->version_min == f->version_max &&
                  f->version_max >= SHM_VERSION_MIN && f->version_max <= SHM_VERSION_MAX &&
                  f->max_message >= FAB_MESSAGE_MIN && f->max_message <= c->domain->options.max_message &&
-                 f->ring_bytes >= SHM_RING_MIN && f->ring_bytes <= SHM_RING_MAX && (f->ring_bytes & (f->ring_bytes - 1)) == 0 &&
-                 f->ring_bytes / 4 >= shm_record_bytes(f->max_message);
+                 f->ring_bytes >= SHM_RING_MIN && f->ring_bytes <= SHM_RING_MAX &&
+                 (f->ring_bytes & (f->ring_bytes - 1)) == 0 && f->ring_bytes / 4 >= shm_record_bytes(f->max_message);
     if (!sound) return false;
     c->max_message = f->max_message;
     c->ring_bytes = f->ring_bytes;
     int e = shm_rings_map(c, fds[0], fds[1]);
-    if (c->bell >= 0) fds[1] = -1;   /* kept */
+    if (c->bell >= 0) fds[1] = -1; /* kept */
     if (e) {
         if (e == -EPROTO) return false;
         shm_link_fail(c, FAB_GENERAL_ERR);
@@ -296,11 +322,11 @@ static bool on_frame(shm_conn *c, const shm_frame *f, int *fds, int n) {
 }
 
 void shm_link_ready(shm_conn *c, uint32_t events) {
-    if (c->link.state == SHM_LINK_DOWN) return;   /* ended earlier in this batch */
+    if (c->link.state == SHM_LINK_DOWN) return; /* ended earlier in this batch */
     if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) && c->link.state == SHM_LINK_UP) shm_attach_write(c);
     for (int i = 0; i < FRAME_BATCH && c->link.state != SHM_LINK_DOWN && !c->link.holds; i++) {
         shm_frame f;
-        int fds[SHM_FRAME_FDS] = {-1, -1}, n = 0;
+        int fds[SHM_FRAME_FDS] = { -1, -1 }, n = 0;
         frame_kind kind = receive(c, &f, fds, &n);
         if (kind == FRAME_NONE) return;
         if (kind == FRAME_END) {
@@ -309,20 +335,21 @@ void shm_link_ready(shm_conn *c, uint32_t events) {
             fab_log(&c->domain->options, FAB_LOG_WARNING, "shm: cut off a peer that sent garbage");
             shm_link_fail(c, FAB_GENERAL_ERR);
         }
-        for (int j = 0; j < n; j++) if (fds[j] >= 0) close(fds[j]);
+        for (int j = 0; j < n; j++)
+            if (fds[j] >= 0) close(fds[j]);
     }
 }
 
 void shm_link_timer(shm_conn *c) {
     switch (c->link.state) {
     case SHM_LINK_RETRY:
-        if (fkv_now_ns() >= c->link.deadline_ns) shm_link_fail(c, FAB_RESP_TIMEOUT_ERR);
-        else try_connect(c, c->orders.priv, c->orders.priv_bytes);   /* written once, before CONNECT was ordered */
+        if (fkv_now_ns() >= c->link.deadline_ns)
+            shm_link_fail(c, FAB_RESP_TIMEOUT_ERR);
+        else
+            try_connect(c, c->orders.priv, c->orders.priv_bytes); /* written once, before CONNECT was ordered */
         break;
     case SHM_LINK_HELLO:
-    case SHM_LINK_WELCOME:
-        shm_link_fail(c, FAB_RESP_TIMEOUT_ERR);
-        break;
+    case SHM_LINK_WELCOME: shm_link_fail(c, FAB_RESP_TIMEOUT_ERR); break;
     case SHM_LINK_UP: shm_attach_timer(c); break;
     default: break;
     }
@@ -330,7 +357,7 @@ void shm_link_timer(shm_conn *c) {
 
 static void say_bye(shm_conn *c, bool broken) {
     if (c->link.fd < 0) return;
-    shm_frame f = {.magic = SHM_MAGIC, .type = SHM_BYE, .status = broken};
+    shm_frame f = { .magic = SHM_MAGIC, .type = SHM_BYE, .status = broken };
     shm_link_send(c, &f, NULL, 0, NULL);
 }
 

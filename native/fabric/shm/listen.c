@@ -1,9 +1,10 @@
 /* listen.c: the socket file of a shm listener, and accepting.
  *
- * The file's mode is 0600 from its first moment: the mode of a socket file is that of the socket, which is set before bind().
- * A file that a killed owner left behind is recognised by its refusing connections, and removed; one that answers is in use.
- * Looking, removing and binding happen under a lock on the directory, so that two owners that start at once over the same
- * stale file do not remove each other's. The file is unlinked on close, if it still is this listener's.
+ * The file's mode is 0600 from its first moment: the mode of a socket file is that of the socket, which is set before
+ * bind(). A file that a killed owner left behind is recognised by its refusing connections, and removed; one that
+ * answers is in use. Looking, removing and binding happen under a lock on the directory, so that two owners that start
+ * at once over the same stale file do not remove each other's. The file is unlinked on close, if it still is this
+ * listener's.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,20 +23,20 @@
 #include "shm.h"
 
 enum { BACKLOG = 1024, ACCEPT_BATCH = 16, LOCK_TRIES = 100, LOCK_WAIT_MS = 5, ACCEPT_AGAIN_MS = 50 };
-static_assert(sizeof((struct sockaddr_un){0}.sun_path) == 108, "paths of this file have the same size");
+static_assert(sizeof((struct sockaddr_un){ 0 }.sun_path) == 108, "paths of this file have the same size");
 
 int shm_parse_address(const char *address, char path[108]) {
     static const char scheme[] = "unix:";
     if (strncmp(address, scheme, sizeof scheme - 1) != 0) return -EINVAL;
     address += sizeof scheme - 1;
-    if (address[0] != '/') return -EINVAL;   /* other processes use it too, and they may be in other directories */
+    if (address[0] != '/') return -EINVAL; /* other processes use it too, and they may be in other directories */
     if (strlen(address) >= 108) return -ENAMETOOLONG;
     strcpy(path, address);
     return 0;
 }
 
 static struct sockaddr_un sockaddr_of(const char *path) {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
     strcpy(a.sun_path, path);
     return a;
 }
@@ -71,7 +72,7 @@ static int lock_directory(const char *path) {
             close(fd);
             return -EBUSY;
         }
-        nanosleep(&(struct timespec){.tv_nsec = LOCK_WAIT_MS * 1000000}, NULL);
+        nanosleep(&(struct timespec){ .tv_nsec = LOCK_WAIT_MS * 1000000 }, NULL);
     }
     return fd;
 }
@@ -108,7 +109,7 @@ static int start(shm_listener *l) {
     int e = lock < 0 ? lock : bind_socket(l);
     if (lock >= 0) close(lock);
     if (e == 0) {
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &l->source};
+        struct epoll_event event = { .events = EPOLLIN, .data.ptr = &l->source };
         if (epoll_ctl(l->domain->epoll, EPOLL_CTL_ADD, l->fd, &event) != 0) {
             e = -errno;
             unlink_own(l);
@@ -129,8 +130,10 @@ int shm_listen(fab_cq *q, const char *address, fab_listener **out) {
     snprintf(l->head.address, sizeof l->head.address, "%s", address);
     int e = shm_parse_address(address, l->path);
     if (e == 0) e = start(l);
-    if (e) free(l);
-    else *out = &l->head;
+    if (e)
+        free(l);
+    else
+        *out = &l->head;
     return e;
 }
 
@@ -172,7 +175,7 @@ void shm_unlisten(fab_listener *base) {
 /* ---- in the agent ---- */
 
 static void refuse(shm_listener *l, int fd) {
-    const shm_frame f = {.magic = SHM_MAGIC, .type = SHM_REJECT};
+    const shm_frame f = { .magic = SHM_MAGIC, .type = SHM_REJECT };
     send(fd, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
     fab_log(&l->domain->options, FAB_LOG_WARNING, "shm: %s: refused a connection: there are %u", l->path, l->conns);
@@ -185,7 +188,7 @@ void shm_listener_ready(shm_listener *l) {
             if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
             /* The listener stays readable: stop looking for a while instead of spinning. */
             fab_log(&l->domain->options, FAB_LOG_ERROR, "shm: %s: accept: %m", l->path);
-            epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd, &(struct epoll_event){.data.ptr = &l->source});
+            epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd, &(struct epoll_event){ .data.ptr = &l->source });
             shm_timer_set(l->domain, &l->timer, fkv_now_ns() + ACCEPT_AGAIN_MS * 1000000ull);
             return;
         }
@@ -201,13 +204,14 @@ void shm_listener_ready(shm_listener *l) {
 }
 
 void shm_listener_timer(shm_listener *l) {
-    epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd, &(struct epoll_event){.events = EPOLLIN, .data.ptr = &l->source});
+    epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd,
+              &(struct epoll_event){ .events = EPOLLIN, .data.ptr = &l->source });
 }
 
 void shm_listener_close(shm_listener *l) {
     shm_domain *d = l->domain;
     shm_timer_clear(&l->timer);
-    unlink_own(l);   /* before closing: until then no other owner takes the name */
+    unlink_own(l); /* before closing: until then no other owner takes the name */
     close(l->fd);
     for (shm_conn *c = d->conns, *next; c; c = next) {
         next = c->link.next;

@@ -1,8 +1,8 @@
-/* mr.c: registered memory of the shm provider. A region is known by its rkey, 64 random bits; peers that attach it get its
- * descriptor and map it read-only.
+/* mr.c: registered memory of the shm provider. A region is known by its rkey, 64 random bits; peers that attach it get
+ * its descriptor and map it read-only.
  *
- * A peer's mapping outlives deregistration, so fab_dereg also sets the peer's `revoked` flag of each attachment in the memory of
- * the connection: an honest peer's READs fail from then on, as they do over the other providers.
+ * A peer's mapping outlives deregistration, so fab_dereg also sets the peer's `revoked` flag of each attachment in the
+ * memory of the connection: an honest peer's READs fail from then on, as they do over the other providers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ int shm_reg(fab_domain *base, const fkv_region *r, uint32_t trust, fab_mr **out)
     fkv_random(&page, sizeof page);
     m->head.addr = ((uint64_t)page + 1) << 12;
     pthread_mutex_lock(&d->lock);
-    do fkv_random(&m->head.rkey, sizeof m->head.rkey); while (shm_mr_find(d, m->head.rkey));
+    do fkv_random(&m->head.rkey, sizeof m->head.rkey);
+    while (shm_mr_find(d, m->head.rkey));
     m->next = *bucket(d, m->head.rkey);
     *bucket(d, m->head.rkey) = m;
     pthread_mutex_unlock(&d->lock);

@@ -1,8 +1,8 @@
 /* ops.c: the shm provider, for processes on one host: its table of operations, and a domain's life.
  *
- * READ is the reader's own copy out of the region, which it has mapped read-only; SEND goes through a byte ring in memory that
- * both ends have mapped (lane.h); a Unix socket carries the handshake and descriptors (frame.h) and says when the
- * peer's process is gone. When both ends poll, neither makes a system call. shm.h says which thread does what.
+ * READ is the reader's own copy out of the region, which it has mapped read-only; SEND goes through a byte ring in
+ * memory that both ends have mapped (lane.h); a Unix socket carries the handshake and descriptors (frame.h) and says
+ * when the peer's process is gone. When both ends poll, neither makes a system call. shm.h says which thread does what.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* poll.c: fab_poll. In this order: what the agent told, the ends of connections, READs, messages. None of it blocks, allocates or
- * (but for what the agent told) takes a lock. */
+/* poll.c: fab_poll. In this order: what the agent told, the ends of connections, READs, messages. None of it blocks,
+ * allocates or (but for what the agent told) takes a lock. */
 #include <stdlib.h>
 #include "../../base/shared_copy.h"
 #include "shm.h"
@@ -7,14 +7,15 @@
 
 static fab_wc completion(shm_conn *c, fab_wc_opcode opcode, fab_wc_status status, uint64_t wr_id) {
     c->touched = c->cq->polls;
-    return (fab_wc){.opcode = opcode, .status = status, .wr_id = wr_id, .conn = &c->head};
+    return (fab_wc){ .opcode = opcode, .status = status, .wr_id = wr_id, .conn = &c->head };
 }
 
 /* ---- what the agent told ---- */
 
 static void begin_ending(shm_conn *c, fab_wc_status gone) {
     if (c->status == FAB_SUCCESS) c->status = gone;
-    /* What the peer published before it went is still delivered; a process that lives on and goes on writing is not heard. */
+    /* What the peer published before it went is still delivered; a process that lives on and goes on writing is not
+     * heard. */
     c->last_message = c->state == SHM_OPEN && shm_in_refresh(&c->in, memory_order_acquire) ? c->in.tail : c->in.head;
     shm_stop_listening(c);
     c->state = SHM_ENDING;
@@ -43,7 +44,7 @@ static void take_news(shm_cq *q) {
 static fab_wc announce_connect(shm_conn *c) {
     fab_wc_status status = c->news.connected;
     if (status == FAB_SUCCESS && !shm_conn_open(c)) {
-        c->state = SHM_OPEN;   /* open enough to break in order */
+        c->state = SHM_OPEN; /* open enough to break in order */
         shm_break(c, FAB_GENERAL_ERR);
         status = FAB_GENERAL_ERR;
     }
@@ -106,7 +107,7 @@ static int receive(shm_conn *c, fab_wc *wc, int max, uint64_t end) {
         }
         c->free_count--;
         c->held[i] = 1;
-        wc[n++] = (fab_wc){.opcode = FAB_WC_RECV, .conn = &c->head, .data = buffer, .bytes = bytes};
+        wc[n++] = (fab_wc){ .opcode = FAB_WC_RECV, .conn = &c->head, .data = buffer, .bytes = bytes };
     }
     return n;
 }
@@ -150,7 +151,7 @@ static int scan(shm_cq *q, fab_wc *wc, int max) {
 /* Copies what the budget allows of the next READ. True when it ended. */
 static bool read_some(shm_conn *c, shm_read *r, uint32_t *budget) {
     uint32_t left = r->bytes - r->done, now = left;
-    if (left > *budget) {   /* ends at a word, so that none is loaded in two halves */
+    if (left > *budget) { /* ends at a word, so that none is loaded in two halves */
         uint32_t over = (uint32_t)((uintptr_t)(r->from + r->done) + *budget) & 7;
         now = *budget > over ? *budget - over : 0;
         *budget = now;
@@ -161,7 +162,8 @@ static bool read_some(shm_conn *c, shm_read *r, uint32_t *budget) {
     if (now < left) return false;
     fkv_copy_shared_end();
     /* Looked at after the copy: a region that was deregistered before the READ ended was not read. */
-    if (atomic_load_explicit(&c->shared->revoked[!c->side][r->of->slot], memory_order_acquire)) r->status = FAB_REM_ACCESS_ERR;
+    if (atomic_load_explicit(&c->shared->revoked[!c->side][r->of->slot], memory_order_acquire))
+        r->status = FAB_REM_ACCESS_ERR;
     return true;
 }
 
@@ -172,8 +174,10 @@ static int do_reads(shm_cq *q, fab_wc *wc, int max) {
         shm_conn *c = q->reading;
         while (c->read_head != c->read_tail && n < max) {
             shm_read *r = &c->reads[c->read_head % SHM_READS];
-            if (c->state != SHM_OPEN) r->status = FAB_WR_FLUSH_ERR;
-            else if (r->status == FAB_SUCCESS && !read_some(c, r, &budget)) break;
+            if (c->state != SHM_OPEN)
+                r->status = FAB_WR_FLUSH_ERR;
+            else if (r->status == FAB_SUCCESS && !read_some(c, r, &budget))
+                break;
             c->read_head++;
             wc[n++] = completion(c, FAB_WC_READ, r->status, r->wr_id);
             if (r->status != FAB_SUCCESS) shm_break(c, r->status);
@@ -182,7 +186,7 @@ static int do_reads(shm_cq *q, fab_wc *wc, int max) {
         if (!(q->reading = c->next_reading)) q->reading_last = &q->reading;
         c->reading = false;
         if (c->read_head == c->read_tail) continue;
-        c->reading = true;   /* out of budget: the others' turn is next */
+        c->reading = true; /* out of budget: the others' turn is next */
         c->next_reading = NULL;
         *q->reading_last = c;
         q->reading_last = &c->next_reading;

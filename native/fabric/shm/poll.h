@@ -3,9 +3,9 @@
 #define FARKV_FABRIC_SHM_POLL_H
 #include "shm.h"
 
-void shm_disarm(shm_cq *q);                               /* after a sleep: awake again, edges taken */
+void shm_disarm(shm_cq *q); /* after a sleep: awake again, edges taken */
 void shm_park_idle(shm_cq *q);
-void shm_look_for_parked(shm_cq *q, int completions);     /* now and then, while awake */
-void shm_stop_listening(shm_conn *c);                     /* neither active nor parked any more */
+void shm_look_for_parked(shm_cq *q, int completions); /* now and then, while awake */
+void shm_stop_listening(shm_conn *c);                 /* neither active nor parked any more */
 
 #endif

@@ -1,10 +1,10 @@
 /* rings.c: making and mapping what the two ends of a connection share: the memory of the rings and the bell; and this
  * end's private receive buffers.
  *
- * The acceptor makes a memfd of fixed size (sealed against shrinking, growing and further seals, so that neither end can make
- * the other touch missing pages) and the bell. The bell is a pair of stream sockets and not an eventfd: the peer shares an eventfd's
- * file description, could make it blocking and full, and a write from here would then never return; a send to a socket says
- * MSG_DONTWAIT each time.
+ * The acceptor makes a memfd of fixed size (sealed against shrinking, growing and further seals, so that neither end
+ * can make the other touch missing pages) and the bell. The bell is a pair of stream sockets and not an eventfd: the
+ * peer shares an eventfd's file description, could make it blocking and full, and a write from here would then never
+ * return; a send to a socket says MSG_DONTWAIT each time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,8 @@ static int make_pool(shm_conn *c) {
     c->reads = (shm_read *)(void *)(c->pool + buffers);
     c->free = (uint16_t *)(void *)(c->pool + buffers + reads);
     c->held = (uint8_t *)(c->free + c->buffers);
-    for (c->free_count = 0; c->free_count < c->buffers; c->free_count++) c->free[c->free_count] = (uint16_t)c->free_count;
+    for (c->free_count = 0; c->free_count < c->buffers; c->free_count++)
+        c->free[c->free_count] = (uint16_t)c->free_count;
     return 0;
 }
 
@@ -56,18 +57,25 @@ static int map(shm_conn *c, int fd) {
     if (p == MAP_FAILED) return -errno;
     c->shared = p;
     uint8_t *rings = (uint8_t *)p + sizeof(shm_shared);
-    c->out = (shm_out){.ring = rings + (size_t)c->side * c->ring_bytes, .lane = &c->shared->lane[c->side], .size = c->ring_bytes};
-    c->in = (shm_in){.ring = rings + (size_t)!c->side * c->ring_bytes, .lane = &c->shared->lane[!c->side], .size = c->ring_bytes,
-                     .max_message = c->max_message};
+    c->out = (shm_out){ .ring = rings + (size_t)c->side * c->ring_bytes,
+                        .lane = &c->shared->lane[c->side],
+                        .size = c->ring_bytes };
+    c->in = (shm_in){ .ring = rings + (size_t)!c->side * c->ring_bytes,
+                      .lane = &c->shared->lane[!c->side],
+                      .size = c->ring_bytes,
+                      .max_message = c->max_message };
     return make_pool(c);
 }
 
 int shm_rings_make(shm_conn *c) {
     int fd = memfd_create("farkv-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (fd < 0 && errno == EINVAL) fd = memfd_create("farkv-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);   /* Linux before 6.3 */
+    /* Linux before 6.3 */
+    if (fd < 0 && errno == EINVAL) fd = memfd_create("farkv-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -errno;
     c->link.rings_fd = fd;
-    int e = ftruncate(fd, (off_t)shm_shared_bytes(c->ring_bytes)) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0 ? -errno : map(c, fd);
+    int e = ftruncate(fd, (off_t)shm_shared_bytes(c->ring_bytes)) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0
+                ? -errno
+                : map(c, fd);
     if (e) return e;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) return -errno;
@@ -87,13 +95,15 @@ int shm_rings_map(shm_conn *c, int rings_fd, int bell_fd) {
     struct stat s;
     int seals = fcntl(rings_fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))) return -EPROTO;
-    if (fstat(rings_fd, &s) != 0 || (uint64_t)s.st_size != shm_shared_bytes(c->ring_bytes) || !is_bell(bell_fd)) return -EPROTO;
+    if (fstat(rings_fd, &s) != 0 || (uint64_t)s.st_size != shm_shared_bytes(c->ring_bytes) || !is_bell(bell_fd))
+        return -EPROTO;
     int e = map(c, rings_fd);
     if (e == 0) c->bell = bell_fd;
     return e;
 }
 
-/* In the agent rather than at the first SENDs. The marks of revoked regions come as they are used: few connections need many. */
+/* In the agent rather than at the first SENDs. The marks of revoked regions come as they are used: few connections need
+ * many. */
 void shm_rings_populate(shm_conn *c) {
     madvise(c->shared, offsetof(shm_shared, revoked), MADV_POPULATE_WRITE);
     madvise(c->shared + 1, 2 * (size_t)c->ring_bytes, MADV_POPULATE_WRITE);

@@ -1,4 +1,5 @@
-/* table.c: the CQ thread's side of attaching: which regions of the peer this connection has mapped. Looked up by every READ. */
+/* table.c: the CQ thread's side of attaching: which regions of the peer this connection has mapped. Looked up by every
+ * READ. */
 #include <errno.h>
 #include <stdlib.h>
 #include "shm.h"
@@ -17,10 +18,11 @@ shm_attachment *shm_table_find(const shm_table *t, uint64_t rkey) {
 }
 
 static bool grow(shm_table *t) {
-    shm_table bigger = {.room = t->room ? 2 * t->room : 16, .count = t->count};
+    shm_table bigger = { .room = t->room ? 2 * t->room : 16, .count = t->count };
     bigger.at = calloc(bigger.room, sizeof *bigger.at);
     if (!bigger.at) return false;
-    for (uint32_t i = 0; i < t->room; i++) if (t->at[i].a) bigger.at[place(&bigger, t->at[i].rkey)] = t->at[i];
+    for (uint32_t i = 0; i < t->room; i++)
+        if (t->at[i].a) bigger.at[place(&bigger, t->at[i].rkey)] = t->at[i];
     free(t->at);
     *t = bigger;
     return true;
@@ -28,7 +30,7 @@ static bool grow(shm_table *t) {
 
 static bool add(shm_table *t, shm_attachment *a) {
     if (2 * (t->count + 1) > t->room && !grow(t)) return false;
-    t->at[place(t, a->rkey)] = (struct shm_entry){.rkey = a->rkey, .a = a};
+    t->at[place(t, a->rkey)] = (struct shm_entry){ .rkey = a->rkey, .a = a };
     t->count++;
     return true;
 }
@@ -46,12 +48,15 @@ static void take_out(shm_table *t, uint32_t hole) {
 
 void shm_table_settle(shm_table *t, const shm_attachment *a) {
     uint32_t i = place(t, a->rkey);
-    if (a->status == FAB_SUCCESS) t->at[i].ready = true;
-    else take_out(t, i);
+    if (a->status == FAB_SUCCESS)
+        t->at[i].ready = true;
+    else
+        take_out(t, i);
 }
 
 void shm_table_free(shm_table *t) {
-    for (uint32_t i = 0; i < t->room; i++) if (t->at[i].a && t->at[i].ready) shm_attachment_free(t->at[i].a);
+    for (uint32_t i = 0; i < t->room; i++)
+        if (t->at[i].a && t->at[i].ready) shm_attachment_free(t->at[i].a);
     free(t->at);
 }
 
@@ -82,7 +87,7 @@ void shm_detach(fab_conn *base, uint64_t rkey) {
     shm_attachment *a = shm_table_find(&c->table, rkey);
     if (!a) return;
     take_out(&c->table, place(&c->table, rkey));
-    for (uint32_t i = c->read_head; i != c->read_tail; i++) {   /* READs still queued find it gone */
+    for (uint32_t i = c->read_head; i != c->read_tail; i++) { /* READs still queued find it gone */
         shm_read *r = &c->reads[i % SHM_READS];
         if (r->of == a) r->status = FAB_REM_ACCESS_ERR;
     }

@@ -1,8 +1,9 @@
-/* conn.c: the life of a connection: made, asked, accepted or refused, ended by the peer, by an error or by the user, freed.
+/* conn.c: the life of a connection: made, asked, accepted or refused, ended by the peer, by an error or by the user,
+ * freed.
  *
- * The driver ends a connection; then, and only then, it emits DOWN, after which it touches no local buffer. The user's fab_disconnect
- * marks it `gone` and asks the driver to let go, which it says by GONE, its last word; the CQ's thread frees it then. A connection
- * of the responder that was never announced to the CQ's thread is freed by the responder.
+ * The driver ends a connection; then, and only then, it emits DOWN, after which it touches no local buffer. The user's
+ * fab_disconnect marks it `gone` and asks the driver to let go, which it says by GONE, its last word; the CQ's thread
+ * frees it then. A connection of the responder that was never announced to the CQ's thread is freed by the responder.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static size_t arena_bytes(const tcp_domain *d) {
     return d->ring_bytes + TCP_DEPTH * (sizeof(tcp_slot) + sizeof(tcp_request));
 }
 
-static void event_init(tcp_event *e, tcp_conn *c, tcp_event_kind kind) { *e = (tcp_event){.conn = c, .kind = kind}; }
+static void event_init(tcp_event *e, tcp_conn *c, tcp_event_kind kind) { *e = (tcp_event){ .conn = c, .kind = kind }; }
 
 tcp_conn *tcp_conn_new(tcp_io *io, int fd, tcp_listener *l, void *user) {
     tcp_domain *d = io->domain;
@@ -59,12 +60,19 @@ void tcp_conn_free(tcp_conn *c) {
     free(c);
 }
 
-tcp_hello tcp_conn_hello(const tcp_conn *c, tcp_hello_kind kind, tcp_reason reason, const void *priv, uint32_t priv_bytes) {
+tcp_hello tcp_conn_hello(const tcp_conn *c, tcp_hello_kind kind, tcp_reason reason, const void *priv,
+                         uint32_t priv_bytes) {
     const tcp_domain *d = tcp_domain_of(c);
     uint8_t version = kind == TCP_ACCEPT ? tcp_version_choose(&c->peer) : 0;
-    tcp_hello h = {.kind = kind, .reason = reason, .version_min = version ? version : TCP_VERSION_MIN,
-        .version_max = version ? version : TCP_VERSION_MAX, .max_message = d->options.max_message, .window = d->window,
-        .depth = TCP_DEPTH, .priv_bytes = priv_bytes, .features = d->options.follow ? TCP_FEATURE_FOLLOW : 0};
+    tcp_hello h = { .kind = kind,
+                    .reason = reason,
+                    .version_min = version ? version : TCP_VERSION_MIN,
+                    .version_max = version ? version : TCP_VERSION_MAX,
+                    .max_message = d->options.max_message,
+                    .window = d->window,
+                    .depth = TCP_DEPTH,
+                    .priv_bytes = priv_bytes,
+                    .features = d->options.follow ? TCP_FEATURE_FOLLOW : 0 };
     if (priv_bytes) memcpy(h.priv, priv, priv_bytes);
     return h;
 }
@@ -94,8 +102,10 @@ void tcp_conn_untimed(tcp_conn *c) {
 static void uncount(tcp_conn *c) {
     if (!c->counted) return;
     c->counted = false;
-    if (c->excess) c->listener->excess--;
-    else c->listener->live--;
+    if (c->excess)
+        c->listener->excess--;
+    else
+        c->listener->live--;
 }
 
 static void say_down(tcp_conn *c, fab_wc_status status, bool blames) {
@@ -103,14 +113,16 @@ static void say_down(tcp_conn *c, fab_wc_status status, bool blames) {
     c->said_down = true;
     c->down_status = status;
     c->down_blames = blames;
-    if (!c->listener && c->up_status != FAB_SUCCESS) tcp_io_emit(c->io, &c->up);     /* FAB_WC_CONNECT failed */
+    if (!c->listener && c->up_status != FAB_SUCCESS) tcp_io_emit(c->io, &c->up); /* FAB_WC_CONNECT failed */
     tcp_io_emit(c->io, &c->down);
 }
 
 static void let_go(tcp_conn *c) {
     list_remove(&c->io_link);
-    if (c->announced) tcp_io_emit(c->io, &c->let_go);
-    else tcp_conn_free(c);
+    if (c->announced)
+        tcp_io_emit(c->io, &c->let_go);
+    else
+        tcp_conn_free(c);
 }
 
 void tcp_conn_down(tcp_conn *c, fab_wc_status status, bool blames) {
@@ -121,7 +133,7 @@ void tcp_conn_down(tcp_conn *c, fab_wc_status status, bool blames) {
     __atomic_store_n(&c->state, TCP_CLOSED, __ATOMIC_RELEASE);
     if (c->armed && !c->threaded) c->io->attention--;
     c->armed = false;
-    shutdown(c->fd, SHUT_RDWR);      /* what was written goes out before a reset that unread bytes would cause */
+    shutdown(c->fd, SHUT_RDWR); /* what was written goes out before a reset that unread bytes would cause */
     close(c->fd);
     c->fd = -1;
     while (tcp_tx_give(c)) continue;
@@ -146,7 +158,8 @@ void tcp_conn_linger(tcp_conn *c, fab_wc_status status) {
 
 void tcp_conn_timeout(tcp_conn *c) {
     tcp_state s = tcp_conn_state(c);
-    if (s == TCP_GREETING && c->listener) fab_log(&tcp_domain_of(c)->options, FAB_LOG_INFO, "tcp: a peer said nothing; dropped");
+    if (s == TCP_GREETING && c->listener)
+        fab_log(&tcp_domain_of(c)->options, FAB_LOG_INFO, "tcp: a peer said nothing; dropped");
     tcp_conn_down(c, s == TCP_LINGER ? FAB_SUCCESS : FAB_RETRY_EXC_ERR, true);
 }
 
@@ -157,21 +170,25 @@ void tcp_conn_close(tcp_conn *c) {
         let_go(c);
         return;
     }
-    if (s == TCP_LINGER && c->threaded) return;      /* GONE follows when that is over */
-    if (s == TCP_UP) tcp_tx(c, true);                /* the last SENDs */
+    if (s == TCP_LINGER && c->threaded) return; /* GONE follows when that is over */
+    if (s == TCP_UP) tcp_tx(c, true);           /* the last SENDs */
     s = tcp_conn_state(c);
     if (s == TCP_LINGER && c->threaded) return;
     if (s == TCP_UP || (s == TCP_GREETING && !c->listener)) tcp_send_bye(c);
-    if (s >= TCP_ASKED && c->threaded && !c->blocked) tcp_conn_linger(c, FAB_SUCCESS);
-    else tcp_conn_down(c, FAB_SUCCESS, false);
+    if (s >= TCP_ASKED && c->threaded && !c->blocked)
+        tcp_conn_linger(c, FAB_SUCCESS);
+    else
+        tcp_conn_down(c, FAB_SUCCESS, false);
 }
 
 /* ---- the CQ's thread ---- */
 
 void tcp_conn_command(tcp_conn *c, uint32_t command) {
     if (!c->threaded) {
-        if (command == TCP_CMD_CLOSE) tcp_conn_close(c);
-        else tcp_conn_down(c, c->fail_status, true);
+        if (command == TCP_CMD_CLOSE)
+            tcp_conn_close(c);
+        else
+            tcp_conn_down(c, c->fail_status, true);
     } else if (__atomic_fetch_or(&c->commands, command, __ATOMIC_ACQ_REL) == 0) {
         tcp_responder_command(((tcp_cq *)c->head.cq)->responder, c);
     }
@@ -180,7 +197,7 @@ void tcp_conn_command(tcp_conn *c, uint32_t command) {
 int tcp_accept(fab_conn *conn, uint32_t trust, const void *priv, uint32_t priv_bytes) {
     tcp_conn *c = (tcp_conn *)conn;
     if (c->gone || c->usable) return -EINVAL;
-    if (!tcp_tx_take(c)) return -ENOTCONN;       /* only its end takes the right of a connection that is asked for */
+    if (!tcp_tx_take(c)) return -ENOTCONN; /* only its end takes the right of a connection that is asked for */
     __atomic_store_n(&c->trust, trust, __ATOMIC_RELAXED);
     uint32_t asked = TCP_ASKED;
     int e = -ENOTCONN;

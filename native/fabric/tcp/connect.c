@@ -5,7 +5,7 @@
 #include "tcp.h"
 
 static int watch(tcp_conn *c) {
-    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT, .data.ptr = c};
+    struct epoll_event e = { .events = EPOLLIN | EPOLLOUT, .data.ptr = c };
     if (epoll_ctl(c->io->epoll, EPOLL_CTL_ADD, c->fd, &e)) return -errno;
     c->armed = true;
     c->io->attention++;
@@ -38,7 +38,8 @@ int tcp_connect(fab_cq *head, const char *address, const void *priv, uint32_t pr
         return e;
     }
     tcp_conn_timer(c);
-    if (begun) tcp_conn_down(c, FAB_RETRY_EXC_ERR, false);    /* no route, no port: said by a completion, as a refusal is */
+    /* no route, no port: said by a completion, as a refusal is */
+    if (begun) tcp_conn_down(c, FAB_RETRY_EXC_ERR, false);
     *out = &c->head;
     return 0;
 }
@@ -50,7 +51,7 @@ void tcp_connected(tcp_conn *c) {
         tcp_conn_down(c, FAB_RETRY_EXC_ERR, false);
         return;
     }
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
     epoll_ctl(c->io->epoll, EPOLL_CTL_MOD, c->fd, &e);
     c->armed = false;
     c->io->attention--;

@@ -1,7 +1,7 @@
 /* cq.c: the completion queue: fab_poll, fab_flush, fab_arm and the descriptor to wait on.
  *
- * fab_fd is an epoll descriptor that holds the sockets of the client connections, an eventfd (fab_wake, the responder) and a timerfd
- * (deadlines while the user sleeps). Without client connections fab_poll makes no system call at all.
+ * fab_fd is an epoll descriptor that holds the sockets of the client connections, an eventfd (fab_wake, the responder)
+ * and a timerfd (deadlines while the user sleeps). Without client connections fab_poll makes no system call at all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "../../base/clock.h"
 #include "tcp.h"
 
-enum { CLOCK_EVERY = 32 };    /* polls: deadlines are looked at when nothing came, and at least so often */
+enum { CLOCK_EVERY = 32 }; /* polls: deadlines are looked at when nothing came, and at least so often */
 
 /* ---- events ---- */
 
@@ -52,7 +52,7 @@ void tcp_cq_refuse_unseen(tcp_cq *cq, const tcp_listener *l) {
 /* ---- made and destroyed ---- */
 
 static int watch(int epoll, int fd) {
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = NULL };
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
 }
 
@@ -60,7 +60,7 @@ int tcp_cq_create(fab_domain *domain, fab_cq **out) {
     tcp_domain *d = (tcp_domain *)domain;
     tcp_cq *cq = aligned_alloc(64, (sizeof *cq + 63) / 64 * 64);
     if (!cq) return -ENOMEM;
-    *cq = (tcp_cq){.eventfd = -1, .timerfd = -1};
+    *cq = (tcp_cq){ .eventfd = -1, .timerfd = -1 };
     list_init(&cq->active);
     list_init(&cq->deferred);
     list_init(&cq->dirty);
@@ -75,8 +75,10 @@ int tcp_cq_create(fab_domain *domain, fab_cq **out) {
     if (cq->eventfd < 0 || cq->timerfd < 0) e = -errno;
     if (e == 0) e = watch(cq->io.epoll, cq->eventfd);
     if (e == 0) e = watch(cq->io.epoll, cq->timerfd);
-    if (e) tcp_cq_destroy(&cq->head);
-    else *out = &cq->head;
+    if (e)
+        tcp_cq_destroy(&cq->head);
+    else
+        *out = &cq->head;
     return e;
 }
 
@@ -132,7 +134,8 @@ static void set_timer(tcp_cq *cq) {
     /* A timer that fires too early costs one poll; setting it for every sleep would cost a system call each. */
     if (at == 0 || (cq->timer_ns && cq->timer_ns <= at)) return;
     uint64_t now = fkv_now_ns(), wait = at > now ? at - now : 1;
-    struct itimerspec t = {.it_value = {.tv_sec = (time_t)(wait / 1000000000u), .tv_nsec = (long)(wait % 1000000000u)}};
+    struct itimerspec t = { .it_value = { .tv_sec = (time_t)(wait / 1000000000u),
+                                          .tv_nsec = (long)(wait % 1000000000u) } };
     timerfd_settime(cq->timerfd, 0, &t, NULL);
     cq->timer_ns = at;
 }
@@ -149,8 +152,9 @@ int tcp_poll(fab_cq *head, fab_wc *wc, int max) {
     if (__atomic_load_n(&cq->rung, __ATOMIC_ACQUIRE) != cq->heard) {
         uint64_t times;
         if (read(cq->eventfd, &times, sizeof times) == sizeof times) cq->heard += times;
-        /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before another look. Taken after
-         * the read: a wake whose bytes were read has said before by whom it is, and the descriptor tells of it no more. */
+        /* What a fab_wake announces may have been looked at just before it came: the user is not to sleep before
+         * another look. Taken after the read: a wake whose bytes were read has said before by whom it is, and the
+         * descriptor tells of it no more. */
         if (__atomic_exchange_n(&cq->woken, 0, __ATOMIC_ACQUIRE) & TCP_WOKEN_BY_USER) cq->look_again = true;
     }
     list_append(&cq->active, &cq->deferred);
@@ -202,10 +206,10 @@ int tcp_fd(fab_cq *cq) { return ((tcp_cq *)cq)->io.epoll; }
 
 void tcp_cq_wake(tcp_cq *cq, uint32_t by) {
     uint64_t one = 1;
-    /* The count before the write: the write wakes the other thread, which may run before this one does again, and must then
-     * know that there is something to take out, or the descriptor stays readable and it cannot sleep. Who polls in between finds
-     * the count ahead of what was taken out, and looks again next time. */
-    __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELEASE);     /* whoever takes it, looks for what was announced before */
+    /* The count before the write: the write wakes the other thread, which may run before this one does again, and must
+     * then know that there is something to take out, or the descriptor stays readable and it cannot sleep. Who polls in
+     * between finds the count ahead of what was taken out, and looks again next time. */
+    __atomic_fetch_or(&cq->woken, by, __ATOMIC_RELEASE); /* whoever takes it, looks for what was announced before */
     __atomic_fetch_add(&cq->rung, 1, __ATOMIC_RELEASE);
     while (write(cq->eventfd, &one, sizeof one) < 0 && errno == EINTR) {}
 }

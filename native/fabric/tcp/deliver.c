@@ -1,14 +1,14 @@
 /* deliver.c: events of the drivers become completions. The CQ's thread.
  *
- * Order: READs of a connection in the order posted, messages in the order sent, DISCONNECT last and in a later poll than all others.
- * Connections take turns, so that one that floods does not starve another.
- * Invariant: an event is in one list at most. `reads` is queued by whoever turns reads_queued from 0 to 1, and is out of every
- * list before reads_queued is 0 again.
+ * Order: READs of a connection in the order posted, messages in the order sent, DISCONNECT last and in a later poll
+ * than all others. Connections take turns, so that one that floods does not starve another. Invariant: an event is in
+ * one list at most. `reads` is queued by whoever turns reads_queued from 0 to 1, and is out of every list before
+ * reads_queued is 0 again.
  */
 #include <stdlib.h>
 #include "tcp.h"
 
-enum { TURN = 16 };    /* completions of one connection before another's */
+enum { TURN = 16 }; /* completions of one connection before another's */
 
 static void put_back(tcp_event *e) {
     tcp_conn *c = e->conn;
@@ -19,7 +19,7 @@ static void put_back(tcp_event *e) {
 
 static fab_wc one_read(tcp_conn *c, fab_wc_status status) {
     const tcp_slot *s = &c->slots[c->completed % TCP_DEPTH];
-    fab_wc wc = {.opcode = FAB_WC_READ, .status = status, .wr_id = s->wr_id, .conn = &c->head, .bytes = s->landed};
+    fab_wc wc = { .opcode = FAB_WC_READ, .status = status, .wr_id = s->wr_id, .conn = &c->head, .bytes = s->landed };
     if (status != FAB_SUCCESS) c->usable = false;
     tcp_read_done(c, s);
     return wc;
@@ -46,7 +46,7 @@ static int deliver_reads(tcp_conn *c, fab_wc *wc, int max) {
         /* The exchange reads what the driver's exchange wrote, and so sees its `answered` too: none is overlooked. */
         __atomic_exchange_n(&c->reads_queued, 0, __ATOMIC_ACQ_REL);
         if (c->completed >= __atomic_load_n(&c->answered, __ATOMIC_ACQUIRE)) return n;
-        if (__atomic_exchange_n(&c->reads_queued, 1, __ATOMIC_ACQ_REL)) return n;    /* the driver queued it again */
+        if (__atomic_exchange_n(&c->reads_queued, 1, __ATOMIC_ACQ_REL)) return n; /* the driver queued it again */
     }
 }
 
@@ -57,7 +57,9 @@ static int deliver_down(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
     int n = answered_reads(c, wc, max);
     while (n < max && c->completed != c->posted) {
         uint32_t own = c->slots[c->completed % TCP_DEPTH].status;
-        fab_wc_status s = own ? (fab_wc_status)own : c->down_blames && c->down_status ? c->down_status : FAB_WR_FLUSH_ERR;
+        fab_wc_status s = own                                ? (fab_wc_status)own
+                          : c->down_blames && c->down_status ? c->down_status
+                                                             : FAB_WR_FLUSH_ERR;
         c->down_blames = false;
         wc[n++] = one_read(c, s);
     }
@@ -76,8 +78,11 @@ static int deliver_up(tcp_conn *c, fab_wc *out) {
         tcp_reject(&c->head, NULL, 0);
         return 0;
     }
-    fab_wc wc = {.opcode = c->listener ? FAB_WC_ACCEPT : FAB_WC_CONNECT, .status = c->up_status, .conn = &c->head,
-        .data = c->peer.priv, .bytes = c->peer.priv_bytes};
+    fab_wc wc = { .opcode = c->listener ? FAB_WC_ACCEPT : FAB_WC_CONNECT,
+                  .status = c->up_status,
+                  .conn = &c->head,
+                  .data = c->peer.priv,
+                  .bytes = c->peer.priv_bytes };
     if (!c->listener && c->up_status == FAB_SUCCESS) {
         c->usable = true;
         c->head.max_message = c->peer.max_message;
@@ -88,20 +93,23 @@ static int deliver_up(tcp_conn *c, fab_wc *out) {
 
 static fab_wc deliver_message(tcp_conn *c, tcp_message *m) {
     list_push(&c->unreleased, &m->link);
-    return (fab_wc){.opcode = FAB_WC_RECV, .conn = &c->head, .data = m->data, .bytes = m->bytes};
+    return (fab_wc){ .opcode = FAB_WC_RECV, .conn = &c->head, .data = m->data, .bytes = m->bytes };
 }
 
 static fab_wc deliver_attach(tcp_event *e) {
-    fab_wc wc = {.opcode = FAB_WC_ATTACH, .wr_id = ((tcp_attach *)e)->wr_id, .conn = &e->conn->head};
+    fab_wc wc = { .opcode = FAB_WC_ATTACH, .wr_id = ((tcp_attach *)e)->wr_id, .conn = &e->conn->head };
     free(e);
     return wc;
 }
 
 /* Of a connection that the user has freed. */
 static void discard(tcp_event *e) {
-    if (e->kind == TCP_EV_MESSAGE) tcp_message_put(e->conn, (tcp_message *)e);
-    else if (e->kind == TCP_EV_ATTACH) free(e);
-    else if (e->kind == TCP_EV_GONE) tcp_conn_free(e->conn);
+    if (e->kind == TCP_EV_MESSAGE)
+        tcp_message_put(e->conn, (tcp_message *)e);
+    else if (e->kind == TCP_EV_ATTACH)
+        free(e);
+    else if (e->kind == TCP_EV_GONE)
+        tcp_conn_free(e->conn);
 }
 
 static tcp_event *pop(tcp_conn *c) {
@@ -120,19 +128,19 @@ static int deliver_one(tcp_cq *cq, tcp_event *e, fab_wc *wc, int max) {
     case TCP_EV_ATTACH: *wc = deliver_attach(e); return 1;
     case TCP_EV_SEND_READY:
         __atomic_store_n(&c->ready_queued, 0, __ATOMIC_SEQ_CST);
-        *wc = (fab_wc){.opcode = FAB_WC_SEND_READY, .conn = &c->head};
+        *wc = (fab_wc){ .opcode = FAB_WC_SEND_READY, .conn = &c->head };
         return c->usable;
     case TCP_EV_DOWN: return deliver_down(cq, c, wc, max);
     case TCP_EV_DISCONNECT:
-        *wc = (fab_wc){.opcode = FAB_WC_DISCONNECT, .status = c->down_status, .conn = &c->head};
+        *wc = (fab_wc){ .opcode = FAB_WC_DISCONNECT, .status = c->down_status, .conn = &c->head };
         return 1;
-    case TCP_EV_GONE: break;     /* only after `gone` */
+    case TCP_EV_GONE: break; /* only after `gone` */
     }
     return 0;
 }
 
-/* One turn of a connection that has events. It is out of the list meanwhile, but marked as active: what is appended in its turn does
- * not put it back. */
+/* One turn of a connection that has events. It is out of the list meanwhile, but marked as active: what is appended in
+ * its turn does not put it back. */
 static int turn(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
     int n = 0;
     fkv_list *again = &cq->active;
@@ -156,21 +164,26 @@ static int turn(tcp_cq *cq, tcp_conn *c, fab_wc *wc, int max) {
 int tcp_deliver(tcp_cq *cq, fab_wc *wc, int max) {
     int n = 0;
     tcp_conn *c;
-    while (n < max && (c = LIST_FIRST(&cq->active, tcp_conn, active_link))) n += turn(cq, c, wc + n, max - n < TURN ? max - n : TURN);
+    while (n < max && (c = LIST_FIRST(&cq->active, tcp_conn, active_link)))
+        n += turn(cq, c, wc + n, max - n < TURN ? max - n : TURN);
     return n;
 }
 
 static void drop_events(tcp_conn *c) {
     while (c->events) {
         tcp_event *e = pop(c);
-        if (e->kind == TCP_EV_MESSAGE) list_push(&c->unreleased, &((tcp_message *)e)->link);
-        else if (e->kind == TCP_EV_ATTACH) free(e);
-        else if (e->kind == TCP_EV_GONE) list_push(&c->io->conns, &c->io_link);
+        if (e->kind == TCP_EV_MESSAGE)
+            list_push(&c->unreleased, &((tcp_message *)e)->link);
+        else if (e->kind == TCP_EV_ATTACH)
+            free(e);
+        else if (e->kind == TCP_EV_GONE)
+            list_push(&c->io->conns, &c->io_link);
     }
 }
 
 void tcp_deliver_nothing(tcp_cq *cq) {
     tcp_conn *c;
     list_append(&cq->active, &cq->deferred);
-    for (c = LIST_FIRST(&cq->active, tcp_conn, active_link); c; c = LIST_AFTER(&cq->active, c, tcp_conn, active_link)) drop_events(c);
+    for (c = LIST_FIRST(&cq->active, tcp_conn, active_link); c; c = LIST_AFTER(&cq->active, c, tcp_conn, active_link))
+        drop_events(c);
 }

@@ -1,9 +1,11 @@
-/* follow.c: followed READs at the owner's end: names of regions, and the step from what was READ to what it points at (fabric.h).
+/* follow.c: followed READs at the owner's end: names of regions, and the step from what was READ to what it points at
+ * (fabric.h).
  *
- * The step is no way around a check. It begins in a region that the peer has just READ under its rkey, and ends in one of the same group: the
- * group says that whoever was given the one rkey was given the other. Trust domain and bounds are checked again here, and whatever does not
- * fit is not followed; the peer then has the first half, and asks for the second under its own rkey, or not at all.
- * Invariant: a group's array and members change only with mr_lock held for writing, so none of them goes while bytes are copied.
+ * The step is no way around a check. It begins in a region that the peer has just READ under its rkey, and ends in one
+ * of the same group: the group says that whoever was given the one rkey was given the other. Trust domain and bounds
+ * are checked again here, and whatever does not fit is not followed; the peer then has the first half, and asks for the
+ * second under its own rkey, or not at all. Invariant: a group's array and members change only with mr_lock held for
+ * writing, so none of them goes while bytes are copied.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -70,7 +72,8 @@ int tcp_name(fab_mr *mr, uint64_t id, uint32_t number) {
 
 bool tcp_follows(const fab_conn *c) { return ((const tcp_conn *)c)->follows; }
 
-const uint8_t *tcp_follow(const tcp_conn *c, const tcp_mr *m, const tcp_request *q, const void *first, uint32_t *bytes) {
+const uint8_t *tcp_follow(const tcp_conn *c, const tcp_mr *m, const tcp_request *q, const void *first,
+                          uint32_t *bytes) {
     fab_next to;
     const tcp_group *g = m->group;
     if (!g || !tcp_domain_of(c)->options.follow(first, q->bytes, q->follow, &to)) return NULL;

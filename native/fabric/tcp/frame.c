@@ -3,12 +3,33 @@
 #include <string.h>
 #include "frame.h"
 
-static void put16(uint8_t *p, uint16_t v) { v = htole16(v); memcpy(p, &v, 2); }
-static void put32(uint8_t *p, uint32_t v) { v = htole32(v); memcpy(p, &v, 4); }
-static void put64(uint8_t *p, uint64_t v) { v = htole64(v); memcpy(p, &v, 8); }
-static uint16_t get16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return le16toh(v); }
-static uint32_t get32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return le32toh(v); }
-static uint64_t get64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return le64toh(v); }
+static void put16(uint8_t *p, uint16_t v) {
+    v = htole16(v);
+    memcpy(p, &v, 2);
+}
+static void put32(uint8_t *p, uint32_t v) {
+    v = htole32(v);
+    memcpy(p, &v, 4);
+}
+static void put64(uint8_t *p, uint64_t v) {
+    v = htole64(v);
+    memcpy(p, &v, 8);
+}
+static uint16_t get16(const uint8_t *p) {
+    uint16_t v;
+    memcpy(&v, p, 2);
+    return le16toh(v);
+}
+static uint32_t get32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return le32toh(v);
+}
+static uint64_t get64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return le64toh(v);
+}
 
 size_t tcp_hello_encode(const tcp_hello *h, uint8_t out[TCP_HELLO_BYTES]) {
     memset(out, 0, TCP_HELLO_BYTES);
@@ -36,8 +57,15 @@ int tcp_hello_decode(const uint8_t *in, size_t have, tcp_hello *h) {
     size_t bytes = get16(in + 4);
     if (bytes < TCP_HELLO_BYTES || bytes > TCP_HELLO_MAX || in[6] < TCP_HELLO || in[6] > TCP_REJECT) return -1;
     if (have < bytes) return 0;
-    *h = (tcp_hello){.kind = in[6], .reason = in[7], .version_min = in[8], .version_max = in[9], .features = get16(in + 10),
-        .max_message = get32(in + 12), .window = get32(in + 16), .depth = get32(in + 20), .priv_bytes = get32(in + 24)};
+    *h = (tcp_hello){ .kind = in[6],
+                      .reason = in[7],
+                      .version_min = in[8],
+                      .version_max = in[9],
+                      .features = get16(in + 10),
+                      .max_message = get32(in + 12),
+                      .window = get32(in + 16),
+                      .depth = get32(in + 20),
+                      .priv_bytes = get32(in + 24) };
     if (h->version_min > h->version_max || h->version_min == 0 || h->priv_bytes > FAB_PRIVATE_MAX) return -1;
     memcpy(h->priv, in + 32, h->priv_bytes);
     return (int)bytes;
@@ -62,7 +90,11 @@ int tcp_frame_decode(const uint8_t *in, size_t have, uint32_t max_message, tcp_f
     if (in[0] < TCP_READ || in[0] > TCP_FOLLOW) return -1;
     if (have < TCP_HEADER_BYTES) return 0;
     uint16_t flags = get16(in + 2);
-    *f = (tcp_frame){.type = in[0], .status = in[1], .last = flags & TCP_FLAG_LAST, .number = get32(in + 4), .argument = get64(in + 8)};
+    *f = (tcp_frame){ .type = in[0],
+                      .status = in[1],
+                      .last = flags & TCP_FLAG_LAST,
+                      .number = get32(in + 4),
+                      .argument = get64(in + 8) };
     bool plain = f->status == 0 && flags == 0;
     switch (f->type) {
     case TCP_READ:
@@ -82,14 +114,12 @@ int tcp_frame_decode(const uint8_t *in, size_t have, uint32_t max_message, tcp_f
     case TCP_DATA:
         if (flags & ~TCP_FLAG_LAST || f->status >= FAB_WC_STATUS_COUNT || f->argument > TCP_CHUNK) return -1;
         if (f->status != FAB_SUCCESS && (f->argument != 0 || !f->last)) return -1;
-        if (f->argument == 0 && !f->last) return -1;    /* no progress: could be sent for ever */
+        if (f->argument == 0 && !f->last) return -1; /* no progress: could be sent for ever */
         return TCP_HEADER_BYTES;
     case TCP_SEND:
         if (!plain || f->number != 0 || f->argument == 0 || f->argument > max_message) return -1;
         return TCP_HEADER_BYTES;
-    case TCP_CREDIT:
-        return plain && f->number == 0 ? TCP_HEADER_BYTES : -1;
-    default:
-        return plain && f->number == 0 && f->argument == 0 ? TCP_HEADER_BYTES : -1;
+    case TCP_CREDIT: return plain && f->number == 0 ? TCP_HEADER_BYTES : -1;
+    default: return plain && f->number == 0 && f->argument == 0 ? TCP_HEADER_BYTES : -1;
     }
 }

@@ -1,5 +1,5 @@
-/* io.c: what both drivers share: an epoll set with its connections, turns for those that have more to write, timers, and
- * the events on their way to the CQ's thread. */
+/* io.c: what both drivers share: an epoll set with its connections, turns for those that have more to write, timers,
+ * and the events on their way to the CQ's thread. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 static const size_t scratch_bytes = TCP_SCRATCH + TCP_FIXED + TCP_SCRATCH;
 
 int tcp_io_init(tcp_io *io, tcp_domain *d, tcp_cq *cq, bool threaded) {
-    *io = (tcp_io){.domain = d, .cq = cq, .threaded = threaded};
+    *io = (tcp_io){ .domain = d, .cq = cq, .threaded = threaded };
     list_init(&io->conns);
     list_init(&io->runnable);
     list_init(&io->timers);
@@ -40,7 +40,7 @@ void tcp_io_event(tcp_io *io, tcp_conn *c, uint32_t epoll_events) {
         return;
     }
     if (epoll_events & ~(uint32_t)EPOLLOUT && !tcp_rx(c)) return;
-    tcp_io_hand_over(io);        /* before the answers: the CQ's thread can begin meanwhile */
+    tcp_io_hand_over(io); /* before the answers: the CQ's thread can begin meanwhile */
     tcp_tx(c, epoll_events & EPOLLOUT);
 }
 
@@ -83,5 +83,6 @@ void tcp_io_hand_over(tcp_io *io) {
     while (!__atomic_compare_exchange_n(&cq->inbox, &top, io->batch, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     io->batch = NULL;
     /* tcp_arm says "I sleep", then looks at the inbox; here it is the other way round, so one of the two notices. */
-    if (__atomic_load_n(&cq->sleeping, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&cq->sleeping, 0, __ATOMIC_SEQ_CST)) tcp_cq_wake(cq, TCP_WOKEN_BY_RESPONDER);
+    if (__atomic_load_n(&cq->sleeping, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&cq->sleeping, 0, __ATOMIC_SEQ_CST))
+        tcp_cq_wake(cq, TCP_WOKEN_BY_RESPONDER);
 }

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "tcp.h"
 
-enum { BACKLOG = 1024, ACCEPTS = 16 };    /* accepted at one go */
+enum { BACKLOG = 1024, ACCEPTS = 16 }; /* accepted at one go */
 
 static int open_socket(const char *address, char bound[FAB_ADDRESS_MAX]) {
     struct sockaddr_storage a;
@@ -18,7 +18,8 @@ static int open_socket(const char *address, char bound[FAB_ADDRESS_MAX]) {
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     /* "[::]:7000" is IPv6 only: an address means what it says, and "0.0.0.0:7000" may stand beside it. */
     if (a.ss_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&a, bytes) || listen(fd, BACKLOG) || getsockname(fd, (struct sockaddr *)&a, &bytes)) {
+    if (bind(fd, (struct sockaddr *)&a, bytes) || listen(fd, BACKLOG) ||
+        getsockname(fd, (struct sockaddr *)&a, &bytes)) {
         e = -errno;
         close(fd);
         return e;
@@ -53,8 +54,8 @@ void tcp_unlisten(fab_listener *head) {
     close(l->fd);
     l->fd = -1;
     pthread_mutex_unlock(&l->lock);
-    /* Peers that asked and that the user has not seen are refused: those whose question is queued here; those whose hello the
-     * responder is about to take, there; what slips in between, when it would be delivered. */
+    /* Peers that asked and that the user has not seen are refused: those whose question is queued here; those whose
+     * hello the responder is about to take, there; what slips in between, when it would be delivered. */
     __atomic_store_n(&l->closed, 1, __ATOMIC_RELEASE);
     tcp_cq_refuse_unseen((tcp_cq *)head->cq, l);
 }
@@ -74,10 +75,12 @@ static void welcome(tcp_listener *l, int fd) {
     __atomic_store_n(&c->state, TCP_GREETING, __ATOMIC_RELEASE);
     c->counted = true;
     c->excess = excess;
-    if (excess) l->excess++;
-    else l->live++;
+    if (excess)
+        l->excess++;
+    else
+        l->live++;
     tcp_conn_timer(c);
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
     if (epoll_ctl(io->epoll, EPOLL_CTL_ADD, fd, &e)) tcp_conn_down(c, FAB_GENERAL_ERR, false);
 }
 

@@ -1,9 +1,10 @@
-/* message.c: memory of received messages. The driver takes, the CQ's thread gives back; in the steady state nothing is allocated.
+/* message.c: memory of received messages. The driver takes, the CQ's thread gives back; in the steady state nothing is
+ * allocated.
  *
- * Sizes are powers of two from 256 bytes. Free messages are kept by size in `pool`, which is the driver's; the CQ's thread gives back
- * through the stack `pool_returns`, which the driver takes whole when it runs dry.
- * Invariant: pool_bytes, all that this connection holds, is at most 4 windows: what is in use is bounded by the window
- * (a message takes less than twice its cost), what is free is dropped before the bound is passed.
+ * Sizes are powers of two from 256 bytes. Free messages are kept by size in `pool`, which is the driver's; the CQ's
+ * thread gives back through the stack `pool_returns`, which the driver takes whole when it runs dry. Invariant:
+ * pool_bytes, all that this connection holds, is at most 4 windows: what is in use is bounded by the window (a message
+ * takes less than twice its cost), what is free is dropped before the bound is passed.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ tcp_message *tcp_message_get(tcp_conn *c, uint32_t bytes) {
         c->pool_bytes += bytes_of_class(k);
         m->size_class = k;
     }
-    m->event = (tcp_event){.conn = c, .kind = TCP_EV_MESSAGE};
+    m->event = (tcp_event){ .conn = c, .kind = TCP_EV_MESSAGE };
     m->bytes = bytes;
     return m;
 }

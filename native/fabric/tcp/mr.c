@@ -1,8 +1,9 @@
 /* mr.c: registered memory of the tcp provider: rkeys, bounds, trust domains, and the copy out of a region.
  *
- * Invariant: bytes of a region are touched only with mr_lock held for reading, by at most TCP_SCRATCH of them at a time. So
- * tcp_dereg, which holds it for writing, returns when no READ touches the region any more, and waits only for short copies.
- * What a peer is told of a region is a random rkey and a random page address, not where it lies in this process.
+ * Invariant: bytes of a region are touched only with mr_lock held for reading, by at most TCP_SCRATCH of them at a
+ * time. So tcp_dereg, which holds it for writing, returns when no READ touches the region any more, and waits only for
+ * short copies. What a peer is told of a region is a random rkey and a random page address, not where it lies in this
+ * process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ int tcp_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **ou
 }
 
 int tcp_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out) {
-    (void)d, (void)base, (void)bytes;    /* fabric.c keeps them in the head, and fab_local_ok looks there */
+    (void)d, (void)base, (void)bytes; /* fabric.c keeps them in the head, and fab_local_ok looks there */
     tcp_mr *m = calloc(1, sizeof *m);
     if (!m) return -ENOMEM;
     *out = &m->head;
@@ -115,7 +116,8 @@ void tcp_dereg(fab_mr *mr) {
     free(m);
 }
 
-const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust, const uint8_t **where) {
+const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust,
+                          const uint8_t **where) {
     const tcp_mr *m = d->mrs[place_of(d, rkey)];
     if (!m || m->trust != trust || addr < m->addr) return NULL;
     uint64_t at = addr - m->addr;

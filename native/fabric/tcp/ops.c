@@ -1,5 +1,5 @@
-/* ops.c: the tcp provider: READs, SENDs and events over a socket, for any two hosts. This file opens and closes a domain and lists the
- * operations; tcp.h says which file does what. Traffic is in the clear. */
+/* ops.c: the tcp provider: READs, SENDs and events over a socket, for any two hosts. This file opens and closes a
+ * domain and lists the operations; tcp.h says which file does what. Traffic is in the clear. */
 #include <errno.h>
 #include <stdlib.h>
 #include "tcp.h"

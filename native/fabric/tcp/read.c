@@ -1,10 +1,11 @@
 /* read.c: READs of ours: posting, and their end in time. The CQ's thread.
  *
- * A READ is a slot in a ring: posted here, sent by whoever writes next, answered by the driver, completed here, in this order.
- * A READ is overdue when nothing at all came for op_timeout while it was the oldest, or when it took longer than op_timeout and the time
- * for its bytes and those before it at TCP_BYTE_NS: a large READ over a slow network is not a dead peer, one that drips is.
- * The connection fails only when a READ is still overdue an eighth of op_timeout after that was noticed: when the user's thread itself
- * was away for long, answers that wait in the socket, or behind a full window, get their chance.
+ * A READ is a slot in a ring: posted here, sent by whoever writes next, answered by the driver, completed here, in this
+ * order. A READ is overdue when nothing at all came for op_timeout while it was the oldest, or when it took longer than
+ * op_timeout and the time for its bytes and those before it at TCP_BYTE_NS: a large READ over a slow network is not a
+ * dead peer, one that drips is. The connection fails only when a READ is still overdue an eighth of op_timeout after
+ * that was noticed: when the user's thread itself was away for long, answers that wait in the socket, or behind a full
+ * window, get their chance.
  */
 #include <errno.h>
 #include "../../base/assert.h"
@@ -30,8 +31,8 @@ static uint64_t deadline(tcp_conn *c, uint64_t now) {
     return at;
 }
 
-/* A READ whose local buffer is not registered is kept back, and what was posted with it; when those before it are answered, the
- * connection fails, and they complete as its end (deliver_down). */
+/* A READ whose local buffer is not registered is kept back, and what was posted with it; when those before it are
+ * answered, the connection fails, and they complete as its end (deliver_down). */
 static void fail_refused(tcp_conn *c) {
     if (c->completed != c->posted) return;
     c->fail_status = FAB_WR_FLUSH_ERR;
@@ -46,14 +47,23 @@ int tcp_post_reads(fab_conn *conn, const fab_read *r, int n) {
     int taken = 0;
     while (taken < n && posted + refused - c->completed < c->depth) {
         const fab_read *q = &r[taken++];
-        tcp_slot s = {.wr_id = q->wr_id, .rkey = q->rkey, .addr = q->remote_addr, .local = q->local, .bytes = q->bytes, .posted_ns = now,
-            .next_local = q->next_local, .next_argument = q->next_argument, .next_bytes = q->next_bytes};
+        tcp_slot s = { .wr_id = q->wr_id,
+                       .rkey = q->rkey,
+                       .addr = q->remote_addr,
+                       .local = q->local,
+                       .bytes = q->bytes,
+                       .posted_ns = now,
+                       .next_local = q->next_local,
+                       .next_argument = q->next_argument,
+                       .next_bytes = q->next_bytes };
         if (refused == 0 && !fab_local_ok(q)) s.status = FAB_LOC_PROT_ERR;
         c->outstanding_bytes += (uint64_t)q->bytes + q->next_bytes;
         s.deadline_ns = deadline(c, now);
         c->slots[(posted + refused) % TCP_DEPTH] = s;
-        if (refused || s.status) refused++;
-        else posted++;
+        if (refused || s.status)
+            refused++;
+        else
+            posted++;
     }
     if (posted != c->posted) {
         if (!c->is_awaiting) begin_awaiting(c, now);
@@ -106,7 +116,8 @@ void tcp_read_deadlines(tcp_cq *cq, uint64_t now) {
 uint64_t tcp_read_next_deadline(const tcp_cq *cq) {
     uint64_t first = 0;
     const tcp_conn *c;
-    for (c = LIST_FIRST(&cq->awaiting, tcp_conn, awaiting_link); c; c = LIST_AFTER(&cq->awaiting, c, tcp_conn, awaiting_link)) {
+    for (c = LIST_FIRST(&cq->awaiting, tcp_conn, awaiting_link); c;
+         c = LIST_AFTER(&cq->awaiting, c, tcp_conn, awaiting_link)) {
         uint64_t at = c->suspect_ns ? c->suspect_ns + timeout_ns(c) / 8 : overdue_at(c);
         if (first == 0 || at < first) first = at;
     }

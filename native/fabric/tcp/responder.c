@@ -1,7 +1,8 @@
-/* responder.c: the thread that answers READs at the owner: one for each CQ that listens, for all connections of its listeners.
+/* responder.c: the thread that answers READs at the owner: one for each CQ that listens, for all connections of its
+ * listeners.
  *
- * It never runs JavaScript, never waits for the CQ's thread or for one peer, and takes all signals blocked. Each round: what epoll
- * found, commands of the CQ's thread, a turn for each connection that has more to write, timers.
+ * It never runs JavaScript, never waits for the CQ's thread or for one peer, and takes all signals blocked. Each round:
+ * what epoll found, commands of the CQ's thread, a turn for each connection that has more to write, timers.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,17 +14,17 @@
 #include "../../base/clock.h"
 #include "tcp.h"
 
-enum { REST_MS = 100 };    /* how long a listener waits when the process has no descriptors left */
+enum { REST_MS = 100 }; /* how long a listener waits when the process has no descriptors left */
 
 struct tcp_responder {
     tcp_io io;
     pthread_t thread;
     int eventfd;
     uint32_t stop;
-    tcp_conn *commands;              /* stack; the CQ's thread pushes */
-    pthread_mutex_t lock;            /* of the list */
+    tcp_conn *commands;   /* stack; the CQ's thread pushes */
+    pthread_mutex_t lock; /* of the list */
     fkv_list listeners;
-    uint64_t rested_until;           /* 0: no listener rests */
+    uint64_t rested_until; /* 0: no listener rests */
 };
 
 /* What stands behind an epoll event is told by the low bits of its pointer. */
@@ -36,7 +37,7 @@ tcp_io *tcp_responder_io(tcp_responder *r) { return &r->io; }
 
 static void wake(tcp_responder *r) {
     uint64_t one = 1;
-    if (write(r->eventfd, &one, sizeof one) < 0) return;     /* full: it is awake */
+    if (write(r->eventfd, &one, sizeof one) < 0) return; /* full: it is awake */
 }
 
 static void drain(tcp_responder *r) {
@@ -59,7 +60,7 @@ void tcp_listener_rest(tcp_listener *l, int error) {
     tcp_responder *r = l->responder;
     fab_log(&r->io.domain->options, FAB_LOG_WARNING, "tcp: cannot accept: %s", strerror(error));
     pthread_mutex_lock(&l->lock);
-    struct epoll_event e = {.events = 0, .data.ptr = tagged(l, IS_LISTENER)};
+    struct epoll_event e = { .events = 0, .data.ptr = tagged(l, IS_LISTENER) };
     if (l->fd >= 0) epoll_ctl(r->io.epoll, EPOLL_CTL_MOD, l->fd, &e);
     pthread_mutex_unlock(&l->lock);
     r->rested_until = fkv_now_ns() + REST_MS * 1000000u;
@@ -71,7 +72,7 @@ static void end_rest(tcp_responder *r) {
     tcp_listener *l;
     for (l = LIST_FIRST(&r->listeners, tcp_listener, link); l; l = LIST_AFTER(&r->listeners, l, tcp_listener, link)) {
         pthread_mutex_lock(&l->lock);
-        struct epoll_event e = {.events = EPOLLIN, .data.ptr = tagged(l, IS_LISTENER)};
+        struct epoll_event e = { .events = EPOLLIN, .data.ptr = tagged(l, IS_LISTENER) };
         if (l->fd >= 0) epoll_ctl(r->io.epoll, EPOLL_CTL_MOD, l->fd, &e);
         pthread_mutex_unlock(&l->lock);
     }
@@ -105,9 +106,12 @@ static int patience(const tcp_responder *r, uint64_t *spin_until) {
 static void handle(tcp_responder *r, const struct epoll_event *e) {
     uintptr_t p = (uintptr_t)e->data.ptr;
     void *object = (void *)(p & ~(uintptr_t)KINDS);
-    if ((p & KINDS) == IS_CONN) tcp_io_event(&r->io, object, e->events);
-    else if ((p & KINDS) == IS_LISTENER) tcp_listener_accept(object);
-    else drain(r);
+    if ((p & KINDS) == IS_CONN)
+        tcp_io_event(&r->io, object, e->events);
+    else if ((p & KINDS) == IS_LISTENER)
+        tcp_listener_accept(object);
+    else
+        drain(r);
     tcp_io_hand_over(&r->io);
 }
 
@@ -132,7 +136,7 @@ static void *run(void *arg) {
 static int begin_thread(tcp_responder *r) {
     sigset_t all, old;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);    /* inherited: signals are the program's, not ours */
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: signals are the program's, not ours */
     int e = pthread_create(&r->thread, NULL, run, r);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (e == 0) pthread_setname_np(r->thread, "farkv-tcp");
@@ -151,7 +155,7 @@ int tcp_responder_start(tcp_cq *cq) {
     }
     pthread_mutex_init(&r->lock, NULL);
     r->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct epoll_event w = {.events = EPOLLIN, .data.ptr = tagged(NULL, IS_WAKE)};
+    struct epoll_event w = { .events = EPOLLIN, .data.ptr = tagged(NULL, IS_WAKE) };
     if (r->eventfd < 0 || epoll_ctl(r->io.epoll, EPOLL_CTL_ADD, r->eventfd, &w)) e = -errno;
     if (e == 0) e = begin_thread(r);
     if (e) {
@@ -168,7 +172,7 @@ int tcp_responder_start(tcp_cq *cq) {
 int tcp_responder_add(tcp_responder *r, tcp_listener *l) {
     pthread_mutex_lock(&r->lock);
     list_push(&r->listeners, &l->link);
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = tagged(l, IS_LISTENER)};
+    struct epoll_event e = { .events = EPOLLIN, .data.ptr = tagged(l, IS_LISTENER) };
     int error = epoll_ctl(r->io.epoll, EPOLL_CTL_ADD, l->fd, &e) ? -errno : 0;
     if (error) list_remove(&l->link);
     pthread_mutex_unlock(&r->lock);
@@ -177,7 +181,8 @@ int tcp_responder_add(tcp_responder *r, tcp_listener *l) {
 
 void tcp_responder_command(tcp_responder *r, tcp_conn *c) {
     c->command_next = __atomic_load_n(&r->commands, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&r->commands, &c->command_next, c, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) continue;
+    while (!__atomic_compare_exchange_n(&r->commands, &c->command_next, c, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        continue;
     wake(r);
 }
 

@@ -1,9 +1,9 @@
 /* rx.c: everything that is read from a socket: hellos, answers to our READs, requests of the peer, SENDs, credits.
  *
- * One recv a call. Headers are decoded in the driver's scratch buffer; an incomplete one waits in `hold`. Payload goes where it belongs:
- * a READ's answer into the caller's buffer, a SEND's into a message; what of it is not yet there is received there directly.
- * While a large READ arrives, so little is asked for beyond it that its next piece is received in place as well.
- * Invariant: at most one of `held` and `want_left` is not 0.
+ * One recv a call. Headers are decoded in the driver's scratch buffer; an incomplete one waits in `hold`. Payload goes
+ * where it belongs: a READ's answer into the caller's buffer, a SEND's into a message; what of it is not yet there is
+ * received there directly. While a large READ arrives, so little is asked for beyond it that its next piece is received
+ * in place as well. Invariant: at most one of `held` and `want_left` is not 0.
  */
 #include <errno.h>
 #include <string.h>
@@ -48,9 +48,13 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
 static verdict take_request(tcp_conn *c, const tcp_frame *f) {
     if (c->serve_tail - c->serve_head >= TCP_DEPTH) return BAD;
     bool follow = f->type == TCP_FOLLOW;
-    if (follow && !tcp_domain_of(c)->options.follow) return BAD;    /* it was not offered */
-    c->requests[c->serve_tail++ % TCP_DEPTH] = (tcp_request){.rkey = f->rkey, .addr = f->addr, .number = f->number,
-        .bytes = (uint32_t)f->argument, .next_bytes = follow ? (uint32_t)(f->argument >> 32) : 0, .follow = f->follow};
+    if (follow && !tcp_domain_of(c)->options.follow) return BAD; /* it was not offered */
+    c->requests[c->serve_tail++ % TCP_DEPTH] = (tcp_request){ .rkey = f->rkey,
+                                                              .addr = f->addr,
+                                                              .number = f->number,
+                                                              .bytes = (uint32_t)f->argument,
+                                                              .next_bytes = follow ? (uint32_t)(f->argument >> 32) : 0,
+                                                              .follow = f->follow };
     return FINE;
 }
 
@@ -64,7 +68,7 @@ static verdict take_answer(tcp_conn *c, const tcp_frame *f) {
         return REFUSED;
     }
     uint64_t end = c->received + f->argument;
-    if (c->received == q->bytes && q->next_bytes) {          /* the second half of a followed READ: one frame */
+    if (c->received == q->bytes && q->next_bytes) { /* the second half of a followed READ: one frame */
         if (f->argument == 0 || f->argument > q->next_bytes || !f->last) return BAD;
         c->want_at = q->next_local;
     } else {
@@ -187,7 +191,7 @@ static verdict receive(tcp_conn *c) {
     memcpy(scratch, c->hold, held);
     ssize_t r;
     if (c->want_left) {
-        struct iovec v[2] = {{c->want_at, c->want_left}, {scratch, scratch_wanted(c)}};
+        struct iovec v[2] = { { c->want_at, c->want_left }, { scratch, scratch_wanted(c) } };
         r = readv(c->fd, v, 2);
     } else {
         r = recv(c->fd, scratch + held, TCP_SCRATCH - held, 0);
@@ -228,7 +232,8 @@ bool tcp_rx(tcp_conn *c) {
     if (c->threaded) pthread_mutex_lock(&c->rx_lock);
     uint64_t before = c->answered;
     verdict v = receive(c);
-    if (c->answered != before && __atomic_exchange_n(&c->reads_queued, 1, __ATOMIC_ACQ_REL) == 0) tcp_io_emit(c->io, &c->reads);
+    if (c->answered != before && __atomic_exchange_n(&c->reads_queued, 1, __ATOMIC_ACQ_REL) == 0)
+        tcp_io_emit(c->io, &c->reads);
     if (c->threaded) pthread_mutex_unlock(&c->rx_lock);
     if (v == FINE) return true;
     act_on(c, v);

@@ -1,9 +1,10 @@
 /* send.c: SENDs of ours, and credits for the peer's. The CQ's thread.
  *
- * A message is copied into the connection's SEND ring with its header; whoever writes next sends it. The peer bounds what may be on its way
- * by a window of cost (tcp_cost); it returns credit when its user releases messages: not for each one, but when an eighth of
- * the window has gathered or the peer may be out of credit. All that was released but the last eighth is always returned, and the window
- * is at least four messages, so a peer whose messages were all released can send.
+ * A message is copied into the connection's SEND ring with its header; whoever writes next sends it. The peer bounds
+ * what may be on its way by a window of cost (tcp_cost); it returns credit when its user releases messages: not for
+ * each one, but when an eighth of the window has gathered or the peer may be out of credit. All that was released but
+ * the last eighth is always returned, and the window is at least four messages, so a peer whose messages were all
+ * released can send.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static uint64_t ring_put(const tcp_conn *c, uint64_t tail, const void *from, siz
 
 static bool has_room(const tcp_conn *c, uint32_t cost) {
     uint64_t open = c->peer_window - (c->spent - __atomic_load_n(&c->returned, __ATOMIC_SEQ_CST));
-    return open >= cost && tcp_ring_room(c) >= cost;     /* a frame is smaller than its cost */
+    return open >= cost && tcp_ring_room(c) >= cost; /* a frame is smaller than its cost */
 }
 
 int tcp_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
@@ -28,11 +29,13 @@ int tcp_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
     uint32_t cost = tcp_cost(bytes);
     if (!has_room(c, cost)) {
         __atomic_store_n(&c->want_cost, cost, __ATOMIC_SEQ_CST);
-        /* Room may have come in between; then either the other side has seen that we wait, and SEND_READY is on its way, or not. */
+        /* Room may have come in between; then either the other side has seen that we wait, and SEND_READY is on its
+         * way, or not. */
         if (!has_room(c, cost) || __atomic_exchange_n(&c->want_cost, 0, __ATOMIC_SEQ_CST) == 0) return -EAGAIN;
     }
     uint8_t header[TCP_HEADER_BYTES];
-    uint64_t tail = ring_put(c, c->ring_tail, header, tcp_frame_encode(&(tcp_frame){.type = TCP_SEND, .argument = bytes}, header));
+    uint64_t tail = ring_put(c, c->ring_tail, header,
+                             tcp_frame_encode(&(tcp_frame){ .type = TCP_SEND, .argument = bytes }, header));
     for (int i = 0; i < n; i++) tail = ring_put(c, tail, iov[i].iov_base, iov[i].iov_len);
     __atomic_store_n(&c->spent, c->spent + cost, __ATOMIC_RELEASE);
     __atomic_store_n(&c->ring_tail, tail, __ATOMIC_RELEASE);
@@ -60,13 +63,13 @@ void tcp_release(fab_conn *conn, const void *message) {
 static int attach_event(tcp_conn *c, uint64_t wr_id) {
     tcp_attach *a = malloc(sizeof *a);
     if (!a) return -ENOMEM;
-    *a = (tcp_attach){.event = {.conn = c, .kind = TCP_EV_ATTACH}, .wr_id = wr_id};
+    *a = (tcp_attach){ .event = { .conn = c, .kind = TCP_EV_ATTACH }, .wr_id = wr_id };
     tcp_cq_append(&a->event);
     return 0;
 }
 
 int tcp_attach_region(fab_conn *conn, uint64_t rkey, uint64_t remote_addr, uint64_t bytes, uint64_t wr_id) {
-    (void)rkey, (void)remote_addr, (void)bytes;      /* the owner checks each READ; there is nothing to prepare */
+    (void)rkey, (void)remote_addr, (void)bytes; /* the owner checks each READ; there is nothing to prepare */
     tcp_conn *c = (tcp_conn *)conn;
     return c->usable ? attach_event(c, wr_id) : -ENOTCONN;
 }

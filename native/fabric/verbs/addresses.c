@@ -1,5 +1,6 @@
-/* addresses.c: which addresses of this host lead to an RDMA device. It asks the connection manager, by binding to each: so the
- * answer is that of listening and connecting later, for InfiniBand, RoCE and iWARP alike, and no index of a GID is looked at. */
+/* addresses.c: which addresses of this host lead to an RDMA device. It asks the connection manager, by binding to each:
+ * so the answer is that of listening and connecting later, for InfiniBand, RoCE and iWARP alike, and no index of a GID
+ * is looked at. */
 #include "../fabric.h"
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
@@ -16,10 +17,13 @@ static socklen_t usable(const struct ifaddrs *a) {
     if (!a->ifa_addr || !(a->ifa_flags & IFF_UP) || a->ifa_flags & IFF_LOOPBACK) return 0;
     if (a->ifa_addr->sa_family == AF_INET) return sizeof(struct sockaddr_in);
     if (a->ifa_addr->sa_family != AF_INET6) return 0;
-    return IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr) ? 0 : sizeof(struct sockaddr_in6);
+    return IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)(void *)a->ifa_addr)->sin6_addr)
+               ? 0
+               : sizeof(struct sockaddr_in6);
 }
 
-static bool leads_to_device(const verbs_lib *v, struct rdma_event_channel *events, const struct ifaddrs *a, socklen_t bytes, fab_rdma_address *out) {
+static bool leads_to_device(const verbs_lib *v, struct rdma_event_channel *events, const struct ifaddrs *a,
+                            socklen_t bytes, fab_rdma_address *out) {
     struct rdma_cm_id *id;
     if (v->rdma_create_id(events, &id, NULL, RDMA_PS_TCP)) return false;
     bool found = v->rdma_bind_addr(id, a->ifa_addr) == 0 && id->verbs &&
@@ -59,7 +63,9 @@ int verbs_source_of(const char *device, int family, struct sockaddr_storage *out
         struct sockaddr_in *v4 = (struct sockaddr_in *)out;
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
         out->ss_family = (sa_family_t)family;
-        if (inet_pton(family, found[i].address, family == AF_INET ? (void *)&v4->sin_addr : (void *)&v6->sin6_addr) == 1) return 0;
+        if (inet_pton(family, found[i].address, family == AF_INET ? (void *)&v4->sin_addr : (void *)&v6->sin6_addr) ==
+            1)
+            return 0;
     }
     return -ENODEV;
 }

@@ -4,8 +4,8 @@
  *   client:  resolve address -> resolve route -> queue pair -> connect -> ESTABLISHED (or REJECTED, with private data)
  *   owner:   CONNECT_REQUEST -> FAB_WC_ACCEPT -> fab_accept: queue pair, accept -> ESTABLISHED
  *
- * The CM thread waits in the kernel and hands copies of events over; each step is taken by the completion queue's thread, but for
- * rdma_connect, which may wait (dial.c).
+ * The CM thread waits in the kernel and hands copies of events over; each step is taken by the completion queue's
+ * thread, but for rdma_connect, which may wait (dial.c).
  */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
@@ -50,14 +50,17 @@ static void take_cm_event(verbs_domain *d) {
         e->listener = e->id ? context : NULL;
         const struct rdma_conn_param *p = &event->param.conn;
         if (p->private_data && (e->id || e->type == RDMA_CM_EVENT_ESTABLISHED || e->type == RDMA_CM_EVENT_REJECTED)) {
-            e->private_bytes = p->private_data_len < sizeof e->private_data ? p->private_data_len : sizeof e->private_data;
+            e->private_bytes = p->private_data_len < sizeof e->private_data ? p->private_data_len
+                                                                            : sizeof e->private_data;
             memcpy(e->private_data, p->private_data, e->private_bytes);
         }
-        verbs_post_event(cq, e);   /* before the acknowledgement: until then the id, so its context and queue, cannot be freed */
+        /* before the acknowledgement: until then the id, so its context and queue, cannot be freed */
+        verbs_post_event(cq, e);
     }
     bool removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
     d->v->rdma_ack_cm_event(event);
-    if (removed) verbs_device_gone(d);   /* the connection has its own notice; those at rest and the listeners have this one */
+    /* the connection has its own notice; those at rest and the listeners have this one */
+    if (removed) verbs_device_gone(d);
 }
 
 static void take_async_event(verbs_domain *d, struct ibv_context *device) {
@@ -78,8 +81,9 @@ void *verbs_cm_thread(void *domain) {
     for (;;) {
         struct ibv_context *device = atomic_load(&d->async_device);
         struct pollfd fds[3] = {
-            {.fd = d->nudge_fd, .events = POLLIN}, {.fd = d->events->fd, .events = POLLIN},
-            {.fd = device ? device->async_fd : -1, .events = POLLIN},
+            { .fd = d->nudge_fd, .events = POLLIN },
+            { .fd = d->events->fd, .events = POLLIN },
+            { .fd = device ? device->async_fd : -1, .events = POLLIN },
         };
         if (poll(fds, 3, -1) < 0) continue;
         if (fds[0].revents) {
@@ -100,9 +104,11 @@ static int parse(const char *text, struct sockaddr_storage *out) {
     const char *colon = strrchr(text, ':');
     if (!colon || colon == text) return -EINVAL;
     size_t n = (size_t)(colon - text);
-    if (text[0] == '[' && text[n - 1] == ']') snprintf(host, sizeof host, "%.*s", (int)n - 2, text + 1);
-    else snprintf(host, sizeof host, "%.*s", (int)n, text);
-    struct addrinfo hints = {.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM}, *found;
+    if (text[0] == '[' && text[n - 1] == ']')
+        snprintf(host, sizeof host, "%.*s", (int)n - 2, text + 1);
+    else
+        snprintf(host, sizeof host, "%.*s", (int)n, text);
+    struct addrinfo hints = { .ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM }, *found;
     if (getaddrinfo(host, colon + 1, &hints, &found)) return -EADDRNOTAVAIL;
     memset(out, 0, sizeof *out);
     memcpy(out, found->ai_addr, found->ai_addrlen);
@@ -133,7 +139,8 @@ int verbs_listen(fab_cq *queue, const char *address, fab_listener **out) {
     if (e == 0) cq->listens = true;
     if (e == 0 && v->rdma_listen(l->id, 128)) e = -errno;
     if (e) {
-        fab_log(&queue->domain->options, FAB_LOG_ERROR, "verbs: cannot listen on %s: %s; name an address of an RDMA device", address, strerror(-e));
+        fab_log(&queue->domain->options, FAB_LOG_ERROR,
+                "verbs: cannot listen on %s: %s; name an address of an RDMA device", address, strerror(-e));
         v->rdma_destroy_id(l->id);
         free(l);
         return e;
@@ -148,7 +155,8 @@ int verbs_listen(fab_cq *queue, const char *address, fab_listener **out) {
 void verbs_unlisten(fab_listener *listener) {
     verbs_listener *l = (verbs_listener *)listener;
     verbs_cq *cq = l->context.cq;
-    cq->d->v->rdma_destroy_id(l->id);   /* returns when its events are acknowledged: all that it will ever have are queued */
+    /* returns when its events are acknowledged: all that it will ever have are queued */
+    cq->d->v->rdma_destroy_id(l->id);
     verbs_event *e, **at = &cq->first_event, *turned_away = NULL;
     pthread_mutex_lock(&cq->lock);
     while ((e = *at)) {
@@ -163,7 +171,7 @@ void verbs_unlisten(fab_listener *listener) {
     cq->last_event = at;
     atomic_store(&cq->has_events, cq->first_event != NULL);
     pthread_mutex_unlock(&cq->lock);
-    while ((e = turned_away)) {   /* peers that nobody has seen yet */
+    while ((e = turned_away)) { /* peers that nobody has seen yet */
         turned_away = e->next;
         (void)cq->d->v->rdma_reject(e->id, NULL, 0);
         cq->d->v->rdma_destroy_id(e->id);
@@ -178,17 +186,26 @@ static void parameters(const verbs_conn *c, struct rdma_conn_param *p, uint8_t *
     memcpy(room, &c->mine, sizeof c->mine);
     memcpy(room + sizeof c->mine, c->private_data, c->private_bytes);
     *p = (struct rdma_conn_param){
-        .private_data = room, .private_data_len = (uint8_t)(sizeof c->mine + c->private_bytes),
-        .responder_resources = RDMA_MAX_RESP_RES, .initiator_depth = RDMA_MAX_INIT_DEPTH,   /* as many as device and peer have */
-        .retry_count = VERBS_RETRIES, .rnr_retry_count = VERBS_RNR_RETRIES, .flow_control = 1,
+        .private_data = room,
+        .private_data_len = (uint8_t)(sizeof c->mine + c->private_bytes),
+        /* as many as device and peer have */
+        .responder_resources = RDMA_MAX_RESP_RES,
+        .initiator_depth = RDMA_MAX_INIT_DEPTH,
+        .retry_count = VERBS_RETRIES,
+        .rnr_retry_count = VERBS_RNR_RETRIES,
+        .flow_control = 1,
     };
 }
 
 static void private_set(verbs_conn *c, const void *priv, uint32_t bytes) {
     uint32_t message = c->cq->d->head.options.max_message;
     c->mine = (verbs_private){
-        .magic = VERBS_MAGIC, .version = VERBS_VERSION, .bytes = (uint8_t)bytes, .credits = (uint8_t)c->cq->credits,
-        .message_high = (uint8_t)(message >> 16), .message_low = (uint16_t)message,
+        .magic = VERBS_MAGIC,
+        .version = VERBS_VERSION,
+        .bytes = (uint8_t)bytes,
+        .credits = (uint8_t)c->cq->credits,
+        .message_high = (uint8_t)(message >> 16),
+        .message_low = (uint16_t)message,
     };
     if (bytes) memcpy(c->private_data, priv, bytes);
     c->private_bytes = bytes;
@@ -199,7 +216,9 @@ static bool private_of_peer(verbs_conn *c, const verbs_event *e) {
     verbs_private p;
     if (e->private_bytes < sizeof p) return false;
     memcpy(&p, e->private_data, sizeof p);
-    if (p.magic != VERBS_MAGIC || p.version != VERBS_VERSION || p.bytes > FAB_PRIVATE_MAX || sizeof p + p.bytes > e->private_bytes) return false;
+    if (p.magic != VERBS_MAGIC || p.version != VERBS_VERSION || p.bytes > FAB_PRIVATE_MAX ||
+        sizeof p + p.bytes > e->private_bytes)
+        return false;
     uint32_t theirs = (uint32_t)p.message_high << 16 | p.message_low, ours = c->cq->d->head.options.max_message;
     if (p.credits == 0 || theirs < FAB_MESSAGE_MIN) return false;
     c->credits = p.credits < VERBS_CREDITS ? p.credits : VERBS_CREDITS;
@@ -208,14 +227,14 @@ static bool private_of_peer(verbs_conn *c, const verbs_event *e) {
 }
 
 static void completed(verbs_conn *c, fab_wc_opcode opcode, fab_wc_status status, verbs_event *e) {
-    fab_wc wc = {.opcode = opcode, .status = status, .conn = &c->head};
+    fab_wc wc = { .opcode = opcode, .status = status, .conn = &c->head };
     verbs_private p;
     if (e && e->private_bytes >= sizeof p) {
         memcpy(&p, e->private_data, sizeof p);
         if (p.magic == VERBS_MAGIC && sizeof p + p.bytes <= e->private_bytes) {
             wc.data = e->private_data + sizeof p;
             wc.bytes = p.bytes;
-            c->cq->held_event = e;   /* freed at the next poll */
+            c->cq->held_event = e; /* freed at the next poll */
         }
     }
     verbs_stash(c->cq, &wc);
@@ -226,7 +245,8 @@ static void connect_failed(verbs_conn *c, fab_wc_status status, verbs_event *e) 
     verbs_break(c, FAB_SUCCESS, status);
 }
 
-int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out) {
+int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t priv_bytes, void *user,
+                  fab_conn **out) {
     verbs_cq *cq = (verbs_cq *)queue;
     const verbs_lib *v = cq->d->v;
     struct sockaddr_storage to, from;
@@ -242,8 +262,10 @@ int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t
     int ms = (int)cq->d->head.options.handshake_ms;
     c->state = VERBS_RESOLVING;
     c->deadline_ns = fkv_now_ns() + (uint64_t)ms * 1000000u;
-    if (v->rdma_create_id(cq->d->events, &c->id, c->context, RDMA_PS_TCP)) e = -errno;
-    else if (v->rdma_resolve_addr(c->id, by_device ? (struct sockaddr *)&from : NULL, (struct sockaddr *)&to, ms)) e = -errno;
+    if (v->rdma_create_id(cq->d->events, &c->id, c->context, RDMA_PS_TCP))
+        e = -errno;
+    else if (v->rdma_resolve_addr(c->id, by_device ? (struct sockaddr *)&from : NULL, (struct sockaddr *)&to, ms))
+        e = -errno;
     if (e) {
         verbs_disconnect(&c->head);
         return e;
@@ -298,7 +320,7 @@ static bool asked(verbs_cq *cq, verbs_event *e) {
         return false;
     }
     c->id = e->id;
-    c->id->context = c->context;   /* from now on events of the id name this connection, not the listener */
+    c->id->context = c->context; /* from now on events of the id name this connection, not the listener */
     c->state = VERBS_ASKED;
     c->deadline_ns = fkv_now_ns() + (uint64_t)cq->d->head.options.handshake_ms * 1000000u;
     if (!private_of_peer(c, e)) {
@@ -318,20 +340,23 @@ static void routed(verbs_conn *c) {
         connect_failed(c, FAB_GENERAL_ERR, NULL);
         return;
     }
-    c->mine.credits = (uint8_t)c->cq->credits;   /* known since the device is */
+    c->mine.credits = (uint8_t)c->cq->credits; /* known since the device is */
     parameters(c, &p, room);
     c->state = VERBS_CONNECTING;
     if (verbs_dial_begin(c, &p)) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
 }
 
-/* Over iWARP the side that accepts may send nothing before the other side's first message has come (RFC 5044, 7.1), although it is told that the
- * connection is established: a driver that finds more than the reply to its request gives the connection up, as soft-iWARP's does. */
-static bool owner_speaks_second(const verbs_conn *c) { return c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP; }
+/* Over iWARP the side that accepts may send nothing before the other side's first message has come (RFC 5044, 7.1),
+ * although it is told that the connection is established: a driver that finds more than the reply to its request gives
+ * the connection up, as soft-iWARP's does. */
+static bool owner_speaks_second(const verbs_conn *c) {
+    return c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
 
 void verbs_peer_ready(verbs_conn *c) {
     if (c->state == VERBS_ACCEPTING) {
         c->state = VERBS_UP;
-        verbs_doorbell(c);   /* what was sent since fab_accept */
+        verbs_doorbell(c); /* what was sent since fab_accept */
     } else if (c->state == VERBS_LEAVING && c->unposted) {
         c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;
         verbs_doorbell(c);
@@ -341,7 +366,7 @@ void verbs_peer_ready(verbs_conn *c) {
 
 static void established(verbs_conn *c, verbs_event *e) {
     if (c->state == VERBS_CONNECTING) {
-        verbs_dial_end(c);   /* returns about now */
+        verbs_dial_end(c); /* returns about now */
         if (!private_of_peer(c, e)) {
             connect_failed(c, FAB_REM_INV_REQ_ERR, NULL);
             return;
@@ -357,13 +382,16 @@ static void established(verbs_conn *c, verbs_event *e) {
 
 static void device_lost(verbs_cq *cq) {
     cq->lost = cq->cq != NULL;
-    if (cq->listens) verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_UNREACHABLE, .status = FAB_FATAL_ERR});
+    if (cq->listens) verbs_stash(cq, &(fab_wc){ .opcode = FAB_WC_UNREACHABLE, .status = FAB_FATAL_ERR });
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
         if (c->state == VERBS_BROKEN) continue;
-        if (c->state == VERBS_LEAVING) verbs_left(c);
-        else if (c->state == VERBS_UP || c->state == VERBS_ACCEPTING || c->state == VERBS_ASKED) verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
-        else connect_failed(c, FAB_FATAL_ERR, NULL);
+        if (c->state == VERBS_LEAVING)
+            verbs_left(c);
+        else if (c->state == VERBS_UP || c->state == VERBS_ACCEPTING || c->state == VERBS_ASKED)
+            verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
+        else
+            connect_failed(c, FAB_FATAL_ERR, NULL);
     }
 }
 
@@ -381,7 +409,9 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     if (!c || c->state == VERBS_BROKEN) return;
     if (c->state == VERBS_LEAVING) {
         if (e->type == RDMA_CM_EVENT_ESTABLISHED && !owner_speaks_second(c)) verbs_peer_ready(c);
-        if (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_REJECTED || e->type == RDMA_CM_EVENT_TIMEWAIT_EXIT || e->type == RDMA_CM_EVENT_DEVICE_REMOVAL) verbs_left(c);
+        if (e->type == RDMA_CM_EVENT_DISCONNECTED || e->type == RDMA_CM_EVENT_REJECTED ||
+            e->type == RDMA_CM_EVENT_TIMEWAIT_EXIT || e->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+            verbs_left(c);
         return;
     }
     bool setting_up = c->state == VERBS_RESOLVING || c->state == VERBS_ROUTING || c->state == VERBS_CONNECTING;
@@ -396,36 +426,41 @@ static void handle(verbs_cq *cq, verbs_event *e) {
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
         if (c->state == VERBS_ROUTING) routed(c);
         break;
-    case RDMA_CM_EVENT_ESTABLISHED:
-        established(c, e);
-        break;
+    case RDMA_CM_EVENT_ESTABLISHED: established(c, e); break;
     case RDMA_CM_EVENT_REJECTED:
-        if (setting_up) connect_failed(c, e->private_bytes >= sizeof(verbs_private) ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR, e);
-        else verbs_break(c, FAB_SUCCESS, FAB_GENERAL_ERR);
+        if (setting_up)
+            connect_failed(c, e->private_bytes >= sizeof(verbs_private) ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR, e);
+        else
+            verbs_break(c, FAB_SUCCESS, FAB_GENERAL_ERR);
         break;
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
         if (setting_up) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
-        else verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);   /* a peer that closes says so before, and what it said is drained first */
+        /* a peer that closes says so before, and what it said is drained first */
+        else
+            verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        if (setting_up) connect_failed(c, FAB_FATAL_ERR, NULL);
-        else verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
+        if (setting_up)
+            connect_failed(c, FAB_FATAL_ERR, NULL);
+        else
+            verbs_break(c, FAB_FATAL_ERR, FAB_FATAL_ERR);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
-        if (setting_up) connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
-        else verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);
+        if (setting_up)
+            connect_failed(c, FAB_RETRY_EXC_ERR, NULL);
+        else
+            verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);
         break;
-    default:
-        break;   /* address change and multicast say nothing of this connection */
+    default: break; /* address change and multicast say nothing of this connection */
     }
 }
 
 void verbs_events(verbs_cq *cq) {
-    while (!cq->held_event) {   /* one completion at a time points into an event */
+    while (!cq->held_event) { /* one completion at a time points into an event */
         pthread_mutex_lock(&cq->lock);
         verbs_event *e = cq->first_event;
         if (e) cq->first_event = e->next;

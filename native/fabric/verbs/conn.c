@@ -1,7 +1,7 @@
 /* conn.c: completion queues and connections: made, broken, freed.
  *
- * However a connection breaks, its queue pair is destroyed before its outstanding work completes: after that the device touches
- * no buffer of it, whatever completions a driver still owes. */
+ * However a connection breaks, its queue pair is destroyed before its outstanding work completes: after that the device
+ * touches no buffer of it, whatever completions a driver still owes. */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
@@ -18,7 +18,7 @@
 /* ---- completion queues ---- */
 
 static int watch(int epoll_fd, int fd) {
-    struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+    struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
     return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
 }
 
@@ -56,7 +56,8 @@ int verbs_cq_device(verbs_cq *cq, bool listens) {
     /* Room for every work request of every connection, so that a burst of flushed ones cannot overrun the queue. */
     int wanted = listens ? VERBS_CQ_LISTENING : VERBS_CQ_CONNECTING;
     if (wanted > cq->d->attr.max_cqe) wanted = cq->d->attr.max_cqe;
-    size_t each = cq->d->head.options.max_message, budget = (listens ? VERBS_POOL_BYTES : VERBS_POOL_BYTES / 3) / (each + 128);
+    size_t each = cq->d->head.options.max_message,
+           budget = (listens ? VERBS_POOL_BYTES : VERBS_POOL_BYTES / 3) / (each + 128);
     uint32_t most = listens ? 1024 : 256;
     cq->recv_buffers = budget * 2 / 3 > most ? most : (uint32_t)(budget * 2 / 3);
     if (cq->recv_buffers < VERBS_CREDITS_MIN) cq->recv_buffers = VERBS_CREDITS_MIN;
@@ -97,7 +98,7 @@ static void end_device_part(verbs_cq *cq) {
     if (cq->events_to_ack) v->ibv_ack_cq_events(cq->cq, cq->events_to_ack);
     cq->events_to_ack = 0;
     v->ibv_destroy_cq(cq->cq);
-    v->ibv_destroy_comp_channel(cq->channel);   /* closed, it is not watched any more */
+    v->ibv_destroy_comp_channel(cq->channel); /* closed, it is not watched any more */
     cq->cq = NULL;
     cq->channel = NULL;
     cq->lost = false;
@@ -113,10 +114,12 @@ void verbs_cq_destroy(fab_cq *queue) {
     verbs_domain *d = cq->d;
     for (verbs_conn *c = cq->conns, *next; c; c = next) {
         next = c->next;
-        if (c->state != VERBS_LEAVING) verbs_disconnect(&c->head);
-        else if (c->unposted) verbs_left(c);   /* nobody takes connection events any more */
+        if (c->state != VERBS_LEAVING)
+            verbs_disconnect(&c->head);
+        else if (c->unposted)
+            verbs_left(c); /* nobody takes connection events any more */
     }
-    while (cq->conns) {   /* what was sent is on its way: those who leave have their time */
+    while (cq->conns) { /* what was sent is on its way: those who leave have their time */
         verbs_drain(cq);
         verbs_timeouts(cq);
         verbs_reap(cq);
@@ -130,7 +133,7 @@ void verbs_cq_destroy(fab_cq *queue) {
         }
     pthread_mutex_unlock(&d->lock);
     free(cq->held_event);
-    while (cq->first_event) {   /* no listener and no connection is left to make new ones */
+    while (cq->first_event) { /* no listener and no connection is left to make new ones */
         verbs_event *e = cq->first_event;
         cq->first_event = e->next;
         if (e->id) d->v->rdma_destroy_id(e->id);
@@ -185,8 +188,8 @@ int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out) {
     c->last_early = &c->early;
     c->last_read = c->last_send = -1;
     c->slot = slot;
-    c->generation = ++cq->generations[slot];   /* from 1: a listener's context has 0 */
-    *context = (verbs_id_context){.cq = cq, .slot = slot, .generation = c->generation};
+    c->generation = ++cq->generations[slot]; /* from 1: a listener's context has 0 */
+    *context = (verbs_id_context){ .cq = cq, .slot = slot, .generation = c->generation };
     c->context = context;
     cq->slots[slot] = c;
     cq->conn_count++;
@@ -214,13 +217,17 @@ int verbs_conn_qp(verbs_conn *c, uint32_t trust) {
     int e = verbs_pool_of(cq, trust, &c->pool);
     if (e) return e;
     if (cq->reserved + VERBS_SQ > cq->depth) return -ENOSPC;
-    uint8_t timeout = VERBS_ACK_TIMEOUT;   /* a hint: iWARP has no such option */
+    uint8_t timeout = VERBS_ACK_TIMEOUT; /* a hint: iWARP has no such option */
     (void)v->rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
     e = -EINVAL;
     for (uint32_t room = VERBS_INLINE_WANTED; e && room + 32 > 32; room = room > 32 ? room / 2 : 0) {
         struct ibv_qp_init_attr attr = {
-            .qp_context = c, .send_cq = cq->cq, .recv_cq = cq->cq, .srq = c->pool->srq, .qp_type = IBV_QPT_RC,
-            .cap = {.max_send_wr = VERBS_SQ, .max_send_sge = 1, .max_inline_data = room},
+            .qp_context = c,
+            .send_cq = cq->cq,
+            .recv_cq = cq->cq,
+            .srq = c->pool->srq,
+            .qp_type = IBV_QPT_RC,
+            .cap = { .max_send_wr = VERBS_SQ, .max_send_sge = 1, .max_inline_data = room },
         };
         e = v->rdma_create_qp(c->id, c->pool->pd->pd, &attr) ? -errno : 0;
         c->max_inline = attr.cap.max_inline_data < VERBS_INLINE_WANTED ? attr.cap.max_inline_data : VERBS_INLINE_WANTED;
@@ -246,7 +253,7 @@ static void destroy_qp(verbs_conn *c) {
 
 void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
     verbs_cq *cq = c->cq;
-    if (c->qp && !cq->draining) verbs_drain(cq);   /* what arrived is delivered; this may find the error itself */
+    if (c->qp && !cq->draining) verbs_drain(cq); /* what arrived is delivered; this may find the error itself */
     if (c->state == VERBS_BROKEN) return;
     if (c->state == VERBS_LEAVING) {
         verbs_left(c);
@@ -260,7 +267,7 @@ void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
         if (was_up) (void)cq->d->v->rdma_disconnect(c->id);
         destroy_qp(c);
     }
-    uint32_t oldest = c->sq_tail;   /* of which somebody hears: a SEND has no completion */
+    uint32_t oldest = c->sq_tail; /* of which somebody hears: a SEND has no completion */
     while (oldest != c->sq_head && c->sq[oldest % VERBS_SQ].kind != VERBS_SQ_READ) oldest++;
     if (first != FAB_SUCCESS && oldest != c->sq_head) c->sq[oldest % VERBS_SQ].status = first;
     verbs_pop(c, true);
@@ -270,8 +277,10 @@ void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason) {
 
 static void unlink_conn(verbs_conn *c) {
     verbs_cq *cq = c->cq;
-    if (c->prev) c->prev->next = c->next;
-    else cq->conns = c->next;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        cq->conns = c->next;
     if (c->next) c->next->prev = c->prev;
     for (verbs_conn **at = &cq->by_qp[c->qp_number % VERBS_QP_CHAINS]; *at; at = &(*at)->next_by_qp)
         if (*at == c) {
@@ -289,7 +298,7 @@ static void unlink_conn(verbs_conn *c) {
 
 static void free_conn(verbs_conn *c) {
     unlink_conn(c);
-    if (c->id) c->cq->d->v->rdma_destroy_id(c->id);   /* waits until the CM thread has acknowledged its events */
+    if (c->id) c->cq->d->v->rdma_destroy_id(c->id); /* waits until the CM thread has acknowledged its events */
     free(c->context);
     free(c);
 }
@@ -307,7 +316,7 @@ void verbs_reap(verbs_cq *cq) {
         if (!c->left) continue;
         (void)cq->d->v->rdma_disconnect(c->id);
         destroy_qp(c);
-        verbs_pop(c, true);   /* SENDs: buffers come back */
+        verbs_pop(c, true); /* SENDs: buffers come back */
         free_conn(c);
     }
 }
@@ -319,7 +328,7 @@ static bool leave(verbs_conn *c) {
         if (c->sq[i % VERBS_SQ].kind == VERBS_SQ_READ && !c->sq[i % VERBS_SQ].done) return false;
     if (!verbs_say_bye(c)) return false;
     c->unposted = c->state == VERBS_ACCEPTING;
-    if (!c->unposted) c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull;   /* else that of its set-up */
+    if (!c->unposted) c->deadline_ns = fkv_now_ns() + VERBS_LEAVE_MS * 1000000ull; /* else that of its set-up */
     c->state = VERBS_LEAVING;
     return true;
 }
@@ -328,7 +337,7 @@ void verbs_disconnect(fab_conn *conn) {
     verbs_conn *c = (verbs_conn *)conn;
     verbs_cq *cq = c->cq;
     if (c->state == VERBS_UP) verbs_doorbell(c);
-    if (c->state == VERBS_UP) verbs_drain(cq);   /* READs that ended already are none in flight */
+    if (c->state == VERBS_UP) verbs_drain(cq); /* READs that ended already are none in flight */
     if (c->state == VERBS_ASKED) (void)cq->d->v->rdma_reject(c->id, NULL, 0);
     bool leaving = leave(c);
     if (!leaving) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);

@@ -1,4 +1,5 @@
-/* data.c: the data path: READs and SENDs chained behind one doorbell, selective signalling, credits, polling, arming. */
+/* data.c: the data path: READs and SENDs chained behind one doorbell, selective signalling, credits, polling, arming.
+ * */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
@@ -35,8 +36,9 @@ void verbs_stash(verbs_cq *cq, const fab_wc *wc) {
     if (cq->stash_tail - cq->stash_head == cq->stash_size) {
         uint32_t n = cq->stash_size ? cq->stash_size * 2 : 256;
         fab_wc *bigger = malloc(n * sizeof *bigger);
-        if (!bigger) abort();   /* a completion that is lost is a buffer that is never free again */
-        for (uint32_t i = 0; i < cq->stash_size; i++) bigger[i] = cq->stash[(cq->stash_head + i) & (cq->stash_size - 1)];
+        if (!bigger) abort(); /* a completion that is lost is a buffer that is never free again */
+        for (uint32_t i = 0; i < cq->stash_size; i++)
+            bigger[i] = cq->stash[(cq->stash_head + i) & (cq->stash_size - 1)];
         free(cq->stash);
         cq->stash = bigger;
         cq->stash_tail = cq->stash_size;
@@ -58,7 +60,7 @@ void verbs_purge(verbs_cq *cq, const verbs_conn *c) {
 static void ready(verbs_conn *c) {
     if (!c->want_ready || c->credits == 0 || c->state != VERBS_UP || c->refused) return;
     c->want_ready = false;
-    verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_SEND_READY, .conn = &c->head});
+    verbs_stash(c->cq, &(fab_wc){ .opcode = FAB_WC_SEND_READY, .conn = &c->head });
 }
 
 void verbs_pop(verbs_conn *c, bool all) {
@@ -72,7 +74,8 @@ void verbs_pop(verbs_conn *c, bool all) {
             e->buffer->next = c->pool->send_free;
             c->pool->send_free = e->buffer;
         }
-        if (e->kind == VERBS_SQ_READ) verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_READ, .status = s, .wr_id = e->wr_id, .conn = &c->head});
+        if (e->kind == VERBS_SQ_READ)
+            verbs_stash(c->cq, &(fab_wc){ .opcode = FAB_WC_READ, .status = s, .wr_id = e->wr_id, .conn = &c->head });
     }
     ready(c);
 }
@@ -105,7 +108,7 @@ static void deliver(verbs_conn *c, verbs_buffer *b, uint32_t bytes) {
     verbs_prefix p;
     memcpy(&p, verbs_buffer_prefix(b), sizeof p);
     bool credit_only = p.flags & VERBS_CREDIT_ONLY, bye = p.flags & VERBS_BYE;
-    verbs_peer_ready(c);   /* the notice that it is may come later than what it sends */
+    verbs_peer_ready(c); /* the notice that it is may come later than what it sends */
     if (bye || c->state == VERBS_BROKEN || c->state == VERBS_LEAVING) {
         verbs_pool_repost(b->pool, b);
         if (bye) verbs_break(c, FAB_SUCCESS, FAB_SUCCESS);
@@ -116,11 +119,14 @@ static void deliver(verbs_conn *c, verbs_buffer *b, uint32_t bytes) {
         verbs_pool_repost(b->pool, b);
     } else if (c->held_count == cq->credits || bytes == sizeof p) {
         verbs_pool_repost(b->pool, b);
-        verbs_break(c, FAB_REM_INV_REQ_ERR, FAB_REM_INV_REQ_ERR);   /* more than was granted, or nothing */
+        verbs_break(c, FAB_REM_INV_REQ_ERR, FAB_REM_INV_REQ_ERR); /* more than was granted, or nothing */
         return;
     } else {
         hold(c, b);
-        verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_RECV, .conn = &c->head, .data = verbs_buffer_prefix(b) + 1, .bytes = bytes - (uint32_t)sizeof p});
+        verbs_stash(cq, &(fab_wc){ .opcode = FAB_WC_RECV,
+                                   .conn = &c->head,
+                                   .data = verbs_buffer_prefix(b) + 1,
+                                   .bytes = bytes - (uint32_t)sizeof p });
     }
     ready(c);
 }
@@ -153,8 +159,9 @@ static void received(verbs_cq *cq, const struct ibv_wc *w) {
 static void sent(verbs_cq *cq, const struct ibv_wc *w) {
     uint32_t slot = (uint32_t)(w->wr_id >> 42) & (VERBS_SLOTS_MAX - 1), position = (uint32_t)w->wr_id;
     verbs_conn *c = slot < cq->slot_count ? cq->slots[slot] : NULL;
-    if (!c || (c->generation & 1023) != ((uint32_t)(w->wr_id >> 32) & 1023)) return;   /* of a freed connection */
-    if (position - c->sq_tail >= c->sq_head - c->sq_tail) return;                      /* completed already, by a break */
+    if (!c || (c->generation & 1023) != ((uint32_t)(w->wr_id >> 32) & 1023)) return; /* of a freed connection */
+    /* completed already, by a break */
+    if (position - c->sq_tail >= c->sq_head - c->sq_tail) return;
     verbs_sq_entry *e = &c->sq[position % VERBS_SQ];
     if (w->status == IBV_WC_SUCCESS) {
         done_to(c, position + 1, e->kind);
@@ -176,8 +183,10 @@ static int drain_some(verbs_cq *cq) {
     struct ibv_wc w[32];
     int n = ibv_poll_cq(cq->cq, 32, w);
     for (int i = 0; i < n; i++) {
-        if (w[i].wr_id >> 63) sent(cq, &w[i]);
-        else received(cq, &w[i]);
+        if (w[i].wr_id >> 63)
+            sent(cq, &w[i]);
+        else
+            received(cq, &w[i]);
     }
     return n;
 }
@@ -194,15 +203,15 @@ static void give_disconnects(verbs_cq *cq) {
         if (!c->disconnect_due) continue;
         c->disconnect_due = false;
         cq->disconnects_due--;
-        verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_DISCONNECT, .status = c->reason, .conn = &c->head});
+        verbs_stash(cq, &(fab_wc){ .opcode = FAB_WC_DISCONNECT, .status = c->reason, .conn = &c->head });
     }
 }
 
-/* Notes when those that were posted since the last time were first seen. Time-outs count from then, at most one look later than they were
- * posted, so that posting asks no clock. */
+/* Notes when those that were posted since the last time were first seen. Time-outs count from then, at most one look
+ * later than they were posted, so that posting asks no clock. */
 static void see(verbs_conn *c, uint64_t now) {
     uint32_t posted = c->sq_head - (uint32_t)c->chained;
-    if (c->seen_to - c->sq_tail > posted - c->sq_tail) c->seen_to = c->sq_tail;   /* what was seen last is done */
+    if (c->seen_to - c->sq_tail > posted - c->sq_tail) c->seen_to = c->sq_tail; /* what was seen last is done */
     for (; c->seen_to != posted; c->seen_to++) c->sq[c->seen_to % VERBS_SQ].seen_ns = now;
 }
 
@@ -218,7 +227,8 @@ void verbs_timeouts(verbs_cq *cq) {
                 continue;
             }
             bool ours = c->state == VERBS_RESOLVING || c->state == VERBS_ROUTING || c->state == VERBS_CONNECTING;
-            if (ours) verbs_stash(cq, &(fab_wc){.opcode = FAB_WC_CONNECT, .status = FAB_RETRY_EXC_ERR, .conn = &c->head});
+            if (ours)
+                verbs_stash(cq, &(fab_wc){ .opcode = FAB_WC_CONNECT, .status = FAB_RETRY_EXC_ERR, .conn = &c->head });
             verbs_break(c, FAB_SUCCESS, FAB_RETRY_EXC_ERR);
             continue;
         }
@@ -266,7 +276,7 @@ int verbs_poll(fab_cq *queue, fab_wc *wc, int max) {
     if (cq->armed) awake(cq);
     if (cq->reap) verbs_reap(cq);
     if (cq->stash_head == cq->stash_tail) {
-        if (cq->disconnects_due) give_disconnects(cq);   /* what came before was polled by an earlier call */
+        if (cq->disconnects_due) give_disconnects(cq); /* what came before was polled by an earlier call */
         if (atomic_load_explicit(&cq->has_events, memory_order_relaxed)) verbs_events(cq);
         if (cq->cq) {
             cq->draining = true;
@@ -292,12 +302,13 @@ int verbs_arm(fab_cq *queue) {
         return 1;
     }
     cq->armed = true;
-    if (cq->cq && ibv_req_notify_cq(cq->cq, 0) == 0) verbs_drain(cq);   /* what came before the request wakes nobody */
+    if (cq->cq && ibv_req_notify_cq(cq->cq, 0) == 0) verbs_drain(cq); /* what came before the request wakes nobody */
     if (cq->stash_head != cq->stash_tail || cq->disconnects_due || atomic_load(&cq->has_events)) return 1;
     bool waiting = false;
-    for (verbs_conn *c = cq->conns; c && !waiting; c = c->next) waiting = c->state != VERBS_BROKEN && (c->state != VERBS_UP || c->signaled_pending);
+    for (verbs_conn *c = cq->conns; c && !waiting; c = c->next)
+        waiting = c->state != VERBS_BROKEN && (c->state != VERBS_UP || c->signaled_pending);
     if (waiting && !cq->timer_set) {
-        struct itimerspec t = {.it_value = {.tv_nsec = VERBS_TICK_MS * 1000000}};
+        struct itimerspec t = { .it_value = { .tv_nsec = VERBS_TICK_MS * 1000000 } };
         timerfd_settime(cq->timer_fd, 0, &t, NULL);
         cq->timer_set = true;
     }
@@ -364,16 +375,18 @@ void verbs_flush(fab_cq *queue) {
 static struct ibv_send_wr *chain(verbs_conn *c, uint32_t spare, uint8_t kind, uint64_t wr_id, verbs_buffer *buffer) {
     if (c->sq_head - c->sq_tail + spare >= VERBS_SQ) return NULL;
     if (c->chained == VERBS_BATCH) {
-        if (c->state != VERBS_UP) return NULL;   /* accepted, not yet established: nothing can be posted */
+        if (c->state != VERBS_UP) return NULL; /* accepted, not yet established: nothing can be posted */
         verbs_doorbell(c);
         if (c->state != VERBS_UP) return NULL;
     }
     uint32_t position = c->sq_head++;
-    c->sq[position % VERBS_SQ] = (verbs_sq_entry){.wr_id = wr_id, .kind = kind, .buffer = buffer};
-    if (kind == VERBS_SQ_READ) c->last_read = c->chained;
-    else if (buffer || c->last_send >= 0 || ++c->unsignaled >= VERBS_SIGNAL_EVERY) c->last_send = c->chained;
+    c->sq[position % VERBS_SQ] = (verbs_sq_entry){ .wr_id = wr_id, .kind = kind, .buffer = buffer };
+    if (kind == VERBS_SQ_READ)
+        c->last_read = c->chained;
+    else if (buffer || c->last_send >= 0 || ++c->unsignaled >= VERBS_SIGNAL_EVERY)
+        c->last_send = c->chained;
     struct ibv_send_wr *wr = &c->wr[c->chained];
-    *wr = (struct ibv_send_wr){.wr_id = verbs_wr_id(c, position), .num_sge = 1};
+    *wr = (struct ibv_send_wr){ .wr_id = verbs_wr_id(c, position), .num_sge = 1 };
     touched(c);
     return wr;
 }
@@ -383,24 +396,27 @@ int verbs_post_reads(fab_conn *conn, const fab_read *r, int n) {
     if (c->state != VERBS_UP && c->state != VERBS_ACCEPTING) return -ENOTCONN;
     for (int i = 0; i < n; i++) {
         uint32_t lkey = 0;
-        /* The device would say the same of a buffer that is not registered, and does not see the upper half of an rkey. */
-        fab_wc_status bad = !fab_local_ok(&r[i]) ? FAB_LOC_PROT_ERR : r[i].rkey >> 32 ? FAB_REM_ACCESS_ERR : FAB_SUCCESS;
+        /* The device would say the same of a buffer that is not registered, and does not see the upper half of an rkey.
+         * */
+        fab_wc_status bad = !fab_local_ok(&r[i]) ? FAB_LOC_PROT_ERR
+                            : r[i].rkey >> 32    ? FAB_REM_ACCESS_ERR
+                                                 : FAB_SUCCESS;
         if (bad || c->refused) {
             if (c->sq_head - c->sq_tail + 8 >= VERBS_SQ) return i;
             if (!c->refused) {
-                verbs_doorbell(c);   /* what is before it is asked to complete */
+                verbs_doorbell(c); /* what is before it is asked to complete */
                 if (c->state == VERBS_BROKEN) return i > 0 ? i : -ENOTCONN;
                 c->refused = bad;
                 c->refused_at = c->sq_head;
                 touched(c);
             }
-            c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.wr_id = r[i].wr_id, .kind = VERBS_SQ_READ};
+            c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){ .wr_id = r[i].wr_id, .kind = VERBS_SQ_READ };
             continue;
         }
         if (verbs_local_key((verbs_mr *)r[i].local_mr, c->pool->pd, &lkey)) return i > 0 ? i : -ENOMEM;
         struct ibv_send_wr *wr = chain(c, 8, VERBS_SQ_READ, r[i].wr_id, NULL);
         if (!wr) return c->state != VERBS_BROKEN || i > 0 ? i : -ENOTCONN;
-        c->sge[c->chained++] = (struct ibv_sge){.addr = (uintptr_t)r[i].local, .length = r[i].bytes, .lkey = lkey};
+        c->sge[c->chained++] = (struct ibv_sge){ .addr = (uintptr_t)r[i].local, .length = r[i].bytes, .lkey = lkey };
         wr->opcode = IBV_WR_RDMA_READ;
         wr->wr.rdma.remote_addr = r[i].remote_addr;
         wr->wr.rdma.rkey = (uint32_t)r[i].rkey;
@@ -408,7 +424,8 @@ int verbs_post_reads(fab_conn *conn, const fab_read *r, int n) {
     return n;
 }
 
-static bool send_message(verbs_conn *c, const struct iovec *iov, int n, uint32_t bytes, uint16_t flags, uint32_t spare) {
+static bool send_message(verbs_conn *c, const struct iovec *iov, int n, uint32_t bytes, uint16_t flags,
+                         uint32_t spare) {
     uint32_t total = bytes + (uint32_t)sizeof(verbs_prefix);
     verbs_buffer *b = NULL;
     if (total > c->max_inline) {
@@ -419,7 +436,7 @@ static bool send_message(verbs_conn *c, const struct iovec *iov, int n, uint32_t
     if (!wr) return false;
     if (b) c->pool->send_free = b->next;
     uint8_t *to = b ? (uint8_t *)verbs_buffer_prefix(b) : c->inline_data[c->chained];
-    verbs_prefix p = {.credits = (uint16_t)c->owed, .flags = flags};
+    verbs_prefix p = { .credits = (uint16_t)c->owed, .flags = flags };
     c->owed = 0;
     memcpy(to, &p, sizeof p);
     size_t at = sizeof p;
@@ -427,7 +444,9 @@ static bool send_message(verbs_conn *c, const struct iovec *iov, int n, uint32_t
         memcpy(to + at, iov[i].iov_base, iov[i].iov_len);
         at += iov[i].iov_len;
     }
-    c->sge[c->chained++] = (struct ibv_sge){.addr = (uintptr_t)to, .length = total, .lkey = b ? c->pool->mr->lkey : 0};
+    c->sge[c->chained++] = (struct ibv_sge){ .addr = (uintptr_t)to,
+                                             .length = total,
+                                             .lkey = b ? c->pool->mr->lkey : 0 };
     wr->opcode = IBV_WR_SEND;
     wr->send_flags = b ? 0 : IBV_SEND_INLINE;
     return true;
@@ -447,14 +466,18 @@ int verbs_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
 
 void verbs_release(fab_conn *conn, const void *message) {
     verbs_conn *c = (verbs_conn *)conn;
-    verbs_buffer *b = (verbs_buffer *)(uintptr_t)((const uint8_t *)message - sizeof(verbs_prefix) - sizeof(verbs_buffer));
-    if (b->prev) b->prev->next = b->next;
-    else c->held = b->next;
+    verbs_buffer *b = (verbs_buffer *)(uintptr_t)((const uint8_t *)message - sizeof(verbs_prefix) -
+                                                  sizeof(verbs_buffer));
+    if (b->prev)
+        b->prev->next = b->next;
+    else
+        c->held = b->next;
     if (b->next) b->next->prev = b->prev;
     c->held_count--;
     verbs_pool_repost(b->pool, b);
     /* Half of them at once, when no message of ours carries them sooner. */
-    if (++c->owed >= c->cq->credits / 2 && c->state == VERBS_UP && !c->refused) (void)send_message(c, NULL, 0, 0, VERBS_CREDIT_ONLY, 0);
+    if (++c->owed >= c->cq->credits / 2 && c->state == VERBS_UP && !c->refused)
+        (void)send_message(c, NULL, 0, 0, VERBS_CREDIT_ONLY, 0);
 }
 
 void verbs_say_first(verbs_conn *c) {
@@ -464,7 +487,7 @@ void verbs_say_first(verbs_conn *c) {
 bool verbs_say_bye(verbs_conn *c) {
     if (!send_message(c, NULL, 0, 0, VERBS_BYE, 0)) return false;
     c->last_send = c->chained - 1;
-    verbs_doorbell(c);   /* of one that is not up yet: does nothing, established() will */
+    verbs_doorbell(c); /* of one that is not up yet: does nothing, established() will */
     return c->state != VERBS_BROKEN;
 }
 
@@ -476,7 +499,7 @@ int verbs_attach(fab_conn *conn, uint64_t rkey, uint64_t addr, uint64_t bytes, u
     (void)bytes;
     verbs_conn *c = (verbs_conn *)conn;
     if ((c->state != VERBS_UP && c->state != VERBS_ACCEPTING) || c->refused) return -ENOTCONN;
-    verbs_stash(c->cq, &(fab_wc){.opcode = FAB_WC_ATTACH, .wr_id = wr_id, .conn = conn});
+    verbs_stash(c->cq, &(fab_wc){ .opcode = FAB_WC_ATTACH, .wr_id = wr_id, .conn = conn });
     return 0;
 }
 void verbs_detach(fab_conn *c, uint64_t rkey) {

@@ -1,12 +1,13 @@
 /* dial.c: rdma_connect, away from the completion queue's thread.
  *
- * The call may wait: soft-iWARP makes its TCP connection inside it, which takes the kernel two minutes to give up when nobody answers (a
- * link that is down, a host that is off), and a completion queue's thread, often that of an event loop, has others to serve.
- * So each call has a short-lived thread. Its success is told by the connection manager, as ever; its failure is handed over like an
- * event of the connection manager.
+ * The call may wait: soft-iWARP makes its TCP connection inside it, which takes the kernel two minutes to give up when
+ * nobody answers (a link that is down, a host that is off), and a completion queue's thread, often that of an event
+ * loop, has others to serve. So each call has a short-lived thread. Its success is told by the connection manager, as
+ * ever; its failure is handed over like an event of the connection manager.
  *
- * Invariant: verbs_dial_end() returns soon, and the call has returned by then: the queue pair and the id can be destroyed. A call
- * that still waits is interrupted by a signal, sent again until it has returned, since one that comes before the wait interrupts nothing.
+ * Invariant: verbs_dial_end() returns soon, and the call has returned by then: the queue pair and the id can be
+ * destroyed. A call that still waits is interrupted by a signal, sent again until it has returned, since one that comes
+ * before the wait interrupts nothing.
  */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
@@ -22,7 +23,7 @@ struct verbs_dial {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool returned, ended;              /* ended: nobody wants to know how the call ends any more */
+    bool returned, ended; /* ended: nobody wants to know how the call ends any more */
     verbs_cq *cq;
     struct rdma_cm_id *id;
     uint32_t slot, generation;
@@ -32,14 +33,15 @@ struct verbs_dial {
 
 /* ---- the signal ---- */
 
-static int interrupt_signal;           /* 0: none is free, calls are waited for */
+static int interrupt_signal; /* 0: none is free, calls are waited for */
 
 static void interrupt(int number) { (void)number; }
 
-/* A real-time signal that nobody uses: this library is a guest in its process. Without SA_RESTART, or the call would go on. */
+/* A real-time signal that nobody uses: this library is a guest in its process. Without SA_RESTART, or the call would go
+ * on. */
 static void choose_signal(void) {
     for (int s = SIGRTMAX - 1; s >= SIGRTMIN && !interrupt_signal; s--) {
-        struct sigaction now, ours = {.sa_handler = interrupt};
+        struct sigaction now, ours = { .sa_handler = interrupt };
         if (sigaction(s, NULL, &now) || now.sa_flags & SA_SIGINFO || now.sa_handler != SIG_DFL) continue;
         sigemptyset(&ours.sa_mask);
         if (sigaction(s, &ours, NULL) == 0) interrupt_signal = s;
@@ -55,7 +57,7 @@ static void *dial(void *argument) {
     if (interrupt_signal) sigaddset(&ours, interrupt_signal);
     pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
     bool failed = a->cq->d->v->rdma_connect(a->id, &a->param) != 0;
-    verbs_event *e = failed ? calloc(1, sizeof *e) : NULL;   /* without it the time of the set-up runs out */
+    verbs_event *e = failed ? calloc(1, sizeof *e) : NULL; /* without it the time of the set-up runs out */
     pthread_mutex_lock(&a->lock);
     if (e && !a->ended) {
         e->type = RDMA_CM_EVENT_CONNECT_ERROR;
@@ -77,7 +79,7 @@ static int start(verbs_dial *a) {
     int e = pthread_attr_init(&attr);
     if (e) return -e;
     pthread_attr_setstacksize(&attr, DIAL_STACK);
-    sigfillset(&all);   /* signals of the process are for its own threads */
+    sigfillset(&all); /* signals of the process are for its own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     e = pthread_create(&a->thread, &attr, dial, a);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

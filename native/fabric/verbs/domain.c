@@ -81,13 +81,15 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device) {
         e = -d->v->ibv_query_device(device, &d->attr);
         if (e == 0) {
             d->device = device;
-            /* The kernel takes an event back with its queue pair, also between poll and read: a read that waited would never end. */
+            /* The kernel takes an event back with its queue pair, also between poll and read: a read that waited would
+             * never end. */
             (void)fcntl(device->async_fd, F_SETFL, fcntl(device->async_fd, F_GETFL) | O_NONBLOCK);
             atomic_store(&d->async_device, device);
-            nudge(d);   /* the CM thread watches it from now on */
+            nudge(d); /* the CM thread watches it from now on */
         }
     } else if (d->device != device) {
-        fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: this address leads to device %s, others to %s; one domain uses one device",
+        fab_log(&d->head.options, FAB_LOG_ERROR,
+                "verbs: this address leads to device %s, others to %s; one domain uses one device",
                 d->v->ibv_get_device_name(device->device), d->v->ibv_get_device_name(d->device->device));
         e = -EXDEV;
     }
@@ -99,7 +101,8 @@ void verbs_device_gone(verbs_domain *d) {
     pthread_mutex_lock(&d->lock);
     if (d->device && !d->lost) {
         d->lost = true;
-        fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: device %s is gone", d->v->ibv_get_device_name(d->device->device));
+        fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: device %s is gone",
+                d->v->ibv_get_device_name(d->device->device));
         for (verbs_cq *cq = d->cqs; cq; cq = cq->next) {
             verbs_event *e = calloc(1, sizeof *e);
             if (!e) continue;
@@ -115,7 +118,7 @@ void verbs_queue_gone(verbs_domain *d) {
     bool serves = false;
     for (const verbs_mr *m = d->mrs; m; m = m->next) serves |= m->served;
     if (--d->queues == 0 && d->lost && !serves) {
-        for (verbs_mr *m = d->mrs; m; m = m->next) {   /* registered again where they are next used */
+        for (verbs_mr *m = d->mrs; m; m = m->next) { /* registered again where they are next used */
             for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);
             m->registered = 0;
         }
@@ -183,7 +186,8 @@ static int register_in(verbs_domain *d, verbs_mr *m, verbs_pd *pd, int access) {
     if (!mr) {
         int e = errno;
         if (e == ENOMEM)
-            fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: %zu bytes cannot be pinned: raise the memlock limit (ulimit -l unlimited)", m->bytes);
+            fab_log(&d->head.options, FAB_LOG_ERROR,
+                    "verbs: %zu bytes cannot be pinned: raise the memlock limit (ulimit -l unlimited)", m->bytes);
         return -e;
     }
     m->in[m->registered].pd = pd;
@@ -220,7 +224,7 @@ int verbs_reg_local(fab_domain *domain, void *base, size_t bytes, fab_mr **out) 
     int e = mr_new(base, bytes, &m);
     if (e) return e;
     pthread_mutex_lock(&d->lock);
-    link_mr(d, m);   /* registered when a queue pair of a known protection domain first uses it */
+    link_mr(d, m); /* registered when a queue pair of a known protection domain first uses it */
     pthread_mutex_unlock(&d->lock);
     *out = &m->head;
     return 0;
@@ -247,8 +251,10 @@ void verbs_dereg(fab_mr *mr) {
     verbs_mr *m = (verbs_mr *)mr;
     verbs_domain *d = (verbs_domain *)mr->domain;
     pthread_mutex_lock(&d->lock);
-    if (m->prev) m->prev->next = m->next;
-    else d->mrs = m->next;
+    if (m->prev)
+        m->prev->next = m->next;
+    else
+        d->mrs = m->next;
     if (m->next) m->next->prev = m->prev;
     pthread_mutex_unlock(&d->lock);
     for (int i = 0; i < m->registered; i++) d->v->ibv_dereg_mr(m->in[i].mr);

@@ -17,7 +17,7 @@ static bool find(void *library, const char *name, void *field) {
         snprintf(reason, sizeof reason, "the RDMA libraries have no %s; install a newer rdma-core", name);
         return false;
     }
-    memcpy(field, &symbol, sizeof symbol);   /* ISO C has no cast from an object pointer to a function's */
+    memcpy(field, &symbol, sizeof symbol); /* ISO C has no cast from an object pointer to a function's */
     return true;
 }
 
@@ -29,10 +29,12 @@ static void load(void) {
                  ibv ? "librdmacm.so.1" : "libibverbs.so.1");
         return;
     }
-#define X(result, name, arguments) if (!find(ibv, #name, &table.name)) return;
+#define X(result, name, arguments) \
+    if (!find(ibv, #name, &table.name)) return;
     VERBS_IBV_FUNCTIONS(X)
 #undef X
-#define X(result, name, arguments) if (!find(cm, #name, &table.name)) return;
+#define X(result, name, arguments) \
+    if (!find(cm, #name, &table.name)) return;
     VERBS_CM_FUNCTIONS(X)
 #undef X
     complete = true;
@@ -44,5 +46,5 @@ const verbs_lib *verbs_lib_load(const char **why) {
     return complete ? &table : NULL;
 }
 #else
-typedef int verbs_lib_not_built;   /* a translation unit is not empty */
+typedef int verbs_lib_not_built; /* a translation unit is not empty */
 #endif

@@ -1,6 +1,6 @@
-/* pool.c: the message buffers of one trust domain at one completion queue: registered once, shared by all connections. Receives
- * go to a shared receive queue, so that a thousand clients do not need a thousand rings.
- * Invariant: a buffer is in one place: posted to the queue, held by a connection, free for sending, or in a SEND in flight. */
+/* pool.c: the message buffers of one trust domain at one completion queue: registered once, shared by all connections.
+ * Receives go to a shared receive queue, so that a thousand clients do not need a thousand rings. Invariant: a buffer
+ * is in one place: posted to the queue, held by a connection, free for sending, or in a SEND in flight. */
 #include "verbs.h"
 #ifdef FARKV_HAVE_VERBS
 #include <errno.h>
@@ -10,7 +10,9 @@
 
 static uint32_t at_most(uint32_t n, int limit) { return limit > 0 && n > (uint32_t)limit ? (uint32_t)limit : n; }
 
-static verbs_buffer *buffer_at(const verbs_pool *p, uint32_t i) { return (verbs_buffer *)(void *)(p->memory + i * p->stride); }
+static verbs_buffer *buffer_at(const verbs_pool *p, uint32_t i) {
+    return (verbs_buffer *)(void *)(p->memory + i * p->stride);
+}
 
 static int pool_make(verbs_cq *cq, verbs_pd *pd, verbs_pool **out) {
     verbs_domain *d = cq->d;
@@ -31,9 +33,11 @@ static int pool_make(verbs_cq *cq, verbs_pd *pd, verbs_pool **out) {
     p->mr = d->v->ibv_reg_mr(pd->pd, p->memory, p->memory_bytes, IBV_ACCESS_LOCAL_WRITE);
     if (!p->mr) {
         e = -errno;
-        fab_log(&d->head.options, FAB_LOG_ERROR, "verbs: %zu bytes of message buffers cannot be pinned: raise the memlock limit (ulimit -l unlimited)", p->memory_bytes);
+        fab_log(&d->head.options, FAB_LOG_ERROR,
+                "verbs: %zu bytes of message buffers cannot be pinned: raise the memlock limit (ulimit -l unlimited)",
+                p->memory_bytes);
     }
-    struct ibv_srq_init_attr attr = {.attr = {.max_wr = receives, .max_sge = 1}};
+    struct ibv_srq_init_attr attr = { .attr = { .max_wr = receives, .max_sge = 1 } };
     if (e == 0 && !(p->srq = d->v->ibv_create_srq(pd->pd, &attr))) e = -errno;
     if (e) {
         if (p->mr) d->v->ibv_dereg_mr(p->mr);
@@ -74,8 +78,10 @@ int verbs_pool_of(verbs_cq *cq, uint32_t trust, verbs_pool **out) {
 
 void verbs_pool_repost(verbs_pool *p, verbs_buffer *b) {
     int i = p->reposts++;
-    p->repost_sge[i] = (struct ibv_sge){.addr = (uintptr_t)verbs_buffer_prefix(b), .length = (uint32_t)(p->stride - sizeof *b), .lkey = p->mr->lkey};
-    p->repost[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)b, .sg_list = &p->repost_sge[i], .num_sge = 1};
+    p->repost_sge[i] = (struct ibv_sge){ .addr = (uintptr_t)verbs_buffer_prefix(b),
+                                         .length = (uint32_t)(p->stride - sizeof *b),
+                                         .lkey = p->mr->lkey };
+    p->repost[i] = (struct ibv_recv_wr){ .wr_id = (uintptr_t)b, .sg_list = &p->repost_sge[i], .num_sge = 1 };
     if (i > 0) p->repost[i - 1].next = &p->repost[i];
     if (p->reposts == VERBS_BATCH) verbs_pool_flush(p);
 }
@@ -83,8 +89,8 @@ void verbs_pool_repost(verbs_pool *p, verbs_buffer *b) {
 void verbs_pool_flush(verbs_pool *p) {
     if (p->reposts == 0) return;
     struct ibv_recv_wr *bad = NULL;
-    /* The queue was made as large as there are receive buffers: it refuses none unless the device is lost, and then every
-     * connection ends and the buffers are freed with the pool. */
+    /* The queue was made as large as there are receive buffers: it refuses none unless the device is lost, and then
+     * every connection ends and the buffers are freed with the pool. */
     (void)ibv_post_srq_recv(p->srq, p->repost, &bad);
     p->reposts = 0;
 }

@@ -7,25 +7,26 @@
  *   conn.c    queue pairs: made, broken, drained, freed
  *   data.c    READs, SENDs, credits, polling, arming
  *
- * A domain works on one device: the one to which rdma_cm's routing leads the first address that it listens on or connects to.
- * There is a protection domain for each trust domain: an rkey of one cannot be used by a queue pair of another.
+ * A domain works on one device: the one to which rdma_cm's routing leads the first address that it listens on or
+ * connects to. There is a protection domain for each trust domain: an rkey of one cannot be used by a queue pair of
+ * another.
  *
- * A device that is lost takes every connection with it. A domain that serves no memory then lets go of it, queue by queue, each when
- * its connections are freed and the next is made, and binds again to whatever device that one leads to. One that serves cannot: its
- * rkeys are in its peers' hands. Its listening queue says FAB_WC_UNREACHABLE.
+ * A device that is lost takes every connection with it. A domain that serves no memory then lets go of it, queue by
+ * queue, each when its connections are freed and the next is made, and binds again to whatever device that one leads
+ * to. One that serves cannot: its rkeys are in its peers' hands. Its listening queue says FAB_WC_UNREACHABLE.
  *
- * Threads. A completion queue and its connections belong to one thread, as fabric.h says. The domain's CM thread only waits
- * for connection and device events and hands copies of them over; it never touches a connection. A connection is named to
- * it, and in work requests, by slot and generation, so that what arrives late for a freed one is recognised.
+ * Threads. A completion queue and its connections belong to one thread, as fabric.h says. The domain's CM thread only
+ * waits for connection and device events and hands copies of them over; it never touches a connection. A connection is
+ * named to it, and in work requests, by slot and generation, so that what arrives late for a freed one is recognised.
  *
- * A message begins with 8 bytes of this provider (verbs_prefix): credits given back. One credit is one receive buffer; an end
- * never has more messages in flight than it was granted, so a shared receive queue overflows only when very many peers send at once,
- * and then RNR retries of bounded number wait for it.
+ * A message begins with 8 bytes of this provider (verbs_prefix): credits given back. One credit is one receive buffer;
+ * an end never has more messages in flight than it was granted, so a shared receive queue overflows only when very many
+ * peers send at once, and then RNR retries of bounded number wait for it.
  *
- * An orderly end is a message too (VERBS_BYE): a connection manager's notice overtakes what was sent before it, and is the same
- * whether a peer closed or died. So fab_disconnect sends it, keeps the queue pair until it is acknowledged (VERBS_LEAVING: the
- * user has forgotten the connection, nothing of it is reported) or a second has passed, and destroys it then. With READs in flight,
- * whose buffers the user wants back, it destroys the queue pair at once.
+ * An orderly end is a message too (VERBS_BYE): a connection manager's notice overtakes what was sent before it, and is
+ * the same whether a peer closed or died. So fab_disconnect sends it, keeps the queue pair until it is acknowledged
+ * (VERBS_LEAVING: the user has forgotten the connection, nothing of it is reported) or a second has passed, and
+ * destroys it then. With READs in flight, whose buffers the user wants back, it destroys the queue pair at once.
  */
 #ifndef FARKV_FABRIC_VERBS_H
 #define FARKV_FABRIC_VERBS_H
@@ -37,39 +38,44 @@
 #include "../provider.h"
 
 enum {
-    VERBS_CREDITS = 64,           /* messages a peer may have unreleased here, at most: fewer where messages are large */
+    /* messages a peer may have unreleased here, at most: fewer where messages are large */
+    VERBS_CREDITS = 64,
     VERBS_CREDITS_MIN = 8,
-    VERBS_POOL_BYTES = 48 << 20,  /* of a listening queue's message buffers in one trust domain; a third for others */
-    VERBS_LEAVE_MS = 1000,        /* how long an orderly end may take */
-    VERBS_SQ = 128,               /* work requests of a queue pair in flight */
-    VERBS_CQ_LISTENING = 1 << 17, /* completions there is room for: of a thousand queue pairs, all flushed; the device may have less */
+    VERBS_POOL_BYTES = 48 << 20, /* of a listening queue's message buffers in one trust domain; a third for others */
+    VERBS_LEAVE_MS = 1000,       /* how long an orderly end may take */
+    VERBS_SQ = 128,              /* work requests of a queue pair in flight */
+    /* completions there is room for: of a thousand queue pairs, all flushed; the device may have less */
+    VERBS_CQ_LISTENING = 1 << 17,
     VERBS_CQ_CONNECTING = 1 << 15,
-    VERBS_BATCH = 64,             /* work requests behind one doorbell */
-    VERBS_SIGNAL_EVERY = 32,      /* at the latest, a completion is asked for this often */
-    VERBS_INLINE_WANTED = 256,    /* bytes; the device may give less */
-    VERBS_RETRIES = 3,            /* 7 means for ever to rxe */
-    VERBS_RNR_RETRIES = 6,        /* 7 means for ever to every device */
-    VERBS_ACK_TIMEOUT = 14,       /* 4.096 us * 2^14 = 67 ms */
+    VERBS_BATCH = 64,          /* work requests behind one doorbell */
+    VERBS_SIGNAL_EVERY = 32,   /* at the latest, a completion is asked for this often */
+    VERBS_INLINE_WANTED = 256, /* bytes; the device may give less */
+    VERBS_RETRIES = 3,         /* 7 means for ever to rxe */
+    VERBS_RNR_RETRIES = 6,     /* 7 means for ever to every device */
+    VERBS_ACK_TIMEOUT = 14,    /* 4.096 us * 2^14 = 67 ms */
     VERBS_QP_CHAINS = 1024,
-    VERBS_TICK_MS = 50,           /* how often time-outs are looked for */
+    VERBS_TICK_MS = 50, /* how often time-outs are looked for */
     VERBS_VERSION = 1,
     VERBS_MAGIC = 0x5646
 };
 
-typedef struct verbs_prefix { uint16_t credits, flags; uint32_t reserved; } verbs_prefix;
+typedef struct verbs_prefix {
+    uint16_t credits, flags;
+    uint32_t reserved;
+} verbs_prefix;
 enum { VERBS_CREDIT_ONLY = 1, VERBS_BYE = 2 };
 
 /* Before the user's private data in a connection request, its acceptance or rejection. */
 typedef struct verbs_private {
     uint16_t magic;
-    uint8_t version, bytes;       /* bytes of the user's private data that follow: transports pad */
+    uint8_t version, bytes; /* bytes of the user's private data that follow: transports pad */
     uint8_t credits;
-    uint8_t message_high;         /* max_message, 24 bits */
+    uint8_t message_high; /* max_message, 24 bits */
     uint16_t message_low;
 } verbs_private;
 _Static_assert(sizeof(verbs_private) + FAB_PRIVATE_MAX <= 56, "rdma_cm carries 56 bytes over InfiniBand");
 
-typedef struct verbs_pd {         /* one for each trust domain; never freed before the device is let go */
+typedef struct verbs_pd { /* one for each trust domain; never freed before the device is let go */
     struct verbs_pd *next;
     uint32_t trust;
     struct ibv_pd *pd;
@@ -81,37 +87,41 @@ typedef struct verbs_mr {
     bool served;                  /* to peers, so by a key that they have */
     uint8_t *base;
     size_t bytes;
-    struct { verbs_pd *pd; struct ibv_mr *mr; } in[16];  /* a local region is registered in each PD that uses it */
-    int registered;               /* entries of `in`; under the domain's lock; grows, until the device is let go */
+    struct {
+        verbs_pd *pd;
+        struct ibv_mr *mr;
+    } in[16];       /* a local region is registered in each PD that uses it */
+    int registered; /* entries of `in`; under the domain's lock; grows, until the device is let go */
 } verbs_mr;
 
 typedef struct verbs_domain {
     fab_domain head;
     const verbs_lib *v;
-    pthread_mutex_t lock;         /* device, lost, queues, pds, mrs, cqs; and while an event of the device is taken */
-    pthread_mutex_t cm_lock;      /* librdmacm moves a queue pair on while it takes an event: none is destroyed meanwhile */
-    struct ibv_context *device;   /* rdma_cm's; NULL until the first address */
+    pthread_mutex_t lock; /* device, lost, queues, pds, mrs, cqs; and while an event of the device is taken */
+    /* librdmacm moves a queue pair on while it takes an event: none is destroyed meanwhile */
+    pthread_mutex_t cm_lock;
+    struct ibv_context *device; /* rdma_cm's; NULL until the first address */
     struct ibv_device_attr attr;
-    bool lost;                    /* the device is gone; cleared when it is let go */
-    uint32_t queues;              /* completion queues that have a part of the device */
+    bool lost;       /* the device is gone; cleared when it is let go */
+    uint32_t queues; /* completion queues that have a part of the device */
     verbs_pd *pds;
     verbs_mr *mrs;
     struct rdma_event_channel *events;
     pthread_t thread;
-    int nudge_fd;                 /* wakes the CM thread: there is a device to watch, or the end */
+    int nudge_fd; /* wakes the CM thread: there is a device to watch, or the end */
     atomic_bool stopping;
     _Atomic(struct ibv_context *) async_device;
-    struct verbs_cq *cqs;         /* for device events; under lock */
-    char source_device[64];       /* to connect from; empty: by routing */
+    struct verbs_cq *cqs;   /* for device events; under lock */
+    char source_device[64]; /* to connect from; empty: by routing */
 } verbs_domain;
 
-typedef struct verbs_event {      /* from the CM thread to a completion queue's thread */
+typedef struct verbs_event { /* from the CM thread to a completion queue's thread */
     struct verbs_event *next;
     enum rdma_cm_event_type type; /* or VERBS_DEVICE_LOST */
     int status;
     uint32_t slot, generation;
-    struct rdma_cm_id *id;        /* CONNECT_REQUEST: the new one, */
-    const void *listener;         /* and at whose context it came */
+    struct rdma_cm_id *id; /* CONNECT_REQUEST: the new one, */
+    const void *listener;  /* and at whose context it came */
     uint32_t private_bytes;
     uint8_t private_data[FAB_PRIVATE_MAX + sizeof(verbs_private)];
 } verbs_event;
@@ -122,15 +132,16 @@ typedef struct verbs_id_context { /* what an rdma_cm_id's context points to; fre
     uint32_t slot, generation;
 } verbs_id_context;
 
-typedef struct verbs_buffer {     /* 64 bytes; then verbs_prefix, message */
-    struct verbs_buffer *next, *prev;     /* free, or held by a connection's user */
+typedef struct verbs_buffer {         /* 64 bytes; then verbs_prefix, message */
+    struct verbs_buffer *next, *prev; /* free, or held by a connection's user */
     struct verbs_pool *pool;
-    uint32_t bytes;                       /* early: of the message, with its prefix */
+    uint32_t bytes; /* early: of the message, with its prefix */
     uint32_t reserved[9];
 } verbs_buffer;
 _Static_assert(sizeof(verbs_buffer) == 64, "messages stay 8-byte aligned");
 
-typedef struct verbs_pool {       /* message buffers and shared receive queue of one trust domain at one completion queue */
+/* message buffers and shared receive queue of one trust domain at one completion queue */
+typedef struct verbs_pool {
     struct verbs_pool *next;
     verbs_pd *pd;
     struct ibv_srq *srq;
@@ -145,16 +156,25 @@ typedef struct verbs_pool {       /* message buffers and shared receive queue of
     int reposts;
 } verbs_pool;
 
-typedef enum { VERBS_ASKED = 1, VERBS_RESOLVING, VERBS_ROUTING, VERBS_CONNECTING, VERBS_ACCEPTING, VERBS_UP, VERBS_BROKEN, VERBS_LEAVING } verbs_state;
+typedef enum {
+    VERBS_ASKED = 1,
+    VERBS_RESOLVING,
+    VERBS_ROUTING,
+    VERBS_CONNECTING,
+    VERBS_ACCEPTING,
+    VERBS_UP,
+    VERBS_BROKEN,
+    VERBS_LEAVING
+} verbs_state;
 typedef enum { VERBS_SQ_READ = 1, VERBS_SQ_SEND } verbs_sq_kind;
 
 typedef struct verbs_sq_entry {
-    uint64_t wr_id;               /* READ: the caller's */
-    uint64_t seen_ns;             /* when verbs_timeouts first saw it posted; 0: not yet */
-    verbs_buffer *buffer;         /* SEND that is not inline */
+    uint64_t wr_id;       /* READ: the caller's */
+    uint64_t seen_ns;     /* when verbs_timeouts first saw it posted; 0: not yet */
+    verbs_buffer *buffer; /* SEND that is not inline */
     uint8_t kind;
     bool signaled, done;
-    fab_wc_status status;         /* not done: what it ends with when the connection breaks, if that is known */
+    fab_wc_status status; /* not done: what it ends with when the connection breaks, if that is known */
 } verbs_sq_entry;
 
 typedef struct verbs_dial verbs_dial;
@@ -162,44 +182,46 @@ typedef struct verbs_dial verbs_dial;
 typedef struct verbs_conn {
     fab_conn head;
     struct verbs_cq *cq;
-    struct verbs_conn *next, *prev;       /* all of the completion queue */
+    struct verbs_conn *next, *prev; /* all of the completion queue */
     struct verbs_conn *next_dirty;
     struct verbs_conn *next_by_qp;
     bool dirty, disconnect_due, want_ready;
-    bool left;                            /* LEAVING: to be freed */
-    bool unposted;                        /* LEAVING since before it was up: its last words wait for that */
+    bool left;     /* LEAVING: to be freed */
+    bool unposted; /* LEAVING since before it was up: its last words wait for that */
     verbs_state state;
-    fab_wc_status reason;                 /* BROKEN: why, for FAB_WC_DISCONNECT */
+    fab_wc_status reason; /* BROKEN: why, for FAB_WC_DISCONNECT */
     uint32_t slot, generation;
     struct rdma_cm_id *id;
     verbs_id_context *context;
-    verbs_dial *dial;                     /* rdma_connect under way, or returned lately; never without a queue pair */
+    verbs_dial *dial; /* rdma_connect under way, or returned lately; never without a queue pair */
     verbs_pool *pool;
-    struct ibv_qp *qp;                    /* NULL before set-up and when broken */
+    struct ibv_qp *qp; /* NULL before set-up and when broken */
     uint32_t qp_number;
     uint32_t max_inline;
-    uint64_t deadline_ns;                 /* of set-up, or of leaving */
+    uint64_t deadline_ns; /* of set-up, or of leaving */
     /* send queue: entries tail .. head - 1 are posted or chained; a ring of VERBS_SQ */
     uint32_t sq_head, sq_tail;
     uint32_t unsignaled;
-    /* A READ that is refused here: it and what is behind it is never posted, and the connection breaks when it is the oldest. */
-    fab_wc_status refused;                /* FAB_SUCCESS: none */
+    /* A READ that is refused here: it and what is behind it is never posted, and the connection breaks when it is the
+     * oldest. */
+    fab_wc_status refused; /* FAB_SUCCESS: none */
     uint32_t refused_at;
     verbs_sq_entry sq[VERBS_SQ];
-    struct ibv_send_wr wr[VERBS_BATCH];   /* chained for the next doorbell */
+    struct ibv_send_wr wr[VERBS_BATCH]; /* chained for the next doorbell */
     struct ibv_sge sge[VERBS_BATCH];
     uint8_t inline_data[VERBS_BATCH][VERBS_INLINE_WANTED];
     int chained;
-    /* Which of the chained ask for a completion: the last READ and the last SEND. One for both would not do: over soft-iWARP a SEND
-     * completes while READs before it are still under way. The other way round it holds: an answer tells that all before it arrived. */
-    int last_read, last_send;             /* in `wr`; -1: none that asks */
-    uint32_t credits;                     /* messages the peer still takes */
-    uint32_t owed;                        /* buffers released since credits were last given back */
-    verbs_buffer *held;                   /* messages delivered and not yet released */
-    verbs_buffer *early, **last_early;    /* CONNECTING: came before the notice that the connection stands */
+    /* Which of the chained ask for a completion: the last READ and the last SEND. One for both would not do: over
+     * soft-iWARP a SEND completes while READs before it are still under way. The other way round it holds: an answer
+     * tells that all before it arrived. */
+    int last_read, last_send;          /* in `wr`; -1: none that asks */
+    uint32_t credits;                  /* messages the peer still takes */
+    uint32_t owed;                     /* buffers released since credits were last given back */
+    verbs_buffer *held;                /* messages delivered and not yet released */
+    verbs_buffer *early, **last_early; /* CONNECTING: came before the notice that the connection stands */
     uint32_t held_count;
-    uint32_t signaled_pending;            /* completions that were asked for and are still to come */
-    uint32_t seen_to;                     /* entries before it have been seen by verbs_timeouts */
+    uint32_t signaled_pending; /* completions that were asked for and are still to come */
+    uint32_t seen_to;          /* entries before it have been seen by verbs_timeouts */
     verbs_private mine;
     uint32_t private_bytes;
     uint8_t private_data[FAB_PRIVATE_MAX];
@@ -215,13 +237,14 @@ typedef struct verbs_listener {
 typedef struct verbs_cq {
     fab_cq head;
     verbs_domain *d;
-    struct verbs_cq *next;                /* in the domain */
-    struct ibv_comp_channel *channel;     /* with cq: made when the device is known */
+    struct verbs_cq *next;            /* in the domain */
+    struct ibv_comp_channel *channel; /* with cq: made when the device is known */
     struct ibv_cq *cq;
-    uint32_t depth, reserved;             /* completions there is room for; promised to queue pairs and receive queues */
+    /* completions there is room for; promised to queue pairs and receive queues */
+    uint32_t depth, reserved;
     unsigned events_to_ack;
     int epoll_fd, wake_fd, timer_fd;
-    pthread_mutex_t lock;                 /* first_event .. last_event */
+    pthread_mutex_t lock; /* first_event .. last_event */
     verbs_event *first_event, **last_event;
     atomic_bool has_events;
     verbs_pool *pools;
@@ -230,23 +253,27 @@ typedef struct verbs_cq {
     uint32_t *generations;
     uint32_t slot_count, conn_count;
     verbs_conn *by_qp[VERBS_QP_CHAINS];
-    uint32_t recv_buffers, send_buffers;  /* of each pool */
-    uint32_t credits;                     /* granted to each connection */
-    fab_wc *stash;                        /* completions made but not yet polled: a ring that grows */
+    uint32_t recv_buffers, send_buffers; /* of each pool */
+    uint32_t credits;                    /* granted to each connection */
+    fab_wc *stash;                       /* completions made but not yet polled: a ring that grows */
     uint32_t stash_head, stash_tail, stash_size;
-    verbs_event *held_event;              /* its private data is in a polled completion */
+    verbs_event *held_event; /* its private data is in a polled completion */
     uint32_t idle_polls;
     uint32_t disconnects_due;
     bool draining, armed, timer_set;
-    bool listens, lost;                   /* lost: the device, and this queue still has its part */
-    bool woken;                           /* a poll took back a wake whose reason its caller may have looked for before */
-    bool reap;                            /* a LEAVING connection has left */
+    bool listens, lost; /* lost: the device, and this queue still has its part */
+    /* a poll took back a wake whose reason its caller may have looked for before */
+    bool woken;
+    bool reap; /* a LEAVING connection has left */
 } verbs_cq;
 
 /* domain.c */
-int verbs_device_of(verbs_domain *d, struct ibv_context *device);                /* binds, or checks that it is the same: -EXDEV; -ENODEV: lost */
-void verbs_device_gone(verbs_domain *d);                                         /* the device is lost: told to every queue, once */
-void verbs_queue_gone(verbs_domain *d);                                          /* one has given up its part; the last lets the device go */
+/* binds, or checks that it is the same: -EXDEV; -ENODEV: lost */
+int verbs_device_of(verbs_domain *d, struct ibv_context *device);
+/* the device is lost: told to every queue, once */
+void verbs_device_gone(verbs_domain *d);
+/* one has given up its part; the last lets the device go */
+void verbs_queue_gone(verbs_domain *d);
 int verbs_pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out);
 int verbs_local_key(verbs_mr *m, verbs_pd *pd, uint32_t *lkey);
 int verbs_open(const fab_options *o, fab_domain **out);
@@ -256,12 +283,14 @@ int verbs_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void verbs_dereg(fab_mr *m);
 
 /* addresses.c */
-int verbs_source_of(const char *device, int family, struct sockaddr_storage *out);   /* -ENODEV: no address of the family leads to it */
+/* -ENODEV: no address of the family leads to it */
+int verbs_source_of(const char *device, int family, struct sockaddr_storage *out);
 
 /* cm.c */
 void *verbs_cm_thread(void *domain);
-void verbs_post_event(verbs_cq *cq, verbs_event *e);                             /* any thread; takes e */
-void verbs_events(verbs_cq *cq);                                                 /* handles what the CM thread handed over */
+void verbs_post_event(verbs_cq *cq, verbs_event *e); /* any thread; takes e */
+/* handles what the CM thread handed over */
+void verbs_events(verbs_cq *cq);
 int verbs_listen(fab_cq *cq, const char *address, fab_listener **out);
 void verbs_unlisten(fab_listener *l);
 int verbs_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
@@ -269,8 +298,10 @@ int verbs_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_by
 int verbs_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 
 /* dial.c */
-int verbs_dial_begin(verbs_conn *c, const struct rdma_conn_param *p);              /* a failure later is an event: CONNECT_ERROR */
-void verbs_dial_end(verbs_conn *c);                                              /* before the queue pair goes; may be called again */
+/* a failure later is an event: CONNECT_ERROR */
+int verbs_dial_begin(verbs_conn *c, const struct rdma_conn_param *p);
+/* before the queue pair goes; may be called again */
+void verbs_dial_end(verbs_conn *c);
 
 /* pool.c */
 int verbs_pool_of(verbs_cq *cq, uint32_t trust, verbs_pool **out);
@@ -281,31 +312,38 @@ static inline verbs_prefix *verbs_buffer_prefix(verbs_buffer *b) { return (verbs
 
 /* conn.c */
 int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out);
-int verbs_conn_qp(verbs_conn *c, uint32_t trust);                                /* makes the queue pair */
-verbs_conn *verbs_conn_of_slot(verbs_cq *cq, uint32_t slot, uint32_t generation);   /* NULL: freed since */
+int verbs_conn_qp(verbs_conn *c, uint32_t trust);                                 /* makes the queue pair */
+verbs_conn *verbs_conn_of_slot(verbs_cq *cq, uint32_t slot, uint32_t generation); /* NULL: freed since */
 verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number);
-/* The connection is in error from now on: the queue pair is destroyed (the device touches no buffer afterwards), then everything
- * outstanding completes: the oldest with `first`, if it is not SUCCESS, the others flushed; FAB_WC_DISCONNECT follows. */
+/* The connection is in error from now on: the queue pair is destroyed (the device touches no buffer afterwards), then
+ * everything outstanding completes: the oldest with `first`, if it is not SUCCESS, the others flushed;
+ * FAB_WC_DISCONNECT follows. */
 void verbs_break(verbs_conn *c, fab_wc_status first, fab_wc_status reason);
 void verbs_disconnect(fab_conn *c);
-void verbs_left(verbs_conn *c);                                                  /* a LEAVING one: freed at the next verbs_reap */
+/* a LEAVING one: freed at the next verbs_reap */
+void verbs_left(verbs_conn *c);
 void verbs_reap(verbs_cq *cq);
 int verbs_cq_create(fab_domain *d, fab_cq **out);
-int verbs_cq_device(verbs_cq *cq, bool listens);                                 /* makes the device's part */
-void verbs_cq_let_go(verbs_cq *cq);                                              /* gives it up, if the device is lost and no connection is left */
+int verbs_cq_device(verbs_cq *cq, bool listens); /* makes the device's part */
+/* gives it up, if the device is lost and no connection is left */
+void verbs_cq_let_go(verbs_cq *cq);
 void verbs_cq_destroy(fab_cq *cq);
 
 /* data.c */
 void verbs_stash(verbs_cq *cq, const fab_wc *wc);
-void verbs_drain(verbs_cq *cq);                                                  /* moves all the device has into the stash */
-void verbs_pop(verbs_conn *c, bool all);                                         /* completes sq entries: while done, or all */
+/* moves all the device has into the stash */
+void verbs_drain(verbs_cq *cq);
+/* completes sq entries: while done, or all */
+void verbs_pop(verbs_conn *c, bool all);
 void verbs_doorbell(verbs_conn *c);
 int verbs_poll(fab_cq *cq, fab_wc *wc, int max);
 void verbs_flush(fab_cq *cq);
 int verbs_arm(fab_cq *cq);
 int verbs_fd(fab_cq *cq);
-void verbs_deliver_early(verbs_conn *c);                                         /* at the start, or back to the pool at the end */
-void verbs_purge(verbs_cq *cq, const verbs_conn *c);                             /* takes its completions out of the stash */
+/* at the start, or back to the pool at the end */
+void verbs_deliver_early(verbs_conn *c);
+/* takes its completions out of the stash */
+void verbs_purge(verbs_cq *cq, const verbs_conn *c);
 void verbs_timeouts(verbs_cq *cq);
 void verbs_wake(fab_cq *cq);
 int verbs_post_reads(fab_conn *c, const fab_read *r, int n);
@@ -314,12 +352,13 @@ void verbs_release(fab_conn *c, const void *message);
 int verbs_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, uint64_t wr_id);
 void verbs_detach(fab_conn *c, uint64_t rkey);
 fab_wc_status verbs_status(enum ibv_wc_status s);
-void verbs_say_first(verbs_conn *c);                                              /* so that the owner may speak */
-void verbs_peer_ready(verbs_conn *c);                                             /* one that was accepted is established */
-bool verbs_say_bye(verbs_conn *c);                                               /* false: it cannot be posted */
+void verbs_say_first(verbs_conn *c); /* so that the owner may speak */
+/* one that was accepted is established */
+void verbs_peer_ready(verbs_conn *c);
+bool verbs_say_bye(verbs_conn *c); /* false: it cannot be posted */
 
-/* wr_id of a work request: 1 | 0 | slot 20 | generation 10 | position in the send queue 32. Of a receive: the buffer's address, whose
- * highest bit is 0. */
+/* wr_id of a work request: 1 | 0 | slot 20 | generation 10 | position in the send queue 32. Of a receive: the buffer's
+ * address, whose highest bit is 0. */
 static inline uint64_t verbs_wr_id(const verbs_conn *c, uint32_t position) {
     return 1ull << 63 | (uint64_t)c->slot << 42 | (uint64_t)(c->generation & 1023) << 32 | position;
 }

@@ -11,8 +11,14 @@
 #include <unistd.h>
 
 enum { POSTERS = 3, JOBS = 20000 };
-typedef struct numbered { job job; uint32_t poster, number; } numbered;
-typedef struct poster { mailbox *to; numbered *jobs; } poster;
+typedef struct numbered {
+    job job;
+    uint32_t poster, number;
+} numbered;
+typedef struct poster {
+    mailbox *to;
+    numbered *jobs;
+} poster;
 static uint32_t expected[POSTERS];
 static int left;
 
@@ -38,7 +44,7 @@ TEST(every_posters_jobs_run_once_and_in_order) {
         CHECK_EQ(pthread_create(&threads[i], NULL, post, &posters[i]), 0);
     }
     while (left > 0) {
-        mailbox_sleep(&box);   /* woken whenever something was posted into an empty one */
+        mailbox_sleep(&box); /* woken whenever something was posted into an empty one */
         mailbox_run(&box);
     }
     for (int i = 0; i < POSTERS; i++) {

@@ -7,27 +7,34 @@
 
 static const fkv_seed counting = { 0x0706050403020100u, 0x0f0e0d0c0b0a0908u };
 
-static void fill_counting(uint8_t *m, size_t n) { for (size_t i = 0; i < n; i++) m[i] = (uint8_t)i; }
+static void fill_counting(uint8_t *m, size_t n) {
+    for (size_t i = 0; i < n; i++) m[i] = (uint8_t)i;
+}
 
 /* The vectors' message of length n is 00 01 02 ...: its first two bytes are the namespace here, the rest is the key. */
 TEST(keys_are_hashed_with_siphash_1_3) {
-    static const uint64_t of_length[] = {   /* from 2 */
-        0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb, 0xcf75576088d38328, 0xdef9d52f49533b67, 0xc50d2b50c59f22a7, 0xd3927d989bb11140,
-        0x369095118d299a8e, 0x25a48eb36c063de4, 0x79de85ee92ff097f, 0x70c118c1f94dc352, 0x78a384b157b4d9a2, 0x306f760c1229ffa7,
-        0x605aa111c0f95d34, 0xd320d86d2a519956, 0xcc4fdd1a7d908b66, 0x9cf2689063dbd80c, 0x8ffc389cb473e63e, 0xf21f9de58d297d1c,
+    static const uint64_t of_length[] = {
+        /* from 2 */
+        0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb, 0xcf75576088d38328, 0xdef9d52f49533b67, 0xc50d2b50c59f22a7,
+        0xd3927d989bb11140, 0x369095118d299a8e, 0x25a48eb36c063de4, 0x79de85ee92ff097f, 0x70c118c1f94dc352,
+        0x78a384b157b4d9a2, 0x306f760c1229ffa7, 0x605aa111c0f95d34, 0xd320d86d2a519956, 0xcc4fdd1a7d908b66,
+        0x9cf2689063dbd80c, 0x8ffc389cb473e63e, 0xf21f9de58d297d1c,
     };
     uint8_t m[300];
     fill_counting(m, sizeof m);
     for (size_t i = 0; i < sizeof of_length / 8; i++) CHECK(fkv_hash_key(&counting, 0x0100, m + 2, i) == of_length[i]);
     CHECK(fkv_hash_key(&counting, 0x0100, m + 2, 61) == 0x9d199062b7bbb3a8);
-    CHECK(fkv_hash_key(&counting, 0x0100, m + 2, 298) == 0x4016a23bda5a2224);   /* the length enters modulo 256 */
+    CHECK(fkv_hash_key(&counting, 0x0100, m + 2, 298) == 0x4016a23bda5a2224); /* the length enters modulo 256 */
 }
 TEST(a_namespace_is_part_of_the_key) {
     CHECK(fkv_hash_key(&counting, 0, "k", 1) != fkv_hash_key(&counting, 1, "k", 1));
     CHECK(fkv_hash_key(&counting, 0x6100, "b", 1) != fkv_hash_key(&counting, 0x00, "ab", 2));
 }
 TEST(messages_are_signed_with_siphash_2_4_128) {
-    static const struct { size_t n; uint8_t mac[16]; } vectors[] = {
+    static const struct {
+        size_t n;
+        uint8_t mac[16];
+    } vectors[] = {
         { 0, { 0xa3, 0x81, 0x7f, 0x04, 0xba, 0x25, 0xa8, 0xe6, 0x6d, 0xf6, 0x72, 0x14, 0xc7, 0x55, 0x02, 0x93 } },
         { 1, { 0xda, 0x87, 0xc1, 0xd8, 0x6b, 0x99, 0xaf, 0x44, 0x34, 0x76, 0x59, 0x11, 0x9b, 0x22, 0xfc, 0x45 } },
         { 7, { 0xa1, 0xf1, 0xeb, 0xbe, 0xd8, 0xdb, 0xc1, 0x53, 0xc0, 0xb8, 0x4a, 0xa6, 0x1f, 0xf0, 0x82, 0x39 } },
@@ -88,7 +95,8 @@ TEST(crc32c_chains) {
     uint8_t m[1500];
     fill_counting(m, sizeof m);
     uint32_t whole = fkv_crc32c(0, m, sizeof m);
-    for (size_t cut = 0; cut <= sizeof m; cut += 7) CHECK(fkv_crc32c(fkv_crc32c(0, m, cut), m + cut, sizeof m - cut) == whole);
+    for (size_t cut = 0; cut <= sizeof m; cut += 7)
+        CHECK(fkv_crc32c(fkv_crc32c(0, m, cut), m + cut, sizeof m - cut) == whole);
 }
 TEST(random_bytes_differ) {
     uint64_t a[4] = { 0 }, b[4] = { 0 };

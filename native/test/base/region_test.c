@@ -12,7 +12,7 @@
 #include "../../base/region.h"
 #include "../check.h"
 
-enum { BYTES = 2 << 20, PAGE = 4096 };    /* one huge page, so that the seals of those are tried too */
+enum { BYTES = 2 << 20, PAGE = 4096 }; /* one huge page, so that the seals of those are tried too */
 static const int ALL_SEALS = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /* Runs `client` in a child process, which ends with the number of the first attempt that succeeded, 0 for none. */
@@ -26,7 +26,10 @@ static int in_client(int (*client)(int fd), int fd) {
     return WEXITSTATUS(status);
 }
 
-#define REFUSED(number, call, failure) do { if ((call) != (failure)) return number; } while (0)
+#define REFUSED(number, call, failure)          \
+    do {                                        \
+        if ((call) != (failure)) return number; \
+    } while (0)
 
 static int change_through(int fd, int first) {
     char byte = 'x';
@@ -48,12 +51,12 @@ static int hostile_client(int fd) {
     int e = change_through(fd, 1);
     if (e) return e;
     uint8_t *map = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED || map[0] != 0x5a || map[BYTES - 1] != 0x5a) return 99;   /* reading, it can */
+    if (map == MAP_FAILED || map[0] != 0x5a || map[BYTES - 1] != 0x5a) return 99; /* reading, it can */
     REFUSED(30, mprotect(map, BYTES, PROT_READ | PROT_WRITE), -1);
     REFUSED(31, madvise(map, PAGE, MADV_REMOVE), -1);
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int again = open(path, O_RDWR);   /* may succeed, but the file stays sealed */
+    int again = open(path, O_RDWR); /* may succeed, but the file stays sealed */
     e = again >= 0 ? change_through(again, 40) : 0;
     if (e) return e;
     REFUSED(60, open(path, O_RDWR | O_TRUNC), -1);
@@ -62,14 +65,15 @@ static int hostile_client(int fd) {
 }
 
 TEST(a_client_that_holds_the_descriptor_changes_nothing_and_the_owner_lives) {
-    static const int ways[] = {0, FKV_REGION_PREFAULT, FKV_REGION_TRY_HUGE, FKV_REGION_PREFAULT | FKV_REGION_TRY_HUGE};
+    static const int ways[] = { 0, FKV_REGION_PREFAULT, FKV_REGION_TRY_HUGE,
+                                FKV_REGION_PREFAULT | FKV_REGION_TRY_HUGE };
     for (int i = 0; i < 4; i++) {
         fkv_region r;
         CHECK_EQ(fkv_region_alloc("test", BYTES, ways[i], &r), 0);
         memset(r.base, 0x5a, r.bytes);
         CHECK_EQ(in_client(hostile_client, r.fd), 0);
         for (size_t at = 0; at < r.bytes; at++) CHECK(r.base[at] == 0x5a);
-        memset(r.base, 0x77, r.bytes);   /* would be SIGBUS, had the file shrunk */
+        memset(r.base, 0x77, r.bytes); /* would be SIGBUS, had the file shrunk */
         fkv_region_free(&r);
     }
 }
@@ -84,7 +88,7 @@ TEST(a_region_is_whole_zeroed_aligned_and_closed_on_exec) {
     CHECK_EQ(fcntl(r.fd, F_GET_SEALS) & ALL_SEALS, ALL_SEALS);
     fkv_region_free(&r);
     CHECK(r.base == NULL && r.fd == -1);
-    fkv_region_free(&r);   /* again is harmless */
+    fkv_region_free(&r); /* again is harmless */
 }
 
 TEST(prefaulted_memory_is_there) {
@@ -123,9 +127,12 @@ static size_t huge_bytes_at(const void *base) {
     bool here = false;
     while (fgets(line, sizeof line, f)) {
         unsigned long from, to;
-        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) here = from <= (uintptr_t)base && (uintptr_t)base < to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            here = from <= (uintptr_t)base && (uintptr_t)base < to;
         else if (here && sscanf(line, "%63[A-Za-z_]: %zu kB", name, &kb) == 2 &&
-                 (!strcmp(name, "ShmemPmdMapped") || !strcmp(name, "Shared_Hugetlb") || !strcmp(name, "Private_Hugetlb"))) sum += kb;
+                 (!strcmp(name, "ShmemPmdMapped") || !strcmp(name, "Shared_Hugetlb") ||
+                  !strcmp(name, "Private_Hugetlb")))
+            sum += kb;
     }
     fclose(f);
     return sum << 10;
@@ -153,8 +160,10 @@ TEST(what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader) {
         fkv_region r;
         CHECK_EQ(fkv_region_alloc("test", ALL, FKV_REGION_PREFAULT | (huge ? FKV_REGION_TRY_HUGE : 0), &r), 0);
         for (size_t i = 0; i < ALL; i++) CHECK(r.base[i] == 0);
-        if (!huge) CHECK_EQ(r.pages, FKV_PAGES_SMALL);
-        else if (kernel_makes_huge_pages()) CHECK(r.pages != FKV_PAGES_SMALL);
+        if (!huge)
+            CHECK_EQ(r.pages, FKV_PAGES_SMALL);
+        else if (kernel_makes_huge_pages())
+            CHECK(r.pages != FKV_PAGES_SMALL);
         if (r.pages != FKV_PAGES_SMALL) CHECK_EQ(huge_bytes_at(r.base), ALL);
         uint8_t *whole = fkv_region_map(r.fd, 0, ALL, PROT_READ);
         CHECK(whole != MAP_FAILED);
@@ -212,7 +221,8 @@ TEST(regions_that_come_and_go_leave_the_mappings_of_other_threads_alone) {
     for (int i = 0; i < 20000; i++) {
         uint8_t *mine = mmap(NULL, 3 * FKV_HUGE_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         CHECK(mine != MAP_FAILED);
-        for (int look = 0; look < 3; look++) CHECK_EQ(msync(mine, 3 * FKV_HUGE_PAGE, MS_ASYNC), 0);    /* ENOMEM where nothing is mapped */
+        /* ENOMEM where nothing is mapped */
+        for (int look = 0; look < 3; look++) CHECK_EQ(msync(mine, 3 * FKV_HUGE_PAGE, MS_ASYNC), 0);
         munmap(mine, 3 * FKV_HUGE_PAGE);
     }
     __atomic_store_n(&others_over, true, __ATOMIC_RELEASE);
@@ -231,7 +241,7 @@ TEST(only_memory_with_every_seal_and_enough_bytes_is_taken_from_a_stranger) {
         if (!(seal & ALL_SEALS)) continue;
         int fd = unsealed(BYTES);
         CHECK_EQ(fcntl(fd, F_ADD_SEALS, ALL_SEALS & ~seal), 0);
-        CHECK(!fkv_region_fd_is_sealed(fd, BYTES));   /* each one counts */
+        CHECK(!fkv_region_fd_is_sealed(fd, BYTES)); /* each one counts */
         CHECK_EQ(close(fd), 0);
     }
     int fd = unsealed(BYTES);
@@ -242,7 +252,7 @@ TEST(only_memory_with_every_seal_and_enough_bytes_is_taken_from_a_stranger) {
     CHECK(!fkv_region_fd_is_sealed(fd, BYTES + 1));
     CHECK(!fkv_region_fd_is_sealed(fd, SIZE_MAX));
     close(fd);
-    CHECK(!fkv_region_fd_is_sealed(fd, 0));   /* closed */
+    CHECK(!fkv_region_fd_is_sealed(fd, 0)); /* closed */
     fd = open("/dev/zero", O_RDONLY);
     CHECK(!fkv_region_fd_is_sealed(fd, 0));
     close(fd);

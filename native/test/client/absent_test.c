@@ -1,11 +1,13 @@
-/* absent_test.c: a shard that nobody answers for: how long operations wait for it, how they end, and that they go on when it is back
- * (session/absent.c). The owner and the time are the test's (puppet.h). */
+/* absent_test.c: a shard that nobody answers for: how long operations wait for it, how they end, and that they go on
+ * when it is back (session/absent.c). The owner and the time are the test's (puppet.h). */
 #include "../../client/session/internal.h"
 #include "guest_steps.h"
 
 enum { PATIENCE_MS = 1000 };
 
-static void up_with_patience(uint32_t unavailable_ms) { up_with(&(session_config){ .unavailable_ms = unavailable_ms }); }
+static void up_with_patience(uint32_t unavailable_ms) {
+    up_with(&(session_config){ .unavailable_ms = unavailable_ms });
+}
 
 /* The owner dies: its connection ends, and nobody listens at its address. */
 static void die(void) {
@@ -21,7 +23,7 @@ TEST(what_waits_for_a_dead_owner_ends_when_patience_does_and_what_comes_later_at
     guest_start(&c, "alpha", 60000, &get);
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 60000, &put);
     pass(PATIENCE_MS / 2, NULL);
-    CHECK(!get.done && !put.done);           /* it may be back in a moment */
+    CHECK(!get.done && !put.done); /* it may be back in a moment */
     pass(PATIENCE_MS, NULL);
     CHECK(get.done && get.status == FKV_SHARD_CLOSED);
     CHECK(put.done && put.status == FKV_SHARD_CLOSED);
@@ -74,7 +76,8 @@ TEST(a_connection_that_breaks_while_the_owner_lives_fails_nothing) {
     outcome o;
     puppet_break(p, FAB_RETRY_EXC_ERR);
     guest_settle(&c);
-    puppet_pass(p, 2 * MS);                  /* longer than patience, and not yet connected: but its address has not failed */
+    /* longer than patience, and not yet connected: but its address has not failed */
+    puppet_pass(p, 2 * MS);
     CHECK_EQ(p->connects, 1);
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 60000, &o);
     pass(100, NULL);
@@ -160,7 +163,8 @@ TEST(changes_that_wait_for_the_window_end_too) {
     ask_in_vain(o, N);
     die();
     pass(2 * PATIENCE_MS, NULL);
-    for (int i = 0; i < N; i++) CHECK(o[i].done && o[i].status == (i < FKV_DEDUP_WINDOW ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED));
+    for (int i = 0; i < N; i++)
+        CHECK(o[i].done && o[i].status == (i < FKV_DEDUP_WINDOW ? FKV_STALE_SEQUENCE : FKV_SHARD_CLOSED));
     down();
 }
 

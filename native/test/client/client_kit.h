@@ -1,5 +1,5 @@
-/* client_kit.h: a client (session and lookup) for tests, with calls that wait for their answer. Waits end with the event; a wait
- * that takes 60 s fails the test. The data plane that it talks to is dataplane_rig.h's. */
+/* client_kit.h: a client (session and lookup) for tests, with calls that wait for their answer. Waits end with the
+ * event; a wait that takes 60 s fails the test. The data plane that it talks to is dataplane_rig.h's. */
 #ifndef FARKV_TEST_CLIENT_KIT_H
 #define FARKV_TEST_CLIENT_KIT_H
 #include "../../client/lookup/lookup.h"
@@ -9,8 +9,8 @@ typedef struct kit {
     rig *r;
     lookup *l;
     session *s;
-    uint32_t connected, disconnected, refused, not_owner;   /* events seen */
-    fkv_status reason;                                      /* of the last one */
+    uint32_t connected, disconnected, refused, not_owner; /* events seen */
+    fkv_status reason;                                    /* of the last one */
     uint64_t idle_turns;
 } kit;
 
@@ -22,7 +22,7 @@ typedef struct answer {
     uint32_t bytes;
     uint32_t user_flags;
     uint8_t codec;
-    uint8_t *value;                /* of malloc */
+    uint8_t *value; /* of malloc */
     lookup_get *get;
 } answer;
 
@@ -39,7 +39,11 @@ static inline void kit_got(void *ctx, lookup_get *g) {
     answer *a = lookup_user(g);
     const lookup_result *r = lookup_result_of(g);
     CHECK(!a->done);
-    *a = (answer){ .done = true, .status = r->status, .version = r->version, .bytes = r->value_bytes, .user_flags = r->user_flags,
+    *a = (answer){ .done = true,
+                   .status = r->status,
+                   .version = r->version,
+                   .bytes = r->value_bytes,
+                   .user_flags = r->user_flags,
                    .codec = r->codec };
     if (r->status == FKV_OK) {
         a->value = malloc(r->value_bytes + 1);
@@ -67,7 +71,7 @@ static inline void kit_turn(kit *k) {
     int queues = session_queues(k->s, cq, 5);
     for (int i = 0; i < queues; i++) {
         if (k->r->provider == FAB_SIM) {
-            usleep(50);            /* the simulator's time goes on by polling */
+            usleep(50); /* the simulator's time goes on by polling */
             return;
         }
         if (fab_arm(cq[i]) != 0) return;
@@ -117,7 +121,8 @@ static inline uint64_t kit_ask(kit *k, session_ask *ask, const char *key, uint32
     if (s != FKV_OK) *a = (answer){ .done = true, .status = s };
     return id;
 }
-static inline uint64_t kit_put_begin(kit *k, const char *key, const void *value, uint32_t bytes, uint32_t ms, answer *a) {
+static inline uint64_t kit_put_begin(kit *k, const char *key, const void *value, uint32_t bytes, uint32_t ms,
+                                     answer *a) {
     session_ask ask = { .op = FKV_OP_PUT, .value = value, .value_bytes = bytes };
     return kit_ask(k, &ask, key, ms, a);
 }
@@ -136,7 +141,9 @@ static inline answer kit_delete(kit *k, const char *key, uint32_t ms) {
 }
 static inline answer kit_cas(kit *k, const char *key, uint64_t expected, const char *value, uint32_t ms) {
     answer a;
-    session_ask ask = { .op = value ? FKV_OP_CAS : FKV_OP_CAS_DELETE, .expected = expected, .value = (const uint8_t *)value,
+    session_ask ask = { .op = value ? FKV_OP_CAS : FKV_OP_CAS_DELETE,
+                        .expected = expected,
+                        .value = (const uint8_t *)value,
                         .value_bytes = value ? (uint32_t)strlen(value) : 0 };
     kit_ask(k, &ask, key, ms, &a);
     kit_until(k, &a.done);
@@ -154,7 +161,8 @@ static inline void kit_expect_none(kit *k, const char *key) { CHECK_EQ(kit_get(k
 static inline lookup_config kit_config(kit *k, uint64_t client) {
     lookup_config c = { .seed = RIG_SEED, .max_gets = 256, .ctx = k, .event = kit_event, .done = kit_got };
     c.session = (session_config){ .shards = RIG_SHARDS, .max_requests = 256, .jitter_seed = 7 };
-    fkv_ticket_make(&RIG_SECRET, client, fkv_wall_ms() + 600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &c.session.ticket);
+    fkv_ticket_make(&RIG_SECRET, client, fkv_wall_ms() + 600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE,
+                    &c.session.ticket);
     return c;
 }
 static inline void kit_create(kit *k, rig *r, const lookup_config *c) {
@@ -177,12 +185,22 @@ static inline void kit_route(kit *k, uint32_t shard, int64_t owner) {
 static inline void kit_route_with_layout(kit *k, uint32_t shard, const dataplane_layout *y) {
     lookup_region *regions = calloc(y->count, sizeof *regions);
     for (uint32_t i = 0; i < y->count; i++) {
-        regions[i] = (lookup_region){ .provider = y->region[i].provider, .kind = (uint8_t)y->region[i].kind,
-                                      .segment = y->region[i].segment, .tag = y->region[i].tag, .bytes = y->region[i].bytes,
-                                      .addr = y->region[i].addr, .rkey = y->region[i].rkey };
+        regions[i] = (lookup_region){ .provider = y->region[i].provider,
+                                      .kind = (uint8_t)y->region[i].kind,
+                                      .segment = y->region[i].segment,
+                                      .tag = y->region[i].tag,
+                                      .bytes = y->region[i].bytes,
+                                      .addr = y->region[i].addr,
+                                      .rkey = y->region[i].rkey };
     }
-    lookup_route r = { .shard = shard, .owner = 1, .epoch = y->epoch, .incarnation = y->incarnation, .layout_epoch = y->layout_epoch,
-                       .buckets = y->buckets, .regions = regions, .count = y->count };
+    lookup_route r = { .shard = shard,
+                       .owner = 1,
+                       .epoch = y->epoch,
+                       .incarnation = y->incarnation,
+                       .layout_epoch = y->layout_epoch,
+                       .buckets = y->buckets,
+                       .regions = regions,
+                       .count = y->count };
     CHECK_EQ(lookup_set_route(k->l, &r), FKV_OK);
     free(regions);
 }

@@ -3,7 +3,8 @@
 
 static fab_provider provider;
 
-/* The simulator's time runs on while the data plane's thread is not scheduled, so that connections may be lost and made again. */
+/* The simulator's time runs on while the data plane's thread is not scheduled, so that connections may be lost and made
+ * again. */
 static bool steady(void) { return provider != FAB_SIM; }
 
 static void up(rig *r, kit *k, uint32_t shards, uint64_t memory) {
@@ -49,7 +50,7 @@ TEST(a_cold_get_is_one_read_over_tcp_and_two_elsewhere) {
         snprintf(key, sizeof key, "key%d", i);
         CHECK_EQ(kit_put(&k, key, value, sizeof value, 5000).status, FKV_OK);
     }
-    for (int i = 0; i < 40; i++) {                          /* it knows the layouts, and how large values are */
+    for (int i = 0; i < 40; i++) { /* it knows the layouts, and how large values are */
         snprintf(key, sizeof key, "key%d", i);
         free(kit_get(&k, key, 5000).value);
     }
@@ -64,7 +65,7 @@ TEST(a_cold_get_is_one_read_over_tcp_and_two_elsewhere) {
     uint64_t reads = after.reads - before.reads, followed = after.followed - before.followed;
     CHECK_EQ(followed != 0, provider == FAB_TCP);
     if (provider == FAB_TCP) CHECK(followed <= KEYS && followed > KEYS * 9 / 10 && reads < KEYS * 11 / 10);
-    CHECK(!steady() || reads + followed >= 2 * KEYS);       /* chains make them more */
+    CHECK(!steady() || reads + followed >= 2 * KEYS); /* chains make them more */
     down(&r, &k);
 }
 
@@ -236,8 +237,13 @@ TEST(a_scan_returns_every_key) {
         uint64_t cursor = 0, id;
         do {
             answer a = { 0 };
-            session_ask ask = { .op = FKV_OP_SCAN, .shard = shard, .expected = cursor, .value_bytes = 100,
-                                .deadline_ns = kit_deadline(&k, 5000), .done = kit_answered, .user = &a };
+            session_ask ask = { .op = FKV_OP_SCAN,
+                                .shard = shard,
+                                .expected = cursor,
+                                .value_bytes = 100,
+                                .deadline_ns = kit_deadline(&k, 5000),
+                                .done = kit_answered,
+                                .user = &a };
             CHECK_EQ(session_request(k.s, &ask, &id), FKV_OK);
             kit_until(&k, &a.done);
             CHECK_EQ(a.status, FKV_OK);
@@ -386,7 +392,9 @@ TEST(the_next_address_is_tried_when_one_fails) {
     rig_up(&r, RIG_SHARDS, 4 << 20);
     lookup_config c = kit_config(&k, 100);
     kit_create(&k, &r, &c);
-    const char *nobody = provider == FAB_SHM ? "unix:/tmp/farkv-test-nobody.sock" : provider == FAB_TCP ? "127.0.0.1:1" : "sim:no";
+    const char *nobody = provider == FAB_SHM   ? "unix:/tmp/farkv-test-nobody.sock"
+                         : provider == FAB_TCP ? "127.0.0.1:1"
+                                               : "sim:no";
     session_address a[2] = { { provider, nobody }, { provider, dataplane_address(r.d, 0) } };
     session_owner_config o = { .owner = 1, .incarnation = 77, .addresses = a, .count = 2 };
     CHECK_EQ(session_set_owners(k.s, &o, 1), FKV_OK);
@@ -401,7 +409,7 @@ TEST(a_cancelled_operation_ends_at_once) {
     rig r;
     kit k;
     rig_init(&r, provider, NULL);
-    rig_start(&r);                       /* no shard is open */
+    rig_start(&r); /* no shard is open */
     kit_up(&k, &r, 100);
     answer got, put;
     kit_get_begin(&k, "alpha", 20000, &got);
@@ -412,7 +420,8 @@ TEST(a_cancelled_operation_ends_at_once) {
     lookup_cancel(got.get, FKV_ABORTED);
     session_cancel(k.s, id, FKV_ABORTED);
     CHECK(got.done && got.status == FKV_ABORTED);
-    CHECK(put.done && (put.status == FKV_ABORTED || put.status == FKV_STALE_SEQUENCE));   /* waiting after a refusal, or sent again */
+    /* waiting after a refusal, or sent again */
+    CHECK(put.done && (put.status == FKV_ABORTED || put.status == FKV_STALE_SEQUENCE));
     down(&r, &k);
 }
 
@@ -431,7 +440,8 @@ TEST(closing_ends_what_is_outstanding) {
     kit_down(&k);
     for (int i = 0; i < 20; i++) {
         CHECK(got[i].done && got[i].status == FKV_CLOSED);
-        CHECK(put[i].done && (put[i].status == FKV_CLOSED || put[i].status == FKV_STALE_SEQUENCE));   /* not sent, or sent */
+        /* not sent, or sent */
+        CHECK(put[i].done && (put[i].status == FKV_CLOSED || put[i].status == FKV_STALE_SEQUENCE));
     }
     rig_down(&r);
 }

@@ -1,5 +1,5 @@
-/* guest_steps.h: one client of one puppet (puppet.h) for a test program, time that passes, and the steps of one GET carried out by
- * hand. For tests of native/client/session and native/client/lookup that need one exact interleaving. */
+/* guest_steps.h: one client of one puppet (puppet.h) for a test program, time that passes, and the steps of one GET
+ * carried out by hand. For tests of native/client/session and native/client/lookup that need one exact interleaving. */
 #ifndef FARKV_TEST_GUEST_STEPS_H
 #define FARKV_TEST_GUEST_STEPS_H
 #include <stdio.h>
@@ -34,7 +34,8 @@ static inline void put_and_get(const char *key, const char *value) {
     guest_expect(&c, key, value);
 }
 
-/* Keys in such a number that the table grows to over twice its buckets, in new segments, of which the client has not heard. */
+/* Keys in such a number that the table grows to over twice its buckets, in new segments, of which the client has not
+ * heard. */
 enum { GROWN = 12000 };
 static inline const char *grown(int i) {
     static char key[32];
@@ -61,7 +62,9 @@ static inline fkv_extent *extent_of(const char *key) {
 }
 
 /* Where it lies in a segment of its table. */
-static inline size_t offset_of(const fkv_extent *e) { return (size_t)((const uint8_t *)e - p->h->segments[1].region.base); }
+static inline size_t offset_of(const fkv_extent *e) {
+    return (size_t)((const uint8_t *)e - p->h->segments[1].region.base);
+}
 /* Puts an extent's bytes at that place in another table, whole and under the tag that is right there. */
 static inline void imitate(host *h, const fkv_extent *e, size_t offset) {
     fkv_extent *there = (fkv_extent *)(void *)(h->segments[1].region.base + offset);

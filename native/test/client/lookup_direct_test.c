@@ -1,5 +1,5 @@
-/* lookup_direct_test.c: the GET over mapped memory: with the owner's steps and the time set by the test (puppet.h), and beside a
- * writer in another thread, over shm, for the sanitizers and for torn reads. */
+/* lookup_direct_test.c: the GET over mapped memory: with the owner's steps and the time set by the test (puppet.h), and
+ * beside a writer in another thread, over shm, for the sanitizers and for torn reads. */
 #include <pthread.h>
 #include <stdio.h>
 #include "client_kit.h"
@@ -40,7 +40,7 @@ TEST(hits_misses_and_sizes_are_answered_in_place) {
     CHECK_EQ(host_delete(p->h, "alpha"), FKV_OK);
     CHECK_EQ(direct("alpha", sizeof got, &r), FKV_NOT_FOUND);
     CHECK_EQ(direct("", sizeof got, &r), -1);
-    CHECK_EQ(p->reads_posted, 1);            /* the one that made the layout known */
+    CHECK_EQ(p->reads_posted, 1); /* the one that made the layout known */
     down();
 }
 
@@ -122,7 +122,7 @@ TEST(growth_and_chains_are_followed_in_place) {
     for (int i = 0; i < GROWN; i++) {
         while (direct(grown(i), sizeof got - 1, &r) != FKV_OK) {
             later++;
-            guest_expect(&c, grown(i), grown(i));     /* learns of segments */
+            guest_expect(&c, grown(i), grown(i)); /* learns of segments */
         }
         CHECK(strcmp((char *)got, grown(i)) == 0);
     }
@@ -215,7 +215,8 @@ TEST(a_reader_that_is_held_up_before_the_extent_takes_what_is_true_then) {
     down();
 }
 
-/* An entry that evacuation moved away, and back after the place had been another's: version and state are again what they were. */
+/* An entry that evacuation moved away, and back after the place had been another's: version and state are again what
+ * they were. */
 static uint8_t own[PAGE];
 static void it_moves_away(void) {
     puppet_pass(p, FKV_GET_LIFE_NS / 2 + MS);
@@ -283,7 +284,11 @@ enum { CHANGES = 10000 };
 #else
 enum { CHANGES = 100000 };
 #endif
-typedef struct shared_counters { rig *r; uint64_t done[COUNTERS], begun[COUNTERS]; int finished; } shared_counters;
+typedef struct shared_counters {
+    rig *r;
+    uint64_t done[COUNTERS], begun[COUNTERS];
+    int finished;
+} shared_counters;
 
 /* Each byte is a function of key and count, so that a mixture of two values shows. */
 static uint32_t make_value(uint8_t *out, uint32_t key, uint64_t count) {

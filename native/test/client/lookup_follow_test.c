@@ -1,5 +1,5 @@
-/* lookup_follow_test.c: GETs whose READ of a bucket is followed by the owner's end of the fabric (fabric.h): one READ where two were, and the
- * same answers. What the owner sent along is believed no more than what was READ by itself. */
+/* lookup_follow_test.c: GETs whose READ of a bucket is followed by the owner's end of the fabric (fabric.h): one READ
+ * where two were, and the same answers. What the owner sent along is believed no more than what was READ by itself. */
 #include "guest_steps.h"
 
 static lookup_stats before;
@@ -121,7 +121,8 @@ static void twin_of(const char *key, char *out, size_t room) {
         lookup_key other = { .bytes = (const uint8_t *)out, .count = (uint32_t)n };
         uint64_t h = lookup_hash(c.l, &other);
         if (fkv_hash_fingerprint(h) != fkv_hash_fingerprint(hash)) continue;
-        if (fkv_bucket_of(fkv_hash_bucket_bits(h), buckets) == fkv_bucket_of(fkv_hash_bucket_bits(hash), buckets)) return;
+        if (fkv_bucket_of(fkv_hash_bucket_bits(h), buckets) == fkv_bucket_of(fkv_hash_bucket_bits(hash), buckets))
+            return;
     }
 }
 TEST(an_extent_of_another_key_with_the_fingerprint_is_passed_over) {
@@ -168,7 +169,7 @@ TEST(a_location_that_came_along_is_learned) {
     before = guest_stats(&c);
     outcome o;
     begin("alpha", &o);
-    CHECK_EQ(puppet_first(p)->r.next_bytes, 0);          /* the extent itself */
+    CHECK_EQ(puppet_first(p)->r.next_bytes, 0); /* the extent itself */
     finish_with(&o, "one");
     CHECK_EQ(reads(), 1);
     CHECK_EQ(followed(), 0);

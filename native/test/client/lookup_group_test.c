@@ -1,5 +1,5 @@
-/* lookup_group_test.c: GETs over mapped memory in groups (lookup_direct_group): where their values lie, above all when some that were copied are
- * dropped afterwards. The bytes of each value say which key they belong to. */
+/* lookup_group_test.c: GETs over mapped memory in groups (lookup_direct_group): where their values lie, above all when
+ * some that were copied are dropped afterwards. The bytes of each value say which key they belong to. */
 #include <stdio.h>
 #include "client_kit.h"
 #include "guest_steps.h"
@@ -54,7 +54,8 @@ static size_t ask_group(lookup *l, int n, size_t room) {
     return used;
 }
 
-/* The values that were found lie side by side from 0 to `used`, each with the bytes of its key, and what did not fit does not. Returns how many were found. */
+/* The values that were found lie side by side from 0 to `used`, each with the bytes of its key, and what did not fit
+ * does not. Returns how many were found. */
 static int expect_packed(int n, size_t room, size_t used) {
     static uint8_t taken[ROOM];
     size_t sum = 0;
@@ -215,10 +216,11 @@ TEST(values_of_a_shard_whose_lease_is_over_leave_no_gap) {
     rig_down(&r);
 }
 
-/* Groups of any keys in any room: some are not there, some have expired, some are being changed, some come twice, some have no bytes. */
+/* Groups of any keys in any room: some are not there, some have expired, some are being changed, some come twice, some
+ * have no bytes. */
 TEST(whatever_is_dropped_values_lie_side_by_side_and_what_does_not_fit_does_not) {
     enum { KEYS = 40, ROUNDS = 3000 };
-    static truth any;                /* for its random numbers alone */
+    static truth any; /* for its random numbers alone */
     char text[32];
     int found = 0, dropped = 0, short_of = 0;
     up_in_place();
@@ -226,12 +228,13 @@ TEST(whatever_is_dropped_values_lie_side_by_side_and_what_does_not_fit_does_not)
     for (int round = 0; round < ROUNDS; round++) {
         snprintf(text, sizeof text, "k%u", truth_any(&any, KEYS));
         fkv_extent *changing = NULL;
-        put_sized(text, truth_any(&any, 4) == 0 ? 0 : truth_any(&any, 120), truth_any(&any, 3) == 0 ? 1 + truth_any(&any, 40) : 0);
+        put_sized(text, truth_any(&any, 4) == 0 ? 0 : truth_any(&any, 120),
+                  truth_any(&any, 3) == 0 ? 1 + truth_any(&any, 40) : 0);
         if (truth_any(&any, 4) == 0) {
             changing = extent_of(text);
             changing->state = FKV_EXTENT_PENDING;
         }
-        puppet_time(p, truth_any(&any, 10) * MS);          /* the client's alone: the owner does not sweep */
+        puppet_time(p, truth_any(&any, 10) * MS); /* the client's alone: the owner does not sweep */
         int n = 1 + (int)truth_any(&any, LOOKUP_GROUP);
         for (int i = 0; i < n; i++) {
             snprintf(text, sizeof text, "k%u", truth_any(&any, KEYS));
@@ -245,7 +248,9 @@ TEST(whatever_is_dropped_values_lie_side_by_side_and_what_does_not_fit_does_not)
         }
         if (changing) changing->state = FKV_EXTENT_LIVE;
         if (round % 20 == 0) puppet_pass(p, 700 * MS);
-        for (int i = 0; i < n; i++) if (!done[i]) guest_get(&c, name[i]);      /* learns of segments, and has a lease again */
+        /* learns of segments, and has a lease again */
+        for (int i = 0; i < n; i++)
+            if (!done[i]) guest_get(&c, name[i]);
     }
     CHECK(found > ROUNDS && dropped > ROUNDS / 4 && short_of > ROUNDS / 10);
     down();

@@ -1,4 +1,5 @@
-/* lookup_index_test.c: how a GET finds its slot: an index that grows meanwhile, chains, fingerprints that are the same. */
+/* lookup_index_test.c: how a GET finds its slot: an index that grows meanwhile, chains, fingerprints that are the same.
+ * */
 #include "guest_steps.h"
 
 TEST(a_reader_whose_map_is_old_follows_the_growing_index) {
@@ -17,22 +18,22 @@ TEST(a_reader_whose_map_is_old_follows_the_growing_index) {
 TEST(what_lies_in_a_segment_that_finds_no_place_is_asked_for) {
     p = puppet_new();
     put("alpha", "one");
-    p->attach_room = 1;                          /* the index */
+    p->attach_room = 1; /* the index */
     guest_open(&c, p, NULL);
     guest_connect(&c);
     guest_expect(&c, "alpha", "one");
     CHECK_EQ(p->gets, 1);
-    CHECK_EQ(guest_get(&c, "beta").status, FKV_NOT_FOUND);      /* this the index says */
+    CHECK_EQ(guest_get(&c, "beta").status, FKV_NOT_FOUND); /* this the index says */
     CHECK_EQ(p->gets, 1);
     CHECK_EQ(guest_stats(&c).retries, 0);
     p->attach_room = 0;
-    guest_get(&c, "beta");                       /* there is a place now */
+    guest_get(&c, "beta"); /* there is a place now */
     guest_expect(&c, "alpha", "one");
     CHECK_EQ(p->gets, 1);
     down();
     p = puppet_new();
     put("alpha", "one");
-    p->attach_room = p->attaches = 1;            /* not even for the index */
+    p->attach_room = p->attaches = 1; /* not even for the index */
     guest_open(&c, p, NULL);
     guest_connect(&c);
     guest_expect(&c, "alpha", "one");
@@ -66,7 +67,10 @@ TEST(a_chain_of_overflow_buckets_is_followed) {
 
 TEST(keys_with_the_same_fingerprint_are_told_apart) {
     enum { N = 60000 };
-    static struct { uint64_t h; int i; } all[N];
+    static struct {
+        uint64_t h;
+        int i;
+    } all[N];
     up();
     uint32_t buckets = table_buckets(p->h->t), pairs = 0;
     char key[32], other[32];
@@ -76,11 +80,14 @@ TEST(keys_with_the_same_fingerprint_are_told_apart) {
         snprintf(key, sizeof key, "same-%d", i);
         all[i].h = host_hash(p->h, 0, key, strlen(key));
         all[i].i = i;
-        uint32_t place = (fkv_bucket_of((uint32_t)all[i].h, buckets) << 16 ^ fkv_hash_fingerprint(all[i].h)) % (1 << 20);
+        uint32_t place = (fkv_bucket_of((uint32_t)all[i].h, buckets) << 16 ^ fkv_hash_fingerprint(all[i].h)) %
+                         (1 << 20);
         int before = by_place[place];
         by_place[place] = i;
-        if (before < 0 || fkv_bucket_of((uint32_t)all[before].h, buckets) != fkv_bucket_of((uint32_t)all[i].h, buckets) ||
-            fkv_hash_fingerprint(all[before].h) != fkv_hash_fingerprint(all[i].h)) continue;
+        if (before < 0 ||
+            fkv_bucket_of((uint32_t)all[before].h, buckets) != fkv_bucket_of((uint32_t)all[i].h, buckets) ||
+            fkv_hash_fingerprint(all[before].h) != fkv_hash_fingerprint(all[i].h))
+            continue;
         pairs++;
         snprintf(other, sizeof other, "same-%d", before);
         put(key, "this");

@@ -1,5 +1,5 @@
-/* lookup_lease_test.c: what a GET may be answered under: leases, incarnations, layouts and rkeys, of owners that live, die and
- * come again, at exact moments between its READs (guest_steps.h). */
+/* lookup_lease_test.c: what a GET may be answered under: leases, incarnations, layouts and rkeys, of owners that live,
+ * die and come again, at exact moments between its READs (guest_steps.h). */
 #include "guest_steps.h"
 
 TEST(a_get_may_only_be_answered_under_a_lease) {
@@ -8,7 +8,7 @@ TEST(a_get_may_only_be_answered_under_a_lease) {
     put("alpha", "one");
     guest_open(&c, p, NULL);
     guest_connect(&c);
-    guest_expect(&c, "alpha", "one");      /* by asking the owner */
+    guest_expect(&c, "alpha", "one"); /* by asking the owner */
     CHECK_EQ(p->reads_posted, 0);
     CHECK_EQ(p->gets, 1);
     puppet_pass(p, 50 * MS);
@@ -29,7 +29,7 @@ TEST(an_old_value_is_not_returned_after_the_lease_has_run_out) {
     begin("alpha", &o);
     one_read();
     puppet_carry(p, puppet_first(p), UINT32_MAX);
-    puppet_pass(p, c.l->shard[0].lease_until - p->now_ns);   /* not a nanosecond more is needed */
+    puppet_pass(p, c.l->shard[0].lease_until - p->now_ns); /* not a nanosecond more is needed */
     p->by_hand = false;
     guest_settle(&c);
     CHECK(!o.done);
@@ -64,7 +64,7 @@ TEST(a_lease_counts_from_when_it_was_asked_for) {
     put("alpha", "one");
     p->by_hand = true;
     guest_start(&c, "alpha", 5000, &o);
-    session_flush(c.s);                     /* LEASE is sent now, and its reply arrives late */
+    session_flush(c.s); /* LEASE is sent now, and its reply arrives late */
     uint64_t sent = p->now_ns;
     puppet_pass(p, 600 * MS);
     session_poll(c.s);
@@ -82,7 +82,7 @@ TEST(a_lease_for_another_incarnation_ends_the_old_layout) {
     puppet_pass(p, 1200 * MS);
     guest_expect(&c, "alpha", "new");
     CHECK_EQ(p->layouts, 2);
-    CHECK_EQ(guest_stats(&c).foreign, 0);   /* nothing was read where the old table was */
+    CHECK_EQ(guest_stats(&c).foreign, 0); /* nothing was read where the old table was */
     CHECK_EQ(c.disconnected, 0);
     down();
 }
@@ -95,7 +95,7 @@ TEST(a_read_by_an_old_layout_is_not_covered_by_a_lease_of_the_next_incarnation) 
     begin("alpha", &o);
     one_read();
     puppet_restart(p, false);
-    for (int i = 0; i < known; i++) p->memory[i].revoked = false;   /* a dead owner's memory, still mapped */
+    for (int i = 0; i < known; i++) p->memory[i].revoked = false; /* a dead owner's memory, still mapped */
     put("alpha", "new");
     CHECK(session_renew(c.s, session_peer_of(c.s, 0)));
     guest_settle(&c);
@@ -138,7 +138,7 @@ TEST(a_refused_rkey_brings_the_new_layout_and_not_an_error) {
     put("alpha", "new");
     p->by_hand = false;
     guest_settle(&c);
-    CHECK(!o.done);                          /* the connection broke; a new one is made after a moment */
+    CHECK(!o.done); /* the connection broke; a new one is made after a moment */
     while (!o.done) {
         puppet_pass(p, 5 * MS);
         guest_settle(&c);
@@ -174,7 +174,7 @@ TEST(a_refused_layout_does_not_leave_a_get_waiting) {
     p = puppet_new();
     p->lease_ns = 60000 * MS;
     guest_up(&c, p);
-    grow();                                 /* the index has segments that the guest does not know */
+    grow(); /* the index has segments that the guest does not know */
     p->refuses_with = FKV_BUSY;
     outcome o = { 0 };
     for (int k = 0; k < GROWN; k++) {

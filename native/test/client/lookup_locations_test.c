@@ -1,5 +1,5 @@
-/* lookup_locations_test.c: the location cache: what it keeps and gives up, and that a GET which begins at a cached location returns what
- * one by the index would have (puppet.h puts the owner's steps between its READs). */
+/* lookup_locations_test.c: the location cache: what it keeps and gives up, and that a GET which begins at a cached
+ * location returns what one by the index would have (puppet.h puts the owner's steps between its READs). */
 #include "guest_steps.h"
 
 /* ---- the cache by itself ---- */
@@ -52,20 +52,23 @@ TEST(a_cache_of_no_entries_is_none_and_one_of_few_is_a_set) {
 TEST(a_scan_replaces_only_what_was_used_once) {
     enum { HOT = 400, ENTRIES = 1024, SCANNED = 200000 };
     CHECK(locations_create(&cache, ENTRIES));
-    for (int round = 0; round < 20; round++) for (uint64_t i = 0; i < HOT; i++) visit(i, i);
+    for (int round = 0; round < 20; round++)
+        for (uint64_t i = 0; i < HOT; i++) visit(i, i);
     uint64_t hits = 0, visits = 0;
     for (uint64_t i = 0; i < SCANNED; i++) {
         visit(1000000 + i, i);
         if (i % 4 == 0) hits += visit(i / 4 % HOT, i / 4 % HOT), visits++;
     }
-    CHECK(hits * 100 > visits * 85);             /* least-recently-used would keep none: 1,600 others come before a key comes again */
+    /* least-recently-used would keep none: 1,600 others come before a key comes again */
+    CHECK(hits * 100 > visits * 85);
     locations_free(&cache);
 }
 
 TEST(what_was_popular_long_ago_gives_way) {
     enum { ENTRIES = 1024 };
     CHECK(locations_create(&cache, ENTRIES));
-    for (int round = 0; round < 100; round++) for (uint64_t i = 0; i < ENTRIES; i++) visit(i, i);
+    for (int round = 0; round < 100; round++)
+        for (uint64_t i = 0; i < ENTRIES; i++) visit(i, i);
     uint64_t hits = 0;
     for (int round = 0; round < 500; round++) {
         hits = 0;
@@ -87,7 +90,7 @@ TEST(a_key_that_changes_more_often_than_it_is_read_is_left_alone_until_it_rests)
     CHECK_EQ(wasted, 1);
     CHECK(cache.bypassed > 990);
     uint32_t gets = 0;
-    while (!visit(1, 5)) CHECK(++gets < 10);     /* it rests: soon it is trusted again */
+    while (!visit(1, 5)) CHECK(++gets < 10); /* it rests: soon it is trusted again */
     for (int i = 0; i < 100; i++) CHECK(visit(1, 5));
     locations_free(&cache);
 }
@@ -170,7 +173,7 @@ TEST(another_keys_extent_at_a_cached_location_is_not_returned) {
     put_and_get("alpha", "one");
     const fkv_extent *at = extent_of("alpha");
     put("alpha", "two");
-    host_drain(p->h);                            /* out of quarantine: the place is free */
+    host_drain(p->h); /* out of quarantine: the place is free */
     char key[32];
     bool reused = false;
     for (int i = 0; i < 5000 && !reused; i++) {
@@ -184,8 +187,8 @@ TEST(another_keys_extent_at_a_cached_location_is_not_returned) {
     down();
 }
 
-/* The bytes of a value at the place where an extent lay in a table that is gone: whole, LIVE, of this key, under the tag that is right
- * now. Only the tag that the segment had when the place was learned tells. */
+/* The bytes of a value at the place where an extent lay in a table that is gone: whole, LIVE, of this key, under the
+ * tag that is right now. Only the tag that the segment had when the place was learned tells. */
 TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
     up_with_a_cache();
     char key[32];
@@ -199,7 +202,7 @@ TEST(a_location_is_forgotten_when_its_segment_has_another_tag) {
     puppet_restart(p, false);
     put("alpha", "new");
     imitate(p->h, old, at);
-    puppet_pass(p, 1200 * MS);                   /* the lease runs out: the next one names the new incarnation */
+    puppet_pass(p, 1200 * MS); /* the lease runs out: the next one names the new incarnation */
     CHECK_EQ(guest_get(&c, "nothing").status, FKV_NOT_FOUND);
     guest_expect(&c, "alpha", "new");
     CHECK_EQ(guest_stats(&c).location_hits, 0);
@@ -224,12 +227,12 @@ TEST(a_cached_location_is_read_under_a_running_lease_only) {
     down();
 }
 
-/* What the owner retires is deregistered when the leases that do not tell of it are over: who knows of a newer layout must not go by
- * an old location. */
+/* What the owner retires is deregistered when the leases that do not tell of it are over: who knows of a newer layout
+ * must not go by an old location. */
 TEST(no_location_is_guessed_while_the_layout_is_known_to_be_old) {
     up_with_a_cache();
     put_and_get("alpha", "one");
-    p->silent = true;                            /* so that it stays so */
+    p->silent = true; /* so that it stays so */
     c.l->shard[0].outdated = true;
     CHECK_EQ(reads_of("alpha", "one"), 2);
     c.l->shard[0].outdated = false;
@@ -242,7 +245,7 @@ TEST(locations_outlive_a_connection) {
     put_and_get("alpha", "one");
     puppet_break(p, FAB_RETRY_EXC_ERR);
     outcome o;
-    guest_start(&c, "alpha", 900, &o);           /* by the index, for the segments have to be attached again */
+    guest_start(&c, "alpha", 900, &o); /* by the index, for the segments have to be attached again */
     pass(900, &o.done);
     finish_with(&o, "one");
     CHECK_EQ(reads_of("alpha", "one"), 1);

@@ -1,8 +1,9 @@
-/* lookup_random_test.c: many GETs at once against an owner that changes, grows, restarts, falls silent and is cut off, in an order
- * that a seed decides (puppet.h), also in the middle of a READ. Every answer is compared with what was true (truth.h).
+/* lookup_random_test.c: many GETs at once against an owner that changes, grows, restarts, falls silent and is cut off,
+ * in an order that a seed decides (puppet.h), also in the middle of a READ. Every answer is compared with what was true
+ * (truth.h).
  *
- * A new owner begins, with an empty table, only when every lease that the old one granted has run out; the old memory stays readable,
- * or is refused, or its rkeys open other memory.
+ * A new owner begins, with an empty table, only when every lease that the old one granted has run out; the old memory
+ * stays readable, or is refused, or its rkeys open other memory.
  */
 #include "puppet.h"
 #include "random_gets.h"
@@ -29,8 +30,10 @@ static void finish_gets(void) {
     for (int i = 0; i < RANDOM_GETS; i++) {
         outcome *o = &answer[i];
         if (!get[i].busy || !o->done) continue;
-        if (o->status == FKV_BUSY) get[i].busy = false;      /* max_gets are under way */
-        else answered += random_get_end(&t, &get[i], o->status, o->value, o->bytes);
+        if (o->status == FKV_BUSY)
+            get[i].busy = false; /* max_gets are under way */
+        else
+            answered += random_get_end(&t, &get[i], o->status, o->value, o->bytes);
     }
 }
 static void start_get(void) {
@@ -56,8 +59,10 @@ static void turn(void) {
 static void some_read(void) {
     puppet_read *r = puppet_first(p);
     if (!r) return;
-    if (any(3) == 0) puppet_carry(p, r, r->copied + any(r->r.bytes + 1));
-    else puppet_complete(p, r);
+    if (any(3) == 0)
+        puppet_carry(p, r, r->copied + any(r->r.bytes + 1));
+    else
+        puppet_complete(p, r);
 }
 /* The owner stops, and a new one takes over when the last lease has run out. */
 static void restart(void) {
@@ -71,32 +76,51 @@ static void restart(void) {
     }
     int known = p->memories;
     puppet_restart(p, any(3) == 0);
-    if (any(2)) for (int i = 0; i < known; i++) p->memory[i].revoked = false;
+    if (any(2))
+        for (int i = 0; i < known; i++) p->memory[i].revoked = false;
     truth_nothing(&t);
     p->silent = false;
     if (any(2)) puppet_break(p, FAB_RETRY_EXC_ERR);
 }
 static void one_step(void) {
-    if (!p->silent && p->grants) lease_end = p->now_ns + p->lease_ns;   /* it may grant at any time */
+    if (!p->silent && p->grants) lease_end = p->now_ns + p->lease_ns; /* it may grant at any time */
     uint32_t what = any(1000);
-    if (what < 200) start_get();
-    else if (what < 350) random_change(&t, p->h);
-    else if (what < 650) some_read();
-    else if (what < 800) turn();
-    else if (what < 930) get_in_place();
-    else if (what < 970) puppet_pass(p, any(5 * (uint32_t)MS));
-    else if (what < 976) puppet_pass(p, any(400) * MS);
-    else if (what < 979) puppet_break(p, any(2) ? FAB_RETRY_EXC_ERR : FAB_SUCCESS);
-    else if (what < 982) p->silent = any(4) == 0;
-    else if (what < 985) p->grants = any(4) != 0;
-    else if (what < 988) p->unreachable = any(4) == 0;
-    else if (what < 991) p->by_hand = !p->by_hand;
-    else if (what < 993) p->direct = !p->direct;
-    else if (what < 995) p->queue_room = any(2) ? 1 + any(4) : 0;
-    else if (what < 997) random_grow(p->h);
-    else if (what < 998) restart();
-    else if (p->no_credits) puppet_credits(p);
-    else p->no_credits = true;
+    if (what < 200)
+        start_get();
+    else if (what < 350)
+        random_change(&t, p->h);
+    else if (what < 650)
+        some_read();
+    else if (what < 800)
+        turn();
+    else if (what < 930)
+        get_in_place();
+    else if (what < 970)
+        puppet_pass(p, any(5 * (uint32_t)MS));
+    else if (what < 976)
+        puppet_pass(p, any(400) * MS);
+    else if (what < 979)
+        puppet_break(p, any(2) ? FAB_RETRY_EXC_ERR : FAB_SUCCESS);
+    else if (what < 982)
+        p->silent = any(4) == 0;
+    else if (what < 985)
+        p->grants = any(4) != 0;
+    else if (what < 988)
+        p->unreachable = any(4) == 0;
+    else if (what < 991)
+        p->by_hand = !p->by_hand;
+    else if (what < 993)
+        p->direct = !p->direct;
+    else if (what < 995)
+        p->queue_room = any(2) ? 1 + any(4) : 0;
+    else if (what < 997)
+        random_grow(p->h);
+    else if (what < 998)
+        restart();
+    else if (p->no_credits)
+        puppet_credits(p);
+    else
+        p->no_credits = true;
     finish_gets();
 }
 

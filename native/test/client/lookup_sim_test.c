@@ -1,9 +1,10 @@
-/* lookup_sim_test.c: the random test over the simulator (fabric/sim.h): GETs whose READs are delayed, reordered, torn at cache lines,
- * dropped, refused and completed twice, while the owner changes its table between any two events. Every answer is compared with what
- * was true (truth.h). One thread; time is the simulator's.
+/* lookup_sim_test.c: the random test over the simulator (fabric/sim.h): GETs whose READs are delayed, reordered, torn
+ * at cache lines, dropped, refused and completed twice, while the owner changes its table between any two events. Every
+ * answer is compared with what was true (truth.h). One thread; time is the simulator's.
  *
- * The owner of this test is a listener that answers from a table (owner.h). It restarts with an empty table when every lease that it
- * granted has run out; its old memory stays registered, or is deregistered, and then its rkeys may come again for other memory.
+ * The owner of this test is a listener that answers from a table (owner.h). It restarts with an empty table when every
+ * lease that it granted has run out; its old memory stays registered, or is deregistered, and then its rkeys may come
+ * again for other memory.
  */
 #include "../sim/sim.h"
 #include "../../client/lookup/lookup.h"
@@ -28,7 +29,10 @@ static struct {
     fab_conn *conn[CONNS];
     host *h, *old[HOSTS];
     int olds;
-    struct { const uint8_t *base; fab_mr *mr; } mr[MRS];
+    struct {
+        const uint8_t *base;
+        fab_mr *mr;
+    } mr[MRS];
     int mrs;
     owner_life life;
     uint64_t server_incarnation, lease_end;
@@ -46,7 +50,8 @@ static uint32_t any(uint32_t below) { return truth_any(&t, below); }
 static owner_key key_of(void *ctx, const table_segment *segment) {
     (void)ctx;
     for (int i = o.mrs - 1; i >= 0; i--) {
-        if (o.mr[i].base == segment->region->base) return (owner_key){ fab_mr_rkey(o.mr[i].mr), fab_mr_addr(o.mr[i].mr) };
+        if (o.mr[i].base == segment->region->base)
+            return (owner_key){ fab_mr_rkey(o.mr[i].mr), fab_mr_addr(o.mr[i].mr) };
     }
     CHECK(o.mrs < MRS);
     CHECK_EQ(fab_reg(o.domain, segment->region, 0, &o.mr[o.mrs].mr), 0);
@@ -55,8 +60,12 @@ static owner_key key_of(void *ctx, const table_segment *segment) {
     return key_of(ctx, segment);
 }
 static void accept_peer(fab_conn *c) {
-    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC, .version = 1, .server_incarnation = o.server_incarnation,
-                            .lease_ms = (uint32_t)(o.life.lease_ns / MS), .drift_ppm = 1000, .wall_ms = o.h->wall_ms };
+    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC,
+                            .version = 1,
+                            .server_incarnation = o.server_incarnation,
+                            .lease_ms = (uint32_t)(o.life.lease_ns / MS),
+                            .drift_ppm = 1000,
+                            .wall_ms = o.h->wall_ms };
     for (int i = 0; i < CONNS; i++) {
         if (o.conn[i]) continue;
         o.conn[i] = c;
@@ -68,7 +77,8 @@ static void accept_peer(fab_conn *c) {
     fab_reject(c, NULL, 0);
 }
 static void drop_peer(fab_conn *c) {
-    for (int i = 0; i < CONNS; i++) if (o.conn[i] == c) o.conn[i] = NULL;
+    for (int i = 0; i < CONNS; i++)
+        if (o.conn[i] == c) o.conn[i] = NULL;
     fab_disconnect(c);
 }
 static void heard(const fab_wc *wc) {
@@ -86,9 +96,12 @@ static void owner_turn(void) {
     fab_wc wc[16];
     int n = fab_poll(o.cq, wc, 16);
     for (int i = 0; i < n; i++) {
-        if (wc[i].opcode == FAB_WC_ACCEPT) accept_peer(wc[i].conn);
-        else if (wc[i].opcode == FAB_WC_RECV) heard(&wc[i]);
-        else if (wc[i].opcode == FAB_WC_DISCONNECT) drop_peer(wc[i].conn);
+        if (wc[i].opcode == FAB_WC_ACCEPT)
+            accept_peer(wc[i].conn);
+        else if (wc[i].opcode == FAB_WC_RECV)
+            heard(&wc[i]);
+        else if (wc[i].opcode == FAB_WC_DISCONNECT)
+            drop_peer(wc[i].conn);
     }
     fab_flush(o.cq);
     uint64_t now = fkv_now_ns();
@@ -106,13 +119,16 @@ static void owner_up(void) {
     CHECK_EQ(fab_listen(o.cq, "sim:owner", &o.listener), 0);
     o.h = new_host();
     o.server_incarnation = 1;
-    o.life = (owner_life){ .epoch = 7, .incarnation = 100, .lease_ns = (100 + any(900)) * MS, .grants = true, .key_of = key_of };
+    o.life = (owner_life){
+        .epoch = 7, .incarnation = 100, .lease_ns = (100 + any(900)) * MS, .grants = true, .key_of = key_of
+    };
 }
 static void forget_memory(void) {
     while (o.mrs > 0) fab_dereg(o.mr[--o.mrs].mr);
 }
 static void owner_down(void) {
-    for (int i = 0; i < CONNS; i++) if (o.conn[i]) fab_disconnect(o.conn[i]);
+    for (int i = 0; i < CONNS; i++)
+        if (o.conn[i]) fab_disconnect(o.conn[i]);
     fab_unlisten(o.listener);
     forget_memory();
     fab_cq_destroy(o.cq);
@@ -177,7 +193,8 @@ static void restart(void) {
     o.life.epoch++;
     o.server_incarnation++;
     truth_nothing(&t);
-    for (int i = 0; i < CONNS && any(2); i++) if (o.conn[i]) sim_break(o.conn[i], FAB_RETRY_EXC_ERR);
+    for (int i = 0; i < CONNS && any(2); i++)
+        if (o.conn[i]) sim_break(o.conn[i], FAB_RETRY_EXC_ERR);
 }
 static void luck(void) {
     sim_faults f = { .delay_min_ns = 1000, .delay_max_ns = 1000 + any(200000) };
@@ -192,19 +209,32 @@ static void luck(void) {
 }
 static void one_step(void) {
     uint32_t what = any(1000);
-    if (what < 150) start_get();
-    else if (what < 250) random_change(&t, o.h);
-    else if (what < 700) sim_step(w);
-    else if (what < 850) client_turn();
-    else if (what < 970) owner_turn();
-    else if (what < 980) sim_run_until(w, sim_now(w) + any(3 * (uint32_t)MS));
-    else if (what < 983) sim_run_until(w, sim_now(w) + any(300) * MS);
-    else if (what < 988) o.life.grants = any(4) != 0;
-    else if (what < 992) sim_pause(o.cq, o.paused = any(4) == 0);
-    else if (what < 994) sim_cut_off(o.domain, any(4) == 0);
-    else if (what < 996) random_grow(o.h);
-    else if (what < 997) restart();
-    else luck();
+    if (what < 150)
+        start_get();
+    else if (what < 250)
+        random_change(&t, o.h);
+    else if (what < 700)
+        sim_step(w);
+    else if (what < 850)
+        client_turn();
+    else if (what < 970)
+        owner_turn();
+    else if (what < 980)
+        sim_run_until(w, sim_now(w) + any(3 * (uint32_t)MS));
+    else if (what < 983)
+        sim_run_until(w, sim_now(w) + any(300) * MS);
+    else if (what < 988)
+        o.life.grants = any(4) != 0;
+    else if (what < 992)
+        sim_pause(o.cq, o.paused = any(4) == 0);
+    else if (what < 994)
+        sim_cut_off(o.domain, any(4) == 0);
+    else if (what < 996)
+        random_grow(o.h);
+    else if (what < 997)
+        restart();
+    else
+        luck();
 }
 
 TEST(every_answer_was_true_whatever_the_fabric_did) {

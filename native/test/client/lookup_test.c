@@ -1,5 +1,6 @@
-/* lookup_test.c: one GET at a time, with the owner's steps put exactly between its READs (guest_steps.h). Each mechanism that keeps
- * a GET from returning what is not true has a test here, or in lookup_lease_test.c or lookup_index_test.c, that fails without it. */
+/* lookup_test.c: one GET at a time, with the owner's steps put exactly between its READs (guest_steps.h). Each
+ * mechanism that keeps a GET from returning what is not true has a test here, or in lookup_lease_test.c or
+ * lookup_index_test.c, that fails without it. */
 #include "guest_steps.h"
 
 TEST(a_hit_takes_two_reads_and_a_miss_takes_one) {
@@ -28,7 +29,7 @@ TEST(a_torn_extent_is_read_again) {
     one_read();
     puppet_carry(p, puppet_first(p), 480);
     put("alpha", new);
-    host_drain(p->h);                       /* the table's time only: the GET's own bound is not what is tested */
+    host_drain(p->h); /* the table's time only: the GET's own bound is not what is tested */
     for (int i = 0; i < 64 && (uint8_t *)extent_of("alpha") != at; i++) {
         put("alpha", i % 2 ? new : other);
         host_drain(p->h);
@@ -50,7 +51,7 @@ TEST(bytes_that_changed_under_way_fail_their_checksum) {
     one_read();
     uint8_t *value = (uint8_t *)extent_of("alpha") + FKV_EXTENT_HEADER + 5;
     puppet_carry(p, puppet_first(p), FKV_EXTENT_HEADER + 5 + 10);
-    value[20] ^= 0x20;                      /* half of another value */
+    value[20] ^= 0x20; /* half of another value */
     puppet_carry(p, puppet_first(p), UINT32_MAX);
     value[20] ^= 0x20;
     finish_with(&o, "what was there at first, forty letters...");
@@ -97,7 +98,7 @@ TEST(after_bounded_retries_the_owner_is_asked) {
     put("alpha", "one");
     extent_of("alpha")->state = FKV_EXTENT_DEAD;
     lookup_stats before = guest_stats(&c);
-    CHECK_EQ(guest_get(&c, "alpha").status, FKV_NOT_FOUND);   /* as the owner sees it */
+    CHECK_EQ(guest_get(&c, "alpha").status, FKV_NOT_FOUND); /* as the owner sees it */
     CHECK_EQ(guest_stats(&c).reads - before.reads, 2 * (LOOKUP_RETRIES + 1));
     CHECK_EQ(p->gets, 1);
     CHECK_EQ(guest_stats(&c).two_sided, 1);
@@ -120,7 +121,7 @@ TEST(reads_that_were_under_way_when_the_connection_broke_are_done_again) {
     }
     finish_with(&a, "one");
     finish_with(&b, "two");
-    CHECK_EQ(p->layouts, 1);                 /* rkeys outlive a connection */
+    CHECK_EQ(p->layouts, 1); /* rkeys outlive a connection */
     down();
 }
 
@@ -137,7 +138,8 @@ TEST(a_completion_that_comes_twice_is_believed_once) {
     outcome o;
     begin("large", &o);
     one_read();
-    puppet_fail(p, puppet_first(p), FAB_RETRY_EXC_ERR);      /* of four pieces the first fails, the others are flushed */
+    /* of four pieces the first fails, the others are flushed */
+    puppet_fail(p, puppet_first(p), FAB_RETRY_EXC_ERR);
     p->by_hand = false;
     while (!o.done) {
         guest_settle(&c);
@@ -185,7 +187,7 @@ TEST(an_entry_is_not_returned_after_its_expiry_by_the_owners_clock) {
     op.expiry_ms = p->h->wall_ms + 100;
     CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
     guest_expect(&c, "brief", "v");
-    puppet_time(p, 98 * MS);                    /* the table does not tick: it has not removed it */
+    puppet_time(p, 98 * MS); /* the table does not tick: it has not removed it */
     guest_expect(&c, "brief", "v");
     puppet_time(p, 3 * MS);
     CHECK_EQ(guest_get(&c, "brief").status, FKV_NOT_FOUND);
@@ -224,7 +226,7 @@ TEST(a_large_extent_is_read_in_pieces_and_checked_as_a_whole) {
     table_op op = host_op(p->h, TABLE_PUT, "large", 5, value, bytes);
     CHECK_EQ(host_do_patiently(p->h, &op, NULL), FKV_OK);
     p->queue_room = 2;
-    outcome o = guest_get(&c, "large");     /* makes its segment known */
+    outcome o = guest_get(&c, "large"); /* makes its segment known */
     lookup_stats before = guest_stats(&c);
     uint64_t posted = p->reads_posted;
     o = guest_get(&c, "large");
@@ -259,7 +261,7 @@ TEST(a_get_whose_time_is_over_ends_although_its_read_is_under_way) {
     session_tick(c.s);
     CHECK(o.done && o.status == FKV_TIMEOUT);
     outcome next;
-    begin("alpha", &next);                   /* does not get the memory into which the old READ will still land */
+    begin("alpha", &next); /* does not get the memory into which the old READ will still land */
     one_read();
     finish_with(&next, "one");
     down();

@@ -1,4 +1,5 @@
-/* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and changed. */
+/* move_copy_test.c: a shard is copied from one data plane to another, over each provider in turn, while it is read and
+ * changed. */
 #include "../../dataplane/change_log.h"
 #include "move_rig.h"
 
@@ -12,7 +13,11 @@ TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
     memset(value, 'x', sizeof value);
     for (uint32_t i = 0; i < KEYS; i++) {
         answer a = { 0 };
-        session_ask ask = { .op = FKV_OP_PUT, .value = value, .value_bytes = i == 7 ? sizeof value : i % 300, .user_flags = i, .codec = (uint8_t)(i % 3),
+        session_ask ask = { .op = FKV_OP_PUT,
+                            .value = value,
+                            .value_bytes = i == 7 ? sizeof value : i % 300,
+                            .user_flags = i,
+                            .codec = (uint8_t)(i % 3),
                             .ttl_ms = i % 10 == 1 ? 3600000 : 0 };
         kit_ask(&m.k, &ask, key_of(&m.k, i, key), 20000, &a);
         kit_until(&m.k, &a.done);
@@ -37,20 +42,27 @@ TEST(a_copy_has_every_entry_with_its_version_flags_and_time_to_live) {
         CHECK(memcmp(a.value, value, a.bytes) == 0);
         free(a.value);
     }
-    /* Those with a time to live have it still: the table says how many can expire by sweeping them only; the owner's own word is a SCAN. */
+    /* Those with a time to live have it still: the table says how many can expire by sweeping them only; the owner's
+     * own word is a SCAN. */
     answer a = { 0 };
     uint64_t id, cursor = 0;
     uint32_t ending = 0, seen = 0;
     do {
         a = (answer){ 0 };
-        session_ask ask = { .op = FKV_OP_SCAN, .shard = 0, .value_bytes = 1000, .expected = cursor, .deadline_ns = kit_deadline(&m.k, 20000),
-                            .done = kit_answered, .user = &a };
+        session_ask ask = { .op = FKV_OP_SCAN,
+                            .shard = 0,
+                            .value_bytes = 1000,
+                            .expected = cursor,
+                            .deadline_ns = kit_deadline(&m.k, 20000),
+                            .done = kit_answered,
+                            .user = &a };
         CHECK_EQ(session_request(m.k.s, &ask, &id), FKV_OK);
         kit_until(&m.k, &a.done);
         CHECK_EQ(a.status, FKV_OK);
         fkv_scan_entry e;
         const uint8_t *k, *v;
-        for (uint32_t at = 0; wire_next_scan_entry(a.value, a.bytes, &at, &e, &k, &v); seen++) ending += e.expiry_ms != 0;
+        for (uint32_t at = 0; wire_next_scan_entry(a.value, a.bytes, &at, &e, &k, &v); seen++)
+            ending += e.expiry_ms != 0;
         free(a.value);
         cursor = a.version;
     } while (cursor);
@@ -70,7 +82,7 @@ TEST(what_changes_while_it_is_copied_comes_along) {
     char key[24], value[32];
     enum { KEYS = 600, CHANGES = 6000 };
     move_up(&m, 16 << 20);
-    static int present[KEYS];    /* 0: none, else the number of the change */
+    static int present[KEYS]; /* 0: none, else the number of the change */
     static uint64_t version[KEYS];
     memset(present, 0, sizeof present);
     memset(version, 0, sizeof version);
@@ -94,7 +106,7 @@ TEST(what_changes_while_it_is_copied_comes_along) {
         }
     }
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
-    for (uint32_t n = 0; n < 20; n++) {   /* and then */
+    for (uint32_t n = 0; n < 20; n++) { /* and then */
         present[n] = 1000000 + (int)n;
         snprintf(value, sizeof value, "%d", present[n]);
         version[n] = kit_put(&m.k, key_of(&m.k, n, key), value, (uint32_t)strlen(value), 20000).version;
@@ -115,13 +127,15 @@ TEST(what_changes_while_it_is_copied_comes_along) {
     move_down(&m);
 }
 
-/* Between its listing and the READ of its value an entry may end. What the copy had of its key before does not come back by that. */
+/* Between its listing and the READ of its value an entry may end. What the copy had of its key before does not come
+ * back by that. */
 TEST(an_entry_that_ends_while_it_is_copied_leaves_nothing_older) {
     move m;
     char key[24];
     enum { KEYS = 1000 };
     move_up(&m, 16 << 20);
-    for (uint32_t i = 0; i < KEYS; i++) CHECK_EQ(kit_put(&m.k, key_of(&m.k, i, key), "for good", 8, 20000).status, FKV_OK);
+    for (uint32_t i = 0; i < KEYS; i++)
+        CHECK_EQ(kit_put(&m.k, key_of(&m.k, i, key), "for good", 8, 20000).status, FKV_OK);
     copy_begin(&m, FKV_TICKET_READ | FKV_TICKET_COPY);
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
     for (uint32_t i = 0; i < KEYS; i++) {
@@ -136,7 +150,7 @@ TEST(an_entry_that_ends_while_it_is_copied_leaves_nothing_older) {
         answer a;
         for (;;) {
             a = kit_get(&m.k, key_of(&m.k, i, key), 20000);
-            if (a.status != FKV_OK || a.bytes != 7) break;   /* the last ones may not have ended yet */
+            if (a.status != FKV_OK || a.bytes != 7) break; /* the last ones may not have ended yet */
             free(a.value);
         }
         CHECK_EQ(a.status, FKV_NOT_FOUND);
@@ -187,7 +201,8 @@ static void long_keys(kit *k, uint32_t count, char (*room)[FKV_KEY_MAX + 1]) {
     }
 }
 
-/* The old owner's log holds so much; what changes beyond it while a page is taken over, for which `to` is held up, is gone from it. */
+/* The old owner's log holds so much; what changes beyond it while a page is taken over, for which `to` is held up, is
+ * gone from it. */
 TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_lost) {
     move m;
     enum { KEYS = 64, CHANGES = CHANGE_LOG_ROOM / (FKV_KEY_MAX + 4) + KEYS };
@@ -232,7 +247,8 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
     move_down(&m);
 }
 
-/* The owner has not heard yet that the move for which it was sealed was called off, and planned anew; when it does, it takes changes again for a while. */
+/* The owner has not heard yet that the move for which it was sealed was called off, and planned anew; when it does, it
+ * takes changes again for a while. */
 TEST(a_seal_for_another_copy_does_not_end_this_one) {
     move m;
     char key[24];
@@ -242,7 +258,7 @@ TEST(a_seal_for_another_copy_does_not_end_this_one) {
     CHECK_EQ(wait_turning(&m, &m.caught_up), FKV_OK);
     shard_copy_finish(m.copy, rig_done, &m.done);
     uint64_t asked = 0;
-    for (uint64_t until = UINT64_MAX; asked < until;) {   /* it has looked for the end, more than once */
+    for (uint64_t until = UINT64_MAX; asked < until;) { /* it has looked for the end, more than once */
         dataplane_stats *s = rig_stats(&m.from);
         asked = s->group[0].requests[FKV_OP_SCAN];
         free(s);
@@ -266,7 +282,7 @@ TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_g
     answer put = kit_put(&m.k, key, "one", 3, 20000), get;
     CHECK_EQ(put.status, FKV_OK);
     seal(&m.from, 0, COPY);
-    kit_expect(&m.k, key, "one");   /* under a lease */
+    kit_expect(&m.k, key, "one"); /* under a lease */
     rig_call paused;
     rig_call_init(&paused);
     dataplane_pause_shard(m.from.d, 0, rig_done, &paused);
@@ -280,7 +296,7 @@ TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_g
         s = rig_stats(&m.from);
     }
     free(s);
-    CHECK(!get.done);   /* nor by a READ: no lease is left */
+    CHECK(!get.done); /* nor by a READ: no lease is left */
     rig_serve(&m.from, 0);
     seal(&m.from, 0, 0);
     kit_until(&m.k, &get.done);

@@ -1,4 +1,5 @@
-/* move_end_test.c: copies of a shard that end before the shard has moved, told to or cancelled, and what the old owner keeps for them. */
+/* move_end_test.c: copies of a shard that end before the shard has moved, told to or cancelled, and what the old owner
+ * keeps for them. */
 #include "../../dataplane/change_log.h"
 #include "move_rig.h"
 
@@ -63,8 +64,8 @@ TEST(a_copy_that_is_cancelled_while_the_table_has_what_it_lent_ends_only_then_an
 /* On the owner's thread. */
 typedef struct look {
     dataplane *d;
-    bool noted;                         /* there is a log */
-    uint64_t idle_ns, deadline_ns;      /* of the log, and of all shards */
+    bool noted;                    /* there is a log */
+    uint64_t idle_ns, deadline_ns; /* of the log, and of all shards */
 } look;
 static void look_here(void *ctx, fkv_status s, void *result) {
     look *l = ctx;
@@ -77,7 +78,7 @@ static void look_here(void *ctx, fkv_status s, void *result) {
 static look look_at(rig *r) {
     look l = { .d = r->d };
     dataplane_get_layout(r->d, 0, look_here, &l);
-    free(rig_stats(r));                 /* behind it */
+    free(rig_stats(r)); /* behind it */
     return l;
 }
 
@@ -94,10 +95,12 @@ TEST(the_log_of_a_move_that_was_called_off_is_given_up_though_nothing_changes) {
     CHECK(l.noted);
     /* When the table rests this is all that the thread wakes for. */
     uint64_t start = fkv_now_ns();
-    for (; l.deadline_ns < l.idle_ns; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    for (; l.deadline_ns < l.idle_ns; l = look_at(&m.from))
+        CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
     CHECK(l.deadline_ns == l.idle_ns);
     fkv_clock_skip((int64_t)CHANGE_LOG_IDLE_NS);
-    for (start = fkv_now_ns(); l.noted; l = look_at(&m.from)) CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
+    for (start = fkv_now_ns(); l.noted; l = look_at(&m.from))
+        CHECK(fkv_now_ns() - start < (uint64_t)RIG_WAIT_S * 1000000000u);
     CHECK(l.idle_ns == UINT64_MAX);
     kit_expect(&m.k, key, "v");
     move_down(&m);

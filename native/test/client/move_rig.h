@@ -36,19 +36,29 @@ static inline void move_down(move *m) {
     rig_down(&m->to);
 }
 
-enum { COPY = 2000, OTHER_COPY = 2001 };   /* names of copies: what an owner is sealed for */
+enum { COPY = 2000, OTHER_COPY = 2001 }; /* names of copies: what an owner is sealed for */
 
 static inline void copy_begin(move *m, uint32_t flags) {
     session_address a = { provider, dataplane_address(m->from.d, 0) };
-    shard_copy_config c = { .to = m->to.d, .shard = 0, .shards = RIG_SHARDS, .seed = RIG_SEED, .addresses = &a, .count = 1,
-                            .server_incarnation = m->from.config.server_incarnation, .epoch = 1, .incarnation = 1000, .copy = COPY };
+    shard_copy_config c = { .to = m->to.d,
+                            .shard = 0,
+                            .shards = RIG_SHARDS,
+                            .seed = RIG_SEED,
+                            .addresses = &a,
+                            .count = 1,
+                            .server_incarnation = m->from.config.server_incarnation,
+                            .epoch = 1,
+                            .incarnation = 1000,
+                            .copy = COPY };
     fkv_ticket_make(&RIG_SECRET, 900, fkv_wall_ms() + 600000, 0, flags, &c.ticket);
     rig_call_init(&m->caught_up);
     rig_call_init(&m->done);
     CHECK_EQ(shard_copy_start(&c, rig_done, &m->caught_up, &m->copy), FKV_OK);
 }
 
-static inline uint64_t some(uint64_t *state) { return (*state = *state * 6364136223846793005u + 1442695040888963407u) >> 33; }
+static inline uint64_t some(uint64_t *state) {
+    return (*state = *state * 6364136223846793005u + 1442695040888963407u) >> 33;
+}
 
 /* The client's loop has to go on: its leases, its requests. */
 static inline fkv_status wait_turning(move *m, rig_call *c) {

@@ -1,5 +1,6 @@
-/* A copy and the owner's thread that tells it that an import is done: the flag may be seen before the ring that follows it. The order is made to
- * happen: write() is this file's own, and the ring is held up in it until the copy's thread waits for it, or goes on without. */
+/* A copy and the owner's thread that tells it that an import is done: the flag may be seen before the ring that follows
+ * it. The order is made to happen: write() is this file's own, and the ring is held up in it until the copy's thread
+ * waits for it, or goes on without. */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include "../../client/copy.c"
@@ -33,7 +34,8 @@ static void *tell(void *arg) {
     return NULL;
 }
 
-void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done, void *ctx) {
+void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done,
+                      void *ctx) {
     (void)d, (void)shard, (void)entries, (void)bytes;
     CHECK(done == imported);
     CHECK_EQ(pthread_create(&owner, NULL, tell, ctx), 0);

@@ -4,9 +4,19 @@
 #include "../../dataplane/follow.h"
 #include "../../wire/wire.h"
 
-typedef struct puppet_domain { fab_domain head; puppet *p; } puppet_domain;
-typedef struct puppet_cq { fab_cq head; puppet *p; } puppet_cq;
-typedef struct puppet_conn { fab_conn head; puppet *p; bool up; } puppet_conn;
+typedef struct puppet_domain {
+    fab_domain head;
+    puppet *p;
+} puppet_domain;
+typedef struct puppet_cq {
+    fab_cq head;
+    puppet *p;
+} puppet_cq;
+typedef struct puppet_conn {
+    fab_conn head;
+    puppet *p;
+    bool up;
+} puppet_conn;
 
 static puppet *the_puppet;
 static const fkv_seed SECRET = { 5, 6 };
@@ -50,13 +60,28 @@ static int cq_create(fab_domain *d, fab_cq **out) {
     return 0;
 }
 static void cq_destroy(fab_cq *q) { free(q); }
-static int arm(fab_cq *q) { (void)q; return 0; }
-static int no_fd(fab_cq *q) { (void)q; return -1; }
+static int arm(fab_cq *q) {
+    (void)q;
+    return 0;
+}
+static int no_fd(fab_cq *q) {
+    (void)q;
+    return -1;
+}
 static void nothing(fab_cq *q) { (void)q; }
-static int no_listen(fab_cq *q, const char *a, fab_listener **out) { (void)q, (void)a, (void)out; return -EOPNOTSUPP; }
+static int no_listen(fab_cq *q, const char *a, fab_listener **out) {
+    (void)q, (void)a, (void)out;
+    return -EOPNOTSUPP;
+}
 static void no_unlisten(fab_listener *l) { (void)l; }
-static int no_accept(fab_conn *c, uint32_t t, const void *p, uint32_t n) { (void)c, (void)t, (void)p, (void)n; return -EINVAL; }
-static int no_reject(fab_conn *c, const void *p, uint32_t n) { (void)c, (void)p, (void)n; return -EINVAL; }
+static int no_accept(fab_conn *c, uint32_t t, const void *p, uint32_t n) {
+    (void)c, (void)t, (void)p, (void)n;
+    return -EINVAL;
+}
+static int no_reject(fab_conn *c, const void *p, uint32_t n) {
+    (void)c, (void)p, (void)n;
+    return -EINVAL;
+}
 
 static const fab_ops puppet_ops;
 
@@ -73,13 +98,22 @@ static int do_connect(fab_cq *cq, const char *address, const void *priv, uint32_
     p->conn = &c->head;
     p->connects++;
     p->conn_in_error = false;
-    welcome = (fkv_welcome){ .magic = FKV_HELLO_MAGIC, .version = 1, .status = (uint8_t)(p->refuses ? p->refusal : FKV_OK),
-                             .server_incarnation = p->server_incarnation, .lease_ms = (uint32_t)(p->lease_ns / 1000000),
-                             .drift_ppm = 1000, .wall_ms = p->h->wall_ms };
+    welcome = (fkv_welcome){ .magic = FKV_HELLO_MAGIC,
+                             .version = 1,
+                             .status = (uint8_t)(p->refuses ? p->refusal : FKV_OK),
+                             .server_incarnation = p->server_incarnation,
+                             .lease_ms = (uint32_t)(p->lease_ns / 1000000),
+                             .drift_ppm = 1000,
+                             .wall_ms = p->h->wall_ms };
     c->up = !p->unreachable && !p->refuses;
     c->head.max_message = c->up ? 16 << 10 : 0;
-    emit(p, (fab_wc){ .opcode = FAB_WC_CONNECT, .conn = &c->head, .data = &welcome, .bytes = p->unreachable ? 0 : sizeof welcome,
-                      .status = c->up ? FAB_SUCCESS : p->refuses ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR });
+    emit(p, (fab_wc){ .opcode = FAB_WC_CONNECT,
+                      .conn = &c->head,
+                      .data = &welcome,
+                      .bytes = p->unreachable ? 0 : sizeof welcome,
+                      .status = c->up        ? FAB_SUCCESS
+                                : p->refuses ? FAB_REM_ACCESS_ERR
+                                             : FAB_RETRY_EXC_ERR });
     *out = &c->head;
     return 0;
 }
@@ -103,11 +137,13 @@ static void do_disconnect(fab_conn *c) {
 /* ---- the fabric: data ---- */
 
 static puppet_memory *memory_of(puppet *p, uint64_t rkey) {
-    for (int i = p->memories - 1; i >= 0; i--) if (p->memory[i].rkey == rkey && !p->memory[i].revoked) return &p->memory[i];
+    for (int i = p->memories - 1; i >= 0; i--)
+        if (p->memory[i].rkey == rkey && !p->memory[i].revoked) return &p->memory[i];
     return NULL;
 }
 puppet_read *puppet_first(puppet *p) {
-    for (int i = 0; i < PUPPET_READS; i++) if (p->read[i].flying) return &p->read[i];
+    for (int i = 0; i < PUPPET_READS; i++)
+        if (p->read[i].flying) return &p->read[i];
     return NULL;
 }
 static void emit_failed(puppet *p, const puppet_read *r, fab_wc_status status) {
@@ -162,10 +198,11 @@ static uint32_t carry_next(puppet *p, puppet_read *r) {
 }
 void puppet_complete(puppet *p, puppet_read *r) {
     puppet_carry(p, r, r->r.bytes);
-    if (!r->flying) return;        /* refused */
+    if (!r->flying) return; /* refused */
     r->flying = false;
     uint32_t bytes = r->r.bytes + (p->follows && r->r.next_bytes ? carry_next(p, r) : 0);
-    emit(p, (fab_wc){ .opcode = FAB_WC_READ, .status = FAB_SUCCESS, .wr_id = r->r.wr_id, .conn = p->conn, .bytes = bytes });
+    emit(p, (fab_wc){
+                .opcode = FAB_WC_READ, .status = FAB_SUCCESS, .wr_id = r->r.wr_id, .conn = p->conn, .bytes = bytes });
 }
 static bool do_follows(const fab_conn *c) { return of((fab_conn *)(uintptr_t)c)->follows; }
 static int do_post_reads(fab_conn *c, const fab_read *r, int n) {
@@ -263,24 +300,51 @@ static int do_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes) 
     count(p, &q);
     if (!p->silent) {
         static uint8_t reply[OWNER_MESSAGE];
-        owner_life life = { .shard = p->shard, .epoch = p->epoch, .incarnation = p->incarnation, .lease_ns = p->lease_ns,
-                            .grants = p->grants, .key_of = key_of, .ctx = p };
+        owner_life life = { .shard = p->shard,
+                            .epoch = p->epoch,
+                            .incarnation = p->incarnation,
+                            .lease_ns = p->lease_ns,
+                            .grants = p->grants,
+                            .key_of = key_of,
+                            .ctx = p };
         bool refused = p->refuses_with != FKV_OK && q.op != FKV_OP_LEASE && q.op != FKV_OP_CANCEL;
         fkv_reply refusal = { .op = q.op, .status = (uint8_t)p->refuses_with, .shard = q.shard, .id = q.id };
         if (q.op == FKV_OP_LAYOUT) puppet_register(p);
-        if (refused) deliver(p, &refusal, sizeof refusal);
-        else deliver(p, reply, owner_answer(p->h, &life, &q, key, body, reply));
+        if (refused)
+            deliver(p, &refusal, sizeof refusal);
+        else
+            deliver(p, reply, owner_answer(p->h, &life, &q, key, body, reply));
     }
     free(m);
     return 0;
 }
 
 static const fab_ops puppet_ops = {
-    .open = open_domain, .close = close_domain, .reg = reg, .reg_local = reg_local, .dereg = dereg, .cq_create = cq_create,
-    .cq_destroy = cq_destroy, .poll = do_poll, .flush = nothing, .arm = arm, .fd = no_fd, .wake = nothing, .listen = no_listen,
-    .unlisten = no_unlisten, .connect = do_connect, .accept = no_accept, .reject = no_reject, .disconnect = do_disconnect,
-    .post_reads = do_post_reads, .send = do_send, .release = do_release, .attach = do_attach, .detach = do_detach,
-    .direct = do_direct, .follows = do_follows,
+    .open = open_domain,
+    .close = close_domain,
+    .reg = reg,
+    .reg_local = reg_local,
+    .dereg = dereg,
+    .cq_create = cq_create,
+    .cq_destroy = cq_destroy,
+    .poll = do_poll,
+    .flush = nothing,
+    .arm = arm,
+    .fd = no_fd,
+    .wake = nothing,
+    .listen = no_listen,
+    .unlisten = no_unlisten,
+    .connect = do_connect,
+    .accept = no_accept,
+    .reject = no_reject,
+    .disconnect = do_disconnect,
+    .post_reads = do_post_reads,
+    .send = do_send,
+    .release = do_release,
+    .attach = do_attach,
+    .detach = do_detach,
+    .direct = do_direct,
+    .follows = do_follows,
 };
 
 void puppet_register(puppet *p) {
@@ -295,8 +359,9 @@ void puppet_register(puppet *p) {
         if (known || s->retired) continue;
         CHECK(p->memories < PUPPET_MEMORY);
         uint64_t rkey = p->rkey_base + (uint64_t)i;
-        p->memory[p->memories++] = (puppet_memory){ .rkey = rkey, .addr = rkey << 20, .base = s->region.base,
-                                                    .bytes = s->region.bytes };
+        p->memory[p->memories++] = (puppet_memory){
+            .rkey = rkey, .addr = rkey << 20, .base = s->region.base, .bytes = s->region.bytes
+        };
     }
 }
 
@@ -304,8 +369,13 @@ void puppet_register(puppet *p) {
 static host *open_table(void) {
     static uint32_t tag = 0x20000000;
     host *h = calloc(1, sizeof *h);
-    h->config = (table_config){ .shard = 0, .epoch = 7, .seed = { 11, 13 }, .memory_bytes = 16 << 20, .want_segment = host_want,
-                                .retire_segment = host_retire, .ctx = h };
+    h->config = (table_config){ .shard = 0,
+                                .epoch = 7,
+                                .seed = { 11, 13 },
+                                .memory_bytes = 16 << 20,
+                                .want_segment = host_want,
+                                .retire_segment = host_retire,
+                                .ctx = h };
     h->now_ns = 1000000000;
     h->wall_ms = 1700000000000;
     CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
@@ -405,7 +475,9 @@ static void on_got(void *ctx, lookup_get *g) {
     set_outcome(lookup_user(g), r->status, r->version, r->status == FKV_OK ? lookup_value(g) : NULL, r->value_bytes);
     lookup_release(g);
 }
-static void on_answer(void *user, session_answer *a) { set_outcome(user, a->status, a->reply.version, a->body, a->body_bytes); }
+static void on_answer(void *user, session_answer *a) {
+    set_outcome(user, a->status, a->reply.version, a->body, a->body_bytes);
+}
 
 lookup_config guest_config(guest *c, puppet *p) {
     lookup_config config = { .seed = p->h->config.seed, .max_gets = 64, .ctx = c, .event = on_event, .done = on_got };
@@ -461,9 +533,15 @@ void guest_expect(guest *c, const char *key, const char *value) {
     CHECK(strcmp(o.value, value) == 0);
 }
 void guest_ask(guest *c, fkv_op op, const char *key, const char *value, uint32_t ms, outcome *o) {
-    session_ask a = { .op = op, .shard = c->p->shard, .key = (const uint8_t *)key, .key_bytes = (uint32_t)strlen(key),
-                      .value = (const uint8_t *)value, .value_bytes = value ? (uint32_t)strlen(value) : 0,
-                      .deadline_ns = c->p->now_ns + (uint64_t)ms * 1000000u, .done = on_answer, .user = o };
+    session_ask a = { .op = op,
+                      .shard = c->p->shard,
+                      .key = (const uint8_t *)key,
+                      .key_bytes = (uint32_t)strlen(key),
+                      .value = (const uint8_t *)value,
+                      .value_bytes = value ? (uint32_t)strlen(value) : 0,
+                      .deadline_ns = c->p->now_ns + (uint64_t)ms * 1000000u,
+                      .done = on_answer,
+                      .user = o };
     o->done = false;
     fkv_status s = session_request(c->s, &a, &o->request);
     if (s != FKV_OK) set_outcome(o, s, 0, NULL, 0);

@@ -1,11 +1,12 @@
-/* puppet.h: a fabric in which nothing happens by itself: READs lie where they were posted until the test carries them out, whole,
- * in parts, or not at all; time stands still until the test moves it. One client, one owner, one thread.
+/* puppet.h: a fabric in which nothing happens by itself: READs lie where they were posted until the test carries them
+ * out, whole, in parts, or not at all; time stands still until the test moves it. One client, one owner, one thread.
  *
- * For: tests of native/client/lookup and native/client/session that need one exact interleaving. Not for: random ones over many peers.
- * It is a provider that the program brings (FAB_BROUGHT), in place of the simulator. Domains that are opened are of the latest puppet.
+ * For: tests of native/client/lookup and native/client/session that need one exact interleaving. Not for: random ones
+ * over many peers. It is a provider that the program brings (FAB_BROUGHT), in place of the simulator. Domains that are
+ * opened are of the latest puppet.
  *
- * The owner is a real table (table_host.h) and answers requests as a data plane would, unless `silent`. Its memory is known to
- * the fabric by rkeys that the test may revoke, or give to other memory.
+ * The owner is a real table (table_host.h) and answers requests as a data plane would, unless `silent`. Its memory is
+ * known to the fabric by rkeys that the test may revoke, or give to other memory.
  */
 #ifndef FARKV_TEST_PUPPET_H
 #define FARKV_TEST_PUPPET_H
@@ -15,30 +16,36 @@
 
 enum { PUPPET_MEMORY = 256, PUPPET_READS = 1024, PUPPET_EVENTS = 4096 };
 
-typedef struct puppet_memory { uint64_t rkey, addr; const uint8_t *base; uint64_t bytes; bool revoked; } puppet_memory;
+typedef struct puppet_memory {
+    uint64_t rkey, addr;
+    const uint8_t *base;
+    uint64_t bytes;
+    bool revoked;
+} puppet_memory;
 
 typedef struct puppet_read {
     fab_read r;
     bool flying;
-    uint32_t copied;               /* bytes of it that were carried over so far */
+    uint32_t copied; /* bytes of it that were carried over so far */
 } puppet_read;
 
 typedef struct puppet {
     /* the fabric */
-    bool unreachable, refuses;     /* connections fail; connections are rejected with `refusal` */
+    bool unreachable, refuses; /* connections fail; connections are rejected with `refusal` */
     fkv_status refusal;
-    bool direct;                   /* attached memory can be read in place */
-    bool follows;                  /* READs are followed (fabric.h), the second half when the first is whole */
-    void (*between)(struct puppet *p);             /* called between the two; NULL: nothing happens then */
-    uint32_t next_cut;             /* so many bytes of the second half are kept back, though it is said to be whole without them */
-    bool by_hand;                  /* READs wait for puppet_carry; else the next poll carries them out whole */
-    uint32_t queue_room;           /* READs that the queue takes at once; 0: PUPPET_READS */
-    uint64_t attach_room;          /* fab_attach has no place for more than so many; 0: for all */
-    bool no_credits;               /* fab_send gives -EAGAIN until puppet_credits */
-    bool duplicates;               /* failed completions are given twice */
+    bool direct;                       /* attached memory can be read in place */
+    bool follows;                      /* READs are followed (fabric.h), the second half when the first is whole */
+    void (*between)(struct puppet *p); /* called between the two; NULL: nothing happens then */
+    /* so many bytes of the second half are kept back, though it is said to be whole without them */
+    uint32_t next_cut;
+    bool by_hand;         /* READs wait for puppet_carry; else the next poll carries them out whole */
+    uint32_t queue_room;  /* READs that the queue takes at once; 0: PUPPET_READS */
+    uint64_t attach_room; /* fab_attach has no place for more than so many; 0: for all */
+    bool no_credits;      /* fab_send gives -EAGAIN until puppet_credits */
+    bool duplicates;      /* failed completions are given twice */
     bool conn_in_error;
     uint64_t now_ns;
-    fab_conn *conn;                /* the connection, NULL: none */
+    fab_conn *conn; /* the connection, NULL: none */
     puppet_memory memory[PUPPET_MEMORY];
     int memories;
     puppet_read read[PUPPET_READS];
@@ -49,16 +56,16 @@ typedef struct puppet {
 
     /* the owner */
     host *h;
-    host *old[64];                 /* tables of former lives: their memory stays */
+    host *old[64]; /* tables of former lives: their memory stays */
     int olds;
     uint32_t shard, shards;
     uint64_t incarnation, server_incarnation;
     uint32_t epoch;
     uint64_t lease_ns;
-    bool silent;                   /* answers nothing */
-    bool grants;                   /* LEASE replies list the shard */
-    fkv_status refuses_with;       /* not OK: GETs and changes are answered so */
-    uint64_t rkey_base;            /* of the table's segments */
+    bool silent;             /* answers nothing */
+    bool grants;             /* LEASE replies list the shard */
+    fkv_status refuses_with; /* not OK: GETs and changes are answered so */
+    uint64_t rkey_base;      /* of the table's segments */
     uint64_t leases, layouts, gets, changes, cancels, retries;
     uint64_t last_sequence;
 } puppet;
@@ -66,8 +73,9 @@ typedef struct puppet {
 /* A puppet whose owner has an empty table of shard `shard` of 1 shard. */
 puppet *puppet_new(void);
 void puppet_free(puppet *p);
-/* Another table in the same place, empty, with tags of its own: a restarted server. The old rkeys are refused, or with `reused`
- * they open memory of a third table, which is not the shard's at all. The connection stays: puppet_break ends it. */
+/* Another table in the same place, empty, with tags of its own: a restarted server. The old rkeys are refused, or with
+ * `reused` they open memory of a third table, which is not the shard's at all. The connection stays: puppet_break ends
+ * it. */
 void puppet_restart(puppet *p, bool reused);
 /* Makes the table's segments known to the fabric, as registration does; after the table grew. */
 void puppet_register(puppet *p);
@@ -79,9 +87,9 @@ void puppet_carry(puppet *p, puppet_read *r, uint32_t until);
 /* Carries over what is left and completes. */
 void puppet_complete(puppet *p, puppet_read *r);
 void puppet_fail(puppet *p, puppet_read *r, fab_wc_status status);
-void puppet_break(puppet *p, fab_wc_status status);        /* the connection ends */
+void puppet_break(puppet *p, fab_wc_status status); /* the connection ends */
 void puppet_credits(puppet *p);
-void puppet_garbage(puppet *p);                            /* a message that is no reply */
+void puppet_garbage(puppet *p); /* a message that is no reply */
 
 /* Time goes on: the client's, and with puppet_pass the table's too. */
 void puppet_time(puppet *p, uint64_t ns);
@@ -94,7 +102,7 @@ typedef struct outcome {
     fkv_status status;
     uint64_t version;
     uint32_t bytes;
-    char value[4096];              /* as text */
+    char value[4096]; /* as text */
     lookup_get *get;
     uint64_t request;
 } outcome;
@@ -108,11 +116,11 @@ typedef struct guest {
 } guest;
 
 lookup_config guest_config(guest *c, puppet *p);
-void guest_open(guest *c, puppet *p, const lookup_config *config);   /* config NULL: guest_config */
-void guest_connect(guest *c);                     /* sets owner and route */
+void guest_open(guest *c, puppet *p, const lookup_config *config); /* config NULL: guest_config */
+void guest_connect(guest *c);                                      /* sets owner and route */
 /* A connected client that has read once, so that it has layout, lease and segments. */
 void guest_up(guest *c, puppet *p);
-void guest_down(guest *c);                        /* frees the puppet too */
+void guest_down(guest *c); /* frees the puppet too */
 /* Turns of the loop until nothing happens any more. READs by hand and time are left to the test. */
 void guest_settle(guest *c);
 void guest_start(guest *c, const char *key, uint32_t ms, outcome *o);

@@ -1,5 +1,5 @@
-/* random_gets.h: what the random tests of GETs share, whatever the fabric: an owner's table that changes and grows, and GETs under way whose
- * answers are judged by what was true (truth.h). The seed of the truth decides. */
+/* random_gets.h: what the random tests of GETs share, whatever the fabric: an owner's table that changes and grows, and
+ * GETs under way whose answers are judged by what was true (truth.h). The seed of the truth decides. */
 #ifndef FARKV_TEST_RANDOM_GETS_H
 #define FARKV_TEST_RANDOM_GETS_H
 #include <stdio.h>
@@ -11,8 +11,8 @@ enum { RANDOM_GETS = 16 };
 typedef struct random_get {
     bool busy;
     int key;
-    uint64_t started;      /* step of the truth */
-    char name[64];         /* the key as text */
+    uint64_t started; /* step of the truth */
+    char name[64];    /* the key as text */
 } random_get;
 
 /* One that was free and has a key now, for the caller to start; -1: all are under way. */

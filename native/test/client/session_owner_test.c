@@ -1,5 +1,5 @@
-/* session_owner_test.c: the connection of a session to an owner: made, refused, lost, made again, and removed. What becomes of
- * requests is in session_test.c. The owner and the time are the test's (guest_steps.h). */
+/* session_owner_test.c: the connection of a session to an owner: made, refused, lost, made again, and removed. What
+ * becomes of requests is in session_test.c. The owner and the time are the test's (guest_steps.h). */
 #include "../../client/session/internal.h"
 #include "guest_steps.h"
 
@@ -13,7 +13,7 @@ TEST(an_owner_that_cannot_be_reached_is_tried_less_and_less_often) {
     uint64_t before = p->connects;
     pass(30000, NULL);
     CHECK(p->connects - before >= 18 && p->connects - before <= 65);
-    CHECK_EQ(c.refused, 1);                  /* the same failure is told once */
+    CHECK_EQ(c.refused, 1); /* the same failure is told once */
     p->unreachable = false;
     pass(2000, NULL);
     CHECK_EQ(c.connected, 1);
@@ -70,7 +70,7 @@ TEST(an_owner_with_another_incarnation_is_connected_anew) {
     session_address a = { FAB_BROUGHT, "puppet" };
     session_owner_config o = { .owner = 1, .incarnation = p->server_incarnation, .addresses = &a, .count = 1 };
     CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
-    CHECK_EQ(p->connects, 1);                /* named as before: left alone */
+    CHECK_EQ(p->connects, 1); /* named as before: left alone */
     o.incarnation++;
     CHECK_EQ(session_set_owners(c.s, &o, 1), FKV_OK);
     guest_settle(&c);
@@ -96,8 +96,8 @@ TEST(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named) {
     down();
 }
 
-/* In every state that its connection can be in. What was asked of it waits for the next owner; it is freed once, which the address
- * sanitizer sees, and is not connected again, which we see. */
+/* In every state that its connection can be in. What was asked of it waits for the next owner; it is freed once, which
+ * the address sanitizer sees, and is not connected again, which we see. */
 TEST(an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once) {
     enum { UP, CONNECTING, WAITING, IDLE, STATES };
     static const owner_state states[STATES] = { OWNER_UP, OWNER_CONNECTING, OWNER_WAITING, OWNER_IDLE };
@@ -154,11 +154,11 @@ TEST(what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it) {
         up();
         p->refuses_with = answers[i];
         guest_ask(&c, FKV_OP_PUT, "sent", "one", 60000, &sent);
-        session_flush(c.s);                      /* the answer is on its way, and not polled yet */
+        session_flush(c.s); /* the answer is on its way, and not polled yet */
         CHECK_EQ(session_set_owners(c.s, NULL, 0), FKV_OK);
         CHECK(!owner_find(c.s, 1) && p->conn != NULL && !sent.done);
         pass(100, NULL);
-        CHECK(p->conn == NULL);                  /* at once, not when its time is over */
+        CHECK(p->conn == NULL); /* at once, not when its time is over */
         CHECK_EQ(sent.done, answers[i] == FKV_OK);
         if (answers[i] == FKV_OK) CHECK_EQ(sent.status, FKV_OK);
         p->refuses_with = FKV_OK;

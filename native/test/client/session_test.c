@@ -1,5 +1,5 @@
-/* session_test.c: requests, their retries and their ends; large values; timers. Connections are in session_owner_test.c. The owner
- * and the time are the test's (guest_steps.h). */
+/* session_test.c: requests, their retries and their ends; large values; timers. Connections are in
+ * session_owner_test.c. The owner and the time are the test's (guest_steps.h). */
 #include "../../client/session/internal.h"
 #include "guest_steps.h"
 
@@ -155,8 +155,9 @@ TEST(a_change_that_was_refused_at_first_goes_out_again_under_a_new_sequence) {
 }
 
 TEST(a_refusal_that_lasts_is_the_reason_at_the_end) {
-    static const struct { fkv_status refusal, end; } cases[] = {
-        { FKV_BUSY, FKV_BUSY }, { FKV_SHARD_CLOSED, FKV_SHARD_CLOSED }, { FKV_NOT_OWNER, FKV_SHARD_CLOSED } };
+    static const struct {
+        fkv_status refusal, end;
+    } cases[] = { { FKV_BUSY, FKV_BUSY }, { FKV_SHARD_CLOSED, FKV_SHARD_CLOSED }, { FKV_NOT_OWNER, FKV_SHARD_CLOSED } };
     for (int i = 0; i < 3; i++) {
         up();
         outcome o;
@@ -165,7 +166,7 @@ TEST(a_refusal_that_lasts_is_the_reason_at_the_end) {
         guest_ask(&c, FKV_OP_PUT, "alpha", "one", 1000, &o);
         pass(1100, &o.done);
         CHECK(o.done && o.status == cases[i].end);
-        CHECK(p->sends - sends > 5 && p->sends - sends < 60);   /* it is asked less and less often */
+        CHECK(p->sends - sends > 5 && p->sends - sends < 60); /* it is asked less and less often */
         down();
     }
 }
@@ -193,11 +194,11 @@ TEST(a_late_reply_is_for_nobody) {
     up();
     outcome o, next;
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 50, &o);
-    session_flush(c.s);                      /* answered, but not yet polled */
+    session_flush(c.s); /* answered, but not yet polled */
     session_cancel(c.s, o.request, FKV_ABORTED);
     CHECK(o.done && o.status == FKV_STALE_SEQUENCE);
     p->silent = true;
-    guest_ask(&c, FKV_OP_PUT, "beta", "two", 1000, &next);   /* may have the same place in the table */
+    guest_ask(&c, FKV_OP_PUT, "beta", "two", 1000, &next); /* may have the same place in the table */
     guest_settle(&c);
     CHECK(!next.done);
     down();
@@ -210,9 +211,9 @@ TEST(no_more_changes_are_outstanding_on_a_shard_than_its_owner_remembers) {
     uint64_t sends = p->sends;
     ask_in_vain(o, N);
     CHECK_EQ(p->sends - sends, FKV_DEDUP_WINDOW);
-    session_cancel(c.s, o[1].request, FKV_ABORTED);          /* not the oldest: the window stays */
+    session_cancel(c.s, o[1].request, FKV_ABORTED); /* not the oldest: the window stays */
     guest_settle(&c);
-    CHECK_EQ(p->sends - sends, FKV_DEDUP_WINDOW + 1);        /* CANCEL itself */
+    CHECK_EQ(p->sends - sends, FKV_DEDUP_WINDOW + 1); /* CANCEL itself */
     session_cancel(c.s, o[0].request, FKV_ABORTED);
     guest_settle(&c);
     CHECK_EQ(p->sends - sends, FKV_DEDUP_WINDOW + 2 + 2);
@@ -242,7 +243,7 @@ TEST(requests_follow_the_route) {
     guest_ask(&c, FKV_OP_PUT, "alpha", "one", 1000, &put);
     guest_settle(&c);
     CHECK(!put.done && !get.done);
-    CHECK(p->conn == NULL);                  /* nobody names it any more */
+    CHECK(p->conn == NULL); /* nobody names it any more */
     CHECK_EQ(lookup_set_route(c.l, &(lookup_route){ .shard = 0, .owner = 1 }), FKV_OK);
     guest_settle(&c);
     CHECK(put.done && put.status == FKV_OK && get.done && get.status == FKV_NOT_FOUND);
@@ -260,7 +261,7 @@ TEST(a_large_value_waits_in_registered_memory_until_its_owner_has_answered) {
     guest_ask(&c, FKV_OP_PUT, "alpha", value, 50, &o);
     pass(100, &o.done);
     CHECK(o.done && o.status == FKV_STALE_SEQUENCE);
-    CHECK_EQ(p->cancels, 0);                 /* the owner may be READing: it is let finish */
+    CHECK_EQ(p->cancels, 0); /* the owner may be READing: it is let finish */
     int kept = 0;
     for (uint32_t i = 0; i < c.s->capacity; i++) kept += c.s->table[i].state == REQUEST_ABANDONED;
     CHECK_EQ(kept, 1);
@@ -288,7 +289,11 @@ TEST(memory_for_large_values_is_bounded) {
 
 /* ---- timers ---- */
 
-typedef struct probe { timer_node t; timers *w; uint64_t at_ns, fired_ns, now; } probe;
+typedef struct probe {
+    timer_node t;
+    timers *w;
+    uint64_t at_ns, fired_ns, now;
+} probe;
 static uint64_t probe_now;
 static void probe_fired(timer_node *t) {
     probe *b = LIST_OF(t, probe, t);

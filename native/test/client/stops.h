@@ -1,5 +1,5 @@
-/* stops.h: a reader of mapped memory that is stopped on its way: pages are protected, and the first load from each of them is where the reader stands still
- * while something happens. For tests of lookup_direct. */
+/* stops.h: a reader of mapped memory that is stopped on its way: pages are protected, and the first load from each of
+ * them is where the reader stands still while something happens. For tests of lookup_direct. */
 #ifndef FARKV_TEST_STOPS_H
 #define FARKV_TEST_STOPS_H
 #include <signal.h>
@@ -9,7 +9,10 @@
 #include "../check.h"
 
 enum { PAGE = 4096, STOPS = 2 };
-typedef struct stop { uint8_t *page; void (*meanwhile)(void); } stop;
+typedef struct stop {
+    uint8_t *page;
+    void (*meanwhile)(void);
+} stop;
 static stop stops[STOPS];
 static int stopped;
 

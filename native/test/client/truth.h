@@ -1,8 +1,9 @@
-/* truth.h: what was true when, and whether an answer was: for random tests whose owner's changes happen in the test's own thread.
+/* truth.h: what was true when, and whether an answer was: for random tests whose owner's changes happen in the test's
+ * own thread.
  *
- * Each key has a list of its values with the step at which each took effect; the test counts steps. A GET that lived from step s to
- * step t may return what was true at s, or what became true up to t, and nothing else. A value is a number written out and a pattern
- * of it, so that a mixture of two values shows.
+ * Each key has a list of its values with the step at which each took effect; the test counts steps. A GET that lived
+ * from step s to step t may return what was true at s, or what became true up to t, and nothing else. A value is a
+ * number written out and a pattern of it, so that a mixture of two values shows.
  */
 #ifndef FARKV_TEST_TRUTH_H
 #define FARKV_TEST_TRUTH_H
@@ -19,7 +20,10 @@ typedef struct truth {
     uint64_t seed, step;
     uint32_t next_value;
     int changes[TRUTH_KEYS];
-    struct { uint64_t step; uint32_t value; } history[TRUTH_KEYS][TRUTH_HISTORY];   /* value 0: absent */
+    struct {
+        uint64_t step;
+        uint32_t value;
+    } history[TRUTH_KEYS][TRUTH_HISTORY]; /* value 0: absent */
 } truth;
 
 static inline uint32_t truth_any(truth *t, uint32_t below) {
@@ -52,7 +56,8 @@ static inline void truth_begin(truth *t) {
     memset(t->changes, 0, sizeof t->changes);
     truth_nothing(t);
 }
-static inline void truth_judge(const truth *t, int key, uint64_t from, fkv_status status, const char *value, uint32_t bytes) {
+static inline void truth_judge(const truth *t, int key, uint64_t from, fkv_status status, const char *value,
+                               uint32_t bytes) {
     char should[TRUTH_VALUE_MOST];
     uint32_t found = 0;
     if (status == FKV_OK) {
@@ -62,9 +67,10 @@ static inline void truth_judge(const truth *t, int key, uint64_t from, fkv_statu
     }
     int i = t->changes[key] - 1;
     while (i > 0 && t->history[key][i].step > from) i--;
-    for (; i < t->changes[key]; i++) if (t->history[key][i].value == found) return;
-    fprintf(stderr, "key %d from step %llu to %llu: returned %u\n", key, (unsigned long long)from, (unsigned long long)t->step,
-            found);
+    for (; i < t->changes[key]; i++)
+        if (t->history[key][i].value == found) return;
+    fprintf(stderr, "key %d from step %llu to %llu: returned %u\n", key, (unsigned long long)from,
+            (unsigned long long)t->step, found);
     CHECK(!"an answer that was never true meanwhile");
 }
 #endif

@@ -1,8 +1,8 @@
-/* dataplane_growth_test.c: memory that shards ask for while they grow: huge pages are made on a thread of their own, what takes no time
- * does not wait for them, and what is being made counts against the bound.
+/* dataplane_growth_test.c: memory that shards ask for while they grow: huge pages are made on a thread of their own,
+ * what takes no time does not wait for them, and what is being made counts against the bound.
  *
- * What the kernel says of huge pages is this file's: memfd_create has no reserved ones, madvise says that it made some, at once or when the
- * test lets it, or that it could not. So nothing here depends on what the machine has. */
+ * What the kernel says of huge pages is this file's: memfd_create has no reserved ones, madvise says that it made some,
+ * at once or when the test lets it, or that it could not. So nothing here depends on what the machine has. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -19,7 +19,7 @@
 
 enum { SHARD_BYTES = 16 << 20, VALUE_BYTES = 1000, PUTS_MOST = 20000 };
 
-static enum { AT_ONCE, WHEN_LET, NEVER } huge;    /* of the thread for huge pages; under the lock, as is what follows */
+static enum { AT_ONCE, WHEN_LET, NEVER } huge; /* of the thread for huge pages; under the lock, as is what follows */
 static int making, refused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -103,9 +103,9 @@ TEST(while_huge_pages_are_made_for_one_shard_others_get_their_memory) {
     int n = fill(&making);
     CHECK_EQ(rig_open_shard(&r, 1, 0, SHARD_BYTES, NULL), FKV_OK);
     rig_close(&r, 1);
-    CHECK_EQ(now_of(&making), 1);    /* still */
+    CHECK_EQ(now_of(&making), 1); /* still */
     set_huge(AT_ONCE);
-    for (int i = 0; i < PUTS_MOST && put(n) != FKV_OK; i++) { }
+    for (int i = 0; i < PUTS_MOST && put(n) != FKV_OK; i++) {}
     CHECK_EQ(put(n), FKV_OK);
     down();
 }
@@ -131,7 +131,7 @@ static uint64_t registered(void) {
 }
 /* A table that was refused memory asks again after a tenth of a second. */
 TEST(what_could_not_be_made_of_huge_pages_counts_no_longer_against_the_bound) {
-    up(NEVER, 3 * FKV_HUGE_PAGE);    /* the first two and one more */
+    up(NEVER, 3 * FKV_HUGE_PAGE); /* the first two and one more */
     int n = fill(&refused);
     set_huge(AT_ONCE);
     uint64_t until = fkv_now_ns() + RIG_WAIT_S * 1000000000ull;

@@ -1,5 +1,5 @@
-/* dataplane_life_test.c: the data plane is stopped in every state it can be in, meets clients that behave badly, and rests when
- * nobody asks anything. */
+/* dataplane_life_test.c: the data plane is stopped in every state it can be in, meets clients that behave badly, and
+ * rests when nobody asks anything. */
 #include <dirent.h>
 #include "../../table/layout.h"
 #include "dataplane_rig.h"
@@ -15,7 +15,7 @@ static int open_files(void) {
     return n;
 }
 static uint64_t state;
-static uint64_t rnd(void) {   /* splitmix64 */
+static uint64_t rnd(void) { /* splitmix64 */
     uint64_t z = (state += 0x9e3779b97f4a7c15u);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -24,8 +24,18 @@ static uint64_t rnd(void) {   /* splitmix64 */
 
 /* ---- stopping ---- */
 
-enum { STAGE_CREATED, STAGE_STARTED, STAGE_OPENING, STAGE_OPEN, STAGE_SERVED, STAGE_CONNECTED, STAGE_PUTS, STAGE_LARGE,
-       STAGE_CLOSING, STAGES };
+enum {
+    STAGE_CREATED,
+    STAGE_STARTED,
+    STAGE_OPENING,
+    STAGE_OPEN,
+    STAGE_SERVED,
+    STAGE_CONNECTED,
+    STAGE_PUTS,
+    STAGE_LARGE,
+    STAGE_CLOSING,
+    STAGES
+};
 
 static void stop_at(int stage) {
     rig_call call[3];
@@ -42,7 +52,8 @@ static void stop_at(int stage) {
     if (stage >= STAGE_OPEN) CHECK_EQ(rig_wait(&call[0]), FKV_OK);
     if (stage >= STAGE_SERVED) rig_serve(&r, s.shard);
     if (stage >= STAGE_CONNECTED) raw_up(&c, &r, 1);
-    if (stage >= STAGE_PUTS) for (int i = 0; i < 30; i++) raw_put_begin(&c, "k", "value", 5);
+    if (stage >= STAGE_PUTS)
+        for (int i = 0; i < 30; i++) raw_put_begin(&c, "k", "value", 5);
     if (stage >= STAGE_LARGE) {
         CHECK_EQ(fkv_region_alloc("test", FKV_VALUE_MAX, 0, &region), 0);
         CHECK_EQ(fab_reg(c.domain, &region, 0, &mr), 0);
@@ -62,8 +73,10 @@ static void stop_at(int stage) {
     dataplane_stop(r.d);
     /* Every call has ended; the clients know. */
     CHECK(rig_is_done(&call[2]) && (call[2].status == FKV_OK || call[2].status == FKV_CLOSED));
-    if (stage >= STAGE_OPENING) CHECK(rig_is_done(&call[0]) && (call[0].status == FKV_OK || call[0].status == FKV_CLOSED));
-    if (stage >= STAGE_CLOSING) CHECK(rig_is_done(&call[1]) && (call[1].status == FKV_OK || call[1].status == FKV_CLOSED));
+    if (stage >= STAGE_OPENING)
+        CHECK(rig_is_done(&call[0]) && (call[0].status == FKV_OK || call[0].status == FKV_CLOSED));
+    if (stage >= STAGE_CLOSING)
+        CHECK(rig_is_done(&call[1]) && (call[1].status == FKV_OK || call[1].status == FKV_CLOSED));
     if (stage >= STAGE_CONNECTED) {
         while (!c.gone) raw_turn(&c, &c.gone);
         fab_dereg(mr);
@@ -77,9 +90,10 @@ static void stop_at(int stage) {
 }
 
 TEST(it_stops_in_every_state_and_leaves_nothing_behind) {
-    stop_at(STAGE_CLOSING);   /* what is opened once for all is open then */
+    stop_at(STAGE_CLOSING); /* what is opened once for all is open then */
     int before = open_files();
-    for (int round = 0; round < 3; round++) for (int stage = 0; stage < STAGES; stage++) stop_at(stage);
+    for (int round = 0; round < 3; round++)
+        for (int stage = 0; stage < STAGES; stage++) stop_at(stage);
     CHECK_EQ(open_files(), before);
 }
 
@@ -152,13 +166,18 @@ TEST(messages_that_are_none_do_no_harm) {
             uint32_t n = (uint32_t)(1 + rnd() % sizeof bytes);
             for (uint32_t k = 0; k < n; k++) bytes[k] = (uint8_t)rnd();
             fkv_request *q = (fkv_request *)(void *)bytes;
-            if (rnd() % 4) {   /* nearly a request */
-                *q = (fkv_request){ .op = (uint8_t)(rnd() % 11), .flags = (uint8_t)(rnd() % 8), .shard = (uint32_t)(rnd() % 6),
-                                    .id = rnd(), .sequence = rnd() % 3 ? rnd() % 2000 : rnd(), .expected = rnd() % 2,
-                                    .key_bytes = (uint16_t)(rnd() % 20), .value_bytes = (uint32_t)(rnd() % 100) };
+            if (rnd() % 4) { /* nearly a request */
+                *q = (fkv_request){ .op = (uint8_t)(rnd() % 11),
+                                    .flags = (uint8_t)(rnd() % 8),
+                                    .shard = (uint32_t)(rnd() % 6),
+                                    .id = rnd(),
+                                    .sequence = rnd() % 3 ? rnd() % 2000 : rnd(),
+                                    .expected = rnd() % 2,
+                                    .key_bytes = (uint16_t)(rnd() % 20),
+                                    .value_bytes = (uint32_t)(rnd() % 100) };
                 n = (uint32_t)sizeof *q + q->key_bytes + (q->flags & FKV_REQUEST_RENDEZVOUS ? 32 : q->value_bytes);
             }
-            if (rnd() % 50 == 0) n = (uint32_t)(rnd() % sizeof *q + 1);   /* too short to be answered */
+            if (rnd() % 50 == 0) n = (uint32_t)(rnd() % sizeof *q + 1); /* too short to be answered */
             struct iovec v = { bytes, n };
             int e = fab_send(bad.conn, &v, 1);
             CHECK(e == 0 || e == -EAGAIN || e == -ENOTCONN);
@@ -243,15 +262,17 @@ TEST(beyond_its_quota_a_client_is_told_to_come_later) {
     r.config.stall_ms = 60000;
     rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
     raw_up(&c, &r, 1);
-    take_no_more(&c);   /* a LAYOUT is in the owner's hands by now, which does not count */
+    take_no_more(&c); /* a LAYOUT is in the owner's hands by now, which does not count */
     for (int i = 0; i < QUOTA + MORE; i++) id[i] = raw_put_begin(&c, "k", "v", 1);
     wait_for_requests(FKV_OP_PUT, QUOTA + MORE);
     raw_release_kept(&c);
     for (int i = 0; i < QUOTA + MORE; i++) {
         fkv_status s = raw_end(&c, id[i]);
         CHECK(s == FKV_OK || s == FKV_BUSY);
-        if (s == FKV_OK) done++;
-        else busy++;
+        if (s == FKV_OK)
+            done++;
+        else
+            busy++;
     }
     CHECK_EQ(done, QUOTA);
     CHECK_EQ(busy, MORE);
@@ -269,7 +290,8 @@ TEST(a_data_plane_that_is_asked_nothing_does_not_wake_up) {
     raw_up(&c, &r, 1);
     CHECK_EQ(raw_put(&c, "k", "v", 1), FKV_OK);
     CHECK_EQ(raw_put(&c, "k", "w", 1), FKV_OK);
-    /* Once the replaced value has left quarantine, a stretch of time passes with no more wake-ups than the questions about it. */
+    /* Once the replaced value has left quarantine, a stretch of time passes with no more wake-ups than the questions
+     * about it. */
     uint64_t woken = 100;
     for (int tries = 0; woken > 2; tries++) {
         CHECK(tries < 50);
@@ -295,6 +317,4 @@ static void tests(void) {
     RUN(a_data_plane_that_is_asked_nothing_does_not_wake_up);
 }
 
-int main(int argc, char **argv) {
-    return rig_main(argc, argv, &provider, tests);
-}
+int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

@@ -1,5 +1,5 @@
-/* dataplane_limits_test.c: what one client can do to the others and to the owner has bounds: connections that end while their
- * replies wait, replies that must come to an end, memory and time that are shared. */
+/* dataplane_limits_test.c: what one client can do to the others and to the owner has bounds: connections that end while
+ * their replies wait, replies that must come to an end, memory and time that are shared. */
 #include "dataplane_rig.h"
 
 static fab_provider provider;
@@ -24,8 +24,8 @@ static uint64_t blocked_clients(void) {
 
 /* ---- an end while replies wait ---- */
 
-/* Its credits come back in the turn in which a message too short to be a request dooms it: whether they come before or after
- * that message depends on the provider and on how the two ends meet, hence many rounds. */
+/* Its credits come back in the turn in which a message too short to be a request dooms it: whether they come before or
+ * after that message depends on the provider and on how the two ends meet, hence many rounds. */
 static void end_while_blocked(uint64_t number) {
     raw c;
     raw_up(&c, &r, number);
@@ -92,7 +92,8 @@ static uint64_t requests_of(fkv_op kind) {
     return n;
 }
 
-/* With its quota used up, and no credits to be answered with: the LAYOUT of each shard is taken in once, a second one refused. */
+/* With its quota used up, and no credits to be answered with: the LAYOUT of each shard is taken in once, a second one
+ * refused. */
 TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) {
     enum { QUOTA = 8 };
     uint64_t put[QUOTA], layout[2][RIG_SHARDS];
@@ -116,7 +117,8 @@ TEST(a_layout_does_not_count_against_the_quota_and_is_asked_for_once_at_a_time) 
     while (requests_of(FKV_OP_LAYOUT) < asked + 2 * RIG_SHARDS - 1) raw_poll(&c);
     raw_release_kept(&c);
     for (int i = 0; i < QUOTA; i++) CHECK_EQ(raw_end(&c, put[i]), FKV_OK);
-    for (int k = 0; k < 2; k++) for (uint32_t i = 0; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[k][i]), k ? FKV_BUSY : FKV_OK);
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < RIG_SHARDS; i++) CHECK_EQ(raw_end(&c, layout[k][i]), k ? FKV_BUSY : FKV_OK);
     CHECK_EQ(raw_end(&c, ask_layout(&c, 0)), FKV_OK);
     down(&c);
 }
@@ -136,7 +138,7 @@ TEST(what_is_refused_leaves_room_for_what_comes_behind_it) {
         refused[i] = q.id;
         CHECK_EQ(fab_send(c.conn, &(struct iovec){ &q, sizeof q }, 1), 0);
     }
-    uint64_t put = raw_put_begin(&c, "k", "v", 1);   /* which sends them all */
+    uint64_t put = raw_put_begin(&c, "k", "v", 1); /* which sends them all */
     for (int i = 0; i < REFUSED; i++) CHECK_EQ(raw_end(&c, refused[i]), FKV_BAD_REQUEST);
     CHECK_EQ(raw_end(&c, put), FKV_OK);
     down(&c);
@@ -162,7 +164,8 @@ static uint32_t scan_with_values(raw *c, const char *key, uint32_t *values) {
             CHECK(m->bytes > 0 || !more);
             fkv_scan_entry e;
             const uint8_t *k, *v;
-            for (uint32_t at = 0; wire_next_scan_entry(m->body, m->bytes, &at, &e, &k, &v); entries++) *values += e.has_value;
+            for (uint32_t at = 0; wire_next_scan_entry(m->body, m->bytes, &at, &e, &k, &v); entries++)
+                *values += e.has_value;
             q.expected = m->reply.version;
             free(m);
         }
@@ -170,7 +173,8 @@ static uint32_t scan_with_values(raw *c, const char *key, uint32_t *values) {
     return entries;
 }
 
-/* Sizes on both sides of what one message of the reply takes, and between that and what one message of the connection takes. */
+/* Sizes on both sides of what one message of the reply takes, and between that and what one message of the connection
+ * takes. */
 TEST(a_scan_ends_whatever_the_size_of_a_value) {
     static const uint8_t value[20000];
     raw c;
@@ -189,7 +193,7 @@ TEST(a_scan_ends_whatever_the_size_of_a_value) {
 
 /* ---- time is shared ---- */
 
-static uint64_t scan_begin(raw *c) {   /* of a namespace without entries: it ends only where it has to */
+static uint64_t scan_begin(raw *c) { /* of a namespace without entries: it ends only where it has to */
     fkv_request q = { .op = FKV_OP_SCAN, .id = c->next_id++, .ns = 77, .value_bytes = 1 };
     struct iovec v = { &q, sizeof q };
     int e;
@@ -222,7 +226,7 @@ TEST(scans_that_come_together_share_the_time_of_one) {
     uint64_t alone = scan_begin(&c);
     fab_flush(c.cq);
     CHECK(scan_is_whole(&c, alone));
-    for (uint32_t whole = SCANS; whole == SCANS;) {   /* again while they did not come together */
+    for (uint32_t whole = SCANS; whole == SCANS;) { /* again while they did not come together */
         whole = 0;
         for (int i = 0; i < SCANS; i++) id[i] = scan_begin(&c);
         fab_flush(c.cq);
@@ -240,6 +244,4 @@ static void tests(void) {
     RUN(scans_that_come_together_share_the_time_of_one);
 }
 
-int main(int argc, char **argv) {
-    return rig_main(argc, argv, &provider, tests);
-}
+int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

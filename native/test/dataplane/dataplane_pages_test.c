@@ -1,4 +1,5 @@
-/* dataplane_pages_test.c: of what pages segments are made, and that each registered byte is told once, whatever it is. */
+/* dataplane_pages_test.c: of what pages segments are made, and that each registered byte is told once, whatever it is.
+ * */
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include "dataplane_rig.h"

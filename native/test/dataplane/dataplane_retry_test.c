@@ -1,9 +1,9 @@
-/* dataplane_retry_test.c: a change has at most one effect and is not reported wrongly, however late, twice or out of order it
- * comes: the owner's grant runs out under it, copies of it meet, its client gives up on it. */
+/* dataplane_retry_test.c: a change has at most one effect and is not reported wrongly, however late, twice or out of
+ * order it comes: the owner's grant runs out under it, copies of it meet, its client gives up on it. */
 #include "dataplane_rig.h"
 
 #ifdef __SANITIZE_THREAD__
-enum { LARGE = 8 << 20 };    /* each word that is copied costs it about a microsecond */
+enum { LARGE = 8 << 20 }; /* each word that is copied costs it about a microsecond */
 #else
 enum { LARGE = FKV_VALUE_MAX };
 #endif
@@ -74,7 +74,7 @@ TEST(a_change_that_is_ready_after_the_grant_leaves_no_trace) {
     fkv_request q;
     fkv_status s = FKV_OK;
     two_up(&c, &d, 2, &l);
-    while (s == FKV_OK) {   /* again if it was too quick */
+    while (s == FKV_OK) { /* again if it was too quick */
         dataplane_set_grant_until(r.d, UINT64_MAX);
         q = large_put_begin(&c, "k", &l);
         dataplane_set_grant_until(r.d, fkv_now_ns());
@@ -127,8 +127,8 @@ TEST(what_has_waited_past_the_grant_is_refused) {
     two_down(&c, &d, &l);
 }
 
-/* A retry that overtook its first copy and failed for good: the first copy, when it comes, is not made, although it could be
- * now. (A first copy would be as large; that this one is not shows that it is not even tried.) */
+/* A retry that overtook its first copy and failed for good: the first copy, when it comes, is not made, although it
+ * could be now. (A first copy would be as large; that this one is not shows that it is not even tried.) */
 TEST(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made) {
     raw c;
     large l;
@@ -160,7 +160,7 @@ TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
     large l;
     fkv_status s;
     two_up(&c, &d, 1, &l);
-    do {   /* again if the first copy was too quick */
+    do { /* again if the first copy was too quick */
         fkv_request q = large_put_begin(&c, "k", &l), copy = q;
         copy.flags |= FKV_REQUEST_RETRY;
         copy.id = d.next_id++;
@@ -174,8 +174,8 @@ TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
     two_down(&c, &d, &l);
 }
 
-/* The owner before it may have made the change, and others may have seen it before that owner's memory was lost: made again it would
- * come back after it was seen to be gone. */
+/* The owner before it may have made the change, and others may have seen it before that owner's memory was lost: made
+ * again it would come back after it was seen to be gone. */
 TEST(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate) {
     raw c;
     fkv_reply reply;
@@ -196,12 +196,13 @@ TEST(a_retry_of_what_an_earlier_owner_was_sent_is_indeterminate) {
     CHECK_EQ(reply.status, FKV_NOT_FOUND);
     CHECK_EQ(raw_put(&c, "k", "w", 1), FKV_OK);
     q.id = c.next_id++;
-    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_STALE_SEQUENCE);   /* also now that this owner knows the client */
+    CHECK_EQ(raw_ask(&c, &q, "k", "v", 1, NULL), FKV_STALE_SEQUENCE); /* also now that this owner knows the client */
     raw_down(&c);
     rig_down(&r);
 }
 
-/* A shard that is copied is open at its next owner for as long as that takes, and its present owner makes changes until the end. */
+/* A shard that is copied is open at its next owner for as long as that takes, and its present owner makes changes until
+ * the end. */
 TEST(a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either) {
     rig r;
     raw c;
@@ -235,6 +236,4 @@ static void tests(void) {
     if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
 }
 
-int main(int argc, char **argv) {
-    return rig_main(argc, argv, &provider, tests);
-}
+int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

@@ -1,5 +1,5 @@
-/* dataplane_rig.h: a data plane and raw clients for its tests. The client speaks wire.h over fabric.h by hand, so that it can
- * also do what a real one never would. Waits end with the event, or after 60 s with a failed check. */
+/* dataplane_rig.h: a data plane and raw clients for its tests. The client speaks wire.h over fabric.h by hand, so that
+ * it can also do what a real one never would. Waits end with the event, or after 60 s with a failed check. */
 #ifndef FARKV_TEST_DATAPLANE_RIG_H
 #define FARKV_TEST_DATAPLANE_RIG_H
 #include <errno.h>
@@ -67,13 +67,13 @@ typedef struct rig {
     char path[2][64];
     dataplane *d;
     sim_world *sim;
-    bool owns_sim, sim_over;        /* sim_over: atomic */
+    bool owns_sim, sim_over; /* sim_over: atomic */
     pthread_t sim_time;
-    uint32_t epoch;          /* of the shards that rig_open_shard opens */
+    uint32_t epoch; /* of the shards that rig_open_shard opens */
 } rig;
 
-/* Owner and clients have threads of their own here, so the world's time goes on with the machine's: would it jump to the next event,
- * that would often be a time-out of what the other thread has not come to yet. */
+/* Owner and clients have threads of their own here, so the world's time goes on with the machine's: would it jump to
+ * the next event, that would often be a time-out of what the other thread has not come to yet. */
 static inline void *rig_sim_time(void *arg) {
     rig *r = arg;
     uint64_t ahead = sim_now(r->sim) - fkv_now_ns();
@@ -85,7 +85,7 @@ static inline void *rig_sim_time(void *arg) {
     return NULL;
 }
 
-enum { RIG_HANGS_S = 300 };   /* from one rig to the next: longer than a test takes on a busy machine */
+enum { RIG_HANGS_S = 300 }; /* from one rig to the next: longer than a test takes on a busy machine */
 
 /* Over sim it makes a world of its own, unless one is given. */
 static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
@@ -99,14 +99,26 @@ static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
     }
     number++;
     for (int i = 0; i < 2; i++) {
-        if (p == FAB_SHM) snprintf(r->path[i], sizeof r->path[i], "unix:/tmp/farkv-test-%d-%u-%d.sock", (int)getpid(), number, i);
-        else if (p == FAB_TCP) snprintf(r->path[i], sizeof r->path[i], "127.0.0.1:0");
-        else snprintf(r->path[i], sizeof r->path[i], "sim:dataplane-%u-%d", number, i);
+        if (p == FAB_SHM)
+            snprintf(r->path[i], sizeof r->path[i], "unix:/tmp/farkv-test-%d-%u-%d.sock", (int)getpid(), number, i);
+        else if (p == FAB_TCP)
+            snprintf(r->path[i], sizeof r->path[i], "127.0.0.1:0");
+        else
+            snprintf(r->path[i], sizeof r->path[i], "sim:dataplane-%u-%d", number, i);
         r->listen[i] = (dataplane_listen){ p, (uint32_t)i, r->path[i] };
     }
-    r->config = (dataplane_config){ .server_incarnation = 77, .hash_seed = RIG_SEED, .ticket_secret = RIG_SECRET,
-                                    .shards = RIG_SHARDS, .groups = 1, .lease_ms = 200, .drift_ppm = 1000, .max_clients = 64,
-                                    .client_quota = 256, .spin_us = 0, .listen = r->listen, .listens = 1 };
+    r->config = (dataplane_config){ .server_incarnation = 77,
+                                    .hash_seed = RIG_SEED,
+                                    .ticket_secret = RIG_SECRET,
+                                    .shards = RIG_SHARDS,
+                                    .groups = 1,
+                                    .lease_ms = 200,
+                                    .drift_ppm = 1000,
+                                    .max_clients = 64,
+                                    .client_quota = 256,
+                                    .spin_us = 0,
+                                    .listen = r->listen,
+                                    .listens = 1 };
 }
 static inline void rig_start(rig *r) {
     char why[256];
@@ -115,17 +127,23 @@ static inline void rig_start(rig *r) {
     if (s != FKV_OK) fprintf(stderr, "%s\n", why);
     CHECK_EQ(s, FKV_OK);
 }
-static inline fkv_status rig_open_shard(rig *r, uint32_t shard, uint32_t group, uint64_t memory, dataplane_layout **layout) {
+static inline fkv_status rig_open_shard(rig *r, uint32_t shard, uint32_t group, uint64_t memory,
+                                        dataplane_layout **layout) {
     rig_call c;
     rig_call_init(&c);
-    dataplane_shard s = { .shard = shard, .group = group, .epoch = r->epoch, .incarnation = 1000 + shard, .memory_bytes = memory };
+    dataplane_shard s = {
+        .shard = shard, .group = group, .epoch = r->epoch, .incarnation = 1000 + shard, .memory_bytes = memory
+    };
     dataplane_open_shard(r->d, &s, rig_done, &c);
     fkv_status status = rig_wait(&c);
-    if (layout) *layout = c.result;
-    else free(c.result);
+    if (layout)
+        *layout = c.result;
+    else
+        free(c.result);
     return status;
 }
-static inline fkv_status rig_shard_call(rig *r, void (*f)(dataplane *, uint32_t, dataplane_done, void *), uint32_t shard) {
+static inline fkv_status rig_shard_call(rig *r, void (*f)(dataplane *, uint32_t, dataplane_done, void *),
+                                        uint32_t shard) {
     rig_call c;
     rig_call_init(&c);
     f(r->d, shard, rig_done, &c);
@@ -133,8 +151,12 @@ static inline fkv_status rig_shard_call(rig *r, void (*f)(dataplane *, uint32_t,
     free(c.result);
     return s;
 }
-static inline void rig_serve(rig *r, uint32_t shard) { CHECK_EQ(rig_shard_call(r, dataplane_serve_shard, shard), FKV_OK); }
-static inline void rig_close(rig *r, uint32_t shard) { CHECK_EQ(rig_shard_call(r, dataplane_close_shard, shard), FKV_OK); }
+static inline void rig_serve(rig *r, uint32_t shard) {
+    CHECK_EQ(rig_shard_call(r, dataplane_serve_shard, shard), FKV_OK);
+}
+static inline void rig_close(rig *r, uint32_t shard) {
+    CHECK_EQ(rig_shard_call(r, dataplane_close_shard, shard), FKV_OK);
+}
 static inline dataplane_stats *rig_stats(rig *r) {
     rig_call c;
     rig_call_init(&c);
@@ -193,7 +215,12 @@ static inline void rig_let_go(rig_hold *h) {
 
 /* ---- a raw client ---- */
 
-typedef struct raw_message { struct raw_message *next; uint32_t bytes; fkv_reply reply; uint8_t body[]; } raw_message;
+typedef struct raw_message {
+    struct raw_message *next;
+    uint32_t bytes;
+    fkv_reply reply;
+    uint8_t body[];
+} raw_message;
 typedef struct raw {
     rig *r;
     fab_domain *domain;
@@ -204,13 +231,15 @@ typedef struct raw {
     uint64_t sequence[RIG_SHARDS];
     fkv_status welcome;
     uint8_t version;
-    bool answered, gone, keep;      /* keep: received messages are not given back until raw_release_kept */
+    bool answered, gone, keep; /* keep: received messages are not given back until raw_release_kept */
     const void *kept[1024];
     int kept_count;
 } raw;
 
 static inline fkv_hello raw_hello(uint64_t client, uint32_t flags) {
-    fkv_hello h = { .magic = FKV_HELLO_MAGIC, .version_min = FKV_WIRE_VERSION_MIN, .version_max = FKV_WIRE_VERSION_MAX };
+    fkv_hello h = { .magic = FKV_HELLO_MAGIC,
+                    .version_min = FKV_WIRE_VERSION_MIN,
+                    .version_max = FKV_WIRE_VERSION_MAX };
     fkv_ticket_make(&RIG_SECRET, client, fkv_wall_ms() + 600000, 0, flags, &h.ticket);
     return h;
 }
@@ -233,8 +262,10 @@ static inline void raw_poll(raw *c) {
             m->next = NULL;
             *c->last = m;
             c->last = &m->next;
-            if (!c->keep) fab_release(wc[i].conn, wc[i].data);
-            else c->kept[c->kept_count++] = wc[i].data;
+            if (!c->keep)
+                fab_release(wc[i].conn, wc[i].data);
+            else
+                c->kept[c->kept_count++] = wc[i].data;
         } else if (wc[i].opcode == FAB_WC_DISCONNECT) {
             c->gone = true;
         }
@@ -304,7 +335,8 @@ static inline fkv_request raw_request(raw *c, fkv_op op, const char *key) {
     return q;
 }
 static inline int raw_try(raw *c, const fkv_request *q, const char *key, const void *rest, uint32_t rest_bytes) {
-    struct iovec v[3] = { { (void *)(uintptr_t)q, sizeof *q }, { (void *)(uintptr_t)key, q->key_bytes },
+    struct iovec v[3] = { { (void *)(uintptr_t)q, sizeof *q },
+                          { (void *)(uintptr_t)key, q->key_bytes },
                           { (void *)(uintptr_t)rest, rest_bytes } };
     int e = fab_send(c->conn, v, rest_bytes ? 3 : q->key_bytes ? 2 : 1);
     fab_flush(c->cq);
@@ -329,7 +361,7 @@ static inline raw_message *raw_receive(raw *c, uint64_t id) {
         }
         CHECK(!c->gone);
         raw_message *kept = c->first;
-        c->first = NULL;   /* raw_turn may sleep although messages for others are here */
+        c->first = NULL; /* raw_turn may sleep although messages for others are here */
         raw_message **last = c->last;
         c->last = &c->first;
         raw_turn(c, &never);

@@ -40,7 +40,7 @@ TEST(a_shard_answers_only_while_it_is_served_here) {
     CHECK_EQ(raw_ask(&c, &q, key, NULL, 0, NULL), FKV_BAD_REQUEST);
     CHECK_EQ(rig_open_shard(&r, (shard + 1) % RIG_SHARDS, 0, TABLE_MEMORY_MIN, NULL), FKV_OK);
     rig_serve(&r, (shard + 1) % RIG_SHARDS);
-    q.shard = (shard + 1) % RIG_SHARDS;   /* served, but not this key's */
+    q.shard = (shard + 1) % RIG_SHARDS; /* served, but not this key's */
     CHECK_EQ(raw_ask(&c, &q, key, NULL, 0, NULL), FKV_BAD_REQUEST);
     rig_close(&r, shard);
     CHECK_EQ(raw_put(&c, key, "v", 1), FKV_NOT_OWNER);
@@ -58,7 +58,7 @@ TEST(shards_are_opened_and_closed_once) {
     CHECK_EQ(rig_open_shard(&r, RIG_SHARDS, 0, TABLE_MEMORY_MIN, NULL), FKV_BAD_REQUEST);
     CHECK_EQ(rig_open_shard(&r, 2, 1, TABLE_MEMORY_MIN, NULL), FKV_BAD_REQUEST);
     CHECK_EQ(rig_open_shard(&r, 2, 0, TABLE_MEMORY_MIN - 1, NULL), FKV_BAD_REQUEST);
-    CHECK_EQ(rig_open_shard(&r, 2, 0, (uint64_t)1 << 60, NULL), FKV_OK);   /* a limit, not an allocation */
+    CHECK_EQ(rig_open_shard(&r, 2, 0, (uint64_t)1 << 60, NULL), FKV_OK); /* a limit, not an allocation */
     CHECK_EQ(rig_shard_call(&r, dataplane_serve_shard, 3), FKV_NOT_OWNER);
     CHECK_EQ(rig_shard_call(&r, dataplane_close_shard, 3), FKV_NOT_OWNER);
     CHECK_EQ(rig_shard_call(&r, dataplane_get_layout, 3), FKV_NOT_OWNER);
@@ -103,7 +103,8 @@ TEST(a_closing_shard_is_leased_no_more_and_closes_after_its_last_lease) {
     rig_call closing;
     up(TABLE_MEMORY_MIN);
     CHECK_EQ(lease(list, &reply), RIG_SHARDS);
-    uint64_t granted_until = fkv_now_ns();   /* later than the client's request: so it is a lower bound with the grant added */
+    /* later than the client's request: so it is a lower bound with the grant added */
+    uint64_t granted_until = fkv_now_ns();
     CHECK_EQ(lease(list, &reply), RIG_SHARDS);
     rig_call_init(&closing);
     dataplane_close_shard(r.d, 2, rig_done, &closing);
@@ -137,9 +138,12 @@ TEST(nothing_is_granted_or_acknowledged_beyond_the_owners_own_lease) {
     down();
 }
 
-/* The owner's thread is paused between the beginning of its turn and its look at what has arrived: what comes in that time comes after
- * the end of its lease. A job of the thread stands for the pause: jobs run between the two. */
-typedef struct stop { rig_call call; uint64_t get, miss, del, cas, scan; } stop;
+/* The owner's thread is paused between the beginning of its turn and its look at what has arrived: what comes in that
+ * time comes after the end of its lease. A job of the thread stands for the pause: jobs run between the two. */
+typedef struct stop {
+    rig_call call;
+    uint64_t get, miss, del, cas, scan;
+} stop;
 static void while_paused(void *ctx, fkv_status s, void *result) {
     stop *p = ctx;
     free(result);
@@ -213,7 +217,8 @@ TEST(all_shards_together_register_no_more_than_the_bound) {
     }
     dataplane_stats *stats = rig_stats(&r);
     uint64_t taken = 0;
-    for (uint32_t i = 0; i < stats->shards; i++) taken += stats->shard[i].table.index_bytes + stats->shard[i].table.heap_bytes;
+    for (uint32_t i = 0; i < stats->shards; i++)
+        taken += stats->shard[i].table.index_bytes + stats->shard[i].table.heap_bytes;
     CHECK(taken <= BOUND);
     free(stats);
     /* What a shard gives back others may have. */
@@ -228,7 +233,7 @@ TEST(all_shards_together_register_no_more_than_the_bound) {
     down();
 }
 
-static uint32_t layouts;   /* atomic */
+static uint32_t layouts; /* atomic */
 static void count_layout(void *ctx, uint32_t shard, uint32_t epoch) {
     (void)ctx, (void)shard, (void)epoch;
     __atomic_add_fetch(&layouts, 1, __ATOMIC_RELAXED);
@@ -266,7 +271,8 @@ TEST(the_layout_names_every_segment_and_grows_with_the_table) {
     rig_serve(&r, 0);
     raw_up(&c, &r, 1);
     fkv_layout l = layout_of(0, seg, 64);
-    CHECK(l.incarnation == 1000 && l.epoch == r.epoch && l.layout_epoch == opened->layout_epoch && l.count == opened->count);
+    CHECK(l.incarnation == 1000 && l.epoch == r.epoch && l.layout_epoch == opened->layout_epoch &&
+          l.count == opened->count);
     CHECK_EQ(l.buckets, opened->buckets);
     for (uint32_t i = 0; i < l.count; i++) {
         CHECK(seg[i].kind == opened->region[i].kind && seg[i].segment == opened->region[i].segment);
@@ -304,7 +310,11 @@ TEST(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself) {
     fab_flush(c.cq);
     while (fab_poll(c.cq, &wc, 1) == 0) {}
     CHECK(wc.opcode == FAB_WC_ATTACH && wc.status == FAB_SUCCESS);
-    fab_read read = { .wr_id = 2, .local = &bucket, .local_mr = local, .remote_addr = seg[0].addr, .rkey = seg[0].rkey,
+    fab_read read = { .wr_id = 2,
+                      .local = &bucket,
+                      .local_mr = local,
+                      .remote_addr = seg[0].addr,
+                      .rkey = seg[0].rkey,
                       .bytes = sizeof bucket };
     CHECK_EQ(fab_post_reads(c.conn, &read, 1), 1);
     fab_flush(c.cq);
@@ -340,18 +350,23 @@ static void delete_many(int count) {
 static bool listed(uint32_t tag) {
     static fkv_layout_segment seg[256];
     uint32_t n = layout_of(0, seg, 256).count;
-    for (uint32_t i = 0; i < n; i++) if (seg[i].tag == tag) return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (seg[i].tag == tag) return true;
     return false;
 }
 static bool readable(const fkv_layout_segment *s, fab_mr *local, void *to) {
     fab_wc wc = { 0 };
-    fab_read read = { .wr_id = 2, .local = to, .local_mr = local, .remote_addr = s->addr, .rkey = s->rkey, .bytes = 128 };
+    fab_read read = {
+        .wr_id = 2, .local = to, .local_mr = local, .remote_addr = s->addr, .rkey = s->rkey, .bytes = 128
+    };
     if (fab_post_reads(c.conn, &read, 1) != 1) return false;
     fab_flush(c.cq);
-    while (wc.opcode != FAB_WC_READ) if (fab_poll(c.cq, &wc, 1) == 0) wc.opcode = (fab_wc_opcode)0;
+    while (wc.opcode != FAB_WC_READ)
+        if (fab_poll(c.cq, &wc, 1) == 0) wc.opcode = (fab_wc_opcode)0;
     return wc.status == FAB_SUCCESS;
 }
-/* Fills the shard with small values, deletes them, and writes large ones until a segment of the small ones has gone back. */
+/* Fills the shard with small values, deletes them, and writes large ones until a segment of the small ones has gone
+ * back. */
 static void retire_a_segment(fkv_layout_segment *gone, fab_mr **local, void *to) {
     enum { SMALL = 40000, LARGE = 9000 };
     static fkv_layout_segment seg[256];
@@ -363,7 +378,8 @@ static void retire_a_segment(fkv_layout_segment *gone, fab_mr **local, void *to)
     uint32_t n = layout_of(0, seg, 256).count;
     CHECK(n < 256);
     *gone = seg[0];
-    for (uint32_t i = 0; i < n; i++) if (seg[i].kind == TABLE_HEAP && (gone->kind != TABLE_HEAP || seg[i].segment == 1)) *gone = seg[i];
+    for (uint32_t i = 0; i < n; i++)
+        if (seg[i].kind == TABLE_HEAP && (gone->kind != TABLE_HEAP || seg[i].segment == 1)) *gone = seg[i];
     CHECK_EQ(fab_reg_local(c.domain, to, 128, local), 0);
     CHECK_EQ(fab_attach(c.conn, gone->rkey, gone->addr, gone->bytes, 1), 0);
     fab_flush(c.cq);
@@ -385,12 +401,16 @@ static void retire_under_leases_of(uint32_t lease_ms, bool given_back) {
     rig_up(&r, 1, 4 << 20);
     raw_up(&c, &r, 1);
     retire_a_segment(&gone, &local, bytes);
-    if (given_back) while (readable(&gone, local, bytes)) {}
-    else CHECK(readable(&gone, local, bytes));
+    if (given_back)
+        while (readable(&gone, local, bytes)) {}
+    else
+        CHECK(readable(&gone, local, bytes));
     fab_dereg(local);
     down();
 }
-TEST(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it) { retire_under_leases_of(60000, false); }
+TEST(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it) {
+    retire_under_leases_of(60000, false);
+}
 TEST(a_retired_segment_is_given_back_when_they_are_over) { retire_under_leases_of(50, true); }
 
 /* While a chain has slots that wait to be cleared it is not shortened, and its readers need one READ more. */
@@ -427,12 +447,10 @@ static void tests(void) {
     RUN(all_shards_together_register_no_more_than_the_bound);
     RUN(the_layout_names_every_segment_and_grows_with_the_table);
     RUN(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself);
-    if (provider == FAB_SIM) return;       /* its memory is this process's, and its time runs slowly */
+    if (provider == FAB_SIM) return; /* its memory is this process's, and its time runs slowly */
     RUN(what_growth_left_is_cleared_also_when_nobody_asks_for_anything);
     RUN(a_retired_segment_stays_readable_while_leases_are_left_that_do_not_tell_of_it);
     RUN(a_retired_segment_is_given_back_when_they_are_over);
 }
 
-int main(int argc, char **argv) {
-    return rig_main(argc, argv, &provider, tests);
-}
+int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

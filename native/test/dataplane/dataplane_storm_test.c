@@ -1,9 +1,9 @@
-/* dataplane_storm_test.c: several clients at once, connections that break at any moment, shards that close and open again under
- * them. Whatever happens, no acknowledged change is lost and none is made twice: counters are incremented by compare-and-swap,
- * each change is sent until it is answered, and the sums are compared at the end.
+/* dataplane_storm_test.c: several clients at once, connections that break at any moment, shards that close and open
+ * again under them. Whatever happens, no acknowledged change is lost and none is made twice: counters are incremented
+ * by compare-and-swap, each change is sent until it is answered, and the sums are compared at the end.
  *
- * An increment is: read the counter, compare-and-swap it to one more. When the connection breaks before the answer, the same
- * change is sent again over a new connection, as a retry. */
+ * An increment is: read the counter, compare-and-swap it to one more. When the connection breaks before the answer, the
+ * same change is sent again over a new connection, as a retry. */
 #include "dataplane_rig.h"
 
 enum { CLIENTS = 3, KEYS = 4, ROUNDS = 150 };
@@ -18,7 +18,7 @@ typedef struct player {
     uint64_t made[KEYS];
 } player;
 
-static uint64_t rnd(player *p) {   /* splitmix64 */
+static uint64_t rnd(player *p) { /* splitmix64 */
     uint64_t z = (p->random += 0x9e3779b97f4a7c15u);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -41,10 +41,11 @@ static fkv_reply ask_until_answered(player *p, fkv_request q, const char *key, c
             if (p->c.first) {
                 raw_message *m = raw_receive(&p->c, q.id);
                 reply = m->reply;
-                if (reply.op == FKV_OP_GET && reply.status == FKV_OK) memcpy(&reply.expiry_ms, m->body, 8);   /* the counter */
+                /* the counter */
+                if (reply.op == FKV_OP_GET && reply.status == FKV_OK) memcpy(&reply.expiry_ms, m->body, 8);
                 free(m);
                 if (reply.status != FKV_BUSY) return reply;
-                continue;   /* it had no effect */
+                continue; /* it had no effect */
             }
         }
         connect_again(p);
@@ -111,7 +112,7 @@ TEST(every_acknowledged_increment_counts_once_whatever_breaks) {
 
 /* ---- shards that come and go ---- */
 
-static bool over;   /* atomic */
+static bool over; /* atomic */
 
 static void *pester(void *arg) {
     player *p = arg;
@@ -123,8 +124,8 @@ static void *pester(void *arg) {
         int n = 0;
         for (; n < 16; n++) {
             snprintf(key, sizeof key, "key-%d", (int)(rnd(p) % 200));
-            static const fkv_op ops[] = { FKV_OP_PUT, FKV_OP_PUT, FKV_OP_GET, FKV_OP_DELETE, FKV_OP_CAS, FKV_OP_LAYOUT,
-                                          FKV_OP_LEASE };
+            static const fkv_op ops[] = { FKV_OP_PUT, FKV_OP_PUT,    FKV_OP_GET,  FKV_OP_DELETE,
+                                          FKV_OP_CAS, FKV_OP_LAYOUT, FKV_OP_LEASE };
             fkv_op op = ops[rnd(p) % 7];
             fkv_request q = raw_request(&p->c, op, op >= FKV_OP_GET ? key : "");
             if (op == FKV_OP_PUT || op == FKV_OP_CAS) q.value_bytes = (uint32_t)(rnd(p) % sizeof value);
@@ -172,6 +173,4 @@ static void tests(void) {
     RUN(shards_close_and_open_under_load);
 }
 
-int main(int argc, char **argv) {
-    return rig_main(argc, argv, &provider, tests);
-}
+int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

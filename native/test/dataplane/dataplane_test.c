@@ -1,6 +1,6 @@
-/* dataplane_test.c: the owner's answers to a raw client, over each provider: changes, reads, leases, layouts, retries, limits.
- * Shards, leases and layouts are in dataplane_shard_test.c, large values in dataplane_transfer_test.c, lifecycles and hostile
- * clients in dataplane_life_test.c. */
+/* dataplane_test.c: the owner's answers to a raw client, over each provider: changes, reads, leases, layouts, retries,
+ * limits. Shards, leases and layouts are in dataplane_shard_test.c, large values in dataplane_transfer_test.c,
+ * lifecycles and hostile clients in dataplane_life_test.c. */
 #include "dataplane_rig.h"
 
 static fab_provider provider;
@@ -93,7 +93,8 @@ TEST(an_entry_carries_its_flags_and_ends_with_its_time_to_live) {
     down();
 }
 
-/* What comes while the owner's thread is paused, or busy, in the middle of a turn is not judged by the time at the turn's beginning. */
+/* What comes while the owner's thread is paused, or busy, in the middle of a turn is not judged by the time at the
+ * turn's beginning. */
 TEST(a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes) {
     rig_hold h;
     fkv_reply reply;
@@ -307,14 +308,15 @@ TEST(a_full_table_says_so_and_what_was_there_stays_readable) {
         CHECK(v && strcmp((char *)v, value) == 0);
         free(v);
     }
-    /* What is deleted makes room, once no reader can be at it any more: until then the PUT waits, or is told to come again. */
+    /* What is deleted makes room, once no reader can be at it any more: until then the PUT waits, or is told to come
+     * again. */
     for (int i = 0; i < n; i++) {
         snprintf(key, sizeof key, "key-%d", i);
         do s = ask(FKV_OP_DELETE, key, NULL);
         while (s == FKV_BUSY);
         CHECK_EQ(s, FKV_OK);
     }
-    refused.flags = FKV_REQUEST_RETRY;   /* what was refused was not made, so it is made now */
+    refused.flags = FKV_REQUEST_RETRY; /* what was refused was not made, so it is made now */
     do s = raw_ask(&c, &refused, late, value, sizeof value, NULL);
     while (s == FKV_BUSY || s == FKV_TABLE_FULL);
     CHECK_EQ(s, FKV_OK);
@@ -406,12 +408,17 @@ TEST(counters_say_what_was_done) {
 TEST(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none) {
     static const uint64_t count[FKV_OP_COUNT] = { [FKV_OP_LAYOUT] = 1, [FKV_OP_GET] = 3, [FKV_OP_PUT] = 5,
                                                   [FKV_OP_DELETE] = 2, [FKV_OP_CAS] = 4, [FKV_OP_SCAN] = 1 };
-    static const struct { fkv_op op; const char *key; fkv_status status; int times; } asked[] = {
-        { FKV_OP_PUT, "a", FKV_OK, 5 },                      { FKV_OP_GET, "a", FKV_OK, 2 },
-        { FKV_OP_GET, "b", FKV_NOT_FOUND, 1 },               { FKV_OP_CAS, "a", FKV_VERSION_MISMATCH, 2 },
-        { FKV_OP_CAS, "c", FKV_OK, 1 },                      { FKV_OP_CAS_DELETE, "a", FKV_VERSION_MISMATCH, 1 },
-        { FKV_OP_DELETE, "a", FKV_OK, 1 },                   { FKV_OP_DELETE, "a", FKV_NOT_FOUND, 1 },
-        { FKV_OP_SCAN, "", FKV_OK, 1 },                      { FKV_OP_LAYOUT, "", FKV_OK, 1 },
+    static const struct {
+        fkv_op op;
+        const char *key;
+        fkv_status status;
+        int times;
+    } asked[] = {
+        { FKV_OP_PUT, "a", FKV_OK, 5 },        { FKV_OP_GET, "a", FKV_OK, 2 },
+        { FKV_OP_GET, "b", FKV_NOT_FOUND, 1 }, { FKV_OP_CAS, "a", FKV_VERSION_MISMATCH, 2 },
+        { FKV_OP_CAS, "c", FKV_OK, 1 },        { FKV_OP_CAS_DELETE, "a", FKV_VERSION_MISMATCH, 1 },
+        { FKV_OP_DELETE, "a", FKV_OK, 1 },     { FKV_OP_DELETE, "a", FKV_NOT_FOUND, 1 },
+        { FKV_OP_SCAN, "", FKV_OK, 1 },        { FKV_OP_LAYOUT, "", FKV_OK, 1 },
     };
     up(TABLE_MEMORY_MIN);
     dataplane_stats *before = rig_stats(&r);
@@ -457,6 +464,4 @@ static void tests(void) {
     RUN(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none);
 }
 
-int main(int argc, char **argv) {
-    return rig_main(argc, argv, &provider, tests);
-}
+int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }

@@ -1,5 +1,5 @@
-/* dataplane_transfer_test.c: large values: taken from the client's memory while small requests go on, given back in pieces, and
- * undone without a trace when their client goes. */
+/* dataplane_transfer_test.c: large values: taken from the client's memory while small requests go on, given back in
+ * pieces, and undone without a trace when their client goes. */
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include "dataplane_rig.h"
 
 #ifdef __SANITIZE_THREAD__
-enum { BIG = 4 << 20, MIDDLE = 2 << 20 };   /* each word that is copied costs it about a microsecond */
+enum { BIG = 4 << 20, MIDDLE = 2 << 20 }; /* each word that is copied costs it about a microsecond */
 #else
 enum { BIG = FKV_VALUE_MAX, MIDDLE = 32 << 20 };
 #endif
@@ -15,7 +15,10 @@ static fab_provider provider;
 static rig r;
 static raw c;
 
-typedef struct memory { fkv_region region; fab_mr *mr; } memory;
+typedef struct memory {
+    fkv_region region;
+    fab_mr *mr;
+} memory;
 
 static void memory_make(memory *m, raw *of, size_t bytes, uint32_t seed) {
     CHECK_EQ(fkv_region_alloc("test", bytes, 0, &m->region), 0);
@@ -33,7 +36,9 @@ static fkv_request large_put(raw *from, const memory *m, const char *key, uint32
     fkv_request q = raw_request(from, FKV_OP_PUT, key);
     q.flags = FKV_REQUEST_RENDEZVOUS;
     q.value_bytes = bytes;
-    *v = (fkv_rendezvous){ .rkey = fab_mr_rkey(m->mr), .addr = fab_mr_addr(m->mr), .region_addr = fab_mr_addr(m->mr),
+    *v = (fkv_rendezvous){ .rkey = fab_mr_rkey(m->mr),
+                           .addr = fab_mr_addr(m->mr),
+                           .region_addr = fab_mr_addr(m->mr),
                            .region_bytes = m->region.bytes };
     return q;
 }
@@ -54,7 +59,8 @@ static void down(void) {
 }
 /* Whether the message that ends this request is here already. */
 static bool is_here(raw *of, uint64_t id) {
-    for (raw_message *m = of->first; m; m = m->next) if (m->reply.id == id && !(m->reply.flags & FKV_REPLY_MORE)) return true;
+    for (raw_message *m = of->first; m; m = m->next)
+        if (m->reply.id == id && !(m->reply.flags & FKV_REPLY_MORE)) return true;
     return false;
 }
 static bool is_prepared(void) {
@@ -75,7 +81,8 @@ static void expect_value(raw *from, const char *key, const memory *m, uint32_t b
     free(v);
 }
 
-/* A large PUT, and small ones from when it is on its way to its end. Whether no small one had to wait for half of that time. */
+/* A large PUT, and small ones from when it is on its way to its end. Whether no small one had to wait for half of that
+ * time. */
 static bool small_ones_go_on(raw *small, const memory *m) {
     uint64_t id = large_put_begin(&c, m, "big", BIG);
     wait_until_prepared(id);
@@ -136,7 +143,7 @@ TEST(what_is_asked_of_the_key_meanwhile_waits_for_the_value) {
         snprintf(key, sizeof key, "key-%d", round);
         uint64_t put = large_put_begin(&c, &m, key, MIDDLE);
         wait_until_prepared(put);
-        fkv_request q = raw_request(&c, FKV_OP_CAS, key);   /* to an absent key: it is absent no more */
+        fkv_request q = raw_request(&c, FKV_OP_CAS, key); /* to an absent key: it is absent no more */
         uint64_t late = raw_send(&c, &q, key, NULL, 0);
         q = raw_request(&c, FKV_OP_GET, key);
         uint64_t get = raw_send(&c, &q, key, NULL, 0);
@@ -173,7 +180,7 @@ TEST(a_retry_of_a_large_value_under_way_is_answered_with_it) {
     memory m;
     raw again;
     up();
-    raw_up(&again, &r, 1);   /* a second connection of the same client */
+    raw_up(&again, &r, 1); /* a second connection of the same client */
     memory_make(&m, &c, BIG, 3);
     fkv_rendezvous v;
     fkv_request q = large_put(&c, &m, "big", BIG, &v);
@@ -226,7 +233,8 @@ TEST(a_cancelled_large_value_is_answered_so_that_its_memory_is_free_again) {
     up();
     memory_make(&m, &c, BIG, 5);
     fkv_status s = FKV_OK;
-    for (int round = 0; s != FKV_ABORTED; round++) {   /* it may have been faster than the cancellation, but not always */
+    /* it may have been faster than the cancellation, but not always */
+    for (int round = 0; s != FKV_ABORTED; round++) {
         CHECK(round < 20);
         uint64_t id = large_put_begin(&c, &m, "k", BIG);
         wait_until_prepared(id);
@@ -250,7 +258,7 @@ TEST(large_values_share_their_room_and_wait_for_it) {
     raw client[3];
     uint64_t id[3];
     rig_init(&r, provider, NULL);
-    r.config.transfer_bytes = FKV_VALUE_MAX;   /* not all at once */
+    r.config.transfer_bytes = FKV_VALUE_MAX; /* not all at once */
     r.config.wait_ms = 60000;
     rig_up(&r, RIG_SHARDS, 512 << 20);
     for (int i = 0; i < 3; i++) {
@@ -258,7 +266,7 @@ TEST(large_values_share_their_room_and_wait_for_it) {
         memory_make(&m[i], &client[i], MIDDLE, (uint32_t)i);
     }
     for (int i = 0; i < 3; i++) id[i] = large_put_begin(&client[i], &m[i], i == 0 ? "a" : i == 1 ? "b" : "c", MIDDLE);
-    for (bool all = false; !all; sched_yield()) {      /* a client that is not polled does not answer READs over tcp */
+    for (bool all = false; !all; sched_yield()) { /* a client that is not polled does not answer READs over tcp */
         all = true;
         for (int i = 0; i < 3; i++) {
             raw_poll(&client[i]);
@@ -286,7 +294,7 @@ TEST(pieces_of_a_value_that_was_replaced_long_ago_are_not_sent) {
     raw_up(&other, &r, 2);
     memory_make(&m, &other, BYTES, 6);
     CHECK_EQ(raw_end(&other, large_put_begin(&other, &m, "k", BYTES)), FKV_OK);
-    c.keep = true;   /* takes some pieces and gives no more credits */
+    c.keep = true; /* takes some pieces and gives no more credits */
     fkv_request q = raw_request(&c, FKV_OP_GET, "k");
     raw_message *first = raw_receive(&c, raw_send(&c, &q, "k", NULL, 0));
     CHECK(first->reply.flags & FKV_REPLY_MORE);
@@ -319,7 +327,8 @@ TEST(closing_a_shard_ends_what_is_on_its_way_into_it) {
     memory_make(&m, &c, BIG, 7);
     uint32_t shard = raw_shard_of(0, "k", 1);
     fkv_status s = FKV_OK;
-    for (int round = 0; s != FKV_SHARD_CLOSED; round++) {   /* it may have been faster than the command, but not always */
+    /* it may have been faster than the command, but not always */
+    for (int round = 0; s != FKV_SHARD_CLOSED; round++) {
         rig_call closing;
         CHECK(round < 20);
         uint64_t id = large_put_begin(&c, &m, "k", BIG);
@@ -346,8 +355,13 @@ TEST(values_arrive_whole_or_not_at_all_whatever_the_fabric_does) {
     uint64_t trouble = check_seed();
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t kind = (uint32_t)(trouble >> round % 56) & 7, one = 150000;
-        sim_faults f = { .delay_min_ns = 1000, .delay_max_ns = 50000, .reorder = one * 3, .overtake = one * 3, .tear = one,
-                         .tear_span_ns = 2000, .duplicate_error = SIM_ALWAYS };
+        sim_faults f = { .delay_min_ns = 1000,
+                         .delay_max_ns = 50000,
+                         .reorder = one * 3,
+                         .overtake = one * 3,
+                         .tear = one,
+                         .tear_span_ns = 2000,
+                         .duplicate_error = SIM_ALWAYS };
         if (kind == 1) f.access_error = one;
         if (kind == 2) f.flush_error = one;
         if (kind == 3) f.break_conn = one;
@@ -412,7 +426,7 @@ TEST(a_client_killed_while_its_value_is_read_leaves_nothing_behind) {
         close(said[1]);
         CHECK_EQ(read(said[0], text, 1), 1);
         close(said[0]);
-        if (round % 2) CHECK_EQ(raw_put(&c, "other", "v", 1), FKV_OK);   /* a little later */
+        if (round % 2) CHECK_EQ(raw_put(&c, "other", "v", 1), FKV_OK); /* a little later */
         kill(pid, SIGKILL);
         CHECK_EQ(waitpid(pid, NULL, 0), pid);
         for (bool left = true; left;) {
@@ -440,8 +454,10 @@ static void tests(void) {
     RUN(large_values_share_their_room_and_wait_for_it);
     RUN(pieces_of_a_value_that_was_replaced_long_ago_are_not_sent);
     RUN(closing_a_shard_ends_what_is_on_its_way_into_it);
-    if (provider != FAB_SIM) RUN(a_client_killed_while_its_value_is_read_leaves_nothing_behind);
-    else RUN(values_arrive_whole_or_not_at_all_whatever_the_fabric_does);
+    if (provider != FAB_SIM)
+        RUN(a_client_killed_while_its_value_is_read_leaves_nothing_behind);
+    else
+        RUN(values_arrive_whole_or_not_at_all_whatever_the_fabric_does);
 }
 
 int main(int argc, char **argv) {

@@ -1,12 +1,13 @@
-/* dataplane_trust_test.c: trust domains at the owner: a client of one gets nothing from the shards of another, neither by a request of
- * any kind nor by a READ with the right rkey. Domain 0 has shards 0 and 1 here, domain 1 has shards 2 and 3. */
+/* dataplane_trust_test.c: trust domains at the owner: a client of one gets nothing from the shards of another, neither
+ * by a request of any kind nor by a READ with the right rkey. Domain 0 has shards 0 and 1 here, domain 1 has shards 2
+ * and 3. */
 #include "dataplane_rig.h"
 
 enum { OF_EACH = RIG_SHARDS / 2 };
 static const dataplane_trust TRUST[2] = { { .shards = OF_EACH }, { .shards = OF_EACH } };
 static fab_provider provider;
 static rig r;
-static raw c[2];   /* a client of each domain */
+static raw c[2]; /* a client of each domain */
 
 static fkv_status connect_as(raw *client, uint64_t id, uint32_t trust) {
     fkv_hello h = raw_hello(id, FKV_TICKET_READ | FKV_TICKET_WRITE);
@@ -54,7 +55,8 @@ static void expect(int i, const char *key, const char *value) {
 static uint64_t entries(uint32_t shard) {
     uint64_t n = 0;
     dataplane_stats *s = rig_stats(&r);
-    for (uint32_t i = 0; i < s->shards; i++) if (s->shard[i].shard == shard) n = s->shard[i].table.entries;
+    for (uint32_t i = 0; i < s->shards; i++)
+        if (s->shard[i].shard == shard) n = s->shard[i].table.entries;
     free(s);
     return n;
 }
@@ -66,29 +68,34 @@ TEST(the_same_key_is_another_one_in_each_domain) {
     expect(0, "key", "of the first");
     expect(1, "key", "of the second");
     fkv_request q = request_in(0, 0, FKV_OP_GET, "key");
-    q.shard ^= 1;   /* the domain's, but not this key's */
+    q.shard ^= 1; /* the domain's, but not this key's */
     CHECK_EQ(raw_ask(&c[0], &q, "key", NULL, 0, NULL), FKV_BAD_REQUEST);
     down();
 }
 
 TEST(every_kind_of_request_for_a_shard_of_another_domain_is_refused) {
-    static const fkv_op kinds[] = { FKV_OP_LAYOUT, FKV_OP_GET, FKV_OP_PUT, FKV_OP_DELETE, FKV_OP_CAS, FKV_OP_CAS_DELETE, FKV_OP_SCAN };
+    static const fkv_op kinds[] = { FKV_OP_LAYOUT, FKV_OP_GET,        FKV_OP_PUT, FKV_OP_DELETE,
+                                    FKV_OP_CAS,    FKV_OP_CAS_DELETE, FKV_OP_SCAN };
     static const uint8_t value[] = "stolen";
     fkv_rendezvous large = { .rkey = 1, .addr = 4096, .region_addr = 4096, .region_bytes = 1 << 20 };
     up();
     CHECK_EQ(put(1, 1, "key", "safe"), FKV_OK);
     uint32_t shard = shard_in(1, "key");
-    for (int i = 0; i < 2; i++) {   /* both ways, the second time as the domain itself: then it is not refused so */
+    for (int i = 0; i < 2; i++) { /* both ways, the second time as the domain itself: then it is not refused so */
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            bool keyed = kinds[k] != FKV_OP_LAYOUT && kinds[k] != FKV_OP_SCAN, valued = kinds[k] == FKV_OP_PUT || kinds[k] == FKV_OP_CAS;
+            bool keyed = kinds[k] != FKV_OP_LAYOUT && kinds[k] != FKV_OP_SCAN,
+                 valued = kinds[k] == FKV_OP_PUT || kinds[k] == FKV_OP_CAS;
             fkv_request q = request_in(i, 1, kinds[k], keyed ? "key" : "");
             q.shard = shard;
             if (kinds[k] == FKV_OP_SCAN) q.value_bytes = 16;
             if (kinds[k] == FKV_OP_CAS || kinds[k] == FKV_OP_CAS_DELETE) q.expected = 1;
             if (valued) q.value_bytes = sizeof value;
-            fkv_status s = raw_ask(&c[i], &q, keyed ? "key" : "", valued ? value : NULL, valued ? sizeof value : 0, NULL);
-            if (i == 0) CHECK_EQ(s, FKV_UNAUTHORIZED);
-            else CHECK(s != FKV_UNAUTHORIZED);
+            fkv_status s = raw_ask(&c[i], &q, keyed ? "key" : "", valued ? value : NULL, valued ? sizeof value : 0,
+                                   NULL);
+            if (i == 0)
+                CHECK_EQ(s, FKV_UNAUTHORIZED);
+            else
+                CHECK(s != FKV_UNAUTHORIZED);
         }
         if (i == 0) {
             fkv_request q = request_in(0, 1, FKV_OP_PUT, "key");
@@ -153,7 +160,9 @@ static fab_wc_status read_first_bucket(raw *of, const dataplane_region *g) {
     CHECK_EQ(fab_reg_local(of->domain, to, sizeof to, &local), 0);
     CHECK_EQ(fab_attach(of->conn, g->rkey, g->addr, g->bytes, 1), 0);
     fab_wc_status attached = ended(of, FAB_WC_ATTACH);
-    fab_read read = { .wr_id = 2, .local = to, .local_mr = local, .remote_addr = g->addr, .rkey = g->rkey, .bytes = sizeof to };
+    fab_read read = {
+        .wr_id = 2, .local = to, .local_mr = local, .remote_addr = g->addr, .rkey = g->rkey, .bytes = sizeof to
+    };
     CHECK_EQ(fab_post_reads(of->conn, &read, 1), 1);
     fab_flush(of->cq);
     fab_wc_status s = ended(of, FAB_WC_READ);
@@ -199,7 +208,7 @@ TEST(connections_of_one_domain_leave_room_for_the_others) {
     r.config.trust = bounded;
     rig_start(&r);
     raw second, server;
-    fkv_hello copier = raw_hello(4, FKV_TICKET_READ | FKV_TICKET_COPY);   /* of a server: none of its clients */
+    fkv_hello copier = raw_hello(4, FKV_TICKET_READ | FKV_TICKET_COPY); /* of a server: none of its clients */
     fkv_ticket_make(&RIG_SECRET, 4, fkv_wall_ms() + 600000, 1, copier.ticket.flags, &copier.ticket);
     raw_open(&server, &r);
     CHECK_EQ(raw_connect(&server, 0, &copier, sizeof copier), FKV_OK);
@@ -208,7 +217,7 @@ TEST(connections_of_one_domain_leave_room_for_the_others) {
     raw_down(&second);
     CHECK_EQ(connect_as(&c[0], 3, 0), FKV_OK);
     raw_down(&c[1]);
-    for (fkv_status s = FKV_BUSY; s != FKV_OK;) {   /* until its end was noticed */
+    for (fkv_status s = FKV_BUSY; s != FKV_OK;) { /* until its end was noticed */
         s = connect_as(&c[1], 1, 1);
         CHECK(s == FKV_OK || s == FKV_BUSY);
         if (s != FKV_OK) raw_down(&c[1]);
@@ -220,7 +229,8 @@ TEST(connections_of_one_domain_leave_room_for_the_others) {
 TEST(domains_that_are_not_all_shards_are_refused) {
     dataplane *d;
     configure();
-    const dataplane_trust wrong[][2] = { { { .shards = OF_EACH }, { .shards = OF_EACH + 1 } }, { { .shards = OF_EACH }, { .shards = 1 } },
+    const dataplane_trust wrong[][2] = { { { .shards = OF_EACH }, { .shards = OF_EACH + 1 } },
+                                         { { .shards = OF_EACH }, { .shards = 1 } },
                                          { { .shards = RIG_SHARDS }, { .shards = 0 } },
                                          { { .shards = UINT32_MAX }, { .shards = RIG_SHARDS + 1 } } };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -1,4 +1,5 @@
-/* dedup_test.c: no change is made twice, whatever was forgotten; and nothing is forgotten that is promised to be remembered. */
+/* dedup_test.c: no change is made twice, whatever was forgotten; and nothing is forgotten that is promised to be
+ * remembered. */
 #include "../check.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ TEST(a_repeated_sequence_has_the_first_result) {
         if (oldest > 1) CHECK_EQ(begin(&d, c, oldest - 1, true, 1, NULL), DEDUP_FORGOTTEN);
     }
     dedup_leave(&d, c, 1);
-    CHECK(dedup_enter(&d, 7, IDLE_NS) == c);   /* a new connection of the same client */
+    CHECK(dedup_enter(&d, 7, IDLE_NS) == c); /* a new connection of the same client */
     CHECK_EQ(begin(&d, c, 5000, true, 1, &version), DEDUP_DONE);
     dedup_leave(&d, c, 1);
     dedup_free(&d);
@@ -68,11 +69,11 @@ TEST(sequences_may_arrive_out_of_order_within_the_window) {
 
 TEST(a_client_forgotten_early_is_not_let_make_a_change_twice) {
     dedup d;
-    CHECK_EQ(dedup_init(&d, 40 << 10), 0);   /* room for two full windows */
+    CHECK_EQ(dedup_init(&d, 40 << 10), 0); /* room for two full windows */
     dedup_client *c = dedup_enter(&d, 1, 1);
     for (uint64_t s = 1; s <= 2000; s++) change(&d, c, s);
     dedup_leave(&d, c, 1000);
-    for (uint64_t other = 2; other <= 20; other++) {   /* each takes room, until the first is forgotten */
+    for (uint64_t other = 2; other <= 20; other++) { /* each takes room, until the first is forgotten */
         dedup_client *o = dedup_enter(&d, other, 2000);
         for (uint64_t s = 1; s <= 2000; s++) change(&d, o, s);
         dedup_leave(&d, o, 2000);
@@ -149,9 +150,11 @@ TEST(a_retry_of_what_an_earlier_owner_was_sent_is_not_made) {
     fkv_status status;
     uint64_t version;
     CHECK_EQ(dedup_begin(&d, c, 3, 7, true, 101, &op, &status, &version), DEDUP_FORGOTTEN);
-    CHECK_EQ(dedup_begin(&d, c, 3, 9, false, 102, &op, &status, &version), DEDUP_NEW);   /* sent for the first time, so after 7 and 8 */
+    /* sent for the first time, so after 7 and 8 */
+    CHECK_EQ(dedup_begin(&d, c, 3, 9, false, 102, &op, &status, &version), DEDUP_NEW);
     CHECK_EQ(dedup_begin(&d, c, 3, 8, true, 103, &op, &status, &version), DEDUP_FORGOTTEN);
-    CHECK_EQ(dedup_begin(&d, c, 3, 10, true, 104, &op, &status, &version), DEDUP_NEW);   /* its first copy was sent here, and was lost */
+    /* its first copy was sent here, and was lost */
+    CHECK_EQ(dedup_begin(&d, c, 3, 10, true, 104, &op, &status, &version), DEDUP_NEW);
     /* Other slots, and a shard that has never had an owner, are not in doubt. */
     CHECK_EQ(dedup_begin(&d, c, 2, 7, true, 105, &op, &status, &version), DEDUP_NEW);
     CHECK_EQ(dedup_open_slot(&d, 4, false, 106), 0);

@@ -5,7 +5,8 @@
 #include "fabric_pair.h"
 
 void fabric_conformance(const fabric_under_test *u);
-/* To be called first in main: when this process was started as a child of a test, plays its part and does not return. */
+/* To be called first in main: when this process was started as a child of a test, plays its part and does not return.
+ * */
 bool fabric_conformance_child(const fabric_under_test *u, int argc, char **argv);
 
 /* Its parts, each in a file of its name. */

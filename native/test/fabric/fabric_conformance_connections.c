@@ -42,8 +42,8 @@ TEST(private_data_travels_both_ways_with_a_connection) {
 TEST(both_ends_take_the_smaller_message_limit) {
     memset(&p, 0, sizeof p);
     p.under = u;
-    end_open(&p.owner, u, &(fab_options){.max_message = 4096});
-    end_open(&p.client, u, &(fab_options){.max_message = 1000});
+    end_open(&p.owner, u, &(fab_options){ .max_message = 4096 });
+    end_open(&p.client, u, &(fab_options){ .max_message = 1000 });
     CHECK_EQ(fab_listen(p.owner.cq, u->address(), &p.listener), 0);
     snprintf(p.address, sizeof p.address, "%s", fab_listener_address(p.listener));
     pair_connect(&p, 0, &p.client_conn, &p.owner_conn);
@@ -60,7 +60,7 @@ TEST(a_rejected_peer_gets_the_reason_and_then_the_end) {
     fab_wc w = pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_REM_ACCESS_ERR);
     CHECK_EQ(w.bytes, 9);
     CHECK(memcmp(w.data, "no ticket", 9) == 0);
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"x", 1}, 1), -ENOTCONN);
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
     CHECK_EQ(pair_next(&p, &p.client).opcode, FAB_WC_DISCONNECT);
     pair_settle(&p);
     CHECK(!end_has(&p.client) && !end_has(&p.owner));
@@ -70,14 +70,14 @@ TEST(a_rejected_peer_gets_the_reason_and_then_the_end) {
 TEST(a_connection_cannot_be_used_before_it_is_accepted) {
     pair_listen(&p, u, NULL);
     CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"x", 1}, 1), -ENOTCONN);
-    fab_read r = {.bytes = 8};
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
+    fab_read r = { .bytes = 8 };
     CHECK_EQ(fab_post_reads(p.client_conn, &r, 1), -ENOTCONN);
     CHECK_EQ(fab_attach(p.client_conn, 1, 0, 8, 0), -ENOTCONN);
     p.owner_conn = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
-    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){"x", 1}, 1), -ENOTCONN);
+    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
     CHECK_EQ(fab_accept(p.owner_conn, 0, NULL, 0), 0);
-    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){"at once", 7}, 1), 0);
+    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){ "at once", 7 }, 1), 0);
     pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_SUCCESS);
     fab_wc w = pair_expect(&p, &p.client, FAB_WC_RECV, FAB_SUCCESS);
     CHECK(w.bytes == 7 && memcmp(w.data, "at once", 7) == 0);
@@ -126,15 +126,15 @@ TEST(an_address_in_use_is_refused_and_free_again_after_unlisten) {
 
 TEST(options_out_of_range_are_refused) {
     fab_domain *d;
-    CHECK_EQ(fab_open(&(fab_options){.provider = u->provider, .max_message = FAB_MESSAGE_MIN - 1}, &d), -EINVAL);
-    CHECK_EQ(fab_open(&(fab_options){.provider = u->provider, .max_message = FAB_MESSAGE_MAX + 1}, &d), -EINVAL);
-    CHECK_EQ(fab_open(&(fab_options){.provider = (fab_provider)99}, &d), -EINVAL);
+    CHECK_EQ(fab_open(&(fab_options){ .provider = u->provider, .max_message = FAB_MESSAGE_MIN - 1 }, &d), -EINVAL);
+    CHECK_EQ(fab_open(&(fab_options){ .provider = u->provider, .max_message = FAB_MESSAGE_MAX + 1 }, &d), -EINVAL);
+    CHECK_EQ(fab_open(&(fab_options){ .provider = (fab_provider)99 }, &d), -EINVAL);
 }
 
 TEST(more_connections_than_allowed_are_refused_until_one_ends) {
     enum { LIMIT = 3 };
     fab_conn *client[LIMIT + 2], *owner[LIMIT + 2];
-    pair_listen(&p, u, &(fab_options){.max_conns = LIMIT});
+    pair_listen(&p, u, &(fab_options){ .max_conns = LIMIT });
     for (int i = 0; i < LIMIT; i++) pair_connect(&p, 0, &client[i], &owner[i]);
     CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &client[LIMIT]), 0);
     fab_wc w = pair_next(&p, &p.client);
@@ -145,7 +145,7 @@ TEST(more_connections_than_allowed_are_refused_until_one_ends) {
     fab_disconnect(client[0]);
     CHECK(pair_expect(&p, &p.owner, FAB_WC_DISCONNECT, FAB_SUCCESS).conn == owner[0]);
     fab_disconnect(owner[0]);
-    for (bool connected = false; !connected;) {   /* the place is free once the provider has let go of the old one */
+    for (bool connected = false; !connected;) { /* the place is free once the provider has let go of the old one */
         CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &client[0]), 0);
         while (!end_has(&p.client) && !end_has(&p.owner)) pair_turn(&p);
         if (end_has(&p.owner)) {
@@ -172,7 +172,7 @@ TEST(an_orderly_end_delivers_what_was_sent_and_then_one_disconnect) {
         pair_open(&p, u, NULL, 0);
         end *other = who ? &p.client : &p.owner;
         fab_conn **leaves = who ? &p.owner_conn : &p.client_conn, *stays = who ? p.client_conn : p.owner_conn;
-        for (uint64_t i = 0; i < MESSAGES; i++) CHECK_EQ(fab_send(*leaves, &(struct iovec){&i, sizeof i}, 1), 0);
+        for (uint64_t i = 0; i < MESSAGES; i++) CHECK_EQ(fab_send(*leaves, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(who ? p.owner.cq : p.client.cq);
         fab_disconnect(*leaves);
         *leaves = NULL;
@@ -189,7 +189,7 @@ TEST(an_orderly_end_delivers_what_was_sent_and_then_one_disconnect) {
             CHECK(memcmp(kept[i], &i, sizeof i) == 0);
             fab_release(stays, kept[i]);
         }
-        CHECK_EQ(fab_send(stays, &(struct iovec){"x", 1}, 1), -ENOTCONN);
+        CHECK_EQ(fab_send(stays, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
         pair_settle(&p);
         CHECK(!end_has(other));
         pair_close(&p);
@@ -200,17 +200,17 @@ TEST(a_connection_may_be_dropped_at_any_stage) {
     for (int stage = 0; stage < 5; stage++) {
         pair_listen(&p, u, NULL);
         CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
-        fab_wc w = {0};
+        fab_wc w = { 0 };
         if (stage >= 1) w = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS);
         p.owner_conn = w.conn;
         if (stage == 3) CHECK_EQ(fab_accept(p.owner_conn, 0, NULL, 0), 0);
-        if (stage == 2) {   /* the owner goes without an answer */
+        if (stage == 2) { /* the owner goes without an answer */
             fab_disconnect(p.owner_conn);
             p.owner_conn = NULL;
             w = pair_next(&p, &p.client);
             CHECK(w.opcode == FAB_WC_CONNECT && w.status != FAB_SUCCESS);
             CHECK_EQ(pair_next(&p, &p.client).opcode, FAB_WC_DISCONNECT);
-        } else {            /* the client goes */
+        } else { /* the client goes */
             fab_disconnect(p.client_conn);
             p.client_conn = NULL;
         }
@@ -219,7 +219,7 @@ TEST(a_connection_may_be_dropped_at_any_stage) {
             CHECK_EQ(fab_accept(p.owner_conn, 0, NULL, 0), -ENOTCONN);
         }
         if (stage == 3) CHECK_EQ(pair_next(&p, &p.owner).opcode, FAB_WC_DISCONNECT);
-        if (stage == 4) {   /* the listener goes while a peer asks, seen or not */
+        if (stage == 4) { /* the listener goes while a peer asks, seen or not */
             fab_unlisten(p.listener);
             p.listener = NULL;
         }
@@ -232,12 +232,13 @@ TEST(peers_that_wait_at_a_closed_listener_are_told) {
     CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
     fab_wc wc[4];
     int n = 0;
-    for (int i = 0; i < 1000 && n == 0; i++) n = fab_poll(p.client.cq, wc, 4);   /* the owner does not poll: unseen there */
+    /* the owner does not poll: unseen there */
+    for (int i = 0; i < 1000 && n == 0; i++) n = fab_poll(p.client.cq, wc, 4);
     CHECK_EQ(n, 0);
-    struct pollfd asked = {.fd = fab_fd(p.owner.cq), .events = POLLIN};
+    struct pollfd asked = { .fd = fab_fd(p.owner.cq), .events = POLLIN };
     uint64_t give_up = fkv_now_ns() + check_patience_ms() * 1000000ull;
     if (u->sleeps && fab_arm(p.owner.cq) == 0) {
-        while (poll(&asked, 1, 1) == 0) {   /* the asking may take more than one step of the client's thread */
+        while (poll(&asked, 1, 1) == 0) { /* the asking may take more than one step of the client's thread */
             CHECK_EQ(fab_poll(p.client.cq, wc, 4), 0);
             CHECK(fkv_now_ns() < give_up);
         }
@@ -254,7 +255,7 @@ TEST(peers_that_wait_at_a_closed_listener_are_told) {
 
 /* Whether the owner was asked before the client's time was over, which on a busy machine it need not be. */
 static bool owner_was_asked(uint32_t handshake_ms) {
-    pair_listen(&p, u, &(fab_options){.handshake_ms = handshake_ms});
+    pair_listen(&p, u, &(fab_options){ .handshake_ms = handshake_ms });
     CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
     uint64_t give_up = fkv_now_ns() + check_patience_ms() * 1000000ull;
     while (!end_has(&p.owner) && !end_has(&p.client)) {

@@ -46,14 +46,30 @@ static void end_test(void) {
 }
 
 static fab_read read_of(uint64_t id, uint64_t offset, uint32_t bytes) {
-    return (fab_read){.wr_id = id, .local = local, .local_mr = local_mr, .remote_addr = fab_mr_addr(region_mr) + offset,
-                      .rkey = fab_mr_rkey(region_mr), .bytes = bytes};
+    return (fab_read){ .wr_id = id,
+                       .local = local,
+                       .local_mr = local_mr,
+                       .remote_addr = fab_mr_addr(region_mr) + offset,
+                       .rkey = fab_mr_rkey(region_mr),
+                       .bytes = bytes };
 }
 
 TEST(a_read_brings_the_bytes_of_the_region) {
     open_with_region(NULL);
-    static const struct { uint64_t offset; uint32_t bytes; } cases[] = {
-        {0, 1}, {0, 8}, {0, 128}, {1, 7}, {3, 1000}, {4095, 2}, {40, 1056}, {REGION_BYTES - 1, 1}, {REGION_BYTES - 1000, 1000}, {0, REGION_BYTES},
+    static const struct {
+        uint64_t offset;
+        uint32_t bytes;
+    } cases[] = {
+        { 0, 1 },
+        { 0, 8 },
+        { 0, 128 },
+        { 1, 7 },
+        { 3, 1000 },
+        { 4095, 2 },
+        { 40, 1056 },
+        { REGION_BYTES - 1, 1 },
+        { REGION_BYTES - 1000, 1000 },
+        { 0, REGION_BYTES },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         memset(local, 0, LOCAL_BYTES);
@@ -64,7 +80,7 @@ TEST(a_read_brings_the_bytes_of_the_region) {
         fab_wc w = pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS);
         CHECK_EQ(w.wr_id, i);
         CHECK(memcmp(local + 5, region.base + cases[i].offset, cases[i].bytes) == 0);
-        CHECK(local[4] == 0 && local[5 + cases[i].bytes] == 0);   /* and not one more */
+        CHECK(local[4] == 0 && local[5 + cases[i].bytes] == 0); /* and not one more */
     }
     end_test();
 }
@@ -88,7 +104,7 @@ TEST(reads_of_a_batch_complete_in_order_until_the_queue_is_full) {
         CHECK_EQ(pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS).wr_id, done);
         done++;
     }
-    CHECK(full > 0);   /* the queue has an end, and says so */
+    CHECK(full > 0); /* the queue has an end, and says so */
     for (int i = 0; i < BATCH; i++) CHECK(memcmp(local + (size_t)i * BYTES, region.base + i * 8, BYTES) == 0);
     end_test();
 }
@@ -112,12 +128,18 @@ TEST(the_owner_reads_a_client_s_region_too) {
     static uint8_t bounce[100000];
     CHECK_EQ(fkv_region_alloc("rendezvous", 200000, 0, &own), 0);
     pattern_fill(own.base, 9, own.bytes);
-    CHECK_EQ(fab_reg(p.client.domain, &own, 0, &own_mr), 0);   /* 0: the trust domain of a connection on its connecting side */
+    /* 0: the trust domain of a connection on its connecting side */
+    CHECK_EQ(fab_reg(p.client.domain, &own, 0, &own_mr), 0);
     CHECK_EQ(fab_reg_local(p.owner.domain, bounce, sizeof bounce, &bounce_mr), 0);
     for (int round = 0; round < 3; round++) {
-        attach_expect(p.owner_conn, &p.owner, fab_mr_rkey(own_mr), fab_mr_addr(own_mr) + 4096, own.bytes - 4096, FAB_SUCCESS);
-        fab_read r = {.wr_id = 5, .local = bounce, .local_mr = bounce_mr, .remote_addr = fab_mr_addr(own_mr) + 5000,
-                      .rkey = fab_mr_rkey(own_mr), .bytes = sizeof bounce};
+        attach_expect(p.owner_conn, &p.owner, fab_mr_rkey(own_mr), fab_mr_addr(own_mr) + 4096, own.bytes - 4096,
+                      FAB_SUCCESS);
+        fab_read r = { .wr_id = 5,
+                       .local = bounce,
+                       .local_mr = bounce_mr,
+                       .remote_addr = fab_mr_addr(own_mr) + 5000,
+                       .rkey = fab_mr_rkey(own_mr),
+                       .bytes = sizeof bounce };
         memset(bounce, 0, sizeof bounce);
         CHECK_EQ(fab_post_reads(p.owner_conn, &r, 1), 1);
         CHECK_EQ(pair_expect(&p, &p.owner, FAB_WC_READ, FAB_SUCCESS).wr_id, 5);
@@ -137,24 +159,25 @@ TEST(a_large_read_does_not_hold_up_a_message) {
         r[i] = read_of((uint64_t)i, 0, REGION_BYTES);
         r[i].local = local + (size_t)i * REGION_BYTES;
     }
-    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){"small", 5}, 1), 0);
+    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){ "small", 5 }, 1), 0);
     fab_flush(p.owner.cq);
     CHECK_EQ(fab_post_reads(p.client_conn, r, LOCAL_BYTES / REGION_BYTES), LOCAL_BYTES / REGION_BYTES);
     int reads_before = 0;
     fab_wc w;
     while ((w = pair_next(&p, &p.client)).opcode != FAB_WC_RECV) reads_before++;
     CHECK(reads_before < LOCAL_BYTES / REGION_BYTES);
-    for (int i = reads_before; i < LOCAL_BYTES / REGION_BYTES; i++) pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS);
+    for (int i = reads_before; i < LOCAL_BYTES / REGION_BYTES; i++)
+        pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS);
     for (int i = 0; i < LOCAL_BYTES / REGION_BYTES; i++) CHECK(memcmp(r[i].local, region.base, REGION_BYTES) == 0);
     end_test();
 }
 
 /* ---- refusals ---- */
 
-/* `good` (may be NULL) succeeds, `bad` is refused with `status`, what was posted behind it is flushed; then comes one end, and at
- * the peer too. */
+/* `good` (may be NULL) succeeds, `bad` is refused with `status`, what was posted behind it is flushed; then comes one
+ * end, and at the peer too. */
 static void expect_refusal(const fab_read *good, fab_read bad, fab_wc_status status) {
-    fab_read r[4] = {good ? *good : bad, bad, bad, bad};
+    fab_read r[4] = { good ? *good : bad, bad, bad, bad };
     for (uint64_t i = 0; i < 4; i++) r[i].wr_id = i;
     int first = good ? 0 : 1;
     CHECK_EQ(fab_post_reads(p.client_conn, r + first, 4 - first), 4 - first);
@@ -162,11 +185,12 @@ static void expect_refusal(const fab_read *good, fab_read bad, fab_wc_status sta
     if (good) {
         fab_wc w = pair_next(&p, &p.client);
         CHECK(w.opcode == FAB_WC_READ && w.wr_id == 0);
-        CHECK(w.status == FAB_SUCCESS || (silent && w.status == FAB_WR_FLUSH_ERR));   /* the refusal overtakes answers in siw's queue */
+        /* the refusal overtakes answers in siw's queue */
+        CHECK(w.status == FAB_SUCCESS || (silent && w.status == FAB_WR_FLUSH_ERR));
     }
     CHECK_EQ(pair_expect(&p, &p.client, FAB_WC_READ, silent ? FAB_WR_FLUSH_ERR : status).wr_id, 1);
     CHECK_EQ(fab_post_reads(p.client_conn, r, 1), -ENOTCONN);
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"x", 1}, 1), -ENOTCONN);
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
     CHECK_EQ(fab_attach(p.client_conn, 5, 0, 8, 0), -ENOTCONN);
     CHECK_EQ(pair_expect(&p, &p.client, FAB_WC_READ, FAB_WR_FLUSH_ERR).wr_id, 2);
     CHECK_EQ(pair_expect(&p, &p.client, FAB_WC_READ, FAB_WR_FLUSH_ERR).wr_id, 3);
@@ -179,9 +203,19 @@ static void expect_refusal(const fab_read *good, fab_read bad, fab_wc_status sta
 }
 
 TEST(reads_beyond_the_bounds_are_refused) {
-    static const struct { uint64_t offset; uint32_t bytes; } cases[] = {
-        {REGION_BYTES, 1}, {REGION_BYTES - 7, 8}, {-1ull, 1}, {-1ull, 8}, {-8ull, 8}, {0, REGION_BYTES + 1}, {1ull << 40, 8},
-        {1ull << 63, 8}, {REGION_BYTES - 1, UINT32_MAX},
+    static const struct {
+        uint64_t offset;
+        uint32_t bytes;
+    } cases[] = {
+        { REGION_BYTES, 1 },
+        { REGION_BYTES - 7, 8 },
+        { -1ull, 1 },
+        { -1ull, 8 },
+        { -8ull, 8 },
+        { 0, REGION_BYTES + 1 },
+        { 1ull << 40, 8 },
+        { 1ull << 63, 8 },
+        { REGION_BYTES - 1, UINT32_MAX },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         open_with_region(NULL);
@@ -190,7 +224,7 @@ TEST(reads_beyond_the_bounds_are_refused) {
         expect_refusal(&good, bad, fits_here ? FAB_REM_ACCESS_ERR : FAB_LOC_PROT_ERR);
         end_test();
     }
-    open_with_region(NULL);   /* an address near the end of the address space must not wrap */
+    open_with_region(NULL); /* an address near the end of the address space must not wrap */
     fab_read good = read_of(0, 0, 8), bad = good;
     bad.remote_addr = UINT64_MAX - 3;
     expect_refusal(&good, bad, FAB_REM_ACCESS_ERR);
@@ -251,7 +285,7 @@ TEST(a_local_buffer_that_is_not_registered_is_refused) {
         case 1: bad.local_mr = NULL; break;
         case 2: bad.local = local + LOCAL_BYTES - 7; break;
         case 3: bad.local = local - 1; break;
-        case 4: bad.local_mr = region_mr; break;   /* memory that peers read is not memory that READs may write */
+        case 4: bad.local_mr = region_mr; break; /* memory that peers read is not memory that READs may write */
         }
         expect_refusal(&good, bad, FAB_LOC_PROT_ERR);
         end_test();
@@ -261,12 +295,15 @@ TEST(a_local_buffer_that_is_not_registered_is_refused) {
 TEST(an_attach_that_is_refused_leaves_the_connection_whole) {
     open_with_region(NULL);
     if (u->attach_maps) {
-        attach_expect(p.client_conn, &p.client, fab_mr_rkey(region_mr) ^ 1, fab_mr_addr(region_mr), 8, FAB_REM_ACCESS_ERR);
-        attach_expect(p.client_conn, &p.client, fab_mr_rkey(region_mr) ^ 2, fab_mr_addr(region_mr), UINT64_MAX, FAB_REM_ACCESS_ERR);
-        attach_expect(p.owner_conn, &p.owner, fab_mr_rkey(region_mr), fab_mr_addr(region_mr), 8, FAB_REM_ACCESS_ERR);   /* not the peer's */
+        attach_expect(p.client_conn, &p.client, fab_mr_rkey(region_mr) ^ 1, fab_mr_addr(region_mr), 8,
+                      FAB_REM_ACCESS_ERR);
+        attach_expect(p.client_conn, &p.client, fab_mr_rkey(region_mr) ^ 2, fab_mr_addr(region_mr), UINT64_MAX,
+                      FAB_REM_ACCESS_ERR);
+        /* not the peer's */
+        attach_expect(p.owner_conn, &p.owner, fab_mr_rkey(region_mr), fab_mr_addr(region_mr), 8, FAB_REM_ACCESS_ERR);
     }
     CHECK_EQ(fab_attach(p.client_conn, 1, 0, 0, 0), -EINVAL);
-    fab_detach(p.client_conn, 12345);   /* never attached */
+    fab_detach(p.client_conn, 12345); /* never attached */
     fab_read r = read_of(0, 0, 8);
     CHECK_EQ(fab_post_reads(p.client_conn, &r, 1), 1);
     pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS);
@@ -282,19 +319,21 @@ TEST(disconnecting_with_work_in_flight_touches_no_buffer_afterwards) {
             r[i].local = local + (size_t)i * 100000;
         }
         CHECK_EQ(fab_post_reads(p.client_conn, r, 8), 8);
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"last words", 10}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "last words", 10 }, 1), 0);
         fab_flush(p.client.cq);
         for (int i = 0; i < round; i++) pair_turn(&p);
         fab_disconnect(p.client_conn);
         p.client_conn = NULL;
-        p.client.head = p.client.tail;   /* what was polled before */
+        p.client.head = p.client.tail; /* what was polled before */
         memset(local, 0xab, LOCAL_BYTES);
         pair_settle(&p);
         CHECK(!end_has(&p.client));
         for (size_t i = 0; i < LOCAL_BYTES; i++) CHECK(local[i] == 0xab);
         fab_wc w = pair_next(&p, &p.owner);
-        if (w.opcode == FAB_WC_RECV) w = pair_next(&p, &p.owner);
-        else CHECK(u->device_reads);
+        if (w.opcode == FAB_WC_RECV)
+            w = pair_next(&p, &p.owner);
+        else
+            CHECK(u->device_reads);
         CHECK(w.opcode == FAB_WC_DISCONNECT && (w.status == FAB_SUCCESS || u->device_reads));
         end_test();
     }

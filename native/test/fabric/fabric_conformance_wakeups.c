@@ -19,13 +19,16 @@ static uint64_t messages;
 
 static void sleep_until_something(fab_cq *cq) {
     if (fab_arm(cq) == 1) return;
-    struct pollfd f = {.fd = fab_fd(cq), .events = POLLIN};
-    CHECK(poll(&f, 1, (int)check_patience_ms()) != 0);   /* what should have woken us got lost */
+    struct pollfd f = { .fd = fab_fd(cq), .events = POLLIN };
+    CHECK(poll(&f, 1, (int)check_patience_ms()) != 0); /* what should have woken us got lost */
 }
 
 /* ---- two threads, one message back and forth, sleeping before each ---- */
 
-static struct { fab_cq *cq; fab_conn *conn; } echo;
+static struct {
+    fab_cq *cq;
+    fab_conn *conn;
+} echo;
 
 static void *echo_thread(void *arg) {
     (void)arg;
@@ -40,7 +43,7 @@ static void *echo_thread(void *arg) {
             CHECK_EQ(value, expected);
             expected++;
             fab_release(wc[i].conn, wc[i].data);
-            CHECK_EQ(fab_send(wc[i].conn, &(struct iovec){&value, sizeof value}, 1), 0);
+            CHECK_EQ(fab_send(wc[i].conn, &(struct iovec){ &value, sizeof value }, 1), 0);
         }
         fab_flush(echo.cq);
         if (n == 0) sleep_until_something(echo.cq);
@@ -57,7 +60,7 @@ TEST(no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message) {
     alarm(ALARM_S);
     CHECK_EQ(pthread_create(&thread, NULL, echo_thread, NULL), 0);
     for (uint64_t i = 0; i < messages; i++) {
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.client.cq);
         for (int got = 0; got == 0;) {
             fab_wc wc[4];
@@ -103,7 +106,7 @@ TEST(a_sender_that_was_pushed_back_is_woken_when_there_is_room) {
     static uint8_t room[2000];
     for (uint64_t i = 0; i < messages;) {
         memcpy(room, &i, sizeof i);
-        if (fab_send(p.client_conn, &(struct iovec){room, 8 + i % 1900}, 1) == 0) {
+        if (fab_send(p.client_conn, &(struct iovec){ room, 8 + i % 1900 }, 1) == 0) {
             if (++i % 64 == 0 || i == messages) fab_flush(p.client.cq);
             continue;
         }
@@ -111,8 +114,10 @@ TEST(a_sender_that_was_pushed_back_is_woken_when_there_is_room) {
         for (bool ready = false; !ready;) {
             fab_wc wc[4];
             int n = fab_poll(p.client.cq, wc, 4);
-            if (n == 0) sleep_until_something(p.client.cq);
-            else CHECK(n == 1 && wc[0].opcode == FAB_WC_SEND_READY);
+            if (n == 0)
+                sleep_until_something(p.client.cq);
+            else
+                CHECK(n == 1 && wc[0].opcode == FAB_WC_SEND_READY);
             ready = n > 0;
         }
     }
@@ -123,7 +128,10 @@ TEST(a_sender_that_was_pushed_back_is_woken_when_there_is_room) {
 
 /* ---- fab_wake ---- */
 
-static struct { fab_cq *cq; _Atomic uint64_t asked, done; } waker;
+static struct {
+    fab_cq *cq;
+    _Atomic uint64_t asked, done;
+} waker;
 
 static void *waker_thread(void *arg) {
     (void)arg;
@@ -143,7 +151,8 @@ TEST(a_wake_from_another_thread_is_never_lost) {
     pthread_t thread;
     alarm(ALARM_S);
     CHECK_EQ(pthread_create(&thread, NULL, waker_thread, NULL), 0);
-    /* What a wake announces is looked at before polling, and found after it. After the last nobody wakes this end again. */
+    /* What a wake announces is looked at before polling, and found after it. After the last nobody wakes this end
+     * again. */
     while ((waker.done = waker.asked) < messages / 10) {
         fab_wc wc;
         CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
@@ -157,7 +166,7 @@ TEST(a_wake_from_another_thread_is_never_lost) {
 TEST(a_wake_makes_the_descriptor_readable_once) {
     end e;
     end_open(&e, u, NULL);
-    struct pollfd f = {.fd = fab_fd(e.cq), .events = POLLIN};
+    struct pollfd f = { .fd = fab_fd(e.cq), .events = POLLIN };
     fab_wc wc;
     while (fab_arm(e.cq) == 1) CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
     CHECK_EQ(poll(&f, 1, 0), 0);

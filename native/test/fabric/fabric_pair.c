@@ -6,11 +6,11 @@
 #include "../check.h"
 
 void end_open(end *e, const fabric_under_test *u, const fab_options *o) {
-    fab_options options = o ? *o : (fab_options){0};
+    fab_options options = o ? *o : (fab_options){ 0 };
     options.provider = u->provider;
     if (u->configure) u->configure(&options);
-    /* The fabric's own limits are hang-guards here too, but where a test is about them: on a busy machine a thread that is to answer may not
-     * run for a second. */
+    /* The fabric's own limits are hang-guards here too, but where a test is about them: on a busy machine a thread that
+     * is to answer may not run for a second. */
     if (!u->idle) {
         if (options.op_timeout_ms == 0) options.op_timeout_ms = (uint32_t)check_patience_ms();
         if (options.handshake_ms == 0) options.handshake_ms = (uint32_t)check_patience_ms();
@@ -81,15 +81,18 @@ bool pair_turn(pair *p) {
 
 static void sleep_on_both(pair *p, int timeout_ms) {
     if (!p->under->sleeps || fab_arm(p->owner.cq) == 1 || fab_arm(p->client.cq) == 1) return;
-    struct pollfd f[2] = {{.fd = fab_fd(p->owner.cq), .events = POLLIN}, {.fd = fab_fd(p->client.cq), .events = POLLIN}};
+    struct pollfd f[2] = { { .fd = fab_fd(p->owner.cq), .events = POLLIN },
+                           { .fd = fab_fd(p->client.cq), .events = POLLIN } };
     poll(f, 2, timeout_ms);
 }
 
 fab_wc pair_next(pair *p, end *e) {
     uint64_t give_up = fkv_now_ns() + check_patience_ms() * 1000000ull;
     for (int idle = 0; !end_has(e); idle++) {
-        if (pair_turn(p)) idle = 0;
-        else if (idle > 100) sleep_on_both(p, 1000);
+        if (pair_turn(p))
+            idle = 0;
+        else if (idle > 100)
+            sleep_on_both(p, 1000);
         CHECK(fkv_now_ns() < give_up);
     }
     return e->queue[e->head++ % PAIR_QUEUE];
@@ -110,8 +113,10 @@ void pair_settle(pair *p) {
 }
 
 static uint64_t mix(uint64_t x) {
-    x ^= x >> 30; x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27; x *= 0x94d049bb133111ebu;
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
     return x ^ x >> 31;
 }
 

@@ -1,7 +1,9 @@
-/* fabric_pair.h: two ends of one provider in one process, for tests: each has a domain, a CQ and a queue of what was polled.
+/* fabric_pair.h: two ends of one provider in one process, for tests: each has a domain, a CQ and a queue of what was
+ * polled.
  *
- * pair_next() polls both ends until the one asked about has something; it spins a little, then arms both and sleeps on their
- * descriptors, so that every test also depends on wake-ups. A test that waits for longer than check_patience_ms() has failed.
+ * pair_next() polls both ends until the one asked about has something; it spins a little, then arms both and sleeps on
+ * their descriptors, so that every test also depends on wake-ups. A test that waits for longer than check_patience_ms()
+ * has failed.
  */
 #ifndef FARKV_TEST_FABRIC_PAIR_H
 #define FARKV_TEST_FABRIC_PAIR_H
@@ -11,22 +13,26 @@ enum { PAIR_QUEUE = 4096 };
 
 typedef struct fabric_under_test {
     fab_provider provider;
-    const char *(*address)(void);              /* a fresh one to listen on; valid until the next call */
-    void (*configure)(fab_options *o);         /* may be NULL */
-    void (*idle)(void);                        /* called when neither end had anything; may be NULL */
-    bool sleeps;                               /* its descriptors can be waited on */
-    bool forks;                                /* the peer may be another process */
-    bool attach_maps;                          /* fab_attach asks the peer, and a READ does not need it any more (shm) */
-    bool device_reads;                         /* a device serves READs: a stopped peer's memory is read all the same, and a READ that is
-                                                  in flight when its end disconnects is ended at once, with what was sent behind it */
-    uint32_t messages;                         /* of the tests of wake-ups; 0: as many as a real machine does in a second */
-    bool silent_refusals;                      /* the device says only that a refused READ was flushed (siw: the peer's TERMINATE is not told) */
+    const char *(*address)(void);      /* a fresh one to listen on; valid until the next call */
+    void (*configure)(fab_options *o); /* may be NULL */
+    void (*idle)(void);                /* called when neither end had anything; may be NULL */
+    bool sleeps;                       /* its descriptors can be waited on */
+    bool forks;                        /* the peer may be another process */
+    /* fab_attach asks the peer, and a READ does not need it any more (shm) */
+    bool attach_maps;
+    /* a device serves READs: a stopped peer's memory is read all the same, and a READ that is in flight when its end
+     * disconnects is ended at once, with what was sent behind it */
+    bool device_reads;
+    /* of the tests of wake-ups; 0: as many as a real machine does in a second */
+    uint32_t messages;
+    /* the device says only that a refused READ was flushed (siw: the peer's TERMINATE is not told) */
+    bool silent_refusals;
 } fabric_under_test;
 
 typedef struct end {
     fab_domain *domain;
     fab_cq *cq;
-    fab_wc queue[PAIR_QUEUE];                  /* polled, not yet looked at */
+    fab_wc queue[PAIR_QUEUE]; /* polled, not yet looked at */
     uint32_t head, tail;
 } end;
 
@@ -34,12 +40,12 @@ typedef struct pair {
     const fabric_under_test *under;
     end owner, client;
     fab_listener *listener;
-    fab_conn *owner_conn, *client_conn;        /* once pair_open returned */
+    fab_conn *owner_conn, *client_conn; /* once pair_open returned */
     char address[256];
 } pair;
 
-/* Makes both ends, listens. `o` may be NULL; provider and configure are applied to a copy, and limits in time that it leaves open are as long
- * as a test waits. */
+/* Makes both ends, listens. `o` may be NULL; provider and configure are applied to a copy, and limits in time that it
+ * leaves open are as long as a test waits. */
 void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o);
 void pair_listen_ends(pair *p, const fabric_under_test *u, const fab_options *owner, const fab_options *client);
 /* The same, and a connection of trust domain `trust`. */

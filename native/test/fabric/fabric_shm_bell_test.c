@@ -1,5 +1,5 @@
-/* The bell of a shm connection when the peer rings without end: what is taken out of it is put in again at once. That is made to happen in
- * one thread: recv(), by which the provider empties a bell, is this file's own, and fills it. */
+/* The bell of a shm connection when the peer rings without end: what is taken out of it is put in again at once. That
+ * is made to happen in one thread: recv(), by which the provider empties a bell, is this file's own, and fills it. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -8,7 +8,9 @@
 #include "fabric_pair.h"
 #include "shm_raw.h"
 
-static const fabric_under_test shm = {.provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true};
+static const fabric_under_test shm = {
+    .provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true
+};
 
 static raw ringer;
 static bool rings;
@@ -45,7 +47,7 @@ TEST(a_peer_that_rings_without_end_holds_nobody_up) {
         rings = false;
     }
     CHECK(emptied > 0);
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"well?", 5}, 1), 0);
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "well?", 5 }, 1), 0);
     w = pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
     CHECK(w.conn == p.owner_conn);
     fab_release(w.conn, w.data);

@@ -1,5 +1,5 @@
-/* The shm provider against clients that lie, garble, stay silent or belong to somebody else. In each test an honest client is connected
- * as well, and must not notice. */
+/* The shm provider against clients that lie, garble, stay silent or belong to somebody else. In each test an honest
+ * client is connected as well, and must not notice. */
 #include <signal.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,9 @@
 #include "fabric_pair.h"
 #include "shm_raw.h"
 
-static const fabric_under_test shm = {.provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true};
+static const fabric_under_test shm = {
+    .provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true
+};
 
 static pair p;
 static uint64_t random_state;
@@ -30,7 +32,7 @@ static uint64_t random_word(void) {
 static void open_with_honest_client(const fab_options *o) { pair_open(&p, &shm, o, 0); }
 
 static void honest_client_is_well(void) {
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"well?", 5}, 1), 0);
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "well?", 5 }, 1), 0);
     fab_wc w = pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
     CHECK(w.conn == p.owner_conn && w.bytes == 5);
     fab_release(w.conn, w.data);
@@ -64,16 +66,18 @@ static void agent_turn(void) {
     fab_unlisten(l);
 }
 
-/* Time passes by the test's clock, so that those who are not slow are not taken for silent however busy the machine is. */
+/* Time passes by the test's clock, so that those who are not slow are not taken for silent however busy the machine is.
+ * */
 TEST(a_peer_that_says_nothing_is_dropped_and_gives_its_place_back) {
     enum { SILENT = 3, HANDSHAKE_MS = 3600000 };
-    open_with_honest_client(&(fab_options){.handshake_ms = HANDSHAKE_MS, .max_conns = 1 + SILENT});
+    open_with_honest_client(&(fab_options){ .handshake_ms = HANDSHAKE_MS, .max_conns = 1 + SILENT });
     for (int round = 0; round < 2; round++) {
         raw r[SILENT];
         for (int i = 0; i < SILENT; i++) r[i] = raw_connect(p.address);
         agent_turn();
         for (int i = 0; i < SILENT; i++) CHECK(!raw_has_ended(&r[i]));
-        for (int i = 0, rounds = 0; i < SILENT; i += raw_has_ended(&r[i])) {    /* the first turn may accept them only */
+        /* the first turn may accept them only */
+        for (int i = 0, rounds = 0; i < SILENT; i += raw_has_ended(&r[i])) {
             CHECK(rounds++ < 100);
             fkv_clock_skip((HANDSHAKE_MS + 1) * 1000000ll);
             agent_turn();
@@ -92,17 +96,23 @@ TEST(a_peer_that_says_nothing_is_dropped_and_gives_its_place_back) {
 }
 
 static void send_garbage(raw *r, bool greet) {
-    union { uint8_t bytes[2 * sizeof(shm_frame)]; shm_frame f; } m;
+    union {
+        uint8_t bytes[2 * sizeof(shm_frame)];
+        shm_frame f;
+    } m;
     for (size_t i = 0; i < sizeof m; i += 8) {
         uint64_t w = random_word();
         memcpy(m.bytes + i, &w, 8);
     }
     size_t n = sizeof m.f;
     switch (random_word() % 4) {
-    case 0: n = 1 + random_word() % sizeof m; break;              /* of any length */
-    case 1: m.f.magic = SHM_MAGIC; break;                          /* right at first sight */
-    case 2: m.f.magic = SHM_MAGIC; m.f.type = (uint8_t)(random_word() % 9); break;
-    default:                                                       /* nearly right */
+    case 0: n = 1 + random_word() % sizeof m; break; /* of any length */
+    case 1: m.f.magic = SHM_MAGIC; break;            /* right at first sight */
+    case 2:
+        m.f.magic = SHM_MAGIC;
+        m.f.type = (uint8_t)(random_word() % 9);
+        break;
+    default: /* nearly right */
         m.f = raw_frame((uint8_t)(random_word() % 9));
         m.f.count = (uint32_t)(random_word() % 70);
         m.f.slot = (uint32_t)(random_word() % 5000);
@@ -112,7 +122,7 @@ static void send_garbage(raw *r, bool greet) {
         m.f.max_message = (uint32_t)(random_word() % 100000);
     }
     if (!greet && m.f.type == SHM_HELLO) m.f.type = SHM_WELCOME;
-    int fds[4] = {r->fd, r->fd, r->fd, r->fd};
+    int fds[4] = { r->fd, r->fd, r->fd, r->fd };
     raw_send(r, m.bytes, n, fds, (int)(random_word() % 5));
 }
 
@@ -130,7 +140,7 @@ TEST(garbage_on_the_socket_ends_only_the_connection_it_came_by) {
             CHECK_EQ(fab_accept(conn, 0, NULL, 0), 0);
             raw_welcomed(&r);
         }
-        for (int i = 0; i < 8; i++) send_garbage(&r, stage > 0);   /* it may be cut off before the last */
+        for (int i = 0; i < 8; i++) send_garbage(&r, stage > 0); /* it may be cut off before the last */
         raw_close(&r);
         if (conn) {
             fab_wc w = pair_next(&p, &p.owner);
@@ -172,12 +182,12 @@ TEST(a_frame_out_of_place_cuts_the_peer_off) {
     for (int way = 0; way < 6; way++) {
         fab_conn *conn;
         raw r = hostile_client(&conn);
-        shm_frame f = raw_frame(SHM_HELLO);                                /* 0: HELLO again */
+        shm_frame f = raw_frame(SHM_HELLO); /* 0: HELLO again */
         if (way == 1) f.magic ^= 1;
-        if (way == 2) f = raw_frame(SHM_DETACH), f.count = 1, f.slots[0] = 0;           /* never given */
+        if (way == 2) f = raw_frame(SHM_DETACH), f.count = 1, f.slots[0] = 0; /* never given */
         if (way == 3) f = raw_frame(SHM_DETACH), f.count = 1, f.slots[0] = UINT32_MAX;
         if (way == 4) f = raw_frame(SHM_DETACH), f.count = SHM_FRAME_SLOTS + 1;
-        if (way == 5) f = raw_frame(SHM_ATTACHED), f.id = 1;                            /* never asked */
+        if (way == 5) f = raw_frame(SHM_ATTACHED), f.id = 1; /* never asked */
         raw_send(&r, &f, sizeof f, NULL, 0);
         expect_cut_off(&r, conn);
     }
@@ -234,15 +244,15 @@ TEST(a_corrupt_ring_breaks_the_connection_and_nothing_else) {
         fab_conn *conn;
         raw r = hostile_client(&conn);
         switch (way) {
-        case 0: publish(&r, 4, 20); break;                                  /* not a multiple of 8 */
-        case 1: publish(&r, 4, r.ring_bytes + 8); break;                    /* more than the ring holds */
-        case 2: publish(&r, 4, UINT64_MAX - 7); break;                      /* backwards */
-        case 3: publish(&r, 0, 16); break;                                  /* no message is empty */
-        case 4: publish(&r, r.max_message + 1, r.ring_bytes); break;        /* longer than agreed */
-        case 5: publish(&r, 9, 16); break;                                  /* longer than what was published */
-        case 6: publish(&r, 1ull << 32 | 8, 16); break;                     /* the upper half means nothing yet */
+        case 0: publish(&r, 4, 20); break;                           /* not a multiple of 8 */
+        case 1: publish(&r, 4, r.ring_bytes + 8); break;             /* more than the ring holds */
+        case 2: publish(&r, 4, UINT64_MAX - 7); break;               /* backwards */
+        case 3: publish(&r, 0, 16); break;                           /* no message is empty */
+        case 4: publish(&r, r.max_message + 1, r.ring_bytes); break; /* longer than agreed */
+        case 5: publish(&r, 9, 16); break;                           /* longer than what was published */
+        case 6: publish(&r, 1ull << 32 | 8, 16); break;              /* the upper half means nothing yet */
         case 7: publish(&r, UINT64_MAX, 16); break;
-        default:                                                            /* good, then taken back */
+        default: /* good, then taken back */
             publish(&r, 8, 16);
             pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
             publish(&r, 8, 8);
@@ -254,17 +264,17 @@ TEST(a_corrupt_ring_breaks_the_connection_and_nothing_else) {
 
 TEST(a_lie_about_what_was_taken_breaks_the_connection_of_the_sender) {
     static uint8_t room[8 << 10];
-    static const uint64_t lies[] = {4, UINT64_MAX - 7, 1ull << 40};
+    static const uint64_t lies[] = { 4, UINT64_MAX - 7, 1ull << 40 };
     open_with_honest_client(NULL);
     for (int way = 0; way < 3; way++) {
         fab_conn *conn;
         raw r = hostile_client(&conn);
         int e = 0;
-        for (int i = 0; i < 10; i++) CHECK_EQ(fab_send(conn, &(struct iovec){room, sizeof room}, 1), 0);
+        for (int i = 0; i < 10; i++) CHECK_EQ(fab_send(conn, &(struct iovec){ room, sizeof room }, 1), 0);
         fab_flush(p.owner.cq);
         atomic_store(&r.shared->lane[1].head, lies[way]);
         for (int i = 0; i < 1000 && (e == 0 || e == -EAGAIN); i++) {
-            e = fab_send(conn, &(struct iovec){room, sizeof room}, 1);
+            e = fab_send(conn, &(struct iovec){ room, sizeof room }, 1);
             pair_turn(&p);
         }
         CHECK_EQ(e, -ENOTCONN);
@@ -284,7 +294,7 @@ TEST(random_bytes_all_over_the_shared_memory_never_hurt_the_owner) {
             size_t all = shm_shared_bytes(r.ring_bytes), at = random_word() % (random_word() % 2 ? 1024 : all);
             uint64_t word = random_word() % 2 ? random_word() : random_word() % 4096 * 8;
             memcpy((uint8_t *)r.shared + (at & ~(size_t)7), &word, 8);
-            fab_send(conn, &(struct iovec){room, 1 + random_word() % sizeof room}, 1);
+            fab_send(conn, &(struct iovec){ room, 1 + random_word() % sizeof room }, 1);
             pair_turn(&p);
             while (end_has(&p.owner)) {
                 fab_wc w = pair_next(&p, &p.owner);
@@ -304,11 +314,11 @@ TEST(a_bell_that_nobody_empties_does_not_block_the_one_who_rings) {
     open_with_honest_client(NULL);
     fab_conn *conn;
     raw r = hostile_client(&conn);
-    fcntl(r.bell, F_SETFL, 0);   /* whatever the peer does to its end */
+    fcntl(r.bell, F_SETFL, 0); /* whatever the peer does to its end */
     alarm(60);
     for (uint64_t i = 0; i < 3000; i++) {
-        atomic_store(&r.shared->asleep[0].flags, SHM_ASLEEP);   /* always asleep, never woken */
-        CHECK_EQ(fab_send(conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        atomic_store(&r.shared->asleep[0].flags, SHM_ASLEEP); /* always asleep, never woken */
+        CHECK_EQ(fab_send(conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.owner.cq);
     }
     alarm(0);
@@ -325,7 +335,7 @@ TEST(a_peer_that_hung_up_and_goes_on_writing_is_not_heard) {
     raw r = hostile_client(&conn);
     int fd = r.fd;
     uint64_t tail = 0, header = 8;
-    fab_wc w = {0};
+    fab_wc w = { 0 };
     for (int i = 0; w.opcode != FAB_WC_DISCONNECT; i++) {
         CHECK(i < 1000000);
         for (int j = 0; j < 4; j++, tail += 16) memcpy(r.ring[0] + tail % r.ring_bytes, &header, sizeof header);
@@ -372,13 +382,22 @@ TEST(memory_that_could_vanish_under_the_owner_is_not_mapped) {
         int fd = -1;
         switch (way) {
         case 0: fd = raw_memory(0, OFFER_BYTES); break;
-        case 1: fd = raw_memory(rest, OFFER_BYTES); break;              /* may still shrink: SIGBUS */
-        case 2: fd = raw_memory(all, OFFER_BYTES - 4096); break;        /* too short */
-        case 3: break;                                              /* none */
+        case 1: fd = raw_memory(rest, OFFER_BYTES); break;       /* may still shrink: SIGBUS */
+        case 2: fd = raw_memory(all, OFFER_BYTES - 4096); break; /* too short */
+        case 3: break;                                           /* none */
         case 4: fd = open("/dev/zero", O_RDWR); break;
-        case 5: fd = raw_memory(all, OFFER_BYTES); f.offset = 4096; break;
-        case 6: fd = raw_memory(all, OFFER_BYTES); f.offset = UINT64_MAX - 4095; break;
-        case 7: fd = raw_memory(all, OFFER_BYTES); f.slot = SHM_SLOTS; break;
+        case 5:
+            fd = raw_memory(all, OFFER_BYTES);
+            f.offset = 4096;
+            break;
+        case 6:
+            fd = raw_memory(all, OFFER_BYTES);
+            f.offset = UINT64_MAX - 4095;
+            break;
+        case 7:
+            fd = raw_memory(all, OFFER_BYTES);
+            f.slot = SHM_SLOTS;
+            break;
         }
         fab_conn *conn;
         raw r = offer(&conn, f, fd);
@@ -387,15 +406,17 @@ TEST(memory_that_could_vanish_under_the_owner_is_not_mapped) {
         CHECK(fab_direct(conn, 42) == NULL);
         expect_cut_off(&r, conn);
     }
-    fab_conn *conn;   /* and the same when all is well */
+    fab_conn *conn; /* and the same when all is well */
     raw r = offer(&conn, raw_frame(SHM_ATTACHED), raw_memory(all, OFFER_BYTES));
     pair_expect(&p, &p.owner, FAB_WC_ATTACH, FAB_SUCCESS);
     CHECK(fab_direct(conn, 42) != NULL);
     static uint8_t local[8192];
     fab_mr *m;
     CHECK_EQ(fab_reg_local(p.owner.domain, local, sizeof local, &m), 0);
-    fab_read wraps = {.local = local, .local_mr = m, .remote_addr = UINT64_MAX - 99, .rkey = 42, .bytes = 4096 + 100 + 8};
-    CHECK_EQ(fab_post_reads(conn, &wraps, 1), 1);   /* its end, counted modulo 2^64, is inside the region */
+    fab_read wraps = {
+        .local = local, .local_mr = m, .remote_addr = UINT64_MAX - 99, .rkey = 42, .bytes = 4096 + 100 + 8
+    };
+    CHECK_EQ(fab_post_reads(conn, &wraps, 1), 1); /* its end, counted modulo 2^64, is inside the region */
     pair_expect(&p, &p.owner, FAB_WC_READ, FAB_REM_ACCESS_ERR);
     fab_disconnect(conn);
     fab_dereg(m);

@@ -8,19 +8,27 @@
 #include "fabric_pair.h"
 #include "shm_raw.h"
 
-static const fabric_under_test shm = {.provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true};
+static const fabric_under_test shm = {
+    .provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true
+};
 static pair p;
 
-typedef struct lying_owner { int listener, fds[2], own_bell; raw r; shm_frame hello, welcome; const char *address; } lying_owner;
+typedef struct lying_owner {
+    int listener, fds[2], own_bell;
+    raw r;
+    shm_frame hello, welcome;
+    const char *address;
+} lying_owner;
 
-/* A client connects; what it would be welcomed with is prepared and sound. The bell's ends block, as a liar could make them. */
+/* A client connects; what it would be welcomed with is prepared and sound. The bell's ends block, as a liar could make
+ * them. */
 static lying_owner meet_owner(void) {
-    lying_owner o = {.address = raw_fresh_address(), .welcome = raw_frame(SHM_WELCOME)};
+    lying_owner o = { .address = raw_fresh_address(), .welcome = raw_frame(SHM_WELCOME) };
     int bell[2];
     memset(&p, 0, sizeof p);
     p.under = &shm;
     end_open(&p.client, &shm, NULL);
-    end_open(&p.owner, &shm, NULL);   /* plays no part */
+    end_open(&p.owner, &shm, NULL); /* plays no part */
     o.listener = raw_listen(o.address);
     CHECK_EQ(fab_connect(p.client.cq, o.address, NULL, 0, NULL, &p.client_conn), 0);
     o.r = raw_accept(o.listener);
@@ -59,15 +67,27 @@ TEST(a_client_takes_no_rings_that_could_hurt_it) {
         int n = 2, *rings = &o.fds[0], *bell = &o.fds[1];
         shm_frame *f = &o.welcome;
         switch (way) {
-        case 0: close(*rings); *rings = raw_memory(F_SEAL_GROW | F_SEAL_SEAL, right); break;   /* may shrink */
-        case 1: close(*rings); *rings = raw_memory(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, right - 4096); break;
-        case 2: close(*rings); *rings = open("/dev/null", O_RDWR); break;
+        case 0:
+            close(*rings);
+            *rings = raw_memory(F_SEAL_GROW | F_SEAL_SEAL, right);
+            break; /* may shrink */
+        case 1:
+            close(*rings);
+            *rings = raw_memory(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, right - 4096);
+            break;
+        case 2:
+            close(*rings);
+            *rings = open("/dev/null", O_RDWR);
+            break;
         case 3: n = 1; break;
-        case 4: f->ring_bytes = SHM_RING_MIN + 4096; break;                  /* not a power of two */
+        case 4: f->ring_bytes = SHM_RING_MIN + 4096; break; /* not a power of two */
         case 5: f->ring_bytes = 1u << 31; break;
         case 6: f->max_message = o.hello.max_message + 1; break;
         case 7: f->version_min = f->version_max = SHM_VERSION_MAX + 1; break;
-        case 8: close(*bell); *bell = open("/dev/null", O_RDWR); break;
+        case 8:
+            close(*bell);
+            *bell = open("/dev/null", O_RDWR);
+            break;
         case 9: f->count = FAB_PRIVATE_MAX + 1; break;
         case 10: f->max_message = 0; break;
         }
@@ -85,7 +105,7 @@ TEST(a_bell_made_blocking_does_not_block_the_client) {
     alarm(60);
     for (uint64_t i = 0; i < 2000; i++) {
         atomic_store(&shared->asleep[1].flags, SHM_ASLEEP);
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.client.cq);
     }
     alarm(0);

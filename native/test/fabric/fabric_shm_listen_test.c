@@ -14,7 +14,9 @@
 #include "fabric_pair.h"
 #include "shm_raw.h"
 
-static const fabric_under_test shm = {.provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true};
+static const fabric_under_test shm = {
+    .provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .attach_maps = true
+};
 static pair p;
 
 static const char *path_of(const char *address) { return address + 5; }
@@ -35,7 +37,7 @@ TEST(the_socket_is_the_user_s_alone_whatever_the_umask) {
 
 static void make_stale(const char *address) {
     int fd = raw_listen(address);
-    close(fd);   /* as a killed owner leaves it: the file is there, nobody listens */
+    close(fd); /* as a killed owner leaves it: the file is there, nobody listens */
     CHECK(S_ISSOCK(mode_of(address)));
 }
 
@@ -51,7 +53,7 @@ TEST(a_socket_that_a_dead_owner_left_is_taken_over_and_a_live_one_is_not) {
         fab_unlisten(first);
         CHECK_EQ(mode_of(address), 0);
     }
-    int fd = open(path_of(address), O_CREAT | O_WRONLY, 0600);   /* somebody's file */
+    int fd = open(path_of(address), O_CREAT | O_WRONLY, 0600); /* somebody's file */
     close(fd);
     CHECK_EQ(fab_listen(e.cq, address, &first), -EADDRINUSE);
     CHECK(S_ISREG(mode_of(address)));
@@ -66,14 +68,20 @@ TEST(a_listener_unlinks_no_socket_but_its_own) {
     fab_listener *l;
     CHECK_EQ(fab_listen(e.cq, address, &l), 0);
     CHECK_EQ(unlink(path_of(address)), 0);
-    make_stale(address);   /* another's by now */
+    make_stale(address); /* another's by now */
     fab_unlisten(l);
     CHECK(S_ISSOCK(mode_of(address)));
     CHECK_EQ(unlink(path_of(address)), 0);
     end_close(&e);
 }
 
-typedef struct starter { const char *address; int result; end e; fab_listener *l; pthread_barrier_t *together; } starter;
+typedef struct starter {
+    const char *address;
+    int result;
+    end e;
+    fab_listener *l;
+    pthread_barrier_t *together;
+} starter;
 static void *start_listening(void *arg) {
     starter *s = arg;
     pthread_barrier_wait(s->together);
@@ -103,7 +111,8 @@ TEST(of_owners_that_start_at_once_over_a_stale_socket_one_gets_it) {
             winners += s[i].result == 0;
         }
         CHECK_EQ(winners, 1);
-        for (int i = 0; i < STARTERS; i++) if (s[i].result == 0) fab_unlisten(s[i].l);
+        for (int i = 0; i < STARTERS; i++)
+            if (s[i].result == 0) fab_unlisten(s[i].l);
         CHECK_EQ(mode_of(address), 0);
     }
     for (int i = 0; i < STARTERS; i++) end_close(&s[i].e);
@@ -114,7 +123,7 @@ TEST(addresses_have_a_scheme_an_absolute_path_and_a_length) {
     end_open(&e, &shm, NULL);
     char address[200];
     fab_listener *l;
-    snprintf(address, sizeof address, "unix:/tmp/%0*d", 103, 7);   /* sun_path holds 107 characters */
+    snprintf(address, sizeof address, "unix:/tmp/%0*d", 103, 7); /* sun_path holds 107 characters */
     CHECK_EQ(strlen(path_of(address)), 108);
     CHECK_EQ(fab_listen(e.cq, address, &l), -ENAMETOOLONG);
     CHECK_EQ(fab_listen(e.cq, "unix:relative", &l), -EINVAL);
@@ -126,13 +135,13 @@ TEST(addresses_have_a_scheme_an_absolute_path_and_a_length) {
 }
 
 TEST(a_process_of_another_user_is_refused) {
-    if (geteuid() != 0) {   /* only root can start a process as somebody else */
+    if (geteuid() != 0) { /* only root can start a process as somebody else */
         printf("a_process_of_another_user_is_refused: needs root, did nothing\n");
         return;
     }
     pair_listen(&p, &shm, NULL);
     CHECK_EQ(chmod(raw_directory(), 0777), 0);
-    CHECK_EQ(chmod(path_of(p.address), 0777), 0);   /* so that only the credentials stand in the way */
+    CHECK_EQ(chmod(path_of(p.address), 0777), 0); /* so that only the credentials stand in the way */
     pid_t pid = fork();
     if (pid == 0) {
         if (setgid(65534) || setuid(65534)) _exit(2);
@@ -151,9 +160,9 @@ TEST(a_process_of_another_user_is_refused) {
 }
 
 TEST(a_client_beyond_the_limit_hears_that_it_was_refused) {
-    pair_listen(&p, &shm, &(fab_options){.max_conns = 1});
+    pair_listen(&p, &shm, &(fab_options){ .max_conns = 1 });
     pair_connect(&p, 0, &p.client_conn, &p.owner_conn);
-    for (int i = 0; i < 100; i++) {   /* its greeting may come before or after the owner hung up */
+    for (int i = 0; i < 100; i++) { /* its greeting may come before or after the owner hung up */
         fab_conn *c;
         CHECK_EQ(fab_connect(p.client.cq, p.address, "hello", 5, NULL, &c), 0);
         pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_REM_ACCESS_ERR);
@@ -172,25 +181,25 @@ static void count_errors(void *ctx, int level, const char *text) {
 }
 
 TEST(without_descriptors_a_listener_waits_and_goes_on_later) {
-    pair_listen(&p, &shm, &(fab_options){.log = count_errors, .handshake_ms = 30000});
+    pair_listen(&p, &shm, &(fab_options){ .log = count_errors, .handshake_ms = 30000 });
     raw r = raw_connect(p.address);
     raw_hello(&r);
     fab_conn *first = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
     struct rlimit before, none;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-    raw second = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+    raw second = { .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
     int lowest = dup(second.fd);
     close(lowest);
-    none = (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    none = (struct rlimit){ .rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max };
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
     strcpy(a.sun_path, path_of(p.address));
     CHECK_EQ(connect(second.fd, (struct sockaddr *)&a, sizeof a), 0);
     while (errors_logged == 0) pair_turn(&p);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
     raw_hello(&second);
     fab_conn *later = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
-    CHECK(errors_logged < 1000);   /* it waited, it did not spin */
+    CHECK(errors_logged < 1000); /* it waited, it did not spin */
     fab_disconnect(first);
     fab_disconnect(later);
     raw_close(&r);

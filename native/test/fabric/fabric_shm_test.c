@@ -19,14 +19,22 @@
 #include "shm_raw.h"
 
 static const fabric_under_test shm = {
-    .provider = FAB_SHM, .address = raw_fresh_address, .sleeps = true, .forks = true, .attach_maps = true,
+    .provider = FAB_SHM,
+    .address = raw_fresh_address,
+    .sleeps = true,
+    .forks = true,
+    .attach_maps = true,
 };
 
 static pair p;
 
 /* ---- attaching ---- */
 
-typedef struct attached { fkv_region region; fab_mr *mr, *local_mr; uint8_t local[64]; } attached;
+typedef struct attached {
+    fkv_region region;
+    fab_mr *mr, *local_mr;
+    uint8_t local[64];
+} attached;
 
 static void open_with_attached(attached *a) {
     pair_open(&p, &shm, NULL, 0);
@@ -35,7 +43,9 @@ static void open_with_attached(attached *a) {
     CHECK_EQ(fab_reg_local(p.client.domain, a->local, sizeof a->local, &a->local_mr), 0);
 }
 
-static int attach(attached *a) { return fab_attach(p.client_conn, fab_mr_rkey(a->mr), fab_mr_addr(a->mr), a->region.bytes, 3); }
+static int attach(attached *a) {
+    return fab_attach(p.client_conn, fab_mr_rkey(a->mr), fab_mr_addr(a->mr), a->region.bytes, 3);
+}
 
 static void drop_attached(attached *a) {
     fab_disconnect(p.client_conn);
@@ -52,7 +62,7 @@ TEST(the_peer_need_not_poll_for_an_attach_to_succeed) {
     open_with_attached(&a);
     CHECK_EQ(attach(&a), 0);
     fab_wc w;
-    while (fab_poll(p.client.cq, &w, 1) == 0) sched_yield();   /* only this end */
+    while (fab_poll(p.client.cq, &w, 1) == 0) sched_yield(); /* only this end */
     CHECK(w.opcode == FAB_WC_ATTACH && w.status == FAB_SUCCESS && w.wr_id == 3);
     drop_attached(&a);
 }
@@ -80,7 +90,11 @@ TEST(a_read_of_what_was_detached_is_refused_also_when_it_was_queued_before) {
         open_with_attached(&a);
         CHECK_EQ(attach(&a), 0);
         pair_expect(&p, &p.client, FAB_WC_ATTACH, FAB_SUCCESS);
-        fab_read r = {.local = a.local, .local_mr = a.local_mr, .remote_addr = fab_mr_addr(a.mr), .rkey = fab_mr_rkey(a.mr), .bytes = 8};
+        fab_read r = { .local = a.local,
+                       .local_mr = a.local_mr,
+                       .remote_addr = fab_mr_addr(a.mr),
+                       .rkey = fab_mr_rkey(a.mr),
+                       .bytes = 8 };
         if (queued) CHECK_EQ(fab_post_reads(p.client_conn, &r, 1), 1);
         fab_detach(p.client_conn, fab_mr_rkey(a.mr));
         if (!queued) CHECK_EQ(fab_post_reads(p.client_conn, &r, 1), 1);
@@ -116,7 +130,7 @@ TEST(many_regions_attach_at_once_and_all_go_with_the_connection) {
 TEST(memory_without_seals_is_not_registered) {
     end e;
     end_open(&e, &shm, NULL);
-    fkv_region r = {.fd = memfd_create("test", MFD_CLOEXEC), .bytes = 4096};
+    fkv_region r = { .fd = memfd_create("test", MFD_CLOEXEC), .bytes = 4096 };
     CHECK_EQ(ftruncate(r.fd, 4096), 0);
     r.base = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, 0);
     fab_mr *m;
@@ -133,12 +147,14 @@ TEST(one_poll_takes_a_share_from_each_connection) {
     fab_conn *client[CONNS], *owner[CONNS];
     pair_listen(&p, &shm, NULL);
     for (int i = 0; i < CONNS; i++) pair_connect(&p, 0, &client[i], &owner[i]);
-    for (int i = 0; i < CONNS; i++) for (int j = 0; j < MOST; j++) CHECK_EQ(fab_send(client[i], &(struct iovec){&j, 4}, 1), 0);
+    for (int i = 0; i < CONNS; i++)
+        for (int j = 0; j < MOST; j++) CHECK_EQ(fab_send(client[i], &(struct iovec){ &j, 4 }, 1), 0);
     fab_flush(p.client.cq);
     fab_wc w[MOST];
-    int n = fab_poll(p.owner.cq, w, MOST), from[CONNS] = {0};
+    int n = fab_poll(p.owner.cq, w, MOST), from[CONNS] = { 0 };
     CHECK_EQ(n, MOST);
-    for (int i = 0; i < n; i++) for (int j = 0; j < CONNS; j++) from[j] += w[i].conn == owner[j];
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < CONNS; j++) from[j] += w[i].conn == owner[j];
     for (int j = 0; j < CONNS; j++) CHECK_EQ(from[j], SHM_QUOTA);
     for (int i = 0; i < CONNS; i++) {
         fab_disconnect(client[i]);
@@ -158,21 +174,22 @@ TEST(idle_connections_are_parked_when_there_are_many_and_come_back) {
     for (int i = 0; i < 3 * SHM_PARK_POLLS; i++) CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 0);
     CHECK_EQ(q->active_count, SHM_ACTIVE_MAX);
     for (int i = 0; i < CONNS; i++) {
-        CHECK_EQ(fab_send(client[i], &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(client[i], &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.client.cq);
-        while (fab_poll(p.owner.cq, &w, 1) == 0) {}   /* polling alone finds it, without sleeping */
+        while (fab_poll(p.owner.cq, &w, 1) == 0) {} /* polling alone finds it, without sleeping */
         CHECK(w.conn == owner[i] && memcmp(w.data, &i, sizeof i) == 0);
         fab_release(w.conn, w.data);
     }
     CHECK_EQ(q->active_count + q->parked_count, CONNS);
     for (int i = 0; i < 3 * SHM_PARK_POLLS; i++) CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 0);
     CHECK_EQ(q->active_count, SHM_ACTIVE_MAX);
-    for (int i = 0; i < CONNS; i++) CHECK_EQ(fab_send(owner[i], &(struct iovec){&i, sizeof i}, 1), 0);   /* to speak is to listen */
+    /* to speak is to listen */
+    for (int i = 0; i < CONNS; i++) CHECK_EQ(fab_send(owner[i], &(struct iovec){ &i, sizeof i }, 1), 0);
     CHECK_EQ(q->active_count, CONNS);
     fab_flush(p.owner.cq);
     for (int i = 0; i < CONNS; i++) pair_expect(&p, &p.client, FAB_WC_RECV, FAB_SUCCESS);
     for (int i = 0; i < 3 * SHM_PARK_POLLS; i++) CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 0);
-    for (int i = 0; i < CONNS; i += 2) fab_disconnect(owner[i]);   /* parked ones too */
+    for (int i = 0; i < CONNS; i += 2) fab_disconnect(owner[i]); /* parked ones too */
     for (int i = 1; i < CONNS; i += 2) fab_disconnect(client[i]);
     for (int i = 0; i < CONNS / 2; i++) {
         CHECK_EQ(pair_next(&p, &p.owner).opcode, FAB_WC_DISCONNECT);
@@ -186,11 +203,12 @@ TEST(idle_connections_are_parked_when_there_are_many_and_come_back) {
 TEST(rings_that_came_while_awake_do_not_deafen_the_bell) {
     pair_open(&p, &shm, NULL, 0);
     shm_conn *c = (shm_conn *)p.owner_conn;
-    struct pollfd f = {.fd = fab_fd(p.owner.cq), .events = POLLIN};
+    struct pollfd f = { .fd = fab_fd(p.owner.cq), .events = POLLIN };
     fab_wc w;
-    for (int i = 0; i < 2000; i++) {   /* each time found something after all when it was about to sleep, but the peer has rung */
+    /* each time found something after all when it was about to sleep, but the peer has rung */
+    for (int i = 0; i < 2000; i++) {
         atomic_store(&c->shared->asleep[c->side].flags, SHM_ASLEEP);
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.client.cq);
         CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 1);
         fab_release(w.conn, w.data);
@@ -198,7 +216,7 @@ TEST(rings_that_came_while_awake_do_not_deafen_the_bell) {
     }
     for (int i = 0; i < 3; i++) {
         while (fab_arm(p.owner.cq) == 0 && poll(&f, 1, 0) == 1) CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 0);
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.client.cq);
         CHECK_EQ(poll(&f, 1, 10000), 1);
         CHECK_EQ(fab_poll(p.owner.cq, &w, 1), 1);
@@ -215,7 +233,7 @@ static void forbid_system_calls(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    struct sock_fprog program = { sizeof code / sizeof code[0], code };
     CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
@@ -226,17 +244,22 @@ static _Noreturn void work_without_system_calls(void) {
     open_with_attached(&a);
     CHECK_EQ(attach(&a), 0);
     pair_expect(&p, &p.client, FAB_WC_ATTACH, FAB_SUCCESS);
-    fab_read r = {.local = a.local, .local_mr = a.local_mr, .remote_addr = fab_mr_addr(a.mr), .rkey = fab_mr_rkey(a.mr), .bytes = 64};
-    fab_unlisten(p.listener);   /* or its file would stay behind */
+    fab_read r = { .local = a.local,
+                   .local_mr = a.local_mr,
+                   .remote_addr = fab_mr_addr(a.mr),
+                   .rkey = fab_mr_rkey(a.mr),
+                   .bytes = 64 };
+    fab_unlisten(p.listener); /* or its file would stay behind */
     forbid_system_calls();
     for (int i = 0; i < 5000; i++) {
         fab_wc w;
-        bool ok = fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1) == 0 && fab_post_reads(p.client_conn, &r, 1) == 1;
+        bool ok = fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1) == 0 &&
+                  fab_post_reads(p.client_conn, &r, 1) == 1;
         fab_flush(p.client.cq);
         ok = ok && fab_poll(p.client.cq, &w, 1) == 1 && w.opcode == FAB_WC_READ;
         ok = ok && fab_poll(p.owner.cq, &w, 1) == 1 && w.opcode == FAB_WC_RECV;
         if (ok) fab_release(w.conn, w.data);
-        ok = ok && fab_send(p.owner_conn, &(struct iovec){&i, sizeof i}, 1) == 0;
+        ok = ok && fab_send(p.owner_conn, &(struct iovec){ &i, sizeof i }, 1) == 0;
         fab_flush(p.owner.cq);
         ok = ok && fab_poll(p.client.cq, &w, 1) == 1 && w.opcode == FAB_WC_RECV && memcmp(w.data, &i, sizeof i) == 0;
         if (!ok) syscall(SYS_exit_group, 3);
@@ -286,7 +309,7 @@ int main(int argc, char **argv) {
     RUN(idle_connections_are_parked_when_there_are_many_and_come_back);
     RUN(rings_that_came_while_awake_do_not_deafen_the_bell);
     RUN(when_both_ends_poll_neither_makes_a_system_call);
-    raw_directory_remove();   /* no file is left behind */
+    raw_directory_remove(); /* no file is left behind */
     CHECK_EQ(mkdir(raw_directory(), 0700), 0);
     fabric_conformance_faults(&shm);
     empty_directory();

@@ -1,5 +1,5 @@
-/* The tcp provider and time: READs that are not answered, peers that drip, peers whose host is gone. What is checked is that the end comes,
- * and how; never how fast. */
+/* The tcp provider and time: READs that are not answered, peers that drip, peers whose host is gone. What is checked is
+ * that the end comes, and how; never how fast. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static fab_conn *connect_to_raw(int *fd) {
     CHECK_EQ(fab_connect(rig.p.client.cq, where, NULL, 0, NULL, &c), 0);
     *fd = accept(l, NULL, NULL);
     close(l);
-    for (int i = 0; i < 20; i++) pair_turn(&rig.p);    /* the hello leaves when connect() is seen to have ended */
+    for (int i = 0; i < 20; i++) pair_turn(&rig.p); /* the hello leaves when connect() is seen to have ended */
     tcp_hello yes = rawtcp_hello();
     yes.kind = TCP_ACCEPT;
     rawtcp_accept(*fd, &yes);
@@ -29,7 +29,7 @@ static fab_conn *connect_to_raw(int *fd) {
 
 static void post_two(fab_conn *c, void *local, fab_mr *m, uint32_t bytes) {
     for (uint64_t i = 1; i <= 2; i++) {
-        fab_read r = {.wr_id = i, .local = local, .local_mr = m, .bytes = bytes};
+        fab_read r = { .wr_id = i, .local = local, .local_mr = m, .bytes = bytes };
         CHECK_EQ(fab_post_reads(c, &r, 1), 1);
     }
 }
@@ -42,20 +42,21 @@ static void expect_out_of_time(end *e, fab_conn *c) {
     fab_disconnect(c);
 }
 
-/* Those whose time does not run out are served. By a SEND where a READ of theirs would have as little time: a busy machine may need more. */
+/* Those whose time does not run out are served. By a SEND where a READ of theirs would have as little time: a busy
+ * machine may need more. */
 static void others_are_served(bool by_read) {
     if (by_read) {
         rig_honest_read();
         return;
     }
-    CHECK_EQ(fab_send(rig.p.client_conn, &(struct iovec){"still there", 11}, 1), 0);
+    CHECK_EQ(fab_send(rig.p.client_conn, &(struct iovec){ "still there", 11 }, 1), 0);
     fab_wc w = pair_expect(&rig.p, &rig.p.owner, FAB_WC_RECV, FAB_SUCCESS);
     CHECK(w.conn == rig.p.owner_conn && w.bytes == 11);
     fab_release(w.conn, w.data);
 }
 
 TEST(reads_that_are_not_answered_run_out_of_time_at_either_end) {
-    const fab_options impatient = {.op_timeout_ms = 100};
+    const fab_options impatient = { .op_timeout_ms = 100 };
     rig_open_ends(NULL, &impatient);
     int fd;
     fab_conn *c = connect_to_raw(&fd);
@@ -80,7 +81,7 @@ TEST(reads_that_are_not_answered_run_out_of_time_at_either_end) {
 
 /* A byte now and then keeps a connection alive, and must not keep a READ alive for ever. */
 TEST(an_answer_that_drips_runs_out_of_time) {
-    rig_open(&(fab_options){.op_timeout_ms = 200});
+    rig_open(&(fab_options){ .op_timeout_ms = 200 });
     int fd;
     fab_conn *c = connect_to_raw(&fd);
     post_two(c, rig.local, rig.local_mr, 60000);
@@ -91,7 +92,7 @@ TEST(an_answer_that_drips_runs_out_of_time) {
         pair_turn(&rig.p);
         if (fkv_now_ns() < next) continue;
         next = fkv_now_ns() + 10000000;
-        rawtcp_frame(fd, &(tcp_frame){.type = TCP_DATA, .argument = 1});
+        rawtcp_frame(fd, &(tcp_frame){ .type = TCP_DATA, .argument = 1 });
         rawtcp_write(fd, "x", 1);
     }
     expect_out_of_time(&rig.p.client, c);
@@ -109,27 +110,29 @@ static void write_in_turns(int fd, const void *bytes, size_t n) {
     }
 }
 
-/* A large READ may take longer than op_timeout, as long as it goes on. By a clock that goes on with the READ: how long the machine takes
- * for it decides nothing. */
+/* A large READ may take longer than op_timeout, as long as it goes on. By a clock that goes on with the READ: how long
+ * the machine takes for it decides nothing. */
 TEST(a_large_read_that_goes_on_outlives_the_time_limit_of_a_small_one) {
     enum { BYTES = 64 << 20, T = 100 };
     uint64_t begin = fkv_now_ns();
-    alarm((unsigned)(5 * check_patience_ms() / 1000 + 1));    /* waits by that clock never end */
+    alarm((unsigned)(5 * check_patience_ms() / 1000 + 1)); /* waits by that clock never end */
     fkv_clock_set(begin);
-    rig_open(&(fab_options){.op_timeout_ms = T});
+    rig_open(&(fab_options){ .op_timeout_ms = T });
     static uint8_t large[BYTES], piece[TCP_CHUNK];
     fab_mr *m;
     CHECK_EQ(fab_reg_local(rig.p.client.domain, large, sizeof large, &m), 0);
     int fd;
     fab_conn *c = connect_to_raw(&fd);
-    fab_read r = {.wr_id = 1, .local = large, .local_mr = m, .bytes = BYTES};
+    fab_read r = { .wr_id = 1, .local = large, .local_mr = m, .bytes = BYTES };
     CHECK_EQ(fab_post_reads(c, &r, 1), 1);
     memset(piece, 0x77, sizeof piece);
     for (size_t sent = 0; sent < BYTES; sent += sizeof piece) {
         uint8_t header[TCP_HEADER_BYTES];
         bool last = sent + sizeof piece == BYTES;
-        fkv_clock_set(begin + (uint64_t)sent * (3 * T * 1000000ull) / BYTES);    /* three times the limit in all */
-        write_in_turns(fd, header, tcp_frame_encode(&(tcp_frame){.type = TCP_DATA, .argument = sizeof piece, .last = last}, header));
+        fkv_clock_set(begin + (uint64_t)sent * (3 * T * 1000000ull) / BYTES); /* three times the limit in all */
+        write_in_turns(
+            fd, header,
+            tcp_frame_encode(&(tcp_frame){ .type = TCP_DATA, .argument = sizeof piece, .last = last }, header));
         write_in_turns(fd, piece, sizeof piece);
     }
     CHECK_EQ(pair_expect(&rig.p, &rig.p.client, FAB_WC_READ, FAB_SUCCESS).wr_id, 1);
@@ -143,18 +146,18 @@ TEST(a_large_read_that_goes_on_outlives_the_time_limit_of_a_small_one) {
     alarm(0);
 }
 
-/* The host of the peer is gone: no byte, no acknowledgement, no reset. An idle connection finds out by keepalive, one that sends by what is
- * not acknowledged, and so does an owner, a little later. */
+/* The host of the peer is gone: no byte, no acknowledgement, no reset. An idle connection finds out by keepalive, one
+ * that sends by what is not acknowledged, and so does an owner, a little later. */
 TEST(a_peer_whose_host_is_gone_is_found_on_idle_and_on_busy_connections) {
-    rig_open(&(fab_options){.op_timeout_ms = 500});
+    rig_open(&(fab_options){ .op_timeout_ms = 500 });
     int idle_fd, busy_fd, client_fd;
     fab_conn *idle = connect_to_raw(&idle_fd), *busy = connect_to_raw(&busy_fd), *client;
     client_fd = rig_stranger(&client);
     rawtcp_vanish(idle_fd);
     rawtcp_vanish(busy_fd);
     rawtcp_vanish(client_fd);
-    CHECK_EQ(fab_send(busy, &(struct iovec){"are you there?", 14}, 1), 0);
-    CHECK_EQ(fab_send(client, &(struct iovec){"and you?", 8}, 1), 0);
+    CHECK_EQ(fab_send(busy, &(struct iovec){ "are you there?", 14 }, 1), 0);
+    CHECK_EQ(fab_send(client, &(struct iovec){ "and you?", 8 }, 1), 0);
     bool busy_first = false;
     for (int i = 0; i < 2; i++) {
         fab_conn *c = pair_expect(&rig.p, &rig.p.client, FAB_WC_DISCONNECT, FAB_RETRY_EXC_ERR).conn;

@@ -1,5 +1,6 @@
-/* fabric_tcp_follow_test.c: followed READs of the tcp provider (fabric.h): what comes along, what does not, and peers that ask or answer as no
- * honest one does. In these tests the first 16 bytes of what is READ say where to go: offset u64, number u32, bytes u32. */
+/* fabric_tcp_follow_test.c: followed READs of the tcp provider (fabric.h): what comes along, what does not, and peers
+ * that ask or answer as no honest one does. In these tests the first 16 bytes of what is READ say where to go: offset
+ * u64, number u32, bytes u32. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,9 +12,9 @@
 
 enum { GROUP = 9, FIRST = 64, OTHER_REGION = 1 << 15 };
 
-static fkv_region other;             /* what READs lead to, unless a test says otherwise; number 5 */
+static fkv_region other; /* what READs lead to, unless a test says otherwise; number 5 */
 static fab_mr *other_mr;
-static uint64_t asked;               /* the argument that was given */
+static uint64_t asked; /* the argument that was given */
 
 static bool follow(const void *bytes, uint32_t count, uint64_t argument, fab_next *out) {
     asked = argument;
@@ -36,7 +37,7 @@ static void other_open(uint32_t trust) {
     CHECK_EQ(fab_reg(rig.p.owner.domain, &other, trust, &other_mr), 0);
 }
 static void up(void) {
-    rig_open(&(fab_options){.follow = follow});
+    rig_open(&(fab_options){ .follow = follow });
     other_open(RIG_TRUST);
     CHECK_EQ(fab_name(rig.mr, GROUP, FAB_NOWHERE), 0);
     CHECK_EQ(fab_name(other_mr, GROUP, 5), 0);
@@ -49,9 +50,16 @@ static void down(void) {
 
 /* A READ of FIRST bytes at `at` of the rig's region, and of what they lead to. */
 static fab_read read_at(uint64_t at, uint32_t next_bytes) {
-    return (fab_read){.wr_id = ++rig.reads, .local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr) + at,
-        .rkey = fab_mr_rkey(rig.mr), .bytes = FIRST, .next_local = rig.local + FIRST, .next_mr = rig.local_mr, .next_bytes = next_bytes,
-        .next_argument = rig.reads};
+    return (fab_read){ .wr_id = ++rig.reads,
+                       .local = rig.local,
+                       .local_mr = rig.local_mr,
+                       .remote_addr = fab_mr_addr(rig.mr) + at,
+                       .rkey = fab_mr_rkey(rig.mr),
+                       .bytes = FIRST,
+                       .next_local = rig.local + FIRST,
+                       .next_mr = rig.local_mr,
+                       .next_bytes = next_bytes,
+                       .next_argument = rig.reads };
 }
 /* Bytes that landed. */
 static uint32_t landed(fab_read r) {
@@ -71,7 +79,7 @@ TEST(what_a_read_leads_to_comes_with_it_and_counts_as_one) {
     CHECK_EQ(landed(read_at(128, 1024)), FIRST + 777);
     CHECK(memcmp(rig.local + FIRST, other.base + 1000, 777) == 0);
     CHECK_EQ(asked, rig.reads);
-    rig_honest_read();               /* the count is made after the answer was composed */
+    rig_honest_read(); /* the count is made after the answer was composed */
     CHECK_EQ(fab_reads_served(rig.p.owner.cq) - served, 2);
     lead(128, 0, 5, FAB_FOLLOW_MAX);
     CHECK_EQ(landed(read_at(128, FAB_FOLLOW_MAX)), FIRST + FAB_FOLLOW_MAX);
@@ -81,10 +89,24 @@ TEST(what_a_read_leads_to_comes_with_it_and_counts_as_one) {
 
 TEST(what_leads_nowhere_or_too_far_does_not_come) {
     up();
-    static const struct { uint64_t offset; uint32_t number, bytes; } nowhere[] = {
-        {0, 4, 64}, {0, 6, 64}, {0, FAB_NOWHERE, 64}, {0, UINT32_MAX, 64}, {0, 1u << 31, 64},       /* nobody has the name */
-        {OTHER_REGION, 5, 1}, {OTHER_REGION - 63, 5, 64}, {UINT64_MAX, 5, 64}, {UINT64_MAX - 63, 5, 64}, {0, 5, UINT32_MAX},
-        {0, 5, 0}, {0, 5, 513},                                                                     /* more than there is room for */
+    static const struct {
+        uint64_t offset;
+        uint32_t number, bytes;
+    } nowhere[] = {
+        /* nobody has the name */
+        { 0, 4, 64 },
+        { 0, 6, 64 },
+        { 0, FAB_NOWHERE, 64 },
+        { 0, UINT32_MAX, 64 },
+        { 0, 1u << 31, 64 },
+        { OTHER_REGION, 5, 1 },
+        { OTHER_REGION - 63, 5, 64 },
+        { UINT64_MAX, 5, 64 },
+        { UINT64_MAX - 63, 5, 64 },
+        { 0, 5, UINT32_MAX },
+        /* more than there is room for */
+        { 0, 5, 0 },
+        { 0, 5, 513 },
     };
     for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
         lead(64, nowhere[i].offset, nowhere[i].number, nowhere[i].bytes);
@@ -95,7 +117,8 @@ TEST(what_leads_nowhere_or_too_far_does_not_come) {
     CHECK_EQ(landed(read_at(64, 512)), FIRST + 64);
     fab_read none = read_at(64, 512);
     none.next_argument = 0;
-    CHECK_EQ(landed(none), FIRST);                                                                  /* fab_follow says no */
+    /* fab_follow says no */
+    CHECK_EQ(landed(none), FIRST);
     down();
 }
 
@@ -122,15 +145,15 @@ TEST(a_group_leads_to_its_own_regions_only) {
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
     fab_mr *again;
     CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TRUST, &again), 0);
-    CHECK_EQ(fab_name(again, GROUP, 6), 0);                 /* takes the name */
+    CHECK_EQ(fab_name(again, GROUP, 6), 0); /* takes the name */
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
     CHECK(memcmp(rig.local + FIRST, rig.region.base, 64) == 0);
-    fab_dereg(other_mr);                                     /* had it, and has it no longer */
+    fab_dereg(other_mr); /* had it, and has it no longer */
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
     fab_dereg(again);
     CHECK_EQ(landed(read_at(0, 64)), FIRST);
     CHECK_EQ(fab_reg(rig.p.owner.domain, &other, RIG_TRUST, &other_mr), 0);
-    CHECK_EQ(landed(read_at(0, 64)), FIRST);                 /* it has no name yet */
+    CHECK_EQ(landed(read_at(0, 64)), FIRST); /* it has no name yet */
     CHECK_EQ(fab_name(other_mr, GROUP, FAB_NAMES_MAX - 1), 0);
     lead(0, 0, FAB_NAMES_MAX - 1, 64);
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
@@ -159,7 +182,9 @@ TEST(reads_of_both_kinds_fill_the_queue_and_come_in_order) {
     for (int round = 0; round < ROUNDS; round++) {
         fab_read r[AT_ONCE];
         for (int i = 0; i < AT_ONCE; i++) {
-            x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
             r[i] = read_at(x % 64 * 64, 30000);
             if (x >> 40 & 1) r[i].next_bytes = 0;
         }
@@ -177,8 +202,11 @@ TEST(reads_of_both_kinds_fill_the_queue_and_come_in_order) {
 /* ---- peers that are none ---- */
 
 static tcp_frame follow_frame(uint32_t first, uint32_t next) {
-    return (tcp_frame){.type = TCP_FOLLOW, .argument = (uint64_t)next << 32 | first, .rkey = fab_mr_rkey(rig.mr),
-        .addr = fab_mr_addr(rig.mr), .follow = 1};
+    return (tcp_frame){ .type = TCP_FOLLOW,
+                        .argument = (uint64_t)next << 32 | first,
+                        .rkey = fab_mr_rkey(rig.mr),
+                        .addr = fab_mr_addr(rig.mr),
+                        .follow = 1 };
 }
 static void expect_cut_off(tcp_frame f, fab_wc_status status) {
     fab_conn *c;
@@ -253,15 +281,24 @@ static void server_answers(const tcp_frame *a, const tcp_frame *b, fab_wc_status
     int fd = accept(l, NULL, NULL);
     tcp_hello yes = rawtcp_hello();
     yes.kind = TCP_ACCEPT;
-    yes.features = TCP_FEATURE_FOLLOW | 0x8000;              /* and what a later version may have */
+    yes.features = TCP_FEATURE_FOLLOW | 0x8000; /* and what a later version may have */
     rawtcp_accept(fd, &yes);
     pair_expect(&rig.p, &rig.p.client, FAB_WC_CONNECT, FAB_SUCCESS);
-    fab_read r = {.wr_id = 1, .local = room + 100, .local_mr = mr, .remote_addr = 1, .rkey = 2, .bytes = 64, .next_local = room + 300,
-        .next_mr = mr, .next_bytes = 100, .next_argument = 77};
+    fab_read r = { .wr_id = 1,
+                   .local = room + 100,
+                   .local_mr = mr,
+                   .remote_addr = 1,
+                   .rkey = 2,
+                   .bytes = 64,
+                   .next_local = room + 300,
+                   .next_mr = mr,
+                   .next_bytes = 100,
+                   .next_argument = 77 };
     CHECK_EQ(fab_post_reads(c, &r, 1), 1);
     fab_flush(rig.p.client.cq);
     tcp_frame f;
-    CHECK(rawtcp_next_frame(fd, &f) && f.type == TCP_FOLLOW && f.argument == (100ull << 32 | 64) && f.rkey == 2 && f.addr == 1 && f.follow == 77);
+    CHECK(rawtcp_next_frame(fd, &f) && f.type == TCP_FOLLOW && f.argument == (100ull << 32 | 64) && f.rkey == 2 &&
+          f.addr == 1 && f.follow == 77);
     rawtcp_frame(fd, a);
     rawtcp_write(fd, junk, a->argument);
     if (b) {
@@ -279,11 +316,16 @@ static void server_answers(const tcp_frame *a, const tcp_frame *b, fab_wc_status
 
 TEST(false_halves_cut_a_connection_off_and_write_nothing_beyond_their_places) {
     up();
-    const tcp_frame first = {.type = TCP_DATA, .argument = 64}, only = {.type = TCP_DATA, .argument = 64, .last = true};
-    const tcp_frame second = {.type = TCP_DATA, .argument = 100, .last = true}, less = {.type = TCP_DATA, .argument = 1, .last = true};
-    const tcp_frame more = {.type = TCP_DATA, .argument = 101, .last = true}, not_last = {.type = TCP_DATA, .argument = 100};
-    const tcp_frame none = {.type = TCP_DATA, .last = true}, part = {.type = TCP_DATA, .argument = 63, .last = true};
-    const tcp_frame over = {.type = TCP_DATA, .argument = 65}, over_last = {.type = TCP_DATA, .argument = 65, .last = true};
+    const tcp_frame first = { .type = TCP_DATA, .argument = 64 },
+                    only = { .type = TCP_DATA, .argument = 64, .last = true };
+    const tcp_frame second = { .type = TCP_DATA, .argument = 100, .last = true },
+                    less = { .type = TCP_DATA, .argument = 1, .last = true };
+    const tcp_frame more = { .type = TCP_DATA, .argument = 101, .last = true },
+                    not_last = { .type = TCP_DATA, .argument = 100 };
+    const tcp_frame none = { .type = TCP_DATA, .last = true },
+                    part = { .type = TCP_DATA, .argument = 63, .last = true };
+    const tcp_frame over = { .type = TCP_DATA, .argument = 65 },
+                    over_last = { .type = TCP_DATA, .argument = 65, .last = true };
     server_answers(&only, NULL, FAB_SUCCESS);
     server_answers(&first, &second, FAB_SUCCESS);
     server_answers(&first, &less, FAB_SUCCESS);

@@ -1,4 +1,5 @@
-/* Peers of the tcp provider that say what no honest peer says, say it in crumbs, or say nothing. Each costs its own connection only. */
+/* Peers of the tcp provider that say what no honest peer says, say it in crumbs, or say nothing. Each costs its own
+ * connection only. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "fabric_tcp_rig.h"
 #include "tcp_raw.h"
 
-enum { HANDSHAKE_MS = 3600000 };    /* of tests that move the clock */
+enum { HANDSHAKE_MS = 3600000 }; /* of tests that move the clock */
 
 static fab_wc owner_expects(fab_wc_opcode opcode, fab_wc_status status, fab_conn *c) {
     fab_wc w = pair_expect(&rig.p, &rig.p.owner, opcode, status);
@@ -18,9 +19,13 @@ static fab_wc owner_expects(fab_wc_opcode opcode, fab_wc_status status, fab_conn
     return w;
 }
 
-static const tcp_frame send_1 = {.type = TCP_SEND, .argument = 1}, bye = {.type = TCP_BYE};
+static const tcp_frame send_1 = { .type = TCP_SEND, .argument = 1 }, bye = { .type = TCP_BYE };
 static tcp_frame read_frame(uint32_t number, uint64_t at, uint64_t bytes) {
-    return (tcp_frame){.type = TCP_READ, .number = number, .argument = bytes, .rkey = fab_mr_rkey(rig.mr), .addr = fab_mr_addr(rig.mr) + at};
+    return (tcp_frame){ .type = TCP_READ,
+                        .number = number,
+                        .argument = bytes,
+                        .rkey = fab_mr_rkey(rig.mr),
+                        .addr = fab_mr_addr(rig.mr) + at };
 }
 
 /* ---- in pieces ---- */
@@ -39,9 +44,9 @@ static void say_in_pieces(const rawtcp_bytes *b, size_t cut, bool crumbs) {
     fab_conn *c;
     int fd = rig_stranger(&c);
     for (size_t i = 0; i < b->n; i++) {
-        if (i == cut || crumbs) rig_honest_read();    /* the responder has taken what came before */
+        if (i == cut || crumbs) rig_honest_read(); /* the responder has taken what came before */
         rawtcp_write(fd, b->at + i, 1);
-        if (!crumbs && i + 1 != cut) {                /* the rest of the piece at once */
+        if (!crumbs && i + 1 != cut) { /* the rest of the piece at once */
             size_t end = i < cut ? cut : b->n;
             rawtcp_write(fd, b->at + i + 1, end - i - 1);
             i = end - 1;
@@ -71,13 +76,13 @@ TEST(frames_may_come_cut_at_any_byte) {
     b.n = 0;
     tcp_frame first = read_frame(0, 0, 64), second = read_frame(1, 8, 1000);
     rawtcp_add_frame(&b, &first);
-    rawtcp_add_frame(&b, &(tcp_frame){.type = TCP_SEND, .argument = 100});
+    rawtcp_add_frame(&b, &(tcp_frame){ .type = TCP_SEND, .argument = 100 });
     pattern_fill(text, 8, sizeof text);
     rawtcp_add(&b, text, sizeof text);
     rawtcp_add_frame(&b, &second);
     rawtcp_add_frame(&b, &send_1);
     rawtcp_add(&b, "!", 1);
-    rawtcp_add_frame(&b, &(tcp_frame){.type = TCP_CREDIT});
+    rawtcp_add_frame(&b, &(tcp_frame){ .type = TCP_CREDIT });
     for (size_t cut = 0; cut < b.n; cut++) say_in_pieces(&b, cut, false);
     say_in_pieces(&b, 0, true);
     rig_close();
@@ -116,7 +121,7 @@ static void expect_dropped(const void *bytes, size_t n) {
 }
 
 TEST(strangers_of_other_protocols_are_dropped_unseen) {
-    rig_open(&(fab_options){.handshake_ms = 600000});
+    rig_open(&(fab_options){ .handshake_ms = 600000 });
     expect_dropped("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 35);
     expect_dropped("\x16\x03\x01\x02", 4);
     expect_dropped("F!", 2);
@@ -124,7 +129,9 @@ TEST(strangers_of_other_protocols_are_dropped_unseen) {
     for (int i = 0; i < 200; i++) {
         uint8_t bytes[300];
         for (size_t j = 0; j < sizeof bytes; j++) {
-            x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
             bytes[j] = (uint8_t)(x >> 24);
         }
         expect_dropped(bytes, 4 + x % 290);
@@ -133,14 +140,14 @@ TEST(strangers_of_other_protocols_are_dropped_unseen) {
 }
 
 TEST(hellos_that_cannot_be_served_are_dropped_or_refused_unseen) {
-    rig_open(&(fab_options){.handshake_ms = 600000});
+    rig_open(&(fab_options){ .handshake_ms = 600000 });
     tcp_hello bad[5];
     for (int i = 0; i < 5; i++) bad[i] = rawtcp_hello();
     bad[0].kind = TCP_ACCEPT;
     bad[1].max_message = 100;
     bad[2].window = 100;
     bad[3].depth = 0;
-    bad[4].window = 16 << 10;    /* smaller than the cost of one message */
+    bad[4].window = 16 << 10; /* smaller than the cost of one message */
     for (int i = 0; i < 5; i++) {
         uint8_t out[TCP_HELLO_BYTES];
         expect_dropped(out, tcp_hello_encode(&bad[i], out));
@@ -184,9 +191,10 @@ static bool has_ended(int fd) {
     return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-/* Time passes by the test's clock, so that those who are not slow are not taken for silent however busy the machine is. */
+/* Time passes by the test's clock, so that those who are not slow are not taken for silent however busy the machine is.
+ * */
 TEST(a_client_that_says_nothing_is_dropped_in_time) {
-    rig_open(&(fab_options){.handshake_ms = HANDSHAKE_MS});
+    rig_open(&(fab_options){ .handshake_ms = HANDSHAKE_MS });
     int silent = rawtcp_connect(rig.p.address), half = rawtcp_connect(rig.p.address);
     uint8_t out[TCP_HELLO_BYTES];
     tcp_hello h = rawtcp_hello();
@@ -194,7 +202,7 @@ TEST(a_client_that_says_nothing_is_dropped_in_time) {
     rawtcp_write(half, out, 79);
     rig_honest_read();
     CHECK(!has_ended(silent) && !has_ended(half));
-    for (int rounds = 0; !has_ended(silent) || !has_ended(half); rounds++) {    /* the first may accept them only */
+    for (int rounds = 0; !has_ended(silent) || !has_ended(half); rounds++) { /* the first may accept them only */
         CHECK(rounds < 100);
         fkv_clock_skip((HANDSHAKE_MS + 1) * 1000000ll);
         rig_honest_read();
@@ -209,9 +217,10 @@ TEST(a_client_that_says_nothing_is_dropped_in_time) {
 
 TEST(silent_clients_beyond_all_bounds_are_closed_at_once) {
     enum { LIMIT = 10, EXCESS = 64 };
-    rig_open(&(fab_options){.handshake_ms = 600000, .max_conns = LIMIT});
+    rig_open(&(fab_options){ .handshake_ms = 600000, .max_conns = LIMIT });
     int fd[LIMIT + EXCESS];
-    for (int i = 1; i < LIMIT + EXCESS; i++) fd[i] = rawtcp_connect(rig.p.address);    /* the honest client is one of them */
+    /* the honest client is one of them */
+    for (int i = 1; i < LIMIT + EXCESS; i++) fd[i] = rawtcp_connect(rig.p.address);
     int one_more = rawtcp_connect(rig.p.address);
     rawtcp_expect_end(one_more);
     close(one_more);
@@ -228,7 +237,7 @@ static void expect_cut_off(const rawtcp_bytes *b) {
     int fd = rig_stranger(&c);
     rawtcp_write(fd, b->at, b->n);
     fab_wc w;
-    while ((w = pair_next(&rig.p, &rig.p.owner)).opcode == FAB_WC_RECV) CHECK(w.conn == c);    /* held, not released */
+    while ((w = pair_next(&rig.p, &rig.p.owner)).opcode == FAB_WC_RECV) CHECK(w.conn == c); /* held, not released */
     CHECK(w.opcode == FAB_WC_DISCONNECT && w.status == FAB_REM_INV_REQ_ERR && w.conn == c);
     fab_disconnect(c);
     rawtcp_expect_end(fd);
@@ -239,18 +248,18 @@ static void expect_cut_off(const rawtcp_bytes *b) {
 TEST(frames_that_mean_nothing_cut_a_connection_off) {
     rig_open(NULL);
     static const tcp_frame bad[] = {
-        {.type = 99},
-        {.type = TCP_SEND, .argument = 0},
-        {.type = TCP_SEND, .argument = (16 << 10) + 1},
-        {.type = TCP_SEND, .argument = UINT64_MAX},
-        {.type = TCP_READ, .argument = 1ull << 40},
-        {.type = TCP_READ, .argument = 8, .status = 1},
-        {.type = TCP_DATA, .last = true, .argument = 8},      /* nobody asked */
-        {.type = TCP_DATA, .last = true},
-        {.type = TCP_DATA, .last = true, .status = FAB_REM_ACCESS_ERR},
-        {.type = TCP_CREDIT, .argument = 1},                  /* for messages that were never sent */
-        {.type = TCP_CREDIT, .argument = UINT64_MAX},
-        {.type = TCP_BYE, .argument = 1},
+        { .type = 99 },
+        { .type = TCP_SEND, .argument = 0 },
+        { .type = TCP_SEND, .argument = (16 << 10) + 1 },
+        { .type = TCP_SEND, .argument = UINT64_MAX },
+        { .type = TCP_READ, .argument = 1ull << 40 },
+        { .type = TCP_READ, .argument = 8, .status = 1 },
+        { .type = TCP_DATA, .last = true, .argument = 8 }, /* nobody asked */
+        { .type = TCP_DATA, .last = true },
+        { .type = TCP_DATA, .last = true, .status = FAB_REM_ACCESS_ERR },
+        { .type = TCP_CREDIT, .argument = 1 }, /* for messages that were never sent */
+        { .type = TCP_CREDIT, .argument = UINT64_MAX },
+        { .type = TCP_BYE, .argument = 1 },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         static rawtcp_bytes b;
@@ -276,8 +285,8 @@ TEST(messages_beyond_the_window_cut_a_connection_off) {
     fab_conn *c;
     int fd = rig_stranger(&c);
     static uint8_t room[16 << 10];
-    for (int i = 0; i < 40; i++) {    /* 640 KiB against a window of 256 */
-        rawtcp_frame(fd, &(tcp_frame){.type = TCP_SEND, .argument = sizeof room});
+    for (int i = 0; i < 40; i++) { /* 640 KiB against a window of 256 */
+        rawtcp_frame(fd, &(tcp_frame){ .type = TCP_SEND, .argument = sizeof room });
         rawtcp_write(fd, room, sizeof room);
     }
     size_t held = 0;
@@ -295,7 +304,7 @@ TEST(reads_beyond_the_depth_cut_a_connection_off) {
     rig_open(NULL);
     static rawtcp_bytes b;
     b.n = 0;
-    for (uint32_t i = 0; i < 2000; i++) {    /* 128 MB of answers that nobody reads */
+    for (uint32_t i = 0; i < 2000; i++) { /* 128 MB of answers that nobody reads */
         tcp_frame f = read_frame(i, 0, RIG_REGION);
         rawtcp_add_frame(&b, &f);
     }
@@ -308,13 +317,13 @@ TEST(credit_that_goes_backwards_cuts_a_connection_off) {
     fab_conn *c;
     int fd = rig_stranger(&c);
     tcp_frame f;
-    CHECK_EQ(fab_send(c, &(struct iovec){"hello", 5}, 1), 0);
+    CHECK_EQ(fab_send(c, &(struct iovec){ "hello", 5 }, 1), 0);
     fab_flush(rig.p.owner.cq);
     CHECK(rawtcp_next_frame(fd, &f) && f.type == TCP_SEND);
-    rawtcp_frame(fd, &(tcp_frame){.type = TCP_CREDIT, .argument = tcp_cost(5)});
+    rawtcp_frame(fd, &(tcp_frame){ .type = TCP_CREDIT, .argument = tcp_cost(5) });
     rig_honest_read();
     CHECK(!end_has(&rig.p.owner));
-    rawtcp_frame(fd, &(tcp_frame){.type = TCP_CREDIT, .argument = tcp_cost(5) - 1});
+    rawtcp_frame(fd, &(tcp_frame){ .type = TCP_CREDIT, .argument = tcp_cost(5) - 1 });
     owner_expects(FAB_WC_DISCONNECT, FAB_REM_INV_REQ_ERR, c);
     fab_disconnect(c);
     close(fd);
@@ -344,14 +353,17 @@ TEST(after_a_refused_read_nothing_more_is_served) {
 /* ---- answers to the owner's READs ---- */
 
 TEST(false_answers_cut_a_connection_off_and_write_nothing_beyond_the_buffer) {
-    static const struct { tcp_frame f; uint32_t payload; } bad[] = {
-        {{.type = TCP_DATA, .number = 1, .last = true, .argument = 100}, 100},      /* not the oldest */
-        {{.type = TCP_DATA, .number = UINT32_MAX, .last = true, .argument = 100}, 100},
-        {{.type = TCP_DATA, .last = true, .argument = 101}, 101},                   /* more than was asked for */
-        {{.type = TCP_DATA, .last = true, .argument = 99}, 99},                     /* less */
-        {{.type = TCP_DATA, .argument = 100}, 100},                                 /* all, but not the last */
-        {{.type = TCP_DATA, .last = true}, 0},
-        {{.type = TCP_DATA, .last = true, .argument = TCP_CHUNK}, TCP_CHUNK},
+    static const struct {
+        tcp_frame f;
+        uint32_t payload;
+    } bad[] = {
+        { { .type = TCP_DATA, .number = 1, .last = true, .argument = 100 }, 100 }, /* not the oldest */
+        { { .type = TCP_DATA, .number = UINT32_MAX, .last = true, .argument = 100 }, 100 },
+        { { .type = TCP_DATA, .last = true, .argument = 101 }, 101 }, /* more than was asked for */
+        { { .type = TCP_DATA, .last = true, .argument = 99 }, 99 },   /* less */
+        { { .type = TCP_DATA, .argument = 100 }, 100 },               /* all, but not the last */
+        { { .type = TCP_DATA, .last = true }, 0 },
+        { { .type = TCP_DATA, .last = true, .argument = TCP_CHUNK }, TCP_CHUNK },
     };
     rig_open(NULL);
     static uint8_t bounce[300], junk[TCP_CHUNK];
@@ -362,7 +374,9 @@ TEST(false_answers_cut_a_connection_off_and_write_nothing_beyond_the_buffer) {
         fab_conn *c;
         int fd = rig_stranger(&c);
         memset(bounce, 0, sizeof bounce);
-        fab_read r = {.wr_id = 1, .local = bounce + 100, .local_mr = bounce_mr, .remote_addr = 1, .rkey = 2, .bytes = 100};
+        fab_read r = {
+            .wr_id = 1, .local = bounce + 100, .local_mr = bounce_mr, .remote_addr = 1, .rkey = 2, .bytes = 100
+        };
         CHECK_EQ(fab_post_reads(c, &r, 1), 1);
         fab_flush(rig.p.owner.cq);
         tcp_frame f;
@@ -388,11 +402,12 @@ TEST(a_refusal_by_the_peer_completes_the_read_and_flushes_the_next) {
     tcp_frame f;
     int fd = rig_stranger(&c);
     CHECK_EQ(fab_reg_local(rig.p.owner.domain, bounce, sizeof bounce, &m), 0);
-    fab_read r[2] = {{.wr_id = 1, .local = bounce, .local_mr = m, .bytes = 8}, {.wr_id = 2, .local = bounce, .local_mr = m, .bytes = 8}};
+    fab_read r[2] = { { .wr_id = 1, .local = bounce, .local_mr = m, .bytes = 8 },
+                      { .wr_id = 2, .local = bounce, .local_mr = m, .bytes = 8 } };
     CHECK_EQ(fab_post_reads(c, r, 2), 2);
     fab_flush(rig.p.owner.cq);
     CHECK(rawtcp_next_frame(fd, &f) && rawtcp_next_frame(fd, &f));
-    rawtcp_frame(fd, &(tcp_frame){.type = TCP_DATA, .last = true, .status = FAB_REM_ACCESS_ERR});
+    rawtcp_frame(fd, &(tcp_frame){ .type = TCP_DATA, .last = true, .status = FAB_REM_ACCESS_ERR });
     CHECK_EQ(owner_expects(FAB_WC_READ, FAB_REM_ACCESS_ERR, c).wr_id, 1);
     CHECK_EQ(owner_expects(FAB_WC_READ, FAB_WR_FLUSH_ERR, c).wr_id, 2);
     owner_expects(FAB_WC_DISCONNECT, FAB_REM_ACCESS_ERR, c);
@@ -422,7 +437,7 @@ static void expect_no_connection(fab_conn *c, fab_wc_status status) {
 }
 
 TEST(a_server_that_is_none_is_given_up_by_its_client) {
-    rig_open(&(fab_options){.handshake_ms = HANDSHAKE_MS});
+    rig_open(&(fab_options){ .handshake_ms = HANDSHAKE_MS });
     char where[64];
     int l = rawtcp_listen(where);
     fab_conn *c = connect_to(where);
@@ -431,25 +446,25 @@ TEST(a_server_that_is_none_is_given_up_by_its_client) {
     expect_no_connection(c, FAB_REM_INV_REQ_ERR);
     close(fd);
 
-    c = connect_to(where);    /* says hello back, as a client would */
+    c = connect_to(where); /* says hello back, as a client would */
     fd = accept(l, NULL, NULL);
     tcp_hello h = rawtcp_hello();
     rawtcp_greet(fd, &h);
     expect_no_connection(c, FAB_REM_INV_REQ_ERR);
     close(fd);
 
-    c = connect_to(where);    /* closes without a word */
+    c = connect_to(where); /* closes without a word */
     fd = accept(l, NULL, NULL);
     close(fd);
     expect_no_connection(c, FAB_RETRY_EXC_ERR);
 
-    c = connect_to(where);    /* is silent */
+    c = connect_to(where); /* is silent */
     fd = accept(l, NULL, NULL);
     fkv_clock_skip((HANDSHAKE_MS + 1) * 1000000ll);
     expect_no_connection(c, FAB_RETRY_EXC_ERR);
     close(fd);
 
-    c = connect_to(where);    /* speaks only a later version */
+    c = connect_to(where); /* speaks only a later version */
     fd = accept(l, NULL, NULL);
     h.kind = TCP_REJECT;
     h.reason = TCP_REASON_VERSION;

@@ -6,7 +6,7 @@
 
 tcp_rig rig;
 static const char *address(void) { return "127.0.0.1:0"; }
-const fabric_under_test tcp_v4 = {.provider = FAB_TCP, .address = address, .sleeps = true, .forks = true};
+const fabric_under_test tcp_v4 = { .provider = FAB_TCP, .address = address, .sleeps = true, .forks = true };
 
 void rig_open(const fab_options *o) { rig_open_ends(o, o); }
 
@@ -32,8 +32,12 @@ void rig_close(void) {
 
 void rig_honest_read(void) {
     uint64_t at = rig.reads++ * 64 % (RIG_REGION - 64);
-    fab_read r = {.wr_id = rig.reads, .local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr) + at,
-        .rkey = fab_mr_rkey(rig.mr), .bytes = 64};
+    fab_read r = { .wr_id = rig.reads,
+                   .local = rig.local,
+                   .local_mr = rig.local_mr,
+                   .remote_addr = fab_mr_addr(rig.mr) + at,
+                   .rkey = fab_mr_rkey(rig.mr),
+                   .bytes = 64 };
     CHECK_EQ(fab_post_reads(rig.p.client_conn, &r, 1), 1);
     fab_wc w = pair_expect(&rig.p, &rig.p.client, FAB_WC_READ, FAB_SUCCESS);
     CHECK(w.wr_id == rig.reads && w.conn == rig.p.client_conn);

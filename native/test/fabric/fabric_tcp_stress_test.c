@@ -1,4 +1,5 @@
-/* The tcp provider under pressure: readers that do not read, sockets that take only part, regions that go away, everything at once. */
+/* The tcp provider under pressure: readers that do not read, sockets that take only part, regions that go away,
+ * everything at once. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static uint32_t below(uint32_t n) {
 }
 
 static void take_little(int fd) {
-    int bytes = 300000;    /* much less, and loopback with its 64 KiB segments waits for persist timers */
+    int bytes = 300000; /* much less, and loopback with its 64 KiB segments waits for persist timers */
     CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes), 0);
 }
 
@@ -36,14 +37,17 @@ TEST(a_peer_that_does_not_read_holds_up_nobody_and_gets_everything_in_the_end) {
     int fd = rig_stranger(&c);
     take_little(fd);
     for (uint32_t i = 0; i < READS; i++) {
-        rawtcp_frame(fd, &(tcp_frame){.type = TCP_READ, .number = i, .argument = i % 3 ? RIG_REGION : 1 + i, .rkey = fab_mr_rkey(rig.mr),
-            .addr = fab_mr_addr(rig.mr)});
+        rawtcp_frame(fd, &(tcp_frame){ .type = TCP_READ,
+                                       .number = i,
+                                       .argument = i % 3 ? RIG_REGION : 1 + i,
+                                       .rkey = fab_mr_rkey(rig.mr),
+                                       .addr = fab_mr_addr(rig.mr) });
     }
     static uint8_t room[RIG_REGION], answer[RIG_REGION];
     for (uint64_t i = 0; i < TEXTS; i++) {
         rig_honest_read();
         pattern_fill(room, i, text_bytes(i));
-        CHECK_EQ(fab_send(c, &(struct iovec){room, text_bytes(i)}, 1), 0);
+        CHECK_EQ(fab_send(c, &(struct iovec){ room, text_bytes(i) }, 1), 0);
         fab_flush(rig.p.owner.cq);
     }
     size_t got = 0;
@@ -74,7 +78,12 @@ TEST(a_peer_that_does_not_read_holds_up_nobody_and_gets_everything_in_the_end) {
 
 /* ---- a client whose socket is full: every place at which a write can stop ---- */
 
-typedef struct parser { size_t n, at; uint8_t bytes[1 << 17]; uint64_t texts, reads; uint32_t text_left; } parser;
+typedef struct parser {
+    size_t n, at;
+    uint8_t bytes[1 << 17];
+    uint64_t texts, reads;
+    uint32_t text_left;
+} parser;
 
 /* Takes some of what is in the socket, answers READs, checks texts. */
 static void digest(parser *q, int fd) {
@@ -95,7 +104,7 @@ static void digest(parser *q, int fd) {
         } else {
             CHECK(f.type == TCP_READ && f.number == (uint32_t)q->reads && f.argument == 8 && f.addr == q->reads);
             uint8_t out[TCP_HEADER_BYTES + 8];
-            tcp_frame_encode(&(tcp_frame){.type = TCP_DATA, .last = true, .number = f.number, .argument = 8}, out);
+            tcp_frame_encode(&(tcp_frame){ .type = TCP_DATA, .last = true, .number = f.number, .argument = 8 }, out);
             memcpy(out + TCP_HEADER_BYTES, &f.addr, 8);
             rawtcp_write(fd, out, sizeof out);
             q->reads++;
@@ -116,7 +125,7 @@ TEST(a_stream_stays_whole_wherever_a_full_socket_cuts_it) {
     take_little(l);
     CHECK_EQ(fab_connect(rig.p.client.cq, where, NULL, 0, NULL, &c), 0);
     int fd = accept(l, NULL, NULL);
-    for (int i = 0; i < 20; i++) pair_turn(&rig.p);    /* the hello leaves when connect() is seen to have ended */
+    for (int i = 0; i < 20; i++) pair_turn(&rig.p); /* the hello leaves when connect() is seen to have ended */
     tcp_hello yes = rawtcp_hello();
     yes.kind = TCP_ACCEPT;
     yes.window = 1 << 30;
@@ -131,13 +140,18 @@ TEST(a_stream_stays_whole_wherever_a_full_socket_cuts_it) {
     while (q.texts < TEXTS || done < READS) {
         for (uint32_t i = below(20); i > 0 && texts < TEXTS && !refused; i--) {
             pattern_fill(room, texts, text_bytes(texts));
-            int e = fab_send(c, &(struct iovec){room, text_bytes(texts)}, 1);
+            int e = fab_send(c, &(struct iovec){ room, text_bytes(texts) }, 1);
             CHECK(e == 0 || e == -EAGAIN);
             refused = e != 0;
             texts += e == 0;
         }
         for (uint32_t i = below(20); i > 0 && reads < READS; i--) {
-            fab_read r = {.wr_id = reads, .local = rig.local + reads % 1024 * 8, .local_mr = rig.local_mr, .remote_addr = reads, .rkey = 1, .bytes = 8};
+            fab_read r = { .wr_id = reads,
+                           .local = rig.local + reads % 1024 * 8,
+                           .local_mr = rig.local_mr,
+                           .remote_addr = reads,
+                           .rkey = 1,
+                           .bytes = 8 };
             if (fab_post_reads(c, &r, 1) == 1) reads++;
         }
         pair_turn(&rig.p);
@@ -160,19 +174,23 @@ TEST(a_stream_stays_whole_wherever_a_full_socket_cuts_it) {
     rig_close();
 }
 
-/* The owner sends at any moment of the responder's answering: what it could not write itself the responder must, and nothing else will
- * happen on the connection that would take it along. */
+/* The owner sends at any moment of the responder's answering: what it could not write itself the responder must, and
+ * nothing else will happen on the connection that would take it along. */
 TEST(what_is_sent_while_the_responder_writes_is_sent_by_it) {
     enum { ROUNDS = 4000 };
     rig_open(NULL);
     for (uint64_t i = 0; i < ROUNDS; i++) {
-        fab_read r = {.wr_id = i, .local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr), .rkey = fab_mr_rkey(rig.mr),
-            .bytes = RIG_REGION};
+        fab_read r = { .wr_id = i,
+                       .local = rig.local,
+                       .local_mr = rig.local_mr,
+                       .remote_addr = fab_mr_addr(rig.mr),
+                       .rkey = fab_mr_rkey(rig.mr),
+                       .bytes = RIG_REGION };
         CHECK_EQ(fab_post_reads(rig.p.client_conn, &r, 1), 1);
         fab_flush(rig.p.client.cq);
         uint64_t until = fkv_now_ns() + below(80) * 1000u;
         while (fkv_now_ns() < until) continue;
-        CHECK_EQ(fab_send(rig.p.owner_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(rig.p.owner_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(rig.p.owner.cq);
         for (int got = 0; got < 2; got++) {
             fab_wc w = pair_next(&rig.p, &rig.p.client);
@@ -185,11 +203,15 @@ TEST(what_is_sent_while_the_responder_writes_is_sent_by_it) {
 
 /* ---- regions that change, and that go away ---- */
 
-static struct { uint64_t *words; _Atomic int stop; } scribble;
+static struct {
+    uint64_t *words;
+    _Atomic int stop;
+} scribble;
 static void *scribbler(void *arg) {
     (void)arg;
     for (uint64_t i = 1; !scribble.stop; i++)
-        for (int w = 0; w < 512; w++) __atomic_store_n(&scribble.words[w], i << 32 | (i & 0xffffffff), __ATOMIC_RELAXED);
+        for (int w = 0; w < 512; w++)
+            __atomic_store_n(&scribble.words[w], i << 32 | (i & 0xffffffff), __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -202,8 +224,11 @@ TEST(aligned_words_are_never_torn) {
     CHECK_EQ(pthread_create(&t, NULL, scribbler, NULL), 0);
     for (uint64_t i = 0; i < 3000; i++) {
         uint32_t first = below(400), words = 1 + below(100);
-        fab_read r = {.local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr) + first * 8, .rkey = fab_mr_rkey(rig.mr),
-            .bytes = words * 8};
+        fab_read r = { .local = rig.local,
+                       .local_mr = rig.local_mr,
+                       .remote_addr = fab_mr_addr(rig.mr) + first * 8,
+                       .rkey = fab_mr_rkey(rig.mr),
+                       .bytes = words * 8 };
         CHECK_EQ(fab_post_reads(rig.p.client_conn, &r, 1), 1);
         pair_expect(&rig.p, &rig.p.client, FAB_WC_READ, FAB_SUCCESS);
         for (uint32_t w = 0; w < words; w++) {
@@ -231,8 +256,12 @@ TEST(a_region_may_be_unmapped_as_soon_as_dereg_returns) {
         CHECK_EQ(fab_reg_local(p.client.domain, local, sizeof local, &local_mr), 0);
         fab_read r[READS];
         for (uint64_t i = 0; i < READS; i++) {
-            r[i] = (fab_read){.wr_id = i, .local = local + i * PIECE, .local_mr = local_mr, .remote_addr = fab_mr_addr(mr) + i * PIECE,
-                .rkey = fab_mr_rkey(mr), .bytes = PIECE};
+            r[i] = (fab_read){ .wr_id = i,
+                               .local = local + i * PIECE,
+                               .local_mr = local_mr,
+                               .remote_addr = fab_mr_addr(mr) + i * PIECE,
+                               .rkey = fab_mr_rkey(mr),
+                               .bytes = PIECE };
         }
         CHECK_EQ(fab_post_reads(p.client_conn, r, READS), READS);
         for (uint32_t i = below(60); i > 0; i--) pair_turn(&p);
@@ -268,11 +297,11 @@ TEST(an_owner_that_disconnects_in_the_middle_of_an_answer_has_its_buffer_back) {
         fab_conn *c;
         tcp_frame f;
         int fd = rig_stranger(&c);
-        fab_read r = {.local = bounce, .local_mr = m, .bytes = sizeof bounce};
+        fab_read r = { .local = bounce, .local_mr = m, .bytes = sizeof bounce };
         CHECK_EQ(fab_post_reads(c, &r, 1), 1);
         fab_flush(rig.p.owner.cq);
         CHECK(rawtcp_next_frame(fd, &f));
-        rawtcp_frame(fd, &(tcp_frame){.type = TCP_DATA, .last = true, .argument = sizeof bounce});
+        rawtcp_frame(fd, &(tcp_frame){ .type = TCP_DATA, .last = true, .argument = sizeof bounce });
         rawtcp_write(fd, answer, 1000);
         if (round % 2) rig_honest_read();
         rawtcp_write(fd, answer, 1000);
@@ -294,7 +323,7 @@ TEST(large_reads_in_both_directions_do_not_block_each_other) {
     fab_mr *mr[2], *local_mr[2];
     static uint8_t local[2][EACH][BYTES];
     pair_open(&p, &tcp_v4, NULL, 0);
-    end *ends[2] = {&p.owner, &p.client};
+    end *ends[2] = { &p.owner, &p.client };
     for (int e = 0; e < 2; e++) {
         CHECK_EQ(fkv_region_alloc("both", BYTES, 0, &region[e]), 0);
         pattern_fill(region[e].base, (uint64_t)e, BYTES);
@@ -304,8 +333,12 @@ TEST(large_reads_in_both_directions_do_not_block_each_other) {
     for (int round = 0; round < ROUNDS; round++) {
         for (int e = 0; e < 2; e++) {
             for (uint64_t i = 0; i < EACH; i++) {
-                fab_read r = {.wr_id = i, .local = local[e][i], .local_mr = local_mr[e], .remote_addr = fab_mr_addr(mr[!e]),
-                    .rkey = fab_mr_rkey(mr[!e]), .bytes = BYTES};
+                fab_read r = { .wr_id = i,
+                               .local = local[e][i],
+                               .local_mr = local_mr[e],
+                               .remote_addr = fab_mr_addr(mr[!e]),
+                               .rkey = fab_mr_rkey(mr[!e]),
+                               .bytes = BYTES };
                 CHECK_EQ(fab_post_reads(e ? p.client_conn : p.owner_conn, &r, 1), 1);
             }
         }
@@ -340,8 +373,12 @@ TEST(one_cq_reads_over_many_connections) {
             if (busy[slot]) continue;
             busy[slot] = true;
             place[slot] = below(RIG_REGION - 100);
-            fab_read r = {.wr_id = slot, .local = rig.local + slot * 100, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr) + place[slot],
-                .rkey = fab_mr_rkey(rig.mr), .bytes = 100};
+            fab_read r = { .wr_id = slot,
+                           .local = rig.local + slot * 100,
+                           .local_mr = rig.local_mr,
+                           .remote_addr = fab_mr_addr(rig.mr) + place[slot],
+                           .rkey = fab_mr_rkey(rig.mr),
+                           .bytes = 100 };
             CHECK_EQ(fab_post_reads(client[below(CONNS)], &r, 1), 1);
             posted++;
         }

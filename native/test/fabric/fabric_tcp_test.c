@@ -1,4 +1,5 @@
-/* The tcp provider: the conformance suite over IPv4, what depends on the address over IPv6, and what is particular to it. */
+/* The tcp provider: the conformance suite over IPv4, what depends on the address over IPv6, and what is particular to
+ * it. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,14 +17,35 @@
 #include "fabric_tcp_rig.h"
 
 static const char *address_v6(void) { return "[::1]:0"; }
-static const fabric_under_test tcp_v6 = {.provider = FAB_TCP, .address = address_v6, .sleeps = true, .forks = true};
+static const fabric_under_test tcp_v6 = { .provider = FAB_TCP, .address = address_v6, .sleeps = true, .forks = true };
 static void configure_busy(fab_options *o) { o->busy_poll_us = 50; }
 
 TEST(addresses_are_read_and_written_alike) {
-    static const char *const good[] = {"127.0.0.1:7000", "0.0.0.0:0", "192.0.2.255:65535", "[::1]:7000", "[2001:db8::1]:0", "[::]:1"};
-    static const char *const bad[] = {"", ":", ":7000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1: 1",
-        "127.0.0.1:1x", "127.0.0.1:000000001", "localhost:7000", "256.0.0.1:1", "::1:7000", "[::1]", "[::1]7000", "[]:1", "[::1:7000", "[127.0.0.1]:1",
-        "[::g]:1", "127.0.0.1:7000 ", "unix:/tmp/x", "sim:a"};
+    static const char *const good[] = { "127.0.0.1:7000", "0.0.0.0:0",       "192.0.2.255:65535",
+                                        "[::1]:7000",     "[2001:db8::1]:0", "[::]:1" };
+    static const char *const bad[] = { "",
+                                       ":",
+                                       ":7000",
+                                       "127.0.0.1",
+                                       "127.0.0.1:",
+                                       "127.0.0.1:65536",
+                                       "127.0.0.1:-1",
+                                       "127.0.0.1:+1",
+                                       "127.0.0.1: 1",
+                                       "127.0.0.1:1x",
+                                       "127.0.0.1:000000001",
+                                       "localhost:7000",
+                                       "256.0.0.1:1",
+                                       "::1:7000",
+                                       "[::1]",
+                                       "[::1]7000",
+                                       "[]:1",
+                                       "[::1:7000",
+                                       "[127.0.0.1]:1",
+                                       "[::g]:1",
+                                       "127.0.0.1:7000 ",
+                                       "unix:/tmp/x",
+                                       "sim:a" };
     struct sockaddr_storage a;
     socklen_t n;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -60,15 +82,15 @@ TEST(a_responder_that_polls_busily_serves_as_well) {
     pair_open(&p, &busy, NULL, 0);
     int plain = socket(AF_INET, SOCK_STREAM, 0), us = 50, seen = 0;
     socklen_t bytes = sizeof seen;
-    bool may = setsockopt(plain, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof us) == 0;    /* it takes CAP_NET_ADMIN */
-    fab_conn *const ends[] = {p.client_conn, p.owner_conn};
+    bool may = setsockopt(plain, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof us) == 0; /* it takes CAP_NET_ADMIN */
+    fab_conn *const ends[] = { p.client_conn, p.owner_conn };
     for (int i = 0; i < 2 && may; i++) {
         CHECK_EQ(getsockopt(((tcp_conn *)ends[i])->fd, SOL_SOCKET, SO_BUSY_POLL, &seen, &bytes), 0);
         CHECK_EQ(seen, 50);
     }
     close(plain);
     for (uint64_t i = 0; i < 200; i++) {
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_wc w = pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
         CHECK(memcmp(w.data, &i, sizeof i) == 0);
         fab_release(w.conn, w.data);
@@ -94,7 +116,9 @@ TEST(many_regions_come_and_go_and_each_is_found) {
     tcp_domain *d = (tcp_domain *)rig.p.owner.domain;
     uint64_t x = check_seed();
     for (int step = 0; step < STEPS; step++) {
-        x ^= x << 13; x ^= x >> 7; x ^= x << 17;
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
         fab_mr **m = &mr[x % REGIONS];
         if (*m) {
             fab_dereg(*m);
@@ -107,7 +131,8 @@ TEST(many_regions_come_and_go_and_each_is_found) {
         for (uint32_t i = 0; i < REGIONS; i++) {
             const uint8_t *at = NULL;
             if (!mr[i]) continue;
-            CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i, &at) == (tcp_mr *)mr[i]);
+            CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i, &at) ==
+                  (tcp_mr *)mr[i]);
             CHECK(at == rig.region.base + 8);
             CHECK(tcp_mr_find(d, fab_mr_rkey(mr[i]), fab_mr_addr(mr[i]) + 8, RIG_REGION - 8, i + 1, &at) == NULL);
         }
@@ -117,21 +142,28 @@ TEST(many_regions_come_and_go_and_each_is_found) {
     rig_close();
 }
 
-/* What the responder hands over just before its user lies down: nobody wakes that user, so it must see it for itself. */
+/* What the responder hands over just before its user lies down: nobody wakes that user, so it must see it for itself.
+ * */
 TEST(a_user_that_lies_down_sees_what_was_handed_over_before) {
     rig_open(NULL);
     fab_wc w;
     for (uint64_t i = 0; i < 100; i++) {
-        while (fab_poll(rig.p.owner.cq, &w, 1) != 0) CHECK(false);   /* awake, and nothing is left for it */
-        fab_read r = {.wr_id = i, .local = rig.local, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr),
-            .rkey = fab_mr_rkey(rig.mr), .bytes = 64};
-        CHECK_EQ(fab_send(rig.p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        while (fab_poll(rig.p.owner.cq, &w, 1) != 0) CHECK(false); /* awake, and nothing is left for it */
+        fab_read r = { .wr_id = i,
+                       .local = rig.local,
+                       .local_mr = rig.local_mr,
+                       .remote_addr = fab_mr_addr(rig.mr),
+                       .rkey = fab_mr_rkey(rig.mr),
+                       .bytes = 64 };
+        CHECK_EQ(fab_send(rig.p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         CHECK_EQ(fab_post_reads(rig.p.client_conn, &r, 1), 1);
         fab_flush(rig.p.client.cq);
         /* It hands over the message before it answers the READ behind it. */
         while (fab_poll(rig.p.client.cq, &w, 1) == 0) {
             if (fab_arm(rig.p.client.cq) == 1) continue;
-            CHECK_EQ(poll(&(struct pollfd){.fd = fab_fd(rig.p.client.cq), .events = POLLIN}, 1, (int)check_patience_ms()), 1);
+            CHECK_EQ(
+                poll(&(struct pollfd){ .fd = fab_fd(rig.p.client.cq), .events = POLLIN }, 1, (int)check_patience_ms()),
+                1);
         }
         CHECK(w.opcode == FAB_WC_READ && w.status == FAB_SUCCESS);
         CHECK_EQ(fab_arm(rig.p.owner.cq), 1);
@@ -144,7 +176,7 @@ TEST(a_user_that_lies_down_sees_what_was_handed_over_before) {
 
 /* ---- system calls ---- */
 
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)    /* their runtimes make calls of their own */
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* their runtimes make calls of their own */
 #define CALLS_ARE_OURS 1
 #else
 #define CALLS_ARE_OURS 0
@@ -161,7 +193,7 @@ static void forbid_other_system_calls(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    struct sock_fprog program = { sizeof code / sizeof code[0], code };
     CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
@@ -169,24 +201,29 @@ static void forbid_other_system_calls(void) {
 static _Noreturn void work_with_send_and_receive_only(void) {
     rig_open(NULL);
     rig_honest_read();
-    CHECK_EQ(fab_send(rig.p.owner_conn, &(struct iovec){"first", 5}, 1), 0);    /* memory for messages is taken once */
+    CHECK_EQ(fab_send(rig.p.owner_conn, &(struct iovec){ "first", 5 }, 1), 0); /* memory for messages is taken once */
     fab_wc first = pair_expect(&rig.p, &rig.p.client, FAB_WC_RECV, FAB_SUCCESS);
     fab_release(first.conn, first.data);
     pair_settle(&rig.p);
     forbid_other_system_calls();
     for (uint64_t i = 0; i < 2000; i++) {
         fab_read r[8];
-        fab_wc w = {0};
+        fab_wc w = { 0 };
         bool asked = false, read = false, answered = false;
         for (uint64_t j = 0; j < 8; j++) {
-            r[j] = (fab_read){.wr_id = j, .local = rig.local + j * 64, .local_mr = rig.local_mr, .remote_addr = fab_mr_addr(rig.mr) + j * 64,
-                .rkey = fab_mr_rkey(rig.mr), .bytes = 64};
+            r[j] = (fab_read){ .wr_id = j,
+                               .local = rig.local + j * 64,
+                               .local_mr = rig.local_mr,
+                               .remote_addr = fab_mr_addr(rig.mr) + j * 64,
+                               .rkey = fab_mr_rkey(rig.mr),
+                               .bytes = 64 };
         }
-        bool ok = fab_post_reads(rig.p.client_conn, r, 8) == 8 && fab_send(rig.p.client_conn, &(struct iovec){&i, sizeof i}, 1) == 0;
+        bool ok = fab_post_reads(rig.p.client_conn, r, 8) == 8 &&
+                  fab_send(rig.p.client_conn, &(struct iovec){ &i, sizeof i }, 1) == 0;
         while (ok && !(answered && read)) {
             fab_flush(rig.p.client.cq);
             if (fab_poll(rig.p.owner.cq, &w, 1) == 1) {
-                ok = w.opcode == FAB_WC_RECV && !asked && fab_send(w.conn, &(struct iovec){&i, sizeof i}, 1) == 0;
+                ok = w.opcode == FAB_WC_RECV && !asked && fab_send(w.conn, &(struct iovec){ &i, sizeof i }, 1) == 0;
                 asked = true;
                 fab_release(w.conn, w.data);
                 fab_flush(rig.p.owner.cq);

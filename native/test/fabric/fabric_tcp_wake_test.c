@@ -1,6 +1,6 @@
-/* The tcp provider's wake-up, in the orders of two threads' steps that are rare: a fab_wake that is held up between its words and its
- * write, and one that comes while the poll of another is at work. Both are made to happen, in one thread: read() and write() are this
- * file's own, and the step of the other side is taken within them. */
+/* The tcp provider's wake-up, in the orders of two threads' steps that are rare: a fab_wake that is held up between its
+ * words and its write, and one that comes while the poll of another is at work. Both are made to happen, in one thread:
+ * read() and write() are this file's own, and the step of the other side is taken within them. */
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -52,13 +52,14 @@ static void two_more(void) {
     wake();
 }
 
-/* Whoever announced something before fab_wake is sure that it is looked at: the sleeper does not lie down with what it has not seen. */
+/* Whoever announced something before fab_wake is sure that it is looked at: the sleeper does not lie down with what it
+ * has not seen. */
 static void sleep_or_look(void) {
     for (int turns = 0; fab_arm(e.cq) == 1; turns++) {
         CHECK(turns < 10);
         look_and_poll();
     }
-    struct pollfd f = {.fd = fab_fd(e.cq), .events = POLLIN};
+    struct pollfd f = { .fd = fab_fd(e.cq), .events = POLLIN };
     while (poll(&f, 1, 0) == 1) {
         look_and_poll();
         while (fab_arm(e.cq) == 1) look_and_poll();
@@ -72,7 +73,7 @@ TEST(a_wake_that_comes_while_another_is_polled_away_is_not_lost) {
         announced = seen = 0;
         before_write = meanwhile;
         before_read = NULL;
-        wake();   /* held up before its write */
+        wake(); /* held up before its write */
         before_read = two_more;
         look_and_poll();
         sleep_or_look();

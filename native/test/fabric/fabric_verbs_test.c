@@ -1,5 +1,6 @@
-/* The verbs provider: the conformance suite over an RDMA device whose address FARKV_VERBS_ADDRESS names (in the virtual machine of
- * test/rdma, soft-RoCE's and soft-iWARP's; on a host with a NIC, that NIC's). Without it there is nothing to run on, and it says so. */
+/* The verbs provider: the conformance suite over an RDMA device whose address FARKV_VERBS_ADDRESS names (in the virtual
+ * machine of test/rdma, soft-RoCE's and soft-iWARP's; on a host with a NIC, that NIC's). Without it there is nothing to
+ * run on, and it says so. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,13 @@ static void patient(fab_options *o) {
     if (o->op_timeout_ms == 0) o->op_timeout_ms = 5000;
 }
 
-static fabric_under_test verbs = {.provider = FAB_VERBS, .address = listen_address, .configure = patient, .sleeps = true, .forks = true,
-                                  .device_reads = true, .messages = 4000};
+static fabric_under_test verbs = { .provider = FAB_VERBS,
+                                   .address = listen_address,
+                                   .configure = patient,
+                                   .sleeps = true,
+                                   .forks = true,
+                                   .device_reads = true,
+                                   .messages = 4000 };
 
 /* An address of the device's network at which nobody is: packets to it are lost. Port 7 is as good as any. */
 static const char *nobody(void) {
@@ -38,15 +44,15 @@ static const char *nobody(void) {
 TEST(connecting_to_nobody_holds_up_no_other_connection) {
     static pair p;
     fab_conn *lost, *mine, *theirs;
-    pair_open(&p, &verbs, &(fab_options){.handshake_ms = 60000}, 1);
+    pair_open(&p, &verbs, &(fab_options){ .handshake_ms = 60000 }, 1);
     CHECK_EQ(fab_connect(p.client.cq, nobody(), NULL, 0, NULL, &lost), 0);
-    pair_connect(&p, 1, &mine, &theirs);   /* ends before the other one's time is over: it would be polled here */
-    CHECK_EQ(fab_send(mine, &(struct iovec){(void *)(uintptr_t)"hello", 6}, 1), 0);
+    pair_connect(&p, 1, &mine, &theirs); /* ends before the other one's time is over: it would be polled here */
+    CHECK_EQ(fab_send(mine, &(struct iovec){ (void *)(uintptr_t) "hello", 6 }, 1), 0);
     fab_wc wc = pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
     CHECK(wc.conn == theirs && strcmp(wc.data, "hello") == 0);
     fab_release(theirs, wc.data);
-    alarm(90);                             /* sooner than TCP gives up */
-    fab_disconnect(lost);                  /* interrupts the call */
+    alarm(90);            /* sooner than TCP gives up */
+    fab_disconnect(lost); /* interrupts the call */
     alarm(0);
     fab_disconnect(mine);
     CHECK(pair_expect(&p, &p.owner, FAB_WC_DISCONNECT, FAB_SUCCESS).conn == theirs);
@@ -57,7 +63,7 @@ TEST(connecting_to_nobody_holds_up_no_other_connection) {
 TEST(connecting_to_nobody_ends_in_time_and_as_failed) {
     static pair p;
     fab_conn *lost;
-    pair_open(&p, &verbs, &(fab_options){.handshake_ms = 3000}, 1);
+    pair_open(&p, &verbs, &(fab_options){ .handshake_ms = 3000 }, 1);
     CHECK_EQ(fab_connect(p.client.cq, nobody(), NULL, 0, NULL, &lost), 0);
     CHECK(pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_RETRY_EXC_ERR).conn == lost);
     CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_RETRY_EXC_ERR).conn == lost);
@@ -67,13 +73,19 @@ TEST(connecting_to_nobody_ends_in_time_and_as_failed) {
 
 static void read_is_whole(pair *p, fab_conn *c, fab_mr *served, fab_mr *local, uint8_t *to) {
     memset(to, 0, 4096);
-    fab_read r = {.wr_id = 7, .local = to, .local_mr = local, .remote_addr = fab_mr_addr(served), .rkey = fab_mr_rkey(served), .bytes = 4096};
+    fab_read r = { .wr_id = 7,
+                   .local = to,
+                   .local_mr = local,
+                   .remote_addr = fab_mr_addr(served),
+                   .rkey = fab_mr_rkey(served),
+                   .bytes = 4096 };
     CHECK_EQ(fab_post_reads(c, &r, 1), 1);
     CHECK_EQ(pair_expect(p, &p->client, FAB_WC_READ, FAB_SUCCESS).wr_id, 7);
     CHECK(pattern_ok(to, 1, 4096));
 }
 
-/* What the provider does when it hears of the loss, on a device that is in truth still there: so it can be taken again. */
+/* What the provider does when it hears of the loss, on a device that is in truth still there: so it can be taken again.
+ * */
 TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
     static pair p;
     fkv_region region;
@@ -87,11 +99,12 @@ TEST(a_client_lets_a_lost_device_go_and_binds_anew) {
     read_is_whole(&p, p.client_conn, served, local, to);
     verbs_domain *d = (verbs_domain *)p.client.domain;
     verbs_device_gone(d);
-    verbs_device_gone(d);   /* connection manager and device both tell */
+    verbs_device_gone(d); /* connection manager and device both tell */
     CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_FATAL_ERR).conn == p.client_conn);
-    CHECK(fab_post_reads(p.client_conn, &(fab_read){.local = to, .local_mr = local, .bytes = 8}, 1) == -ENOTCONN);
+    CHECK(fab_post_reads(p.client_conn, &(fab_read){ .local = to, .local_mr = local, .bytes = 8 }, 1) == -ENOTCONN);
     fab_conn *early;
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &early), 0);   /* the lost connection is not freed: the device is still held */
+    /* the lost connection is not freed: the device is still held */
+    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &early), 0);
     CHECK(pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_GENERAL_ERR).conn == early);
     CHECK(pair_expect(&p, &p.client, FAB_WC_DISCONNECT, FAB_GENERAL_ERR).conn == early);
     fab_disconnect(early);
@@ -131,31 +144,32 @@ TEST(an_owner_whose_device_is_lost_says_once_that_nobody_comes) {
     p.client_conn = p.owner_conn = NULL;
     pair_settle(&p);
     CHECK(!end_has(&p.owner));
-    CHECK(d->lost);   /* peers have its keys: it is never bound anew */
+    CHECK(d->lost); /* peers have its keys: it is never bound anew */
     fab_dereg(served);
     fkv_region_free(&region);
     pair_close(&p);
 }
 
-/* The client is not polled, so that it says nothing: the notice that the connection is established lets an owner post what it has sent, but over
- * iWARP, where the client's device may give the connection up for it (RFC 5044, 7.1). There the client's first message does. */
+/* The client is not polled, so that it says nothing: the notice that the connection is established lets an owner post
+ * what it has sent, but over iWARP, where the client's device may give the connection up for it (RFC 5044, 7.1). There
+ * the client's first message does. */
 TEST(an_owner_posts_nothing_before_it_may) {
     static pair p;
     pair_listen(&p, &verbs, NULL);
     CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
     p.owner_conn = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
     CHECK_EQ(fab_accept(p.owner_conn, 1, NULL, 0), 0);
-    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){"at once", 7}, 1), 0);
+    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){ "at once", 7 }, 1), 0);
     verbs_conn *c = (verbs_conn *)p.owner_conn;
     verbs_cq *cq = (verbs_cq *)p.owner.cq;
     bool iwarp = c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-    struct pollfd f = {.fd = fab_fd(p.owner.cq), .events = POLLIN};
+    struct pollfd f = { .fd = fab_fd(p.owner.cq), .events = POLLIN };
     fab_wc wc;
     while (!atomic_load(&cq->has_events)) {
         if (fab_arm(p.owner.cq) == 0) CHECK(poll(&f, 1, (int)check_patience_ms()) != 0);
         if (!atomic_load(&cq->has_events)) CHECK_EQ(fab_poll(p.owner.cq, &wc, 1), 0);
     }
-    CHECK_EQ(fab_poll(p.owner.cq, &wc, 1), 0);   /* takes the notice */
+    CHECK_EQ(fab_poll(p.owner.cq, &wc, 1), 0); /* takes the notice */
     CHECK(c->state == (iwarp ? VERBS_ACCEPTING : VERBS_UP) && c->chained == (iwarp ? 1 : 0));
     pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_SUCCESS);
     fab_wc w = pair_expect(&p, &p.client, FAB_WC_RECV, FAB_SUCCESS);
@@ -164,18 +178,18 @@ TEST(an_owner_posts_nothing_before_it_may) {
     pair_close(&p);
 }
 
-/* A work request of which the device never says anything, as soft-RoCE's with endless retries: put into the send queue by hand, for no device
- * here loses one to order. It is behind a message that is told of by nobody. */
+/* A work request of which the device never says anything, as soft-RoCE's with endless retries: put into the send queue
+ * by hand, for no device here loses one to order. It is behind a message that is told of by nobody. */
 TEST(what_the_device_never_completes_ends_in_time) {
     static pair p;
-    pair_open(&p, &verbs, &(fab_options){.op_timeout_ms = 5000}, 1);
+    pair_open(&p, &verbs, &(fab_options){ .op_timeout_ms = 5000 }, 1);
     verbs_conn *c = (verbs_conn *)p.client_conn;
     verbs_cq *cq = (verbs_cq *)p.client.cq;
-    c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.kind = VERBS_SQ_SEND};
-    c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){.wr_id = 7, .kind = VERBS_SQ_READ, .signaled = true};
+    c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){ .kind = VERBS_SQ_SEND };
+    c->sq[c->sq_head++ % VERBS_SQ] = (verbs_sq_entry){ .wr_id = 7, .kind = VERBS_SQ_READ, .signaled = true };
     c->signaled_pending++;
     verbs_timeouts(cq);
-    CHECK(c->state == VERBS_UP);           /* its time has only begun */
+    CHECK(c->state == VERBS_UP); /* its time has only begun */
     fkv_clock_skip(5001ll * 1000000);
     verbs_timeouts(cq);
     fkv_clock_restore();
@@ -191,10 +205,11 @@ TEST(what_the_device_never_completes_ends_in_time) {
 int main(int argc, char **argv) {
     address = getenv("FARKV_VERBS_ADDRESS");
     if (!address) {
-        printf("left out fabric_verbs: FARKV_VERBS_ADDRESS names no address of an RDMA device; npm run test:rdma runs it in a virtual machine\n");
+        printf("left out fabric_verbs: FARKV_VERBS_ADDRESS names no address of an RDMA device; npm run test:rdma runs "
+               "it in a virtual machine\n");
         return 0;
     }
-    verbs.silent_refusals = getenv("FARKV_VERBS_SILENT") != NULL;   /* soft-iWARP */
+    verbs.silent_refusals = getenv("FARKV_VERBS_SILENT") != NULL; /* soft-iWARP */
     CHECK(fab_provider_missing(FAB_VERBS) == NULL);
     if (fabric_conformance_child(&verbs, argc, argv)) return 0;
     fabric_conformance(&verbs);
@@ -206,7 +221,8 @@ int main(int argc, char **argv) {
         RUN(connecting_to_nobody_holds_up_no_other_connection);
         RUN(connecting_to_nobody_ends_in_time_and_as_failed);
     } else {
-        printf("left out connecting to nobody: FARKV_VERBS_NOBODY names no address of the device's network at which nobody is\n");
+        printf("left out connecting to nobody: FARKV_VERBS_NOBODY names no address of the device's network at which "
+               "nobody is\n");
     }
     return check_end(argc, argv);
 }

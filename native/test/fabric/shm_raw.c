@@ -14,13 +14,13 @@
 enum { PATIENCE_MS = 60000, FDS = 4 };
 
 static struct sockaddr_un name_of(const char *address) {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
     snprintf(a.sun_path, sizeof a.sun_path, "%s", address + 5);
     return a;
 }
 
 raw raw_connect(const char *address) {
-    raw r = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), .bell = -1};
+    raw r = { .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), .bell = -1 };
     struct sockaddr_un a = name_of(address);
     CHECK(r.fd >= 0);
     CHECK_EQ(connect(r.fd, (struct sockaddr *)&a, sizeof a), 0);
@@ -36,7 +36,7 @@ int raw_listen(const char *address) {
 }
 
 raw raw_accept(int listener) {
-    raw r = {.fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), .bell = -1};
+    raw r = { .fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), .bell = -1 };
     CHECK(r.fd >= 0);
     return r;
 }
@@ -48,20 +48,25 @@ void raw_close(raw *r) {
 }
 
 void raw_send(raw *r, const void *bytes, size_t n, const int *fds, int fd_count) {
-    union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(int) * FDS)]; } control = {0};
-    struct iovec iov = {(void *)(uintptr_t)bytes, n};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int) * FDS)];
+    } control = { 0 };
+    struct iovec iov = { (void *)(uintptr_t)bytes, n };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
     if (fd_count > 0) {
         size_t room = sizeof(int) * (size_t)fd_count;
         m.msg_control = &control;
         m.msg_controllen = CMSG_SPACE(room);
-        control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(room)};
+        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(room) };
         memcpy(CMSG_DATA(&control.header), fds, room);
     }
     if (sendmsg(r->fd, &m, MSG_NOSIGNAL) < 0) CHECK(errno == EPIPE || errno == ECONNRESET);
 }
 
-shm_frame raw_frame(uint8_t type) { return (shm_frame){.magic = SHM_MAGIC, .type = type}; }
+shm_frame raw_frame(uint8_t type) { return (shm_frame){ .magic = SHM_MAGIC, .type = type }; }
 
 void raw_hello(raw *r) {
     shm_frame f = raw_frame(SHM_HELLO);
@@ -73,10 +78,13 @@ void raw_hello(raw *r) {
 
 /* 0: the other end hung up. */
 static ssize_t receive(raw *r, shm_frame *f, int *fds, int *fd_count) {
-    union { struct cmsghdr header; char room[CMSG_SPACE(sizeof(int) * FDS)]; } control;
-    struct iovec iov = {f, sizeof *f};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct pollfd p = {.fd = r->fd, .events = POLLIN};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int) * FDS)];
+    } control;
+    struct iovec iov = { f, sizeof *f };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    struct pollfd p = { .fd = r->fd, .events = POLLIN };
     CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
     ssize_t n = recvmsg(r->fd, &m, MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == ECONNRESET) return receive(r, f, fds, fd_count);
@@ -113,7 +121,8 @@ void raw_welcomed(raw *r) {
 void raw_wait_for_end(raw *r) {
     shm_frame f;
     int fds[FDS], n;
-    while (receive(r, &f, fds, &n) > 0) for (int i = 0; i < n; i++) close(fds[i]);
+    while (receive(r, &f, fds, &n) > 0)
+        for (int i = 0; i < n; i++) close(fds[i]);
 }
 
 bool raw_has_ended(const raw *r) {

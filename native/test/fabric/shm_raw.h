@@ -1,4 +1,5 @@
-/* shm_raw.h: the other end of a shm connection, by hand: a test that misbehaves at the socket, in the rings or with descriptors. */
+/* shm_raw.h: the other end of a shm connection, by hand: a test that misbehaves at the socket, in the rings or with
+ * descriptors. */
 #ifndef FARKV_TEST_SHM_RAW_H
 #define FARKV_TEST_SHM_RAW_H
 #include <sys/types.h>
@@ -7,7 +8,7 @@
 
 typedef struct raw {
     int fd;
-    shm_shared *shared;              /* once raw_welcomed */
+    shm_shared *shared; /* once raw_welcomed */
     uint8_t *ring[2];
     uint32_t ring_bytes, max_message;
     int bell;
@@ -16,7 +17,8 @@ typedef struct raw {
 /* `address` is "unix:/path". */
 raw raw_connect(const char *address);
 void raw_close(raw *r);
-void raw_send(raw *r, const void *bytes, size_t n, const int *fds, int fd_count);   /* a peer that hung up is no failure */
+/* a peer that hung up is no failure */
+void raw_send(raw *r, const void *bytes, size_t n, const int *fds, int fd_count);
 shm_frame raw_frame(uint8_t type);
 void raw_hello(raw *r);
 /* Waits for a frame of `type`. Descriptors go to fds (room for 4); returns how many. */
@@ -36,7 +38,7 @@ int raw_memory(int seals, size_t bytes);
 
 /* A directory of this program's own under /tmp, shared with its children; addresses in it that were not used before. */
 void raw_directory_make(void);
-void raw_directory_remove(void);              /* fails when a file was left in it */
+void raw_directory_remove(void); /* fails when a file was left in it */
 const char *raw_directory(void);
 const char *raw_fresh_address(void);
 #endif

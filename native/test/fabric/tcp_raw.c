@@ -36,7 +36,8 @@ int rawtcp_listen(char address[64]) {
 void rawtcp_write(int fd, const void *bytes, size_t n) {
     for (size_t at = 0; at < n;) {
         ssize_t r = send(fd, (const uint8_t *)bytes + at, n - at, MSG_NOSIGNAL);
-        if (r < 0 && (errno == EPIPE || errno == ECONNRESET)) return;    /* the peer had enough: the test sees that by reading */
+        /* the peer had enough: the test sees that by reading */
+        if (r < 0 && (errno == EPIPE || errno == ECONNRESET)) return;
         CHECK(r > 0);
         at += (size_t)r;
     }
@@ -67,8 +68,12 @@ void rawtcp_expect_end(int fd) {
 }
 
 tcp_hello rawtcp_hello(void) {
-    return (tcp_hello){.kind = TCP_HELLO, .version_min = TCP_VERSION_MIN, .version_max = TCP_VERSION_MAX, .max_message = 16 << 10,
-        .window = 256 << 10, .depth = TCP_DEPTH};
+    return (tcp_hello){ .kind = TCP_HELLO,
+                        .version_min = TCP_VERSION_MIN,
+                        .version_max = TCP_VERSION_MAX,
+                        .max_message = 16 << 10,
+                        .window = 256 << 10,
+                        .depth = TCP_DEPTH };
 }
 
 static tcp_hello read_hello(int fd) {
@@ -112,8 +117,8 @@ bool rawtcp_next_frame(int fd, tcp_frame *f) {
 }
 
 void rawtcp_vanish(int fd) {
-    struct sock_filter drop = {.code = BPF_RET | BPF_K, .k = 0};
-    struct sock_fprog program = {.len = 1, .filter = &drop};
+    struct sock_filter drop = { .code = BPF_RET | BPF_K, .k = 0 };
+    struct sock_fprog program = { .len = 1, .filter = &drop };
     CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
 }
 

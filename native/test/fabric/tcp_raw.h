@@ -1,4 +1,5 @@
-/* tcp_raw.h: a peer of the tcp provider made of a blocking socket and tcp/frame.h, for tests that say what no honest peer says. */
+/* tcp_raw.h: a peer of the tcp provider made of a blocking socket and tcp/frame.h, for tests that say what no honest
+ * peer says. */
 #ifndef FARKV_TEST_TCP_RAW_H
 #define FARKV_TEST_TCP_RAW_H
 #include "../../fabric/tcp/frame.h"
@@ -12,7 +13,7 @@ bool rawtcp_read(int fd, void *bytes, size_t n);
 /* Throws away what comes until the peer closes. */
 void rawtcp_expect_end(int fd);
 
-tcp_hello rawtcp_hello(void);          /* a client's, without private data */
+tcp_hello rawtcp_hello(void); /* a client's, without private data */
 /* Says `h` and reads the answer. */
 tcp_hello rawtcp_greet(int fd, const tcp_hello *h);
 /* As a server: takes a hello and answers `yes`. */
@@ -23,7 +24,10 @@ bool rawtcp_next_frame(int fd, tcp_frame *f);
 void rawtcp_vanish(int fd);
 
 /* A growing string of bytes. */
-typedef struct rawtcp_bytes { size_t n; uint8_t at[1 << 16]; } rawtcp_bytes;
+typedef struct rawtcp_bytes {
+    size_t n;
+    uint8_t at[1 << 16];
+} rawtcp_bytes;
 void rawtcp_add(rawtcp_bytes *b, const void *bytes, size_t n);
 void rawtcp_add_frame(rawtcp_bytes *b, const tcp_frame *f);
 void rawtcp_add_hello(rawtcp_bytes *b, const tcp_hello *h);

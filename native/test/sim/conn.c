@@ -88,9 +88,11 @@ void sim_fail(sim_conn *c, fab_wc_status first, fab_wc_status reason) {
     uncount(c);
     drop_staged(c);
     sim_say(c->world, "c%u ends: %s", c->name, fab_wc_status_name(reason));
-    if (connecting) sim_complete(c, (fab_wc){.opcode = FAB_WC_CONNECT, .status = reason, .data = c->priv, .bytes = c->priv_bytes});
+    if (connecting)
+        sim_complete(c,
+                     (fab_wc){ .opcode = FAB_WC_CONNECT, .status = reason, .data = c->priv, .bytes = c->priv_bytes });
     sim_flush_failed(c, first);
-    sim_complete(c, (fab_wc){.opcode = FAB_WC_DISCONNECT, .status = reason});
+    sim_complete(c, (fab_wc){ .opcode = FAB_WC_DISCONNECT, .status = reason });
 }
 
 static void peer_failed(void *arg, bool live) {
@@ -143,7 +145,7 @@ void sim_disconnect(fab_conn *conn) {
     c->state = SIM_ERROR;
     uncount(c);
     drop_staged(c);
-    sim_flush_failed(c, FAB_WR_FLUSH_ERR);    /* no buffer is touched any more; nobody sees these completions */
+    sim_flush_failed(c, FAB_WR_FLUSH_ERR); /* no buffer is touched any more; nobody sees these completions */
     while ((m = LIST_FIRST(&c->unreleased, sim_message, link))) {
         list_remove(&m->link);
         free(m);
@@ -165,7 +167,8 @@ static uint64_t timeout_ns(const sim_conn *c) { return (uint64_t)c->domain->opti
 
 static void look_at_cut(void *arg, bool live) {
     sim_conn *c = arg;
-    if (live && !c->gone && c->cut_since && c->world->now - c->cut_since >= timeout_ns(c)) sim_fail(c, FAB_RETRY_EXC_ERR, FAB_RETRY_EXC_ERR);
+    if (live && !c->gone && c->cut_since && c->world->now - c->cut_since >= timeout_ns(c))
+        sim_fail(c, FAB_RETRY_EXC_ERR, FAB_RETRY_EXC_ERR);
     sim_let_go(c);
 }
 

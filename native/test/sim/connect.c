@@ -14,7 +14,8 @@ static bool is_address(const char *text) {
 
 static sim_listener *find(sim_world *w, const char *address) {
     sim_listener *l;
-    for (l = LIST_FIRST(&w->listeners, sim_listener, link); l; l = LIST_AFTER(&w->listeners, l, sim_listener, link)) if (strcmp(l->head.address, address) == 0) return l;
+    for (l = LIST_FIRST(&w->listeners, sim_listener, link); l; l = LIST_AFTER(&w->listeners, l, sim_listener, link))
+        if (strcmp(l->head.address, address) == 0) return l;
     return NULL;
 }
 
@@ -44,7 +45,8 @@ void sim_listener_let_go(sim_listener *l) {
 
 static sim_conn *unseen(sim_cq *cq, const sim_listener *l) {
     sim_done *d;
-    for (d = LIST_FIRST(&cq->done, sim_done, link); d; d = LIST_AFTER(&cq->done, d, sim_done, link)) if (d->wc.opcode == FAB_WC_ACCEPT && d->conn->listener == l) return d->conn;
+    for (d = LIST_FIRST(&cq->done, sim_done, link); d; d = LIST_AFTER(&cq->done, d, sim_done, link))
+        if (d->wc.opcode == FAB_WC_ACCEPT && d->conn->listener == l) return d->conn;
     return NULL;
 }
 
@@ -54,7 +56,7 @@ void sim_unlisten(fab_listener *head) {
     sim_world *w = cq->world;
     sim_lock(w);
     list_remove(&l->link);
-    for (sim_conn *c; (c = unseen(cq, l));) {    /* peers that asked and that the user has not seen */
+    for (sim_conn *c; (c = unseen(cq, l));) { /* peers that asked and that the user has not seen */
         sim_unlock(w);
         sim_disconnect(&c->head);
         sim_lock(w);
@@ -73,7 +75,8 @@ static void no_answer(void *arg, bool live) {
 
 static void refused(void *arg, bool live) {
     sim_conn *c = arg;
-    if (live && c->state == SIM_CONNECTING) sim_fail(c, FAB_WR_FLUSH_ERR, c->peer ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR);
+    if (live && c->state == SIM_CONNECTING)
+        sim_fail(c, FAB_WR_FLUSH_ERR, c->peer ? FAB_REM_ACCESS_ERR : FAB_RETRY_EXC_ERR);
     sim_let_go(c);
 }
 
@@ -110,7 +113,7 @@ static void reach_listener(void *arg, bool live) {
     if (c) {
         link_ends(client, c);
         sim_say(w, "c%u asks as c%u", client->name, c->name);
-        sim_complete(c, (fab_wc){.opcode = FAB_WC_ACCEPT, .data = c->priv, .bytes = c->priv_bytes});
+        sim_complete(c, (fab_wc){ .opcode = FAB_WC_ACCEPT, .data = c->priv, .bytes = c->priv_bytes });
     } else if (live && client->state == SIM_CONNECTING) {
         client->priv_bytes = 0;
         sim_at(w, sim_arrival(client), refused, sim_hold(client));
@@ -148,7 +151,7 @@ static void accepted(void *arg, bool live) {
     if (live && c->state == SIM_CONNECTING) {
         c->state = SIM_UP;
         sim_say(c->world, "c%u is connected", c->name);
-        sim_complete(c, (fab_wc){.opcode = FAB_WC_CONNECT, .data = c->priv, .bytes = c->priv_bytes});
+        sim_complete(c, (fab_wc){ .opcode = FAB_WC_CONNECT, .data = c->priv, .bytes = c->priv_bytes });
     }
     sim_let_go(c);
 }

@@ -29,7 +29,7 @@ void sim_cq_destroy(fab_cq *head) {
 
 static void signal_fd(sim_cq *cq) {
     uint64_t one = 1;
-    if (write(cq->eventfd, &one, sizeof one) < 0) return;    /* full: readable already */
+    if (write(cq->eventfd, &one, sizeof one) < 0) return; /* full: readable already */
 }
 
 void sim_complete(sim_conn *c, fab_wc wc) {
@@ -38,7 +38,7 @@ void sim_complete(sim_conn *c, fab_wc wc) {
     sim_done *d = malloc(sizeof *d);
     if (!d) abort();
     wc.conn = &c->head;
-    *d = (sim_done){.wc = wc, .conn = c};
+    *d = (sim_done){ .wc = wc, .conn = c };
     list_push(&cq->done, &d->link);
     if (cq->armed) signal_fd(cq);
     cq->armed = false;
@@ -61,7 +61,7 @@ void sim_forget_completions(sim_conn *c) {
 /* What a completion changes at its connection when it is seen. False: it is not for this poll. */
 static bool seen(sim_cq *cq, const fab_wc *wc, sim_conn *c) {
     if (wc->opcode == FAB_WC_DISCONNECT) return c->disconnect_poll != cq->polls;
-    c->disconnect_poll = cq->polls;      /* DISCONNECT comes in a later poll than all others */
+    c->disconnect_poll = cq->polls; /* DISCONNECT comes in a later poll than all others */
     return true;
 }
 
@@ -110,7 +110,8 @@ void sim_flush(fab_cq *head) {
 int sim_arm(fab_cq *head) {
     sim_cq *cq = (sim_cq *)head;
     sim_lock(cq->world);
-    bool ready = (!list_empty(&cq->done) && !cq->paused) || cq->look_again || (cq->world->auto_step && cq->world->events > 0);
+    bool ready = (!list_empty(&cq->done) && !cq->paused) || cq->look_again ||
+                 (cq->world->auto_step && cq->world->events > 0);
     cq->look_again = false;
     cq->armed = !ready;
     sim_unlock(cq->world);

@@ -1,5 +1,5 @@
-/* The sim provider: the conformance suite, driven step by step; then each fault is seen, and not seen when it is off; and the same seed
- * gives the same run. */
+/* The sim provider: the conformance suite, driven step by step; then each fault is seen, and not seen when it is off;
+ * and the same seed gives the same run. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *address(void) {
     snprintf(text, sizeof text, "sim:%d", count++);
     return text;
 }
-static const fabric_under_test sim = {.provider = FAB_SIM, .address = address, .idle = step};
+static const fabric_under_test sim = { .provider = FAB_SIM, .address = address, .idle = step };
 
 /* ---- an owner with a region of words, and a client of it ---- */
 
@@ -49,8 +49,12 @@ static void close_world(void) {
 }
 
 static void post(uint64_t id, uint32_t first, uint32_t count) {
-    fab_read r = {.wr_id = id, .local = local[id % LOCALS], .local_mr = local_mr, .remote_addr = fab_mr_addr(mr) + first * 8,
-        .rkey = fab_mr_rkey(mr), .bytes = count * 8};
+    fab_read r = { .wr_id = id,
+                   .local = local[id % LOCALS],
+                   .local_mr = local_mr,
+                   .remote_addr = fab_mr_addr(mr) + first * 8,
+                   .rkey = fab_mr_rkey(mr),
+                   .bytes = count * 8 };
     CHECK_EQ(fab_post_reads(p.client_conn, &r, 1), 1);
 }
 
@@ -68,7 +72,7 @@ static void expect_end_of_both(void) {
 static void work(uint64_t rounds) {
     for (uint64_t i = 0; i < rounds; i++) {
         for (uint64_t j = 0; j < 4; j++) post(i * 4 + j, (uint32_t)(i * 7 + j) % 64, 40);
-        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+        CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         for (int got = 0; got < 4;) {
             pair_turn(&p);
             words[sim_dice(world) % 64]++;
@@ -81,7 +85,9 @@ static void work(uint64_t rounds) {
     }
 }
 
-static const sim_faults rough = {.delay_min_ns = 500, .delay_max_ns = 90000, .reorder = 300000, .tear = 500000, .tear_span_ns = 20000};
+static const sim_faults rough = {
+    .delay_min_ns = 500, .delay_max_ns = 90000, .reorder = 300000, .tear = 500000, .tear_span_ns = 20000
+};
 
 static uint64_t hash_of_run(uint64_t seed) {
     open_world(seed, &rough, NULL);
@@ -120,7 +126,9 @@ TEST(the_trace_is_text_without_addresses_of_this_process) {
 
 /* ---- memory ---- */
 
-static void write_all(uint64_t value) { for (int i = 0; i < WORDS; i++) words[i] = value; }
+static void write_all(uint64_t value) {
+    for (int i = 0; i < WORDS; i++) words[i] = value;
+}
 
 /* READs all words again and again while the owner rewrites them between steps; counts READs that saw two versions. */
 static int torn_reads(const sim_faults *f, bool *inside_a_line) {
@@ -149,8 +157,10 @@ static int torn_reads(const sim_faults *f, bool *inside_a_line) {
 
 TEST(a_torn_read_mixes_versions_line_by_line_and_others_never_do) {
     bool inside;
-    CHECK_EQ(torn_reads(&(sim_faults){.delay_min_ns = 1000, .delay_max_ns = 3000}, &inside), 0);
-    CHECK(torn_reads(&(sim_faults){.delay_min_ns = 1000, .delay_max_ns = 3000, .tear = SIM_ALWAYS, .tear_span_ns = 5000}, &inside) > 150);
+    CHECK_EQ(torn_reads(&(sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 3000 }, &inside), 0);
+    CHECK(torn_reads(
+              &(sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 3000, .tear = SIM_ALWAYS, .tear_span_ns = 5000 },
+              &inside) > 150);
     CHECK(!inside);
 }
 
@@ -159,7 +169,7 @@ static void owner_step(void *ctx) { *(uint64_t *)ctx = 1; }
 TEST(an_owner_s_step_may_be_an_event_between_two_lines) {
     int mixed = 0;
     for (int i = 0; i < 50; i++) {
-        open_world(check_seed() + (uint64_t)i, &(sim_faults){.tear = SIM_ALWAYS, .tear_span_ns = 10000}, NULL);
+        open_world(check_seed() + (uint64_t)i, &(sim_faults){ .tear = SIM_ALWAYS, .tear_span_ns = 10000 }, NULL);
         post(0, 0, 16);
         fab_flush(p.client.cq);
         sim_after(world, 5000, owner_step, &words[0]);
@@ -171,7 +181,8 @@ TEST(an_owner_s_step_may_be_an_event_between_two_lines) {
     CHECK(mixed > 5 && mixed < 45);
 }
 
-/* Two READs of one word in a batch, the owner counting it up at every step: how often did the second see the older value? */
+/* Two READs of one word in a batch, the owner counting it up at every step: how often did the second see the older
+ * value? */
 static int swapped_reads(const sim_faults *f) {
     int swapped = 0;
     open_world(check_seed(), f, NULL);
@@ -182,7 +193,7 @@ static int swapped_reads(const sim_faults *f) {
         for (uint64_t got = 0; got < 2;) {
             words[0]++;
             pair_turn(&p);
-            for (; end_has(&p.client); got++) expect_read(i + got, FAB_SUCCESS);    /* completions keep their order */
+            for (; end_has(&p.client); got++) expect_read(i + got, FAB_SUCCESS); /* completions keep their order */
         }
         swapped += local[i % LOCALS][0] > local[(i + 1) % LOCALS][0];
     }
@@ -191,17 +202,19 @@ static int swapped_reads(const sim_faults *f) {
 }
 
 TEST(reordered_reads_reach_memory_in_any_order_and_complete_in_theirs) {
-    CHECK_EQ(swapped_reads(&(sim_faults){.delay_min_ns = 100, .delay_max_ns = 100000}), 0);
-    CHECK(swapped_reads(&(sim_faults){.delay_min_ns = 100, .delay_max_ns = 100000, .reorder = SIM_ALWAYS}) > 30);
+    CHECK_EQ(swapped_reads(&(sim_faults){ .delay_min_ns = 100, .delay_max_ns = 100000 }), 0);
+    CHECK(swapped_reads(&(sim_faults){ .delay_min_ns = 100, .delay_max_ns = 100000, .reorder = SIM_ALWAYS }) > 30);
 }
 
 TEST(a_read_that_overtakes_completes_first) {
     for (int on = 0; on < 2; on++) {
         int overtaken = 0;
-        open_world(check_seed(), &(sim_faults){.delay_min_ns = 100, .delay_max_ns = 100000, .overtake = on ? 500000 : 0}, NULL);
+        open_world(check_seed(),
+                   &(sim_faults){ .delay_min_ns = 100, .delay_max_ns = 100000, .overtake = on ? 500000 : 0 }, NULL);
         for (uint64_t i = 0; i < 100; i++) {
             for (uint64_t j = 0; j < 4; j++) post(j, (uint32_t)j, 1);
-            for (uint64_t j = 0; j < 4; j++) overtaken += pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS).wr_id != j;
+            for (uint64_t j = 0; j < 4; j++)
+                overtaken += pair_expect(&p, &p.client, FAB_WC_READ, FAB_SUCCESS).wr_id != j;
         }
         CHECK(on ? overtaken > 20 : overtaken == 0);
         CHECK(on ? sim_count(world).overtaken > 0 : sim_count(world).overtaken == 0);
@@ -212,7 +225,7 @@ TEST(a_read_that_overtakes_completes_first) {
 /* ---- failures ---- */
 
 TEST(a_dropped_read_ends_after_the_time_limit_and_the_connection_with_it) {
-    open_world(check_seed(), &(sim_faults){.drop = SIM_ALWAYS}, &(fab_options){.op_timeout_ms = 700});
+    open_world(check_seed(), &(sim_faults){ .drop = SIM_ALWAYS }, &(fab_options){ .op_timeout_ms = 700 });
     uint64_t before = sim_now(world);
     for (uint64_t i = 0; i < 3; i++) post(i, 0, 1);
     expect_read(0, FAB_RETRY_EXC_ERR);
@@ -225,7 +238,7 @@ TEST(a_dropped_read_ends_after_the_time_limit_and_the_connection_with_it) {
 }
 
 TEST(a_failed_completion_may_come_twice) {
-    open_world(check_seed(), &(sim_faults){.access_error = SIM_ALWAYS, .duplicate_error = SIM_ALWAYS}, NULL);
+    open_world(check_seed(), &(sim_faults){ .access_error = SIM_ALWAYS, .duplicate_error = SIM_ALWAYS }, NULL);
     post(0, 0, 1);
     post(1, 0, 1);
     expect_read(0, FAB_REM_ACCESS_ERR);
@@ -238,10 +251,13 @@ TEST(a_failed_completion_may_come_twice) {
 }
 
 TEST(errors_out_of_nowhere_end_a_connection) {
-    static const struct { sim_faults f; fab_wc_status status; } cases[] = {
-        {{.access_error = SIM_ALWAYS}, FAB_REM_ACCESS_ERR},
-        {{.flush_error = SIM_ALWAYS}, FAB_WR_FLUSH_ERR},
-        {{.break_conn = SIM_ALWAYS}, FAB_RETRY_EXC_ERR},
+    static const struct {
+        sim_faults f;
+        fab_wc_status status;
+    } cases[] = {
+        { { .access_error = SIM_ALWAYS }, FAB_REM_ACCESS_ERR },
+        { { .flush_error = SIM_ALWAYS }, FAB_WR_FLUSH_ERR },
+        { { .break_conn = SIM_ALWAYS }, FAB_RETRY_EXC_ERR },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         open_world(check_seed(), &cases[i].f, NULL);
@@ -254,8 +270,8 @@ TEST(errors_out_of_nowhere_end_a_connection) {
         CHECK(n.access_errors + n.flush_errors + n.broken >= 1);
         close_world();
     }
-    open_world(check_seed(), &(sim_faults){.break_conn = SIM_ALWAYS}, NULL);
-    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){"never arrives", 13}, 1), 0);
+    open_world(check_seed(), &(sim_faults){ .break_conn = SIM_ALWAYS }, NULL);
+    CHECK_EQ(fab_send(p.owner_conn, &(struct iovec){ "never arrives", 13 }, 1), 0);
     expect_end_of_both();
     close_world();
 }
@@ -264,16 +280,21 @@ TEST(faults_of_one_connection_leave_another_alone) {
     open_world(check_seed(), NULL, NULL);
     fab_conn *bad, *bad_owner;
     pair_connect(&p, 0, &bad, &bad_owner);
-    sim_set_conn_faults(bad, &(sim_faults){.access_error = SIM_ALWAYS});
+    sim_set_conn_faults(bad, &(sim_faults){ .access_error = SIM_ALWAYS });
     for (uint64_t i = 0; i < 50; i++) {
         post(i, 0, 1);
         expect_read(i, FAB_SUCCESS);
     }
-    fab_read r = {.wr_id = 99, .local = local, .local_mr = local_mr, .remote_addr = fab_mr_addr(mr), .rkey = fab_mr_rkey(mr), .bytes = 8};
+    fab_read r = { .wr_id = 99,
+                   .local = local,
+                   .local_mr = local_mr,
+                   .remote_addr = fab_mr_addr(mr),
+                   .rkey = fab_mr_rkey(mr),
+                   .bytes = 8 };
     sim_set_conn_faults(bad, NULL);
     CHECK_EQ(fab_post_reads(bad, &r, 1), 1);
     expect_read(99, FAB_SUCCESS);
-    sim_set_conn_faults(bad, &(sim_faults){.access_error = SIM_ALWAYS});
+    sim_set_conn_faults(bad, &(sim_faults){ .access_error = SIM_ALWAYS });
     CHECK_EQ(fab_post_reads(bad, &r, 1), 1);
     expect_read(99, FAB_REM_ACCESS_ERR);
     expect_end_of_both();
@@ -290,7 +311,7 @@ TEST(a_connection_is_broken_on_demand) {
     sim_break(p.client_conn, FAB_FATAL_ERR);
     expect_read(1, FAB_FATAL_ERR);
     expect_read(2, FAB_WR_FLUSH_ERR);
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"x", 1}, 1), -ENOTCONN);
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
     expect_end_of_both();
     close_world();
 }
@@ -300,7 +321,7 @@ TEST(a_connection_is_broken_on_demand) {
 TEST(the_memory_of_a_paused_owner_is_still_read) {
     open_world(check_seed(), NULL, NULL);
     sim_pause(p.owner.cq, true);
-    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){"hello?", 6}, 1), 0);
+    CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "hello?", 6 }, 1), 0);
     for (uint64_t i = 0; i < 20; i++) {
         words[0] = i;
         post(i, 0, 1);
@@ -317,11 +338,11 @@ TEST(the_memory_of_a_paused_owner_is_still_read) {
 TEST(a_short_cut_delays_and_loses_nothing) {
     open_world(check_seed(), NULL, NULL);
     sim_cut_off(p.owner.domain, true);
-    for (uint64_t i = 0; i < 10; i++) CHECK_EQ(fab_send(p.client_conn, &(struct iovec){&i, sizeof i}, 1), 0);
+    for (uint64_t i = 0; i < 10; i++) CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
     post(3, 0, 1);
     fab_flush(p.client.cq);
     sim_run_until(world, sim_now(world) + 500000000u);
-    CHECK(fab_poll(p.owner.cq, &(fab_wc){0}, 1) == 0 && fab_poll(p.client.cq, &(fab_wc){0}, 1) == 0);
+    CHECK(fab_poll(p.owner.cq, &(fab_wc){ 0 }, 1) == 0 && fab_poll(p.client.cq, &(fab_wc){ 0 }, 1) == 0);
     sim_cut_off(p.owner.domain, false);
     for (uint64_t i = 0; i < 10; i++) {
         fab_wc w = pair_expect(&p, &p.owner, FAB_WC_RECV, FAB_SUCCESS);
@@ -332,7 +353,7 @@ TEST(a_short_cut_delays_and_loses_nothing) {
 }
 
 TEST(a_long_cut_breaks_both_ends) {
-    open_world(check_seed(), NULL, &(fab_options){.op_timeout_ms = 300});
+    open_world(check_seed(), NULL, &(fab_options){ .op_timeout_ms = 300 });
     uint64_t before = sim_now(world);
     sim_cut_off(p.client.domain, true);
     post(3, 0, 1);
@@ -378,14 +399,14 @@ TEST(a_region_registered_after_a_restart_may_get_the_old_key) {
 /* ---- time ---- */
 
 TEST(the_clock_of_the_process_may_be_the_world_s) {
-    open_world(check_seed(), &(sim_faults){.delay_min_ns = 5000000, .delay_max_ns = 5000000}, NULL);
+    open_world(check_seed(), &(sim_faults){ .delay_min_ns = 5000000, .delay_max_ns = 5000000 }, NULL);
     sim_drive_clock(world);
     uint64_t begin = fkv_now_ns();
     CHECK(begin == sim_now(world));
     CHECK(fkv_now_ns() == begin);
     post(0, 0, 1);
     fab_flush(p.client.cq);
-    while (fab_poll(p.client.cq, &(fab_wc){0}, 1) == 0) sim_step(world);
+    while (fab_poll(p.client.cq, &(fab_wc){ 0 }, 1) == 0) sim_step(world);
     CHECK(fkv_now_ns() == begin + 10000000u);
     sim_run_until(world, begin + 60000000000u);
     CHECK(fkv_now_ns() == begin + 60000000000u);

@@ -8,7 +8,7 @@ static sim_key new_key(sim_world *w, size_t bytes) {
         w->counts.keys_reused++;
         return w->old_keys[--w->old_count];
     }
-    sim_key k = {.rkey = sim_random(w), .addr = w->next_addr};
+    sim_key k = { .rkey = sim_random(w), .addr = w->next_addr };
     w->next_addr += (bytes + 0xfffff) & ~(uint64_t)0xfffff;
     return k;
 }
@@ -42,7 +42,7 @@ int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **ou
 }
 
 int sim_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out) {
-    (void)d, (void)base, (void)bytes;    /* fabric.c keeps them in the head */
+    (void)d, (void)base, (void)bytes; /* fabric.c keeps them in the head */
     sim_mr *m = calloc(1, sizeof *m);
     if (!m) return -ENOMEM;
     *out = &m->head;
@@ -55,7 +55,7 @@ void sim_dereg(fab_mr *mr) {
         sim_world *w = m->domain->world;
         sim_lock(w);
         list_remove(&m->link);
-        keep_key(w, (sim_key){m->rkey, m->addr});
+        keep_key(w, (sim_key){ m->rkey, m->addr });
         sim_say(w, "deregister %llx", (unsigned long long)m->addr);
         sim_unlock(w);
     }

@@ -1,5 +1,5 @@
-/* ops.c: the sim provider: a fabric whose every fault is chosen by a test; see sim.h. This file opens and closes a domain and lists the
- * operations. */
+/* ops.c: the sim provider: a fabric whose every fault is chosen by a test; see sim.h. This file opens and closes a
+ * domain and lists the operations. */
 #include <errno.h>
 #include <stdlib.h>
 #include "private.h"
@@ -17,11 +17,11 @@ static int sim_open(const fab_options *o, fab_domain **out) {
 static void sim_close(fab_domain *d) { free(d); }
 
 static int sim_attach(fab_conn *conn, uint64_t rkey, uint64_t remote_addr, uint64_t bytes, uint64_t wr_id) {
-    (void)rkey, (void)remote_addr, (void)bytes;      /* each READ is checked by itself */
+    (void)rkey, (void)remote_addr, (void)bytes; /* each READ is checked by itself */
     sim_conn *c = (sim_conn *)conn;
     sim_lock(c->world);
     int e = c->state == SIM_UP ? 0 : -ENOTCONN;
-    if (e == 0) sim_complete(c, (fab_wc){.opcode = FAB_WC_ATTACH, .wr_id = wr_id});
+    if (e == 0) sim_complete(c, (fab_wc){ .opcode = FAB_WC_ATTACH, .wr_id = wr_id });
     sim_unlock(c->world);
     return e;
 }

@@ -1,7 +1,8 @@
 /* private.h: what the files of the sim provider share.
  *
- * Everything is done with world->lock held. Objects of both ends are linked: a connection knows its peer. A connection, and a READ, is
- * referred to by events that are still to come, so both are counted; `gone` and `ended` make such an event do nothing.
+ * Everything is done with world->lock held. Objects of both ends are linked: a connection knows its peer. A connection,
+ * and a READ, is referred to by events that are still to come, so both are counted; `gone` and `ended` make such an
+ * event do nothing.
  */
 #ifndef FARKV_FABRIC_SIM_PRIVATE_H
 #define FARKV_FABRIC_SIM_PRIVATE_H
@@ -11,10 +12,10 @@
 #include "sim.h"
 
 enum {
-    SIM_LINE = 64,           /* bytes of a cache line: what memory gives at once */
-    SIM_DEPTH = 256,         /* READs outstanding on a connection */
-    SIM_CREDITS = 64,        /* messages that the peer has not released */
-    SIM_RETRY_NS = 1000000   /* what meets a cut is sent again after this */
+    SIM_LINE = 64,         /* bytes of a cache line: what memory gives at once */
+    SIM_DEPTH = 256,       /* READs outstanding on a connection */
+    SIM_CREDITS = 64,      /* messages that the peer has not released */
+    SIM_RETRY_NS = 1000000 /* what meets a cut is sent again after this */
 };
 
 extern const fab_ops fab_sim_ops;
@@ -26,8 +27,8 @@ typedef struct sim_listener sim_listener;
 
 /* ---- the world ---- */
 typedef struct sim_event {
-    uint64_t at, order;                        /* ties: as they were made */
-    void (*run)(void *arg, bool live);         /* live false: the world ends, only free */
+    uint64_t at, order;                /* ties: as they were made */
+    void (*run)(void *arg, bool live); /* live false: the world ends, only free */
     void *arg;
 } sim_event;
 
@@ -39,12 +40,14 @@ typedef struct sim_mr {
     uint64_t bytes, rkey, addr;
     uint32_t trust;
 } sim_mr;
-typedef struct sim_key { uint64_t rkey, addr; } sim_key;
+typedef struct sim_key {
+    uint64_t rkey, addr;
+} sim_key;
 
 struct sim_world {
     pthread_mutex_t lock;
     uint64_t now, random, order;
-    sim_event *heap;                           /* binary heap, the earliest first */
+    sim_event *heap; /* binary heap, the earliest first */
     size_t events, room;
     bool auto_step, drives_clock, reuse_keys;
     sim_faults faults;
@@ -52,7 +55,7 @@ struct sim_world {
     uint64_t trace;
     void (*trace_line)(void *ctx, const char *text);
     void *trace_ctx;
-    uint32_t conns;                            /* names of connections in the trace */
+    uint32_t conns; /* names of connections in the trace */
     uint64_t next_addr;
     sim_key *old_keys;
     size_t old_count, old_room;
@@ -88,21 +91,21 @@ struct sim_cq {
 struct sim_listener {
     fab_listener head;
     fkv_list link;
-    uint32_t live;                             /* connections, asked ones too */
+    uint32_t live; /* connections, asked ones too */
     uint32_t references;
 };
 
 /* ---- connections ---- */
 typedef struct sim_message {
     fkv_list link;
-    sim_conn *to;                              /* referred to, while it is on its way */
+    sim_conn *to; /* referred to, while it is on its way */
     uint32_t bytes;
     _Alignas(16) uint8_t data[];
 } sim_message;
 
 typedef struct sim_read {
     fkv_list link;
-    sim_conn *conn;                            /* referred to */
+    sim_conn *conn; /* referred to */
     fab_read request;
     uint64_t number;
     uint32_t references, lines_left;
@@ -116,18 +119,18 @@ struct sim_conn {
     fab_conn head;
     sim_world *world;
     sim_domain *domain;
-    sim_conn *peer;                            /* referred to; NULL when it was freed or there is none yet */
-    sim_listener *listener;                    /* of an accepted one; referred to */
+    sim_conn *peer;         /* referred to; NULL when it was freed or there is none yet */
+    sim_listener *listener; /* of an accepted one; referred to */
     uint32_t name, references, trust;
     sim_state state;
     bool gone, is_flushable, counted, wants_credit, own_faults;
     fkv_list flush_link, all_link;
-    uint64_t cut_since;                        /* 0: it is not cut */
+    uint64_t cut_since; /* 0: it is not cut */
     sim_faults faults;
-    uint64_t next_arrival, next_access, next_answer;    /* what leaves later arrives later */
+    uint64_t next_arrival, next_access, next_answer; /* what leaves later arrives later */
     uint64_t reads_posted, disconnect_poll;
     uint32_t reads_outstanding, credits;
-    fkv_list staged_reads, reads;         /* posted and not flushed; on their way, oldest first */
+    fkv_list staged_reads, reads; /* posted and not flushed; on their way, oldest first */
     fkv_list staged, unreleased;
     char address[FAB_ADDRESS_MAX];
     uint8_t priv[FAB_PRIVATE_MAX];
@@ -135,11 +138,11 @@ struct sim_conn {
 };
 
 /* world.c */
-extern sim_world *sim_world_now;     /* NULL: there is none */
+extern sim_world *sim_world_now; /* NULL: there is none */
 void sim_lock(sim_world *w);
 void sim_unlock(sim_world *w);
 void sim_at(sim_world *w, uint64_t at, void (*run)(void *arg, bool live), void *arg);
-bool sim_advance(sim_world *w);                /* sim_step with the lock held */
+bool sim_advance(sim_world *w); /* sim_step with the lock held */
 uint64_t sim_random(sim_world *w);
 bool sim_chance(sim_world *w, uint32_t ppm);
 uint64_t sim_between(sim_world *w, uint64_t least, uint64_t most);
@@ -153,7 +156,7 @@ void sim_flush(fab_cq *cq);
 int sim_arm(fab_cq *cq);
 int sim_fd(fab_cq *cq);
 void sim_wake(fab_cq *cq);
-void sim_complete(sim_conn *c, fab_wc wc);     /* fills in the connection */
+void sim_complete(sim_conn *c, fab_wc wc); /* fills in the connection */
 void sim_forget_completions(sim_conn *c);
 
 /* mr.c */
@@ -178,7 +181,7 @@ const sim_faults *sim_faults_of(const sim_conn *c);
 uint64_t sim_delay(sim_conn *c);
 /* When something that leaves `c` now arrives, in order with what left before it. */
 uint64_t sim_arrival(sim_conn *c);
-bool sim_is_cut(const sim_conn *c);            /* from its peer */
+bool sim_is_cut(const sim_conn *c); /* from its peer */
 /* The connection is in error at this end: the oldest READ has `first`, DISCONNECT `reason`. */
 void sim_fail(sim_conn *c, fab_wc_status first, fab_wc_status reason);
 /* The same, and the peer learns of it. */

@@ -1,7 +1,8 @@
 /* read.c: READs of the sim provider, and what can go wrong with one.
  *
- * A READ leaves at fab_flush; it reaches the owner's memory, as a whole or line by line; its answer comes back. Without faults each of these
- * is in order with the READs before it on its connection. Memory is looked up at each line: a region that was deregistered meanwhile refuses.
+ * A READ leaves at fab_flush; it reaches the owner's memory, as a whole or line by line; its answer comes back. Without
+ * faults each of these is in order with the READs before it on its connection. Memory is looked up at each line: a
+ * region that was deregistered meanwhile refuses.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ int sim_post_reads(fab_conn *conn, const fab_read *requests, int n) {
 /* ---- ends ---- */
 
 static void complete(sim_conn *c, sim_read *r, fab_wc_status status) {
-    fab_wc wc = {.opcode = FAB_WC_READ, .status = status, .wr_id = r->request.wr_id};
+    fab_wc wc = { .opcode = FAB_WC_READ, .status = status, .wr_id = r->request.wr_id };
     list_remove(&r->link);
     r->ended = true;
     c->reads_outstanding--;
@@ -103,14 +104,18 @@ static void answer(sim_read *r, fab_wc_status status) {
 static bool copy(sim_read *r, uint64_t from, uint64_t bytes) {
     sim_conn *c = r->conn, *peer = c->peer;
     const fab_read *q = &r->request;
-    const uint8_t *at = peer && !peer->gone ? sim_find(peer->domain, q->rkey, q->remote_addr, q->bytes, peer->trust) : NULL;
+    const uint8_t *at = peer && !peer->gone ? sim_find(peer->domain, q->rkey, q->remote_addr, q->bytes, peer->trust)
+                                            : NULL;
     if (!at) return false;
     fkv_copy_shared((uint8_t *)q->local + from, at + from, bytes);
     fkv_copy_shared_end();
     return true;
 }
 
-typedef struct line { sim_read *read; uint32_t from, bytes; } line;
+typedef struct line {
+    sim_read *read;
+    uint32_t from, bytes;
+} line;
 
 static void take_line(void *arg, bool live) {
     line *l = arg;
@@ -133,7 +138,7 @@ static void tear(sim_read *r) {
         uint32_t to_line_end = SIM_LINE - (uint32_t)((q->remote_addr + from) % SIM_LINE);
         line *l = malloc(sizeof *l);
         if (!l) abort();
-        *l = (line){hold(r), from, to_line_end < q->bytes - from ? to_line_end : q->bytes - from};
+        *l = (line){ hold(r), from, to_line_end < q->bytes - from ? to_line_end : q->bytes - from };
         from += l->bytes;
         r->lines_left++;
         w->counts.torn_lines++;
@@ -176,7 +181,7 @@ static void leave(sim_conn *c, sim_read *r) {
     sim_world *w = c->world;
     const sim_faults *f = sim_faults_of(c);
     w->counts.reads++;
-    if (r->status != FAB_SUCCESS) {              /* refused here */
+    if (r->status != FAB_SUCCESS) { /* refused here */
         answer(r, r->status);
         return;
     }

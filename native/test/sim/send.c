@@ -8,8 +8,10 @@ int sim_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
     sim_conn *c = (sim_conn *)conn;
     int e = 0;
     sim_lock(c->world);
-    if (c->state != SIM_UP) e = -ENOTCONN;
-    else if (c->credits == 0) e = -EAGAIN;
+    if (c->state != SIM_UP)
+        e = -ENOTCONN;
+    else if (c->credits == 0)
+        e = -EAGAIN;
     c->wants_credit = e == -EAGAIN;
     sim_message *m = e ? NULL : malloc(sizeof *m + bytes);
     if (!e && !m) e = -ENOMEM;
@@ -32,14 +34,15 @@ static void arrive(void *arg, bool live) {
     sim_message *m = arg;
     sim_conn *to = m->to;
     if (live && sim_is_cut(to) && to->state != SIM_ERROR) {
-        /* The order is kept: what was sent later meets the cut as well, and all are tried again in the order in which they met it. */
+        /* The order is kept: what was sent later meets the cut as well, and all are tried again in the order in which
+         * they met it. */
         sim_at(to->world, to->world->now + SIM_RETRY_NS, arrive, m);
         return;
     }
     if (live && to->state != SIM_ERROR) {
         sim_say(to->world, "c%u receives %u bytes", to->name, m->bytes);
         list_push(&to->unreleased, &m->link);
-        sim_complete(to, (fab_wc){.opcode = FAB_WC_RECV, .data = m->data, .bytes = m->bytes});
+        sim_complete(to, (fab_wc){ .opcode = FAB_WC_RECV, .data = m->data, .bytes = m->bytes });
     } else {
         free(m);
     }
@@ -70,7 +73,7 @@ static void credit(void *arg, bool live) {
     sim_conn *c = arg;
     if (live && c->state == SIM_UP) {
         c->credits++;
-        if (c->wants_credit) sim_complete(c, (fab_wc){.opcode = FAB_WC_SEND_READY});
+        if (c->wants_credit) sim_complete(c, (fab_wc){ .opcode = FAB_WC_SEND_READY });
         c->wants_credit = false;
     }
     sim_let_go(c);

@@ -16,12 +16,12 @@ sim_world *sim_world_create(uint64_t seed) {
     fab_bring("sim", &fab_sim_ops);
     pthread_mutexattr_t a;
     pthread_mutexattr_init(&a);
-    pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE);      /* what sim_after calls may call the fabric */
+    pthread_mutexattr_settype(&a, PTHREAD_MUTEX_RECURSIVE); /* what sim_after calls may call the fabric */
     pthread_mutex_init(&w->lock, &a);
     pthread_mutexattr_destroy(&a);
     w->now = beginning_ns;
     w->random = seed;
-    w->faults = (sim_faults){.delay_min_ns = 1000, .delay_max_ns = 3000};
+    w->faults = (sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 3000 };
     w->trace = 0xcbf29ce484222325u;
     w->next_addr = 0x100000000u;
     list_init(&w->listeners);
@@ -68,7 +68,9 @@ uint64_t sim_between(sim_world *w, uint64_t least, uint64_t most) {
 
 /* ---- events ---- */
 
-static bool earlier(const sim_event *a, const sim_event *b) { return a->at != b->at ? a->at < b->at : a->order < b->order; }
+static bool earlier(const sim_event *a, const sim_event *b) {
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
 
 static void swap(sim_event *a, sim_event *b) {
     sim_event t = *a;
@@ -80,11 +82,12 @@ void sim_at(sim_world *w, uint64_t at, void (*run)(void *arg, bool live), void *
     if (w->events == w->room) {
         w->room = w->room ? w->room * 2 : 256;
         w->heap = realloc(w->heap, w->room * sizeof *w->heap);
-        if (!w->heap) abort();       /* a simulation without memory proves nothing */
+        if (!w->heap) abort(); /* a simulation without memory proves nothing */
     }
     size_t i = w->events++;
-    w->heap[i] = (sim_event){.at = at < w->now ? w->now : at, .order = w->order++, .run = run, .arg = arg};
-    for (; i > 0 && earlier(&w->heap[i], &w->heap[(i - 1) / 2]); i = (i - 1) / 2) swap(&w->heap[i], &w->heap[(i - 1) / 2]);
+    w->heap[i] = (sim_event){ .at = at < w->now ? w->now : at, .order = w->order++, .run = run, .arg = arg };
+    for (; i > 0 && earlier(&w->heap[i], &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&w->heap[i], &w->heap[(i - 1) / 2]);
 }
 
 static sim_event take_first(sim_world *w) {
@@ -134,7 +137,10 @@ uint64_t sim_now(sim_world *w) {
     return now;
 }
 
-typedef struct call { void (*f)(void *ctx); void *ctx; } call;
+typedef struct call {
+    void (*f)(void *ctx);
+    void *ctx;
+} call;
 
 static void run_call(void *arg, bool live) {
     call *c = arg;
@@ -145,7 +151,7 @@ static void run_call(void *arg, bool live) {
 void sim_after(sim_world *w, uint64_t delay_ns, void (*f)(void *ctx), void *ctx) {
     call *c = malloc(sizeof *c);
     if (!c) abort();
-    *c = (call){f, ctx};
+    *c = (call){ f, ctx };
     sim_lock(w);
     sim_at(w, w->now + delay_ns, run_call, c);
     sim_unlock(w);

@@ -1,29 +1,30 @@
 /* protocol_machine.c: the protocol of layout.h as a small machine, and every interleaving of it.
  *
- * One key. An owner runs a script of PUTs, DELETEs and splits; two readers GET, with a location cache; the owner may lose its
- * lease at any moment and stay half way through a change, with its memory still readable, while a second owner takes over. Every
- * step below is one access to shared memory, which is atomic: a checksum or a sequence lock makes the READ of an extent whole
- * or refused. Breadth-first search visits every state that can be reached, so a violation is printed by its shortest trace.
+ * One key. An owner runs a script of PUTs, DELETEs and splits; two readers GET, with a location cache; the owner may
+ * lose its lease at any moment and stay half way through a change, with its memory still readable, while a second owner
+ * takes over. Every step below is one access to shared memory, which is atomic: a checksum or a sequence lock makes the
+ * READ of an extent whole or refused. Breadth-first search visits every state that can be reached, so a violation is
+ * printed by its shortest trace.
  *
  *   owner, PUT       begin: take an extent that may be reused; the change is safe at the backups
- *                    write it: PENDING        kill the old one: DEAD        store the slot        LIVE        acknowledge
- *   owner, DELETE    begin                    kill the old one: DEAD        clear the slot                    acknowledge
+ *                    write it: PENDING    kill the old one: DEAD    store the slot    LIVE    acknowledge
+ *   owner, DELETE    begin                kill the old one: DEAD    clear the slot            acknowledge
  *   owner, split     copy the slot to bucket b', publish the level in bucket b; later, between changes, clear b's slot
  *   reader, GET      begin
  *                    READ the extent at the cached location, take it if LIVE; else
  *                    READ the bucket (its header and its slot, in either order), go to b' if the level says so;
  *                    no slot is a miss; else READ the extent; not LIVE: start again
- *                    then compare the lease: if it has run out, discard, go to the new owner, without the cached location: its
- *                    memory has another tag, and other size classes
+ *                    then compare the lease: if it has run out, discard, go to the new owner, without the cached
+ *                    location: its memory has another tag, and other size classes
  *
- * What is checked, at the end of every GET: that the results are those of one register (linearizability). The changes have
- * sequence numbers in order; a GET may return the state after change i if i was begun before the GET's end, and is not older than
- * any change acknowledged, nor any state returned by a GET that ended, before the GET's begin. The least such i is taken,
- * which constrains later GETs least.
+ * What is checked, at the end of every GET: that the results are those of one register (linearizability). The changes
+ * have sequence numbers in order; a GET may return the state after change i if i was begun before the GET's end, and is
+ * not older than any change acknowledged, nor any state returned by a GET that ended, before the GET's begin. The least
+ * such i is taken, which constrains later GETs least.
  *
- * Quarantine is modelled as what it achieves: an extent (or a moved slot) is not touched while a GET is under way that began
- * before the change that gave it up was done. With `no_quarantine` extents are reused at once, for this same key: the other
- * steps must do alone, as they must when a cached location outlives the quarantine.
+ * Quarantine is modelled as what it achieves: an extent (or a moved slot) is not touched while a GET is under way that
+ * began before the change that gave it up was done. With `no_quarantine` extents are reused at once, for this same key:
+ * the other steps must do alone, as they must when a cached location outlives the quarantine.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,20 +36,23 @@
 enum { EXTENTS = 2, READERS = 2, OWNERS = 2, NONE = 0 };
 enum { FREE = 0, PENDING, LIVE, DEAD };
 typedef struct memory {
-    uint8_t slot[2];                 /* of bucket b and b': extent + 1, or NONE */
-    uint8_t level;                   /* in b's header: 1 = split */
-    uint8_t to_clear;                /* b's slot was copied and is still there */
+    uint8_t slot[2];  /* of bucket b and b': extent + 1, or NONE */
+    uint8_t level;    /* in b's header: 1 = split */
+    uint8_t to_clear; /* b's slot was copied and is still there */
     uint8_t state[EXTENTS], value[EXTENTS];
 } memory;
-typedef struct owner { uint8_t step, kind, sequence, old, new; } owner;    /* step 0: between changes; old, new: extent + 1 */
+/* step 0: between changes; old, new: extent + 1 */
+typedef struct owner {
+    uint8_t step, kind, sequence, old, new;
+} owner;
 enum reader_at { RESTING = 0, CHECKED, CACHED, BUCKET, NEED_SLOT, NEED_HEADER, EXTENT, LEASE };
 typedef struct reader {
     uint8_t at, gets_left;
-    uint8_t owner, cached, knows_split;    /* kept from GET to GET */
-    uint8_t slot, header;                  /* of this GET */
-    uint8_t result;                        /* sequence + 1 of the value; MISS; AGAIN */
-    uint8_t low;                           /* no older state may be returned */
-    uint8_t holds[OWNERS];                 /* extents given up during this GET (bits), and moved slots (bit 7) */
+    uint8_t owner, cached, knows_split; /* kept from GET to GET */
+    uint8_t slot, header;               /* of this GET */
+    uint8_t result;                     /* sequence + 1 of the value; MISS; AGAIN */
+    uint8_t low;                        /* no older state may be returned */
+    uint8_t holds[OWNERS];              /* extents given up during this GET (bits), and moved slots (bit 7) */
 } reader;
 enum { MISS = 100, AGAIN };
 typedef struct state {
@@ -56,13 +60,17 @@ typedef struct state {
     owner owner[OWNERS];
     reader reader[READERS];
     uint8_t next_op, begun, acknowledged, returned;
-    uint8_t absent[8];               /* by sequence: the key is absent after this change */
+    uint8_t absent[8]; /* by sequence: the key is absent after this change */
     uint8_t lease_over, taken_over;
 } state;
 
 /* ---- the search ---- */
 enum { STATES_MOST = 1 << 22, TABLE = 1 << 23 };
-typedef struct visit { uint32_t from; const char *what; uint8_t who, number; } visit;
+typedef struct visit {
+    uint32_t from;
+    const char *what;
+    uint8_t who, number;
+} visit;
 struct search {
     const protocol *p;
     const setting *set;
@@ -157,7 +165,8 @@ static void kill_old(state *x, int o) {
     x->memory[o].state[e] = DEAD;
 }
 static void acknowledge(search *s, state *n, int o) {
-    if (o == 0 && n->lease_over) return;    /* outside its lease the owner answers nothing: the change is indeterminate */
+    /* outside its lease the owner answers nothing: the change is indeterminate */
+    if (o == 0 && n->lease_over) return;
     uint8_t sequence = n->owner[o].sequence;
     if (n->owner[o].old) give_up(n, o, n->owner[o].old - 1);
     n->acknowledged = sequence;
@@ -173,7 +182,8 @@ static void step_put(search *s, const state *x, int o) {
     case WRITE:
         m->state[e] = s->p->without_pending ? LIVE : PENDING;
         m->value[e] = w->sequence;
-        reach(s, &n, s->p->without_pending ? "writes the extent as LIVE:" : "writes the extent as PENDING:", o, w->sequence);
+        reach(s, &n, s->p->without_pending ? "writes the extent as LIVE:" : "writes the extent as PENDING:", o,
+              w->sequence);
         break;
     case KILL:
         kill_old(&n, o);
@@ -253,14 +263,15 @@ static void step_time(search *s, const state *x) {
     if (s->set->restart_empties) {
         n.absent[++n.begun] = 1;
         n.acknowledged = n.begun;
-        if (s->set->imitation) n.memory[1].state[0] = LIVE, n.memory[1].value[0] = 1;    /* no slot leads there */
+        if (s->set->imitation) n.memory[1].state[0] = LIVE, n.memory[1].value[0] = 1; /* no slot leads there */
     } else if (n.begun > 0 && !n.absent[n.begun]) {
         n.memory[1].slot[0] = 1;
         n.memory[1].state[0] = LIVE;
         n.memory[1].value[0] = n.begun;
     }
     n.taken_over = 1;
-    reach(s, &n, s->set->restart_empties ? "serves, with an empty table" : "serves, from the state after change", 1, n.begun);
+    reach(s, &n, s->set->restart_empties ? "serves, with an empty table" : "serves, from the state after change", 1,
+          n.begun);
 }
 
 /* ---- a reader ---- */
@@ -276,18 +287,23 @@ static void finish(search *s, const state *x, int r) {
     int number = q->result == MISS ? 0 : q->result - 1;
     bool wrong = i > n.begun;
     if (!wrong && i > n.returned) n.returned = (uint8_t)i;
-    reader rests = { .gets_left = (uint8_t)(q->gets_left - 1), .owner = q->owner, .cached = q->cached,
-                     .knows_split = q->knows_split };
-    *q = rests.gets_left ? rests : (reader){ 0 };    /* what will not be used again must not tell states apart */
-    if (wrong) violate(s, what, 2 + r, number);
-    else reach(s, &n, what, 2 + r, number);
+    reader rests = {
+        .gets_left = (uint8_t)(q->gets_left - 1), .owner = q->owner, .cached = q->cached, .knows_split = q->knows_split
+    };
+    *q = rests.gets_left ? rests : (reader){ 0 }; /* what will not be used again must not tell states apart */
+    if (wrong)
+        violate(s, what, 2 + r, number);
+    else
+        reach(s, &n, what, 2 + r, number);
 }
 static void move_to_new_owner(search *s, const state *x, int r) {
-    if (!x->taken_over) return;    /* it waits */
+    if (!x->taken_over) return; /* it waits */
     state n = *x;
     reader *q = &n.reader[r];
     uint8_t cached = s->p->cached_location_outlives_its_memory ? q->cached : NONE;
-    *q = (reader){ .at = cached ? CACHED : BUCKET, .gets_left = q->gets_left, .owner = 1, .cached = cached, .low = q->low };
+    *q = (reader){
+        .at = cached ? CACHED : BUCKET, .gets_left = q->gets_left, .owner = 1, .cached = cached, .low = q->low
+    };
     reach(s, &n, "finds its lease over, discards, goes to the new owner", 2 + r, 0);
 }
 static void check_lease(search *s, const state *x, int r) {
@@ -313,8 +329,10 @@ static void read_extent(search *s, const state *x, int r, int location, bool cac
     q->result = take ? (uint8_t)(m->value[e] + 1) : AGAIN;
     q->slot = q->header = 0;
     q->cached = take ? (uint8_t)location : NONE;
-    reach(s, &n, cached ? (take ? "READs LIVE at its cached location: value" : "READs at its cached location: not LIVE")
-                        : (take ? "READs the extent: LIVE, value" : "READs the extent: not LIVE"), 2 + r, take ? m->value[e] : 0);
+    reach(s, &n,
+          cached ? (take ? "READs LIVE at its cached location: value" : "READs at its cached location: not LIVE")
+                 : (take ? "READs the extent: LIVE, value" : "READs the extent: not LIVE"),
+          2 + r, take ? m->value[e] : 0);
 }
 /* Header and slot of bucket b are known now. */
 static void bucket_read(search *s, state *n, int r, const char *what) {
@@ -337,8 +355,10 @@ static void read_bucket(search *s, const state *x, int r) {
     const memory *m = &x->memory[q->owner];
     if (q->at == NEED_SLOT || q->at == NEED_HEADER) {
         bool slot = q->at == NEED_SLOT;
-        if (slot) q->slot = m->slot[0];
-        else q->header = m->level;
+        if (slot)
+            q->slot = m->slot[0];
+        else
+            q->header = m->level;
         bucket_read(s, &n, r, slot ? "READs b's slot" : "READs b's header");
         return;
     }
@@ -361,8 +381,10 @@ static void begin_get(search *s, const state *x, int r) {
     bool lease_over = q->owner == 0 && x->lease_over && q->at != CHECKED;
     q->low = n.acknowledged > n.returned ? n.acknowledged : n.returned;
     q->at = q->cached ? CACHED : BUCKET;
-    if ((s->p->lease_checked_before_read || s->p->lease_checked_before_get) && lease_over) move_to_new_owner(s, &n, r);
-    else reach(s, &n, "begins a GET", 2 + r, 0);
+    if ((s->p->lease_checked_before_read || s->p->lease_checked_before_get) && lease_over)
+        move_to_new_owner(s, &n, r);
+    else
+        reach(s, &n, "begins a GET", 2 + r, 0);
 }
 static void step_reader(search *s, const state *x, int r) {
     const reader *q = &x->reader[r];
@@ -415,6 +437,4 @@ search *explore(const protocol *p, const setting *set) {
 }
 uint32_t search_states(const search *s) { return s->count; }
 bool search_found(const search *s) { return s->violation != 0; }
-void search_free(search *s) {
-    free(s->states), free(s->visits), free(s->table), free(s);
-}
+void search_free(search *s) { free(s->states), free(s->visits), free(s->table), free(s); }

@@ -1,14 +1,16 @@
 /* table_concurrent_test.c: one writer thread and two readers that know nothing but the bytes of layout.h.
  *
- * Every key has a counter of the operations on it: a PUT at even counts, a DELETE at odd ones (steady keys are only PUT). Before
- * an operation the writer stores `begun`, after it `done`; a value names its key and count and is a pattern of both. A reader
- * asserts after every GET, with done and the greatest count that any reader has returned loaded before it and begun after it:
+ * Every key has a counter of the operations on it: a PUT at even counts, a DELETE at odd ones (steady keys are only
+ * PUT). Before an operation the writer stores `begun`, after it `done`; a value names its key and count and is a
+ * pattern of both. A reader asserts after every GET, with done and the greatest count that any reader has returned
+ * loaded before it and begun after it:
  *
- *     a value is whole, of this key, not older than done, not older than what was returned before, not newer than begun;
- *     a miss lies between a PUT and a later PUT: never of a steady key.
+ *     a value is whole, of this key, not older than done, not older than what was returned before, not newer than
+ *     begun; a miss lies between a PUT and a later PUT: never of a steady key.
  *
- * Readers keep the last location of each key and often go there first; half of the extents they copy in place, half they land
- * and check by checksum, as a READ would. They keep the rule of fkv_get_life_ns(), scaled: what took longer is discarded.
+ * Readers keep the last location of each key and often go there first; half of the extents they copy in place, half
+ * they land and check by checksum, as a READ would. They keep the rule of fkv_get_life_ns(), scaled: what took longer
+ * is discarded.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,26 +25,35 @@ enum { OPERATIONS = 400000, PHASES = 6 };
 #endif
 enum { INDEX_SEGMENTS = 256, HEAP_NUMBERS = 1 << 16 };
 enum { KEYS = 64, STEADY = 32, READERS = 2, VALUE_MOST = 3000, AGAIN_MOST = 100000 };
-#define LIFE_NS 1000000u
+#define LIFE_NS       1000000u
 #define QUARANTINE_NS (LIFE_NS * 6 / 5)
 
 typedef struct shared {
     host *h;
-    int published;                 /* of the host's segments; those below are what readers may look at, by their numbers: */
+    /* of the host's segments; those below are what readers may look at, by their numbers: */
+    int published;
     const host_segment *index[INDEX_SEGMENTS], *heap[HEAP_NUMBERS];
-    uint32_t buckets;              /* as a reply would tell */
+    uint32_t buckets; /* as a reply would tell */
     uint64_t begun[KEYS], done[KEYS], returned[KEYS];
     int finished;
 } shared;
-typedef struct reader { shared *s; uint64_t seed, gets, hits, misses, again, late, cached; } reader;
-typedef struct cached { const host_segment *segment; uint64_t word; } cached;
+typedef struct reader {
+    shared *s;
+    uint64_t seed, gets, hits, misses, again, late, cached;
+} reader;
+typedef struct cached {
+    const host_segment *segment;
+    uint64_t word;
+} cached;
 
 static uint64_t load(const uint64_t *x) { return __atomic_load_n(x, __ATOMIC_SEQ_CST); }
 static uint32_t any(uint64_t *seed, uint32_t below) {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((*seed >> 32) * below >> 32);
 }
-static size_t key_of(int i, char key[32]) { return (size_t)snprintf(key, 32, i % 3 ? "key-%d" : "a longer key, number %d", i); }
+static size_t key_of(int i, char key[32]) {
+    return (size_t)snprintf(key, 32, i % 3 ? "key-%d" : "a longer key, number %d", i);
+}
 
 /* ---- values ---- */
 static uint32_t value_bytes(uint64_t key, uint64_t count) {
@@ -138,7 +149,8 @@ static void judge(shared *s, uint64_t key, bool hit, uint64_t count, uint64_t do
         CHECK(count >= returned);
         CHECK(count <= begun);
         for (uint64_t now = load(&s->returned[key]); now < count;)
-            if (__atomic_compare_exchange_n(&s->returned[key], &now, count, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) break;
+            if (__atomic_compare_exchange_n(&s->returned[key], &now, count, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+                break;
         return;
     }
     /* Absent at some moment of the GET: as it began, or after a DELETE that had begun before it ended. */
@@ -166,12 +178,21 @@ static void *read_all(void *arg) {
             host_answer a = HOST_AGAIN;
             if (tries == 0 && cache[i].segment && any(&r->seed, 4)) {
                 fkv_read got = read_extent(cache[i].segment, cache[i].word, key, n, any(&r->seed, 2), value, &found);
-                if (got == FKV_READ_OK) { a = HOST_HIT; r->cached++; }
+                if (got == FKV_READ_OK) {
+                    a = HOST_HIT;
+                    r->cached++;
+                }
             }
             if (a == HOST_AGAIN) a = read_index(r, &buckets, key, n, hash, value, &found, &cache[i]);
             uint64_t took = fkv_now_ns() - start;
-            if (took > LIFE_NS) { r->late++; continue; }
-            if (a == HOST_AGAIN) { r->again++; continue; }
+            if (took > LIFE_NS) {
+                r->late++;
+                continue;
+            }
+            if (a == HOST_AGAIN) {
+                r->again++;
+                continue;
+            }
             uint64_t begun = load(&s->begun[i]);
             uint64_t count = a == HOST_HIT ? check_value(value, found.value_bytes, (uint64_t)i) : 0;
             judge(s, (uint64_t)i, a == HOST_HIT, count, done, returned, begun);
@@ -226,7 +247,8 @@ static void change(shared *s, int i, uint64_t *seed) {
     uint8_t value[VALUE_MOST];
     size_t n = key_of(i, key);
     uint64_t count = s->done[i] + (i < STEADY ? 2 : 1);
-    table_op op = host_op(s->h, count % 2 ? TABLE_DELETE : TABLE_PUT, key, n, value, make_value(value, (uint64_t)i, count));
+    table_op op = host_op(s->h, count % 2 ? TABLE_DELETE : TABLE_PUT, key, n, value,
+                          make_value(value, (uint64_t)i, count));
     __atomic_store_n(&s->begun[i], count, __ATOMIC_SEQ_CST);
     insist(s, &op, seed);
     __atomic_store_n(&s->done[i], count, __ATOMIC_SEQ_CST);
@@ -274,8 +296,9 @@ static void end(shared *s, pthread_t threads[READERS], reader readers[READERS]) 
                (number)r->cached, (number)r->misses, (number)r->again, (number)r->late);
         CHECK(r->gets > 0);
     }
-    printf("# writer: %llu entries, %llu splits, longest chain %llu, %llu moved, %d segments retired\n", (number)stats.entries,
-           (number)stats.splits, (number)stats.longest_chain, (number)stats.evacuated, s->h->retired);
+    printf("# writer: %llu entries, %llu splits, longest chain %llu, %llu moved, %d segments retired\n",
+           (number)stats.entries, (number)stats.splits, (number)stats.longest_chain, (number)stats.evacuated,
+           s->h->retired);
     host_check(s->h);
     host_close(s->h);
     free(s);
@@ -293,8 +316,8 @@ TEST(readers_see_every_value_whole_and_in_order_while_the_table_grows) {
     }
     end(s, threads, readers);
 }
-/* Fills most of a small table with entries of one size, deletes nine of ten, and goes on with another size, for which only
- * emptied segments have memory. */
+/* Fills most of a small table with entries of one size, deletes nine of ten, and goes on with another size, for which
+ * only emptied segments have memory. */
 TEST(readers_see_every_value_whole_and_in_order_while_segments_are_emptied) {
     pthread_t threads[READERS];
     reader readers[READERS];
@@ -322,7 +345,12 @@ TEST(readers_see_every_value_whole_and_in_order_while_segments_are_emptied) {
 }
 
 /* ---- a value that arrives off the owner's thread ---- */
-typedef struct arrival { host *h; table_prepared p; uint64_t key, count; uint32_t cut; } arrival;
+typedef struct arrival {
+    host *h;
+    table_prepared p;
+    uint64_t key, count;
+    uint32_t cut;
+} arrival;
 static void *arrive(void *arg) {
     arrival *a = arg;
     uint8_t value[VALUE_MOST];

@@ -2,7 +2,7 @@
 #include "table_host.h"
 #include "../../table/internal.h"
 
-#ifdef __SANITIZE_THREAD__    /* one thread here: nothing to be found, and slow */
+#ifdef __SANITIZE_THREAD__ /* one thread here: nothing to be found, and slow */
 enum { MANY = 40000 };
 #else
 enum { MANY = 150000 };
@@ -15,7 +15,10 @@ TEST(a_table_grows_bucket_by_bucket_and_stays_whole) {
     uint32_t old_buckets = table_buckets(h->t);
     for (int i = 0; i < N; i++) {
         CHECK_EQ(host_put_number(h, i, 8), FKV_OK);
-        if (i % 20000 == 0) { host_pass(h, 10000000); host_check(h); }
+        if (i % 20000 == 0) {
+            host_pass(h, 10000000);
+            host_check(h);
+        }
     }
     table_stats s;
     table_get_stats(h->t, &s);
@@ -23,7 +26,8 @@ TEST(a_table_grows_bucket_by_bucket_and_stays_whole) {
     CHECK(!table_resting(h->t) && s.moving > 0);
     host_drain(h);
     host_check(h);
-    for (int i = 0; i < 20 && !table_resting(h->t); i++) host_drain(h);    /* a chain is shortened from its end, step by step */
+    /* a chain is shortened from its end, step by step */
+    for (int i = 0; i < 20 && !table_resting(h->t); i++) host_drain(h);
     CHECK(table_resting(h->t));
     table_get_stats(h->t, &s);
     CHECK_EQ(s.moving, 0);
@@ -40,8 +44,8 @@ TEST(a_table_grows_bucket_by_bucket_and_stays_whole) {
     }
     host_close(h);
 }
-/* A READ has no order within a bucket. The reader has loaded a header, then the table grows for a whole GET's life, then
- * the reader loads the slots; or it has loaded the whole bucket, and goes on to the rest of the chain. */
+/* A READ has no order within a bucket. The reader has loaded a header, then the table grows for a whole GET's life,
+ * then the reader loads the slots; or it has loaded the whole bucket, and goes on to the rest of the chain. */
 TEST(a_reader_that_holds_an_old_header_never_misses_a_key) {
     host *h = host_open(16 * MIB, 0, 0);
     enum { BEFORE = 3800, AFTER = 60000 };
@@ -81,7 +85,7 @@ TEST(a_reader_that_holds_an_old_header_never_misses_a_key) {
 TEST(chains_shorten_when_keys_go) {
     host *h = host_open(16 * MIB, 0, 0);
     host_add(h, TABLE_HEAP, MIB);
-    h->refuse = true;    /* no more index: chains must take what comes */
+    h->refuse = true; /* no more index: chains must take what comes */
     int n = 0;
     while (n < 20000 && host_put_number(h, n, 8) == FKV_OK) n++;
     table_stats s;
@@ -116,14 +120,19 @@ TEST(a_refused_segment_is_a_full_table_and_is_asked_for_again) {
     host_close(h);
 }
 
-typedef struct seen { uint8_t count[40000]; int others; } seen;
+typedef struct seen {
+    uint8_t count[40000];
+    int others;
+} seen;
 static void see(void *ctx, const table_entry *e) {
     seen *s = ctx;
     char digits[13] = { 0 };
     memcpy(digits, e->key + 4, 12);
     int i = atoi(digits);
-    if (i < 40000) s->count[i]++;
-    else s->others++;
+    if (i < 40000)
+        s->count[i]++;
+    else
+        s->others++;
 }
 TEST(a_scan_meets_every_key_that_stays_once_while_the_table_grows) {
     host *h = host_open(64 * MIB, 0, 0);
@@ -146,7 +155,7 @@ TEST(a_scan_meets_every_key_that_stays_once_while_the_table_grows) {
     do table_scan(h->t, 1, &cursor, see, s);
     while (cursor != 0);
     CHECK_EQ(s->others, other_namespace);
-    cursor = 1ull << 40;    /* a stranger's cursor */
+    cursor = 1ull << 40; /* a stranger's cursor */
     table_scan(h->t, 0, &cursor, see, s);
     CHECK_EQ(cursor, 0);
     free(s);
@@ -159,7 +168,10 @@ TEST(the_layout_tells_of_every_segment_in_order) {
     int n = table_segments(h->t, s, 512), index = 0;
     CHECK(n <= 512);
     CHECK(n > 6 && n == h->count - h->retired && (uint32_t)n == table_layout_epoch(h->t) - 2 * (uint32_t)h->retired);
-    while (index < n && s[index].kind == TABLE_INDEX) { CHECK_EQ(s[index].segment, index); index++; }
+    while (index < n && s[index].kind == TABLE_INDEX) {
+        CHECK_EQ(s[index].segment, index);
+        index++;
+    }
     CHECK(index > 1);
     for (int i = 0; i < n; i++) {
         const host_segment *mine = host_segment_of(h, s[i].kind, s[i].segment);
@@ -176,8 +188,13 @@ TEST(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds) {
     enum { GRAIN = 2 << 20 };
     host *h = calloc(1, sizeof *h);
     h->now_ns = 1000000000;
-    h->config = (table_config){ .epoch = 7, .seed = { 11, 13 }, .memory_bytes = 33 * MIB, .segment_grain = GRAIN,
-                                .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
+    h->config = (table_config){ .epoch = 7,
+                                .seed = { 11, 13 },
+                                .memory_bytes = 33 * MIB,
+                                .segment_grain = GRAIN,
+                                .want_segment = host_want,
+                                .retire_segment = host_retire,
+                                .ctx = h };
     CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
     CHECK_EQ(table_first_index_bytes(&h->config), GRAIN);
     CHECK_EQ(table_first_heap_bytes(&h->config), GRAIN);
@@ -194,7 +211,8 @@ TEST(with_a_grain_every_segment_is_whole_ones_and_the_limit_holds) {
     for (int i = 0; i < n; i += 7) CHECK(host_has_number(h, i, 100));
     host_close(h);
 }
-/* Puts numbered entries of 8 bytes; segments of huge pages that are asked for are kept back in *late, which has to be 0 for it. */
+/* Puts numbered entries of 8 bytes; segments of huge pages that are asked for are kept back in *late, which has to be 0
+ * for it. */
 static bool grow_without_huge(host *h, int from, int to, size_t *late, int *bridges) {
     for (int i = from; i < to; i++) {
         char key[32];
@@ -208,7 +226,7 @@ static bool grow_without_huge(host *h, int from, int to, size_t *late, int *brid
         table_commit(h->t, &p);
         for (int k = 0; k < h->asks; k++) {
             if (h->asked[k].kind != TABLE_HEAP || h->asked[k].bytes % FKV_HUGE_PAGE != 0) continue;
-            CHECK_EQ(*late, 0);    /* asked for once */
+            CHECK_EQ(*late, 0); /* asked for once */
             *late = h->asked[k].bytes;
             h->asked[k] = h->asked[--h->asks];
         }
@@ -231,7 +249,7 @@ TEST(while_huge_pages_are_late_small_segments_come_in_between) {
     CHECK(bridges > 1);
     table_stats s;
     table_get_stats(h->t, &s);
-    CHECK(s.free_bytes < late);    /* each comes when it is wanted, not all of them at once */
+    CHECK(s.free_bytes < late); /* each comes when it is wanted, not all of them at once */
     host_add(h, TABLE_HEAP, late);
     late = 0;
     bridges = 0;
@@ -254,8 +272,10 @@ TEST(a_size_that_neither_segment_on_its_way_is_for_waits) {
         table_busy why;
         fkv_status s = table_prepare(h->t, &op, &p, &present, &why);
         CHECK(s == FKV_OK || (s == FKV_BUSY && why == TABLE_BUSY_SEGMENT));
-        if (s == FKV_OK) table_commit(h->t, &p);
-        else waits++;
+        if (s == FKV_OK)
+            table_commit(h->t, &p);
+        else
+            waits++;
     }
     CHECK(waits > 50 && h->asks == 2);
     host_serve(h);
@@ -276,7 +296,7 @@ TEST(a_bridge_that_comes_is_not_taken_for_the_segment_that_is_late) {
     host_add(h, TABLE_HEAP, 4 * MIB);
     CHECK(h->t->asked_heap == 0 && h->t->asked_large == MIB);
     host_add(h, TABLE_HEAP, MIB);
-    h->t->asked_heap = 64 << 10;    /* the second for an extent that the first has no room for */
+    h->t->asked_heap = 64 << 10; /* the second for an extent that the first has no room for */
     h->t->asked_large = 2 * MIB;
     host_add(h, TABLE_HEAP, 2 * MIB);
     CHECK(h->t->asked_heap == 64 << 10 && h->t->asked_large == 0);
@@ -289,8 +309,13 @@ TEST(shards_that_grow_alike_ask_for_memory_at_different_times) {
     for (int k = 0; k < SHARDS; k++) {
         host *h = calloc(1, sizeof *h);
         h->now_ns = 1000000000;
-        h->config = (table_config){ .shard = (uint32_t)k, .epoch = 7, .seed = { 11, 13 }, .memory_bytes = 64 * MIB,
-                                    .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
+        h->config = (table_config){ .shard = (uint32_t)k,
+                                    .epoch = 7,
+                                    .seed = { 11, 13 },
+                                    .memory_bytes = 64 * MIB,
+                                    .want_segment = host_want,
+                                    .retire_segment = host_retire,
+                                    .ctx = h };
         CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
         host_add(h, TABLE_INDEX, table_first_index_bytes(&h->config));
         host_add(h, TABLE_HEAP, 8 * MIB);
@@ -310,8 +335,10 @@ TEST(shards_that_grow_alike_ask_for_memory_at_different_times) {
         }
         CHECK_EQ(asks, 1);
         for (int j = 0; j <= k; j++) {
-            if (j == k) different++;
-            else if (at[j] == at[k]) break;
+            if (j == k)
+                different++;
+            else if (at[j] == at[k])
+                break;
         }
         host_close(h);
     }

@@ -1,7 +1,7 @@
 /* table_host.h: a table with its memory, for tests: what the data plane does for a table, without threads.
  *
- * Segments come from anonymous memory when host_serve() is called, which host_put and the like do after every call, and stay
- * mapped when they are retired, as a reader's mapping would.
+ * Segments come from anonymous memory when host_serve() is called, which host_put and the like do after every call, and
+ * stay mapped when they are retired, as a reader's mapping would.
  */
 #ifndef FARKV_TEST_TABLE_HOST_H
 #define FARKV_TEST_TABLE_HOST_H
@@ -14,15 +14,23 @@
 #include "../../table/table.h"
 #include "../../table/words.h"
 
-/* As many as there may be maps in a process. Memory that is free for two seconds of the test's time goes back and comes again, so that how many
- * there are in all rests with the machine where a test takes its time from the clock. */
+/* As many as there may be maps in a process. Memory that is free for two seconds of the test's time goes back and comes
+ * again, so that how many there are in all rests with the machine where a test takes its time from the clock. */
 enum { HOST_SEGMENTS = 1 << 16 };
-typedef struct host_segment { table_segment_kind kind; uint32_t number, tag; fkv_region region; bool retired; } host_segment;
+typedef struct host_segment {
+    table_segment_kind kind;
+    uint32_t number, tag;
+    fkv_region region;
+    bool retired;
+} host_segment;
 typedef struct host {
     table *t;
     table_config config;
     uint64_t now_ns, wall_ms;
-    struct { table_segment_kind kind; size_t bytes; } asked[8];
+    struct {
+        table_segment_kind kind;
+        size_t bytes;
+    } asked[8];
     int asks;
     bool refuse;
     host_segment segments[HOST_SEGMENTS];
@@ -58,15 +66,23 @@ static inline void host_add(host *h, table_segment_kind kind, size_t bytes) {
 static inline void host_serve(host *h) {
     while (h->asks > 0) {
         h->asks--;
-        if (h->refuse) table_segment_refused(h->t, h->asked[h->asks].kind, h->asked[h->asks].bytes);
-        else host_add(h, h->asked[h->asks].kind, h->asked[h->asks].bytes);
+        if (h->refuse)
+            table_segment_refused(h->t, h->asked[h->asks].kind, h->asked[h->asks].bytes);
+        else
+            host_add(h, h->asked[h->asks].kind, h->asked[h->asks].bytes);
     }
 }
 static inline host *host_open(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes) {
     host *h = calloc(1, sizeof *h);
-    h->config = (table_config){ .shard = 3, .epoch = 7, .seed = { 11, 13 }, .memory_bytes = memory_bytes,
-                                .quarantine_ns = quarantine_ns, .quarantine_bytes = quarantine_bytes,
-                                .want_segment = host_want, .retire_segment = host_retire, .ctx = h };
+    h->config = (table_config){ .shard = 3,
+                                .epoch = 7,
+                                .seed = { 11, 13 },
+                                .memory_bytes = memory_bytes,
+                                .quarantine_ns = quarantine_ns,
+                                .quarantine_bytes = quarantine_bytes,
+                                .want_segment = host_want,
+                                .retire_segment = host_retire,
+                                .ctx = h };
     h->now_ns = 1000000000;
     h->wall_ms = 1700000000000;
     CHECK_EQ(table_create(&h->config, &h->t), FKV_OK);
@@ -103,8 +119,12 @@ static inline uint64_t host_hash(const host *h, uint16_t ns, const void *key, si
 }
 static inline table_op host_op(const host *h, table_op_kind kind, const void *key, size_t key_bytes, const void *value,
                                size_t value_bytes) {
-    return (table_op){ .kind = kind, .key = key, .key_bytes = (uint16_t)key_bytes, .hash = host_hash(h, 0, key, key_bytes),
-                       .value = value, .value_bytes = (uint32_t)value_bytes };
+    return (table_op){ .kind = kind,
+                       .key = key,
+                       .key_bytes = (uint16_t)key_bytes,
+                       .hash = host_hash(h, 0, key, key_bytes),
+                       .value = value,
+                       .value_bytes = (uint32_t)value_bytes };
 }
 /* Prepares and commits. */
 static inline fkv_status host_do(host *h, const table_op *op, uint64_t *version, table_busy *why) {
@@ -172,7 +192,8 @@ static inline const fkv_bucket *host_bucket(const host *h, uint32_t number, uint
         CHECK(s != NULL);
         uint32_t here = (uint32_t)(s->region.bytes / FKV_BUCKET_BYTES);
         *tag = s->tag;
-        if (number < here) return (const fkv_bucket *)(const void *)(s->region.base + (size_t)number * FKV_BUCKET_BYTES);
+        if (number < here)
+            return (const fkv_bucket *)(const void *)(s->region.base + (size_t)number * FKV_BUCKET_BYTES);
         number -= here;
     }
 }
@@ -188,7 +209,8 @@ static inline host_answer host_read_from(const host *h, fkv_bucket b, const char
             uint64_t offset;
             uint32_t bytes;
             CHECK(s != NULL);
-            CHECK(fkv_location_range(fkv_slot_location(b.slot[i]), fkv_slot_class(b.slot[i]), s->region.bytes, &offset, &bytes));
+            CHECK(fkv_location_range(fkv_slot_location(b.slot[i]), fkv_slot_class(b.slot[i]), s->region.bytes, &offset,
+                                     &bytes));
             fkv_wanted want = { key, (uint16_t)strlen(key), 0, s->tag };
             fkv_read landed = fkv_extent_check(s->region.base + offset, bytes, &want, found);
             fkv_read copied = fkv_extent_copy(s->region.base + offset, bytes, &want, value, room, found);

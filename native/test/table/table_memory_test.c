@@ -1,9 +1,10 @@
-/* table_memory_test.c: what an entry costs beyond its key and value, index included: at most 80 bytes of registered memory, also
- * just after growth, in shards of few entries and of many; and that all registered memory is accounted for.
+/* table_memory_test.c: what an entry costs beyond its key and value, index included: at most 80 bytes of registered
+ * memory, also just after growth, in shards of few entries and of many; and that all registered memory is accounted
+ * for.
  *
- * `used` counts registered bytes that cannot take another entry (table_stats.used_bytes); `registered` counts all memory, also
- * what is free for the next entries; `private` is what the owner keeps besides. Under sanitizers a tenth of the
- * entries, in a tenth of the memory.
+ * `used` counts registered bytes that cannot take another entry (table_stats.used_bytes); `registered` counts all
+ * memory, also what is free for the next entries; `private` is what the owner keeps besides. Under sanitizers a tenth
+ * of the entries, in a tenth of the memory.
  */
 #include <stdio.h>
 #include "table_host.h"
@@ -14,23 +15,28 @@ enum { SCALE = 10 };
 enum { SCALE = 1 };
 #endif
 
-enum { ENTRIES_LEAST = 8000 };    /* of a shard: with fewer, a segment of the least size is more than the rest to 80 bytes */
+/* of a shard: with fewer, a segment of the least size is more than the rest to 80 bytes */
+enum { ENTRIES_LEAST = 8000 };
 
-static double beyond(const table_stats *s, uint64_t bytes) { return (double)(bytes - s->key_value_bytes) / (double)s->entries; }
+static double beyond(const table_stats *s, uint64_t bytes) {
+    return (double)(bytes - s->key_value_bytes) / (double)s->entries;
+}
 
 static void print(const char *when, const table_stats *s) {
     unsigned long long entries = s->entries, value_bytes = s->key_value_bytes / s->entries - 16;
-    printf("# %8llu entries of 16 + %4llu B %-11s used %5.1f  registered %5.1f  private %4.2f  (bytes an entry beyond both)\n",
+    printf("# %8llu entries of 16 + %4llu B %-11s used %5.1f  registered %5.1f  private %4.2f  (bytes an entry beyond "
+           "both)\n",
            entries, value_bytes, when, beyond(s, s->used_bytes), beyond(s, s->index_bytes + s->heap_bytes),
            (double)s->private_bytes / (double)s->entries);
 }
 static void check_sum(const table_stats *s) {
     CHECK_EQ(s->index_bytes, s->buckets * FKV_BUCKET_BYTES + s->index_free_bytes);
-    CHECK_EQ(s->heap_bytes, s->live_extent_bytes + s->prepared_bytes + s->overflow_bytes + s->quarantine_bytes + s->slack_bytes +
-                            s->free_bytes);
+    CHECK_EQ(s->heap_bytes, s->live_extent_bytes + s->prepared_bytes + s->overflow_bytes + s->quarantine_bytes +
+                                s->slack_bytes + s->free_bytes);
     CHECK_EQ(s->used_bytes, s->index_bytes + s->heap_bytes - s->index_free_bytes - s->free_bytes);
 }
-/* Growth stays geometric: 64 KiB at a time at first, then at most 98 segments of the heap to a doubling, and 11 of the index. */
+/* Growth stays geometric: 64 KiB at a time at first, then at most 98 segments of the heap to a doubling, and 11 of the
+ * index. */
 static void check_segments(const host *h) {
     int doublings = 0;
     for (uint64_t bytes = 4 << 20; bytes < h->config.memory_bytes; bytes *= 2) doublings++;
@@ -45,7 +51,7 @@ static void measure(int entries, uint32_t value_bytes, uint64_t memory_bytes) {
         snprintf(key, sizeof key, "user%012d", i);
         table_op op = host_op(h, TABLE_PUT, key, 16, value, value_bytes);
         CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
-        if (i % 64 == 0) host_pass(h, 64 * 1000);    /* a million a second: all within a life of a GET or a few */
+        if (i % 64 == 0) host_pass(h, 64 * 1000); /* a million a second: all within a life of a GET or a few */
         if (i < entries / SCALE / 2 || i < ENTRIES_LEAST) continue;
         table_get_stats(h->t, &s);
         double here = beyond(&s, s.index_bytes + s.heap_bytes);
@@ -92,7 +98,8 @@ TEST(each_part_of_the_memory_is_counted_where_it_is) {
     CHECK_EQ(host_put_number(h, 0, 1000), FKV_OK);
     table_get_stats(h->t, &s);
     check_sum(&s);
-    CHECK(s.live_extent_bytes == 100 * 1056 && s.prepared_bytes == 96 && s.quarantine_bytes == 1056 && s.slack_bytes > 0);
+    CHECK(s.live_extent_bytes == 100 * 1056 && s.prepared_bytes == 96 && s.quarantine_bytes == 1056 &&
+          s.slack_bytes > 0);
     table_abort(h->t, &p);
     table_get_stats(h->t, &s);
     check_sum(&s);

@@ -1,19 +1,30 @@
-/* table_model_test.c: random histories against a model too simple to be wrong: an array of keys, each absent or with a version, a
- * value and an expiry. Every answer of the table must be the model's; BUSY and TABLE_FULL must change nothing. Changes are held
- * prepared for a while, time passes, segments are refused at times, values run from nothing to 300 KiB, and a reader that works
- * on the bytes alone must see what the owner sees. table_check() walks everything now and then.
+/* table_model_test.c: random histories against a model too simple to be wrong: an array of keys, each absent or with a
+ * version, a value and an expiry. Every answer of the table must be the model's; BUSY and TABLE_FULL must change
+ * nothing. Changes are held prepared for a while, time passes, segments are refused at times, values run from nothing
+ * to 300 KiB, and a reader that works on the bytes alone must see what the owner sees. table_check() walks everything
+ * now and then.
  */
 #include <stdio.h>
 #include "table_host.h"
 
 enum { KEYS = 40000, HELD = 24, VALUE_ROOM = 300 << 10 };
 
-typedef struct entry { bool present, prepared; uint64_t version, expiry_ms; uint32_t value_bytes, value_seed; } entry;
-typedef struct held { bool used; int key; entry after; table_prepared p; bool reserved; } held;
+typedef struct entry {
+    bool present, prepared;
+    uint64_t version, expiry_ms;
+    uint32_t value_bytes, value_seed;
+} entry;
+typedef struct held {
+    bool used;
+    int key;
+    entry after;
+    table_prepared p;
+    bool reserved;
+} held;
 typedef struct model {
     host *h;
     uint64_t random;
-    int keys;              /* of KEYS, how many this history uses */
+    int keys; /* of KEYS, how many this history uses */
     uint32_t value_most;
     bool expires;
     entry entry[KEYS];
@@ -36,7 +47,9 @@ static size_t key_of(int i, uint8_t key[FKV_KEY_MAX]) {
 static void make_value(uint8_t *out, uint32_t seed, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) out[i] = (uint8_t)((seed + i) * 2654435761u >> 23);
 }
-static bool absent(const model *m, const entry *e) { return !e->present || (e->expiry_ms && e->expiry_ms <= m->h->wall_ms); }
+static bool absent(const model *m, const entry *e) {
+    return !e->present || (e->expiry_ms && e->expiry_ms <= m->h->wall_ms);
+}
 
 static void check_key(model *m, int i) {
     uint8_t key[FKV_KEY_MAX];
@@ -74,10 +87,11 @@ static void check_reader(model *m, int i) {
         return;
     }
     if (a == HOST_MISS) {
-        CHECK(absent(m, e));    /* swept */
+        CHECK(absent(m, e)); /* swept */
         return;
     }
-    CHECK(a == HOST_HIT && found.version == e->version && found.expiry_ms == e->expiry_ms && found.value_bytes == e->value_bytes);
+    CHECK(a == HOST_HIT && found.version == e->version && found.expiry_ms == e->expiry_ms &&
+          found.value_bytes == e->value_bytes);
     make_value(m->value, e->value_seed, e->value_bytes);
     CHECK(memcmp(read, m->value, e->value_bytes) == 0);
 }
@@ -115,7 +129,8 @@ static void change(model *m) {
     entry *e = &m->entry[i];
     table_op_kind kinds[] = { TABLE_PUT, TABLE_PUT, TABLE_PUT, TABLE_PUT, TABLE_DELETE, TABLE_CAS, TABLE_CAS_DELETE };
     table_op op = host_op(m->h, kinds[any(m, 7)], key, n, m->value, any(m, any(m, 4) ? 200 : m->value_most));
-    entry after = { .present = op.kind == TABLE_PUT || op.kind == TABLE_CAS, .value_bytes = op.value_bytes,
+    entry after = { .present = op.kind == TABLE_PUT || op.kind == TABLE_CAS,
+                    .value_bytes = op.value_bytes,
                     .value_seed = any(m, 1u << 31) };
     if (m->expires && any(m, 3) == 0) op.expiry_ms = after.expiry_ms = m->h->wall_ms + 1 + any(m, 20000);
     op.expected_version = any(m, 3) ? (absent(m, e) ? 0 : e->version) : any(m, 2) * 12345;
@@ -129,7 +144,8 @@ static void change(model *m) {
     table_prepared p;
     table_busy why = 0;
     uint64_t present, expected_present;
-    fkv_status s = table_prepare(m->h->t, &op, &p, &present, &why), expected = expected_status(m, &op, e, &expected_present);
+    fkv_status s = table_prepare(m->h->t, &op, &p, &present, &why),
+               expected = expected_status(m, &op, e, &expected_present);
     m->counted[s == FKV_OK ? 0 : s == FKV_BUSY ? (int)why : s == FKV_TABLE_FULL ? 4 : 5]++;
     if (e->prepared) {
         CHECK(s == FKV_BUSY && why == TABLE_BUSY_KEY);
@@ -160,10 +176,13 @@ static void check_scan(model *m) {
     CHECK_EQ(scanned, expected);
 }
 
-static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quarantine_ns, uint64_t quarantine_bytes, int keys,
-                    uint32_t value_most, bool expires) {
+static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quarantine_ns, uint64_t quarantine_bytes,
+                    int keys, uint32_t value_most, bool expires) {
     model *m = calloc(1, sizeof *m);
-    *m = (model){ .h = host_open(memory, quarantine_ns, quarantine_bytes), .random = seed, .keys = keys, .value_most = value_most,
+    *m = (model){ .h = host_open(memory, quarantine_ns, quarantine_bytes),
+                  .random = seed,
+                  .keys = keys,
+                  .value_most = value_most,
                   .expires = expires };
     for (int step = 0; step < steps; step++) {
         change(m);
@@ -178,7 +197,10 @@ static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quaranti
         }
         if (any(m, 2000) == 0) m->h->refuse = !m->h->refuse;
         if (any(m, 3000) == 0) host_drain(m->h);
-        if (step % 1500 == 0) { host_check(m->h); check_scan(m); }
+        if (step % 1500 == 0) {
+            host_check(m->h);
+            check_scan(m);
+        }
     }
     for (int k = 0; k < HELD; k++)
         if (m->held[k].used) finish(m, &m->held[k], any(m, 2));
@@ -190,27 +212,35 @@ static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quaranti
     table_get_stats(m->h->t, &s);
     typedef unsigned long long number;
     const uint64_t *c = m->counted;
-    printf("# %d steps: ok %llu, full %llu, refused %llu, busy: key %llu quarantine %llu segment %llu\n", steps, (number)c[0],
-           (number)c[4], (number)c[5], (number)c[TABLE_BUSY_KEY], (number)c[TABLE_BUSY_QUARANTINE],
+    printf("# %d steps: ok %llu, full %llu, refused %llu, busy: key %llu quarantine %llu segment %llu\n", steps,
+           (number)c[0], (number)c[4], (number)c[5], (number)c[TABLE_BUSY_KEY], (number)c[TABLE_BUSY_QUARANTINE],
            (number)c[TABLE_BUSY_SEGMENT]);
-    printf("#   %llu entries, %llu splits, %llu expired, %llu moved, %d segments retired\n", (number)s.entries, (number)s.splits,
-           (number)s.expired, (number)s.evacuated, m->h->retired);
+    printf("#   %llu entries, %llu splits, %llu expired, %llu moved, %d segments retired\n", (number)s.entries,
+           (number)s.splits, (number)s.expired, (number)s.evacuated, m->h->retired);
     host_close(m->h);
     free(m);
 }
 
 static const uint64_t MIB = 1 << 20;
 TEST(a_roomy_table_agrees_with_the_model) { history(check_seed(), 60000, 64 * MIB, 0, 0, 6000, 3000, false); }
-TEST(a_growing_table_agrees_with_the_model) { history(check_seed() + 1, 120000, 64 * MIB, 30000000, 0, KEYS, 100, true); }
-TEST(a_table_with_expiry_agrees_with_the_model) { history(check_seed() + 2, 60000, 16 * MIB, 50000000, 0, 6000, 3000, true); }
-TEST(a_crowded_table_agrees_with_the_model) { history(check_seed() + 3, 60000, 4 * MIB, 20000000, 0, 6000, 6000, true); }
+TEST(a_growing_table_agrees_with_the_model) {
+    history(check_seed() + 1, 120000, 64 * MIB, 30000000, 0, KEYS, 100, true);
+}
+TEST(a_table_with_expiry_agrees_with_the_model) {
+    history(check_seed() + 2, 60000, 16 * MIB, 50000000, 0, 6000, 3000, true);
+}
+TEST(a_crowded_table_agrees_with_the_model) {
+    history(check_seed() + 3, 60000, 4 * MIB, 20000000, 0, 6000, 6000, true);
+}
 TEST(a_table_of_large_values_agrees_with_the_model) {
     history(check_seed() + 4, 15000, 24 * MIB, 20000000, 0, 400, VALUE_ROOM, true);
 }
 TEST(a_table_with_little_quarantine_agrees_with_the_model) {
     history(check_seed() + 5, 40000, 4 * MIB, 1, 32 << 10, 1500, 2000, false);
 }
-TEST(a_table_of_few_hot_keys_agrees_with_the_model) { history(check_seed() + 6, 40000, 8 * MIB, 1, 0, 40, 30000, true); }
+TEST(a_table_of_few_hot_keys_agrees_with_the_model) {
+    history(check_seed() + 6, 40000, 8 * MIB, 1, 0, 40, 30000, true);
+}
 
 int main(int argc, char **argv) {
     printf("# seed %llu\n", (unsigned long long)check_seed());

@@ -1,12 +1,13 @@
-/* table_moving_test.c: what must not go wrong while slots are on the move: between a split, or the shortening of a chain, and the
- * end of the quarantine there are slots that name an extent and are not its entry's. Each test brings one such moment about,
- * with the table's internal functions, and then looks at everything.
+/* table_moving_test.c: what must not go wrong while slots are on the move: between a split, or the shortening of a
+ * chain, and the end of the quarantine there are slots that name an extent and are not its entry's. Each test brings
+ * one such moment about, with the table's internal functions, and then looks at everything.
  */
 #include <stdio.h>
 #include "table_host.h"
 #include "../../table/internal.h"
 
-/* The next key, from *i on, of bucket `number` of 2^level that the next split leaves there (image 0) or moves (image 1). */
+/* The next key, from *i on, of bucket `number` of 2^level that the next split leaves there (image 0) or moves (image
+ * 1). */
 static size_t key_in(const host *h, uint32_t level, uint32_t number, int image, int *i, char key[32]) {
     for (;; ++*i) {
         size_t n = (size_t)snprintf(key, 32, "k%d", *i);
@@ -27,7 +28,8 @@ static table_prepared prepare(host *h, const char *key, const void *value, size_
 }
 static void grow_index(host *h) { host_add(h, TABLE_INDEX, 64 << 10); }
 
-/* The slot kept for an insert was copied by a split; it is aborted; another key takes the same extent in the old bucket. */
+/* The slot kept for an insert was copied by a split; it is aborted; another key takes the same extent in the old
+ * bucket. */
 TEST(an_aborted_insert_whose_slot_moved_does_not_meet_its_copy) {
     host *h = host_open(4 << 20, 0, 0);
     grow_index(h);
@@ -68,7 +70,8 @@ TEST(a_prepared_change_is_committed_where_a_split_put_its_slot) {
     host_check(h);
     host_close(h);
 }
-/* A moved slot still names an extent of another size range, whose quarantine ends at the same tick: the slot must go first. */
+/* A moved slot still names an extent of another size range, whose quarantine ends at the same tick: the slot must go
+ * first. */
 TEST(a_moved_slot_is_cleared_before_what_it_names_is_let_go) {
     host *h = host_open(16 << 20, 1, 0);
     grow_index(h);
@@ -101,7 +104,7 @@ TEST(a_segment_is_emptied_while_slots_are_moving) {
         snprintf(key, sizeof key, "k%d", i);
         CHECK_EQ(host_put(h, key, "value"), FKV_OK);
     }
-    for (int i = 20; i < N; i++) {    /* a segment that is nearly full is not worth it */
+    for (int i = 20; i < N; i++) { /* a segment that is nearly full is not worth it */
         snprintf(key, sizeof key, "k%d", i);
         if (i % 2) CHECK_EQ(host_delete(h, key), FKV_OK);
     }
@@ -163,8 +166,8 @@ TEST(an_entry_with_a_prepared_change_is_not_moved) {
     host_check(h);
     host_close(h);
 }
-/* Who read an entry before it was moved, by evacuation or by the growth of the index, may swap it by the version that was read
- * then; and where it was there is nothing that a reader takes, but the same version's bytes where it is. */
+/* Who read an entry before it was moved, by evacuation or by the growth of the index, may swap it by the version that
+ * was read then; and where it was there is nothing that a reader takes, but the same version's bytes where it is. */
 TEST(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_swap) {
     enum { N = 500 };
     host *h = host_open(16 << 20, 0, 0);
@@ -213,7 +216,8 @@ TEST(an_entry_that_was_moved_keeps_its_version_for_readers_and_for_compare_and_s
     host_check(h);
     host_close(h);
 }
-/* A chain of two: what its end holds is copied to the front, and a reader that holds the old front still finds it at the end. */
+/* A chain of two: what its end holds is copied to the front, and a reader that holds the old front still finds it at
+ * the end. */
 TEST(a_reader_finds_what_the_shortening_of_a_chain_moves) {
     host *h = host_open(4 << 20, 0, 0);
     char keys[18][32];
@@ -235,14 +239,14 @@ TEST(a_reader_finds_what_the_shortening_of_a_chain_moves) {
     fkv_found found;
     for (int i = 5; i < 18; i++) CHECK_EQ(host_read_from(h, held, keys[i], value, sizeof value, &found), HOST_HIT);
     for (int i = 5; i < 18; i++) CHECK(host_has(h, keys[i], "value"));
-    CHECK_EQ(host_put(h, keys[17], "changed"), FKV_OK);    /* in the front now; its copy at the end is not touched */
+    CHECK_EQ(host_put(h, keys[17], "changed"), FKV_OK); /* in the front now; its copy at the end is not touched */
     host_check(h);
     CHECK_EQ(host_delete(h, keys[16]), FKV_OK);
     CHECK_EQ(host_put(h, keys[16], "again"), FKV_OK);
     host_check(h);
     CHECK_EQ(h->t->overflow_buckets, 1);
     host_pass(h, 0);
-    host_pass(h, 400000000);    /* its slots are cleared, then it leaves the chain, and is kept */
+    host_pass(h, 400000000); /* its slots are cleared, then it leaves the chain, and is kept */
     host_check(h);
     CHECK(h->t->overflow_buckets == 0 && h->t->quarantined_of[FKV_CLASS_BUCKET] == 1);
     host_pass(h, 0);

@@ -1,6 +1,6 @@
-/* table_order_test.c: the order in which commit stores and a reader loads, seen from inside: the pages that an access goes to are
- * protected, and the handler of the fault looks at what the other words are at that moment. layout.h says why the order
- * matters, and protocol_model_test.c what goes wrong without it.
+/* table_order_test.c: the order in which commit stores and a reader loads, seen from inside: the pages that an access
+ * goes to are protected, and the handler of the fault looks at what the other words are at that moment. layout.h says
+ * why the order matters, and protocol_model_test.c what goes wrong without it.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -9,20 +9,23 @@
 
 typedef struct watch {
     host *h;
-    const host_segment *segment;           /* write-protected until the first store */
+    const host_segment *segment; /* write-protected until the first store */
     const fkv_extent *old, *new;
     const uint8_t *first_store;
-    uint32_t old_state, new_state;         /* at that store */
+    uint32_t old_state, new_state; /* at that store */
     int faults;
 } watch;
 static watch w;
 
-static void protect(int protection) { CHECK_EQ(mprotect(w.segment->region.base, w.segment->region.bytes, protection), 0); }
+static void protect(int protection) {
+    CHECK_EQ(mprotect(w.segment->region.base, w.segment->region.bytes, protection), 0);
+}
 static void on_fault(int signal, siginfo_t *info, void *context) {
     (void)signal;
     (void)context;
     const uint8_t *at = info->si_addr;
-    if (w.faults++ > 0 || at < w.segment->region.base || at >= w.segment->region.base + w.segment->region.bytes) abort();
+    if (w.faults++ > 0 || at < w.segment->region.base || at >= w.segment->region.base + w.segment->region.bytes)
+        abort();
     w.first_store = at;
     w.old_state = w.old ? w.old->state : 0;
     w.new_state = w.new ? w.new->state : 0;
@@ -33,7 +36,7 @@ static void watch_begin(host *h, table_segment_kind kind, const fkv_extent *old,
     CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
     w = (watch){ .h = h, .old = old, .new = new };
     for (int i = h->count - 1; i >= 0; i--)
-        if (h->segments[i].kind == kind) w.segment = &h->segments[i];    /* the first is the only one in use */
+        if (h->segments[i].kind == kind) w.segment = &h->segments[i]; /* the first is the only one in use */
     protect(PROT_READ);
 }
 static void watch_end(void) {
@@ -134,7 +137,8 @@ TEST(an_entry_that_moves_dies_where_it_was_before_it_lives_where_it_is) {
 
 /* ---- readers ---- */
 enum { PAGE = 4096 };
-static uint8_t *pages;              /* two; one is protected until the first load from it, which is when `meanwhile` happens */
+/* two; one is protected until the first load from it, which is when `meanwhile` happens */
+static uint8_t *pages;
 static const uint8_t *first_load;
 static void (*meanwhile)(void);
 static void on_load(int signal, siginfo_t *info, void *context) {
@@ -185,8 +189,8 @@ TEST(a_reader_loads_word_0_of_a_bucket_last) {
     for (int i = 0; i < FKV_SLOTS; i++) CHECK_EQ(copy.slot[i], 100 + i);
     munmap(pages, 2 * PAGE);
 }
-/* The header and key of an extent lie on the first page, most of its value on the second: when the value is copied, the header
- * has been looked at, and something happens to the extent. */
+/* The header and key of an extent lie on the first page, most of its value on the second: when the value is copied, the
+ * header has been looked at, and something happens to the extent. */
 static fkv_extent *straddling(void) { return (fkv_extent *)(void *)(pages + PAGE - 64); }
 static void write_straddling(uint64_t version, int fill) {
     fkv_extent *e = straddling();
@@ -211,7 +215,7 @@ TEST(a_copy_during_which_the_extent_died_or_was_reused_is_refused) {
     open_pages();
     CHECK_EQ(copy_while(NULL), FKV_READ_OK);
     CHECK_EQ(copy_while(it_dies), FKV_READ_AGAIN);
-    CHECK_EQ(copy_while(it_is_reused), FKV_READ_AGAIN);    /* live again, and of the same key: only the version tells */
+    CHECK_EQ(copy_while(it_is_reused), FKV_READ_AGAIN); /* live again, and of the same key: only the version tells */
     munmap(pages, 2 * PAGE);
 }
 

@@ -1,6 +1,6 @@
-/* table_reader_test.c: the checks of reader.h. What it must refuse, byte by byte; and that a copy of an extent which is being
- * rewritten all the time, with no quarantine at all, is either whole or refused: the sequence lock and the checksum stand alone
- * here.
+/* table_reader_test.c: the checks of reader.h. What it must refuse, byte by byte; and that a copy of an extent which is
+ * being rewritten all the time, with no quarantine at all, is either whole or refused: the sequence lock and the
+ * checksum stand alone here.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -24,8 +24,12 @@ static uint8_t value_byte(uint64_t version, uint32_t i) { return (uint8_t)(versi
 
 static void write_extent(uint8_t *at, uint64_t version) {
     fkv_extent *e = (fkv_extent *)(void *)at;
-    fkv_extent h = { .version = version, .tag = TAG, .value_bytes = value_bytes_of(version),
-                     .expiry_ns = fkv_expiry_ns(version, NS), .key_bytes = KEY_BYTES, .codec = (uint8_t)version,
+    fkv_extent h = { .version = version,
+                     .tag = TAG,
+                     .value_bytes = value_bytes_of(version),
+                     .expiry_ns = fkv_expiry_ns(version, NS),
+                     .key_bytes = KEY_BYTES,
+                     .codec = (uint8_t)version,
                      .user_flags = (uint32_t)version };
     uint8_t value[BYTES];
     for (uint32_t i = 0; i < h.value_bytes; i++) value[i] = value_byte(version, i);
@@ -40,7 +44,8 @@ static void write_extent(uint8_t *at, uint64_t version) {
 }
 static void check_whole(const fkv_found *f, const uint8_t *value) {
     uint64_t v = f->version;
-    CHECK(f->value_bytes == value_bytes_of(v) && f->expiry_ms == v && f->codec == (uint8_t)v && f->user_flags == (uint32_t)v);
+    CHECK(f->value_bytes == value_bytes_of(v) && f->expiry_ms == v && f->codec == (uint8_t)v &&
+          f->user_flags == (uint32_t)v);
     for (uint32_t i = 0; i < f->value_bytes; i++) CHECK(value[i] == value_byte(v, i));
 }
 
@@ -48,9 +53,12 @@ static void check_whole(const fkv_found *f, const uint8_t *value) {
 static fkv_read read_both(uint8_t *at, const fkv_wanted *wanted, size_t room, fkv_found *found) {
     uint8_t value[BYTES];
     fkv_found other;
-    fkv_read a = fkv_extent_copy(at, BYTES, wanted, value, room, found), b = fkv_extent_check(at, BYTES, wanted, &other);
-    if (a == FKV_READ_TOO_SMALL) CHECK_EQ(b, FKV_READ_OK);
-    else CHECK_EQ(a, b);
+    fkv_read a = fkv_extent_copy(at, BYTES, wanted, value, room, found),
+             b = fkv_extent_check(at, BYTES, wanted, &other);
+    if (a == FKV_READ_TOO_SMALL)
+        CHECK_EQ(b, FKV_READ_OK);
+    else
+        CHECK_EQ(a, b);
     if (a == FKV_READ_OK) check_whole(found, value);
     return a;
 }
@@ -94,7 +102,8 @@ TEST(lengths_that_do_not_fit_are_refused_before_they_are_followed) {
     uint8_t *at = aligned_alloc(32, BYTES);
     fkv_extent *e = (fkv_extent *)(void *)at;
     fkv_found found;
-    static const uint32_t values[] = { BYTES - FKV_EXTENT_HEADER - KEY_BYTES + 1, 0x7fffffff, 0xffffffff, 0xffffffff - 52 };
+    static const uint32_t values[] = { BYTES - FKV_EXTENT_HEADER - KEY_BYTES + 1, 0x7fffffff, 0xffffffff,
+                                       0xffffffff - 52 };
     for (int i = 0; i < 4; i++) {
         memset(at, 0, BYTES);
         write_extent(at, 3);
@@ -150,7 +159,7 @@ static void hammer(int landed) {
         } else {
             r = fkv_extent_copy(shared, BYTES, &want, copy, BYTES, &found);
         }
-        CHECK(r == FKV_READ_OK || r == FKV_READ_AGAIN);    /* never another key: that would be a miss */
+        CHECK(r == FKV_READ_OK || r == FKV_READ_AGAIN); /* never another key: that would be a miss */
         if (r != FKV_READ_OK) continue;
         check_whole(&found, landed ? copy + found.value_offset : copy);
         CHECK(found.version >= last);
@@ -198,7 +207,8 @@ TEST(a_bucket_of_another_segment_is_foreign) {
 TEST(a_location_outside_its_segment_is_refused) {
     uint64_t offset;
     uint32_t bytes;
-    CHECK(fkv_location_range(fkv_location(1, 100), 4, 105 * FKV_UNIT, &offset, &bytes) && offset == 3200 && bytes == 160);
+    CHECK(fkv_location_range(fkv_location(1, 100), 4, 105 * FKV_UNIT, &offset, &bytes) && offset == 3200 &&
+          bytes == 160);
     CHECK(!fkv_location_range(fkv_location(1, 100), 4, 104 * FKV_UNIT, &offset, &bytes));
     CHECK(!fkv_location_range(fkv_location(1, 0), 250, 1 << 20, &offset, &bytes));
     CHECK(!fkv_location_range(fkv_location(1, 0xffffff), 244, 512 << 20, &offset, &bytes));

@@ -22,7 +22,8 @@ static void delete_all_but(host *h, int kept_of) {
 static table_stats stats_of(host *h) {
     table_stats s;
     table_get_stats(h->t, &s);
-    CHECK_EQ(s.heap_bytes, s.live_extent_bytes + s.prepared_bytes + s.overflow_bytes + s.quarantine_bytes + s.slack_bytes + s.free_bytes);
+    CHECK_EQ(s.heap_bytes, s.live_extent_bytes + s.prepared_bytes + s.overflow_bytes + s.quarantine_bytes +
+                               s.slack_bytes + s.free_bytes);
     host_check(h);
     return s;
 }
@@ -41,7 +42,7 @@ TEST(segments_that_became_empty_go_back) {
     table_stats s = stats_of(h);
     CHECK(before > 20 * MIB && s.heap_bytes <= 3 * MIB / 2);
     CHECK_EQ(s.evacuated, 0);
-    fill(h, 0, N / 4);    /* and comes again */
+    fill(h, 0, N / 4); /* and comes again */
     for (int i = 0; i < N / 4; i++) CHECK(host_has_number(h, i, VALUE));
     stats_of(h);
     host_close(h);
@@ -75,9 +76,10 @@ TEST(what_is_deleted_and_comes_again_soon_moves_nothing) {
     host_pass(h, 1000000000);
     CHECK_EQ(h->retired, 0);
     delete_all_but(h, 2);
-    for (int i = 0; i < 3; i++) host_pass(h, 400000000);    /* the quarantine counts from the first tick */
+    for (int i = 0; i < 3; i++) host_pass(h, 400000000); /* the quarantine counts from the first tick */
     CHECK(stats_of(h).free_bytes > 8 * MIB);
-    for (int i = 1; i < N; i++) if (i % 2) CHECK_EQ(host_put_number(h, i, VALUE), FKV_OK);
+    for (int i = 1; i < N; i++)
+        if (i % 2) CHECK_EQ(host_put_number(h, i, VALUE), FKV_OK);
     host_pass(h, 400000000);
     CHECK_EQ(h->retired, 0);
     CHECK_EQ(stats_of(h).evacuated, 0);
@@ -122,7 +124,8 @@ TEST(growth_gives_nothing_back_and_a_table_with_nothing_to_empty_rests) {
     host_close(h);
 }
 
-/* Segments with values above 2 MiB are never emptied, so the table stays above its bound. One small value needs a new segment whenever it is moved. */
+/* Segments with values above 2 MiB are never emptied, so the table stays above its bound. One small value needs a new
+ * segment whenever it is moved. */
 TEST(a_table_that_passes_do_not_make_smaller_rests) {
     host *h = host_open(512 * MIB, 0, 256 * MIB);
     five_of_six_large_values_go(h);
@@ -135,7 +138,13 @@ TEST(a_table_that_passes_do_not_make_smaller_rests) {
 
 /* ---- values of many sizes: a span holds one size, so what one size gives up another one cannot take ---- */
 
-typedef struct churn { host *h; uint64_t random; int keys; uint32_t value_most; uint8_t *value; } churn;
+typedef struct churn {
+    host *h;
+    uint64_t random;
+    int keys;
+    uint32_t value_most;
+    uint8_t *value;
+} churn;
 
 static uint32_t any(churn *c, uint32_t below) {
     c->random ^= c->random << 13;
@@ -176,7 +185,10 @@ TEST(a_table_of_many_sizes_seldom_asks_for_what_it_gave_back) {
 }
 
 TEST(a_table_of_many_sizes_comes_to_rest_with_little_free_and_asks_for_nothing_more) {
-    static const struct { int keys, changes; uint32_t value_most; } of[] = { { 500, 30000, 20000 }, { 2000, 20000, 60000 }, { 300, 4000, 1000000 } };
+    static const struct {
+        int keys, changes;
+        uint32_t value_most;
+    } of[] = { { 500, 30000, 20000 }, { 2000, 20000, 60000 }, { 300, 4000, 1000000 } };
     for (size_t k = 0; k < sizeof of / sizeof of[0]; k++) {
         churn c = churn_open(1024 * MIB, of[k].keys, of[k].value_most);
         for (int i = 0; i < of[k].changes; i++) churn_step(&c, i);
@@ -222,7 +234,7 @@ TEST(memory_goes_back_in_the_end_also_where_a_segment_comes_again_and_again) {
     for (; h->now_ns - from_ns < 40000000000u;) {
         host_add(h, TABLE_HEAP, 64 << 10);
         host_pass(h, 1500000000);
-        CHECK(!h->segments[h->count - 1].retired);    /* whoever asked for it has not tried again */
+        CHECK(!h->segments[h->count - 1].retired); /* whoever asked for it has not tried again */
     }
     CHECK(h->retired > retired);
     host_close(h);

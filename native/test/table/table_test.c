@@ -36,14 +36,23 @@ TEST(what_was_put_is_found_replaced_and_deleted) {
 }
 TEST(an_entry_carries_its_namespace_codec_flags_and_expiry) {
     host *h = host_open(4 * MIB, 0, 0);
-    table_op op = { .kind = TABLE_PUT, .ns = 9, .key = "key", .key_bytes = 3, .codec = 4, .value = "v", .value_bytes = 1,
-                    .user_flags = 0xfeedbeef, .expiry_ms = h->wall_ms + 5, .hash = host_hash(h, 9, "key", 3) };
+    table_op op = { .kind = TABLE_PUT,
+                    .ns = 9,
+                    .key = "key",
+                    .key_bytes = 3,
+                    .codec = 4,
+                    .value = "v",
+                    .value_bytes = 1,
+                    .user_flags = 0xfeedbeef,
+                    .expiry_ms = h->wall_ms + 5,
+                    .hash = host_hash(h, 9, "key", 3) };
     table_busy why;
     uint64_t version;
     CHECK_EQ(host_do(h, &op, &version, &why), FKV_OK);
     table_entry e;
     CHECK_EQ(table_get(h->t, 9, "key", 3, op.hash, &e, &why), FKV_OK);
-    CHECK(e.ns == 9 && e.codec == 4 && e.user_flags == 0xfeedbeef && e.expiry_ms == h->wall_ms + 5 && e.version == version);
+    CHECK(e.ns == 9 && e.codec == 4 && e.user_flags == 0xfeedbeef && e.expiry_ms == h->wall_ms + 5 &&
+          e.version == version);
     CHECK(e.key_bytes == 3 && memcmp(e.key, "key", 3) == 0);
     CHECK_EQ(host_get(h, "key", 3, &e), FKV_NOT_FOUND);
     host_close(h);
@@ -130,7 +139,8 @@ TEST(a_prepared_change_is_seen_by_nobody_and_blocks_its_key) {
     CHECK_EQ(host_put(h, "old", "before"), FKV_OK);
     const char *keys[] = { "old", "new" };
     for (int i = 0; i < 2; i++) {
-        table_op op = host_op(h, TABLE_PUT, keys[i], 3, "after!", 6), remove = host_op(h, TABLE_DELETE, keys[i], 3, NULL, 0);
+        table_op op = host_op(h, TABLE_PUT, keys[i], 3, "after!", 6),
+                 remove = host_op(h, TABLE_DELETE, keys[i], 3, NULL, 0);
         table_prepared p, q;
         uint64_t present;
         table_busy why = 0;
@@ -148,7 +158,8 @@ TEST(a_prepared_change_is_seen_by_nobody_and_blocks_its_key) {
         host_check(h);
         table_commit(h->t, &p);
         CHECK(host_has(h, keys[i], "after!"));
-        CHECK(host_read(h, &buckets, keys[i], value, sizeof value, &found) == HOST_HIT && memcmp(value, "after!", 6) == 0);
+        CHECK(host_read(h, &buckets, keys[i], value, sizeof value, &found) == HOST_HIT &&
+              memcmp(value, "after!", 6) == 0);
         CHECK_EQ(found.version, p.version);
     }
     host_check(h);
@@ -193,7 +204,7 @@ TEST(a_reserved_value_is_written_and_sealed_later) {
     table_commit(h->t, &p);
     table_entry e;
     CHECK(host_get(h, "a large one", 11, &e) == FKV_OK && e.value_bytes == n && memcmp(e.value, value, n) == 0);
-    host_check(h);    /* the checksum too */
+    host_check(h); /* the checksum too */
     uint8_t *copy = malloc(n);
     fkv_found found;
     uint32_t buckets = table_buckets(h->t);
@@ -220,7 +231,7 @@ TEST(an_expired_entry_is_absent_at_once_and_its_memory_comes_back) {
     CHECK_EQ(host_delete(h, "k1"), FKV_NOT_FOUND);
     uint64_t there;
     table_op op = host_op(h, TABLE_CAS, "k1", 2, "again", 5);
-    CHECK_EQ(host_do(h, &op, &there, &why), FKV_OK);    /* expected 0: must be absent */
+    CHECK_EQ(host_do(h, &op, &there, &why), FKV_OK); /* expected 0: must be absent */
     CHECK(host_has(h, "k1", "again"));
     for (int i = 0; i < 100; i++) host_pass(h, 1000000000);
     table_stats s;
@@ -255,7 +266,7 @@ TEST(a_full_table_says_so_and_loses_nothing) {
     fkv_status s;
     while ((s = host_put_number(h, n, 1000)) == FKV_OK) n++;
     CHECK_EQ(s, FKV_TABLE_FULL);
-    CHECK(n > 3400);    /* 85 % of 4 MiB in entries of 1,056 B and their index */
+    CHECK(n > 3400); /* 85 % of 4 MiB in entries of 1,056 B and their index */
     for (int i = 0; i < n; i++) CHECK(host_has_number(h, i, 1000));
     CHECK_EQ(host_put_number(h, 5, 1000), FKV_TABLE_FULL);
     CHECK(host_has_number(h, 5, 1000));
@@ -288,7 +299,7 @@ TEST(memory_that_one_size_has_given_up_serves_another) {
     host_drain(h);
     int large = 0;
     while (host_put_number(h, 1000000 + large, 1000) == FKV_OK) large++;
-    CHECK(large > 4000);    /* of the 6,800 that would fill an empty table */
+    CHECK(large > 4000); /* of the 6,800 that would fill an empty table */
     table_stats s;
     table_get_stats(h->t, &s);
     CHECK(s.evacuated > 0 && h->retired > 0);
@@ -344,7 +355,7 @@ TEST(quarantine_counts_from_the_tick_after_an_extent_died) {
     table_entry e;
     CHECK_EQ(host_get(h, "k", 1, &e), FKV_OK);
     CHECK_EQ(host_put(h, "k", "abcdefghij"), FKV_OK);
-    h->now_ns += 150000000;    /* a slow turn: the extent may have died at its end */
+    h->now_ns += 150000000; /* a slow turn: the extent may have died at its end */
     table_tick(h->t, h->now_ns, h->wall_ms, 1000);
     table_stats s;
     table_get_stats(h->t, &s);
@@ -388,7 +399,8 @@ TEST(changes_that_are_aborted_again_and_again_are_pushed_back_before_they_fill_t
     for (int round = 0; round < 3; round++) {
         int aborted = 0;
         fkv_status status;
-        while ((status = table_prepare(h->t, aborted % 2 ? &replace : &insert, &p, &present, &why)) == FKV_OK && aborted < 10000) {
+        while ((status = table_prepare(h->t, aborted % 2 ? &replace : &insert, &p, &present, &why)) == FKV_OK &&
+               aborted < 10000) {
             table_abort(h->t, &p);
             CHECK_EQ(p.extent->state, FKV_EXTENT_DEAD);
             host_serve(h);
@@ -406,8 +418,8 @@ TEST(changes_that_are_aborted_again_and_again_are_pushed_back_before_they_fill_t
     host_check(h);
     host_close(h);
 }
-/* What a change wrote before it was aborted may be on its way to a reader that had kept the location: bytes of it must not come
- * together with those of the next life. */
+/* What a change wrote before it was aborted may be on its way to a reader that had kept the location: bytes of it must
+ * not come together with those of the next life. */
 TEST(the_extent_of_an_aborted_change_keeps_its_bytes_until_the_quarantine_has_passed) {
     host *h = host_open(4 * MIB, 0, 0);
     char before[500], value[500];

@@ -1,5 +1,6 @@
-/* wire_test.c: messages and tickets. Whatever the bytes, parsing ends in a status and touches nothing beyond the message (every
- * message is parsed from an allocation of exactly its size, so that the address sanitizer sees a byte too far). */
+/* wire_test.c: messages and tickets. Whatever the bytes, parsing ends in a status and touches nothing beyond the
+ * message (every message is parsed from an allocation of exactly its size, so that the address sanitizer sees a byte
+ * too far). */
 #include "../check.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "../../wire/wire.h"
 
 static uint64_t state;
-static uint64_t rnd(void) {   /* splitmix64 */
+static uint64_t rnd(void) { /* splitmix64 */
     uint64_t z = (state += 0x9e3779b97f4a7c15u);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -34,7 +35,8 @@ static fkv_status parse_keyed(fkv_request q, uint32_t rest_bytes) {
     return s;
 }
 static fkv_request put(uint16_t key_bytes, uint32_t value_bytes) {
-    return (fkv_request){ .op = FKV_OP_PUT, .id = 7, .sequence = 1, .key_bytes = key_bytes, .value_bytes = value_bytes };
+    return (
+        fkv_request){ .op = FKV_OP_PUT, .id = 7, .sequence = 1, .key_bytes = key_bytes, .value_bytes = value_bytes };
 }
 
 TEST(a_well_formed_request_of_each_op_parses) {
@@ -55,10 +57,12 @@ TEST(a_well_formed_request_of_each_op_parses) {
     CHECK_EQ(parse(&q, rest, sizeof rest, &r), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_GET, .key_bytes = FKV_KEY_MAX }, FKV_KEY_MAX), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_DELETE, .sequence = 1, .key_bytes = 1 }, 1), FKV_OK);
-    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CAS_DELETE, .sequence = 1, .expected = 3, .key_bytes = 1 }, 1), FKV_OK);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CAS_DELETE, .sequence = 1, .expected = 3, .key_bytes = 1 }, 1),
+             FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_LEASE }, 0), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_LAYOUT }, 0), FKV_OK);
-    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 100, .flags = FKV_REQUEST_SCAN_VALUES }, 0), FKV_OK);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 100, .flags = FKV_REQUEST_SCAN_VALUES }, 0),
+             FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CANCEL, .expected = 4 }, 0), FKV_OK);
 }
 
@@ -74,7 +78,12 @@ TEST(a_request_that_breaks_one_rule_is_refused) {
     CHECK_EQ(parse_keyed(q, 7), FKV_BAD_REQUEST);
     CHECK_EQ(parse_keyed(q, 9), FKV_BAD_REQUEST);
     CHECK_EQ(parse_keyed(q, 2), FKV_BAD_REQUEST);
-#define BROKEN(field, value) { fkv_request b = q; b.field = value; CHECK_EQ(parse_keyed(b, 8), FKV_BAD_REQUEST); }
+#define BROKEN(field, value)                          \
+    {                                                 \
+        fkv_request b = q;                            \
+        b.field = value;                              \
+        CHECK_EQ(parse_keyed(b, 8), FKV_BAD_REQUEST); \
+    }
     BROKEN(op, 0)
     BROKEN(op, FKV_OP_CANCEL + 1)
     BROKEN(op, 255)
@@ -101,7 +110,10 @@ TEST(a_request_that_breaks_one_rule_is_refused) {
 TEST(a_rendezvous_lies_within_the_region_it_names) {
     fkv_request q = put(1, 100), r;
     q.flags = FKV_REQUEST_RENDEZVOUS;
-    const struct { uint64_t addr, region_addr, region_bytes; fkv_status s; } cases[] = {
+    const struct {
+        uint64_t addr, region_addr, region_bytes;
+        fkv_status s;
+    } cases[] = {
         { 1000, 1000, 100, FKV_OK },
         { 1000, 900, 200, FKV_OK },
         { 1000, 1000, 99, FKV_BAD_REQUEST },
@@ -113,7 +125,9 @@ TEST(a_rendezvous_lies_within_the_region_it_names) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t rest[1 + sizeof(fkv_rendezvous)] = { 'k' };
-        fkv_rendezvous v = { .addr = cases[i].addr, .region_addr = cases[i].region_addr, .region_bytes = cases[i].region_bytes };
+        fkv_rendezvous v = { .addr = cases[i].addr,
+                             .region_addr = cases[i].region_addr,
+                             .region_bytes = cases[i].region_bytes };
         memcpy(rest + 1, &v, sizeof v);
         CHECK_EQ(parse(&q, rest, sizeof rest, &r), cases[i].s);
     }
@@ -124,8 +138,8 @@ TEST(every_truncation_of_a_request_is_refused) {
     fkv_request q = put(3, 5), r;
     memcpy(message, &q, sizeof q);
     for (uint32_t n = 0; n <= sizeof message; n++) {
-        uint8_t *exact = malloc(n + 1) ;
-        memcpy(exact + 1, message, n);   /* also unaligned */
+        uint8_t *exact = malloc(n + 1);
+        memcpy(exact + 1, message, n); /* also unaligned */
         const uint8_t *key, *body;
         fkv_status s = wire_parse_request(exact + 1, n, &r, &key, &body);
         CHECK_EQ(s, n == sizeof message ? FKV_OK : FKV_BAD_REQUEST);
@@ -204,7 +218,7 @@ TEST(replies_are_checked_by_their_op) {
     memcpy(room, &l, sizeof l);
     CHECK_EQ(parse_reply(&q, room, 32 + 80), FKV_BAD_REQUEST);
     l.first = 0;
-    l.here = 0x06666667;   /* times 40 is 2^32 + 24 */
+    l.here = 0x06666667; /* times 40 is 2^32 + 24 */
     memcpy(room, &l, sizeof l);
     CHECK_EQ(parse_reply(&q, room, 32 + 80), FKV_BAD_REQUEST);
     q = (fkv_reply){ .op = FKV_OP_CANCEL };

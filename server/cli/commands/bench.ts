@@ -1,5 +1,6 @@
 /**
- * `farkv bench load|run DB`: YCSB, with YCSB's way of writing its options (-P, -p, -threads, -target, -s, -l) and its report.
+ * `farkv bench load|run DB`: YCSB, with YCSB's way of writing its options (-P, -p, -threads, -target, -s, -l) and its
+ * report.
  */
 import { writeFile } from 'node:fs/promises';
 import { FarkvError } from '../../../core/errors.js';
@@ -25,7 +26,9 @@ interface BenchArguments extends ClientArguments {
 const ONE_DASH = new Set(['-threads', '-target', '-json', '-connect', '-token']);
 
 function prepareArgs(args: readonly string[]): string[] {
-  return args.map((word, i) => (ONE_DASH.has(word) && !['-P', '-p', '-l'].includes(args[i - 1] ?? '') ? `-${word}` : word));
+  return args.map((word, i) =>
+    ONE_DASH.has(word) && !['-P', '-p', '-l'].includes(args[i - 1] ?? '') ? `-${word}` : word,
+  );
 }
 
 /** Files first, in order; then the command line, the last one counting. */
@@ -71,20 +74,50 @@ const bench: CliCommand<BenchArguments> = {
   builder: (y) =>
     clientOptions(
       y
-        .positional('phase', { choices: ['load', 'run'] as const, demandOption: true, describe: 'load: insert recordcount records; run: do operationcount operations' })
+        .positional('phase', {
+          choices: ['load', 'run'] as const,
+          demandOption: true,
+          describe: 'load: insert recordcount records; run: do operationcount operations',
+        })
         .positional('db', { choices: DATABASES, demandOption: true, describe: 'What is measured; basic does nothing' }),
     )
-      .option('P', { type: 'string', array: true, nargs: 1, describe: 'Property file; several are read in order. A bare name such as workloadb is looked for among those that come with farkv' })
+      .option('P', {
+        type: 'string',
+        array: true,
+        nargs: 1,
+        describe:
+          'Property file; several are read in order. A bare name such as workloadb is looked for among those that come with farkv',
+      })
       .option('p', { type: 'string', array: true, nargs: 1, describe: 'name=value; overrides the files' })
-      .option('threads', { type: 'number', requiresArg: true, describe: 'Benchmark threads (worker threads), 1 to 1024; also -threads, threadcount' })
-      .option('target', { type: 'number', requiresArg: true, describe: 'Operations a second over all threads, on a schedule; also -target. See measurement.interval' })
-      .option('s', { type: 'boolean', default: false, describe: 'Print status lines to standard error, every status.interval seconds (10)' })
+      .option('threads', {
+        type: 'number',
+        requiresArg: true,
+        describe: 'Benchmark threads (worker threads), 1 to 1024; also -threads, threadcount',
+      })
+      .option('target', {
+        type: 'number',
+        requiresArg: true,
+        describe: 'Operations a second over all threads, on a schedule; also -target. See measurement.interval',
+      })
+      .option('s', {
+        type: 'boolean',
+        default: false,
+        describe: 'Print status lines to standard error, every status.interval seconds (10)',
+      })
       .option('l', { type: 'string', requiresArg: true, describe: 'Label of the status lines' })
-      .option('json', { type: 'boolean', default: false, describe: 'Print the report as one JSON object; latencies in nanoseconds' })
-      .option('harness', { type: 'boolean', default: true, describe: 'Measure the same loop against the no-op database too; --no-harness leaves it out' })
+      .option('json', {
+        type: 'boolean',
+        default: false,
+        describe: 'Print the report as one JSON object; latencies in nanoseconds',
+      })
+      .option('harness', {
+        type: 'boolean',
+        default: true,
+        describe: 'Measure the same loop against the no-op database too; --no-harness leaves it out',
+      })
       .epilogue(
         `${EXAMPLES}\n\n` +
-        'Properties are YCSB\'s (recordcount, operationcount, fieldcount, readproportion, requestdistribution, insertorder, dataintegrity, maxexecutiontime, ...); beyond them: ' +
+          "Properties are YCSB's (recordcount, operationcount, fieldcount, readproportion, requestdistribution, insertorder, dataintegrity, maxexecutiontime, ...); beyond them: " +
           'requestdistribution=zipfian-exact, outstanding (operations in flight a thread), seed, farkv.*, redis.*, memcached.*, lmdb.*. ' +
           'Latencies have three decimals of a microsecond. Workload E needs ordered scans, which a hash table has not: NOT_IMPLEMENTED.\n\n' +
           exitCodesHelp({ failed: 'operations failed, dataintegrity=true found a wrong record, or NOT_IMPLEMENTED' }),

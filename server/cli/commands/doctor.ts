@@ -23,7 +23,12 @@ export const doctorCommand: CommandModule<object, DoctorArguments> = {
   builder: (y) =>
     y
       .option('json', { type: 'boolean', default: false, describe: 'Print the whole report as JSON' })
-      .option('memory', { type: 'string', requiresArg: true, default: '1gb', describe: 'Memory that a server here would register: its --memory' })
+      .option('memory', {
+        type: 'string',
+        requiresArg: true,
+        default: '1gb',
+        describe: 'Memory that a server here would register: its --memory',
+      })
       .epilogue('Exit code: 0 when --transport verbs would work, 1 when it would not.')
       .example('$0 doctor', 'a report to read')
       .example('$0 doctor --json | jq .problems', 'what is wrong, for a script'),

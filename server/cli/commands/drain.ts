@@ -24,8 +24,15 @@ async function handler(args: DrainArguments): Promise<void> {
       process.stdout.write(`${server} may own shards again: farkv shard rebalance gives it some\n`);
       return;
     }
-    await cluster.until((s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'), durationOf('wait', args.wait), `draining ${server}`, (s) => troubleLines(s, server));
-    process.stdout.write(`${server} owns no shards and gets none: stop it, or remove it with farkv member remove ${server}\n`);
+    await cluster.until(
+      (s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'),
+      durationOf('wait', args.wait),
+      `draining ${server}`,
+      (s) => troubleLines(s, server),
+    );
+    process.stdout.write(
+      `${server} owns no shards and gets none: stop it, or remove it with farkv member remove ${server}\n`,
+    );
   });
 }
 
@@ -38,7 +45,9 @@ const command: CliCommand<DrainArguments> = {
       .option('wait', WAIT_OPTION)
       .example('$0 drain s3 && $0 member remove s3', 'remove s3')
       .example('$0 drain s3 --undo', 'keep s3')
-      .epilogue(`${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`),
+      .epilogue(
+        `${MOVE_NOTE} A shard that one server cannot take goes to another, or is retried there with growing pauses. The reasons are printed.\n\n${exitCodesHelp({ done: 'the server owns no shards', failed: 'refused' })}`,
+      ),
   handler,
 };
 export default command;

@@ -18,8 +18,16 @@ const get: CliCommand<GetArguments> = {
   builder: (y) =>
     clientOptions(y.positional('key', { type: 'string', demandOption: true, describe: 'The key, 1 to 1024 bytes' }))
       .option('hex', { type: 'boolean', default: false, describe: 'KEY is in hexadecimal' })
-      .option('raw', { type: 'boolean', default: false, describe: 'Print the value\'s bytes and nothing else; without it a line feed follows' })
-      .option('json', { type: 'boolean', default: false, describe: 'Print one JSON object: key, value (valueBase64 where it is no text), version, flags' })
+      .option('raw', {
+        type: 'boolean',
+        default: false,
+        describe: "Print the value's bytes and nothing else; without it a line feed follows",
+      })
+      .option('json', {
+        type: 'boolean',
+        default: false,
+        describe: 'Print one JSON object: key, value (valueBase64 where it is no text), version, flags',
+      })
       .example('$0 get greeting', 'print it')
       .example('$0 get picture --raw > picture.png', 'bytes as they are')
       .epilogue(exitCodesHelp({ notFound: 'there is no such key' })),
@@ -34,7 +42,9 @@ const get: CliCommand<GetArguments> = {
     const output = new Output();
     if (args.json) {
       const { value, version, flags } = entry;
-      await output.write(`${JSON.stringify({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags })}\n`);
+      await output.write(
+        `${JSON.stringify({ ...jsonKey(Buffer.from(key)), ...jsonValue(value), version: String(version), flags })}\n`,
+      );
       return;
     }
     await output.write(entry.value);

@@ -21,7 +21,13 @@ interface ListArguments extends ConnectionArguments {
 export function renderMembers(status: ClusterStatus): string {
   const inTheWay = status.members.filter((m) => m.draining).flatMap((m) => troubleLines(status, m.id));
   const members = table(
-    [{ title: 'MEMBER' }, { title: 'ROLE' }, { title: 'STATE' }, { title: 'SHARDS', right: true }, { title: 'CONTROL' }],
+    [
+      { title: 'MEMBER' },
+      { title: 'ROLE' },
+      { title: 'STATE' },
+      { title: 'SHARDS', right: true },
+      { title: 'CONTROL' },
+    ],
     status.members.map((m) => [
       m.id,
       m.leader ? `${m.role}, leader` : m.role,
@@ -39,16 +45,23 @@ async function list(args: ListArguments): Promise<void> {
 }
 
 async function add(args: AddArguments): Promise<void> {
-  await withCluster(readConnection(args), (cluster) => cluster.call('member-add', { id: args.id, control: args.address ?? [] }));
-  process.stdout.write(`${args.id} is announced. Start it with: farkv server --id ${args.id} --join ${args.connect} --data-dir DIRECTORY\n`);
+  await withCluster(readConnection(args), (cluster) =>
+    cluster.call('member-add', { id: args.id, control: args.address ?? [] }),
+  );
+  process.stdout.write(
+    `${args.id} is announced. Start it with: farkv server --id ${args.id} --join ${args.connect} --data-dir DIRECTORY\n`,
+  );
 }
 
 async function remove(args: IdArguments): Promise<void> {
   await withCluster(readConnection(args), (cluster) => cluster.call('member-remove', { id: args.id }));
-  process.stdout.write(`${args.id} is removed. A server of this name may join again with an empty data directory and --join\n`);
+  process.stdout.write(
+    `${args.id} is removed. A server of this name may join again with an empty data directory and --join\n`,
+  );
 }
 
-const idOption = (y: Argv<ConnectionArguments>): Argv<IdArguments> => y.positional('id', { type: 'string', demandOption: true, describe: "The server's --id" });
+const idOption = (y: Argv<ConnectionArguments>): Argv<IdArguments> =>
+  y.positional('id', { type: 'string', demandOption: true, describe: "The server's --id" });
 
 const ACTIONS = { list: 'list', add: 'add <id> [address..]', remove: 'remove <id>' } as const;
 
@@ -58,12 +71,35 @@ const command: CliCommand<ConnectionArguments> = {
   actions: ACTIONS,
   builder: (y) =>
     connectionOptions(y)
-      .command({ command: ACTIONS.list, describe: 'Servers, their roles in the metadata group, and how many shards each owns', builder: (z: Argv<ConnectionArguments>) => z.option('json', { type: 'boolean', default: false, describe: 'Print a JSON document; its field names are stable' }), handler: list })
       .command({
-        command: ACTIONS.add, describe: 'Announce a server before it joins: its place is reserved and shown. A server may also join unannounced (farkv server --join)',
-        builder: (z: Argv<ConnectionArguments>) => idOption(z).positional('address', { type: 'string', array: true, describe: 'Its control addresses, host:port' }) as Argv<AddArguments>, handler: add,
+        command: ACTIONS.list,
+        describe: 'Servers, their roles in the metadata group, and how many shards each owns',
+        builder: (z: Argv<ConnectionArguments>) =>
+          z.option('json', {
+            type: 'boolean',
+            default: false,
+            describe: 'Print a JSON document; its field names are stable',
+          }),
+        handler: list,
       })
-      .command({ command: ACTIONS.remove, describe: 'Remove a server for good: a drained one, or a dead one that owns no shards', builder: idOption, handler: remove })
+      .command({
+        command: ACTIONS.add,
+        describe:
+          'Announce a server before it joins: its place is reserved and shown. A server may also join unannounced (farkv server --join)',
+        builder: (z: Argv<ConnectionArguments>) =>
+          idOption(z).positional('address', {
+            type: 'string',
+            array: true,
+            describe: 'Its control addresses, host:port',
+          }) as Argv<AddArguments>,
+        handler: add,
+      })
+      .command({
+        command: ACTIONS.remove,
+        describe: 'Remove a server for good: a drained one, or a dead one that owns no shards',
+        builder: idOption,
+        handler: remove,
+      })
       .demandCommand(1, 'Choose an action: list, add or remove')
       .example('$0 member list', 'servers, and which of them vote')
       .example('$0 member remove s3', 'before s3, which lost its data directory, joins again')

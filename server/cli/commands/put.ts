@@ -17,7 +17,8 @@ interface PutArguments extends ClientArguments {
 }
 
 async function valueOf(args: PutArguments): Promise<Buffer> {
-  if (args.value !== undefined && args.file !== undefined) throw new FarkvError('ERR_CONFIG', 'a value and --file exclude each other');
+  if (args.value !== undefined && args.file !== undefined)
+    throw new FarkvError('ERR_CONFIG', 'a value and --file exclude each other');
   if (args.value !== undefined) return Buffer.from(args.value);
   if (args.file === undefined || args.file === '-') {
     if (process.stdin.isTTY) process.stderr.write('the value is read from standard input; Ctrl-D ends it\n');
@@ -26,7 +27,11 @@ async function valueOf(args: PutArguments): Promise<Buffer> {
   try {
     return await readFile(args.file);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `the file ${args.file} cannot be read: ${cause instanceof Error ? cause.message : ''}`, { cause });
+    throw new FarkvError(
+      'ERR_CONFIG',
+      `the file ${args.file} cannot be read: ${cause instanceof Error ? cause.message : ''}`,
+      { cause },
+    );
   }
 }
 
@@ -37,11 +42,23 @@ const put: CliCommand<PutArguments> = {
     clientOptions(
       y
         .positional('key', { type: 'string', demandOption: true, describe: 'The key, 1 to 1024 bytes' })
-        .positional('value', { type: 'string', describe: 'The value, at most 64 MiB; without it and without --file it is read from standard input' }),
+        .positional('value', {
+          type: 'string',
+          describe: 'The value, at most 64 MiB; without it and without --file it is read from standard input',
+        }),
     )
-      .option('file', { alias: 'f', type: 'string', requiresArg: true, describe: 'Read the value from this file; - is standard input' })
+      .option('file', {
+        alias: 'f',
+        type: 'string',
+        requiresArg: true,
+        describe: 'Read the value from this file; - is standard input',
+      })
       .option('hex', { type: 'boolean', default: false, describe: 'KEY is in hexadecimal' })
-      .option('ttl', { type: 'string', requiresArg: true, describe: 'The entry expires after this: 500ms, 60s, 10m, 24h' })
+      .option('ttl', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'The entry expires after this: 500ms, 60s, 10m, 24h',
+      })
       .option('flags', { type: 'number', requiresArg: true, default: 0, describe: '32 bits stored with the value' })
       .example('$0 put greeting hello', 'a value on the command line')
       .example('$0 put picture --file picture.png --ttl 24h', 'a file, for a day')
@@ -50,10 +67,17 @@ const put: CliCommand<PutArguments> = {
   handler: async (args) => {
     const key = keyOf(args.key, args.hex);
     const ttlMs = args.ttl === undefined ? undefined : durationOf('ttl', args.ttl);
-    if (ttlMs === 0) throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
-    if (!Number.isInteger(args.flags) || args.flags < 0 || args.flags > 2 ** 32 - 1) throw new FarkvError('ERR_CONFIG', '--flags: must be an integer from 0 to 4294967295');
+    if (ttlMs === 0)
+      throw new FarkvError('ERR_CONFIG', '--ttl: must be at least 1ms; without it the entry never expires');
+    if (!Number.isInteger(args.flags) || args.flags < 0 || args.flags > 2 ** 32 - 1)
+      throw new FarkvError('ERR_CONFIG', '--flags: must be an integer from 0 to 4294967295');
     const value = await valueOf(args);
-    await withClient(args, (client) => client.put(key, value, { ...(ttlMs === undefined ? {} : { ttlMs }), ...(args.flags === 0 ? {} : { flags: args.flags }) }));
+    await withClient(args, (client) =>
+      client.put(key, value, {
+        ...(ttlMs === undefined ? {} : { ttlMs }),
+        ...(args.flags === 0 ? {} : { flags: args.flags }),
+      }),
+    );
   },
 };
 

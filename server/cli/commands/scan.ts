@@ -19,7 +19,12 @@ const scan: CliCommand<ScanArguments> = {
   builder: (y) =>
     clientOptions(y)
       .option('values', { type: 'boolean', default: false, describe: 'Print KEY, a tab, VALUE' })
-      .option('json', { type: 'boolean', default: false, describe: 'Print one JSON object a line: key (keyHex where it is no text), version, flags, expiresAtMs, and value with --values' })
+      .option('json', {
+        type: 'boolean',
+        default: false,
+        describe:
+          'Print one JSON object a line: key (keyHex where it is no text), version, flags, expiresAtMs, and value with --values',
+      })
       .option('count', { type: 'boolean', default: false, describe: 'Print only how many there are' })
       .option('limit', { type: 'number', requiresArg: true, describe: 'Stop after so many, 0 or more' })
       .example('$0 scan --values --json | jq .key', 'for a script')
@@ -32,7 +37,8 @@ const scan: CliCommand<ScanArguments> = {
   handler: async (args) => {
     const output = new Output();
     const limit = args.limit ?? Number.POSITIVE_INFINITY;
-    if (args.limit !== undefined && (!Number.isInteger(limit) || limit < 0)) throw new FarkvError('ERR_CONFIG', '--limit: a number from 0 on is expected');
+    if (args.limit !== undefined && (!Number.isInteger(limit) || limit < 0))
+      throw new FarkvError('ERR_CONFIG', '--limit: a number from 0 on is expected');
     let seen = 0;
     await withClient(args, async (client) => {
       if (limit < 1) return;
@@ -40,9 +46,13 @@ const scan: CliCommand<ScanArguments> = {
         const value = 'value' in entry && Buffer.isBuffer(entry.value) ? entry.value : undefined;
         if (args.json) {
           const { key, version, flags, expiresAtMs } = entry;
-          await output.write(`${JSON.stringify({ ...jsonKey(key), ...(value === undefined ? {} : jsonValue(value)), version: String(version), flags, expiresAtMs })}\n`);
+          await output.write(
+            `${JSON.stringify({ ...jsonKey(key), ...(value === undefined ? {} : jsonValue(value)), version: String(version), flags, expiresAtMs })}\n`,
+          );
         } else if (!args.count) {
-          await output.write(value === undefined ? `${printable(entry.key)}\n` : `${printable(entry.key)}\t${printable(value)}\n`);
+          await output.write(
+            value === undefined ? `${printable(entry.key)}\n` : `${printable(entry.key)}\t${printable(value)}\n`,
+          );
         }
         if (++seen >= limit || output.gone) break;
       }

@@ -21,7 +21,9 @@ const FIXED_LIMITS =
   'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection with 64 MiB of unread data is closed.';
 
 function builder(y: Argv): Argv<ServerArguments> {
-  let parser = y.usage('$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then waits until the leases of its clients have run out, and ends.');
+  let parser = y.usage(
+    '$0 server [OPTIONS]\n\nRuns a server until SIGTERM or SIGINT, then waits until the leases of its clients have run out, and ends.',
+  );
   for (const name of OPTION_NAMES) {
     const spec = SERVER_OPTIONS[name];
     parser = parser.option(name, {
@@ -33,14 +35,28 @@ function builder(y: Argv): Argv<ServerArguments> {
     });
   }
   return parser
-    .option('config', { group: 'Other', type: 'string', describe: 'YAML or JSON file with any of these options by name' })
-    .option('json', { group: 'Other', type: 'boolean', default: false, describe: 'Print one JSON line when ready: {"event":"ready",...}' })
-    .option('stop-with-stdin', { group: 'Other', type: 'boolean', default: false, describe: 'Stop when standard input ends: for a server that belongs to the program that starts it' })
+    .option('config', {
+      group: 'Other',
+      type: 'string',
+      describe: 'YAML or JSON file with any of these options by name',
+    })
+    .option('json', {
+      group: 'Other',
+      type: 'boolean',
+      default: false,
+      describe: 'Print one JSON line when ready: {"event":"ready",...}',
+    })
+    .option('stop-with-stdin', {
+      group: 'Other',
+      type: 'boolean',
+      default: false,
+      describe: 'Stop when standard input ends: for a server that belongs to the program that starts it',
+    })
     .example('$0 server', 'one server on 127.0.0.1:7400 with a temporary directory')
     .example('$0 server --data-dir /var/lib/farkv --memory 8gb', 'a server that remembers its cluster')
     .epilogue(
       `${THREE}\n\n` +
-      `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags win over the environment, the environment over the file.\n\n` +
+        `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags win over the environment, the environment over the file.\n\n` +
         `${FIXED_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
     ) as unknown as Argv<ServerArguments>;
 }
@@ -48,7 +64,9 @@ function builder(y: Argv): Argv<ServerArguments> {
 function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void {
   if (json) {
     const { id, clusterId, fabric, shards, dataDir } = server;
-    process.stdout.write(`${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, fabric, shards, dataDir, pid: process.pid })}\n`);
+    process.stdout.write(
+      `${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, fabric, shards, dataDir, pid: process.pid })}\n`,
+    );
     return;
   }
   const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ');
@@ -61,13 +79,17 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
 async function handler(args: ServerArguments): Promise<void> {
   const { loadSettings } = await import('../../config/load.js');
   const { hasRdmaDevice, startWith } = await import('../../start.js');
-  const given = Object.fromEntries([...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]));
+  const given = Object.fromEntries(
+    [...OPTION_NAMES, 'config'].map((name) => [name, (args as unknown as Readonly<Record<string, unknown>>)[name]]),
+  );
   const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
 
   const stop = new AbortController();
-  const log = (level: LogLevel, text: string): void => void process.stderr.write(`${new Date().toISOString()} ${level} ${text}\n`);
+  const log = (level: LogLevel, text: string): void =>
+    void process.stderr.write(`${new Date().toISOString()} ${level} ${text}\n`);
   const told = (): void => {
-    if (!stop.signal.aborted && ['debug', 'info'].includes(settings.logLevel)) log('info', 'stopping, once the leases of clients have run out');
+    if (!stop.signal.aborted && ['debug', 'info'].includes(settings.logLevel))
+      log('info', 'stopping, once the leases of clients have run out');
     stop.abort();
   };
   process.on('SIGTERM', told);

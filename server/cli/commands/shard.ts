@@ -20,13 +20,21 @@ interface RebalanceArguments extends WaitArguments {
   readonly json: boolean;
 }
 
-export const WAIT_OPTION = { type: 'string', requiresArg: true, default: '5m', describe: 'How long to wait until it is done: 30s, 5m' } as const;
-export const MOVE_NOTE = 'A shard moves with its values, while clients read and write it: the new owner copies it first. Clients find the new owner by themselves.';
+export const WAIT_OPTION = {
+  type: 'string',
+  requiresArg: true,
+  default: '5m',
+  describe: 'How long to wait until it is done: 30s, 5m',
+} as const;
+export const MOVE_NOTE =
+  'A shard moves with its values, while clients read and write it: the new owner copies it first. Clients find the new owner by themselves.';
 
 async function move(args: MoveArguments): Promise<void> {
   if (!/^\d{1,4}$/.test(args.shard)) throw new FarkvError('ERR_CONFIG', `"${args.shard}" is not the number of a shard`);
   const shard = Number(args.shard);
-  await withCluster(readConnection(args), (cluster) => moveOne(cluster, { shard, to: args.server }, durationOf('wait', args.wait)));
+  await withCluster(readConnection(args), (cluster) =>
+    moveOne(cluster, { shard, to: args.server }, durationOf('wait', args.wait)),
+  );
   process.stdout.write(`shard ${shard} is served by ${args.server}\n`);
 }
 
@@ -37,7 +45,8 @@ async function rebalance(args: RebalanceArguments): Promise<void> {
     else process.stdout.write(planText(plan, status));
     if (args.dryRun) return;
     const moved = await spread(cluster, { plan, status }, durationOf('wait', args.wait));
-    if (moved > 0 && !args.json) process.stdout.write(moved === 1 ? '1 shard was moved\n' : `${moved} shards were moved\n`);
+    if (moved > 0 && !args.json)
+      process.stdout.write(moved === 1 ? '1 shard was moved\n' : `${moved} shards were moved\n`);
   });
 }
 
@@ -51,19 +60,38 @@ const command: CliCommand<ConnectionArguments> = {
     connectionOptions(y)
       .option('wait', WAIT_OPTION)
       .command({
-        command: ACTIONS.move, describe: 'Give a shard to another server', handler: move,
+        command: ACTIONS.move,
+        describe: 'Give a shard to another server',
+        handler: move,
         builder: (z: Argv<WaitArguments>) =>
-          z.positional('shard', { type: 'string', demandOption: true, describe: 'Its number' }).positional('server', { type: 'string', demandOption: true, describe: 'The id of its new owner' }) as Argv<MoveArguments>,
+          z
+            .positional('shard', { type: 'string', demandOption: true, describe: 'Its number' })
+            .positional('server', {
+              type: 'string',
+              demandOption: true,
+              describe: 'The id of its new owner',
+            }) as Argv<MoveArguments>,
       })
       .command({
-        command: ACTIONS.rebalance, describe: 'Spread the shards over the servers by their memory, with as few moves as possible, and wait for moves under way', handler: rebalance,
+        command: ACTIONS.rebalance,
+        describe:
+          'Spread the shards over the servers by their memory, with as few moves as possible, and wait for moves under way',
+        handler: rebalance,
         builder: (z: Argv<WaitArguments>) =>
-          z.option('dry-run', { type: 'boolean', default: false, describe: 'Show the moves only' }).option('json', { type: 'boolean', default: false, describe: 'Print the plan as JSON' }) as unknown as Argv<RebalanceArguments>,
+          z
+            .option('dry-run', { type: 'boolean', default: false, describe: 'Show the moves only' })
+            .option('json', {
+              type: 'boolean',
+              default: false,
+              describe: 'Print the plan as JSON',
+            }) as unknown as Argv<RebalanceArguments>,
       })
       .demandCommand(1, 'What is to be done: move or rebalance?')
       .example('$0 shard rebalance --dry-run', 'what would be moved')
       .example('$0 shard move 3 s2', 's2 is to own shard 3')
-      .epilogue(`${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done (rebalance: the shards are spread)', failed: 'refused, or called off' })}`),
+      .epilogue(
+        `${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done (rebalance: the shards are spread)', failed: 'refused, or called off' })}`,
+      ),
   handler: () => undefined,
 };
 export default command;

@@ -15,9 +15,13 @@ interface StatusArguments extends ConnectionArguments {
 
 function builder(y: Argv): Argv<StatusArguments> {
   return connectionOptions(y)
-    .option('json', { type: 'boolean', default: false, describe: 'Print everything as one JSON document; its field names are stable' })
+    .option('json', {
+      type: 'boolean',
+      default: false,
+      describe: 'Print everything as one JSON document; its field names are stable',
+    })
     .example('$0 status', 'members, leader, shards, regions and memory')
-    .example("$0 status --json | jq '.shards[] | select(.state != \"serving\")'", 'shards that do not answer')
+    .example('$0 status --json | jq \'.shards[] | select(.state != "serving")\'', 'shards that do not answer')
     .epilogue(exitCodesHelp({ done: 'every shard is served and there is a leader', failed: 'not so' }));
 }
 
@@ -33,9 +37,22 @@ function hugeText(shards: readonly ShardStatus[]): string {
 }
 
 export function renderStatus(status: ClusterStatus): string {
-  const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number => status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
+  const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number =>
+    status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
   const members = table(
-    [{ title: 'MEMBER' }, { title: 'STATE' }, { title: 'CONTROL' }, { title: 'DATA' }, { title: 'SHARDS', right: true }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }, { title: 'HUGE PAGES', right: true }, { title: 'LIMIT', right: true }, { title: 'CLIENTS', right: true }],
+    [
+      { title: 'MEMBER' },
+      { title: 'STATE' },
+      { title: 'CONTROL' },
+      { title: 'DATA' },
+      { title: 'SHARDS', right: true },
+      { title: 'ENTRIES', right: true },
+      { title: 'USED', right: true },
+      { title: 'MEMORY', right: true },
+      { title: 'HUGE PAGES', right: true },
+      { title: 'LIMIT', right: true },
+      { title: 'CLIENTS', right: true },
+    ],
     status.members.map((m) => {
       const up = m.node !== undefined;
       return [
@@ -54,19 +71,45 @@ export function renderStatus(status: ClusterStatus): string {
     }),
   );
   const shards = table(
-    [{ title: 'SHARD', right: true }, { title: 'OWNER' }, { title: 'STATE' }, { title: 'EPOCH', right: true }, { title: 'LAYOUT', right: true }, { title: 'BUCKETS', right: true }, { title: 'REGIONS' }, { title: 'ENTRIES', right: true }, { title: 'USED', right: true }, { title: 'MEMORY', right: true }, { title: 'HUGE PAGES', right: true }],
+    [
+      { title: 'SHARD', right: true },
+      { title: 'OWNER' },
+      { title: 'STATE' },
+      { title: 'EPOCH', right: true },
+      { title: 'LAYOUT', right: true },
+      { title: 'BUCKETS', right: true },
+      { title: 'REGIONS' },
+      { title: 'ENTRIES', right: true },
+      { title: 'USED', right: true },
+      { title: 'MEMORY', right: true },
+      { title: 'HUGE PAGES', right: true },
+    ],
     status.shards.map((s) => {
       const providers = [...new Set(s.regions.map((r) => r.provider))];
-      const regions = providers.map((p) => `${p} ${s.regions.filter((r) => r.provider === p).reduce((n, r) => n + r.count, 0)}`).join(', ');
+      const regions = providers
+        .map((p) => `${p} ${s.regions.filter((r) => r.provider === p).reduce((n, r) => n + r.count, 0)}`)
+        .join(', ');
       return [
-        String(s.shard), s.owner ?? '-', s.state, String(s.epoch), String(s.layoutEpoch), String(s.buckets), regions || '-',
-        s.entries === undefined ? '-' : String(s.entries), s.usedBytes === undefined ? '-' : formatSize(s.usedBytes), s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes), hugeText([s]),
+        String(s.shard),
+        s.owner ?? '-',
+        s.state,
+        String(s.epoch),
+        String(s.layoutEpoch),
+        String(s.buckets),
+        regions || '-',
+        s.entries === undefined ? '-' : String(s.entries),
+        s.usedBytes === undefined ? '-' : formatSize(s.usedBytes),
+        s.memoryBytes === undefined ? '-' : formatSize(s.memoryBytes),
+        hugeText([s]),
       ];
     }),
   );
   const head = `cluster ${status.clusterId || '(not made yet)'}, map epoch ${status.mapEpoch}, leader ${status.leader ?? 'none'} in term ${status.term} (asked ${status.answeredBy})`;
   const tenants = (status.tenants ?? []).map((d) => `${d.name} ${d.firstShard} to ${d.firstShard + d.shards - 1}`);
-  const tenantLine = tenants.length === 0 ? '' : `\ntenants and their shards: ${tenants.join(', ')}; the others belong to the default tenant`;
+  const tenantLine =
+    tenants.length === 0
+      ? ''
+      : `\ntenants and their shards: ${tenants.join(', ')}; the others belong to the default tenant`;
   const moves = [...moveLines(status), ...troubleLines(status)];
   return `${head}${tenantLine}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
 }
@@ -77,5 +120,10 @@ async function handler(args: StatusArguments): Promise<void> {
   if (!healthy(status)) process.exitCode = 1;
 }
 
-const command: CliCommand<StatusArguments> = { command: 'status', describe: 'Show members, leader, shards, regions and memory', builder, handler };
+const command: CliCommand<StatusArguments> = {
+  command: 'status',
+  describe: 'Show members, leader, shards, regions and memory',
+  builder,
+  handler,
+};
 export default command;

@@ -1,7 +1,13 @@
 /** A client process with many READs and SENDs in flight at any time; says so to its parent, which kills it. */
 import { connect } from '../../../client/index.js';
 
-const client = await connect({ servers: process.argv.slice(2), transport: 'verbs', strict: true, timeoutMs: 60_000, connectTimeoutMs: 60_000 });
+const client = await connect({
+  servers: process.argv.slice(2),
+  transport: 'verbs',
+  strict: true,
+  timeoutMs: 60_000,
+  connectTimeoutMs: 60_000,
+});
 const value = Buffer.alloc(20_000, 1);
 await client.put('large', value);
 let done = 0;

@@ -13,9 +13,30 @@ const OPERATIONS = 400;
 /** Without measuring the harness, which is 500,000 operations more than an emulated processor has time for. */
 async function bench(cluster: Cluster, phase: 'load' | 'run', workload: string): Promise<string> {
   const workloads = fileURLToPath(new URL('../../../../bench/ycsb/workloads', import.meta.url));
-  const properties = { recordcount: RECORDS, operationcount: OPERATIONS, dataintegrity: 'true', 'farkv.timeoutms': 60_000, seed: 7 };
+  const properties = {
+    recordcount: RECORDS,
+    operationcount: OPERATIONS,
+    dataintegrity: 'true',
+    'farkv.timeoutms': 60_000,
+    seed: 7,
+  };
   const words = Object.entries(properties).flatMap(([name, value]) => ['-p', `${name}=${value}`]);
-  const ran = await farkv(['bench', phase, 'farkv', '-P', `${workloads}/workload${workload}`, ...words, '--connect', cluster.addresses.join(','), '--transport', 'verbs', '--strict', '-threads', '4', '--no-harness']);
+  const ran = await farkv([
+    'bench',
+    phase,
+    'farkv',
+    '-P',
+    `${workloads}/workload${workload}`,
+    ...words,
+    '--connect',
+    cluster.addresses.join(','),
+    '--transport',
+    'verbs',
+    '--strict',
+    '-threads',
+    '4',
+    '--no-harness',
+  ]);
   assert.equal(ran.code, 0, `${phase} ${workload}: ${ran.stdout}${ran.stderr}`);
   return ran.stdout;
 }
@@ -26,13 +47,17 @@ export const ycsb: Part = [
     const cluster = await start({ servers: 3, shards: 6 });
     assert.ok(cluster.servers.every((s) => s.readyLine?.fabric.every((a) => a.provider === 'verbs')));
     const status = await farkv(['status', '--json', '--connect', cluster.server(0).address]);
-    const shown = JSON.parse(status.stdout) as { readonly members: readonly { readonly fabric: readonly { readonly provider: string }[] }[] };
+    const shown = JSON.parse(status.stdout) as {
+      readonly members: readonly { readonly fabric: readonly { readonly provider: string }[] }[];
+    };
     assert.deepEqual([...new Set(shown.members.flatMap((m) => m.fabric.map((f) => f.provider)))], ['verbs']);
     await bench(cluster, 'load', 'a');
     for (const workload of ['a', 'b', 'c', 'd', 'f']) {
       const report = await bench(cluster, 'run', workload);
       const [, perSecond] = /\[OVERALL\], Throughput\(ops\/sec\), ([\d.]+)/.exec(report) ?? [];
-      console.log(`   workload ${workload}: ${perSecond === undefined ? '?' : Math.round(Number(perSecond))} operations a second`);
+      console.log(
+        `   workload ${workload}: ${perSecond === undefined ? '?' : Math.round(Number(perSecond))} operations a second`,
+      );
       assert.ok(!/Return=(ERROR|UNEXPECTED_STATE)/.test(report), report);
     }
   },
@@ -65,7 +90,10 @@ export const clientDies: Part = [
     const load = new Load(client, 4, 'steady');
     for (let round = 0; round < 3; round++) {
       const child: ChildProcess = fork(CHILD, cluster.addresses, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-      await Promise.race([once(child, 'message'), once(child, 'exit').then(() => assert.fail('the client ended by itself'))]);
+      await Promise.race([
+        once(child, 'message'),
+        once(child, 'exit').then(() => assert.fail('the client ended by itself')),
+      ]);
       child.kill('SIGKILL');
       await once(child, 'exit');
       await load.until(40);

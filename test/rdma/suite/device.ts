@@ -1,4 +1,7 @@
-/** The RDMA device that the suite runs over: what it holds and counts, and what server processes spend. Linux's rdma tool and /proc only. */
+/**
+ * The RDMA device that the suite runs over: what it holds and counts, and what server processes spend. Linux's rdma
+ * tool and /proc only.
+ */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { addon, type RdmaAddress } from '../../../native/addon.js';
@@ -14,20 +17,26 @@ export function deviceUnderTest(): RdmaAddress {
   const found = addon.rdmaAddresses();
   const named = process.env.FARKV_RDMA_DEVICE;
   const device = named === undefined ? found[0] : found.find((a) => a.device === named);
-  if (device === undefined) throw new Error(`no address leads to ${named ?? 'an RDMA device'} (farkv doctor says more)`);
+  if (device === undefined)
+    throw new Error(`no address leads to ${named ?? 'an RDMA device'} (farkv doctor says more)`);
   return device;
 }
 
 /** Queue pairs, regions and the rest that are there now: `rdma resource` without the device's number. */
 export function resources(device: string): string {
-  return rdma('resource', 'show', device).replace(/^\d+:\s*/, '').trim();
+  return rdma('resource', 'show', device)
+    .replace(/^\d+:\s*/, '')
+    .trim();
 }
 
 /** The device's counters by name; empty where it has none (soft-iWARP). */
 export function counters(device: string): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
-  const { stdout, stderr, status } = spawnSync('rdma', ['statistic', 'show', 'link', `${device}/1`], { encoding: 'utf8' });
-  if (status !== 0 && !/Invalid argument|not supported/.test(stderr)) throw new Error(`rdma statistic show link ${device}/1: ${stderr}`);
+  const { stdout, stderr, status } = spawnSync('rdma', ['statistic', 'show', 'link', `${device}/1`], {
+    encoding: 'utf8',
+  });
+  if (status !== 0 && !/Invalid argument|not supported/.test(stderr))
+    throw new Error(`rdma statistic show link ${device}/1: ${stderr}`);
   for (const [, name, value] of stdout.matchAll(/(\w+) (\d+)(?=\s|$)/g)) {
     if (name !== undefined) found.set(name, Number(value));
   }
@@ -63,6 +72,8 @@ export function spent(pid: number): Spent {
 
 /** Lets a process, with all its threads, run on these processors only: `0`, or `1-3`. */
 export function onProcessors(pid: number, list: string): void {
-  const { stderr, status } = spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', list, String(pid)], { encoding: 'utf8' });
+  const { stderr, status } = spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', list, String(pid)], {
+    encoding: 'utf8',
+  });
   if (status !== 0) throw new Error(`taskset ${list} ${pid}: ${stderr}`);
 }

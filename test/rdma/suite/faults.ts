@@ -1,7 +1,7 @@
 /**
- * Faults of the wire: in the virtual machine's two-ends.sh the server's device is r1 on v1, the client's r2 on v2 (or 3 and 4, as
- * FARKV_RDMA_WIRE says), and their packets cross a veth pair. Loss and reordering are the device's to mend (retransmission); a link that is down breaks connections, and clients come
- * back. Never a wrong value, never a hang.
+ * Faults of the wire: in the virtual machine's two-ends.sh the server's device is r1 on v1, the client's r2 on v2 (or 3
+ * and 4, as FARKV_RDMA_WIRE says), and their packets cross a veth pair. Loss and reordering are the device's to mend
+ * (retransmission); a link that is down breaks connections, and clients come back. Never a wrong value, never a hang.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -20,7 +20,10 @@ const LINKS = [`v${FIRST}`, `v${SECOND}`] as const;
 
 /** Packets that netem dropped on both links since it was set. */
 function dropped(): number {
-  return LINKS.reduce((sum, link) => sum + Number(/dropped (\d+)/.exec(run(`tc -s qdisc show dev ${link} root`))?.[1] ?? 0), 0);
+  return LINKS.reduce(
+    (sum, link) => sum + Number(/dropped (\d+)/.exec(run(`tc -s qdisc show dev ${link} root`))?.[1] ?? 0),
+    0,
+  );
 }
 
 const PAIRS = 1000;
@@ -40,7 +43,8 @@ const WAY_BACK = [
 const DOWN_MS = 3000;
 
 function netem(rule: string): void {
-  for (const link of LINKS) run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${rule}`);
+  for (const link of LINKS)
+    run(`tc qdisc del dev ${link} root 2> /dev/null || :; tc qdisc add dev ${link} root netem ${rule}`);
 }
 
 export const loss: Part = [
@@ -54,7 +58,9 @@ export const loss: Part = [
       netem(rule);
       const begun = Date.now();
       await load.until(PAIRS);
-      console.log(`   ${name}: ${PAIRS} pairs of PUT and GET in ${Date.now() - begun} ms, ${dropped()} packets dropped`);
+      console.log(
+        `   ${name}: ${PAIRS} pairs of PUT and GET in ${Date.now() - begun} ms, ${dropped()} packets dropped`,
+      );
       if (drops) assert.ok(dropped() > 0, 'the packets do not cross the wire');
     }
     for (const link of LINKS) run(`tc qdisc del dev ${link} root`);

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import type { BufferValue, Client } from '../../../client/index.js';
 
-/** Writes and reads counters until told to stop: a value read is never older than the last one acknowledged, nor newer than the last one sent. */
+/**
+ * Writes and reads counters until told to stop: a value read is never older than the last one acknowledged, nor newer
+ * than the last one sent.
+ */
 export class Load {
   readonly #acknowledged: number[];
   readonly #lanes: Promise<void>[];
@@ -17,7 +20,10 @@ export class Load {
 
   async #run(client: Client<BufferValue, Buffer>, lane: number, key: string): Promise<void> {
     for (let n = 1; !this.#stopped; n++) {
-      const put = await client.put(key, String(n).padStart(200, '.')).then(() => true, () => false);
+      const put = await client.put(key, String(n).padStart(200, '.')).then(
+        () => true,
+        () => false,
+      );
       if (put) this.#acknowledged[lane] = n;
       const found = await client.get(key).catch(() => undefined);
       if (found !== undefined) {

@@ -1,10 +1,12 @@
 /**
- * READs are one-sided: while a client makes 100,000 GETs the server process works no more than while nobody asks for anything.
+ * READs are one-sided: while a client makes 100,000 GETs the server process works no more than while nobody asks for
+ * anything.
  *
- * GETs and idling take turns, and what is compared is the middle one of each: other work of the host is heavier in one interval than in the
- * next, and a collection of V8's garbage, which comes every minute or so and costs four threads more than all else together, falls into one
- * of them by chance. Work for each GET, or for each of a few hundred, is in every turn. The client has processors of its own: a soft device
- * works in its user's kernel, at the processor that sends, and interrupts whoever runs there.
+ * GETs and idling take turns, and what is compared is the middle one of each: other work of the host is heavier in one
+ * interval than in the next, and a collection of V8's garbage, which comes every minute or so and costs four threads
+ * more than all else together, falls into one of them by chance. Work for each GET, or for each of a few hundred, is in
+ * every turn. The client has processors of its own: a soft device works in its user's kernel, at the processor that
+ * sends, and interrupts whoever runs there.
  */
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -24,15 +26,24 @@ function between(a: Spent, b: Spent): Spent {
   const found = new Map<string, ThreadSpent>();
   for (const [thread, now] of b) {
     const was = a.get(thread) ?? NOTHING;
-    const d = { cpuMs: now.cpuMs - was.cpuMs, waits: now.waits - was.waits, preemptions: now.preemptions - was.preemptions };
+    const d = {
+      cpuMs: now.cpuMs - was.cpuMs,
+      waits: now.waits - was.waits,
+      preemptions: now.preemptions - was.preemptions,
+    };
     if (d.cpuMs > 0 || d.waits > 0) found.set(thread, d);
   }
   return found;
 }
 const NOTHING: ThreadSpent = { cpuMs: 0, waits: 0, preemptions: 0 };
-const add = (a: ThreadSpent, b: ThreadSpent): ThreadSpent => ({ cpuMs: a.cpuMs + b.cpuMs, waits: a.waits + b.waits, preemptions: a.preemptions + b.preemptions });
+const add = (a: ThreadSpent, b: ThreadSpent): ThreadSpent => ({
+  cpuMs: a.cpuMs + b.cpuMs,
+  waits: a.waits + b.waits,
+  preemptions: a.preemptions + b.preemptions,
+});
 const all = (s: Spent): ThreadSpent => [...s.values()].reduce(add, NOTHING);
-const text = (s: ThreadSpent): string => `${s.cpuMs.toFixed(1)} ms of a processor, ${s.waits} sleeps, ${s.preemptions} preemptions`;
+const text = (s: ThreadSpent): string =>
+  `${s.cpuMs.toFixed(1)} ms of a processor, ${s.waits} sleeps, ${s.preemptions} preemptions`;
 const middle = (list: readonly number[]): number => [...list].sort((a, b) => a - b)[list.length >> 1] ?? NaN;
 
 /** Of all turns: what the threads of the data plane spent in all, and the process in the middle turn. */
@@ -44,21 +55,31 @@ class Account {
   }
 
   get dataPlane(): ThreadSpent {
-    return this.#turns.flatMap((turn) => [...turn].filter(([thread]) => thread.includes('farkv-data')).map(([, spent]) => spent)).reduce(add, NOTHING);
+    return this.#turns
+      .flatMap((turn) => [...turn].filter(([thread]) => thread.includes('farkv-data')).map(([, spent]) => spent))
+      .reduce(add, NOTHING);
   }
 
   get middle(): ThreadSpent {
     const turns = this.#turns.map(all);
-    return { cpuMs: middle(turns.map((t) => t.cpuMs)), waits: middle(turns.map((t) => t.waits)), preemptions: middle(turns.map((t) => t.preemptions)) };
+    return {
+      cpuMs: middle(turns.map((t) => t.cpuMs)),
+      waits: middle(turns.map((t) => t.waits)),
+      preemptions: middle(turns.map((t) => t.preemptions)),
+    };
   }
 
   print(what: string): void {
-    console.log(`   ${what}: ${text(this.middle)} in the middle turn; ${text(this.#turns.map(all).reduce(add, NOTHING))} in all; data plane ${text(this.dataPlane)}`);
+    console.log(
+      `   ${what}: ${text(this.middle)} in the middle turn; ${text(this.#turns.map(all).reduce(add, NOTHING))} in all; data plane ${text(this.dataPlane)}`,
+    );
   }
 
   /** Each turn by thread, for when the whole does not hold. */
   details(what: string): string {
-    return this.#turns.map((turn, i) => `${what} ${i}: ${[...turn].map(([thread, spent]) => `${thread}: ${text(spent)}`).join('; ')}`).join('\n');
+    return this.#turns
+      .map((turn, i) => `${what} ${i}: ${[...turn].map(([thread, spent]) => `${thread}: ${text(spent)}`).join('; ')}`)
+      .join('\n');
   }
 }
 
@@ -72,7 +93,7 @@ export const oneSided: Part = [
     const value = Buffer.alloc(100, 7);
     for (const key of keys) await client.put(key, value);
     const into = Buffer.alloc(value.length);
-    for (const key of keys) client.getIntoSync(key, into);   // locations are known from here on
+    for (const key of keys) client.getIntoSync(key, into); // locations are known from here on
 
     const { pid } = cluster.server(0);
     const processors = availableParallelism();
@@ -108,13 +129,18 @@ export const oneSided: Part = [
     assert.equal(after.twoSidedGets, before.twoSidedGets);
     const details = (): string => `\n${during.details('GETs')}\n${idle.details('idle')}`;
     const [d, i] = [during.middle, idle.middle];
-    // A request for each GET would be thousands of sleeps a turn; what Raft and timers do differs a little from one turn to the next.
+    // A request for each GET would be thousands of sleeps a turn; what Raft and timers do differs a little from one
+    // turn to the next.
     assert.ok(d.waits <= i.waits * 1.3 + 5, `context switches${details()}`);
     assert.ok(d.cpuMs <= i.cpuMs * 1.3 + 10, `processor time${details()}`);
     // Its threads have no garbage, so they are judged by all that they do.
-    assert.ok(during.dataPlane.waits <= idle.dataPlane.waits + 2 * TURNS, `context switches of the data plane${details()}`);
+    assert.ok(
+      during.dataPlane.waits <= idle.dataPlane.waits + 2 * TURNS,
+      `context switches of the data plane${details()}`,
+    );
 
-    // Soft-RoCE counts packets: a request and an answer for each READ of less than an MTU. SENDs (leases) and retransmissions are few.
+    // Soft-RoCE counts packets: a request and an answer for each READ of less than an MTU. SENDs (leases) and
+    // retransmissions are few.
     const sentBefore = deviceBefore.get('sent_pkts');
     const sent = (deviceAfter.get('sent_pkts') ?? 0) - (sentBefore ?? 0);
     const sends = (deviceAfter.get('rdma_sends') ?? 0) - (deviceBefore.get('rdma_sends') ?? 0);

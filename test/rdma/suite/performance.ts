@@ -1,6 +1,7 @@
 /**
- * The SDK beside perftest, both over the same device, in one run: ratios only, for emulation and soft devices make every figure slow. A ratio
- * that misses its goal is printed as missed and fails nothing: it measures the machine as well. Nor does a figure that perftest did not give.
+ * The SDK beside perftest, both over the same device, in one run: ratios only, for emulation and soft devices make
+ * every figure slow. A ratio that misses its goal is printed as missed and fails nothing: it measures the machine as
+ * well. Nor does a figure that perftest did not give.
  */
 import { deviceUnderTest } from './device.js';
 import type { Part } from './parts.js';
@@ -11,21 +12,40 @@ const ROUNDS = 2000;
 const WARM_UP = 4000;
 const BATCH = 64;
 const VALUE_BYTES = 1000;
-/** perftest's ends never stop polling, so these do not within a round trip of emulation either (docs/performance-notes.md, "RDMA"). */
+/**
+ * perftest's ends never stop polling, so these do not within a round trip of emulation either
+ * (docs/performance-notes.md, "RDMA").
+ */
 const POLL_US = 100_000;
 
 /** Undefined when it could not be measured. */
 async function figure(tool: string, bytes: number, more: readonly string[] = []): Promise<number | undefined> {
   const { device, address } = deviceUnderTest();
-  return await perftest({ tool, words: ['-d', device, '-R', '-F', '-s', String(bytes), '-n', String(ROUNDS), ...more], address, bytes, column: 4 });
+  return await perftest({
+    tool,
+    words: ['-d', device, '-R', '-F', '-s', String(bytes), '-n', String(ROUNDS), ...more],
+    address,
+    bytes,
+    column: 4,
+  });
 }
 
 /** One line: what the SDK has, what perftest has, their ratio, and whether it meets the goal. */
-function row(what: string, sdk: number, tool: string, theirs: number | undefined, text: (value: number) => string, bound: 'at most' | 'at least', goal: number): void {
+function row(
+  what: string,
+  sdk: number,
+  tool: string,
+  theirs: number | undefined,
+  text: (value: number) => string,
+  bound: 'at most' | 'at least',
+  goal: number,
+): void {
   const ratio = theirs === undefined ? undefined : sdk / theirs;
   const missed = ratio !== undefined && (bound === 'at most' ? ratio > goal : ratio < goal);
   const beside = `${tool} ${theirs === undefined ? 'not measured' : text(theirs)}`;
-  console.log(`   ${what.padEnd(30)} ${text(sdk).padStart(12)} ${beside.padStart(26)} ${(ratio?.toFixed(2) ?? '-').padStart(7)}  ${bound} ${goal}${missed ? '  MISSED' : ''}`);
+  console.log(
+    `   ${what.padEnd(30)} ${text(sdk).padStart(12)} ${beside.padStart(26)} ${(ratio?.toFixed(2) ?? '-').padStart(7)}  ${bound} ${goal}${missed ? '  MISSED' : ''}`,
+  );
 }
 
 function median(list: readonly number[]): number {
@@ -76,7 +96,9 @@ export const performance: Part = [
     const sendUs = oneWayUs === undefined ? undefined : 2 * oneWayUs;
     const millions = await figure('ib_read_bw', readBytes, ['-t', String(BATCH)]);
     const rate = millions === undefined ? undefined : millions * 1e6;
-    console.log(`   values of ${VALUE_BYTES} B, READs of ${readBytes} B; cached ${((after.reads - before.reads) / (WARM_UP + ROUNDS)).toFixed(2)} and cold ${coldReads.toFixed(2)} READs a GET`);
+    console.log(
+      `   values of ${VALUE_BYTES} B, READs of ${readBytes} B; cached ${((after.reads - before.reads) / (WARM_UP + ROUNDS)).toFixed(2)} and cold ${coldReads.toFixed(2)} READs a GET`,
+    );
     const us = (value: number): string => `${value.toFixed(1)} us`;
     const perSecond = (value: number): string => `${Math.round(value)}/s`;
     row('GET, cached location', cachedUs, 'ib_read_lat', readUs, us, 'at most', 1.3);

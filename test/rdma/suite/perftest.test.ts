@@ -6,16 +6,29 @@ import { perftest, type Figure } from './perftest.js';
 
 const LINE = ' 64      2000          48.10          210.00       49.70';
 
-/** A tool whose server ends at once, and whose client runs these commands of the shell; `$runs` says how often it was started. */
+/**
+ * A tool whose server ends at once, and whose client runs these commands of the shell; `$runs` says how often it was
+ * started.
+ */
 function tool(t: ExecutionContext, commands: string): Figure & { readonly runs: () => number } {
   const place = mkdtempSync(join(tmpdir(), 'farkv-test-'));
   t.teardown(() => rmSync(place, { recursive: true, force: true }));
   const path = join(place, 'ib_read_lat');
   const count = join(place, 'runs');
   writeFileSync(count, '');
-  writeFileSync(path, `#!/bin/sh\n[ "$3" = there ] || exit 0\necho run >> ${count}\nruns=$(grep -c . ${count})\n${commands}\n`);
+  writeFileSync(
+    path,
+    `#!/bin/sh\n[ "$3" = there ] || exit 0\necho run >> ${count}\nruns=$(grep -c . ${count})\n${commands}\n`,
+  );
   chmodSync(path, 0o755);
-  return { tool: path, words: ['-s', '64'], address: 'there', bytes: 64, column: 4, runs: () => readFileSync(count, 'utf8').split('\n').length - 1 };
+  return {
+    tool: path,
+    words: ['-s', '64'],
+    address: 'there',
+    bytes: 64,
+    column: 4,
+    runs: () => readFileSync(count, 'utf8').split('\n').length - 1,
+  };
 }
 
 test('the figure is the column of the line with the size', async (t) => {

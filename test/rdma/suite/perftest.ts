@@ -1,6 +1,6 @@
 /**
- * One figure of perftest: a server and a client of the tool on this machine. A busy host lets either wait for as long as it likes, so a run
- * that gives no figure in time is reported and tried again; it says nothing about farkv.
+ * One figure of perftest: a server and a client of the tool on this machine. A busy host lets either wait for as long
+ * as it likes, so a run that gives no figure in time is reported and tried again; it says nothing about farkv.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -40,7 +40,8 @@ interface Ended {
 async function client({ tool, words, address }: Figure, limitMs: number): Promise<Ended> {
   return await new Promise((resolve) => {
     execFile(tool, [...words, address], { timeout: limitMs, killSignal: 'SIGKILL' }, (error, stdout) =>
-      resolve({ code: error?.code ?? (error === null ? 0 : error.message), stdout, late: error?.killed === true }));
+      resolve({ code: error?.code ?? (error === null ? 0 : error.message), stdout, late: error?.killed === true }),
+    );
   });
 }
 
@@ -66,7 +67,11 @@ async function attempt(figure: Figure, limitMs: number): Promise<number | string
 }
 
 /** Undefined when no attempt gave it. */
-export async function perftest(figure: Figure, { attempts, limitMs }: Patience = PATIENCE, say: (text: string) => void = console.log): Promise<number | undefined> {
+export async function perftest(
+  figure: Figure,
+  { attempts, limitMs }: Patience = PATIENCE,
+  say: (text: string) => void = console.log,
+): Promise<number | undefined> {
   for (let i = 1; i <= attempts; i++) {
     const result = await attempt(figure, limitMs);
     if (typeof result === 'number') return result;

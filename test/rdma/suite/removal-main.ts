@@ -1,7 +1,7 @@
 /**
- * A device is taken away (`rdma link delete`) while a server serves over it and clients READ. A process of its own, in which nothing opens the device: soft-RoCE
- * and soft-iWARP wait, unlike a NIC's driver, until every process has let go of a removed device, and librdmacm does so only when
- * its process ends. Argument: the device.
+ * A device is taken away (`rdma link delete`) while a server serves over it and clients READ. A process of its own, in
+ * which nothing opens the device: soft-RoCE and soft-iWARP wait, unlike a NIC's driver, until every process has let go
+ * of a removed device, and librdmacm does so only when its process ends. Argument: the device.
  */
 import assert from 'node:assert/strict';
 import { fork, spawn, spawnSync } from 'node:child_process';
@@ -32,7 +32,10 @@ const removal: Part = [
     console.log(`   a GET under way: ${String(await failed)}`);
     await once(reader, 'exit');
     assert.deepEqual(await gone, [0, null]);
-    assert.equal(spawnSync('rdma', ['link', 'add', device, 'type', kind, 'netdev', netdev], { stdio: 'inherit' }).status, 0);
+    assert.equal(
+      spawnSync('rdma', ['link', 'add', device, 'type', kind, 'netdev', netdev], { stdio: 'inherit' }).status,
+      0,
+    );
     await server.start();
     const second = fork(READER, [server.address], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     assert.deepEqual(((await once(second, 'message')) as unknown[])[0], 'reading');

@@ -1,7 +1,17 @@
-/** A client that GETs until a call fails, and tells its parent with which code; a call that has not ended in time has hung. */
+/**
+ * A client that GETs until a call fails, and tells its parent with which code; a call that has not ended in time has
+ * hung.
+ */
 import { connect, FarkvError } from '../../../client/index.js';
 
-const client = await connect({ servers: process.argv.slice(2), transport: 'verbs', strict: true, timeoutMs: 60_000, connectTimeoutMs: 60_000, unavailableAfterMs: 10_000 });
+const client = await connect({
+  servers: process.argv.slice(2),
+  transport: 'verbs',
+  strict: true,
+  timeoutMs: 60_000,
+  connectTimeoutMs: 60_000,
+  unavailableAfterMs: 10_000,
+});
 const say = async (text: string): Promise<void> => {
   await new Promise((sent) => process.send?.(text, sent));
 };

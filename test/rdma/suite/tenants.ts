@@ -11,14 +11,26 @@ export const tenants: Part = [
   'two trust domains: the same key has two values, and with the memory and rkeys of the other known nothing is had of it',
   async ({ cluster: start, client: connectTo }) => {
     const cluster = await start({
-      servers: 1, shards: 1, args: ['--token', 'of operators', '--tenants', `a,shards=2,token=${TOKENS.a}`, '--tenants', `b,shards=2,token=${TOKENS.b}`],
+      servers: 1,
+      shards: 1,
+      args: [
+        '--token',
+        'of operators',
+        '--tenants',
+        `a,shards=2,token=${TOKENS.a}`,
+        '--tenants',
+        `b,shards=2,token=${TOKENS.b}`,
+      ],
     });
     const [a, b] = [await connectTo(cluster, { token: TOKENS.a }), await connectTo(cluster, { token: TOKENS.b })];
     await a.put('key', 'of a');
     await b.put('key', 'of b');
     await a.put('large', Buffer.alloc(LARGE, 1));
     await b.put('large', Buffer.alloc(LARGE, 2));
-    for (const [tenant, name, fill] of [[a, 'of a', 1], [b, 'of b', 2]] as const) {
+    for (const [tenant, name, fill] of [
+      [a, 'of a', 1],
+      [b, 'of b', 2],
+    ] as const) {
       assert.equal(String(await tenant.get('key')), name);
       assert.deepEqual(await tenant.get('large'), Buffer.alloc(LARGE, fill));
     }

@@ -252,7 +252,7 @@ test('a map that the client refuses ends the connection to that server', async (
 });
 
 test('a map in parts takes effect as a whole', async (t) => {
-  const shard = (n: number) => ({ shard: n, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] });
+  const shard = (n: number) => ({ shard: n, worker: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] });
   const server = await FakeServer.start(t, (_, __, send) =>
     send(
       welcome,

@@ -12,7 +12,7 @@
  * retries and leases are the native side's; only what is queued is timed here.
  *
  * A loop that awaits answers which are there already never leaves the microtask queue, and would starve the program's
- * timers and sockets. Therefore every BREATH answers one comes by way of setImmediate.
+ * timers and sockets. Therefore every YIELD_BUDGET answers one comes by way of setImmediate.
  *
  * Invariants: an id is in #outstanding from the call that returned it until its record was drained. Bytes in the slab
  * that were handed to a caller are not written again (value-memory.ts).
@@ -39,7 +39,7 @@ const ID: number = CompletionField.Id;
 const STATUS: number = CompletionField.Status;
 const BYTES: number = CompletionField.Bytes;
 
-const BREATH = 1024;
+const YIELD_BUDGET = 1024;
 
 /** How long an operation may take, and what may end it earlier. */
 export interface Limits {
@@ -58,7 +58,7 @@ export class Operations {
   readonly #aborts = new AbortWatch((operation) => this.#abort(operation));
   readonly #gathered: GatheredReads;
   #flushing = false;
-  #breath = BREATH;
+  #yieldBudget = YIELD_BUDGET;
   #closed = false;
   /** Closed, and nothing is left. */
   #ended = false;
@@ -140,8 +140,8 @@ export class Operations {
     if (limits.signal?.aborted === true) throw abortError(limits.signal);
     const answer = this.#native.get(ns, key, target, offset, limits.timeoutMs);
     if (answer >= PENDING_BASE) return this.#outstand(new PendingInto(ns, key, target, offset), answer, limits);
-    if (answer >= 0) return --this.#breath > 0 ? answer : this.#breathe(answer);
-    if (answer === -Status.notFound) return --this.#breath > 0 ? undefined : this.#breathe(undefined);
+    if (answer >= 0) return --this.#yieldBudget > 0 ? answer : this.#yieldThenSettle(answer);
+    if (answer === -Status.notFound) return --this.#yieldBudget > 0 ? undefined : this.#yieldThenSettle(undefined);
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
     if (answer === -Status.busy) return this.#wait(new PendingInto(ns, key, target, offset), limits);
     throw this.failure(-answer, ns, key);
@@ -200,8 +200,8 @@ export class Operations {
     const answer = operation.post(this.#native, limits.timeoutMs);
     if (answer >= PENDING_BASE) return this.#outstand(operation, answer, limits);
     if (answer === -Status.busy) return this.#wait(operation, limits);
-    operation.later = --this.#breath <= 0;
-    if (operation.later) this.#breath = BREATH;
+    operation.later = --this.#yieldBudget <= 0;
+    if (operation.later) this.#yieldBudget = YIELD_BUDGET;
     this.#settleAtOnce(operation, answer);
     return operation.promise;
   }
@@ -349,11 +349,11 @@ export class Operations {
     if (this.#closed) return;
     const ready = this.#native.flush();
     if (ready === 0) return;
-    this.#breath -= ready;
-    if (this.#breath > 0) {
+    this.#yieldBudget -= ready;
+    if (this.#yieldBudget > 0) {
       this.drain();
     } else {
-      this.#breath = BREATH;
+      this.#yieldBudget = YIELD_BUDGET;
       setImmediate(this.#drainLater);
     }
   };
@@ -398,11 +398,11 @@ export class Operations {
   }
 
   #resolved<T>(value: T): Promise<T> {
-    return --this.#breath > 0 ? Promise.resolve(value) : this.#breathe(value);
+    return --this.#yieldBudget > 0 ? Promise.resolve(value) : this.#yieldThenSettle(value);
   }
 
-  #breathe<T>(value: T): Promise<T> {
-    this.#breath = BREATH;
+  #yieldThenSettle<T>(value: T): Promise<T> {
+    this.#yieldBudget = YIELD_BUDGET;
     return new Promise((resolve) => setImmediate(resolve, value));
   }
 }

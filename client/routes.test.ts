@@ -2,9 +2,9 @@ import test from 'ava';
 import type { Member, Shard } from '../core/metadata/state.js';
 import type { ClientMap } from '../core/protocol/messages.js';
 import { Routes } from './routes.js';
-import { plan, TransportState, type Surroundings } from './transport.js';
+import { plan, TransportState, type LocalCapabilities } from './transport.js';
 
-const here: Surroundings = { host: 'boot-1/mnt:[1]', providers: ['shm', 'tcp'], socketProblem: () => undefined };
+const here: LocalCapabilities = { host: 'boot-1/mnt:[1]', providers: ['shm', 'tcp'], socketProblem: () => undefined };
 
 function member(id: string, incarnation = '00000000000000aa', host = here.host): Member {
   return {
@@ -14,14 +14,14 @@ function member(id: string, incarnation = '00000000000000aa', host = here.host):
     control: [`${id}:7400`],
     memoryBytes: 1,
     fabric: [
-      { provider: 'tcp', address: `${id}:1`, group: 0 },
-      { provider: 'shm', address: `unix:/run/${id}.sock`, group: 0, host },
-      { provider: 'tcp', address: `${id}:2`, group: 1 },
+      { provider: 'tcp', address: `${id}:1`, worker: 0 },
+      { provider: 'shm', address: `unix:/run/${id}.sock`, worker: 0, host },
+      { provider: 'tcp', address: `${id}:2`, worker: 1 },
     ],
   };
 }
 
-function shard(number: number, owner?: string, group = 0, layoutEpoch = 1): Shard {
+function shard(number: number, owner?: string, worker = 0, layoutEpoch = 1): Shard {
   const region = {
     provider: 'shm',
     kind: 'index',
@@ -33,7 +33,7 @@ function shard(number: number, owner?: string, group = 0, layoutEpoch = 1): Shar
   } as const;
   return {
     shard: number,
-    group,
+    worker,
     epoch: 3,
     layoutEpoch,
     buckets: 8,
@@ -115,15 +115,15 @@ test('the map of another cluster, of other shards, or with holes is refused', (t
 const tried = (
   choice: 'auto' | 'shm' | 'verbs' | 'tcp',
   strict: boolean,
-  around: Surroundings = here,
+  around: LocalCapabilities = here,
   of = member('s1'),
 ) => plan(of, 0, choice, strict, around);
 
 test('what is tried, in which order, and why not the rest', (t) => {
-  const verbs: Surroundings = { ...here, providers: ['verbs', 'shm', 'tcp'] };
+  const verbs: LocalCapabilities = { ...here, providers: ['verbs', 'shm', 'tcp'] };
   const all: Member = {
     ...member('s1'),
-    fabric: [...member('s1').fabric, { provider: 'verbs', address: 's1:9', group: 0 }],
+    fabric: [...member('s1').fabric, { provider: 'verbs', address: 's1:9', worker: 0 }],
   };
   const providers = (p: { readonly addresses: readonly { readonly provider: string }[] }) =>
     p.addresses.map(({ provider }) => provider);
@@ -152,7 +152,7 @@ test('a report says what was picked and why', (t) => {
   const state = new TransportState('s1', 0, tried('auto', false));
   t.deepEqual(state.report(), {
     server: 's1',
-    group: 0,
+    worker: 0,
     provider: undefined,
     connected: false,
     reason: 'not connected (verbs: the server does not offer it)',
@@ -191,7 +191,7 @@ test('why nobody answers for a shard', (t) => {
   t.is(routes.explain(1), 'the owner of shard 1, s1, does not serve it yet');
 });
 
-test('the shards of a trust domain begin where those of others end', (t) => {
+test('the shards of a tenant begin where those of others end', (t) => {
   const routes = new Routes('auto', false, here);
   t.deepEqual(
     routes.update(map([member('s1')], [shard(5, 's1'), shard(6)])).routes.map((route) => [route.shard, route.owner]),

@@ -7,10 +7,10 @@
  */
 import type { ClientMap } from '../core/protocol/messages.js';
 import type { Member, Region, Shard } from '../core/metadata/state.js';
-import type { ShardRange } from '../core/metadata/trust.js';
+import type { ShardRange } from '../core/metadata/tenants.js';
 import type { NativeRegion, OwnerAddress, ShardRoute } from '../native/addon.js';
 import { FarkvError } from './errors.js';
-import { plan, TransportState, type Surroundings, type TransportChoice } from './transport.js';
+import { plan, TransportState, type LocalCapabilities, type TransportChoice } from './transport.js';
 
 export interface Routing {
   readonly owners: readonly OwnerAddress[];
@@ -29,7 +29,7 @@ function nativeRegion(region: Region): NativeRegion {
   };
 }
 
-/** The client's shards: those of its trust domain. The map has no others. */
+/** The client's shards: those of its tenant. The map has no others. */
 export function shardRange({ shards }: ClientMap): ShardRange {
   return { first: shards[0]?.shard ?? 0, count: shards.length };
 }
@@ -44,7 +44,7 @@ interface Converted {
 export class Routes {
   readonly #choice: TransportChoice;
   readonly #strict: boolean;
-  readonly #here: Surroundings;
+  readonly #here: LocalCapabilities;
   #numbers = new Map<string, number>();
   #states = new Map<number, TransportState>();
   readonly #converted = new Map<number, Converted>();
@@ -52,7 +52,7 @@ export class Routes {
   #owners: ReadonlyMap<number, { readonly number: number; readonly id: string | undefined }> = new Map();
   #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: ShardRange } | undefined;
 
-  constructor(choice: TransportChoice, strict: boolean, here: Surroundings) {
+  constructor(choice: TransportChoice, strict: boolean, here: LocalCapabilities) {
     this.#choice = choice;
     this.#strict = strict;
     this.#here = here;
@@ -69,10 +69,10 @@ export class Routes {
       const member =
         shard.owner === undefined || shard.incarnation === undefined ? undefined : members.get(shard.owner);
       if (member === undefined) return -1;
-      const name = `${member.id}/${member.incarnation}/${shard.group}`;
+      const name = `${member.id}/${member.incarnation}/${shard.worker}`;
       const number = numbers.get(name) ?? this.#numbers.get(name) ?? this.#next++;
       numbers.set(name, number);
-      if (!owners.has(number)) owners.set(number, this.#owner(number, member, shard.group, states));
+      if (!owners.has(number)) owners.set(number, this.#owner(number, member, shard.worker, states));
       return number;
     };
     const routes = map.shards.map((shard) => this.#route(shard, ownerOf(shard)));
@@ -101,9 +101,9 @@ export class Routes {
     return [...this.#states.values()];
   }
 
-  #owner(owner: number, member: Member, group: number, states: Map<number, TransportState>): OwnerAddress {
-    const planned = plan(member, group, this.#choice, this.#strict, this.#here);
-    const state = this.#states.get(owner) ?? new TransportState(member.id, group, planned);
+  #owner(owner: number, member: Member, worker: number, states: Map<number, TransportState>): OwnerAddress {
+    const planned = plan(member, worker, this.#choice, this.#strict, this.#here);
+    const state = this.#states.get(owner) ?? new TransportState(member.id, worker, planned);
     state.plan = planned;
     states.set(owner, state);
     return { owner, serverIncarnation: BigInt(`0x${member.incarnation}`), addresses: planned.addresses };

@@ -5,7 +5,7 @@
  * put or deleted meanwhile may come or not; one may come twice. A cursor is text that can be kept and given to any
  * client of the same cluster.
  */
-import type { ShardRange } from '../core/metadata/trust.js';
+import type { ShardRange } from '../core/metadata/tenants.js';
 import { argumentError, FarkvError } from './errors.js';
 import type { Completion } from './completion.js';
 import type { Limits, Operations } from './operations.js';

@@ -18,7 +18,7 @@ import { Operations } from './operations.js';
 import { parseServer, type Settings } from './options.js';
 import { Routes, shardRange } from './routes.js';
 import { Scanner } from './scan.js';
-import { surroundings, type ClientStats, type Transport } from './transport.js';
+import { localCapabilities, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
 
 /** A server whose map is old is left for another one, at most so often. */
@@ -53,7 +53,7 @@ export class Session {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#routes = new Routes(settings.transport, settings.strict, surroundings());
+    this.#routes = new Routes(settings.transport, settings.strict, localCapabilities());
     this.#open = new Promise<Parts>((resolve, reject) => {
       this.#opened = resolve;
       this.#refused = reject;

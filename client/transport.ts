@@ -18,7 +18,7 @@ export type { TransportChoice };
 /** The connection to one data-plane thread of one server. */
 export interface Transport {
   readonly server: string;
-  readonly group: number;
+  readonly worker: number;
   /** undefined: not connected, and not connected before. */
   readonly provider: Provider | undefined;
   readonly connected: boolean;
@@ -57,7 +57,7 @@ export interface Plan {
 }
 
 /** What this process can know before it tries; replaced in tests. */
-export interface Surroundings {
+export interface LocalCapabilities {
   readonly host: string;
   readonly providers: readonly Provider[];
   /** Why the socket of a shm address cannot be used from here, undefined when it can. */
@@ -77,11 +77,11 @@ function socketProblem(path: string): string | undefined {
   }
 }
 
-export function surroundings(): Surroundings {
+export function localCapabilities(): LocalCapabilities {
   return { host: shmHost(), providers: addon.constants.providers, socketProblem };
 }
 
-function problem(address: FabricAddress, here: Surroundings): string | undefined {
+function problem(address: FabricAddress, here: LocalCapabilities): string | undefined {
   if (!here.providers.includes(address.provider)) return 'not supported by this build';
   if (!isSameHost(address.provider)) return undefined;
   if (address.host !== here.host) return 'the server is on another host or in another container';
@@ -91,16 +91,16 @@ function problem(address: FabricAddress, here: Surroundings): string | undefined
 /** auto with strict tries the best transport that is possible, and only that one. */
 export function plan(
   member: Member,
-  group: number,
+  worker: number,
   choice: TransportChoice,
   strict: boolean,
-  here: Surroundings,
+  here: LocalCapabilities,
 ): Plan {
   const addresses: Reachable[] = [];
   const refused = new Map<Provider, string>();
   const order = preference(choice, strict);
   for (const provider of order) {
-    const offered = member.fabric.filter((address) => address.provider === provider && address.group === group);
+    const offered = member.fabric.filter((address) => address.provider === provider && address.worker === worker);
     if (offered.length === 0) {
       refused.set(provider, 'the server does not offer it');
       continue;
@@ -119,7 +119,7 @@ export function plan(
 /** One owner as the native side's events change it. */
 export class TransportState {
   readonly server: string;
-  readonly group: number;
+  readonly worker: number;
   #plan: Plan;
   #provider: Provider | undefined;
   #connected = false;
@@ -128,9 +128,9 @@ export class TransportState {
   /** Providers that were possible and failed, with the last reason. */
   readonly #failed = new Map<Provider, ErrorCode>();
 
-  constructor(server: string, group: number, plan: Plan) {
+  constructor(server: string, worker: number, plan: Plan) {
     this.server = server;
-    this.group = group;
+    this.worker = worker;
     this.#plan = plan;
     this.tried = plan.addresses.length === 0;
   }
@@ -164,7 +164,7 @@ export class TransportState {
   report(): Transport {
     return {
       server: this.server,
-      group: this.group,
+      worker: this.worker,
       provider: this.#provider,
       connected: this.#connected,
       reason: this.#reason(),

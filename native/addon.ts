@@ -45,12 +45,12 @@ export interface DataPlaneOptions {
    * Whose shards follow each other and are all there are (native/dataplane/dataplane.h). maxClients 0: as many as of
    * all. Default: one domain of all shards.
    */
-  readonly trustDomains?: readonly { readonly shards: number; readonly maxClients: number }[];
+  readonly tenants?: readonly { readonly shards: number; readonly maxClients: number }[];
   readonly leaseMs: number;
   readonly driftPpm: number;
-  readonly listen: readonly { readonly provider: Provider; readonly address: string; readonly group: number }[];
+  readonly listen: readonly { readonly provider: Provider; readonly address: string; readonly worker: number }[];
   /** Data-plane threads. */
-  readonly groups: number;
+  readonly workers: number;
   readonly maxClients: number;
   /** Requests one client may have in the owner's hands; more push back. */
   readonly clientQuota: number;
@@ -129,7 +129,7 @@ export interface DataPlaneStats {
   /** What segments of whole huge pages are given, as it was found at start; servers of earlier versions do not say. */
   readonly pages?: 'small' | 'transparent' | 'reserved';
   readonly workers: readonly {
-    readonly group: number;
+    readonly worker: number;
     readonly threadId: number;
     readonly clients: number;
     /** Clients that take no replies at present. */
@@ -152,7 +152,7 @@ export interface DataPlaneStats {
   }[];
   readonly shards: readonly {
     readonly shard: number;
-    readonly group: number;
+    readonly worker: number;
     readonly serving: boolean;
     readonly entries: number;
     readonly keyValueBytes: number;
@@ -206,14 +206,14 @@ export interface DataPlane {
    * Listens and starts the threads; answers with the addresses that were really bound. Throws ERR_ADDRESS_IN_USE and
    * the like.
    */
-  start(): { readonly provider: Provider; readonly address: string; readonly group: number }[];
+  start(): { readonly provider: Provider; readonly address: string; readonly worker: number }[];
   /**
    * Allocates, prefaults and registers a shard's first segments off the data-plane thread. The shard answers
    * ERR_SHARD_UNAVAILABLE until served.
    */
   openShard(o: {
     readonly shard: number;
-    readonly group: number;
+    readonly worker: number;
     readonly epoch: number;
     readonly incarnation: bigint;
     readonly memoryBytes: number;
@@ -550,7 +550,7 @@ export interface Addon {
   readonly DataPlane: new (options: DataPlaneOptions) => DataPlane;
   readonly NativeClient: new (options: NativeClientOptions) => NativeClient;
   /** A fkv_ticket of 40 bytes. */
-  makeTicket(secret: Uint8Array, client: bigint, expiresMs: number, trust: number, flags: number): Uint8Array;
+  makeTicket(secret: Uint8Array, client: bigint, expiresMs: number, tenant: number, flags: number): Uint8Array;
   hashKey(seed: Uint8Array, ns: number, key: string | Uint8Array): bigint;
   crc32c(bytes: Uint8Array, crc?: number): number;
   /** fdatasync-free helpers that Node.js lacks. */

@@ -12,7 +12,7 @@ import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
 import { boolean, list, record } from '../core/protocol/check.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { checkJoinRequest, type JoinAnswer } from './metadata/join.js';
-import type { LeaseOffice } from './metadata/lease-office.js';
+import type { LeaseGrantor } from './metadata/lease-grantor.js';
 import type { Peers } from './metadata/peers.js';
 import type { Outcome } from './metadata/proposer.js';
 
@@ -20,7 +20,7 @@ export interface AdminContext {
   readonly id: string;
   readonly driver: Pick<MetadataDriver, 'state' | 'leader' | 'leads'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'servers'>;
-  readonly office: Pick<LeaseOffice, 'current'>;
+  readonly grantor: Pick<LeaseGrantor, 'current'>;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Milliseconds of CLOCK_BOOTTIME. */
   readonly nowMs: () => number;
@@ -81,8 +81,8 @@ async function move(context: AdminContext, shard: number, to: string): Promise<v
 
 /** Only the leader knows who is alive. */
 async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
-  const { driver, peers, office, nowMs } = context;
-  const { current } = office;
+  const { driver, peers, grantor, nowMs } = context;
+  const { current } = grantor;
   if (current !== undefined) return planRebalance(driver.state, usable(driver.state, current.leases, nowMs()));
   const leader = peers.idOf(driver.leader);
   if (leader === undefined || driver.leads)

@@ -7,15 +7,15 @@ import { bytes, record } from '../core/protocol/check.js';
 import { COMMAND_LIMITS, type Role } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import type { Peers } from './metadata/peers.js';
-import { checkLeaseRequest, type LeaseOffice } from './metadata/lease-office.js';
+import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
 
 export interface CallContext extends AdminContext {
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
-  readonly office: Pick<LeaseOffice, 'ask' | 'current'>;
+  readonly grantor: Pick<LeaseGrantor, 'ask' | 'current'>;
   readonly own: () => Promise<
-    Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'moveTroubles' | 'dataPlane'>
+    Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'moveErrors' | 'dataPlane'>
   >;
 }
 
@@ -62,7 +62,7 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
   const early = tooEarly(command, driver.state.formatVersion);
   if (early !== undefined) throw early;
   if (command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
-  // It alone knows which formats the servers know (metadata/lease-office.ts).
+  // It alone knows which formats the servers know (metadata/lease-grantor.ts).
   if (command.t === 'raise-format')
     throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
   const refusal = driver.propose(entry);
@@ -84,7 +84,7 @@ export async function answerCall(
   if (role === 'peer' && method === 'node-status') return await nodeStatus(context);
   if (role === 'peer' && method === 'propose') return propose(context, args);
   if (role === 'peer' && method === 'lease' && from !== undefined)
-    return await context.office.ask(from, checkLeaseRequest(args, 'lease'));
+    return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));
   if (role === 'peer' && method === 'join' && from !== undefined) return await answerJoin(context, from, args);
   if (role === 'admin' || (role === 'peer' && method === 'shard-plan')) {
     const answer = await answerAdminCall(context, method, args);

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { FarkvError } from '../core/errors.js';
-import { describeError, Log, Sparing } from './log.js';
+import { describeError, Log, RateLimitedLog } from './log.js';
 
 test('only what is at least as important as asked for is written', (t) => {
   const lines: string[] = [];
@@ -15,14 +15,14 @@ test('only what is at least as important as asked for is written', (t) => {
 test('what strangers can cause is written so often and then counted', (t) => {
   const lines: string[] = [];
   let now = 0;
-  const sparing = new Sparing(
+  const limited = new RateLimitedLog(
     (text) => lines.push(text),
     () => now,
   );
-  for (let i = 0; i < 100; i++) sparing.say(`refused ${i}`);
+  for (let i = 0; i < 100; i++) limited.say(`refused ${i}`);
   t.is(lines.length, 20);
   now = 10_000;
-  sparing.say('refused again');
+  limited.say('refused again');
   t.deepEqual(lines.slice(20), ['(80 more like that were not written)', 'refused again']);
 });
 

@@ -35,7 +35,7 @@ export class Log {
 const SPARING = { lines: 20, perMs: 10_000 } as const;
 
 /** Says what strangers can cause any number of times only so often, and how much was left out. */
-export class Sparing {
+export class RateLimitedLog {
   readonly #say: (text: string) => void;
   readonly #now: () => number;
   #since = -Infinity;

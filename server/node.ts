@@ -15,12 +15,12 @@ import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import { isSameHost, needsDevice } from '../core/providers.js';
-import { trustRanges } from '../core/metadata/trust.js';
+import { tenantRanges } from '../core/metadata/tenants.js';
 import type { Addon, DataPlane } from '../native/addon.js';
 import { shmHost } from '../native/host.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
-import { checkTrustDomains } from './config/trust-domains.js';
+import { checkTenants } from './config/tenants.js';
 import { formatHostPort, formatSize } from './config/units.js';
 import { ClientTokens, TokenCheck } from './control/auth.js';
 import { advertised } from './control/advertise.js';
@@ -32,7 +32,7 @@ import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
 import type { MetadataDriver } from './metadata/driver.js';
-import { LeaseKeeper } from './metadata/lease-keeper.js';
+import { LeaseHolder } from './metadata/lease-holder.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
 import { hex64, ShardDriver } from './shards/driver.js';
@@ -176,10 +176,10 @@ export class FarkvNode {
     group.start();
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
-    checkTrustDomains(this.#settings.trustDomains, state.trustDomains);
+    checkTenants(this.#settings.tenants, state.tenants);
     this.#checkSize(state);
     const fabric = this.#listen(state, directory, transports);
-    const lease = this.#leaseKeeper(group);
+    const lease = this.#leaseHolder(group);
     const regions = this.#shardDriver(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, control, fabric));
     lease.start();
@@ -236,7 +236,7 @@ export class FarkvNode {
   #checkSize({ shards, servers, voters }: MetadataState): void {
     const count = Math.max(1, servers.length, voters.length);
     const { memoryBytes } = this.#settings;
-    if (shards.length !== this.#settings.trustDomains.reduce((sum, d) => sum + d.shards, this.#settings.shards))
+    if (shards.length !== this.#settings.tenants.reduce((sum, d) => sum + d.shards, this.#settings.shards))
       this.#log.info(`the cluster has ${shards.length} shards, as it was made`);
     const least = Math.ceil(shards.length / count) * this.#native.constants.memoryMin;
     if (memoryBytes < least) {
@@ -249,17 +249,17 @@ export class FarkvNode {
 
   /** Binds the control addresses and answers there. Returns them as others may use them. */
   async #control(
-    { driver, peers, office, proposer }: MetadataGroup,
+    { driver, peers, grantor, proposer }: MetadataGroup,
     directory: DataDirectory,
   ): Promise<readonly string[]> {
-    const { id, handshakeMs, token, trustDomains, peerToken, listen, maxConnections, advertise } = this.#settings;
+    const { id, handshakeMs, token, tenants, peerToken, listen, maxConnections, advertise } = this.#settings;
     const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
     const plane = new ControlPlane({
       serverId: id,
       instance: directory.instance,
       handshakeMs,
       log: this.#log,
-      clientTokens: new ClientTokens(token, trustDomains),
+      clientTokens: new ClientTokens(token, tenants),
       adminToken: new TokenCheck(token),
       peerToken: new TokenCheck(peerToken ?? token),
       state: () => driver.state,
@@ -278,7 +278,7 @@ export class FarkvNode {
       id,
       driver,
       peers,
-      office,
+      grantor,
       propose: (command, ms) => proposer.propose(command, ms),
       nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
       own: async () => ({
@@ -287,7 +287,7 @@ export class FarkvNode {
         uptimeMs: Date.now() - this.#startedMs,
         connections: bound.listener?.connections ?? 0,
         clients: plane.clients,
-        ...(this.#regions === undefined ? {} : { moveTroubles: this.#regions.moveTroubles }),
+        ...(this.#regions === undefined ? {} : { moveErrors: this.#regions.moveErrors }),
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
       }),
     };
@@ -338,14 +338,14 @@ export class FarkvNode {
   /** Starts the data plane. Returns its addresses as clients may use them. */
   #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): FabricAddress[] {
     const settings = this.#settings;
-    const groups = Math.max(
+    const workers = Math.max(
       1,
       Math.min(
         settings.dataPlaneThreads,
         Math.ceil(state.shards.length / Math.max(1, state.servers.length, state.voters.length)),
       ),
     );
-    const sockets = transports.some(isSameHost) ? socketPaths(directory.path, groups) : [];
+    const sockets = transports.some(isSameHost) ? socketPaths(directory.path, workers) : [];
     removeSockets(sockets);
     const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
       const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes } = settings;
@@ -354,14 +354,14 @@ export class FarkvNode {
         hashSeed: Buffer.from(state.hashSeed, 'hex'),
         ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
         shards: state.shards.length,
-        trustDomains: trustRanges(state).map(({ count }, i) => ({
+        tenants: tenantRanges(state).map(({ count }, i) => ({
           shards: count,
-          maxClients: settings.trustDomains[i - 1]?.maxClients ?? 0,
+          maxClients: settings.tenants[i - 1]?.maxClients ?? 0,
         })),
-        listen: listenList(settings, offered, groups, sockets, this.#native.rdmaAddresses),
+        listen: listenList(settings, offered, workers, sockets, this.#native.rdmaAddresses),
         leaseMs,
         driftPpm,
-        groups,
+        workers,
         maxClients,
         clientQuota,
         spinUs,
@@ -432,9 +432,9 @@ export class FarkvNode {
   }
 
   /** Before it is started the data plane grants and answers nothing. */
-  #leaseKeeper(group: MetadataGroup): LeaseKeeper {
+  #leaseHolder(group: MetadataGroup): LeaseHolder {
     const { driver } = group;
-    const keeper = new LeaseKeeper({
+    const keeper = new LeaseHolder({
       request: { incarnation: hex64(this.#incarnation), knows: driver.knownFormat },
       ask: (request, ms) => group.askLease(request, ms),
       applied: (index) => driver.whenApplied(index),
@@ -455,7 +455,7 @@ export class FarkvNode {
     { driver, proposer }: MetadataGroup,
     directory: DataDirectory,
     lockedNs: bigint,
-    lease: LeaseKeeper,
+    lease: LeaseHolder,
   ): ShardDriver {
     const { leaseMs, driftPpm, id, memoryBytes } = this.#settings;
     const dataPlane = this.#dataPlane;

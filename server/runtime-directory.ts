@@ -15,14 +15,14 @@ const PATH_MAX = 107;
  * One for each data-plane thread. The data directory's lock makes them this process's: a file that is there is a dead
  * one's.
  */
-export function socketPaths(dataDirectory: string, groups: number): string[] {
-  const inside = (group: number): string => join(dataDirectory, `g${group}.sock`);
+export function socketPaths(dataDirectory: string, workers: number): string[] {
+  const inside = (worker: number): string => join(dataDirectory, `g${worker}.sock`);
   const name = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 16);
   const path =
-    Buffer.byteLength(inside(groups - 1)) <= PATH_MAX
+    Buffer.byteLength(inside(workers - 1)) <= PATH_MAX
       ? inside
-      : (group: number): string => join(privateTemporaryDirectory(), `${name}-${group}.sock`);
-  return Array.from({ length: groups }, (_, group) => path(group));
+      : (worker: number): string => join(privateTemporaryDirectory(), `${name}-${worker}.sock`);
+  return Array.from({ length: workers }, (_, worker) => path(worker));
 }
 
 export function removeSockets(paths: readonly string[]): void {

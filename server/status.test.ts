@@ -16,7 +16,7 @@ const region = (segment: number, kind: Region['kind']): Region => ({
 });
 const shard = (n: number, more: Partial<Shard>): Shard => ({
   shard: n,
-  group: 0,
+  worker: 0,
   epoch: 1,
   layoutEpoch: 0,
   buckets: 0,
@@ -29,7 +29,7 @@ const member = (id: string) =>
     raftId: 1,
     incarnation: '00'.repeat(8),
     control: ['127.0.0.1:7400'],
-    fabric: [{ provider: 'shm', address: 'unix:/x', group: 0, host: 'h' }],
+    fabric: [{ provider: 'shm', address: 'unix:/x', worker: 0, host: 'h' }],
     memoryBytes: 1 << 30,
   }) as const;
 const open = {
@@ -59,7 +59,7 @@ const state: MetadataState = {
 };
 const own = (n: number, serving: boolean): DataPlaneStats['shards'][number] => ({
   shard: n,
-  group: 0,
+  worker: 0,
   serving,
   usedBytes: 1 << 20,
   privateBytes: 0,

@@ -5,9 +5,9 @@
 import type { DataPlaneStats } from '../native/addon.js';
 import { maybe, record, text, uint, type Check } from '../core/protocol/check.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
-import { trustRanges } from '../core/metadata/trust.js';
+import { tenantRanges } from '../core/metadata/tenants.js';
 import type { RaftStatus } from '../core/raft/index.js';
-import { checkMoveTroubles, type MoveTrouble } from './shards/move-troubles.js';
+import { checkMoveErrors, type MoveError } from './shards/move-errors.js';
 
 /** Of one server, by itself. */
 export interface NodeStatus {
@@ -24,7 +24,7 @@ export interface NodeStatus {
   readonly connections: number;
   readonly clients: number;
   /** Of moves from or to it; earlier versions do not say. */
-  readonly moveTroubles?: readonly MoveTrouble[];
+  readonly moveErrors?: readonly MoveError[];
   /** Undefined until the data plane has been started. */
   readonly dataPlane?: DataPlaneStats;
 }
@@ -39,7 +39,7 @@ export interface MemberStatus {
   /** The server gives its shards away and gets none. */
   readonly draining: boolean;
   readonly control: readonly string[];
-  readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'group'>[];
+  readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'worker'>[];
   readonly memoryBytes: number;
   readonly node?: NodeStatus;
 }
@@ -73,7 +73,7 @@ export interface PageParts {
 export interface ShardStatus {
   readonly shard: number;
   readonly owner?: string;
-  readonly group: number;
+  readonly worker: number;
   readonly epoch: number;
   /**
    * unassigned, closed (its owner has not opened it), open (regions are known), serving, unreachable (its owner does
@@ -121,7 +121,7 @@ export interface ClusterStatus {
    * What is in the way of those, and why others were called off: the last of each shard, until it has moved, is copied
    * anew or has another owner. Servers of earlier versions do not say.
    */
-  readonly moveTroubles?: readonly MoveTrouble[];
+  readonly moveErrors?: readonly MoveError[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
 }
@@ -186,7 +186,7 @@ export function clusterStatus(
       role: announced.includes(id) ? 'announced' : state.voters.includes(id) ? 'voter' : 'learner',
       draining: server?.draining ?? false,
       control: member?.control ?? server?.control ?? [],
-      fabric: (member?.fabric ?? []).map(({ provider, address, group }) => ({ provider, address, group })),
+      fabric: (member?.fabric ?? []).map(({ provider, address, worker }) => ({ provider, address, worker })),
       memoryBytes: member?.memoryBytes ?? 0,
       ...(node === undefined ? {} : { node }),
     };
@@ -198,7 +198,7 @@ export function clusterStatus(
     return {
       shard: s.shard,
       ...(s.owner === undefined ? {} : { owner: s.owner }),
-      group: s.group,
+      worker: s.worker,
       epoch: s.epoch,
       state:
         s.owner === undefined
@@ -227,8 +227,8 @@ export function clusterStatus(
           }),
     };
   });
-  const ranges = trustRanges(state);
-  const tenants = state.trustDomains.map(({ name, shards: count }, i) => ({
+  const ranges = tenantRanges(state);
+  const tenants = state.tenants.map(({ name, shards: count }, i) => ({
     name,
     firstShard: ranges[i + 1]?.first ?? 0,
     shards: count,
@@ -241,15 +241,15 @@ export function clusterStatus(
     members,
     shards,
     moves: state.moves,
-    moveTroubles: troublesOf(state, nodes),
+    moveErrors: moveErrorsOf(state, nodes),
     ...(tenants.length === 0 ? {} : { tenants }),
   };
 }
 
 /** One of a shard: of two servers the one that knows of it last. */
-function troublesOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>): MoveTrouble[] {
-  const last = new Map<number, MoveTrouble>();
-  for (const trouble of [...nodes.values()].flatMap((node) => node.moveTroubles ?? [])) {
+function moveErrorsOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatus>): MoveError[] {
+  const last = new Map<number, MoveError>();
+  for (const trouble of [...nodes.values()].flatMap((node) => node.moveErrors ?? [])) {
     const known = last.get(trouble.shard);
     if (state.shards[trouble.shard]?.owner === trouble.from && (known === undefined || trouble.agoMs < known.agoMs))
       last.set(trouble.shard, trouble);
@@ -271,7 +271,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     logBytes: uint(),
     connections: uint(),
     clients: uint(),
-    moveTroubles: maybe(checkMoveTroubles),
+    moveErrors: maybe(checkMoveErrors),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;
   return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane) };

@@ -23,24 +23,24 @@ test('auto offers what is there and says what is not; a named or strict transpor
 test('each data-plane thread listens at its own address of every transport', (t) => {
   const s = settings({ 'fabric-listen': '127.0.0.1:7500,[::1]:0' });
   t.deepEqual(listenList(s, ['shm', 'tcp'], 2, ['/run/a', '/run/b']), [
-    { provider: 'shm', address: 'unix:/run/a', group: 0 },
-    { provider: 'tcp', address: '127.0.0.1:7500', group: 0 },
-    { provider: 'tcp', address: '[::1]:0', group: 0 },
-    { provider: 'shm', address: 'unix:/run/b', group: 1 },
-    { provider: 'tcp', address: '127.0.0.1:7501', group: 1 },
-    { provider: 'tcp', address: '[::1]:0', group: 1 },
+    { provider: 'shm', address: 'unix:/run/a', worker: 0 },
+    { provider: 'tcp', address: '127.0.0.1:7500', worker: 0 },
+    { provider: 'tcp', address: '[::1]:0', worker: 0 },
+    { provider: 'shm', address: 'unix:/run/b', worker: 1 },
+    { provider: 'tcp', address: '127.0.0.1:7501', worker: 1 },
+    { provider: 'tcp', address: '[::1]:0', worker: 1 },
   ]);
 });
 
 test('shm addresses carry the host, others the hosts that are advertised', (t) => {
   const bound = [
-    { provider: 'shm', address: 'unix:/run/a', group: 0 },
-    { provider: 'tcp', address: '0.0.0.0:7500', group: 0 },
+    { provider: 'shm', address: 'unix:/run/a', worker: 0 },
+    { provider: 'tcp', address: '0.0.0.0:7500', worker: 0 },
   ] as const;
   t.deepEqual(fabricAddresses(bound, settings({ advertise: 'db1,fd00::1', insecure: true }), 'this host'), [
-    { provider: 'shm', address: 'unix:/run/a', group: 0, host: 'this host' },
-    { provider: 'tcp', address: 'db1:7500', group: 0 },
-    { provider: 'tcp', address: '[fd00::1]:7500', group: 0 },
+    { provider: 'shm', address: 'unix:/run/a', worker: 0, host: 'this host' },
+    { provider: 'tcp', address: 'db1:7500', worker: 0 },
+    { provider: 'tcp', address: '[fd00::1]:7500', worker: 0 },
   ]);
 });
 
@@ -91,7 +91,7 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
 
 test('the address of verbs is told as it is: --advertise names the machine, not its device', (t) => {
   const s = settings({ advertise: 'db1', token: 'secret', transport: 'verbs' });
-  t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', group: 0 }], s, ''), [
-    { provider: 'verbs', address: '10.9.0.1:7500', group: 0 },
+  t.deepEqual(fabricAddresses([{ provider: 'verbs', address: '10.9.0.1:7500', worker: 0 }], s, ''), [
+    { provider: 'verbs', address: '10.9.0.1:7500', worker: 0 },
   ]);
 });

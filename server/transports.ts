@@ -61,18 +61,18 @@ export function rdmaListen(settings: ServerSettings, found: readonly RdmaAddress
 export function listenList(
   settings: ServerSettings,
   transports: readonly Provider[],
-  groups: number,
+  workers: number,
   sockets: readonly string[],
   rdma: () => readonly RdmaAddress[] = () => [],
 ): Bound[] {
   const list: Bound[] = [];
   const onDevice = transports.some(needsDevice) ? rdmaListen(settings, rdma()) : [];
-  for (let group = 0; group < groups; group++) {
+  for (let worker = 0; worker < workers; worker++) {
     for (const provider of transports) {
-      if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[group] ?? ''}`, group });
+      if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[worker] ?? ''}`, worker });
       else
         for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen)
-          list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + group }), group });
+          list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + worker }), worker });
     }
   }
   return list;
@@ -80,14 +80,14 @@ export function listenList(
 
 /** What the metadata says about them: bound addresses as others may use them. */
 export function fabricAddresses(bound: readonly Bound[], settings: ServerSettings, host: string): FabricAddress[] {
-  return bound.flatMap(({ provider, address, group }): FabricAddress[] =>
+  return bound.flatMap(({ provider, address, worker }): FabricAddress[] =>
     isSameHost(provider)
-      ? [{ provider, address, group, host }]
+      ? [{ provider, address, worker, host }]
       : // What --advertise names leads to the machine, and not by all means to its RDMA device.
         advertised([parseHostPort(address)], needsDevice(provider) ? [] : settings.advertise).map((a) => ({
           provider,
           address: a,
-          group,
+          worker,
         })),
   );
 }

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { inRepository } from '../repository.js';
 import { BEGIN, beside, END, figures, filled, floorsOf, joined } from './markdown.js';
-import { rowEntries, type RowEntry, type Surroundings } from './report.js';
+import { rowEntries, type RowEntry, type Environment } from './report.js';
 import { atLeast, atMost, part } from './row.js';
 import { ROWS } from './rows.js';
 
-const where: Surroundings = {
+const where: Environment = {
   machine: '2 x CPU',
   versions: 'Linux 6',
   providers: 'shm',

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { connect } from '../../client/index.js';
 import { drawingNumbers, meanNs } from './loops.js';
-import { Spoken } from './spoken.js';
+import { LineProcess } from './line-process.js';
 import { keyOf } from './stores.js';
 
 const SELF = fileURLToPath(import.meta.url);
@@ -19,21 +19,21 @@ const STARTING = 2;
 const CONNECT_MS = 60_000;
 
 export class Readers {
-  readonly #readers: readonly Spoken[];
+  readonly #readers: readonly LineProcess[];
 
-  private constructor(readers: readonly Spoken[]) {
+  private constructor(readers: readonly LineProcess[]) {
     this.#readers = readers;
   }
 
   /** Resolves when all are connected. */
   static async start(count: number, address: string, keys: number, valueBytes: number): Promise<Readers> {
-    const readers: Spoken[] = [];
+    const readers: LineProcess[] = [];
     const started = new Readers(readers);
     try {
       while (readers.length < count) {
         const some = Array.from(
           { length: Math.min(STARTING, count - readers.length) },
-          () => new Spoken(process.execPath, [SELF, address, String(keys), String(valueBytes)]),
+          () => new LineProcess(process.execPath, [SELF, address, String(keys), String(valueBytes)]),
         );
         readers.push(...some);
         await Promise.all(some.map((reader) => reader.heard()));

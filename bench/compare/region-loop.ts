@@ -5,11 +5,11 @@
 import { execFileSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { Routes } from '../../client/routes.js';
-import { surroundings } from '../../client/transport.js';
+import { localCapabilities } from '../../client/transport.js';
 import { MapAssembler, type ClientMap } from '../../core/protocol/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import { inRepository } from '../repository.js';
-import { Spoken } from './spoken.js';
+import { LineProcess } from './line-process.js';
 
 const MAP_TIMEOUT_MS = 10_000;
 
@@ -74,7 +74,7 @@ async function mapOf(address: string): Promise<{ readonly map: ClientMap; readon
 }
 
 /** The lines that bench/micro/running.h reads. */
-export function description(map: ClientMap, ticket: Uint8Array, value: Uint8Array, here = surroundings()): string {
+export function description(map: ClientMap, ticket: Uint8Array, value: Uint8Array, here = localCapabilities()): string {
   const { owners, routes } = new Routes('shm', true, here).update(map);
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
   const lines = [`seed ${map.hashSeed}`, `ticket ${hex(ticket)}`, `value ${hex(value)}`];
@@ -97,7 +97,7 @@ export function description(map: ClientMap, ticket: Uint8Array, value: Uint8Arra
 export async function regionLoop(address: string, keys: number, value: Uint8Array): Promise<RegionLoop> {
   const program = built();
   const { map, ticket } = await mapOf(address);
-  const loop = new Spoken(program, [String(keys), 'running']);
+  const loop = new LineProcess(program, [String(keys), 'running']);
   try {
     if ((await loop.ask(description(map, ticket, value))) !== 'ready')
       throw new Error('region_loop is another one than expected');

@@ -5,11 +5,11 @@
 import { goalBars, scoreboard, sideBars } from './bars.js';
 import { escaped, latencyChart } from './charts.js';
 import type { Curve } from './curves.js';
-import { goalText, measuredText, type Surroundings } from './report.js';
+import { goalText, measuredText, type Environment } from './report.js';
 import { byGroup, rowMet, type RowResult, type Theme } from './row.js';
 
 export interface Report {
-  readonly where: Surroundings;
+  readonly where: Environment;
   readonly rows: readonly RowResult[];
   /** May be none. */
   readonly curves: readonly Curve[];

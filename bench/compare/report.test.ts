@@ -1,10 +1,10 @@
 import test from 'ava';
 import { PERCENTILES, type Curve } from './curves.js';
-import { lines, spreadText, toJson, type Surroundings } from './report.js';
+import { lines, spreadText, toJson, type Environment } from './report.js';
 import { reportPage } from './report-page.js';
 import { atLeast, atMost, part, type RowResult } from './row.js';
 
-const where: Surroundings = {
+const where: Environment = {
   machine: '2 x <CPU>',
   versions: 'Linux 6',
   providers: 'shm',

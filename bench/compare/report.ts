@@ -24,7 +24,7 @@ export const goalText = (goal: Goal): string => `${WORDS[goal.kind]} ${number(go
 export const measuredText = ({ measured: { median, low, high }, goal }: Part): string =>
   spreadText(median, low, high, goal.value);
 
-export interface Surroundings {
+export interface Environment {
   readonly machine: string;
   readonly versions: string;
   readonly providers: string;
@@ -39,7 +39,7 @@ const versionOfPackage = (path: string): string =>
 export function surroundings(
   run: { readonly goals: string; readonly keys: number; readonly rounds: number; readonly servers: number },
   command: string,
-): Surroundings {
+): Environment {
   const programs = (['redis-server', 'memcached'] as const).map(
     (program) => `${program} ${versionOf(program) ?? '(not installed)'}`,
   );
@@ -62,7 +62,7 @@ export function surroundings(
   };
 }
 
-export function head({ machine, versions, providers, run, command }: Surroundings): string {
+export function head({ machine, versions, providers, run, command }: Environment): string {
   return `${command}\n${machine}\n${versions}\nproviders: ${providers}\n${run}\n`;
 }
 
@@ -120,7 +120,7 @@ function entry(name: string, p: Part): Entry {
   };
 }
 
-export function rowEntries(rows: readonly RowResult[], { machine, versions, run, date }: Surroundings): RowEntry[] {
+export function rowEntries(rows: readonly RowResult[], { machine, versions, run, date }: Environment): RowEntry[] {
   const where = `${machine}; ${versions}; ${run}; ${date}`;
   return rows.map((row) => {
     const first = weakest(row);
@@ -141,5 +141,5 @@ export function rowEntries(rows: readonly RowResult[], { machine, versions, run,
 }
 
 /** One entry for each row. */
-export const toJson = (rows: readonly RowResult[], where: Surroundings): string =>
+export const toJson = (rows: readonly RowResult[], where: Environment): string =>
   `${JSON.stringify(rowEntries(rows, where), undefined, 2)}\n`;

@@ -12,7 +12,7 @@
 #include "../../native/fabric/tcp/tcp.h"
 #include "../../native/test/table/table_host.h"
 
-enum { RESPONDER_SEGMENTS = 64, RESPONDER_GROUP = 5, RESPONDER_TRUST = 3, RESPONDER_LARGEST = 512 };
+enum { RESPONDER_SEGMENTS = 64, RESPONDER_GROUP = 5, RESPONDER_TENANT = 3, RESPONDER_LARGEST = 512 };
 
 typedef struct responder {
     host *h;
@@ -31,7 +31,7 @@ static inline void responder_open(responder *r, host *h) {
     CHECK_EQ(fab_open(&(fab_options){ .provider = FAB_TCP, .follow = dataplane_follow }, &r->domain), 0);
     for (int i = 0; i < h->count; i++) {
         host_segment *s = &h->segments[i];
-        CHECK_EQ(fab_reg(r->domain, &s->region, RESPONDER_TRUST, &r->mr[i]), 0);
+        CHECK_EQ(fab_reg(r->domain, &s->region, RESPONDER_TENANT, &r->mr[i]), 0);
         CHECK_EQ(fab_name(r->mr[i], RESPONDER_GROUP, s->kind == TABLE_HEAP ? s->number : FAB_NOWHERE), 0);
     }
     r->cq.io = (tcp_io){ .domain = (tcp_domain *)r->domain, .cq = &r->cq };
@@ -41,7 +41,7 @@ static inline void responder_open(responder *r, host *h) {
     memset(r->conn, 0, sizeof *r->conn);
     r->conn->head.cq = &r->cq.head;
     r->conn->io = &r->cq.io;
-    r->conn->trust = RESPONDER_TRUST;
+    r->conn->tenant = RESPONDER_TENANT;
     r->conn->requests = calloc(TCP_DEPTH, sizeof *r->conn->requests);
     CHECK(r->conn->requests);
 }

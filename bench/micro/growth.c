@@ -245,7 +245,7 @@ int main(int argc, char **argv) {
     dataplane *d = rig_serve("growth");
     dataplane_stats *s = stats_of(d);
     thread[WRITER] = (unsigned)getpid();
-    thread[OWNER] = s->group[0].thread_id;
+    thread[OWNER] = s->worker[0].thread_id;
     thread[MEMORY] = thread_named("farkv-memory");
     thread[HUGE] = thread_named("farkv-huge");
     free(s);
@@ -273,7 +273,7 @@ int main(int argc, char **argv) {
         if (one->memory_wait_max_ns > longest_wait) longest_wait = one->memory_wait_max_ns;
         if (one->table.longest_chain > chain) chain = one->table.longest_chain;
     }
-    const dataplane_latency *o = &s->group[0].latency[DATAPLANE_PUT];
+    const dataplane_latency *o = &s->worker[0].latency[DATAPLANE_PUT];
     printf("%u to %u keys of %u B in %.1f s: %.0f PUTs/s, %llu splits, longest chain ever %llu, %.0f MB registered, "
            "%.0f of them huge pages\n",
            FIRST, key_count, value_bytes, seconds, (key_count - FIRST) / seconds, (unsigned long long)splits,

@@ -56,7 +56,7 @@ static dataplane *rig_serve(const char *name) {
                            .hash_seed = SEED,
                            .ticket_secret = SECRET,
                            .shards = shard_count,
-                           .groups = 1,
+                           .workers = 1,
                            .lease_ms = 2000,
                            .drift_ppm = 200,
                            .max_clients = 8,

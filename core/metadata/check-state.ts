@@ -4,8 +4,8 @@
  */
 import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
 import { PROVIDERS } from '../providers.js';
-import { TRUST_DOMAINS_MAX } from './trust.js';
-import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, TrustDomain } from './state.js';
+import { TENANTS_MAX } from './tenants.js';
+import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, Tenant } from './state.js';
 
 /**
  * Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has
@@ -14,7 +14,7 @@ import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, Tr
 export const REGIONS_MAX = 8192;
 export const MEMBERS_MAX = 64;
 export const SHARDS_MAX = 4096;
-export const GROUPS_MAX = 64;
+export const WORKERS_MAX = 64;
 /** Ownership epochs are the high 20 bits of versions (native/table/layout.h). */
 export const EPOCH_MAX = 2 ** 20 - 1;
 
@@ -26,7 +26,7 @@ const provider = oneOf(...PROVIDERS);
 const address = text(300);
 const uint32 = uint(2 ** 32 - 1);
 export const shardNumber = uint(SHARDS_MAX - 1);
-export const groupNumber = uint(GROUPS_MAX - 1);
+export const workerNumber = uint(WORKERS_MAX - 1);
 export const epochNumber = uint(EPOCH_MAX);
 export const layoutNumber = uint32;
 export const raftNumber = uint();
@@ -37,7 +37,7 @@ const driftPpm = uint(1_000_000);
 export const checkFabricAddress = record<FabricAddress>({
   provider,
   address,
-  group: groupNumber,
+  worker: workerNumber,
   host: maybe(text(128)),
 });
 export const checkFabricAddresses = list(checkFabricAddress, 1024);
@@ -67,7 +67,7 @@ export const checkRegions = list(checkRegion, REGIONS_MAX);
 export const checkShard = record<Shard>({
   shard: shardNumber,
   owner: maybe(memberId),
-  group: groupNumber,
+  worker: workerNumber,
   epoch: epochNumber,
   incarnation: maybe(hex64),
   layoutEpoch: layoutNumber,
@@ -89,11 +89,8 @@ export const checkMove = record<Move>({
   to: memberId,
   planned: uint(),
   phase: maybe(movePhase),
-  group: maybe(groupNumber),
+  worker: maybe(workerNumber),
   copy: maybe(hex64),
 });
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
-export const checkTrustDomains = list(
-  record<TrustDomain>({ name: memberId, shards: uint(SHARDS_MAX) }),
-  TRUST_DOMAINS_MAX,
-);
+export const checkTenants = list(record<Tenant>({ name: memberId, shards: uint(SHARDS_MAX) }), TENANTS_MAX);

@@ -14,10 +14,10 @@ import {
   checkFabricAddresses,
   checkLeaseTerms,
   checkRegions,
-  checkTrustDomains,
+  checkTenants,
   copyPhase,
   epochNumber,
-  groupNumber,
+  workerNumber,
   layoutNumber,
   memberId,
   MEMBERS_MAX,
@@ -28,7 +28,7 @@ import {
   votersMax,
 } from './check-state.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
-import type { CopyPhase, FabricAddress, LeaseTerms, Region, TrustDomain } from './state.js';
+import type { CopyPhase, FabricAddress, LeaseTerms, Region, Tenant } from './state.js';
 import { PROVIDERS } from '../providers.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
@@ -40,7 +40,7 @@ export interface Bootstrap {
   readonly clusterId: string;
   readonly hashSeed: string;
   readonly ticketSecret: string;
-  /** Of all trust domains. */
+  /** Of all tenants. */
   readonly shards: number;
   /** The first servers. All of them vote. */
   readonly voters: readonly string[];
@@ -49,7 +49,7 @@ export interface Bootstrap {
   /** For the whole life of the cluster. */
   readonly ownerLease: LeaseTerms;
   /** Those beside the default one, where there are any. */
-  readonly trustDomains?: readonly TrustDomain[];
+  readonly tenants?: readonly Tenant[];
 }
 
 /**
@@ -179,7 +179,7 @@ export interface ShardCopy extends Placement {
   readonly t: 'shard-copy';
   readonly memberIncarnation: string;
   readonly phase: CopyPhase;
-  readonly group: number;
+  readonly worker: number;
   /** Identifies the move: a late report for a move that was called off is refused. */
   readonly planned: number;
   /** The copy that reports `copied` must be the one that reported `last`. */
@@ -234,7 +234,7 @@ const checks = {
     voters: list(memberId, MEMBERS_MAX),
     votersMax,
     ownerLease: checkLeaseTerms,
-    trustDomains: maybe(checkTrustDomains),
+    tenants: maybe(checkTenants),
   }),
   'member-join': record<MemberJoin>({
     t: literal('member-join'),
@@ -303,7 +303,7 @@ const checks = {
     to: memberId,
     memberIncarnation: hex64,
     phase: copyPhase,
-    group: groupNumber,
+    worker: workerNumber,
     copy: hex64,
     planned: uint(),
   }),

@@ -94,7 +94,7 @@ test('a shard of a dead owner goes to the server that has copied it, also when t
       to: 's2',
       memberIncarnation: hexOf(2),
       phase,
-      group: 0,
+      worker: 0,
       copy: hexOf(9),
       planned,
     });

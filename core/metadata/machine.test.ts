@@ -38,8 +38,8 @@ function join(id: string, n: number, replaces?: number, more: Partial<MemberJoin
     control: ['127.0.0.1:7400'],
     memoryBytes: 1 << 30,
     fabric: [
-      { provider: 'tcp', address: '127.0.0.1:7500', group: 0 },
-      { provider: 'tcp', address: '127.0.0.1:7501', group: 1 },
+      { provider: 'tcp', address: '127.0.0.1:7500', worker: 0 },
+      { provider: 'tcp', address: '127.0.0.1:7501', worker: 1 },
     ],
     ...more,
   };
@@ -90,14 +90,14 @@ test('nothing else is taken before the cluster exists', (t) => {
   t.is(new Log().try(join('s1', 1)), 'ERR_NO_LEADER');
 });
 
-test('shards are spread evenly over members and their data-plane groups', (t) => {
+test('shards are spread evenly over members and their data-plane workers', (t) => {
   const log = new Log().do(bootstrap, join('s1', 1), join('s2', 1), join('s3', 1), { t: 'assign-shards' });
   const { shards } = log.machine.state;
   for (const id of ['s1', 's2', 's3'])
     t.deepEqual(
       shards
         .filter((s) => s.owner === id)
-        .map((s) => s.group)
+        .map((s) => s.worker)
         .sort(),
       [0, 1],
     );
@@ -227,7 +227,7 @@ test('malformed entries are refused field by field', (t) => {
     { ...entry, command: { ...entry.command, id: '' } },
     { ...entry, command: { ...entry.command, incarnation: 'ABCDEF' } },
     { ...entry, command: { ...entry.command, control: [5] } },
-    { ...entry, command: { ...entry.command, fabric: [{ provider: 'pigeon', address: '', group: 0 }] } },
+    { ...entry, command: { ...entry.command, fabric: [{ provider: 'pigeon', address: '', worker: 0 }] } },
     { ...entry, command: { ...entry.command, memoryBytes: 2 ** 60 } },
     { ...entry, command: { ...bootstrap, shards: 1e6 } },
   ];

@@ -15,7 +15,7 @@ import {
   checkMove,
   checkServer,
   checkShard,
-  checkTrustDomains,
+  checkTenants,
   memberId,
   MEMBERS_MAX,
   SHARDS_MAX,
@@ -156,7 +156,7 @@ const checkSaved = record<Saved>({
   votersMax,
   ownerLease: checkLeaseTerms,
   moves: list(checkMove, SHARDS_MAX),
-  trustDomains: checkTrustDomains,
+  tenants: checkTenants,
 });
 const checkProposers = list(
   record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }),

@@ -36,7 +36,7 @@ function moving(): {
         to: 's2',
         memberIncarnation: s2,
         phase,
-        group: 0,
+        worker: 0,
         copy: hex(name),
         planned,
       };
@@ -107,7 +107,7 @@ test('a copy that is done is called off when it is lost, and then only', (t) => 
   }
 });
 
-test('an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes groups for it', (t) => {
+test('an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes workers for it', (t) => {
   const { log, copy, released } = moving();
   log.do(copy('last'), copy('copied'), released, joinOf('s1', 9, 1));
   t.like(log.shard(released.shard), { owner: 's2', epoch: released.epoch + 1, incarnation: undefined });

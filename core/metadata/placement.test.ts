@@ -6,7 +6,7 @@ const member = (id: string): Member => ({ id, raftId: 1, incarnation: '', contro
 const members = (n: number): Map<string, Member> =>
   new Map(Array.from({ length: n }, (_, i) => [`s${i + 1}`, member(`s${i + 1}`)]));
 const free = (n: number): Shard[] =>
-  Array.from({ length: n }, (_, shard) => ({ shard, group: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
+  Array.from({ length: n }, (_, shard) => ({ shard, worker: 0, epoch: 0, layoutEpoch: 0, buckets: 0, regions: [] }));
 
 test('no member has more than its even share, rounded up', (t) => {
   for (const [shards, count] of [

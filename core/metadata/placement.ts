@@ -30,9 +30,9 @@ export function raftIdOf(id: string): number {
   return (mix(hashText(id, 0x5bd1e995)) % 2 ** 20) * 2 ** 32 + mix(hashText(id)) + 1;
 }
 
-/** Data-plane groups of a member. */
-export function groupsOf(member: Member): number {
-  return member.fabric.reduce((most, a) => Math.max(most, a.group + 1), 1);
+/** Data-plane workers of a member. */
+export function workersOf(member: Member): number {
+  return member.fabric.reduce((most, a) => Math.max(most, a.worker + 1), 1);
 }
 
 /** New owners for the shards that have none: shard number to member id. Empty when there are no members. */

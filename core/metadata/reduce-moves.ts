@@ -77,7 +77,7 @@ export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
       `the copy of shard ${c.shard} is at ${present.phase ?? 'its beginning'}, not before ${c.phase}`,
     );
   if (c.phase === 'copied' && present.copy !== c.copy) return refused('ERR_BUSY', `shard ${c.shard} is copied anew`);
-  const move: Move = { ...present, phase: c.phase, group: c.group, copy: c.copy };
+  const move: Move = { ...present, phase: c.phase, worker: c.worker, copy: c.copy };
   return changed(state, { moves: state.moves.map((m) => (m === present ? move : m)) });
 }
 

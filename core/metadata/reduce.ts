@@ -12,9 +12,9 @@ import { FORMAT_FIRST, tooEarly } from './format.js';
 import { place } from './placement.js';
 import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
 import { addServer, drainServer, firstServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
-import { changed, closed, grouped, refused, type Reduced } from './reduced.js';
+import { changed, closed, spreadOverWorkers, refused, type Reduced } from './reduced.js';
 import type { Member, MetadataState, Region, Shard } from './state.js';
-import { trustRanges } from './trust.js';
+import { tenantRanges } from './tenants.js';
 
 /** Before the cluster is made. */
 export const EMPTY: MetadataState = {
@@ -31,7 +31,7 @@ export const EMPTY: MetadataState = {
   votersMax: 0,
   ownerLease: { leaseMs: 0, driftPpm: 0 },
   moves: [],
-  trustDomains: [],
+  tenants: [],
 };
 
 function join(state: MetadataState, c: MemberJoin): Reduced {
@@ -68,14 +68,14 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
       .map((m) => [m.shard, m]),
   );
   const shards = state.shards.map((s) => (s.owner === c.id ? closed(s, given.get(s.shard)?.to ?? c.id) : s));
-  const spread = grouped(shards, members);
+  const spread = spreadOverWorkers(shards, members);
   return changed(state, {
     members,
-    // A closed shard that keeps its epoch may be opening already, so it keeps its group; what was copied lies where the
+    // A closed shard that keeps its epoch may be opening already, so it keeps its worker; what was copied lies where the
     // new owner put it.
     shards: shards.map((s, i): Shard => {
       const move = given.get(s.shard);
-      return move !== undefined ? { ...s, group: move.group ?? 0 } : s === state.shards[i] ? s : (spread[i] ?? s);
+      return move !== undefined ? { ...s, worker: move.worker ?? 0 } : s === state.shards[i] ? s : (spread[i] ?? s);
     }),
     // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
     // What it has copied of others is gone too: they keep their shards, until somebody plans again.
@@ -91,7 +91,7 @@ function assign(state: MetadataState): Reduced {
     const owner = placed.get(s.shard);
     return owner === undefined || s.epoch >= EPOCH_MAX ? s : closed(s, owner);
   });
-  return changed(state, { shards: grouped(shards, state.members) });
+  return changed(state, { shards: spreadOverWorkers(shards, state.members) });
 }
 
 function replaceShard(state: MetadataState, shard: Shard): Reduced {
@@ -108,7 +108,7 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
   );
   // Its last owner holds it until now, for the case that the copy is lost.
   const base =
-    given === undefined || shard.owner === c.owner ? shard : { ...closed(shard, c.owner), group: given.group ?? 0 };
+    given === undefined || shard.owner === c.owner ? shard : { ...closed(shard, c.owner), worker: given.worker ?? 0 };
   if (base.owner !== c.owner || base.epoch !== c.epoch)
     return refused('ERR_NOT_OWNER', `${c.owner} does not own shard ${c.shard} in epoch ${c.epoch}`);
   if (base.incarnation !== undefined)
@@ -143,20 +143,20 @@ function layout(state: MetadataState, c: ShardLayoutChanged): Reduced {
 }
 
 function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
-  const trustDomains = c.trustDomains ?? [];
+  const tenants = c.tenants ?? [];
   if (state.clusterId !== '') return refused('ERR_BUSY', 'the cluster exists');
   if (c.shards === 0 || c.voters.length === 0) return refused('ERR_CONFIG', 'a cluster needs a shard and a server');
-  if (new Set(trustDomains.map((d) => d.name)).size < trustDomains.length)
+  if (new Set(tenants.map((d) => d.name)).size < tenants.length)
     return refused('ERR_CONFIG', 'two tenants have the same name');
   const shards = Array.from({ length: c.shards }, (_, shard): Shard => ({
     shard,
-    group: 0,
+    worker: 0,
     epoch: 0,
     layoutEpoch: 0,
     buckets: 0,
     regions: [],
   }));
-  if (trustRanges({ shards, trustDomains }).some((range) => range.count < 1))
+  if (tenantRanges({ shards, tenants }).some((range) => range.count < 1))
     return refused('ERR_CONFIG', 'a tenant needs a shard');
   const voters = [...new Set(c.voters)].sort();
   return changed(state, {
@@ -169,7 +169,7 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
     votersMax: Math.max(c.votersMax, voters.length),
     ownerLease: c.ownerLease,
     shards,
-    trustDomains,
+    tenants,
   });
 }
 

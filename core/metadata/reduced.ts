@@ -1,6 +1,6 @@
 /** What reduce*.ts share: the outcome of a command, and what closing a shard means. */
 import type { ErrorCode } from '../errors.js';
-import { groupsOf } from './placement.js';
+import { workersOf } from './placement.js';
 import type { Member, MetadataState, Move, Shard } from './state.js';
 
 export type Reduced = { readonly ok: true; readonly state: MetadataState } | Refused;
@@ -28,7 +28,7 @@ export function closed(s: Shard, owner: string | undefined): Shard {
   return {
     shard: s.shard,
     ...(owner === undefined ? {} : { owner }),
-    group: 0,
+    worker: 0,
     epoch: s.epoch + 1,
     layoutEpoch: 0,
     buckets: 0,
@@ -36,39 +36,39 @@ export function closed(s: Shard, owner: string | undefined): Shard {
   };
 }
 
-/** Spreads each member's shards over its data-plane groups in turn; shards that are open stay where they are. */
-export function grouped(shards: readonly Shard[], members: ReadonlyMap<string, Member>): Shard[] {
+/** Spreads each member's shards over its data-plane workers in turn; shards that are open stay where they are. */
+export function spreadOverWorkers(shards: readonly Shard[], members: ReadonlyMap<string, Member>): Shard[] {
   const seen = new Map<string, number>();
   return shards.map((s) => {
     const member = s.owner === undefined ? undefined : members.get(s.owner);
     if (member === undefined) return s;
     const ordinal = seen.get(member.id) ?? 0;
     seen.set(member.id, ordinal + 1);
-    const group = ordinal % groupsOf(member);
-    return s.incarnation !== undefined || s.group === group ? s : { ...s, group };
+    const worker = ordinal % workersOf(member);
+    return s.incarnation !== undefined || s.worker === worker ? s : { ...s, worker };
   });
 }
 
 /**
  * Shards with new owners, closed under new epochs; what was to be moved of them no longer is, but for what its new
  * owner has copied: that is remembered until it opens the shard. A closed shard that keeps its epoch may be opening
- * already, so it keeps its group too: only what changes here is spread anew.
+ * already, so it keeps its worker too: only what changes here is spread anew.
  */
 export function reassigned(state: MetadataState, owners: ReadonlyMap<number, string>): Reduced {
   const moved = state.shards.map((s) => {
     const owner = owners.get(s.shard);
     return owner === undefined ? s : closed(s, owner);
   });
-  const spread = grouped(moved, state.members);
+  const spread = spreadOverWorkers(moved, state.members);
   const moves = state.moves
     .filter((m) => !owners.has(m.shard) || (complete(m) && owners.get(m.shard) === m.to))
     .map((m): Move => (owners.has(m.shard) ? { ...m, phase: 'released' } : m));
-  const copied = new Map(moves.map((m) => [m.shard, m.group]));
+  const copied = new Map(moves.map((m) => [m.shard, m.worker]));
   const shards = moved.map((s, i): Shard => {
     if (!owners.has(s.shard)) return s;
-    const group = copied.get(s.shard);
+    const worker = copied.get(s.shard);
     // What was copied lies where the new owner put it.
-    return group === undefined ? (spread[i] ?? s) : { ...s, group };
+    return worker === undefined ? (spread[i] ?? s) : { ...s, worker };
   });
   return changed(state, { shards, moves });
 }

@@ -4,7 +4,7 @@
  *
  * An owner whose lease is over may be alive: if the leader was stopped, its host suspended, or no quorum answered, no
  * owner could renew. So silence is not measured by the clock but by heard time, which passes only while the leader can
- * hear. A quorum confirms the leader again and again, since every lease is granted after that (lease-office.ts); heard
+ * hear. A quorum confirms the leader again and again, since every lease is granted after that (lease-grantor.ts); heard
  * time is the sum of the gaps between two confirmations, where
  *
  *     a gap up to CAP (a quarter of a lease)     counts whole
@@ -15,7 +15,7 @@
  *
  * Fairness: an owner that runs, and reaches the leader whenever the leader runs and has a quorum, is never found
  * silent.
- *   1. An owner asks every CAP; an ask without an answer is repeated after at most half a lease (lease-keeper.ts).
+ *   1. An owner asks every CAP; an ask without an answer is repeated after at most half a lease (lease-holder.ts).
  *   2. An ask counts when the leader reads it, before a quorum confirms the leader (asked). A join counts as an ask
  *      when it is applied.
  *   3. After a stall the event loop runs timers first, then reads sockets, then handles confirmations (setImmediate in

@@ -10,12 +10,12 @@ import type { Provider } from '../providers.js';
 
 export type { Provider };
 
-/** Where a server's data plane can be reached. `group` is the data-plane thread that answers there. */
+/** Where a server's data plane can be reached. `worker` is the data-plane thread that answers there. */
 export interface FabricAddress {
   readonly provider: Provider;
   /** As native/fabric/fabric.h writes addresses: `unix:/path`, `192.0.2.1:7000`, `[2001:db8::1]:7000`. */
   readonly address: string;
-  readonly group: number;
+  readonly worker: number;
   /** For shm: shmHost() of native/host.ts at the server, so that a client knows whether it is on the same host. */
   readonly host?: string;
 }
@@ -50,8 +50,8 @@ export interface Shard {
   readonly shard: number;
   /** Member id; undefined while nobody owns it. */
   readonly owner?: string;
-  /** Data-plane group at the owner. */
-  readonly group: number;
+  /** Data-plane worker at the owner. */
+  readonly worker: number;
   /** Rises by one with every new owner or restart of the owner: the high bits of versions. */
   readonly epoch: number;
   /**
@@ -99,8 +99,8 @@ export interface Move {
    * applies at once.
    */
   readonly phase?: MovePhase;
-  /** The data-plane group in which the next owner has it. With a phase. */
-  readonly group?: number;
+  /** The data-plane worker in which the next owner has it. With a phase. */
+  readonly worker?: number;
   /** Names the copy, 64 random bits, hex. With a phase. */
   readonly copy?: string;
 }
@@ -114,8 +114,8 @@ export interface LeaseTerms {
   readonly driftPpm: number;
 }
 
-/** A trust domain beside the default one, and how many shards it has; which is said in trust.ts. */
-export interface TrustDomain {
+/** A tenant beside the default one, and how many shards it has; which is said in trust.ts. */
+export interface Tenant {
   readonly name: string;
   readonly shards: number;
 }
@@ -148,5 +148,5 @@ export interface MetadataState {
   /** At most one for each shard, in their order. */
   readonly moves: readonly Move[];
   /** Fixed when the cluster is made; their numbers are their places (trust.ts). */
-  readonly trustDomains: readonly TrustDomain[];
+  readonly tenants: readonly Tenant[];
 }

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { MetadataState, Region, Shard } from '../metadata/state.js';
-import { DEFAULT_TRUST } from '../metadata/trust.js';
+import { DEFAULT_TENANT } from '../metadata/tenants.js';
 import { mapFrames, MapAssembler, clientMap } from './client-map.js';
 import { FrameReader } from './frame.js';
 import { SERVER_FRAME_LIMITS } from './limits.js';
@@ -18,7 +18,7 @@ const region = (segment: number): Region => ({
 const shard = (n: number, regions: number, layoutEpoch = 1): Shard => ({
   shard: n,
   owner: 's1',
-  group: 0,
+  worker: 0,
   epoch: 1,
   incarnation: '0123456789abcdef',
   layoutEpoch,
@@ -39,7 +39,7 @@ function state(mapEpoch: number, shards: readonly Shard[], clusterId = 'ab'.repe
     votersMax: 0,
     ownerLease: { leaseMs: 0, driftPpm: 0 },
     moves: [],
-    trustDomains: [],
+    tenants: [],
     members: new Map([
       [
         's1',
@@ -71,7 +71,7 @@ test('a map of many regions travels in several frames and takes effect once', (t
     5,
     Array.from({ length: 40 }, (_, i) => shard(i, 200)),
   );
-  const frames = mapFrames(all, undefined, DEFAULT_TRUST, new Uint8Array(40));
+  const frames = mapFrames(all, undefined, DEFAULT_TENANT, new Uint8Array(40));
   t.true(frames.length > 1);
   const { map, pushes } = receive(new MapAssembler(), frames);
   t.deepEqual(map, clientMap(all));
@@ -114,7 +114,7 @@ test('a shard with the most regions fits a frame', (t) => {
   t.is(receive(new MapAssembler(), frames).map?.shards[0]?.regions.length, 8192);
 });
 
-test('a client of a trust domain is told of its shards, their regions and their owners, and of nothing else', (t) => {
+test('a client of a tenant is told of its shards, their regions and their owners, and of nothing else', (t) => {
   const shards = [shard(0, 2), { ...shard(1, 2), owner: 's2' }, { ...shard(2, 2), owner: 's2' }].map((s) => ({
     ...s,
     regions: s.regions.map((r) => ({ ...r, rkey: `77${s.shard}` })),
@@ -123,7 +123,7 @@ test('a client of a trust domain is told of its shards, their regions and their 
   const [s1] = one.members.values();
   const all: MetadataState = {
     ...one,
-    trustDomains: [
+    tenants: [
       { name: 'a', shards: 1 },
       { name: 'b', shards: 1 },
     ],
@@ -132,18 +132,18 @@ test('a client of a trust domain is told of its shards, their regions and their 
       ['s2', { ...s1!, id: 's2' }],
     ]),
   };
-  const mapOf = (trust: number, known?: MetadataState, now = all) =>
-    receive(new MapAssembler(), mapFrames(now, known, trust)).map!;
-  for (const [trust, owner] of ['s1', 's2', 's2'].entries()) {
-    const map = mapOf(trust);
-    t.deepEqual(map.shards, [shards[trust]]);
+  const mapOf = (tenant: number, known?: MetadataState, now = all) =>
+    receive(new MapAssembler(), mapFrames(now, known, tenant)).map!;
+  for (const [tenant, owner] of ['s1', 's2', 's2'].entries()) {
+    const map = mapOf(tenant);
+    t.deepEqual(map.shards, [shards[tenant]]);
     t.deepEqual(
       map.members.map((m) => m.id),
       [owner],
     );
-    t.deepEqual(map, clientMap(all, trust));
+    t.deepEqual(map, clientMap(all, tenant));
     const told = JSON.stringify(map);
-    for (const other of [0, 1, 2]) t.is(told.includes(`"77${other}"`), other === trust);
+    for (const other of [0, 1, 2]) t.is(told.includes(`"77${other}"`), other === tenant);
   }
   t.deepEqual(mapOf(3).shards, [], 'of a domain that there is not');
   const changed = { ...all, mapEpoch: 2, shards: [shards[0]!, { ...shards[1]!, layoutEpoch: 2 }, shards[2]!] };

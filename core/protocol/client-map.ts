@@ -3,7 +3,7 @@
  * that they cannot differ: `mapFrames` at the server, MapAssembler at the client.
  */
 import type { Member, MetadataState, Shard } from '../metadata/state.js';
-import { DEFAULT_TRUST, trustRange } from '../metadata/trust.js';
+import { DEFAULT_TENANT, tenantRange } from '../metadata/tenants.js';
 import { encodeFrame } from './frame.js';
 import { MAP_FRAME_BYTES } from './limits.js';
 import type { ClientMap, MapPush } from './messages.js';
@@ -23,18 +23,18 @@ function memberForClients(m: Member): Member {
   };
 }
 
-/** The shards of a trust domain; rkeys of others are none of its clients' business. */
-function shardsOf(state: MetadataState, trust: number): readonly Shard[] {
-  const { first, count } = trustRange(state, trust);
+/** The shards of a tenant; rkeys of others are none of its clients' business. */
+function shardsOf(state: MetadataState, tenant: number): readonly Shard[] {
+  const { first, count } = tenantRange(state, tenant);
   return state.shards.slice(first, first + count);
 }
 
 /**
- * The part of the metadata that a client of a trust domain may have: no ticket secret, nothing of the servers' own, and
+ * The part of the metadata that a client of a tenant may have: no ticket secret, nothing of the servers' own, and
  * where there are several domains only the servers that own shards of this one.
  */
-export function clientMap(state: MetadataState, trust = DEFAULT_TRUST, shards = shardsOf(state, trust)): ClientMap {
-  const owners = state.trustDomains.length === 0 ? undefined : new Set(shardsOf(state, trust).map((s) => s.owner));
+export function clientMap(state: MetadataState, tenant = DEFAULT_TENANT, shards = shardsOf(state, tenant)): ClientMap {
+  const owners = state.tenants.length === 0 ? undefined : new Set(shardsOf(state, tenant).map((s) => s.owner));
   return {
     clusterId: state.clusterId,
     mapEpoch: state.mapEpoch,
@@ -45,18 +45,18 @@ export function clientMap(state: MetadataState, trust = DEFAULT_TRUST, shards = 
 }
 
 /**
- * The frames that bring a client of a trust domain from `known` (undefined: nothing) to `state`. Shards are compared by
+ * The frames that bring a client of a tenant from `known` (undefined: nothing) to `state`. Shards are compared by
  * identity, which the metadata machine keeps for what did not change. Written one after the other; the first carries
  * the ticket.
  */
 export function mapFrames(
   state: MetadataState,
   known: MetadataState | undefined,
-  trust = DEFAULT_TRUST,
+  tenant = DEFAULT_TENANT,
   ticket?: Uint8Array,
 ): Uint8Array[] {
   const base = known?.clusterId === state.clusterId ? known : undefined;
-  const changed = shardsOf(state, trust).filter((s) => s !== base?.shards[s.shard]);
+  const changed = shardsOf(state, tenant).filter((s) => s !== base?.shards[s.shard]);
   const parts: Shard[][] = [[]];
   let bytes = 0;
   for (const shard of changed) {
@@ -71,7 +71,7 @@ export function mapFrames(
   return parts.map((shards, i) => {
     const push: MapPush = {
       t: 'map',
-      map: clientMap(state, trust, shards),
+      map: clientMap(state, tenant, shards),
       ...(i === 0 && ticket !== undefined ? { ticket } : {}),
       ...(base === undefined ? {} : { partial: true }),
       ...(i < parts.length - 1 ? { more: true } : {}),

@@ -8,7 +8,7 @@ export type Asked =
   | {
       readonly do: 'open';
       readonly shard: number;
-      readonly group: number;
+      readonly worker: number;
       readonly epoch: number;
       readonly incarnation: string;
       readonly memoryBytes: number;

@@ -23,9 +23,9 @@ type At<S extends ComingState['is']> = Extract<ComingState, { is: S }>;
 
 /** Begins anew, or for the first time. */
 export function open(c: Common, life: Coming): void {
-  const { shard, group, epoch, incarnation, memoryBytes } = life;
+  const { shard, worker, epoch, incarnation, memoryBytes } = life;
   become(life, { is: 'opening' });
-  c.ask(life, { do: 'open', shard, group, epoch, incarnation, memoryBytes });
+  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes });
 }
 
 /** To be called when the metadata or the life itself has changed. */
@@ -130,7 +130,7 @@ function copied(c: Common, life: Coming, state: At<'copied'>): void {
 }
 
 function tell(c: Common, life: Coming, phase: 'last' | 'copied'): void {
-  const { shard, epoch, group, planned, incarnation } = life;
+  const { shard, epoch, worker, planned, incarnation } = life;
   c.ask(life, {
     do: 'propose',
     command: {
@@ -140,7 +140,7 @@ function tell(c: Common, life: Coming, phase: 'last' | 'copied'): void {
       to: c.memberId,
       memberIncarnation: c.memberIncarnation,
       phase,
-      group,
+      worker,
       copy: incarnation,
       planned,
     },

@@ -59,7 +59,7 @@ export type HeldState =
 export interface Coming extends Opening {
   readonly kind: 'coming';
   /** In this server's data plane. */
-  readonly group: number;
+  readonly worker: number;
   /** Of the move. */
   readonly planned: number;
   attempts: number;

@@ -85,7 +85,7 @@ class Rig {
       to,
       memberIncarnation: this.log.state.members.get(to)!.incarnation,
       phase,
-      group: 0,
+      worker: 0,
       copy,
       planned,
     };

@@ -2,7 +2,7 @@
  * All shards of one start of a server: gives each what concerns it, and begins and ends their lives. The contract is in
  * index.ts.
  */
-import { groupsOf } from '../metadata/placement.js';
+import { workersOf } from '../metadata/placement.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, Result, Told } from './actions.js';
@@ -245,7 +245,7 @@ export class Shards implements Common {
     // A limit for each, not a share: shards that come later are not refused because of those that were first. What all
     // of them take together the data plane bounds.
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#held() + shards.length)));
-    for (const { shard, epoch, group } of shards) {
+    for (const { shard, epoch, worker } of shards) {
       if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
       const life: Held = {
         kind: 'held',
@@ -256,7 +256,7 @@ export class Shards implements Common {
         state: { is: 'opening' },
       };
       this.#lives.set(shard, life);
-      this.ask(life, { do: 'open', shard, group, epoch, incarnation: life.incarnation, memoryBytes: each });
+      this.ask(life, { do: 'open', shard, worker, epoch, incarnation: life.incarnation, memoryBytes: each });
     }
   }
 
@@ -281,7 +281,7 @@ export class Shards implements Common {
       shard,
       epoch: s.epoch + 1,
       planned,
-      group: count % groupsOf(me),
+      worker: count % workersOf(me),
       incarnation: random64(),
       memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
       attempts: 0,

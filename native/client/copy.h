@@ -37,11 +37,11 @@ typedef struct shard_copy shard_copy;
 typedef struct shard_copy_config {
     dataplane *to; /* the shard is open there, and not served */
     uint32_t shard;
-    uint32_t first_shard, shards; /* of the shard's trust domain: its first one, and the one behind its last */
+    uint32_t first_shard, shards; /* of the shard's tenant: its first one, and the one behind its last */
     fkv_seed seed;
     fkv_ticket ticket;                /* READ and COPY */
     uint64_t server_incarnation;      /* of the old owner, as in session_owner_config */
-    const session_address *addresses; /* of its group that serves the shard; copied */
+    const session_address *addresses; /* of its worker that serves the shard; copied */
     uint32_t count;
     uint32_t epoch;       /* in which the old owner has the shard, */
     uint64_t incarnation; /* and the incarnation that it has */

@@ -33,7 +33,7 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
     if (!c) return;
     c->open = *o;
     c->opens = shard_open;
-    bool good = o->shard < d->c.shards && o->group < d->c.groups && o->epoch <= DATAPLANE_EPOCH_MAX &&
+    bool good = o->shard < d->c.shards && o->worker < d->c.workers && o->epoch <= DATAPLANE_EPOCH_MAX &&
                 o->memory_bytes >= TABLE_MEMORY_MIN;
     pthread_mutex_lock(&d->lock);
     fkv_status s = !good ? FKV_BAD_REQUEST : open_status(d, o->shard);
@@ -42,8 +42,8 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
                                                                      : s;
     if (s == FKV_OK) {
         d->place[o->shard].state = PLACE_OPENING;
-        d->place[o->shard].group = (uint8_t)o->group;
-        c->w = d->worker[o->group];
+        d->place[o->shard].worker = (uint8_t)o->worker;
+        c->w = d->worker[o->worker];
         helper_post(&d->memory, &c->job);
     }
     pthread_mutex_unlock(&d->lock);
@@ -57,7 +57,7 @@ static void post(dataplane *d, command *c, place_state then) {
     fkv_status s = open_status(d, shard);
     if (s == FKV_OK) {
         d->place[shard].state = (uint8_t)then;
-        c->w = d->worker[d->place[shard].group];
+        c->w = d->worker[d->place[shard].worker];
         worker_post(c->w, &c->job);
     }
     pthread_mutex_unlock(&d->lock);
@@ -115,7 +115,7 @@ static bool add_shard(command *c, const shard *s) {
     c->stats = all;
     dataplane_shard_stats *out = &all->shard[all->shards++];
     *out = (dataplane_shard_stats){ .shard = s->number,
-                                    .group = s->w->number,
+                                    .worker = s->w->number,
                                     .serving = s->state == SHARD_SERVING,
                                     .memory_waits = s->memory_waits,
                                     .memory_wait_max_ns = s->memory_wait_max_ns };
@@ -145,7 +145,7 @@ static void stats_of_worker(job *j) {
         stats_end(c, FKV_CLOSED);
         return;
     }
-    dataplane_group_stats *out = &c->stats->group[c->stats->groups++];
+    dataplane_worker_stats *out = &c->stats->worker[c->stats->workers++];
     *out = w->stats;
     for (const fkv_list *l = w->blocked.next; l != &w->blocked; l = l->next) out->blocked++;
     for (int i = 0; i < w->polled_count; i++) out->reads_served += fab_reads_served(w->cq[w->polled[i]]);
@@ -156,7 +156,7 @@ static void stats_of_worker(job *j) {
             return;
         }
     }
-    if (w->number + 1 == c->d->c.groups) {
+    if (w->number + 1 == c->d->c.workers) {
         stats_end(c, FKV_OK);
         return;
     }

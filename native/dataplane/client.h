@@ -7,7 +7,7 @@
 
 typedef struct client client;
 typedef struct worker worker;
-typedef struct trust_domain trust_domain;
+typedef struct dp_tenant dp_tenant;
 
 enum { ATTACHMENTS = 4 }; /* regions of one client that are attached at once */
 
@@ -26,7 +26,7 @@ struct client {
     worker *w;
     fab_conn *conn;
     fab_provider provider;
-    trust_domain *trust; /* of the ticket, as are flags */
+    dp_tenant *tenant; /* of the ticket, as are flags */
     uint32_t flags;
     uint32_t op_count, asides; /* asides: those of them that do not count against the quota */
     uint32_t copying;          /* jobs of the copier that read this client's memory */

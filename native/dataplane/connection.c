@@ -23,7 +23,7 @@ static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h
     if (h->version_min > FKV_WIRE_VERSION_MAX || h->version_max < FKV_WIRE_VERSION_MIN) return FKV_VERSION_UNSUPPORTED;
     *version = h->version_max < FKV_WIRE_VERSION_MAX ? h->version_max : FKV_WIRE_VERSION_MAX;
     if (!fkv_ticket_ok(&d->c.ticket_secret, &h->ticket, fkv_wall_ms())) return FKV_UNAUTHORIZED;
-    return h->ticket.trust < d->c.trusts ? FKV_OK : FKV_UNAUTHORIZED;
+    return h->ticket.tenant < d->c.tenants ? FKV_OK : FKV_UNAUTHORIZED;
 }
 
 static bool count_up(uint32_t *clients, uint32_t most) {
@@ -32,15 +32,15 @@ static bool count_up(uint32_t *clients, uint32_t most) {
     return false;
 }
 /* A server that copies a shard is none of its domain's clients. */
-static uint32_t *places_of(trust_domain *t, uint32_t flags, uint32_t *none) {
+static uint32_t *places_of(dp_tenant *t, uint32_t flags, uint32_t *none) {
     return flags & FKV_TICKET_COPY ? none : &t->clients;
 }
-static void give_place(dataplane *d, trust_domain *t, uint32_t flags) {
+static void give_place(dataplane *d, dp_tenant *t, uint32_t flags) {
     uint32_t none = 1;
     __atomic_sub_fetch(places_of(t, flags, &none), 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
 }
-static bool take_place(dataplane *d, trust_domain *t, uint32_t flags) {
+static bool take_place(dataplane *d, dp_tenant *t, uint32_t flags) {
     uint32_t none = 0;
     if (!count_up(&d->clients, d->c.max_clients)) return false;
     if (count_up(places_of(t, flags, &none), t->max_clients)) return true;
@@ -59,7 +59,7 @@ static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket 
     c->w = w;
     c->conn = conn;
     c->provider = p;
-    c->trust = &w->d->trust[t->trust];
+    c->tenant = &w->d->tenant[t->tenant];
     c->flags = t->flags;
     list_init(&c->of_worker);
     list_init(&c->sending);
@@ -94,11 +94,11 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
     uint8_t version = FKV_WIRE_VERSION_MAX;
     client *c = NULL;
     fkv_status s = check_hello(d, wc, &h, &version);
-    trust_domain *trust = s == FKV_OK ? &d->trust[h.ticket.trust] : NULL;
-    if (trust && !take_place(d, trust, h.ticket.flags))
+    dp_tenant *tenant = s == FKV_OK ? &d->tenant[h.ticket.tenant] : NULL;
+    if (tenant && !take_place(d, tenant, h.ticket.flags))
         s = FKV_BUSY;
     else if (s == FKV_OK && !(c = make(w, p, wc->conn, &h.ticket))) {
-        give_place(d, trust, h.ticket.flags);
+        give_place(d, tenant, h.ticket.flags);
         s = FKV_NO_MEMORY;
     }
     fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC,
@@ -114,11 +114,11 @@ void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
         return;
     }
     fab_set_user(wc->conn, c);
-    if (fab_accept(wc->conn, h.ticket.trust, &welcome, sizeof welcome) != 0 ||
+    if (fab_accept(wc->conn, h.ticket.tenant, &welcome, sizeof welcome) != 0 ||
         fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
         fab_disconnect(wc->conn);
         unmake(c);
-        give_place(d, trust, h.ticket.flags);
+        give_place(d, tenant, h.ticket.flags);
         return;
     }
     c->max_message = fab_max_message(wc->conn);
@@ -167,7 +167,7 @@ void clients_reap(worker *w) {
         list_remove(&c->blocked);
         list_remove(&c->of_worker);
         w->stats.clients--;
-        give_place(w->d, c->trust, c->flags);
+        give_place(w->d, c->tenant, c->flags);
         unmake(c);
     }
 }

@@ -1,4 +1,4 @@
-/* dataplane.h: the owner's side of the data path: one thread per shard group that polls, prepares, commits and
+/* dataplane.h: the owner's side of the data path: one thread per shard worker that polls, prepares, commits and
  * acknowledges, grants leases and answers two-sided requests, without ever entering JavaScript.
  *
  * For: server/ through native/node/server_binding.c, and C tests. Not for: decisions. Which shards are opened, when
@@ -11,7 +11,7 @@
  * `done` return at once; done is called once, on a thread of the data plane or of the caller, must not block, and owns
  * `result` (free it with free()).
  *
- * Memory that is bounded, for each group: requests in the owner's hands, at most 2 * client_quota of a client, 400
+ * Memory that is bounded, for each worker: requests in the owner's hands, at most 2 * client_quota of a client, 400
  * bytes each; messages not yet given back, by the provider's credits; copies of requests that wait and of replies not
  * yet sent, 64 MiB; remembered changes (deduplication), dedup_bytes; large values on their way, transfer_bytes, which
  * are counted in the shard's own memory, and 2 MiB through which they come.
@@ -31,7 +31,7 @@ typedef struct dataplane dataplane;
 
 typedef struct dataplane_listen {
     fab_provider provider;
-    uint32_t group;
+    uint32_t worker;
     const char *address; /* as fabric.h writes addresses */
 } dataplane_listen;
 
@@ -40,28 +40,28 @@ typedef struct dataplane_listen {
  * shards; start fails where the system has none. */
 typedef enum { DATAPLANE_HUGE_OFF, DATAPLANE_HUGE_AUTO, DATAPLANE_HUGE_REQUIRE } dataplane_huge;
 
-/* A trust domain: clients that are to have nothing to do with those of others. It has shards of its own, in a row
+/* A tenant: clients that are to have nothing to do with those of others. It has shards of its own, in a row
  * behind those of the domains before it; its number is its place in the list, and what tickets carry. Requests of its
  * clients for other shards are answered UNAUTHORIZED, and the rkeys of its shards are of no use to other clients. */
-typedef struct dataplane_trust {
+typedef struct dataplane_tenant {
     uint32_t shards;
-    uint32_t max_clients; /* its connections in all groups together; 0: no bound but the configuration's */
-} dataplane_trust;
+    uint32_t max_clients; /* its connections in all workers together; 0: no bound but the configuration's */
+} dataplane_tenant;
 
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed, ticket_secret;
-    uint32_t shards; /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
-    uint32_t groups; /* threads; 1 to DATAPLANE_GROUPS_MAX */
+    uint32_t shards;  /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
+    uint32_t workers; /* threads; 1 to DATAPLANE_WORKERS_MAX */
     uint32_t lease_ms, drift_ppm;
-    uint32_t max_clients;  /* connections in all groups together */
+    uint32_t max_clients;  /* connections in all workers together */
     uint32_t client_quota; /* requests of one connection in the owner's hands; one more is answered BUSY */
     uint32_t spin_us;      /* how long an idle thread polls before it sleeps */
     /* the same for tcp's responders, and for the kernel at their sockets (fab_options.busy_poll_us) */
     uint32_t tcp_busy_poll_us;
     dataplane_huge huge_pages;
-    const dataplane_trust *trust;   /* copied by create; their shards are all there are */
-    uint32_t trusts;                /* 0: one domain, number 0, with all shards; at most DATAPLANE_TRUSTS_MAX */
+    const dataplane_tenant *tenant; /* copied by create; their shards are all there are */
+    uint32_t tenants;               /* 0: one domain, number 0, with all shards; at most DATAPLANE_TENANTS_MAX */
     const dataplane_listen *listen; /* copied by create */
     uint32_t listens;
     /* registered by all shards together, beside their first segments; 0: no bound but theirs */
@@ -69,9 +69,9 @@ typedef struct dataplane_config {
     /* Limits with defaults, taken where 0 is given. */
     uint64_t quarantine_ns;    /* table.h */
     uint64_t quarantine_bytes; /* table.h */
-    /* large values on their way at once, for each group; default 256 MiB, at least one value's */
+    /* large values on their way at once, for each worker; default 256 MiB, at least one value's */
     uint64_t transfer_bytes;
-    uint64_t dedup_bytes; /* remembered changes, for each group; default 64 MiB */
+    uint64_t dedup_bytes; /* remembered changes, for each worker; default 64 MiB */
     uint32_t wait_ms;     /* how long a change waits for its key or for memory before BUSY; default 1,000 */
     uint32_t transfer_ms; /* how long a large value may take from its request to its end; default 30,000 */
     uint32_t stall_ms;    /* a connection that takes no reply for so long is ended; default 5,000 */
@@ -84,9 +84,9 @@ typedef struct dataplane_config {
 } dataplane_config;
 enum {
     DATAPLANE_SHARDS_MAX = 65536,
-    DATAPLANE_GROUPS_MAX = 64,
+    DATAPLANE_WORKERS_MAX = 64,
     DATAPLANE_LISTENS_MAX = 256,
-    DATAPLANE_TRUSTS_MAX = 16,
+    DATAPLANE_TENANTS_MAX = 16,
     DATAPLANE_LEASE_MS_MAX = 3600000,
     DATAPLANE_DRIFT_PPM_MAX = 100000,
     DATAPLANE_CLIENTS_MAX = 65536,
@@ -126,12 +126,12 @@ typedef struct dataplane_layout {
 } dataplane_layout;
 
 typedef struct dataplane_shard {
-    uint32_t shard, group, epoch; /* epoch: at most DATAPLANE_EPOCH_MAX */
+    uint32_t shard, worker, epoch; /* epoch: at most DATAPLANE_EPOCH_MAX */
     uint64_t incarnation;
     uint64_t memory_bytes;
 } dataplane_shard;
 
-/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or group that does not exist
+/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or worker that does not exist
  * or for too little memory, NO_MEMORY. The memory is allocated, prefaulted and registered off the data-plane thread. */
 void dataplane_open_shard(dataplane *d, const dataplane_shard *s, dataplane_done done, void *ctx);
 /* Grants leases and answers, from now on. NOT_OWNER when it is not open. */
@@ -174,8 +174,8 @@ typedef struct dataplane_latency {
     uint64_t count, p50_ns, p99_ns, max_ns;
 } dataplane_latency;
 
-typedef struct dataplane_group_stats {
-    uint32_t group, thread_id, clients;
+typedef struct dataplane_worker_stats {
+    uint32_t worker, thread_id, clients;
     uint32_t blocked;                   /* clients that take no replies at present */
     uint64_t requests[FKV_OP_COUNT];    /* as fkv_ops says where each is counted */
     uint64_t refused[FKV_STATUS_COUNT]; /* requests and connections answered with an error, by its status */
@@ -185,9 +185,9 @@ typedef struct dataplane_group_stats {
     uint64_t sleeps;    /* times the thread went to sleep */
     /* READs of peers that this process served, where the provider counts them */
     uint64_t reads_served;
-} dataplane_group_stats;
+} dataplane_worker_stats;
 typedef struct dataplane_shard_stats {
-    uint32_t shard, group;
+    uint32_t shard, worker;
     bool serving;
     /* of the registered bytes, by what they are backed with; the sum is the table's */
     uint64_t page_bytes[FKV_PAGES_KINDS];
@@ -199,8 +199,8 @@ typedef struct dataplane_shard_stats {
 } dataplane_shard_stats;
 typedef struct dataplane_stats {
     fkv_pages pages; /* what the system gives to segments of whole huge pages; found at start */
-    uint32_t groups, shards;
-    dataplane_group_stats group[DATAPLANE_GROUPS_MAX];
+    uint32_t workers, shards;
+    dataplane_worker_stats worker[DATAPLANE_WORKERS_MAX];
     dataplane_shard_stats shard[];
 } dataplane_stats;
 void dataplane_get_stats(dataplane *d, dataplane_done done, void *ctx); /* result: dataplane_stats */

@@ -150,7 +150,7 @@ static void stop(job *j) {
 
 void loop_unlisten(dataplane *d, uint32_t number) {
     for (uint32_t i = 0; i < d->c.listens; i++) {
-        if (d->listen[i].group != number) continue;
+        if (d->listen[i].worker != number) continue;
         fab_unlisten(d->listener[i]);
         d->listener[i] = NULL;
     }
@@ -206,7 +206,7 @@ int worker_create(dataplane *d, uint32_t number, worker **out) {
     worker *w = *out = calloc(1, sizeof *w);
     if (!w) return -ENOMEM;
     w->d = d;
-    w->number = w->stats.group = number;
+    w->number = w->stats.worker = number;
     w->epoll = w->box.fd = -1;
     w->stop_job.run = stop;
     w->op_max = (uint32_t)min_u64((uint64_t)d->c.max_clients * (2 * d->c.client_quota + 1) + OPS_A_SLAB, 1u << 31);

@@ -10,6 +10,6 @@ int worker_start(worker *w);
 void worker_join(worker *w); /* tells it to stop, and waits; jobs that come later are for worker_drain */
 static inline int worker_drain(worker *w) { return mailbox_run(&w->box); }
 void worker_free(worker *w);
-void loop_unlisten(dataplane *d, uint32_t group); /* by the thread that has the worker */
+void loop_unlisten(dataplane *d, uint32_t worker); /* by the thread that has the worker */
 
 #endif

@@ -35,7 +35,7 @@ static segment *segment_make(worker *w, uint32_t shard, table_segment_kind kind,
     int e = fkv_region_alloc(kind == TABLE_INDEX ? "farkv-index" : "farkv-heap", bytes, flags, &s->region);
     for (int i = 0; e == 0 && i < w->polled_count; i++) {
         fab_provider p = w->polled[i];
-        e = fab_reg(w->d->domain[p], &s->region, dataplane_trust_of(w->d, shard), &s->mr[p]);
+        e = fab_reg(w->d->domain[p], &s->region, dataplane_tenant_of(w->d, shard), &s->mr[p]);
     }
     if (e != 0) {
         segment_free(s);

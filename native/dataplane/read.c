@@ -129,4 +129,4 @@ void read_changed(op *o) {
 
 void read_layout(op *o) { streams(o, (uint32_t)table_segments(o->shard->table, NULL, 0)); }
 
-void read_leases(op *o) { streams(o, o->client->trust->shards.count); }
+void read_leases(op *o) { streams(o, o->client->tenant->shards.count); }

@@ -34,12 +34,12 @@ static fkv_status admit(worker *w, client *c, op *o) {
     }
     if (!fkv_op_is(r->op, FKV_OF_SHARD)) return FKV_OK;
     if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;
-    if (!fkv_range_has(c->trust->shards, r->shard)) return FKV_UNAUTHORIZED;
+    if (!fkv_range_has(c->tenant->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = w->by_number[r->shard];
     fkv_status s = shard_status(w, o->shard);
     if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;
     o->hash = fkv_hash_key(&w->d->c.hash_seed, r->ns, o->key, r->key_bytes);
-    return fkv_range_shard(c->trust->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
+    return fkv_range_shard(c->tenant->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
 }
 
 static op *find(client *c, uint64_t id) {

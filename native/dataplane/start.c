@@ -16,18 +16,18 @@ enum { DESCRIPTORS = 16384 };
 
 /* ---- create ---- */
 
-static bool trust_ok(const dataplane_config *c) {
-    uint64_t shards = c->trusts ? 0 : c->shards;
-    if (c->trusts > DATAPLANE_TRUSTS_MAX || (c->trusts && !c->trust)) return false;
-    for (uint32_t i = 0; i < c->trusts; i++) {
-        if (c->trust[i].shards == 0) return false;
-        shards += c->trust[i].shards;
+static bool tenants_ok(const dataplane_config *c) {
+    uint64_t shards = c->tenants ? 0 : c->shards;
+    if (c->tenants > DATAPLANE_TENANTS_MAX || (c->tenants && !c->tenant)) return false;
+    for (uint32_t i = 0; i < c->tenants; i++) {
+        if (c->tenant[i].shards == 0) return false;
+        shards += c->tenant[i].shards;
     }
     return shards == c->shards;
 }
 
 static bool config_ok(const dataplane_config *c) {
-    if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->groups < 1 || c->groups > DATAPLANE_GROUPS_MAX)
+    if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->workers < 1 || c->workers > DATAPLANE_WORKERS_MAX)
         return false;
     if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
     if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX ||
@@ -36,10 +36,10 @@ static bool config_ok(const dataplane_config *c) {
     if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
-    if (!trust_ok(c)) return false;
+    if (!tenants_ok(c)) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
         const dataplane_listen *l = &c->listen[i];
-        if (l->provider <= FAB_NONE || l->provider >= FAB_PROVIDER_COUNT || l->group >= c->groups) return false;
+        if (l->provider <= FAB_NONE || l->provider >= FAB_PROVIDER_COUNT || l->worker >= c->workers) return false;
         if (!l->address || strlen(l->address) >= sizeof *((dataplane *)0)->bound) return false;
     }
     return true;
@@ -50,22 +50,22 @@ static void free_config(dataplane *d) {
     free(d->listen);
 }
 
-static void copy_trust(dataplane *d, const dataplane_config *c) {
-    static const dataplane_trust all = { 0, 0 };
+static void copy_tenants(dataplane *d, const dataplane_config *c) {
+    static const dataplane_tenant all = { 0, 0 };
     uint32_t first = 0;
-    d->c.trusts = c->trusts ? c->trusts : 1;
-    d->c.trust = NULL; /* the caller's; d->trust is what counts */
-    for (uint32_t i = 0; i < d->c.trusts; i++) {
-        const dataplane_trust *t = c->trusts ? &c->trust[i] : &all;
-        d->trust[i] = (trust_domain){ .shards = { first, c->trusts ? t->shards : c->shards },
-                                      .max_clients = t->max_clients ? t->max_clients : c->max_clients };
-        first += d->trust[i].shards.count;
+    d->c.tenants = c->tenants ? c->tenants : 1;
+    d->c.tenant = NULL; /* the caller's; d->tenant is what counts */
+    for (uint32_t i = 0; i < d->c.tenants; i++) {
+        const dataplane_tenant *t = c->tenants ? &c->tenant[i] : &all;
+        d->tenant[i] = (dp_tenant){ .shards = { first, c->tenants ? t->shards : c->shards },
+                                    .max_clients = t->max_clients ? t->max_clients : c->max_clients };
+        first += d->tenant[i].shards.count;
     }
 }
 
 static bool copy_config(dataplane *d, const dataplane_config *c) {
     d->c = *c;
-    copy_trust(d, c);
+    copy_tenants(d, c);
     if (!d->c.quarantine_ns) d->c.quarantine_ns = (uint64_t)FKV_GET_LIFE_NS / 5 * 6;
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
     if (!d->c.dedup_bytes) d->c.dedup_bytes = 64 << 20;
@@ -128,7 +128,7 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
 static int listen_all(dataplane *d, const dataplane_listen **at) {
     for (uint32_t i = 0; i < d->c.listens; i++) {
         const dataplane_listen *l = *at = &d->listen[i];
-        worker *w = d->worker[l->group];
+        worker *w = d->worker[l->worker];
         int e = worker_add_provider(w, l->provider);
         if (e == 0) e = fab_listen(w->cq[l->provider], l->address, &d->listener[i]);
         if (e) return e;
@@ -137,9 +137,9 @@ static int listen_all(dataplane *d, const dataplane_listen **at) {
     return 0;
 }
 
-static int create_groups(dataplane *d) {
+static int create_workers(dataplane *d) {
     int e = 0;
-    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = worker_create(d, i, &d->worker[i]);
+    for (uint32_t i = 0; i < d->c.workers && e == 0; i++) e = worker_create(d, i, &d->worker[i]);
     return e;
 }
 
@@ -147,23 +147,23 @@ static int start_threads(dataplane *d) {
     int e = helper_start(&d->memory, "farkv-memory");
     if (e == 0) e = helper_start(&d->huge, "farkv-huge");
     if (e == 0) e = helper_start(&d->copier, "farkv-copier");
-    for (uint32_t i = 0; i < d->c.groups && e == 0; i++) e = worker_start(d->worker[i]);
+    for (uint32_t i = 0; i < d->c.workers && e == 0; i++) e = worker_start(d->worker[i]);
     return e;
 }
 
 /* From whatever was reached to nothing. Threads first, so that all the rest belongs to this one. */
 static void tear_down(dataplane *d) {
-    for (uint32_t i = 0; i < d->c.groups; i++)
+    for (uint32_t i = 0; i < d->c.workers; i++)
         if (d->worker[i]) worker_join(d->worker[i]);
     helper_stop(&d->copier);
     helper_stop(&d->memory);
     helper_stop(&d->huge);
     for (int ran = 1; ran;) {
         ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge);
-        for (uint32_t i = 0; i < d->c.groups; i++)
+        for (uint32_t i = 0; i < d->c.workers; i++)
             if (d->worker[i]) ran += worker_drain(d->worker[i]);
     }
-    for (uint32_t i = 0; i < d->c.groups; i++) {
+    for (uint32_t i = 0; i < d->c.workers; i++) {
         loop_unlisten(d, i);
         if (d->worker[i]) shards_end(d->worker[i]);
         worker_free(d->worker[i]);
@@ -244,7 +244,7 @@ fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
         snprintf(why, why_room, "huge pages are required, and the system gives none: %m");
         return FKV_NO_MEMORY;
     }
-    e = create_groups(d);
+    e = create_workers(d);
     if (e == 0) e = open_domains(d, &at);
     if (e == 0) e = listen_all(d, &at);
     if (e == 0) {

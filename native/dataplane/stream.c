@@ -104,7 +104,7 @@ static int send_lease(op *o) {
     fkv_lease_shard list[LIST_MAX];
     uint32_t room = stream_body_max(o->client) / (uint32_t)sizeof *list, next, n;
     uint64_t granted;
-    n = lease_grant(o->worker, o->client->trust->shards, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX, &next,
+    n = lease_grant(o->worker, o->client->tenant->shards, o->stream_at, list, room < LIST_MAX ? room : LIST_MAX, &next,
                     &granted);
     if (granted == 0) return -ESTALE;
     fkv_reply r = next_reply(o, n * (uint32_t)sizeof *list, next >= o->stream_end);

@@ -46,23 +46,23 @@ typedef struct bounce_pool bounce_pool;
 typedef enum { PLACE_NONE, PLACE_OPENING, PLACE_OPEN, PLACE_CLOSING } place_state;
 
 /* Invariant: their ranges follow each other and are all shards there are. */
-typedef struct trust_domain {
+typedef struct dp_tenant {
     fkv_shard_range shards;
     uint32_t max_clients;
     uint32_t clients; /* atomic: connections of all workers */
-} trust_domain;
+} dp_tenant;
 
 struct dataplane {
-    dataplane_config c;                       /* defaults filled in */
-    trust_domain trust[DATAPLANE_TRUSTS_MAX]; /* c.trusts of them, at least one */
-    dataplane_listen *listen;                 /* own copies */
-    char (*bound)[256];                       /* addresses as bound */
-    uint64_t grant_until_ns;                  /* atomic */
-    uint32_t lease_ms;                        /* atomic: of the next grants */
-    uint32_t clients;                         /* atomic: connections of all workers */
+    dataplane_config c;                      /* defaults filled in */
+    dp_tenant tenant[DATAPLANE_TENANTS_MAX]; /* c.tenants of them, at least one */
+    dataplane_listen *listen;                /* own copies */
+    char (*bound)[256];                      /* addresses as bound */
+    uint64_t grant_until_ns;                 /* atomic */
+    uint32_t lease_ms;                       /* atomic: of the next grants */
+    uint32_t clients;                        /* atomic: connections of all workers */
     fab_domain *domain[FAB_PROVIDER_COUNT];
     fab_listener **listener; /* [c.listens] */
-    worker *worker[DATAPLANE_GROUPS_MAX];
+    worker *worker[DATAPLANE_WORKERS_MAX];
     helper memory;          /* allocates, prefaults, registers, deregisters */
     helper huge;            /* the same for segments of huge pages that tables ask for */
     uint64_t huge_after_ns; /* of that thread: before then they are made of small ones all the same */
@@ -74,13 +74,13 @@ struct dataplane {
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
     struct {
         uint8_t state;
-        uint8_t group;
+        uint8_t worker;
     } * place; /* [c.shards]: place_state */
 };
-/* The number of a shard's trust domain. */
-static inline uint32_t dataplane_trust_of(const dataplane *d, uint32_t shard) {
+/* The number of a shard's tenant. */
+static inline uint32_t dataplane_tenant_of(const dataplane *d, uint32_t shard) {
     uint32_t i = 0;
-    while (!fkv_range_has(d->trust[i].shards, shard)) i++;
+    while (!fkv_range_has(d->tenant[i].shards, shard)) i++;
     return i;
 }
 
@@ -144,7 +144,7 @@ struct worker {
     uint32_t scan_chains; /* that the SCANs of this turn may still walk */
     uint8_t *scratch;     /* FKV_SCAN_STEP_MAX bytes: a SCAN reply being made */
 
-    dataplane_group_stats stats;
+    dataplane_worker_stats stats;
     answered answered[ANSWERED_MOST]; /* in this turn, not yet in `latency` */
     uint32_t answered_count;
     fkv_histogram latency[FKV_OP_COUNT];

@@ -100,20 +100,20 @@ void fab_close(fab_domain *d) {
 
 fab_provider fab_provider_of(const fab_domain *d) { return d->options.provider; }
 
-static void mr_init(fab_mr *m, fab_domain *d, void *base, size_t bytes, uint32_t trust, bool local) {
+static void mr_init(fab_mr *m, fab_domain *d, void *base, size_t bytes, uint32_t tenant, bool local) {
     m->ops = d->ops;
     m->domain = d;
     m->base = base;
     m->bytes = bytes;
-    m->trust = trust;
+    m->tenant = tenant;
     m->local = local;
 }
 
-int fab_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out) {
+int fab_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out) {
     *out = NULL;
     if (!r->base || r->bytes == 0) return -EINVAL;
-    int e = d->ops->reg(d, r, trust, out);
-    if (e == 0) mr_init(*out, d, r->base, r->bytes, trust, false);
+    int e = d->ops->reg(d, r, tenant, out);
+    if (e == 0) mr_init(*out, d, r->base, r->bytes, tenant, false);
     return e;
 }
 
@@ -183,8 +183,8 @@ int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv
     return cq->ops->connect(cq, address, priv, priv_bytes, user, out);
 }
 
-int fab_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes) {
-    return private_ok(priv, priv_bytes) ? c->ops->accept(c, trust, priv, priv_bytes) : -EINVAL;
+int fab_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes) {
+    return private_ok(priv, priv_bytes) ? c->ops->accept(c, tenant, priv, priv_bytes) : -EINVAL;
 }
 
 int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes) {

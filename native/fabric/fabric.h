@@ -74,7 +74,7 @@ typedef enum fab_wc_status {
     FAB_LOC_PROT_ERR,      /* the local buffer is not registered */
     FAB_WR_FLUSH_ERR,      /* the connection was in error before this was tried */
     FAB_REM_INV_REQ_ERR,   /* the peer could not parse the request */
-    FAB_REM_ACCESS_ERR,    /* wrong rkey, out of bounds, wrong trust domain, deregistered */
+    FAB_REM_ACCESS_ERR,    /* wrong rkey, out of bounds, wrong tenant, deregistered */
     FAB_REM_OP_ERR,        /* the peer failed while serving */
     FAB_RETRY_EXC_ERR,     /* the peer does not answer */
     FAB_RNR_RETRY_EXC_ERR, /* the peer posts no receives */
@@ -118,7 +118,7 @@ typedef struct fab_wc {
  * READ point at, so that two READs, of which the second depends on the first, are one round trip. What points where is
  * the user's to know: `fab_follow` looks at a private copy of the bytes and answers with a place in a region that
  * fab_name gave this number, in the group of the region that was READ. It runs on the provider's thread and must not
- * block. The second READ is checked as the first was: the region must be registered, of the connection's trust domain,
+ * block. The second READ is checked as the first was: the region must be registered, of the connection's tenant,
  * and hold all of the bytes; what is not so is not followed. */
 typedef struct fab_next {
     uint64_t offset; /* in the region */
@@ -151,9 +151,9 @@ int fab_open(const fab_options *o, fab_domain **out);
 void fab_close(fab_domain *d); /* all connections, listeners, CQs and MRs are gone before */
 fab_provider fab_provider_of(const fab_domain *d);
 
-/* Registers a region for REMOTE_READ by connections of `trust` (a trust domain, given at fab_accept; 0 is a domain like
+/* Registers a region for REMOTE_READ by connections of `tenant` (a tenant, given at fab_accept; 0 is a domain like
  * any other). rkeys are 64 random bits (shm, tcp) or the device's; never logged. */
-int fab_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+int fab_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
 /* Registers ordinary memory as a destination of READs only; no peer can reach it. */
 int fab_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 /* Where followed READs find this region. Another one that had the name in this group has it no longer. Any thread; 0 or
@@ -185,7 +185,7 @@ int fab_listen(fab_cq *cq, const char *address, fab_listener **out);
 const char *fab_listener_address(const fab_listener *l);
 void fab_unlisten(fab_listener *l);
 int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
-int fab_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+int fab_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 /* the peer's FAB_WC_CONNECT has REM_ACCESS_ERR and priv; frees c, as fab_disconnect does */
 int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 /* Ends and frees the connection. No completion of it is polled afterwards; messages not yet released are freed. */

@@ -24,7 +24,7 @@
  *  - fab_disconnect() may be called at any time, also with work outstanding and on a connection that is not yet
  *    connected. When it returns, no local buffer and no attached region is touched any more.
  *  - fab_send, fab_post_reads and fab_attach on a connection that is not connected, or in error, give -ENOTCONN.
- *  - A connection made by fab_connect has trust domain 0 on the connecting side.
+ *  - A connection made by fab_connect has tenant 0 on the connecting side.
  *  - An address that cannot be parsed is an errno at once; one that nobody answers at is a failed FAB_WC_CONNECT.
  *  - fab_detach concerns a region whose FAB_WC_ATTACH was polled; of anything else it does nothing.
  *  - READs complete in the order posted. SENDs and READs are not ordered with each other.
@@ -55,7 +55,7 @@ typedef struct fab_ops {
     void (*close)(fab_domain *d);
 
     /* fills head.rkey and head.addr */
-    int (*reg)(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+    int (*reg)(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
     int (*reg_local)(fab_domain *d, void *base, size_t bytes, fab_mr **out);
     void (*dereg)(fab_mr *m);
 
@@ -71,7 +71,7 @@ typedef struct fab_ops {
     void (*unlisten)(fab_listener *l);
     /* The provider calls fab_conn_init before anything of the connection can be seen. */
     int (*connect)(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
-    int (*accept)(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+    int (*accept)(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
     int (*reject)(fab_conn *c, const void *priv, uint32_t priv_bytes);
     void (*disconnect)(fab_conn *c);
 
@@ -119,11 +119,11 @@ struct fab_conn {
 struct fab_mr {
     const fab_ops *ops;
     fab_domain *domain;
-    /* base, bytes, trust, local: set by fabric.c after reg; a provider keeps what it needs earlier */
+    /* base, bytes, tenant, local: set by fabric.c after reg; a provider keeps what it needs earlier */
     uint8_t *base;
     size_t bytes;
     uint64_t rkey, addr;
-    uint32_t trust;
+    uint32_t tenant;
     bool local; /* from fab_reg_local */
 };
 

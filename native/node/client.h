@@ -80,17 +80,17 @@ typedef struct client_watch {
 
 /* Whether polling inside a call pays: where it brought nothing it is left out for a while, longer each time. The owner
  * is far away, or needs this processor. */
-typedef struct client_habit {
+typedef struct client_spin {
     uint64_t ns; /* how long to poll, at most; 0: never */
     uint32_t misses, skip;
-} client_habit;
+} client_spin;
 
 /* GETs, or changes: what is polled for before the event loop goes on. */
 typedef struct client_kind {
     uint32_t outstanding; /* not yet ready */
     /* which getMany started since the last flush; of putMany none: its owner needs the processor longer */
     uint32_t many;
-    client_habit spin;
+    client_spin spin;
 } client_kind;
 
 struct client {

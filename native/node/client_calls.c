@@ -284,7 +284,7 @@ napi_value client_cancel(napi_env env, napi_callback_info info) {
 /* ---- flush ---- */
 
 /* Polls until something has ended. */
-static void spin_for_few(client *c, client_habit *h) {
+static void spin_for_few(client *c, client_spin *h) {
     enum { MISSES_MAX = 6 };
     session *s = lookup_session(c->lookup);
     if (!h->ns) return;

@@ -91,7 +91,7 @@ static napi_value make_ticket(napi_env env, napi_callback_info info) {
     fkv_seed secret;
     uint64_t client;
     bool lossless;
-    double expires_ms, trust, flags;
+    double expires_ms, tenant, flags;
     void *at;
     if (!arguments(env, info, argv, 5, 5) || !binding_seed(env, argv[0], "secret", &secret)) return NULL;
     if (napi_get_value_bigint_uint64(env, argv[1], &client, &lossless) != napi_ok || !lossless || client == 0) {
@@ -99,11 +99,11 @@ static napi_value make_ticket(napi_env env, napi_callback_info info) {
         return NULL;
     }
     if (!number_argument(env, argv[2], "expiresMs", 9007199254740991.0, &expires_ms)) return NULL;
-    if (!number_argument(env, argv[3], "trust", UINT32_MAX, &trust)) return NULL;
+    if (!number_argument(env, argv[3], "tenant", UINT32_MAX, &tenant)) return NULL;
     if (!number_argument(env, argv[4], "flags", FKV_TICKET_READ | FKV_TICKET_WRITE, &flags)) return NULL;
     if (napi_create_arraybuffer(env, sizeof(fkv_ticket), &at, &buffer) != napi_ok) return NULL;
     fkv_ticket ticket;
-    fkv_ticket_make(&secret, client, (uint64_t)expires_ms, (uint32_t)trust, (uint32_t)flags, &ticket);
+    fkv_ticket_make(&secret, client, (uint64_t)expires_ms, (uint32_t)tenant, (uint32_t)flags, &ticket);
     memcpy(at, &ticket, sizeof ticket);
     return napi_create_typedarray(env, napi_uint8_array, sizeof ticket, buffer, 0, &out) == napi_ok ? out : NULL;
 }

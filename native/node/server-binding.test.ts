@@ -19,10 +19,10 @@ const good: DataPlaneOptions = {
   leaseMs: 100,
   driftPpm: 100,
   listen: [
-    { provider: 'tcp', address: '127.0.0.1:0', group: 1 },
-    { provider: 'tcp', address: '[::1]:0', group: 0 },
+    { provider: 'tcp', address: '127.0.0.1:0', worker: 1 },
+    { provider: 'tcp', address: '[::1]:0', worker: 0 },
   ],
-  groups: 2,
+  workers: 2,
   maxClients: 10,
   clientQuota: 10,
   spinUs: 0,
@@ -45,17 +45,17 @@ const bad: readonly (readonly [field: string, value: unknown])[] = [
   ['shards', 1.5],
   ['leaseMs', 0],
   ['driftPpm', -1],
-  ['trustDomains', {}],
-  ['trustDomains', [{ shards: SHARDS }]],
-  ['trustDomains', [{ shards: 0, maxClients: 0 }]],
-  ['trustDomains', Array.from({ length: 17 }, () => ({ shards: 1, maxClients: 0 }))],
+  ['tenants', {}],
+  ['tenants', [{ shards: SHARDS }]],
+  ['tenants', [{ shards: 0, maxClients: 0 }]],
+  ['tenants', Array.from({ length: 17 }, () => ({ shards: 1, maxClients: 0 }))],
   ['listen', {}],
-  ['listen', [{ provider: 'tcp', address: '127.0.0.1:0', group: 2 }]],
-  ['listen', [{ provider: 'pigeon', address: '127.0.0.1:0', group: 0 }]],
-  ['listen', [{ provider: 'tcp', address: '', group: 0 }]],
-  ['listen', [{ provider: 'tcp', address: 'x'.repeat(300), group: 0 }]],
+  ['listen', [{ provider: 'tcp', address: '127.0.0.1:0', worker: 2 }]],
+  ['listen', [{ provider: 'pigeon', address: '127.0.0.1:0', worker: 0 }]],
+  ['listen', [{ provider: 'tcp', address: '', worker: 0 }]],
+  ['listen', [{ provider: 'tcp', address: 'x'.repeat(300), worker: 0 }]],
   ['listen', [undefined]],
-  ['groups', 65],
+  ['workers', 65],
   ['maxClients', Number.NaN],
   ['clientQuota', Number.POSITIVE_INFINITY],
   ['spinUs', '10'],
@@ -67,7 +67,7 @@ const bad: readonly (readonly [field: string, value: unknown])[] = [
 for (const [field, value] of bad) {
   test(`an option that is wrong is named: ${field} ${inspect(value, { breakLength: Infinity })}`, (t) => {
     const error = t.throws(() => new addon.DataPlane({ ...good, [field]: value }), { code: 'ERR_CONFIG' });
-    if (field !== 'listen' && field !== 'trustDomains') t.true(error.message.includes(field), error.message);
+    if (field !== 'listen' && field !== 'tenants') t.true(error.message.includes(field), error.message);
   });
 }
 
@@ -75,7 +75,7 @@ test('addresses are answered as bound, in the order given', async (t) => {
   const plane = new addon.DataPlane(good);
   const bound = plane.start();
   t.deepEqual(
-    bound.map(({ provider, group }) => [provider, group]),
+    bound.map(({ provider, worker }) => [provider, worker]),
     [
       ['tcp', 1],
       ['tcp', 0],
@@ -90,9 +90,9 @@ test('an address that cannot be had is an error that names it', async (t) => {
   const plane = new addon.DataPlane(good);
   const [bound] = plane.start();
   const address = bound?.address ?? '';
-  const second = new addon.DataPlane({ ...good, listen: [{ provider: 'tcp', address, group: 0 }] });
+  const second = new addon.DataPlane({ ...good, listen: [{ provider: 'tcp', address, worker: 0 }] });
   t.true(t.throws(() => second.start(), { code: 'ERR_ADDRESS_IN_USE' }).message.includes(address));
-  const third = new addon.DataPlane({ ...good, listen: [{ provider: 'tcp', address: 'nowhere', group: 0 }] });
+  const third = new addon.DataPlane({ ...good, listen: [{ provider: 'tcp', address: 'nowhere', worker: 0 }] });
   t.throws(() => third.start(), { code: 'ERR_ADDRESS_INVALID' });
   await plane.close();
   second.start();
@@ -104,7 +104,7 @@ test('a shard is opened, described, served and closed', async (t) => {
   const plane = started();
   const opened = await plane.openShard({
     shard: 2,
-    group: 1,
+    worker: 1,
     epoch: 7,
     incarnation: 2n ** 64n - 1n,
     memoryBytes: 32 << 20,
@@ -115,12 +115,12 @@ test('a shard is opened, described, served and closed', async (t) => {
   for (const { provider, tag, bytes, rkey } of opened.regions)
     t.true(provider === 'tcp' && tag > 0 && bytes > 0 && rkey > 0n);
   t.deepEqual(await plane.layout(2), opened);
-  await t.throwsAsync(plane.openShard({ shard: 2, group: 0, epoch: 7, incarnation: 1n, memoryBytes: 32 << 20 }), {
+  await t.throwsAsync(plane.openShard({ shard: 2, worker: 0, epoch: 7, incarnation: 1n, memoryBytes: 32 << 20 }), {
     code: 'ERR_BUSY',
   });
   await t.throwsAsync(plane.serveShard(1), { code: 'ERR_NOT_OWNER' });
   t.throws(() => void plane.serveShard(SHARDS), { code: 'ERR_CONFIG' });
-  t.throws(() => void plane.openShard({ shard: 1, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 1 }), {
+  t.throws(() => void plane.openShard({ shard: 1, worker: 0, epoch: 1, incarnation: 1n, memoryBytes: 1 }), {
     code: 'ERR_CONFIG',
   });
   await plane.serveShard(2);
@@ -157,7 +157,7 @@ test('a copy that is told to stop answers when nothing of it is under way, whoev
   await from.close();
 });
 
-test('counters are there for every group and shard', async (t) => {
+test('counters are there for every worker and shard', async (t) => {
   const plane = await Plane.start();
   const client = Driver.to(plane);
   await client.put('a', 'v');
@@ -253,7 +253,7 @@ test('methods do not take another object for this', (t) => {
  * address.
  */
 async function takeOver(address: string): Promise<void> {
-  const plane = new addon.DataPlane({ ...good, listen: [{ provider: 'shm', address: `unix:${address}`, group: 0 }] });
+  const plane = new addon.DataPlane({ ...good, listen: [{ provider: 'shm', address: `unix:${address}`, worker: 0 }] });
   plane.start();
   await plane.close();
 }

@@ -10,12 +10,12 @@ napi_value server_layout(napi_env env, const dataplane_layout *l);
 napi_value server_stats(napi_env env, const dataplane_stats *s);
 napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_config *c);
 
-/* DataPlaneOptions. `room` holds what `listen` points to, `trust` what the configuration does. False with an exception
+/* DataPlaneOptions. `room` holds what `listen` points to, `tenant` what the configuration does. False with an exception
  * pending. */
 enum { SERVER_ADDRESS_MAX = 256 };
 typedef struct server_options {
     dataplane_config config;
-    dataplane_trust trust[DATAPLANE_TRUSTS_MAX];
+    dataplane_tenant tenant[DATAPLANE_TENANTS_MAX];
     dataplane_listen listen[DATAPLANE_LISTENS_MAX];
     char room[DATAPLANE_LISTENS_MAX][SERVER_ADDRESS_MAX];
 } server_options;

@@ -28,7 +28,7 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
         if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &l->provider))
             return false;
         if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
-        if (!read_u32(env, item, "group", 0, out->config.groups - 1, &l->group)) return false;
+        if (!read_u32(env, item, "worker", 0, out->config.workers - 1, &l->worker)) return false;
         l->address = out->room[i];
     }
     out->config.listen = out->listen;
@@ -37,22 +37,22 @@ static bool read_listen(napi_env env, napi_value object, server_options *out) {
 }
 
 /* None where they are not given. */
-static bool read_trust(napi_env env, napi_value v, server_options *out) {
+static bool read_tenants(napi_env env, napi_value v, server_options *out) {
     napi_value list, item;
     bool given;
-    if (napi_has_named_property(env, v, "trustDomains", &given) != napi_ok) return false;
+    if (napi_has_named_property(env, v, "tenants", &given) != napi_ok) return false;
     if (!given) return true;
-    if (!binding_array(env, v, "trustDomains", &list, &out->config.trusts)) return false;
-    if (out->config.trusts > DATAPLANE_TRUSTS_MAX)
-        return binding_bad_option(env, "trustDomains may have %d entries", DATAPLANE_TRUSTS_MAX);
-    for (uint32_t i = 0; i < out->config.trusts; i++) {
-        dataplane_trust *t = &out->trust[i];
+    if (!binding_array(env, v, "tenants", &list, &out->config.tenants)) return false;
+    if (out->config.tenants > DATAPLANE_TENANTS_MAX)
+        return binding_bad_option(env, "trustDomains may have %d entries", DATAPLANE_TENANTS_MAX);
+    for (uint32_t i = 0; i < out->config.tenants; i++) {
+        dataplane_tenant *t = &out->tenant[i];
         if (napi_get_element(env, list, i, &item) != napi_ok ||
             !read_u32(env, item, "shards", 1, DATAPLANE_SHARDS_MAX, &t->shards))
             return false;
         if (!read_u32(env, item, "maxClients", 0, DATAPLANE_CLIENTS_MAX, &t->max_clients)) return false;
     }
-    out->config.trust = out->trust;
+    out->config.tenant = out->tenant;
     return true;
 }
 
@@ -76,7 +76,7 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
     return binding_u64(env, v, "serverIncarnation", &c->server_incarnation) &&
            read_seed(env, v, "hashSeed", &c->hash_seed) && read_seed(env, v, "ticketSecret", &c->ticket_secret) &&
            read_u32(env, v, "shards", 1, DATAPLANE_SHARDS_MAX, &c->shards) &&
-           read_u32(env, v, "groups", 1, DATAPLANE_GROUPS_MAX, &c->groups) &&
+           read_u32(env, v, "workers", 1, DATAPLANE_WORKERS_MAX, &c->workers) &&
            read_u32(env, v, "leaseMs", 1, DATAPLANE_LEASE_MS_MAX, &c->lease_ms) &&
            read_u32(env, v, "driftPpm", 0, DATAPLANE_DRIFT_PPM_MAX, &c->drift_ppm) &&
            read_u32(env, v, "maxClients", 1, DATAPLANE_CLIENTS_MAX, &c->max_clients) &&
@@ -85,13 +85,13 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "tcpBusyPollUs", 0, DATAPLANE_SPIN_US_MAX, &c->tcp_busy_poll_us) &&
            read_huge_pages(env, v, &c->huge_pages) &&
            binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
-           read_trust(env, v, out) && read_listen(env, v, out);
+           read_tenants(env, v, out) && read_listen(env, v, out);
 }
 
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {
     *out = (dataplane_shard){ 0 };
     return read_u32(env, v, "shard", 0, c->shards - 1, &out->shard) &&
-           read_u32(env, v, "group", 0, c->groups - 1, &out->group) &&
+           read_u32(env, v, "worker", 0, c->workers - 1, &out->worker) &&
            read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) &&
            binding_u64(env, v, "incarnation", &out->incarnation) &&
            binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
@@ -102,7 +102,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
     napi_value list, item;
     uint32_t n;
     *k = (shard_copy_config){ .shards = c->shards, .seed = c->hash_seed, .addresses = out->addresses };
-    uint32_t trust = 0;
+    uint32_t tenant = 0;
     if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) ||
         !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
         !binding_u64(env, v, "incarnation", &k->incarnation) ||
@@ -118,10 +118,10 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, ser
         out->addresses[i].text = out->room[i];
     }
     k->count = n;
-    for (uint32_t end = 0; c->trusts && (end += c->trust[trust].shards) <= k->shard; trust++) k->first_shard = end;
-    if (c->trusts) k->shards = k->first_shard + c->trust[trust].shards;
+    for (uint32_t end = 0; c->tenants && (end += c->tenant[tenant].shards) <= k->shard; tenant++) k->first_shard = end;
+    if (c->tenants) k->shards = k->first_shard + c->tenant[tenant].shards;
     fkv_random(&k->ticket.client, sizeof k->ticket.client);
-    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, trust,
+    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, tenant,
                     FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
     return true;
 }

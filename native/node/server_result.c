@@ -16,7 +16,7 @@ napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_co
         if (!add_object(env, list, i, &item)) return NULL;
         if (!binding_set_text(env, item, "provider", fab_provider_name(c->listen[i].provider))) return NULL;
         if (!binding_set_text(env, item, "address", dataplane_address(d, i))) return NULL;
-        if (!binding_set_number(env, item, "group", c->listen[i].group)) return NULL;
+        if (!binding_set_number(env, item, "worker", c->listen[i].worker)) return NULL;
     }
     return list;
 }
@@ -42,7 +42,7 @@ napi_value server_layout(napi_env env, const dataplane_layout *l) {
     return good ? o : NULL;
 }
 
-static bool set_counts(napi_env env, napi_value o, const dataplane_group_stats *g) {
+static bool set_counts(napi_env env, napi_value o, const dataplane_worker_stats *g) {
     napi_value requests, refused;
     if (napi_create_object(env, &requests) != napi_ok || napi_create_object(env, &refused) != napi_ok) return false;
     for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
@@ -57,7 +57,7 @@ static bool set_counts(napi_env env, napi_value o, const dataplane_group_stats *
            napi_set_named_property(env, o, "refused", refused) == napi_ok;
 }
 
-static bool set_latencies(napi_env env, napi_value o, const dataplane_group_stats *g) {
+static bool set_latencies(napi_env env, napi_value o, const dataplane_worker_stats *g) {
     napi_value all, l;
     if (napi_create_object(env, &all) != napi_ok) return false;
     for (uint8_t i = 1; i < FKV_OP_COUNT; i++) {
@@ -73,8 +73,8 @@ static bool set_latencies(napi_env env, napi_value o, const dataplane_group_stat
     return napi_set_named_property(env, o, "latencyNs", all) == napi_ok;
 }
 
-static bool set_group(napi_env env, napi_value o, const dataplane_group_stats *g) {
-    return binding_set_number(env, o, "group", g->group) && binding_set_number(env, o, "threadId", g->thread_id) &&
+static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats *g) {
+    return binding_set_number(env, o, "worker", g->worker) && binding_set_number(env, o, "threadId", g->thread_id) &&
            binding_set_number(env, o, "clients", g->clients) &&
            binding_set_number(env, o, "blockedClients", g->blocked) && set_counts(env, o, g) &&
            binding_set_number(env, o, "duplicates", (double)g->duplicates) &&
@@ -90,7 +90,7 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
         uint64_t value;
     } numbers[] = {
         { "shard", s->shard },
-        { "group", s->group },
+        { "worker", s->worker },
         { "entries", t->entries },
         { "keyValueBytes", t->key_value_bytes },
         { "indexBytes", t->index_bytes },
@@ -126,15 +126,15 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
 }
 
 napi_value server_stats(napi_env env, const dataplane_stats *s) {
-    napi_value o, groups, shards, item;
+    napi_value o, workers, shards, item;
     if (napi_create_object(env, &o) != napi_ok) return NULL;
     static const char *const pages[] = {
         [FKV_PAGES_SMALL] = "small", [FKV_PAGES_TRANSPARENT] = "transparent", [FKV_PAGES_RESERVED] = "reserved"
     };
     if (!binding_set_text(env, o, "pages", pages[s->pages])) return NULL;
-    if (!set_array(env, o, "workers", &groups) || !set_array(env, o, "shards", &shards)) return NULL;
-    for (uint32_t i = 0; i < s->groups; i++) {
-        if (!add_object(env, groups, i, &item) || !set_group(env, item, &s->group[i])) return NULL;
+    if (!set_array(env, o, "workers", &workers) || !set_array(env, o, "shards", &shards)) return NULL;
+    for (uint32_t i = 0; i < s->workers; i++) {
+        if (!add_object(env, workers, i, &item) || !set_worker(env, item, &s->worker[i])) return NULL;
     }
     for (uint32_t i = 0; i < s->shards; i++) {
         if (!add_object(env, shards, i, &item) || !set_shard(env, item, &s->shard[i])) return NULL;

@@ -2,7 +2,7 @@
  *
  * A shard's table is a set of segments, each one registered region: INDEX segments hold buckets, HEAP segments hold
  * extents. A segment has a number that slots name, a random 32-bit incarnation tag, and an rkey for each provider and
- * trust domain. All integers are little-endian; every aligned 8-byte word is loaded and stored whole.
+ * tenant. All integers are little-endian; every aligned 8-byte word is loaded and stored whole.
  *
  * INDEX. Buckets are numbered through all index segments in order. Linear hashing (Litwin, VLDB 1980): with B buckets
  * and 2^L <= B < 2^(L+1), a key is in bucket h mod 2^(L+1) if that is below B, else in h mod 2^L. Growth splits one

@@ -7,9 +7,9 @@
 enum { SIGNED_BYTES = offsetof(fkv_ticket, mac) };
 static_assert(SIGNED_BYTES == 24, "the code covers everything before it");
 
-void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t trust, uint32_t flags,
+void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t tenant, uint32_t flags,
                      fkv_ticket *out) {
-    *out = (fkv_ticket){ .client = client, .expires_ms = expires_ms, .trust = trust, .flags = flags };
+    *out = (fkv_ticket){ .client = client, .expires_ms = expires_ms, .tenant = tenant, .flags = flags };
     fkv_mac(secret, out, SIGNED_BYTES, out->mac);
 }
 

@@ -54,15 +54,15 @@ enum {
 typedef struct fkv_ticket { /* made by any server's control plane for an authenticated client */
     uint64_t client;        /* random, not 0 */
     uint64_t expires_ms;    /* wall clock */
-    /* trust domain: which shards it may use, and by which rkeys; 0 is the default one */
-    uint32_t trust;
+    /* tenant: which shards it may use, and by which rkeys; 0 is the default one */
+    uint32_t tenant;
     uint32_t flags;  /* FKV_TICKET_* */
     uint8_t mac[16]; /* fkv_mac(cluster secret, the 24 bytes before) */
 } fkv_ticket;
 static_assert(sizeof(fkv_ticket) == 40, "fits the private data");
 /* COPY: servers only, for FKV_REQUEST_SCAN_COPY */
 enum { FKV_TICKET_READ = 1, FKV_TICKET_WRITE = 2, FKV_TICKET_COPY = 4 };
-void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t trust, uint32_t flags,
+void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t tenant, uint32_t flags,
                      fkv_ticket *out);
 /* Constant time in the code's bytes. now_ms is wall clock. */
 bool fkv_ticket_ok(const fkv_seed *secret, const fkv_ticket *t, uint64_t now_ms);

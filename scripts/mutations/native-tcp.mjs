@@ -16,9 +16,9 @@ export const mutations = [
   // ---------------------------------------------------------------- followed READs
   ...inFile('native/fabric/tcp/follow.c', [
     [
-      'tcp: a READ is followed into another trust domain',
-      follow('a_region_of_another_trust_domain_is_not_led_to'),
-      'next->trust != c->trust || ',
+      'tcp: a READ is followed into another tenant',
+      follow('a_region_of_another_tenant_is_not_led_to'),
+      'next->tenant != c->tenant || ',
       '',
     ],
     [
@@ -142,9 +142,9 @@ export const mutations = [
   // ---------------------------------------------------------------- memory
   ...inFile('native/fabric/tcp/mr.c', [
     [
-      'tcp: trust domains are not compared',
-      conformance('a_region_of_another_trust_domain_is_refused'),
-      'm->trust != trust || ',
+      'tcp: tenants are not compared',
+      conformance('a_region_of_another_tenant_is_refused'),
+      'm->tenant != tenant || ',
       '',
     ],
     [

@@ -63,7 +63,7 @@ export const mutations = [
   },
   {
     name: 'leases: an owner is heard only when a quorum has answered its question',
-    file: 'server/metadata/lease-office.ts',
+    file: 'server/metadata/lease-grantor.ts',
     find: 'this.current?.leases.asked(id, nowMs());',
     replace: 'void 0;',
     caughtBy: leases(
@@ -72,7 +72,7 @@ export const mutations = [
   },
   {
     name: 'leases: no quorum is needed to call an owner silent',
-    file: 'server/metadata/lease-office.ts',
+    file: 'server/metadata/lease-grantor.ts',
     find: 'this.current?.leases.asked(id, nowMs());',
     replace: 'this.current?.leases.asked(id, nowMs()); this.current?.leases.confirmed(nowMs());',
     caughtBy: leases(

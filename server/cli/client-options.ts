@@ -162,8 +162,8 @@ export async function connectWith(args: ClientArguments): Promise<Client<BufferV
   };
   const client = await connect(options);
   if (args.verbose) {
-    for (const { server, group, provider, reason } of client.transports()) {
-      process.stderr.write(`${server} thread ${group}: ${provider ?? 'not connected'} (${reason})\n`);
+    for (const { server, worker, provider, reason } of client.transports()) {
+      process.stderr.write(`${server} thread ${worker}: ${provider ?? 'not connected'} (${reason})\n`);
     }
   }
   return client;

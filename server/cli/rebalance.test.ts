@@ -46,7 +46,7 @@ class Stage implements Cluster {
     const { shards, moves } = this.log.state;
     return Promise.resolve({
       moves,
-      moveTroubles: [],
+      moveErrors: [],
       shards: shards.map(({ shard, owner, epoch }) => ({ shard, owner, epoch, state: 'serving' })),
     } as unknown as ClusterStatus);
   }

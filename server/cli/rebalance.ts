@@ -4,10 +4,10 @@
  */
 import { FarkvError } from '../../core/errors.js';
 import type { PlannedMove } from '../../core/metadata/plan.js';
-import type { MoveTrouble } from '../shards/move-troubles.js';
+import type { MoveError } from '../shards/move-errors.js';
 import type { ClusterStatus } from '../status.js';
 import type { ClusterConnection } from './cluster.js';
-import { moveLines, troubleLine, troubleLines } from './move-lines.js';
+import { moveLines, errorLine, errorLines } from './move-lines.js';
 import { table } from './table.js';
 
 export type Cluster = Pick<ClusterConnection, 'call' | 'status' | 'until'>;
@@ -44,21 +44,21 @@ export async function moveOne(
     const now = isBusy(error) ? await cluster.status() : undefined;
     if (now === undefined || !(onItsWay(now, shard, to) || ownerOf(now, shard) === to)) throw error;
   }
-  const troubles = ({ moveTroubles }: ClusterStatus): readonly MoveTrouble[] =>
-    (moveTroubles ?? []).filter((one) => one.shard === shard && one.to === to);
+  const moveErrors = ({ moveErrors }: ClusterStatus): readonly MoveError[] =>
+    (moveErrors ?? []).filter((one) => one.shard === shard && one.to === to);
   const inTheWay = (status: ClusterStatus): string[] =>
-    troubles(status)
+    moveErrors(status)
       .filter((one) => !one.calledOff)
-      .map(troubleLine);
+      .map(errorLine);
   const over = (now: ClusterStatus): boolean =>
     serves(now, shard, to) || (!onItsWay(now, shard, to) && ownerOf(now, shard) !== to);
   const owner = ownerOf(await cluster.until(over, waitMs, `the move of shard ${shard} to ${to}`, inTheWay), shard);
   if (owner === to) return;
   // What was in the way may have been asked for before the move was seen to be called off.
-  const why = troubles(await cluster.status()).find((one) => one.calledOff);
+  const why = moveErrors(await cluster.status()).find((one) => one.calledOff);
   throw new FarkvError(
     'ERR_BUSY',
-    `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The log of ${to} has the reason` : troubleLine(why)}`,
+    `the move of shard ${shard} to ${to} was cancelled: ${owner ?? 'no server'} owns it. ${why === undefined ? `The log of ${to} has the reason` : errorLine(why)}`,
   );
 }
 
@@ -120,6 +120,6 @@ export async function spread(cluster: Cluster, first: Look, waitMs: number): Pro
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await make(next);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
-    await cluster.until((now) => now.moves.length === 0, waitMs, 'the end of all moves under way', troubleLines);
+    await cluster.until((now) => now.moves.length === 0, waitMs, 'the end of all moves under way', errorLines);
   }
 }

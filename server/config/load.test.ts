@@ -154,12 +154,12 @@ test('tenants come from flags, the environment, a file or a program', (t) => {
     { name: 'b', shards: 2, token: 'of b', maxClients: 7 },
   ];
   const lines = [`b,shards=2,token-file=${secret},max-clients=7`, 'a, shards=3, token=of a'];
-  t.deepEqual(load({ ...TRUSTED, tenants: lines }).trustDomains, expected);
-  t.deepEqual(load(TRUSTED, { FARKV_TENANTS: lines.join(';') }).trustDomains, expected);
+  t.deepEqual(load({ ...TRUSTED, tenants: lines }).tenants, expected);
+  t.deepEqual(load(TRUSTED, { FARKV_TENANTS: lines.join(';') }).tenants, expected);
   const map = { b: { shards: 2, tokenFile: secret, 'max-clients': 7 }, a: { shards: '3', token: 'of a' } };
-  t.deepEqual(load({ ...TRUSTED, config: file(JSON.stringify({ tenants: map })) }).trustDomains, expected);
-  t.deepEqual(loadSettings({ token: 'of all', tenants: map }, { env: {}, dashes: false }).trustDomains, expected);
-  t.deepEqual(load().trustDomains, []);
+  t.deepEqual(load({ ...TRUSTED, config: file(JSON.stringify({ tenants: map })) }).tenants, expected);
+  t.deepEqual(loadSettings({ token: 'of all', tenants: map }, { env: {}, dashes: false }).tenants, expected);
+  t.deepEqual(load().tenants, []);
 });
 
 test('tenants that cannot be are refused, by name and without a word of a token', (t) => {

@@ -18,7 +18,7 @@ import {
   type PeerAddress,
 } from './options.js';
 import type { Peer, ServerSettings, TlsFiles } from './settings.js';
-import { readTrustDomains } from './trust-domains.js';
+import { readTenants } from './tenants.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';
 
 const PEERS_MAX = 9;
@@ -205,9 +205,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   const token = secretOf('token');
   const peerToken = secretOf('peer-token');
   const shards = read('shards') ?? 4 * peers.length;
-  const trustDomains = trusted(
-    () =>
-      readTrustDomains(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))),
+  const tenants = trusted(
+    () => readTenants(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))),
     where('tenants'),
   );
   const insecure = need('insecure');
@@ -234,7 +233,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     strict: need('strict'),
     memoryBytes: need('memory'),
     shards,
-    trustDomains,
+    tenants,
     ...(dataDir === undefined ? {} : { dataDir }),
     ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
     ...(token === undefined ? {} : { token }),

@@ -5,7 +5,7 @@
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { availableParallelism } from 'node:os';
 import type { HugePages } from '../../native/addon.js';
-import { parseTrustDomains } from './trust-domains.js';
+import { parseTenants } from './tenants.js';
 import { formatSize, parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 
 export type OptionGroup = 'Cluster' | 'Addresses' | 'Memory' | 'Security' | 'Limits' | 'Timing' | 'Other';
@@ -283,7 +283,7 @@ export const SERVER_OPTIONS = {
   tenants: option({
     group: 'Security',
     kind: 'list',
-    parse: parseTrustDomains,
+    parse: parseTenants,
     describe:
       "Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once per tenant, at most 15; several with semicolons; a map of names in a file. A client authenticates with its tenant's token and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server. Needs --token-file for operators and the default tenant, which has --shards",
   }),

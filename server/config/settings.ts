@@ -15,8 +15,8 @@ export interface TlsFiles {
   readonly ca?: string;
 }
 
-/** A trust domain beside the default one. */
-export interface TrustDomainSettings {
+/** A tenant beside the default one. */
+export interface TenantSettings {
   readonly name: string;
   readonly shards: number;
   readonly token: string;
@@ -43,10 +43,10 @@ export interface ServerSettings {
   readonly transportAuto: boolean;
   readonly strict: boolean;
   readonly memoryBytes: number;
-  /** Of the default trust domain. */
+  /** Of the default tenant. */
   readonly shards: number;
   /** Sorted by name. */
-  readonly trustDomains: readonly TrustDomainSettings[];
+  readonly tenants: readonly TenantSettings[];
   /** Undefined: a directory of its own that is removed at the end. */
   readonly dataDir?: string;
   readonly token?: string;

@@ -30,7 +30,7 @@ export interface OpenedDomain {
   readonly maxClients?: number;
 }
 
-/** Which trust domain a client's token opens. */
+/** Which tenant a client's token opens. */
 export class ClientTokens {
   readonly #default: TokenCheck;
   readonly #named: readonly { readonly check: TokenCheck; readonly domain: OpenedDomain }[];

@@ -23,7 +23,7 @@ import { RENEW_MS } from './tickets.js';
 const shard = (n: number, layoutEpoch = 1): Shard => ({
   shard: n,
   owner: 's1',
-  group: 0,
+  worker: 0,
   epoch: 1,
   incarnation: '00'.repeat(8),
   layoutEpoch,
@@ -294,14 +294,14 @@ test("a wrong token and a missing one are refused, also the clients' token for a
   t.deepEqual(arrivals, []);
 });
 
-const TENANTS = { ...STATE, trustDomains: [{ name: 'a', shards: 1 }] };
+const TENANTS = { ...STATE, tenants: [{ name: 'a', shards: 1 }] };
 
-test('a token opens one trust domain: its clients get its shards, a ticket for it, and what changes there', async (t) => {
+test('a token opens one tenant: its clients get its shards, a ticket for it, and what changes there', async (t) => {
   const made: number[] = [];
   const { port, setState } = await rig(t, {
-    makeTicket: (_secret, _client, _expires, trust) => {
-      made.push(trust);
-      return Buffer.alloc(40, trust);
+    makeTicket: (_secret, _client, _expires, tenant) => {
+      made.push(tenant);
+      return Buffer.alloc(40, tenant);
     },
   });
   setState(TENANTS);
@@ -318,7 +318,7 @@ test('a token opens one trust domain: its clients get its shards, a ticket for i
   t.deepEqual(shardsOf(await ofA.got(3)), [[1], []]);
 });
 
-test('the token of a trust domain is none for operators, servers, or a cluster that does not have the domain', async (t) => {
+test('the token of a tenant is none for operators, servers, or a cluster that does not have the domain', async (t) => {
   const { port, setState, arrivals } = await rig(t);
   setState(TENANTS);
   for (const h of [
@@ -332,7 +332,7 @@ test('the token of a trust domain is none for operators, servers, or a cluster t
   t.deepEqual(arrivals, []);
 });
 
-test('clients of a trust domain make no calls', async (t) => {
+test('clients of a tenant make no calls', async (t) => {
   const { port, setState } = await rig(t, { call: () => Promise.resolve('all there is') });
   setState(TENANTS);
   const call: Frame = { t: 'call', id: 1, method: 'status', args: {} };
@@ -346,7 +346,7 @@ test('clients of a trust domain make no calls', async (t) => {
   );
 });
 
-test('a trust domain has no more clients than it may have', async (t) => {
+test('a tenant has no more clients than it may have', async (t) => {
   const { port, setState } = await rig(t);
   setState(TENANTS);
   const tenant = hello({ token: 'secret of a' });

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { DEFAULT_TRUST, trustNumber } from '../../core/metadata/trust.js';
+import { DEFAULT_TENANT, tenantNumber } from '../../core/metadata/tenants.js';
 import {
   MESSAGE_MAX,
   PEER_FRAME_LIMITS,
@@ -21,9 +21,9 @@ import type { Connection } from '../../net/connection.js';
 import type { WelcomeFields } from '../../net/hello.js';
 import { Incoming } from '../../net/incoming.js';
 import type { Log } from '../log.js';
-import { describeError, Sparing } from '../log.js';
+import { describeError, RateLimitedLog } from '../log.js';
 import type { ClientTokens, OpenedDomain, TokenCheck } from './auth.js';
-import { ClientSession, MapFrames, type SessionPace } from './client-session.js';
+import { Subscription, MapFrames, type SessionPace } from './subscription.js';
 import { issueTicket, type MakeTicket } from './tickets.js';
 
 export interface ControlPlaneOptions {
@@ -52,20 +52,20 @@ const COALESCE_MS = 5;
 
 export class ControlPlane {
   readonly #options: ControlPlaneOptions;
-  readonly #sessions = new Set<ClientSession>();
+  readonly #subscriptions = new Set<Subscription>();
   readonly #frames = new MapFrames();
-  readonly #sparing: Sparing;
+  readonly #refusals: RateLimitedLog;
   #push: NodeJS.Timeout | undefined;
   /** Connections that got nowhere. */
   rejected = 0;
 
   constructor(options: ControlPlaneOptions) {
     this.#options = options;
-    this.#sparing = new Sparing((text) => options.log.info(text));
+    this.#refusals = new RateLimitedLog((text) => options.log.info(text));
   }
 
   get clients(): number {
-    return this.#sessions.size;
+    return this.#subscriptions.size;
   }
 
   /** The metadata changed: clients hear of it soon. */
@@ -73,38 +73,38 @@ export class ControlPlane {
     this.#push ??= setTimeout(() => {
       this.#push = undefined;
       const state = this.#options.state();
-      for (const session of this.#sessions) session.push(state);
+      for (const session of this.#subscriptions) session.push(state);
     }, COALESCE_MS);
   }
 
   close(): void {
     clearTimeout(this.#push);
-    for (const session of this.#sessions) session.close();
+    for (const session of this.#subscriptions) session.close();
   }
 
   accept(socket: Socket): void {
     new Visit(socket, this.#options, {
-      has: (trust) => [...this.#sessions].filter((session) => session.trust === trust).length,
-      welcome: (connection, trust, ticket) => {
-        const session = new ClientSession(connection, this.#frames, trust, ticket, this.#options.pace);
-        this.#sessions.add(session);
+      has: (tenant) => [...this.#subscriptions].filter((session) => session.tenant === tenant).length,
+      welcome: (connection, tenant, ticket) => {
+        const session = new Subscription(connection, this.#frames, tenant, ticket, this.#options.pace);
+        this.#subscriptions.add(session);
         return session;
       },
       left: (session) => {
         session.close();
-        this.#sessions.delete(session);
+        this.#subscriptions.delete(session);
       },
       rejected: () => (this.rejected += 1),
-      refused: (text) => this.#sparing.say(text),
+      refused: (text) => this.#refusals.say(text),
     });
   }
 }
 
 interface Host {
-  /** So many clients of a trust domain. */
-  readonly has: (trust: number) => number;
-  readonly welcome: (connection: Connection, trust: number, ticket: () => Uint8Array) => ClientSession;
-  readonly left: (session: ClientSession) => void;
+  /** So many clients of a tenant. */
+  readonly has: (tenant: number) => number;
+  readonly welcome: (connection: Connection, tenant: number, ticket: () => Uint8Array) => Subscription;
+  readonly left: (session: Subscription) => void;
   /** The connection ended without having been let in. */
   readonly rejected: () => void;
   /** Why it was not, where it sent a hello. */
@@ -118,9 +118,9 @@ class Visit {
   readonly #incoming: Incoming;
   readonly #remote: string;
   #hello: Hello | undefined;
-  #session: ClientSession | undefined;
+  #subscription: Subscription | undefined;
   /** Of a client. */
-  #trust = DEFAULT_TRUST;
+  #tenant = DEFAULT_TENANT;
   #calls = 0;
 
   constructor(socket: Socket, options: ControlPlaneOptions, host: Host) {
@@ -131,13 +131,13 @@ class Visit {
       refused: (message) => host.refused(`${this.#remote} was refused: ${message}`),
       frame: (frame) => this.#frame(frame),
       closed: (error) => this.#closed(error),
-      drained: () => this.#session?.drained(options.state()),
+      drained: () => this.#subscription?.drained(options.state()),
     });
     this.#remote = this.#incoming.connection.remote;
   }
 
   #closed(error: FarkvError | undefined): void {
-    if (this.#session !== undefined) this.#host.left(this.#session);
+    if (this.#subscription !== undefined) this.#host.left(this.#subscription);
     if (this.#hello === undefined) this.#host.rejected();
     if (error === undefined) return;
     // What the other end did, or the network, is its own affair; a fault of this program is not.
@@ -197,20 +197,20 @@ class Visit {
 
   #welcomeClient(hello: Hello, welcome: WelcomeFields, { name, maxClients = Infinity }: OpenedDomain): void {
     const { state, makeTicket } = this.#options;
-    const trust = trustNumber(state(), name);
-    if (trust === undefined)
+    const tenant = tenantNumber(state(), name);
+    if (tenant === undefined)
       throw new FarkvError('ERR_UNAUTHORIZED', 'the cluster does not have the tenant of this token');
-    if (this.#host.has(trust) >= maxClients) {
+    if (this.#host.has(tenant) >= maxClients) {
       throw new FarkvError('ERR_BUSY', `this server accepts at most ${maxClients} clients of this tenant`);
     }
     this.#hello = hello;
-    this.#trust = trust;
+    this.#tenant = tenant;
     // 0 names no client.
     const clientId = hello.clientId !== undefined && /[1-9a-f]/.test(hello.clientId) ? hello.clientId : newClientId();
-    const ticket = (): Uint8Array => issueTicket(makeTicket, state(), clientId, trust, Date.now());
-    this.#session = this.#host.welcome(this.#incoming.connection, trust, ticket);
+    const ticket = (): Uint8Array => issueTicket(makeTicket, state(), clientId, tenant, Date.now());
+    this.#subscription = this.#host.welcome(this.#incoming.connection, tenant, ticket);
     this.#incoming.welcome({ ...welcome, clientId, ticket: ticket() });
-    this.#session.push(state());
+    this.#subscription.push(state());
   }
 
   async #answer(call: Call, { role, from }: Hello): Promise<void> {
@@ -226,8 +226,8 @@ class Visit {
       failed('ERR_BUSY', `more than ${CALLS_MAX} calls at once`);
       return;
     }
-    // What a cluster says of itself is of all its trust domains.
-    if (this.#trust !== DEFAULT_TRUST) {
+    // What a cluster says of itself is of all its tenants.
+    if (this.#tenant !== DEFAULT_TENANT) {
       failed('ERR_UNAUTHORIZED', 'calls are for operators and clients of the default tenant');
       return;
     }

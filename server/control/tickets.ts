@@ -14,7 +14,7 @@ export type MakeTicket = (
   secret: Uint8Array,
   client: bigint,
   expiresMs: number,
-  trust: number,
+  tenant: number,
   flags: number,
 ) => Uint8Array;
 
@@ -22,8 +22,8 @@ export function issueTicket(
   make: MakeTicket,
   state: MetadataState,
   clientId: string,
-  trust: number,
+  tenant: number,
   nowMs: number,
 ): Uint8Array {
-  return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, trust, READ_WRITE);
+  return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, tenant, READ_WRITE);
 }

@@ -399,7 +399,7 @@ test('the leader makes the cluster and gives the shards out, also when a server 
       knownFormat: driver.knownFormat,
     },
     listen: () => Promise.resolve(false),
-    office: () => undefined,
+    grantor: () => undefined,
     nowMs: () => 0,
     proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
     propose: (command, ms) => proposer.propose(command, ms),

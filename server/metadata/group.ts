@@ -17,7 +17,7 @@ import type { Log } from '../log.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
 import { MetadataDriver } from './driver.js';
 import { LeaderDuties, type ClusterMade } from './leader-duties.js';
-import { checkLeaseGrant, LeaseOffice, type LeaseGrant, type LeaseRequest } from './lease-office.js';
+import { checkLeaseGrant, LeaseGrantor, type LeaseGrant, type LeaseRequest } from './lease-grantor.js';
 import { LocalProposer } from './local-proposer.js';
 import { Peers } from './peers.js';
 import { Proposer } from './proposer.js';
@@ -43,7 +43,7 @@ export class MetadataGroup {
   readonly driver: MetadataDriver;
   readonly peers: Peers;
   readonly proposer: Proposer;
-  readonly office: LeaseOffice;
+  readonly grantor: LeaseGrantor;
   readonly #local: LocalProposer;
   readonly #id: string;
   readonly #duties: LeaderDuties;
@@ -101,7 +101,7 @@ export class MetadataGroup {
       },
     });
     const nowMs = (): number => Number(options.native.bootTimeNs()) / 1e6;
-    const office: LeaseOffice = new LeaseOffice({ driver, nowMs, changed: () => duties.look() });
+    const grantor: LeaseGrantor = new LeaseGrantor({ driver, nowMs, changed: () => duties.look() });
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
       made: madeOf(settings),
@@ -109,8 +109,8 @@ export class MetadataGroup {
       log,
       driver,
       nowMs,
-      office: () => office.current,
-      listen: () => office.listen(),
+      grantor: () => grantor.current,
+      listen: () => grantor.listen(),
       proposeInTerm: (command, term) => local.propose(command, term),
       propose: (command, ms) => proposer.propose(command, ms),
       randomHex: (n) => randomBytes(n).toString('hex'),
@@ -120,7 +120,7 @@ export class MetadataGroup {
     driver.onState((state) => {
       peers.refresh();
       if (state.clusterId !== '' && peers.ids.length > 0) directory.setServers(peers.servers);
-      void office.look();
+      void grantor.look();
       duties.look();
     });
     driver.onConfig(() => duties.look());
@@ -134,10 +134,10 @@ export class MetadataGroup {
         );
       said = leader;
       local.look();
-      void office.look();
+      void grantor.look();
       duties.look();
     });
-    this.office = office;
+    this.grantor = grantor;
     this.#local = local;
     this.#id = settings.id;
     this.driver = driver;
@@ -166,9 +166,9 @@ export class MetadataGroup {
     return this.driver.state;
   }
 
-  /** Asks the leader for this server's own lease. Throws ERR_NO_LEADER, and as LeaseOffice.ask. */
+  /** Asks the leader for this server's own lease. Throws ERR_NO_LEADER, and as LeaseGrantor.ask. */
   async askLease(request: LeaseRequest, timeoutMs: number): Promise<LeaseGrant> {
-    if (this.driver.leads) return await within(timeoutMs, this.office.ask(this.#id, request));
+    if (this.driver.leads) return await within(timeoutMs, this.grantor.ask(this.#id, request));
     const leader = this.peers.idOf(this.driver.leader);
     if (leader === undefined) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader');
     return checkLeaseGrant(await this.peers.call(leader, 'lease', request, timeoutMs), 'lease');
@@ -196,11 +196,11 @@ export class MetadataGroup {
 }
 
 /** Of a cluster that this server makes. */
-function madeOf({ shards, trustDomains, peers, voters, ownerLeaseMs, driftPpm }: ServerSettings): ClusterMade {
-  const domains = trustDomains.map((d) => ({ name: d.name, shards: d.shards }));
+function madeOf({ shards, tenants, peers, voters, ownerLeaseMs, driftPpm }: ServerSettings): ClusterMade {
+  const domains = tenants.map((d) => ({ name: d.name, shards: d.shards }));
   return {
     shards: domains.reduce((sum, d) => sum + d.shards, shards),
-    ...(domains.length === 0 ? {} : { trustDomains: domains }),
+    ...(domains.length === 0 ? {} : { tenants: domains }),
     voters: peers.map((p) => p.id),
     votersMax: voters,
     ownerLease: { leaseMs: ownerLeaseMs, driftPpm },

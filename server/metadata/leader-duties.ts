@@ -12,7 +12,7 @@ import type { MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
-import type { Office } from './lease-office.js';
+import type { GrantState } from './lease-grantor.js';
 import type { Outcome } from './proposer.js';
 
 /** What a cluster that this server makes has. */
@@ -24,8 +24,8 @@ export interface LeaderDutiesOptions {
   readonly assignAfterMs: number;
   readonly driver: Pick<MetadataDriver, 'leads' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
   /** Undefined while this server does not lead. */
-  readonly office: () => Office | undefined;
-  /** Resolves with true when a quorum has confirmed this server as the leader (LeaseOffice.listen). */
+  readonly grantor: () => GrantState | undefined;
+  /** Resolves with true when a quorum has confirmed this server as the leader (LeaseGrantor.listen). */
   readonly listen: () => Promise<boolean>;
   readonly nowMs: () => number;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
@@ -109,8 +109,8 @@ export class LeaderDuties {
 
   /** Owners die without saying so. While a quorum does not answer there is nothing to look for, and no timer runs. */
   #lookInTime(): void {
-    const { driver, office, nowMs } = this.#options;
-    const leases = office()?.leases;
+    const { driver, grantor, nowMs } = this.#options;
+    const leases = grantor()?.leases;
     const now = nowMs();
     const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#calledOff);
     clearTimeout(this.#next);
@@ -128,11 +128,11 @@ export class LeaderDuties {
   }
 
   async #do(command: Command): Promise<Outcome> {
-    const { propose, proposeInTerm, office, log } = this.#options;
+    const { propose, proposeInTerm, grantor, log } = this.#options;
     if (command.t !== 'shards-taken' && command.t !== 'raise-format') return await propose(command, PROPOSE_MS);
-    const current = office();
+    const current = grantor();
     if (current === undefined) return 'unknown';
-    // In the term in which the servers reported what they know (lease-office.ts).
+    // In the term in which the servers reported what they know (lease-grantor.ts).
     if (command.t === 'raise-format') return await proposeInTerm(command, current.term);
     log.warn(
       `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`,
@@ -151,7 +151,7 @@ export class LeaderDuties {
   }
 
   #due(): Command | undefined {
-    const { driver, office, made, randomHex, assignAfterMs, log, nowMs } = this.#options;
+    const { driver, grantor, made, randomHex, assignAfterMs, log, nowMs } = this.#options;
     if (!driver.leads) return undefined;
     const s = driver.state;
     if (s.clusterId === '') {
@@ -164,7 +164,7 @@ export class LeaderDuties {
       };
     }
     if (s.members.size === 0) return undefined;
-    const current = office();
+    const current = grantor();
     current?.leases.observe(s.members.values(), nowMs());
     const due =
       current === undefined

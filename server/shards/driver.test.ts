@@ -162,7 +162,7 @@ test('a start that ends before the leases of the last run are over does not say 
 test('a difference replaces a segment whose rkey changed and names what is gone', (t) => {
   const known = {
     shard: 0,
-    group: 0,
+    worker: 0,
     epoch: 1,
     incarnation: incarnation(9),
     layoutEpoch: 3,

@@ -14,7 +14,7 @@ import { asFarkvError } from '../native-errors.js';
 import { Fence } from './fence.js';
 import { openedCommand } from './layout-delta.js';
 import { LayoutTeller } from './layout-teller.js';
-import { MoveTroubles, type MoveTrouble } from './move-troubles.js';
+import { MoveErrors, type MoveError } from './move-errors.js';
 import { Notes } from './notes.js';
 
 export interface ShardDriverOptions {
@@ -70,7 +70,7 @@ export class ShardDriver {
   readonly #copied = new Map<number, CopyStats>();
   readonly #fence: Fence;
   readonly #teller: LayoutTeller;
-  readonly #troubles = new MoveTroubles();
+  readonly #moveErrors = new MoveErrors();
   readonly #notes: Notes;
   #closing = false;
   /** Of the last run. */
@@ -103,7 +103,7 @@ export class ShardDriver {
     this.#notes = new Notes({
       memberId,
       log,
-      troubles: this.#troubles,
+      moveErrors: this.#moveErrors,
       addressesOf: (shard) => this.#addressesOf(shard),
       statsOf: (shard) => this.#copied.get(shard),
     });
@@ -146,8 +146,8 @@ export class ShardDriver {
   }
 
   /** What is in the way of shards that move from or to here. */
-  get moveTroubles(): MoveTrouble[] {
-    return this.#troubles.list(this.#options.state());
+  get moveErrors(): MoveError[] {
+    return this.#moveErrors.list(this.#options.state());
   }
 
   /** The data plane says that a shard's segments changed. */
@@ -235,8 +235,8 @@ export class ShardDriver {
     const { dataPlane, memberId, incarnation: memberIncarnation, sleep, log } = this.#options;
     switch (action.do) {
       case 'open': {
-        const { shard, group, epoch, incarnation, memoryBytes } = action;
-        await dataPlane.openShard({ shard, group, epoch, incarnation: bigOf(incarnation), memoryBytes });
+        const { shard, worker, epoch, incarnation, memoryBytes } = action;
+        await dataPlane.openShard({ shard, worker, epoch, incarnation: bigOf(incarnation), memoryBytes });
         break;
       }
       case 'serve':
@@ -320,7 +320,7 @@ export class ShardDriver {
     return (owner?.fabric ?? [])
       .filter(
         (a) =>
-          a.group === shard.group &&
+          a.worker === shard.worker &&
           here.providers.includes(a.provider) &&
           (!isSameHost(a.provider) || a.host === here.host),
       )

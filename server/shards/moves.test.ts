@@ -23,7 +23,7 @@ const copyOf = (phase: 'last' | 'copied', name = 7): ShardCopy => ({
   to: 's2',
   memberIncarnation: incarnation(50),
   phase,
-  group: 0,
+  worker: 0,
   copy: incarnation(name),
   planned: 0,
 });
@@ -237,7 +237,7 @@ test('an owner that is sealed and hears nothing more calls the move off itself',
   t.true(world.events.indexOf('propose shard-move') < world.events.indexOf('unseal 0'));
   t.deepEqual(world.machine.state.moves, []);
   t.is(world.machine.state.shards[0]!.epoch, 1);
-  t.like(world.life.moveTroubles, [{ shard: 0, from: 's1', to: 's2', calledOff: true }]);
+  t.like(world.life.moveErrors, [{ shard: 0, from: 's1', to: 's2', calledOff: true }]);
 });
 
 /** Shard 0 is s2's and open there; it is to move here. */
@@ -305,7 +305,7 @@ test('what was copied is kept when the shard changes hands before the outcome of
         to: 's1',
         memberIncarnation: incarnation(1),
         phase: 'copied',
-        group: 0,
+        worker: 0,
         copy,
         planned: 0,
       });
@@ -338,7 +338,7 @@ test('what was copied is kept when its new owner applies the end of the copy and
             to: 's1',
             memberIncarnation: incarnation(1),
             phase: 'copied',
-            group: 0,
+            worker: 0,
             copy,
             planned: 0,
           },
@@ -391,7 +391,7 @@ test('a server whose copy is not there any more calls the move off', async (t) =
     epoch: 1,
     to: 's1',
     memberIncarnation: incarnation(1),
-    group: 0,
+    worker: 0,
     copy: incarnation(9),
     planned: 0,
   } as const;
@@ -445,10 +445,10 @@ test('an owner that cannot be reached is tried again later and later, and then t
     return Promise.resolve();
   };
   const world = coming({ sleep, log: new Log('warn', (_, text) => said.push(text)) });
-  const troubles: unknown[] = [];
+  const moveErrors: unknown[] = [];
   world.dataPlane.copyShard = ({ shard }) => {
     world.events.push(`copy ${shard}`);
-    troubles.push(...world.life.moveTroubles.map(({ attempts, calledOff }) => ({ attempts, calledOff })));
+    moveErrors.push(...world.life.moveErrors.map(({ attempts, calledOff }) => ({ attempts, calledOff })));
     return unreached();
   };
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
@@ -459,14 +459,14 @@ test('an owner that cannot be reached is tried again later and later, and then t
     [1000, 2000, 4000],
   );
   t.deepEqual(
-    troubles,
+    moveErrors,
     [1, 2, 3].map((attempts) => ({ attempts, calledOff: false })),
   );
   t.deepEqual(world.machine.state.moves, []);
   t.like(world.machine.state.shards[0], { owner: 's2', epoch: 1, incarnation: incarnation(77) });
   t.deepEqual(world.events.slice(-4), ['stop 0', 'close 0', 'closed 0', 'propose shard-move']);
-  t.like(world.life.moveTroubles, [{ shard: 0, from: 's2', to: 's1', attempts: 4, calledOff: true }]);
-  t.regex(world.life.moveTroubles[0]!.reason, /nobody answers \(s2 was asked at tcp 127\.0\.0\.1:1\)/u);
+  t.like(world.life.moveErrors, [{ shard: 0, from: 's2', to: 's1', attempts: 4, calledOff: true }]);
+  t.regex(world.life.moveErrors[0]!.reason, /nobody answers \(s2 was asked at tcp 127\.0\.0\.1:1\)/u);
   t.is(said.length, 4);
   t.regex(
     said[0]!,
@@ -477,7 +477,7 @@ test('an owner that cannot be reached is tried again later and later, and then t
   world.dataPlane.copyShard = () => Promise.resolve();
   world.apply({ t: 'shard-move', shard: 0, epoch: 1, to: 's1' });
   while (world.machine.state.moves[0]?.phase !== 'copied') await world.quiet();
-  t.deepEqual(world.life.moveTroubles, []);
+  t.deepEqual(world.life.moveErrors, []);
 });
 
 test("a dead owner's shard that could not be copied from it comes up empty at once, not when the pause between two attempts is over", async (t) => {
@@ -494,7 +494,7 @@ test("a dead owner's shard that could not be copied from it comes up empty at on
   });
   await world.life.until(() => world.life.settled);
   t.deepEqual(world.life.serving, [0]);
-  t.deepEqual(world.life.moveTroubles, []);
+  t.deepEqual(world.life.moveErrors, []);
 });
 
 test('a table that is copied into is closed when the copy has ended, and not when it is told to end', async (t) => {
@@ -516,7 +516,7 @@ test('a table that is copied into is closed when the copy has ended, and not whe
   t.false(world.events.includes('close 0'));
   stopped();
   await seen(world, 'closed 0');
-  t.deepEqual(world.life.moveTroubles, []);
+  t.deepEqual(world.life.moveErrors, []);
 });
 
 test('leases are short for those shards only whose end here is near: a move that gets nowhere does not keep them so', async (t) => {

@@ -3,11 +3,11 @@ import type { Shard } from '../../core/metadata/state.js';
 import type { Note } from '../../core/shards/index.js';
 import type { CopyOptions, CopyStats } from '../../native/addon.js';
 import { describeError, type Log } from '../log.js';
-import type { MoveTroubles } from './move-troubles.js';
+import type { MoveErrors } from './move-errors.js';
 
 export interface NotesOptions {
   readonly memberId: string;
-  readonly troubles: MoveTroubles;
+  readonly moveErrors: MoveErrors;
   readonly addressesOf: (shard: Shard) => CopyOptions['addresses'];
   readonly statsOf: (shard: number) => CopyStats | undefined;
   readonly log: Log;
@@ -23,7 +23,7 @@ export class Notes {
   }
 
   write(note: Note): void {
-    const { log, troubles, statsOf } = this.#options;
+    const { log, moveErrors, statsOf } = this.#options;
     const { shard } = note;
     switch (note.of) {
       case 'served':
@@ -45,7 +45,7 @@ export class Notes {
         log.warn(`${note.to} has lost its copy of shard ${shard}: it stays, with all that is in it`);
         return;
       case 'comes':
-        troubles.clear(shard);
+        moveErrors.clear(shard);
         return;
       case 'copying':
         log.info(`shard ${shard} is copied from ${note.from}`);
@@ -69,14 +69,14 @@ export class Notes {
   }
 
   #late({ shard, to, epoch, ms }: Of<'late'>): void {
-    const { memberId, log, troubles } = this.#options;
+    const { memberId, log, moveErrors } = this.#options;
     const reason = `its last part was not copied within ${ms} ms after it took no more changes`;
     log.warn(`the move of shard ${shard} to ${to} is called off, and it stays: ${reason}`);
-    troubles.note({ shard, from: memberId, to, epoch, attempts: 1, reason, calledOff: true });
+    moveErrors.note({ shard, from: memberId, to, epoch, attempts: 1, reason, calledOff: true });
   }
 
   #notCopied({ shard, source, attempts, most, again, full, error }: Of<'not copied'>): void {
-    const { memberId, log, troubles, addressesOf } = this.#options;
+    const { memberId, log, moveErrors, addressesOf } = this.#options;
     const owner = source.owner ?? '';
     const asked = addressesOf(source).map(({ provider, address }) => `${provider} ${address}`);
     const why = describeError(error);
@@ -95,7 +95,7 @@ export class Notes {
       log.warn(
         `shard ${shard} could not be copied from ${owner}, which goes on to serve it; it is tried again in ${again} ms (attempt ${attempts} of ${most}): ${reason}`,
       );
-    troubles.note({
+    moveErrors.note({
       shard,
       from: owner,
       to: memberId,

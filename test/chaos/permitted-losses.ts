@@ -12,7 +12,7 @@
  *      more in which it could not, it begins to count anew. (core/metadata/silence.ts counts so.)
  *
  * Margins, each of which permits more and never less:
- *   - An owner renews its lease RENEWALS times within it (server/metadata/lease-keeper.ts). The last renewal that was
+ *   - An owner renews its lease RENEWALS times within it (server/metadata/lease-holder.ts). The last renewal that was
  *     answered may be so old when the fault begins, and what had been asked last may be lost with it: the lease can be
  *     over 1/RENEWALS of it, and SLACK_NS, sooner than counted.
  *   - After a stop both ends go on at once, and have a backlog to work through: RESUMED_NS.

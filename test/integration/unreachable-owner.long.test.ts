@@ -113,9 +113,9 @@ test.serial(
       next.stderr,
       new RegExp(`shard ${shard} could not be copied from s1 in 4 attempts: its move is called off`, 'u'),
     );
-    const { shards, moveTroubles } = await statusWhen(old.address, (s) => s.moves.length === 0);
+    const { shards, moveErrors } = await statusWhen(old.address, (s) => s.moves.length === 0);
     t.like(shards[shard], { owner: 's1', epoch, state: 'serving' });
-    t.like(moveTroubles, [{ shard, from: 's1', to: 's2', attempts: 4, calledOff: true }]);
+    t.like(moveErrors, [{ shard, from: 's1', to: 's2', attempts: 4, calledOff: true }]);
     t.regex(
       (await farkv(['status', '--connect', old.address])).stdout,
       new RegExp(`move of shard ${shard} \\(s1 -> s2\\) cancelled after 4 attempts`, 'u'),
@@ -129,7 +129,7 @@ test.serial(
     t.is(moved.code, 0, moved.stderr);
     await allThere(t, world);
     await allThere(t, world, await connected(t, cluster));
-    t.deepEqual((await statusOf(old.address)).moveTroubles, []);
+    t.deepEqual((await statusOf(old.address)).moveErrors, []);
   },
 );
 

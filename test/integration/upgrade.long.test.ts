@@ -120,7 +120,7 @@ test.serial(
     t.is(await load.end(), undefined);
     t.true(load.hits > load.rounds / 2, `${load.hits} of ${load.rounds} reads found something`);
 
-    // Back to the earlier version: it says what it met and what to do, and is none of the cluster's troubles.
+    // Back to the earlier version: it says what it met and what to do, and is none of the cluster's moveErrors.
     await cluster.server(2).stop();
     early[2]!.launch();
     t.is((await early[2]!.exit).code, 1);

@@ -10,8 +10,8 @@ import { hexOf, joinOf, LEASE, MetadataLog } from '../support/metadata-log.js';
 import { Log } from '../../server/log.js';
 import type { Confirmed } from '../../server/metadata/driver.js';
 import { LeaderDuties } from '../../server/metadata/leader-duties.js';
-import { LeaseKeeper, type LeaseKeeperOptions } from '../../server/metadata/lease-keeper.js';
-import { LeaseOffice, type LeaseGrant, type LeaseRequest } from '../../server/metadata/lease-office.js';
+import { LeaseHolder, type LeaseHolderOptions } from '../../server/metadata/lease-holder.js';
+import { LeaseGrantor, type LeaseGrant, type LeaseRequest } from '../../server/metadata/lease-grantor.js';
 import { LocalProposer } from '../../server/metadata/local-proposer.js';
 
 const settle = async (): Promise<void> => {
@@ -29,12 +29,12 @@ function held<T>(): Held<T> {
   return { promise, ...settleWith! };
 }
 
-function keeper(t: { teardown: (f: () => void) => void }, options: Partial<LeaseKeeperOptions> = {}) {
+function keeper(t: { teardown: (f: () => void) => void }, options: Partial<LeaseHolderOptions> = {}) {
   const until: bigint[] = [];
   const clock = { ns: 5_000_000_000n };
   const asked: LeaseRequest[] = [];
   const lines: string[] = [];
-  const made = new LeaseKeeper({
+  const made = new LeaseHolder({
     request: { incarnation: hexOf(1), knows: 2 },
     ask: (request) => {
       asked.push(request);
@@ -111,7 +111,7 @@ test('without an answer the lease runs out by itself, and the owner says so once
   t.regex(lines[0] ?? '', /has no lease.*nobody leads/);
 });
 
-function office(log: MetadataLog) {
+function grantor(log: MetadataLog) {
   const clock = { ms: 0 };
   const questions: Held<Confirmed>[] = [];
   const driver = {
@@ -123,14 +123,14 @@ function office(log: MetadataLog) {
       return questions.at(-1)!.promise;
     },
   };
-  const made = new LeaseOffice({ driver, nowMs: () => clock.ms, changed: () => undefined });
+  const made = new LeaseGrantor({ driver, nowMs: () => clock.ms, changed: () => undefined });
   const ask = (id: string, incarnation: number, end = false) =>
     made.ask(id, { incarnation: hexOf(incarnation), knows: 2, end });
   return { made, clock, questions, driver, ask };
 }
 
 test('a lease is granted after a quorum has answered, to the last start of a member, until the leader takes its shards', async (t) => {
-  const { made, questions, ask, clock } = office(MetadataLog.cluster(2, ['s1', 's2']));
+  const { made, questions, ask, clock } = grantor(MetadataLog.cluster(2, ['s1', 's2']));
   const first = ask('s1', 1);
   await settle();
   t.is(made.current, undefined);
@@ -148,7 +148,7 @@ test('a lease is granted after a quorum has answered, to the last start of a mem
 });
 
 test('an owner is heard when its question comes, and its silence counts only as far as a quorum has confirmed the leader', async (t) => {
-  const { made, questions, ask, clock } = office(MetadataLog.cluster(2, ['s1', 's2']));
+  const { made, questions, ask, clock } = grantor(MetadataLog.cluster(2, ['s1', 's2']));
   const answered = async (question: Promise<unknown>): Promise<void> => {
     questions.at(-1)!.resolve({ term: 3, index: 9 });
     await question;
@@ -193,7 +193,7 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
       status: () => ({ progress: [], lastIndex: 0 }) as never,
       proposeChange: () => undefined,
     },
-    office: () => ({ term: 5, leases, knows: new Map() }),
+    grantor: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => {
       questions.push(held<boolean>());
       asked.resolve(undefined);
@@ -245,7 +245,7 @@ test('the leader has heard of a server that starts again by its join, though it 
       status: () => ({ progress: [], lastIndex: 0 }) as never,
       proposeChange: () => undefined,
     },
-    office: () => ({ term: 5, leases, knows: new Map() }),
+    grantor: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => new Promise(() => undefined),
     propose: () => Promise.reject(new Error('not in this term')),
     proposeInTerm: (command) => {
@@ -266,7 +266,7 @@ test('the leader has heard of a server that starts again by its join, though it 
 });
 
 test('nobody holds a lease before there is a cluster', async (t) => {
-  const { made, questions, ask } = office(new MetadataLog());
+  const { made, questions, ask } = grantor(new MetadataLog());
   const asked = ask('s1', 1);
   questions[0]!.resolve({ term: 3, index: 9 });
   await t.throwsAsync(asked, { code: 'ERR_NO_LEADER' });
@@ -274,7 +274,7 @@ test('nobody holds a lease before there is a cluster', async (t) => {
 });
 
 test('what one term knows the next does not', async (t) => {
-  const { made, questions, ask, driver } = office(MetadataLog.cluster(2, ['s1', 's2']));
+  const { made, questions, ask, driver } = grantor(MetadataLog.cluster(2, ['s1', 's2']));
   const first = ask('s1', 1);
   questions[0]!.resolve({ term: 3, index: 9 });
   await first;
@@ -308,7 +308,7 @@ test('the format is raised in the term in which the servers reported what they k
       proposeChange: () => undefined,
     },
     listen: () => Promise.resolve(false),
-    office: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 2]]) }),
+    grantor: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 2]]) }),
     // Any leader might take that.
     propose: () => {
       duties.close();

@@ -82,9 +82,9 @@ const mutations = [
       '',
     ],
     [
-      'all trust domains share a protection domain',
-      rxe('a_region_of_another_trust_domain_is_refused'),
-      'if (p->trust == trust) {',
+      'all tenants share a protection domain',
+      rxe('a_region_of_another_tenant_is_refused'),
+      'if (p->tenant == tenant) {',
       'if (p) {',
     ],
   ]),

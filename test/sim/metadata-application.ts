@@ -138,7 +138,7 @@ class Commands {
       ...(replaced === undefined ? {} : { replaces: hex(replaced, 16) }),
       instance: hex(id.charCodeAt(1), 16),
       control: ['127.0.0.1:7400'],
-      fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }],
+      fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', worker: 0 }],
       memoryBytes: 1 << 30,
     };
   }

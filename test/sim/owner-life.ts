@@ -38,7 +38,7 @@ export interface Life {
   askedMs: number;
   /** Grants that wait for the log. */
   grants: { readonly sentMs: number; readonly gotMs: number; readonly index: number }[];
-  office:
+  grantor:
     | {
         readonly term: number;
         readonly leases: GrantedLeases;

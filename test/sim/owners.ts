@@ -2,7 +2,7 @@
  * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what
  * the metadata gives them, give shards to each other, die, are paused and cut off; leaders take shards from owners
  * whose leases are over. All decisions are the real ones of core/metadata and core/shards; the data plane is simulated
- * (plane.ts), and the wiring of leases (server/metadata/lease-office.ts, lease-keeper.ts) is written here once more, as
+ * (plane.ts), and the wiring of leases (server/metadata/lease-grantor.ts, lease-keeper.ts) is written here once more, as
  * small as can be.
  *
  * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was
@@ -115,7 +115,7 @@ export class Owners {
       askedMs: -Infinity,
       grants: [],
       inbox: [],
-      office: undefined,
+      grantor: undefined,
       reads: new Map(),
       proposedMs: -Infinity,
       joinedMs: -Infinity,
@@ -262,12 +262,12 @@ export class Owners {
 
   #ask(member: SimMember, life: Life, from: number, note: Extract<Note, { t: 'ask' }> | undefined): void {
     const node = member.node!;
-    if (this.mistake === 'any leader is believed' && note !== undefined && life.office !== undefined) {
+    if (this.mistake === 'any leader is believed' && note !== undefined && life.grantor !== undefined) {
       this.#confirmed(member, life, from, note);
       return;
     }
-    if (note !== undefined && life.office?.term === node.term && isMember(member, from, note))
-      life.office.leases.asked(idOf(from), this.#nowMs(member.id));
+    if (note !== undefined && life.grantor?.term === node.term && isMember(member, from, note))
+      life.grantor.leases.asked(idOf(from), this.#nowMs(member.id));
     const ctx = ++this.#readIndex;
     life.reads.set(ctx, { from, note, index: undefined, term: node.term });
     if (node.readIndex(ctx) !== undefined) life.reads.delete(ctx);
@@ -277,15 +277,15 @@ export class Owners {
   #confirmed(member: SimMember, life: Life, from: number, note: Extract<Note, { t: 'ask' }> | undefined): void {
     const node = member.node!;
     const now = this.#nowMs(member.id);
-    if (life.office?.term !== node.term) {
-      life.office = { term: node.term, leases: this.#leases(now), taking: new Map(), lookMs: undefined };
+    if (life.grantor?.term !== node.term) {
+      life.grantor = { term: node.term, leases: this.#leases(now), taking: new Map(), lookMs: undefined };
       this.#fairness.leads(member.id);
     }
-    life.office.leases.confirmed(now);
+    life.grantor.leases.confirmed(now);
     if (note === undefined) return;
     const id = idOf(from);
     if (!isMember(member, from, note)) return;
-    if (!life.office.leases.grant(id, now)) {
+    if (!life.grantor.leases.grant(id, now)) {
       this.counters.refused++;
       return;
     }
@@ -309,9 +309,9 @@ export class Owners {
 
   /** Asks a quorum when owners may be dead, as LeaderDuties does. */
   #listen(member: SimMember, life: Life, now: number): void {
-    const { office, reads } = life;
-    if (office?.lookMs === undefined || office.term !== member.node!.term || now < office.lookMs) return;
-    if (![...reads.values()].some((r) => r.note === undefined && r.term === office.term))
+    const { grantor, reads } = life;
+    if (grantor?.lookMs === undefined || grantor.term !== member.node!.term || now < grantor.lookMs) return;
+    if (![...reads.values()].some((r) => r.note === undefined && r.term === grantor.term))
       this.#ask(member, life, member.id, undefined);
   }
 
@@ -319,16 +319,16 @@ export class Owners {
     const node = member.node!;
     const state = stateOf(member);
     const now = this.#nowMs(member.id);
-    if (life.office?.term !== node.term) {
+    if (life.grantor?.term !== node.term) {
       if (![...life.reads.values()].some((r) => r.note === undefined && r.term === node.term))
         this.#ask(member, life, member.id, undefined);
       return;
     }
-    const { leases, taking } = life.office;
+    const { leases, taking } = life.grantor;
     leases.observe(state.members.values(), now);
     const take = takeFromDead(state, leases, now);
-    life.office.lookMs = nextLookMs(state, leases, now);
-    if (life.office.lookMs !== undefined && life.office.lookMs <= now)
+    life.grantor.lookMs = nextLookMs(state, leases, now);
+    if (life.grantor.lookMs !== undefined && life.grantor.lookMs <= now)
       throw new Violation('owner leases', 'the leader would look again in the past');
     if (take !== undefined) {
       // An owner that has started again has lost what it had.
@@ -382,12 +382,12 @@ export class Owners {
 
   /** The outcome of what was proposed in this term has been applied. */
   #settleTaking(member: SimMember, life: Life): void {
-    if (life.office === undefined) return;
+    if (life.grantor === undefined) return;
     const done = modelOf(member);
-    for (const [proposer, id] of life.office.taking) {
+    for (const [proposer, id] of life.grantor.taking) {
       if (!done.applied(proposer)) continue;
-      life.office.taking.delete(proposer);
-      life.office.leases.release(id);
+      life.grantor.taking.delete(proposer);
+      life.grantor.leases.release(id);
     }
   }
 

@@ -29,7 +29,7 @@ export interface ReadyLine {
   readonly id: string;
   readonly clusterId: string;
   readonly control: readonly string[];
-  readonly fabric: readonly { readonly provider: string; readonly address: string; readonly group: number }[];
+  readonly fabric: readonly { readonly provider: string; readonly address: string; readonly worker: number }[];
   readonly shards: readonly number[];
   readonly dataDir: string;
   readonly pid: number;

@@ -29,7 +29,7 @@ export function joinOf(id: string, n: number, replaces?: number, memoryBytes = 1
     ...(replaces === undefined ? {} : { replaces: hexOf(replaces) }),
     instance: hexOf(1000 + id.charCodeAt(1)),
     control: [`127.0.0.1:74${id.slice(1).padStart(2, '0')}`],
-    fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', group: 0 }],
+    fabric: [{ provider: 'tcp', address: '127.0.0.1:7500', worker: 0 }],
     memoryBytes,
   };
 }
@@ -94,7 +94,7 @@ export class MetadataLog {
     const start = (id: string): string => this.state.members.get(id)!.incarnation;
     const about = { shard, epoch, copy: hexOf(name) };
     for (const phase of ['last', 'copied'] as const)
-      this.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, group: 0, planned });
+      this.do({ t: 'shard-copy', ...about, to, memberIncarnation: start(to), phase, worker: 0, planned });
     return this.do(
       { t: 'shard-released', ...about, owner, memberIncarnation: start(owner) },
       {

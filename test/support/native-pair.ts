@@ -59,8 +59,8 @@ export class Plane {
       shards: SHARDS,
       leaseMs: o.leaseMs ?? 500,
       driftPpm: 200,
-      listen: [{ provider, address: wanted, group: 0 }],
-      groups: 1,
+      listen: [{ provider, address: wanted, worker: 0 }],
+      workers: 1,
       maxClients: 64,
       clientQuota: 1024,
       spinUs: o.spinUs ?? 0,
@@ -70,7 +70,7 @@ export class Plane {
     const [bound] = native.start();
     const layouts: ShardLayout[] = [];
     for (let shard = 0; shard < SHARDS; shard++) {
-      const own = { shard, group: 0, epoch: Number(incarnation), incarnation: (incarnation << 16n) + BigInt(shard) };
+      const own = { shard, worker: 0, epoch: Number(incarnation), incarnation: (incarnation << 16n) + BigInt(shard) };
       layouts.push(await native.openShard({ ...own, memoryBytes: o.memoryBytes ?? 16 << 20 }));
       if (o.closed !== true) await native.serveShard(shard);
     }

@@ -29,8 +29,8 @@ function made(address = `unix:${join(tmpdir(), `farkv-stage-${process.pid}-${thr
     shards: SHARDS,
     leaseMs: 100,
     driftPpm: 100,
-    listen: [{ provider: 'shm', address, group: 0 }],
-    groups: 2,
+    listen: [{ provider: 'shm', address, worker: 0 }],
+    workers: 2,
     maxClients: 10,
     clientQuota: 10,
     spinUs: 10,
@@ -38,7 +38,7 @@ function made(address = `unix:${join(tmpdir(), `farkv-stage-${process.pid}-${thr
     hugePages: 'off',
   });
 }
-const shard = { shard: 0, group: 0, epoch: 1, incarnation: 1n, memoryBytes: 64 << 20 };
+const shard = { shard: 0, worker: 0, epoch: 1, incarnation: 1n, memoryBytes: 64 << 20 };
 
 export const stages: Readonly<Record<string, () => Promise<void>>> = {
   made: () => {
@@ -88,7 +88,7 @@ export const stages: Readonly<Record<string, () => Promise<void>>> = {
   'opening and exit': () => {
     const plane = made();
     plane.start();
-    for (let i = 0; i < SHARDS; i++) void plane.openShard({ ...shard, shard: i, group: i % 2 });
+    for (let i = 0; i < SHARDS; i++) void plane.openShard({ ...shard, shard: i, worker: i % 2 });
     say('exiting');
     process.exit(0);
   },

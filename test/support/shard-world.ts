@@ -27,7 +27,7 @@ export const join = (n: number, replaces?: number): MemberJoin => ({
   ...(replaces === undefined ? {} : { replaces: incarnation(replaces) }),
   instance: incarnation(99),
   control: ['127.0.0.1:7400'],
-  fabric: [{ provider: 'tcp', address: '127.0.0.1:1', group: 0 }],
+  fabric: [{ provider: 'tcp', address: '127.0.0.1:1', worker: 0 }],
   memoryBytes: 1 << 26,
 });
 export const segment = (n: number, rkey = 1n): NativeRegion => ({
@@ -68,7 +68,7 @@ export class FakeDataPlane implements Pick<
 
   openShard(o: {
     readonly shard: number;
-    readonly group: number;
+    readonly worker: number;
     readonly epoch: number;
     readonly incarnation: bigint;
     readonly memoryBytes: number;

@@ -5,7 +5,7 @@ import type { Provider } from '../../core/metadata/state.js';
 import { MapAssembler } from '../../core/protocol/index.js';
 import type { ClientMap } from '../../core/protocol/messages.js';
 import { Routes, shardRange } from '../../client/routes.js';
-import { surroundings } from '../../client/transport.js';
+import { localCapabilities } from '../../client/transport.js';
 import { ControlClient } from '../../net/control-client.js';
 import { Driver } from './native-pair.js';
 
@@ -54,7 +54,7 @@ export function clientOf({ map }: Told, ticket: Uint8Array, provider: Provider):
     ticket,
     timeoutMs: WAIT_MS,
   });
-  const { owners, routes } = new Routes(provider, true, surroundings()).update(map);
+  const { owners, routes } = new Routes(provider, true, localCapabilities()).update(map);
   driver.native.setOwners(owners);
   driver.native.setRoutes(routes);
   return driver;

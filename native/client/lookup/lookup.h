@@ -30,7 +30,7 @@ typedef struct lookup_get lookup_get;
 
 typedef struct lookup_config {
     session_config session;
-    /* keys are in this one and those behind it, up to session.shards: those of the client's trust domain */
+    /* keys are in this one and those behind it, up to session.shards: those of the client's tenant */
     uint32_t first_shard;
     fkv_seed seed;
     uint32_t max_gets;         /* at once */

@@ -235,7 +235,7 @@ bool shm_attach_request(shm_conn *c, const shm_frame *f) {
     shm_mr *m = shm_mr_find(d, f->rkey);
     shm_export *e = NULL;
     uint64_t offset = m ? f->address - m->head.addr : 0; /* below the region: wraps to beyond its end */
-    if (m && m->trust == c->orders.trust && f->bytes > 0 && offset <= m->bytes && m->bytes - offset >= f->bytes) {
+    if (m && m->tenant == c->orders.tenant && f->bytes > 0 && offset <= m->bytes && m->bytes - offset >= f->bytes) {
         e = export_new(c, m);
         reply.status = e ? FAB_SUCCESS : FAB_REM_OP_ERR;
     }

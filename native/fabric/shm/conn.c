@@ -41,12 +41,12 @@ static void set_private(shm_conn *c, const void *priv, uint32_t priv_bytes) {
     c->orders.priv_bytes = priv_bytes;
 }
 
-int shm_accept(fab_conn *base, uint32_t trust, const void *priv, uint32_t priv_bytes) {
+int shm_accept(fab_conn *base, uint32_t tenant, const void *priv, uint32_t priv_bytes) {
     shm_conn *c = (shm_conn *)base;
     if (c->state != SHM_ASKED) return -ENOTCONN;
     if (!shm_conn_open(c)) return -ENOMEM;
     pthread_mutex_lock(&c->domain->lock);
-    c->orders.trust = trust;
+    c->orders.tenant = tenant;
     set_private(c, priv, priv_bytes);
     shm_order_locked(c, SHM_ORDER_ACCEPT);
     pthread_mutex_unlock(&c->domain->lock);

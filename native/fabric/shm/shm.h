@@ -51,7 +51,7 @@ typedef struct shm_mr {
     fab_mr head;
     int fd;
     size_t bytes;
-    uint32_t trust;
+    uint32_t tenant;
     struct shm_mr *next; /* of its bucket; domain->lock */
     shm_export *exports; /* domain->lock */
 } shm_mr;
@@ -210,7 +210,7 @@ struct shm_conn {
         unsigned bits;
         bool listed, broken; /* broken: HANGUP or CLOSE is not in order */
         shm_conn *next;
-        uint32_t trust;
+        uint32_t tenant;
         uint32_t priv_bytes;
         uint8_t priv[FAB_PRIVATE_MAX];
         shm_list attach, detach;
@@ -338,14 +338,14 @@ void shm_table_settle(shm_table *t, const shm_attachment *a); /* an attach ended
 void shm_table_free(shm_table *t);                            /* in the agent */
 
 /* mr.c */
-int shm_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+int shm_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
 int shm_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void shm_dereg(fab_mr *m);
 shm_mr *shm_mr_find(shm_domain *d, uint64_t rkey); /* domain->lock held */
 
 /* conn.c: CQ thread */
 int shm_connect(fab_cq *q, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
-int shm_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+int shm_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int shm_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 void shm_disconnect(fab_conn *c);
 void shm_drop(shm_conn *c); /* disconnects one that the user never saw */

@@ -194,11 +194,11 @@ void tcp_conn_command(tcp_conn *c, uint32_t command) {
     }
 }
 
-int tcp_accept(fab_conn *conn, uint32_t trust, const void *priv, uint32_t priv_bytes) {
+int tcp_accept(fab_conn *conn, uint32_t tenant, const void *priv, uint32_t priv_bytes) {
     tcp_conn *c = (tcp_conn *)conn;
     if (c->gone || c->usable) return -EINVAL;
     if (!tcp_tx_take(c)) return -ENOTCONN; /* only its end takes the right of a connection that is asked for */
-    __atomic_store_n(&c->trust, trust, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->tenant, tenant, __ATOMIC_RELAXED);
     uint32_t asked = TCP_ASKED;
     int e = -ENOTCONN;
     /* UP before the answer leaves: the peer's first request may be here before this thread goes on. */

@@ -2,7 +2,7 @@
  * (fabric.h).
  *
  * The step is no way around a check. It begins in a region that the peer has just READ under its rkey, and ends in one
- * of the same group: the group says that whoever was given the one rkey was given the other. Trust domain and bounds
+ * of the same group: the group says that whoever was given the one rkey was given the other. Tenant and bounds
  * are checked again here, and whatever does not fit is not followed; the peer then has the first half, and asks for the
  * second under its own rkey, or not at all. Invariant: a group's array and members change only with mr_lock held for
  * writing, so none of them goes while bytes are copied.
@@ -78,7 +78,7 @@ const uint8_t *tcp_follow(const tcp_conn *c, const tcp_mr *m, const tcp_request 
     const tcp_group *g = m->group;
     if (!g || !tcp_domain_of(c)->options.follow(first, q->bytes, q->follow, &to)) return NULL;
     const tcp_mr *next = to.number < g->room ? g->named[to.number] : NULL;
-    if (!next || next->trust != c->trust || to.bytes == 0 || to.bytes > q->next_bytes) return NULL;
+    if (!next || next->tenant != c->tenant || to.bytes == 0 || to.bytes > q->next_bytes) return NULL;
     if (to.offset > next->bytes || to.bytes > next->bytes - to.offset) return NULL;
     *bytes = to.bytes;
     return next->base + to.offset;

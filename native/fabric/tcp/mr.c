@@ -1,4 +1,4 @@
-/* mr.c: registered memory of the tcp provider: rkeys, bounds, trust domains, and the copy out of a region.
+/* mr.c: registered memory of the tcp provider: rkeys, bounds, tenants, and the copy out of a region.
  *
  * Invariant: bytes of a region are touched only with mr_lock held for reading, by at most TCP_SCRATCH of them at a
  * time. So tcp_dereg, which holds it for writing, returns when no READ touches the region any more, and waits only for
@@ -54,13 +54,13 @@ static int grow(tcp_domain *d) {
     return 0;
 }
 
-int tcp_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **out) {
+int tcp_reg(fab_domain *domain, const fkv_region *r, uint32_t tenant, fab_mr **out) {
     tcp_domain *d = (tcp_domain *)domain;
     tcp_mr *m = calloc(1, sizeof *m);
     if (!m) return -ENOMEM;
     m->base = r->base;
     m->bytes = r->bytes;
-    m->trust = trust;
+    m->tenant = tenant;
     pthread_rwlock_wrlock(&d->mr_lock);
     int e = d->mr_count * 2 >= d->mr_room ? grow(d) : 0;
     if (e == 0) {
@@ -116,10 +116,10 @@ void tcp_dereg(fab_mr *mr) {
     free(m);
 }
 
-const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust,
+const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t tenant,
                           const uint8_t **where) {
     const tcp_mr *m = d->mrs[place_of(d, rkey)];
-    if (!m || m->trust != trust || addr < m->addr) return NULL;
+    if (!m || m->tenant != tenant || addr < m->addr) return NULL;
     uint64_t at = addr - m->addr;
     if (at > m->bytes || bytes > m->bytes - at) return NULL;
     *where = m->base + at;

@@ -62,11 +62,11 @@ static void look_ahead(const tcp_conn *c, ahead *a) {
     const uint8_t *from;
     for (; a->found != c->serve_tail && a->found < c->serve_head + 2 * AHEAD; a->found++) {
         const tcp_request *q = &c->requests[a->found % TCP_DEPTH];
-        if (tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->trust, &from)) prefetch(from, q->bytes);
+        if (tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->tenant, &from)) prefetch(from, q->bytes);
     }
     for (; a->led != a->found && a->led < c->serve_head + AHEAD; a->led++) {
         const tcp_request *q = &c->requests[a->led % TCP_DEPTH];
-        const tcp_mr *m = q->next_bytes ? tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->trust, &from) : NULL;
+        const tcp_mr *m = q->next_bytes ? tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->tenant, &from) : NULL;
         if (!m) continue;
         _Alignas(64) uint8_t first[FAB_FOLLOW_FIRST_MAX];
         uint32_t bytes;
@@ -93,7 +93,7 @@ size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
         size_t n = left < TCP_CHUNK ? left : TCP_CHUNK;
         if (n > space - TCP_HEADER_BYTES) n = space - TCP_HEADER_BYTES;
         const uint8_t *from;
-        const tcp_mr *m = tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->trust, &from);
+        const tcp_mr *m = tcp_mr_find(d, q->rkey, q->addr, q->bytes, c->tenant, &from);
         if (!m) {
             used += refuse(c, q, out + used);
             break;

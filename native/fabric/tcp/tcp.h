@@ -184,7 +184,7 @@ struct tcp_conn {
     /* Between threads. */
     _Alignas(64) uint32_t tx_right;
     uint32_t state;  /* tcp_state; ASKED to UP by the CQ's thread, all else by the driver */
-    uint32_t trust;  /* written before the state becomes UP */
+    uint32_t tenant; /* written before the state becomes UP */
     uint32_t broken; /* a write failed */
     uint32_t deaf;   /* input is thrown away, no local buffer is touched */
     uint32_t reads_queued, ready_queued;
@@ -267,7 +267,7 @@ struct tcp_mr {
     fab_mr head;
     const uint8_t *base; /* the head's copy is not there yet when a peer may already ask */
     uint64_t bytes, addr, rkey;
-    uint32_t trust;
+    uint32_t tenant;
     uint32_t number;  /* in its group */
     tcp_group *group; /* NULL: none */
 };
@@ -275,11 +275,11 @@ struct tcp_mr {
 /* mr.c */
 int tcp_mr_init(tcp_domain *d);
 void tcp_mr_end(tcp_domain *d);
-int tcp_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+int tcp_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
 int tcp_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void tcp_dereg(fab_mr *m);
 /* With mr_lock held for reading: the region, and where in it the bytes are; NULL when this peer may not have them. */
-const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust,
+const tcp_mr *tcp_mr_find(const tcp_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t tenant,
                           const uint8_t **at);
 
 /* follow.c */
@@ -331,7 +331,7 @@ static inline tcp_domain *tcp_domain_of(const tcp_conn *c) { return c->io->domai
 tcp_hello tcp_conn_hello(const tcp_conn *c, tcp_hello_kind kind, tcp_reason reason, const void *priv,
                          uint32_t priv_bytes);
 void tcp_disconnect(fab_conn *c);
-int tcp_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+int tcp_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int tcp_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 
 /* io.c: the part of a driver that both kinds share */

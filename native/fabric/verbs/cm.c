@@ -274,12 +274,12 @@ int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t
     return 0;
 }
 
-int verbs_accept(fab_conn *conn, uint32_t trust, const void *priv, uint32_t priv_bytes) {
+int verbs_accept(fab_conn *conn, uint32_t tenant, const void *priv, uint32_t priv_bytes) {
     verbs_conn *c = (verbs_conn *)conn;
     const verbs_lib *v = c->cq->d->v;
     if (c->state != VERBS_ASKED) return -ENOTCONN;
     private_set(c, priv, priv_bytes);
-    int e = verbs_conn_qp(c, trust);
+    int e = verbs_conn_qp(c, tenant);
     struct rdma_conn_param p;
     uint8_t room[FAB_PRIVATE_MAX + sizeof(verbs_private)];
     if (e == 0) {

@@ -211,10 +211,10 @@ verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number) {
     return c;
 }
 
-int verbs_conn_qp(verbs_conn *c, uint32_t trust) {
+int verbs_conn_qp(verbs_conn *c, uint32_t tenant) {
     verbs_cq *cq = c->cq;
     const verbs_lib *v = cq->d->v;
-    int e = verbs_pool_of(cq, trust, &c->pool);
+    int e = verbs_pool_of(cq, tenant, &c->pool);
     if (e) return e;
     if (cq->reserved + VERBS_SQ > cq->depth) return -ENOSPC;
     uint8_t timeout = VERBS_ACK_TIMEOUT; /* a hint: iWARP has no such option */

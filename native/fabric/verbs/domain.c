@@ -132,16 +132,16 @@ void verbs_queue_gone(verbs_domain *d) {
 }
 
 /* Under the lock. */
-static int pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out) {
+static int pd_of(verbs_domain *d, uint32_t tenant, verbs_pd **out) {
     if (!d->device || d->lost) return -ENODEV;
     for (verbs_pd *p = d->pds; p; p = p->next)
-        if (p->trust == trust) {
+        if (p->tenant == tenant) {
             *out = p;
             return 0;
         }
     verbs_pd *p = calloc(1, sizeof *p);
     if (!p) return -ENOMEM;
-    p->trust = trust;
+    p->tenant = tenant;
     p->pd = d->v->ibv_alloc_pd(d->device);
     if (!p->pd) {
         int e = errno;
@@ -154,9 +154,9 @@ static int pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out) {
     return 0;
 }
 
-int verbs_pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out) {
+int verbs_pd_of(verbs_domain *d, uint32_t tenant, verbs_pd **out) {
     pthread_mutex_lock(&d->lock);
-    int e = pd_of(d, trust, out);
+    int e = pd_of(d, tenant, out);
     pthread_mutex_unlock(&d->lock);
     return e;
 }
@@ -196,14 +196,14 @@ static int register_in(verbs_domain *d, verbs_mr *m, verbs_pd *pd, int access) {
     return 0;
 }
 
-int verbs_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **out) {
+int verbs_reg(fab_domain *domain, const fkv_region *r, uint32_t tenant, fab_mr **out) {
     verbs_domain *d = (verbs_domain *)domain;
     verbs_mr *m;
     int e = mr_new(r->base, r->bytes, &m);
     if (e) return e;
     pthread_mutex_lock(&d->lock);
     verbs_pd *pd;
-    e = pd_of(d, trust, &pd);
+    e = pd_of(d, tenant, &pd);
     if (e == 0) e = register_in(d, m, pd, IBV_ACCESS_REMOTE_READ);
     m->served = true;
     if (e == 0) link_mr(d, m);

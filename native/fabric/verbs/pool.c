@@ -1,4 +1,4 @@
-/* pool.c: the message buffers of one trust domain at one completion queue: registered once, shared by all connections.
+/* pool.c: the message buffers of one tenant at one completion queue: registered once, shared by all connections.
  * Receives go to a shared receive queue, so that a thousand clients do not need a thousand rings. Invariant: a buffer
  * is in one place: posted to the queue, held by a connection, free for sending, or in a SEND in flight. */
 #include "verbs.h"
@@ -61,14 +61,14 @@ static int pool_make(verbs_cq *cq, verbs_pd *pd, verbs_pool **out) {
     return 0;
 }
 
-int verbs_pool_of(verbs_cq *cq, uint32_t trust, verbs_pool **out) {
+int verbs_pool_of(verbs_cq *cq, uint32_t tenant, verbs_pool **out) {
     for (verbs_pool *p = cq->pools; p; p = p->next)
-        if (p->pd->trust == trust) {
+        if (p->pd->tenant == tenant) {
             *out = p;
             return 0;
         }
     verbs_pd *pd;
-    int e = verbs_pd_of(cq->d, trust, &pd);
+    int e = verbs_pd_of(cq->d, tenant, &pd);
     if (e == 0) e = pool_make(cq, pd, out);
     if (e) return e;
     (*out)->next = cq->pools;

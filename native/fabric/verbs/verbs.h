@@ -3,12 +3,12 @@
  *   domain.c  the device, protection domains, memory regions
  *   cm.c      the connection manager: its thread, listening, the steps of a connection's set-up
  *   dial.c    rdma_connect, which may wait, in a thread of its own
- *   pool.c    registered message buffers and the shared receive queue of a trust domain
+ *   pool.c    registered message buffers and the shared receive queue of a tenant
  *   conn.c    queue pairs: made, broken, drained, freed
  *   data.c    READs, SENDs, credits, polling, arming
  *
  * A domain works on one device: the one to which rdma_cm's routing leads the first address that it listens on or
- * connects to. There is a protection domain for each trust domain: an rkey of one cannot be used by a queue pair of
+ * connects to. There is a protection domain for each tenant: an rkey of one cannot be used by a queue pair of
  * another.
  *
  * A device that is lost takes every connection with it. A domain that serves no memory then lets go of it, queue by
@@ -41,7 +41,7 @@ enum {
     /* messages a peer may have unreleased here, at most: fewer where messages are large */
     VERBS_CREDITS = 64,
     VERBS_CREDITS_MIN = 8,
-    VERBS_POOL_BYTES = 48 << 20, /* of a listening queue's message buffers in one trust domain; a third for others */
+    VERBS_POOL_BYTES = 48 << 20, /* of a listening queue's message buffers in one tenant; a third for others */
     VERBS_LEAVE_MS = 1000,       /* how long an orderly end may take */
     VERBS_SQ = 128,              /* work requests of a queue pair in flight */
     /* completions there is room for: of a thousand queue pairs, all flushed; the device may have less */
@@ -75,9 +75,9 @@ typedef struct verbs_private {
 } verbs_private;
 _Static_assert(sizeof(verbs_private) + FAB_PRIVATE_MAX <= 56, "rdma_cm carries 56 bytes over InfiniBand");
 
-typedef struct verbs_pd { /* one for each trust domain; never freed before the device is let go */
+typedef struct verbs_pd { /* one for each tenant; never freed before the device is let go */
     struct verbs_pd *next;
-    uint32_t trust;
+    uint32_t tenant;
     struct ibv_pd *pd;
 } verbs_pd;
 
@@ -140,7 +140,7 @@ typedef struct verbs_buffer {         /* 64 bytes; then verbs_prefix, message */
 } verbs_buffer;
 _Static_assert(sizeof(verbs_buffer) == 64, "messages stay 8-byte aligned");
 
-/* message buffers and shared receive queue of one trust domain at one completion queue */
+/* message buffers and shared receive queue of one tenant at one completion queue */
 typedef struct verbs_pool {
     struct verbs_pool *next;
     verbs_pd *pd;
@@ -274,11 +274,11 @@ int verbs_device_of(verbs_domain *d, struct ibv_context *device);
 void verbs_device_gone(verbs_domain *d);
 /* one has given up its part; the last lets the device go */
 void verbs_queue_gone(verbs_domain *d);
-int verbs_pd_of(verbs_domain *d, uint32_t trust, verbs_pd **out);
+int verbs_pd_of(verbs_domain *d, uint32_t tenant, verbs_pd **out);
 int verbs_local_key(verbs_mr *m, verbs_pd *pd, uint32_t *lkey);
 int verbs_open(const fab_options *o, fab_domain **out);
 void verbs_close(fab_domain *d);
-int verbs_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+int verbs_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
 int verbs_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void verbs_dereg(fab_mr *m);
 
@@ -294,7 +294,7 @@ void verbs_events(verbs_cq *cq);
 int verbs_listen(fab_cq *cq, const char *address, fab_listener **out);
 void verbs_unlisten(fab_listener *l);
 int verbs_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
-int verbs_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+int verbs_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int verbs_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 
 /* dial.c */
@@ -304,7 +304,7 @@ int verbs_dial_begin(verbs_conn *c, const struct rdma_conn_param *p);
 void verbs_dial_end(verbs_conn *c);
 
 /* pool.c */
-int verbs_pool_of(verbs_cq *cq, uint32_t trust, verbs_pool **out);
+int verbs_pool_of(verbs_cq *cq, uint32_t tenant, verbs_pool **out);
 void verbs_pool_repost(verbs_pool *p, verbs_buffer *b);
 void verbs_pool_flush(verbs_pool *p);
 void verbs_pool_free(verbs_cq *cq, verbs_pool *p);
@@ -312,7 +312,7 @@ static inline verbs_prefix *verbs_buffer_prefix(verbs_buffer *b) { return (verbs
 
 /* conn.c */
 int verbs_conn_new(verbs_cq *cq, void *user, verbs_conn **out);
-int verbs_conn_qp(verbs_conn *c, uint32_t trust);                                 /* makes the queue pair */
+int verbs_conn_qp(verbs_conn *c, uint32_t tenant);                                /* makes the queue pair */
 verbs_conn *verbs_conn_of_slot(verbs_cq *cq, uint32_t slot, uint32_t generation); /* NULL: freed since */
 verbs_conn *verbs_conn_of_qp(verbs_cq *cq, uint32_t number);
 /* The connection is in error from now on: the queue pair is destroyed (the device touches no buffer afterwards), then

@@ -282,8 +282,8 @@ TEST(a_layout_from_the_metadata_needs_no_question_to_the_owner) {
     CHECK_EQ(kit_put(&k, "alpha", "one", 3, 5000).status, FKV_OK);
     kit_expect(&k, "alpha", "one");
     dataplane_stats *s = rig_stats(&r);
-    CHECK(!steady() || s->group[0].requests[FKV_OP_LAYOUT] == 0);
-    CHECK(!steady() || s->group[0].requests[FKV_OP_GET] == 0);
+    CHECK(!steady() || s->worker[0].requests[FKV_OP_LAYOUT] == 0);
+    CHECK(!steady() || s->worker[0].requests[FKV_OP_GET] == 0);
     free(s);
     down(&r, &k);
 }
@@ -320,7 +320,7 @@ TEST(a_shard_that_closes_and_opens_again_is_read_anew) {
     rig_close(&r, shard);
     rig_call call;
     rig_call_init(&call);
-    dataplane_shard again = { .shard = shard, .group = 0, .epoch = 4, .incarnation = 9999, .memory_bytes = 4 << 20 };
+    dataplane_shard again = { .shard = shard, .worker = 0, .epoch = 4, .incarnation = 9999, .memory_bytes = 4 << 20 };
     dataplane_open_shard(r.d, &again, rig_done, &call);
     CHECK_EQ(rig_wait(&call), FKV_OK);
     free(call.result);

@@ -175,7 +175,7 @@ TEST(a_sealed_shard_is_read_and_not_changed_and_goes_on_when_it_is_not_to_move_a
     for (int i = 0; i < 20; i++) kit_expect(&m.k, key, "one");
     CHECK(!a.done);
     dataplane_stats *s = rig_stats(&m.from);
-    while (s->group[0].refused[FKV_BUSY] == 0) {
+    while (s->worker[0].refused[FKV_BUSY] == 0) {
         kit_turn(&m.k);
         free(s);
         s = rig_stats(&m.from);
@@ -218,7 +218,7 @@ TEST(more_changes_than_the_log_holds_make_the_copy_begin_anew_and_nothing_is_los
     uint64_t begun = fkv_now_ns();
     for (dataplane_stats *s = NULL;; free(s)) {
         s = rig_stats(&m.from);
-        bool asked = s->group[0].requests[FKV_OP_SCAN] > 0;
+        bool asked = s->worker[0].requests[FKV_OP_SCAN] > 0;
         if (asked) {
             free(s);
             break;
@@ -260,7 +260,7 @@ TEST(a_seal_for_another_copy_does_not_end_this_one) {
     uint64_t asked = 0;
     for (uint64_t until = UINT64_MAX; asked < until;) { /* it has looked for the end, more than once */
         dataplane_stats *s = rig_stats(&m.from);
-        asked = s->group[0].requests[FKV_OP_SCAN];
+        asked = s->worker[0].requests[FKV_OP_SCAN];
         free(s);
         if (until == UINT64_MAX) until = asked + 4;
         CHECK(!rig_is_done(&m.done));
@@ -290,7 +290,7 @@ TEST(a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_g
     kit_get_begin(&m.k, key, 60000, &get);
     dataplane_stats *s = rig_stats(&m.from);
     CHECK(!s->shard[0].serving);
-    while (s->group[0].refused[FKV_SHARD_CLOSED] == 0 && !get.done) {
+    while (s->worker[0].refused[FKV_SHARD_CLOSED] == 0 && !get.done) {
         kit_turn(&m.k);
         free(s);
         s = rig_stats(&m.from);

@@ -39,8 +39,8 @@ static int open_domain(const fab_options *o, fab_domain **out) {
     return 0;
 }
 static void close_domain(fab_domain *d) { free(d); }
-static int reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out) {
-    (void)d, (void)trust;
+static int reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out) {
+    (void)d, (void)tenant;
     fab_mr *m = calloc(1, sizeof *m);
     m->rkey = 0x77000000u + (uintptr_t)m % 0xffff;
     m->addr = (uint64_t)(uintptr_t)r->base;

@@ -120,10 +120,10 @@ TEST(an_address_that_cannot_be_had_is_named_and_another_start_may_succeed) {
     rig_down(&r);
 }
 
-TEST(each_group_answers_for_its_own_shards_only) {
+TEST(each_worker_answers_for_its_own_shards_only) {
     raw a, b;
     rig_init(&r, provider, NULL);
-    r.config.groups = 2;
+    r.config.workers = 2;
     r.config.listens = 2;
     rig_start(&r);
     const char *key = "k";
@@ -142,7 +142,7 @@ TEST(each_group_answers_for_its_own_shards_only) {
     CHECK_EQ(m->bytes, 0);
     free(m);
     dataplane_stats *s = rig_stats(&r);
-    CHECK(s->groups == 2 && s->group[0].clients == 1 && s->group[1].clients == 1 && s->shard[0].group == 1);
+    CHECK(s->workers == 2 && s->worker[0].clients == 1 && s->worker[1].clients == 1 && s->shard[0].worker == 1);
     free(s);
     raw_down(&a);
     raw_down(&b);
@@ -209,7 +209,7 @@ TEST(a_message_too_short_to_be_answered_ends_its_connection) {
 
 static uint64_t requests_of(fkv_op kind) {
     dataplane_stats *s = rig_stats(&r);
-    uint64_t n = s->group[0].requests[kind];
+    uint64_t n = s->worker[0].requests[kind];
     free(s);
     return n;
 }
@@ -228,7 +228,7 @@ static void take_no_more(raw *c) {
         wait_for_requests(FKV_OP_LAYOUT, sent);
         raw_poll(c);
         dataplane_stats *s = rig_stats(&r);
-        blocked = s->group[0].blocked;
+        blocked = s->worker[0].blocked;
         free(s);
     }
 }
@@ -244,7 +244,7 @@ TEST(a_client_that_takes_no_replies_is_ended_and_others_go_on) {
     for (bool there = true; there;) {
         CHECK_EQ(raw_put(&good, "k", "v", 1), FKV_OK);
         dataplane_stats *s = rig_stats(&r);
-        there = s->group[0].clients == 2;
+        there = s->worker[0].clients == 2;
         free(s);
     }
     raw_down(&deaf);
@@ -298,7 +298,7 @@ TEST(a_data_plane_that_is_asked_nothing_does_not_wake_up) {
         dataplane_stats *a = rig_stats(&r);
         poll(NULL, 0, 300);
         dataplane_stats *b = rig_stats(&r);
-        woken = b->group[0].sleeps - a->group[0].sleeps;
+        woken = b->worker[0].sleeps - a->worker[0].sleeps;
         free(a);
         free(b);
     }
@@ -309,7 +309,7 @@ TEST(a_data_plane_that_is_asked_nothing_does_not_wake_up) {
 static void tests(void) {
     RUN(it_stops_in_every_state_and_leaves_nothing_behind);
     RUN(an_address_that_cannot_be_had_is_named_and_another_start_may_succeed);
-    RUN(each_group_answers_for_its_own_shards_only);
+    RUN(each_worker_answers_for_its_own_shards_only);
     RUN(messages_that_are_none_do_no_harm);
     RUN(a_message_too_short_to_be_answered_ends_its_connection);
     RUN(a_client_that_takes_no_replies_is_ended_and_others_go_on);

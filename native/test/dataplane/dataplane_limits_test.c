@@ -17,7 +17,7 @@ static void down(raw *c) {
 
 static uint64_t blocked_clients(void) {
     dataplane_stats *s = rig_stats(&r);
-    uint64_t n = s->group[0].blocked;
+    uint64_t n = s->worker[0].blocked;
     free(s);
     return n;
 }
@@ -76,7 +76,7 @@ TEST(a_client_has_no_more_than_a_few_connections_and_the_newest_stay) {
     for (int i = MORE; i < FEW + MORE; i++) CHECK_EQ(raw_end(&c[i], ask_layout(&c[i], 0)), FKV_OK);
     CHECK_EQ(raw_end(&other, ask_layout(&other, 0)), FKV_OK);
     dataplane_stats *s = rig_stats(&r);
-    CHECK_EQ(s->group[0].clients, FEW + 1);
+    CHECK_EQ(s->worker[0].clients, FEW + 1);
     free(s);
     for (int i = 1; i < FEW + MORE; i++) raw_down(&c[i]);
     raw_down(&other);
@@ -87,7 +87,7 @@ TEST(a_client_has_no_more_than_a_few_connections_and_the_newest_stay) {
 
 static uint64_t requests_of(fkv_op kind) {
     dataplane_stats *s = rig_stats(&r);
-    uint64_t n = s->group[0].requests[kind];
+    uint64_t n = s->worker[0].requests[kind];
     free(s);
     return n;
 }

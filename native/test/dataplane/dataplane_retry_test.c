@@ -105,7 +105,7 @@ TEST(what_has_waited_past_the_grant_is_refused) {
         uint64_t got = raw_send(&d, &g, "k", NULL, 0), done = raw_put_begin(&d, "k", "B", 1);
         for (bool taken = false; !taken;) {
             dataplane_stats *now = rig_stats(&r);
-            taken = now->group[0].requests[FKV_OP_PUT] > before->group[0].requests[FKV_OP_PUT];
+            taken = now->worker[0].requests[FKV_OP_PUT] > before->worker[0].requests[FKV_OP_PUT];
             free(now);
         }
         free(before);

@@ -111,7 +111,7 @@ static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
                                     .hash_seed = RIG_SEED,
                                     .ticket_secret = RIG_SECRET,
                                     .shards = RIG_SHARDS,
-                                    .groups = 1,
+                                    .workers = 1,
                                     .lease_ms = 200,
                                     .drift_ppm = 1000,
                                     .max_clients = 64,
@@ -127,12 +127,12 @@ static inline void rig_start(rig *r) {
     if (s != FKV_OK) fprintf(stderr, "%s\n", why);
     CHECK_EQ(s, FKV_OK);
 }
-static inline fkv_status rig_open_shard(rig *r, uint32_t shard, uint32_t group, uint64_t memory,
+static inline fkv_status rig_open_shard(rig *r, uint32_t shard, uint32_t worker, uint64_t memory,
                                         dataplane_layout **layout) {
     rig_call c;
     rig_call_init(&c);
     dataplane_shard s = {
-        .shard = shard, .group = group, .epoch = r->epoch, .incarnation = 1000 + shard, .memory_bytes = memory
+        .shard = shard, .worker = worker, .epoch = r->epoch, .incarnation = 1000 + shard, .memory_bytes = memory
     };
     dataplane_open_shard(r->d, &s, rig_done, &c);
     fkv_status status = rig_wait(&c);
@@ -164,7 +164,7 @@ static inline dataplane_stats *rig_stats(rig *r) {
     CHECK_EQ(rig_wait(&c), FKV_OK);
     return c.result;
 }
-/* Started, with `shards` shards of `memory` bytes served by group 0. */
+/* Started, with `shards` shards of `memory` bytes served by worker 0. */
 static inline void rig_up(rig *r, uint32_t shards, uint64_t memory) {
     rig_start(r);
     for (uint32_t i = 0; i < shards; i++) {
@@ -198,7 +198,7 @@ static inline void rig_hold_here(void *ctx, fkv_status s, void *result) {
     while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
     pthread_mutex_unlock(&h->lock);
 }
-/* Group 0's thread stands still in the middle of a turn, after its beginning, until it is let go. */
+/* Worker 0's thread stands still in the middle of a turn, after its beginning, until it is let go. */
 static inline void rig_hold_up(rig_hold *h, rig *r) {
     *h = (rig_hold){ .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
     dataplane_get_layout(r->d, 0, rig_hold_here, h);

@@ -322,7 +322,7 @@ TEST(a_segment_can_be_read_and_the_owner_counts_what_it_served_itself) {
     CHECK(wc.opcode == FAB_WC_READ && wc.status == FAB_SUCCESS);
     CHECK_EQ(fkv_bucket_tag(bucket.word0), seg[0].tag);
     dataplane_stats *s = rig_stats(&r);
-    CHECK_EQ(s->group[0].reads_served, provider == FAB_TCP ? 1 : 0);
+    CHECK_EQ(s->worker[0].reads_served, provider == FAB_TCP ? 1 : 0);
     free(s);
     fab_dereg(local);
     down();

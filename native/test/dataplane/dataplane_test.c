@@ -390,11 +390,11 @@ TEST(counters_say_what_was_done) {
     q.shard = RIG_SHARDS;
     CHECK_EQ(raw_ask(&c, &q, "k", NULL, 0, NULL), FKV_BAD_REQUEST);
     dataplane_stats *s = rig_stats(&r);
-    CHECK(s->groups == 1 && s->shards == RIG_SHARDS);
-    CHECK_EQ(s->group[0].clients, 1);
-    CHECK_EQ(s->group[0].requests[FKV_OP_PUT], 10);
-    CHECK_EQ(s->group[0].requests[FKV_OP_GET], 2);
-    CHECK_EQ(s->group[0].refused[FKV_BAD_REQUEST], 1);
+    CHECK(s->workers == 1 && s->shards == RIG_SHARDS);
+    CHECK_EQ(s->worker[0].clients, 1);
+    CHECK_EQ(s->worker[0].requests[FKV_OP_PUT], 10);
+    CHECK_EQ(s->worker[0].requests[FKV_OP_GET], 2);
+    CHECK_EQ(s->worker[0].refused[FKV_BAD_REQUEST], 1);
     uint64_t entries = 0;
     for (uint32_t i = 0; i < s->shards; i++) {
         CHECK(s->shard[i].serving);
@@ -437,8 +437,8 @@ TEST(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none) {
     dataplane_stats *s = rig_stats(&r);
     for (uint8_t i = FKV_OP_LAYOUT; i < FKV_OP_COUNT; i++) {
         if (!fkv_op_reported(i)) continue;
-        const dataplane_latency *l = &s->group[0].latency[i];
-        CHECK_EQ(l->count - before->group[0].latency[i].count, count[i]);
+        const dataplane_latency *l = &s->worker[0].latency[i];
+        CHECK_EQ(l->count - before->worker[0].latency[i].count, count[i]);
         CHECK(l->p50_ns <= l->p99_ns && l->p99_ns <= l->max_ns && l->max_ns > 0);
     }
     free(before);

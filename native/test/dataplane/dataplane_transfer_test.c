@@ -123,7 +123,7 @@ TEST(small_requests_go_on_while_a_large_value_comes_and_goes) {
     while (puts_during_get() <= 3);
     expect_value(&small, "big", &m, BIG);
     dataplane_stats *s = rig_stats(&r);
-    CHECK(s->group[0].transfers >= 1);
+    CHECK(s->worker[0].transfers >= 1);
     free(s);
     memory_free(&m);
     raw_down(&small);
@@ -199,8 +199,8 @@ TEST(a_retry_of_a_large_value_under_way_is_answered_with_it) {
     free(a);
     free(b);
     dataplane_stats *s = rig_stats(&r);
-    CHECK_EQ(s->group[0].transfers, 1);
-    CHECK_EQ(s->group[0].duplicates, 1);
+    CHECK_EQ(s->worker[0].transfers, 1);
+    CHECK_EQ(s->worker[0].duplicates, 1);
     free(s);
     fab_dereg(same.mr);
     memory_free(&m);
@@ -431,7 +431,7 @@ TEST(a_client_killed_while_its_value_is_read_leaves_nothing_behind) {
         CHECK_EQ(waitpid(pid, NULL, 0), pid);
         for (bool left = true; left;) {
             dataplane_stats *s = rig_stats(&r);
-            left = s->group[0].clients != 1 || is_prepared();
+            left = s->worker[0].clients != 1 || is_prepared();
             free(s);
         }
         fkv_reply reply;

@@ -5,7 +5,7 @@
 #include "../check.h"
 #include "fabric_conformance.h"
 
-enum { REGION_BYTES = 1 << 20, LOCAL_BYTES = 4 << 20, TRUST = 7 };
+enum { REGION_BYTES = 1 << 20, LOCAL_BYTES = 4 << 20, TENANT = 7 };
 
 static const fabric_under_test *u;
 static pair p;
@@ -18,12 +18,12 @@ static void attach_expect(fab_conn *c, end *e, uint64_t rkey, uint64_t addr, uin
     CHECK_EQ(pair_expect(&p, e, FAB_WC_ATTACH, status).wr_id, 77);
 }
 
-/* A region at the owner, of trust domain TRUST, that the client may read. */
+/* A region at the owner, of tenant TENANT, that the client may read. */
 static void open_with_region(const fab_options *o) {
-    pair_open(&p, u, o, TRUST);
+    pair_open(&p, u, o, TENANT);
     CHECK_EQ(fkv_region_alloc("conformance", REGION_BYTES, 0, &region), 0);
     pattern_fill(region.base, 1, REGION_BYTES);
-    CHECK_EQ(fab_reg(p.owner.domain, &region, TRUST, &region_mr), 0);
+    CHECK_EQ(fab_reg(p.owner.domain, &region, TENANT, &region_mr), 0);
     local = calloc(1, LOCAL_BYTES);
     CHECK_EQ(fab_reg_local(p.client.domain, local, LOCAL_BYTES, &local_mr), 0);
     attach_expect(p.client_conn, &p.client, fab_mr_rkey(region_mr), fab_mr_addr(region_mr), REGION_BYTES, FAB_SUCCESS);
@@ -128,7 +128,7 @@ TEST(the_owner_reads_a_client_s_region_too) {
     static uint8_t bounce[100000];
     CHECK_EQ(fkv_region_alloc("rendezvous", 200000, 0, &own), 0);
     pattern_fill(own.base, 9, own.bytes);
-    /* 0: the trust domain of a connection on its connecting side */
+    /* 0: the tenant of a connection on its connecting side */
     CHECK_EQ(fab_reg(p.client.domain, &own, 0, &own_mr), 0);
     CHECK_EQ(fab_reg_local(p.owner.domain, bounce, sizeof bounce, &bounce_mr), 0);
     for (int round = 0; round < 3; round++) {
@@ -241,10 +241,10 @@ TEST(a_wrong_rkey_is_refused) {
     }
 }
 
-TEST(a_region_of_another_trust_domain_is_refused) {
+TEST(a_region_of_another_tenant_is_refused) {
     open_with_region(NULL);
     fab_mr *foreign;
-    CHECK_EQ(fab_reg(p.owner.domain, &region, TRUST + 1, &foreign), 0);
+    CHECK_EQ(fab_reg(p.owner.domain, &region, TENANT + 1, &foreign), 0);
     CHECK(fab_mr_rkey(foreign) != fab_mr_rkey(region_mr));
     attach_expect(p.client_conn, &p.client, fab_mr_rkey(foreign), fab_mr_addr(foreign), REGION_BYTES,
                   u->attach_maps ? FAB_REM_ACCESS_ERR : FAB_SUCCESS);
@@ -270,7 +270,7 @@ TEST(a_region_registered_anew_has_another_rkey) {
     open_with_region(NULL);
     uint64_t before = fab_mr_rkey(region_mr);
     fab_dereg(region_mr);
-    CHECK_EQ(fab_reg(p.owner.domain, &region, TRUST, &region_mr), 0);
+    CHECK_EQ(fab_reg(p.owner.domain, &region, TENANT, &region_mr), 0);
     CHECK(fab_mr_rkey(region_mr) != before);
     end_test();
 }
@@ -348,7 +348,7 @@ void fabric_conformance_reads(const fabric_under_test *under) {
     RUN(a_large_read_does_not_hold_up_a_message);
     RUN(reads_beyond_the_bounds_are_refused);
     RUN(a_wrong_rkey_is_refused);
-    RUN(a_region_of_another_trust_domain_is_refused);
+    RUN(a_region_of_another_tenant_is_refused);
     RUN(a_deregistered_region_is_refused);
     RUN(a_region_registered_anew_has_another_rkey);
     RUN(a_local_buffer_that_is_not_registered_is_refused);

@@ -36,16 +36,16 @@ void pair_listen_ends(pair *p, const fabric_under_test *u, const fab_options *ow
 
 void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o) { pair_listen_ends(p, u, o, o); }
 
-void pair_connect(pair *p, uint32_t trust, fab_conn **client_conn, fab_conn **owner_conn) {
+void pair_connect(pair *p, uint32_t tenant, fab_conn **client_conn, fab_conn **owner_conn) {
     CHECK_EQ(fab_connect(p->client.cq, p->address, NULL, 0, NULL, client_conn), 0);
     *owner_conn = pair_expect(p, &p->owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
-    CHECK_EQ(fab_accept(*owner_conn, trust, NULL, 0), 0);
+    CHECK_EQ(fab_accept(*owner_conn, tenant, NULL, 0), 0);
     CHECK(pair_expect(p, &p->client, FAB_WC_CONNECT, FAB_SUCCESS).conn == *client_conn);
 }
 
-void pair_open(pair *p, const fabric_under_test *u, const fab_options *o, uint32_t trust) {
+void pair_open(pair *p, const fabric_under_test *u, const fab_options *o, uint32_t tenant) {
     pair_listen(p, u, o);
-    pair_connect(p, trust, &p->client_conn, &p->owner_conn);
+    pair_connect(p, tenant, &p->client_conn, &p->owner_conn);
 }
 
 void pair_close(pair *p) {

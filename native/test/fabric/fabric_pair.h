@@ -48,9 +48,9 @@ typedef struct pair {
  * leaves open are as long as a test waits. */
 void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o);
 void pair_listen_ends(pair *p, const fabric_under_test *u, const fab_options *owner, const fab_options *client);
-/* The same, and a connection of trust domain `trust`. */
-void pair_open(pair *p, const fabric_under_test *u, const fab_options *o, uint32_t trust);
-void pair_connect(pair *p, uint32_t trust, fab_conn **client_conn, fab_conn **owner_conn);
+/* The same, and a connection of tenant `tenant`. */
+void pair_open(pair *p, const fabric_under_test *u, const fab_options *o, uint32_t tenant);
+void pair_connect(pair *p, uint32_t tenant, fab_conn **client_conn, fab_conn **owner_conn);
 void pair_close(pair *p);
 
 void end_open(end *e, const fabric_under_test *u, const fab_options *o);

@@ -31,14 +31,14 @@ static void lead(uint64_t at, uint64_t offset, uint32_t number, uint32_t bytes) 
     memcpy(rig.region.base + at + 12, &bytes, 4);
 }
 
-static void other_open(uint32_t trust) {
+static void other_open(uint32_t tenant) {
     CHECK_EQ(fkv_region_alloc("other", OTHER_REGION, 0, &other), 0);
     pattern_fill(other.base, 6, OTHER_REGION);
-    CHECK_EQ(fab_reg(rig.p.owner.domain, &other, trust, &other_mr), 0);
+    CHECK_EQ(fab_reg(rig.p.owner.domain, &other, tenant, &other_mr), 0);
 }
 static void up(void) {
     rig_open(&(fab_options){ .follow = follow });
-    other_open(RIG_TRUST);
+    other_open(RIG_TENANT);
     CHECK_EQ(fab_name(rig.mr, GROUP, FAB_NOWHERE), 0);
     CHECK_EQ(fab_name(other_mr, GROUP, 5), 0);
 }
@@ -122,10 +122,10 @@ TEST(what_leads_nowhere_or_too_far_does_not_come) {
     down();
 }
 
-TEST(a_region_of_another_trust_domain_is_not_led_to) {
+TEST(a_region_of_another_tenant_is_not_led_to) {
     up();
     fab_mr *foreign;
-    CHECK_EQ(fab_reg(rig.p.owner.domain, &other, RIG_TRUST + 1, &foreign), 0);
+    CHECK_EQ(fab_reg(rig.p.owner.domain, &other, RIG_TENANT + 1, &foreign), 0);
     CHECK_EQ(fab_name(foreign, GROUP, 7), 0);
     lead(0, 0, 7, 64);
     CHECK_EQ(landed(read_at(0, 64)), FIRST);
@@ -144,7 +144,7 @@ TEST(a_group_leads_to_its_own_regions_only) {
     lead(0, 0, 6, 64);
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
     fab_mr *again;
-    CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TRUST, &again), 0);
+    CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TENANT, &again), 0);
     CHECK_EQ(fab_name(again, GROUP, 6), 0); /* takes the name */
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
     CHECK(memcmp(rig.local + FIRST, rig.region.base, 64) == 0);
@@ -152,7 +152,7 @@ TEST(a_group_leads_to_its_own_regions_only) {
     CHECK_EQ(landed(read_at(0, 64)), FIRST + 64);
     fab_dereg(again);
     CHECK_EQ(landed(read_at(0, 64)), FIRST);
-    CHECK_EQ(fab_reg(rig.p.owner.domain, &other, RIG_TRUST, &other_mr), 0);
+    CHECK_EQ(fab_reg(rig.p.owner.domain, &other, RIG_TENANT, &other_mr), 0);
     CHECK_EQ(landed(read_at(0, 64)), FIRST); /* it has no name yet */
     CHECK_EQ(fab_name(other_mr, GROUP, FAB_NAMES_MAX - 1), 0);
     lead(0, 0, FAB_NAMES_MAX - 1, 64);
@@ -341,7 +341,7 @@ TEST(false_halves_cut_a_connection_off_and_write_nothing_beyond_their_places) {
 int main(int argc, char **argv) {
     RUN(what_a_read_leads_to_comes_with_it_and_counts_as_one);
     RUN(what_leads_nowhere_or_too_far_does_not_come);
-    RUN(a_region_of_another_trust_domain_is_not_led_to);
+    RUN(a_region_of_another_tenant_is_not_led_to);
     RUN(a_group_leads_to_its_own_regions_only);
     RUN(a_second_half_whose_place_is_not_registered_is_not_asked_for);
     RUN(reads_of_both_kinds_fill_the_queue_and_come_in_order);

@@ -177,7 +177,7 @@ TEST(a_client_that_does_not_wait_for_the_answer_is_cut_off) {
     rawtcp_write(fd, b.at, b.n);
     fab_conn *c = pair_expect(&rig.p, &rig.p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
     rawtcp_expect_end(fd);
-    CHECK_EQ(fab_accept(c, RIG_TRUST, NULL, 0), -ENOTCONN);
+    CHECK_EQ(fab_accept(c, RIG_TENANT, NULL, 0), -ENOTCONN);
     owner_expects(FAB_WC_DISCONNECT, FAB_REM_INV_REQ_ERR, c);
     fab_disconnect(c);
     close(fd);

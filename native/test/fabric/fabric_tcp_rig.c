@@ -12,10 +12,10 @@ void rig_open(const fab_options *o) { rig_open_ends(o, o); }
 
 void rig_open_ends(const fab_options *owner, const fab_options *client) {
     pair_listen_ends(&rig.p, &tcp_v4, owner, client);
-    pair_connect(&rig.p, RIG_TRUST, &rig.p.client_conn, &rig.p.owner_conn);
+    pair_connect(&rig.p, RIG_TENANT, &rig.p.client_conn, &rig.p.owner_conn);
     CHECK_EQ(fkv_region_alloc("rig", RIG_REGION, 0, &rig.region), 0);
     pattern_fill(rig.region.base, 5, RIG_REGION);
-    CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TRUST, &rig.mr), 0);
+    CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TENANT, &rig.mr), 0);
     CHECK_EQ(fab_reg_local(rig.p.client.domain, rig.local, sizeof rig.local, &rig.local_mr), 0);
 }
 
@@ -50,7 +50,7 @@ int rig_stranger(fab_conn **c) {
     tcp_hello h = rawtcp_hello();
     rawtcp_write(fd, hello, tcp_hello_encode(&h, hello));
     *c = pair_expect(&rig.p, &rig.p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
-    CHECK_EQ(fab_accept(*c, RIG_TRUST, NULL, 0), 0);
+    CHECK_EQ(fab_accept(*c, RIG_TENANT, NULL, 0), 0);
     CHECK(rawtcp_read(fd, answer, sizeof answer));
     return fd;
 }

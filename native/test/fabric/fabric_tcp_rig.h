@@ -4,7 +4,7 @@
 #define FARKV_TEST_FABRIC_TCP_RIG_H
 #include "fabric_pair.h"
 
-enum { RIG_REGION = 1 << 16, RIG_TRUST = 3 };
+enum { RIG_REGION = 1 << 16, RIG_TENANT = 3 };
 
 typedef struct tcp_rig {
     pair p;

@@ -363,7 +363,7 @@ TEST(one_cq_reads_over_many_connections) {
     enum { CONNS = 60, READS = 6000, AT_ONCE = 500 };
     rig_open(NULL);
     fab_conn *client[CONNS], *owner[CONNS];
-    for (int i = 0; i < CONNS; i++) pair_connect(&rig.p, RIG_TRUST, &client[i], &owner[i]);
+    for (int i = 0; i < CONNS; i++) pair_connect(&rig.p, RIG_TENANT, &client[i], &owner[i]);
     uint64_t posted = 0, done = 0;
     static uint64_t place[AT_ONCE];
     static bool busy[AT_ONCE];

@@ -102,7 +102,7 @@ TEST(what_peers_are_told_of_a_region_is_not_where_it_lies) {
     rig_open(NULL);
     CHECK(fab_mr_addr(rig.mr) != (uint64_t)(uintptr_t)rig.region.base);
     fab_mr *again;
-    CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TRUST, &again), 0);
+    CHECK_EQ(fab_reg(rig.p.owner.domain, &rig.region, RIG_TENANT, &again), 0);
     CHECK(fab_mr_addr(again) != fab_mr_addr(rig.mr) && fab_mr_rkey(again) != fab_mr_rkey(rig.mr));
     fab_dereg(again);
     rig_honest_read();

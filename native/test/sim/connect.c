@@ -168,13 +168,13 @@ static uint32_t smaller_message(const sim_conn *c) {
     return ours < theirs ? ours : theirs;
 }
 
-int sim_accept(fab_conn *conn, uint32_t trust, const void *priv, uint32_t priv_bytes) {
+int sim_accept(fab_conn *conn, uint32_t tenant, const void *priv, uint32_t priv_bytes) {
     sim_conn *c = (sim_conn *)conn;
     sim_lock(c->world);
     int e = c->state == SIM_ASKED ? 0 : c->state == SIM_UP ? -EINVAL : -ENOTCONN;
     if (e == 0) {
         c->state = SIM_UP;
-        c->trust = trust;
+        c->tenant = tenant;
         c->head.max_message = c->peer->head.max_message = smaller_message(c);
         answer_with(c, priv, priv_bytes, accepted);
     }

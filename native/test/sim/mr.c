@@ -22,7 +22,7 @@ static void keep_key(sim_world *w, sim_key k) {
     w->old_keys[w->old_count++] = k;
 }
 
-int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **out) {
+int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t tenant, fab_mr **out) {
     sim_domain *d = (sim_domain *)domain;
     sim_mr *m = calloc(1, sizeof *m);
     if (!m) return -ENOMEM;
@@ -31,7 +31,7 @@ int sim_reg(fab_domain *domain, const fkv_region *r, uint32_t trust, fab_mr **ou
     m->domain = d;
     m->base = r->base;
     m->bytes = r->bytes;
-    m->trust = trust;
+    m->tenant = tenant;
     m->rkey = m->head.rkey = k.rkey;
     m->addr = m->head.addr = k.addr;
     list_push(&d->world->mrs, &m->link);
@@ -62,10 +62,10 @@ void sim_dereg(fab_mr *mr) {
     free(m);
 }
 
-const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust) {
+const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t tenant) {
     const sim_mr *m;
     for (m = LIST_FIRST(&d->world->mrs, sim_mr, link); m; m = LIST_AFTER(&d->world->mrs, m, sim_mr, link)) {
-        if (m->domain != d || m->rkey != rkey || m->trust != trust || addr < m->addr) continue;
+        if (m->domain != d || m->rkey != rkey || m->tenant != tenant || addr < m->addr) continue;
         uint64_t at = addr - m->addr;
         if (at <= m->bytes && bytes <= m->bytes - at) return m->base + at;
     }

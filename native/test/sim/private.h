@@ -38,7 +38,7 @@ typedef struct sim_mr {
     sim_domain *domain;
     uint8_t *base;
     uint64_t bytes, rkey, addr;
-    uint32_t trust;
+    uint32_t tenant;
 } sim_mr;
 typedef struct sim_key {
     uint64_t rkey, addr;
@@ -121,7 +121,7 @@ struct sim_conn {
     sim_domain *domain;
     sim_conn *peer;         /* referred to; NULL when it was freed or there is none yet */
     sim_listener *listener; /* of an accepted one; referred to */
-    uint32_t name, references, trust;
+    uint32_t name, references, tenant;
     sim_state state;
     bool gone, is_flushable, counted, wants_credit, own_faults;
     fkv_list flush_link, all_link;
@@ -160,16 +160,16 @@ void sim_complete(sim_conn *c, fab_wc wc); /* fills in the connection */
 void sim_forget_completions(sim_conn *c);
 
 /* mr.c */
-int sim_reg(fab_domain *d, const fkv_region *r, uint32_t trust, fab_mr **out);
+int sim_reg(fab_domain *d, const fkv_region *r, uint32_t tenant, fab_mr **out);
 int sim_reg_local(fab_domain *d, void *base, size_t bytes, fab_mr **out);
 void sim_dereg(fab_mr *m);
-const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t trust);
+const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t bytes, uint32_t tenant);
 
 /* connect.c */
 int sim_listen(fab_cq *cq, const char *address, fab_listener **out);
 void sim_unlisten(fab_listener *l);
 int sim_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
-int sim_accept(fab_conn *c, uint32_t trust, const void *priv, uint32_t priv_bytes);
+int sim_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int sim_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 void sim_listener_let_go(sim_listener *l);
 

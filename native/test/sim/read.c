@@ -104,7 +104,7 @@ static void answer(sim_read *r, fab_wc_status status) {
 static bool copy(sim_read *r, uint64_t from, uint64_t bytes) {
     sim_conn *c = r->conn, *peer = c->peer;
     const fab_read *q = &r->request;
-    const uint8_t *at = peer && !peer->gone ? sim_find(peer->domain, q->rkey, q->remote_addr, q->bytes, peer->trust)
+    const uint8_t *at = peer && !peer->gone ? sim_find(peer->domain, q->rkey, q->remote_addr, q->bytes, peer->tenant)
                                             : NULL;
     if (!at) return false;
     fkv_copy_shared((uint8_t *)q->local + from, at + from, bytes);

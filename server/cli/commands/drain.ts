@@ -4,7 +4,7 @@ import { durationOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { troubleLines } from '../move-lines.js';
+import { errorLines } from '../move-lines.js';
 import { MOVE_NOTE, WAIT_OPTION } from './shard.js';
 
 interface DrainArguments extends ConnectionArguments {
@@ -28,7 +28,7 @@ async function handler(args: DrainArguments): Promise<void> {
       (s) => s.shards.every((one) => one.owner !== server && one.state === 'serving'),
       durationOf('wait', args.wait),
       `draining ${server}`,
-      (s) => troubleLines(s, server),
+      (s) => errorLines(s, server),
     );
     process.stdout.write(
       `${server} owns no shards and gets none: stop it, or remove it with farkv member remove ${server}\n`,

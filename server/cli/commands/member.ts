@@ -5,7 +5,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { troubleLines } from '../move-lines.js';
+import { errorLines } from '../move-lines.js';
 import { table } from '../table.js';
 
 interface IdArguments extends ConnectionArguments {
@@ -19,7 +19,7 @@ interface ListArguments extends ConnectionArguments {
 }
 
 export function renderMembers(status: ClusterStatus): string {
-  const inTheWay = status.members.filter((m) => m.draining).flatMap((m) => troubleLines(status, m.id));
+  const inTheWay = status.members.filter((m) => m.draining).flatMap((m) => errorLines(status, m.id));
   const members = table(
     [
       { title: 'MEMBER' },

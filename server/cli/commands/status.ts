@@ -6,7 +6,7 @@ import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
-import { moveLines, troubleLines } from '../move-lines.js';
+import { moveLines, errorLines } from '../move-lines.js';
 import { table } from '../table.js';
 
 interface StatusArguments extends ConnectionArguments {
@@ -110,7 +110,7 @@ export function renderStatus(status: ClusterStatus): string {
     tenants.length === 0
       ? ''
       : `\ntenants and their shards: ${tenants.join(', ')}; the others belong to the default tenant`;
-  const moves = [...moveLines(status), ...troubleLines(status)];
+  const moves = [...moveLines(status), ...errorLines(status)];
   return `${head}${tenantLine}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
 }
 

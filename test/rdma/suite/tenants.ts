@@ -1,4 +1,4 @@
-/** Trust domains over verbs: a protection domain each, so that tenants share nothing, whatever rkeys they know. */
+/** Tenants over verbs: a protection domain each, so that tenants share nothing, whatever rkeys they know. */
 import assert from 'node:assert/strict';
 import { clientOf, toldTo } from '../../support/tenants.js';
 import type { Part } from './parts.js';
@@ -8,7 +8,7 @@ const TOKENS = { a: 'of tenant a', b: 'of tenant b' } as const;
 const LARGE = 1 << 20;
 
 export const tenants: Part = [
-  'two trust domains: the same key has two values, and with the memory and rkeys of the other known nothing is had of it',
+  'two tenants: the same key has two values, and with the memory and rkeys of the other known nothing is had of it',
   async ({ cluster: start, client: connectTo }) => {
     const cluster = await start({
       servers: 1,

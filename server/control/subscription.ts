@@ -20,27 +20,27 @@ export interface SessionPace {
 }
 const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000 };
 
-/** Clients of a trust domain mostly know the same map: the frames between two states are made once for all of them. */
+/** Clients of a tenant mostly know the same map: the frames between two states are made once for all of them. */
 export class MapFrames {
   readonly #last = new Map<
     number,
     { readonly from: MetadataState | undefined; readonly to: MetadataState; readonly frames: readonly Uint8Array[] }
   >();
 
-  between(known: MetadataState | undefined, state: MetadataState, trust: number): readonly Uint8Array[] {
-    const last = this.#last.get(trust);
+  between(known: MetadataState | undefined, state: MetadataState, tenant: number): readonly Uint8Array[] {
+    const last = this.#last.get(tenant);
     if (last?.to === state && last.from === known) return last.frames;
-    const frames = mapFrames(state, known, trust);
-    this.#last.set(trust, { from: known, to: state, frames });
+    const frames = mapFrames(state, known, tenant);
+    this.#last.set(tenant, { from: known, to: state, frames });
     return frames;
   }
 }
 
-export class ClientSession {
+export class Subscription {
   readonly #connection: Connection;
   readonly #frames: MapFrames;
-  /** The trust domain. */
-  readonly trust: number;
+  /** The tenant. */
+  readonly tenant: number;
   readonly #ticket: () => Uint8Array;
   readonly #renewal: NodeJS.Timeout;
   readonly #stalledMs: number;
@@ -50,13 +50,13 @@ export class ClientSession {
   constructor(
     connection: Connection,
     frames: MapFrames,
-    trust: number,
+    tenant: number,
     ticket: () => Uint8Array,
     pace: SessionPace = PACE,
   ) {
     this.#connection = connection;
     this.#frames = frames;
-    this.trust = trust;
+    this.tenant = tenant;
     this.#ticket = ticket;
     this.#renewal = setInterval(() => this.#renew(), pace.renewMs);
     this.#stalledMs = pace.stalledMs;
@@ -74,7 +74,7 @@ export class ClientSession {
       ).unref();
       return;
     }
-    for (const frame of this.#frames.between(this.#known, state, this.trust)) this.#connection.sendBytes(frame);
+    for (const frame of this.#frames.between(this.#known, state, this.tenant)) this.#connection.sendBytes(frame);
     this.#known = state;
   }
 
@@ -92,6 +92,6 @@ export class ClientSession {
   #renew(): void {
     const known = this.#known;
     if (known === undefined || this.#connection.backlog > BACKLOG_PAUSE) return;
-    for (const frame of mapFrames(known, known, this.trust, this.#ticket())) this.#connection.sendBytes(frame);
+    for (const frame of mapFrames(known, known, this.tenant, this.#ticket())) this.#connection.sendBytes(frame);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Trust domains with real servers: two tenants share nothing, whatever they send; operators see all; the domains of a
+ * Tenants with real servers: two tenants share nothing, whatever they send; operators see all; the domains of a
  * cluster are fixed.
  */
 import test, { type ExecutionContext } from 'ava';
@@ -51,7 +51,7 @@ async function clientsOf(
 }
 
 for (const transport of ['shm', 'tcp'] as const) {
-  test.serial(`${transport}: the same keys have a value of their own in each trust domain`, async (t) => {
+  test.serial(`${transport}: the same keys have a value of their own in each tenant`, async (t) => {
     const cluster = await start(t, 2);
     const clients = await clientsOf(t, cluster, transport);
     const keys = Array.from({ length: 40 }, (_, i) => `key-${i}`);
@@ -216,7 +216,7 @@ test.serial(
   },
 );
 
-test.serial('a cluster that was made without trust domains gets none later', async (t) => {
+test.serial('a cluster that was made without tenants gets none later', async (t) => {
   const cluster = await start(t, 1, ['--token', TOKEN.operators]);
   const server = cluster.server(0);
   t.false('tenants' in (await statusOf(server.address, OPERATOR)));

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 /** Characters that are kept of what a program says on its standard error. */
 const COMPLAINT = 4096;
 
-export class Spoken {
+export class LineProcess {
   readonly #child;
   readonly #lines: AsyncIterator<string>;
   readonly #ended: Promise<unknown>;

@@ -6,9 +6,9 @@
 import { HeldLease } from '../../core/metadata/owner-leases.js';
 import { RENEWALS } from '../../core/metadata/silence.js';
 import { describeError, type Log } from '../log.js';
-import type { LeaseGrant, LeaseRequest } from './lease-office.js';
+import type { LeaseGrant, LeaseRequest } from './lease-grantor.js';
 
-export interface LeaseKeeperOptions {
+export interface LeaseHolderOptions {
   readonly request: Omit<LeaseRequest, 'end'>;
   /** Asks the leader, wherever it is. */
   readonly ask: (request: LeaseRequest, timeoutMs: number) => Promise<LeaseGrant>;
@@ -26,8 +26,8 @@ export interface LeaseKeeperOptions {
 const msOf = (ns: bigint): number => Number(ns) / 1e6;
 const RETRY_MS = 25;
 
-export class LeaseKeeper {
-  readonly #options: LeaseKeeperOptions;
+export class LeaseHolder {
+  readonly #options: LeaseHolderOptions;
   readonly #lease = new HeldLease();
   /** Resolves with the first lease. */
   readonly first: Promise<void>;
@@ -37,7 +37,7 @@ export class LeaseKeeper {
   #closed = false;
   #lapsed = true;
 
-  constructor(options: LeaseKeeperOptions) {
+  constructor(options: LeaseHolderOptions) {
     this.#options = options;
     this.first = new Promise((resolve) => (this.#gotFirst = resolve));
     options.setGrantUntil(0n);

@@ -7,13 +7,13 @@
  */
 import { FarkvError } from '../../core/errors.js';
 import { SHARDS_MAX } from '../../core/metadata/check-state.js';
-import type { TrustDomain } from '../../core/metadata/state.js';
-import { TRUST_DOMAINS_MAX } from '../../core/metadata/trust.js';
+import type { Tenant } from '../../core/metadata/state.js';
+import { TENANTS_MAX } from '../../core/metadata/tenants.js';
 import { unknownName } from '../../core/nearest.js';
-import type { TrustDomainSettings } from './settings.js';
+import type { TenantSettings } from './settings.js';
 
 /** The token is still where it was said to be. */
-export interface TrustDomainGiven {
+export interface TenantGiven {
   readonly name: string;
   readonly shards: number;
   readonly token?: string;
@@ -45,7 +45,7 @@ function count(value: unknown, max: number, what: string): number {
   return n;
 }
 
-function domain(name: string, fields: readonly (readonly [string, unknown])[]): TrustDomainGiven {
+function domain(name: string, fields: readonly (readonly [string, unknown])[]): TenantGiven {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name))
     throw new Error(`"${name}" is not a name: letters, digits, . _ -, at most 63`);
   if (name === DEFAULT_NAME)
@@ -68,7 +68,7 @@ function domain(name: string, fields: readonly (readonly [string, unknown])[]): 
   };
 }
 
-function parseOne(line: string): TrustDomainGiven {
+function parseOne(line: string): TenantGiven {
   const [name = '', ...fields] = line.split(',').map((part) => part.trim());
   return domain(
     name,
@@ -85,7 +85,7 @@ function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** Throws an Error that completes "--tenants: ...", without any token in it. */
-export function parseTrustDomains(value: unknown): TrustDomainGiven[] {
+export function parseTenants(value: unknown): TenantGiven[] {
   const all = isMap(value)
     ? Object.entries(value).map(([name, fields]) => {
         if (!isMap(fields)) throw new Error(`${name} is not a map of shards and token-file`);
@@ -95,7 +95,7 @@ export function parseTrustDomains(value: unknown): TrustDomainGiven[] {
         .flatMap((one) => text(one, 'each').split(';'))
         .filter((one) => one.trim() !== '')
         .map(parseOne);
-  if (all.length > TRUST_DOMAINS_MAX) throw new Error(`${all.length} tenants; at most ${TRUST_DOMAINS_MAX}`);
+  if (all.length > TENANTS_MAX) throw new Error(`${all.length} tenants; at most ${TENANTS_MAX}`);
   const names = all.map((d) => d.name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw new Error(`${twice} is given twice`);
@@ -109,12 +109,12 @@ export interface OtherSecrets {
 }
 
 /** Reads the tokens. Throws an Error that completes "--tenants: ...". */
-export function readTrustDomains(
-  given: readonly TrustDomainGiven[],
+export function readTenants(
+  given: readonly TenantGiven[],
   shards: number,
   others: OtherSecrets,
   secretIn: (path: string) => string,
-): TrustDomainSettings[] {
+): TenantSettings[] {
   if (given.length === 0) return [];
   const total = given.reduce((sum, d) => sum + d.shards, shards);
   if (total > SHARDS_MAX) throw new Error(`${total} shards with those of --shards; at most ${SHARDS_MAX}`);
@@ -134,8 +134,8 @@ export function readTrustDomains(
 }
 
 /** Throws ERR_CONFIG if the operator gave other tenants than the cluster was made with. */
-export function checkTrustDomains(given: readonly TrustDomain[], made: readonly TrustDomain[]): void {
-  const said = (domains: readonly TrustDomain[]): string =>
+export function checkTenants(given: readonly Tenant[], made: readonly Tenant[]): void {
+  const said = (domains: readonly Tenant[]): string =>
     domains.map((d) => `${d.name} (${d.shards} shards)`).join(', ') || 'none';
   if (said(given) === said(made)) return;
   throw new FarkvError(

@@ -1,24 +1,24 @@
-/* dataplane_trust_test.c: trust domains at the owner: a client of one gets nothing from the shards of another, neither
+/* dataplane_tenant_test.c: tenants at the owner: a client of one gets nothing from the shards of another, neither
  * by a request of any kind nor by a READ with the right rkey. Domain 0 has shards 0 and 1 here, domain 1 has shards 2
  * and 3. */
 #include "dataplane_rig.h"
 
 enum { OF_EACH = RIG_SHARDS / 2 };
-static const dataplane_trust TRUST[2] = { { .shards = OF_EACH }, { .shards = OF_EACH } };
+static const dataplane_tenant TENANT[2] = { { .shards = OF_EACH }, { .shards = OF_EACH } };
 static fab_provider provider;
 static rig r;
 static raw c[2]; /* a client of each domain */
 
-static fkv_status connect_as(raw *client, uint64_t id, uint32_t trust) {
+static fkv_status connect_as(raw *client, uint64_t id, uint32_t tenant) {
     fkv_hello h = raw_hello(id, FKV_TICKET_READ | FKV_TICKET_WRITE);
-    fkv_ticket_make(&RIG_SECRET, id, fkv_wall_ms() + 600000, trust, h.ticket.flags, &h.ticket);
+    fkv_ticket_make(&RIG_SECRET, id, fkv_wall_ms() + 600000, tenant, h.ticket.flags, &h.ticket);
     raw_open(client, &r);
     return raw_connect(client, 0, &h, sizeof h);
 }
 static void configure(void) {
     rig_init(&r, provider, NULL);
-    r.config.trust = TRUST;
-    r.config.trusts = 2;
+    r.config.tenant = TENANT;
+    r.config.tenants = 2;
 }
 static void up(void) {
     configure();
@@ -29,19 +29,19 @@ static void down(void) {
     for (int i = 0; i < 2; i++) raw_down(&c[i]);
     rig_down(&r);
 }
-static uint32_t shard_in(uint32_t trust, const char *key) {
+static uint32_t shard_in(uint32_t tenant, const char *key) {
     uint64_t h = fkv_hash_key(&RIG_SEED, 0, key, strlen(key));
-    return fkv_range_shard((fkv_shard_range){ trust * OF_EACH, OF_EACH }, h);
+    return fkv_range_shard((fkv_shard_range){ tenant * OF_EACH, OF_EACH }, h);
 }
-/* Of client `i`, for where the key is in domain `trust`. */
-static fkv_request request_in(int i, uint32_t trust, fkv_op op, const char *key) {
+/* Of client `i`, for where the key is in domain `tenant`. */
+static fkv_request request_in(int i, uint32_t tenant, fkv_op op, const char *key) {
     fkv_request q = raw_request(&c[i], op, key);
-    q.shard = shard_in(trust, key);
+    q.shard = shard_in(tenant, key);
     if (q.sequence) q.sequence = ++c[i].sequence[q.shard];
     return q;
 }
-static fkv_status put(int i, uint32_t trust, const char *key, const char *value) {
-    fkv_request q = request_in(i, trust, FKV_OP_PUT, key);
+static fkv_status put(int i, uint32_t tenant, const char *key, const char *value) {
+    fkv_request q = request_in(i, tenant, FKV_OP_PUT, key);
     q.value_bytes = (uint32_t)strlen(value);
     return raw_ask(&c[i], &q, key, value, q.value_bytes, NULL);
 }
@@ -204,8 +204,8 @@ TEST(a_ticket_of_a_domain_that_there_is_not_is_refused) {
 
 TEST(connections_of_one_domain_leave_room_for_the_others) {
     configure();
-    dataplane_trust bounded[2] = { { .shards = OF_EACH }, { .shards = OF_EACH, .max_clients = 1 } };
-    r.config.trust = bounded;
+    dataplane_tenant bounded[2] = { { .shards = OF_EACH }, { .shards = OF_EACH, .max_clients = 1 } };
+    r.config.tenant = bounded;
     rig_start(&r);
     raw second, server;
     fkv_hello copier = raw_hello(4, FKV_TICKET_READ | FKV_TICKET_COPY); /* of a server: none of its clients */
@@ -229,20 +229,20 @@ TEST(connections_of_one_domain_leave_room_for_the_others) {
 TEST(domains_that_are_not_all_shards_are_refused) {
     dataplane *d;
     configure();
-    const dataplane_trust wrong[][2] = { { { .shards = OF_EACH }, { .shards = OF_EACH + 1 } },
-                                         { { .shards = OF_EACH }, { .shards = 1 } },
-                                         { { .shards = RIG_SHARDS }, { .shards = 0 } },
-                                         { { .shards = UINT32_MAX }, { .shards = RIG_SHARDS + 1 } } };
+    const dataplane_tenant wrong[][2] = { { { .shards = OF_EACH }, { .shards = OF_EACH + 1 } },
+                                          { { .shards = OF_EACH }, { .shards = 1 } },
+                                          { { .shards = RIG_SHARDS }, { .shards = 0 } },
+                                          { { .shards = UINT32_MAX }, { .shards = RIG_SHARDS + 1 } } };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        r.config.trust = wrong[i];
+        r.config.tenant = wrong[i];
         CHECK_EQ(dataplane_create(&r.config, &d), FKV_BAD_REQUEST);
     }
-    r.config.trust = NULL;
+    r.config.tenant = NULL;
     CHECK_EQ(dataplane_create(&r.config, &d), FKV_BAD_REQUEST);
-    r.config.trust = TRUST;
-    r.config.trusts = DATAPLANE_TRUSTS_MAX + 1;
+    r.config.tenant = TENANT;
+    r.config.tenants = DATAPLANE_TENANTS_MAX + 1;
     CHECK_EQ(dataplane_create(&r.config, &d), FKV_BAD_REQUEST);
-    r.config.trusts = 2;
+    r.config.tenants = 2;
     rig_start(&r);
     rig_down(&r);
 }

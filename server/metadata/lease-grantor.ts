@@ -28,14 +28,14 @@ export interface LeaseGrant {
 export const checkLeaseGrant = record<LeaseGrant>({ leaseMs: uint(3_600_000), index: uint() });
 
 /** The term of a leader that knows all that was committed before. */
-export interface Office {
+export interface GrantState {
   readonly term: number;
   readonly leases: GrantedLeases;
   /** Member id to format. */
   readonly knows: ReadonlyMap<string, number>;
 }
 
-export interface LeaseOfficeOptions {
+export interface LeaseGrantorOptions {
   readonly driver: Pick<MetadataDriver, 'confirmLeader' | 'leads' | 'term' | 'state'>;
   /** Milliseconds of CLOCK_BOOTTIME. */
   readonly nowMs: () => number;
@@ -43,20 +43,20 @@ export interface LeaseOfficeOptions {
   readonly changed: () => void;
 }
 
-interface Open extends Office {
+interface Open extends GrantState {
   readonly knows: Map<string, number>;
 }
 
-export class LeaseOffice {
-  readonly #options: LeaseOfficeOptions;
+export class LeaseGrantor {
+  readonly #options: LeaseGrantorOptions;
   #open: Open | undefined;
 
-  constructor(options: LeaseOfficeOptions) {
+  constructor(options: LeaseGrantorOptions) {
     this.#options = options;
   }
 
   /** Undefined while this server does not lead, or does not know yet what was committed before it came to lead. */
-  get current(): Office | undefined {
+  get current(): GrantState | undefined {
     const { driver } = this.#options;
     return driver.leads && this.#open?.term === driver.term ? this.#open : undefined;
   }
@@ -93,24 +93,24 @@ export class LeaseOffice {
     const { members } = driver.state;
     // Before a quorum is waited for: the leader has heard this owner, also while it cannot grant.
     if (members.get(id)?.incarnation === request.incarnation && !request.end) this.current?.leases.asked(id, nowMs());
-    const { office, index } = await this.#confirmed();
+    const { grantor, index } = await this.#confirmed();
     if (driver.state.members.get(id)?.incarnation !== request.incarnation)
       throw new FarkvError('ERR_NOT_OWNER', `${id} has not joined, or has started again since`);
-    office.knows.set(id, request.knows);
-    if (request.end) office.leases.end(id, nowMs());
-    else if (!office.leases.grant(id, nowMs()))
+    grantor.knows.set(id, request.knows);
+    if (request.end) grantor.leases.end(id, nowMs());
+    else if (!grantor.leases.grant(id, nowMs()))
       throw new FarkvError('ERR_BUSY', `the shards of ${id} are being given to others`);
     changed();
     return { leaseMs: driver.state.ownerLease.leaseMs, index };
   }
 
-  async #confirmed(): Promise<{ readonly office: Open; readonly index: number }> {
+  async #confirmed(): Promise<{ readonly grantor: Open; readonly index: number }> {
     const { driver, nowMs } = this.#options;
     const { term, index } = await driver.confirmLeader();
     if (driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
     if (this.#open?.term !== term)
       this.#open = { term, leases: new GrantedLeases(driver.state.ownerLease, nowMs()), knows: new Map() };
     this.#open.leases.confirmed(nowMs());
-    return { office: this.#open, index };
+    return { grantor: this.#open, index };
   }
 }

@@ -7,7 +7,7 @@ import { boolean, list, record, text, uint, type Check } from '../../core/protoc
 import { memberId, shardNumber } from '../../core/metadata/check-state.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 
-export interface MoveTrouble {
+export interface MoveError {
   readonly shard: number;
   readonly from: string;
   readonly to: string;
@@ -24,8 +24,8 @@ export interface MoveTrouble {
 const TOLD_MAX = 256;
 const REASON_MAX = 400;
 
-export const checkMoveTroubles: Check<MoveTrouble[]> = list(
-  record<MoveTrouble>({
+export const checkMoveErrors: Check<MoveError[]> = list(
+  record<MoveError>({
     shard: shardNumber,
     from: memberId,
     to: memberId,
@@ -37,9 +37,9 @@ export const checkMoveTroubles: Check<MoveTrouble[]> = list(
   TOLD_MAX,
 );
 
-type Noted = Omit<MoveTrouble, 'agoMs'> & { readonly epoch: number; readonly atMs: number };
+type Noted = Omit<MoveError, 'agoMs'> & { readonly epoch: number; readonly atMs: number };
 
-export class MoveTroubles {
+export class MoveErrors {
   readonly #noted = new Map<number, Noted>();
   readonly #nowMs: () => number;
 
@@ -48,7 +48,7 @@ export class MoveTroubles {
   }
 
   /** `epoch`: of the shard at its present owner. */
-  note(trouble: Omit<MoveTrouble, 'agoMs'> & { readonly epoch: number }): void {
+  note(trouble: Omit<MoveError, 'agoMs'> & { readonly epoch: number }): void {
     const reason =
       trouble.reason.length > REASON_MAX ? `${trouble.reason.slice(0, REASON_MAX - 3)}...` : trouble.reason;
     this.#noted.set(trouble.shard, { ...trouble, reason, atMs: this.#nowMs() });
@@ -58,7 +58,7 @@ export class MoveTroubles {
     this.#noted.delete(shard);
   }
 
-  list({ shards, moves }: MetadataState): MoveTrouble[] {
+  list({ shards, moves }: MetadataState): MoveError[] {
     for (const { shard, from, to, epoch, calledOff } of this.#noted.values()) {
       const stands = calledOff || moves.some((m) => m.shard === shard && m.to === to);
       if (!stands || shards[shard]?.owner !== from || shards[shard].epoch !== epoch) this.#noted.delete(shard);

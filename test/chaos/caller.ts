@@ -63,6 +63,16 @@ export interface Written {
   readonly flags: number | undefined;
 }
 
+/**
+ * What a call answered. The call has returned, so the keys and values that it was given are the program's own again,
+ * which writes over them at once.
+ */
+export function overwriting<T>(answer: T, ...given: readonly unknown[]): T {
+  for (const bytes of given.flat()) if (bytes instanceof Uint8Array) bytes.fill(OVERWRITTEN);
+  return answer;
+}
+const OVERWRITTEN = 0xee;
+
 export class Caller {
   readonly client: ClientState;
   readonly lane: number;

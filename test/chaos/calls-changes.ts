@@ -1,7 +1,7 @@
 /** The calls that change keys (calls.ts). */
 import { FarkvError, type PutItem } from '../../client/index.js';
 import type { Call } from './calls.js';
-import { flagsOf, now, type Caller } from './caller.js';
+import { flagsOf, now, overwriting, type Caller } from './caller.js';
 import { drawBatch, getEntry } from './calls-reads.js';
 import { keyOf, type ChaosKey, type Form } from './keys.js';
 
@@ -9,7 +9,7 @@ export async function put(c: Caller, form: Form, key: ChaosKey = c.key()): Promi
   const value = c.value(key);
   const [view, name] = [c.view(key.ns), c.named(key, form)];
   await c.change(`put ${form}`, key, { kind: 'put', value: value.id, ttlMs: value.ttlMs }, () =>
-    view.put(name, value.bytes, c.how(value, c.limits())).then(() => 'stored'),
+    overwriting(view.put(name, value.bytes, c.how(value, c.limits())), name, value.bytes).then(() => 'stored'),
   );
 }
 
@@ -51,7 +51,8 @@ async function putMany(c: Caller, form: Form): Promise<void> {
   record.flush();
   try {
     // Also from an iterable that is no array.
-    await view.putMany(c.random.below(4) === 0 ? items.values() : items, c.limits());
+    const given = items.flatMap(({ key, value }) => [key, value]);
+    await overwriting(view.putMany(c.random.below(4) === 0 ? items.values() : items, c.limits()), given);
     const end = now();
     for (const id of asked) record.told(id, end, 'stored');
     record.count(via);
@@ -74,7 +75,7 @@ async function remove(c: Caller, form: Form): Promise<void> {
   const key = c.key();
   const [view, name] = [c.view(key.ns), c.named(key, form)];
   await c.change(`delete ${form}`, key, { kind: 'delete' }, () =>
-    view.delete(name, c.limits()).then((found) => (found ? 'deleted' : 'absent')),
+    overwriting(view.delete(name, c.limits()), name).then((found) => (found ? 'deleted' : 'absent')),
   );
 }
 
@@ -99,7 +100,7 @@ async function compareAndSwap(c: Caller, form: Form): Promise<void> {
   const [view, name] = [c.view(key.ns), c.named(key, form)];
   const asked = { kind: 'swap', expected: version, value: value.id, ttlMs: value.ttlMs } as const;
   await c.change(`compareAndSwap ${form}`, key, asked, () =>
-    view.compareAndSwap(name, version, value.bytes, c.how(value, c.limits())),
+    overwriting(view.compareAndSwap(name, version, value.bytes, c.how(value, c.limits())), name, value.bytes),
   );
 }
 
@@ -109,7 +110,7 @@ async function compareAndDelete(c: Caller, form: Form): Promise<void> {
   const { key, version } = by;
   const [view, name] = [c.view(key.ns), c.named(key, form)];
   await c.change(`compareAndDelete ${form}`, key, { kind: 'swap', expected: version, value: undefined }, () =>
-    view.compareAndDelete(name, version, c.limits()),
+    overwriting(view.compareAndDelete(name, version, c.limits()), name),
   );
 }
 

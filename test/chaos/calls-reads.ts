@@ -1,7 +1,7 @@
 /** The calls that read keys (calls.ts). */
 import { ABSENT } from '../../client/index.js';
 import type { Call } from './calls.js';
-import { now, type Caller } from './caller.js';
+import { now, type Caller, overwriting } from './caller.js';
 import { drawKeys, MSGPACK_NAMESPACE, NAMESPACES, WIDE, type ChaosKey, type Form } from './keys.js';
 
 /** Larger than any value of a run. */
@@ -40,7 +40,7 @@ export async function get(c: Caller, form: Form): Promise<void> {
   const via = `get ${form}`;
   const [view, name, limits] = [c.view(key.ns), c.named(key, form), c.limits()];
   const call = now();
-  await c.read(via, async () => c.saw(via, key, await view.get(name, limits), call, now()));
+  await c.read(via, async () => c.saw(via, key, await overwriting(view.get(name, limits), name), call, now()));
 }
 
 async function getSync(c: Caller, form: Form): Promise<void> {
@@ -57,7 +57,7 @@ export async function getEntry(c: Caller, form: Form, key: ChaosKey = c.key(), l
   const [view, name] = [c.view(key.ns), c.named(key, form)];
   const call = now();
   await c.read(via, async () => {
-    const entry = await view.getEntry(name, limits);
+    const entry = await overwriting(view.getEntry(name, limits), name);
     c.saw(via, key, entry?.value, call, now(), entry);
     if (key.of !== 'y') c.known = { key, version: entry?.version ?? 0n };
   });
@@ -78,7 +78,7 @@ function into(name: 'getInto' | 'getIntoSync') {
         try {
           const bytes =
             name === 'getInto'
-              ? await view.getInto(named, target.bytes, offset, c.limits())
+              ? await overwriting(view.getInto(named, target.bytes, offset, c.limits()), named)
               : view.getIntoSync(named, target.bytes, offset, c.timeout());
           c.saw(via, key, bytes === undefined ? undefined : target.held(offset, offset + bytes), call, now());
         } finally {
@@ -111,7 +111,7 @@ export async function getMany(c: Caller, form: Form): Promise<void> {
   const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
   const call = now();
   await c.read(via, async () => {
-    const values = await view.getMany(names, c.limits());
+    const values = await overwriting(view.getMany(names, c.limits()), names);
     const end = now();
     if (values.length !== keys.length) c.wrong(via, call, `${values.length} values for ${keys.length} keys`);
     for (const [i, value] of values.entries()) c.saw(via, keys[i]!, value, call, end);
@@ -128,7 +128,7 @@ async function getManyInto(c: Caller, form: Form): Promise<void> {
   const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
   let room = keys.length > 20 ? 4 * ROOM : c.random.below(2) === 0 ? 64 << 10 : 12 * ROOM;
   if (c.random.below(3) === 0) {
-    const values = await view.getMany(names, c.timeout()).catch(() => undefined);
+    const values = await view.getMany(namesOf(c, keys, form), c.timeout()).catch(() => undefined);
     if (values !== undefined)
       room = values.reduce((sum, value) => sum + (value?.length ?? 0), 0) - (c.random.below(4) === 0 ? 1 : 0);
   }
@@ -139,7 +139,7 @@ async function getManyInto(c: Caller, form: Form): Promise<void> {
     via,
     async () => {
       try {
-        const used = await view.getManyInto(names, target.bytes, spans, c.limits());
+        const used = await overwriting(view.getManyInto(names, target.bytes, spans, c.limits()), names);
         const end = now();
         const wrong = wrongSpans(spans, keys.length, used, target.bytes.length);
         if (wrong !== undefined) c.wrong(via, call, `${via}: ${wrong}`);
@@ -152,7 +152,7 @@ async function getManyInto(c: Caller, form: Form): Promise<void> {
         if (!target.intact(0)) c.wrong(via, call, `${via} wrote outside of the memory that it was given`);
       }
     },
-    room < 12 * ROOM,
+    room < keys.length * ROOM,
   );
 }
 

@@ -43,6 +43,7 @@ export interface WorkerTask {
 
 const BURST_MS = 200;
 const FINAL_MS = 60_000;
+const FEW_OUTSTANDING = 4;
 
 /** Weighted draws; what spins is only for transports that can. */
 class Draw {
@@ -167,7 +168,14 @@ const input = createInterface({ input: process.stdin });
 const finish = new AbortController();
 // Closed before that: whoever wanted to know is gone.
 input.on('line', () => finish.abort()).on('close', () => (finish.signal.aborted ? undefined : process.exit(4)));
-const connection: ConnectOptions = { servers, transport, strict: true };
+// Of every other client most operations wait for room.
+const maxOutstanding = task.seed % 2 === 0 ? FEW_OUTSTANDING : undefined;
+const connection: ConnectOptions = {
+  servers,
+  transport,
+  strict: true,
+  ...(maxOutstanding === undefined ? {} : { maxOutstanding }),
+};
 const held = new HeldValues(({ key, by, cameNs }, what) => {
   const [lane = '', via = ''] = by.split(/ (.*)/su);
   record.wrong({ lane: Number(lane), via }, { what, key, call: cameNs, end: now() });

@@ -101,7 +101,7 @@ export const mutations = [
     find: 'given.get(s.shard)?.to ?? c.id',
     replace: 'c.id',
     caughtBy: moves(
-      'an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes groups for it',
+      'an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes workers for it',
     ),
   },
   {

@@ -90,6 +90,14 @@ async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
   return checkPlan(await peers.call(leader, 'shard-plan', {}, CALL_MS), 'plan');
 }
 
+export const OPERATORS_CALLS: ReadonlySet<string> = new Set([
+  'member-add',
+  'member-remove',
+  'drain',
+  'shard-move',
+  'shard-plan',
+]);
+
 /** Undefined when there is no such call for operators. */
 export async function answerAdminCall(context: AdminContext, method: string, args: unknown): Promise<unknown> {
   switch (method) {

@@ -1,10 +1,11 @@
 /** Calls of the control plane: their names, who may make them, and what they answer. */
 import { FarkvError } from '../core/errors.js';
 import { decodeProposal } from '../core/metadata/commands.js';
-import { answerAdminCall, answerJoin, type AdminContext } from './admin-calls.js';
+import { answerAdminCall, answerJoin, OPERATORS_CALLS, type AdminContext } from './admin-calls.js';
+import type { Access } from './control/auth.js';
 import { tooEarly } from '../core/metadata/format.js';
 import { bytes, record } from '../core/protocol/check.js';
-import { COMMAND_LIMITS, type Role } from '../core/protocol/index.js';
+import { COMMAND_LIMITS } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import type { Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
@@ -75,20 +76,25 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
 /** `from`: the server that calls. Throws a FarkvError for a call that is not known, or not for this role. */
 export async function answerCall(
   context: CallContext,
-  role: Role,
+  access: Access,
   method: string,
   args: unknown,
   from?: string,
 ): Promise<unknown> {
-  if (method === 'status') return await status(context);
-  if (role === 'peer' && method === 'node-status') return await nodeStatus(context);
-  if (role === 'peer' && method === 'propose') return propose(context, args);
-  if (role === 'peer' && method === 'lease' && from !== undefined)
-    return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));
-  if (role === 'peer' && method === 'join' && from !== undefined) return await answerJoin(context, from, args);
-  if (role === 'admin' || (role === 'peer' && method === 'shard-plan')) {
+  if (access === 'joiner') {
+    if (method === 'join' && from !== undefined) return await answerJoin(context, from, args);
+  } else if (method === 'status') return await status(context);
+  if (access === 'peer') {
+    if (method === 'node-status') return await nodeStatus(context);
+    if (method === 'propose') return propose(context, args);
+    if (method === 'lease' && from !== undefined)
+      return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));
+  }
+  if (access === 'operator' || (access === 'peer' && method === 'shard-plan')) {
     const answer = await answerAdminCall(context, method, args);
     if (answer !== undefined) return answer;
   }
-  throw new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${role}`);
+  if (access === 'monitor' && OPERATORS_CALLS.has(method))
+    throw new FarkvError('ERR_UNAUTHORIZED', `${method} is for operators, and this token is one of a monitor`);
+  throw new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${access}`);
 }

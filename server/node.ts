@@ -22,7 +22,7 @@ import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
 import { checkTenants } from './config/tenants.js';
 import { formatHostPort, formatSize } from './config/units.js';
-import { ClientTokens, TokenCheck } from './control/auth.js';
+import { Credentials, Tokens } from './control/auth.js';
 import { advertised } from './control/advertise.js';
 import { ControlPlane } from './control/control-plane.js';
 import { Listener } from './control/listener.js';
@@ -113,7 +113,7 @@ export class FarkvNode {
 
   async status(): Promise<ClusterStatus> {
     if (this.#calls === undefined) throw new FarkvError('ERR_CLOSED', 'the server is not running');
-    return (await answerCall(this.#calls, 'admin', 'status', undefined)) as ClusterStatus;
+    return (await answerCall(this.#calls, 'monitor', 'status', undefined)) as ClusterStatus;
   }
 
   /** Idempotent. Waits, for a bounded time, until clients can no longer read what this server gives up. */
@@ -200,7 +200,7 @@ export class FarkvNode {
 
   /** A server that comes to a cluster; one that has come already knows the others. */
   async #askForPlace(group: MetadataGroup, directory: DataDirectory, control: readonly string[]): Promise<void> {
-    const { id, join, peerToken, token, tls } = this.#settings;
+    const { id, join, access, tls } = this.#settings;
     if (directory.servers !== undefined) return;
     const abort = new AbortController();
     try {
@@ -210,7 +210,7 @@ export class FarkvNode {
           instance: directory.instance,
           control,
           addresses: join,
-          token: peerToken ?? token,
+          token: access.peer === undefined ? undefined : new Tokens(access.peer).first,
           trust: tls === undefined ? undefined : trustOf(tls.ca),
           timeoutMs: JOIN_CALL_MS,
           signal: abort.signal,
@@ -252,16 +252,16 @@ export class FarkvNode {
     { driver, peers, grantor, proposer }: MetadataGroup,
     directory: DataDirectory,
   ): Promise<readonly string[]> {
-    const { id, handshakeMs, token, tenants, peerToken, listen, maxConnections, advertise } = this.#settings;
+    const { id, handshakeMs, access, listen, maxConnections, advertise } = this.#settings;
     const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
     const plane = new ControlPlane({
       serverId: id,
       instance: directory.instance,
       handshakeMs,
       log: this.#log,
-      clientTokens: new ClientTokens(token, tenants),
-      adminToken: new TokenCheck(token),
-      peerToken: new TokenCheck(peerToken ?? token),
+      credentials: new Credentials(access, (error) =>
+        this.#log.warn(`a token file cannot be read: ${describeError(error)}`),
+      ),
       state: () => driver.state,
       makeTicket: this.#native.makeTicket,
       peerArrives: (hello) => peers.arrives(hello),
@@ -271,7 +271,7 @@ export class FarkvNode {
           throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster`);
         driver.receive(raftId, message);
       },
-      call: (role, method, args, from) => answerCall(calls, role, method, args, from),
+      call: (who, method, args, from) => answerCall(calls, who, method, args, from),
     });
     const bound: { listener?: Listener } = {};
     const calls: CallContext = {

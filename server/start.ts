@@ -37,8 +37,15 @@ export interface ServerOptions {
   readonly strict?: boolean;
   readonly memory?: number | string;
   readonly hugePages?: HugePages;
+  /** Tokens by role: `token` is that of clients, who read and write. A file has one a line. */
   readonly token?: string;
   readonly tokenFile?: string;
+  readonly readerToken?: string;
+  readonly readerTokenFile?: string;
+  readonly operatorToken?: string;
+  readonly operatorTokenFile?: string;
+  readonly monitorToken?: string;
+  readonly monitorTokenFile?: string;
   readonly peerToken?: string;
   readonly peerTokenFile?: string;
   /** By name; or as --tenants takes them. */
@@ -52,6 +59,7 @@ export interface ServerOptions {
             readonly shards: number;
             readonly token?: string;
             readonly tokenFile?: string;
+            readonly readerTokenFile?: string;
             readonly maxClients?: number;
           }
         >

@@ -11,6 +11,7 @@ import type { BufferValue, Client } from '../../client/index.js';
 import type { ConnectOptions } from '../../client/options.js';
 import { FarkvError } from '../../core/errors.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
+import { readSecretFile } from '../config/secret-file.js';
 import { parseDuration } from '../config/units.js';
 
 export interface ClientArguments {
@@ -61,7 +62,7 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
     'token-file': {
       type: 'string',
       requiresArg: true,
-      describe: 'File with the token, its first line (FARKV_TOKEN_FILE)',
+      describe: 'File with the token, its first line; for its owner alone, mode 600 (FARKV_TOKEN_FILE)',
     },
     tls: { type: 'boolean', default: false, describe: "Use TLS towards the servers' control addresses" },
     'tls-ca': {
@@ -95,15 +96,7 @@ export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): str
   if (args.token !== undefined) return args.token;
   const file = args.tokenFile ?? environment('FARKV_TOKEN_FILE');
   if (file === undefined) return environment('FARKV_TOKEN');
-  try {
-    return readFileSync(file, 'utf8').split(/\r?\n/)[0];
-  } catch (cause) {
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `--token-file: ${file} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`,
-      { cause },
-    );
-  }
+  return readSecretFile(file, '--token-file')[0];
 }
 
 export function tlsCaOf(args: Pick<ClientArguments, 'tlsCa'>): string | undefined {

@@ -28,12 +28,12 @@ export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> 
       type: 'string',
       requiresArg: true,
       describe:
-        'Token (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file',
+        'Token of an operator (FARKV_TOKEN). Other users of this machine see it in the process list: prefer the variable or --token-file',
     },
     'token-file': {
       type: 'string',
       requiresArg: true,
-      describe: 'File with the token, its first line (FARKV_TOKEN_FILE)',
+      describe: 'File with the token of an operator, its first line; for its owner alone, mode 600 (FARKV_TOKEN_FILE)',
     },
     tls: { type: 'boolean', default: false, describe: 'Use TLS, and trust the authorities of the system' },
     'tls-ca': {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
@@ -11,7 +11,7 @@ test.after.always(() => rmSync(directory, { recursive: true, force: true }));
 let files = 0;
 function file(content: string): string {
   const path = join(directory, `f${++files}`);
-  writeFileSync(path, content);
+  writeFileSync(path, content, { mode: 0o600 });
   return path;
 }
 const load = (given: GivenOptions = {}, env: NodeJS.ProcessEnv = {}) => loadSettings(given, { env, dashes: true });
@@ -27,7 +27,7 @@ test('without anything given, one server on loopback with the documented default
     memoryBytes: 2 ** 30,
     shards: 4,
     dataDir: undefined,
-    token: undefined,
+    access: { tenants: [] },
     leaseMs: 2000,
   });
 });
@@ -118,22 +118,60 @@ test('peers must be complete', (t) => {
   t.is(load({ peers: 'only=127.0.0.1:1' }).id, 'only');
 });
 
-test('beyond loopback a server needs a token, TLS or --insecure', (t) => {
+test('beyond loopback a server needs a token or --insecure; TLS alone lets anybody in', (t) => {
   const [cert, key] = [file('cert'), file('key')];
   t.throws(() => load({ listen: '0.0.0.0:7400' }), refused(/can be reached from other machines/));
   t.throws(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0' }), refused(/can be reached/));
   t.throws(() => load({ listen: '[::]:7400' }), refused(/can be reached/));
+  t.throws(() => load({ listen: '0.0.0.0:7400', 'tls-cert': cert, 'tls-key': key }), refused(/lets anybody in/));
+  t.throws(() => load({ listen: '0.0.0.0:7400', 'operator-token': 'x' }), refused(/there is no token/));
   t.notThrows(() => load({ listen: '127.0.0.1:7400', 'fabric-listen': '10.0.0.1:0', transport: 'shm' }));
   t.notThrows(() => load({ listen: '0.0.0.0:7400', insecure: true }));
   t.notThrows(() => load({ listen: '0.0.0.0:7400' }, { FARKV_TOKEN: 'x' }));
-  t.notThrows(() => load({ listen: '0.0.0.0:7400', 'tls-cert': cert, 'tls-key': key }));
 });
 
-test('secrets come from files too, and one source must be meant', (t) => {
-  t.like(load({ 'token-file': file('secret\nrest\n'), 'peer-token': 'p' }), { token: 'secret', peerToken: 'p' });
+test('each role has tokens of its own, from a text or a file, and one source must be meant', (t) => {
+  const tokens = file('secret\nnext\n');
+  t.like(
+    load({ 'token-file': tokens, 'operator-token': 'o', 'reader-token': 'r', 'monitor-token': 'm', 'peer-token': 'p' }),
+    {
+      access: {
+        writer: { file: tokens },
+        reader: { text: 'r' },
+        operator: { text: 'o' },
+        monitor: { text: 'm' },
+        peer: { text: 'p' },
+      },
+    },
+  );
+  t.deepEqual(load().access, { tenants: [] });
   t.throws(() => load({ 'token-file': file('\n') }), refused(/is empty/));
   t.throws(() => load({ 'token-file': join(directory, 'nowhere') }), refused(/ENOENT/));
   t.throws(() => load({ 'token-file': file('a') }, { FARKV_TOKEN: 'b' }), refused(/both given/));
+  t.throws(
+    () => load({ token: 'a', 'operator-token': 'a' }),
+    refused(/--operator-token-file has the same token as --token-file/),
+  );
+  t.throws(() => load({ 'token-file': file('a\nb'), 'peer-token-file': file('c\nb') }), refused(/the same token/));
+});
+
+test('a file of secrets that others may read is refused', (t) => {
+  for (const mode of [0o666, 0o644, 0o640, 0o620]) {
+    const path = file('secret');
+    chmodSync(path, mode);
+    const [token, tlsKey] = [{ 'token-file': path }, { 'tls-cert': path, 'tls-key': path }];
+    for (const given of [token, tlsKey])
+      t.throws(() => load(given), refused(/can be read or changed by others .*chmod 600/));
+  }
+});
+
+test('several servers that use tokens have one for themselves', (t) => {
+  const peers = { peers: 's1=127.0.0.1:1,s2=127.0.0.1:2', id: 's1' };
+  t.throws(() => load({ ...peers, token: 'a' }), refused(/--peer-token-file is needed/));
+  t.throws(() => load({ ...peers, 'operator-token': 'a' }), refused(/--peer-token-file is needed/));
+  t.throws(() => load({ join: '127.0.0.1:1', id: 's2', token: 'a' }), refused(/--peer-token-file is needed/));
+  t.notThrows(() => load({ ...peers, token: 'a', 'peer-token': 'b' }));
+  t.notThrows(() => load(peers));
 });
 
 test('TLS needs certificate and key, and files that can be read', (t) => {
@@ -148,15 +186,21 @@ test('TLS needs certificate and key, and files that can be read', (t) => {
 const TRUSTED = { token: 'of all', 'peer-token': 'of servers' };
 
 test('tenants come from flags, the environment, a file or a program', (t) => {
-  const secret = file('of b\n');
+  const [secret, readers] = [file('of b\n'), file('readers of b\n')];
   const expected = [
-    { name: 'a', shards: 3, token: 'of a' },
-    { name: 'b', shards: 2, token: 'of b', maxClients: 7 },
+    { name: 'a', shards: 3, writer: { text: 'of a' } },
+    { name: 'b', shards: 2, writer: { file: secret }, reader: { file: readers }, maxClients: 7 },
   ];
-  const lines = [`b,shards=2,token-file=${secret},max-clients=7`, 'a, shards=3, token=of a'];
+  const lines = [
+    `b,shards=2,token-file=${secret},reader-token-file=${readers},max-clients=7`,
+    'a, shards=3, token=of a',
+  ];
   t.deepEqual(load({ ...TRUSTED, tenants: lines }).tenants, expected);
   t.deepEqual(load(TRUSTED, { FARKV_TENANTS: lines.join(';') }).tenants, expected);
-  const map = { b: { shards: 2, tokenFile: secret, 'max-clients': 7 }, a: { shards: '3', token: 'of a' } };
+  const map = {
+    b: { shards: 2, tokenFile: secret, readerTokenFile: readers, 'max-clients': 7 },
+    a: { shards: '3', token: 'of a' },
+  };
   t.deepEqual(load({ ...TRUSTED, config: file(JSON.stringify({ tenants: map })) }).tenants, expected);
   t.deepEqual(loadSettings({ token: 'of all', tenants: map }, { env: {}, dashes: false }).tenants, expected);
   t.deepEqual(load().tenants, []);
@@ -178,9 +222,9 @@ test('tenants that cannot be are refused, by name and without a word of a token'
     [{ a: 3 }, /not a map of shards/],
     ['a,shards=4095,token=x', /4099 shards with those of --shards; at most 4096/],
     ['a,shards=1,token-file=/nowhere', /ENOENT/],
-    ['a,shards=1,token=secret-1;b,shards=1,token=secret-1', /b has the same token as a/],
-    ['a,shards=1,token=of all', /a has the same token as the default tenant/],
-    ['a,shards=1,token=of servers', /same token as --peer-token/],
+    ['a,shards=1,token=secret-1;b,shards=1,token=secret-1', /b has the same token as .*a/],
+    ['a,shards=1,token=of all', /a has the same token as --token-file/],
+    ['a,shards=1,token=of servers', /same token as --peer-token-file/],
   ];
   for (const [given, message] of wrong) {
     const error = t.throws(() => load({ ...TRUSTED, tenants: given }), refused(message));

@@ -17,8 +17,9 @@ import {
   type OptionValue,
   type PeerAddress,
 } from './options.js';
-import type { Peer, ServerSettings, TlsFiles } from './settings.js';
-import { readTenants } from './tenants.js';
+import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
+import type { AccessSettings, Peer, ServerSettings, TlsFiles } from './settings.js';
+import { tenantSettings } from './tenants.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';
 
 const PEERS_MAX = 9;
@@ -98,17 +99,6 @@ function givenSource(given: GivenOptions, dashes: boolean): Sources {
     found.set(name, { value, where: dashes ? `--${name}` : camelName(name) });
   }
   return found;
-}
-
-function secretIn(path: string, where: string): string {
-  let line: string;
-  try {
-    line = readFileSync(path, 'utf8').split(/\r?\n/)[0]?.trim() ?? '';
-  } catch (cause) {
-    throw configError(`${where}: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`, cause);
-  }
-  if (line === '') throw configError(`${where}: ${path} is empty`);
-  return line;
 }
 
 function readable(path: string | undefined, where: string): string | undefined {
@@ -196,26 +186,38 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
 
   const { transports, auto } = chooseTransports(need('transport'), options.hasVerbs === true);
   const tls = tlsFiles(read, where);
-  const secretOf = (name: 'token' | 'peer-token'): string | undefined => {
+  const sourceOf = (name: TokenOption): SecretSource | undefined => {
     const [plain, path] = [read(name), read(`${name}-file`)];
     if (plain !== undefined && path !== undefined)
       throw configError(`${where(name)} and ${where(`${name}-file`)} are both given; which one is meant?`);
-    return plain ?? (path === undefined ? undefined : secretIn(path, where(`${name}-file`)));
+    return plain !== undefined ? { text: plain } : path === undefined ? undefined : { file: path };
   };
-  const token = secretOf('token');
-  const peerToken = secretOf('peer-token');
+  const tokens = {
+    writer: sourceOf('token'),
+    reader: sourceOf('reader-token'),
+    operator: sourceOf('operator-token'),
+    monitor: sourceOf('monitor-token'),
+    peer: sourceOf('peer-token'),
+  };
   const shards = read('shards') ?? 4 * peers.length;
   const tenants = trusted(
-    () => readTenants(read('tenants') ?? [], shards, { token, peerToken }, (path) => secretIn(path, where('tenants'))),
+    () => tenantSettings(read('tenants') ?? [], shards, tokens.writer !== undefined),
     where('tenants'),
   );
+  const access: AccessSettings = { ...defined(tokens), tenants };
+  checkSecrets(access, where);
+  if (tokens.peer === undefined && (peers.length > 1 || join.length > 0) && Object.values(tokens).some(Boolean)) {
+    throw configError(
+      `${where('peer-token-file')} is needed where several servers use tokens: a secret of the servers alone, since whoever has it can act as one of them`,
+    );
+  }
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => !isSameHost(p));
   const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
-  if (exposed !== undefined && token === undefined && tls === undefined && !insecure) {
+  if (exposed !== undefined && access.writer === undefined && !insecure) {
     throw configError(
-      `${formatHostPort(exposed)} can be reached from other machines, and there is neither a token nor TLS: whoever connects could read and change everything. ` +
-        'Give --token-file (and --tls-cert, --tls-key), listen on 127.0.0.1, or say --insecure',
+      `${formatHostPort(exposed)} can be reached from other machines, and there is no token${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +
+        'Give --token-file and --operator-token-file (and --tls-cert, --tls-key), listen on 127.0.0.1, or say --insecure',
     );
   }
   const dataDir = read('data-dir');
@@ -236,8 +238,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     tenants,
     ...(dataDir === undefined ? {} : { dataDir }),
     ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
-    ...(token === undefined ? {} : { token }),
-    ...(peerToken === undefined ? {} : { peerToken }),
+    access,
     ...(tls === undefined ? {} : { tls }),
     leaseMs: need('lease-ms'),
     driftPpm: need('drift-ppm'),
@@ -258,6 +259,38 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   };
 }
 
+type TokenOption = 'token' | 'reader-token' | 'operator-token' | 'monitor-token' | 'peer-token';
+
+function defined<T extends object>(values: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
+}
+
+/** Every token opens one thing. Throws ERR_CONFIG, also for files that cannot be used. */
+function checkSecrets({ tenants, ...roles }: AccessSettings, where: (name: OptionName) => string): void {
+  const all: (readonly [SecretSource | undefined, string])[] = [
+    [roles.writer, where('token-file')],
+    [roles.reader, where('reader-token-file')],
+    [roles.operator, where('operator-token-file')],
+    [roles.monitor, where('monitor-token-file')],
+    [roles.peer, where('peer-token-file')],
+    ...tenants.flatMap(
+      ({ name, writer, reader }) =>
+        [
+          [writer, `${where('tenants')}: ${name}`],
+          [reader, `${where('tenants')}: readers of ${name}`],
+        ] as const,
+    ),
+  ];
+  const seen = new Map<string, string>();
+  for (const [source, of] of all) {
+    for (const secret of source === undefined ? [] : secretsOf(source, of)) {
+      const other = seen.get(secret);
+      if (other !== undefined && other !== of) throw configError(`${of} has the same token as ${other}`);
+      seen.set(secret, of);
+    }
+  }
+}
+
 function trusted<T>(read: () => T, where: string): T {
   try {
     return read();
@@ -272,6 +305,7 @@ function tlsFiles(
 ): TlsFiles | undefined {
   const cert = readable(read('tls-cert'), where('tls-cert'));
   const key = readable(read('tls-key'), where('tls-key'));
+  if (key !== undefined) checkPrivate(key, (what) => configError(`${where('tls-key')}: ${key} ${what}`));
   const ca = readable(read('tls-ca'), where('tls-ca'));
   if (cert === undefined && key === undefined) {
     if (ca !== undefined) throw configError(`${where('tls-ca')} has no meaning without --tls-cert and --tls-key`);

@@ -152,6 +152,22 @@ function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
   return spec;
 }
 
+/** A token as a text, and as a file that has it. */
+function tokenOptions<N extends string>(name: N, describe: string): Record<N | `${N}-file`, OptionSpec<string>> {
+  const one = { group: 'Security', kind: 'text', parse: text } as const;
+  return {
+    [name]: option({
+      ...one,
+      describe: `${describe}; at most 1024 characters. Other users of this machine see it in the process list: prefer the file`,
+    }),
+    [`${name}-file`]: option({
+      ...one,
+      describe:
+        'File with it, for its owner alone (mode 600). Each line is a token and good; changes count without a restart',
+    }),
+  } as Record<N | `${N}-file`, OptionSpec<string>>;
+}
+
 const threads = Math.max(1, Math.min(4, availableParallelism() - 1));
 
 export const SERVER_OPTIONS = {
@@ -255,37 +271,17 @@ export const SERVER_OPTIONS = {
     describe:
       'Pages of 2 MiB for tables: auto (where the system has some, for segments that are large enough), off, require (for all segments, at least 4mb per shard; the start fails without them)',
   }),
-  token: option({
-    group: 'Security',
-    kind: 'text',
-    parse: text,
-    describe:
-      'Secret that clients, operators and (without --peer-token) servers must present; at most 1024 characters. Other users of this machine see it in the process list: prefer --token-file or FARKV_TOKEN',
-  }),
-  'token-file': option({
-    group: 'Security',
-    kind: 'text',
-    parse: text,
-    describe: 'File with the token (its first line)',
-  }),
-  'peer-token': option({
-    group: 'Security',
-    kind: 'text',
-    parse: text,
-    describe: 'Separate secret between servers, so that a client cannot pose as one',
-  }),
-  'peer-token-file': option({
-    group: 'Security',
-    kind: 'text',
-    parse: text,
-    describe: 'File with the peer token (its first line)',
-  }),
+  ...tokenOptions('token', 'Token of clients, who may read and write'),
+  ...tokenOptions('reader-token', 'Token of clients that may only read'),
+  ...tokenOptions('operator-token', 'Token of operators: farkv status, drain, member, shard'),
+  ...tokenOptions('monitor-token', 'Token of monitors, who may only ask for the status'),
+  ...tokenOptions('peer-token', 'Token of servers among themselves; needed where several servers use tokens'),
   tenants: option({
     group: 'Security',
     kind: 'list',
     parse: parseTenants,
     describe:
-      "Groups of clients that share no data: name,shards=N,token-file=FILE[,max-clients=N], once per tenant, at most 15; several with semicolons; a map of names in a file. A client authenticates with its tenant's token and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server. Needs --token-file for operators and the default tenant, which has --shards",
+      "Groups of clients that share no data: name,shards=N,token-file=FILE[,reader-token-file=FILE][,max-clients=N], once per tenant, at most 15; several with semicolons; a map of names in a file. A client authenticates with its tenant's token and sees its N shards alone. Names and shards are fixed when the cluster is made, and the same for every server. Needs --token-file for the default tenant, which has --shards",
   }),
   'tls-cert': option({
     group: 'Security',
@@ -306,7 +302,7 @@ export const SERVER_OPTIONS = {
     kind: 'flag',
     default: 'false',
     parse: flag,
-    describe: 'Allow listening beyond loopback without token and TLS',
+    describe: 'Allow listening beyond loopback without a token',
   }),
   'data-plane-threads': option({
     group: 'Limits',

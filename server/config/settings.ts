@@ -1,6 +1,7 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
 import type { Provider } from '../../core/metadata/state.js';
 import type { HugePages } from '../../native/addon.js';
+import type { SecretSource } from './secret-file.js';
 import type { HostPort } from './units.js';
 
 export interface Peer {
@@ -19,9 +20,21 @@ export interface TlsFiles {
 export interface TenantSettings {
   readonly name: string;
   readonly shards: number;
-  readonly token: string;
+  /** Of clients that read and write. */
+  readonly writer: SecretSource;
+  readonly reader?: SecretSource;
   /** Of its clients at this server, and of their data connections; undefined: no bound but those of all. */
   readonly maxClients?: number;
+}
+
+/** The tokens by role; without any, whoever can connect may do everything. Tenants: those beside the default one. */
+export interface AccessSettings {
+  readonly writer?: SecretSource;
+  readonly reader?: SecretSource;
+  readonly operator?: SecretSource;
+  readonly monitor?: SecretSource;
+  readonly peer?: SecretSource;
+  readonly tenants: readonly Pick<TenantSettings, 'name' | 'maxClients' | 'writer' | 'reader'>[];
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
@@ -49,8 +62,7 @@ export interface ServerSettings {
   readonly tenants: readonly TenantSettings[];
   /** Undefined: a directory of its own that is removed at the end. */
   readonly dataDir?: string;
-  readonly token?: string;
-  readonly peerToken?: string;
+  readonly access: AccessSettings;
   readonly tls?: TlsFiles;
   readonly insecure: boolean;
   readonly leaseMs: number;

@@ -1,5 +1,5 @@
 /**
- * --tenants: as it is written (options.ts), and what comes of it once the secrets are read (load.ts).
+ * --tenants: as it is written (options.ts), and what comes of it (load.ts).
  *
  *   tenant-a,shards=16,token-file=/etc/farkv/a[,max-clients=100]     once for each, or several with semicolons
  *                                                                    (FARKV_TENANTS)
@@ -10,14 +10,14 @@ import { SHARDS_MAX } from '../../core/metadata/check-state.js';
 import type { Tenant } from '../../core/metadata/state.js';
 import { TENANTS_MAX } from '../../core/metadata/tenants.js';
 import { unknownName } from '../../core/nearest.js';
+import type { SecretSource } from './secret-file.js';
 import type { TenantSettings } from './settings.js';
 
-/** The token is still where it was said to be. */
 export interface TenantGiven {
   readonly name: string;
   readonly shards: number;
-  readonly token?: string;
-  readonly tokenFile?: string;
+  readonly writer: SecretSource;
+  readonly reader?: SecretSource;
   readonly maxClients?: number;
 }
 
@@ -28,6 +28,8 @@ const FIELDS = {
   token: 'token',
   'token-file': 'tokenFile',
   tokenFile: 'tokenFile',
+  'reader-token-file': 'readerTokenFile',
+  readerTokenFile: 'readerTokenFile',
   'max-clients': 'maxClients',
   maxClients: 'maxClients',
 } as const;
@@ -61,9 +63,12 @@ function domain(name: string, fields: readonly (readonly [string, unknown])[]): 
   return {
     name,
     shards: count(given.get('shards'), SHARDS_MAX - 1, at('shards')),
-    ...(given.has('token')
-      ? { token: text(given.get('token'), at('token')) }
-      : { tokenFile: text(given.get('tokenFile'), at('token-file')) }),
+    writer: given.has('token')
+      ? { text: text(given.get('token'), at('token')) }
+      : { file: text(given.get('tokenFile'), at('token-file')) },
+    ...(given.has('readerTokenFile')
+      ? { reader: { file: text(given.get('readerTokenFile'), at('reader-token-file')) } }
+      : {}),
     ...(given.has('maxClients') ? { maxClients: count(given.get('maxClients'), MAX_CLIENTS, at('max-clients')) } : {}),
   };
 }
@@ -102,35 +107,13 @@ export function parseTenants(value: unknown): TenantGiven[] {
   return all;
 }
 
-/** The secrets of a server that are not of a domain. */
-export interface OtherSecrets {
-  readonly token: string | undefined;
-  readonly peerToken: string | undefined;
-}
-
-/** Reads the tokens. Throws an Error that completes "--tenants: ...". */
-export function readTenants(
-  given: readonly TenantGiven[],
-  shards: number,
-  others: OtherSecrets,
-  secretIn: (path: string) => string,
-): TenantSettings[] {
+/** Sorted by name. Throws an Error that completes "--tenants: ...". */
+export function tenantSettings(given: readonly TenantGiven[], shards: number, hasToken: boolean): TenantSettings[] {
   if (given.length === 0) return [];
   const total = given.reduce((sum, d) => sum + d.shards, shards);
   if (total > SHARDS_MAX) throw new Error(`${total} shards with those of --shards; at most ${SHARDS_MAX}`);
-  if (others.token === undefined)
-    throw new Error(
-      'needs --token-file too: without it anybody is admitted to the default tenant and may do what operators do',
-    );
-  const seen = new Map([[others.token, 'the default tenant']]);
-  if (others.peerToken !== undefined) seen.set(others.peerToken, '--peer-token');
-  const domains = given.map(({ tokenFile, ...d }) => ({ ...d, token: d.token ?? secretIn(tokenFile ?? '') }));
-  for (const { name, token } of domains) {
-    const other = seen.get(token);
-    if (other !== undefined) throw new Error(`${name} has the same token as ${other}`);
-    seen.set(token, name);
-  }
-  return domains.sort((a, b) => (a.name < b.name ? -1 : 1));
+  if (!hasToken) throw new Error('needs --token-file too: without it anybody is admitted to the default tenant');
+  return [...given].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Throws ERR_CONFIG if the operator gave other tenants than the cluster was made with. */

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
-import { DEFAULT_TENANT, tenantNumber } from '../../core/metadata/tenants.js';
+import { tenantNumber } from '../../core/metadata/tenants.js';
 import {
   MESSAGE_MAX,
   PEER_FRAME_LIMITS,
@@ -22,7 +22,7 @@ import type { WelcomeFields } from '../../net/hello.js';
 import { Incoming } from '../../net/incoming.js';
 import type { Log } from '../log.js';
 import { describeError, RateLimitedLog } from '../log.js';
-import type { ClientTokens, OpenedDomain, TokenCheck } from './auth.js';
+import type { Access, Credentials, Identity } from './auth.js';
 import { Subscription, MapFrames, type SessionPace } from './subscription.js';
 import { issueTicket, type MakeTicket } from './tickets.js';
 
@@ -30,9 +30,7 @@ export interface ControlPlaneOptions {
   readonly serverId: string;
   readonly instance: string;
   readonly handshakeMs: number;
-  readonly clientTokens: ClientTokens;
-  readonly adminToken: TokenCheck;
-  readonly peerToken: TokenCheck;
+  readonly credentials: Credentials;
   readonly state: () => MetadataState;
   readonly makeTicket: MakeTicket;
   /** Throws a FarkvError when this peer must not come in. */
@@ -40,11 +38,13 @@ export interface ControlPlaneOptions {
   /** A Raft message of an accepted peer. Throws ERR_PROTOCOL when it is none. */
   readonly peerMessage: (from: string, message: unknown) => void;
   /** Answers a call, or throws a FarkvError. */
-  readonly call: (role: Role, method: string, args: unknown, from: string | undefined) => Promise<unknown>;
+  readonly call: (access: Access, method: string, args: unknown, from: string | undefined) => Promise<unknown>;
   readonly log: Log;
   readonly pace?: SessionPace;
 }
 
+const WANTED: Readonly<Record<Role, string>> = { client: 'a client', admin: 'an operator', peer: 'a server' };
+const PEERS: ReadonlySet<Access> = new Set(['peer', 'joiner']);
 /** Calls of one connection that are being answered. */
 const CALLS_MAX = 32;
 /** Changes within this time are sent together. */
@@ -118,9 +118,8 @@ class Visit {
   readonly #incoming: Incoming;
   readonly #remote: string;
   #hello: Hello | undefined;
+  #access: Access = 'reader';
   #subscription: Subscription | undefined;
-  /** Of a client. */
-  #tenant = DEFAULT_TENANT;
   #calls = 0;
 
   constructor(socket: Socket, options: ControlPlaneOptions, host: Host) {
@@ -156,7 +155,7 @@ class Visit {
         void this.#answer(frame, hello);
         break;
       case 'raft':
-        if (hello.role !== 'peer')
+        if (this.#access !== 'peer')
           throw new FarkvError('ERR_PROTOCOL', 'a Raft message from a peer that is not a server');
         this.#options.peerMessage(hello.from ?? '', frame.message);
         break;
@@ -167,18 +166,19 @@ class Visit {
 
   /** Lets the caller in, or throws why not. */
   #arrives(hello: Hello): void {
-    const { serverId, clientTokens, adminToken, peerToken, state, instance } = this.#options;
-    const domain = hello.role === 'client' ? clientTokens.domainOf(hello.token) : undefined;
-    if (
-      hello.role === 'client'
-        ? domain === undefined
-        : !(hello.role === 'peer' ? peerToken : adminToken).accepts(hello.token)
-    ) {
+    const { serverId, credentials, state, instance } = this.#options;
+    const identity = credentials.identify(hello.role, hello.token);
+    if (identity === undefined) {
       throw new FarkvError(
         'ERR_UNAUTHORIZED',
-        hello.token === undefined ? 'this server wants a token' : 'the token is not the right one',
+        credentials.missing(hello.role) ??
+          (hello.token === undefined
+            ? `this server wants a token of ${WANTED[hello.role]}`
+            : `the token is not one of ${WANTED[hello.role]}`),
       );
     }
+    // A server that asks for its place may do nothing else.
+    this.#access = identity.access === 'peer' && hello.join === true ? 'joiner' : identity.access;
     const { clusterId } = state();
     const welcome: WelcomeFields = { serverId, clusterId };
     if (hello.role === 'peer') {
@@ -191,29 +191,31 @@ class Visit {
     } else if (clusterId === '') {
       throw new FarkvError('ERR_NO_LEADER', 'the cluster is not ready yet: its servers have not found each other');
     } else {
-      this.#welcomeClient(hello, welcome, domain ?? {});
+      this.#welcomeClient(hello, welcome, identity);
     }
   }
 
-  #welcomeClient(hello: Hello, welcome: WelcomeFields, { name, maxClients = Infinity }: OpenedDomain): void {
+  #welcomeClient(hello: Hello, welcome: WelcomeFields, identity: Identity): void {
     const { state, makeTicket } = this.#options;
-    const tenant = tenantNumber(state(), name);
+    const { maxClients = Infinity, access } = identity;
+    const tenant = tenantNumber(state(), identity.tenant);
     if (tenant === undefined)
       throw new FarkvError('ERR_UNAUTHORIZED', 'the cluster does not have the tenant of this token');
     if (this.#host.has(tenant) >= maxClients) {
       throw new FarkvError('ERR_BUSY', `this server accepts at most ${maxClients} clients of this tenant`);
     }
     this.#hello = hello;
-    this.#tenant = tenant;
     // 0 names no client.
     const clientId = hello.clientId !== undefined && /[1-9a-f]/.test(hello.clientId) ? hello.clientId : newClientId();
-    const ticket = (): Uint8Array => issueTicket(makeTicket, state(), clientId, tenant, Date.now());
+    const ticket = (): Uint8Array =>
+      issueTicket(makeTicket, state(), { clientId, tenant, writes: access === 'writer' }, Date.now());
     this.#subscription = this.#host.welcome(this.#incoming.connection, tenant, ticket);
     this.#incoming.welcome({ ...welcome, clientId, ticket: ticket() });
     this.#subscription.push(state());
   }
 
-  async #answer(call: Call, { role, from }: Hello): Promise<void> {
+  async #answer(call: Call, { from }: Hello): Promise<void> {
+    const access = this.#access;
     const failed = (code: ErrorCode, message: string): void =>
       this.#incoming.connection.send({
         t: 'answer',
@@ -227,13 +229,13 @@ class Visit {
       return;
     }
     // What a cluster says of itself is of all its tenants.
-    if (this.#tenant !== DEFAULT_TENANT) {
-      failed('ERR_UNAUTHORIZED', 'calls are for operators and clients of the default tenant');
+    if (access === 'writer' || access === 'reader') {
+      failed('ERR_UNAUTHORIZED', 'calls are for operators, and clients make none');
       return;
     }
     this.#calls += 1;
     try {
-      const result = await this.#options.call(role, call.method, call.args, role === 'peer' ? from : undefined);
+      const result = await this.#options.call(access, call.method, call.args, PEERS.has(access) ? from : undefined);
       this.#incoming.connection.send({ t: 'answer', id: call.id, ok: true, result });
     } catch (error) {
       if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);

@@ -7,8 +7,15 @@ import type { MetadataState } from '../../core/metadata/state.js';
 
 export const TICKET_MS = 20 * 60_000;
 export const RENEW_MS = TICKET_MS / 2;
-/** FKV_TICKET_READ | FKV_TICKET_WRITE */
-const READ_WRITE = 3;
+/** FKV_TICKET_READ, FKV_TICKET_WRITE */
+const [READ, WRITE] = [1, 2];
+
+/** What its owner may do. Owners refuse changes under a ticket that does not write. */
+export interface TicketFor {
+  readonly clientId: string;
+  readonly tenant: number;
+  readonly writes: boolean;
+}
 
 export type MakeTicket = (
   secret: Uint8Array,
@@ -21,9 +28,9 @@ export type MakeTicket = (
 export function issueTicket(
   make: MakeTicket,
   state: MetadataState,
-  clientId: string,
-  tenant: number,
+  { clientId, tenant, writes }: TicketFor,
   nowMs: number,
 ): Uint8Array {
-  return make(Buffer.from(state.ticketSecret, 'hex'), BigInt(`0x${clientId}`), nowMs + TICKET_MS, tenant, READ_WRITE);
+  const secret = Buffer.from(state.ticketSecret, 'hex');
+  return make(secret, BigInt(`0x${clientId}`), nowMs + TICKET_MS, tenant, writes ? READ | WRITE : READ);
 }

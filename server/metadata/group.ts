@@ -2,6 +2,7 @@
  * This server's part of the metadata group: the Raft member with its log, the ways to the other servers, the changes
  * that this server asks for, and the leader's duties. It only puts them together.
  */
+import { Tokens } from '../control/auth.js';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -69,13 +70,14 @@ export class MetadataGroup {
       send: (message) => peers.send(message),
       fatal: options.fatal,
     });
+    const ownToken = settings.access.peer === undefined ? undefined : new Tokens(settings.access.peer);
     const peers: Peers = new Peers({
       id: settings.id,
       instance: directory.instance,
       trust: options.trust,
       log,
       known: knownServers(directory, settings),
-      token: settings.peerToken ?? settings.token,
+      token: () => ownToken?.first,
       timeoutMs: CALL_MS,
       state: () => driver.state,
       clusterId: () => directory.clusterId,

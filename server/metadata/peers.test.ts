@@ -40,7 +40,7 @@ function make(options: Partial<PeersOptions> = {}): Made {
   const peers = new Peers({
     id: 's1',
     instance: instance(1),
-    token: 'secret',
+    token: () => 'secret',
     trust: undefined,
     timeoutMs: 2000,
     log: new Log('debug', wake),

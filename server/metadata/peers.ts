@@ -25,7 +25,8 @@ export interface PeersOptions {
   readonly instance: string;
   /** What is known of the servers, this one among them, before the metadata says it; sorted by id. */
   readonly known: readonly KnownServer[];
-  readonly token: string | undefined;
+  /** The secret of servers, as it is now. */
+  readonly token: () => string | undefined;
   readonly trust: Trust | undefined;
   readonly timeoutMs: number;
   readonly state: () => MetadataState;
@@ -129,13 +130,14 @@ export class Peers {
       log: options.log,
       hello: () => {
         const voters = this.#firstServers(id);
+        const token = options.token();
         return {
           role: 'peer',
           from: options.id,
           instance: options.instance,
           clusterId: options.clusterId(),
           ...(voters === undefined ? {} : { voters }),
-          ...(options.token === undefined ? {} : { token: options.token }),
+          ...(token === undefined ? {} : { token }),
         };
       },
       checkWelcome: (welcome) => this.#checkWelcome(id, welcome),

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLI, Cluster, farkv } from '../support/cluster.js';
@@ -126,7 +126,11 @@ test.serial('--verbose says which transport and why; --transport and --strict ar
 test.serial('a wrong token is 77, nobody there is 69', async (t) => {
   t.is((await farkv(['get', 'x'], { env: { ...env, FARKV_TOKEN: 'wrong' } })).code, 77);
   const file = join(directory, 'token');
-  writeFileSync(file, 'sesame\nmore\n');
+  writeFileSync(file, 'sesame\nmore\n', { mode: 0o644 });
+  const readable = await farkv(['get', 'x', '--token-file', file], { env: { FARKV_CONNECT: env.FARKV_CONNECT ?? '' } });
+  t.is(readable.code, 2);
+  t.regex(readable.stderr, /can be read or changed by others \(mode 644\): chmod 600/);
+  chmodSync(file, 0o600);
   t.is((await farkv(['get', 'x', '--token-file', file], { env: { FARKV_CONNECT: env.FARKV_CONNECT ?? '' } })).code, 3);
   const none = await farkv(['get', 'x', '-c', '127.0.0.1:1', '--timeout', '300ms'], { env });
   t.is(none.code, 69);

@@ -57,7 +57,16 @@ test.serial('files and directories are for their owner only', async (t) => {
 
 test.serial('secrets are in no status and in no log', async (t) => {
   const cluster = await Cluster.start(t, {
-    args: ['--log-level', 'debug', '--token', 'open sesame', '--peer-token', 'close sesame'],
+    args: [
+      '--log-level',
+      'debug',
+      '--token',
+      'open sesame',
+      '--operator-token',
+      'rule sesame',
+      '--peer-token',
+      'close sesame',
+    ],
   });
   const server = cluster.server(0);
   const map = await new Promise<ClientMap>((resolve, reject) => {
@@ -71,12 +80,21 @@ test.serial('secrets are in no status and in no log', async (t) => {
   });
   const rkeys = map.shards.flatMap((s) => s.regions.map((r) => r.rkey));
   t.true(rkeys.length > 0);
-  const status = await farkv(['status', '--json', '--connect', server.address, '--token', 'open sesame']);
-  const table = await farkv(['status', '--connect', server.address, '--token', 'open sesame']);
+  const status = await farkv(['status', '--json', '--connect', server.address, '--token', 'rule sesame']);
+  const table = await farkv(['status', '--connect', server.address, '--token', 'rule sesame']);
   t.is(status.code, 0);
   await server.stop();
   const shown = [status.stdout, table.stdout, server.stderr, server.stdout].join('\n');
-  for (const secret of [...rkeys, map.hashSeed, 'open sesame', 'close sesame', 'ticket', 'rkey', 'hashSeed'])
+  for (const secret of [
+    ...rkeys,
+    map.hashSeed,
+    'open sesame',
+    'rule sesame',
+    'close sesame',
+    'ticket',
+    'rkey',
+    'hashSeed',
+  ])
     t.false(shown.includes(secret), secret);
 });
 

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect, FarkvError, type BufferValue, type Client, type ConnectOptions } from '../../client/index.js';
@@ -182,6 +182,8 @@ for (const transport of ['shm', 'tcp'] as const) {
 
 test('TLS and a token, by the SDK', async (t) => {
   const file = (name: string) => fileURLToPath(new URL(name, TLS));
+  // git keeps no such mode, and a key that others may read is refused.
+  chmodSync(file('server-key.pem'), 0o600);
   const cluster = await Cluster.start(t, {
     servers: 1,
     args: [

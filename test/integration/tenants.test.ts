@@ -13,14 +13,18 @@ import { statusOf } from '../support/status.js';
 import { clientOf, toldTo } from '../support/tenants.js';
 
 /** Where each domain's shards are: the default one has those of --shards. */
-const DOMAINS = { operators: [0, 1], a: [2, 3, 4], b: [5, 6] } as const;
-const TOKEN = { operators: 'of operators', a: 'of tenant a', b: 'of tenant b' } as const;
+const DOMAINS = { rest: [0, 1], a: [2, 3, 4], b: [5, 6] } as const;
+const TOKEN = { rest: 'of the rest', a: 'of tenant a', b: 'of tenant b' } as const;
 type Tenant = keyof typeof TOKEN;
-const OPERATOR = { token: TOKEN.operators } as const;
+const OPERATOR = { token: 'of operators' } as const;
 const TENANTS = Object.keys(TOKEN) as Tenant[];
 const TRUST = [
   '--token',
-  TOKEN.operators,
+  TOKEN.rest,
+  '--operator-token',
+  OPERATOR.token,
+  '--peer-token',
+  'of servers',
   '--tenants',
   `b,shards=2,token=${TOKEN.b}`,
   '--tenants',
@@ -28,7 +32,7 @@ const TRUST = [
 ];
 
 const start = (t: ExecutionContext, servers: number, args: readonly string[] = TRUST): Promise<Cluster> =>
-  Cluster.start(t, { servers, shards: DOMAINS.operators.length, args: ['--data-plane-threads', '1', ...args] });
+  Cluster.start(t, { servers, shards: DOMAINS.rest.length, args: ['--data-plane-threads', '1', ...args] });
 
 async function clientsOf(
   t: ExecutionContext,
@@ -47,7 +51,7 @@ async function clientsOf(
     t.teardown(() => client.close());
     return client;
   };
-  return { operators: await open('operators'), a: await open('a'), b: await open('b') };
+  return { rest: await open('rest'), a: await open('a'), b: await open('b') };
 }
 
 for (const transport of ['shm', 'tcp'] as const) {
@@ -130,7 +134,7 @@ test.serial("a shard that moves stays its domain's", async (t) => {
   const cluster = await start(t, 2);
   const { address } = cluster.server(0);
   const { a, b } = await clientsOf(t, cluster, 'tcp');
-  const operator = ['--connect', address, '--token', TOKEN.operators];
+  const operator = ['--connect', address, '--token', OPERATOR.token];
   let key = 'key';
   for (let i = 0; a.shardOf(key) !== DOMAINS.a[0] || b.shardOf(key) !== DOMAINS.b[0]; i++) key = `key-${i}`;
   await a.put(key, 'of a');
@@ -159,7 +163,7 @@ test.serial('operators see all domains, and a tenant is no operator', async (t) 
   ]);
   t.is(status.shards.length, 7);
   t.regex(
-    (await farkv(['status', '--connect', address, '--token', TOKEN.operators])).stdout,
+    (await farkv(['status', '--connect', address, '--token', OPERATOR.token])).stdout,
     /tenants and their shards: a 2 to 4, b 5 to 6; the others/,
   );
   for (const args of [['status'], ['drain', 's1']])
@@ -217,11 +221,11 @@ test.serial(
 );
 
 test.serial('a cluster that was made without tenants gets none later', async (t) => {
-  const cluster = await start(t, 1, ['--token', TOKEN.operators]);
+  const cluster = await start(t, 1, TRUST.slice(0, 6));
   const server = cluster.server(0);
   t.false('tenants' in (await statusOf(server.address, OPERATOR)));
   await server.stop();
-  server.args = [...server.args, ...TRUST.slice(2)];
+  server.args = [...server.args, ...TRUST.slice(6)];
   server.launch();
   t.is((await server.exit).code, 2);
   t.regex(server.stderr, /fixed: none, not a \(3 shards\), b \(2 shards\)/);

@@ -38,6 +38,8 @@ export interface ServerOptions {
   readonly memory?: number | string;
   readonly hugePages?: HugePages;
   /** Tokens by role: `token` is that of clients, who read and write. A file has one a line. */
+  /** A directory of token files, as `farkv secrets init` makes it. */
+  readonly secrets?: string;
   readonly token?: string;
   readonly tokenFile?: string;
   readonly readerToken?: string;

@@ -71,14 +71,26 @@ export const mutations = [
     [
       'tenant: every ticket is one for the default domain',
       control('a token opens one tenant: its clients get its shards, a ticket for it, and what changes there'),
-      'issueTicket(makeTicket, state(), clientId, tenant, Date.now())',
-      'issueTicket(makeTicket, state(), clientId, DEFAULT_TENANT, Date.now())',
+      "{ clientId, tenant, writes: access === 'writer' }",
+      "{ clientId, tenant: 0, writes: access === 'writer' }",
     ],
     [
-      'tenant: any client may ask what operators do',
-      control('clients of a tenant make no calls'),
-      'if (this.#tenant !== DEFAULT_TENANT) {',
-      'if (this.#tenant < DEFAULT_TENANT) {',
+      'roles: clients may call what operators call',
+      control('clients make no calls, also those of the default tenant'),
+      "if (access === 'writer' || access === 'reader') {",
+      "if (access === 'joiner') {",
+    ],
+    [
+      'roles: the ticket of a reader writes',
+      control('a token says what its owner may do: calls by role, tickets that write or not'),
+      "writes: access === 'writer'",
+      'writes: true',
+    ],
+    [
+      'roles: a server that asks for its place is a peer',
+      control('a token says what its owner may do: calls by role, tickets that write or not'),
+      "identity.access === 'peer' && hello.join === true ? 'joiner' : identity.access",
+      'identity.access',
     ],
     [
       'tenant: a domain has as many clients as come',
@@ -89,10 +101,76 @@ export const mutations = [
   ]),
   ...inFile('server/control/auth.ts', [
     [
-      'tenant: the token of a domain opens the default one',
+      'tenant: the token of a tenant opens the default one',
       control('a token opens one tenant: its clients get its shards, a ticket for it, and what changes there'),
-      'return named?.domain ?? (open ? {} : undefined);',
-      'return named !== undefined || open ? {} : undefined;',
+      'const of = { tenant: name,',
+      'const of = {',
+    ],
+    [
+      'roles: the token of one role opens another',
+      control("a wrong token and a missing one are refused, also the clients' token for a peer"),
+      'key.tokens.accepts(token) && key.role === role',
+      'key.tokens.accepts(token)',
+    ],
+    [
+      'roles: with some tokens, a role without one is open',
+      test('server/control/auth.test.ts', 'without any token everybody is let in; with one, nobody without'),
+      'if (this.#keys.length === 0) return',
+      'if (!this.#keys.some((key) => key.role === role)) return',
+    ],
+    [
+      'roles: a token that was taken out of its file is good until the server starts again',
+      test(
+        'server/control/auth.test.ts',
+        'a file is read again when it has changed, each of its lines is good, and one that cannot be read leaves what was',
+      ),
+      'if (version === this.#version) return;',
+      'return;',
+    ],
+  ]),
+  ...inFile('server/config/secret-file.ts', [
+    [
+      'roles: a file of secrets may be read by all',
+      test('server/config/load.test.ts', 'a file of secrets that others may read is refused'),
+      'if ((mode & OTHERS) !== 0)',
+      'if (mode < 0)',
+    ],
+  ]),
+  ...inFile('server/config/load.ts', [
+    [
+      'roles: one token for two roles',
+      test(
+        'server/config/load.test.ts',
+        'each role has tokens of its own, from a text or a file, and one source must be meant',
+      ),
+      'if (other !== undefined && other !== of)',
+      'if (false)',
+    ],
+    [
+      'roles: several servers have no secret of their own',
+      test('server/config/load.test.ts', 'several servers that use tokens have one for themselves'),
+      'if (tokens.peer === undefined && ',
+      'if (false && ',
+    ],
+    [
+      'roles: TLS counts as access control',
+      test(
+        'server/config/load.test.ts',
+        'beyond loopback a server needs a token or --insecure; TLS alone lets anybody in',
+      ),
+      'access.writer === undefined && !insecure',
+      'access.writer === undefined && tls === undefined && !insecure',
+    ],
+  ]),
+  ...inFile('server/metadata/driver.ts', [
+    [
+      'raft: any term is taken from a peer',
+      test(
+        'server/metadata/driver.test.ts',
+        'a message of a term that no elections can have led to is refused, and changes nothing',
+      ),
+      'if (checked.message.term > this.#node.term + TERMS_AHEAD_MAX)',
+      'if (false)',
     ],
   ]),
   ...inFile('server/control/subscription.ts', [

@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: unknow
   delete: () => import('./commands/delete.js'),
   scan: () => import('./commands/scan.js'),
   bench: () => import('./commands/bench.js'),
+  secrets: () => import('./commands/secrets.js'),
   doctor: async () => ({ default: (await import('./commands/doctor.js')).doctorCommand }),
 };
 

@@ -155,6 +155,17 @@ test('each role has tokens of its own, from a text or a file, and one source mus
   t.throws(() => load({ 'token-file': file('a\nb'), 'peer-token-file': file('c\nb') }), refused(/the same token/));
 });
 
+test('a directory of secrets has a file for each role; what is given otherwise goes first', (t) => {
+  const secrets = mkdtempSync(join(directory, 'secrets-'));
+  t.throws(() => load({ secrets }), refused(/has no token: farkv secrets init/));
+  for (const name of ['token', 'peer-token']) writeFileSync(join(secrets, name), name, { mode: 0o600 });
+  const [token, peer] = [join(secrets, 'token'), join(secrets, 'peer-token')];
+  t.deepEqual(load({ secrets }).access, { writer: { file: token }, peer: { file: peer }, tenants: [] });
+  t.like(load({ secrets, token: 'a' }).access, { writer: { text: 'a' }, peer: { file: peer } });
+  chmodSync(peer, 0o644);
+  t.throws(() => load({ secrets }), refused(/peer-token can be read or changed by others/));
+});
+
 test('a file of secrets that others may read is refused', (t) => {
   for (const mode of [0o666, 0o644, 0o640, 0o620]) {
     const path = file('secret');

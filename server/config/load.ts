@@ -2,7 +2,8 @@
  * From what an operator wrote to ServerSettings: flags before environment variables (FARKV_*) before the configuration
  * file before defaults. Every wrong value is an ERR_CONFIG that names the place it came from and what would be right.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
@@ -13,6 +14,7 @@ import {
   envName,
   OPTION_NAMES,
   SERVER_OPTIONS,
+  TOKEN_NAMES,
   type OptionName,
   type OptionValue,
   type PeerAddress,
@@ -186,11 +188,14 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
 
   const { transports, auto } = chooseTransports(need('transport'), options.hasVerbs === true);
   const tls = tlsFiles(read, where);
+  const secrets = secretFiles(read('secrets'), where('secrets'));
   const sourceOf = (name: TokenOption): SecretSource | undefined => {
     const [plain, path] = [read(name), read(`${name}-file`)];
     if (plain !== undefined && path !== undefined)
       throw configError(`${where(name)} and ${where(`${name}-file`)} are both given; which one is meant?`);
-    return plain !== undefined ? { text: plain } : path === undefined ? undefined : { file: path };
+    if (plain !== undefined) return { text: plain };
+    const file = path ?? secrets.get(name);
+    return file === undefined ? undefined : { file };
   };
   const tokens = {
     writer: sourceOf('token'),
@@ -259,7 +264,18 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   };
 }
 
-type TokenOption = 'token' | 'reader-token' | 'operator-token' | 'monitor-token' | 'peer-token';
+type TokenOption = (typeof TOKEN_NAMES)[number];
+
+/** The token files of a directory by their options. */
+function secretFiles(directory: string | undefined, where: string): ReadonlyMap<TokenOption, string> {
+  if (directory === undefined) return new Map();
+  const files = TOKEN_NAMES.map((name) => [name, join(directory, name)] as const).filter(([, path]) =>
+    existsSync(path),
+  );
+  if (files.length === 0)
+    throw configError(`${where}: ${directory} has no token: farkv secrets init makes one for each role`);
+  return new Map(files);
+}
 
 function defined<T extends object>(values: T): { [K in keyof T]?: NonNullable<T[K]> } {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;

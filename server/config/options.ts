@@ -148,6 +148,9 @@ function hugePages(value: unknown): HugePages {
   return known;
 }
 
+/** The options of tokens, and the names of their files in --secrets. */
+export const TOKEN_NAMES = ['token', 'reader-token', 'operator-token', 'monitor-token', 'peer-token'] as const;
+
 function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
   return spec;
 }
@@ -270,6 +273,13 @@ export const SERVER_OPTIONS = {
     parse: hugePages,
     describe:
       'Pages of 2 MiB for tables: auto (where the system has some, for segments that are large enough), off, require (for all segments, at least 4mb per shard; the start fails without them)',
+  }),
+  secrets: option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe:
+      'Directory with a file for each token that is not given otherwise, as farkv secrets init makes it: token, reader-token, operator-token, monitor-token, peer-token',
   }),
   ...tokenOptions('token', 'Token of clients, who may read and write'),
   ...tokenOptions('reader-token', 'Token of clients that may only read'),

@@ -10,7 +10,7 @@ import { addon } from '../../native/addon.js';
 import { bootstrapOf, LEASE } from '../../test/support/metadata-log.js';
 import { Log } from '../log.js';
 import { FileDisk, RaftStorage, type Persisted } from '../raft-storage/index.js';
-import { MetadataDriver, type DriverOptions } from './driver.js';
+import { MetadataDriver, type DriverOptions, TERMS_AHEAD_MAX } from './driver.js';
 import { LeaderDuties } from './leader-duties.js';
 import { Proposer, type Outcome } from './proposer.js';
 
@@ -253,6 +253,18 @@ test('messages of other shapes, or between others, are refused', (t) => {
   ]) {
     t.throws(() => driver.receive(2, value), { instanceOf: FarkvError, code: 'ERR_PROTOCOL' });
   }
+});
+
+test('a message of a term that no elections can have led to is refused, and changes nothing', (t) => {
+  const group = new Group(t, 3);
+  const { driver } = group.one();
+  const { term } = driver;
+  const heartbeat = { type: 'heartbeat', from: 2, to: 1, commit: 0, round: 0 };
+  for (const far of [term + TERMS_AHEAD_MAX + 1, Number.MAX_SAFE_INTEGER])
+    t.throws(() => driver.receive(2, { ...heartbeat, term: far }), { code: 'ERR_PROTOCOL', message: /of term \d+/ });
+  t.is(driver.term, term);
+  driver.receive(2, { ...heartbeat, term: term + TERMS_AHEAD_MAX });
+  t.is(driver.term, term + TERMS_AHEAD_MAX);
 });
 
 test('a long log is replaced by a snapshot, from which a member that was away catches up', async (t) => {

@@ -70,6 +70,9 @@ const ALONE_TICK_MS = 1000;
 /** Rounds before other events get their turn. */
 const ROUNDS = 32;
 
+/** A member that was away is behind by the elections since then: at one a second these are half a year. */
+export const TERMS_AHEAD_MAX = 2 ** 24;
+
 export class MetadataDriver {
   readonly #options: DriverOptions;
   readonly #node: RaftNode;
@@ -177,6 +180,12 @@ export class MetadataDriver {
     if (!checked.ok) throw new FarkvError('ERR_PROTOCOL', `malformed Raft message: ${checked.why}`);
     if (checked.message.from !== from || checked.message.to !== this.#options.raftId)
       throw new FarkvError('ERR_PROTOCOL', 'a Raft message between other members');
+    // Terms are persisted, and are as many as there are safe integers: no peer may use them up.
+    if (checked.message.term > this.#node.term + TERMS_AHEAD_MAX)
+      throw new FarkvError(
+        'ERR_PROTOCOL',
+        `a Raft message of term ${checked.message.term}, and this member is in term ${this.#node.term}`,
+      );
     this.#guarded(() => this.#node.step(checked.message));
   }
 

@@ -15,7 +15,7 @@ interface ServerArguments {
 const THREE = `The first of three servers; the others differ in --id and --listen:
   farkv server --id s1 --listen 10.0.0.1:7400 \\
     --peers s1=10.0.0.1:7400,s2=10.0.0.2:7400,s3=10.0.0.3:7400 \\
-    --token-file /etc/farkv/token --data-dir /var/lib/farkv`;
+    --secrets /etc/farkv/secrets --data-dir /var/lib/farkv`;
 
 const FIXED_LIMITS =
   'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection with 64 MiB of unread data is closed.';

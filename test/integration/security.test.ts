@@ -85,10 +85,10 @@ test.serial('secrets for all roles are made by one command, and each opens what 
     token: readFileSync(join(secrets, 'operator-token'), 'utf8').trim(),
   });
   t.is((await as('token', 'put', 'k', 'v')).code, 0);
-  t.is((await as('reader-token', 'get', 'k')).stdout, 'v');
+  t.is((await as('reader-token', 'get', 'k')).stdout, 'v\n');
   const changed = await as('reader-token', 'put', 'k', 'w');
   t.is(changed.code, 77, changed.stderr);
-  t.is((await as('token', 'get', 'k')).stdout, 'v');
+  t.is((await as('token', 'get', 'k')).stdout, 'v\n');
   t.is((await as('monitor-token', 'status')).code, 0);
   t.is((await as('monitor-token', 'drain', 's1')).code, 77);
   for (const role of ['token', 'reader-token', 'peer-token']) t.is((await as(role, 'status')).code, 77, role);

@@ -29,7 +29,7 @@ test('without any token everybody is let in; with one, nobody without', (t) => {
   t.is(closed.missing('client'), undefined);
 });
 
-test('a file is read again when it has changed, each of its lines is good, and one that cannot be read leaves what was', async (t) => {
+test('a file is read again when it has changed, each of its lines is good, and one that cannot be read leaves what was', (t) => {
   const file = join(directory, 'tokens');
   const errors: unknown[] = [];
   const clock = { ms: 0 };

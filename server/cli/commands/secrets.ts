@@ -42,7 +42,7 @@ function init(directory: string): void {
   }
   for (const name of TOKEN_NAMES) makeToken(join(directory, name));
   process.stdout.write(
-    `${TOKEN_NAMES.map((name) => `${join(directory, name)}\n`).join('')}` +
+    TOKEN_NAMES.map((name) => `${join(directory, name)}\n`).join('') +
       `Copy ${directory} to every server (farkv server --secrets ${directory}), and to each program the file of its role.\n`,
   );
 }

@@ -3,8 +3,7 @@
  * One key. An owner runs a script of PUTs, DELETEs and splits; two readers GET, with a location cache; the owner may
  * lose its lease at any moment and stay half way through a change, with its memory still readable, while a second owner
  * takes over. Every step below is one access to shared memory, which is atomic: a checksum or a sequence lock makes the
- * READ of an extent whole or refused. Breadth-first search visits every state that can be reached, so a violation is
- * printed by its shortest trace.
+ * READ of an extent whole or refused. Every state that can be reached is visited (search.h).
  *
  *   owner, PUT       begin: take an extent that may be reused; the change is safe at the backups
  *                    write it: PENDING    kill the old one: DEAD    store the slot    LIVE    acknowledge
@@ -26,11 +25,8 @@
  * began before the change that gave it up was done. With `no_quarantine` extents are reused at once, for this same key:
  * the other steps must do alone, as they must when a cached location outlives the quarantine.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "../check.h"
 #include "protocol_machine.h"
+#include <string.h>
 
 /* ---- state; every field a byte, so that states are compared as bytes ---- */
 enum { EXTENTS = 2, READERS = 2, OWNERS = 2, NONE = 0 };
@@ -64,52 +60,22 @@ typedef struct state {
     uint8_t lease_over, taken_over;
 } state;
 
-/* ---- the search ---- */
-enum { STATES_MOST = 1 << 22, TABLE = 1 << 23 };
-typedef struct visit {
-    uint32_t from;
-    const char *what;
-    uint8_t who, number;
-} visit;
-struct search {
+typedef struct machine {
+    search *s;
     const protocol *p;
     const setting *set;
-    state *states;
-    visit *visits;
-    uint32_t *table;
-    uint32_t count, expanding, violation;
-};
+} machine;
 
-static void reach(search *s, const state *next, const char *what, int who, int number) {
-    if (s->violation) return;
-    uint64_t h = 1469598103934665603u;
-    for (size_t i = 0; i < sizeof *next; i++) h = (h ^ ((const uint8_t *)next)[i]) * 1099511628211u;
-    uint32_t at = (uint32_t)(h ^ h >> 29) % TABLE;
-    for (; s->table[at]; at = (at + 1) % TABLE)
-        if (memcmp(&s->states[s->table[at]], next, sizeof *next) == 0) return;
-    CHECK(s->count + 2 < STATES_MOST);
-    s->table[at] = ++s->count;
-    s->states[s->count] = *next;
-    s->visits[s->count] = (visit){ s->expanding, what, (uint8_t)who, (uint8_t)number };
+static const char *who_is(int who) {
+    static const char *const name[] = { "owner", "new owner", "reader A", "reader B", "time" };
+    return name[who];
 }
-static void violate(search *s, const char *what, int who, int number) {
-    if (s->violation) return;
-    s->violation = ++s->count;
-    s->visits[s->count] = (visit){ s->expanding, what, (uint8_t)who, (uint8_t)number };
-}
-void search_print(const search *s) {
-    uint32_t path[256], n = 0;
-    for (uint32_t at = s->violation; s->visits[at].what; at = s->visits[at].from) path[n++] = at;
-    for (uint32_t i = n; i-- > 0;) {
-        const visit *v = &s->visits[path[i]];
-        static const char *const who[] = { "owner", "new owner", "reader A", "reader B", "time" };
-        printf("#     %-9s %s", who[v->who], v->what);
-        printf(v->number ? " %d\n" : "\n", v->number);
-    }
+static void reach(const machine *m, const state *next, const char *what, int who, int number) {
+    search_reach(m->s, next, who_is(who), what, number);
 }
 
 /* ---- the owner ---- */
-static bool may_reuse(const search *s, const state *x, int o, int e) {
+static bool may_reuse(const machine *s, const state *x, int o, int e) {
     const memory *m = &x->memory[o];
     if (m->state[e] == LIVE || m->state[e] == PENDING) return false;
     if (s->set->no_quarantine) return true;
@@ -122,11 +88,11 @@ static void give_up(state *x, int o, int bit) {
         if (x->reader[r].at != RESTING) x->reader[r].holds[o] |= (uint8_t)(1 << bit);
 }
 /* The slot that the owner works on. */
-static uint8_t *current_slot(const search *s, memory *m) {
+static uint8_t *current_slot(const machine *s, memory *m) {
     return &m->slot[s->p->changes_after_split_go_to_the_old_bucket ? 0 : m->level];
 }
 
-static void begin_change(search *s, const state *x, int o) {
+static void begin_change(const machine *s, const state *x, int o) {
     op_kind kind = s->set->script[x->next_op];
     state n = *x;
     n.next_op++;
@@ -164,7 +130,7 @@ static void kill_old(state *x, int o) {
     if (e < 0) return;
     x->memory[o].state[e] = DEAD;
 }
-static void acknowledge(search *s, state *n, int o) {
+static void acknowledge(const machine *s, state *n, int o) {
     /* outside its lease the owner answers nothing: the change is indeterminate */
     if (o == 0 && n->lease_over) return;
     uint8_t sequence = n->owner[o].sequence;
@@ -173,7 +139,7 @@ static void acknowledge(search *s, state *n, int o) {
     n->owner[o] = (owner){ 0 };
     reach(s, n, "acknowledges change", o, sequence);
 }
-static void step_put(search *s, const state *x, int o) {
+static void step_put(const machine *s, const state *x, int o) {
     state n = *x;
     memory *m = &n.memory[o];
     owner *w = &n.owner[o];
@@ -200,7 +166,7 @@ static void step_put(search *s, const state *x, int o) {
     case ACKNOWLEDGE: acknowledge(s, &n, o);
     }
 }
-static void step_delete(search *s, const state *x, int o) {
+static void step_delete(const machine *s, const state *x, int o) {
     state n = *x;
     int step = n.owner[o].step++;
     if (step == 3) {
@@ -213,7 +179,7 @@ static void step_delete(search *s, const state *x, int o) {
         reach(s, &n, "clears the slot", o, 0);
     }
 }
-static void step_split(search *s, const state *x, int o) {
+static void step_split(const machine *s, const state *x, int o) {
     state n = *x;
     memory *m = &n.memory[o];
     if (n.owner[o].step++ == 1) {
@@ -227,7 +193,7 @@ static void step_split(search *s, const state *x, int o) {
     give_up(&n, o, 7);
     reach(s, &n, "publishes the new level in b", o, 0);
 }
-static void clear_moved(search *s, const state *x, int o) {
+static void clear_moved(const machine *s, const state *x, int o) {
     if (!s->p->split_clears_at_once)
         for (int r = 0; r < READERS; r++)
             if (x->reader[r].holds[o] >> 7 & 1) return;
@@ -237,7 +203,7 @@ static void clear_moved(search *s, const state *x, int o) {
     reach(s, &n, "clears the moved slot in b", o, 0);
 }
 /* An owner that was stopped may go on with what it had begun; outside its lease it begins nothing. */
-static void step_owner(search *s, const state *x, int o) {
+static void step_owner(const machine *s, const state *x, int o) {
     if (o == 1 && !x->taken_over) return;
     switch (x->owner[o].step == 0 ? NO_OP : (op_kind)x->owner[o].kind) {
     case PUT: step_put(s, x, o); return;
@@ -251,7 +217,7 @@ static void step_owner(search *s, const state *x, int o) {
 }
 
 /* ---- time: leases end, another owner takes over what the backups hold, or an empty table where there are none ---- */
-static void step_time(search *s, const state *x) {
+static void step_time(const machine *s, const state *x) {
     if (!s->set->owner_may_stop) return;
     state n = *x;
     if (!x->lease_over) {
@@ -275,7 +241,7 @@ static void step_time(search *s, const state *x) {
 }
 
 /* ---- a reader ---- */
-static void finish(search *s, const state *x, int r) {
+static void finish(const machine *s, const state *x, int r) {
     state n = *x;
     reader *q = &n.reader[r];
     int i = q->low;
@@ -292,11 +258,11 @@ static void finish(search *s, const state *x, int r) {
     };
     *q = rests.gets_left ? rests : (reader){ 0 }; /* what will not be used again must not tell states apart */
     if (wrong)
-        violate(s, what, 2 + r, number);
+        search_violate(s->s, who_is(2 + r), what, number);
     else
         reach(s, &n, what, 2 + r, number);
 }
-static void move_to_new_owner(search *s, const state *x, int r) {
+static void move_to_new_owner(const machine *s, const state *x, int r) {
     if (!x->taken_over) return; /* it waits */
     state n = *x;
     reader *q = &n.reader[r];
@@ -306,7 +272,7 @@ static void move_to_new_owner(search *s, const state *x, int r) {
     };
     reach(s, &n, "finds its lease over, discards, goes to the new owner", 2 + r, 0);
 }
-static void check_lease(search *s, const state *x, int r) {
+static void check_lease(const machine *s, const state *x, int r) {
     const reader *q = &x->reader[r];
     bool after = !s->p->without_lease_check && !s->p->lease_checked_before_get && !s->p->lease_checked_before_read;
     if (after && q->owner == 0 && x->lease_over) {
@@ -319,7 +285,7 @@ static void check_lease(search *s, const state *x, int r) {
         finish(s, x, r);
     }
 }
-static void read_extent(search *s, const state *x, int r, int location, bool cached) {
+static void read_extent(const machine *s, const state *x, int r, int location, bool cached) {
     state n = *x;
     reader *q = &n.reader[r];
     const memory *m = &n.memory[q->owner];
@@ -335,7 +301,7 @@ static void read_extent(search *s, const state *x, int r, int location, bool cac
           2 + r, take ? m->value[e] : 0);
 }
 /* Header and slot of bucket b are known now. */
-static void bucket_read(search *s, state *n, int r, const char *what) {
+static void bucket_read(const machine *s, state *n, int r, const char *what) {
     reader *q = &n->reader[r];
     if (q->header == 1) {
         q->knows_split = 1;
@@ -349,7 +315,7 @@ static void bucket_read(search *s, state *n, int r, const char *what) {
     }
     reach(s, n, what, 2 + r, 0);
 }
-static void read_bucket(search *s, const state *x, int r) {
+static void read_bucket(const machine *s, const state *x, int r) {
     state n = *x;
     reader *q = &n.reader[r];
     const memory *m = &x->memory[q->owner];
@@ -375,7 +341,7 @@ static void read_bucket(search *s, const state *x, int r) {
     q->at = NEED_HEADER;
     reach(s, &n, m->slot[0] ? "READs b's slot" : "READs b's slot: empty", 2 + r, 0);
 }
-static void begin_get(search *s, const state *x, int r) {
+static void begin_get(const machine *s, const state *x, int r) {
     state n = *x;
     reader *q = &n.reader[r];
     bool lease_over = q->owner == 0 && x->lease_over && q->at != CHECKED;
@@ -386,7 +352,7 @@ static void begin_get(search *s, const state *x, int r) {
     else
         reach(s, &n, "begins a GET", 2 + r, 0);
 }
-static void step_reader(search *s, const state *x, int r) {
+static void step_reader(const machine *s, const state *x, int r) {
     const reader *q = &x->reader[r];
     state n = *x;
     switch ((enum reader_at)q->at) {
@@ -411,30 +377,18 @@ static void step_reader(search *s, const state *x, int r) {
 
 /* ---- exploring ---- */
 search *explore(const protocol *p, const setting *set) {
-    search *s = calloc(1, sizeof *s);
-    CHECK(s != NULL);
-    s->p = p;
-    s->set = set;
-    s->states = malloc((size_t)STATES_MOST * sizeof *s->states);
-    s->visits = calloc(STATES_MOST, sizeof *s->visits);
-    s->table = calloc(TABLE, sizeof *s->table);
-    CHECK(s->states && s->visits && s->table);
-    state first;
-    memset(&first, 0, sizeof first);
-    first.absent[0] = 1;
-    for (int r = 0; r < READERS; r++) first.reader[r].gets_left = (uint8_t)set->gets[r];
-    reach(s, &first, NULL, 0, 0);
-    for (s->expanding = 1; s->expanding <= s->count && !s->violation; s->expanding++) {
-        state x = s->states[s->expanding];
+    state x;
+    memset(&x, 0, sizeof x);
+    x.absent[0] = 1;
+    for (int r = 0; r < READERS; r++) x.reader[r].gets_left = (uint8_t)set->gets[r];
+    machine m = { search_new(&x, sizeof x), p, set };
+    while (search_next(m.s, &x)) {
         bool watched = false;
         for (int r = 0; r < READERS; r++) watched |= x.reader[r].at != RESTING || x.reader[r].gets_left;
         if (!watched) continue;
-        for (int o = 0; o < OWNERS; o++) step_owner(s, &x, o);
-        for (int r = 0; r < READERS; r++) step_reader(s, &x, r);
-        step_time(s, &x);
+        for (int o = 0; o < OWNERS; o++) step_owner(&m, &x, o);
+        for (int r = 0; r < READERS; r++) step_reader(&m, &x, r);
+        step_time(&m, &x);
     }
-    return s;
+    return m.s;
 }
-uint32_t search_states(const search *s) { return s->count; }
-bool search_found(const search *s) { return s->violation != 0; }
-void search_free(search *s) { free(s->states), free(s->visits), free(s->table), free(s); }

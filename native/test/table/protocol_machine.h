@@ -2,8 +2,7 @@
  * (protocol_machine.c). */
 #ifndef FARKV_TEST_PROTOCOL_MACHINE_H
 #define FARKV_TEST_PROTOCOL_MACHINE_H
-#include <stdbool.h>
-#include <stdint.h>
+#include "search.h"
 
 /* ---- what may be changed about the protocol; each must be found ---- */
 typedef struct protocol {
@@ -33,10 +32,5 @@ typedef struct setting {
 } setting;
 
 /* Visits every state that can be reached, until the results of GETs are not those of one register (search_found). */
-typedef struct search search;
 search *explore(const protocol *p, const setting *set);
-uint32_t search_states(const search *s);
-bool search_found(const search *s);
-void search_print(const search *s); /* the way to the violation */
-void search_free(search *s);
 #endif

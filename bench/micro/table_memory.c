@@ -53,7 +53,8 @@ static void want(void *ctx, table_segment_kind kind, size_t bytes) {
     must(s->count < WANTS, "counting what was asked for");
     s->wants[s->count++] = (wanted){ kind, bytes, now_ns + segment_ns };
 }
-static void retire(void *ctx, uint32_t segment) {
+static void retire(void *ctx, table_segment_kind kind, uint32_t segment) {
+    (void)kind;
     (void)segment;
     ((shard *)ctx)->segments--;
 }

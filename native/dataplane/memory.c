@@ -207,13 +207,14 @@ void memory_free_segment(worker *w, segment *s) {
     helper_post(&w->d->memory, &s->job);
 }
 
-/* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), and a READ of
- * what is not registered any more ends a connection. A lease tells of the layout that was when it was granted, and a
- * reader that knows of a newer one does not do so: therefore what is retired stays registered until the leases that
- * were granted before have run out, and what was READ under them has come. Nothing that is right rests on it. */
-void memory_retire(void *ctx, uint32_t number) {
+/* Readers go straight to where an entry lay when they saw it last (native/client/lookup/locations.h), or to a bucket
+ * that was merged, and a READ of what is not registered any more ends a connection. A lease tells of the layout that
+ * was when it was granted, and a reader that knows of a newer one does so only under an earlier lease: therefore what
+ * is retired stays registered until the leases that were granted before have run out, and what was READ under them has
+ * come. Nothing that is right rests on it. */
+void memory_retire(void *ctx, table_segment_kind kind, uint32_t number) {
     shard *s = ctx;
-    segment *m = shard_take_segment(s, number);
+    segment *m = shard_take_segment(s, kind, number);
     if (s->lease_until_ns <= s->w->now_ns) {
         memory_free_segment(s->w, m);
         return;

@@ -5,8 +5,8 @@
 
 void memory_open(job *j); /* of a command, on the memory thread: the first segments; then command.opens */
 void memory_opened(command *c, shard *failed);
-void memory_want(void *shard, table_segment_kind kind, size_t bytes); /* table_config.want_segment */
-void memory_retire(void *shard, uint32_t segment);                    /* table_config.retire_segment */
+void memory_want(void *shard, table_segment_kind kind, size_t bytes);       /* table_config.want_segment */
+void memory_retire(void *shard, table_segment_kind kind, uint32_t segment); /* table_config.retire_segment */
 void memory_free_segment(worker *w, segment *s);
 bool memory_free_lingering(shard *s, uint64_t now); /* those whose time has come; true: there was one */
 /* whether to ask the kernel for huge pages */

@@ -93,9 +93,9 @@ fkv_status shard_add_segment(shard *s, segment *m) {
     return FKV_OK;
 }
 
-segment *shard_take_segment(shard *s, uint32_t number) {
-    segment *m = s->segments[TABLE_HEAP - 1].at[number];
-    s->segments[TABLE_HEAP - 1].at[number] = NULL;
+segment *shard_take_segment(shard *s, table_segment_kind kind, uint32_t number) {
+    segment *m = s->segments[kind - 1].at[number];
+    s->segments[kind - 1].at[number] = NULL;
     return m;
 }
 

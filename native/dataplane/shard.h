@@ -25,7 +25,8 @@ typedef struct segment {
 } segment;
 
 /* Segments by the number that the table gave them. Invariant: at[top] and what follows is NULL, and the next number is
- * at most top + 1: a table counts upwards, from 0 or 1, and begins again only after 65,535. */
+ * at most top + 1: a table counts upwards, from 0 or 1; heap segments begin again only after 65,535, and index segments
+ * go from the end. */
 typedef struct segment_list {
     segment **at;
     uint32_t room, top;
@@ -71,7 +72,7 @@ struct shard {
 };
 
 fkv_status shard_add_segment(shard *s, segment *m);
-segment *shard_take_segment(shard *s, uint32_t number); /* a heap segment, out of the shard */
+segment *shard_take_segment(shard *s, table_segment_kind kind, uint32_t number); /* out of the shard */
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);
 dataplane_layout *shard_describe(shard *s); /* NULL: no memory */
 /* Whether the owner may answer for the shard (NULL: not here) now; the lease of the owner itself counts. */

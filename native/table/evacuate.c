@@ -160,6 +160,7 @@ static bool something_left(table *t) {
 
 bool table_evacuate_step(table *t, int *budget) {
     if (!t->evacuating || !something_left(t)) return false;
+    if (t->evacuate_bucket >= t->buckets) t->evacuate_bucket = 0; /* merged meanwhile */
     while (*budget > 0) {
         if (move_chain(t, t->evacuate_bucket, budget) == NO_ROOM) {
             cancel(t);

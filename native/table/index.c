@@ -59,7 +59,7 @@ void table_index_open(table *t, uint32_t from, uint32_t to) {
         bool further = n < extra || n >= 1u << level;
         fkv_publish_word(&bucket_at(t, n)->word0, fkv_bucket_word0(t->index[0].tag, level + further, 0));
     }
-    t->buckets = to;
+    t->buckets = t->buckets_most = to;
 }
 
 /* ---- chains ---- */
@@ -76,7 +76,27 @@ uint64_t table_overflow_make(table *t, const uint64_t *slots, uint32_t count, ui
     return location;
 }
 
-static void link_overflow(table *t, fkv_bucket *before, uint64_t location) {
+bool table_overflow_make_chain(table *t, const uint64_t *slots, uint32_t count, uint64_t *first) {
+    *first = 0;
+    for (uint32_t k = (count + FKV_SLOTS - 1) / FKV_SLOTS; k > 0; k--) {
+        uint32_t at = (k - 1) * FKV_SLOTS, here = count - at < FKV_SLOTS ? count - at : FKV_SLOTS;
+        uint64_t location = table_overflow_make(t, slots + at, here, *first);
+        if (location) {
+            *first = location;
+            continue;
+        }
+        while (*first) {
+            uint64_t next = fkv_bucket_overflow(((fkv_bucket *)at_location(t, *first))->word1);
+            table_heap_give(t, *first, FKV_CLASS_BUCKET);
+            t->overflow_buckets--;
+            *first = next;
+        }
+        return false;
+    }
+    return true;
+}
+
+void table_overflow_link(table *t, fkv_bucket *before, uint64_t location) {
     fkv_publish_word(&before->word1, fkv_bucket_word1(location, t->layout_epoch & 0xffffff));
 }
 
@@ -92,11 +112,13 @@ fkv_status table_index_keep(table *t, uint64_t hash, uint64_t word, table_busy *
     }
     if (length >= FKV_CHAIN_MAX) {
         *why = TABLE_BUSY_QUARANTINE;
-        return t->moving[number] ? FKV_BUSY : FKV_TABLE_FULL;
+        if (t->moving[number]) return FKV_BUSY;
+        bool grows = table_split_wanted(t) && (table_split(t) || table_split_waits(t, why));
+        return grows ? FKV_BUSY : FKV_TABLE_FULL;
     }
     uint64_t location = table_overflow_make(t, &word, 1, 0);
     if (!location) return table_heap_why(t, FKV_CLASS_BUCKET, why);
-    link_overflow(t, last, location);
+    table_overflow_link(t, last, location);
     if (length + 1 > t->longest_chain) t->longest_chain = length + 1;
     return FKV_OK;
 }
@@ -118,7 +140,7 @@ static bool trim(table *t, fkv_bucket *first) {
     uint32_t mask = 0;
     if (used_slots(last, &mask) > 0 || !table_quarantine_place(t, FKV_CLASS_BUCKET)) return false;
     uint64_t location = fkv_bucket_overflow(before->word1);
-    link_overflow(t, before, 0);
+    table_overflow_link(t, before, 0);
     table_quarantine_extent(t, location, FKV_CLASS_BUCKET);
     t->overflow_buckets--;
     return fkv_bucket_overflow(first->word1) != 0;

@@ -5,8 +5,8 @@
  *   classes.c     size classes and span shapes      quarantine.c  what must stay as it is for a while
  *   heap.c        spans, extents                    tick.c        background work, expiry
  *   index.c       buckets, slots, chains            evacuate.c    emptying a heap segment
- *   split.c       growth by one bucket              shrink.c      memory goes back
- *   scan.c, invariants.c
+ *   split.c       growth by one bucket              shrink.c      memory of the heap goes back
+ *   merge.c       fewer buckets, a smaller index    scan.c, invariants.c
  *
  * Memory of a heap segment: 4 KiB blocks, handed out from the front as spans; a span holds extents of one size class
  * for the life of the segment, so a stale location can point at another extent's header but never into a value. The
@@ -36,6 +36,8 @@ enum {
 /* Linear hashing splits while entries > buckets * LOAD_HALVES / 2. At 7.5 entries of 14 slots, buckets not yet split
  * hold up to 15: about 1.5 % of the keys lie in overflow buckets, and the index costs 17 to 18.5 bytes an entry. */
 enum { LOAD_HALVES = 15 };
+/* What is free for so long goes back. */
+#define SHRINK_AFTER_NS 2000000000ull
 
 /* ---- heap ---- */
 typedef struct span_shape {
@@ -78,6 +80,7 @@ typedef struct index_segment {
     fkv_region region;
     uint32_t tag;
     uint32_t first_bucket;
+    uint64_t came_ns;
 } index_segment;
 
 /* Where an entry was found. */
@@ -126,9 +129,11 @@ struct table {
     span_shape shape[CLASSES];
 
     uint32_t buckets;             /* B of linear hashing; 0 before the first index segment */
+    uint32_t buckets_most;        /* the highest B so far: a lower number was in use before */
     uint8_t **directory;          /* of each GRAIN_BUCKETS buckets, in order */
     uint32_t grains, grains_room; /* length of directory; what directory and moving have room for */
-    uint8_t *moving;              /* of each bucket: quarantine items that will clear slots in its chain */
+    /* of each bucket, merged ones too: quarantine items that will clear slots in its chain, or settle it */
+    uint8_t *moving;
     index_segment *index;
     uint32_t index_segments;
 
@@ -166,6 +171,10 @@ struct table {
     uint64_t shrink_stuck;      /* free bytes that nothing could be done about */
     uint64_t heap_came_ns;      /* when the last heap segment came */
 
+    uint32_t settling;              /* quarantine items that will settle a bucket */
+    uint64_t index_shrink_since_ns; /* since when the index is larger than it should be; 0: it is not */
+    bool merging; /* merges have begun, and go on until the buckets are fuller than where they began */
+
     uint64_t expiring;        /* entries with an expiry */
     uint64_t expiry_floor_ms; /* no entry expires before; UINT64_MAX when none does */
     uint64_t pass_floor_ms;   /* the floor as the pass under way finds it */
@@ -174,7 +183,7 @@ struct table {
     bool sweep_hurry;         /* memory is wanted: as fast as the budget allows, to the end of the pass */
 
     uint64_t entries, key_value_bytes, live_bytes;
-    uint64_t overflow_buckets, longest_chain, splits, expired, evacuated, moving_now;
+    uint64_t overflow_buckets, longest_chain, splits, merges, expired, evacuated, moving_now;
 };
 
 /* ---- small things ---- */
@@ -236,7 +245,8 @@ void table_retire(table *t, uint32_t number); /* a heap segment without extents 
 bool table_retire_empty(table *t);            /* the first empty heap segment; false when there is none */
 /* the first that came by then, and that the table would not ask for again */
 bool table_retire_spare(table *t, uint64_t came_before_ns);
-void table_watch_index(table *t); /* asks early */
+bool table_retire_index(table *t); /* the last index segment, when no bucket is in it any more */
+void table_watch_index(table *t);  /* asks early */
 void table_watch_heap(table *t);
 
 /* heap.c: all memory of extents and overflow buckets */
@@ -260,11 +270,24 @@ void table_index_removed(table *t, uint32_t bucket);         /* after a slot of 
 void table_index_open(table *t, uint32_t from, uint32_t to); /* new buckets of the first index segment */
 /* a location; 0: no room */
 uint64_t table_overflow_make(table *t, const uint64_t *slots, uint32_t count, uint64_t next);
+/* As many as these slots need, one behind the other; *first = 0 for no slots. False, with nothing taken, when there is
+ * no room. */
+bool table_overflow_make_chain(table *t, const uint64_t *slots, uint32_t count, uint64_t *first);
+void table_overflow_link(table *t, fkv_bucket *before, uint64_t location);
 
 /* split.c */
 bool table_split_wanted(const table *t);
-bool table_split(table *t);                      /* one bucket; false when that must wait */
+bool table_split(table *t); /* one bucket; false when that must wait */
+/* whether one that must wait will be possible soon */
+bool table_split_waits(const table *t, table_busy *why);
 void table_clear_moved(table *t, uint64_t item); /* called by the quarantine */
+
+/* merge.c */
+/* whether there are fewer than so many percent of the entries at which a bucket is split */
+bool table_load_below(const table *t, uint32_t percent);
+bool table_merge(table *t);                     /* the last bucket into its other half; false when that must wait */
+void table_settle(table *t, uint32_t bucket);   /* called by the quarantine */
+bool table_shrink_index(table *t, int *budget); /* true when there is more to do now */
 
 /* quarantine.c */
 bool table_quarantine_fits(const table *t, uint64_t bytes);
@@ -278,6 +301,7 @@ void table_quarantine_extent(table *t, uint64_t location, uint32_t cls); /* take
 void table_quarantine_aborted(table *t, uint64_t location, uint32_t cls);
 bool table_quarantine_room(table *t, uint32_t items); /* places for moved slots; false: no private memory */
 void table_quarantine_moved(table *t, uint32_t bucket, uint32_t position, uint32_t mask);
+void table_quarantine_settle(table *t, uint32_t bucket); /* takes one of the same places */
 static inline uint32_t moved_bucket(uint64_t item) { return (uint32_t)item; }
 static inline uint32_t moved_mask(uint64_t item) { return (uint32_t)(item >> 32) & 0x3fff; }
 static inline uint32_t moved_position(uint64_t item) { return (uint32_t)(item >> 46) & 0xf; }

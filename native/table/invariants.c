@@ -76,14 +76,20 @@ static void check_slot(walk *w, uint32_t number, uint64_t word) {
     check_live(w, word, e);
 }
 
-static void check_bucket(walk *w, uint32_t number) {
-    table *t = w->t;
+static uint32_t index_tag(const table *t, uint32_t number) {
     const index_segment *s = &t->index[t->index_segments - 1];
     while (s->first_bucket > number) s--;
+    return s->tag;
+}
+
+static void check_bucket(walk *w, uint32_t number) {
+    table *t = w->t;
     uint32_t level = 31u - (uint32_t)__builtin_clz(t->buckets), extra = t->buckets - (1u << level), length = 0;
     const fkv_bucket *b = bucket_at(t, number);
     EXPECT(fkv_bucket_level(b->word0) == level + (number < extra || number >= 1u << level));
-    EXPECT(fkv_bucket_tag(b->word0) == s->tag);
+    EXPECT(fkv_bucket_tag(b->word0) == index_tag(t, number));
+    EXPECT(fkv_bucket_marks(b->word0) == 0 ||
+           (fkv_bucket_marks(b->word0) == FKV_BUCKET_SETTLING && t->moving[number] > 0));
     while (!w->wrong) {
         if (!EXPECT(++length <= FKV_CHAIN_MAX)) return;
         for (int i = 0; i < FKV_SLOTS && !w->wrong; i++)
@@ -100,10 +106,22 @@ static void check_bucket(walk *w, uint32_t number) {
     EXPECT(length == 1 || length <= t->longest_chain);
 }
 
+/* One that no key is in: it was merged, or its memory never used. */
+static void check_unused(walk *w, uint32_t number) {
+    const fkv_bucket *b = bucket_at(w->t, number);
+    bool merged = fkv_bucket_tag(b->word0) == index_tag(w->t, number) &&
+                  fkv_bucket_marks(b->word0) == FKV_BUCKET_MERGED && number < w->t->buckets_most;
+    EXPECT(merged || b->word0 == 0);
+    if (merged && w->t->moving[number] > 0) return;
+    EXPECT(b->word1 == 0);
+    for (int i = 0; i < FKV_SLOTS; i++) EXPECT(b->slot[i] == 0);
+}
+
 static void check_index(walk *w) {
     table *t = w->t;
     for (uint32_t n = 0; n < t->buckets && !w->wrong; n++) check_bucket(w, n);
-    for (uint32_t n = t->buckets; n < t->grains * GRAIN_BUCKETS && !w->wrong; n++) EXPECT(bucket_at(t, n)->word0 == 0);
+    for (uint32_t n = t->buckets; n < t->grains * GRAIN_BUCKETS && !w->wrong; n++) check_unused(w, n);
+    EXPECT(t->buckets <= t->buckets_most);
     EXPECT(w->entries == t->entries);
     EXPECT(w->key_value_bytes == t->key_value_bytes);
     EXPECT(w->live_bytes == t->live_bytes);
@@ -142,7 +160,7 @@ static void check_prepared(walk *w) {
 
 static void check_quarantine(walk *w) {
     table *t = w->t;
-    uint64_t bytes = 0, aborted = 0;
+    uint64_t bytes = 0, aborted = 0, settling = 0;
     uint32_t of_class[CLASSES] = { 0 };
     for (int i = 0; i < DELAY_QUEUES && !w->wrong; i++) {
         const delay_queue *q = &t->delay[i];
@@ -151,6 +169,7 @@ static void check_quarantine(walk *w) {
             uint64_t item = q->items[k & (q->capacity - 1)];
             if (item_is_moved(item)) {
                 w->moving[moved_bucket(item)]++;
+                settling += moved_mask(item) == 0;
                 continue;
             }
             uint32_t cls = (uint32_t)(item >> 40) & 0xff;
@@ -166,7 +185,8 @@ static void check_quarantine(walk *w) {
     }
     EXPECT(bytes == t->quarantine_bytes && aborted == t->aborted_bytes);
     EXPECT(memcmp(of_class, t->quarantined_of, sizeof of_class) == 0);
-    EXPECT(memcmp(w->moving, t->moving, t->buckets) == 0);
+    EXPECT(memcmp(w->moving, t->moving, (size_t)t->grains * GRAIN_BUCKETS) == 0);
+    EXPECT(settling == t->settling);
 }
 
 /* ---- heap ---- */
@@ -240,7 +260,7 @@ const char *table_check(table *t) {
     walk all = { .t = t, .least_expiry = UINT64_MAX }, *w = &all;
     if (t->buckets == 0) return NULL;
     w->marks = calloc(t->heap_room + 1, sizeof *w->marks);
-    w->moving = calloc(t->buckets, 1);
+    w->moving = calloc(t->grains, GRAIN_BUCKETS);
     bool memory = w->marks && w->moving;
     for (uint32_t n = 1; n < t->heap_room && memory; n++)
         if (t->heap[n]) memory = (w->marks[n] = calloc(t->heap[n]->blocks, BLOCK_BYTES / FKV_UNIT)) != NULL;

@@ -11,13 +11,14 @@
  *   bucket = 128 bytes, 128-byte aligned, READ whole
  *   +--------------------------------+--------------------------------+--------+-- ... --+---------+
  *   | word 0                         | word 1                         | slot 0 |         | slot 13 |
- *   | tag 32 | level 8 | flags 8 | 0 | overflow 40 | layout epoch 24  |        |         |         |
+ *   | tag 32 | level 6 | marks 2 | 0 | overflow 40 | layout epoch 24  |        |         |         |
  *   +--------------------------------+--------------------------------+--------+-- ... --+---------+
  *   tag      the incarnation tag of the segment; the only check there is when the answer is a miss
  *   level    the bucket holds the keys whose low `level` hash bits equal its number (0 in an overflow bucket). A reader
- *            whose B is old finds a higher level than it expected: fkv_buckets_known() says what B must be at least,
- *            and unless fkv_bucket_covers() its key it goes to fkv_bucket_of() that B. This ends: B rises with every
- *            step.
+ *            whose B is too low finds a higher level than it expected: fkv_buckets_known() says what B must be at
+ *            least, and unless fkv_bucket_covers() its key it goes to fkv_bucket_of() that B.
+ *   marks    FKV_BUCKET_SETTLING, FKV_BUCKET_MERGED: see "Merge". A reader that knows no marks finds a level above 31,
+ *            and takes the memory for foreign
  *   overflow location of the next bucket of the chain (in a HEAP segment, size class FKV_CLASS_BUCKET), 0 = none; no
  *   HEAP
  *            segment has number 0
@@ -35,6 +36,24 @@
  * until the quarantine has passed; then they are cleared. A reader that saw the old header therefore never misses a key
  * that was there. Changes of a key that moved are made in b' from then on: who follows the old slot finds a DEAD extent
  * and starts again.
+ *
+ * Merge of the last bucket b' = b + 2^level into b, while being read:
+ *   1. The slots of b' are copied into free slots of b's chain, as they are.
+ *   2. Word 0 of b gets `level` and SETTLING. This publishes the merge; changes of the keys of b' are made in b from
+ *      then on.
+ *   3. Word 0 of b' gets MERGED. Its slots, and its chain, stay valid for a reader that holds the old word 0.
+ *   4. When the quarantine has passed, b loses SETTLING and b' its slots. Only then may the number of b' be used again.
+ * A split that uses a number again, be it in the same memory or in new memory, publishes b' with SETTLING, which ends
+ * likewise: readers whose B is too high may have READs of it under way. A bucket keeps SETTLING when it is split. It is
+ * merged neither while it has the mark nor while slots of its chain are moving.
+ *
+ * Rules for readers:
+ *   MERGED    B is at most the number of this bucket: go to fkv_bucket_of() it.
+ *   SETTLING  The words of a READ have no order: slots of before step 1 may come with the word 0 of step 2. So a miss
+ *             counts only when an earlier READ of this bucket, in the same try, had found the mark before this READ was
+ *             posted. Who finds no mark any more began later than the copy was made, or takes longer than a GET may.
+ *   B rises and falls on the way, so a reader takes FKV_BUCKET_STEPS steps at most (reader.h).
+ * test/table/index_machine.c searches all this, and finds what goes wrong without any part of it.
  *
  * HEAP. An extent is 32-byte aligned; its header is 40 bytes; then the key; then the value.
  *
@@ -114,11 +133,12 @@ enum {
 };
 
 /* word 0 */
+enum { FKV_BUCKET_SETTLING = 1 << 6, FKV_BUCKET_MERGED = 1 << 7 }; /* marks: bits beside the level's */
 static inline uint32_t fkv_bucket_tag(uint64_t w0) { return (uint32_t)w0; }
-static inline uint32_t fkv_bucket_level(uint64_t w0) { return (uint32_t)(w0 >> 32) & 0xff; }
-static inline uint32_t fkv_bucket_flags(uint64_t w0) { return (uint32_t)(w0 >> 40) & 0xff; }
-static inline uint64_t fkv_bucket_word0(uint32_t tag, uint32_t level, uint32_t flags) {
-    return (uint64_t)tag | (uint64_t)level << 32 | (uint64_t)flags << 40;
+static inline uint32_t fkv_bucket_level(uint64_t w0) { return (uint32_t)(w0 >> 32) & 0x3f; }
+static inline uint32_t fkv_bucket_marks(uint64_t w0) { return (uint32_t)(w0 >> 32) & 0xc0; }
+static inline uint64_t fkv_bucket_word0(uint32_t tag, uint32_t level, uint32_t marks) {
+    return (uint64_t)tag | (uint64_t)(level | marks) << 32;
 }
 /* word 1 */
 static inline uint64_t fkv_bucket_overflow(uint64_t w1) { return w1 & 0xffffffffffu; }

@@ -1,5 +1,5 @@
 /* quarantine.c: what no longer counts and yet must stay as it is until no GET that may have seen it is under way:
- * extents, overflow buckets, and slots that were copied elsewhere.
+ * extents, overflow buckets, slots that were copied elsewhere, and marks of buckets.
  *
  * Queues in order of time, one for each range of sizes, since a GET of a long value may take longer. An item's time is
  * that of the first tick after it was pushed: the table's clock stands still between ticks, and too late is safe.
@@ -14,7 +14,7 @@
  * (and one item always fits).
  *
  * Items: a location 40 | size class 8 | bit 62: aborted, or, with bit 63, bucket 32 | mask of slots 14 | position in
- * the chain 4.
+ * the chain 4; without slots: the bucket is to be settled (merge.c).
  */
 #include "../base/assert.h"
 #include "internal.h"
@@ -77,6 +77,10 @@ void table_quarantine_moved(table *t, uint32_t bucket, uint32_t position, uint32
     t->moving[bucket]++;
     t->moving_now++;
 }
+void table_quarantine_settle(table *t, uint32_t bucket) {
+    table_quarantine_moved(t, bucket, 0, 0);
+    t->settling++;
+}
 
 /* ---- time ---- */
 
@@ -98,7 +102,10 @@ void table_quarantine_stamp(table *t) {
 
 static void leave(table *t, uint64_t item) {
     if (item_is_moved(item)) {
-        table_clear_moved(t, item);
+        if (moved_mask(item))
+            table_clear_moved(t, item);
+        else
+            table_settle(t, moved_bucket(item));
         return;
     }
     uint64_t location = item & 0xffffffffffu;

@@ -27,6 +27,10 @@
 
 /* ---- buckets ---- */
 
+/* How often a lookup may go from one bucket to another before its idea of the table is taken for hopeless. Two buckets
+ * whose numbers differ are at most 31 levels apart; the rest is for splits and merges that come in between. */
+enum { FKV_BUCKET_STEPS = 40 };
+
 /* Copies a bucket out of memory that may be changing. Word 0 is loaded last: where it still has the old level, no split
  * was published before, so no slot that was loaded earlier had been cleared for one. */
 static inline void fkv_bucket_copy(const void *shared, fkv_bucket *out) {
@@ -39,19 +43,43 @@ static inline void fkv_bucket_copy(const void *shared, fkv_bucket *out) {
 
 typedef enum fkv_bucket_state {
     FKV_BUCKET_HERE = 1,  /* this bucket, and its chain, hold the key if there is one */
-    FKV_BUCKET_ELSEWHERE, /* it was split: *buckets was raised, take fkv_bucket_of() it */
+    FKV_BUCKET_AGAIN,     /* the same, when it is read once more, and this was found before: see SETTLING in layout.h */
+    FKV_BUCKET_ELSEWHERE, /* it was split or merged: *buckets was changed, take fkv_bucket_of() it */
     FKV_BUCKET_FOREIGN    /* not the memory it was (tag): refresh the layout */
 } fkv_bucket_state;
 
+static inline fkv_bucket_state fkv_bucket_check_level(uint64_t word0, uint32_t number, uint32_t hash_bits,
+                                                      uint32_t *buckets) {
+    uint32_t known = fkv_buckets_known(word0, number);
+    if (known > *buckets) *buckets = known;
+    if (fkv_bucket_covers(word0, number, hash_bits)) return FKV_BUCKET_HERE;
+    return fkv_bucket_of(hash_bits, *buckets) != number ? FKV_BUCKET_ELSEWHERE : FKV_BUCKET_FOREIGN;
+}
+/* The state, and in the high half *buckets: by value, so that readers of unmarked buckets keep it in a register. */
+static __attribute__((noinline, unused)) uint64_t fkv_bucket_check_marks(uint64_t word0, uint32_t number,
+                                                                         uint32_t hash_bits, uint32_t buckets) {
+    fkv_bucket_state s = FKV_BUCKET_FOREIGN;
+    if (fkv_bucket_marks(word0) & FKV_BUCKET_MERGED) {
+        if (buckets > number) buckets = number;
+        s = number > 0 ? FKV_BUCKET_ELSEWHERE : FKV_BUCKET_FOREIGN;
+    } else if (fkv_bucket_level(word0) <= 31) {
+        s = fkv_bucket_check_level(word0, number, hash_bits, &buckets);
+        if (s == FKV_BUCKET_HERE) s = FKV_BUCKET_AGAIN;
+    }
+    return (uint64_t)buckets << 32 | s;
+}
 /* What a primary bucket says of itself. `tag` is that of the index segment; `buckets` the reader's idea of how many
  * there are. */
 static inline fkv_bucket_state fkv_bucket_check(const fkv_bucket *b, uint32_t tag, uint32_t number, uint32_t hash_bits,
                                                 uint32_t *buckets) {
-    if (fkv_bucket_tag(b->word0) != tag || fkv_bucket_level(b->word0) > 31) return FKV_BUCKET_FOREIGN;
-    uint32_t known = fkv_buckets_known(b->word0, number);
-    if (known > *buckets) *buckets = known;
-    if (fkv_bucket_covers(b->word0, number, hash_bits)) return FKV_BUCKET_HERE;
-    return fkv_bucket_of(hash_bits, *buckets) != number ? FKV_BUCKET_ELSEWHERE : FKV_BUCKET_FOREIGN;
+    if (fkv_bucket_tag(b->word0) != tag) return FKV_BUCKET_FOREIGN;
+    bool plain = (b->word0 >> 32 & 0xff) <= 31;
+    if (__builtin_expect(!plain, 0)) {
+        uint64_t both = fkv_bucket_check_marks(b->word0, number, hash_bits, *buckets);
+        if (both >> 32) *buckets = (uint32_t)(both >> 32);
+        return (fkv_bucket_state)(uint32_t)both;
+    }
+    return fkv_bucket_check_level(b->word0, number, hash_bits, buckets);
 }
 /* An overflow bucket has a tag only: that of its heap segment. */
 static inline bool fkv_overflow_check(const fkv_bucket *b, uint32_t tag) { return fkv_bucket_tag(b->word0) == tag; }

@@ -2,8 +2,9 @@
  *
  * A bucket of level l holds the keys whose low l hash bits are its number: in the reversed order, one interval of 2^(32
  * - l) positions. A split cuts the interval of a bucket in two and changes nothing else, so a cursor that stood at the
- * start of an interval still does, what lies before it was visited, and what lies after it will be. (The idea is
- * Redis's dictScan; with linear hashing nothing is visited twice.)
+ * start of an interval still does, what lies before it was visited, and what lies after it will be. A merge joins two
+ * intervals; a cursor between the two then stands in the middle of one, which is visited from its start: keys come
+ * again, and none is left out. (The idea is Redis's dictScan; with linear hashing, growth alone repeats nothing.)
  */
 #include "internal.h"
 

@@ -28,7 +28,8 @@ enum {
     INDEX_PART = 16, /* the next index segment is this part of the index */
     INDEX_MAX = 32 << 20,
     INDEX_EARLY_PART = 32,    /* asked for when so little of the index is left, */
-    INDEX_EARLY_BUCKETS = 64, /* at least so many buckets */
+    INDEX_EARLY_BUCKETS = 64, /* at least so many buckets, */
+    INDEX_EARLY_PERCENT = 75, /* and the buckets are so full that they are soon split */
     HEAP_FIRST = 64 << 10,
     HEAP_MIN = 32 << 10,      /* two spans where that is more, */
     HEAP_MIN_MOST = 64 << 10, /* up to so much */
@@ -138,8 +139,8 @@ bool table_make_room(table *t, uint32_t cls) {
 void table_watch_index(table *t) {
     uint32_t capacity = t->grains * GRAIN_BUCKETS;
     uint32_t early = (uint32_t)clamp(capacity / INDEX_EARLY_PART, INDEX_EARLY_BUCKETS, UINT32_MAX);
-    bool splits_soon = 2 * t->entries > (uint64_t)t->buckets * LOAD_HALVES / 4 * 3;
-    if (!t->asked_index && t->buckets + early > capacity && splits_soon) table_ask_index(t);
+    if (!t->asked_index && t->buckets + early > capacity && !table_load_below(t, INDEX_EARLY_PERCENT))
+        table_ask_index(t);
 }
 
 /* A segment of huge pages is late. None where all are to be of huge pages: nothing else would come sooner. */
@@ -197,7 +198,9 @@ static fkv_status add_index(table *t, const fkv_region *r, uint32_t tag, uint32_
     t->index = index;
     memset(t->moving + (size_t)t->grains * GRAIN_BUCKETS, 0, (size_t)grains * GRAIN_BUCKETS);
     for (uint32_t i = 0; i < grains; i++) t->directory[t->grains + i] = r->base + (size_t)i * INDEX_GRAIN;
-    index[t->index_segments] = (index_segment){ .region = *r, .tag = tag, .first_bucket = t->grains * GRAIN_BUCKETS };
+    index[t->index_segments] = (index_segment){
+        .region = *r, .tag = tag, .first_bucket = t->grains * GRAIN_BUCKETS, .came_ns = t->now_ns
+    };
     *segment = t->index_segments++;
     t->grains = all;
     t->index_bytes += r->bytes;
@@ -282,7 +285,20 @@ void table_retire(table *t, uint32_t number) {
     t->layout_epoch++;
     free(g->span_of_block);
     free(g);
-    t->config.retire_segment(t->config.ctx, number);
+    t->config.retire_segment(t->config.ctx, TABLE_HEAP, number);
+}
+
+/* Buckets are merged from the end, and the quarantine keeps their order: when the segment's first one is cleared, all
+ * are. */
+bool table_retire_index(table *t) {
+    const index_segment *last = &t->index[t->index_segments - 1];
+    if (t->index_segments == 1 || last->first_bucket < t->buckets || t->moving[last->first_bucket] > 0) return false;
+    if (t->asked_index || t->now_ns - last->came_ns < SHRINK_AFTER_NS) return false;
+    t->grains = last->first_bucket / GRAIN_BUCKETS;
+    t->index_bytes -= last->region.bytes;
+    t->layout_epoch++;
+    t->config.retire_segment(t->config.ctx, TABLE_INDEX, --t->index_segments);
+    return true;
 }
 
 /* Without this empty segment the table would ask for another one. */

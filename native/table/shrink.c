@@ -1,26 +1,25 @@
 /* shrink.c: heap memory that deletes, expiry and smaller values have left goes back, a segment at a time.
  *
  * The bound: free memory is at most a third of the memory in use, and SPARE_LEAST. A table that has been over it for
- * AFTER_NS retires empty segments. Where there are none, a pass empties the emptiest segments (evacuate.c). A table at
- * rest is under the bound within some passes of a second each, unless nothing but segments with values above
+ * SHRINK_AFTER_NS retires empty segments. Where there are none, a pass empties the emptiest segments (evacuate.c). A
+ * table at rest is under the bound within some passes of a second each, unless nothing but segments with values above
  * MOVED_BYTES_MOST is left.
  *
  * A table must not retire memory that it will ask for again. A span holds one size of values, so a table of many sizes
  * asks for segments though much is free:
- *   - A segment that came within AFTER_NS is not retired: the change that asked for it has not been tried again yet.
+ *   - A segment that came within SHRINK_AFTER_NS is not retired: the change that asked for it has not been tried again
+ *     yet.
  *   - An empty segment stays when the table would ask for another one without it (segment.c, `needed`).
  *   - While segments keep coming, there is one pass in AFTER_MOST_NS and no more. Without this limit such a table would
  *     never shrink.
  *   - A pass after which the heap is as large as before is the last one, until more has become free.
  *
  * Retirement is the caller's: a segment stays registered for as long as clients may know of it by their leases
- * (table.h). Not for: the index, which never gets smaller: a table that has lost its entries keeps 17 bytes for each
- * that there were.
+ * (table.h). Not for: the index (merge.c).
  */
 #include "internal.h"
 
 enum { SPARE_PART = 3, SPARE_LEAST = 1 << 20, RETIRE_AT_ONCE = 16 };
-#define AFTER_NS      2000000000ull
 #define AFTER_MOST_NS 30000000000ull
 
 static uint64_t free_bytes(const table *t) {
@@ -35,8 +34,10 @@ static bool too_much(const table *t, uint64_t bytes) {
 }
 
 /* A segment came lately. */
-static bool growing(const table *t) { return t->now_ns - t->heap_came_ns < AFTER_NS; }
-static bool waited(const table *t) { return t->now_ns - t->shrink_since_ns >= (growing(t) ? AFTER_MOST_NS : AFTER_NS); }
+static bool growing(const table *t) { return t->now_ns - t->heap_came_ns < SHRINK_AFTER_NS; }
+static bool waited(const table *t) {
+    return t->now_ns - t->shrink_since_ns >= (growing(t) ? AFTER_MOST_NS : SHRINK_AFTER_NS);
+}
 
 /* What a pass moves may need a new segment, as large as what the pass has emptied. */
 static void pass_ended(table *t) {
@@ -56,7 +57,7 @@ void table_shrink(table *t) {
     if (t->shrink_since_ns == 0) t->shrink_since_ns = t->now_ns;
     if (t->evacuating || !waited(t)) return;
     int retired = 0;
-    while (retired < RETIRE_AT_ONCE && too_much(t, free_bytes(t)) && table_retire_spare(t, t->now_ns - AFTER_NS))
+    while (retired < RETIRE_AT_ONCE && too_much(t, free_bytes(t)) && table_retire_spare(t, t->now_ns - SHRINK_AFTER_NS))
         retired++;
     if (retired > 0) return;
     /* Large extents and segments that are three quarters full stay where they are. */

@@ -71,52 +71,49 @@ static uint32_t index_tag(const table *t, uint32_t number) {
     return t->index[i].tag;
 }
 
-/* The overflow buckets that the image needs, unpublished. False, with nothing taken, when there is no memory for them.
- * */
-static bool make_overflow(table *t, const leaving *moved, uint64_t *first) {
-    uint32_t full = moved->count > FKV_SLOTS ? (moved->count - 1) / FKV_SLOTS : 0;
-    *first = 0;
-    for (uint32_t k = full; k > 0; k--) {
-        uint32_t at = k * FKV_SLOTS, count = moved->count - at < FKV_SLOTS ? moved->count - at : FKV_SLOTS;
-        uint64_t location = table_overflow_make(t, moved->words + at, count, *first);
-        if (location) {
-            *first = location;
-            continue;
-        }
-        while (*first) {
-            uint64_t next = fkv_bucket_overflow(((fkv_bucket *)at_location(t, *first))->word1);
-            table_heap_give(t, *first, FKV_CLASS_BUCKET);
-            t->overflow_buckets--;
-            *first = next;
-        }
-        return false;
-    }
-    return true;
+/* Of the next split. */
+static uint32_t next_level(const table *t) { return 31u - (uint32_t)__builtin_clz(t->buckets); }
+static uint32_t next_number(const table *t) { return t->buckets - (1u << next_level(t)); }
+static bool has_room(const table *t) { return t->buckets < t->grains * GRAIN_BUCKETS && next_level(t) < 31; }
+
+/* The image's number was in use before, and its bucket is not cleared yet; or the chain is long and its slots move. */
+static bool quarantine_first(const table *t, uint32_t length) {
+    uint32_t number = next_number(t), moves = t->moving[number];
+    if (fkv_bucket_marks(bucket_at(t, number)->word0) == FKV_BUCKET_SETTLING) moves--; /* that is no slot */
+    return t->moving[t->buckets] > 0 || (moves > 0 && (length >= MOVING_CHAIN || moves > MOVING_MOST));
+}
+
+bool table_split_waits(const table *t, table_busy *why) {
+    *why = has_room(t) ? TABLE_BUSY_QUARANTINE : TABLE_BUSY_SEGMENT;
+    return has_room(t) ? quarantine_first(t, look_ahead(t, bucket_at(t, next_number(t)))) : t->asked_index > 0;
 }
 
 bool table_split(table *t) {
-    uint32_t level = 31u - (uint32_t)__builtin_clz(t->buckets), number = t->buckets - (1u << level), image = t->buckets;
-    if (image >= t->grains * GRAIN_BUCKETS || level >= 31) {
+    uint32_t level = next_level(t), number = next_number(t), image = t->buckets;
+    if (!has_room(t)) {
         table_ask_index(t);
         return false;
     }
     fkv_bucket *from = bucket_at(t, number), *to = bucket_at(t, image);
     uint32_t length = look_ahead(t, from);
-    if (t->moving[number] > 0 && (length >= MOVING_CHAIN || t->moving[number] > MOVING_MOST)) return false;
-    if (!table_quarantine_room(t, length)) return false;
+    if (quarantine_first(t, length) || !table_quarantine_room(t, length + 1)) return false;
     leaving moved = { .count = 0 };
     choose(t, number, level, &moved);
     uint64_t overflow;
-    if (!make_overflow(t, &moved, &overflow)) return false;
+    uint32_t behind = moved.count > FKV_SLOTS ? moved.count - FKV_SLOTS : 0;
+    if (!table_overflow_make_chain(t, moved.words + FKV_SLOTS, behind, &overflow)) return false;
 
     for (uint32_t i = 0; i < FKV_SLOTS; i++) fkv_store_word(&to->slot[i], i < moved.count ? moved.words[i] : 0);
     fkv_store_word(&to->word1, fkv_bucket_word1(overflow, t->layout_epoch & 0xffffff));
-    fkv_publish_word(&to->word0, fkv_bucket_word0(index_tag(t, image), level + 1, 0));
+    bool again = image < t->buckets_most;
+    fkv_publish_word(&to->word0, fkv_bucket_word0(index_tag(t, image), level + 1, again ? FKV_BUCKET_SETTLING : 0));
     uint64_t word0 = from->word0;
-    fkv_publish_word(&from->word0, fkv_bucket_word0(fkv_bucket_tag(word0), level + 1, fkv_bucket_flags(word0)));
+    fkv_publish_word(&from->word0, fkv_bucket_word0(fkv_bucket_tag(word0), level + 1, fkv_bucket_marks(word0)));
     for (uint32_t p = 0; p < length; p++)
         if (moved.mask[p]) table_quarantine_moved(t, number, p, moved.mask[p]);
+    if (again) table_quarantine_settle(t, image);
     t->buckets++;
+    if (!again) t->buckets_most = t->buckets;
     t->splits++;
     table_watch_index(t);
     return true;

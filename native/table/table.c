@@ -68,6 +68,7 @@ void table_get_stats(const table *t, table_stats *out) {
         .overflow_buckets = t->overflow_buckets,
         .longest_chain = t->longest_chain ? t->longest_chain : 1,
         .splits = t->splits,
+        .merges = t->merges,
         .expired = t->expired,
         .prepared = t->prepared_count,
         .used_bytes = heap_used + (uint64_t)t->buckets * FKV_BUCKET_BYTES,

@@ -7,9 +7,9 @@
  *
  * Memory. The table never allocates a segment by itself: when it runs low it calls `want_segment`; the caller makes,
  * prefaults and registers memory on another thread and hands it over with table_add_segment(). Retired segments go back
- * through `retire_segment` once no GET can be reading them. All memory is counted against memory_bytes. Freed extents
- * and overflow buckets are quarantined for longer than a whole GET may live: fkv_get_life_ns() of their size and a
- * fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY:
+ * through `retire_segment` once no GET can need what is in them. All memory is counted against memory_bytes. Freed
+ * extents and overflow buckets are quarantined for longer than a whole GET may live: fkv_get_life_ns() of their size
+ * and a fifth more. Quarantined memory is bounded by quarantine_bytes; when that is reached, changes get FKV_BUSY:
  * replacements and deletes when it is full, and everything that writes when the extents of aborted changes alone fill
  * it.
  *
@@ -42,7 +42,7 @@ typedef struct table_config {
      * through table_add_segment or table_segment_refused with the same kind and, when refused, the same bytes. `ctx` is
      * the config's. */
     void (*want_segment)(void *ctx, table_segment_kind kind, size_t bytes);
-    void (*retire_segment)(void *ctx, uint32_t segment);
+    void (*retire_segment)(void *ctx, table_segment_kind kind, uint32_t segment);
     void *ctx;
 } table_config;
 enum { TABLE_MEMORY_MIN = 4 << 20 };
@@ -55,7 +55,8 @@ size_t table_first_index_bytes(const table_config *c);
 size_t table_first_heap_bytes(const table_config *c);
 /* Region memory must be zero; bytes a multiple of 8 KiB for the index, of 4 KiB and at most 512 MiB for the heap. `tag`
  * is a fresh random incarnation tag, not 0. The region's fields are copied; its memory stays mapped until
- * retire_segment or table_destroy. Numbers of retired segments come again only after 65,535 others. */
+ * retire_segment or table_destroy. Numbers of retired heap segments come again only after 65,535 others. Index segments
+ * are retired from the end, so a number comes again with the next one. */
 fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment);
 void table_segment_refused(table *t, table_segment_kind kind, size_t bytes);
 
@@ -128,9 +129,9 @@ fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_by
 
 /* One step of a scan of a namespace, or of all (TABLE_EVERY_NAMESPACE). *cursor starts at 0 and is 0 again at the end.
  * Calls `emit` for the entries of one bucket chain; every key that is present from the first to the last step is
- * emitted at least once (exactly once, but for what a client's retry repeats), growth or not: the cursor is a position
- * in the bit-reversed hash, and splits only refine its order. Any other cursor is answered too: it need not be one that
- * was handed out. */
+ * emitted at least once, growth or not: the cursor is a position in the bit-reversed hash, and splits only refine its
+ * order. Keys come again where a client repeats a step, and where buckets are merged. Any other cursor is answered too:
+ * it need not be one that was handed out. */
 enum { TABLE_EVERY_NAMESPACE = 1 << 16 };
 void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
 
@@ -139,7 +140,7 @@ void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx,
  * prepares. */
 void table_prefetch(const table *t, uint64_t hash, int stage);
 
-/* Background work in bounded slices: quarantine, splits, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as
+/* Background work in bounded slices: quarantine, splits, merges, expiry, evacuation. now_ns as fkv_now_ns, wall_ms as
  * fkv_wall_ms; `budget` is about how many entries may be touched. Returns true when there is more to do now; idle work
  * is paced by the clock, so every 10 to 100 ms is often enough for a table that rests. */
 bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget);
@@ -163,10 +164,10 @@ typedef struct table_stats {
     uint64_t overflow_bytes, quarantine_bytes;
     uint64_t slack_bytes; /* ends of spans that no extent fits in */
     uint64_t free_bytes, index_free_bytes;
-    uint64_t buckets, overflow_buckets, longest_chain, splits, expired, prepared;
+    uint64_t buckets, overflow_buckets, longest_chain, splits, merges, expired, prepared;
     uint64_t used_bytes;    /* see above */
     uint64_t private_bytes; /* not registered: what the owner keeps for itself */
-    /* times that slots of a bucket wait to be cleared after what they named went elsewhere */
+    /* times that a bucket waits for its moved slots to be cleared, or to be settled */
     uint64_t moving;
     uint64_t evacuated; /* extents moved to empty a segment */
 } table_stats;

@@ -4,7 +4,8 @@
  * An expired entry counts as absent at once, for readers and owner; the hand only gives its memory back. It moves only
  * when some entry can have expired (expiry_floor_ms) and then goes round once in SWEEP_NS, or as fast as the budget
  * allows when memory is wanted. Entries that come during a pass lower the floors themselves; entries that a split moves
- * away from buckets ahead of the hand arrive at the end of the table, still ahead of it.
+ * away from buckets ahead of the hand arrive at the end of the table, still ahead of it; entries that a merge brings
+ * behind the hand lower the floor.
  */
 #include "internal.h"
 
@@ -56,6 +57,8 @@ static void end_pass(table *t) {
 }
 
 static bool sweep(table *t, int *budget) {
+    if (t->sweep_bucket >= t->buckets)
+        end_pass(t); /* what the hand had before it was merged away, and lowered the floor */
     if (t->expiring == 0 || (t->sweep_bucket == 0 && t->wall_ms < t->expiry_floor_ms)) {
         if (t->expiring == 0) {
             t->pass_floor_ms = UINT64_MAX;
@@ -96,8 +99,10 @@ bool table_tick(table *t, uint64_t now_ns, uint64_t wall_ms, int budget) {
     if (t->buckets == 0) return false;
     table_quarantine_stamp(t);
     bool more = table_quarantine_drain(t, &budget);
-    for (; table_split_wanted(t) && budget > 0; budget -= SPLIT_COST)
-        if (!table_split(t)) break;
+    bool splits = table_split_wanted(t);
+    for (; splits && budget > 0; budget -= SPLIT_COST) splits = table_split(t) && table_split_wanted(t);
+    more |= splits;
+    more |= table_shrink_index(t, &budget);
     more |= table_evacuate_step(t, &budget);
     more |= sweep(t, &budget);
     table_shrink(t);
@@ -110,5 +115,6 @@ bool table_resting(const table *t) {
     for (int i = 0; i < DELAY_QUEUES; i++)
         if (t->delay[i].head != t->delay[i].tail) return false;
     bool splits = table_split_wanted(t) && t->buckets < t->grains * GRAIN_BUCKETS;
-    return t->prepared_count == 0 && t->expiring == 0 && t->evacuating == 0 && t->shrink_since_ns == 0 && !splits;
+    return t->prepared_count == 0 && t->expiring == 0 && t->evacuating == 0 && t->shrink_since_ns == 0 &&
+           t->index_shrink_since_ns == 0 && !splits;
 }

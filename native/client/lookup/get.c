@@ -8,8 +8,8 @@
  *     |              v                   +--> (the owner must be asked) ------------------------------------+
  *     |         READ bucket <--------------------------------------+                                         |
  *     |              |                                             |                                         |
- *     |   FOREIGN    | HERE            ELSEWHERE: the other one,   |                                         |
- *     |<-- drop the  |                 or the next of the chain ---+                                         |
+ *     |   FOREIGN    | HERE            ELSEWHERE: the other one;   |                                         |
+ *     |<-- drop the  |                 AGAIN: the same one; or the next of the chain                         |
  *     |    layout    v                                             |                                         |
  *     |         a slot with the fingerprint? --- no, chain goes on-+                                         |
  *     |              | yes            \                                                                      |
@@ -52,8 +52,6 @@ void get_finish(lookup_get *g, fkv_status status) {
     if (status == FKV_OK) l->stats.hits++;
     l->config.done(l->config.ctx, g);
 }
-
-static void deadline_fired(timer_node *t) { lookup_cancel(LIST_OF(t, lookup_get, deadline), FKV_TIMEOUT); }
 
 void lookup_cancel(lookup_get *g, fkv_status why) {
     if (g->state == GET_DONE || g->state == GET_FREE) return;
@@ -280,6 +278,31 @@ static void search_bucket(lookup_get *g, int from) {
     if (v) get_read(g, GET_BUCKET, v, offset, bytes);
 }
 
+/* What follows when this READ of the primary bucket is not enough. True: it is, though the bucket is SETTLING. */
+static __attribute__((noinline)) bool other_state(lookup_get *g, fkv_bucket_state s, uint32_t buckets) {
+    lookup_shard *sh = &g->l->shard[g->shard];
+    if (s == FKV_BUCKET_FOREIGN) {
+        foreign(g);
+        return false;
+    }
+    if (s == FKV_BUCKET_AGAIN) {
+        if (g->settling_number == g->number && g->settling_started_ns == g->started_ns) return true;
+        g->settling_number = g->number;
+        g->settling_started_ns = g->started_ns;
+        read_bucket(g);
+        return false;
+    }
+    if (sh->layout == g->layout) sh->buckets = buckets;
+    g->number = fkv_bucket_of(fkv_hash_bucket_bits(g->hash), buckets);
+    if (++g->steps <= FKV_BUCKET_STEPS) {
+        read_bucket(g);
+        return false;
+    }
+    sh->outdated = true; /* it goes round in circles: the layout is not the table's any more, or somebody lies */
+    get_ask(g);
+    return false;
+}
+
 static void bucket_landed(lookup_get *g) {
     lookup_shard *sh = &g->l->shard[g->shard];
     if (g->chain) {
@@ -289,19 +312,11 @@ static void bucket_landed(lookup_get *g) {
             again(g);
         return;
     }
-    uint32_t bits = fkv_hash_bucket_bits(g->hash), buckets = sh->buckets;
-    switch (fkv_bucket_check(g->bucket, g->tag, g->number, bits, &buckets)) {
-    case FKV_BUCKET_FOREIGN: foreign(g); break;
-    case FKV_BUCKET_ELSEWHERE:
-        if (sh->layout == g->layout) sh->buckets = buckets;
-        g->number = fkv_bucket_of(bits, buckets);
-        read_bucket(g);
-        break;
-    case FKV_BUCKET_HERE:
-        if (sh->layout == g->layout) sh->buckets = buckets;
-        search_bucket(g, 0);
-        break;
-    }
+    uint32_t buckets = sh->buckets;
+    fkv_bucket_state s = fkv_bucket_check(g->bucket, g->tag, g->number, fkv_hash_bucket_bits(g->hash), &buckets);
+    if (__builtin_expect(s != FKV_BUCKET_HERE, 0) && !other_state(g, s, buckets)) return;
+    if (sh->layout == g->layout) sh->buckets = buckets;
+    search_bucket(g, 0);
 }
 
 /* Not the key's extent any more: by the index, as a GET that begins now. */
@@ -442,53 +457,3 @@ void get_landed(lookup_get *g) {
     else
         get_wait(g); /* its connection is in error: the next one wakes it */
 }
-
-/* ---- starting one ---- */
-
-fkv_status get_table(lookup *l) {
-    l->table = calloc(l->capacity, sizeof *l->table);
-    l->bucket_chunk = buffer_chunk_new(&l->buffers, (size_t)l->capacity * FKV_BUCKET_BYTES);
-    if (!l->table || !l->bucket_chunk) return FKV_NO_MEMORY;
-    for (uint32_t i = 0; i < l->capacity; i++) {
-        lookup_get *g = &l->table[i];
-        g->l = l;
-        g->key = g->key_room;
-        g->bucket = (fkv_bucket *)(void *)(l->bucket_chunk->base + (size_t)i * FKV_BUCKET_BYTES);
-        timer_init(&g->deadline, deadline_fired);
-        list_init(&g->flying);
-        list_push(&l->free, &g->link);
-    }
-    return FKV_OK;
-}
-
-fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_t deadline_ns, void *user,
-                        lookup_get **out) {
-    if (k->count == 0 || k->count > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (list_empty(&l->free)) return FKV_BUSY;
-    lookup_get *g = LIST_OF(l->free.next, lookup_get, link);
-    uint8_t *key = k->count <= KEY_ROOM ? g->key_room : malloc(k->count);
-    if (!key) return FKV_NO_MEMORY;
-    list_remove(&g->link);
-    memcpy(key, k->bytes, k->count);
-    g->key = key;
-    g->key_bytes = (uint16_t)k->count;
-    g->ns = k->ns;
-    g->hash = lookup_hash(l, k);
-    g->shard = fkv_range_shard(l->spread, g->hash);
-    g->deadline_ns = deadline_ns;
-    g->user = user;
-    g->released = false;
-    g->retries = 0;
-    g->result = (lookup_result){ 0 };
-    timer_set(session_timers(l->session), &g->deadline, deadline_ns);
-    l->stats.gets++;
-    *out = g;
-    l->start_ns = now_ns;
-    get_run(g);
-    l->start_ns = 0;
-    return FKV_OK;
-}
-
-void *lookup_user(const lookup_get *g) { return g->user; }
-const lookup_result *lookup_result_of(const lookup_get *g) { return &g->result; }
-const uint8_t *lookup_value(const lookup_get *g) { return g->value; }

@@ -3,7 +3,7 @@
  *   lookup.c    a lookup's life, the session's hooks      shard.c    is a shard ready to be read? leases; who waits
  *   get.c       the state machine of one GET              layout.c   layouts and segments: made, attached, replaced
  *   direct.c    the whole GET over mapped memory          buffers.c  where READs land
- *   locations.c where extents lay: the location cache
+ *   locations.c where extents lay: the location cache               get_read.c, get_start.c
  */
 #ifndef FARKV_CLIENT_LOOKUP_INTERNAL_H
 #define FARKV_CLIENT_LOOKUP_INTERNAL_H
@@ -79,6 +79,9 @@ typedef struct lookup_shard {
     /* the fabric had no place for a segment: what lies there the owner has to be asked for */
     bool crowded;
     bool outdated; /* a newer layout of the same incarnation is known to exist */
+    /* Until when an outdated layout may be used for the index: the end of the last lease that told of no newer one. */
+    uint64_t index_until;
+    uint32_t lease_layout_epoch; /* as the last lease has it */
     uint64_t uncovered_ns;
     uint64_t layout_request;      /* LAYOUT under way, 0: none */
     fkv_list waiting;             /* GETs that wait for the shard to become ready */
@@ -106,8 +109,9 @@ struct lookup_get {
     lookup *l;
     get_state state;
     bool released; /* the user is done with it; it is freed with its last READ */
-    bool guessed;  /* GET_EXTENT: at a cached location */
     uint8_t retries;
+    uint8_t steps; /* from one primary bucket to another */
+    bool guessed;  /* GET_EXTENT: at a cached location */
     uint8_t chain; /* buckets of the chain behind it */
     uint16_t key_bytes, ns;
     uint32_t shard;
@@ -117,8 +121,11 @@ struct lookup_get {
     session_peer *peer;
     uint64_t started_ns; /* before its first READ was posted, this time round */
     uint32_t number;     /* of the primary bucket */
-    int slot;            /* that led to the extent */
-    uint32_t tag;        /* of the segment that is being READ */
+    /* The bucket that a READ found SETTLING, and when its try started: another READ of it by the same try counts. */
+    uint32_t settling_number;
+    uint64_t settling_started_ns;
+    int slot;     /* that led to the extent */
+    uint32_t tag; /* of the segment that is being READ */
 
     fkv_bucket *bucket;    /* where buckets land: its own part of lookup.bucket_chunk */
     buffer room;           /* where the extent lands */
@@ -202,12 +209,14 @@ static inline lookup_view *layout_heap_view(lookup_layout *y, uint32_t number) {
 }
 
 /* ---- get.c ---- */
-fkv_status get_table(lookup *l);
 void get_run(lookup_get *g); /* in no list */
 void get_ask(lookup_get *g);
 void get_wait(lookup_get *g); /* until its shard can be read again */
 void get_finish(lookup_get *g, fkv_status status);
 void get_landed(lookup_get *g); /* all READs of it have completed, or never will */
+
+/* ---- get_start.c ---- */
+fkv_status get_table(lookup *l);
 
 /* ---- get_read.c ---- */
 /* GET_BUCKET or GET_EXTENT */

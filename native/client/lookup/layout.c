@@ -128,13 +128,16 @@ static lookup_layout *make(lookup *l, uint32_t shard, fab_provider p, const look
     return NULL;
 }
 
-/* What the owner says of the number of buckets is the truth; what the metadata says may be older than what we saw. */
+/* What the owner says of the number of buckets is the truth; what the metadata says may be older than what we saw. A
+ * lease may already have told of a newer layout than the metadata's. */
 static void adopt(lookup *l, uint32_t shard, lookup_layout *y, bool from_owner) {
     lookup_shard *sh = &l->shard[shard];
     lookup_layout *old = sh->layout;
     bool same = old && old->incarnation == y->incarnation;
-    if (from_owner || !same || sh->buckets < y->buckets) sh->buckets = y->buckets;
-    sh->outdated = false;
+    bool leased = y->incarnation == sh->lease_incarnation;
+    if (from_owner || !same || sh->buckets < y->buckets || sh->buckets > y->capacity) sh->buckets = y->buckets;
+    sh->outdated = leased && y->layout_epoch < sh->lease_layout_epoch;
+    if (!sh->outdated) sh->index_until = leased ? sh->lease_granted_until : 0;
     sh->layout = y;
     shard_view(l, shard);
     layout_release(old);

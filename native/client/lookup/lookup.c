@@ -38,7 +38,7 @@ static void shard_news(void *ctx, session_peer *p, uint32_t shard, uint32_t layo
     lookup_shard *sh = &l->shard[shard];
     if (sh->peer != p || !sh->layout) return;
     if (layout_epoch > sh->layout->layout_epoch) sh->outdated = true;
-    if (buckets > sh->buckets && buckets <= sh->layout->capacity) sh->buckets = buckets;
+    if (buckets > 0 && buckets <= sh->layout->capacity) sh->buckets = buckets;
 }
 
 static void tell(void *ctx, const session_event *e) {

@@ -6,6 +6,10 @@
  * the layout is of that incarnation. A lease that names another incarnation than the layout says that the layout is
  * history: it is dropped. A shard that the owner does not list is not read: its GETs ask the owner, which answers or
  * says who does.
+ *
+ * Index segments that are gone. The owner keeps what it retires registered until the leases are over that were granted
+ * before. So by a layout that is known to be outdated the index is READ only as long as such a lease would run
+ * (index_until): a READ of what is not registered any more would end the connection.
  */
 #include "internal.h"
 
@@ -51,7 +55,10 @@ shard_readiness shard_ready(lookup *l, uint32_t shard, uint64_t now) {
         layout_refresh(l, shard);
         return sh->layout_request ? SHARD_WAIT : SHARD_ASK;
     }
-    if (sh->outdated) layout_refresh(l, shard);
+    if (sh->outdated) {
+        layout_refresh(l, shard);
+        if (lease == SHARD_READY && now >= sh->index_until) return sh->layout_request ? SHARD_WAIT : SHARD_ASK;
+    }
     bool attached = layout_attach(l, shard);
     if (lease != SHARD_READY) return lease;
     if (sh->buckets > sh->layout->capacity) { /* the table has grown */
@@ -82,8 +89,9 @@ void shard_lease(void *ctx, session_peer *p, const fkv_lease_shard *list, uint32
         if (list[i].shard >= l->shards) continue;
         lookup_shard *sh = &l->shard[list[i].shard];
         if (sh->peer != p) continue; /* an owner that we do not hold for this shard's */
-        if (sh->lease_incarnation != list[i].incarnation) sh->lease_granted_until = 0;
+        if (sh->lease_incarnation != list[i].incarnation) sh->lease_granted_until = sh->index_until = 0;
         sh->lease_incarnation = list[i].incarnation;
+        sh->lease_layout_epoch = list[i].layout_epoch;
         if (until_ns > sh->lease_granted_until) sh->lease_granted_until = until_ns;
         sh->renew_at = renew_ns;
         sh->listed = true;
@@ -92,6 +100,8 @@ void shard_lease(void *ctx, session_peer *p, const fkv_lease_shard *list, uint32
             layout_drop(l, list[i].shard);
         else if (sh->layout && sh->layout->layout_epoch < list[i].layout_epoch)
             sh->outdated = true;
+        else if (sh->layout)
+            sh->index_until = sh->lease_granted_until;
         shard_view(l, list[i].shard);
         if (!list_empty(&sh->waiting)) shard_wake(l, list[i].shard);
     }

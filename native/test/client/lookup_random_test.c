@@ -87,8 +87,10 @@ static void one_step(void) {
     uint32_t what = any(1000);
     if (what < 200)
         start_get();
-    else if (what < 350)
+    else if (what < 335)
         random_change(&t, p->h);
+    else if (what < 350)
+        random_breathe(&t, p->h);
     else if (what < 650)
         some_read();
     else if (what < 800)

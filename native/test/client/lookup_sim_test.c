@@ -211,8 +211,10 @@ static void one_step(void) {
     uint32_t what = any(1000);
     if (what < 150)
         start_get();
-    else if (what < 250)
+    else if (what < 240)
         random_change(&t, o.h);
+    else if (what < 250)
+        random_breathe(&t, o.h);
     else if (what < 700)
         sim_step(w);
     else if (what < 850)

@@ -3,7 +3,7 @@
 #ifndef FARKV_TEST_RANDOM_GETS_H
 #define FARKV_TEST_RANDOM_GETS_H
 #include <stdio.h>
-#include "../table/table_host.h"
+#include "../table/index_steps.h"
 #include "truth.h"
 
 enum { RANDOM_GETS = 16 };
@@ -59,4 +59,6 @@ static inline void random_grow(host *h) {
         host_do(h, &op, NULL, &why);
     }
 }
+/* The index gets larger or smaller, however many entries there are; segments of it come and go. */
+static inline void random_breathe(truth *t, host *h) { index_breathe(h, truth_any(t, 1u << 31), 400, 2048); }
 #endif

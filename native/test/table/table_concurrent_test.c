@@ -16,30 +16,38 @@
 #include <sched.h>
 #include <stdio.h>
 #include "../../base/clock.h"
-#include "table_host.h"
+#include "index_steps.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { OPERATIONS = 40000, PHASES = 3 };
 #else
 enum { OPERATIONS = 400000, PHASES = 6 };
 #endif
-enum { INDEX_SEGMENTS = 256, HEAP_NUMBERS = 1 << 16 };
+enum { INDEX_SEGMENTS = 256, HEAP_NUMBERS = 1 << 16, BUCKETS_MOST = 2048 };
 enum { KEYS = 64, STEADY = 32, READERS = 2, VALUE_MOST = 3000, AGAIN_MOST = 100000 };
 #define LIFE_NS       1000000u
 #define QUARANTINE_NS (LIFE_NS * 6 / 5)
 
+/* The index segments at some time, as a layout has them: it never changes. */
+typedef struct layout {
+    struct layout *before;
+    uint32_t count;
+    const host_segment *index[INDEX_SEGMENTS];
+} layout;
 typedef struct shared {
     host *h;
-    /* of the host's segments; those below are what readers may look at, by their numbers: */
+    /* of the host's segments; those below are what readers may look at: */
     int published;
-    const host_segment *index[INDEX_SEGMENTS], *heap[HEAP_NUMBERS];
-    uint32_t buckets; /* as a reply would tell */
+    uint32_t layout_epoch;
+    layout *layout;
+    const host_segment *heap[HEAP_NUMBERS]; /* by number */
+    uint32_t buckets;                       /* as a reply would tell */
     uint64_t begun[KEYS], done[KEYS], returned[KEYS];
     int finished;
 } shared;
 typedef struct reader {
     shared *s;
-    uint64_t seed, gets, hits, misses, again, late, cached;
+    uint64_t seed, gets, hits, misses, again, late, cached, steps, settling;
 } reader;
 typedef struct cached {
     const host_segment *segment;
@@ -80,18 +88,24 @@ static uint64_t check_value(const uint8_t *v, uint32_t n, uint64_t expected_key)
 }
 
 /* ---- a reader's GET ---- */
-static const host_segment *segment_of(const shared *s, table_segment_kind kind, uint32_t number) {
-    if (number >= (kind == TABLE_INDEX ? INDEX_SEGMENTS : HEAP_NUMBERS)) return NULL;
-    return __atomic_load_n(kind == TABLE_INDEX ? &s->index[number] : &s->heap[number], __ATOMIC_ACQUIRE);
+static const host_segment *heap_segment_of(const shared *s, uint32_t number) {
+    return number < HEAP_NUMBERS ? __atomic_load_n(&s->heap[number], __ATOMIC_ACQUIRE) : NULL;
 }
-static const void *bucket_address(const shared *s, uint32_t number, uint32_t *tag) {
-    for (uint32_t i = 0;; i++) {
-        const host_segment *g = segment_of(s, TABLE_INDEX, i);
-        if (!g) return NULL;
+static const void *bucket_address(const layout *y, uint32_t number, uint32_t *tag) {
+    for (uint32_t i = 0; i < y->count; i++) {
+        const host_segment *g = y->index[i];
         *tag = g->tag;
         if (number < g->region.bytes / FKV_BUCKET_BYTES) return g->region.base + (size_t)number * FKV_BUCKET_BYTES;
         number -= (uint32_t)(g->region.bytes / FKV_BUCKET_BYTES);
     }
+    return NULL;
+}
+/* As a READ, whose words have no order: word 0 last, as in place, or first. */
+static void copy_bucket(reader *r, const void *at, fkv_bucket *b) {
+    const fkv_bucket *shared = at;
+    uint64_t word0 = __atomic_load_n(&shared->word0, __ATOMIC_ACQUIRE);
+    fkv_bucket_copy(at, b);
+    if (any(&r->seed, 2)) b->word0 = word0;
 }
 static fkv_read read_extent(const host_segment *g, uint64_t word, const char *key, size_t n, bool land, uint8_t *value,
                             fkv_found *found) {
@@ -114,19 +128,31 @@ static fkv_read read_extent(const host_segment *g, uint64_t word, const char *ke
 static host_answer read_index(reader *r, uint32_t *buckets, const char *key, size_t n, uint64_t hash, uint8_t *value,
                               fkv_found *found, cached *keep) {
     const shared *s = r->s;
+    const layout *y = __atomic_load_n(&s->layout, __ATOMIC_ACQUIRE);
     fkv_bucket b;
-    for (;;) {
+    bool saw_settling = false;
+    for (int steps = 0;; steps++) {
         uint32_t tag, number = fkv_bucket_of(fkv_hash_bucket_bits(hash), *buckets);
-        const void *at = bucket_address(s, number, &tag);
-        if (!at) return HOST_AGAIN;
-        fkv_bucket_copy(at, &b);
+        const void *at = bucket_address(y, number, &tag);
+        if (!at || steps > FKV_BUCKET_STEPS) {
+            *buckets = __atomic_load_n(&s->buckets, __ATOMIC_ACQUIRE);
+            return HOST_AGAIN;
+        }
+        copy_bucket(r, at, &b);
         fkv_bucket_state state = fkv_bucket_check(&b, tag, number, fkv_hash_bucket_bits(hash), buckets);
-        CHECK(state != FKV_BUCKET_FOREIGN);
-        if (state == FKV_BUCKET_HERE) break;
+        if (state == FKV_BUCKET_FOREIGN) { /* nothing was written there yet: *buckets is too high */
+            CHECK_EQ(b.word0, 0);
+            *buckets = __atomic_load_n(&s->buckets, __ATOMIC_ACQUIRE);
+            return HOST_AGAIN;
+        }
+        if (state == FKV_BUCKET_HERE || (state == FKV_BUCKET_AGAIN && saw_settling)) break;
+        saw_settling = state == FKV_BUCKET_AGAIN;
+        r->settling += saw_settling;
+        r->steps += !saw_settling;
     }
     for (int length = 1; length <= FKV_CHAIN_MAX; length++) {
         for (int i = -1; (i = fkv_bucket_find(&b, fkv_hash_fingerprint(hash), i + 1)) >= 0;) {
-            const host_segment *g = segment_of(s, TABLE_HEAP, fkv_location_segment(fkv_slot_location(b.slot[i])));
+            const host_segment *g = heap_segment_of(s, fkv_location_segment(fkv_slot_location(b.slot[i])));
             fkv_read got = read_extent(g, b.slot[i], key, n, any(&r->seed, 2), value, found);
             if (got == FKV_READ_OTHER_KEY) continue;
             if (got != FKV_READ_OK) return HOST_AGAIN;
@@ -135,7 +161,7 @@ static host_answer read_index(reader *r, uint32_t *buckets, const char *key, siz
         }
         uint64_t next = fkv_bucket_overflow(b.word1);
         if (!next) return HOST_MISS;
-        const host_segment *g = segment_of(s, TABLE_HEAP, fkv_location_segment(next));
+        const host_segment *g = heap_segment_of(s, fkv_location_segment(next));
         if (!g) return HOST_AGAIN;
         fkv_bucket_copy(g->region.base + (size_t)fkv_location_unit(next) * FKV_UNIT, &b);
         if (!fkv_overflow_check(&b, g->tag)) return HOST_AGAIN;
@@ -171,6 +197,7 @@ static void *read_all(void *arg) {
         size_t n = key_of(i, key);
         uint64_t hash = host_hash(s->h, 0, key, n);
         if (any(&r->seed, 50) == 0) buckets = __atomic_load_n(&s->buckets, __ATOMIC_ACQUIRE);
+        if (any(&r->seed, 8) == 0) buckets = 512 + any(&r->seed, BUCKETS_MOST);
         uint64_t done = load(&s->done[i]), returned = load(&s->returned[i]);
         for (int tries = 0; tries < AGAIN_MOST; tries++) {
             uint64_t start = fkv_now_ns();
@@ -206,6 +233,16 @@ static void *read_all(void *arg) {
 }
 
 /* ---- the writer ---- */
+static void publish_layout(shared *s) {
+    layout *y = calloc(1, sizeof *y);
+    const host_segment *g;
+    for (; (g = host_segment_of(s->h, TABLE_INDEX, y->count)) != NULL; y->count++) {
+        CHECK(y->count < INDEX_SEGMENTS);
+        y->index[y->count] = g;
+    }
+    y->before = s->layout;
+    __atomic_store_n(&s->layout, y, __ATOMIC_RELEASE);
+}
 static void turn(shared *s) {
     host *h = s->h;
     h->now_ns = fkv_now_ns();
@@ -213,9 +250,10 @@ static void turn(shared *s) {
     host_serve(h);
     for (; s->published < h->count; s->published++) {
         const host_segment *g = &h->segments[s->published];
-        CHECK(g->number < (g->kind == TABLE_INDEX ? INDEX_SEGMENTS : HEAP_NUMBERS));
-        __atomic_store_n(g->kind == TABLE_INDEX ? &s->index[g->number] : &s->heap[g->number], g, __ATOMIC_RELEASE);
+        if (g->kind == TABLE_HEAP) __atomic_store_n(&s->heap[g->number], g, __ATOMIC_RELEASE);
     }
+    if (s->layout_epoch != table_layout_epoch(h->t)) publish_layout(s);
+    s->layout_epoch = table_layout_epoch(h->t);
     __atomic_store_n(&s->buckets, table_buckets(h->t), __ATOMIC_RELEASE);
 }
 static fkv_status attempt(shared *s, const table_op *op, uint64_t *seed) {
@@ -292,15 +330,22 @@ static void end(shared *s, pthread_t threads[READERS], reader readers[READERS]) 
     for (int i = 0; i < READERS; i++) {
         pthread_join(threads[i], NULL);
         const reader *r = &readers[i];
-        printf("# reader: %llu gets, %llu by cached location, %llu misses, %llu again, %llu late\n", (number)r->gets,
-               (number)r->cached, (number)r->misses, (number)r->again, (number)r->late);
+        printf("# reader: %llu gets, %llu by cached location, %llu misses, %llu again, %llu late, %llu sent on, %llu "
+               "settling\n",
+               (number)r->gets, (number)r->cached, (number)r->misses, (number)r->again, (number)r->late,
+               (number)r->steps, (number)r->settling);
         CHECK(r->gets > 0);
     }
-    printf("# writer: %llu entries, %llu splits, longest chain %llu, %llu moved, %d segments retired\n",
-           (number)stats.entries, (number)stats.splits, (number)stats.longest_chain, (number)stats.evacuated,
-           s->h->retired);
+    printf("# writer: %llu entries, %llu splits, %llu merges, longest chain %llu, %llu moved, %d and %d segments "
+           "retired\n",
+           (number)stats.entries, (number)stats.splits, (number)stats.merges, (number)stats.longest_chain,
+           (number)stats.evacuated, s->h->retired, s->h->index_retired);
     host_check(s->h);
     host_close(s->h);
+    for (layout *y = s->layout, *before; y; y = before) {
+        before = y->before;
+        free(y);
+    }
     free(s);
 }
 
@@ -342,6 +387,23 @@ TEST(readers_see_every_value_whole_and_in_order_while_segments_are_emptied) {
     table_get_stats(s->h->t, &stats);
     CHECK(stats.evacuated > 0 && s->h->retired > 0);
     end(s, threads, readers);
+}
+
+/* Buckets are split and merged in turns, however full they are; index segments come and go. */
+TEST(readers_see_every_value_whole_and_in_order_while_buckets_are_split_and_merged) {
+    pthread_t threads[READERS];
+    reader readers[READERS];
+    shared *s = begin(64 << 20, threads, readers);
+    uint64_t seed = check_seed();
+    for (int i = 0; i < OPERATIONS / 4; i++) {
+        change(s, (int)any(&seed, KEYS), &seed);
+        if (i % 4 != 0) continue;
+        index_breathe(s->h, any(&seed, 1u << 31), 200, BUCKETS_MOST);
+        turn(s);
+    }
+    CHECK(s->h->index_retired > 0);
+    end(s, threads, readers);
+    CHECK(readers[0].steps > 0 && readers[0].settling > 0);
 }
 
 /* ---- a value that arrives off the owner's thread ---- */
@@ -400,6 +462,7 @@ int main(int argc, char **argv) {
     printf("# seed %llu\n", (unsigned long long)check_seed());
     RUN(readers_see_every_value_whole_and_in_order_while_the_table_grows);
     RUN(readers_see_every_value_whole_and_in_order_while_segments_are_emptied);
+    RUN(readers_see_every_value_whole_and_in_order_while_buckets_are_split_and_merged);
     RUN(a_reserved_value_is_written_by_another_thread_while_the_owner_goes_on);
     return check_end(argc, argv);
 }

@@ -34,7 +34,7 @@ typedef struct host {
     int asks;
     bool refuse;
     host_segment segments[HOST_SEGMENTS];
-    int count, retired;
+    int count, retired, index_retired; /* retired: of the heap */
 } host;
 
 static inline void host_want(void *ctx, table_segment_kind kind, size_t bytes) {
@@ -43,12 +43,12 @@ static inline void host_want(void *ctx, table_segment_kind kind, size_t bytes) {
     h->asked[h->asks].kind = kind;
     h->asked[h->asks++].bytes = bytes;
 }
-static inline void host_retire(void *ctx, uint32_t number) {
+static inline void host_retire(void *ctx, table_segment_kind kind, uint32_t number) {
     host *h = ctx;
     for (int i = h->count - 1; i >= 0; i--) {
-        if (h->segments[i].kind != TABLE_HEAP || h->segments[i].number != number || h->segments[i].retired) continue;
+        if (h->segments[i].kind != kind || h->segments[i].number != number || h->segments[i].retired) continue;
         h->segments[i].retired = true;
-        h->retired++;
+        *(kind == TABLE_HEAP ? &h->retired : &h->index_retired) += 1;
         return;
     }
     CHECK(!"an unknown segment was retired");
@@ -182,8 +182,17 @@ static inline bool host_has_number(host *h, int i, size_t value_bytes) {
 }
 static inline const host_segment *host_segment_of(const host *h, table_segment_kind kind, uint32_t number) {
     for (int i = h->count - 1; i >= 0; i--)
-        if (h->segments[i].kind == kind && h->segments[i].number == number) return &h->segments[i];
+        if (h->segments[i].kind == kind && h->segments[i].number == number &&
+            !(kind == TABLE_INDEX && h->segments[i].retired))
+            return &h->segments[i];
     return NULL;
+}
+/* How many buckets the index segments have room for. */
+static inline uint32_t host_capacity(const host *h) {
+    uint64_t bytes = 0;
+    const host_segment *s;
+    for (uint32_t i = 0; (s = host_segment_of(h, TABLE_INDEX, i)) != NULL; i++) bytes += s->region.bytes;
+    return (uint32_t)(bytes / FKV_BUCKET_BYTES);
 }
 /* Where bucket `number` lies, as a reader computes it from the segments. */
 static inline const fkv_bucket *host_bucket(const host *h, uint32_t number, uint32_t *tag) {
@@ -226,17 +235,27 @@ static inline host_answer host_read_from(const host *h, fkv_bucket b, const char
     }
     return HOST_AGAIN;
 }
-/* A reader's GET that knows `*buckets` buckets. */
+/* A reader's GET that knows `*buckets` buckets. Where there is no room for them it asks the owner how many there are.
+ * */
 static inline host_answer host_read(const host *h, uint32_t *buckets, const char *key, void *value, size_t room,
                                     fkv_found *found) {
     uint32_t bits = fkv_hash_bucket_bits(host_hash(h, 0, key, strlen(key)));
-    for (;;) {
+    bool saw_settling = false;
+    for (int steps = 0;; steps++) {
+        CHECK(steps <= FKV_BUCKET_STEPS);
+        if (*buckets > host_capacity(h)) *buckets = table_buckets(h->t);
         uint32_t number = fkv_bucket_of(bits, *buckets), tag;
         fkv_bucket b;
         fkv_bucket_copy(host_bucket(h, number, &tag), &b);
         fkv_bucket_state s = fkv_bucket_check(&b, tag, number, bits, buckets);
-        CHECK(s != FKV_BUCKET_FOREIGN);
-        if (s == FKV_BUCKET_HERE) return host_read_from(h, b, key, value, room, found);
+        /* memory that was not used yet: *buckets is too high */
+        if (s == FKV_BUCKET_FOREIGN && b.word0 == 0)
+            *buckets = table_buckets(h->t);
+        else
+            CHECK(s != FKV_BUCKET_FOREIGN);
+        if (s == FKV_BUCKET_HERE || (s == FKV_BUCKET_AGAIN && saw_settling))
+            return host_read_from(h, b, key, value, room, found);
+        saw_settling = s == FKV_BUCKET_AGAIN;
     }
 }
 #endif

@@ -5,6 +5,7 @@
  * now and then.
  */
 #include <stdio.h>
+#include "../../table/internal.h"
 #include "table_host.h"
 
 enum { KEYS = 40000, HELD = 24, VALUE_ROOM = 300 << 10 };
@@ -26,7 +27,8 @@ typedef struct model {
     uint64_t random;
     int keys; /* of KEYS, how many this history uses */
     uint32_t value_most;
-    bool expires;
+    bool expires, empties;
+    bool breathes; /* buckets are merged whenever that is possible, however full they are */
     entry entry[KEYS];
     held held[HELD];
     uint8_t value[VALUE_ROOM];
@@ -79,7 +81,7 @@ static void check_reader(model *m, int i) {
     if (memchr(key, 0, n)) return;
     const entry *e = &m->entry[i];
     fkv_found found;
-    uint32_t buckets = 1 + any(m, table_buckets(m->h->t));
+    uint32_t buckets = 1 + any(m, any(m, 2) ? m->h->t->buckets_most : table_buckets(m->h->t));
     if (buckets < 512) buckets = 512;
     host_answer a = host_read(m->h, &buckets, key, read, sizeof read, &found);
     if (!e->present) {
@@ -128,7 +130,8 @@ static void change(model *m) {
     size_t n = key_of(i, key);
     entry *e = &m->entry[i];
     table_op_kind kinds[] = { TABLE_PUT, TABLE_PUT, TABLE_PUT, TABLE_PUT, TABLE_DELETE, TABLE_CAS, TABLE_CAS_DELETE };
-    table_op op = host_op(m->h, kinds[any(m, 7)], key, n, m->value, any(m, any(m, 4) ? 200 : m->value_most));
+    table_op_kind kind = m->empties && any(m, 3) ? TABLE_DELETE : kinds[any(m, 7)];
+    table_op op = host_op(m->h, kind, key, n, m->value, any(m, any(m, 4) ? 200 : m->value_most));
     entry after = { .present = op.kind == TABLE_PUT || op.kind == TABLE_CAS,
                     .value_bytes = op.value_bytes,
                     .value_seed = any(m, 1u << 31) };
@@ -176,14 +179,21 @@ static void check_scan(model *m) {
     CHECK_EQ(scanned, expected);
 }
 
+static void merge_some(model *m) {
+    uint32_t least = (uint32_t)(table_first_index_bytes(&m->h->config) / FKV_BUCKET_BYTES);
+    for (uint32_t n = any(m, 30); n > 0 && table_buckets(m->h->t) > least; n--)
+        if (!table_merge(m->h->t)) break;
+}
+
 static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quarantine_ns, uint64_t quarantine_bytes,
-                    int keys, uint32_t value_most, bool expires) {
+                    int keys, uint32_t value_most, bool expires, bool breathes) {
     model *m = calloc(1, sizeof *m);
     *m = (model){ .h = host_open(memory, quarantine_ns, quarantine_bytes),
                   .random = seed,
                   .keys = keys,
                   .value_most = value_most,
-                  .expires = expires };
+                  .expires = expires,
+                  .breathes = breathes };
     for (int step = 0; step < steps; step++) {
         change(m);
         check_key(m, (int)any(m, (uint32_t)keys));
@@ -194,6 +204,11 @@ static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quaranti
             m->h->now_ns += any(m, 100000000);
             m->h->wall_ms += any(m, 100);
             table_tick(m->h->t, m->h->now_ns, m->h->wall_ms, (int)any(m, 200));
+        }
+        if (breathes && any(m, 4) == 0) merge_some(m);
+        if (breathes && step % 6000 == 5999) {
+            m->empties = !m->empties;
+            host_drain(m->h);
         }
         if (any(m, 2000) == 0) m->h->refuse = !m->h->refuse;
         if (any(m, 3000) == 0) host_drain(m->h);
@@ -215,31 +230,37 @@ static void history(uint64_t seed, int steps, uint64_t memory, uint64_t quaranti
     printf("# %d steps: ok %llu, full %llu, refused %llu, busy: key %llu quarantine %llu segment %llu\n", steps,
            (number)c[0], (number)c[4], (number)c[5], (number)c[TABLE_BUSY_KEY], (number)c[TABLE_BUSY_QUARANTINE],
            (number)c[TABLE_BUSY_SEGMENT]);
-    printf("#   %llu entries, %llu splits, %llu expired, %llu moved, %d segments retired\n", (number)s.entries,
-           (number)s.splits, (number)s.expired, (number)s.evacuated, m->h->retired);
+    printf(
+        "#   %llu entries, %llu splits, %llu merges, %llu expired, %llu moved, %d segments retired, %d of the index\n",
+        (number)s.entries, (number)s.splits, (number)s.merges, (number)s.expired, (number)s.evacuated, m->h->retired,
+        m->h->index_retired);
+    CHECK(!breathes || s.merges > 1000);
     host_close(m->h);
     free(m);
 }
 
 static const uint64_t MIB = 1 << 20;
-TEST(a_roomy_table_agrees_with_the_model) { history(check_seed(), 60000, 64 * MIB, 0, 0, 6000, 3000, false); }
+TEST(a_roomy_table_agrees_with_the_model) { history(check_seed(), 60000, 64 * MIB, 0, 0, 6000, 3000, false, false); }
 TEST(a_growing_table_agrees_with_the_model) {
-    history(check_seed() + 1, 120000, 64 * MIB, 30000000, 0, KEYS, 100, true);
+    history(check_seed() + 1, 120000, 64 * MIB, 30000000, 0, KEYS, 100, true, false);
 }
 TEST(a_table_with_expiry_agrees_with_the_model) {
-    history(check_seed() + 2, 60000, 16 * MIB, 50000000, 0, 6000, 3000, true);
+    history(check_seed() + 2, 60000, 16 * MIB, 50000000, 0, 6000, 3000, true, false);
 }
 TEST(a_crowded_table_agrees_with_the_model) {
-    history(check_seed() + 3, 60000, 4 * MIB, 20000000, 0, 6000, 6000, true);
+    history(check_seed() + 3, 60000, 4 * MIB, 20000000, 0, 6000, 6000, true, false);
 }
 TEST(a_table_of_large_values_agrees_with_the_model) {
-    history(check_seed() + 4, 15000, 24 * MIB, 20000000, 0, 400, VALUE_ROOM, true);
+    history(check_seed() + 4, 15000, 24 * MIB, 20000000, 0, 400, VALUE_ROOM, true, false);
 }
 TEST(a_table_with_little_quarantine_agrees_with_the_model) {
-    history(check_seed() + 5, 40000, 4 * MIB, 1, 32 << 10, 1500, 2000, false);
+    history(check_seed() + 5, 40000, 4 * MIB, 1, 32 << 10, 1500, 2000, false, false);
+}
+TEST(a_table_whose_buckets_are_split_and_merged_all_the_time_agrees_with_the_model) {
+    history(check_seed() + 7, 72000, 16 * MIB, 20000000, 0, 12000, 200, false, true);
 }
 TEST(a_table_of_few_hot_keys_agrees_with_the_model) {
-    history(check_seed() + 6, 40000, 8 * MIB, 1, 0, 40, 30000, true);
+    history(check_seed() + 6, 40000, 8 * MIB, 1, 0, 40, 30000, true, false);
 }
 
 int main(int argc, char **argv) {
@@ -250,6 +271,7 @@ int main(int argc, char **argv) {
     RUN(a_crowded_table_agrees_with_the_model);
     RUN(a_table_of_large_values_agrees_with_the_model);
     RUN(a_table_with_little_quarantine_agrees_with_the_model);
+    RUN(a_table_whose_buckets_are_split_and_merged_all_the_time_agrees_with_the_model);
     RUN(a_table_of_few_hot_keys_agrees_with_the_model);
     return check_end(argc, argv);
 }

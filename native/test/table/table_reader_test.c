@@ -200,7 +200,7 @@ TEST(a_bucket_of_another_segment_is_foreign) {
     CHECK_EQ(fkv_bucket_check(&b, TAG + 1, 2, 2, &known), FKV_BUCKET_FOREIGN);
     b.word0 = 0;
     CHECK_EQ(fkv_bucket_check(&b, TAG, 2, 2, &known), FKV_BUCKET_FOREIGN);
-    b.word0 = fkv_bucket_word0(TAG, 77, 0);
+    b.word0 = fkv_bucket_word0(TAG, 40, 0);
     CHECK_EQ(fkv_bucket_check(&b, TAG, 2, 2, &known), FKV_BUCKET_FOREIGN);
     CHECK_EQ(known, 8);
 }

@@ -14,8 +14,60 @@ const follow = by('lookup_follow');
 const session = by('session');
 const owner = by('session_owner');
 const shm = by('fabric_shm');
+const merge = by('lookup_merge');
 
 export const mutations = [
+  // ---------------------------------------------------------------- buckets that were split or merged
+  ...inFile('native/client/lookup/get.c', [
+    [
+      'lookup: merge: a miss in a settling bucket is believed at once',
+      merge('slots_of_before_a_merge_with_the_word_of_after_it_make_no_miss'),
+      '    if (s == FKV_BUCKET_AGAIN) {',
+      '    if (s == FKV_BUCKET_AGAIN) return true;\n    if (s == FKV_BUCKET_AGAIN) {',
+    ],
+    [
+      'lookup: merge: buckets may send a GET to each other for ever',
+      merge('buckets_that_send_a_reader_to_each_other_end_at_the_owner'),
+      'if (++g->steps <= FKV_BUCKET_STEPS) {',
+      'if (++g->steps <= 5 * FKV_BUCKET_STEPS) {',
+    ],
+  ]),
+  ...inFile('native/client/lookup/direct.c', [
+    [
+      'direct: merge: a miss in a settling bucket is believed at once',
+      merge('a_look_in_place_finds_what_a_merge_moved'),
+      'if (state == FKV_BUCKET_HERE || saw_settling) return',
+      'if (state == FKV_BUCKET_HERE || !saw_settling) return',
+    ],
+    [
+      'direct: merge: a layout whose buckets send a look to each other is not asked for again',
+      merge('buckets_that_send_a_reader_to_each_other_end_a_look_in_place'),
+      '    sh->outdated = true;\n    return LOOK_LATER;',
+      '    return LOOK_LATER;',
+    ],
+  ]),
+  ...inFile('native/client/lookup/shard.c', [
+    [
+      'lookup: merge: the index is READ by an outdated layout when the lease of before is over',
+      merge('a_client_that_comes_back_reads_nothing_by_an_outdated_layout'),
+      'if (lease == SHARD_READY && now >= sh->index_until) return',
+      'if (lease == SHARD_READY && sh->index_until == 1) return',
+    ],
+    [
+      'lookup: merge: no index READ while the layout is asked for',
+      merge('under_the_lease_of_before_the_index_is_read_while_the_layout_is_asked_for'),
+      'if (lease == SHARD_READY && now >= sh->index_until) return',
+      'if (lease == SHARD_READY) return',
+    ],
+  ]),
+  ...inFile('native/table/reader.h', [
+    [
+      'lookup: merge: a client goes nowhere from a merged bucket',
+      merge('a_client_that_knows_too_many_buckets_goes_where_they_were_merged'),
+      'if (fkv_bucket_marks(word0) & FKV_BUCKET_MERGED) {',
+      'if (number == UINT32_MAX) {',
+    ],
+  ]),
   // ---------------------------------------------------------------- what a GET may be answered under
   ...inFile('native/client/lookup/get.c', [
     [

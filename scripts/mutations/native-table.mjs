@@ -7,6 +7,8 @@ const moving = by('table_moving');
 const order = by('table_order');
 const reader = by('table_reader');
 const shrink = by('table_shrink');
+const merge = by('table_merge');
+const index = by('table_index');
 
 export const mutations = [
   // ---------------------------------------------------------------- the order of stores
@@ -85,8 +87,8 @@ export const mutations = [
     [
       'table: reader: the tag of a bucket is not compared',
       reader('a_bucket_of_another_segment_is_foreign'),
-      'fkv_bucket_tag(b->word0) != tag || fkv',
-      '(tag == 0) || fkv',
+      'if (fkv_bucket_tag(b->word0) != tag) return FKV_BUCKET_FOREIGN;',
+      'if (tag == 0) return FKV_BUCKET_FOREIGN;',
     ],
   ]),
   // ---------------------------------------------------------------- quarantine
@@ -201,6 +203,125 @@ export const mutations = [
       '',
     ],
   ]),
+  // ---------------------------------------------------------------- merges
+  ...inFile('native/table/merge.c', [
+    [
+      'table: merge: without the mark SETTLING',
+      merge('a_reader_of_any_age_finds_what_a_merge_moved'),
+      'level, FKV_BUCKET_SETTLING)',
+      'level, 0)',
+    ],
+    [
+      'table: merge: SETTLING ends at once',
+      merge('a_reader_of_any_age_finds_what_a_merge_moved'),
+      '    table_quarantine_settle(t, number);',
+      '    to->word0 &= ~((uint64_t)FKV_BUCKET_SETTLING << 32);',
+    ],
+    [
+      'table: merge: the old bucket is not marked',
+      merge('a_reader_of_any_age_finds_what_a_merge_moved'),
+      'level + 1, FKV_BUCKET_MERGED)',
+      'level + 1, 0)',
+    ],
+    [
+      'table: merge: the old slots are cleared at once',
+      merge('a_reader_of_any_age_finds_what_a_merge_moved'),
+      '    table_quarantine_settle(t, image);',
+      '    memset(from->slot, 0, sizeof from->slot);',
+    ],
+    [
+      'table: merge: while slots are moving',
+      merge('a_bucket_is_not_merged_while_slots_move_or_while_it_settles'),
+      '    if (t->moving[number] > 0 || t->moving[image] > 0) return false;',
+      '',
+    ],
+    [
+      'table: merge: the old chain is used again at once',
+      merge('chains_are_merged_and_the_old_one_can_be_read_until_the_quarantine_has_passed'),
+      '        table_quarantine_extent(t, fkv_bucket_overflow(b->word1), FKV_CLASS_BUCKET);',
+      '        table_quarantine_unplace(t, FKV_CLASS_BUCKET);\n        table_heap_give(t, fkv_bucket_overflow(b->word1), FKV_CLASS_BUCKET);',
+    ],
+    [
+      'table: merge: the hand passes over entries that expire',
+      index('an_entry_that_a_merge_brings_behind_the_hand_expires'),
+      '    lower_floor(t, comes.words, comes.count);',
+      '    (void)lower_floor;',
+    ],
+    [
+      'table: merge: at once',
+      index('entries_that_come_again_soon_merge_nothing'),
+      '    if (t->now_ns - t->index_shrink_since_ns < SHRINK_AFTER_NS) return false;',
+      '',
+    ],
+    [
+      'table: merge: begins where it ends',
+      index('buckets_that_are_a_third_full_stay_and_a_table_that_is_merged_has_room_to_grow'),
+      'BELOW_PERCENT = 33,',
+      'BELOW_PERCENT = 67,',
+    ],
+    [
+      'table: merge: all buckets at the same time',
+      index('only_a_part_of_the_buckets_settles_at_a_time'),
+      't->settling < most && ',
+      't->settling < 100 * most && ',
+    ],
+    [
+      'table: merge: the index keeps its memory',
+      index('the_index_of_a_table_that_lost_its_entries_is_small_and_grows_again'),
+      '    if (table_load_below(t, RETIRE_PERCENT)) table_retire_index(t);',
+      '',
+    ],
+  ]),
+  ...inFile('native/table/split.c', [
+    [
+      'table: split: a number that was in use before does not settle',
+      merge('a_bucket_whose_number_was_in_use_before_settles'),
+      'again ? FKV_BUCKET_SETTLING : 0)',
+      '0)',
+    ],
+    [
+      'table: split: a number in new memory counts as new',
+      merge('a_bucket_whose_number_was_in_use_before_settles_in_new_memory_too'),
+      'bool again = image < t->buckets_most;',
+      'bool again = to->word0 != 0;',
+    ],
+    [
+      'table: split: a bucket loses the mark SETTLING',
+      merge('a_bucket_whose_number_was_in_use_before_settles'),
+      'level + 1, fkv_bucket_marks(word0))',
+      'level + 1, 0)',
+    ],
+    [
+      'table: split: a number is used again before its bucket is cleared',
+      merge('a_number_is_not_used_again_before_its_bucket_is_cleared'),
+      'return t->moving[t->buckets] > 0 || ',
+      'return ',
+    ],
+  ]),
+  ...inFile('native/table/tick.c', [
+    [
+      'table: split: growth that fell behind waits for changes',
+      index('growth_that_fell_behind_goes_on_without_changes'),
+      '    more |= splits;',
+      '',
+    ],
+  ]),
+  ...inFile('native/table/index.c', [
+    [
+      'table: split: a table whose next split waits is full',
+      merge('a_chain_that_is_full_while_a_split_waits_is_busy_and_not_full'),
+      '(table_split(t) || table_split_waits(t, why))',
+      'table_split(t)',
+    ],
+  ]),
+  ...inFile('native/table/segment.c', [
+    [
+      'table: merge: a segment goes before its buckets are cleared',
+      merge('a_reader_of_any_age_finds_what_a_merge_moved'),
+      ' || t->moving[last->first_bucket] > 0) return false;',
+      ') return false;',
+    ],
+  ]),
   // ---------------------------------------------------------------- changes
   ...inFile('native/table/change.c', [
     [
@@ -237,7 +358,7 @@ export const mutations = [
     [
       'table: shrink: empty segments stay',
       shrink('segments_that_became_empty_go_back'),
-      ' && table_retire_spare(t, t->now_ns - AFTER_NS)) retired++;',
+      ' && table_retire_spare(t, t->now_ns - SHRINK_AFTER_NS)) retired++;',
       ' && retired < 0) retired++;',
     ],
     [
@@ -267,8 +388,8 @@ export const mutations = [
     [
       'table: shrink: while segments come',
       shrink('a_table_of_many_sizes_seldom_asks_for_what_it_gave_back'),
-      '(growing(t) ? AFTER_MOST_NS : AFTER_NS)',
-      'AFTER_NS',
+      '(growing(t) ? AFTER_MOST_NS : SHRINK_AFTER_NS)',
+      'SHRINK_AFTER_NS',
     ],
     [
       'table: shrink: without a pause while segments come',
@@ -279,13 +400,13 @@ export const mutations = [
     [
       'table: shrink: never while segments come',
       shrink('memory_goes_back_in_the_end_also_where_a_segment_comes_again_and_again'),
-      '(growing(t) ? AFTER_MOST_NS : AFTER_NS)',
-      '(growing(t) ? 10 * AFTER_MOST_NS : AFTER_NS)',
+      '(growing(t) ? AFTER_MOST_NS : SHRINK_AFTER_NS)',
+      '(growing(t) ? 10 * AFTER_MOST_NS : SHRINK_AFTER_NS)',
     ],
     [
       'table: shrink: a segment goes back before the change that it came for is tried again',
       shrink('memory_goes_back_in_the_end_also_where_a_segment_comes_again_and_again'),
-      'table_retire_spare(t, t->now_ns - AFTER_NS)',
+      'table_retire_spare(t, t->now_ns - SHRINK_AFTER_NS)',
       'table_retire_spare(t, t->now_ns)',
     ],
   ]),

@@ -49,16 +49,22 @@ static void finds(const char *name, index_protocol p) {
     }
     check_failed(__FILE__, __LINE__, name);
 }
-#define MISTAKES(X)                                                                                                \
-    X(merged_before_the_copy)                                                                                      \
-    X(merge_without_settling)                                                                                      \
-    X(settling_ends_at_once)                                                                                       \
-    X(merged_slots_cleared_at_once)                                                                                \
-    X(number_used_again_without_settling)                                                                          \
-    X(number_in_new_memory_counts_as_new)                                                                          \
-    X(number_used_again_before_it_was_cleared) X(split_ends_settling) X(merge_of_a_settling_bucket)                \
-        X(merge_while_slots_move) X(reader_believes_a_settling_bucket) X(reader_keeps_what_it_saw_for_another_try) \
-            X(reader_takes_merged_slots)
+/* clang-format off */
+#define MISTAKES(X) \
+    X(merged_before_the_copy) \
+    X(merge_without_settling) \
+    X(settling_ends_at_once) \
+    X(merged_slots_cleared_at_once) \
+    X(number_used_again_without_settling) \
+    X(number_in_new_memory_counts_as_new) \
+    X(number_used_again_before_it_was_cleared) \
+    X(split_ends_settling) \
+    X(merge_of_a_settling_bucket) \
+    X(merge_while_slots_move) \
+    X(reader_believes_a_settling_bucket) \
+    X(reader_keeps_what_it_saw_for_another_try) \
+    X(reader_takes_merged_slots)
+/* clang-format on */
 #define FINDS(mistake) \
     TEST(it_finds_##mistake) { finds(#mistake, (index_protocol){ .mistake = true }); }
 MISTAKES(FINDS)

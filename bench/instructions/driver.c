@@ -15,7 +15,7 @@
  */
 #include <stdio.h>
 #include "../../native/fabric/tcp/frame.h"
-#include "../../native/test/client/puppet.h"
+#include "../../native/test/client/guest.h"
 #include "responder.h"
 
 enum { KEYS = 1000, ROUNDS = 2048, BATCH = 32 };

@@ -48,7 +48,7 @@ const mutations = [
       '',
     ],
   ]),
-  ...inFile('native/fabric/verbs/data.c', [
+  ...inFile('native/fabric/verbs/poll.c', [
     [
       'the set-up of a connection has no end',
       siw('connecting_to_nobody_ends_in_time_and_as_failed'),
@@ -61,6 +61,8 @@ const mutations = [
       '        see(c, now);\n',
       '',
     ],
+  ]),
+  ...inFile('native/fabric/verbs/post.c', [
     [
       'the upper half of an rkey is not looked at',
       rxe('a_wrong_rkey_is_refused'),

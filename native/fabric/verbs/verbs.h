@@ -1,11 +1,12 @@
-/* verbs.h: what the files of the verbs provider share. Private to verbs_*.c.
+/* verbs.h: what the files of the verbs provider share. Private to this folder.
  *
  *   domain.c  the device, protection domains, memory regions
  *   cm.c      the connection manager: its thread, listening, the steps of a connection's set-up
  *   dial.c    rdma_connect, which may wait, in a thread of its own
  *   pool.c    registered message buffers and the shared receive queue of a tenant
  *   conn.c    queue pairs: made, broken, drained, freed
- *   data.c    READs, SENDs, credits, polling, arming
+ *   poll.c    what comes: completions, messages, credits, time-outs; polling and arming
+ *   post.c    what goes: READs and SENDs behind one doorbell
  *
  * A domain works on one device: the one to which rdma_cm's routing leads the first address that it listens on or
  * connects to. There is a protection domain for each tenant: an rkey of one cannot be used by a queue pair of
@@ -296,6 +297,8 @@ void verbs_unlisten(fab_listener *l);
 int verbs_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
 int verbs_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int verbs_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
+/* one that was accepted is established */
+void verbs_peer_ready(verbs_conn *c);
 
 /* dial.c */
 /* a failure later is an event: CONNECT_ERROR */
@@ -329,33 +332,35 @@ int verbs_cq_device(verbs_cq *cq, bool listens); /* makes the device's part */
 void verbs_cq_let_go(verbs_cq *cq);
 void verbs_cq_destroy(fab_cq *cq);
 
-/* data.c */
+/* poll.c */
 void verbs_stash(verbs_cq *cq, const fab_wc *wc);
 /* moves all the device has into the stash */
 void verbs_drain(verbs_cq *cq);
 /* completes sq entries: while done, or all */
 void verbs_pop(verbs_conn *c, bool all);
-void verbs_doorbell(verbs_conn *c);
 int verbs_poll(fab_cq *cq, fab_wc *wc, int max);
-void verbs_flush(fab_cq *cq);
 int verbs_arm(fab_cq *cq);
 int verbs_fd(fab_cq *cq);
+void verbs_wake(fab_cq *cq);
 /* at the start, or back to the pool at the end */
 void verbs_deliver_early(verbs_conn *c);
 /* takes its completions out of the stash */
 void verbs_purge(verbs_cq *cq, const verbs_conn *c);
 void verbs_timeouts(verbs_cq *cq);
-void verbs_wake(fab_cq *cq);
+fab_wc_status verbs_status(enum ibv_wc_status s);
+
+/* post.c */
+void verbs_doorbell(verbs_conn *c);
+/* Breaks the connection if the READ that was refused here is the oldest now. */
+void verbs_refuse(verbs_conn *c);
+void verbs_flush(fab_cq *cq);
 int verbs_post_reads(fab_conn *c, const fab_read *r, int n);
 int verbs_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes);
 void verbs_release(fab_conn *c, const void *message);
+void verbs_say_first(verbs_conn *c); /* so that the owner may speak */
+bool verbs_say_bye(verbs_conn *c);   /* false: it cannot be posted */
 int verbs_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, uint64_t wr_id);
 void verbs_detach(fab_conn *c, uint64_t rkey);
-fab_wc_status verbs_status(enum ibv_wc_status s);
-void verbs_say_first(verbs_conn *c); /* so that the owner may speak */
-/* one that was accepted is established */
-void verbs_peer_ready(verbs_conn *c);
-bool verbs_say_bye(verbs_conn *c); /* false: it cannot be posted */
 
 /* wr_id of a work request: 1 | 0 | slot 20 | generation 10 | position in the send queue 32. Of a receive: the buffer's
  * address, whose highest bit is 0. */

@@ -1,9 +1,9 @@
-/* guest_steps.h: one client of one puppet (puppet.h) for a test program, time that passes, and the steps of one GET
+/* guest_steps.h: one client (guest.h) of one puppet for a test program, time that passes, and the steps of one GET
  * carried out by hand. For tests of native/client/session and native/client/lookup that need one exact interleaving. */
 #ifndef FARKV_TEST_GUEST_STEPS_H
 #define FARKV_TEST_GUEST_STEPS_H
 #include <stdio.h>
-#include "puppet.h"
+#include "guest.h"
 #include "../../client/lookup/internal.h"
 
 static const uint64_t MS = 1000000;

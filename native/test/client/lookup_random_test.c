@@ -5,7 +5,7 @@
  * A new owner begins, with an empty table, only when every lease that the old one granted has run out; the old memory
  * stays readable, or is refused, or its rkeys open other memory.
  */
-#include "puppet.h"
+#include "guest.h"
 #include "random_gets.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -11,7 +11,6 @@
 #ifndef FARKV_TEST_PUPPET_H
 #define FARKV_TEST_PUPPET_H
 #include "../../fabric/provider.h"
-#include "../../client/lookup/lookup.h"
 #include "owner.h"
 
 enum { PUPPET_MEMORY = 256, PUPPET_READS = 1024, PUPPET_EVENTS = 4096 };
@@ -94,40 +93,5 @@ void puppet_garbage(puppet *p); /* a message that is no reply */
 /* Time goes on: the client's, and with puppet_pass the table's too. */
 void puppet_time(puppet *p, uint64_t ns);
 void puppet_pass(puppet *p, uint64_t ns);
-
-/* ---- a client of it ---- */
-
-typedef struct outcome {
-    bool done;
-    fkv_status status;
-    uint64_t version;
-    uint32_t bytes;
-    char value[4096]; /* as text */
-    lookup_get *get;
-    uint64_t request;
-} outcome;
-
-typedef struct guest {
-    puppet *p;
-    lookup *l;
-    session *s;
-    uint32_t connected, disconnected, refused, not_owner;
-    fkv_status reason;
-} guest;
-
-lookup_config guest_config(guest *c, puppet *p);
-void guest_open(guest *c, puppet *p, const lookup_config *config); /* config NULL: guest_config */
-void guest_connect(guest *c);                                      /* sets owner and route */
-/* A connected client that has read once, so that it has layout, lease and segments. */
-void guest_up(guest *c, puppet *p);
-void guest_down(guest *c); /* frees the puppet too */
-/* Turns of the loop until nothing happens any more. READs by hand and time are left to the test. */
-void guest_settle(guest *c);
-void guest_start(guest *c, const char *key, uint32_t ms, outcome *o);
-/* Starts, settles; the GET must have ended. */
-outcome guest_get(guest *c, const char *key);
-void guest_expect(guest *c, const char *key, const char *value);
-void guest_ask(guest *c, fkv_op op, const char *key, const char *value, uint32_t ms, outcome *o);
-lookup_stats guest_stats(const guest *c);
 
 #endif

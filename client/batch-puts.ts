@@ -2,7 +2,7 @@
  * putMany: one crossing into the native side for up to PUTS_MAX puts, which are operations of one batch. What has a
  * time to live or flags of its own, what a signal may end, and what has to wait for room goes the way of a put.
  */
-import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/addon.js';
+import { PENDING_BASE, PUTS_MAX, type NativeClient } from '../native/native-client.js';
 import { Batch, type BatchFailure } from './batch.js';
 import { Status, statusError } from './errors.js';
 import { KeyText } from './key-text.js';

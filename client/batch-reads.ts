@@ -12,7 +12,7 @@
  * The caller's array is copied first: an element may be a getter that throws, and within the crossing that would leave
  * operations posted that nobody waits for. What the caller does to it later changes nothing.
  */
-import { CompletionField, NO_VALUE, PENDING_STATUS, type NativeClient } from '../native/addon.js';
+import { CompletionField, NO_VALUE, PENDING_STATUS, type NativeClient } from '../native/native-client.js';
 import { Batch, type BatchFailure } from './batch.js';
 import { COMPLETION_WORDS, offsetIn, present, valueIn, type Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';

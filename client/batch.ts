@@ -6,7 +6,7 @@
  * Not for: batches that a signal may end (an AbortSignal is watched for operations by themselves), nor for what waits
  * for room: those are Pending.
  */
-import { CompletionField, type NativeClient } from '../native/addon.js';
+import { CompletionField, type NativeClient } from '../native/native-client.js';
 import type { Completion } from './completion.js';
 import type { Key } from './pending.js';
 

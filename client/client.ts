@@ -35,7 +35,7 @@ import { PendingDelete, PendingPut, PendingSwap, type ChangeOutcome, type Key, t
 import { SCAN_OPTIONS, type ScanEntry, type ScanKey, type Scanner, type ScanOptions, type ScanPage } from './scan.js';
 import type { Settings } from './options.js';
 import type { Parts, Session } from './session.js';
-import type { PreparedKey } from '../native/addon.js';
+import type { PreparedKey } from '../native/native-client.js';
 import type { ClientStats, Transport } from './transport.js';
 import { EntryReader, PlainReader, versionOf, type Entry } from './value-reader.js';
 

@@ -1,13 +1,13 @@
 /**
  * Completion records: what the native side says of a finished operation, and where its value lies.
  *
- * A record is eight numbers (native/addon.ts CompletionField) in an array that the native side owns; it is read before
+ * A record is eight numbers (native/native-client.ts CompletionField) in an array that the native side owns; it is read before
  * the next call.
  *
  * Where a value lies is said by its record's Offset alone. `offsetIn` is the only place that reads it; NO_VALUE does
  * not leave this file but as "undefined", or as the ABSENT of getManyInto.
  */
-import { CompletionField, NO_VALUE, type NativeClient } from '../native/addon.js';
+import { CompletionField, NO_VALUE, type NativeClient } from '../native/native-client.js';
 import { FarkvError, Status } from './errors.js';
 import { SLAB_BYTES, type Slab, type ValueMemory } from './value-memory.js';
 

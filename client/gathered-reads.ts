@@ -10,7 +10,7 @@
  *
  * Invariant: what is gathered has the same namespace and time-out, and no id.
  */
-import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/addon.js';
+import { CompletionField, PENDING_STATUS, type NativeClient } from '../native/native-client.js';
 import { COMPLETION_WORDS } from './completion.js';
 import { KeyText } from './key-text.js';
 import type { PendingRead } from './pending.js';

@@ -7,7 +7,7 @@ export { FarkvError, type ErrorCode } from './errors.js';
 export type { ReadOptions, WriteOptions } from './arguments.js';
 export type { ClientEvent, ConnectOptions, Servers } from './options.js';
 export type { Key } from './pending.js';
-export type { PreparedKey } from '../native/addon.js';
+export type { PreparedKey } from '../native/native-client.js';
 export type { ScanEntry, ScanKey, ScanOptions, ScanPage } from './scan.js';
 export type { ClientStats, Transport, TransportChoice } from './transport.js';
 export type { Entry } from './value-reader.js';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { TEXTS_MAX } from '../native/addon.js';
+import { TEXTS_MAX } from '../native/native-client.js';
 import { KeyText } from './key-text.js';
 import { setup, text } from '../test/support/keyspace.js';
 

@@ -5,7 +5,7 @@
  * Not for: keys that are bytes or prepared ones. Whether the text can be used (it must be ASCII) the native side
  * decides, which has the array too.
  */
-import { TEXTS_MAX } from '../native/addon.js';
+import { TEXTS_MAX } from '../native/native-client.js';
 import type { Key } from './pending.js';
 
 export class KeyText {

@@ -23,7 +23,7 @@ import {
   type NativeClient,
   type NativeClientStats,
   type PreparedKey,
-} from '../native/addon.js';
+} from '../native/native-client.js';
 import { AbortWatch } from './abort-watch.js';
 import type { BatchOperation } from './batch.js';
 import { AnswerAtOnce, COMPLETION_WORDS, DrainCursor } from './completion.js';

@@ -3,8 +3,8 @@
  * ever outstanding at once. (A Map would hash each id twice and be rehashed for ever, because ids do not come back
  * soon.)
  */
-import { PLACE_BITS } from '../native/addon.js';
-import type { NativeClient } from '../native/addon.js';
+import { PLACE_BITS } from '../native/native-client.js';
+import type { NativeClient } from '../native/native-client.js';
 import type { Completion } from './completion.js';
 
 /** What the engine does with an operation that has an id: a Pending, or an operation of a batch. */

@@ -7,7 +7,7 @@
  * native side copies what it is given; an operation in the queue owns copies of its own (`own`), so that a caller may
  * use its buffers again as soon as the call has returned.
  */
-import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/addon.js';
+import { CompletionField, type Answer, type NativeClient, type NativeKey } from '../native/native-client.js';
 import type { AbortWatch } from './abort-watch.js';
 import { present, type Completion } from './completion.js';
 import { FarkvError, Status, statusError } from './errors.js';

@@ -8,7 +8,8 @@
 import type { ClientMap } from '../core/protocol/messages.js';
 import type { Member, Region, Shard } from '../core/metadata/state.js';
 import type { ShardRange } from '../core/metadata/tenants.js';
-import type { NativeRegion, OwnerAddress, ShardRoute } from '../native/addon.js';
+import type { NativeRegion } from '../native/data-plane.js';
+import type { OwnerAddress, ShardRoute } from '../native/native-client.js';
 import { FarkvError } from './errors.js';
 import { plan, TransportState, type LocalCapabilities, type TransportChoice } from './transport.js';
 

@@ -7,7 +7,8 @@
  * is wrong with them.
  */
 import type { ClientMap } from '../core/protocol/messages.js';
-import { addon, type NativeClient, type NativeClientEvent } from '../native/addon.js';
+import { addon } from '../native/addon.js';
+import type { NativeClient, NativeClientEvent } from '../native/native-client.js';
 import { Deadline } from '../net/deadline.js';
 import { BatchPuts } from './batch-puts.js';
 import { BatchReads } from './batch-reads.js';

@@ -9,7 +9,8 @@
 import { statSync } from 'node:fs';
 import type { FabricAddress, Member } from '../core/metadata/state.js';
 import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
-import { addon, type NativeClientStats } from '../native/addon.js';
+import { addon } from '../native/addon.js';
+import type { NativeClientStats } from '../native/native-client.js';
 import { shmHost } from '../native/host.js';
 import type { ErrorCode } from './errors.js';
 

@@ -2,7 +2,7 @@
  * What a read makes of a value's bytes and its record: the decoded value, or an entry with its version. One object of
  * each kind for a client's view, so that a get allocates nothing for saying what it wants.
  */
-import { CompletionField } from '../native/addon.js';
+import { CompletionField } from '../native/native-client.js';
 import { decodeWith, type Codec } from './codec.js';
 
 const CODEC: number = CompletionField.Codec;

@@ -3,7 +3,7 @@
  * they should be.
  */
 import test from 'ava';
-import { CompletionField, NO_VALUE } from '../native/addon.js';
+import { CompletionField, NO_VALUE } from '../native/native-client.js';
 import { ABSENT } from './batch-reads.js';
 import type { Codec } from './codec.js';
 import { DrainCursor } from './completion.js';

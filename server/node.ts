@@ -14,9 +14,8 @@
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
-import { isSameHost, needsDevice } from '../core/providers.js';
-import { tenantRanges } from '../core/metadata/tenants.js';
-import type { Addon, DataPlane } from '../native/addon.js';
+import type { Addon } from '../native/addon.js';
+import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
@@ -31,14 +30,15 @@ import { DataDirectory } from './data-directory.js';
 import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
+import { joinMembers } from './metadata/join-members.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
 import { hex64, ShardDriver } from './shards/driver.js';
-import { removeSockets, socketPaths } from './runtime-directory.js';
+import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
-import { availableTransports, fabricAddresses, listenList } from './transports.js';
+import { availableTransports } from './transports.js';
 import { PACKAGE_VERSION } from './version.js';
 
 export type Native = Pick<
@@ -57,7 +57,6 @@ export interface ReadyInfo {
 }
 
 const WAITING_MS = 5000;
-const JOIN_MS = 30_000;
 const LEASE_END_MS = 500;
 const JOIN_CALL_MS = 5000;
 const REMOVED_MS = 10_000;
@@ -83,8 +82,6 @@ export class FarkvNode {
   #instance = '';
   #leaving = false;
   #regions: ShardDriver | undefined;
-  /** Transports whose device is gone. */
-  readonly #lost = new Set<Provider>();
   #dataPlane: DataPlane | undefined;
   #calls: CallContext | undefined;
 
@@ -336,99 +333,24 @@ export class FarkvNode {
   }
 
   /** Starts the data plane. Returns its addresses as clients may use them. */
-  #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): FabricAddress[] {
-    const settings = this.#settings;
-    const workers = Math.max(
-      1,
-      Math.min(
-        settings.dataPlaneThreads,
-        Math.ceil(state.shards.length / Math.max(1, state.servers.length, state.voters.length)),
-      ),
-    );
-    const sockets = transports.some(isSameHost) ? socketPaths(directory.path, workers) : [];
-    removeSockets(sockets);
-    const offer = (offered: readonly Provider[]): readonly [DataPlane, ReturnType<DataPlane['start']>] => {
-      const { leaseMs, driftPpm, maxClients, clientQuota, spinUs, tcpBusyPollUs, hugePages, memoryBytes } = settings;
-      const plane = new this.#native.DataPlane({
-        serverIncarnation: this.#incarnation,
-        hashSeed: Buffer.from(state.hashSeed, 'hex'),
-        ticketSecret: Buffer.from(state.ticketSecret, 'hex'),
-        shards: state.shards.length,
-        tenants: tenantRanges(state).map(({ count }, i) => ({
-          shards: count,
-          maxClients: settings.tenants[i - 1]?.maxClients ?? 0,
-        })),
-        listen: listenList(settings, offered, workers, sockets, this.#native.rdmaAddresses),
-        leaseMs,
-        driftPpm,
-        workers,
-        maxClients,
-        clientQuota,
-        spinUs,
-        tcpBusyPollUs,
-        hugePages,
-        memoryBytes,
-      });
-      try {
-        return [plane, plane.start()];
-      } catch (error) {
-        void plane.close();
-        throw error;
-      }
-    };
-    let started: ReturnType<typeof offer>;
-    try {
-      started = offer(transports);
-    } catch (error) {
-      // An RDMA device that is there and does not work costs the others nothing, unless it was asked for.
-      if (!transports.some(needsDevice) || !settings.transportAuto || settings.strict) throw error;
-      this.#log.warn(`${transports.filter(needsDevice).join(', ')} cannot be offered: ${describeError(error)}`);
-      started = offer(transports.filter((p) => !needsDevice(p)));
-    }
-    const [plane, bound] = started;
-    this.#dataPlane = plane;
+  #listen(state: MetadataState, directory: DataDirectory, transports: readonly Provider[]): readonly FabricAddress[] {
+    const opened = openDataPlane({
+      settings: this.#settings,
+      native: this.#native,
+      state,
+      transports,
+      dataDir: directory.path,
+      incarnation: this.#incarnation,
+      log: this.#log,
+      layoutChanged: (shard) => this.#regions?.layoutChanged(shard),
+      fatal: (error) => this.#fail(error),
+    });
+    this.#dataPlane = opened.plane;
     this.#undo.push(async () => {
       this.#dataPlane = undefined;
-      await plane.close();
-      removeSockets(sockets);
+      await opened.close();
     });
-    plane.onLayout = (shard) => this.#regions?.layoutChanged(shard);
-    plane.onUnreachable = (provider) => this.#transportLost(provider, bound);
-    if (settings.hugePages !== 'off') this.#sayPages(plane);
-    this.#log.info(`data on ${bound.map((b) => `${b.provider} ${b.address}`).join(', ')}`);
-    return fabricAddresses(bound, settings, shmHost());
-  }
-
-  /**
-   * A device is gone. As at the start: that costs the others nothing, unless this transport was asked for or is the
-   * only one for other hosts.
-   */
-  #transportLost(provider: Provider, bound: ReturnType<DataPlane['start']>): void {
-    if (this.#lost.has(provider)) return;
-    this.#lost.add(provider);
-    const left = [...new Set(bound.map((b) => b.provider))].filter((p) => !this.#lost.has(p));
-    const gone = `the device of ${provider} is gone, and with it every client that came over ${provider}`;
-    const { transportAuto, strict } = this.#settings;
-    if (transportAuto && !strict && left.some((p) => !isSameHost(p)))
-      this.#log.error(
-        `${gone}: this server is reached over ${left.join(' and ')} until it is restarted (farkv doctor tells when ${provider} would work again)`,
-      );
-    else
-      this.#fail(
-        new FarkvError('ERR_UNSUPPORTED', `${gone}: start this server again when farkv doctor finds the device`),
-      );
-  }
-
-  #sayPages(plane: DataPlane): void {
-    plane.stats().then(
-      ({ pages }) =>
-        this.#log.info(
-          pages === undefined || pages === 'small'
-            ? 'huge pages: the system gives none, tables are in small ones; farkv doctor says how to have them'
-            : `huge pages: ${pages} ones for tables`,
-        ),
-      () => undefined, // It has been closed.
-    );
+    return opened.fabric;
   }
 
   /** Before it is started the data plane grants and answers nothing. */
@@ -491,7 +413,6 @@ export class FarkvNode {
     return regions;
   }
 
-  /** Returns when the metadata names this start of the server. */
   async #join(
     { driver, proposer }: MetadataGroup,
     directory: DataDirectory,
@@ -499,39 +420,12 @@ export class FarkvNode {
     fabric: readonly FabricAddress[],
   ): Promise<void> {
     const { id, memoryBytes } = this.#settings;
-    const incarnation = hex64(this.#incarnation);
-    for (;;) {
-      const present = driver.state.members.get(id)?.incarnation;
-      if (present === incarnation) break;
-      const server = driver.state.servers.find((s) => s.id === id);
-      // One of the first servers that has not come yet is known by its id alone.
-      if (server === undefined || (server.instance !== undefined && server.instance !== directory.instance)) {
-        throw new FarkvError(
-          'ERR_CONFIG',
-          `${id} was removed from the cluster: to bring it back, start it with an empty data directory and --join`,
-        );
-      }
-      try {
-        const outcome = await proposer.propose(
-          {
-            t: 'member-join',
-            id,
-            incarnation,
-            ...(present === undefined ? {} : { replaces: present }),
-            instance: directory.instance,
-            control,
-            fabric,
-            memoryBytes,
-          },
-          JOIN_MS,
-        );
-        if (outcome !== 'unknown' && !outcome.ok && outcome.code !== 'ERR_BUSY')
-          throw new FarkvError(outcome.code, outcome.message);
-      } catch (error) {
-        if (!(error instanceof FarkvError && error.code === 'ERR_TIMEOUT')) throw error;
-        this.#log.info(`still joining: ${describeError(error)}`);
-      }
-    }
+    await joinMembers({
+      member: { id, incarnation: hex64(this.#incarnation), instance: directory.instance, control, fabric, memoryBytes },
+      state: () => driver.state,
+      propose: (command, ms) => proposer.propose(command, ms),
+      log: this.#log,
+    });
     this.#joined = true;
     this.#log.info(`joined as ${id}`);
   }

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { readdirSync } from 'node:fs';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress } from '../core/metadata/state.js';
-import type { HugePages } from '../native/addon.js';
+import type { HugePages } from '../native/data-plane.js';
 import { loadSettings } from './config/load.js';
 import type { LogLevel } from './config/settings.js';
 import type { ReadyInfo } from './node.js';

@@ -2,7 +2,7 @@
  * What `farkv status` and a handle's status() show. Counts, sizes and addresses only: no rkeys, seeds, secrets, tickets
  * or client ids.
  */
-import type { DataPlaneStats } from '../native/addon.js';
+import type { DataPlaneStats } from '../native/data-plane.js';
 import { maybe, record, text, uint, type Check } from '../core/protocol/check.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';

@@ -1,5 +1,6 @@
 /** Which transports this server offers, where each listens, and under which addresses others find it. */
-import type { DataPlaneOptions, RdmaAddress } from '../native/addon.js';
+import type { RdmaAddress } from '../native/addon.js';
+import type { DataPlaneOptions } from '../native/data-plane.js';
 import { FarkvError } from '../core/errors.js';
 import type { FabricAddress } from '../core/metadata/state.js';
 import { isSameHost, needsDevice, type Provider } from '../core/providers.js';

@@ -1,6 +1,7 @@
 /** NativeClient against a data plane in this process, over each provider that a host without special hardware has. */
 import test from 'ava';
-import { addon, NO_VALUE, PENDING_BASE, PENDING_STATUS, CompletionField } from '../addon.js';
+import { addon } from '../addon.js';
+import { NO_VALUE, PENDING_BASE, PENDING_STATUS, CompletionField } from '../native-client.js';
 import { PROVIDERS, type Provider } from '../../core/providers.js';
 import { Driver, Plane, SHARDS } from '../../test/support/native-pair.js';
 

@@ -1,6 +1,6 @@
 /** How a NativeClient ends, and what a callback may do: close it, or throw. Against a data plane in this process. */
 import test from 'ava';
-import { PENDING_BASE } from '../addon.js';
+import { PENDING_BASE } from '../native-client.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
 test('close ends what is outstanding, which may be drained once more; later calls answer ERR_CLOSED', async (t) => {

@@ -1,7 +1,7 @@
 /** A client's life ends well at every stage: in a process of its own, and in worker threads that come and go. */
 import test from 'ava';
 import { fileURLToPath } from 'node:url';
-import { PENDING_BASE } from '../addon.js';
+import { PENDING_BASE } from '../native-client.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 

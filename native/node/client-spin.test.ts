@@ -3,7 +3,7 @@
  * process.
  */
 import test from 'ava';
-import { CompletionField } from '../addon.js';
+import { CompletionField } from '../native-client.js';
 import { Driver, Plane } from '../../test/support/native-pair.js';
 
 /**

@@ -27,23 +27,23 @@ enum {
     CLIENT_QUEUES = 5,
     CLIENT_EVENTS = 256,         /* waiting to be told; more are dropped */
     CLIENT_COMPLETIONS = 512,    /* records of one drain */
-    CLIENT_WORDS = 8,            /* CompletionField.Words in addon.ts */
-    CLIENT_TEXTS_MAX = 64 << 10, /* TEXTS_MAX in addon.ts */
-    CLIENT_TEXTS_KEYS = 1024,    /* PUTS_MAX in addon.ts */
-    CLIENT_PENDING_STATUS = 255, /* PENDING_STATUS in addon.ts */
-    /* of an id are the place in the table, CLIENT_PLACE_BITS in addon.ts; the rest is a generation */
+    CLIENT_WORDS = 8,            /* CompletionField.Words in native-client.ts */
+    CLIENT_TEXTS_MAX = 64 << 10, /* TEXTS_MAX in native-client.ts */
+    CLIENT_TEXTS_KEYS = 1024,    /* PUTS_MAX in native-client.ts */
+    CLIENT_PENDING_STATUS = 255, /* PENDING_STATUS in native-client.ts */
+    /* of an id are the place in the table, CLIENT_PLACE_BITS in native-client.ts; the rest is a generation */
     CLIENT_PLACE_BITS = 16,
     CLIENT_ID_BITS = 30,          /* with PENDING_BASE still a small integer of V8, for which no object is made */
-    CLIENT_PENDING_BASE = 1 << 30 /* PENDING_BASE in addon.ts */
+    CLIENT_PENDING_BASE = 1 << 30 /* PENDING_BASE in native-client.ts */
 };
 
 /* The offset of a record that has no value: no place in any memory, and nothing may be computed with it. NO_VALUE in
- * addon.ts. */
+ * native-client.ts. */
 #define CLIENT_NO_VALUE   UINT32_MAX
 /* So many bytes of a target are used at most, so that every offset in it, its end too, is below CLIENT_NO_VALUE. */
 #define CLIENT_TARGET_MAX (UINT32_MAX - 1)
 
-/* CompletionField in addon.ts. */
+/* CompletionField in native-client.ts. */
 enum {
     FIELD_ID,
     FIELD_STATUS,

@@ -1,4 +1,4 @@
-/* client_binding.c: the class NativeClient (addon.ts): made, closed, freed; client.h says who holds it. The methods are
+/* client_binding.c: the class NativeClient (native-client.ts): made, closed, freed; client.h says who holds it. The methods are
  * in the other client_*.c. */
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
-import { addon, type DataPlane, type DataPlaneOptions } from '../addon.js';
+import { addon } from '../addon.js';
+import type { DataPlane, DataPlaneOptions } from '../data-plane.js';
 import { lifeInProcess, testLivesInThreads } from '../../test/support/lives.js';
 import { Driver, Plane, SECRET, SEED, SHARDS } from '../../test/support/native-pair.js';
 

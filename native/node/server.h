@@ -5,7 +5,7 @@
 #include "../client/copy.h"
 #include "binding.h"
 
-/* Objects of addon.ts; NULL with an exception pending. */
+/* Objects of data-plane.ts; NULL with an exception pending. */
 napi_value server_layout(napi_env env, const dataplane_layout *l);
 napi_value server_stats(napi_env env, const dataplane_stats *s);
 napi_value server_addresses(napi_env env, const dataplane *d, const dataplane_config *c);
@@ -22,7 +22,7 @@ typedef struct server_options {
 bool server_read_options(napi_env env, napi_value v, server_options *out);
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out);
 
-/* CopyOptions of addon.ts. `room` holds what config.addresses points to. False with an exception pending. */
+/* CopyOptions of data-plane.ts. `room` holds what config.addresses points to. False with an exception pending. */
 enum { SERVER_COPY_ADDRESSES = 64 };
 typedef struct server_copy_options {
     shard_copy_config config;

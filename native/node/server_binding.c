@@ -1,4 +1,4 @@
-/* server_binding.c: the class DataPlane (addon.ts): calls in, promises out.
+/* server_binding.c: the class DataPlane (data-plane.ts): calls in, promises out.
  *
  * A call that ends later becomes a `call`, which server_call.c settles.
  *

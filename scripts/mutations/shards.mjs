@@ -5,6 +5,7 @@
 import { inFile } from './checks/in-file.mjs';
 
 const moves = (title) => ({ test: 'server/shards/moves.test.ts', title });
+const arrivals = (title) => ({ test: 'server/shards/arrivals.test.ts', title });
 const rules = (title) => ({ test: 'core/shards/shards.test.ts', title });
 const life = (title) => ({ test: 'server/shards/driver.test.ts', title });
 const simulated = (simulation, from = 1) => ({ simulation, from, application: 'owners', seeds: 200, steps: 20_000 });
@@ -115,7 +116,7 @@ export const mutations = [
     ],
     [
       'shards: a copy that is complete is thrown away when the shard changes hands (rule 9)',
-      moves('what was copied is kept when its new owner applies the end of the copy and the change of owner at once'),
+      arrivals('what was copied is kept when its new owner applies the end of the copy and the change of owner at once'),
       "const known = phaseOf(c, life) === 'complete';",
       "const known = phaseOf(c, life) === 'complete' && sourceOf(c, life) !== undefined;",
     ],
@@ -127,7 +128,7 @@ export const mutations = [
     ],
     [
       'shards: a shard that cannot be copied is copied again without end',
-      moves(
+      arrivals(
         'an owner that cannot be reached is tried again later and later, and then the move is called off: the owner goes on, and it is told why',
       ),
       'full || life.attempts >= COPY_ATTEMPTS',
@@ -135,7 +136,7 @@ export const mutations = [
     ],
     [
       'shards: copies that fail follow each other as fast as at first',
-      moves(
+      arrivals(
         'an owner that cannot be reached is tried again later and later, and then the move is called off: the owner goes on, and it is told why',
       ),
       'PAUSE_MS * 2 ** (attempts - 1)',
@@ -189,13 +190,13 @@ export const mutations = [
     ],
     [
       'shards: whoever has lost a copy does not say so',
-      moves('a server whose copy is not there any more calls the move off'),
+      arrivals('a server whose copy is not there any more calls the move off'),
       'if (phase !== undefined) this.#stay(s, s.owner);',
       '',
     ],
     [
       'shards: nothing waits for memory',
-      moves(
+      arrivals(
         "what does not fit in this server's memory is not copied again and again: its move is called off, and rests when it is planned anew",
       ),
       'this.#noRoom.add(life.shard);',

@@ -4,7 +4,7 @@
  */
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { availableParallelism } from 'node:os';
-import type { HugePages } from '../../native/addon.js';
+import type { HugePages } from '../../native/data-plane.js';
 import { parseTenants } from './tenants.js';
 import { formatSize, parseDuration, parseHostPort, parseSize, type HostPort } from './units.js';
 

@@ -1,6 +1,6 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
 import type { Provider } from '../../core/metadata/state.js';
-import type { HugePages } from '../../native/addon.js';
+import type { HugePages } from '../../native/data-plane.js';
 import type { SecretSource } from './secret-file.js';
 import type { HostPort } from './units.js';
 

@@ -7,7 +7,7 @@ import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
 import { Shards, type Action, type Asked } from '../../core/shards/index.js';
-import type { CopyOptions, CopyStats, DataPlane } from '../../native/addon.js';
+import type { CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
 import { asFarkvError } from '../native-errors.js';

@@ -2,7 +2,7 @@
 import type { Command, ShardOpened } from '../../core/metadata/commands.js';
 import { segmentKey } from '../../core/metadata/reduce.js';
 import type { Region, Shard } from '../../core/metadata/state.js';
-import type { NativeRegion, ShardLayout } from '../../native/addon.js';
+import type { NativeRegion, ShardLayout } from '../../native/data-plane.js';
 
 function regionOf(r: NativeRegion): Region {
   return {

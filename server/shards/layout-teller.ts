@@ -4,7 +4,7 @@
  */
 import type { Command } from '../../core/metadata/commands.js';
 import type { Shard } from '../../core/metadata/state.js';
-import type { DataPlane } from '../../native/addon.js';
+import type { DataPlane } from '../../native/data-plane.js';
 import { describeError, type Log } from '../log.js';
 import { layoutDelta } from './layout-delta.js';
 

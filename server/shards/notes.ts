@@ -1,7 +1,7 @@
 /** What the life of shards means in words: lines of the log, and what is in the way of moves. */
 import type { Shard } from '../../core/metadata/state.js';
 import type { Note } from '../../core/shards/index.js';
-import type { CopyOptions, CopyStats } from '../../native/addon.js';
+import type { CopyOptions, CopyStats } from '../../native/data-plane.js';
 import { describeError, type Log } from '../log.js';
 import type { MoveErrors } from './move-errors.js';
 

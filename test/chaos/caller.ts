@@ -12,7 +12,7 @@ import {
   type WriteOptions,
 } from '../../client/index.js';
 import type { Key } from '../../client/pending.js';
-import type { PreparedKey } from '../../native/addon.js';
+import type { PreparedKey } from '../../native/native-client.js';
 import type { Random } from '../support/random.js';
 import type { HeldValues } from './held.js';
 import { drawKey, keyOf, MSGPACK_NAMESPACE, type ChaosKey, type Form } from './keys.js';

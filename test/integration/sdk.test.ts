@@ -1,51 +1,26 @@
+/** What the SDK's methods do, against server processes. sdk-connect.test.ts has how one connects, sdk-ends.test.ts how things end. */
 import test, { type ExecutionContext } from 'ava';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { json } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import {
   ABSENT,
   connect,
-  FarkvError,
   type BufferValue,
   type Client,
-  type ClientEvent,
   type ClientStats,
   type ConnectOptions,
 } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
+import { CHILD, clientOf, inProcess, ownNamespace, settled, sharedCluster } from '../support/sdk-clients.js';
 import type { ChildTask } from '../support/sdk-child.js';
 
-const CHILD = fileURLToPath(new URL('../support/sdk-child.js', import.meta.url));
 const MIB = 1 << 20;
-
-const teardowns: (() => unknown)[] = [];
-/** Three servers for the tests that break nothing. */
-let shared: Cluster;
-test.before(async () => {
-  shared = await Cluster.start({ teardown: (f) => void teardowns.push(f) }, { servers: 3, memory: '1gb', shards: 6 });
-});
-test.after.always(async () => {
-  for (const f of teardowns) await f();
-});
-
-let namespaces = 0;
-/**
- * The SDK's own times are for users who would rather have an error; a machine that compiles beside the tests may take
- * longer for thousands of calls.
- */
-const PATIENT = { timeoutMs: 120_000, connectTimeoutMs: 120_000 } as const;
-/** A client that sees a namespace of its own. */
-async function client(
+const shared = sharedCluster(test);
+const client = (
   t: ExecutionContext,
   options: Partial<ConnectOptions> = {},
-  cluster: Cluster = shared,
-): Promise<Client<BufferValue, Buffer>> {
-  const made = await connect({ servers: cluster.addresses, namespace: ++namespaces, ...PATIENT, ...options });
-  t.teardown(() => made.close());
-  return made;
-}
+  cluster: Cluster = shared(),
+): Promise<Client<BufferValue, Buffer>> => clientOf(t, cluster, options);
 
 /**
  * The counters before and after GETs none of which this machine let lie for longer than a GET may take: such a one is
@@ -63,28 +38,6 @@ async function inTime(
   }
 }
 
-async function settled(promises: readonly Promise<unknown>[]): Promise<string[]> {
-  const results = await Promise.allSettled(promises);
-  return results.map((result) =>
-    result.status === 'fulfilled'
-      ? 'ok'
-      : result.reason instanceof FarkvError
-        ? result.reason.code
-        : String(result.reason),
-  );
-}
-
-function inProcess(task: ChildTask): Promise<unknown> {
-  const { task: name, servers, transport, argument } = task;
-  const child = spawn(process.execPath, ['--enable-source-maps', CHILD, name, servers, transport, String(argument)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  return Promise.all([json(child.stdout), once(child, 'close')]).then(([answer, [code]]) => ({
-    ...(answer as object),
-    code: code as unknown,
-  }));
-}
-
 async function inThread(task: ChildTask): Promise<unknown> {
   const worker = new Worker(CHILD, { workerData: task });
   // Both are awaited from the beginning: a thread may post and end within one turn of this one's event loop.
@@ -93,8 +46,9 @@ async function inThread(task: ChildTask): Promise<unknown> {
 }
 
 test('tcp: a GET of a key whose place is known is one READ, and never an old value', async (t) => {
-  const kv = await client(t, { transport: 'tcp', strict: true });
-  const changer = (await client(t, { transport: 'tcp', strict: true })).namespace(namespaces - 1);
+  const namespace = ownNamespace();
+  const kv = await client(t, { transport: 'tcp', strict: true, namespace });
+  const changer = await client(t, { transport: 'tcp', strict: true, namespace });
   const keys = Array.from({ length: 100 }, (_, i) => `place ${i}`);
   await kv.putMany(keys.map((key) => ({ key, value: 'one' })));
   await kv.getMany(keys);
@@ -254,7 +208,7 @@ for (const transport of ['shm', 'tcp'] as const) {
     t.is(page.entries.length + rest.entries.length, 3001);
     t.is(rest.cursor, undefined);
 
-    const other = kv.namespace(60_000 + namespaces);
+    const other = kv.namespace(60_000 + ownNamespace());
     await other.put('m1', 'elsewhere');
     t.is(String(await kv.get('m1')), 'value 1');
     t.is(String(await other.get('m1')), 'elsewhere');
@@ -335,14 +289,14 @@ for (const transport of ['shm', 'tcp'] as const) {
   test(`${transport}: compare-and-swap from several processes loses no increment`, async (t) => {
     const kv = (await client(t, { namespace: 0 })).withCodec<number>('msgpack');
     await kv.put('counter', 0);
-    const task: ChildTask = { task: 'increment', servers: shared.addresses.join(','), transport, argument: 200 };
+    const task: ChildTask = { task: 'increment', servers: shared().addresses.join(','), transport, argument: 200 };
     const answers = await Promise.all(Array.from({ length: 4 }, () => inProcess(task)));
     t.is(await kv.get('counter'), 800);
     t.true(answers.every((answer) => (answer as { readonly code: number }).code === 0));
   });
 
   test(`${transport}: worker threads, each with a client of its own`, async (t) => {
-    const task: ChildTask = { task: 'own', servers: shared.addresses.join(','), transport, argument: 2000 };
+    const task: ChildTask = { task: 'own', servers: shared().addresses.join(','), transport, argument: 2000 };
     const answers = await Promise.all(Array.from({ length: 4 }, () => inThread(task)));
     t.deepEqual(answers, new Array(4).fill({ lost: 0, right: 2000 }));
   });
@@ -374,168 +328,7 @@ for (const transport of ['shm', 'tcp'] as const) {
       await writer;
     }
   });
-
-  test(`${transport}: close ends what is under way; nothing hangs`, async (t) => {
-    const kv = await client(t, { transport });
-    const work = [
-      ...Array.from({ length: 3000 }, (_, i) => kv.put(`k${i}`, Buffer.alloc(i % 10 === 0 ? 100_000 : 100))),
-      ...Array.from({ length: 1000 }, (_, i) => kv.get(`k${i}`)),
-      kv.put('large', Buffer.alloc(20 * MIB)),
-      kv.getMany(Array.from({ length: 2000 }, (_, i) => `k${i}`)),
-    ];
-    // What was posted has left, and no answer was looked at yet.
-    await Promise.resolve();
-    await kv.close();
-    await kv.close();
-    const codes = new Set(await settled(work));
-    t.deepEqual(
-      [...codes].filter((code) => code !== 'ok' && code !== 'ERR_CLOSED' && code !== 'ERR_INDETERMINATE'),
-      [],
-    );
-    t.true(codes.has('ERR_CLOSED') || codes.has('ERR_INDETERMINATE'));
-    t.deepEqual(await settled([kv.get('a'), kv.put('a', 'x'), kv.getMany(['a'])]), [
-      'ERR_CLOSED',
-      'ERR_CLOSED',
-      'ERR_CLOSED',
-    ]);
-  });
-
-  test(`${transport}: an AbortSignal ends an operation that is under way`, async (t) => {
-    const kv = await client(t, { transport });
-    const abort = new AbortController();
-    const reason = new Error('enough');
-    const work = Array.from({ length: 200 }, (_, i) =>
-      kv.put(`k${i}`, Buffer.alloc(200_000), { signal: abort.signal }),
-    );
-    await Promise.resolve();
-    abort.abort(reason);
-    const codes = await settled(work);
-    // What had been sent may have taken effect.
-    t.true(codes.includes('ERR_ABORTED') || codes.includes('ERR_INDETERMINATE'));
-    t.deepEqual(
-      [...new Set(codes)].filter((code) => code !== 'ok' && code !== 'ERR_ABORTED' && code !== 'ERR_INDETERMINATE'),
-      [],
-    );
-    const error = await t.throwsAsync(kv.get('k0', { signal: abort.signal }), { code: 'ERR_ABORTED' });
-    t.is(error.cause, reason);
-    await kv.put('after', 'x');
-    t.is(String(await kv.get('after')), 'x');
-  });
-
-  test(`${transport}: a stopped server costs its clients their time-outs, and no more when it goes on`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 1, args: ['--lease-ms', '200'] });
-    const kv = await client(t, { transport }, cluster);
-    await kv.put('a', 'before');
-    t.is(String(await kv.get('a')), 'before');
-    cluster.server(0).signal('SIGSTOP');
-    // A lease may still cover a GET; when it is over, GETs wait for a new one until their time is over.
-    for (;;) {
-      const [code] = await settled([kv.get('a', { timeoutMs: 100 })]);
-      if (code !== 'ok') {
-        t.is(code, 'ERR_TIMEOUT');
-        break;
-      }
-    }
-    const [put] = await settled([kv.put('a', 'during', { timeoutMs: 100 })]);
-    t.true(put === 'ERR_TIMEOUT' || put === 'ERR_INDETERMINATE', put);
-    cluster.server(0).signal('SIGCONT');
-    await kv.put('a', 'after');
-    t.is(String(await kv.get('a')), 'after');
-  });
-
-  test(`${transport}: a killed server that comes back serves its clients again, and nothing stale`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 1, args: ['--lease-ms', '200'] });
-    // How long the server is away is this machine's affair.
-    const kv = await client(t, { transport, unavailableAfterMs: Number.POSITIVE_INFINITY }, cluster);
-    await kv.put('a', 'old');
-    t.is(String(await kv.get('a')), 'old');
-    await cluster.server(0).kill();
-    await cluster.server(0).start();
-    // Values live in memory: the new process has none, and the old memory, still mapped here, must not be believed.
-    t.is(await kv.get('a'), undefined);
-    await kv.put('a', 'new');
-    t.is(String(await kv.get('a')), 'new');
-  });
-
-  test(`${transport}: a full table says so, and keeps what it has`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 1, shards: 1, memory: '8mb' });
-    const kv = await client(t, { transport, namespace: 0 }, cluster);
-    const value = Buffer.alloc(10_000, 'x');
-    let stored = 0;
-    const error = await t.throwsAsync(
-      async () => {
-        for (; stored < 2000; stored++) await kv.put(`k${stored}`, value);
-      },
-      { code: 'ERR_TABLE_FULL' },
-    );
-    t.regex(error.message, /stays readable/);
-    t.true(stored > 300);
-    for (let i = 0; i < stored; i++) t.is((await kv.get(`k${i}`))?.length, 10_000);
-  });
 }
-
-test('auto picks shared memory on the same host, says so, and tells events', async (t) => {
-  const events: ClientEvent[] = [];
-  const kv = await client(t, { onEvent: (event) => events.push(event) });
-  for (const { provider, reason } of kv.transports()) t.deepEqual([provider, reason], ['shm', 'same host']);
-  t.true(events.some((event) => event.type === 'control' && event.connected));
-  t.true(events.some((event) => event.type === 'transport' && event.transport.provider === 'shm'));
-  const told = JSON.stringify(events);
-  t.false(/rkey|token|ticket/i.test(told));
-});
-
-test('a transport that cannot be used: another one and why, or with strict an error', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 1, args: ['--transport', 'tcp'] });
-  const kv = await client(t, { transport: 'shm' }, cluster);
-  const [first] = kv.transports();
-  t.is(first?.provider, 'tcp');
-  t.regex(first?.reason ?? '', /shm: the server does not offer it/);
-  await kv.put('a', 'x');
-  t.is(String(await kv.get('a')), 'x');
-  await t.throwsAsync(connect({ servers: cluster.addresses, transport: 'shm', strict: true }), {
-    code: 'ERR_UNSUPPORTED',
-    message: /s1: .*shm: the server does not offer it/,
-  });
-});
-
-test('connect says what is wrong', async (t) => {
-  const cluster = await Cluster.start(t, { servers: 1, args: ['--token', 'open sesame'] });
-  const servers = cluster.addresses;
-  await t.throwsAsync(connect({ servers }), { code: 'ERR_UNAUTHORIZED' });
-  const wrong = await t.throwsAsync(connect({ servers, token: 'open sesamf' }), { code: 'ERR_UNAUTHORIZED' });
-  t.false(wrong.message.includes('sesam'));
-  const kv = await connect({ servers, token: 'open sesame' });
-  await kv.put('a', 'x');
-  await kv.close();
-  await t.throwsAsync(connect({ servers: '127.0.0.1:1', connectTimeoutMs: 300 }), {
-    code: 'ERR_TIMEOUT',
-    message: /no server answered within 300 ms.*ECONNREFUSED/,
-  });
-  await t.throwsAsync(connect({ servers, tls: true, connectTimeoutMs: 500 }), { instanceOf: FarkvError });
-  const abort = new AbortController();
-  const pending = connect({ servers: '127.0.0.1:1', signal: abort.signal });
-  abort.abort();
-  await t.throwsAsync(pending, { code: 'ERR_ABORTED' });
-  await t.throwsAsync(connect({ servers: '127.0.0.1:1', signal: abort.signal }), { code: 'ERR_ABORTED' });
-});
-
-test('one server that answers is enough; the others are learned from it', async (t) => {
-  const kv = await client(t, { servers: ['127.0.0.1:1', shared.server(1).address] });
-  t.is(kv.transports().length >= 3, true);
-  await kv.put('a', 'x');
-  t.is(String(await kv.get('a')), 'x');
-});
-
-test('an idle client does not keep a process from ending', async (t) => {
-  const answer = await inProcess({ task: 'idle', servers: shared.addresses.join(','), transport: 'auto', argument: 0 });
-  t.deepEqual(answer, { done: true, code: 0 });
-});
-
-test('await using closes the client', async (t) => {
-  const made = await connect({ servers: shared.addresses });
-  await made[Symbol.asyncDispose]();
-  await t.throwsAsync(made.get('a'), { code: 'ERR_CLOSED' });
-});
 
 test('msgpack values, and a client with another codec', async (t) => {
   interface User {
@@ -543,7 +336,7 @@ test('msgpack values, and a client with another codec', async (t) => {
     readonly born: Date;
     readonly tags: readonly string[];
   }
-  const users = await connect<User>({ servers: shared.addresses, codec: 'msgpack', namespace: ++namespaces });
+  const users = await connect<User>({ servers: shared().addresses, codec: 'msgpack', namespace: ownNamespace() });
   t.teardown(() => users.close());
   const ada = { name: 'Ada', born: new Date('1815-12-10'), tags: ['countess', 'programmer'] };
   await users.put('ada', ada);

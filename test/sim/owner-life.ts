@@ -18,19 +18,6 @@ export interface OwnerMessage {
   readonly note: Note;
 }
 
-/** What clients may rely on. */
-export interface Claim {
-  readonly owner: number;
-  readonly epoch: number;
-  /** World time in microseconds. */
-  until: number;
-}
-
-export interface Clock {
-  readonly rate: number;
-  readonly fromMs: number;
-}
-
 /** One life of a member as an owner, and as a leader. */
 export interface Life {
   readonly incarnation: string;

@@ -2,14 +2,11 @@
  * Owner leases under the simulator: the members are owners of shards too. They ask the leader for leases, serve what
  * the metadata gives them, give shards to each other, die, are paused and cut off; leaders take shards from owners
  * whose leases are over. All decisions are the real ones of core/metadata and core/shards; the data plane is simulated
- * (plane.ts), and the wiring of leases (server/metadata/lease-grantor.ts, lease-keeper.ts) is written here once more, as
+ * (plane.ts), and the wiring of leases (server/metadata/lease-grantor.ts, lease-holder.ts) is written here once more, as
  * small as can be.
  *
  * Checked: never two owners that clients may rely on for one shard, and an owner that has a copy has all that was
- * changed before it. A claim is what an owner has granted at most: from now until its own lease ends, by its own clock.
- * It outlives the owner's process, and a pause of it, as clients' leases do.
- *
- * Each member's clock has its own rate, within the bound, and its own beginning.
+ * changed before it (claims.ts, contents.ts).
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
 import { nextMove, nextLookMs, takeFromDead } from '../../core/metadata/leader-policy.js';
@@ -17,10 +14,13 @@ import { GrantedLeases, heldMs, HeldLease } from '../../core/metadata/owner-leas
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
 import { Violation } from './checker.js';
+import { Claims } from './claims.js';
+import { Clocks } from './clocks.js';
 import { Contents } from './contents.js';
 import { ByClockAlone, Fairness, StandingStill } from './fairness.js';
 import type { SimMember } from './member.js';
-import type { Claim, Clock, Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
+import type { Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
+import { setUp, unrest } from './owner-plans.js';
 import { MetadataModel } from './metadata-application.js';
 import { Plane } from './plane.js';
 import type { World } from './world.js';
@@ -55,8 +55,8 @@ const hex = (n: number): string => n.toString(16).padStart(16, '0');
 export class Owners {
   readonly counters: OwnerCounters = { grants: 0, claims: 0, taken: 0, released: 0, refused: 0, copied: 0 };
   readonly #lives = new Map<number, Life>();
-  readonly #clocks = new Map<number, Clock>();
-  readonly #claims: Claim[][] = Array.from({ length: SHARDS }, () => []);
+  readonly #clocks = new Clocks(() => this.world, TERMS.driftPpm);
+  readonly #claims = new Claims(() => this.world.now);
   /** What a data directory remembers: by its own clock, until when the leases of earlier lives may be relied on. */
   readonly #served = new Map<number, number>();
   readonly #first: readonly number[];
@@ -87,7 +87,7 @@ export class Owners {
       leaseOverMs: heldMs(TERMS),
       random: this.world.random,
       contents: this.#contents,
-      nowMs: () => this.#nowMs(member.id),
+      nowMs: () => this.#clocks.nowMs(member.id),
       random64: () => hex(2 ** 41 + ++this.#names),
       metadata: () => stateOf(member),
       planeOf: (id, start) =>
@@ -97,12 +97,13 @@ export class Owners {
         asked.set(proposer, {
           command,
           settle,
-          untilMs: this.#nowMs(member.id) + 2 * RENEW_MS + this.world.random.below(4 * RENEW_MS),
+          untilMs: this.#clocks.nowMs(member.id) + 2 * RENEW_MS + this.world.random.below(4 * RENEW_MS),
         });
         this.#offer(member, proposer, command);
       },
       claim: (shard, epoch, untilMs) => {
-        this.#claim(shard, member.id, epoch, this.#worldUs(member.id, untilMs));
+        this.#claims.add(shard, member.id, epoch, this.#clocks.worldUs(member.id, untilMs));
+        this.counters.claims++;
         this.#served.set(member.id, Math.max(this.#served.get(member.id) ?? -Infinity, untilMs));
       },
       came: () => this.counters.copied++,
@@ -129,36 +130,13 @@ export class Owners {
     this.#lives.delete(member.id);
   }
 
-  // ---------------------------------------------------------------- time
-
-  #clock(member: number): Clock {
-    let clock = this.#clocks.get(member);
-    if (clock === undefined) {
-      const drift = (this.world.random.below(2001) - 1000) / 1000;
-      // Of the extremes there are many: they are what the bound is about.
-      const rate = 1 + ((drift < -0.3 ? -1 : drift > 0.3 ? 1 : drift) * TERMS.driftPpm) / 2_000_000;
-      clock = { rate, fromMs: this.world.random.below(1_000_000) };
-      this.#clocks.set(member, clock);
-    }
-    return clock;
-  }
-  #nowMs(member: number): number {
-    const { rate, fromMs } = this.#clock(member);
-    return fromMs + (this.world.now / 1000) * rate;
-  }
-  /** World time at which this member's clock shows `ms`. */
-  #worldUs(member: number, ms: number): number {
-    const { rate, fromMs } = this.#clock(member);
-    return ((ms - fromMs) / rate) * 1000;
-  }
-
   // ---------------------------------------------------------------- what members do
 
   tick(member: SimMember): void {
     const life = this.#lives.get(member.id);
     const { node } = member;
     if (life === undefined || node === undefined) return;
-    const now = this.#nowMs(member.id);
+    const now = this.#clocks.nowMs(member.id);
     if (node.leader !== 0 && now - life.askedMs >= RENEW_MS) {
       life.askedMs = now;
       this.#send(member, node.leader, { t: 'ask', sentMs: now, incarnation: life.incarnation });
@@ -250,7 +228,7 @@ export class Owners {
         break;
       case 'grant':
         if (note.life === member.life)
-          life.grants.push({ sentMs: note.sentMs, gotMs: this.#nowMs(to), index: note.index });
+          life.grants.push({ sentMs: note.sentMs, gotMs: this.#clocks.nowMs(to), index: note.index });
         this.#counted(member, life);
         break;
       case 'propose':
@@ -267,7 +245,7 @@ export class Owners {
       return;
     }
     if (note !== undefined && life.grantor?.term === node.term && isMember(member, from, note))
-      life.grantor.leases.asked(idOf(from), this.#nowMs(member.id));
+      life.grantor.leases.asked(idOf(from), this.#clocks.nowMs(member.id));
     const ctx = ++this.#readIndex;
     life.reads.set(ctx, { from, note, index: undefined, term: node.term });
     if (node.readIndex(ctx) !== undefined) life.reads.delete(ctx);
@@ -276,7 +254,7 @@ export class Owners {
   /** A quorum has confirmed this leader after the question came. */
   #confirmed(member: SimMember, life: Life, from: number, note: Extract<Note, { t: 'ask' }> | undefined): void {
     const node = member.node!;
-    const now = this.#nowMs(member.id);
+    const now = this.#clocks.nowMs(member.id);
     if (life.grantor?.term !== node.term) {
       life.grantor = { term: node.term, leases: this.#leases(now), taking: new Map(), lookMs: undefined };
       this.#fairness.leads(member.id);
@@ -318,7 +296,7 @@ export class Owners {
   #lead(member: SimMember, life: Life): void {
     const node = member.node!;
     const state = stateOf(member);
-    const now = this.#nowMs(member.id);
+    const now = this.#clocks.nowMs(member.id);
     if (life.grantor?.term !== node.term) {
       if (![...life.reads.values()].some((r) => r.note === undefined && r.term === node.term))
         this.#ask(member, life, member.id, undefined);
@@ -346,38 +324,9 @@ export class Owners {
     }
     if (now - life.proposedMs < RENEW_MS) return;
     life.proposedMs = now;
-    const command = this.#setUp(state) ?? nextMove(state, leases, now) ?? this.#unrest(state);
+    const command =
+      setUp(state, this.#first.map(idOf), TERMS, SHARDS) ?? nextMove(state, leases, now) ?? unrest(this.world, state);
     if (command !== undefined) this.#propose(member, command);
-  }
-
-  #setUp(state: MetadataState): Command | undefined {
-    if (state.clusterId === '') {
-      return {
-        t: 'bootstrap',
-        clusterId: '1f'.repeat(16),
-        hashSeed: '2f'.repeat(16),
-        ticketSecret: '3f'.repeat(16),
-        shards: SHARDS,
-        voters: this.#first.map(idOf),
-        votersMax: 9,
-        ownerLease: TERMS,
-      };
-    }
-    return state.members.size > 0 && state.shards.some((s) => s.owner === undefined)
-      ? { t: 'assign-shards' }
-      : undefined;
-  }
-
-  /** Operators who change their minds. */
-  #unrest(state: MetadataState): Command | undefined {
-    const { random, calmed } = this.world;
-    if (calmed || random.below(6) > 0) return undefined;
-    const server = random.pick(state.servers);
-    const s = random.pick(state.shards);
-    const members = [...state.members.keys()];
-    if (random.below(4) === 0 || members.length === 0)
-      return { t: 'server-drain', id: server.id, draining: !server.draining };
-    return { t: 'shard-move', shard: s.shard, epoch: s.epoch, to: random.pick(members) };
   }
 
   /** The outcome of what was proposed in this term has been applied. */
@@ -406,7 +355,7 @@ export class Owners {
   /** Grants whose part of the log is applied count. */
   #counted(member: SimMember, life: Life): void {
     const node = member.node!;
-    const now = this.#nowMs(member.id);
+    const now = this.#clocks.nowMs(member.id);
     const ready = life.grants.filter(
       (g) => g.index <= node.applied || this.mistake === 'owners do not read the log first',
     );
@@ -420,7 +369,7 @@ export class Owners {
   /** Joins, and does what is due. */
   #own(member: SimMember, life: Life): void {
     const state = stateOf(member);
-    const now = this.#nowMs(member.id);
+    const now = this.#clocks.nowMs(member.id);
     if (state.clusterId === '' || !this.#first.includes(member.id)) return;
     this.#see(member, life);
     this.#join(member, life, state, now);
@@ -468,23 +417,6 @@ export class Owners {
     if (command.t === 'shard-released') this.counters.released++;
     const leader = member.node?.leader ?? 0;
     if (leader !== 0) this.#send(member, leader, { t: 'propose', command, proposer });
-  }
-
-  #claim(shard: number, owner: number, epoch: number, until: number): void {
-    const { now } = this.world;
-    const claims = (this.#claims[shard] ?? []).filter((c) => c.until > now);
-    for (const other of claims) {
-      if (other.owner === owner && other.epoch === epoch) continue;
-      throw new Violation(
-        'owner leases',
-        `shard ${shard} is served by ${owner} in epoch ${epoch}, and clients may rely on ${other.owner} in epoch ${other.epoch} for ${Math.ceil((other.until - now) / 1000)} ms more`,
-      );
-    }
-    const own = claims.find((c) => c.owner === owner && c.epoch === epoch);
-    if (own === undefined) claims.push({ owner, epoch, until });
-    else own.until = Math.max(own.until, until);
-    this.#claims[shard] = claims;
-    this.counters.claims++;
   }
 
   #send(member: SimMember, to: number, note: Note): void {

@@ -1,6 +1,6 @@
 /**
  * A NativeClient without a network: a Map of entries, and a switch for when answers come. For tests of client/ that
- * must decide in which order things happen. It keeps the contract of native/addon.ts, also where that is awkward: a
+ * must decide in which order things happen. It keeps the contract of native/native-client.ts, also where that is awkward: a
  * record's arrays are reused, a slab that is full stops a drain, a large value is held until taken, more than
  * maxOutstanding operations are refused.
  */
@@ -13,7 +13,7 @@ import {
   type NativeClient,
   type NativeClientStats,
   type PreparedKey,
-} from '../../native/addon.js';
+} from '../../native/native-client.js';
 import { Status } from '../../client/errors.js';
 
 const Words: number = CompletionField.Words;

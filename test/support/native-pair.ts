@@ -5,18 +5,17 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { addon } from '../../native/addon.js';
+import type { DataPlane, ShardLayout } from '../../native/data-plane.js';
 import {
-  addon,
   CompletionField,
   NO_VALUE,
   PENDING_BASE,
-  type DataPlane,
   type NativeClient,
   type NativeClientEvent,
   type NativeClientOptions,
-  type ShardLayout,
   type ShardRoute,
-} from '../../native/addon.js';
+} from '../../native/native-client.js';
 import type { Provider } from '../../core/metadata/state.js';
 
 export const SHARDS = 4;

@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
-import { CompletionField } from '../../native/addon.js';
+import { CompletionField } from '../../native/native-client.js';
 import { Driver, Plane, type PlaneOptions } from './native-pair.js';
 
 const say = (text: string): void => {

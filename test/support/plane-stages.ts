@@ -6,7 +6,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isMainThread, parentPort, threadId, workerData } from 'node:worker_threads';
-import { addon, type DataPlane } from '../../native/addon.js';
+import { addon } from '../../native/addon.js';
+import type { DataPlane } from '../../native/data-plane.js';
 import { Driver, Plane, SECRET, SEED, SHARDS } from './native-pair.js';
 
 const say = (text: string): void => {

@@ -4,7 +4,14 @@
  */
 import type { ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
-import { encodeProposal, type Bootstrap, type Command, type MemberJoin } from '../../core/metadata/commands.js';
+import {
+  encodeProposal,
+  type Bootstrap,
+  type Command,
+  type MemberJoin,
+  type ShardCopy,
+  type ShardOpened,
+} from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type {
   CopyOptions,
@@ -13,7 +20,7 @@ import type {
   DataPlaneStats,
   NativeRegion,
   ShardLayout,
-} from '../../native/addon.js';
+} from '../../native/data-plane.js';
 import { Log } from '../../server/log.js';
 import type { Outcome } from '../../server/metadata/proposer.js';
 import { bootstrapOf } from './metadata-log.js';
@@ -217,6 +224,16 @@ export class World {
     return outcome === 'duplicate' ? 'unknown' : outcome;
   }
 
+  /** Resolves when `event` has happened. */
+  async seen(event: string): Promise<void> {
+    while (!this.events.includes(event)) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** The events that begin with one of these words, without what follows it. */
+  steps(...words: readonly string[]): string[] {
+    return this.events.map((e) => e.split(' ')[0]!).filter((step) => words.includes(step));
+  }
+
   /** Everything that can happen without outside help has happened. */
   async quiet(): Promise<void> {
     for (let before = -1; before !== this.events.length;) {
@@ -249,4 +266,43 @@ export async function two(t: ExecutionContext, options: Partial<ShardDriverOptio
   await world.quiet();
   t.deepEqual(world.life.serving, [0, 1]);
   return world;
+}
+
+export const MOVE = { t: 'shard-move', shard: 0, epoch: 1 } as const;
+const incarnationOf = { s1: incarnation(1), s2: incarnation(50) };
+/** s2 loses shard 0 to s1, though it has not released it. */
+export const TAKEN: Command = {
+  t: 'shards-taken',
+  id: 's2',
+  incarnation: incarnationOf.s2,
+  shards: [{ shard: 0, epoch: 1, to: 's1' }],
+};
+
+export function copyTo(to: 's1' | 's2', phase: 'last' | 'copied', copy: string): ShardCopy {
+  return {
+    t: 'shard-copy',
+    shard: 0,
+    epoch: 1,
+    to,
+    memberIncarnation: incarnationOf[to],
+    phase,
+    worker: 0,
+    copy,
+    planned: 0,
+  };
+}
+
+/** s2 has opened shard 0, with the copy of that name if it is one. */
+export function openedByOther(epoch: number, name = 77): ShardOpened {
+  return {
+    t: 'shard-opened',
+    shard: 0,
+    owner: 's2',
+    memberIncarnation: incarnationOf.s2,
+    epoch,
+    incarnation: incarnation(name),
+    layoutEpoch: 1,
+    buckets: 64,
+    regions: [],
+  };
 }

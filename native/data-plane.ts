@@ -1,0 +1,239 @@
+/**
+ * The types of the owner's side of the native boundary: DataPlane (native/node/server_binding.c), what it is made
+ * with, and what it counts. Used by server/ in its worker thread; native/addon.ts loads it.
+ */
+import type { Provider } from '../core/providers.js';
+
+export type HugePages = 'off' | 'auto' | 'require';
+
+export interface DataPlaneOptions {
+  readonly serverIncarnation: bigint;
+  /** 16 bytes each. */
+  readonly hashSeed: Uint8Array;
+  readonly ticketSecret: Uint8Array;
+  readonly shards: number;
+  /**
+   * Whose shards follow each other and are all there are (native/dataplane/dataplane.h). maxClients 0: as many as of
+   * all. Default: one domain of all shards.
+   */
+  readonly tenants?: readonly { readonly shards: number; readonly maxClients: number }[];
+  readonly leaseMs: number;
+  readonly driftPpm: number;
+  readonly listen: readonly { readonly provider: Provider; readonly address: string; readonly worker: number }[];
+  /** Data-plane threads. */
+  readonly workers: number;
+  readonly maxClients: number;
+  /** Requests one client may have in the owner's hands; more push back. */
+  readonly clientQuota: number;
+  /** How long an idle data-plane thread polls before it sleeps, microseconds. */
+  readonly spinUs: number;
+  /** How long tcp's responder polls before it sleeps, and the kernel at its sockets (SO_BUSY_POLL). */
+  readonly tcpBusyPollUs: number;
+  /**
+   * Of what pages tables' memory is; `require` fails the start where the system has no huge ones, and makes every
+   * segment of them.
+   */
+  readonly hugePages: HugePages;
+  /**
+   * Registered by all shards together; a shard's first segments are given also beyond it. Default: no bound but the
+   * shards' own.
+   */
+  readonly memoryBytes?: number;
+}
+
+export interface NativeRegion {
+  readonly provider: Provider;
+  readonly kind: 'index' | 'heap';
+  readonly segment: number;
+  readonly tag: number;
+  readonly bytes: number;
+  readonly remoteAddress: bigint;
+  readonly rkey: bigint;
+}
+
+export interface ShardLayout {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly incarnation: bigint;
+  readonly layoutEpoch: number;
+  readonly buckets: number;
+  readonly regions: readonly NativeRegion[];
+}
+
+/** Where a shard is copied from. */
+export interface CopyOptions {
+  readonly shard: number;
+  /** Of ownership, at the present owner; and the incarnation that the shard has there. */
+  readonly epoch: number;
+  readonly incarnation: bigint;
+  readonly serverIncarnation: bigint;
+  /** That of the shard here: for it the owner is to be sealed. */
+  readonly copy: bigint;
+  /** Of the owner's data-plane thread that has the shard, in order of preference; at most 64. */
+  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+}
+
+/**
+ * Entries and bytes taken over, some more than once; one-sided READs, and values that the old owner had to be asked
+ * for.
+ */
+export interface CopyStats {
+  readonly entries: number;
+  readonly bytes: number;
+  readonly reads: number;
+  readonly twoSidedGets: number;
+}
+
+/** What an owner is asked by SEND; `cas` is compare-and-swap and compare-and-delete. */
+export type RequestKind = 'lease' | 'layout' | 'get' | 'put' | 'delete' | 'cas' | 'scan';
+
+/** Nanoseconds; p50 and p99 are at most 3.2 % too high, count and max are exact. */
+export interface Latency {
+  readonly count: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+/** Counters since start; bytes, counts, nanoseconds. Names are stable: they are shown by `farkv status --json`. */
+export interface DataPlaneStats {
+  /** What segments of whole huge pages are given, as it was found at start; servers of earlier versions do not say. */
+  readonly pages?: 'small' | 'transparent' | 'reserved';
+  readonly workers: readonly {
+    readonly worker: number;
+    readonly threadId: number;
+    readonly clients: number;
+    /** Clients that take no replies at present. */
+    readonly blockedClients: number;
+    readonly requests: Readonly<Record<RequestKind, number>>;
+    readonly refused: Readonly<Record<string, number>>;
+    readonly duplicates: number;
+    /**
+     * How long requests were in the owner's hands: from the turn of its thread in which one came to the end of the one
+     * that handed the last of its answer to the transport. `get` is of GETs that the owner was asked for; one-sided
+     * ones it does not see. Refused requests do not count.
+     */
+    readonly latencyNs: Readonly<Record<RequestKind, Latency>>;
+    /** READs of peers that this process itself served: only tcp does; 0 where memory or a NIC does it alone. */
+    readonly readsServed: number;
+    /** Large values taken in by rendezvous. */
+    readonly transfers: number;
+    /** Times the thread went to sleep. */
+    readonly sleeps: number;
+  }[];
+  readonly shards: readonly {
+    readonly shard: number;
+    readonly worker: number;
+    readonly serving: boolean;
+    readonly entries: number;
+    readonly keyValueBytes: number;
+    readonly indexBytes: number;
+    readonly heapBytes: number;
+    readonly memoryBytes: number;
+    /**
+     * Registered bytes that cannot take another entry now: all but indexFreeBytes and freeBytes. All of it is accounted
+     * for: heapBytes = liveBytes + preparedBytes + overflowBytes + quarantineBytes + slackBytes + freeBytes.
+     */
+    readonly usedBytes: number;
+    /** Index memory that no bucket has yet. */
+    readonly indexFreeBytes: number;
+    /** Entries: keys, values, headers, and what is lost to the next size class. */
+    readonly liveBytes: number;
+    /** Of changes that are prepared. */
+    readonly preparedBytes: number;
+    /** Buckets that chains of the index have in the heap. */
+    readonly overflowBytes: number;
+    /** Ends of pages that no extent fits in. */
+    readonly slackBytes: number;
+    /**
+     * Registered bytes by the pages behind them; the sum is indexBytes + heapBytes. Huge ones are `transparent` or
+     * `reserved`.
+     */
+    readonly smallPageBytes: number;
+    readonly transparentPageBytes: number;
+    readonly reservedPageBytes: number;
+    /**
+     * Registered beside those: segments that the table has given back and that clients may know of until their leases
+     * are over.
+     */
+    readonly retiredBytes: number;
+    /** Not registered: what the owner keeps for itself. */
+    readonly privateBytes: number;
+    readonly quarantineBytes: number;
+    readonly freeBytes: number;
+    readonly buckets: number;
+    readonly overflowBuckets: number;
+    readonly longestChain: number;
+    readonly splits: number;
+    readonly expired: number;
+    readonly evacuated: number;
+    readonly prepared: number;
+  }[];
+}
+
+/** The owner's threads. Made stopped; `start` listens. Methods throw FarkvError-coded errors ({ code: 'ERR_...' }). */
+export interface DataPlane {
+  /**
+   * Listens and starts the threads; answers with the addresses that were really bound. Throws ERR_ADDRESS_IN_USE and
+   * the like.
+   */
+  start(): { readonly provider: Provider; readonly address: string; readonly worker: number }[];
+  /**
+   * Allocates, prefaults and registers a shard's first segments off the data-plane thread. The shard answers
+   * ERR_SHARD_UNAVAILABLE until served.
+   */
+  openShard(o: {
+    readonly shard: number;
+    readonly worker: number;
+    readonly epoch: number;
+    readonly incarnation: bigint;
+    readonly memoryBytes: number;
+  }): Promise<ShardLayout>;
+  /** Begins to grant leases and to answer for the shard, at once. */
+  serveShard(shard: number): Promise<void>;
+  /** Stops answering, waits until every granted lease has run out, deregisters. */
+  closeShard(shard: number): Promise<void>;
+  layout(shard: number): Promise<ShardLayout>;
+  /**
+   * Sealed, a shard takes no changes (clients ask again by themselves) and goes on to be read: the last of it is being
+   * copied. `copy` is the incarnation of the copy for which it is, and no other copy may rely on it; 0n: changes are
+   * taken again.
+   */
+  sealShard(shard: number, copy: bigint): Promise<void>;
+  /**
+   * Stops answering and waits until every granted lease has run out; the shard keeps what is in it, and serveShard goes
+   * on with it.
+   */
+  pauseShard(shard: number): Promise<void>;
+  /**
+   * Copies a shard from its present owner into the one that is open here and is not served (native/client/copy.h).
+   * Resolves when all was copied once and little is left; what changes is followed until stopCopy. A copy that fails
+   * has no second try: the shard is to be closed and opened anew.
+   */
+  copyShard(o: CopyOptions): Promise<void>;
+  /** Resolves when the old owner is sealed and both have the same; once for each copy. */
+  finishCopy(shard: number): Promise<CopyStats>;
+  /**
+   * Ends the copy of a shard, if there is one; what was promised of it rejects with ERR_ABORTED. Returns at once: what
+   * the table is taking over just then takes as long as memory for it does. Resolves when nothing of the copy is under
+   * way; until then copyShard of the same shard is ERR_BUSY.
+   */
+  stopCopy(shard: number): Promise<void>;
+  stats(): Promise<DataPlaneStats>;
+  /**
+   * The owner's own lease from the metadata group, as bootTimeNs counts: no lease is granted beyond it, and after it
+   * requests are answered ERR_SHARD_UNAVAILABLE. 2n ** 64n - 1n, as at first: no end. Takes effect at once.
+   */
+  setGrantUntil(bootNs: bigint): void;
+  /** How long the leases are that are granted from now on; never longer than the options say. */
+  setLeaseMs(ms: number): void;
+  /** Called on the owning event loop when a shard's segments changed. */
+  onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
+  /**
+   * The same: the device of a transport is gone, and no client will come over it again in the life of this data plane.
+   * More than once, possibly.
+   */
+  onUnreachable: ((provider: Provider) => void) | undefined;
+  /** Drains, disconnects, deregisters, unmaps, joins the threads. Idempotent. */
+  close(): Promise<void>;
+}

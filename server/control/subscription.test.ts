@@ -1,0 +1,114 @@
+/** What a subscribed client is pushed: the map, what changed of it, tickets. */
+import test from 'ava';
+import type { Shard } from '../../core/metadata/state.js';
+import { MapAssembler, type ClientMap } from '../../core/protocol/index.js';
+import { hello, Raw, rig, shard, STATE } from '../../test/support/control-rig.js';
+import { RENEW_MS } from './tickets.js';
+
+test('a client gets its id, a ticket and the whole map', async (t) => {
+  const { port, plane } = await rig(t);
+  const [welcome, map] = await new Raw(t, port).say(hello()).got(2);
+  if (welcome?.t !== 'welcome' || !welcome.ok || map?.t !== 'map') return t.fail();
+  t.regex(welcome.clientId ?? '', /^[0-9a-f]{16}$/);
+  t.is(Buffer.from(welcome.ticket ?? []).toString(), `ticket ${BigInt(`0x${welcome.clientId ?? ''}`).toString(16)}`);
+  t.is(map.map.shards.length, 2);
+  t.is(map.partial, undefined);
+  t.is(plane.clients, 1);
+});
+
+test('a client that comes back keeps its id', async (t) => {
+  const { port } = await rig(t);
+  const [welcome] = await new Raw(t, port).say(hello({ clientId: '00000000000000ff' })).got(1);
+  t.like(welcome, { clientId: '00000000000000ff' });
+  const [other] = await new Raw(t, port).say(hello({ clientId: '0000000000000000' })).got(1);
+  t.true(other?.t === 'welcome' && other.ok && /[1-9a-f]/.test(other.clientId ?? ''));
+});
+
+test('changes of one moment are pushed together, and only what changed', async (t) => {
+  const { port, setState } = await rig(t);
+  const raw = new Raw(t, port).say(hello());
+  await raw.got(2);
+  const { shards } = STATE;
+  setState({ ...STATE, mapEpoch: 2, shards: [shard(0, 2), shards[1]!] });
+  setState({ ...STATE, mapEpoch: 3, shards: [shard(0, 3), shards[1]!] });
+  await raw.got(3);
+  setState({ ...STATE, mapEpoch: 4, shards: [shard(0, 4), shard(1, 2)] });
+  const frames = await raw.got(4);
+  const maps = new MapAssembler();
+  const seen: ClientMap[] = [];
+  for (const f of frames) if (f.t === 'map') seen.push(maps.push(f)!);
+  t.deepEqual(
+    seen.map((m) => m.mapEpoch),
+    [1, 3, 4],
+  );
+  t.deepEqual(
+    frames.filter((f) => f.t === 'map').map((f) => f.map.shards.length),
+    [2, 1, 2],
+  );
+  t.deepEqual(seen.at(-1)?.shards, [shard(0, 4), shard(1, 2)]);
+});
+
+/** Shard 0 with so many segments. */
+const bulk = (layoutEpoch: number, segments: number): Shard => ({
+  ...shard(0, layoutEpoch),
+  regions: Array.from({ length: segments }, (_, i) => ({
+    provider: 'tcp',
+    kind: 'heap',
+    segment: i,
+    tag: layoutEpoch,
+    bytes: 4096,
+    remoteAddress: '1',
+    rkey: '18446744073709551615',
+  })),
+});
+
+test('a client that reads nothing gets fewer pushes, and the newest state when it reads again', async (t) => {
+  const { port, setState, plane } = await rig(t);
+  const raw = new Raw(t, port).say(hello());
+  await raw.got(2);
+  raw.socket.pause();
+  const epochs = (of: Raw): number[] => of.frames.flatMap((f) => (f.t === 'map' ? [f.map.mapEpoch] : []));
+  // Another client, which reads, says when a change was pushed.
+  const reads = new Raw(t, port).say(hello());
+  await reads.got(2);
+  const pushes = 60;
+  for (let i = 2; i <= pushes; i++) {
+    setState({ ...STATE, mapEpoch: i, shards: [bulk(i, 4000), shard(1)] });
+    await reads.until(() => epochs(reads).at(-1) === i);
+  }
+  t.is(plane.clients, 2);
+  raw.socket.resume();
+  await raw.until(() => epochs(raw).at(-1) === pushes);
+  t.true(epochs(raw).length < epochs(reads).length, `${epochs(raw).length} pushes`);
+});
+
+test('a client that takes nothing for long is dropped', async (t) => {
+  const { port, setState, plane } = await rig(t, { pace: { renewMs: 60_000, stalledMs: 50 } });
+  const raw = new Raw(t, port).say(hello());
+  await raw.got(2);
+  raw.socket.pause();
+  const reads = new Raw(t, port).say(hello());
+  await reads.got(2);
+  for (let i = 2; plane.clients > 1; i++) {
+    setState({ ...STATE, mapEpoch: i, shards: [bulk(i, 8000), shard(1)] });
+    await reads.until(() => reads.frames.some((f) => f.t === 'map' && f.map.mapEpoch === i));
+  }
+  t.false(reads.closed);
+});
+
+test('a new ticket comes before the old one has expired, and changes nothing of the map', async (t) => {
+  const expiries: number[] = [];
+  const { port } = await rig(t, {
+    pace: { renewMs: 20, stalledMs: 60_000 },
+    makeTicket: (_secret, _client, expiresMs) => {
+      expiries.push(expiresMs);
+      return Buffer.alloc(40);
+    },
+  });
+  const frames = await new Raw(t, port).say(hello()).got(5);
+  const maps = new MapAssembler();
+  const seen = frames.flatMap((f) => (f.t === 'map' ? [maps.push(f)] : []));
+  for (const map of seen) t.deepEqual(map, seen[0]);
+  t.true(frames.slice(2).every((f) => f.t === 'map' && f.ticket !== undefined));
+  t.true(expiries.every((e) => e > Date.now() + 2 * RENEW_MS - 60_000));
+});

@@ -12,10 +12,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { FarkvError } from '../core/errors.js';
+import { withCluster } from '../server/cli/cluster.js';
+import type { ClusterStatus } from '../server/status.js';
 
 const CLI = fileURLToPath(new URL('../server/cli/main.js', import.meta.url));
 const READY_MS = 60_000;
 const STOP_MS = 10_000;
+const STATUS_MS = 10_000;
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -88,6 +91,22 @@ export class DemoCluster {
 
   get pids(): number[] {
     return this.#servers.flatMap(({ child }) => child.pid ?? []);
+  }
+
+  /** Who owns which shard, as the server knows that has heard of the most. */
+  async shards(): Promise<ClusterStatus['shards']> {
+    const asked = await Promise.allSettled(
+      this.addresses.map((address) => withCluster({ addresses: [address], timeoutMs: STATUS_MS }, (c) => c.status())),
+    );
+    const [latest] = asked
+      .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+      .sort((a, b) => b.mapEpoch - a.mapEpoch);
+    if (latest === undefined)
+      throw new FarkvError(
+        'ERR_TIMEOUT',
+        'no server says who owns its shards: run the demo again when the machine has two processors to spare',
+      );
+    return latest.shards;
   }
 
   async #ready(signal: AbortSignal): Promise<void> {

@@ -3,10 +3,12 @@
  * records, runs workload B, and prints YCSB's summary, the provider, READs per GET, and the CPU time that the servers
  * spent meanwhile.
  *
+ * Exits with 1 and says why when an operation failed, a record was lost, or a shard changed its owner (demo-check.ts).
  * Leaves no process and no file behind, also on Ctrl-C. FARKV_DEMO_OPERATIONS and FARKV_DEMO_RECORDS make it larger or
  * smaller.
  */
 import { processorSeconds } from './compare/processor-time.js';
+import { whatWasLost } from './demo-check.js';
 import { DemoCluster } from './demo-cluster.js';
 import { ProgressBar } from './progress-bar.js';
 import { reportFailures, textReport, type RunReport } from './ycsb/report.js';
@@ -54,8 +56,6 @@ async function phase(
     `${thousands(report.operations)} operations in ${(report.runTimeMs / 1000).toFixed(1)} s, ${thousands(report.throughput)}/s`,
   );
   if (signal.aborted) throw new FarkvError('ERR_ABORTED', 'interrupted');
-  const failures = reportFailures(report);
-  if (failures !== undefined) throw new FarkvError('ERR_INTERNAL', failures);
   return report;
 }
 
@@ -102,7 +102,13 @@ async function main(signal: AbortSignal): Promise<void> {
   const cluster = await DemoCluster.start(SERVERS, MEMORY, signal);
   try {
     const size = { recordcount: String(records), operationcount: String(operations) };
-    await phase('load', 'load', cluster, { ...size, outstanding: '64' }, signal);
+    const before = await cluster.shards();
+    const check = async (...runs: readonly RunReport[]): Promise<void> => {
+      const wrong = [...runs.map(reportFailures), whatWasLost(before, await cluster.shards(), runs)];
+      if (wrong.some((text) => text !== undefined))
+        throw new FarkvError('ERR_INTERNAL', wrong.filter((text) => text !== undefined).join('; '));
+    };
+    await check(await phase('load', 'load', cluster, { ...size, outstanding: '64' }, signal));
     // At most so many seconds, however slow the machine: what was done until then is reported.
     const b = await measured(cluster, () =>
       phase('run', 'workload B', cluster, { ...size, maxexecutiontime: '30' }, signal),
@@ -111,6 +117,7 @@ async function main(signal: AbortSignal): Promise<void> {
     const c = await measured(cluster, () => phase('run', 'workload C', cluster, onlyReads, signal));
     const harnessNs = await harness(size);
     print({ ...b.report, harnessNs }, b.cpuSeconds, c.report, c.cpuSeconds);
+    await check(b.report, c.report);
   } finally {
     await cluster.stop();
   }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RunReport } from '../../bench/ycsb/report.js';
 import { farkv } from '../support/cluster.js';
+import { statusOf, statusWhen } from '../support/status.js';
 
 const DEMO = fileURLToPath(new URL('../../bench/demo.js', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'farkv-bench-'));
@@ -162,6 +163,42 @@ test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
   ])
     t.regex(out, line);
   t.deepEqual(readdirSync(place), []);
+  t.deepEqual(demoProcesses(place), []);
+});
+
+/** Process ids and addresses of the servers of the demonstration. */
+function demoServers(place: string): { readonly pid: number; readonly address: string }[] {
+  return demoProcesses(place).flatMap((pid) => {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    const address = words[words.indexOf('--listen') + 1];
+    return words.includes('server') && address !== undefined ? [{ pid: Number(pid), address }] : [];
+  });
+}
+
+test.serial('npm run demo says so and fails when a server has lost its shards', async (t) => {
+  const place = demoPlace(t);
+  const child = spawn(process.execPath, [DEMO], {
+    env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '5000', FARKV_DEMO_OPERATIONS: '500000' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let err = '';
+  const running = new Promise<void>((resolve) =>
+    child.stderr.on('data', (text) => {
+      err += String(text);
+      if (err.includes('workload B ...')) resolve();
+    }),
+  );
+  const ended = once(child, 'close');
+  await running;
+  const [still, other] = demoServers(place);
+  // As on a machine that lets a server wait for longer than its lease lasts.
+  process.kill(still!.pid, 'SIGSTOP');
+  const owner = (await statusOf(other!.address)).members.find((m) => m.control.includes(still!.address))!.id;
+  await statusWhen(other!.address, (s) => s.shards.every((shard) => shard.owner !== owner));
+  process.kill(still!.pid, 'SIGCONT');
+  const [code] = (await ended) as [number];
+  t.is(code, 1, err);
+  t.regex(err, /demo: .*operations did not find a record .* have changed their owner .*run the demo again/);
   t.deepEqual(demoProcesses(place), []);
 });
 

@@ -3,7 +3,7 @@
  * granted and the time. Who asks, and how the result is proposed, is the caller's (server/metadata/leader-duties.ts,
  * test/sim).
  */
-import { CalledOffMoves } from './called-off.js';
+import { MoveRests } from './move-rests.js';
 import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
@@ -55,7 +55,7 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
   return undefined;
 }
 
-const NONE = new CalledOffMoves();
+const NONE = new MoveRests();
 
 /**
  * When takeFromDead or nextMove may have a new answer though nothing else has happened, once a quorum has confirmed the
@@ -65,13 +65,13 @@ export function nextLookMs(
   state: MetadataState,
   leases: GrantedLeases,
   nowMs: number,
-  calledOff = NONE,
+  moveRests = NONE,
 ): number | undefined {
   const owners = new Set<string>();
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   for (const m of state.moves) owners.add(m.to);
   const ends = [...owners].flatMap((id) => leases.lookAt(id, nowMs) ?? []);
-  const rested = calledOff.nextEndMs(nowMs);
+  const rested = moveRests.nextEndMs(nowMs);
   if (rested !== undefined) ends.push(rested);
   return ends.length === 0 ? undefined : Math.min(...ends);
 }
@@ -85,7 +85,7 @@ export function nextMove(
   state: MetadataState,
   leases: GrantedLeases,
   nowMs: number,
-  calledOff = NONE,
+  moveRests = NONE,
 ): ShardMove | undefined {
   const ready = usable(state, leases, nowMs);
   const shardOf = (n: number) => state.shards[n];
@@ -102,8 +102,8 @@ export function nextMove(
     if (under >= MOVES_AT_ONCE) continue;
     for (const next of own) {
       if (state.moves.some((m) => m.shard === next.shard)) continue;
-      const open = ready.filter((m) => !calledOff.rests(next.shard, m.id, nowMs));
-      const untroubled = open.filter((m) => !calledOff.troubled(server.id, m.id));
+      const open = ready.filter((m) => !moveRests.rests(next.shard, m.id, nowMs));
+      const untroubled = open.filter((m) => !moveRests.troubled(server.id, m.id));
       const to = placeOn(state, [next.shard], untroubled.length > 0 ? untroubled : open).get(next.shard);
       if (to !== undefined) return { t: 'shard-move', shard: next.shard, epoch: next.epoch, to };
     }
@@ -152,12 +152,12 @@ export function dueCommand(
   nowMs: number,
   caughtUp: ReadonlySet<string>,
   raise: RaiseOptions,
-  calledOff = NONE,
+  moveRests = NONE,
 ): Command | undefined {
   return (
     takeFromDead(state, leases, nowMs) ??
     nextFormat(state, raise) ??
-    nextMove(state, leases, nowMs, calledOff) ??
+    nextMove(state, leases, nowMs, moveRests) ??
     nextVoters(state, caughtUp)
   );
 }

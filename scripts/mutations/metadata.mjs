@@ -1,6 +1,6 @@
 /** What must not be missing from core/metadata and from what the leader does, each with the test that notices. */
 const moves = (title) => ({ test: 'core/metadata/moves.test.ts', title });
-const calledOff = (title) => ({ test: 'core/metadata/called-off.test.ts', title });
+const moveRests = (title) => ({ test: 'core/metadata/move-rests.test.ts', title });
 const plan = (title) => ({ test: 'core/metadata/plan.test.ts', title });
 const rebalance = (title) => ({ test: 'server/cli/rebalance.test.ts', title });
 const PLAN_OF_MOVES =
@@ -107,18 +107,18 @@ export const mutations = [
   {
     name: 'leader: what was called off is planned there again at once',
     file: 'core/metadata/leader-policy.ts',
-    find: '!calledOff.rests(next.shard, m.id, nowMs)',
+    find: '!moveRests.rests(next.shard, m.id, nowMs)',
     replace: 'm.id !== server.id',
-    caughtBy: calledOff(
+    caughtBy: moveRests(
       'where there is no other server a shard rests, each time for twice as long, and does not hold up those behind it',
     ),
   },
   {
     name: 'leader: what follows goes where the first could not go',
     file: 'core/metadata/leader-policy.ts',
-    find: '!calledOff.troubled(server.id, m.id)',
+    find: '!moveRests.troubled(server.id, m.id)',
     replace: 'm.id !== server.id',
-    caughtBy: calledOff(
+    caughtBy: moveRests(
       'a shard that a drained server cannot give to one goes to another, and so does what follows it',
     ),
   },
@@ -127,14 +127,14 @@ export const mutations = [
     file: 'core/metadata/leader-policy.ts',
     find: 'if (rested !== undefined) ends.push(rested);',
     replace: '',
-    caughtBy: calledOff('the leader looks again when a rest is over, though nothing else happens'),
+    caughtBy: moveRests('the leader looks again when a rest is over, though nothing else happens'),
   },
   {
     name: 'leader: a move that a restart has ended counts as called off',
-    file: 'core/metadata/called-off.ts',
+    file: 'core/metadata/move-rests.ts',
     find: 'startOf(before, id) === startOf(state, id)',
     replace: 'startOf(state, id) !== undefined',
-    caughtBy: calledOff('a move that ends because its shard is taken, or a server starts again, was not called off'),
+    caughtBy: moveRests('a move that ends because its shard is taken, or a server starts again, was not called off'),
   },
   {
     name: 'leader: a later leader raises the format by what an earlier one was told',

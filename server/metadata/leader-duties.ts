@@ -5,7 +5,7 @@
  * core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
-import { CalledOffMoves } from '../../core/metadata/called-off.js';
+import { MoveRests } from '../../core/metadata/move-rests.js';
 import type { Bootstrap, Command } from '../../core/metadata/commands.js';
 import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
 import type { MetadataState } from '../../core/metadata/state.js';
@@ -44,7 +44,7 @@ const RECONCILE_MS = 100;
 
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
-  readonly #calledOff = new CalledOffMoves();
+  readonly #moveRests = new MoveRests();
   #busy = false;
   #listening = false;
   #again = false;
@@ -70,7 +70,7 @@ export class LeaderDuties {
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
     const { driver, nowMs, log } = this.#options;
-    for (const { shard, from, to, restMs } of this.#calledOff.observe(driver.state, nowMs())) {
+    for (const { shard, from, to, restMs } of this.#moveRests.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;
       const drained = driver.state.servers.some((s) => s.id === from && s.draining);
       log.warn(
@@ -112,7 +112,7 @@ export class LeaderDuties {
     const { driver, grantor, nowMs } = this.#options;
     const leases = grantor()?.leases;
     const now = nowMs();
-    const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#calledOff);
+    const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#moveRests);
     clearTimeout(this.#next);
     if (at !== undefined && !this.#closed && !this.#listening)
       this.#next = setTimeout(() => void this.#listen(), Math.ceil(at - now));
@@ -175,7 +175,7 @@ export class LeaderDuties {
             nowMs(),
             this.#caughtUp(s),
             { known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0 },
-            this.#calledOff,
+            this.#moveRests,
           );
     if (due !== undefined || s.shards.every((one) => one.owner !== undefined)) return due;
     const missing = s.voters.filter((id) => !s.members.has(id));

@@ -1,7 +1,7 @@
 /**
  * What is in the way of shards that move from or to this server, for operators (`farkv status`, `drain`, `shard`): the
  * last thing that went wrong with each, until the shard has moved, is copied anew or has another owner. Decides
- * nothing.
+ * nothing: core/metadata/move-rests.ts does, and server/cli/move-lines.ts prints.
  */
 import { boolean, list, record, text, uint, type Check } from '../../core/protocol/check.js';
 import { memberId, shardNumber } from '../../core/metadata/check-state.js';
@@ -48,10 +48,9 @@ export class MoveErrors {
   }
 
   /** `epoch`: of the shard at its present owner. */
-  note(trouble: Omit<MoveError, 'agoMs'> & { readonly epoch: number }): void {
-    const reason =
-      trouble.reason.length > REASON_MAX ? `${trouble.reason.slice(0, REASON_MAX - 3)}...` : trouble.reason;
-    this.#noted.set(trouble.shard, { ...trouble, reason, atMs: this.#nowMs() });
+  note(error: Omit<MoveError, 'agoMs'> & { readonly epoch: number }): void {
+    const reason = error.reason.length > REASON_MAX ? `${error.reason.slice(0, REASON_MAX - 3)}...` : error.reason;
+    this.#noted.set(error.shard, { ...error, reason, atMs: this.#nowMs() });
   }
 
   clear(shard: number): void {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { hexOf, joinOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import { CalledOffMoves } from './called-off.js';
+import { MoveRests } from './move-rests.js';
 import { nextLookMs, nextMove } from './leader-policy.js';
 import { GrantedLeases, heldMs } from './owner-leases.js';
 
@@ -10,7 +10,7 @@ const FAR_MS = 1e9;
 /** A server that is drained, with the others there. */
 class Draining {
   readonly log: MetadataLog;
-  readonly calledOff = new CalledOffMoves();
+  readonly moveRests = new MoveRests();
   readonly leases = new GrantedLeases(LEASE, 0);
   nowMs = HELD;
 
@@ -21,13 +21,13 @@ class Draining {
     this.see();
   }
 
-  see(): ReturnType<CalledOffMoves['observe']> {
-    return this.calledOff.observe(this.log.state, this.nowMs);
+  see(): ReturnType<MoveRests['observe']> {
+    return this.moveRests.observe(this.log.state, this.nowMs);
   }
 
   next(): ReturnType<typeof nextMove> {
     for (const { id } of this.log.state.members.values()) this.leases.grant(id, this.nowMs);
-    return nextMove(this.log.state, this.leases, this.nowMs, this.calledOff);
+    return nextMove(this.log.state, this.leases, this.nowMs, this.moveRests);
   }
 
   /** What is due is planned. */
@@ -38,7 +38,7 @@ class Draining {
     return command;
   }
 
-  callOff(shard: number): ReturnType<CalledOffMoves['observe']> {
+  callOff(shard: number): ReturnType<MoveRests['observe']> {
     this.log.do({ t: 'shard-move', shard, epoch: this.log.shard(shard).epoch, to: 's1' });
     return this.see();
   }
@@ -69,7 +69,7 @@ test('where there is no other server a shard rests, each time for twice as long,
     t.like(world.callOff(shard), [{ shard, to: 's2', times, restMs }]);
     t.not(world.next()?.shard, shard);
     t.not(world.next(), undefined);
-    t.true((nextLookMs(world.log.state, world.leases, world.nowMs, world.calledOff) ?? FAR_MS) <= world.nowMs + restMs);
+    t.true((nextLookMs(world.log.state, world.leases, world.nowMs, world.moveRests) ?? FAR_MS) <= world.nowMs + restMs);
     world.nowMs += restMs - 1;
     t.not(world.next()?.shard, shard);
     world.nowMs += 1;
@@ -84,7 +84,7 @@ test('the leader looks again when a rest is over, though nothing else happens', 
   world.callOff(shard);
   t.is(world.next(), undefined);
   const leases = new GrantedLeases(LEASE, FAR_MS);
-  t.is(nextLookMs(world.log.state, leases, world.nowMs, world.calledOff), world.nowMs + 10_000);
+  t.is(nextLookMs(world.log.state, leases, world.nowMs, world.moveRests), world.nowMs + 10_000);
 });
 
 test('what was called off is forgotten when either server starts again, when another shard has come, and when the drain is undone', (t) => {
@@ -92,26 +92,26 @@ test('what was called off is forgotten when either server starts again, when ano
     const world = new Draining(['s1', 's2'], 8);
     const { shard } = world.plan();
     world.callOff(shard);
-    t.true(world.calledOff.rests(shard, 's2', world.nowMs) && world.calledOff.troubled('s1', 's2'));
+    t.true(world.moveRests.rests(shard, 's2', world.nowMs) && world.moveRests.troubled('s1', 's2'));
     return { world, shard };
   };
   for (const id of ['s1', 's2']) {
     const { world, shard } = called();
     world.log.do(joinOf(id, 70, Number(BigInt(`0x${world.log.state.members.get(id)!.incarnation}`))));
     t.deepEqual(world.see(), []);
-    t.false(world.calledOff.rests(shard, 's2', world.nowMs));
+    t.false(world.moveRests.rests(shard, 's2', world.nowMs));
   }
   const moved = called();
   const next = moved.world.plan();
   t.not(next.shard, moved.shard);
   moved.world.arrive(next.shard);
   t.false(
-    moved.world.calledOff.rests(moved.shard, 's2', moved.world.nowMs) || moved.world.calledOff.troubled('s1', 's2'),
+    moved.world.moveRests.rests(moved.shard, 's2', moved.world.nowMs) || moved.world.moveRests.troubled('s1', 's2'),
   );
   const undone = called();
   undone.world.log.do({ t: 'server-drain', id: 's1', draining: false });
   undone.world.see();
-  t.false(undone.world.calledOff.rests(undone.shard, 's2', undone.world.nowMs));
+  t.false(undone.world.moveRests.rests(undone.shard, 's2', undone.world.nowMs));
 });
 
 test('a move that ends because its shard is taken, or a server starts again, was not called off', (t) => {

@@ -1,11 +1,12 @@
 /**
- * Moves that were called off though both servers are there: the new owner could not reach the old one, or had no memory
- * for the shard. Whoever plans for a server that is drained plans such a shard elsewhere, and there again only after a
- * rest that doubles each time.
+ * Which moves rest, for whoever plans for a server that is drained. A move that was called off though both servers are
+ * there had a reason: the new owner could not reach the old one, or had no memory for the shard. Such a shard is
+ * planned elsewhere, and there again only after a rest that doubles each time.
  *
  * The metadata does not say why a move is no more, and need not: this is read off its changes. It is soft state; every
  * server keeps it, so that the next leader knows what the last one did, and nothing that is safe rests on it. Not for:
- * moves that a restart of either server has ended.
+ * moves that a restart of either server has ended; nor the reasons, which a server keeps for operators
+ * (server/shards/move-errors.ts).
  */
 import type { MetadataState, Move } from './state.js';
 
@@ -29,7 +30,7 @@ interface Rest extends CalledOff {
   readonly untilMs: number;
 }
 
-export class CalledOffMoves {
+export class MoveRests {
   #before: MetadataState | undefined;
   /** By shard and new owner. */
   readonly #rests = new Map<string, Rest>();

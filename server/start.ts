@@ -76,12 +76,9 @@ export interface ServerOptions {
   readonly maxConnections?: number;
   readonly leaseMs?: number | string;
   readonly ownerLeaseMs?: number | string;
-  readonly driftPpm?: number;
   readonly spinUs?: number;
   readonly tcpBusyPollUs?: number;
-  readonly handshakeMs?: number | string;
   readonly electionMs?: number | string;
-  readonly assignAfterMs?: number | string;
   readonly logLevel?: LogLevel;
 }
 
@@ -132,7 +129,7 @@ export async function startServer(options: ServerOptions = {}, control: StartCon
   return await startWith({ settings }, control);
 }
 
-/** For the command line, which has read its own options. */
+/** For the command line, which has read its own options, and for tests that change what has no option. */
 export async function startWith(start: Start, { log, signal }: StartControl): Promise<ServerHandle> {
   const given = (): boolean => signal?.aborted === true;
   if (given()) throw new FarkvError('ERR_ABORTED', 'the start was given up');

@@ -20,7 +20,7 @@ import {
   type PeerAddress,
 } from './options.js';
 import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
-import type { AccessSettings, Peer, ServerSettings, TlsFiles } from './settings.js';
+import { FIXED, type AccessSettings, type Peer, type ServerSettings, type TlsFiles } from './settings.js';
 import { tenantSettings } from './tenants.js';
 import { formatHostPort, isLoopback, type HostPort } from './units.js';
 
@@ -245,8 +245,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     ...(rdmaDevice === undefined ? {} : { rdmaDevice }),
     access,
     ...(tls === undefined ? {} : { tls }),
+    ...FIXED,
     leaseMs: need('lease-ms'),
-    driftPpm: need('drift-ppm'),
     dataPlaneThreads: need('data-plane-threads'),
     maxClients: need('max-clients'),
     clientQuota: need('client-quota'),
@@ -254,10 +254,8 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     tcpBusyPollUs: need('tcp-busy-poll-us'),
     hugePages: need('huge-pages'),
     maxConnections: need('max-connections'),
-    handshakeMs: need('handshake-ms'),
     tickMs: Math.max(10, Math.floor(need('election-ms') / 10)),
     electionMs: need('election-ms'),
-    assignAfterMs: need('assign-after-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
     voters: Math.max(read('voters') ?? 3, peers.length),
     logLevel: need('log-level'),

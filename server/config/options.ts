@@ -359,13 +359,6 @@ export const SERVER_OPTIONS = {
     describe:
       "A server silent for this long loses its shards to the others, 100 to 600000 ms. The first leader's setting counts for the whole cluster",
   }),
-  'drift-ppm': option({
-    group: 'Timing',
-    kind: 'text',
-    default: '1000',
-    parse: within(0, 100_000, integer),
-    describe: 'Bound on the clock drift between any two machines, parts per million, 0 to 100000',
-  }),
   'spin-us': option({
     group: 'Timing',
     kind: 'text',
@@ -381,27 +374,12 @@ export const SERVER_OPTIONS = {
     describe:
       'How long the thread that answers READs over tcp polls before it sleeps, microseconds, 0 to 1000000; also sets SO_BUSY_POLL on its sockets (CAP_NET_ADMIN). Faster first READ after a pause, for a busy core',
   }),
-  'handshake-ms': option({
-    group: 'Timing',
-    kind: 'text',
-    default: '5000',
-    parse: within(100, 60_000, parseDuration, ' ms'),
-    describe: 'A control connection without a hello is closed after this, 100 to 60000 ms',
-  }),
   'election-ms': option({
     group: 'Timing',
     kind: 'text',
     default: '400',
     parse: within(200, 60_000, parseDuration, ' ms'),
     describe: 'A metadata leader silent for one to two times this is replaced, 200 to 60000 ms',
-  }),
-  'assign-after-ms': option({
-    group: 'Timing',
-    kind: 'text',
-    default: '10000',
-    parse: within(0, 3_600_000, parseDuration, ' ms'),
-    describe:
-      'How long a new cluster waits for all its servers before it gives the shards to those that joined, 0 to 3600000 ms',
   }),
   'log-level': option({
     group: 'Other',

@@ -39,7 +39,22 @@ export interface AccessSettings {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
-export interface ServerSettings {
+/**
+ * Settings that no operator could choose better, so that they are neither flags nor options of startServer. A test may
+ * give others to startWith.
+ */
+export interface FixedSettings {
+  /** A bound on how much the clocks of two machines may differ in rate, parts per million. */
+  readonly driftPpm: number;
+  /** A control connection without a hello is closed after this. */
+  readonly handshakeMs: number;
+  /** So long a new cluster waits for all its servers before it gives the shards to those that joined. */
+  readonly assignAfterMs: number;
+}
+/** A quartz is off by 100 ppm at most, and NTP slews a clock by 500 more. */
+export const FIXED: FixedSettings = { driftPpm: 1000, handshakeMs: 5000, assignAfterMs: 10_000 };
+
+export interface ServerSettings extends FixedSettings {
   readonly id: string;
   readonly listen: readonly HostPort[];
   /** Hosts that others should use instead of those listened on; empty: the same. */
@@ -66,7 +81,6 @@ export interface ServerSettings {
   readonly tls?: TlsFiles;
   readonly insecure: boolean;
   readonly leaseMs: number;
-  readonly driftPpm: number;
   readonly dataPlaneThreads: number;
   readonly maxClients: number;
   readonly clientQuota: number;
@@ -74,10 +88,8 @@ export interface ServerSettings {
   readonly tcpBusyPollUs: number;
   readonly hugePages: HugePages;
   readonly maxConnections: number;
-  readonly handshakeMs: number;
   readonly tickMs: number;
   readonly electionMs: number;
-  readonly assignAfterMs: number;
   readonly ownerLeaseMs: number;
   /** Most voters of the metadata group. */
   readonly voters: number;

@@ -1,5 +1,7 @@
 import test from 'ava';
 import { rm } from 'node:fs/promises';
+import { loadSettings } from '../../server/config/load.js';
+import { startWith } from '../../server/start.js';
 import { Cluster, farkv, freePorts, ServerProcess } from '../support/cluster.js';
 import { leaderOf, served, statusOf, statusWhen, whole } from '../support/status.js';
 import type { ClusterStatus } from '../../server/status.js';
@@ -73,10 +75,17 @@ test.serial('without a majority a server waits, says for whom, and can be stoppe
 });
 
 test.serial('a server that stays away does not hold a new cluster up for ever', async (t) => {
-  const cluster = await Cluster.start(t, { ...SMALL, args: ['--assign-after-ms', '300'], absent: [2] });
-  t.deepEqual([0, 1].flatMap((i) => cluster.server(i).readyLine?.shards ?? []).sort(), [0, 1, 2, 3, 4, 5]);
-  await cluster.server(2).start();
-  t.deepEqual(cluster.server(2).readyLine?.shards, []);
+  const addresses = (await freePorts(3)).map((port) => `127.0.0.1:${port}`);
+  const peers = addresses.map((address, i) => `s${i + 1}=${address}`);
+  const start = async (i: number): Promise<readonly number[]> => {
+    const given = { id: `s${i + 1}`, listen: addresses[i]!, peers, shards: SMALL.shards, memory: SMALL.memory };
+    const settings = { ...loadSettings(given, { env: {}, dashes: false }), assignAfterMs: 300 };
+    const server = await startWith({ settings }, {});
+    t.teardown(() => server.close());
+    return server.shards;
+  };
+  t.deepEqual((await Promise.all([start(0), start(1)])).flat().sort(), [0, 1, 2, 3, 4, 5]);
+  t.deepEqual(await start(2), []);
 });
 
 test.serial('a server with the data directory of another cluster is refused, and the cluster goes on', async (t) => {

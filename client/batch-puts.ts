@@ -30,7 +30,7 @@ export class BatchPuts {
    * resolved when all that was posted here has ended, with what failed.
    */
   put(
-    ns: number,
+    space: number,
     { keys, values }: PutBatch,
     codec: number,
     timeoutMs: number,
@@ -49,20 +49,20 @@ export class BatchPuts {
       const whole = from === 0 && count === keys.length;
       const chunk = whole ? keys : keys.slice(from, from + count);
       const parts = whole ? values : values.slice(from, from + count);
-      this.#native.putMany(ns, chunk, parts, codec, answers, timeoutMs, this.#text.join(chunk), this.#text.lengths);
-      ends.push(this.#settle(ns, chunk, from, answers, single));
+      this.#native.putMany(space, chunk, parts, codec, answers, timeoutMs, this.#text.join(chunk), this.#text.lengths);
+      ends.push(this.#settle(space, chunk, from, answers, single));
     }
     return ends.length === 1 ? (ends[0] ?? Promise.resolve([])) : Promise.all(ends).then((all) => all.flat());
   }
 
   async #settle(
-    ns: number,
+    space: number,
     keys: readonly Key[],
     from: number,
     answers: Uint32Array,
     single: (i: number) => void,
   ): Promise<BatchFailure[]> {
-    const batch = new Batch(ns, keys, (_, status) => {
+    const batch = new Batch(space, keys, (_, status) => {
       if (status !== Status.ok) throw statusError(status);
     });
     for (let i = 0; i < keys.length; i++) {
@@ -75,7 +75,7 @@ export class BatchPuts {
       const answer = answers[i] ?? 0;
       if (answer === Status.busy) busy.push(from + i);
       else if (answer < PENDING_BASE)
-        batch.failures.push({ index: i, error: this.#operations.failure(answer, ns, keys[i] ?? '') });
+        batch.failures.push({ index: i, error: this.#operations.failure(answer, space, keys[i] ?? '') });
     }
     for (const i of busy) single(i);
     await batch.ended();

@@ -37,7 +37,7 @@ const TARGET_MAX = ABSENT - 1;
  * laid into `memory` from `begin` on.
  */
 interface Crossing {
-  readonly ns: number;
+  readonly space: number;
   readonly keys: readonly Key[];
   readonly from: number;
   readonly memory: Buffer;
@@ -88,7 +88,12 @@ export class BatchReads {
   }
 
   /** results[i] belongs to keys[i]. Rejects when any key failed, after all have ended. */
-  async read<T>(ns: number, given: readonly Key[], reader: ValueReader<T>, limits: Limits): Promise<(T | undefined)[]> {
+  async read<T>(
+    space: number,
+    given: readonly Key[],
+    reader: ValueReader<T>,
+    limits: Limits,
+  ): Promise<(T | undefined)[]> {
     if (this.#operations.closed) throw statusError(Status.closed);
     const keys = given.slice();
     const results = new Array<T | undefined>(keys.length).fill(undefined);
@@ -104,13 +109,13 @@ export class BatchReads {
         keeps: !reader.copies,
         atOnce: (i, end, words, at) => set(i, reader.read(present(valueIn(memory, end, words, at)), words, at)),
         later: (i, bytes, words, at) => set(i, reader.read(bytes, words, at)),
-        again: (i) => this.#operations.read(ns, chunk[i] ?? '', reader, limits).then((value) => set(i, value)),
+        again: (i) => this.#operations.read(space, chunk[i] ?? '', reader, limits).then((value) => set(i, value)),
         single: (i, id) =>
           this.#operations
-            .adopt(new PendingRead(ns, chunk[i] ?? '', reader), id, limits)
+            .adopt(new PendingRead(space, chunk[i] ?? '', reader), id, limits)
             .then((value) => set(i, value)),
       };
-      this.#post({ ns, keys: chunk, from, memory, begin: 0, limits }, sink, ends);
+      this.#post({ space, keys: chunk, from, memory, begin: 0, limits }, sink, ends);
     }
     if (ends.waits.length > 0) await Promise.all(ends.waits);
     if (ends.failures.length > 0) throw batchError(ends.failures, keys.length);
@@ -123,7 +128,7 @@ export class BatchReads {
    * was answered at once.
    */
   readInto(
-    ns: number,
+    space: number,
     given: readonly Key[],
     target: Buffer,
     spans: Uint32Array,
@@ -164,17 +169,19 @@ export class BatchReads {
         later: (i, bytes) => append(from + i, bytes),
         again: (i, bytes) => {
           if (bytes === undefined)
-            return this.#operations.read(ns, chunk[i] ?? '', asBytes, limits).then((value) => append(from + i, value));
+            return this.#operations
+              .read(space, chunk[i] ?? '', asBytes, limits)
+              .then((value) => append(from + i, value));
           needed += bytes;
           short = true;
           return undefined;
         },
         single: (i, id) =>
           this.#operations
-            .adopt(new PendingRead(ns, chunk[i] ?? '', asBytes), id, limits)
+            .adopt(new PendingRead(space, chunk[i] ?? '', asBytes), id, limits)
             .then((value) => append(from + i, value)),
       };
-      used = this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);
+      used = this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);
     }
     const end = (): number => {
       for (let i = 0; i < keys.length; i++) if (spans[2 * i] === ABSENT) spans[2 * i + 1] = 0;
@@ -198,13 +205,13 @@ export class BatchReads {
   }
 
   #answers(crossing: Crossing, sink: Sink, records: Uint32Array, ends: Ends): number {
-    const { ns, keys, from, memory, begin, limits } = crossing;
+    const { space, keys, from, memory, begin, limits } = crossing;
     const later = (i: number, wait: Promise<unknown> | undefined): void => {
       if (wait !== undefined)
         ends.waits.push(wait.catch((error: unknown) => ends.failures.push({ index: from + i, error })));
     };
     const pending = this.#native.getMany(
-      ns,
+      space,
       keys,
       memory,
       begin,
@@ -240,7 +247,7 @@ export class BatchReads {
       } else if (status === Status.bufferTooSmall || status === Status.busy) {
         later(i, sink.again(i, status === Status.busy ? undefined : length));
       } else {
-        ends.failures.push({ index: from + i, error: this.#operations.failure(status ?? -1, ns, keys[i] ?? '') });
+        ends.failures.push({ index: from + i, error: this.#operations.failure(status ?? -1, space, keys[i] ?? '') });
       }
     }
     if (values > 0) this.#usual += (bytes / values - this.#usual) / 4;
@@ -248,8 +255,8 @@ export class BatchReads {
   }
 
   /** Before anything else is done with the answers: a codec may call the client, which may then drain. */
-  #adopt({ ns, keys, from }: Crossing, records: Uint32Array, sink: Sink, ends: Ends): void {
-    const batch = new Batch(ns, keys, (i, status, completion) => take(sink, i, status, completion));
+  #adopt({ space, keys, from }: Crossing, records: Uint32Array, sink: Sink, ends: Ends): void {
+    const batch = new Batch(space, keys, (i, status, completion) => take(sink, i, status, completion));
     forPending(records, keys.length, (i, id) => this.#operations.adoptOne(batch.operation(i), id));
     ends.waits.push(
       batch

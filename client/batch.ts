@@ -21,15 +21,15 @@ export interface BatchFailure {
 }
 
 export class Batch {
-  readonly ns: number;
+  readonly space: number;
   readonly keys: readonly Key[];
   readonly failures: BatchFailure[] = [];
   readonly #outcome: BatchOutcome;
   #left = 0;
   #resolve: (() => void) | undefined;
 
-  constructor(ns: number, keys: readonly Key[], outcome: BatchOutcome) {
-    this.ns = ns;
+  constructor(space: number, keys: readonly Key[], outcome: BatchOutcome) {
+    this.space = space;
     this.keys = keys;
     this.#outcome = outcome;
   }
@@ -75,7 +75,7 @@ export class BatchOperation {
   }
 
   shard(native: NativeClient): number {
-    return native.shardOf(this.#batch.ns, this.#batch.keys[this.#index] ?? '');
+    return native.shardOf(this.#batch.space, this.#batch.keys[this.#index] ?? '');
   }
 
   settle(completion: Completion): void {

@@ -34,7 +34,7 @@ import type { Limits, Operations } from './operations.js';
 import { PendingDelete, PendingPut, PendingSwap, type ChangeOutcome, type Key, type Stored } from './pending.js';
 import { SCAN_OPTIONS, type ScanEntry, type ScanKey, type Scanner, type ScanOptions, type ScanPage } from './scan.js';
 import type { Settings } from './options.js';
-import type { Parts, Session } from './session.js';
+import type { Cluster, Parts } from './cluster.js';
 import type { PreparedKey } from '../native/native-client.js';
 import type { ClientStats, Transport } from './transport.js';
 import { EntryReader, PlainReader, versionOf, type Entry } from './value-reader.js';
@@ -78,7 +78,7 @@ const swapOutcome: ChangeOutcome<Swap> = (status, words, at) => {
 
 export class Keyspace<In, Out = In> {
   readonly #shared: Shared;
-  readonly #ns: number;
+  readonly #space: number;
   readonly #codec: Codec<In, Out>;
   readonly #plain: PlainReader<Out>;
   readonly #entry: EntryReader<Out>;
@@ -86,9 +86,9 @@ export class Keyspace<In, Out = In> {
   readonly #stored: Stored;
 
   /** @internal connect() makes clients. */
-  constructor(shared: Shared, ns: number, codec: Codec<In, Out>) {
+  constructor(shared: Shared, space: number, codec: Codec<In, Out>) {
     this.#shared = shared;
-    this.#ns = ns;
+    this.#space = space;
     this.#codec = codec;
     this.#plain = new PlainReader(codec);
     this.#entry = new EntryReader(codec);
@@ -98,7 +98,7 @@ export class Keyspace<In, Out = In> {
   /** The value, or undefined when there is none. */
   get(key: Key, options?: ReadOptions): Promise<Out | undefined> {
     try {
-      return this.#shared.operations.read(this.#ns, key, this.#plain, this.#limits(options));
+      return this.#shared.operations.read(this.#space, key, this.#plain, this.#limits(options));
     } catch (error) {
       return rejected(error);
     }
@@ -107,7 +107,7 @@ export class Keyspace<In, Out = In> {
   /** The value with its version and flags. */
   getEntry(key: Key, options?: ReadOptions): Promise<Entry<Out> | undefined> {
     try {
-      return this.#shared.operations.read(this.#ns, key, this.#entry, this.#limits(options));
+      return this.#shared.operations.read(this.#space, key, this.#entry, this.#limits(options));
     } catch (error) {
       return rejected(error);
     }
@@ -116,7 +116,7 @@ export class Keyspace<In, Out = In> {
   /** The values of many keys, in their order. Rejects when a key failed, after all have ended (see batchError). */
   async getMany(keys: readonly Key[], options?: ReadOptions): Promise<(Out | undefined)[]> {
     checkKeys(keys);
-    return await this.#shared.batches.read(this.#ns, keys, this.#plain, this.#limits(options));
+    return await this.#shared.batches.read(this.#space, keys, this.#plain, this.#limits(options));
   }
 
   /**
@@ -137,7 +137,7 @@ export class Keyspace<In, Out = In> {
     checkTarget(target, 0);
     checkSpans(spans, keys.length);
     const memory = Buffer.from(target.buffer, target.byteOffset, target.length);
-    return this.#shared.batches.readInto(this.#ns, keys, memory, spans, this.#limits(options));
+    return this.#shared.batches.readInto(this.#space, keys, memory, spans, this.#limits(options));
   }
 
   /**
@@ -152,19 +152,24 @@ export class Keyspace<In, Out = In> {
     options?: ReadOptions,
   ): number | undefined | Promise<number | undefined> {
     checkTarget(target, offset);
-    return this.#shared.operations.readInto(this.#ns, key, target, offset, this.#limits(options));
+    return this.#shared.operations.readInto(this.#space, key, target, offset, this.#limits(options));
   }
 
   /** As get, but spins until the answer is there: shm and verbs only, ERR_UNSUPPORTED over tcp. */
   getSync(key: Key, options?: Omit<ReadOptions, 'signal'>): Out | undefined {
-    return this.#shared.operations.readSync(this.#ns, key, this.#plain, this.#limits(options, SYNC_OPTIONS).timeoutMs);
+    return this.#shared.operations.readSync(
+      this.#space,
+      key,
+      this.#plain,
+      this.#limits(options, SYNC_OPTIONS).timeoutMs,
+    );
   }
 
   /** As getInto, but spins until the answer is there: shm and verbs only. */
   getIntoSync(key: Key, target: Uint8Array, offset = 0, options?: Omit<ReadOptions, 'signal'>): number | undefined {
     checkTarget(target, offset);
     return this.#shared.operations.readIntoSync(
-      this.#ns,
+      this.#space,
       key,
       target,
       offset,
@@ -177,7 +182,7 @@ export class Keyspace<In, Out = In> {
       const limits = this.#limits(options, WRITE_OPTIONS);
       const bytes = encodeWith(this.#codec, value);
       return this.#shared.operations.submit(
-        new PendingPut(this.#ns, key, bytes, this.#how(options), putOutcome),
+        new PendingPut(this.#space, key, bytes, this.#how(options), putOutcome),
         limits,
       );
     } catch (error) {
@@ -200,7 +205,7 @@ export class Keyspace<In, Out = In> {
     };
     if (limits.signal === undefined && all.every(isPlain)) {
       const { keys, values, places } = this.#encodeAll(all, failures);
-      const batch = this.#shared.puts.put(this.#ns, { keys, values }, this.#codec.id, limits.timeoutMs, (i) =>
+      const batch = this.#shared.puts.put(this.#space, { keys, values }, this.#codec.id, limits.timeoutMs, (i) =>
         single(places[i] ?? -1),
       );
       for (const { index, error } of await batch) failures.push({ index: places[index] ?? -1, error });
@@ -214,7 +219,7 @@ export class Keyspace<In, Out = In> {
   /** Whether there was such a key. */
   delete(key: Key, options?: ReadOptions): Promise<boolean> {
     try {
-      return this.#shared.operations.submit(new PendingDelete(this.#ns, key, deleteOutcome), this.#limits(options));
+      return this.#shared.operations.submit(new PendingDelete(this.#space, key, deleteOutcome), this.#limits(options));
     } catch (error) {
       return rejected(error);
     }
@@ -256,8 +261,8 @@ export class Keyspace<In, Out = In> {
   async scanPage(options: ScanOptions = {}): Promise<ScanPage<ScanKey>> {
     const { scanner } = this.#shared;
     const limits = this.#limits(options, SCAN_OPTIONS);
-    if (options.values === true) return await scanner.entries(this.#ns, options, this.#codec, limits);
-    return await scanner.keys(this.#ns, options, limits);
+    if (options.values === true) return await scanner.entries(this.#space, options, this.#codec, limits);
+    return await scanner.keys(this.#space, options, limits);
   }
 
   /**
@@ -266,12 +271,12 @@ export class Keyspace<In, Out = In> {
    * costs memory as a small buffer does.
    */
   key(key: Key): PreparedKey {
-    return this.#shared.operations.prepareKey(this.#ns, key);
+    return this.#shared.operations.prepareKey(this.#space, key);
   }
 
   /** The number of the shard that has the key, for diagnosis: `farkv status` shows which server owns it. */
   shardOf(key: Key): number {
-    return this.#shared.operations.shardOf(this.#ns, key);
+    return this.#shared.operations.shardOf(this.#space, key);
   }
 
   /**
@@ -288,7 +293,7 @@ export class Keyspace<In, Out = In> {
   withCodec<T = unknown>(codec: 'msgpack'): Keyspace<T>;
   withCodec<I, O>(codec: Codec<I, O>): Keyspace<I, O>;
   withCodec(codec: 'buffer' | 'msgpack' | Codec<unknown>): Keyspace<never, unknown> {
-    return new Keyspace<never, unknown>(this.#shared, this.#ns, resolveCodec(codec));
+    return new Keyspace<never, unknown>(this.#shared, this.#space, resolveCodec(codec));
   }
 
   /** What cannot be encoded is a failure; places[i] is the item of keys[i]. */
@@ -313,7 +318,7 @@ export class Keyspace<In, Out = In> {
 
   #swap(key: Key, expected: bigint, value: Uint8Array | undefined, options: WriteOptions | undefined): Promise<Swap> {
     const limits = this.#limits(options, WRITE_OPTIONS);
-    const operation = new PendingSwap(this.#ns, key, checkVersion(expected), value, this.#how(options), swapOutcome);
+    const operation = new PendingSwap(this.#space, key, checkVersion(expected), value, this.#how(options), swapOutcome);
     return this.#shared.operations.submit(operation, limits);
   }
 
@@ -350,27 +355,27 @@ function storedOf<In>({ ttlMs, flags }: PutItem<In>): Pick<WriteOptions, 'ttlMs'
 
 /** A connected client. It does not keep a process alive while nothing is under way. */
 export class Client<In, Out = In> extends Keyspace<In, Out> {
-  readonly #session: Session;
+  readonly #cluster: Cluster;
 
   /** @internal connect() makes clients. */
-  constructor(session: Session, parts: Parts, settings: Settings, codec: Codec<In, Out>) {
+  constructor(cluster: Cluster, parts: Parts, settings: Settings, codec: Codec<In, Out>) {
     super({ ...parts, defaults: { timeoutMs: settings.timeoutMs } }, settings.namespace, codec);
-    this.#session = session;
+    this.#cluster = cluster;
   }
 
   /** Which transport reaches which server, and why that one. */
   transports(): readonly Transport[] {
-    return this.#session.transports();
+    return this.#cluster.transports();
   }
 
   /** Counters since connect. */
   stats(): ClientStats {
-    return this.#session.stats();
+    return this.#cluster.stats();
   }
 
   /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */
   close(): Promise<void> {
-    this.#session.close();
+    this.#cluster.close();
     return Promise.resolve();
   }
 

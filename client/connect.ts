@@ -8,7 +8,7 @@
 import { Client, resolveCodec } from './client.js';
 import type { BufferValue, Codec } from './codec.js';
 import { parseOptions, type ConnectOptions, type Servers } from './options.js';
-import { Session } from './session.js';
+import { Cluster } from './cluster.js';
 
 /**
  * Connects to a cluster. Resolves when its data planes can be used; rejects with a FarkvError: ERR_CONFIG and
@@ -30,7 +30,7 @@ export async function connect(
 ): Promise<Client<never, unknown>> {
   const settings = parseOptions(options);
   const codec = resolveCodec(typeof options === 'object' && 'codec' in options ? options.codec : undefined);
-  const session = new Session(settings);
-  const parts = await session.open();
-  return new Client<never, unknown>(session, parts, settings, codec);
+  const cluster = new Cluster(settings);
+  const parts = await cluster.open();
+  return new Client<never, unknown>(cluster, parts, settings, codec);
 }

@@ -54,7 +54,7 @@ export class GatheredReads {
   readonly #nothing = Buffer.alloc(0);
   #keys: string[] = [];
   #operations: Read[] = [];
-  #ns = 0;
+  #space = 0;
   #timeoutMs = 0;
   #patience = 1;
   #crossing = GATHER;
@@ -75,8 +75,8 @@ export class GatheredReads {
 
   add(operation: Read, key: string, timeoutMs: number): void {
     const { length } = this.#keys;
-    if (length > 0 && (operation.ns !== this.#ns || timeoutMs !== this.#timeoutMs)) this.post();
-    this.#ns = operation.ns;
+    if (length > 0 && (operation.space !== this.#space || timeoutMs !== this.#timeoutMs)) this.post();
+    this.#space = operation.space;
     this.#timeoutMs = timeoutMs;
     this.#operations.push(operation);
     if (this.#keys.push(key) >= this.#crossing) this.post();
@@ -103,7 +103,7 @@ export class GatheredReads {
     const records = this.#records;
     const text = this.#text.join(keys);
     const pending = this.#native.getMany(
-      this.#ns,
+      this.#space,
       keys,
       this.#nothing,
       0,

@@ -308,7 +308,7 @@ test('bad arguments are refused before anything is sent', async (t) => {
     t.throws(() => kv.getInto('a', any(target)), { code: 'ERR_ARGUMENT' });
   for (const offset of [-1, 6, 0.5, Number.NaN])
     t.throws(() => kv.getInto('a', new Uint8Array(5), offset), { code: 'ERR_ARGUMENT' });
-  for (const ns of [-1, 65_536, 0.5, 'users']) t.throws(() => kv.namespace(any(ns)), { code: 'ERR_ARGUMENT' });
+  for (const space of [-1, 65_536, 0.5, 'users']) t.throws(() => kv.namespace(any(space)), { code: 'ERR_ARGUMENT' });
   t.throws(() => kv.withCodec(any('json')), { code: 'ERR_ARGUMENT' });
   t.deepEqual(native.log, []);
 });

@@ -87,72 +87,72 @@ export class Operations {
   // ---------------------------------------------------------------- reads
 
   /** A GET; undefined when there is no such key. */
-  read<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
+  read<T>(space: number, key: Key, reader: ValueReader<T>, limits: Limits): Promise<T | undefined> {
     if (limits.signal?.aborted === true) return Promise.reject(abortError(limits.signal));
     if (this.#gathered.on && typeof key === 'string' && limits.signal === undefined)
-      return this.#gather(ns, key, reader, limits.timeoutMs);
+      return this.#gather(space, key, reader, limits.timeoutMs);
     const slab = this.#values.ready();
-    const answer = this.#native.get(ns, key, slab.memory, slab.used, limits.timeoutMs);
+    const answer = this.#native.get(space, key, slab.memory, slab.used, limits.timeoutMs);
     if (answer >= PENDING_BASE) {
       if (this.#flushing) this.#gathered.another();
-      return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
+      return this.#outstand(new PendingRead(space, key, reader), answer, limits);
     }
     try {
       if (answer >= 0) return this.#resolved(this.#valueAtOnce(reader, slab, answer));
       if (answer === -Status.notFound) return this.#resolved(undefined);
-      if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(ns, key, reader, limits));
-      if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
-      throw this.failure(-answer, ns, key);
+      if (answer === -Status.bufferTooSmall) return Promise.resolve(this.#readLarge(space, key, reader, limits));
+      if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
+      throw this.failure(-answer, space, key);
     } catch (error) {
       return rejected(error);
     }
   }
 
-  #gather<T>(ns: number, key: string, reader: ValueReader<T>, timeoutMs: number): Promise<T | undefined> {
-    const operation = new PendingRead(ns, key, reader);
+  #gather<T>(space: number, key: string, reader: ValueReader<T>, timeoutMs: number): Promise<T | undefined> {
+    const operation = new PendingRead(space, key, reader);
     this.#flushSoon();
     this.#gathered.add(operation as PendingRead<unknown>, key, timeoutMs);
     return operation.promise;
   }
 
   /** A GET that spins until it is answered. */
-  readSync<T>(ns: number, key: Key, reader: ValueReader<T>, timeoutMs: number): T | undefined {
+  readSync<T>(space: number, key: Key, reader: ValueReader<T>, timeoutMs: number): T | undefined {
     const slab = this.#values.ready();
-    let answer = this.#native.getSync(ns, key, slab.memory, slab.used, timeoutMs);
+    let answer = this.#native.getSync(space, key, slab.memory, slab.used, timeoutMs);
     if (answer >= 0) return this.#valueAtOnce(reader, slab, answer);
     while (answer === -Status.bufferTooSmall) {
       const own = Buffer.allocUnsafeSlow(this.#native.info[BYTES] ?? 0);
-      answer = this.#native.getSync(ns, key, own, 0, timeoutMs);
+      answer = this.#native.getSync(space, key, own, 0, timeoutMs);
       if (answer >= 0) return reader.read(own.subarray(0, answer), this.#native.info, 0);
     }
     if (answer === -Status.notFound) return undefined;
-    throw this.#syncFailure(-answer, ns, key);
+    throw this.#syncFailure(-answer, space, key);
   }
 
   /** A GET into the caller's memory; answers at once where it can, and then throws what is wrong. */
   readInto(
-    ns: number,
+    space: number,
     key: Key,
     target: Uint8Array,
     offset: number,
     limits: Limits,
   ): number | undefined | Promise<number | undefined> {
     if (limits.signal?.aborted === true) throw abortError(limits.signal);
-    const answer = this.#native.get(ns, key, target, offset, limits.timeoutMs);
-    if (answer >= PENDING_BASE) return this.#outstand(new PendingInto(ns, key, target, offset), answer, limits);
+    const answer = this.#native.get(space, key, target, offset, limits.timeoutMs);
+    if (answer >= PENDING_BASE) return this.#outstand(new PendingInto(space, key, target, offset), answer, limits);
     if (answer >= 0) return --this.#yieldBudget > 0 ? answer : this.#yieldThenSettle(answer);
     if (answer === -Status.notFound) return --this.#yieldBudget > 0 ? undefined : this.#yieldThenSettle(undefined);
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
-    if (answer === -Status.busy) return this.#wait(new PendingInto(ns, key, target, offset), limits);
-    throw this.failure(-answer, ns, key);
+    if (answer === -Status.busy) return this.#wait(new PendingInto(space, key, target, offset), limits);
+    throw this.failure(-answer, space, key);
   }
 
-  readIntoSync(ns: number, key: Key, target: Uint8Array, offset: number, timeoutMs: number): number | undefined {
-    const answer = this.#native.getSync(ns, key, target, offset, timeoutMs);
+  readIntoSync(space: number, key: Key, target: Uint8Array, offset: number, timeoutMs: number): number | undefined {
+    const answer = this.#native.getSync(space, key, target, offset, timeoutMs);
     if (answer >= 0) return answer;
     if (answer === -Status.notFound) return undefined;
     if (answer === -Status.bufferTooSmall) throw tooSmall(this.#native.info[BYTES] ?? 0, target.length - offset);
-    throw this.#syncFailure(-answer, ns, key);
+    throw this.#syncFailure(-answer, space, key);
   }
 
   /** The value of `length` bytes that a call was told to write where the slab's free memory begins. */
@@ -171,20 +171,25 @@ export class Operations {
   }
 
   /** The value did not fit in the slab's rest: in a new slab, or in memory of its own. It may have grown meanwhile. */
-  #readLarge<T>(ns: number, key: Key, reader: ValueReader<T>, limits: Limits): T | undefined | Promise<T | undefined> {
+  #readLarge<T>(
+    space: number,
+    key: Key,
+    reader: ValueReader<T>,
+    limits: Limits,
+  ): T | undefined | Promise<T | undefined> {
     for (;;) {
       const bytes = this.#native.info[BYTES] ?? 0;
       const slab = bytes <= SLAB_VALUE_MAX ? this.#values.renew() : undefined;
       const memory = slab?.memory ?? Buffer.allocUnsafeSlow(bytes);
-      const answer = this.#native.get(ns, key, memory, 0, limits.timeoutMs);
-      if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(ns, key, reader), answer, limits);
+      const answer = this.#native.get(space, key, memory, 0, limits.timeoutMs);
+      if (answer >= PENDING_BASE) return this.#outstand(new PendingRead(space, key, reader), answer, limits);
       if (answer >= 0)
         return slab === undefined
           ? reader.read(memory.subarray(0, answer), this.#native.info, 0)
           : this.#valueAtOnce(reader, slab, answer);
       if (answer === -Status.notFound) return undefined;
-      if (answer === -Status.busy) return this.#wait(new PendingRead(ns, key, reader), limits);
-      if (answer !== -Status.bufferTooSmall) throw this.failure(-answer, ns, key);
+      if (answer === -Status.busy) return this.#wait(new PendingRead(space, key, reader), limits);
+      if (answer !== -Status.bufferTooSmall) throw this.failure(-answer, space, key);
     }
   }
 
@@ -265,23 +270,23 @@ export class Operations {
     return this.#outstanding.size + this.#gathered.length + this.#queue.length;
   }
 
-  shardOf(ns: number, key: Key): number {
-    const answer = this.#native.shardOf(ns, key);
+  shardOf(space: number, key: Key): number {
+    const answer = this.#native.shardOf(space, key);
     if (answer < 0) throw keyError(-answer, key);
     return answer;
   }
 
   /** The error of a status that a read of this key ended with. */
-  failure(status: number, ns: number, key: Key): FarkvError {
+  failure(status: number, space: number, key: Key): FarkvError {
     return status === Status.shardUnavailable
-      ? this.#unavailable(this.#native.shardOf(ns, key))
+      ? this.#unavailable(this.#native.shardOf(space, key))
       : keyError(status, key);
   }
 
-  #syncFailure(status: number, ns: number, key: Key): FarkvError {
+  #syncFailure(status: number, space: number, key: Key): FarkvError {
     return status === Status.unsupported
       ? statusError(status, 'a GET can be spun for over shm and verbs; over tcp it is awaited: get, getInto')
-      : this.failure(status, ns, key);
+      : this.failure(status, space, key);
   }
 
   #unavailable(shard: number): FarkvError {
@@ -292,10 +297,10 @@ export class Operations {
     return this.#closed;
   }
 
-  prepareKey(ns: number, key: Key): PreparedKey {
+  prepareKey(space: number, key: Key): PreparedKey {
     if (this.#closed) throw statusError(Status.closed);
     try {
-      return this.#native.prepareKey(ns, key);
+      return this.#native.prepareKey(space, key);
     } catch {
       throw keyError(Status.keyInvalid, key);
     }

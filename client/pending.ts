@@ -37,7 +37,7 @@ export abstract class Pending<T> {
   settled = false;
   /** True: the result is handed over in the next turn of the event loop (see operations.ts). */
   later = false;
-  readonly ns: number;
+  readonly space: number;
   /** undefined: an operation on no one key. */
   key: Key | undefined;
   readonly promise: Promise<T>;
@@ -46,8 +46,8 @@ export abstract class Pending<T> {
   #signal: AbortSignal | undefined;
   #watch: AbortWatch | undefined;
 
-  constructor(ns: number, key: Key | undefined) {
-    this.ns = ns;
+  constructor(space: number, key: Key | undefined) {
+    this.space = space;
     this.key = key;
     this.promise = new Promise<T>(capture as (resolve: Resolve<T>, reject: Reject) => void);
     this.#resolve = latestResolve as Resolve<T>;
@@ -56,7 +56,7 @@ export abstract class Pending<T> {
 
   /** The shard that it is about; negative: the key is none. */
   shard(native: NativeClient): number {
-    return native.shardOf(this.ns, this.key ?? '');
+    return native.shardOf(this.space, this.key ?? '');
   }
 
   /**
@@ -133,13 +133,13 @@ abstract class PendingOfKey<T> extends Pending<T> {
 export class PendingRead<T> extends PendingOfKey<T | undefined> {
   readonly #reader: ValueReader<T>;
 
-  constructor(ns: number, key: Key, reader: ValueReader<T>) {
-    super(ns, key);
+  constructor(space: number, key: Key, reader: ValueReader<T>) {
+    super(space, key);
     this.#reader = reader;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.get(this.ns, this.key, undefined, 0, timeoutMs);
+    return native.get(this.space, this.key, undefined, 0, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): T | undefined {
@@ -154,14 +154,14 @@ export class PendingInto extends PendingOfKey<number | undefined> {
   readonly #target: Uint8Array;
   readonly #offset: number;
 
-  constructor(ns: number, key: Key, target: Uint8Array, offset: number) {
-    super(ns, key);
+  constructor(space: number, key: Key, target: Uint8Array, offset: number) {
+    super(space, key);
     this.#target = target;
     this.#offset = offset;
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.get(this.ns, this.key, undefined, 0, timeoutMs);
+    return native.get(this.space, this.key, undefined, 0, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): number | undefined {
@@ -191,8 +191,8 @@ export type ChangeOutcome<T> = (status: number, words: Uint32Array, at: number) 
 abstract class PendingChange<T> extends PendingOfKey<T> {
   readonly #outcome: ChangeOutcome<T>;
 
-  constructor(ns: number, key: Key, outcome: ChangeOutcome<T>) {
-    super(ns, key);
+  constructor(space: number, key: Key, outcome: ChangeOutcome<T>) {
+    super(space, key);
     this.#outcome = outcome;
   }
 
@@ -213,8 +213,8 @@ export class PendingPut extends PendingChange<void> {
   #value: Uint8Array;
   readonly #stored: Stored;
 
-  constructor(ns: number, key: Key, value: Uint8Array, stored: Stored, outcome: ChangeOutcome<void>) {
-    super(ns, key, outcome);
+  constructor(space: number, key: Key, value: Uint8Array, stored: Stored, outcome: ChangeOutcome<void>) {
+    super(space, key, outcome);
     this.#value = value;
     this.#stored = stored;
   }
@@ -226,13 +226,13 @@ export class PendingPut extends PendingChange<void> {
 
   post(native: NativeClient, timeoutMs: number): Answer {
     const { ttlMs, flags, codec } = this.#stored;
-    return native.put(this.ns, this.key, this.#value, ttlMs, flags, codec, timeoutMs);
+    return native.put(this.space, this.key, this.#value, ttlMs, flags, codec, timeoutMs);
   }
 }
 
 export class PendingDelete extends PendingChange<boolean> {
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.delete(this.ns, this.key, timeoutMs);
+    return native.delete(this.space, this.key, timeoutMs);
   }
 }
 
@@ -243,14 +243,14 @@ export class PendingSwap<T> extends PendingChange<T> {
 
   /** value undefined: compare-and-delete. */
   constructor(
-    ns: number,
+    space: number,
     key: Key,
     expected: bigint,
     value: Uint8Array | undefined,
     stored: Stored,
     outcome: ChangeOutcome<T>,
   ) {
-    super(ns, key, outcome);
+    super(space, key, outcome);
     this.#expected = expected;
     this.#value = value;
     this.#stored = stored;
@@ -263,7 +263,7 @@ export class PendingSwap<T> extends PendingChange<T> {
 
   post(native: NativeClient, timeoutMs: number): Answer {
     const { ttlMs, flags, codec } = this.#stored;
-    return native.compareAndSwap(this.ns, this.key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
+    return native.compareAndSwap(this.space, this.key, this.#expected, this.#value, ttlMs, flags, codec, timeoutMs);
   }
 }
 
@@ -276,14 +276,14 @@ export class PendingScan<T> extends Pending<T> {
   readonly #parse: (completion: Completion) => T;
 
   constructor(
-    ns: number,
+    space: number,
     shard: number,
     cursor: bigint,
     entries: number,
     withValues: boolean,
     parse: (completion: Completion) => T,
   ) {
-    super(ns, undefined);
+    super(space, undefined);
     this.#shard = shard;
     this.#cursor = cursor;
     this.#entries = entries;
@@ -296,7 +296,7 @@ export class PendingScan<T> extends Pending<T> {
   }
 
   post(native: NativeClient, timeoutMs: number): Answer {
-    return native.scan(this.ns, this.#shard, this.#cursor, this.#entries, this.#withValues, timeoutMs);
+    return native.scan(this.space, this.#shard, this.#cursor, this.#entries, this.#withValues, timeoutMs);
   }
 
   protected outcome(status: number, completion: Completion): T {

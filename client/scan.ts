@@ -126,8 +126,8 @@ export class Scanner {
     this.#shards = shards;
   }
 
-  async keys(ns: number, options: ScanOptions, limits: Limits): Promise<ScanPage<ScanKey>> {
-    const { entries, cursor } = await this.#page(ns, options, false, limits);
+  async keys(space: number, options: ScanOptions, limits: Limits): Promise<ScanPage<ScanKey>> {
+    const { entries, cursor } = await this.#page(space, options, false, limits);
     return {
       entries: entries.map(({ key, version, flags, expiresAtMs }) => ({ key, version, flags, expiresAtMs })),
       cursor,
@@ -135,17 +135,17 @@ export class Scanner {
   }
 
   async entries<Out>(
-    ns: number,
+    space: number,
     options: ScanOptions,
     codec: Codec<never, Out>,
     limits: Limits,
   ): Promise<ScanPage<ScanEntry<Out>>> {
-    const page = await this.#page(ns, options, true, limits);
-    const whole = await Promise.all(page.entries.map((raw) => this.#whole(ns, raw, codec, limits)));
+    const page = await this.#page(space, options, true, limits);
+    const whole = await Promise.all(page.entries.map((raw) => this.#whole(space, raw, codec, limits)));
     return { entries: whole.filter((entry) => entry !== undefined), cursor: page.cursor };
   }
 
-  async #page(ns: number, options: ScanOptions, withValues: boolean, limits: Limits): Promise<ScanPage<RawEntry>> {
+  async #page(space: number, options: ScanOptions, withValues: boolean, limits: Limits): Promise<ScanPage<RawEntry>> {
     const batch = checkBatch(options.batch);
     let { shard, cursor } = parseCursor(options.cursor, this.#shards);
     const end = this.#shards.first + this.#shards.count;
@@ -153,7 +153,7 @@ export class Scanner {
     // Several steps where shards hold little: a page of a few entries would cost a round trip each.
     while (shard < end && entries.length < batch) {
       const step = await this.#operations.submit(
-        new PendingScan(ns, shard, cursor, batch - entries.length, withValues, parseStep),
+        new PendingScan(space, shard, cursor, batch - entries.length, withValues, parseStep),
         limits,
       );
       for (const entry of step.entries) entries.push(entry);
@@ -165,14 +165,14 @@ export class Scanner {
 
   /** A value that did not fit in the reply is read by itself; undefined: it was deleted meanwhile. */
   async #whole<Out>(
-    ns: number,
+    space: number,
     raw: RawEntry,
     codec: Codec<never, Out>,
     limits: Limits,
   ): Promise<ScanEntry<Out> | undefined> {
     const { key, version, flags, expiresAtMs, bytes } = raw;
     if (bytes !== undefined) return { key, version, flags, expiresAtMs, value: decodeWith(codec, bytes, raw.codec) };
-    const entry: Entry<Out> | undefined = await this.#operations.read(ns, key, new EntryReader(codec), limits);
+    const entry: Entry<Out> | undefined = await this.#operations.read(space, key, new EntryReader(codec), limits);
     return entry === undefined ? undefined : { key, expiresAtMs, ...entry };
   }
 }

@@ -48,7 +48,7 @@ export interface Addon {
   readonly NativeClient: new (options: NativeClientOptions) => NativeClient;
   /** A fkv_ticket of 40 bytes. */
   makeTicket(secret: Uint8Array, client: bigint, expiresMs: number, tenant: number, flags: number): Uint8Array;
-  hashKey(seed: Uint8Array, ns: number, key: string | Uint8Array): bigint;
+  hashKey(seed: Uint8Array, space: number, key: string | Uint8Array): bigint;
   crc32c(bytes: Uint8Array, crc?: number): number;
   /** fdatasync-free helpers that Node.js lacks. */
   bootTimeNs(): bigint;

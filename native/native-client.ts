@@ -179,9 +179,9 @@ export interface NativeClient {
    * a GET that became pending always comes to drain's slab: a buffer of JavaScript may be detached or moved to another
    * thread before it would be written.
    */
-  get(ns: number, key: NativeKey, target: Uint8Array | undefined, offset: number, timeoutMs: number): Answer;
+  get(space: number, key: NativeKey, target: Uint8Array | undefined, offset: number, timeoutMs: number): Answer;
   /** Spins until answered; ERR_UNSUPPORTED over tcp. Never returns PENDING. */
-  getSync(ns: number, key: NativeKey, target: Uint8Array, offset: number, timeoutMs: number): Answer;
+  getSync(space: number, key: NativeKey, target: Uint8Array, offset: number, timeoutMs: number): Answer;
   /**
    * Values are packed into target from offset on; records[i * Words ...] is filled for each key, as a completion record
    * whose Id is the index. Returns how many are pending (0: all done); a pending key's record has Status PENDING_STATUS
@@ -196,7 +196,7 @@ export interface NativeClient {
    * `doorbell`: for how many that were posted it is rung within the call; 32 where it is not said.
    */
   getMany(
-    ns: number,
+    space: number,
     keys: readonly NativeKey[],
     target: Uint8Array,
     offset: number,
@@ -207,7 +207,7 @@ export interface NativeClient {
     doorbell?: number,
   ): number;
   put(
-    ns: number,
+    space: number,
     key: NativeKey,
     value: Uint8Array,
     ttlMs: number,
@@ -221,7 +221,7 @@ export interface NativeClient {
    * polled for; their doorbells are rung. `text`: as for getMany.
    */
   putMany(
-    ns: number,
+    space: number,
     keys: readonly NativeKey[],
     values: readonly Uint8Array[],
     codec: number,
@@ -232,7 +232,7 @@ export interface NativeClient {
   ): number;
   /** expected 0n: the key must be absent. value undefined: compare-and-delete. */
   compareAndSwap(
-    ns: number,
+    space: number,
     key: NativeKey,
     expected: bigint,
     value: Uint8Array | undefined,
@@ -241,15 +241,22 @@ export interface NativeClient {
     codec: number,
     timeoutMs: number,
   ): Answer;
-  delete(ns: number, key: NativeKey, timeoutMs: number): Answer;
+  delete(space: number, key: NativeKey, timeoutMs: number): Answer;
   /**
    * One SCAN step on one shard; the reply's body (native/wire/wire.h fkv_scan_entry) comes to drain's slab; next cursor
    * = version.
    */
-  scan(ns: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean, timeoutMs: number): Answer;
-  shardOf(ns: number, key: NativeKey): number;
+  scan(
+    space: number,
+    shard: number,
+    cursor: bigint,
+    maxEntries: number,
+    withValues: boolean,
+    timeoutMs: number,
+  ): Answer;
+  shardOf(space: number, key: NativeKey): number;
   /** Throws ERR_KEY_INVALID, ERR_CLOSED. */
-  prepareKey(ns: number, key: NativeKey): PreparedKey;
+  prepareKey(space: number, key: NativeKey): PreparedKey;
   /** Gives up on an operation: it completes with ERR_ABORTED, a change that was sent already with ERR_INDETERMINATE. */
   cancel(id: number): void;
   /**

@@ -20,8 +20,8 @@ test('what lies in a prepared key is checked, and hashed anew where it is not of
   const prepared = client.native.prepareKey(0, 'a') as unknown as Int8Array;
   const words = new BigUint64Array(3);
   new Int8Array(words.buffer).set(prepared);
-  const get = async (key: BigUint64Array, ns = 0): Promise<string> =>
-    (await client.outcome(() => client.native.get(ns, new Int8Array(key.buffer) as never, undefined, 0, 10_000)))
+  const get = async (key: BigUint64Array, space = 0): Promise<string> =>
+    (await client.outcome(() => client.native.get(space, new Int8Array(key.buffer) as never, undefined, 0, 10_000)))
       .status;
   t.is(await get(words), 'OK');
   t.is(await get(words, 1), 'NOT_FOUND');

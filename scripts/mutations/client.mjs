@@ -41,8 +41,8 @@ export const mutations = [
     [
       'client: what comes later is written where values of the last crossing lie',
       batches,
-      'used = this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
-      'this.#post({ ns, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
+      'used = this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
+      'this.#post({ space, keys: chunk, from, memory, begin: used, limits }, sink, ends);',
     ],
     ['client: a value that did not fit is forgotten', batches, '          short = true;\n', ''],
   ]),

@@ -88,21 +88,21 @@ export class FakeNativeClient implements NativeClient {
     return version;
   }
 
-  get(ns: number, key: string | Uint8Array, target: Uint8Array | undefined, offset: number): Answer {
+  get(space: number, key: string | Uint8Array, target: Uint8Array | undefined, offset: number): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
-    const name = this.#name(ns, key);
-    if (target !== undefined && !this.#isLate(ns, key)) return this.#answer(this.entries.get(name), target, offset);
+    const name = this.#name(space, key);
+    if (target !== undefined && !this.#isLate(space, key)) return this.#answer(this.entries.get(name), target, offset);
     return this.#post(() => this.#found(name));
   }
 
-  getSync(ns: number, key: string | Uint8Array, target: Uint8Array, offset: number): Answer {
+  getSync(space: number, key: string | Uint8Array, target: Uint8Array, offset: number): Answer {
     const refused = this.#refuse(key);
-    return refused ?? this.#answer(this.entries.get(this.#name(ns, key)), target, offset);
+    return refused ?? this.#answer(this.entries.get(this.#name(space, key)), target, offset);
   }
 
   getMany(
-    ns: number,
+    space: number,
     keys: readonly (string | Uint8Array)[],
     target: Uint8Array,
     offset: number,
@@ -117,12 +117,12 @@ export class FakeNativeClient implements NativeClient {
     let pending = 0;
     const named = this.#named(keys, text, lengths);
     // Posted in order, but laid out from the last key to the first: only a record's offset says where a value lies.
-    const answers = named.map((key) => (this.#isLate(ns, key) ? this.get(ns, key, undefined, 0) : undefined));
+    const answers = named.map((key) => (this.#isLate(space, key) ? this.get(space, key, undefined, 0) : undefined));
     for (let i = named.length - 1; i >= 0; i--) {
       const at = i * Words;
       const posted = answers[i];
       if (posted !== undefined) this.info.fill(0);
-      const answer = posted ?? this.get(ns, named[i] ?? '', target.subarray(used), 0);
+      const answer = posted ?? this.get(space, named[i] ?? '', target.subarray(used), 0);
       records.set(this.info, at);
       records[at + CompletionField.Id] = i;
       records[at + CompletionField.Offset] = NO_VALUE;
@@ -142,7 +142,7 @@ export class FakeNativeClient implements NativeClient {
   }
 
   put(
-    ns: number,
+    space: number,
     key: string | Uint8Array,
     value: Uint8Array,
     ttlMs: number,
@@ -151,7 +151,7 @@ export class FakeNativeClient implements NativeClient {
   ): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
-    const name = this.#name(ns, key);
+    const name = this.#name(space, key);
     const copy = Uint8Array.from(value);
     const answer = this.#post(() => {
       const entry = { value: copy, version: this.#versions++, codec, flags: userFlags };
@@ -175,7 +175,7 @@ export class FakeNativeClient implements NativeClient {
   }
 
   putMany(
-    ns: number,
+    space: number,
     keys: readonly (string | Uint8Array)[],
     values: readonly Uint8Array[],
     codec: number,
@@ -186,7 +186,7 @@ export class FakeNativeClient implements NativeClient {
   ): number {
     let pending = 0;
     this.#named(keys, text, lengths).forEach((key, i) => {
-      const answer = this.put(ns, key, values[i] ?? new Uint8Array(0), 0, 0, codec);
+      const answer = this.put(space, key, values[i] ?? new Uint8Array(0), 0, 0, codec);
       answers[i] = Math.abs(answer);
       if (answer >= PENDING_BASE) pending++;
     });
@@ -194,7 +194,7 @@ export class FakeNativeClient implements NativeClient {
   }
 
   compareAndSwap(
-    ns: number,
+    space: number,
     key: string | Uint8Array,
     expected: bigint,
     value: Uint8Array | undefined,
@@ -204,7 +204,7 @@ export class FakeNativeClient implements NativeClient {
   ): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
-    const name = this.#name(ns, key);
+    const name = this.#name(space, key);
     const copy = value && Uint8Array.from(value);
     return this.#post(() => {
       const now = this.entries.get(name);
@@ -220,15 +220,15 @@ export class FakeNativeClient implements NativeClient {
     });
   }
 
-  delete(ns: number, key: string | Uint8Array): Answer {
+  delete(space: number, key: string | Uint8Array): Answer {
     const refused = this.#refuse(key);
     if (refused !== undefined) return refused;
-    const name = this.#name(ns, key);
+    const name = this.#name(space, key);
     return this.#post(() => ({ status: this.entries.delete(name) ? Status.ok : Status.notFound }));
   }
 
-  scan(ns: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean): Answer {
-    this.log.push(`scan ${ns} ${shard} ${cursor} ${maxEntries} ${withValues}`);
+  scan(space: number, shard: number, cursor: bigint, maxEntries: number, withValues: boolean): Answer {
+    this.log.push(`scan ${space} ${shard} ${cursor} ${maxEntries} ${withValues}`);
     const next = this.scanBodies.shift();
     return this.#post(() => {
       if (next === undefined) return { status: Status.ok };
@@ -342,8 +342,8 @@ export class FakeNativeClient implements NativeClient {
     this.fail(Status.closed);
   }
 
-  #name(ns: number, key: string | Uint8Array): string {
-    return `${ns}/${Buffer.from(key).toString()}`;
+  #name(space: number, key: string | Uint8Array): string {
+    return `${space}/${Buffer.from(key).toString()}`;
   }
 
   #refuse(key: unknown): Answer | undefined {
@@ -356,8 +356,8 @@ export class FakeNativeClient implements NativeClient {
     return good ? undefined : -Status.keyInvalid;
   }
 
-  #isLate(ns: number, key: string | Uint8Array): boolean {
-    return !this.direct || this.late.has(this.#name(ns, key));
+  #isLate(space: number, key: string | Uint8Array): boolean {
+    return !this.direct || this.late.has(this.#name(space, key));
   }
 
   #found(name: string): ReturnType<Operation['run']> {

@@ -36,7 +36,7 @@ export interface Parts {
   readonly scanner: Scanner;
 }
 
-export class Session {
+export class Cluster {
   readonly #settings: Settings;
   readonly #routes: Routes;
   readonly #control: ControlConnection;
@@ -74,7 +74,7 @@ export class Session {
     });
   }
 
-  /** Resolves when ready; see above. The session is closed when it rejects. */
+  /** Resolves when ready; see above. The connection is closed when it rejects. */
   async open(): Promise<Parts> {
     const { signal, connectTimeoutMs } = this.#settings;
     const aborted = (): void =>

@@ -98,20 +98,24 @@ export class Caller {
     return drawn.of === 'y' || drawn.of === 'm' ? keyOf('g', this.client.generation(), this.random.below(18)) : drawn;
   }
 
-  view(ns: number): View {
+  view(space: number): View {
     const { kv, views } = this.client;
     // Views cost nothing: some are made anew for one call.
-    const known = this.random.below(4) === 0 ? undefined : views.get(ns);
+    const known = this.random.below(4) === 0 ? undefined : views.get(space);
     const view: View =
       known ??
-      (ns === MSGPACK_NAMESPACE ? kv.namespace(ns).withCodec<Buffer>('msgpack') : ns === 0 ? kv : kv.namespace(ns));
-    views.set(ns, view);
+      (space === MSGPACK_NAMESPACE
+        ? kv.namespace(space).withCodec<Buffer>('msgpack')
+        : space === 0
+          ? kv
+          : kv.namespace(space));
+    views.set(space, view);
     return view;
   }
 
   /** The key as a program may write it. What is no text comes as bytes instead. */
   named(key: ChaosKey, form: Form): Key {
-    this.client.record.key(key.id, () => this.view(key.ns).shardOf(key.bytes));
+    this.client.record.key(key.id, () => this.view(key.space).shardOf(key.bytes));
     switch (form) {
       case 'text':
         return key.text ?? Buffer.from(key.bytes);
@@ -126,7 +130,7 @@ export class Caller {
       case 'prepared': {
         const { prepared } = this.client;
         const known =
-          prepared.get(key.id) ?? this.view(this.random.below(8) === 0 ? 2 : key.ns).key(key.text ?? key.bytes);
+          prepared.get(key.id) ?? this.view(this.random.below(8) === 0 ? 2 : key.space).key(key.text ?? key.bytes);
         if (prepared.size > PREPARED_MAX) prepared.clear();
         prepared.set(key.id, known);
         return known;

@@ -7,7 +7,7 @@ import { keyOf, type ChaosKey, type Form } from './keys.js';
 
 export async function put(c: Caller, form: Form, key: ChaosKey = c.key()): Promise<void> {
   const value = c.value(key);
-  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const [view, name] = [c.view(key.space), c.named(key, form)];
   await c.change(`put ${form}`, key, { kind: 'put', value: value.id, ttlMs: value.ttlMs }, () =>
     overwriting(view.put(name, value.bytes, c.how(value, c.limits())), name, value.bytes).then(() => 'stored'),
   );
@@ -37,7 +37,7 @@ async function putMany(c: Caller, form: Form): Promise<void> {
   const keys = someTwice(drawBatch(c).filter((key) => !plain || key.of !== 't'));
   if (keys.length === 0) return;
   const via = `putMany ${form}`;
-  const view = c.view(keys[0]!.ns);
+  const view = c.view(keys[0]!.space);
   const call = now();
   const asked: number[] = [];
   const items: PutItem<Buffer>[] = [];
@@ -73,7 +73,7 @@ function noEffect(error: unknown, items: number): boolean {
 
 async function remove(c: Caller, form: Form): Promise<void> {
   const key = c.key();
-  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const [view, name] = [c.view(key.space), c.named(key, form)];
   await c.change(`delete ${form}`, key, { kind: 'delete' }, () =>
     overwriting(view.delete(name, c.limits()), name).then((found) => (found ? 'deleted' : 'absent')),
   );
@@ -97,7 +97,7 @@ async function compareAndSwap(c: Caller, form: Form): Promise<void> {
   if (by === undefined) return;
   const { key, version } = by;
   const value = c.value(key);
-  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const [view, name] = [c.view(key.space), c.named(key, form)];
   const asked = { kind: 'swap', expected: version, value: value.id, ttlMs: value.ttlMs } as const;
   await c.change(`compareAndSwap ${form}`, key, asked, () =>
     overwriting(view.compareAndSwap(name, version, value.bytes, c.how(value, c.limits())), name, value.bytes),
@@ -108,7 +108,7 @@ async function compareAndDelete(c: Caller, form: Form): Promise<void> {
   const by = await comparing(c, form);
   if (by === undefined || by.version === 0n) return;
   const { key, version } = by;
-  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const [view, name] = [c.view(key.space), c.named(key, form)];
   await c.change(`compareAndDelete ${form}`, key, { kind: 'swap', expected: version, value: undefined }, () =>
     overwriting(view.compareAndDelete(name, version, c.limits()), name),
   );

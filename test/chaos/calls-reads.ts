@@ -38,7 +38,7 @@ class Target {
 export async function get(c: Caller, form: Form): Promise<void> {
   const key = c.key();
   const via = `get ${form}`;
-  const [view, name, limits] = [c.view(key.ns), c.named(key, form), c.limits()];
+  const [view, name, limits] = [c.view(key.space), c.named(key, form), c.limits()];
   const call = now();
   await c.read(via, async () => c.saw(via, key, await overwriting(view.get(name, limits), name), call, now()));
 }
@@ -46,7 +46,7 @@ export async function get(c: Caller, form: Form): Promise<void> {
 async function getSync(c: Caller, form: Form): Promise<void> {
   const key = c.key();
   const via = `getSync ${form}`;
-  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const [view, name] = [c.view(key.space), c.named(key, form)];
   const call = now();
   await c.read(via, () => c.saw(via, key, view.getSync(name, c.timeout()), call, now()));
 }
@@ -54,7 +54,7 @@ async function getSync(c: Caller, form: Form): Promise<void> {
 /** Also tells this lane the version, for a compare-and-swap. */
 export async function getEntry(c: Caller, form: Form, key: ChaosKey = c.key(), limits = c.limits()): Promise<void> {
   const via = `getEntry ${form}`;
-  const [view, name] = [c.view(key.ns), c.named(key, form)];
+  const [view, name] = [c.view(key.space), c.named(key, form)];
   const call = now();
   await c.read(via, async () => {
     const entry = await overwriting(view.getEntry(name, limits), name);
@@ -67,7 +67,7 @@ function into(name: 'getInto' | 'getIntoSync') {
   return async (c: Caller, form: Form): Promise<void> => {
     const key = c.plainKey();
     const via = `${name} ${form}`;
-    const [view, named] = [c.view(key.ns), c.named(key, form)];
+    const [view, named] = [c.view(key.space), c.named(key, form)];
     const small = c.random.below(6) === 0;
     const target = new Target(small ? 40 + c.random.below(100) : ROOM);
     const offset = c.random.below(40);
@@ -95,8 +95,8 @@ export function drawBatch(c: Caller, namespaces = NAMESPACES): readonly ChaosKey
   const kind = c.random.below(100);
   const generation = c.client.generation();
   if (kind < 2) return drawKeys(c.random, generation, 3, WIDE + 100 + c.random.below(300));
-  const ns = c.random.pick(namespaces);
-  return drawKeys(c.random, generation, ns, kind < 15 ? 40 + c.random.below(160) : 1 + c.random.below(12));
+  const space = c.random.pick(namespaces);
+  return drawKeys(c.random, generation, space, kind < 15 ? 40 + c.random.below(160) : 1 + c.random.below(12));
 }
 
 /** Of one batch all keys have one form, or each its own. */
@@ -108,7 +108,7 @@ function namesOf(c: Caller, keys: readonly ChaosKey[], form: Form) {
 export async function getMany(c: Caller, form: Form): Promise<void> {
   const keys = drawBatch(c);
   const via = `getMany ${form}`;
-  const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
+  const [view, names] = [c.view(keys[0]!.space), namesOf(c, keys, form)];
   const call = now();
   await c.read(via, async () => {
     const values = await overwriting(view.getMany(names, c.limits()), names);
@@ -122,10 +122,10 @@ export async function getMany(c: Caller, form: Form): Promise<void> {
 async function getManyInto(c: Caller, form: Form): Promise<void> {
   const keys = drawBatch(
     c,
-    NAMESPACES.filter((ns) => ns !== MSGPACK_NAMESPACE),
+    NAMESPACES.filter((space) => space !== MSGPACK_NAMESPACE),
   );
   const via = `getManyInto ${form}`;
-  const [view, names] = [c.view(keys[0]!.ns), namesOf(c, keys, form)];
+  const [view, names] = [c.view(keys[0]!.space), namesOf(c, keys, form)];
   let room = keys.length > 20 ? 4 * ROOM : c.random.below(2) === 0 ? 64 << 10 : 12 * ROOM;
   if (c.random.below(3) === 0) {
     const values = await view.getMany(namesOf(c, keys, form), c.timeout()).catch(() => undefined);

@@ -8,16 +8,16 @@ import { EMPTY_NAMESPACE, idOfBytes, keyOfId, MSGPACK_NAMESPACE, NAMESPACES, typ
 function sawEntry(
   c: Caller,
   via: string,
-  ns: number,
+  space: number,
   entry: ScanKey & Partial<ScanEntry<Buffer>>,
   call: number,
 ): string | undefined {
-  const id = idOfBytes(ns, entry.key);
+  const id = idOfBytes(space, entry.key);
   if (id === undefined) {
     c.wrong(
       via,
       call,
-      `${via} of namespace ${ns} gave a key that nobody writes: ${entry.key.subarray(0, 40).toString('hex')}, ${entry.key.length} bytes`,
+      `${via} of namespace ${space} gave a key that nobody writes: ${entry.key.subarray(0, 40).toString('hex')}, ${entry.key.length} bytes`,
     );
     return undefined;
   }
@@ -42,36 +42,36 @@ function sawEntry(
 
 /** Every key of a namespace. */
 async function scan(c: Caller): Promise<void> {
-  const ns = c.random.pick(NAMESPACES);
+  const space = c.random.pick(NAMESPACES);
   const values = c.random.below(2) === 0;
   const via = values ? 'scan values' : 'scan keys';
   const options = { ...c.timeout(), timeoutMs: 3000, batch: 1 + c.random.below(c.random.below(2) === 0 ? 30 : 2000) };
   const keys = new Set<string>();
   const call = now();
   const whole = await c.read(via, async () => {
-    for await (const entry of values ? c.view(ns).scan({ ...options, values }) : c.view(ns).scan(options)) {
-      const id = sawEntry(c, via, ns, entry, call);
+    for await (const entry of values ? c.view(space).scan({ ...options, values }) : c.view(space).scan(options)) {
+      const id = sawEntry(c, via, space, entry, call);
       if (id !== undefined) keys.add(id);
     }
   });
-  if (whole) c.client.record.scan({ lane: c.lane, via }, ns, call, now(), [...keys]);
+  if (whole) c.client.record.scan({ lane: c.lane, via }, space, call, now(), [...keys]);
 }
 
 /** One page; most often of a namespace without keys, whose steps carry nothing. */
 async function scanPage(c: Caller): Promise<void> {
-  const ns =
+  const space =
     c.random.below(3) > 0 ? EMPTY_NAMESPACE : c.random.pick(NAMESPACES.filter((one) => one !== MSGPACK_NAMESPACE));
   const values = c.random.below(3) > 0;
   const via = values ? 'scanPage values' : 'scanPage keys';
   const options = { ...c.limits(), batch: 1 + c.random.below(64) };
   const call = now();
   await c.read(via, async () => {
-    const page = values ? await c.view(ns).scanPage({ ...options, values }) : await c.view(ns).scanPage(options);
-    for (const entry of page.entries) sawEntry(c, via, ns, entry, call);
+    const page = values ? await c.view(space).scanPage({ ...options, values }) : await c.view(space).scanPage(options);
+    for (const entry of page.entries) sawEntry(c, via, space, entry, call);
     if (page.cursor === undefined) return;
     // Kept as text, and given to another view.
-    const next = await c.client.kv.namespace(ns).scanPage({ ...options, cursor: page.cursor });
-    for (const entry of next.entries) sawEntry(c, via, ns, entry, call);
+    const next = await c.client.kv.namespace(space).scanPage({ ...options, cursor: page.cursor });
+    for (const entry of next.entries) sawEntry(c, via, space, entry, call);
   });
 }
 
@@ -81,7 +81,7 @@ async function views(c: Caller, form: Form): Promise<void> {
   const via = `namespace and withCodec ${form}`;
   const call = now();
   await c.read(via, async () => {
-    const view = c.client.kv.withCodec('msgpack').namespace(key.ns).withCodec('buffer');
+    const view = c.client.kv.withCodec('msgpack').namespace(key.space).withCodec('buffer');
     c.saw(via, key, await view.get(c.named(key, form), c.limits()), call, now());
   });
 }
@@ -93,15 +93,15 @@ async function prepare(c: Caller, form: Form): Promise<void> {
   await c.read(via, () => {
     // Of another namespace, or of a prepared one, it names the same bytes.
     const prepared = c.view(c.random.pick(NAMESPACES)).key(c.named(key, form));
-    const shard = c.view(key.ns).shardOf(prepared);
-    if (shard !== c.view(key.ns).shardOf(key.bytes))
+    const shard = c.view(key.space).shardOf(prepared);
+    if (shard !== c.view(key.space).shardOf(key.bytes))
       c.wrong(via, call, `${key.id} is of shard ${shard} when it is prepared`, key);
   });
 }
 
 async function shardOf(c: Caller, form: Form): Promise<void> {
   const key = c.key();
-  await c.read(`shardOf ${form}`, () => c.view(key.ns).shardOf(c.named(key, form)));
+  await c.read(`shardOf ${form}`, () => c.view(key.space).shardOf(c.named(key, form)));
 }
 
 async function counters(c: Caller): Promise<void> {
@@ -117,7 +117,7 @@ function shortLived(via: 'close' | 'asyncDispose') {
     await c.read(via, async () => {
       const kv = await connect({ ...c.client.connection, connectTimeoutMs: 2000 });
       try {
-        c.saw(via, key, await kv.namespace(key.ns).get(c.named(key, form), { timeoutMs: 2000 }), call, now());
+        c.saw(via, key, await kv.namespace(key.space).get(c.named(key, form), { timeoutMs: 2000 }), call, now());
       } finally {
         await (via === 'close' ? kv.close() : kv[Symbol.asyncDispose]());
       }

@@ -172,7 +172,7 @@ test('of many wrong values of one kind the first are told, and how many more the
 
 test('a scan that misses a key that was there is a violation', async (t) => {
   const found = evidence([put(0, 'shm0-1')], [epoch(1, 's2', 0)]);
-  found.record.scans.push({ by: 'tcp1.0 scan keys', ns: 0, call: 10 * NS, end: 20 * NS, keys: new Set() });
+  found.record.scans.push({ by: 'tcp1.0 scan keys', space: 0, call: 10 * NS, end: 20 * NS, keys: new Set() });
   const { violations } = await judge(found);
   t.is(violations.length, 1);
   t.regex(

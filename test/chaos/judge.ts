@@ -189,14 +189,14 @@ function checkScans(
   for (const scan of record.scans) {
     const missing: string[] = [];
     for (const [key, { shard, operations }] of record.keys) {
-      if (!key.startsWith(`${scan.ns}:`) || classOf(key) === 't' || scan.keys.has(key)) continue;
+      if (!key.startsWith(`${scan.space}:`) || classOf(key) === 't' || scan.keys.has(key)) continue;
       const { permitted = [], forbidden = [] } = losses.get(shard) ?? {};
       const value = presentThroughout(operations, [...permitted, ...forbidden.map(({ loss }) => loss)], scan);
       if (value !== undefined) missing.push(`${key} with ${value}`);
     }
     if (missing.length > 0)
       say(
-        `${scan.by}: a scan of namespace ${scan.ns} gave ${scan.keys.size} keys, and not ${missing.length} that were there throughout: ${missing.slice(0, 5).join(', ')}`,
+        `${scan.by}: a scan of namespace ${scan.space} gave ${scan.keys.size} keys, and not ${missing.length} that were there throughout: ${missing.slice(0, 5).join(', ')}`,
         scan.call,
         scan.end,
       );

@@ -21,7 +21,7 @@ export type Form = (typeof FORMS)[number];
 export interface ChaosKey {
   readonly id: string;
   readonly of: KeyClass;
-  readonly ns: number;
+  readonly space: number;
   readonly bytes: Buffer;
   /** undefined: its bytes are no text. */
   readonly text: string | undefined;
@@ -39,29 +39,29 @@ const LONG = 300;
 
 /** The n-th of a class; `generation` counts for g, t and m. */
 export function keyOf(of: KeyClass, generation: number, n: number): ChaosKey {
-  const ns = of === 'w' ? WIDE_NAMESPACE : of === 'm' ? MSGPACK_NAMESPACE : of === 'g' ? n % 3 : n % 4;
+  const space = of === 'w' ? WIDE_NAMESPACE : of === 'm' ? MSGPACK_NAMESPACE : of === 'g' ? n % 3 : n % 4;
   const name = of === 'w' || of === 'y' ? `${of}${n}` : `${of}${generation}-${n}`;
   const ascii = Buffer.from(name);
   if (of === 'g' && n % 4 === 1)
-    return key(of, ns, name, Buffer.concat([Buffer.from([0xff, 0]), ascii, Buffer.from([0xfe])]), false);
+    return key(of, space, name, Buffer.concat([Buffer.from([0xff, 0]), ascii, Buffer.from([0xfe])]), false);
   if (of === 'g' && n % 4 === 3)
-    return key(of, ns, name, Buffer.concat([ascii, Buffer.alloc(LONG - ascii.length, '~')]), true);
-  return key(of, ns, name, ascii, true);
+    return key(of, space, name, Buffer.concat([ascii, Buffer.alloc(LONG - ascii.length, '~')]), true);
+  return key(of, space, name, ascii, true);
 }
 
-const key = (of: KeyClass, ns: number, name: string, bytes: Buffer, isText: boolean): ChaosKey => ({
-  id: `${ns}:${name}`,
+const key = (of: KeyClass, space: number, name: string, bytes: Buffer, isText: boolean): ChaosKey => ({
+  id: `${space}:${name}`,
   of,
-  ns,
+  space,
   bytes,
   text: isText ? bytes.toString() : undefined,
 });
 
 /** The id of a key that a scan gave; undefined: nobody has written such a key. */
-export function idOfBytes(ns: number, bytes: Uint8Array): string | undefined {
+export function idOfBytes(space: number, bytes: Uint8Array): string | undefined {
   const name = /[gtmyw]\d+(?:-\d+)?/u.exec(Buffer.from(bytes).toString('latin1'))?.[0];
   const found = name === undefined ? undefined : keyOfName(name);
-  return found?.ns === ns && found.bytes.equals(bytes) ? found.id : undefined;
+  return found?.space === space && found.bytes.equals(bytes) ? found.id : undefined;
 }
 
 export const keyOfId = (id: string): ChaosKey => keyOfName(id.slice(id.indexOf(':') + 1));
@@ -88,10 +88,10 @@ export function drawKey(random: Random, generation: number): ChaosKey {
 }
 
 /** Keys of one namespace, in any order and some of them twice. */
-export function drawKeys(random: Random, generation: number, ns: number, count: number): ChaosKey[] {
-  const small = keysOfGeneration(generation).filter((k) => k.ns === ns);
+export function drawKeys(random: Random, generation: number, space: number, count: number): ChaosKey[] {
+  const small = keysOfGeneration(generation).filter((k) => k.space === space);
   const keys = Array.from({ length: count }, (_, i) => {
-    if (ns === WIDE_NAMESPACE && random.below(8) > 0)
+    if (space === WIDE_NAMESPACE && random.below(8) > 0)
       return keyOf('w', generation, count >= WIDE / 2 ? i % WIDE : random.below(WIDE));
     return random.pick(small);
   });

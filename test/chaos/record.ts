@@ -67,7 +67,7 @@ export type Line =
   /** A scan of a whole namespace, with the ids of all keys that came. */
   | ({
       readonly t: 'scan';
-      readonly ns: number;
+      readonly space: number;
       readonly call: number;
       readonly end: number;
       readonly keys: readonly string[];
@@ -146,8 +146,8 @@ export class Recorder {
     this.#line({ t: 'failed', lane, via, code });
   }
 
-  scan({ lane, via }: By, ns: number, call: number, end: number, keys: readonly string[]): void {
-    this.#line({ t: 'scan', lane, via, ns, call, end, keys });
+  scan({ lane, via }: By, space: number, call: number, end: number, keys: readonly string[]): void {
+    this.#line({ t: 'scan', lane, via, space, call, end, keys });
   }
 
   wrong({ lane, via }: By, { what, key, call, end }: Wrong): void {

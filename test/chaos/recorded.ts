@@ -5,7 +5,7 @@ import type { Line, Wrong } from './record.js';
 
 export interface Scan {
   readonly by: string;
-  readonly ns: number;
+  readonly space: number;
   readonly call: number;
   readonly end: number;
   readonly keys: ReadonlySet<string>;
@@ -83,7 +83,13 @@ export function addFile(record: Recorded, path: string, client: string): void {
         add(record.counts, `get ${line.code}`);
         break;
       case 'scan':
-        record.scans.push({ by: by(line), ns: line.ns, call: line.call, end: line.end, keys: new Set(line.keys) });
+        record.scans.push({
+          by: by(line),
+          space: line.space,
+          call: line.call,
+          end: line.end,
+          keys: new Set(line.keys),
+        });
         add(record.counts, 'scan whole');
         break;
       case 'wrong':

@@ -1,5 +1,5 @@
 /**
- * The documents: how long they may be, how long a sentence of the two that everybody reads, and that what they link to
+ * The documents: how long they may be, how long a sentence of those that everybody reads, and that what they link to
  * and name exists. Not for: whether what they say is true.
  */
 import test from 'ava';
@@ -10,10 +10,12 @@ import { inRepository } from '../bench/repository.js';
 const KB = 1024;
 const WORDS_MAX = 35;
 const MAP = 'docs/architecture.md';
+const FIGURES = 'bench/README.md';
+const PLAIN = ['README.md', MAP, FIGURES, 'docs/performance-notes.md'];
 const TOPICS = readdirSync(inRepository('docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`);
-const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'bench/README.md', 'test/rdma/README.md', ...TOPICS];
+const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', FIGURES, 'test/rdma/README.md', ...TOPICS];
 const FOLDERS = ['.ci', 'bench', 'client', 'core', 'docs', 'native', 'net', 'scripts', 'server', 'test'].filter(
   (name) => existsSync(inRepository(name)),
 );
@@ -69,20 +71,20 @@ function filesIn(markdown: string): string[] {
   );
 }
 
-test('README, map and topics are as short as they shall be', (t) => {
+test('README, map, figures and topics are as short as they shall be', (t) => {
   const most = (path: string): number => (path === 'README.md' ? 9 : path === MAP ? 8 : 10) * KB;
-  for (const path of ['README.md', ...TOPICS]) {
+  for (const path of ['README.md', FIGURES, ...TOPICS]) {
     const bytes = Buffer.byteLength(read(path));
     t.true(bytes <= most(path), `${path} has ${bytes} bytes, at most ${most(path)}`);
   }
 });
 
-test(`no sentence of the README and of the map has more than ${WORDS_MAX} words`, (t) => {
+test(`no sentence of the README, the map, the figures and their notes has more than ${WORDS_MAX} words`, (t) => {
   t.deepEqual(
     sentences('# One\nTwo `a b` three. Four\nfive\n- six [seven](b.md)\n\n```\nx. Y\n```\n\n| a | b c |').map(words),
     [1, 3, 2, 2, 1, 2],
   );
-  for (const path of ['README.md', MAP]) {
+  for (const path of PLAIN) {
     t.deepEqual(
       sentences(read(path)).filter((one) => words(one) > WORDS_MAX),
       [],

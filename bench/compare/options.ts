@@ -54,7 +54,7 @@ export async function readOptions(args: readonly string[]): Promise<Options> {
       type: 'string',
       array: true,
       describe:
-        "Measure nothing: write the figures of these --json files into the tables of bench/README.md; of a row that is in several the last one's",
+        "Measure nothing: write the figures of these --json files into the table of bench/README.md; of a row that is in several the last one's",
     })
     .option('time-limit', {
       type: 'number',

@@ -12,7 +12,7 @@ test('only what is at least as important as asked for is written', (t) => {
   t.deepEqual(lines, ['warn c', 'error d']);
 });
 
-test('what strangers can cause is written so often and then counted', (t) => {
+test('what may happen any number of times is written so often and then counted', (t) => {
   const lines: string[] = [];
   let now = 0;
   const limited = new RateLimitedLog(

@@ -32,29 +32,32 @@ export class Log {
   }
 }
 
-const SPARING = { lines: 20, perMs: 10_000 } as const;
+const LINES = 20;
+const PER_MS = 10_000;
 
-/** Says what strangers can cause any number of times only so often, and how much was left out. */
+/** Says what may happen any number of times only so often in ten seconds, and how much was left out. */
 export class RateLimitedLog {
   readonly #say: (text: string) => void;
   readonly #now: () => number;
+  readonly #lines: number;
   #since = -Infinity;
   #said = 0;
 
-  constructor(say: (text: string) => void, now: () => number = () => performance.now()) {
+  constructor(say: (text: string) => void, now: () => number = () => performance.now(), lines = LINES) {
     this.#say = say;
     this.#now = now;
+    this.#lines = lines;
   }
 
   say(text: string): void {
     const now = this.#now();
-    if (now - this.#since >= SPARING.perMs) {
-      if (this.#said > SPARING.lines) this.#say(`(${this.#said - SPARING.lines} more like that were not written)`);
+    if (now - this.#since >= PER_MS) {
+      if (this.#said > this.#lines) this.#say(`(${this.#said - this.#lines} more like that were not written)`);
       this.#since = now;
       this.#said = 0;
     }
     this.#said += 1;
-    if (this.#said <= SPARING.lines) this.#say(text);
+    if (this.#said <= this.#lines) this.#say(text);
   }
 }
 

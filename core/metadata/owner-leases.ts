@@ -55,9 +55,12 @@ export class GrantedLeases {
     this.#silences = new Silences(terms, heldMs(terms), nowMs);
   }
 
-  /** To be called whenever a quorum has confirmed the leader, before what follows from that. */
-  confirmed(nowMs: number): void {
-    this.#silences.confirmed(nowMs);
+  /**
+   * To be called whenever a quorum has confirmed the leader, before what follows from that. Returns for how many
+   * milliseconds the leader was deaf before, if it was (silence.ts).
+   */
+  confirmed(nowMs: number): number | undefined {
+    return this.#silences.confirmed(nowMs);
   }
 
   /**

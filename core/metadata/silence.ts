@@ -71,17 +71,18 @@ export class Silences {
     this.#confirmedMs = nowMs;
   }
 
-  /** A quorum has confirmed the leader. */
-  confirmed(nowMs: number): void {
+  /** A quorum has confirmed the leader. Returns how long it was deaf before, if it was: every owner has a grace then. */
+  confirmed(nowMs: number): number | undefined {
     const gapMs = nowMs - this.#confirmedMs;
     this.#heardMs += this.#counted(gapMs);
     this.#confirmedMs = nowMs;
-    if (gapMs < this.#leaseMs) return;
+    if (gapMs < this.#leaseMs) return undefined;
     for (const silence of [this.#unheard, ...this.#of.values()]) {
       if (silence.excused) continue;
       silence.from = this.#heardMs + Math.min(gapMs, RECONNECT_MS);
       silence.excused = true;
     }
+    return gapMs;
   }
 
   /**

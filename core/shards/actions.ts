@@ -86,7 +86,7 @@ export type Note = { readonly shard: number } & (
       readonly error: unknown;
     }
   | { readonly of: 'copied' }
-  /** It is this server's, with the values of its last owner. */
+  /** It is open with all values of its owner; the metadata may still call the move off. */
   | { readonly of: 'came'; readonly epoch: number }
   | { readonly of: 'not closed'; readonly error: unknown }
 );

@@ -27,8 +27,8 @@ export const mutations = [
   {
     name: 'silence: no grace after a deaf time',
     file: 'core/metadata/silence.ts',
-    find: 'if (gapMs < this.#leaseMs) return;',
-    replace: 'return;',
+    find: 'if (gapMs < this.#leaseMs) return undefined;',
+    replace: 'return undefined;',
     caughtBy: silence(
       'after a deaf time an owner has as long again to come back, two seconds at the most, and a lease; a dead one has no more',
     ),

@@ -103,7 +103,7 @@ export class MetadataGroup {
       },
     });
     const nowMs = (): number => Number(options.native.bootTimeNs()) / 1e6;
-    const grantor: LeaseGrantor = new LeaseGrantor({ driver, nowMs, changed: () => duties.look() });
+    const grantor: LeaseGrantor = new LeaseGrantor({ driver, nowMs, changed: () => duties.look(), log });
     const local = new LocalProposer(driver, randomBytes(8).toString('hex'));
     const duties = new LeaderDuties({
       made: madeOf(settings),

@@ -8,6 +8,7 @@
 import { FarkvError } from '../../core/errors.js';
 import { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import { boolean, hex64, record, uint } from '../../core/protocol/check.js';
+import { RateLimitedLog, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
 
 export interface LeaseRequest {
@@ -41,18 +42,24 @@ export interface LeaseGrantorOptions {
   readonly nowMs: () => number;
   /** A lease was granted or ended: something may be due. */
   readonly changed: () => void;
+  readonly log: Log;
 }
 
 interface Open extends GrantState {
   readonly knows: Map<string, number>;
 }
 
+/** Lines that say so in ten seconds: a leader that stalls again and again says it once. */
+const DEAF_LINES = 1;
+
 export class LeaseGrantor {
   readonly #options: LeaseGrantorOptions;
+  readonly #deaf: RateLimitedLog;
   #open: Open | undefined;
 
   constructor(options: LeaseGrantorOptions) {
     this.#options = options;
+    this.#deaf = new RateLimitedLog((text) => options.log.info(text), options.nowMs, DEAF_LINES);
   }
 
   /** Undefined while this server does not lead, or does not know yet what was committed before it came to lead. */
@@ -110,7 +117,11 @@ export class LeaseGrantor {
     if (driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
     if (this.#open?.term !== term)
       this.#open = { term, leases: new GrantedLeases(driver.state.ownerLease, nowMs()), knows: new Map() };
-    this.#open.leases.confirmed(nowMs());
+    const deafMs = this.#open.leases.confirmed(nowMs());
+    if (deafMs !== undefined)
+      this.#deaf.say(
+        `this leader could not hear a quorum for ${Math.round(deafMs)} ms: owners get a grace before they are taken for dead`,
+      );
     return { grantor: this.#open, index };
   }
 }

@@ -61,7 +61,9 @@ export class Notes {
         return;
       }
       case 'came':
-        log.info(`shard ${shard} is this server's in epoch ${note.epoch}, with the values of its last owner`);
+        log.info(
+          `shard ${shard} is open in epoch ${note.epoch} with all values of its owner: this server takes it over, unless the move is called off`,
+        );
         return;
       case 'not closed':
         log.warn(`closing shard ${shard} failed: ${describeError(note.error)}`);

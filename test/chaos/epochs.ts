@@ -21,7 +21,7 @@ const TOLD_LATE_NS = 3e9;
 const SEQUENCE_BITS = 44n;
 
 /** What an owner logs (server/shards/notes.ts). */
-const CAME_WITH_VALUES = /shard (\d+) is this server's in epoch (\d+), with the values of its last owner/gu;
+const CAME_WITH_VALUES = /shard (\d+) is open in epoch (\d+) with all values of its owner/gu;
 
 /**
  * What a shard is called that came to this owner in this epoch with all values. By the owner too: one that has its copy

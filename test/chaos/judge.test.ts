@@ -46,7 +46,7 @@ function evidence(operations: readonly Operation[], epochs: readonly Epoch[], mo
   };
 }
 
-const KEPT = "info shard 4 is this server's in epoch 2, with the values of its last owner\n";
+const KEPT = 'info shard 4 is open in epoch 2 with all values of its owner: this server takes it over\n';
 
 /** Two values, then the key is absent under the next epoch. */
 const DROPPED = [

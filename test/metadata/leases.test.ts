@@ -111,22 +111,24 @@ test('without an answer the lease runs out by itself, and the owner says so once
   t.regex(lines[0] ?? '', /has no lease.*nobody leads/);
 });
 
-function grantor(log: MetadataLog) {
+function grantor(metadata: MetadataLog) {
   const clock = { ms: 0 };
   const questions: Held<Confirmed>[] = [];
   const driver = {
     leads: true,
     term: 3,
-    state: log.state,
+    state: metadata.state,
     confirmLeader: () => {
       questions.push(held<Confirmed>());
       return questions.at(-1)!.promise;
     },
   };
-  const made = new LeaseGrantor({ driver, nowMs: () => clock.ms, changed: () => undefined });
+  const lines: string[] = [];
+  const log = new Log('info', (level, text) => lines.push(`${level} ${text}`));
+  const made = new LeaseGrantor({ driver, nowMs: () => clock.ms, changed: () => undefined, log });
   const ask = (id: string, incarnation: number, end = false) =>
     made.ask(id, { incarnation: hexOf(incarnation), knows: 2, end });
-  return { made, clock, questions, driver, ask };
+  return { made, clock, questions, driver, ask, lines };
 }
 
 test('a lease is granted after a quorum has answered, to the last start of a member, until the leader takes its shards', async (t) => {
@@ -169,6 +171,27 @@ test('an owner is heard when its question comes, and its silence counts only as 
   t.false(leases.dead('s2', clock.ms));
   question.resolve({ term: 3, index: 9 });
   await asked;
+});
+
+test('a leader that could not hear a quorum for a lease or longer says so, once in ten seconds', async (t) => {
+  const { made, questions, clock, lines } = grantor(MetadataLog.cluster(2, ['s1', 's2']));
+  const confirmed = async (ms: number): Promise<void> => {
+    clock.ms = ms;
+    const listened = made.listen();
+    questions.at(-1)!.resolve({ term: 3, index: 9 });
+    await listened;
+  };
+  await confirmed(0);
+  await confirmed(LEASE.leaseMs - 1);
+  t.deepEqual(lines, []);
+  await confirmed(2500);
+  await confirmed(5000);
+  await confirmed(13_000);
+  t.deepEqual(lines, [
+    'info this leader could not hear a quorum for 1501 ms: owners get a grace before they are taken for dead',
+    'info (1 more like that were not written)',
+    'info this leader could not hear a quorum for 8000 ms: owners get a grace before they are taken for dead',
+  ]);
 });
 
 test('the leader asks a quorum before it takes the shards of an owner that may be dead, once, for as long as no quorum answers', async (t) => {

@@ -127,9 +127,9 @@ export class ByClockAlone extends GrantedLeases {
 export class StandingStill extends GrantedLeases {
   #lastMs = Infinity;
 
-  override confirmed(nowMs: number): void {
+  override confirmed(nowMs: number): number | undefined {
     for (let at = this.#lastMs + 1; at < nowMs; at++) super.confirmed(at);
-    super.confirmed(nowMs);
     this.#lastMs = nowMs;
+    return super.confirmed(nowMs);
   }
 }

@@ -2,14 +2,14 @@
  * Both sides of owners' leases around what core/metadata/owner-leases.ts decides: what is waited for before a lease
  * counts, and who is given one.
  */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { FarkvError } from '../../core/errors.js';
 import type { Command } from '../../core/metadata/commands.js';
 import { GrantedLeases, heldMs } from '../../core/metadata/owner-leases.js';
 import { hexOf, joinOf, LEASE, MetadataLog } from '../support/metadata-log.js';
 import { Log } from '../../server/log.js';
 import type { Confirmed } from '../../server/metadata/driver.js';
-import { LeaderDuties } from '../../server/metadata/leader-duties.js';
+import { LeaderDuties, type LeaderDutiesOptions } from '../../server/metadata/leader-duties.js';
 import { LeaseHolder, type LeaseHolderOptions } from '../../server/metadata/lease-holder.js';
 import { LeaseGrantor, type LeaseGrant, type LeaseRequest } from '../../server/metadata/lease-grantor.js';
 import { LocalProposer } from '../../server/metadata/local-proposer.js';
@@ -194,6 +194,36 @@ test('a leader that could not hear a quorum for a lease or longer says so, once 
   ]);
 });
 
+/** The duties of a leader of this metadata in term 5. What else it is given is the test's. */
+function dutiesOf(
+  t: ExecutionContext,
+  metadata: MetadataLog,
+  given: Pick<LeaderDutiesOptions, 'grantor' | 'listen' | 'propose' | 'proposeInTerm'> & {
+    readonly nowMs?: () => number;
+  },
+  knownFormat = 1,
+): LeaderDuties {
+  const duties = new LeaderDuties({
+    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
+    assignAfterMs: 1,
+    log: new Log('error', () => undefined),
+    nowMs: () => 0,
+    randomHex: (n) => 'ab'.repeat(n),
+    driver: {
+      leads: true,
+      get state() {
+        return metadata.state;
+      },
+      knownFormat,
+      status: () => ({ progress: [], lastIndex: 0 }) as never,
+      proposeChange: () => undefined,
+    },
+    ...given,
+  });
+  t.teardown(() => duties.close());
+  return duties;
+}
+
 test('the leader asks a quorum before it takes the shards of an owner that may be dead, once, for as long as no quorum answers', async (t) => {
   const log = MetadataLog.cluster(2, ['s1', 's2']);
   const leases = new GrantedLeases(LEASE, 0);
@@ -203,19 +233,8 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
   const questions: Held<boolean>[] = [];
   const asked = held<undefined>();
   const taken = held<Command>();
-  const duties = new LeaderDuties({
-    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
-    assignAfterMs: 1,
-    log: new Log('error', () => undefined),
+  const duties = dutiesOf(t, log, {
     nowMs: () => clock.ms,
-    randomHex: (n) => 'ab'.repeat(n),
-    driver: {
-      leads: true,
-      state: log.state,
-      knownFormat: 1,
-      status: () => ({ progress: [], lastIndex: 0 }) as never,
-      proposeChange: () => undefined,
-    },
     grantor: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => {
       questions.push(held<boolean>());
@@ -229,7 +248,6 @@ test('the leader asks a quorum before it takes the shards of an owner that may b
       return Promise.resolve({ ok: true });
     },
   });
-  t.teardown(() => duties.close());
   duties.look();
   await asked.promise;
   clock.ms += 10_000;
@@ -253,21 +271,8 @@ test('the leader has heard of a server that starts again by its join, though it 
     for (const end = clock.ms + ms; clock.ms < end; clock.ms++) leases.confirmed(clock.ms);
   };
   const taken: Command[] = [];
-  const duties = new LeaderDuties({
-    made: { shards: 2, voters: ['s1', 's2'], votersMax: 3, ownerLease: LEASE },
-    assignAfterMs: 1,
-    log: new Log('error', () => undefined),
+  const duties = dutiesOf(t, log, {
     nowMs: () => clock.ms,
-    randomHex: (n) => 'ab'.repeat(n),
-    driver: {
-      leads: true,
-      get state() {
-        return log.state;
-      },
-      knownFormat: 1,
-      status: () => ({ progress: [], lastIndex: 0 }) as never,
-      proposeChange: () => undefined,
-    },
     grantor: () => ({ term: 5, leases, knows: new Map() }),
     listen: () => new Promise(() => undefined),
     propose: () => Promise.reject(new Error('not in this term')),
@@ -277,7 +282,6 @@ test('the leader has heard of a server that starts again by its join, though it 
       return Promise.resolve({ ok: true });
     },
   });
-  t.teardown(() => duties.close());
   duties.look();
   hear(heldMs(LEASE) + 1);
   leases.grant('s1', clock.ms);
@@ -317,33 +321,25 @@ test('what one term knows the next does not', async (t) => {
 test('the format is raised in the term in which the servers reported what they know, or not at all', async (t) => {
   const log = MetadataLog.cluster(1, ['s1']);
   const inTerm: [Command, number][] = [];
-  const duties = new LeaderDuties({
-    made: { shards: 1, voters: ['s1'], votersMax: 3, ownerLease: LEASE },
-    assignAfterMs: 1,
-    log: new Log('error', () => undefined),
-    nowMs: () => 0,
-    randomHex: (n) => 'ab'.repeat(n),
-    driver: {
-      leads: true,
-      state: log.state,
-      knownFormat: 2,
-      status: () => ({ progress: [], lastIndex: 0 }) as never,
-      proposeChange: () => undefined,
+  const duties = dutiesOf(
+    t,
+    log,
+    {
+      listen: () => Promise.resolve(false),
+      grantor: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 2]]) }),
+      // Any leader might take that.
+      propose: () => {
+        duties.close();
+        return Promise.resolve({ ok: true });
+      },
+      proposeInTerm: (command, term) => {
+        inTerm.push([command, term]);
+        duties.close();
+        return Promise.resolve({ ok: true });
+      },
     },
-    listen: () => Promise.resolve(false),
-    grantor: () => ({ term: 5, leases: new GrantedLeases(LEASE, 0), knows: new Map([['s1', 2]]) }),
-    // Any leader might take that.
-    propose: () => {
-      duties.close();
-      return Promise.resolve({ ok: true });
-    },
-    proposeInTerm: (command, term) => {
-      inTerm.push([command, term]);
-      duties.close();
-      return Promise.resolve({ ok: true });
-    },
-  });
-  t.teardown(() => duties.close());
+    2,
+  );
   duties.look();
   await settle();
   t.deepEqual(inTerm, [[{ t: 'raise-format', format: 2 }, 5]]);

@@ -7,20 +7,32 @@ static fab_provider provider;
  * again. */
 static bool steady(void) { return provider != FAB_SIM; }
 
-static void up(rig *r, kit *k, uint32_t shards, uint64_t memory) {
-    rig_init(r, provider, NULL);
-    rig_up(r, shards, memory);
-    kit_up(k, r, 100);
+static rig r;
+static kit k;
+
+static void serve(uint64_t memory) {
+    rig_init(&r, provider, NULL);
+    rig_up(&r, RIG_SHARDS, memory);
 }
-static void down(rig *r, kit *k) {
-    kit_down(k);
-    rig_down(r);
+static void up(uint64_t memory) {
+    serve(memory);
+    kit_up(&k, &r, 100);
+}
+static void down(void) {
+    kit_down(&k);
+    rig_down(&r);
+}
+/* An owner that serves, and a client with this configuration that has no route yet. */
+static void serve_client(const lookup_config *c) {
+    serve(4 << 20);
+    kit_create(&k, &r, c);
+}
+static void route_all(void) {
+    for (uint32_t i = 0; i < RIG_SHARDS; i++) kit_route(&k, i, 1);
 }
 
 TEST(what_was_put_is_got_and_what_was_deleted_is_not) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 4 << 20);
+    up(4 << 20);
     kit_expect_none(&k, "alpha");
     CHECK_EQ(kit_put(&k, "alpha", "one", 3, 5000).status, FKV_OK);
     kit_expect(&k, "alpha", "one");
@@ -35,15 +47,13 @@ TEST(what_was_put_is_got_and_what_was_deleted_is_not) {
     CHECK_EQ(kit_delete(&k, "alpha", 5000).status, FKV_NOT_FOUND);
     CHECK(!steady() || kit_stats(&k).two_sided == 0);
     CHECK(!steady() || k.connected == 1);
-    down(&r, &k);
+    down();
 }
 
 /* A responder in software follows a READ of a bucket by itself, also into segments that came when the table grew. */
 TEST(a_cold_get_is_one_read_over_tcp_and_two_elsewhere) {
-    rig r;
-    kit k;
     enum { KEYS = 2000 };
-    up(&r, &k, RIG_SHARDS, 8 << 20);
+    up(8 << 20);
     char key[16], value[512];
     memset(value, 'v', sizeof value);
     for (int i = 0; i < KEYS; i++) {
@@ -66,13 +76,11 @@ TEST(a_cold_get_is_one_read_over_tcp_and_two_elsewhere) {
     CHECK_EQ(followed != 0, provider == FAB_TCP);
     if (provider == FAB_TCP) CHECK(followed <= KEYS && followed > KEYS * 9 / 10 && reads < KEYS * 11 / 10);
     CHECK(!steady() || reads + followed >= 2 * KEYS); /* chains make them more */
-    down(&r, &k);
+    down();
 }
 
 TEST(empty_values_and_the_longest_keys_go_both_ways) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 4 << 20);
+    up(4 << 20);
     char key[FKV_KEY_MAX + 2];
     memset(key, 'k', sizeof key);
     key[FKV_KEY_MAX] = 0;
@@ -83,13 +91,11 @@ TEST(empty_values_and_the_longest_keys_go_both_ways) {
     CHECK_EQ(kit_put(&k, key, "", 0, 5000).status, FKV_KEY_INVALID);
     CHECK_EQ(kit_get(&k, key, 5000).status, FKV_KEY_INVALID);
     CHECK_EQ(kit_get(&k, "", 5000).status, FKV_KEY_INVALID);
-    down(&r, &k);
+    down();
 }
 
 TEST(a_compare_and_swap_wins_only_with_the_present_version) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 4 << 20);
+    up(4 << 20);
     answer first = kit_cas(&k, "counter", 0, "1", 5000);
     CHECK_EQ(first.status, FKV_OK);
     answer lost = kit_cas(&k, "counter", 0, "2", 5000);
@@ -98,14 +104,12 @@ TEST(a_compare_and_swap_wins_only_with_the_present_version) {
     CHECK_EQ(kit_cas(&k, "counter", first.version, "2", 5000).status, FKV_OK);
     kit_expect(&k, "counter", "2");
     CHECK_EQ(kit_cas(&k, "counter", first.version, NULL, 5000).status, FKV_VERSION_MISMATCH);
-    down(&r, &k);
+    down();
 }
 
 TEST(many_gets_and_puts_are_under_way_at_once) {
     enum { N = 200, ROUNDS = 20 };
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 16 << 20);
+    up(16 << 20);
     static answer a[N];
     char key[32], value[32];
     for (int round = 0; round < ROUNDS; round++) {
@@ -131,15 +135,14 @@ TEST(many_gets_and_puts_are_under_way_at_once) {
         }
     }
     CHECK(!steady() || kit_stats(&k).two_sided == 0);
-    down(&r, &k);
+    down();
 }
 
 /* The index grows and segments come while a client reads: none of what is there is ever missed. */
 TEST(a_growing_table_is_read_without_a_miss) {
     enum { KEYS = 24000, STEP = 200 };
-    rig r;
-    kit k, writer;
-    up(&r, &k, RIG_SHARDS, 32 << 20);
+    kit writer;
+    up(32 << 20);
     kit_up(&writer, &r, 101);
     static answer put[STEP], got[STEP];
     char key[32], value[40];
@@ -178,13 +181,11 @@ TEST(a_growing_table_is_read_without_a_miss) {
     CHECK(s->shard[0].table.splits > 0);
     free(s);
     kit_down(&writer);
-    down(&r, &k);
+    down();
 }
 
 TEST(large_values_go_by_rendezvous_and_come_by_reads) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 128 << 20);
+    up(128 << 20);
     static const uint32_t sizes[] = { 16000, 16384, 20000, 100000, 1 << 20, 9 << 20 };
     char key[32];
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -199,13 +200,11 @@ TEST(large_values_go_by_rendezvous_and_come_by_reads) {
         free(value);
     }
     CHECK(!steady() || kit_stats(&k).two_sided == 0);
-    down(&r, &k);
+    down();
 }
 
 TEST(a_two_sided_get_brings_a_large_value_in_pieces) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 64 << 20);
+    up(64 << 20);
     uint32_t bytes = 3 << 20;
     uint8_t *value = malloc(bytes);
     for (uint32_t b = 0; b < bytes; b++) value[b] = (uint8_t)(b >> 8);
@@ -218,14 +217,12 @@ TEST(a_two_sided_get_brings_a_large_value_in_pieces) {
     CHECK(a.bytes == bytes && memcmp(a.value, value, bytes) == 0);
     free(a.value);
     free(value);
-    down(&r, &k);
+    down();
 }
 
 TEST(a_scan_returns_every_key) {
     enum { KEYS = 1000 };
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 16 << 20);
+    up(16 << 20);
     static bool seen[KEYS];
     char key[32];
     memset(seen, 0, sizeof seen);
@@ -259,16 +256,12 @@ TEST(a_scan_returns_every_key) {
         } while (cursor);
     }
     for (int i = 0; i < KEYS; i++) CHECK(seen[i]);
-    down(&r, &k);
+    down();
 }
 
 TEST(a_layout_from_the_metadata_needs_no_question_to_the_owner) {
-    rig r;
-    kit k;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, 4 << 20);
     lookup_config c = kit_config(&k, 100);
-    kit_create(&k, &r, &c);
+    serve_client(&c);
     kit_set_owner(&k, r.config.server_incarnation);
     for (uint32_t i = 0; i < RIG_SHARDS; i++) {
         rig_call call;
@@ -285,13 +278,11 @@ TEST(a_layout_from_the_metadata_needs_no_question_to_the_owner) {
     CHECK(!steady() || s->worker[0].requests[FKV_OP_LAYOUT] == 0);
     CHECK(!steady() || s->worker[0].requests[FKV_OP_GET] == 0);
     free(s);
-    down(&r, &k);
+    down();
 }
 
 TEST(an_expired_entry_is_not_returned) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 4 << 20);
+    up(4 << 20);
     answer a;
     session_ask ask = { .op = FKV_OP_PUT, .value = (const uint8_t *)"v", .value_bytes = 1, .ttl_ms = 200 };
     kit_ask(&k, &ask, "brief", 5000, &a);
@@ -306,13 +297,11 @@ TEST(an_expired_entry_is_not_returned) {
         CHECK_EQ(a.status, FKV_OK);
         CHECK(asked_at <= put_at + 200);
     }
-    down(&r, &k);
+    down();
 }
 
 TEST(a_shard_that_closes_and_opens_again_is_read_anew) {
-    rig r;
-    kit k;
-    up(&r, &k, RIG_SHARDS, 4 << 20);
+    up(4 << 20);
     lookup_key key = kit_key("alpha");
     uint32_t shard = lookup_shard_of(k.l, &key);
     CHECK_EQ(kit_put(&k, "alpha", "old", 3, 5000).status, FKV_OK);
@@ -330,15 +319,11 @@ TEST(a_shard_that_closes_and_opens_again_is_read_anew) {
     kit_expect_none(&k, "alpha");
     CHECK_EQ(kit_put(&k, "alpha", "new", 3, 5000).status, FKV_OK);
     kit_expect(&k, "alpha", "new");
-    down(&r, &k);
+    down();
 }
 
 TEST(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over) {
-    rig r;
-    kit k;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, 4 << 20);
-    kit_up(&k, &r, 100);
+    up(4 << 20);
     CHECK_EQ(kit_put(&k, "alpha", "one", 3, 5000).status, FKV_OK);
     char address[128];
     snprintf(address, sizeof address, "%s", dataplane_address(r.d, 0));
@@ -363,51 +348,41 @@ TEST(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over) {
     CHECK_EQ(waiting_put.status, FKV_OK);
     kit_expect(&k, "beta", "three");
     CHECK(!steady() || (k.connected == 2 && k.disconnected == 1));
-    down(&r, &k);
+    down();
 }
 
 TEST(a_refused_ticket_is_told_and_a_new_one_connects) {
-    rig r;
-    kit k;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, 4 << 20);
     lookup_config c = kit_config(&k, 100);
     fkv_ticket good = c.session.ticket;
     c.session.ticket.mac[3] ^= 1;
-    kit_create(&k, &r, &c);
+    serve_client(&c);
     kit_set_owner(&k, 77);
-    for (uint32_t i = 0; i < RIG_SHARDS; i++) kit_route(&k, i, 1);
+    route_all();
     while (k.reason != FKV_UNAUTHORIZED) kit_turn(&k);
     CHECK(k.connected == 0);
     session_set_ticket(k.s, &good);
     kit_expect_none(&k, "alpha");
     CHECK(k.connected >= 1);
-    down(&r, &k);
+    down();
 }
 
 TEST(the_next_address_is_tried_when_one_fails) {
-    rig r;
-    kit k;
-    rig_init(&r, provider, NULL);
-    rig_up(&r, RIG_SHARDS, 4 << 20);
     lookup_config c = kit_config(&k, 100);
-    kit_create(&k, &r, &c);
+    serve_client(&c);
     const char *nobody = provider == FAB_SHM   ? "unix:/tmp/farkv-test-nobody.sock"
                          : provider == FAB_TCP ? "127.0.0.1:1"
                                                : "sim:no";
     session_address a[2] = { { provider, nobody }, { provider, dataplane_address(r.d, 0) } };
     session_owner_config o = { .owner = 1, .incarnation = 77, .addresses = a, .count = 2 };
     CHECK_EQ(session_set_owners(k.s, &o, 1), FKV_OK);
-    for (uint32_t i = 0; i < RIG_SHARDS; i++) kit_route(&k, i, 1);
+    route_all();
     kit_expect_none(&k, "alpha");
     CHECK(k.refused >= 1 && k.connected >= 1);
     CHECK(!steady() || (k.refused == 1 && k.connected == 1));
-    down(&r, &k);
+    down();
 }
 
 TEST(a_cancelled_operation_ends_at_once) {
-    rig r;
-    kit k;
     rig_init(&r, provider, NULL);
     rig_start(&r); /* no shard is open */
     kit_up(&k, &r, 100);
@@ -422,12 +397,10 @@ TEST(a_cancelled_operation_ends_at_once) {
     CHECK(got.done && got.status == FKV_ABORTED);
     /* waiting after a refusal, or sent again */
     CHECK(put.done && (put.status == FKV_ABORTED || put.status == FKV_STALE_SEQUENCE));
-    down(&r, &k);
+    down();
 }
 
 TEST(closing_ends_what_is_outstanding) {
-    rig r;
-    kit k;
     rig_init(&r, provider, NULL);
     rig_start(&r);
     kit_up(&k, &r, 100);

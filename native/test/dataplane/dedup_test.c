@@ -8,159 +8,148 @@
 
 static const uint64_t IDLE_NS = (uint64_t)FKV_DEDUP_IDLE_MS * 1000000u;
 
-static dedup_answer begin(dedup *d, dedup_client *c, uint64_t sequence, bool retry, uint64_t now, uint64_t *version) {
-    void *op = d;
-    fkv_status s;
-    uint64_t v = 0;
-    dedup_answer a = dedup_begin(d, c, 0, sequence, retry, now, &op, &s, &v);
-    if (version) *version = v;
-    return a;
+static dedup d;
+static dedup_client *c; /* client 1 */
+
+static void up(size_t bytes_max) {
+    CHECK_EQ(dedup_init(&d, bytes_max), 0);
+    c = dedup_enter(&d, 1, 1);
 }
-static void change(dedup *d, dedup_client *c, uint64_t sequence) {
-    CHECK_EQ(begin(d, c, sequence, false, 1, NULL), DEDUP_NEW);
-    dedup_finish(c, 0, sequence, FKV_OK, sequence * 10);
+static void down(void) {
+    dedup_leave(&d, c, 1);
+    dedup_free(&d);
+}
+static dedup_answer begin_in(uint32_t slot, uint64_t sequence, bool retry, uint64_t now, uint64_t *version) {
+    void *op = &d;
+    fkv_status s;
+    return dedup_begin(&d, c, slot, sequence, retry, now, &op, &s, version);
+}
+static dedup_answer first(uint64_t sequence) {
+    uint64_t version;
+    return begin_in(0, sequence, false, 1, &version);
+}
+static dedup_answer again(uint64_t sequence) {
+    uint64_t version;
+    return begin_in(0, sequence, true, 1, &version);
+}
+static void finish(uint64_t sequence) { dedup_finish(c, 0, sequence, FKV_OK, sequence * 10); }
+static void change(uint64_t sequence) {
+    CHECK_EQ(first(sequence), DEDUP_NEW);
+    finish(sequence);
 }
 
 TEST(a_repeated_sequence_has_the_first_result) {
-    dedup d;
     uint64_t version;
-    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
-    dedup_client *c = dedup_enter(&d, 7, 1);
+    up(1 << 20);
     for (uint64_t s = 1; s <= 5000; s++) {
-        change(&d, c, s);
+        change(s);
         uint64_t oldest = s > FKV_DEDUP_WINDOW ? s - FKV_DEDUP_WINDOW + 1 : 1;
-        CHECK_EQ(begin(&d, c, oldest, true, 1, &version), DEDUP_DONE);
+        CHECK_EQ(begin_in(0, oldest, true, 1, &version), DEDUP_DONE);
         CHECK_EQ(version, oldest * 10);
-        if (oldest > 1) CHECK_EQ(begin(&d, c, oldest - 1, true, 1, NULL), DEDUP_FORGOTTEN);
+        if (oldest > 1) CHECK_EQ(again(oldest - 1), DEDUP_FORGOTTEN);
     }
     dedup_leave(&d, c, 1);
-    CHECK(dedup_enter(&d, 7, IDLE_NS) == c); /* a new connection of the same client */
-    CHECK_EQ(begin(&d, c, 5000, true, 1, &version), DEDUP_DONE);
-    dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    CHECK(dedup_enter(&d, 1, IDLE_NS) == c); /* a new connection of the same client */
+    CHECK_EQ(again(5000), DEDUP_DONE);
+    down();
 }
 
 TEST(a_sequence_in_progress_is_not_begun_again_until_it_is_cancelled) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
-    dedup_client *c = dedup_enter(&d, 7, 1);
-    CHECK_EQ(begin(&d, c, 1, false, 1, NULL), DEDUP_NEW);
-    CHECK_EQ(begin(&d, c, 1, true, 1, NULL), DEDUP_IN_PROGRESS);
+    up(1 << 20);
+    CHECK_EQ(first(1), DEDUP_NEW);
+    CHECK_EQ(again(1), DEDUP_IN_PROGRESS);
     /* A whole window later its place is still its own. */
-    for (uint64_t s = 2; s <= FKV_DEDUP_WINDOW; s++) change(&d, c, s);
-    CHECK_EQ(begin(&d, c, FKV_DEDUP_WINDOW + 1, false, 1, NULL), DEDUP_NO_ROOM);
-    CHECK_EQ(begin(&d, c, 1, true, 1, NULL), DEDUP_IN_PROGRESS);
+    for (uint64_t s = 2; s <= FKV_DEDUP_WINDOW; s++) change(s);
+    CHECK_EQ(first(FKV_DEDUP_WINDOW + 1), DEDUP_NO_ROOM);
+    CHECK_EQ(again(1), DEDUP_IN_PROGRESS);
     dedup_cancel(c, 0, 1);
-    CHECK_EQ(begin(&d, c, 1, true, 1, NULL), DEDUP_NEW);
-    dedup_finish(c, 0, 1, FKV_OK, 1);
-    dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    CHECK_EQ(again(1), DEDUP_NEW);
+    finish(1);
+    down();
 }
 
 TEST(sequences_may_arrive_out_of_order_within_the_window) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
-    dedup_client *c = dedup_enter(&d, 7, 1);
-    for (uint64_t s = 1000; s >= 1; s--) change(&d, c, s);
-    for (uint64_t s = 1; s <= 1000; s++) CHECK_EQ(begin(&d, c, s, true, 1, NULL), DEDUP_DONE);
-    dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    up(1 << 20);
+    for (uint64_t s = 1000; s >= 1; s--) change(s);
+    for (uint64_t s = 1; s <= 1000; s++) CHECK_EQ(again(s), DEDUP_DONE);
+    down();
 }
 
 TEST(a_client_forgotten_early_is_not_let_make_a_change_twice) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 40 << 10), 0); /* room for two full windows */
-    dedup_client *c = dedup_enter(&d, 1, 1);
-    for (uint64_t s = 1; s <= 2000; s++) change(&d, c, s);
+    up(40 << 10); /* room for two full windows */
+    for (uint64_t s = 1; s <= 2000; s++) change(s);
     dedup_leave(&d, c, 1000);
     for (uint64_t other = 2; other <= 20; other++) { /* each takes room, until the first is forgotten */
-        dedup_client *o = dedup_enter(&d, other, 2000);
-        for (uint64_t s = 1; s <= 2000; s++) change(&d, o, s);
-        dedup_leave(&d, o, 2000);
+        c = dedup_enter(&d, other, 2000);
+        for (uint64_t s = 1; s <= 2000; s++) change(s);
+        dedup_leave(&d, c, 2000);
     }
     CHECK(d.bytes <= d.bytes_max);
     c = dedup_enter(&d, 1, 3000);
-    CHECK_EQ(begin(&d, c, 2000, true, 3000, NULL), DEDUP_FORGOTTEN);
+    CHECK_EQ(again(2000), DEDUP_FORGOTTEN);
     /* It goes on with new changes; retries of the old ones stay unknown. */
-    CHECK_EQ(begin(&d, c, 2001, false, 3000, NULL), DEDUP_NEW);
-    dedup_finish(c, 0, 2001, FKV_OK, 1);
-    CHECK_EQ(begin(&d, c, 2000, true, 3000, NULL), DEDUP_FORGOTTEN);
-    CHECK_EQ(begin(&d, c, 2001, true, 3000, NULL), DEDUP_DONE);
-    dedup_leave(&d, c, 3000);
-    dedup_free(&d);
+    change(2001);
+    CHECK_EQ(again(2000), DEDUP_FORGOTTEN);
+    CHECK_EQ(again(2001), DEDUP_DONE);
+    down();
 }
 
 TEST(a_first_request_that_was_lost_on_the_way_is_made_when_it_comes_again) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
-    dedup_client *c = dedup_enter(&d, 1, 1);
-    CHECK_EQ(begin(&d, c, 1, true, 1, NULL), DEDUP_NEW);
-    dedup_finish(c, 0, 1, FKV_OK, 1);
-    dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    up(1 << 20);
+    CHECK_EQ(again(1), DEDUP_NEW);
+    finish(1);
+    down();
 }
 
 TEST(with_no_room_left_windows_stay_short_and_say_so) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 4 << 10), 0);
-    dedup_client *c = dedup_enter(&d, 1, 1);
-    for (uint64_t s = 1; s <= 500; s++) change(&d, c, s);
+    up(4 << 10);
+    for (uint64_t s = 1; s <= 500; s++) change(s);
     CHECK(d.bytes <= d.bytes_max);
-    CHECK_EQ(begin(&d, c, 500, true, 1, NULL), DEDUP_DONE);
-    CHECK_EQ(begin(&d, c, 1, true, 1, NULL), DEDUP_FORGOTTEN);
-    dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    CHECK_EQ(again(500), DEDUP_DONE);
+    CHECK_EQ(again(1), DEDUP_FORGOTTEN);
+    down();
 }
 
 TEST(clients_gone_for_long_leave_no_memory_behind) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 64 << 20), 0);
-    for (uint64_t id = 1; id <= 1000; id++) {
-        dedup_client *c = dedup_enter(&d, id * 0x9e3779b97f4a7c15u, 1);
-        change(&d, c, 1);
+    up(64 << 20);
+    for (uint64_t id = 1; id < 1000; id++) {
+        change(1);
         dedup_leave(&d, c, 1);
+        c = dedup_enter(&d, id * 0x9e3779b97f4a7c15u, 1);
     }
     CHECK_EQ(d.clients, 1000);
-    dedup_client *c = dedup_enter(&d, 5, IDLE_NS + 2);
-    CHECK_EQ(d.clients, 1);
     dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    c = dedup_enter(&d, 5, IDLE_NS + 2);
+    CHECK_EQ(d.clients, 1);
+    down();
 }
 
 TEST(a_shard_that_is_gone_takes_its_windows_with_it) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
-    dedup_client *c = dedup_enter(&d, 1, 1);
-    change(&d, c, 1);
+    up(1 << 20);
+    change(1);
     uint64_t bytes = d.bytes;
     dedup_drop_slot(&d, 0);
     CHECK(d.bytes < bytes);
-    change(&d, c, 1);
+    change(1);
     CHECK_EQ(d.bytes, bytes);
-    dedup_leave(&d, c, 1);
-    dedup_free(&d);
+    down();
 }
 
 TEST(a_retry_of_what_an_earlier_owner_was_sent_is_not_made) {
-    dedup d;
-    CHECK_EQ(dedup_init(&d, 1 << 20), 0);
-    CHECK_EQ(dedup_open_slot(&d, 3, true, 100), 0);
-    dedup_client *c = dedup_enter(&d, 1, 100);
-    void *op = &d;
-    fkv_status status;
     uint64_t version;
-    CHECK_EQ(dedup_begin(&d, c, 3, 7, true, 101, &op, &status, &version), DEDUP_FORGOTTEN);
+    up(1 << 20);
+    CHECK_EQ(dedup_open_slot(&d, 3, true, 100), 0);
+    CHECK_EQ(begin_in(3, 7, true, 101, &version), DEDUP_FORGOTTEN);
     /* sent for the first time, so after 7 and 8 */
-    CHECK_EQ(dedup_begin(&d, c, 3, 9, false, 102, &op, &status, &version), DEDUP_NEW);
-    CHECK_EQ(dedup_begin(&d, c, 3, 8, true, 103, &op, &status, &version), DEDUP_FORGOTTEN);
+    CHECK_EQ(begin_in(3, 9, false, 102, &version), DEDUP_NEW);
+    CHECK_EQ(begin_in(3, 8, true, 103, &version), DEDUP_FORGOTTEN);
     /* its first copy was sent here, and was lost */
-    CHECK_EQ(dedup_begin(&d, c, 3, 10, true, 104, &op, &status, &version), DEDUP_NEW);
+    CHECK_EQ(begin_in(3, 10, true, 104, &version), DEDUP_NEW);
     /* Other slots, and a shard that has never had an owner, are not in doubt. */
-    CHECK_EQ(dedup_begin(&d, c, 2, 7, true, 105, &op, &status, &version), DEDUP_NEW);
+    CHECK_EQ(begin_in(2, 7, true, 105, &version), DEDUP_NEW);
     CHECK_EQ(dedup_open_slot(&d, 4, false, 106), 0);
-    CHECK_EQ(dedup_begin(&d, c, 4, 7, true, 107, &op, &status, &version), DEDUP_NEW);
-    dedup_leave(&d, c, 108);
-    dedup_free(&d);
+    CHECK_EQ(begin_in(4, 7, true, 107, &version), DEDUP_NEW);
+    down();
 }
 
 int main(int argc, char **argv) {

@@ -25,10 +25,22 @@ static void sleep_until_something(fab_cq *cq) {
 
 /* ---- two threads, one message back and forth, sleeping before each ---- */
 
-static struct {
-    fab_cq *cq;
-    fab_conn *conn;
-} echo;
+static struct { fab_cq *cq; } echo;
+static pthread_t thread; /* of the other end */
+
+static void start(void *(*run)(void *)) {
+    alarm(ALARM_S);
+    CHECK_EQ(pthread_create(&thread, NULL, run, NULL), 0);
+}
+static void finish(void) {
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    alarm(0);
+}
+static void open_with(pair *p, void *(*run)(void *)) {
+    pair_open(p, u, NULL, 0);
+    echo.cq = p->owner.cq;
+    start(run);
+}
 
 static void *echo_thread(void *arg) {
     (void)arg;
@@ -53,12 +65,7 @@ static void *echo_thread(void *arg) {
 
 TEST(no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message) {
     pair p;
-    pair_open(&p, u, NULL, 0);
-    echo.cq = p.owner.cq;
-    echo.conn = p.owner_conn;
-    pthread_t thread;
-    alarm(ALARM_S);
-    CHECK_EQ(pthread_create(&thread, NULL, echo_thread, NULL), 0);
+    open_with(&p, echo_thread);
     for (uint64_t i = 0; i < messages; i++) {
         CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ &i, sizeof i }, 1), 0);
         fab_flush(p.client.cq);
@@ -73,8 +80,7 @@ TEST(no_wake_up_is_lost_between_two_ends_that_sleep_before_each_message) {
             fab_release(wc[0].conn, wc[0].data);
         }
     }
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-    alarm(0);
+    finish();
     pair_close(&p);
 }
 
@@ -97,12 +103,7 @@ static void *sink_thread(void *arg) {
 
 TEST(a_sender_that_was_pushed_back_is_woken_when_there_is_room) {
     pair p;
-    pair_open(&p, u, NULL, 0);
-    echo.cq = p.owner.cq;
-    echo.conn = p.owner_conn;
-    pthread_t thread;
-    alarm(ALARM_S);
-    CHECK_EQ(pthread_create(&thread, NULL, sink_thread, NULL), 0);
+    open_with(&p, sink_thread);
     static uint8_t room[2000];
     for (uint64_t i = 0; i < messages;) {
         memcpy(room, &i, sizeof i);
@@ -121,8 +122,7 @@ TEST(a_sender_that_was_pushed_back_is_woken_when_there_is_room) {
             ready = n > 0;
         }
     }
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-    alarm(0);
+    finish();
     pair_close(&p);
 }
 
@@ -148,9 +148,7 @@ TEST(a_wake_from_another_thread_is_never_lost) {
     end_open(&e, u, NULL);
     waker.cq = e.cq;
     waker.asked = waker.done = 0;
-    pthread_t thread;
-    alarm(ALARM_S);
-    CHECK_EQ(pthread_create(&thread, NULL, waker_thread, NULL), 0);
+    start(waker_thread);
     /* What a wake announces is looked at before polling, and found after it. After the last nobody wakes this end
      * again. */
     while ((waker.done = waker.asked) < messages / 10) {
@@ -158,8 +156,7 @@ TEST(a_wake_from_another_thread_is_never_lost) {
         CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
         sleep_until_something(e.cq);
     }
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-    alarm(0);
+    finish();
     end_close(&e);
 }
 

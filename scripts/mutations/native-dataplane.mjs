@@ -107,6 +107,12 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/run.c', [
     [
+      'dataplane: a change that is ready after the grant is made',
+      by('dataplane_retry')('a_change_that_is_ready_after_the_grant_leaves_no_trace'),
+      'bool late = fkv_now_ns() >= __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED);',
+      'bool late = false;',
+    ],
+    [
       'dataplane: what arrived in a pause is answered by the time of the beginning of the turn',
       by('dataplane_shard')('what_arrives_while_the_owner_is_paused_past_its_lease_is_not_answered'),
       'lease that ran when the turn began. */\n    w->now_ns = fkv_now_ns();',

@@ -24,7 +24,7 @@ static fkv_extent *write_extent(table *t, uint64_t location, const table_op *op,
     fkv_extent h = { .version = version,
                      .tag = t->heap[fkv_location_segment(location)]->tag,
                      .value_bytes = op->value_bytes,
-                     .expiry_ns = fkv_expiry_ns(op->expiry_ms, op->ns),
+                     .expiry_space = fkv_expiry_space(op->expiry_ms, op->ns),
                      .key_bytes = op->key_bytes,
                      .codec = op->codec,
                      .user_flags = op->user_flags };
@@ -161,13 +161,13 @@ void table_entry_gone(table *t, const fkv_extent *e, uint32_t cls) {
     t->entries--;
     t->key_value_bytes -= (uint64_t)e->key_bytes + e->value_bytes;
     t->live_bytes -= class_bytes(cls);
-    if (fkv_extent_expiry(e->expiry_ns)) t->expiring--;
+    if (fkv_extent_expiry(e->expiry_space)) t->expiring--;
 }
 static void entry_came(table *t, const fkv_extent *e, uint32_t cls) {
     t->entries++;
     t->key_value_bytes += (uint64_t)e->key_bytes + e->value_bytes;
     t->live_bytes += class_bytes(cls);
-    uint64_t expiry = fkv_extent_expiry(e->expiry_ns);
+    uint64_t expiry = fkv_extent_expiry(e->expiry_space);
     if (!expiry) return;
     t->expiring++;
     if (expiry < t->expiry_floor_ms) t->expiry_floor_ms = expiry;

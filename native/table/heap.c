@@ -10,7 +10,7 @@ enum { FEW = 8, LOOK_EVERY = 8 };
 
 /* The word of a free extent that links it to the next free one of its span: its expiry, or the slot in that place of a
  * bucket, where a number below 2^48 is a slot that no reader matches. */
-static uint64_t *link_of(void *extent) { return &((fkv_extent *)extent)->expiry_ns; }
+static uint64_t *link_of(void *extent) { return &((fkv_extent *)extent)->expiry_space; }
 
 static uint8_t *object_at(const table *t, const span *s, uint32_t object) {
     return t->heap[s->segment]->base + (size_t)s->first_block * BLOCK_BYTES + (size_t)object * class_bytes(s->cls);

@@ -8,7 +8,7 @@
 #include "internal.h"
 
 static bool extent_is(const fkv_extent *e, uint16_t ns, const void *key, size_t key_bytes) {
-    return e->state == FKV_EXTENT_LIVE && e->key_bytes == key_bytes && fkv_extent_namespace(e->expiry_ns) == ns &&
+    return e->state == FKV_EXTENT_LIVE && e->key_bytes == key_bytes && fkv_extent_namespace(e->expiry_space) == ns &&
            memcmp(extent_key(e), key, key_bytes) == 0;
 }
 

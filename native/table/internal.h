@@ -212,18 +212,18 @@ static inline uint64_t extent_hash(const table *t, const fkv_extent *e) {
         fkv_copy_shared(copy, key, e->key_bytes);
         key = copy;
     }
-    return fkv_hash_key(&t->config.seed, fkv_extent_namespace(e->expiry_ns), key, e->key_bytes);
+    return fkv_hash_key(&t->config.seed, fkv_extent_namespace(e->expiry_space), key, e->key_bytes);
 }
 static inline bool extent_expired(const table *t, const fkv_extent *e) {
-    uint64_t expiry = fkv_extent_expiry(e->expiry_ns);
+    uint64_t expiry = fkv_extent_expiry(e->expiry_space);
     return expiry != 0 && expiry <= t->wall_ms;
 }
 static inline table_entry entry_of(const fkv_extent *e) {
     return (table_entry){ .version = e->version,
-                          .expiry_ms = fkv_extent_expiry(e->expiry_ns),
+                          .expiry_ms = fkv_extent_expiry(e->expiry_space),
                           .value_bytes = e->value_bytes,
                           .user_flags = e->user_flags,
-                          .ns = fkv_extent_namespace(e->expiry_ns),
+                          .ns = fkv_extent_namespace(e->expiry_space),
                           .key_bytes = e->key_bytes,
                           .codec = e->codec,
                           .key = extent_key(e),

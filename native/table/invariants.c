@@ -48,7 +48,7 @@ static void check_live(walk *w, uint64_t word, const fkv_extent *e) {
     w->entries++;
     w->key_value_bytes += (uint64_t)e->key_bytes + e->value_bytes;
     w->live_bytes += class_bytes(cls);
-    uint64_t expiry = fkv_extent_expiry(e->expiry_ns);
+    uint64_t expiry = fkv_extent_expiry(e->expiry_space);
     if (expiry) w->expiring++;
     if (expiry && expiry < w->least_expiry) w->least_expiry = expiry;
 }
@@ -61,7 +61,7 @@ static void check_slot(walk *w, uint32_t number, uint64_t word) {
     uint64_t hash = extent_hash(t, e);
     uint8_t *mark = mark_of(w, fkv_slot_location(word));
     if (fkv_slot_fingerprint(word) == 0) {
-        const prepared *p = table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_ns), extent_key(e),
+        const prepared *p = table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_space), extent_key(e),
                                                 e->key_bytes);
         expect(w, moving || (p && p->kept_word == word), "a slot is kept for nothing");
         return;
@@ -205,7 +205,7 @@ static void check_span(walk *w, const heap_segment *g, uint32_t id) {
             return;
         *mark = FREE;
         object = (uint16_t)((fkv_extent *)(void *)(g->base + (size_t)(first_unit + (object - 1) * units) * FKV_UNIT))
-                     ->expiry_ns;
+                     ->expiry_space;
     }
     for (uint32_t object = 0; object < s->carved; object++) {
         uint8_t mark = marks[object * units];

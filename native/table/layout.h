@@ -112,7 +112,7 @@ typedef struct fkv_extent {
     uint32_t state, crc;
     uint64_t version;
     uint32_t tag, value_bytes;
-    uint64_t expiry_ns; /* milliseconds 48 | namespace 16; see fkv_extent_expiry, fkv_extent_namespace */
+    uint64_t expiry_space; /* milliseconds 48 | namespace 16; see fkv_extent_expiry, fkv_extent_namespace */
     uint16_t key_bytes;
     uint8_t codec, flags;
     uint32_t user_flags;
@@ -120,7 +120,7 @@ typedef struct fkv_extent {
 static_assert(sizeof(fkv_extent) == FKV_EXTENT_HEADER, "the header is 40 bytes, without padding");
 static_assert(offsetof(fkv_extent, version) == 8, "drawing");
 static_assert(offsetof(fkv_extent, tag) == 16, "drawing");
-static_assert(offsetof(fkv_extent, expiry_ns) == 24, "drawing");
+static_assert(offsetof(fkv_extent, expiry_space) == 24, "drawing");
 static_assert(offsetof(fkv_extent, key_bytes) == 32, "drawing");
 static_assert(offsetof(fkv_extent, user_flags) == 36, "drawing");
 
@@ -165,7 +165,7 @@ static inline uint32_t fkv_buckets_known(uint64_t w0, uint32_t b) {
 /* extent */
 static inline uint64_t fkv_extent_expiry(uint64_t e) { return e & 0xffffffffffffu; }
 static inline uint16_t fkv_extent_namespace(uint64_t e) { return (uint16_t)(e >> 48); }
-static inline uint64_t fkv_expiry_ns(uint64_t expiry_ms, uint16_t ns) { return expiry_ms | (uint64_t)ns << 48; }
+static inline uint64_t fkv_expiry_space(uint64_t expiry_ms, uint16_t ns) { return expiry_ms | (uint64_t)ns << 48; }
 static inline uint64_t fkv_version(uint32_t epoch, uint64_t seq) { return (uint64_t)epoch << 44 | seq; }
 
 /* The longest a GET of an extent of this many bytes may take: 250 ms (two round trips across a continent, or a garbage

@@ -68,7 +68,7 @@ static uint32_t fill_chain(table *t, fkv_bucket *b, const uint64_t *words, uint3
 /* The hand that sweeps for expired entries may be behind b already. */
 static void lower_floor(table *t, const uint64_t *words, uint32_t count) {
     for (uint32_t i = 0; i < count && t->expiring; i++) {
-        uint64_t expiry = fkv_extent_expiry(extent_of(t, words[i])->expiry_ns);
+        uint64_t expiry = fkv_extent_expiry(extent_of(t, words[i])->expiry_space);
         if (expiry && expiry < t->pass_floor_ms) t->pass_floor_ms = expiry;
     }
 }

@@ -30,7 +30,7 @@ void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx,
             if (fkv_slot_fingerprint(word) == 0) continue;
             const fkv_extent *e = extent_of(t, word);
             if (e->state != FKV_EXTENT_LIVE || extent_expired(t, e)) continue;
-            if (ns != TABLE_EVERY_NAMESPACE && fkv_extent_namespace(e->expiry_ns) != ns) continue;
+            if (ns != TABLE_EVERY_NAMESPACE && fkv_extent_namespace(e->expiry_space) != ns) continue;
             /* A copy. */
             if (t->moving[number] && table_index_slot(t, extent_hash(t, e), word) != &b->slot[i]) continue;
             table_entry entry = entry_of(e);

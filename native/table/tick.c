@@ -20,7 +20,7 @@ static bool expire(table *t, uint64_t *slot) {
     uint64_t hash = extent_hash(t, e);
     /* a copy: the entry's slot comes elsewhere in the pass */
     if (table_index_slot(t, hash, word) != slot) return true;
-    if (table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_ns), extent_key(e), e->key_bytes)) return false;
+    if (table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_space), extent_key(e), e->key_bytes)) return false;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return false;
     set_state(e, FKV_EXTENT_DEAD);
     fkv_publish_word(slot, 0);
@@ -40,7 +40,7 @@ static void sweep_chain(table *t, uint32_t number) {
         for (int i = 0; i < FKV_SLOTS; i++) {
             if (fkv_slot_fingerprint(b->slot[i]) == 0) continue;
             const fkv_extent *e = extent_of(t, b->slot[i]);
-            uint64_t expiry = fkv_extent_expiry(e->expiry_ns);
+            uint64_t expiry = fkv_extent_expiry(e->expiry_space);
             if (expiry == 0 || e->state != FKV_EXTENT_LIVE) continue;
             if (extent_expired(t, e) && expire(t, &b->slot[i])) continue;
             if (expiry < t->pass_floor_ms) t->pass_floor_ms = expiry;

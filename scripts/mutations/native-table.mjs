@@ -341,7 +341,7 @@ export const mutations = [
     [
       'table: expiry of a key that a prepared change replaces',
       table('the_hand_leaves_an_expired_entry_that_a_prepared_change_replaces'),
-      '    if (table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_ns), extent_key(e), e->key_bytes)) return false;\n',
+      '    if (table_prepared_find(t, hash, fkv_extent_namespace(e->expiry_space), extent_key(e), e->key_bytes)) return false;\n',
       '',
     ],
   ]),

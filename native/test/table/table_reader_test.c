@@ -27,7 +27,7 @@ static void write_extent(uint8_t *at, uint64_t version) {
     fkv_extent h = { .version = version,
                      .tag = TAG,
                      .value_bytes = value_bytes_of(version),
-                     .expiry_ns = fkv_expiry_ns(version, NS),
+                     .expiry_space = fkv_expiry_space(version, NS),
                      .key_bytes = KEY_BYTES,
                      .codec = (uint8_t)version,
                      .user_flags = (uint32_t)version };

@@ -85,7 +85,7 @@ test('verbs listens where an RDMA device is: the named one, else that of --fabri
   });
   t.throws(() => rdmaListen(settings({ transport: 'verbs' }), found), {
     code: 'ERR_CONFIG',
-    message: /without a token or TLS/,
+    message: /without a token: give/,
   });
 });
 

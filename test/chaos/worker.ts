@@ -43,7 +43,7 @@ export interface WorkerTask {
 
 const BURST_MS = 200;
 const FINAL_MS = 60_000;
-const FEW_OUTSTANDING = 4;
+const FEW_OUTSTANDING = 16;
 
 /** Weighted draws; what spins is only for transports that can. */
 class Draw {

@@ -443,7 +443,7 @@ export const mutations = [
   ...inFile('native/table/tick.c', [
     [
       'table: shrink: a table that has memory to give back rests',
-      shrink('segments_that_became_empty_go_back'),
+      shrink('a_table_of_many_sizes_comes_to_rest_with_little_free_and_asks_for_nothing_more'),
       ' && t->shrink_since_ns == 0',
       '',
     ],

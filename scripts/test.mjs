@@ -72,9 +72,10 @@ async function cTests() {
 
 async function lint() {
   say('lint');
-  await part('lint', process.execPath, ['node_modules/eslint/bin/eslint.js', '.', '--max-warnings', '0'], (text) =>
-    process.stdout.write(`${text}\n`),
-  );
+  const print = (text) => process.stdout.write(`${text}\n`);
+  const prettier = ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'];
+  await part('formatting', process.execPath, prettier, print);
+  await part('lint', process.execPath, ['node_modules/eslint/bin/eslint.js', '.', '--max-warnings', '0'], print);
 }
 
 /** The compiled test files: those that have a source, for dist/ may have more. */

@@ -116,7 +116,9 @@ export const mutations = [
     ],
     [
       'shards: a copy that is complete is thrown away when the shard changes hands (rule 9)',
-      arrivals('what was copied is kept when its new owner applies the end of the copy and the change of owner at once'),
+      arrivals(
+        'what was copied is kept when its new owner applies the end of the copy and the change of owner at once',
+      ),
       "const known = phaseOf(c, life) === 'complete';",
       "const known = phaseOf(c, life) === 'complete' && sourceOf(c, life) !== undefined;",
     ],

@@ -12,7 +12,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { FarkvError } from '../core/errors.js';
 import type { Provider } from '../core/providers.js';
-import type { DataPlane, DataPlaneOptions } from './data-plane.js';
+import type { DataPlane, DataPlaneOptions, TicketSecret } from './data-plane.js';
 import type { NativeClient, NativeClientOptions } from './native-client.js';
 
 /** Constants that exist once, in C. */
@@ -41,13 +41,25 @@ export interface RdmaAddress {
   readonly iwarp: boolean;
 }
 
+export interface Ticket {
+  /** Not 0. */
+  readonly client: bigint;
+  readonly issuedMs: number;
+  readonly expiresMs: number;
+  readonly tenant: number;
+  /** Of FKV_TICKET_READ (1) and FKV_TICKET_WRITE (2). */
+  readonly flags: number;
+}
+
 /** What native/node/ exports. */
 export interface Addon {
   readonly constants: Constants;
   readonly DataPlane: new (options: DataPlaneOptions) => DataPlane;
   readonly NativeClient: new (options: NativeClientOptions) => NativeClient;
-  /** A fkv_ticket of 40 bytes. */
-  makeTicket(secret: Uint8Array, client: bigint, expiresMs: number, tenant: number, flags: number): Uint8Array;
+  /** A ticket with its key, 40 bytes (fkv_pass in native/wire/wire.h). */
+  makeTicket(secret: TicketSecret, ticket: Ticket): Uint8Array;
+  /** What such bytes say; undefined if they were made with none of these secrets. Expiry is not looked at. */
+  openTicket(secrets: readonly TicketSecret[], ticket: Uint8Array): Ticket | undefined;
   hashKey(seed: Uint8Array, space: number, key: string | Uint8Array): bigint;
   crc32c(bytes: Uint8Array, crc?: number): number;
   /** fdatasync-free helpers that Node.js lacks. */

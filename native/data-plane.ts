@@ -39,6 +39,24 @@ export interface DataPlaneOptions {
    * shards' own.
    */
   readonly memoryBytes?: number;
+  /** For how long a copy here lets its owner rely on it with each acknowledgement; 50 to 3,600,000, default 250. */
+  readonly replicaLeaseMs?: number;
+  /** For how long a copy that is waited for may acknowledge nothing before `onCopy` calls it late; default 1,000. */
+  readonly backupSlowMs?: number;
+}
+
+/** What a cluster makes tickets with, and which of those it has had it is. */
+export interface TicketSecret {
+  readonly number: number;
+  /** 16 bytes. */
+  readonly secret: Uint8Array;
+}
+
+export interface DataPlaneAccess {
+  /** One or two, the present one first. */
+  readonly secrets: readonly TicketSecret[];
+  /** Tickets that were made before then are not good: a client's, or (client 0) those of a tenant's clients. */
+  readonly revoked: readonly { readonly client: bigint; readonly tenant: number; readonly beforeMs: number }[];
 }
 
 export interface NativeRegion {
@@ -71,6 +89,72 @@ export interface CopyOptions {
   readonly copy: bigint;
   /** Of the owner's data-plane thread that has the shard, in order of preference; at most 64. */
   readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+}
+
+/** What the metadata says of a shard's copies, seen by its owner. */
+export interface CopyConfig {
+  readonly shard: number;
+  readonly epoch: number;
+  /** Number of the shard's entry in the metadata: rises with each change of its owner or its copies. */
+  readonly config: number;
+  /** Copies that a new change needs, the owner's own included. */
+  readonly minInSync: number;
+  /** Ids of the copies in sync beside the owner's own; at most 4. */
+  readonly inSync: readonly bigint[];
+  /**
+   * Of copies that were taken away when too few stayed in sync; at most 4. They are kept as copies that join: once they
+   * have all that is committed, they may be in sync again.
+   */
+  readonly eligible: readonly bigint[];
+}
+
+/** Where the data-plane thread listens that owns the shard of a copy, in order of preference; at most 4. */
+export interface OwnerOfCopy {
+  readonly shard: number;
+  readonly addresses: readonly { readonly provider: Provider; readonly address: string }[];
+}
+
+/**
+ * Of a copy at its owner. `joins`: gets what is changed, and nobody waits for it; `required`: is waited for, by the
+ * owner's own wish; `proposed`: the same, and the metadata has been asked to make it a copy in sync.
+ */
+export type CopyStanding = 'joins' | 'required' | 'proposed' | 'in-sync';
+
+/**
+ * What an owner notices of a copy. `joined`: it follows, with little lag, and could be required. `late`: it is waited
+ * for and has acknowledged nothing for backupSlowMs, or has no connection for so long. `back`: one that was late
+ * acknowledges again. `unlinked`: one that is waited for has had no connection for a moment; its server may have ended.
+ * `damaged`, said where the copy is: it is not what its owner has, or its memory has changed by itself; it acknowledges
+ * nothing any more.
+ */
+export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged';
+
+/** A place in the log of a shard's changes; records are counted from 1 through all owners. */
+export interface ReplicaStats {
+  readonly role: 'backup' | 'owner';
+  /** 0n: the shard was opened as the owner's. */
+  readonly id: bigint;
+  readonly epoch: number;
+  /** Of an owner; else 0. */
+  readonly config: number;
+  readonly prepared: number;
+  readonly committed: number;
+  /** Records that are prepared here and not committed. */
+  readonly lag: number;
+  /** Of a backup: whether it is connected to its owner and was answered. */
+  readonly follows: boolean;
+  /** Of a backup that can take no more records: why. */
+  readonly failed?: string;
+  /** Of an owner: the copies that it knows. */
+  readonly peers: readonly {
+    readonly id: bigint;
+    readonly standing: CopyStanding;
+    readonly prepared: number;
+    /** For how long the owner may still rely on it; 0: not now. */
+    readonly leaseLeftMs: number;
+    /** Over what it is connected. */
+    readonly linked?: Provider;
+  }[];
 }
 
 /**
@@ -168,6 +252,8 @@ export interface DataPlaneStats {
     readonly expired: number;
     readonly evacuated: number;
     readonly prepared: number;
+    /** Of a shard that has copies elsewhere, or is one. */
+    readonly copy?: ReplicaStats;
   }[];
 }
 
@@ -189,7 +275,11 @@ export interface DataPlane {
     readonly incarnation: bigint;
     readonly memoryBytes: number;
   }): Promise<ShardLayout>;
-  /** Begins to grant leases and to answer for the shard, at once. */
+  /**
+   * Begins to grant leases and to answer for the shard, at once; of a copy that leads, once no earlier owner can be
+   * relied on and all copies in sync have what came with the shard. That may take a lease and longer; it rejects with
+   * ERR_ABORTED when leadCopy comes again meanwhile, and as ever when the shard is closed.
+   */
   serveShard(shard: number): Promise<void>;
   /** Stops answering, waits until every granted lease has run out, deregisters. */
   closeShard(shard: number): Promise<void>;
@@ -201,8 +291,8 @@ export interface DataPlane {
    */
   sealShard(shard: number, copy: bigint): Promise<void>;
   /**
-   * Stops answering and waits until every granted lease has run out; the shard keeps what is in it, and serveShard goes
-   * on with it.
+   * Stops answering and waits until every granted lease has run out and every change that was sent to a copy has taken
+   * effect; the shard keeps what is in it, and serveShard goes on with it.
    */
   pauseShard(shard: number): Promise<void>;
   /**
@@ -219,16 +309,67 @@ export interface DataPlane {
    * way; until then copyShard of the same shard is ERR_BUSY.
    */
   stopCopy(shard: number): Promise<void>;
+  /**
+   * Instead of finishCopy: the copy goes on as a backup. The owner names the place in its log up to which everything was
+   * copied; from there its records come over a link to the addresses that copyShard was given. Resolves when the owner
+   * has answered the first FOLLOW; nobody waits for the copy yet (requireCopy, at the owner). Rejects as finishCopy
+   * does, and with ERR_BUSY where the owner has as many copies as it can have. Afterwards there is no copy to stop.
+   */
+  followCopy(shard: number): Promise<void>;
+  /** The owner of the copy is another server or data-plane thread now. Any time after followCopy. */
+  followOwner(o: OwnerOfCopy): Promise<void>;
+  /**
+   * The copy is the owner's table from now on, in this epoch and under this incarnation. Resolves at once; serveShard
+   * follows, and waits for what is in the way of it. `handed`: the owner before has handed the shard over in this epoch, so
+   * nothing is.
+   */
+  leadCopy(o: CopyConfig & { readonly incarnation: bigint; readonly handed: boolean }): Promise<ShardLayout>;
+  /** A later config of the same epoch was applied, at the owner; also the first one of a shard that was opened empty. */
+  configureCopies(o: CopyConfig): Promise<void>;
+  /**
+   * The copy, which joins, is waited for from now on, by changes and by leases. Resolves when the metadata may be asked
+   * to make it a copy in sync: `lsn` is what is committed then. It is waited for until a later config was applied.
+   * Rejects with ERR_ABORTED when it is dropped, a later config was applied that does not name it, or the shard is
+   * closed; with ERR_NOT_OWNER where it is unknown, and ERR_BUSY where it does not join any more.
+   */
+  requireCopy(shard: number, id: bigint): Promise<{ readonly lsn: number }>;
+  /**
+   * A copy that joins, or is required, is not wanted any more; OK too where it is unknown. Of one that is proposed or in
+   * sync only configureCopies lets go: ERR_BUSY.
+   */
+  dropCopy(shard: number, id: bigint): Promise<void>;
+  /**
+   * The shard, which is served, is to be given to this copy in sync. Its leases get short; then it answers nothing and
+   * changes wait. Resolves when every lease is over and the copy has all: the metadata may be asked. serveShard goes on
+   * with it. Rejects with ERR_NOT_OWNER where the copy is not in sync, ERR_TIMEOUT when it took too long, ERR_BUSY where
+   * the shard is not served: it is served as before.
+   */
+  handOver(shard: number, id: bigint): Promise<void>;
+  /**
+   * What was handed over becomes a copy with all that is in it, under this id if it had none; followOwner comes next.
+   * Changes that wait here go to the next owner.
+   */
+  stepDown(shard: number, id: bigint): Promise<void>;
   stats(): Promise<DataPlaneStats>;
   /**
    * The owner's own lease from the metadata group, as bootTimeNs counts: no lease is granted beyond it, and after it
    * requests are answered ERR_SHARD_UNAVAILABLE. 2n ** 64n - 1n, as at first: no end. Takes effect at once.
    */
   setGrantUntil(bootNs: bigint): void;
+  /** Which tickets are good from soon after; copies of shards are asked for under the first secret. */
+  setAccess(access: DataPlaneAccess): void;
   /** How long the leases are that are granted from now on; never longer than the options say. */
   setLeaseMs(ms: number): void;
   /** Called on the owning event loop when a shard's segments changed. */
   onLayout: ((shard: number, layoutEpoch: number) => void) | undefined;
+  /** The same, at an owner: a copy of one of its shards has joined, is late, or is back. */
+  onCopy: ((shard: number, id: bigint, what: CopyEvent) => void) | undefined;
+  /**
+   * The same, where a copy is: its owner is gone, or was silent until the last lease that this copy gave it was over.
+   * A suspicion, told once until followOwner was called, and with `gone` false when the copy acknowledges again.
+   * `prepared`: the last record that it has.
+   */
+  onOrphan: ((shard: number, id: bigint, gone: boolean, prepared: number) => void) | undefined;
   /**
    * The same: the device of a transport is gone, and no client will come over it again in the life of this data plane.
    * More than once, possibly.

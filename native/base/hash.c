@@ -71,20 +71,20 @@ static inline uint64_t load_tail(const uint8_t *p, size_t n) {
 }
 
 /* The message is the namespace's two bytes and then the key, so its words straddle the key's by two bytes. */
-uint64_t fkv_hash_key(const fkv_seed *seed, uint16_t ns, const void *key, size_t bytes) {
+uint64_t fkv_hash_key(const fkv_seed *seed, uint16_t space, const void *key, size_t bytes) {
     const uint8_t *p = key;
     size_t total = bytes + 2;
     sip s;
     sip_init(&s, seed);
     uint64_t last;
     if (bytes < 6) {
-        last = ns | load_tail(p, bytes) << 16;
+        last = space | load_tail(p, bytes) << 16;
     } else {
         uint32_t low;
         uint16_t high;
         memcpy(&low, p, 4);
         memcpy(&high, p + 4, 2);
-        sip_word(&s, ns | (uint64_t)low << 16 | (uint64_t)high << 48, 1);
+        sip_word(&s, space | (uint64_t)low << 16 | (uint64_t)high << 48, 1);
         size_t left = bytes - 6;
         for (p += 6; left >= 8; p += 8, left -= 8) sip_word(&s, load64(p), 1);
         last = load_tail(p, left);

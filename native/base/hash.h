@@ -14,7 +14,7 @@ typedef struct fkv_seed {
     uint64_t k0, k1;
 } fkv_seed;
 
-uint64_t fkv_hash_key(const fkv_seed *seed, uint16_t ns, const void *key, size_t bytes);
+uint64_t fkv_hash_key(const fkv_seed *seed, uint16_t space, const void *key, size_t bytes);
 
 static inline uint32_t fkv_hash_shard(uint64_t h, uint32_t shards) { return (uint32_t)(((h >> 48) * shards) >> 16); }
 /* The shards that keys are spread over: those of one tenant, in a row. */

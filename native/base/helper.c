@@ -23,9 +23,13 @@ static void *helper_main(void *arg) {
     }
 }
 
-int helper_start(helper *w, const char *name) {
+int helper_open(helper *w, const char *name) {
     *w = (helper){ .name = name };
-    int e = mailbox_open(&w->box);
+    return mailbox_open(&w->box);
+}
+
+int helper_start(helper *w, const char *name) {
+    int e = helper_open(w, name);
     if (e) return e;
     e = thread_start(&w->thread, helper_main, w);
     if (e) mailbox_close(&w->box);

@@ -16,12 +16,14 @@ typedef struct helper {
     const char *name; /* of the thread, at most 15 bytes */
 } helper;
 
+/* The box alone, without a thread: helper_drain runs what is posted. */
+int helper_open(helper *w, const char *name);
 int helper_start(helper *w, const char *name);
 static inline void helper_post(helper *w, job *j) { mailbox_post(&w->box, j); }
 /* Runs what was posted, then ends the thread, if there is one. What is posted later stays in the box, for helper_drain.
  * */
 void helper_stop(helper *w);
-/* After helper_stop: runs what is in the box on the caller's thread; returns how many. */
+/* Without a thread, or after helper_stop: runs what is in the box on the caller's thread; returns how many. */
 static inline int helper_drain(helper *w) { return mailbox_run(&w->box); }
 void helper_free(helper *w);
 

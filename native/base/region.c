@@ -50,7 +50,7 @@ static int prefault(int fd, uint8_t *base, size_t bytes, size_t page) {
 /* A mapping that fails with MAP_FIXED may already have taken away what was there, and another thread's mapping may have
  * come into the hole. So what may fail is tried without it, and what was reserved is not unmapped after it has failed:
  * its ends are ours, not the part between. */
-void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
+static void *map_aligned(int fd, uint64_t offset, size_t bytes, int protection) {
     uint8_t *plain = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
     /* address and offset agree below a huge page */
     bool lies_well = (((uintptr_t)plain - offset) & (FKV_HUGE_PAGE - 1)) == 0;
@@ -64,6 +64,13 @@ void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
     munmap(all + before + bytes, room - before - bytes);
     if (at == MAP_FAILED) return plain;
     munmap(plain, bytes);
+    return at;
+}
+
+/* Values do not belong into core dumps. */
+void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection) {
+    void *at = map_aligned(fd, offset, bytes, protection);
+    if (at != MAP_FAILED) madvise(at, bytes, MADV_DONTDUMP);
     return at;
 }
 

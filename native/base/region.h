@@ -35,7 +35,8 @@ enum { FKV_HUGE_PAGE = 2 << 20 };
 /* Makes, maps, optionally prefaults, and seals. Returns 0 or a negative errno. Thread-safe. */
 int fkv_region_alloc(const char *name, size_t bytes, int flags, fkv_region *out);
 void fkv_region_free(fkv_region *r);
-/* Maps part of a memfd so that huge pages of it can be mapped whole. MAP_FAILED and errno as mmap. */
+/* Maps part of a memfd so that huge pages of it can be mapped whole, and core dumps have none of it. MAP_FAILED and
+ * errno as mmap. */
 void *fkv_region_map(int fd, uint64_t offset, size_t bytes, int protection);
 /* True when fd carries all four seals and is at least `bytes` long: the check before mapping a stranger's memory. */
 bool fkv_region_fd_is_sealed(int fd, size_t bytes);

@@ -4,6 +4,8 @@
  * Not for: completions of the fabric (fab_wc_status in fabric/fabric.h); fkv_status_of_wc() maps those here.
  * Invariant: a number, once released, is never given another meaning (it is part of the wire format).
  * TypeScript gets numbers and names from the addon; the names are members of the union ErrorCode in core/errors.ts.
+ * UNDECIDED never leaves a client's session, which sends the change again; else it would be as indeterminate as
+ * STALE_SEQUENCE.
  */
 #ifndef FARKV_BASE_STATUS_H
 #define FARKV_BASE_STATUS_H
@@ -30,12 +32,15 @@
     X(16, CORRUPT, "ERR_CORRUPT", "bytes failed their checksum after all retries")                               \
     X(17, ABORTED, "ERR_ABORTED", "cancelled by the caller")                                                     \
     X(18, CLOSED, "ERR_CLOSED", "the client or server was closed")                                               \
-    X(19, NO_MEMORY, "ERR_NO_MEMORY", "the system gave no memory")                                               \
+    X(19, NO_MEMORY, "ERR_NO_MEMORY", "the system gave no memory, or no descriptor for it")                      \
     X(20, BUFFER_TOO_SMALL, "ERR_BUFFER_TOO_SMALL", "the caller's buffer is smaller than the value")             \
     X(21, UNSUPPORTED, "ERR_UNSUPPORTED", "not offered by this provider or build")                               \
     X(22, ADDRESS_IN_USE, "ERR_ADDRESS_IN_USE", "the address or port is taken")                                  \
     X(23, ADDRESS_INVALID, "ERR_ADDRESS_INVALID", "the address cannot be parsed, resolved or reached")           \
-    X(24, INTERNAL, "ERR_INTERNAL", "a broken invariant; please report it")
+    X(24, INTERNAL, "ERR_INTERNAL", "a broken invariant; please report it")                                      \
+    X(25, UNDECIDED, "ERR_INDETERMINATE", "the change may still take effect; send it again as the same")         \
+    X(26, TOO_FEW_COPIES, "ERR_TOO_FEW_COPIES",                                                                  \
+      "the shard has fewer copies in sync than a change needs; nothing was changed")
 
 typedef enum fkv_status {
 #define X(number, name, ts, text) FKV_##name = number,

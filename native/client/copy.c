@@ -39,9 +39,10 @@ struct shard_copy {
     dataplane_done caught_up;
     void *caught_up_ctx;
 
-    pthread_mutex_t lock; /* of the next five; and held while an import is told */
+    pthread_mutex_t lock; /* of the next six; and held while an import is told */
     dataplane_done done;
     void *done_ctx;
+    bool joins; /* atomic: `done` is of shard_copy_follow */
     shard_copy_waiter *waiters;
     bool ended;
     fkv_status status; /* how, once ended */
@@ -55,6 +56,9 @@ struct shard_copy {
     uint8_t *batch;    /* fkv_scan_entry, key, value, ... */
     size_t batch_bytes, batch_room, expected_bytes;
     uint64_t place; /* in the old owner's log */
+    bool joined;    /* `at` is where */
+    dataplane_join at;
+    dataplane_sequence *sequence;
     bool answered;
     session_answer answer;
     uint8_t *body;
@@ -103,6 +107,7 @@ static fkv_status ask(shard_copy *c, uint8_t flags, uint64_t expected) {
                       .shard = c->config.shard,
                       .value_bytes = PAGE,
                       .expected = expected,
+                      .ttl_ms = flags & FKV_REQUEST_SCAN_FROM_HERE ? c->config.copy : 0,
                       .deadline_ns = session_now(c->s) + COPY_ASK_MS * MS,
                       .done = answered,
                       .user = c };
@@ -204,7 +209,7 @@ static fkv_status want(shard_copy *c, const fkv_scan_entry *e, const uint8_t *ke
     settle(c, GETS - 1);
     if (stopping(c)) return FKV_ABORTED;
     wanted *w = c->free;
-    lookup_key k = { .bytes = key, .count = e->key_bytes, .ns = e->ns };
+    lookup_key k = { .bytes = key, .count = e->key_bytes, .space = e->space };
     lookup_get *g;
     uint64_t now = session_now(c->s);
     *w = (wanted){ .c = c, .entry = *e, .key = key, .next = w->next };
@@ -218,15 +223,46 @@ static fkv_status want(shard_copy *c, const fkv_scan_entry *e, const uint8_t *ke
     return s;
 }
 
+/* What is said behind the entries when the copy has joined. */
+static fkv_status take_said(shard_copy *c, const fkv_scan_entry *e, const uint8_t *value) {
+    if (e->kind == FKV_SCAN_JOIN_POINT) {
+        fkv_join_point p;
+        if (!value || e->value_bytes != sizeof p) return FKV_BAD_REQUEST;
+        memcpy(&p, value, sizeof p);
+        c->at = (dataplane_join){
+            .id = c->config.copy, .lsn = p.lsn, .epoch = p.epoch, .doubt_ms = p.doubt_ms, .sequences = c->at.sequences
+        };
+        c->joined = true;
+        return FKV_OK;
+    }
+    if (e->kind != FKV_SCAN_SEQUENCES || !value || e->value_bytes % sizeof(fkv_join_sequence)) return FKV_BAD_REQUEST;
+    uint32_t n = e->value_bytes / (uint32_t)sizeof(fkv_join_sequence);
+    dataplane_sequence *more = realloc(c->sequence, (c->at.sequences + n) * sizeof *more);
+    if (!more) return FKV_NO_MEMORY;
+    c->sequence = more;
+    for (uint32_t i = 0; i < n; i++) {
+        fkv_join_sequence s;
+        memcpy(&s, value + i * sizeof s, sizeof s);
+        more[c->at.sequences++] = (dataplane_sequence){ .client = s.client, .sequence = s.sequence };
+    }
+    return FKV_OK;
+}
+
 /* Takes over what c->answer lists. */
 static fkv_status take_page(shard_copy *c, uint32_t *entries) {
     fkv_scan_entry e;
     const uint8_t *key, *value;
     fkv_status s = FKV_OK;
+    bool said = c->answer.reply.user_flags & FKV_CHANGED_JOINED;
     *entries = 0;
-    for (uint32_t at = 0; s == FKV_OK && wire_next_scan_entry(c->body, c->answer.body_bytes, &at, &e, &key, &value);
-         ++*entries)
+    for (uint32_t at = 0; s == FKV_OK && wire_next_scan_entry(c->body, c->answer.body_bytes, &at, &e, &key, &value);) {
+        if (said && e.kind != FKV_SCAN_ENTRY) {
+            s = take_said(c, &e, value);
+            continue;
+        }
         s = want(c, &e, key);
+        ++*entries;
+    }
     if (s == FKV_OK) s = hand_over(c);
     if (s != FKV_OK) settle(c, 0); /* those under way name keys in the page */
     if (c->under_way == 0) {
@@ -240,7 +276,9 @@ static fkv_status take_page(shard_copy *c, uint32_t *entries) {
 
 /* One page of changes. *state: FKV_CHANGED_* of the old owner, SEALED only where it is for this copy. */
 static fkv_status follow(shard_copy *c, uint32_t *entries, uint32_t *state) {
-    fkv_status s = ask(c, FKV_REQUEST_SCAN_CHANGED, c->place);
+    /* Not before all keys were listed: it would join anew after each page. */
+    bool joins = !c->caught_up && __atomic_load_n(&c->joins, __ATOMIC_RELAXED);
+    fkv_status s = ask(c, FKV_REQUEST_SCAN_CHANGED | (joins ? FKV_REQUEST_SCAN_FROM_HERE : 0), c->place);
     if (s != FKV_OK) return s;
     uint64_t place = c->answer.reply.version;
     *state = c->answer.reply.user_flags;
@@ -279,6 +317,7 @@ static fkv_status run(shard_copy *c) {
             c->caught_up(c->caught_up_ctx, FKV_OK, NULL);
             c->caught_up = NULL;
         }
+        if (c->joined) return stopping(c) ? FKV_ABORTED : FKV_OK;
         if (told && state == (FKV_CHANGED_ALL | FKV_CHANGED_SEALED)) return FKV_OK;
         if (stopping(c)) return FKV_ABORTED;
         if (entries == 0) {
@@ -298,7 +337,7 @@ static fkv_status connect_to_owner(shard_copy *c) {
                         .ctx = c,
                         .event = no_event,
                         .done = got };
-    k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .ticket = c->config.ticket };
+    k.session = (session_config){ .shards = c->config.shards, .max_requests = 16, .pass = c->config.pass };
     fkv_status s = lookup_create(&k, &c->l);
     if (s != FKV_OK) return s;
     c->s = lookup_session(c->l);
@@ -318,6 +357,21 @@ static shard_copy_stats *stats_of(const shard_copy *c) {
     return out;
 }
 
+/* Everything that was copied is in the table, and this thread writes there no more. */
+static void follow_owner(const shard_copy *c, dataplane_done done, void *ctx) {
+    dataplane_owner_address *a = calloc(c->config.count + 1, sizeof *a);
+    if (!a) {
+        done(ctx, FKV_NO_MEMORY, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < c->config.count; i++)
+        a[i] = (dataplane_owner_address){ .provider = c->addresses[i].provider, .text = c->addresses[i].text };
+    dataplane_join at = c->at;
+    at.sequence = c->sequence;
+    dataplane_follow_copy(c->config.to, c->config.shard, &at, a, c->config.count, done, ctx);
+    free(a);
+}
+
 static void end(shard_copy *c, fkv_status s) {
     if (s != FKV_OK && c->caught_up) c->caught_up(c->caught_up_ctx, s, NULL);
     pthread_mutex_lock(&c->lock);
@@ -328,7 +382,10 @@ static void end(shard_copy *c, fkv_status s) {
     c->done = NULL;
     c->waiters = NULL;
     pthread_mutex_unlock(&c->lock);
-    if (done) done(c->done_ctx, s, s == FKV_OK ? stats_of(c) : NULL);
+    if (done && c->joined && s == FKV_OK)
+        follow_owner(c, done, c->done_ctx);
+    else if (done)
+        done(c->done_ctx, s, s == FKV_OK ? stats_of(c) : NULL);
     for (shard_copy_waiter *w = waiters, *next; w; w = next) {
         next = w->next; /* it is gone with the call */
         w->ended(w->ctx, FKV_OK, NULL);
@@ -362,6 +419,7 @@ static void free_copy(shard_copy *c) {
     free(c->text);
     free(c->batch);
     free(c->body);
+    free(c->sequence);
     free(c);
 }
 
@@ -392,16 +450,20 @@ fkv_status shard_copy_start(const shard_copy_config *config, dataplane_done caug
     return FKV_NO_MEMORY;
 }
 
-void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx) {
+static void finish(shard_copy *c, bool joins, dataplane_done done, void *ctx) {
     pthread_mutex_lock(&c->lock);
     bool ended = c->ended;
     if (!ended) {
         c->done = done;
         c->done_ctx = ctx;
+        __atomic_store_n(&c->joins, joins, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&c->lock);
     if (ended) done(ctx, c->status, c->status == FKV_OK ? stats_of(c) : NULL);
 }
+
+void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx) { finish(c, false, done, ctx); }
+void shard_copy_follow(shard_copy *c, dataplane_done done, void *ctx) { finish(c, true, done, ctx); }
 
 static void tell_to_stop(shard_copy *c) {
     __atomic_store_n(&c->stopping, true, __ATOMIC_RELAXED);

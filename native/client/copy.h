@@ -1,4 +1,4 @@
-/* copy.h: a shard that moves is copied by its next owner, while its present owner goes on to serve it.
+/* copy.h: a shard is copied by its next owner, or by a backup, while its present owner goes on to serve it.
  *
  * For: the server that a shard moves to, through native/node/server_copies.c, and C tests. Not for: who owns the shard
  * when, which is decided in the metadata; the copy only says how far it is.
@@ -13,6 +13,8 @@
  *        each page, and on   === one-sided READs ============>   (nothing)
  *      caught up: told once; goes on to follow
  *      complete: the old owner says that it is sealed and that there is no more
+ *      or joined: the owner names the place in its log that the listed entries reach (FKV_CHANGED_JOINED); once these
+ *          are in the table, the shard's own data plane follows that log (dataplane_follow_copy), and the copy has ended
  *
  * Why nothing is missed and nothing old stays: a key that is there from the first to the last page is in a page; one
  * that was changed since the beginning is in the log after the change, so what is looked up for it then is that change
@@ -39,7 +41,7 @@ typedef struct shard_copy_config {
     uint32_t shard;
     uint32_t first_shard, shards; /* of the shard's tenant: its first one, and the one behind its last */
     fkv_seed seed;
-    fkv_ticket ticket;                /* READ and COPY */
+    fkv_pass pass;                    /* READ and COPY */
     uint64_t server_incarnation;      /* of the old owner, as in session_owner_config */
     const session_address *addresses; /* of its worker that serves the shard; copied */
     uint32_t count;
@@ -53,6 +55,9 @@ fkv_status shard_copy_start(const shard_copy_config *c, dataplane_done caught_up
 /* `done`: the old owner is sealed and both tables hold the same; or why the copy failed. Once for a copy. Result:
  * shard_copy_stats. */
 void shard_copy_finish(shard_copy *c, dataplane_done done, void *ctx);
+/* The other end: the copy goes on as a backup. `done`: the owner has answered its FOLLOW, as dataplane_follow_copy says;
+ * or why the copy failed. Result: NULL. Once for a copy, instead of shard_copy_finish. */
+void shard_copy_follow(shard_copy *c, dataplane_done done, void *ctx);
 /* Storage for one who waits for the end of a copy; the caller's until `ended` is called. */
 typedef struct shard_copy_waiter {
     dataplane_done ended;

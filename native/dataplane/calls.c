@@ -1,11 +1,16 @@
 /* calls.c: calls from other threads, as jobs that are posted to the thread that owns what they are about. Which shards
  * there are is kept here too, so that a call for one that is not open is answered without asking a worker. */
 #include <stdlib.h>
+#include <string.h>
+#include "backup.h"
 #include "command.h"
+#include "copies.h"
+#include "handover.h"
 #include "import.h"
 #include "latency.h"
 #include "life.h"
 #include "memory.h"
+#include "role.h"
 
 static command *make(dataplane *d, uint32_t number, void (*run)(job *), dataplane_done done, void *ctx) {
     command *c = calloc(1, sizeof *c);
@@ -98,8 +103,118 @@ void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint
     post(d, c, PLACE_OPEN);
 }
 
+/* ---- copies ---- */
+
+static void follow(dataplane *d, uint32_t shard, void (*run)(job *), const dataplane_join *at,
+                   const dataplane_owner_address *address, uint32_t addresses, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, run, done, ctx);
+    if (!c) return;
+    copy_join *k = c->join = calloc(1, sizeof *k + at->sequences * sizeof *k->sequence);
+    if (!k) {
+        command_done(c, FKV_NO_MEMORY, NULL);
+        return;
+    }
+    k->at = *at;
+    k->sequences = at->sequences;
+    if (at->sequences) memcpy(k->sequence, at->sequence, at->sequences * sizeof *k->sequence);
+    for (uint32_t i = 0; i < addresses && k->addresses < UPLINK_ADDRESSES; i++) {
+        if (strlen(address[i].text) >= UPLINK_ADDRESS_MAX) continue;
+        uplink_address *a = &k->address[k->addresses++];
+        a->provider = address[i].provider;
+        strcpy(a->text, address[i].text);
+    }
+    post(d, c, PLACE_OPEN);
+}
+void dataplane_follow_copy(dataplane *d, uint32_t shard, const dataplane_join *at,
+                           const dataplane_owner_address *address, uint32_t addresses, dataplane_done done, void *ctx) {
+    follow(d, shard, role_follow, at, address, addresses, done, ctx);
+}
+void dataplane_follow_owner(dataplane *d, uint32_t shard, const dataplane_owner_address *address, uint32_t addresses,
+                            dataplane_done done, void *ctx) {
+    follow(d, shard, role_follow_owner, &(dataplane_join){ 0 }, address, addresses, done, ctx);
+}
+
+static_assert((int)DATAPLANE_COPIES_MAX == (int)REPLICA_PEERS, "each has a place");
+static void configure(dataplane *d, uint32_t shard, void (*run)(job *), uint64_t incarnation, const dataplane_copies *k,
+                      dataplane_done done, void *ctx) {
+    command *c = make(d, shard, run, done, ctx);
+    if (!c) return;
+    bool fits = k->in_sync <= REPLICA_PEERS && k->eligible <= REPLICA_PEERS;
+    c->lead = fits ? calloc(1, sizeof *c->lead) : NULL;
+    if (!c->lead) {
+        command_done(c, fits ? FKV_NO_MEMORY : FKV_BAD_REQUEST, NULL);
+        return;
+    }
+    *c->lead = (copy_lead){ .incarnation = incarnation,
+                            .handed = k->handed,
+                            .config = { .epoch = k->epoch,
+                                        .config = k->config,
+                                        .min_in_sync = k->min_in_sync,
+                                        .peers = k->in_sync,
+                                        .eligible = k->eligible } };
+    for (uint32_t i = 0; i < k->in_sync; i++) c->lead->config.id[i] = k->id[i];
+    for (uint32_t i = 0; i < k->eligible; i++) c->lead->config.eligible_id[i] = k->eligible_id[i];
+    post(d, c, PLACE_OPEN);
+}
+void dataplane_lead_copy(dataplane *d, uint32_t shard, uint64_t incarnation, const dataplane_copies *c,
+                         dataplane_done done, void *ctx) {
+    configure(d, shard, role_lead, incarnation, c, done, ctx);
+}
+void dataplane_configure_copies(dataplane *d, uint32_t shard, const dataplane_copies *c, dataplane_done done,
+                                void *ctx) {
+    configure(d, shard, copies_configure, 0, c, done, ctx);
+}
+
+static void about_copy(dataplane *d, uint32_t shard, void (*run)(job *), uint64_t id, dataplane_done done, void *ctx) {
+    command *c = make(d, shard, run, done, ctx);
+    if (!c) return;
+    c->copy = id;
+    post(d, c, PLACE_OPEN);
+}
+void dataplane_require_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx) {
+    about_copy(d, shard, copies_require, id, done, ctx);
+}
+void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx) {
+    about_copy(d, shard, copies_drop, id, done, ctx);
+}
+
+void dataplane_hand_over(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx) {
+    about_copy(d, shard, handover_begin, copy, done, ctx);
+}
+void dataplane_step_down(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx) {
+    about_copy(d, shard, handover_step_down, id, done, ctx);
+}
+
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns) {
     __atomic_store_n(&d->grant_until_ns, boot_ns, __ATOMIC_RELAXED);
+}
+
+fkv_status dataplane_set_access(dataplane *d, const dataplane_access *from) {
+    access_rules *made[DATAPLANE_WORKERS_MAX];
+    uint32_t n = 0;
+    if (from->secrets < 1 || from->secrets > DATAPLANE_SECRETS_MAX || from->revocations > DATAPLANE_REVOCATIONS_MAX)
+        return FKV_BAD_REQUEST;
+    pthread_mutex_lock(&d->lock);
+    fkv_status s = d->state == DP_RUNNING ? FKV_OK : FKV_CLOSED;
+    for (; s == FKV_OK && n < d->c.workers; n++)
+        if (!(made[n] = access_make(d->worker[n], from))) s = FKV_NO_MEMORY;
+    access_rules *keys = s == FKV_OK ? access_make(NULL, from) : NULL;
+    if (s == FKV_OK && !keys) s = FKV_NO_MEMORY;
+    for (uint32_t i = 0; i < n; i++) {
+        if (s == FKV_OK)
+            worker_post(d->worker[i], &made[i]->job);
+        else
+            free(made[i]);
+    }
+    if (s == FKV_OK) {
+        pthread_mutex_lock(&d->keys_lock);
+        access_rules *before = d->keys;
+        d->keys = keys;
+        pthread_mutex_unlock(&d->keys_lock);
+        free(before);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return s;
 }
 
 void dataplane_set_lease_ms(dataplane *d, uint32_t ms) {
@@ -120,6 +235,7 @@ static bool add_shard(command *c, const shard *s) {
                                     .memory_waits = s->memory_waits,
                                     .memory_wait_max_ns = s->memory_wait_max_ns };
     table_get_stats(s->table, &out->table);
+    copies_stats(s, &out->copy);
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < s->segments[k].top; i++) {
             const segment *m = s->segments[k].at[i];

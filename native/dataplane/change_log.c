@@ -43,9 +43,9 @@ void change_log_rest(change_log *l, uint64_t now_ns) {
     if (now_ns >= change_log_idle_ns(l)) change_log_free(l);
 }
 
-void change_log_note(change_log *l, uint16_t ns, const uint8_t *key, uint16_t key_bytes) {
+void change_log_note(change_log *l, uint16_t space, const uint8_t *key, uint16_t key_bytes) {
     if (!l->ring) return;
-    uint16_t head[2] = { ns, key_bytes };
+    uint16_t head[2] = { space, key_bytes };
     uint32_t n = HEAD + (uint32_t)key_bytes;
     while (l->end + n - l->first > CHANGE_LOG_ROOM) l->first += note_bytes(l, l->first);
     copy_in(l, l->end, head, HEAD);
@@ -60,10 +60,12 @@ bool change_log_reaches(change_log *l, uint64_t place, uint64_t now_ns) {
 }
 
 bool change_log_next(const change_log *l, uint64_t *place, changed_key *out) {
-    if (*place >= l->end) return false;
+    uint64_t left = l->end - *place;
+    if (left < HEAD) return false;
     uint16_t head[2];
     copy_out(l, *place, head, HEAD);
-    *out = (changed_key){ .ns = head[0], .key_bytes = head[1] };
+    if (head[1] == 0 || head[1] > FKV_KEY_MAX || left - HEAD < head[1]) return false;
+    *out = (changed_key){ .space = head[0], .key_bytes = head[1] };
     copy_out(l, *place + HEAD, out->key, head[1]);
     *place += HEAD + (uint32_t)head[1];
     return true;

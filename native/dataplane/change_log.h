@@ -25,20 +25,21 @@ typedef struct change_log {
 } change_log;
 
 typedef struct changed_key {
-    uint16_t ns, key_bytes;
+    uint16_t space, key_bytes;
     uint8_t key[FKV_KEY_MAX];
 } changed_key;
 
 /* Returns the present end, from which on everything is noted; 0: no memory. */
 uint64_t change_log_begin(change_log *l, uint64_t now_ns);
-void change_log_note(change_log *l, uint16_t ns, const uint8_t *key, uint16_t key_bytes);
+void change_log_note(change_log *l, uint16_t space, const uint8_t *key, uint16_t key_bytes);
 /* When nobody will have asked for it for too long; UINT64_MAX: there is none. From then on change_log_rest gives it up.
  * */
 uint64_t change_log_idle_ns(const change_log *l);
 void change_log_rest(change_log *l, uint64_t now_ns);
-/* Whether everything since `place` is here. */
+/* Whether everything since `place` is here. Whoever asks may name a place at which no note begins. */
 bool change_log_reaches(change_log *l, uint64_t place, uint64_t now_ns);
-/* The key that was noted at *place, which moves behind it; false: that is the end. */
+/* The key that was noted at *place, which moves behind it; false: that is the end, or there is no note. What is found
+ * from the middle of a note on is a key by its length, and of no use to who asked for it. */
 bool change_log_next(const change_log *l, uint64_t *place, changed_key *out);
 void change_log_free(change_log *l);
 

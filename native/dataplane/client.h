@@ -3,11 +3,13 @@
 #define FARKV_DATAPLANE_CLIENT_H
 #include "../base/list.h"
 #include "../fabric/fabric.h"
+#include "../wire/wire.h"
 #include "dedup.h"
 
 typedef struct client client;
 typedef struct worker worker;
 typedef struct dp_tenant dp_tenant;
+typedef struct downlink downlink;
 
 enum { ATTACHMENTS = 4 }; /* regions of one client that are attached at once */
 
@@ -17,7 +19,13 @@ typedef struct attachment {
     uint64_t rkey, addr, bytes, used_ns;
 } attachment;
 
+/* What the user of a connection of a worker's is: the struct begins with it. */
+typedef struct connection {
+    enum { CONNECTION_CLIENT, CONNECTION_DOWNLINK, CONNECTION_UPLINK } kind; /* a downlink is a client too */
+} connection;
+
 struct client {
+    connection head;
     fkv_list of_worker; /* worker.clients or .doomed */
     fkv_list sending;   /* in worker.sending while `out` is not empty and it is not blocked */
     fkv_list blocked;   /* in worker.blocked, longest first, while the peer gives no credits */
@@ -26,16 +34,18 @@ struct client {
     worker *w;
     fab_conn *conn;
     fab_provider provider;
-    dp_tenant *tenant; /* of the ticket, as are flags */
-    uint32_t flags;
-    uint32_t op_count, asides; /* asides: those of them that do not count against the quota */
-    uint32_t copying;          /* jobs of the copier that read this client's memory */
+    dp_tenant *tenant; /* of the ticket */
+    fkv_ticket ticket;
+    uint8_t nonce[FKV_NONCE_BYTES]; /* that its proof was made for */
+    uint32_t op_count, asides;      /* asides: those of them that do not count against the quota */
+    uint32_t copying;               /* jobs of the copier that read this client's memory */
     uint64_t transfer_bytes;
     uint32_t max_message;
     bool doomed; /* to be ended at the end of this turn */
     bool is_blocked;
     uint64_t blocked_ns;
     dedup_client *memory;
+    downlink *link; /* of a downlink */
     attachment attached[ATTACHMENTS];
 };
 

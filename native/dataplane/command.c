@@ -5,6 +5,8 @@
 
 void command_done(command *c, fkv_status s, void *result) {
     c->done(c->ctx, s, result);
+    free(c->join);
+    free(c->lead);
     free(c);
 }
 

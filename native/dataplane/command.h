@@ -18,6 +18,9 @@ struct command {
     shard *failed;        /* to be freed on the memory thread */
     dataplane_stats *stats;
     uint64_t sealed_for;
+    uint64_t copy; /* id of one */
+    struct copy_join *join;
+    struct copy_lead *lead;
     fkv_list importing; /* in shard.imports */
     const uint8_t *entries;
     uint32_t entries_bytes, entries_at;
@@ -25,6 +28,9 @@ struct command {
     void *result;
 };
 void command_done(command *c, fkv_status s, void *result);
+/* On the worker's thread: the shard that it is about, or NULL and why there is none. */
+static inline shard *command_shard(const command *c) { return c->w->stopping ? NULL : c->w->by_number[c->number]; }
+static inline fkv_status command_none(const command *c) { return c->w->stopping ? FKV_CLOSED : FKV_NOT_OWNER; }
 /* What is known of a shard, for calls to come. Takes the lock: on the memory thread only. */
 void dataplane_place(dataplane *d, uint32_t shard, place_state state);
 

@@ -8,6 +8,7 @@
 #include "../base/assert.h"
 #include "../base/clock.h"
 #include "client.h"
+#include "downlink.h"
 #include "op.h"
 #include "transfer.h"
 #include "wait.h"
@@ -16,14 +17,22 @@
  * noticed here. */
 enum { CONNECTIONS_OF_ONE = 4 };
 
-static fkv_status check_hello(const dataplane *d, const fab_wc *wc, fkv_hello *h, uint8_t *version) {
+/* Whether it is a hello, and in a version that is known here. */
+static fkv_status read_hello(const fab_wc *wc, fkv_hello *h, uint8_t *version) {
     if (wc->bytes < sizeof *h) return FKV_BAD_REQUEST;
     memcpy(h, wc->data, sizeof *h);
     if (h->magic != FKV_HELLO_MAGIC || h->version_min > h->version_max) return FKV_BAD_REQUEST;
     if (h->version_min > FKV_WIRE_VERSION_MAX || h->version_max < FKV_WIRE_VERSION_MIN) return FKV_VERSION_UNSUPPORTED;
     *version = h->version_max < FKV_WIRE_VERSION_MAX ? h->version_max : FKV_WIRE_VERSION_MAX;
-    if (!fkv_ticket_ok(&d->c.ticket_secret, &h->ticket, fkv_wall_ms())) return FKV_UNAUTHORIZED;
-    return h->ticket.tenant < d->c.tenants ? FKV_OK : FKV_UNAUTHORIZED;
+    return FKV_OK;
+}
+
+/* The challenge is used up by the right answer only: its number can be guessed. */
+static fkv_status check_proof(worker *w, const fkv_hello *h, const uint8_t nonce[FKV_NONCE_BYTES]) {
+    const fkv_ticket *t = &h->ticket;
+    if (!access_proved(w->access, t, fkv_hello_head(h), nonce, h->proof)) return FKV_UNAUTHORIZED;
+    challenge_answered(&w->challenges, h->challenge);
+    return t->tenant < w->d->c.tenants && access_good(w->access, t, fkv_wall_ms()) ? FKV_OK : FKV_UNAUTHORIZED;
 }
 
 static bool count_up(uint32_t *clients, uint32_t most) {
@@ -31,24 +40,34 @@ static bool count_up(uint32_t *clients, uint32_t most) {
     __atomic_sub_fetch(clients, 1, __ATOMIC_RELAXED);
     return false;
 }
-/* A server that copies a shard is none of its domain's clients. */
+/* A server that copies a shard is none of its domain's clients; a link takes no place at all: clients are not to keep a
+ * shard from its backups. */
 static uint32_t *places_of(dp_tenant *t, uint32_t flags, uint32_t *none) {
     return flags & FKV_TICKET_COPY ? none : &t->clients;
 }
 static void give_place(dataplane *d, dp_tenant *t, uint32_t flags) {
     uint32_t none = 1;
+    if (flags & FKV_TICKET_REPLICA) return;
     __atomic_sub_fetch(places_of(t, flags, &none), 1, __ATOMIC_RELAXED);
     __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
 }
 static bool take_place(dataplane *d, dp_tenant *t, uint32_t flags) {
     uint32_t none = 0;
+    if (flags & FKV_TICKET_REPLICA) return true;
     if (!count_up(&d->clients, d->c.max_clients)) return false;
     if (count_up(places_of(t, flags, &none), t->max_clients)) return true;
     __atomic_sub_fetch(&d->clients, 1, __ATOMIC_RELAXED);
     return false;
 }
 
-static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t) {
+static void unmake(client *c) {
+    downlink_free(c->link);
+    dedup_leave(&c->w->dedup, c->memory, c->w->now_ns);
+    free(c);
+}
+
+static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t,
+                    const uint8_t nonce[FKV_NONCE_BYTES]) {
     client *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     c->memory = dedup_enter(&w->dedup, t->client, w->now_ns);
@@ -60,18 +79,19 @@ static client *make(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket 
     c->conn = conn;
     c->provider = p;
     c->tenant = &w->d->tenant[t->tenant];
-    c->flags = t->flags;
+    c->ticket = *t;
+    memcpy(c->nonce, nonce, sizeof c->nonce);
     list_init(&c->of_worker);
     list_init(&c->sending);
     list_init(&c->blocked);
     list_init(&c->ops);
     list_init(&c->out);
-    return c;
-}
-
-static void unmake(client *c) {
-    dedup_leave(&c->w->dedup, c->memory, c->w->now_ns);
-    free(c);
+    if (!(t->flags & FKV_TICKET_REPLICA)) return c;
+    c->head.kind = CONNECTION_DOWNLINK;
+    c->link = downlink_make(c);
+    if (c->link) return c;
+    unmake(c);
+    return NULL;
 }
 
 /* No one client takes the places of others. */
@@ -88,43 +108,110 @@ static void end_surplus(worker *w, const client *c) {
     if (n > CONNECTIONS_OF_ONE) client_doom(oldest);
 }
 
-void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
+static void refuse(worker *w, fab_conn *conn, fkv_welcome *welcome, fkv_status s) {
+    w->stats.refused[s]++;
+    welcome->status = (uint8_t)s;
+    fab_reject(conn, welcome, sizeof *welcome);
+}
+
+/* One who has proved who it is. */
+static void admit(worker *w, fab_provider p, fab_conn *conn, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
+                  fkv_welcome *welcome) {
     dataplane *d = w->d;
-    fkv_hello h;
-    uint8_t version = FKV_WIRE_VERSION_MAX;
-    client *c = NULL;
-    fkv_status s = check_hello(d, wc, &h, &version);
-    dp_tenant *tenant = s == FKV_OK ? &d->tenant[h.ticket.tenant] : NULL;
-    if (tenant && !take_place(d, tenant, h.ticket.flags))
-        s = FKV_BUSY;
-    else if (s == FKV_OK && !(c = make(w, p, wc->conn, &h.ticket))) {
-        give_place(d, tenant, h.ticket.flags);
-        s = FKV_NO_MEMORY;
+    dp_tenant *tenant = &d->tenant[t->tenant];
+    if (!take_place(d, tenant, t->flags)) {
+        refuse(w, conn, welcome, FKV_BUSY);
+        return;
     }
-    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC,
-                            .version = version,
-                            .status = (uint8_t)s,
-                            .server_incarnation = d->c.server_incarnation,
-                            .lease_ms = d->c.lease_ms,
-                            .drift_ppm = d->c.drift_ppm,
-                            .wall_ms = fkv_wall_ms() };
+    client *c = make(w, p, conn, t, nonce);
     if (!c) {
-        w->stats.refused[s]++;
-        fab_reject(wc->conn, &welcome, sizeof welcome);
+        give_place(d, tenant, t->flags);
+        refuse(w, conn, welcome, FKV_NO_MEMORY);
         return;
     }
-    fab_set_user(wc->conn, c);
-    if (fab_accept(wc->conn, h.ticket.tenant, &welcome, sizeof welcome) != 0 ||
-        fab_max_message(wc->conn) < FKV_MESSAGE_MIN) {
-        fab_disconnect(wc->conn);
+    fab_set_user(conn, c);
+    if (fab_accept(conn, t->tenant, welcome, sizeof *welcome) != 0 || fab_max_message(conn) < FKV_MESSAGE_MIN) {
+        fab_disconnect(conn);
         unmake(c);
-        give_place(d, tenant, h.ticket.flags);
+        give_place(d, tenant, t->flags);
         return;
     }
-    c->max_message = fab_max_message(wc->conn);
+    c->max_message = fab_max_message(conn);
     list_push(&w->clients, &c->of_worker);
     w->stats.clients++;
+    w->expiry_ms = min_u64(w->expiry_ms, t->expires_ms);
     end_surplus(w, c);
+}
+
+void client_ask(worker *w, fab_provider p, const fab_wc *wc) {
+    fkv_hello h;
+    uint8_t nonce[FKV_NONCE_BYTES];
+    fkv_welcome welcome = { .magic = FKV_WELCOME_MAGIC,
+                            .version = FKV_WIRE_VERSION_MAX,
+                            .server_incarnation = w->d->c.server_incarnation,
+                            .lease_ms = w->d->c.lease_ms,
+                            .drift_ppm = w->d->c.drift_ppm,
+                            .wall_ms = fkv_wall_ms() };
+    fkv_status s = read_hello(wc, &h, &welcome.version);
+    if (s == FKV_OK && !challenge_find(&w->challenges, h.challenge, nonce)) {
+        fkv_challenge fresh = challenge_make(&w->challenges);
+        fab_reject(wc->conn, &fresh, sizeof fresh);
+        return;
+    }
+    if (s == FKV_OK) s = check_proof(w, &h, nonce);
+    if (s != FKV_OK)
+        refuse(w, wc->conn, &welcome, s);
+    else
+        admit(w, p, wc->conn, &h.ticket, nonce, &welcome);
+}
+
+/* ---- for how long ---- */
+
+/* Another ticket of the same client, for the same shards; what is for servers is no client's to get or lose. */
+static bool is_like(const fkv_ticket *a, const fkv_ticket *b) {
+    return a->client == b->client && a->tenant == b->tenant && !((a->flags ^ b->flags) & FKV_TICKET_SERVERS);
+}
+
+fkv_status client_renew(client *c, const uint8_t *body) {
+    worker *w = c->w;
+    fkv_renewal r;
+    memcpy(&r, body, sizeof r);
+    if (!is_like(&r.ticket, &c->ticket) || !access_good(w->access, &r.ticket, w->wall_ms)) return FKV_UNAUTHORIZED;
+    if (!access_proved(w->access, &r.ticket, FKV_RENEWAL_HEAD, c->nonce, r.proof)) return FKV_UNAUTHORIZED;
+    /* An earlier one, said again, takes nothing away. */
+    if (r.ticket.expires_ms < c->ticket.expires_ms) return FKV_OK;
+    c->ticket = r.ticket;
+    w->expiry_ms = min_u64(w->expiry_ms, r.ticket.expires_ms);
+    return FKV_OK;
+}
+
+void clients_expire(worker *w) {
+    w->expiry_ms = UINT64_MAX;
+    for (fkv_list *l = w->clients.next, *next; l != &w->clients; l = next) {
+        next = l->next;
+        client *c = LIST_OF(l, client, of_worker);
+        if (access_good(w->access, &c->ticket, w->wall_ms))
+            w->expiry_ms = min_u64(w->expiry_ms, c->ticket.expires_ms);
+        else
+            client_doom(c);
+    }
+}
+
+/* By the time of the turn; the wall clock may have been set meanwhile, so it is looked at now and then. */
+uint64_t clients_deadline(const worker *w) {
+    static const uint64_t LOOK_MS = 10000;
+    if (w->expiry_ms == UINT64_MAX) return UINT64_MAX;
+    uint64_t left = w->expiry_ms > w->wall_ms ? w->expiry_ms - w->wall_ms : 0;
+    return w->now_ns + min_u64(left, LOOK_MS) * 1000000u;
+}
+
+void clients_judge(job *j) {
+    access_rules *a = (access_rules *)(void *)((char *)j - offsetof(access_rules, job));
+    worker *w = a->w;
+    free(w->access);
+    w->access = a;
+    w->wall_ms = fkv_wall_ms();
+    clients_expire(w);
 }
 
 /* What it asked for and what has not taken effect is dropped; what is prepared goes on without it. Followers go first:
@@ -147,7 +234,7 @@ static void end_ops(client *c) {
         op_lose_client(o);
         if (o->state == OP_TRANSFERS)
             transfer_orphan(o);
-        else if (o->state != OP_READY && o->state != OP_ENDS)
+        else if (o->state != OP_IS_PULLED && o->state != OP_REPLICATES && o->state != OP_READY && o->state != OP_ENDS)
             op_abandon(o);
     }
 }
@@ -167,7 +254,7 @@ void clients_reap(worker *w) {
         list_remove(&c->blocked);
         list_remove(&c->of_worker);
         w->stats.clients--;
-        give_place(w->d, c->tenant, c->flags);
+        give_place(w->d, c->tenant, c->ticket.flags);
         unmake(c);
     }
 }

@@ -2,10 +2,15 @@
 #ifndef FARKV_DATAPLANE_CONNECTION_H
 #define FARKV_DATAPLANE_CONNECTION_H
 #include "../fabric/fabric.h"
+#include "client.h"
 #include "worker.h"
 
 void client_ask(worker *w, fab_provider p, const fab_wc *wc); /* FAB_WC_ACCEPT */
 void clients_reap(worker *w);
 bool clients_to_reap(const worker *w);
+void clients_expire(worker *w);                          /* ends those whose tickets are over */
+uint64_t clients_deadline(const worker *w);              /* when that is next to be looked at; UINT64_MAX: never */
+void clients_judge(job *j);                              /* new rules have come */
+fkv_status client_renew(client *c, const uint8_t *body); /* a fkv_renewal */
 
 #endif

@@ -48,11 +48,49 @@ typedef struct dataplane_tenant {
     uint32_t max_clients; /* its connections in all workers together; 0: no bound but the configuration's */
 } dataplane_tenant;
 
+/* What tickets are made with, and which of those that the cluster has had it is. */
+typedef struct dataplane_secret {
+    uint32_t number;
+    fkv_seed seed;
+} dataplane_secret;
+/* Tickets that were made before then are not good any more: a client's, or those of a tenant's clients (client 0). */
+typedef struct dataplane_revocation {
+    uint64_t client, before_ms;
+    uint32_t tenant;
+} dataplane_revocation;
+enum { DATAPLANE_SECRETS_MAX = 2, DATAPLANE_REVOCATIONS_MAX = 1024 };
+typedef struct dataplane_access {
+    uint32_t secrets, revocations;
+    dataplane_secret secret[DATAPLANE_SECRETS_MAX];
+    const dataplane_revocation *revoked;
+} dataplane_access;
+
+/* What an owner sees of a copy. JOINED: it follows, with little lag, and could be required. LATE: it is waited for and has
+ * come no further for backup_slow_ms, or has had no connection for so long after its lease. BACK: it is not, any more.
+ * UNLINKED: it is waited for and has had no connection for a moment; its server may have ended.
+ * DAMAGED, told where the copy is: it is not what its owner has, or its memory has changed by itself. */
+typedef enum {
+    DATAPLANE_COPY_JOINED,
+    DATAPLANE_COPY_LATE,
+    DATAPLANE_COPY_BACK,
+    DATAPLANE_COPY_UNLINKED,
+    DATAPLANE_COPY_DAMAGED
+} dataplane_copy_event;
+
+/* A copy here whose owner is gone: nobody listens at its addresses, or nothing was heard of it until the last lease that
+ * it may have of this copy was over. A suspicion, told once; and once when the copy acknowledges again. */
+typedef struct dataplane_orphan {
+    uint32_t shard;
+    bool gone;
+    uint64_t id, prepared; /* the last record that it has */
+} dataplane_orphan;
+
 typedef struct dataplane_config {
     uint64_t server_incarnation;
-    fkv_seed hash_seed, ticket_secret;
-    uint32_t shards;  /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
-    uint32_t workers; /* threads; 1 to DATAPLANE_WORKERS_MAX */
+    fkv_seed hash_seed;
+    fkv_seed ticket_secret; /* number 0; until dataplane_set_access */
+    uint32_t shards;        /* of the cluster; 1 to DATAPLANE_SHARDS_MAX */
+    uint32_t workers;       /* threads; 1 to DATAPLANE_WORKERS_MAX */
     uint32_t lease_ms, drift_ppm;
     uint32_t max_clients;  /* connections in all workers together */
     uint32_t client_quota; /* requests of one connection in the owner's hands; one more is answered BUSY */
@@ -71,12 +109,19 @@ typedef struct dataplane_config {
     uint64_t quarantine_bytes; /* table.h */
     /* large values on their way at once, for each worker; default 256 MiB, at least one value's */
     uint64_t transfer_bytes;
-    uint64_t dedup_bytes; /* remembered changes, for each worker; default 64 MiB */
-    uint32_t wait_ms;     /* how long a change waits for its key or for memory before BUSY; default 1,000 */
-    uint32_t transfer_ms; /* how long a large value may take from its request to its end; default 30,000 */
-    uint32_t stall_ms;    /* a connection that takes no reply for so long is ended; default 5,000 */
+    uint64_t dedup_bytes;      /* remembered changes, for each worker; default 64 MiB */
+    uint32_t wait_ms;          /* how long a change waits for its key or for memory before BUSY; default 1,000 */
+    uint32_t transfer_ms;      /* how long a large value may take from its request to its end; default 30,000 */
+    uint32_t stall_ms;         /* a connection that takes no reply for so long is ended; default 5,000 */
+    uint32_t replica_lease_ms; /* what each acknowledgement of a copy here is worth to its owner; default 250 */
+    uint32_t backup_slow_ms; /* a copy that is waited for and acknowledges nothing for so long is late; default 1,000 */
+    uint32_t scrub_ms;       /* between two looks at all memory of a copy; default 300,000 */
     /* Called on a helper thread after the segments of a shard changed; must not block. May be NULL. */
     void (*on_layout)(void *ctx, uint32_t shard, uint32_t layout_epoch);
+    /* Called on the shard's data-plane thread, at its owner, about a copy of it; must not block. May be NULL. */
+    void (*on_copy)(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what);
+    /* The same, where the copy is. */
+    void (*on_orphan)(void *ctx, const dataplane_orphan *o);
     /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this
      * provider again in the life of this data plane. Must not block. May be NULL. */
     void (*on_unreachable)(void *ctx, fab_provider provider);
@@ -92,6 +137,8 @@ enum {
     DATAPLANE_CLIENTS_MAX = 65536,
     DATAPLANE_QUOTA_MAX = 65536,
     DATAPLANE_SPIN_US_MAX = 1000000,
+    DATAPLANE_REPLICA_LEASE_MS_MIN = 50,
+    DATAPLANE_COPIES_MAX = 4,  /* of a shard, beside its owner's */
     DATAPLANE_EPOCH_FIRST = 1, /* a shard that opens in this epoch has had no owner before */
     DATAPLANE_EPOCH_MAX = (1 << 20) - 1
 };
@@ -134,7 +181,9 @@ typedef struct dataplane_shard {
 /* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or worker that does not exist
  * or for too little memory, NO_MEMORY. The memory is allocated, prefaulted and registered off the data-plane thread. */
 void dataplane_open_shard(dataplane *d, const dataplane_shard *s, dataplane_done done, void *ctx);
-/* Grants leases and answers, from now on. NOT_OWNER when it is not open. */
+/* Grants leases and answers, from now on; a copy that leads when nobody can rely on an earlier owner any more and all
+ * copies in sync have what came with it, which takes a lease and longer. NOT_OWNER when it is not open; BUSY for a copy
+ * that follows, and when it is to be served already; ABORTED when it is closed before that. */
 void dataplane_serve_shard(dataplane *d, uint32_t shard, dataplane_done done, void *ctx);
 /* Stops answering at once; is done when every lease that covers the shard has run out, no large value is being written,
  * and the memory is deregistered and freed. NOT_OWNER when it is not open; BUSY when it is being closed. */
@@ -159,10 +208,72 @@ void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done,
                       void *ctx);
 
+/* ---- copies of shards (docs/replication.md) ---- */
+typedef struct dataplane_sequence {
+    uint64_t client, sequence;
+} dataplane_sequence;
+typedef struct dataplane_owner_address {
+    fab_provider provider;
+    const char *text;
+} dataplane_owner_address;
+/* Where a copy joined its owner's log. */
+typedef struct dataplane_join {
+    uint64_t id; /* of the copy */
+    uint64_t lsn;
+    uint32_t epoch, doubt_ms;           /* as in fkv_join_point */
+    const dataplane_sequence *sequence; /* that clients have used by then */
+    uint32_t sequences;
+} dataplane_join;
+/* The shard, which is open, has been copied up to there, and is a backup from now on that follows the owner's thread
+ * which listens at these addresses, the best first. Done when that has answered the first time. BUSY: it is served, a
+ * copy, or entries are being taken over; NOT_OWNER: the owner does not know the copy; TIMEOUT: it is not reached, and is
+ * dialed on; ABORTED: the shard is closed, or led, before that. All is copied. */
+void dataplane_follow_copy(dataplane *d, uint32_t shard, const dataplane_join *at,
+                           const dataplane_owner_address *address, uint32_t addresses, dataplane_done done, void *ctx);
+/* Its owner listens there now. NOT_OWNER: it is no copy; BUSY: it leads, or is being closed. */
+void dataplane_follow_owner(dataplane *d, uint32_t shard, const dataplane_owner_address *address, uint32_t addresses,
+                            dataplane_done done, void *ctx);
+
+typedef struct dataplane_copies {
+    uint32_t epoch, config, min_in_sync;
+    uint32_t in_sync, eligible; /* of each at most DATAPLANE_COPIES_MAX; in_sync: beside the own one */
+    const uint64_t *id, *eligible_id;
+    /* The owner before has handed the shard over in this epoch: it need not be waited for. For dataplane_lead_copy. */
+    bool handed;
+} dataplane_copies;
+/* The copy is the owner's table from now on; it is not served. Result: dataplane_layout. NOT_OWNER: it is no copy; BUSY:
+ * it leads already, or is being closed; BAD_REQUEST: of an epoch that is not above the owner's that it has followed. */
+void dataplane_lead_copy(dataplane *d, uint32_t shard, uint64_t incarnation, const dataplane_copies *c,
+                         dataplane_done done, void *ctx);
+/* The owner has applied this config. The same one again is OK. NOT_OWNER: of another epoch, or the shard is a copy;
+ * BAD_REQUEST: an earlier one, or it names a copy that is unknown here. */
+void dataplane_configure_copies(dataplane *d, uint32_t shard, const dataplane_copies *c, dataplane_done done,
+                                void *ctx);
+/* A copy that has joined (on_copy) is waited for from now on. Done when the metadata may be asked for it. Result:
+ * uint64_t, what is committed then. NOT_OWNER: it is unknown; BUSY: it has not joined yet, or is required already;
+ * ABORTED: it left, or the shard is being closed. */
+void dataplane_require_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
+/* It is not wanted, OK too where it is unknown. BUSY: the metadata was asked for it, and only configure lets it go. */
+void dataplane_drop_copy(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
+
+/* The owner gives the shard to this copy in sync (docs/handover.md): its leases get short; then it grants and answers
+ * nothing, and changes wait. Done when every lease is over, and all is committed and at the copy: then the metadata may be
+ * asked. It goes on by dataplane_serve_shard, or as a copy. NOT_OWNER: it is not open, or the copy is not in sync (any
+ * more); BUSY: it is not served, or served, paused or handed over again before that; TIMEOUT. After these two, and after
+ * NOT_OWNER, it is served as before. */
+void dataplane_hand_over(dataplane *d, uint32_t shard, uint64_t copy, dataplane_done done, void *ctx);
+/* What was handed over is a copy from now on, with all that is in it, under this id if it had none; it follows nobody
+ * yet. What waits is answered NOT_OWNER. BUSY: it is not handed over. */
+void dataplane_step_down(dataplane *d, uint32_t shard, uint64_t id, dataplane_done done, void *ctx);
+
 /* The owner's own lease from the metadata group, as CLOCK_BOOTTIME nanoseconds: no lease is granted beyond it, and
  * after it requests are answered SHARD_CLOSED and changes not yet acknowledged STALE_SEQUENCE. UINT64_MAX, as at first:
  * no end. */
 void dataplane_set_grant_until(dataplane *d, uint64_t boot_ns);
+
+/* Which tickets are good, from soon after; connections whose tickets are not good any more are ended then. Copied. OK,
+ * BAD_REQUEST, NO_MEMORY, or CLOSED while it does not run. */
+fkv_status dataplane_set_access(dataplane *d, const dataplane_access *a);
 
 /* How long the leases are that are granted from now on, where the owner's own does not end before: at least 1 and at
  * most what the configuration says. Short ones before a shard is closed, so that closing it takes no longer. */
@@ -186,6 +297,20 @@ typedef struct dataplane_worker_stats {
     /* READs of peers that this process served, where the provider counts them */
     uint64_t reads_served;
 } dataplane_worker_stats;
+/* replica.h says what the numbers are. */
+typedef struct dataplane_copy_stats {
+    bool known; /* it is a copy, or has some */
+    bool leads; /* or was opened as the owner's */
+    bool follows;
+    fkv_status failed;
+    uint64_t id, prepared, committed;
+    uint32_t epoch, config, peers;
+    struct {
+        uint64_t id, prepared, lease_left_ns;
+        uint32_t standing;   /* replica_standing */
+        fab_provider linked; /* FAB_NONE: has no connection */
+    } peer[DATAPLANE_COPIES_MAX];
+} dataplane_copy_stats;
 typedef struct dataplane_shard_stats {
     uint32_t shard, worker;
     bool serving;
@@ -196,6 +321,7 @@ typedef struct dataplane_shard_stats {
     /* changes that came before the memory they needed was made, and the longest that one waited */
     uint64_t memory_waits, memory_wait_max_ns;
     table_stats table;
+    dataplane_copy_stats copy;
 } dataplane_shard_stats;
 typedef struct dataplane_stats {
     fkv_pages pages; /* what the system gives to segments of whole huge pages; found at start */

@@ -1,6 +1,6 @@
 /* dedup.c: see dedup.h.
  *
- * An entry is two words:   sequence 56 | status 8 ,  version (or, in progress, the operation)          0 = empty
+ * An entry is three words:   sequence 56 | status 8 ,  version (or, in progress, the operation) ,  value     0 = empty
  * The entry of sequence s is entry[s & mask]. Two sequences that meet in one entry are a whole ring apart, so the
  * window grows until the ring is FKV_DEDUP_WINDOW long; from then on the older one is overwritten and `forgotten` rises
  * to it. Invariant: a sequence above `forgotten` that is not in the ring was never begun, or was cancelled. */
@@ -14,7 +14,7 @@ enum { FIRST_ENTRIES = 64, IN_PROGRESS = 255, TABLE_FIRST = 64 };
 static const uint64_t IDLE_NS = (uint64_t)FKV_DEDUP_IDLE_MS * 1000000u;
 
 typedef struct entry {
-    uint64_t tag, result;
+    uint64_t tag, version, value;
 } entry;
 typedef struct window {
     uint64_t forgotten;
@@ -131,6 +131,8 @@ dedup_client *dedup_enter(dedup *d, uint64_t client, uint64_t now_ns) {
 
 void dedup_hold(dedup_client *c) { c->pins++; }
 
+uint64_t dedup_client_id(const dedup_client *c) { return c->id; }
+
 uint32_t dedup_holders(const dedup_client *c) { return c->pins; }
 
 void dedup_leave(dedup *d, dedup_client *c, uint64_t now_ns) {
@@ -183,41 +185,56 @@ static bool in_doubt(const dedup *d, uint32_t slot, uint64_t now_ns) {
     return now_ns < d->doubt_until_ns || (slot < d->slots && now_ns < d->slot_doubt_ns[slot]);
 }
 
+/* Made at its first change that is seen here, where earlier ones may have been made: a client gives sequences in the order
+ * in which it sends for the first time. */
+static window *window_of(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, uint64_t now_ns) {
+    window *w = slot < c->slots ? c->windows[slot] : NULL;
+    if (w) return w;
+    w = first_window(d, c, slot, now_ns);
+    if (w && in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1;
+    return w;
+}
+
+/* The sequence's place in the ring, which grows while another one has it and there is room. */
+static entry *place_of(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, uint64_t now_ns) {
+    for (;;) {
+        entry *e = &c->windows[slot]->e[sequence & c->windows[slot]->mask];
+        if (!e->tag || sequence_of(e) == sequence || !grow_window(d, c, slot, now_ns)) return e;
+    }
+}
+
+/* What has the place gives way. */
+static void overwrite(window *w, const entry *e) {
+    if (e->tag && sequence_of(e) > w->forgotten) w->forgotten = sequence_of(e);
+}
+
 dedup_answer dedup_begin(dedup *d, dedup_client *c, uint32_t slot, uint64_t sequence, bool retry, uint64_t now_ns,
-                         void **op, fkv_status *status, uint64_t *version) {
+                         void **op, dedup_result *result) {
     window *w = slot < c->slots ? c->windows[slot] : NULL;
     if (!w) {
         if (retry && in_doubt(d, slot, now_ns)) return DEDUP_FORGOTTEN;
-        w = first_window(d, c, slot, now_ns);
+        w = window_of(d, c, slot, sequence, now_ns);
         if (!w) return DEDUP_NO_ROOM;
-        /* Earlier ones may have been made; a client gives sequences in the order in which it sends for the first time.
-         * */
-        if (in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1;
     }
-    for (;;) {
-        entry *e = &w->e[sequence & w->mask];
-        uint64_t there = sequence_of(e);
-        if (there == sequence) {
-            if (status_of(e) == IN_PROGRESS) {
-                *op = (void *)(uintptr_t)e->result;
-                return DEDUP_IN_PROGRESS;
-            }
-            *status = (fkv_status)status_of(e);
-            *version = e->result;
-            return DEDUP_DONE;
+    entry *e = &w->e[sequence & w->mask];
+    if (sequence_of(e) == sequence) {
+        if (status_of(e) == IN_PROGRESS) {
+            *op = (void *)(uintptr_t)e->version;
+            return DEDUP_IN_PROGRESS;
         }
-        if (sequence <= w->forgotten) return DEDUP_FORGOTTEN;
-        if (e->tag && grow_window(d, c, slot, now_ns)) {
-            w = c->windows[slot];
-            continue;
-        }
-        if (there > sequence) return DEDUP_FORGOTTEN;
+        *result = (dedup_result){ (fkv_status)status_of(e), e->version, e->value };
+        return DEDUP_DONE;
+    }
+    if (sequence <= w->forgotten) return DEDUP_FORGOTTEN;
+    if (e->tag) {
+        e = place_of(d, c, slot, sequence, now_ns);
+        if (sequence_of(e) > sequence) return DEDUP_FORGOTTEN;
         if (e->tag && status_of(e) == IN_PROGRESS) return DEDUP_NO_ROOM;
-        if (there) w->forgotten = there > w->forgotten ? there : w->forgotten;
-        e->tag = tag_of(sequence, IN_PROGRESS);
-        e->result = (uint64_t)(uintptr_t)*op;
-        return DEDUP_NEW;
+        overwrite(c->windows[slot], e);
     }
+    e->tag = tag_of(sequence, IN_PROGRESS);
+    e->version = (uint64_t)(uintptr_t)*op;
+    return DEDUP_NEW;
 }
 
 /* The entry of a sequence that is in progress. It is there: entries in progress are never overwritten. */
@@ -225,14 +242,71 @@ static entry *in_progress(dedup_client *c, uint32_t slot, uint64_t sequence) {
     window *w = c->windows[slot];
     return &w->e[sequence & w->mask];
 }
-void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, fkv_status status, uint64_t version) {
-    *in_progress(c, slot, sequence) = (entry){ tag_of(sequence, (uint8_t)status), version };
+void dedup_finish(dedup_client *c, uint32_t slot, uint64_t sequence, const dedup_result *r) {
+    *in_progress(c, slot, sequence) = (entry){ tag_of(sequence, (uint8_t)r->status), r->version, r->value };
 }
 void dedup_cancel(dedup_client *c, uint32_t slot, uint64_t sequence) {
-    *in_progress(c, slot, sequence) = (entry){ 0, 0 };
+    *in_progress(c, slot, sequence) = (entry){ 0, 0, 0 };
 }
 void dedup_hand_over(dedup_client *c, uint32_t slot, uint64_t sequence, void *op) {
-    in_progress(c, slot, sequence)->result = (uint64_t)(uintptr_t)op;
+    in_progress(c, slot, sequence)->version = (uint64_t)(uintptr_t)op;
+}
+
+/* ---- what another owner did ---- */
+
+/* The window of a client that need not be connected here; NULL: no room, and that is remembered. */
+static dedup_client *enter_window(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, uint64_t now_ns) {
+    dedup_client *c = dedup_enter(d, client, now_ns);
+    if (c && window_of(d, c, slot, sequence, now_ns)) return c;
+    if (c) dedup_leave(d, c, now_ns);
+    d->doubt_until_ns = now_ns + IDLE_NS;
+    return NULL;
+}
+
+void dedup_note(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, const dedup_result *r, uint64_t now_ns) {
+    dedup_client *c = enter_window(d, client, slot, sequence, now_ns);
+    if (!c) return;
+    entry *e = place_of(d, c, slot, sequence, now_ns);
+    if (sequence > c->windows[slot]->forgotten && sequence_of(e) <= sequence) {
+        if (sequence_of(e) != sequence) overwrite(c->windows[slot], e);
+        *e = (entry){ tag_of(sequence, (uint8_t)r->status), r->version, r->value };
+    }
+    dedup_leave(d, c, now_ns);
+}
+
+void dedup_forget(dedup *d, uint64_t client, uint32_t slot, uint64_t sequence, uint64_t now_ns) {
+    dedup_client *c = enter_window(d, client, slot, sequence, now_ns);
+    if (!c) return;
+    if (sequence > c->windows[slot]->forgotten) c->windows[slot]->forgotten = sequence;
+    dedup_leave(d, c, now_ns);
+}
+
+/* Not of what is in progress: it comes as a record, or has no effect. */
+static uint64_t highest(const window *w) {
+    uint64_t sequence = w->forgotten;
+    for (uint32_t i = 0; i <= w->mask; i++)
+        if (w->e[i].tag && status_of(&w->e[i]) != IN_PROGRESS && sequence_of(&w->e[i]) > sequence)
+            sequence = sequence_of(&w->e[i]);
+    return sequence;
+}
+
+void dedup_each(const dedup *d, uint32_t slot, void (*f)(void *ctx, uint64_t client, uint64_t sequence), void *ctx) {
+    for (uint32_t i = 0; i <= d->mask; i++) {
+        for (const dedup_client *c = d->table[i]; c; c = c->next) {
+            const window *w = slot < c->slots ? c->windows[slot] : NULL;
+            uint64_t sequence = w ? highest(w) : 0;
+            if (sequence) f(ctx, c->id, sequence);
+        }
+    }
+}
+
+uint64_t dedup_doubt_ns(const dedup *d, uint32_t slot) {
+    uint64_t of_slot = slot < d->slots ? d->slot_doubt_ns[slot] : 0;
+    return of_slot > d->doubt_until_ns ? of_slot : d->doubt_until_ns;
+}
+
+void dedup_doubt(dedup *d, uint32_t slot, uint64_t until_ns) {
+    if (until_ns > d->slot_doubt_ns[slot]) d->slot_doubt_ns[slot] = until_ns;
 }
 
 int dedup_open_slot(dedup *d, uint32_t slot, bool had_owner, uint64_t now_ns) {

@@ -11,11 +11,11 @@ static const uint64_t WAIT_NS = 1000000;
 /* OK: taken over, or passed over because something as new is there. */
 static fkv_status take(shard *s, const fkv_scan_entry *e, const uint8_t *key, const uint8_t *value) {
     table_op op = { .kind = e->version ? TABLE_PUT : TABLE_DELETE,
-                    .ns = e->ns,
+                    .space = e->space,
                     .key_bytes = e->key_bytes,
                     .codec = e->codec,
                     .key = key,
-                    .hash = fkv_hash_key(&s->w->d->c.hash_seed, e->ns, key, e->key_bytes),
+                    .hash = fkv_hash_key(&s->w->d->c.hash_seed, e->space, key, e->key_bytes),
                     .value = value,
                     .value_bytes = value ? e->value_bytes : 0,
                     .user_flags = e->user_flags,
@@ -66,7 +66,7 @@ void imports_end(shard *s, fkv_status why) {
 void import_begin(job *j) {
     command *c = (command *)j;
     shard *s = c->w->stopping ? NULL : c->w->by_number[c->number];
-    if (!s || s->state != SHARD_OPEN) {
+    if (!s || s->state != SHARD_OPEN || s->copy) {
         command_done(c, c->w->stopping ? FKV_CLOSED : s ? FKV_BUSY : FKV_NOT_OWNER, NULL);
         return;
     }

@@ -6,13 +6,19 @@
  * shard yet. One that is paused is as quiet, and keeps what it has: it is another owner's soon, or goes on. */
 #include "life.h"
 #include <stdlib.h>
+#include <string.h>
 #include "../base/assert.h"
 #include "client.h"
+#include "copies.h"
+#include "handover.h"
 #include "import.h"
+#include "integrity.h"
 #include "memory.h"
 #include "op.h"
+#include "replicate.h"
 #include "stream.h"
 #include "transfer.h"
+#include "uplink.h"
 #include "wait.h"
 
 static const uint64_t MS = 1000000;
@@ -35,8 +41,15 @@ static fkv_status make(worker *w, command *c, shard **out) {
                   .epoch = c->open.epoch,
                   .slot = free_slot(w),
                   .incarnation = c->open.incarnation,
+                  .names = c->open.incarnation,
+                  .replica = { .epoch = c->open.epoch, .min_in_sync = 1, .in_sync = 1 },
                   .tick_ns = UINT64_MAX };
+    for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
     list_init(&s->of_worker);
+    list_init(&s->unacked);
+    list_init(&s->bulks);
+    list_init(&s->feeds);
+    list_init(&s->feeding);
     list_init(&s->imports);
     if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
     table_config t = memory_table_config(w->d, &c->open, s);
@@ -70,96 +83,124 @@ void shard_open(job *j) {
 
 /* ---- serve, describe ---- */
 
-static shard *shard_of(command *c) { return c->w->stopping ? NULL : c->w->by_number[c->number]; }
-static fkv_status none(const command *c) { return c->w->stopping ? FKV_CLOSED : FKV_NOT_OWNER; }
-
-static void end_pause(shard *s, fkv_status status) {
-    command *c = s->pausing;
-    s->pausing = NULL;
+/* What the shard's server waits for. */
+static void end_call(command **of, fkv_status status) {
+    command *c = *of;
+    *of = NULL;
     if (c) command_done(c, status, NULL);
+}
+
+static fkv_status serve_now(shard *s) {
+    worker *w = s->w;
+    /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
+    if (s->state == SHARD_OPEN && !s->copy &&
+        dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0)
+        return FKV_NO_MEMORY;
+    imports_end(s, FKV_BUSY);
+    end_call(&s->pausing, FKV_BUSY);
+    handover_end(s, FKV_BUSY);
+    s->state = SHARD_SERVING;
+    return FKV_OK;
 }
 
 void shard_serve(job *j) {
     command *c = (command *)j;
-    shard *s = shard_of(c);
-    fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
-    /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
-    if (status == FKV_OK && s->state == SHARD_OPEN) {
-        status = dedup_open_slot(&c->w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, c->w->now_ns) == 0
-                     ? FKV_OK
-                     : FKV_NO_MEMORY;
+    shard *s = command_shard(c);
+    fkv_status status = !s                                                                         ? command_none(c)
+                        : s->state == SHARD_CLOSING || s->starting || (s->copy && !s->copy->leads) ? FKV_BUSY
+                                                                                                   : FKV_OK;
+    if (status == FKV_OK && !replicate_may_serve(s)) {
+        s->starting = c;
+        s->attended = true;
+        return;
     }
-    if (status == FKV_OK) {
-        imports_end(s, FKV_BUSY);
-        end_pause(s, FKV_BUSY);
-        s->state = SHARD_SERVING;
-    }
-    command_done(c, status, NULL);
+    command_done(c, status == FKV_OK ? serve_now(s) : status, NULL);
 }
 
 void shard_seal(job *j) {
     command *c = (command *)j;
-    shard *s = shard_of(c);
-    fkv_status status = !s ? none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
+    shard *s = command_shard(c);
+    fkv_status status = !s ? command_none(c) : s->state == SHARD_CLOSING ? FKV_BUSY : FKV_OK;
     if (status == FKV_OK) s->sealed_for = c->sealed_for;
     command_done(c, status, NULL);
 }
 
 void shard_layout(job *j) {
     command *c = (command *)j;
-    shard *s = shard_of(c);
+    shard *s = command_shard(c);
     dataplane_layout *l = s ? shard_describe(s) : NULL;
-    command_done(c, l ? FKV_OK : s ? FKV_NO_MEMORY : none(c), l);
+    command_done(c, l ? FKV_OK : s ? FKV_NO_MEMORY : command_none(c), l);
 }
 
 /* ---- close ---- */
 
-static void refuse(op *o, const shard *s) {
-    if (o->shard != s) return;
-    if (op_waits(o) && o->state != OP_FOLLOWS) { /* followers are answered with those that they follow */
-        wait_remove(o);
-        op_ends(o, FKV_SHARD_CLOSED);
-    } else if (o->state == OP_ANSWERS && o->streams) {
-        stream_fail(o, FKV_SHARD_CLOSED);
-    } else if (o->state == OP_TRANSFERS) {
-        transfer_fail(o, FKV_SHARD_CLOSED);
-    }
+static void refuse(op *o, fkv_status why) {
+    if (!op_waits(o) || o->state == OP_FOLLOWS) return; /* followers are answered with those that they follow */
+    wait_remove(o);
+    op_ends(o, why);
+}
+static void cut_short(op *o, fkv_status why) {
+    if (o->state == OP_ANSWERS && o->streams)
+        stream_fail(o, why);
+    else if (o->state == OP_TRANSFERS)
+        transfer_fail(o, why);
 }
 
-static void refuse_all(fkv_list *clients, const shard *s) {
+static void of_clients(fkv_list *clients, const shard *s, void (*f)(op *o, fkv_status why), fkv_status why) {
     for (fkv_list *l = clients->next; l != clients; l = l->next) {
         client *c = LIST_OF(l, client, of_worker);
-        for (fkv_list *m = c->ops.next; m != &c->ops; m = m->next) refuse(LIST_OF(m, op, of_client), s);
+        for (fkv_list *m = c->ops.next; m != &c->ops; m = m->next) {
+            op *o = LIST_OF(m, op, of_client);
+            if (o->shard == s) f(o, why);
+        }
     }
 }
+static void of_all(shard *s, void (*f)(op *o, fkv_status why), fkv_status why) {
+    of_clients(&s->w->clients, s, f, why);
+    of_clients(&s->w->doomed, s, f, why);
+}
+void shard_stops(shard *s) { of_all(s, cut_short, FKV_SHARD_CLOSED); }
+void shard_refuses(shard *s, fkv_status why) { of_all(s, refuse, why); }
 
 void shard_close(job *j) {
     command *c = (command *)j;
-    shard *s = shard_of(c);
+    shard *s = command_shard(c);
     if (!s || s->state == SHARD_CLOSING) {
-        command_done(c, s ? FKV_BUSY : none(c), NULL);
+        command_done(c, s ? FKV_BUSY : command_none(c), NULL);
         return;
     }
     s->state = SHARD_CLOSING;
     s->closing = c;
-    end_pause(s, FKV_BUSY);
+    end_call(&s->pausing, FKV_BUSY);
+    end_call(&s->starting, FKV_ABORTED);
+    end_call(&s->following, FKV_ABORTED);
+    handover_end(s, FKV_ABORTED);
+    copies_end(s, FKV_ABORTED);
     imports_end(s, FKV_SHARD_CLOSED);
-    refuse_all(&c->w->clients, s);
-    refuse_all(&c->w->doomed, s);
+    replicate_end(s);
+    if (s->copy) uplink_leave(s->copy);
+    shard_refuses(s, FKV_SHARD_CLOSED);
+    shard_stops(s);
 }
 
 void shard_pause(job *j) {
     command *c = (command *)j;
-    shard *s = shard_of(c);
+    shard *s = command_shard(c);
     if (!s || s->state == SHARD_CLOSING || s->pausing) {
-        command_done(c, s ? FKV_BUSY : none(c), NULL);
+        command_done(c, s ? FKV_BUSY : command_none(c), NULL);
         return;
     }
-    if (s->state == SHARD_SERVING) s->state = SHARD_PAUSED;
+    handover_end(s, FKV_BUSY);
+    if (s->state == SHARD_SERVING || s->state == SHARD_HANDING) s->state = SHARD_PAUSED;
+    end_call(&s->starting, FKV_BUSY);
     s->pausing = c;
-    refuse_all(&c->w->clients, s);
-    refuse_all(&c->w->doomed, s);
+    s->attended = true;
+    shard_refuses(s, FKV_SHARD_CLOSED);
+    shard_stops(s);
 }
+
+/* What an owner inherited is nobody's op. */
+static bool all_committed(const shard *s) { return !s->backups || s->replica.committed == s->replica.last; }
 
 static bool quiet(const worker *w, const shard *s) { return s->held == 0 && w->now_ns >= s->lease_until_ns; }
 
@@ -174,6 +215,17 @@ static void finish_close(worker *w, shard *s) {
 }
 
 /* ---- background work ---- */
+
+/* What is looked at in each turn. Most shards have nothing of the kind. */
+static __attribute__((noinline)) void attend(worker *w, shard *s) {
+    if (s->pausing && quiet(w, s) && all_committed(s)) end_call(&s->pausing, FKV_OK);
+    if (s->starting && replicate_may_serve(s)) end_call(&s->starting, serve_now(s));
+    if (s->following && w->now_ns >= s->following_until_ns) end_call(&s->following, FKV_TIMEOUT);
+    if (s->log.ring) change_log_rest(&s->log, w->now_ns);
+    if (s->handing) handover_watch(s);
+    if (s->backups) copies_watch(s);
+    s->attended = s->pausing || s->starting || s->following || s->handing || s->log.ring || s->backups;
+}
 
 static uint64_t next_tick(worker *w, shard *s, bool more) {
     if (more) return w->now_ns;
@@ -195,8 +247,8 @@ void shards_tick(worker *w) {
             if (quiet(w, s) && s->wanted == 0) finish_close(w, s);
             continue;
         }
-        if (s->pausing && quiet(w, s)) end_pause(s, FKV_OK);
-        if (s->log.ring) change_log_rest(&s->log, w->now_ns);
+        if (s->attended) attend(w, s);
+        if (s->copy) integrity_step(s->copy);
         if (s->touched || s->tick_ns <= w->now_ns) {
             bool more = table_tick(s->table, w->now_ns, w->wall_ms, TICK_BUDGET + 4 * w->batch_count);
             s->tick_ns = next_tick(w, s, more);
@@ -214,7 +266,12 @@ uint64_t shards_deadline(const worker *w) {
         const shard *s = LIST_OF(l, shard, of_worker);
         bool waits = s->held || s->wanted; /* what ends that also ends the sleep */
         for (const segment *r = s->lingering; r; r = r->next) at = min_u64(at, r->free_at_ns);
-        if (s->pausing && !s->held) at = min_u64(at, s->lease_until_ns);
+        if (s->pausing && !s->held) at = min_u64(at, max_u64(s->lease_until_ns, w->now_ns + 1));
+        if (s->starting) at = min_u64(at, max_u64(s->copy->place.granted_until_ns, w->now_ns + 1));
+        if (s->following) at = min_u64(at, s->following_until_ns);
+        if (s->copy && s->state != SHARD_CLOSING) at = min_u64(at, s->copy->scrub_ns);
+        if (s->handing && s->state != SHARD_CLOSING) at = min_u64(at, handover_deadline(s));
+        if (s->backups && s->state != SHARD_CLOSING) at = min_u64(at, copies_deadline(s));
         if (s->state != SHARD_CLOSING) at = min_u64(at, change_log_idle_ns(&s->log));
         at = min_u64(at, s->state != SHARD_CLOSING ? s->tick_ns : waits ? UINT64_MAX : s->lease_until_ns);
     }
@@ -226,7 +283,11 @@ void shards_end(worker *w) {
         shard *s = LIST_OF(w->shards.next, shard, of_worker);
         list_remove(&s->of_worker);
         if (s->closing) command_done(s->closing, FKV_CLOSED, NULL);
-        if (s->pausing) command_done(s->pausing, FKV_CLOSED, NULL);
+        end_call(&s->pausing, FKV_CLOSED);
+        end_call(&s->starting, FKV_CLOSED);
+        end_call(&s->following, FKV_CLOSED);
+        end_call(&s->handing, FKV_CLOSED);
+        copies_end(s, FKV_CLOSED);
         imports_end(s, FKV_CLOSED);
         shard_free(s);
     }

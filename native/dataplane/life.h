@@ -11,6 +11,11 @@ void shard_layout(job *j);
 void shard_seal(job *j);
 void shard_pause(job *j);
 
+/* Nothing of it is answered any more: what streams or is on its way ends. What waits goes on to wait. */
+void shard_stops(shard *s);
+/* What waits is answered so. */
+void shard_refuses(shard *s, fkv_status why);
+
 void shards_tick(worker *w);
 uint64_t shards_deadline(const worker *w);
 void shards_end(worker *w); /* after the thread was joined: all of them are freed */

@@ -27,25 +27,50 @@
 #include "../base/pause.h"
 #include "client.h"
 #include "connection.h"
+#include "downlink.h"
 #include "latency.h"
 #include "life.h"
 #include "op.h"
+#include "replicate.h"
 #include "request.h"
 #include "run.h"
+#include "shard.h"
 #include "stream.h"
 #include "transfer.h"
+#include "uplink.h"
 #include "wait.h"
 
 /* ---- a turn ---- */
+
+static void handle_link(worker *w, connection *of, const fab_wc *wc) {
+    if (of->kind == CONNECTION_UPLINK) {
+        uplink_event(w, (uplink *)(void *)of, wc);
+        return;
+    }
+    client *c = (client *)(void *)of;
+    if (wc->opcode == FAB_WC_RECV && !c->doomed)
+        downlink_received(w, c, wc);
+    else if (wc->opcode == FAB_WC_SEND_READY)
+        downlink_credits(c);
+    else if (wc->opcode == FAB_WC_DISCONNECT)
+        client_doom(c);
+}
 
 static void handle(worker *w, fab_provider p, const fab_wc *wc) {
     if (wc->opcode == FAB_WC_UNREACHABLE) {
         if (w->d->c.on_unreachable) w->d->c.on_unreachable(w->d->c.ctx, p);
         return;
     }
+    if (wc->opcode == FAB_WC_ACCEPT) {
+        client_ask(w, p, wc);
+        return;
+    }
     client *c = fab_user(wc->conn);
+    if (c->head.kind != CONNECTION_CLIENT) {
+        handle_link(w, &c->head, wc);
+        return;
+    }
     switch (wc->opcode) {
-    case FAB_WC_ACCEPT: client_ask(w, p, wc); break;
     case FAB_WC_RECV:
         if (!c->doomed) request_received(w, c, wc);
         break;
@@ -53,6 +78,7 @@ static void handle(worker *w, fab_provider p, const fab_wc *wc) {
     case FAB_WC_ATTACH: transfer_attached(c, wc); break;
     case FAB_WC_SEND_READY: reply_credits(c); break;
     case FAB_WC_DISCONNECT: client_doom(c); break;
+    case FAB_WC_ACCEPT:
     case FAB_WC_CONNECT:
     case FAB_WC_UNREACHABLE: break;
     }
@@ -75,8 +101,7 @@ static int poll_all(worker *w) {
     return all;
 }
 
-/* True when something happened, or is to be gone on with at once. */
-static bool turn(worker *w) {
+bool worker_turn(worker *w) {
     w->now_ns = fkv_now_ns();
     w->scan_chains = SCAN_CHAINS_A_TURN;
     bool busy = mailbox_ready(&w->box) && mailbox_run(&w->box);
@@ -84,6 +109,7 @@ static bool turn(worker *w) {
     /* After everything that this turn answers has come, however long the jobs took or the thread was paused: what has
      * ended by then is not read any more, and a time to live begins no earlier. */
     w->wall_ms = fkv_wall_ms();
+    if (w->wall_ms >= w->expiry_ms) clients_expire(w);
     run_all(w);
     shards_tick(w);
     run_arrived(w);
@@ -96,6 +122,8 @@ static bool turn(worker *w) {
     transfers_step(w);
     run_all(w);
     busy |= replies_continue(w);
+    if (!list_empty(&w->uplinks)) uplinks_step(w);
+    if (!list_empty(&w->downlinks)) downlinks_send(w);
     for (int i = 0; i < w->polled_count; i++) fab_flush(w->cq[w->polled[i]]);
     latencies_settle(w);
     return busy;
@@ -106,7 +134,8 @@ static bool turn(worker *w) {
 static uint64_t next_deadline(const worker *w) {
     uint64_t at = min_u64(shards_deadline(w), transfers_deadline(w));
     if (!list_empty(&w->timed)) at = min_u64(at, LIST_OF(w->timed.next, op, timed)->deadline_ns);
-    return min_u64(at, replies_deadline(w));
+    at = min_u64(at, min_u64(uplinks_deadline(w), downlinks_deadline(w)));
+    return min_u64(at, min_u64(replies_deadline(w), clients_deadline(w)));
 }
 
 /* What was decided after this turn looked at it. */
@@ -162,12 +191,20 @@ static void end_clients(worker *w) {
     while (!list_empty(&w->clients)) client_doom(LIST_OF(w->clients.next, client, of_worker));
     clients_reap(w);
     while (w->copying) {
+        if (w->d->stepped) helper_drain(&w->d->copier);
         mailbox_sleep(&w->box);
         w->now_ns = fkv_now_ns();
         mailbox_run(&w->box);
         clients_reap(w);
     }
+    for (fkv_list *l = w->shards.next; l != &w->shards; l = l->next) replicate_end(LIST_OF(l, shard, of_worker));
     run_all(w);
+}
+
+static void end(worker *w) {
+    loop_unlisten(w->d, w->number);
+    uplinks_end(w);
+    end_clients(w);
 }
 
 static void *worker_main(void *arg) {
@@ -179,13 +216,12 @@ static void *worker_main(void *arg) {
     w->busy_ns = fkv_now_ns();
     w->wall_ms = fkv_wall_ms();
     while (!w->stopping) {
-        if (turn(w))
+        if (worker_turn(w))
             w->busy_ns = w->now_ns;
         else
             sleep_if_idle(w);
     }
-    loop_unlisten(w->d, w->number);
-    end_clients(w);
+    end(w);
     return NULL;
 }
 
@@ -197,8 +233,9 @@ static int watch(worker *w, int fd, void *what) {
 }
 
 static void init_lists(worker *w) {
-    fkv_list *const lists[] = { &w->shards,   &w->clients, &w->doomed, &w->sending, &w->blocked, &w->answering,
-                                &w->runnable, &w->woken,   &w->ready,  &w->starved, &w->timed,   &w->transfers };
+    fkv_list *const lists[] = { &w->shards,    &w->clients,   &w->doomed,  &w->sending,   &w->blocked,
+                                &w->answering, &w->runnable,  &w->woken,   &w->ready,     &w->starved,
+                                &w->timed,     &w->transfers, &w->uplinks, &w->downlinks, &w->feeding };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) list_init(lists[i]);
 }
 
@@ -211,10 +248,13 @@ int worker_create(dataplane *d, uint32_t number, worker **out) {
     w->stop_job.run = stop;
     w->op_max = (uint32_t)min_u64((uint64_t)d->c.max_clients * (2 * d->c.client_quota + 1) + OPS_A_SLAB, 1u << 31);
     init_lists(w);
+    challenges_init(&w->challenges);
+    w->expiry_ms = UINT64_MAX;
     w->by_number = calloc(d->c.shards, sizeof *w->by_number);
     w->slot_taken = calloc(d->c.shards, sizeof *w->slot_taken);
     w->scratch = malloc(FKV_SCAN_STEP_MAX);
-    if (!w->by_number || !w->slot_taken || !w->scratch) return -ENOMEM;
+    w->access = access_make(w, &(dataplane_access){ .secrets = 1, .secret = { { 0, d->c.ticket_secret } } });
+    if (!w->by_number || !w->slot_taken || !w->scratch || !w->access) return -ENOMEM;
     if (transfer_pool_create(&w->bounces) != FKV_OK) return -ENOMEM;
     int e = dedup_init(&w->dedup, d->c.dedup_bytes);
     if (e == 0) e = mailbox_open(&w->box);
@@ -242,6 +282,7 @@ int worker_start(worker *w) {
 void worker_join(worker *w) {
     if (!w->has_thread) {
         w->stopping = true;
+        if (w->d->stepped) end(w);
         return;
     }
     worker_post(w, &w->stop_job);
@@ -258,6 +299,7 @@ void worker_free(worker *w) {
     wait_free_queues(w);
     ops_free_slabs(w);
     dedup_free(&w->dedup);
+    free(w->access);
     free(w->by_number);
     free(w->slot_taken);
     free(w->scratch);

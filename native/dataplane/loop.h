@@ -10,6 +10,9 @@ int worker_start(worker *w);
 void worker_join(worker *w); /* tells it to stop, and waits; jobs that come later are for worker_drain */
 static inline int worker_drain(worker *w) { return mailbox_run(&w->box); }
 void worker_free(worker *w);
+/* One turn of the loop, by the thread that has the worker. True: something happened, or is to be gone on with at once.
+ * Where the data plane is `stepped` the caller runs what the helpers have to do as well (helper_drain). */
+bool worker_turn(worker *w);
 void loop_unlisten(dataplane *d, uint32_t worker); /* by the thread that has the worker */
 
 #endif

@@ -127,14 +127,16 @@ static void want_answered(job *j) {
     }
     if (!asked->segment || shard_add_segment(s, asked->segment) != FKV_OK) {
         if (asked->segment) memory_free_segment(w, asked->segment);
-        table_segment_refused(s->table, asked->kind, asked->bytes);
+        table_segment_refused(s->table, asked->kind, asked->bytes, asked->refused);
     }
     s->tick_ns = w->now_ns;
     w->feed_starved = true;
 }
 
-static void want_answer(want *asked, segment *s) {
+/* segment NULL: there is none, for this reason. */
+static void want_answer(want *asked, segment *s, fkv_status refused) {
     asked->segment = s;
+    asked->refused = refused;
     asked->job.run = want_answered;
     worker_post(asked->shard->w, &asked->job);
 }
@@ -167,7 +169,7 @@ static void want_make_huge(job *j) {
     ran_ns = thread_ran_ns() - ran_ns;
     if (huge) memory_huge_took(w->d, end_ns, took_ns > ran_ns ? took_ns - ran_ns : 0);
     if (!s) count_freed(w->d, asked->bytes);
-    want_answer(asked, s);
+    want_answer(asked, s, FKV_NO_MEMORY);
 }
 
 static bool of_huge_pages(const dataplane *d, size_t bytes) {
@@ -179,13 +181,14 @@ static void want_make(job *j) {
     want *asked = (want *)j;
     dataplane *d = asked->shard->w->d;
     if (!within_bound(d, asked->bytes)) {
-        want_answer(asked, NULL);
+        want_answer(asked, NULL, FKV_TABLE_FULL);
     } else if (of_huge_pages(d, asked->bytes)) {
         count_taken(d, asked->bytes);
         asked->job.run = want_make_huge;
         helper_post(&d->huge, &asked->job);
     } else {
-        want_answer(asked, segment_make_counted(asked->shard->w, asked->shard->number, asked->kind, asked->bytes));
+        want_answer(asked, segment_make_counted(asked->shard->w, asked->shard->number, asked->kind, asked->bytes),
+                    FKV_NO_MEMORY);
     }
 }
 

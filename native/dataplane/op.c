@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
+#include "replicate.h"
 #include "shard.h"
 #include "worker.h"
 
@@ -41,7 +42,7 @@ op *op_new(client *c) {
     op *o = w->free_ops;
     w->free_ops = o->next_follower;
     o->state = OP_ARRIVED;
-    o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = false;
+    o->recorded = o->streams = o->quarantined = o->aside = o->fed = o->held = o->replicated = false;
     o->starved_ns = 0;
     o->worker = w;
     o->client = c;
@@ -117,6 +118,17 @@ bool op_detach(op *o) {
     return true;
 }
 
+void op_release(op *o) {
+    o->key = o->prepared.key;
+    o->body = NULL;
+    give_message_back(o);
+    if (!o->copy) return;
+    o->worker->kept_bytes -= o->kept_bytes;
+    free(o->copy);
+    o->copy = NULL;
+    o->kept_bytes = 0;
+}
+
 /* ---- from stage to stage ---- */
 
 void op_runs(op *o) {
@@ -126,8 +138,14 @@ void op_runs(op *o) {
 
 void op_prepared(op *o) {
     fkv_assert(o->held);
-    o->state = OP_READY;
-    list_push(&o->worker->ready, &o->link);
+    shard *s = o->shard;
+    if (s->backups) {
+        replicate_prepared(o);
+    } else {
+        o->lsn = replica_draw_alone(&s->replica);
+        o->state = OP_READY;
+        list_push(&o->worker->ready, &o->link);
+    }
 }
 
 void op_ends(op *o, fkv_status s) {
@@ -162,7 +180,8 @@ static void unrecord(op *o) {
 
 void op_remember(op *o, fkv_status s) {
     if (!o->recorded) return;
-    dedup_finish(o->memory, o->shard->slot, o->request.sequence, s, o->reply.version);
+    dedup_result r = { .status = s, .version = o->reply.version, .value = o->reply.expiry_ms };
+    dedup_finish(o->memory, o->shard->slot, o->request.sequence, &r);
     unrecord(o);
 }
 

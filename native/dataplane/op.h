@@ -2,14 +2,14 @@
  *
  * The stages of a change:
  *
- *   arrived -> [follows its first copy] -> [waits: key, memory] -> prepared -> [transfers] -> ready -> committed ->
- *   answered
+ *   arrived -> [follows its first copy] -> [waits: key, memory] -> prepared -> [transfers] -> [is pulled] -> [replicates] -> ready ->
+ *   committed -> answered
  *
  * Everything that arrived in one turn of the loop is prepared, then everything that is ready is committed, then
  * answered. Nothing calls back: whatever happens to an op puts it on one of the worker's lists by a function below, and
- * run.c drains them. `ready` is where replication stands between the stages: op_prepared is to put an op there when the
- * in-sync backups hold it, which with no backups is at once. Invariant: only an op that is `held` is in the table, so
- * one in any earlier stage can be dropped without a trace.
+ * run.c drains them. Replication stands before `ready`: where a shard has backups, an op comes there when they hold its
+ * record (replicate.c), else at once. Invariants: only an op that is `held` is in the table, so one in any earlier stage
+ * can be dropped without a trace; one that replicates is never undone while its shard may go on.
  */
 #ifndef FARKV_DATAPLANE_OP_H
 #define FARKV_DATAPLANE_OP_H
@@ -32,6 +32,8 @@ typedef enum op_state {
     OP_WAITS_KEY,    /* in a key queue; timed */
     OP_WAITS_MEMORY, /* in worker.starved, and the holder of its key's queue; timed */
     OP_TRANSFERS,    /* held; its value is on its way */
+    OP_IS_PULLED,    /* held; in shard.bulks: backups are to have its large value first */
+    OP_REPLICATES,   /* held; in shard.unacked: backups are to have its record first */
     OP_READY,        /* held; in worker.ready */
     OP_ENDS,         /* in worker.answering: its outcome is known */
     OP_ANSWERS       /* in client.out: its reply, or the rest of it, is to be sent */
@@ -48,6 +50,7 @@ struct op {
     bool aside;        /* counted in client.asides */
     bool fed;          /* being tried again after it waited for memory */
     bool held;         /* prepared in the table, and not committed: counted in shard.held */
+    bool replicated;   /* backups may have its record */
     fkv_status status; /* OP_ENDS: its outcome */
     worker *worker;
     client *client; /* NULL when the connection has gone */
@@ -55,9 +58,9 @@ struct op {
     dedup_client *memory;   /* held while `recorded` */
     op *leader, *followers; /* OP_FOLLOWS: of whom; else: who wait for the same answer, by next_follower */
     op *next_follower;
-    const void *message; /* as received, not yet given back; key and body point into it */
+    const void *message; /* as received, until it is given back; key and body point into it */
     key_queue *queue;    /* OP_WAITS_* */
-    uint8_t *copy;       /* own copy of key and body, once the message was given back */
+    uint8_t *copy;       /* own copy of key and body, where the message was given back before it is held */
     uint32_t kept_bytes; /* of `copy` and `stream_bytes`, as counted in worker.kept_bytes */
     const uint8_t *key, *body;
     uint64_t hash, arrived_ns, deadline_ns;
@@ -68,6 +71,8 @@ struct op {
     const uint8_t *stream_value;
     uint32_t stream_at, stream_end;
     table_prepared prepared;
+    uint64_t lsn;              /* of its record, once it is prepared; where it is pulled, once it was */
+    uint8_t announced, pulled; /* OP_IS_PULLED, and after that: to which backups, by which; see bulk.c */
     fkv_request request;
     fkv_reply reply;
 };
@@ -82,14 +87,16 @@ typedef enum { ATTEMPT_DONE, ATTEMPT_HELD, ATTEMPT_KEY, ATTEMPT_MEMORY } attempt
 op *op_new(client *c); /* NULL: none left */
 /* gives its message back; it is in no list, dedup does not know it, nobody follows it */
 void op_free(op *o);
-bool op_detach(op *o);                 /* copies key and body, gives the message back; false: no room */
+bool op_detach(op *o); /* copies key and body, gives the message back; false: no room */
+/* held: the table has its key, and its message goes back: what waits for backups takes no credit from its client */
+void op_release(op *o);
 uint8_t *op_keep(op *o, size_t bytes); /* memory that is counted for the op, to be freed with it; NULL: no room */
 void op_lose_client(op *o);            /* its connection goes, and it goes on without */
 void ops_free_slabs(worker *w);
 
 /* From stage to stage. Each but the last takes an op that is in no list. */
 void op_runs(op *o); /* to be tried */
-/* held, and its value is whole: may be committed, as no backup has to have it first */
+/* held, and its value is whole: may be committed as soon as every backup that has to has its record */
 void op_prepared(op *o);
 /* to be answered so, its followers too; what is held, and was not committed, is undone */
 void op_ends(op *o, fkv_status s);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../table/layout.h"
 #include "client.h"
+#include "copies.h"
 #include "shard.h"
 #include "stream.h"
 #include "worker.h"
@@ -29,7 +30,7 @@ attempt_result read_attempt(op *o) {
         op_ends(o, FKV_SHARD_CLOSED);
         return ATTEMPT_DONE;
     }
-    fkv_status s = table_get(o->shard->table, r->ns, o->key, r->key_bytes, o->hash, &e, &why);
+    fkv_status s = table_get(o->shard->table, r->space, o->key, r->key_bytes, o->hash, &e, &why);
     if (s == FKV_BUSY) return ATTEMPT_KEY;
     if (s != FKV_OK) {
         op_ends(o, s);
@@ -64,7 +65,7 @@ static void emit(void *ctx, const table_entry *e) {
                          .key_bytes = e->key_bytes,
                          .codec = e->codec,
                          .has_value = value,
-                         .ns = out->copy ? e->ns : 0 };
+                         .space = out->copy ? e->space : 0 };
     memcpy(out->bytes + out->at, &s, sizeof s);
     memcpy(out->bytes + out->at + sizeof s, e->key, e->key_bytes);
     if (value) memcpy(out->bytes + out->at + fixed, e->value, e->value_bytes);
@@ -86,12 +87,57 @@ void read_scan(op *o) {
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
     uint32_t chains = 0, most = (uint32_t)max_u64(o->worker->scan_chains, SCAN_CHAINS_MIN);
-    do table_scan(o->shard->table, out.copy ? TABLE_EVERY_NAMESPACE : o->request.ns, &cursor, emit, &out);
+    do table_scan(o->shard->table, out.copy ? TABLE_EVERY_NAMESPACE : o->request.space, &cursor, emit, &out);
     while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
     o->worker->scan_chains -= (uint32_t)min_u64(o->worker->scan_chains, chains);
     o->reply.version = cursor;
     o->stream_bytes = out.bytes;
     streams(o, out.at);
+}
+
+/* ---- the place at which a copy joins ---- */
+
+enum { SEQUENCES_AN_ENTRY = 200 }; /* fit the smallest message */
+
+static void emit_said(scan_out *out, uint16_t kind, const void *value, uint32_t bytes) {
+    fkv_scan_entry e = { .value_bytes = bytes, .key_bytes = 1, .has_value = 1, .kind = kind };
+    memcpy(out->bytes + out->at, &e, sizeof e);
+    out->bytes[out->at + sizeof e] = 0;
+    memcpy(out->bytes + out->at + sizeof e + 1, value, bytes);
+    out->at += (uint32_t)sizeof e + 1 + bytes;
+}
+
+typedef struct sequences_out {
+    scan_out *out;
+    uint32_t count;
+    bool left_out; /* there was no room for all */
+    fkv_join_sequence list[SEQUENCES_AN_ENTRY];
+} sequences_out;
+
+static void emit_sequences(sequences_out *s) {
+    if (s->count) emit_said(s->out, FKV_SCAN_SEQUENCES, s->list, s->count * (uint32_t)sizeof s->list[0]);
+    s->count = 0;
+}
+static void add_sequence(void *ctx, uint64_t client, uint64_t sequence) {
+    sequences_out *s = ctx;
+    /* with what says so, and the join point */
+    s->left_out |= s->out->at + sizeof s->list + 4 * sizeof(fkv_scan_entry) > FKV_SCAN_STEP_MAX;
+    if (s->left_out) return;
+    s->list[s->count++] = (fkv_join_sequence){ client, sequence };
+    if (s->count == SEQUENCES_AN_ENTRY) emit_sequences(s);
+}
+
+static void emit_join(shard *s, scan_out *out) {
+    const worker *w = s->w;
+    sequences_out sequences = { .out = out };
+    dedup_each(&w->dedup, s->slot, add_sequence, &sequences);
+    emit_sequences(&sequences);
+    uint64_t doubt_ns = dedup_doubt_ns(&w->dedup, s->slot);
+    uint64_t doubt_ms = doubt_ns > w->now_ns ? (doubt_ns - w->now_ns) / 1000000u + 1 : 0;
+    fkv_join_point p = { .lsn = s->replica.committed,
+                         .epoch = s->replica.epoch,
+                         .doubt_ms = sequences.left_out ? FKV_DEDUP_IDLE_MS : (uint32_t)doubt_ms };
+    emit_said(out, FKV_SCAN_JOIN_POINT, &p, sizeof p);
 }
 
 void read_changed(op *o) {
@@ -101,6 +147,7 @@ void read_changed(op *o) {
     if (status == FKV_OK && place == 0) {
         place = change_log_begin(&s->log, now);
         if (!place) status = FKV_NO_MEMORY;
+        s->attended = true;
     } else if (status == FKV_OK && !change_log_reaches(&s->log, place, now)) {
         status = FKV_STALE_SEQUENCE;
     }
@@ -108,15 +155,20 @@ void read_changed(op *o) {
         op_ends(o, status);
         return;
     }
+    bool joins = o->request.flags & FKV_REQUEST_SCAN_FROM_HERE;
     scan_out out = { .bytes = o->worker->scratch, .copy = true };
+    uint32_t most = joins ? SCAN_VALUES_ROOM / 2 : FKV_SCAN_REPLY_MAX;
     changed_key k;
-    while (out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX &&
-           change_log_next(&s->log, &place, &k)) {
+    while (out.entries < o->request.value_bytes && out.at < most && change_log_next(&s->log, &place, &k)) {
         table_entry e;
-        uint64_t hash = fkv_hash_key(&o->worker->d->c.hash_seed, k.ns, k.key, k.key_bytes);
-        if (table_committed(s->table, k.ns, k.key, k.key_bytes, hash, &e) != FKV_OK)
-            e = (table_entry){ .ns = k.ns, .key_bytes = k.key_bytes, .key = k.key };
+        uint64_t hash = fkv_hash_key(&o->worker->d->c.hash_seed, k.space, k.key, k.key_bytes);
+        if (table_committed(s->table, k.space, k.key, k.key_bytes, hash, &e) != FKV_OK)
+            e = (table_entry){ .space = k.space, .key_bytes = k.key_bytes, .key = k.key };
         emit(&out, &e);
+    }
+    if (out.entries == 0 && place != s->log.end) { /* no note begins there */
+        op_ends(o, FKV_STALE_SEQUENCE);
+        return;
     }
     o->reply.version = place;
     /* One that is prepared may still be committed. */
@@ -124,6 +176,15 @@ void read_changed(op *o) {
         o->reply.user_flags = FKV_CHANGED_ALL | (s->sealed_for && s->held == 0 ? FKV_CHANGED_SEALED : 0);
     o->reply.expiry_ms = s->sealed_for;
     o->stream_bytes = out.bytes;
+    if (joins && place == s->log.end) {
+        status = copies_join(s, o->request.expiry);
+        if (status != FKV_OK) {
+            op_ends(o, status);
+            return;
+        }
+        o->reply.user_flags |= FKV_CHANGED_JOINED;
+        emit_join(s, &out);
+    }
     streams(o, out.at);
 }
 

@@ -23,9 +23,11 @@ static bool is_asked_already(const client *c, const op *o) {
  * kind is enough at a time. */
 static fkv_status admit(worker *w, client *c, op *o) {
     const fkv_request *r = &o->request;
-    uint32_t needed = fkv_op_is(r->op, FKV_CHANGES) ? FKV_TICKET_WRITE : FKV_TICKET_READ;
+    uint32_t needed = fkv_op_is(r->op, FKV_CHANGES)  ? FKV_TICKET_WRITE
+                      : fkv_op_is(r->op, FKV_RENEWS) ? 0
+                                                     : FKV_TICKET_READ;
     if (r->flags & FKV_REQUEST_SCAN_COPY) needed |= FKV_TICKET_COPY;
-    if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;
+    if ((c->ticket.flags & needed) != needed) return FKV_UNAUTHORIZED;
     bool aside = fkv_op_is(r->op, FKV_ASIDE);
     if (aside ? c->asides && is_asked_already(c, o) : c->op_count - c->asides > w->d->c.client_quota) return FKV_BUSY;
     if (aside) {
@@ -37,8 +39,10 @@ static fkv_status admit(worker *w, client *c, op *o) {
     if (!fkv_range_has(c->tenant->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = w->by_number[r->shard];
     fkv_status s = shard_status(w, o->shard);
+    /* A change waits for the next owner, or for this one to go on. */
+    if (s != FKV_OK && fkv_op_is(r->op, FKV_CHANGES) && shard_hands(o->shard)) s = FKV_OK;
     if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;
-    o->hash = fkv_hash_key(&w->d->c.hash_seed, r->ns, o->key, r->key_bytes);
+    o->hash = fkv_hash_key(&w->d->c.hash_seed, r->space, o->key, r->key_bytes);
     return fkv_range_shard(c->tenant->shards, o->hash) == r->shard ? FKV_OK : FKV_BAD_REQUEST;
 }
 

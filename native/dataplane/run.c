@@ -3,6 +3,7 @@
  *   run_arrived     what came in this turn is given its table's time, and is runnable
  *   run             goes by its kind; a change is recognised by dedup, or is new
  *   prepare         in the table; or it waits (wait.c), or its value is fetched first (transfer.c)
+ *   op_prepared     its record has a number; where the shard has backups they are waited for (replicate.c)
  *   commit          ready: the old extent dies, the slot is stored, the new extent lives
  *   answer          remembered, told to those who follow, given to the transport (stream.c)
  *   run_all         the one function that drains the worker's lists, in order, until all are empty
@@ -13,8 +14,11 @@
 #include "../base/assert.h"
 #include "../base/clock.h"
 #include "client.h"
+#include "connection.h"
+#include "copies.h"
 #include "op.h"
 #include "read.h"
+#include "replicate.h"
 #include "shard.h"
 #include "stream.h"
 #include "transfer.h"
@@ -35,12 +39,11 @@ static void follow(op *o, op *first) {
 static bool is_new(op *o) {
     worker *w = o->worker;
     void *known = o;
-    fkv_status status = FKV_OK;
-    uint64_t version = 0;
+    dedup_result result;
     if (o->request.expiry) o->request.expiry += w->wall_ms; /* from here on the time at which it ends */
     bool retry = o->request.flags & FKV_REQUEST_RETRY;
     switch (dedup_begin(&w->dedup, o->client->memory, o->shard->slot, o->request.sequence, retry, w->now_ns, &known,
-                        &status, &version)) {
+                        &result)) {
     case DEDUP_NEW:
         o->recorded = true;
         o->memory = o->client->memory;
@@ -48,8 +51,9 @@ static bool is_new(op *o) {
         return true;
     case DEDUP_DONE:
         w->stats.duplicates++;
-        o->reply.version = version;
-        op_ends(o, status);
+        o->reply.version = result.version;
+        o->reply.expiry_ms = result.value;
+        op_ends(o, result.status);
         break;
     case DEDUP_IN_PROGRESS:
         w->stats.duplicates++;
@@ -77,10 +81,16 @@ static attempt_result prepare(op *o) {
     const fkv_request *r = &o->request;
     bool large = r->flags & FKV_REQUEST_RENDEZVOUS, fed = o->fed;
     o->fed = false;
+    if (shard_hands(o->shard)) return ATTEMPT_MEMORY;
     if (shard_status(o->worker, o->shard) != FKV_OK) return ended(o, FKV_SHARD_CLOSED);
     /* After it was looked at what is remembered: what was done already is answered so. The client asks again, its next
      * owner too. */
     if (o->shard->sealed_for) return ended(o, FKV_BUSY);
+    if (o->shard->backups) {
+        fkv_status admitted = replicate_admits(o);
+        if (admitted == FKV_BUSY) return ATTEMPT_MEMORY;
+        if (admitted != FKV_OK) return ended(o, admitted);
+    }
     /* While some wait for freed memory to come out of quarantine, nobody overtakes them. */
     if (!fed && o->shard->quarantined) {
         o->quarantined = true;
@@ -88,7 +98,7 @@ static attempt_result prepare(op *o) {
     }
     if (large && !transfer_admit(o->client, r->value_bytes)) return ATTEMPT_MEMORY;
     table_op t = { .kind = table_kind(r->op),
-                   .ns = r->ns,
+                   .space = r->space,
                    .key_bytes = r->key_bytes,
                    .codec = r->codec,
                    .key = o->key,
@@ -111,13 +121,14 @@ static attempt_result prepare(op *o) {
     o->held = true;
     o->shard->held++;
     list_remove(&o->timed);
-    if (!large) {
-        op_prepared(o);
-        return ATTEMPT_HELD;
+    s = large ? transfer_begin(o) : FKV_OK;
+    if (s != FKV_OK) {
+        op_fails_alone(o, s);
+        return ATTEMPT_DONE;
     }
-    s = transfer_begin(o);
-    if (s != FKV_OK) op_fails_alone(o, s);
-    return s == FKV_OK ? ATTEMPT_HELD : ATTEMPT_DONE;
+    op_release(o);
+    if (!large) op_prepared(o);
+    return ATTEMPT_HELD;
 }
 
 static attempt_result attempt(op *o) { return fkv_op_is(o->request.op, FKV_CHANGES) ? prepare(o) : read_attempt(o); }
@@ -167,14 +178,23 @@ void run_starved(worker *w) {
     }
 }
 
+static void commit_ready(worker *w);
+
+static void run_scan(op *o) {
+    /* A copy joins behind what has taken effect: nothing may have its number and not be in the table. */
+    if (o->request.flags & FKV_REQUEST_SCAN_FROM_HERE) commit_ready(o->worker);
+    o->request.flags &FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o);
+}
+
 /* By its kind. One whose client is to be ended ends with it. */
 static void run(op *o) {
     if (o->client->doomed) return;
     switch ((fkv_op)o->request.op) {
     case FKV_OP_LEASE: read_leases(o); break;
     case FKV_OP_LAYOUT: read_layout(o); break;
-    case FKV_OP_SCAN: o->request.flags &FKV_REQUEST_SCAN_CHANGED ? read_changed(o) : read_scan(o); break;
+    case FKV_OP_SCAN: run_scan(o); break;
     case FKV_OP_GET: attempt_first(o); break;
+    case FKV_OP_RENEW: op_ends(o, client_renew(o->client, o->body)); break;
     default:
         if (o->recorded || is_new(o)) attempt_first(o);
         break;
@@ -213,8 +233,9 @@ static void undo(op *o) {
 
 static void commit(op *o) {
     shard *s = o->shard;
+    /* first, for the key lies in the table's memory */
+    if (s->log.ring) change_log_note(&s->log, o->request.space, o->key, o->request.key_bytes);
     table_commit(s->table, &o->prepared);
-    change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);
     s->tick_ns = min_u64(s->tick_ns, o->worker->now_ns + TICK_NS);
     o->reply.version = o->prepared.version;
     release_key(o);
@@ -228,11 +249,14 @@ static void commit_ready(worker *w) {
         op *o = LIST_OF(w->ready.next, op, link);
         list_remove(&o->link);
         fkv_assert(o->held && o->state == OP_READY);
-        /* undone, not made and kept quiet about: a retry could be a second write over a newer value */
-        if (late)
+        /* Undone, not made and kept quiet about: a retry could be a second write over a newer value. One that backups
+         * have is made however late: it lies in the log of every owner that may follow. */
+        if (late && !o->replicated) {
+            if (o->shard->backups) copies_lose_joining(o->shard); /* there is no record of that number */
             op_ends(o, FKV_SHARD_CLOSED);
-        else
+        } else {
             commit(o);
+        }
     }
 }
 
@@ -243,7 +267,7 @@ static bool is_result(fkv_status s) { return s == FKV_OK || s == FKV_NOT_FOUND |
 
 /* After these a client sends the same change again. */
 static bool is_tried_again(fkv_status s) {
-    return s == FKV_BUSY || s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER || s == FKV_DISCONNECTED;
+    return s == FKV_BUSY || s == FKV_SHARD_CLOSED || s == FKV_NOT_OWNER || s == FKV_DISCONNECTED || s == FKV_UNDECIDED;
 }
 
 /* A change that failed is forgotten, unless another copy of it may still come, which is not to be made after its client
@@ -258,12 +282,14 @@ static void answer_followers(op *o, fkv_status s) {
         next = f->next_follower;
         f->leader = f->next_follower = NULL;
         f->reply.version = o->reply.version;
+        f->reply.expiry_ms = o->reply.expiry_ms;
         op_ends(f, s);
     }
     o->followers = NULL;
 }
 
-static void answer(op *o) {
+/* Not inlined: run_answers is called for every message, mostly for nothing. */
+static __attribute__((noinline)) void answer(op *o) {
     fkv_status s = o->status;
     if (o->held) undo(o);
     if (is_remembered(o, s))

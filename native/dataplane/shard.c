@@ -4,6 +4,8 @@
 #include "../base/assert.h"
 #include <stdlib.h>
 #include <string.h>
+#include "backlog.h"
+#include "backup.h"
 #include "worker.h"
 
 static const segment *find_segment(const shard *s, const table_segment *t) {
@@ -66,10 +68,23 @@ dataplane_layout *shard_describe(shard *s) {
     return l;
 }
 
+static uint64_t own_right(const worker *w) { return __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED); }
+static fkv_status status_of(bool right) { return right ? FKV_OK : FKV_SHARD_CLOSED; }
+
+uint64_t shard_right(const worker *w, const shard *s) {
+    return s->backups ? replica_right(&s->replica, own_right(w)) : own_right(w);
+}
+
+/* Not inlined: a shard without backups is to pay for no more than the question whether it has some. */
+static __attribute__((noinline)) fkv_status status_with_backups(const worker *w, const shard *s) {
+    return status_of(w->now_ns < shard_right(w, s));
+}
+
 fkv_status shard_status(const worker *w, const shard *s) {
     if (!s) return FKV_NOT_OWNER;
     if (s->state != SHARD_SERVING) return FKV_SHARD_CLOSED;
-    return w->now_ns < __atomic_load_n(&w->d->grant_until_ns, __ATOMIC_RELAXED) ? FKV_OK : FKV_SHARD_CLOSED;
+    if (s->backups) return status_with_backups(w, s);
+    return status_of(w->now_ns < own_right(w));
 }
 
 fkv_status shard_add_segment(shard *s, segment *m) {
@@ -86,7 +101,7 @@ fkv_status shard_add_segment(shard *s, segment *m) {
     if (status != FKV_OK) return status;
     /* Slots name heap segments by number; no slot leads to the index. */
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++)
-        if (m->mr[p] && fab_name(m->mr[p], s->incarnation, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE) != 0)
+        if (m->mr[p] && fab_name(m->mr[p], s->names, m->kind == TABLE_HEAP ? m->number : FAB_NOWHERE) != 0)
             return FKV_NO_MEMORY;
     list->at[m->number] = m;
     if (m->number >= list->top) list->top = m->number + 1;
@@ -108,7 +123,8 @@ void segment_free(segment *s) {
 }
 
 void shard_free(shard *s) {
-    fkv_assert(s->held == 0 && s->wanted == 0);
+    fkv_assert(s->held == 0 && s->wanted == 0 && list_empty(&s->unacked) && list_empty(&s->bulks));
+    backup_free(s->copy);
     if (s->table) table_destroy(s->table);
     for (int k = 0; k < 2; k++) {
         for (uint32_t i = 0; i < s->segments[k].top; i++) segment_free(s->segments[k].at[i]);
@@ -119,6 +135,7 @@ void shard_free(shard *s) {
         s->lingering = m->next;
         segment_free(m);
     }
+    backlog_free(s->backlog);
     change_log_free(&s->log);
     free(s->list);
     free(s);

@@ -7,10 +7,13 @@
 #include "change_log.h"
 #include "dataplane.h"
 #include "../base/mailbox.h"
+#include "replica.h"
 
 typedef struct shard shard;
 typedef struct worker worker;
 typedef struct command command;
+typedef struct backup backup;
+typedef struct backlog backlog;
 
 typedef struct segment {
     fkv_region region;
@@ -40,16 +43,31 @@ typedef struct want {
     segment *segment;
     table_segment_kind kind;
     size_t bytes;
+    fkv_status refused; /* why there is no segment */
     bool busy;
 } want;
 enum { WANTS = 4 };
+
+/* What an owner keeps of a backup beside its account, at the same place (copies.c). */
+typedef struct copy_place {
+    uint64_t limit;              /* up to where, in shard.drawn_bytes, it has room */
+    uint64_t joined_at;          /* it has the records up to here, whether it has acknowledged them or not */
+    uint64_t acked_ns;           /* when it last came further */
+    uint64_t lagging_ns;         /* since when there is something that it has not acknowledged; 0: there is nothing */
+    uint64_t unlinked_ns;        /* since when it has had no connection; 0: it has one */
+    uint64_t silent_ns;          /* since when it has had a connection and given no lease; 0: it gives some */
+    command *requiring;          /* is told when it may be proposed */
+    bool joined, late, unlinked; /* on_copy was told so */
+    bool eligible;               /* the metadata keeps it, so it is not forgotten however long it is away */
+} copy_place;
 
 struct shard {
     fkv_list of_worker;
     worker *w;
     uint32_t number, epoch, slot; /* slot: small number within the worker, for dedup */
     uint64_t incarnation;
-    enum { SHARD_OPEN, SHARD_SERVING, SHARD_PAUSED, SHARD_CLOSING } state;
+    uint64_t names; /* group of the names of its memory (fab_name): the incarnation that it was opened with */
+    enum { SHARD_OPEN, SHARD_SERVING, SHARD_HANDING, SHARD_PAUSED, SHARD_CLOSING } state; /* HANDING: handover.h */
     table *table;
     segment_list segments[2]; /* by kind - 1 */
     segment *lingering;       /* retired, and registered until no lease is left that does not tell of it */
@@ -57,14 +75,31 @@ struct shard {
     uint32_t list_epoch;
     uint32_t notified_epoch; /* the layout epoch that on_layout was called for */
     want wants[WANTS];
-    uint32_t held;                             /* ops that are prepared in the table */
-    uint32_t wanted;                           /* segments asked for and not yet come */
-    uint32_t quarantined;                      /* ops that wait for the quarantine */
+    replica_owner replica; /* its account of its backups */
+    backup *copy;          /* its place in another owner's log; NULL: it is no copy */
+    fkv_list unacked;      /* ops in OP_REPLICATES, by lsn */
+    fkv_list bulks;        /* ops in OP_IS_PULLED */
+    uint32_t bulk_count;   /* those, and those of `unacked` that were */
+    fkv_list feeds;        /* of backups that are connected */
+    fkv_list feeding;      /* in worker.feeding: some were not sent everything */
+    uint64_t drawn_bytes;  /* of extents of what came with the shard, of all records drawn here, and of `bulks` */
+    copy_place place[REPLICA_PEERS];
+    backlog *backlog;     /* committed records that a copy may lack; NULL: none does */
+    bool backups;         /* its changes have records: it knows copies, or needs more than there are */
+    bool attended;        /* something of it is to be looked at in each turn (life.c) */
+    uint32_t held;        /* ops that are prepared in the table */
+    uint32_t wanted;      /* segments asked for and not yet come */
+    uint32_t quarantined; /* ops that wait for the quarantine */
     uint64_t memory_waits, memory_wait_max_ns; /* of ops that waited for memory to be made */
     uint64_t lease_until_ns;                   /* every lease that covers the shard has run out by then */
     uint64_t tick_ns;                          /* when table_tick is due; UINT64_MAX: nothing to do */
     bool touched;                              /* asked for something in this turn: table_tick comes first */
-    command *closing, *pausing;
+    command *closing, *pausing, *starting;     /* starting: to be served, when that is allowed */
+    command *following;                        /* a copy: is told when its owner has answered it */
+    uint64_t following_until_ns;
+    command *handing;                /* is told when the shard may be given to `heir` */
+    uint64_t heir, handing_until_ns; /* id of its copy; then it is given up */
+    uint64_t lease_most_ns;          /* longer leases are not granted of it; 0: no such bound */
     /* not 0: takes no changes, for it is about to be another owner's, who has this copy */
     uint64_t sealed_for;
     change_log log;   /* of changed keys, while another server copies the shard */
@@ -75,8 +110,13 @@ fkv_status shard_add_segment(shard *s, segment *m);
 segment *shard_take_segment(shard *s, table_segment_kind kind, uint32_t number); /* out of the shard */
 uint32_t shard_segments(shard *s, fab_provider p, uint32_t first, fkv_layout_segment *out, uint32_t room);
 dataplane_layout *shard_describe(shard *s); /* NULL: no memory */
-/* Whether the owner may answer for the shard (NULL: not here) now; the lease of the owner itself counts. */
+/* Until when the owner may answer for the shard, grant leases of it and be relied on: until the end of its own lease, and
+ * of those of the backups that it needs. */
+uint64_t shard_right(const worker *w, const shard *s);
+/* Whether the owner may answer for the shard (NULL: not here) now. */
 fkv_status shard_status(const worker *w, const shard *s);
+/* It is about to be another owner's, and changes wait for that. */
+static inline bool shard_hands(const shard *s) { return s && s->state == SHARD_HANDING; }
 void shard_free(shard *s); /* any thread, when nothing else knows it: table and segments too */
 void segment_free(segment *s);
 

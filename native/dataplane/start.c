@@ -8,11 +8,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "../wire/peer.h"
 #include "follow.h"
 #include "life.h"
 #include "loop.h"
 
-enum { DESCRIPTORS = 16384 };
+enum { DESCRIPTORS = 16384, SPARE_MOST = 4096, ASKING = 1024 };
 
 /* ---- create ---- */
 
@@ -30,6 +31,8 @@ static bool config_ok(const dataplane_config *c) {
     if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->workers < 1 || c->workers > DATAPLANE_WORKERS_MAX)
         return false;
     if (c->lease_ms < 1 || c->lease_ms > DATAPLANE_LEASE_MS_MAX || c->drift_ppm > DATAPLANE_DRIFT_PPM_MAX) return false;
+    if (c->replica_lease_ms && c->replica_lease_ms < DATAPLANE_REPLICA_LEASE_MS_MIN) return false;
+    if (c->replica_lease_ms > FKV_PEER_LEASE_MS_MAX) return false;
     if (c->max_clients < 1 || c->max_clients > DATAPLANE_CLIENTS_MAX || c->spin_us > DATAPLANE_SPIN_US_MAX ||
         c->tcp_busy_poll_us > DATAPLANE_SPIN_US_MAX)
         return false;
@@ -70,8 +73,11 @@ static bool copy_config(dataplane *d, const dataplane_config *c) {
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;
     if (!d->c.dedup_bytes) d->c.dedup_bytes = 64 << 20;
     if (!d->c.wait_ms) d->c.wait_ms = 1000;
+    if (!d->c.scrub_ms) d->c.scrub_ms = 300000;
     if (!d->c.transfer_ms) d->c.transfer_ms = 30000;
     if (!d->c.stall_ms) d->c.stall_ms = 5000;
+    if (!d->c.replica_lease_ms) d->c.replica_lease_ms = 250;
+    if (!d->c.backup_slow_ms) d->c.backup_slow_ms = 1000;
     d->listen = calloc(c->listens + 1, sizeof *d->listen);
     if (!d->listen) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
@@ -91,8 +97,10 @@ fkv_status dataplane_create(const dataplane_config *c, dataplane **out) {
     d->listener = calloc(c->listens + 1, sizeof *d->listener);
     d->bound = calloc(c->listens + 1, sizeof *d->bound);
     d->place = calloc(c->shards, sizeof *d->place);
-    if (!copy_config(d, c) || !d->listener || !d->bound || !d->place) {
+    d->keys = access_make(NULL, &(dataplane_access){ .secrets = 1, .secret = { { 0, c->ticket_secret } } });
+    if (!copy_config(d, c) || !d->listener || !d->bound || !d->place || !d->keys) {
         free_config(d);
+        free(d->keys);
         free(d->listener);
         free(d->bound);
         free(d->place);
@@ -102,12 +110,20 @@ fkv_status dataplane_create(const dataplane_config *c, dataplane **out) {
     d->grant_until_ns = UINT64_MAX;
     d->lease_ms = d->c.lease_ms;
     pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->keys_lock, NULL);
     pthread_cond_init(&d->stopped, NULL);
     *out = d;
     return FKV_OK;
 }
 
 /* ---- start ---- */
+
+/* Every segment is a descriptor, every connection one or two: a quarter of those there are is left to segments. */
+static uint32_t spare_descriptors(void) {
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0 || most.rlim_cur / 4 > SPARE_MOST) return SPARE_MOST;
+    return (uint32_t)(most.rlim_cur / 4);
+}
 
 /* `at` is the listener that was being dealt with, for the error's text. */
 static int open_domains(dataplane *d, const dataplane_listen **at) {
@@ -116,9 +132,13 @@ static int open_domains(dataplane *d, const dataplane_listen **at) {
         *at = &d->listen[i];
         if (d->domain[p]) continue;
         fab_options o = { .provider = p,
-                          .max_conns = d->c.max_clients,
+                          /* max_clients have their place when they are accepted; so many more may ask for one */
+                          .max_conns = d->c.max_clients + ASKING,
+                          .spare_descriptors = spare_descriptors(),
                           .busy_poll_us = d->c.tcp_busy_poll_us,
-                          .follow = dataplane_follow };
+                          .follow = dataplane_follow,
+                          .key_of = access_key_of,
+                          .key_ctx = d };
         int e = fab_open(&o, &d->domain[p]);
         if (e) return e;
     }
@@ -144,10 +164,11 @@ static int create_workers(dataplane *d) {
 }
 
 static int start_threads(dataplane *d) {
-    int e = helper_start(&d->memory, "farkv-memory");
-    if (e == 0) e = helper_start(&d->huge, "farkv-huge");
-    if (e == 0) e = helper_start(&d->copier, "farkv-copier");
-    for (uint32_t i = 0; i < d->c.workers && e == 0; i++) e = worker_start(d->worker[i]);
+    int (*start)(helper * w, const char *name) = d->stepped ? helper_open : helper_start;
+    int e = start(&d->memory, "farkv-memory");
+    if (e == 0) e = start(&d->huge, "farkv-huge");
+    if (e == 0) e = start(&d->copier, "farkv-copier");
+    for (uint32_t i = 0; i < d->c.workers && e == 0 && !d->stepped; i++) e = worker_start(d->worker[i]);
     return e;
 }
 
@@ -198,6 +219,9 @@ static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, 
         snprintf(why, room, "the data plane's threads could not be started: %m");
     else if (!d->domain[at->provider])
         snprintf(why, room, "%s could not be opened: %m", fab_provider_name(at->provider));
+    else if (e == -EOPNOTSUPP && fab_encryption_missing(at->provider))
+        snprintf(why, room, "data cannot be encrypted: %s; --insecure-data leaves it in the clear",
+                 fab_encryption_missing(at->provider));
     else
         snprintf(why, room, "cannot listen on %s: %m", at->address);
     tear_down(d);
@@ -283,8 +307,10 @@ void dataplane_destroy(dataplane *d) {
     if (!d) return;
     dataplane_stop(d);
     pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->keys_lock);
     pthread_cond_destroy(&d->stopped);
     free_config(d);
+    free(d->keys);
     free(d->listener);
     free(d->bound);
     free(d->place);

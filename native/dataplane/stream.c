@@ -44,7 +44,7 @@ static int send_value(op *o) {
     if (age > quarantine / 2) {
         table_entry e;
         table_busy why;
-        fkv_status s = table_get(o->shard->table, o->request.ns, o->key, o->request.key_bytes, o->hash, &e, &why);
+        fkv_status s = table_get(o->shard->table, o->request.space, o->key, o->request.key_bytes, o->hash, &e, &why);
         if (s == FKV_OK && e.version == o->reply.version) {
             o->stream_value = e.value;
             o->stream_checked_ns = o->worker->now_ns;

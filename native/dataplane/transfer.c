@@ -242,10 +242,7 @@ fkv_status transfer_begin(op *o) {
     client *c = o->client;
     worker *w = o->worker;
     transfer *t = calloc(1, sizeof *t);
-    if (!t || !op_detach(o)) {
-        free(t);
-        return FKV_BUSY;
-    }
+    if (!t) return FKV_BUSY;
     memcpy(&t->from, o->body, sizeof t->from);
     t->region = attachment_for(c, &t->from);
     int e = 0;

@@ -118,7 +118,7 @@ void wait_for_memory(op *o) {
     q->holder = o;
     if (o->quarantined)
         o->shard->quarantined++;
-    else if (o->starved_ns == 0)
+    else if (o->starved_ns == 0 && !shard_hands(o->shard))
         o->starved_ns = o->worker->now_ns;
     list_push(&o->worker->starved, &o->link);
     start_timer(o);

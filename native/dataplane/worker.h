@@ -19,6 +19,8 @@
 #include "../base/list.h"
 #include "../wire/wire.h"
 #include "dataplane.h"
+#include "access.h"
+#include "challenge.h"
 #include "dedup.h"
 #include "../base/helper.h"
 
@@ -57,9 +59,12 @@ struct dataplane {
     dp_tenant tenant[DATAPLANE_TENANTS_MAX]; /* c.tenants of them, at least one */
     dataplane_listen *listen;                /* own copies */
     char (*bound)[256];                      /* addresses as bound */
+    bool stepped;                            /* set by a test, which takes the turns (loop.h) */
     uint64_t grant_until_ns;                 /* atomic */
-    uint32_t lease_ms;                       /* atomic: of the next grants */
-    uint32_t clients;                        /* atomic: connections of all workers */
+    pthread_mutex_t keys_lock;               /* of `keys`, which transports' threads look at */
+    struct access_rules *keys;
+    uint32_t lease_ms; /* atomic: of the next grants */
+    uint32_t clients;  /* atomic: connections of all workers */
     fab_domain *domain[FAB_PROVIDER_COUNT];
     fab_listener **listener; /* [c.listens] */
     worker *worker[DATAPLANE_WORKERS_MAX];
@@ -115,7 +120,12 @@ struct worker {
     fkv_list shards;
     fkv_list clients, doomed;
     fkv_list sending, blocked;
+    fkv_list uplinks, downlinks; /* links to owners, and of backups */
+    fkv_list feeding;            /* shards of which backups were not sent everything */
     dedup dedup;
+    challenges challenges;
+    access_rules *access;
+    uint64_t expiry_ms; /* wall clock: no client's ticket expires before; UINT64_MAX: there is none */
 
     op *free_ops;
     void *slabs;

@@ -2,9 +2,13 @@
  * Not for: anything that one provider does. */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "../base/assert.h"
 #include "provider.h"
 
@@ -40,6 +44,11 @@ const char *fab_provider_missing(fab_provider p) {
     return providers[p].ops->missing ? providers[p].ops->missing() : NULL;
 }
 
+const char *fab_encryption_missing(fab_provider p) {
+    const fab_ops *ops = known(p) ? providers[p].ops : NULL;
+    return ops && ops->encryption_missing ? ops->encryption_missing() : "this transport does not encrypt";
+}
+
 const char *fab_wc_status_name(fab_wc_status s) {
     static const char *const names[] = {
         [FAB_SUCCESS] = "SUCCESS",
@@ -54,6 +63,7 @@ const char *fab_wc_status_name(fab_wc_status s) {
         [FAB_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR",
         [FAB_FATAL_ERR] = "FATAL_ERR",
         [FAB_GENERAL_ERR] = "GENERAL_ERR",
+        [FAB_AUTH_ERR] = "AUTH_ERR",
     };
     static_assert(sizeof names / sizeof names[0] == FAB_WC_STATUS_COUNT, "every status has a name");
     return (unsigned)s < FAB_WC_STATUS_COUNT ? names[s] : "UNKNOWN";
@@ -67,6 +77,29 @@ void fab_log(const fab_options *o, int level, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     o->log(o->log_ctx, level, text);
+}
+
+bool fab_descriptors_scarce(const fab_options *o, int fd) {
+    struct rlimit most;
+    if (!o->spare_descriptors || getrlimit(RLIMIT_NOFILE, &most) != 0) return false;
+    return (rlim_t)fd + o->spare_descriptors >= most.rlim_cur;
+}
+
+int fab_descriptor_or_none(const fab_options *o, int fd, bool (*end_one)(void *ctx), void *ctx) {
+    if (!fab_descriptors_scarce(o, fd)) return fd;
+    int low = end_one(ctx) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    close(fd);
+    if (low < 0 || !fab_descriptors_scarce(o, low)) return low;
+    close(low);
+    return -1;
+}
+
+uint64_t fab_source_of(const struct sockaddr_storage *a) {
+    uint64_t network;
+    if (a->ss_family != AF_INET6) return ((const struct sockaddr_in *)a)->sin_addr.s_addr;
+    /* One host has as many addresses in it as it likes. */
+    memcpy(&network, &((const struct sockaddr_in6 *)a)->sin6_addr, sizeof network);
+    return network;
 }
 
 /* ---- domain and memory ---- */
@@ -176,11 +209,16 @@ void fab_unlisten(fab_listener *l) {
     if (l) l->ops->unlisten(l);
 }
 
-int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out) {
+int fab_connect_as(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                   void *user, fab_conn **out) {
     *out = NULL;
     if (!address || strlen(address) >= FAB_ADDRESS_MAX) return -ENAMETOOLONG;
-    if (!private_ok(priv, priv_bytes)) return -EINVAL;
-    return cq->ops->connect(cq, address, priv, priv_bytes, user, out);
+    if (!private_ok(priv, priv_bytes) || (who && who->bytes > FAB_NAME_MAX)) return -EINVAL;
+    return cq->ops->connect(cq, address, who, priv, priv_bytes, user, out);
+}
+
+int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out) {
+    return fab_connect_as(cq, address, NULL, priv, priv_bytes, user, out);
 }
 
 int fab_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes) {

@@ -81,6 +81,7 @@ typedef enum fab_wc_status {
     FAB_RESP_TIMEOUT_ERR,  /* no response within op_timeout_ms */
     FAB_FATAL_ERR,         /* device or port lost */
     FAB_GENERAL_ERR,
+    FAB_AUTH_ERR, /* the peer does not take the key that fab_connect_as showed */
     FAB_WC_STATUS_COUNT
 } fab_wc_status;
 const char *fab_wc_status_name(fab_wc_status s);
@@ -128,16 +129,31 @@ typedef struct fab_next {
 typedef bool fab_follow(const void *bytes, uint32_t count, uint64_t argument, fab_next *out);
 enum { FAB_FOLLOW_FIRST_MAX = 256, FAB_FOLLOW_MAX = 32 << 10 }; /* bytes of either READ */
 
+/* A key that both ends of a connection have, and its name, which anybody may read: with it connections to an address
+ * "tls:..." are encrypted, and each end knows that the other has the key. */
+enum { FAB_KEY_BYTES = 16, FAB_NAME_MAX = 48 };
+typedef struct fab_identity {
+    uint32_t bytes; /* of the name */
+    uint8_t name[FAB_NAME_MAX];
+    uint8_t key[FAB_KEY_BYTES];
+} fab_identity;
+/* The key of that name; false: it is not good, or none at all. Called on the provider's thread; must not block. */
+typedef bool fab_key_of(void *ctx, const void *name, uint32_t bytes, uint8_t key[FAB_KEY_BYTES]);
+
 typedef struct fab_options {
     fab_provider provider;
     uint32_t op_timeout_ms; /* default 1000 */
     uint32_t max_message;   /* largest SEND in bytes; default 16 KiB; both ends take the smaller */
     uint32_t max_conns;     /* per listener; more are rejected; default 4096 */
     uint32_t handshake_ms;  /* a peer that says nothing is dropped; default 2000 */
+    /* Listeners leave so many of the process's descriptors to others; default 0. */
+    uint32_t spare_descriptors;
     /* tcp: SO_BUSY_POLL of its sockets, where the system lets it; the responder polls for so long before it sleeps;
      * default 0 */
     uint32_t busy_poll_us;
     fab_follow *follow; /* of READs that peers want followed; NULL: they are not */
+    fab_key_of *key_of; /* of peers that connect encrypted; NULL: this domain does not listen for them */
+    void *key_ctx;
     /* verbs: connect from this RDMA device; NULL: FARKV_RDMA_DEVICE, or the one that routing leads to */
     const char *device;
     void (*log)(void *ctx, int level, const char *text); /* may be NULL; called from any thread */
@@ -180,11 +196,17 @@ uint64_t fab_reads_served(const fab_cq *cq);
 
 /* ---- connections ----
  * Addresses are text: shm "unix:/path/to.sock"; tcp "192.0.2.1:7000" or "[2001:db8::1]:7000"; sim "sim:NAME";
- * verbs as tcp. Port 0 listens on a free port; fab_listener_address() says which. */
+ * verbs as tcp. Port 0 listens on a free port; fab_listener_address() says which. "tls:192.0.2.1:7000" (tcp only): all
+ * that travels is encrypted, or nothing does: -EOPNOTSUPP where fab_encryption_missing. */
+/* NULL: this provider can encrypt here; else why not. */
+const char *fab_encryption_missing(fab_provider p);
 int fab_listen(fab_cq *cq, const char *address, fab_listener **out);
 const char *fab_listener_address(const fab_listener *l);
 void fab_unlisten(fab_listener *l);
 int fab_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+/* The same, by an end that has a key; `who` is copied. -EACCES: an address "tls:..." without a key. */
+int fab_connect_as(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                   void *user, fab_conn **out);
 int fab_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 /* the peer's FAB_WC_CONNECT has REM_ACCESS_ERR and priv; frees c, as fab_disconnect does */
 int fab_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);

@@ -47,8 +47,9 @@ enum {
 enum { FAB_LOG_ERROR = 0, FAB_LOG_WARNING = 1, FAB_LOG_INFO = 2, FAB_LOG_DEBUG = 3 };
 
 typedef struct fab_ops {
-    unsigned abilities;           /* fab_ability */
-    const char *(*missing)(void); /* as fab_provider_missing; NULL: nothing ever is */
+    unsigned abilities;                      /* fab_ability */
+    const char *(*missing)(void);            /* as fab_provider_missing; NULL: nothing ever is */
+    const char *(*encryption_missing)(void); /* as fab_encryption_missing; NULL: it never encrypts */
     /* `o` has its defaults filled in and was checked; *out->options is set by fabric.c after open returned, so open
      * itself uses `o`. Helper threads that need the options keep their own copy. */
     int (*open)(const fab_options *o, fab_domain **out);
@@ -69,8 +70,10 @@ typedef struct fab_ops {
 
     int (*listen)(fab_cq *cq, const char *address, fab_listener **out); /* fills head.address */
     void (*unlisten)(fab_listener *l);
-    /* The provider calls fab_conn_init before anything of the connection can be seen. */
-    int (*connect)(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+    /* The provider calls fab_conn_init before anything of the connection can be seen. `who` is of use to those that
+     * encrypt. */
+    int (*connect)(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                   void *user, fab_conn **out);
     int (*accept)(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
     int (*reject)(fab_conn *c, const void *priv, uint32_t priv_bytes);
     void (*disconnect)(fab_conn *c);
@@ -139,6 +142,38 @@ static inline bool fab_local_ok(const fab_read *r) {
     return fab_lies_in(r->local_mr, r->local, r->bytes) &&
            (!r->next_bytes || fab_lies_in(r->next_mr, r->next_local, r->next_bytes));
 }
+/* ---- peers that have asked for a connection and said no more ---- */
+
+enum {
+    FAB_STRANGERS = 512, /* that wait at a worker's port: one more ends the oldest */
+    FAB_STRANGERS_OF_ADDRESS = 256
+};
+struct sockaddr_storage;
+/* The peer's address as strangers are counted by: all of IPv4, the network of IPv6. */
+uint64_t fab_source_of(const struct sockaddr_storage *a);
+/* Those that wait, as far as they were counted: in the order in which they came, for a newcomer from the address `from`. */
+typedef struct fab_strangers {
+    uint64_t from;
+    uint32_t all, same; /* same: of that address */
+    void *oldest, *oldest_same;
+} fab_strangers;
+static inline void fab_strangers_count(fab_strangers *s, void *one, uint64_t from) {
+    if (s->all++ == 0) s->oldest = one;
+    if (from == s->from && s->same++ == 0) s->oldest_same = one;
+}
+/* Who gives way to the newcomer: the oldest of its own address if that has all it may have. So whoever floods from few
+ * addresses ends none of another's. NULL: there is room. */
+static inline void *fab_strangers_give_way(const fab_strangers *s) {
+    if (s->same >= FAB_STRANGERS_OF_ADDRESS) return s->oldest_same;
+    return s->all >= FAB_STRANGERS ? s->oldest : NULL;
+}
+
+/* Whether `fd`, just opened, is a descriptor that is to be left to others. The lowest free one is always the next, so its
+ * number tells how many are left. */
+bool fab_descriptors_scarce(const fab_options *o, int fd);
+/* A connection was accepted as `fd`. Gives the descriptor to go on with, one that is not to be left to others: where
+ * there is none, after `end_one` has closed another connection's. -1: there is none, and the connection is closed. */
+int fab_descriptor_or_none(const fab_options *o, int fd, bool (*end_one)(void *ctx), void *ctx);
 /* Formats and hands a line to the domain's log, if there is one. Never give it an rkey. */
 void fab_log(const fab_options *o, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

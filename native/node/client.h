@@ -160,16 +160,16 @@ typedef struct client_key {
     uint8_t room[FKV_KEY_MAX + 4];
     lookup_key key; /* its bytes lie in `room`, or in memory of JavaScript until that runs again */
 } client_key;
-fkv_status client_key_of_array(client *c, napi_env env, napi_value v, uint16_t ns, lookup_key *out);
-static inline fkv_status client_key_of(client *c, napi_env env, napi_value v, uint16_t ns, client_key *out) {
+fkv_status client_key_of_array(client *c, napi_env env, napi_value v, uint16_t space, lookup_key *out);
+static inline fkv_status client_key_of(client *c, napi_env env, napi_value v, uint16_t space, client_key *out) {
     size_t n;
-    if (!binding_key_text(env, v, out->room, &n)) return client_key_of_array(c, env, v, ns, &out->key);
-    out->key = (lookup_key){ .bytes = out->room, .count = (uint32_t)n, .ns = ns };
+    if (!binding_key_text(env, v, out->room, &n)) return client_key_of_array(c, env, v, space, &out->key);
+    out->key = (lookup_key){ .bytes = out->room, .count = (uint32_t)n, .space = space };
     return n >= 1 && n <= FKV_KEY_MAX ? FKV_OK : FKV_KEY_INVALID;
 }
-static inline fkv_status client_read_key(client *c, napi_env env, napi_value ns, napi_value v, client_key *out) {
+static inline fkv_status client_read_key(client *c, napi_env env, napi_value space, napi_value v, client_key *out) {
     uint32_t number;
-    if (napi_get_value_uint32(env, ns, &number) != napi_ok || number > UINT16_MAX) return FKV_BAD_REQUEST;
+    if (napi_get_value_uint32(env, space, &number) != napi_ok || number > UINT16_MAX) return FKV_BAD_REQUEST;
     return client_key_of(c, env, v, (uint16_t)number, out);
 }
 
@@ -181,8 +181,8 @@ typedef struct client_texts {
 /* False: there is none, or it is not of the kind that can be read so; its keys are to be read one by one. */
 bool client_texts_read(client *c, napi_env env, napi_value text, napi_value lengths, uint32_t keys, client_texts *out);
 /* The next key; its bytes stay where they are until the next batch is read. */
-static inline fkv_status client_texts_next(client_texts *t, uint16_t ns, lookup_key *out) {
-    *out = (lookup_key){ .bytes = t->next, .count = *t->length, .ns = ns };
+static inline fkv_status client_texts_next(client_texts *t, uint16_t space, lookup_key *out) {
+    *out = (lookup_key){ .bytes = t->next, .count = *t->length, .space = space };
     t->next += *t->length++;
     return out->count >= 1 && out->count <= FKV_KEY_MAX ? FKV_OK : FKV_KEY_INVALID;
 }

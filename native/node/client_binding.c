@@ -132,7 +132,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_number(env, options, "shards", 1, 65536, &shards)) return false;
     if (!binding_number_or(env, options, "firstShard", 0, 65536 - shards, 0, &first)) return false;
     if (!binding_field(env, options, "ticket", &v) || !binding_bytes(env, v, &ticket, &n)) return false;
-    if (n != sizeof(fkv_ticket)) return binding_bad_option(env, "ticket must have %zu bytes", sizeof(fkv_ticket));
+    if (n != sizeof(fkv_pass)) return binding_bad_option(env, "ticket must have %zu bytes", sizeof(fkv_pass));
     if (!binding_number(env, options, "timeoutMs", 1, 1u << 31, &timeout_ms)) return false;
     if (!binding_number(env, options, "maxOutstanding", 1, 1u << CLIENT_PLACE_BITS, &outstanding)) return false;
     if (!binding_number(env, options, "putSpinUs", 0, 1000000, &put_spin_us)) return false;
@@ -142,7 +142,7 @@ static bool read_options(napi_env env, napi_value options, client *c, lookup_con
     if (!binding_number(env, options, "unavailableMs", 0, UINT32_MAX, &unavailable_ms)) return false;
     if (!function_option(env, options, "onReady", &c->on_ready)) return false;
     if (!function_option(env, options, "onEvent", &c->on_event)) return false;
-    memcpy(&l->session.ticket, ticket, sizeof l->session.ticket);
+    memcpy(&l->session.pass, ticket, sizeof l->session.pass);
     l->first_shard = (uint32_t)first;
     l->session.shards = c->shards = (uint32_t)(first + shards);
     l->session.max_requests = (uint32_t)outstanding;

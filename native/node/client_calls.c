@@ -154,11 +154,11 @@ static bool read_u64(napi_env env, napi_value v, uint64_t *out) {
     return napi_get_value_bigint_uint64(env, v, out, &lossless) == napi_ok && lossless;
 }
 
-/* ns, key and value; the key lies in *k. False: *s says why. */
+/* space, key and value; the key lies in *k. False: *s says why. */
 static bool read_change(client *c, napi_env env, const napi_value *argv, client_key *k, session_ask *a, fkv_status *s) {
     *s = c->lookup ? client_read_key(c, env, argv[0], argv[1], k) : FKV_CLOSED;
     if (*s != FKV_OK) return false;
-    a->ns = k->key.ns;
+    a->space = k->key.space;
     a->key = k->key.bytes;
     a->key_bytes = k->key.count;
     k->key.hash = lookup_hash(c->lookup, &k->key);
@@ -240,16 +240,16 @@ napi_value client_delete(napi_env env, napi_callback_info info) {
 napi_value client_scan(napi_env env, napi_callback_info info) {
     napi_value argv[6];
     client *c = client_arguments(env, info, argv, 6);
-    uint32_t ns;
+    uint32_t space;
     bool values;
     session_ask a = { .op = FKV_OP_SCAN };
     if (!c) return NULL;
     if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    bool good = read_u32(env, argv[0], UINT16_MAX, &ns) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
+    bool good = read_u32(env, argv[0], UINT16_MAX, &space) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
                 read_u64(env, argv[2], &a.expected) && read_u32(env, argv[3], UINT32_MAX, &a.value_bytes) &&
                 napi_get_value_bool(env, argv[4], &values) == napi_ok;
     if (!good || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
-    a.ns = (uint16_t)ns;
+    a.space = (uint16_t)space;
     a.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
     return send_request(c, env, &a, argv[5], NULL);
 }

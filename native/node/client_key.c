@@ -7,14 +7,14 @@
 #include <string.h>
 #include "client.h"
 
-fkv_status client_key_of_array(client *c, napi_env env, napi_value v, uint16_t ns, lookup_key *out) {
+fkv_status client_key_of_array(client *c, napi_env env, napi_value v, uint16_t space, lookup_key *out) {
     napi_typedarray_type type;
     size_t n;
     void *at;
     if (napi_get_typedarray_info(env, v, &type, &n, &at, NULL, NULL) != napi_ok) return FKV_KEY_INVALID;
-    if (type == napi_int8_array) return lookup_read_prepared(c->lookup, at, n, ns, out);
+    if (type == napi_int8_array) return lookup_read_prepared(c->lookup, at, n, space, out);
     if (type != napi_uint8_array || n == 0 || n > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    *out = (lookup_key){ .bytes = at, .count = (uint32_t)n, .ns = ns };
+    *out = (lookup_key){ .bytes = at, .count = (uint32_t)n, .space = space };
     return FKV_OK;
 }
 

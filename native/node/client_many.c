@@ -14,7 +14,7 @@ typedef struct batch {
     uint64_t now_ns, deadline_ns;
     uint32_t pending, flushed; /* flushed: of them, when the doorbell was last rung */
     uint32_t doorbell;         /* so many that are posted are worth one */
-    uint16_t ns;
+    uint16_t space;
     bool joined; /* keys come from `texts` */
     client_texts texts;
 } batch;
@@ -68,7 +68,7 @@ static void refuse_key(batch *b, uint32_t i, fkv_status s) {
 static int read_joined(batch *b, group *g, uint32_t first, int n) {
     int good = 0;
     for (int i = 0; i < n; i++) {
-        fkv_status s = client_texts_next(&b->texts, b->ns, &g->key[good]);
+        fkv_status s = client_texts_next(&b->texts, b->space, &g->key[good]);
         if (s == FKV_OK)
             g->index[good++] = first + (uint32_t)i;
         else
@@ -85,7 +85,7 @@ static int read_each(batch *b, group *g, uint32_t first, int n) {
         fkv_status s = FKV_KEY_INVALID;
         client_key *k = &g->room[good];
         if (napi_get_element(b->env, b->keys, first + (uint32_t)i, &v) == napi_ok && b->c->lookup) {
-            s = client_key_of(b->c, b->env, v, b->ns, k);
+            s = client_key_of(b->c, b->env, v, b->space, k);
         }
         if (s != FKV_OK) {
             if (!still_there(b)) return -1;
@@ -133,7 +133,7 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     client *c = client_arguments(env, info, argv, 9);
     batch b = { .c = c, .env = env };
     napi_typedarray_type type;
-    uint32_t ns, keys;
+    uint32_t space, keys;
     double offset, ms;
     size_t words;
     void *records;
@@ -143,7 +143,7 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
         binding_throw(env, FKV_CLOSED, NULL);
         return NULL;
     }
-    bool good = napi_get_value_uint32(env, argv[0], &ns) == napi_ok && ns <= UINT16_MAX;
+    bool good = napi_get_value_uint32(env, argv[0], &space) == napi_ok && space <= UINT16_MAX;
     good = good && napi_is_array(env, argv[1], &is_array) == napi_ok && is_array;
     good = good && napi_get_array_length(env, argv[1], &keys) == napi_ok;
     if (good && !binding_bytes(env, argv[2], &b.to, &b.room)) return NULL;
@@ -160,7 +160,7 @@ napi_value client_get_many(napi_env env, napi_callback_info info) {
     b.at = (size_t)offset;
     b.to += b.at;
     b.room -= b.at;
-    b.ns = (uint16_t)ns;
+    b.space = (uint16_t)space;
     b.keys = argv[1];
     b.records = records;
     b.target = argv[2];

@@ -34,14 +34,14 @@ napi_value client_set_ticket(napi_env env, napi_callback_info info) {
     client *c = client_arguments(env, info, argv, 1);
     uint8_t *bytes;
     size_t n;
-    fkv_ticket t;
+    fkv_pass p;
     if (!c || !binding_bytes(env, argv[0], &bytes, &n)) return NULL;
-    if (n != sizeof t) {
-        binding_bad_option(env, "a ticket has %zu bytes", sizeof t);
+    if (n != sizeof p) {
+        binding_bad_option(env, "a ticket has %zu bytes", sizeof p);
         return NULL;
     }
-    memcpy(&t, bytes, sizeof t);
-    if (c->lookup) session_set_ticket(lookup_session(c->lookup), &t);
+    memcpy(&p, bytes, sizeof p);
+    if (c->lookup) session_set_pass(lookup_session(c->lookup), &p);
     return done(env);
 }
 

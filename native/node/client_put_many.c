@@ -27,12 +27,12 @@ static fkv_status put_one(put_call *p, uint32_t i, client_op **o) {
     void *bytes;
     session_ask a = p->ask;
     if (p->joined)
-        s = client_texts_next(&p->texts, a.ns, &k.key);
+        s = client_texts_next(&p->texts, a.space, &k.key);
     else if (napi_get_element(p->env, p->keys, i, &key) != napi_ok)
         return FKV_KEY_INVALID;
     if (napi_get_element(p->env, p->values, i, &value) != napi_ok) return FKV_BAD_REQUEST;
     if (!p->c->lookup) return FKV_CLOSED;
-    if (!p->joined) s = client_key_of(p->c, p->env, key, a.ns, &k);
+    if (!p->joined) s = client_key_of(p->c, p->env, key, a.space, &k);
     if (s != FKV_OK) return s;
     if (napi_get_typedarray_info(p->env, value, &type, &n, &bytes, NULL, NULL) != napi_ok || type != napi_uint8_array)
         return FKV_BAD_REQUEST;
@@ -78,7 +78,7 @@ static bool answers_of(const put_call *p, napi_value v, uint32_t n, void **out) 
 
 napi_value client_put_many(napi_env env, napi_callback_info info) {
     napi_value argv[8];
-    uint32_t ns, codec, n, values;
+    uint32_t space, codec, n, values;
     double ms;
     void *answers;
     put_call p = { .env = env, .c = client_arguments(env, info, argv, 8) };
@@ -87,7 +87,7 @@ napi_value client_put_many(napi_env env, napi_callback_info info) {
         binding_throw(env, FKV_CLOSED, NULL);
         return NULL;
     }
-    bool good = napi_get_value_uint32(env, argv[0], &ns) == napi_ok && ns <= UINT16_MAX &&
+    bool good = napi_get_value_uint32(env, argv[0], &space) == napi_ok && space <= UINT16_MAX &&
                 napi_get_array_length(env, argv[1], &n) == napi_ok && n <= PUTS_MAX &&
                 napi_get_array_length(env, argv[2], &values) == napi_ok && values == n &&
                 napi_get_value_uint32(env, argv[3], &codec) == napi_ok && codec <= UINT8_MAX &&
@@ -95,7 +95,7 @@ napi_value client_put_many(napi_env env, napi_callback_info info) {
     if (napi_get_value_double(env, argv[5], &ms) != napi_ok || !(ms > 0)) ms = p.c->timeout_ms;
     p.keys = argv[1];
     p.values = argv[2];
-    p.ask = (session_ask){ .op = FKV_OP_PUT, .codec = good ? (uint8_t)codec : 0, .ns = good ? (uint16_t)ns : 0 };
+    p.ask = (session_ask){ .op = FKV_OP_PUT, .codec = good ? (uint8_t)codec : 0, .space = good ? (uint16_t)space : 0 };
     p.ask.deadline_ns = session_now(lookup_session(p.c->lookup)) +
                         (uint64_t)((ms > 2147483647.0 ? 2147483647.0 : ms) * 1e6);
     p.joined = good && client_texts_read(p.c, env, argv[6], argv[7], n, &p.texts);

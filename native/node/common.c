@@ -86,43 +86,94 @@ static bool number_argument(napi_env env, napi_value v, const char *name, double
     return binding_bad_option(env, "%s must be an integer from 0 to %.0f", name, max);
 }
 
+/* { number, secret } */
+static bool read_secret(napi_env env, napi_value v, uint64_t *number, fkv_seed *secret) {
+    napi_value seed;
+    return binding_number(env, v, "number", 0, UINT32_MAX, number) && binding_field(env, v, "secret", &seed) &&
+           binding_seed(env, seed, "secret", secret);
+}
+
 static napi_value make_ticket(napi_env env, napi_callback_info info) {
-    napi_value argv[5], buffer, out;
+    napi_value argv[2], buffer, out;
     fkv_seed secret;
-    uint64_t client;
-    bool lossless;
-    double expires_ms, tenant, flags;
+    fkv_pass pass;
+    uint64_t number, client, issued_ms, expires_ms, tenant, flags;
     void *at;
-    if (!arguments(env, info, argv, 5, 5) || !binding_seed(env, argv[0], "secret", &secret)) return NULL;
-    if (napi_get_value_bigint_uint64(env, argv[1], &client, &lossless) != napi_ok || !lossless || client == 0) {
+    if (!arguments(env, info, argv, 2, 2) || !read_secret(env, argv[0], &number, &secret)) return NULL;
+    if (!binding_u64(env, argv[1], "client", &client)) return NULL;
+    if (client == 0) {
         binding_bad_option(env, "client must be a bigint from 1 to 2^64 - 1");
         return NULL;
     }
-    if (!number_argument(env, argv[2], "expiresMs", 9007199254740991.0, &expires_ms)) return NULL;
-    if (!number_argument(env, argv[3], "tenant", UINT32_MAX, &tenant)) return NULL;
-    if (!number_argument(env, argv[4], "flags", FKV_TICKET_READ | FKV_TICKET_WRITE, &flags)) return NULL;
-    if (napi_create_arraybuffer(env, sizeof(fkv_ticket), &at, &buffer) != napi_ok) return NULL;
-    fkv_ticket ticket;
-    fkv_ticket_make(&secret, client, (uint64_t)expires_ms, (uint32_t)tenant, (uint32_t)flags, &ticket);
-    memcpy(at, &ticket, sizeof ticket);
-    return napi_create_typedarray(env, napi_uint8_array, sizeof ticket, buffer, 0, &out) == napi_ok ? out : NULL;
+    if (!binding_number(env, argv[1], "issuedMs", 0, 9007199254740991u, &issued_ms) ||
+        !binding_number(env, argv[1], "expiresMs", issued_ms, issued_ms + UINT32_MAX, &expires_ms) ||
+        !binding_number(env, argv[1], "tenant", 0, UINT16_MAX, &tenant) ||
+        !binding_number(env, argv[1], "flags", 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &flags))
+        return NULL;
+    fkv_ticket t = { .client = client,
+                     .expires_ms = expires_ms,
+                     .life_ms = (uint32_t)(expires_ms - issued_ms),
+                     .tenant = (uint16_t)tenant,
+                     .flags = (uint8_t)flags,
+                     .secret = (uint8_t)number };
+    fkv_pass_make(&secret, &t, &pass);
+    if (napi_create_arraybuffer(env, sizeof pass, &at, &buffer) != napi_ok) return NULL;
+    memcpy(at, &pass, sizeof pass);
+    return napi_create_typedarray(env, napi_uint8_array, sizeof pass, buffer, 0, &out) == napi_ok ? out : NULL;
+}
+
+static bool set_number(napi_env env, napi_value to, const char *name, uint64_t n) {
+    napi_value v;
+    return napi_create_double(env, (double)n, &v) == napi_ok && napi_set_named_property(env, to, name, v) == napi_ok;
+}
+
+static napi_value ticket_out(napi_env env, const fkv_ticket *t) {
+    napi_value out, client;
+    bool good = napi_create_object(env, &out) == napi_ok &&
+                napi_create_bigint_uint64(env, t->client, &client) == napi_ok &&
+                napi_set_named_property(env, out, "client", client) == napi_ok &&
+                set_number(env, out, "issuedMs", t->expires_ms - t->life_ms) &&
+                set_number(env, out, "expiresMs", t->expires_ms) && set_number(env, out, "tenant", t->tenant) &&
+                set_number(env, out, "flags", t->flags);
+    return good ? out : NULL;
+}
+
+/* What a ticket says whose key was shown with it; undefined: it was made with none of these secrets. */
+static napi_value open_ticket(napi_env env, napi_callback_info info) {
+    napi_value argv[2], item, undefined;
+    uint8_t *bytes;
+    size_t n;
+    uint32_t secrets;
+    fkv_pass pass;
+    if (!arguments(env, info, argv, 2, 2) || napi_get_array_length(env, argv[0], &secrets) != napi_ok) return NULL;
+    if (!binding_bytes(env, argv[1], &bytes, &n) || napi_get_undefined(env, &undefined) != napi_ok) return NULL;
+    if (n != sizeof pass) return undefined;
+    memcpy(&pass, bytes, sizeof pass);
+    for (uint32_t i = 0; i < secrets; i++) {
+        uint64_t number;
+        fkv_seed secret;
+        if (napi_get_element(env, argv[0], i, &item) != napi_ok || !read_secret(env, item, &number, &secret))
+            return NULL;
+        if ((uint8_t)number == pass.ticket.secret && fkv_pass_ok(&secret, &pass)) return ticket_out(env, &pass.ticket);
+    }
+    return undefined;
 }
 
 static napi_value hash_key(napi_env env, napi_callback_info info) {
     napi_value argv[3], out;
     fkv_seed seed;
-    double ns;
+    double space;
     uint8_t room[FKV_KEY_MAX + 4];
     const uint8_t *key;
     size_t n;
     if (!arguments(env, info, argv, 3, 3) || !binding_seed(env, argv[0], "seed", &seed)) return NULL;
-    if (!number_argument(env, argv[1], "ns", UINT16_MAX, &ns)) return NULL;
+    if (!number_argument(env, argv[1], "space", UINT16_MAX, &space)) return NULL;
     fkv_status s = binding_key(env, argv[2], room, &key, &n);
     if (s != FKV_OK) {
         binding_throw(env, s, NULL);
         return NULL;
     }
-    return napi_create_bigint_uint64(env, fkv_hash_key(&seed, (uint16_t)ns, key, n), &out) == napi_ok ? out : NULL;
+    return napi_create_bigint_uint64(env, fkv_hash_key(&seed, (uint16_t)space, key, n), &out) == napi_ok ? out : NULL;
 }
 
 static napi_value crc32c(napi_env env, napi_callback_info info) {
@@ -245,6 +296,7 @@ static bool add_constants(napi_env env, napi_value exports) {
 
 bool binding_init_common(napi_env env, napi_value exports) {
     return add_constants(env, exports) && binding_set_function(env, exports, "makeTicket", make_ticket, NULL) &&
+           binding_set_function(env, exports, "openTicket", open_ticket, NULL) &&
            binding_set_function(env, exports, "hashKey", hash_key, NULL) &&
            binding_set_function(env, exports, "crc32c", crc32c, NULL) &&
            binding_set_function(env, exports, "bootTimeNs", boot_time_ns, NULL) &&

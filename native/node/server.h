@@ -22,19 +22,37 @@ typedef struct server_options {
 bool server_read_options(napi_env env, napi_value v, server_options *out);
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out);
 
-/* CopyOptions of data-plane.ts. `room` holds what config.addresses points to. False with an exception pending. */
 enum { SERVER_COPY_ADDRESSES = 64 };
+/* Addresses of data-plane threads; those behind the last that there is room for are left out. */
+typedef struct server_addresses_in {
+    uint32_t count;
+    session_address address[SERVER_COPY_ADDRESSES];
+    char room[SERVER_COPY_ADDRESSES][SERVER_ADDRESS_MAX];
+} server_addresses_in;
+bool server_read_addresses(napi_env env, napi_value v, server_addresses_in *out);
+/* CopyOptions of data-plane.ts. `addresses` holds what config.addresses points to. False with an exception pending. */
 typedef struct server_copy_options {
     shard_copy_config config;
-    session_address addresses[SERVER_COPY_ADDRESSES];
-    char room[SERVER_COPY_ADDRESSES][SERVER_ADDRESS_MAX];
+    server_addresses_in addresses;
 } server_copy_options;
-bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, server_copy_options *out);
+bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, const dataplane_secret *secret,
+                      server_copy_options *out);
+/* CopyConfig of data-plane.ts. `id` has room for DATAPLANE_COPIES_MAX, and is what out->id is. */
+typedef struct server_copy_ids {
+    uint64_t in_sync[DATAPLANE_COPIES_MAX], eligible[DATAPLANE_COPIES_MAX];
+} server_copy_ids;
+bool server_read_config(napi_env env, napi_value v, const dataplane_config *c, uint32_t *shard, server_copy_ids *ids,
+                        dataplane_copies *out);
+bool server_read_shard_number(napi_env env, napi_value v, const dataplane_config *c, uint32_t *out);
+/* DataPlaneAccess of addon.ts. *revoked is of malloc. False with an exception pending. */
+bool server_read_access(napi_env env, napi_value v, dataplane_access *out, dataplane_revocation **revoked);
 napi_value server_copy_stats(napi_env env, const shard_copy_stats *s);
+napi_value server_required(napi_env env, uint64_t lsn);
 
 typedef struct server {
     dataplane *d;
     server_options options;
+    dataplane_secret secret; /* that tickets are made with now */
     int holders;
     napi_threadsafe_function to_loop; /* from start to the end of close */
     napi_ref self;                    /* the same time */
@@ -53,8 +71,12 @@ typedef enum {
     CALL_STATS,
     CALL_COPIED,
     CALL_STOPPED,
+    CALL_FOLLOWED,
+    CALL_REQUIRED,
     CALL_NOTICE,
-    CALL_UNREACHABLE
+    CALL_UNREACHABLE,
+    CALL_COPY,
+    CALL_ORPHAN
 } call_kind;
 typedef struct call {
     server *s;
@@ -62,8 +84,10 @@ typedef struct call {
     napi_deferred deferred;
     fkv_status status;
     void *result;
-    uint32_t shard, layout_epoch; /* CALL_NOTICE; the shard also CALL_STOPPED */
-    uint64_t number;              /* CALL_STOPPED: of the copy */
+    uint32_t shard, layout_epoch; /* CALL_NOTICE; the shard also CALL_STOPPED, CALL_FOLLOWED, CALL_COPY */
+    uint64_t number;              /* CALL_STOPPED, CALL_FOLLOWED: of the copy; CALL_COPY: its id */
+    dataplane_copy_event event;   /* CALL_COPY */
+    dataplane_orphan orphan;      /* CALL_ORPHAN */
     shard_copy_waiter waiter;     /* CALL_STOPPED */
     fab_provider provider;        /* CALL_UNREACHABLE */
 } call;
@@ -77,6 +101,8 @@ void server_loop_gone(napi_env env, void *s, void *hint);
 /* Of a method's call: the server and the first n arguments; NULL with an exception pending. */
 server *server_self(napi_env env, napi_callback_info info, napi_value *self, napi_value *argv, size_t n);
 napi_value server_rejected(napi_env env, fkv_status status, const char *text);
+/* The number of a shard; false with an exception pending. */
+bool server_shard_argument(napi_env env, const server *s, napi_value v, uint32_t *out);
 /* A promise and the call that will settle it; NULL when *promise is all there is to return. */
 call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise);
 
@@ -84,13 +110,25 @@ call *server_begin(napi_env env, server *s, call_kind kind, napi_value *promise)
 napi_value server_copy_shard(napi_env env, napi_callback_info info);
 napi_value server_finish_copy(napi_env env, napi_callback_info info);
 napi_value server_stop_copy(napi_env env, napi_callback_info info);
-void server_copy_stopped(const call *c); /* on the event loop, for CALL_STOPPED */
+napi_value server_follow_copy(napi_env env, napi_callback_info info);
+void server_copy_stopped(const call *c); /* on the event loop, for CALL_STOPPED and CALL_FOLLOWED */
 /* by whoever ends the data plane: waits, and the event loop begins no more */
 void server_stop_copies(server *s);
+
+/* server_replicas.c: methods. */
+napi_value server_follow_owner(napi_env env, napi_callback_info info);
+napi_value server_lead_copy(napi_env env, napi_callback_info info);
+napi_value server_configure_copies(napi_env env, napi_callback_info info);
+napi_value server_require_copy(napi_env env, napi_callback_info info);
+napi_value server_drop_copy(napi_env env, napi_callback_info info);
+napi_value server_hand_over(napi_env env, napi_callback_info info);
+napi_value server_step_down(napi_env env, napi_callback_info info);
 
 /* server_call.c, on the data plane's threads: a dataplane_done, and what dataplane_config names. */
 void server_done(void *call, fkv_status status, void *result);
 void server_layout_changed(void *server, uint32_t shard, uint32_t layout_epoch);
 void server_transport_lost(void *server, fab_provider provider);
+void server_copy_noticed(void *server, uint32_t shard, uint64_t copy, dataplane_copy_event what);
+void server_copy_orphaned(void *server, const dataplane_orphan *o);
 
 #endif

@@ -24,17 +24,11 @@ static napi_value open_shard(napi_env env, napi_callback_info info) {
 static napi_value call_shard(napi_env env, napi_callback_info info, call_kind kind,
                              void (*f)(dataplane *, uint32_t, dataplane_done, void *)) {
     napi_value self, argv[1], promise;
-    double shard;
+    uint32_t shard;
     server *s = server_self(env, info, &self, argv, 1);
-    if (!s) return NULL;
-    uint32_t shards = s->options.config.shards;
-    if (napi_get_value_double(env, argv[0], &shard) != napi_ok || !(shard >= 0 && shard < shards) ||
-        shard != (uint32_t)shard) {
-        binding_bad_option(env, "shard must be an integer from 0 to %u", shards - 1);
-        return NULL;
-    }
+    if (!s || !server_shard_argument(env, s, argv[0], &shard)) return NULL;
     call *c = server_begin(env, s, kind, &promise);
-    if (c) f(s->d, (uint32_t)shard, server_done, c);
+    if (c) f(s->d, shard, server_done, c);
     return promise;
 }
 static napi_value serve_shard(napi_env env, napi_callback_info info) {
@@ -90,6 +84,22 @@ static napi_value set_grant_until(napi_env env, napi_callback_info info) {
         return NULL;
     }
     dataplane_set_grant_until(s->d, until);
+    return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
+}
+
+static napi_value set_access(napi_env env, napi_callback_info info) {
+    napi_value self, argv[1], undefined;
+    dataplane_access a;
+    dataplane_revocation *revoked;
+    server *s = server_self(env, info, &self, argv, 1);
+    if (!s || !server_read_access(env, argv[0], &a, &revoked)) return NULL;
+    fkv_status status = dataplane_set_access(s->d, &a);
+    free(revoked);
+    if (status != FKV_OK) {
+        binding_throw(env, status, NULL);
+        return NULL;
+    }
+    s->secret = a.secret[0];
     return napi_get_undefined(env, &undefined) == napi_ok ? undefined : NULL;
 }
 
@@ -233,8 +243,11 @@ static napi_value construct(napi_env env, napi_callback_info info) {
         free(s);
         return NULL;
     }
+    s->secret.seed = s->options.config.ticket_secret;
     s->options.config.on_layout = server_layout_changed;
     s->options.config.on_unreachable = server_transport_lost;
+    s->options.config.on_copy = server_copy_noticed;
+    s->options.config.on_orphan = server_copy_orphaned;
     s->options.config.ctx = s;
     fkv_status status = dataplane_create(&s->options.config, &s->d);
     if (status != FKV_OK || napi_wrap(env, self, s, collected, NULL, NULL) != napi_ok) {
@@ -259,9 +272,18 @@ bool binding_init_server(napi_env env, napi_value exports) {
         { "copyShard", server_copy_shard },
         { "finishCopy", server_finish_copy },
         { "stopCopy", server_stop_copy },
+        { "followCopy", server_follow_copy },
+        { "followOwner", server_follow_owner },
+        { "leadCopy", server_lead_copy },
+        { "configureCopies", server_configure_copies },
+        { "requireCopy", server_require_copy },
+        { "dropCopy", server_drop_copy },
+        { "handOver", server_hand_over },
+        { "stepDown", server_step_down },
         { "layout", layout },
         { "stats", stats },
         { "setGrantUntil", set_grant_until },
+        { "setAccess", set_access },
         { "setLeaseMs", set_lease_ms },
         { "close", close_method },
     };

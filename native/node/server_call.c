@@ -26,7 +26,7 @@ void server_let_loop_go(server *s) {
 static void settle(napi_env env, call *c) {
     server *s = c->s;
     napi_value value = NULL;
-    if (c->kind == CALL_STOPPED) server_copy_stopped(c);
+    if (c->kind == CALL_STOPPED || c->kind == CALL_FOLLOWED) server_copy_stopped(c);
     if (c->status == FKV_OK) {
         if (c->kind == CALL_LAYOUT)
             value = server_layout(env, c->result);
@@ -34,6 +34,8 @@ static void settle(napi_env env, call *c) {
             value = server_stats(env, c->result);
         else if (c->kind == CALL_COPIED && c->result)
             value = server_copy_stats(env, c->result);
+        else if (c->kind == CALL_REQUIRED)
+            value = server_required(env, *(const uint64_t *)c->result);
         else
             napi_get_undefined(env, &value);
     }
@@ -53,22 +55,42 @@ static void settle(napi_env env, call *c) {
     server_let_loop_go(s);
 }
 
-static bool is_notice(const call *c) { return c->kind == CALL_NOTICE || c->kind == CALL_UNREACHABLE; }
+static bool is_notice(const call *c) { return c->kind >= CALL_NOTICE; }
+
+/* How many; 0: there is no memory. */
+static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
+    static const char *const events[] = { [DATAPLANE_COPY_JOINED] = "joined",
+                                          [DATAPLANE_COPY_LATE] = "late",
+                                          [DATAPLANE_COPY_BACK] = "back",
+                                          [DATAPLANE_COPY_UNLINKED] = "unlinked",
+                                          [DATAPLANE_COPY_DAMAGED] = "damaged" };
+    if (c->kind == CALL_UNREACHABLE)
+        return napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) == napi_ok;
+    if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return 0;
+    if (c->kind == CALL_NOTICE) return napi_create_uint32(env, c->layout_epoch, &argv[1]) == napi_ok ? 2 : 0;
+    if (c->kind == CALL_ORPHAN) {
+        bool good = napi_create_bigint_uint64(env, c->orphan.id, &argv[1]) == napi_ok &&
+                    napi_get_boolean(env, c->orphan.gone, &argv[2]) == napi_ok &&
+                    napi_create_int64(env, (int64_t)c->orphan.prepared, &argv[3]) == napi_ok;
+        return good ? 4 : 0;
+    }
+    bool good = napi_create_bigint_uint64(env, c->number, &argv[1]) == napi_ok &&
+                napi_create_string_utf8(env, events[c->event], NAPI_AUTO_LENGTH, &argv[2]) == napi_ok;
+    return good ? 3 : 0;
+}
 
 static void notify(napi_env env, const call *c) {
-    napi_value self, callback, argv[2], error;
+    static const char *const names[] = { [CALL_NOTICE] = "onLayout",
+                                         [CALL_UNREACHABLE] = "onUnreachable",
+                                         [CALL_COPY] = "onCopy",
+                                         [CALL_ORPHAN] = "onOrphan" };
+    napi_value self, callback, argv[4], error;
     napi_valuetype type;
-    size_t argc = c->kind == CALL_NOTICE ? 2 : 1;
     if (!c->s->self || napi_get_reference_value(env, c->s->self, &self) != napi_ok || !self) return;
-    if (napi_get_named_property(env, self, c->kind == CALL_NOTICE ? "onLayout" : "onUnreachable", &callback) != napi_ok)
-        return;
+    if (napi_get_named_property(env, self, names[c->kind], &callback) != napi_ok) return;
     if (napi_typeof(env, callback, &type) != napi_ok || type != napi_function) return;
-    if (c->kind == CALL_UNREACHABLE) {
-        if (napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) != napi_ok) return;
-    } else {
-        if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return;
-        if (napi_create_uint32(env, c->layout_epoch, &argv[1]) != napi_ok) return;
-    }
+    size_t argc = arguments_of(env, c, argv);
+    if (argc == 0) return;
     if (napi_call_function(env, self, callback, argc, argv, NULL) != napi_pending_exception) return;
     if (napi_get_and_clear_last_exception(env, &error) == napi_ok) napi_fatal_exception(env, error);
 }
@@ -119,6 +141,20 @@ void server_transport_lost(void *ctx, fab_provider provider) {
     post(c);
 }
 
+void server_copy_noticed(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what) {
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_COPY, .shard = shard, .number = copy, .event = what };
+    post(c);
+}
+
+void server_copy_orphaned(void *ctx, const dataplane_orphan *o) {
+    call *c = calloc(1, sizeof *c);
+    if (!c) return;
+    *c = (call){ .s = ctx, .kind = CALL_ORPHAN, .shard = o->shard, .orphan = *o };
+    post(c);
+}
+
 /* ---- on the event loop again: what methods begin with ---- */
 
 server *server_self(napi_env env, napi_callback_info info, napi_value *self, napi_value *argv, size_t n) {
@@ -128,6 +164,15 @@ server *server_self(napi_env env, napi_callback_info info, napi_value *self, nap
     if (napi_unwrap(env, *self, &s) == napi_ok) return s;
     napi_throw_type_error(env, "ERR_INVALID_THIS", "a DataPlane was expected");
     return NULL;
+}
+
+bool server_shard_argument(napi_env env, const server *s, napi_value v, uint32_t *out) {
+    double shard;
+    uint32_t shards = s->options.config.shards;
+    if (napi_get_value_double(env, v, &shard) != napi_ok || !(shard >= 0 && shard < shards) || shard != (uint32_t)shard)
+        return binding_bad_option(env, "shard must be an integer from 0 to %u", shards - 1);
+    *out = (uint32_t)shard;
+    return true;
 }
 
 napi_value server_rejected(napi_env env, fkv_status status, const char *text) {

@@ -1,10 +1,10 @@
-/* server_copies.c: shards that are being copied to here (move/copy.h), as methods of the class DataPlane
+/* server_copies.c: shards that are being copied to here (client/copy.h), as methods of the class DataPlane
  * (server_binding.c).
  *
  * A copy has a thread, which may have lent memory to the data plane when it is told to stop: it ends when that is given
  * back, which takes as long as memory for the table does. The event loop does not wait for it: Raft's heartbeats and
  * the renewal of leases run there. stopCopy tells the thread and answers when it has nothing under way; then it is
- * joined, which takes no time. Until then the copy stays in the list, so that whoever ends the data plane finds every
+ * joined, which takes no time; so it is when followCopy has settled. Until then the copy stays in the list, so that whoever ends the data plane finds every
  * thread that uses it.
  *
  * The list is the event loop's until the data plane is being closed, and from then on that of whoever closes it. */
@@ -48,7 +48,7 @@ napi_value server_copy_shard(napi_env env, napi_callback_info info) {
     napi_value self, argv[1], promise;
     server_copy_options o;
     server *s = server_self(env, info, &self, argv, 1);
-    if (!s || !server_read_copy(env, argv[0], &s->options.config, &o)) return NULL;
+    if (!s || !server_read_copy(env, argv[0], &s->options.config, &s->secret, &o)) return NULL;
     call *c = server_begin(env, s, CALL_NOTHING, &promise);
     if (!c) return promise;
     copying *k = *find_copy(s, o.config.shard) ? NULL : calloc(1, sizeof *k);
@@ -91,6 +91,21 @@ napi_value server_finish_copy(napi_env env, napi_callback_info info) {
         shard_copy_finish(k->copy, server_done, c);
     else
         server_done(c, FKV_ABORTED, NULL);
+    return promise;
+}
+
+napi_value server_follow_copy(napi_env env, napi_callback_info info) {
+    napi_value promise;
+    copying *k;
+    call *c = begin_on_copy(env, info, CALL_FOLLOWED, &k, &promise);
+    if (!c) return promise;
+    if (k && !k->stopping) {
+        c->shard = k->shard;
+        c->number = k->number;
+        shard_copy_follow(k->copy, server_done, c);
+    } else {
+        server_done(c, FKV_ABORTED, NULL);
+    }
     return promise;
 }
 

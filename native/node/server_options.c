@@ -1,5 +1,6 @@
 /* server_options.c: options of the DataPlane class in. dataplane_create checks them as a whole; here each field is
  * checked, so that the error can name it. */
+#include <stdlib.h>
 #include <string.h>
 #include "server.h"
 
@@ -9,6 +10,14 @@ static const uint64_t TICKET_MS = (uint64_t)24 * 3600 * 1000;
 static bool read_u32(napi_env env, napi_value object, const char *name, uint64_t min, uint64_t max, uint32_t *out) {
     uint64_t v;
     if (!binding_number(env, object, name, min, max, &v)) return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+/* 0 where it is not given. */
+static bool read_u32_or(napi_env env, napi_value object, const char *name, uint64_t min, uint32_t *out) {
+    uint64_t v;
+    if (!binding_number_or(env, object, name, min, DATAPLANE_LEASE_MS_MAX, 0, &v)) return false;
     *out = (uint32_t)v;
     return true;
 }
@@ -85,7 +94,9 @@ bool server_read_options(napi_env env, napi_value v, server_options *out) {
            read_u32(env, v, "tcpBusyPollUs", 0, DATAPLANE_SPIN_US_MAX, &c->tcp_busy_poll_us) &&
            read_huge_pages(env, v, &c->huge_pages) &&
            binding_number_or(env, v, "memoryBytes", 0, 9007199254740991u, 0, &c->memory_bytes) &&
-           read_tenants(env, v, out) && read_listen(env, v, out);
+           read_u32_or(env, v, "replicaLeaseMs", DATAPLANE_REPLICA_LEASE_MS_MIN, &c->replica_lease_ms) &&
+           read_u32_or(env, v, "backupSlowMs", 1, &c->backup_slow_ms) && read_tenants(env, v, out) &&
+           read_listen(env, v, out);
 }
 
 bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, dataplane_shard *out) {
@@ -97,31 +108,104 @@ bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, da
            binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
 }
 
-bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, server_copy_options *out) {
-    shard_copy_config *k = &out->config;
+bool server_read_access(napi_env env, napi_value v, dataplane_access *out, dataplane_revocation **revoked) {
+    napi_value secrets, list, item, seed;
+    uint32_t n;
+    uint64_t number, tenant;
+    *out = (dataplane_access){ 0 };
+    *revoked = NULL;
+    if (!binding_array(env, v, "secrets", &secrets, &out->secrets) || !binding_array(env, v, "revoked", &list, &n))
+        return false;
+    if (out->secrets < 1 || out->secrets > DATAPLANE_SECRETS_MAX || n > DATAPLANE_REVOCATIONS_MAX)
+        return binding_bad_option(env, "1 to %d secrets, at most %d revocations", DATAPLANE_SECRETS_MAX,
+                                  DATAPLANE_REVOCATIONS_MAX);
+    for (uint32_t i = 0; i < out->secrets; i++) {
+        if (napi_get_element(env, secrets, i, &item) != napi_ok ||
+            !binding_number(env, item, "number", 0, UINT32_MAX, &number) ||
+            !binding_field(env, item, "secret", &seed) || !binding_seed(env, seed, "secret", &out->secret[i].seed))
+            return false;
+        out->secret[i].number = (uint32_t)number;
+    }
+    dataplane_revocation *r = calloc(n + 1, sizeof *r);
+    if (!r) return binding_throw(env, FKV_NO_MEMORY, NULL), false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_u64(env, item, "client", &r[i].client) ||
+            !binding_number(env, item, "tenant", 0, UINT16_MAX, &tenant) ||
+            !binding_number(env, item, "beforeMs", 0, 9007199254740991u, &r[i].before_ms)) {
+            free(r);
+            return false;
+        }
+        r[i].tenant = (uint32_t)tenant;
+    }
+    out->revocations = n;
+    out->revoked = *revoked = r;
+    return true;
+}
+
+bool server_read_addresses(napi_env env, napi_value v, server_addresses_in *out) {
     napi_value list, item;
     uint32_t n;
-    *k = (shard_copy_config){ .shards = c->shards, .seed = c->hash_seed, .addresses = out->addresses };
+    if (!binding_array(env, v, "addresses", &list, &n)) return false;
+    out->count = n < SERVER_COPY_ADDRESSES ? n : SERVER_COPY_ADDRESSES;
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (napi_get_element(env, list, i, &item) != napi_ok || !binding_provider(env, item, &out->address[i].provider))
+            return false;
+        if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
+        out->address[i].text = out->room[i];
+    }
+    return true;
+}
+
+bool server_read_shard_number(napi_env env, napi_value v, const dataplane_config *c, uint32_t *out) {
+    return read_u32(env, v, "shard", 0, c->shards - 1, out);
+}
+
+static bool read_ids(napi_env env, napi_value v, const char *name, uint64_t *id, uint32_t *count) {
+    napi_value list, item;
+    bool whole;
+    if (!binding_array(env, v, name, &list, count)) return false;
+    if (*count > DATAPLANE_COPIES_MAX)
+        return binding_bad_option(env, "%s may have %d entries", name, DATAPLANE_COPIES_MAX);
+    for (uint32_t i = 0; i < *count; i++) {
+        if (napi_get_element(env, list, i, &item) != napi_ok ||
+            napi_get_value_bigint_uint64(env, item, &id[i], &whole) != napi_ok || !whole)
+            return binding_bad_option(env, "%s has bigints of 64 bits", name);
+    }
+    return true;
+}
+
+bool server_read_config(napi_env env, napi_value v, const dataplane_config *c, uint32_t *shard, server_copy_ids *ids,
+                        dataplane_copies *out) {
+    *out = (dataplane_copies){ .id = ids->in_sync, .eligible_id = ids->eligible };
+    if (!server_read_shard_number(env, v, c, shard) ||
+        !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) ||
+        !read_u32(env, v, "config", 1, UINT32_MAX, &out->config) ||
+        !read_u32(env, v, "minInSync", 1, DATAPLANE_COPIES_MAX + 1, &out->min_in_sync))
+        return false;
+    return read_ids(env, v, "inSync", ids->in_sync, &out->in_sync) &&
+           read_ids(env, v, "eligible", ids->eligible, &out->eligible);
+}
+
+bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, const dataplane_secret *secret,
+                      server_copy_options *out) {
+    shard_copy_config *k = &out->config;
+    *k = (shard_copy_config){ .shards = c->shards, .seed = c->hash_seed, .addresses = out->addresses.address };
     uint32_t tenant = 0;
     if (!read_u32(env, v, "shard", 0, c->shards - 1, &k->shard) ||
         !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &k->epoch) ||
         !binding_u64(env, v, "incarnation", &k->incarnation) ||
         !binding_u64(env, v, "serverIncarnation", &k->server_incarnation) || !binding_u64(env, v, "copy", &k->copy) ||
-        !binding_array(env, v, "addresses", &list, &n))
+        !server_read_addresses(env, v, &out->addresses))
         return false;
-    if (n > SERVER_COPY_ADDRESSES) n = SERVER_COPY_ADDRESSES;
-    for (uint32_t i = 0; i < n; i++) {
-        if (napi_get_element(env, list, i, &item) != napi_ok ||
-            !binding_provider(env, item, &out->addresses[i].provider))
-            return false;
-        if (!binding_text(env, item, "address", out->room[i], SERVER_ADDRESS_MAX)) return false;
-        out->addresses[i].text = out->room[i];
-    }
-    k->count = n;
+    k->count = out->addresses.count;
     for (uint32_t end = 0; c->tenants && (end += c->tenant[tenant].shards) <= k->shard; tenant++) k->first_shard = end;
     if (c->tenants) k->shards = k->first_shard + c->tenant[tenant].shards;
-    fkv_random(&k->ticket.client, sizeof k->ticket.client);
-    fkv_ticket_make(&c->ticket_secret, k->ticket.client | 1, fkv_wall_ms() + TICKET_MS, tenant,
-                    FKV_TICKET_READ | FKV_TICKET_COPY, &k->ticket);
+    fkv_ticket t = { .expires_ms = fkv_wall_ms() + TICKET_MS,
+                     .life_ms = TICKET_MS,
+                     .tenant = (uint16_t)tenant,
+                     .flags = FKV_TICKET_READ | FKV_TICKET_COPY,
+                     .secret = (uint8_t)secret->number };
+    while (t.client == 0) fkv_random(&t.client, sizeof t.client);
+    fkv_pass_make(&secret->seed, &t, &k->pass);
     return true;
 }

@@ -1,4 +1,5 @@
 /* server_result.c: what the data plane answers, as JavaScript objects. */
+#include "../dataplane/replica.h"
 #include "server.h"
 
 static bool add_object(napi_env env, napi_value list, uint32_t i, napi_value *out) {
@@ -83,6 +84,39 @@ static bool set_worker(napi_env env, napi_value o, const dataplane_worker_stats 
            binding_set_number(env, o, "readsServed", (double)g->reads_served) && set_latencies(env, o, g);
 }
 
+static bool set_flag(napi_env env, napi_value o, const char *name, bool flag) {
+    napi_value v;
+    return napi_get_boolean(env, flag, &v) == napi_ok && napi_set_named_property(env, o, name, v) == napi_ok;
+}
+
+/* ReplicaStats of data-plane.ts. */
+static bool set_copy(napi_env env, napi_value shard, const dataplane_copy_stats *s) {
+    static const char *const standings[] = { [REPLICA_NONE] = "",
+                                             [REPLICA_JOINS] = "joins",
+                                             [REPLICA_REQUIRED] = "required",
+                                             [REPLICA_PROPOSED] = "proposed",
+                                             [REPLICA_IN_SYNC] = "in-sync" };
+    napi_value o, peers, p;
+    bool good = napi_create_object(env, &o) == napi_ok && napi_set_named_property(env, shard, "copy", o) == napi_ok &&
+                binding_set_text(env, o, "role", s->leads ? "owner" : "backup") &&
+                binding_set_u64(env, o, "id", s->id) && binding_set_number(env, o, "epoch", s->epoch) &&
+                binding_set_number(env, o, "config", s->config) &&
+                binding_set_number(env, o, "prepared", (double)s->prepared) &&
+                binding_set_number(env, o, "committed", (double)s->committed) &&
+                binding_set_number(env, o, "lag", (double)(s->prepared - s->committed)) &&
+                set_flag(env, o, "follows", s->follows) && set_array(env, o, "peers", &peers);
+    if (good && s->failed != FKV_OK) good = binding_set_text(env, o, "failed", fkv_status_name(s->failed));
+    for (uint32_t i = 0; good && i < s->peers; i++) {
+        good = add_object(env, peers, i, &p) && binding_set_u64(env, p, "id", s->peer[i].id) &&
+               binding_set_text(env, p, "standing", standings[s->peer[i].standing]) &&
+               binding_set_number(env, p, "prepared", (double)s->peer[i].prepared) &&
+               binding_set_number(env, p, "leaseLeftMs", (double)(s->peer[i].lease_left_ns / 1000000u));
+        if (good && s->peer[i].linked != FAB_NONE)
+            good = binding_set_text(env, p, "linked", fab_provider_name(s->peer[i].linked));
+    }
+    return good;
+}
+
 static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s) {
     const table_stats *t = &s->table;
     const struct {
@@ -117,12 +151,11 @@ static bool set_shard(napi_env env, napi_value o, const dataplane_shard_stats *s
         { "reservedPageBytes", s->page_bytes[FKV_PAGES_RESERVED] },
         { "retiredBytes", s->retired_bytes },
     };
-    napi_value serving;
+    if (s->copy.known && !set_copy(env, o, &s->copy)) return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!binding_set_number(env, o, numbers[i].name, (double)numbers[i].value)) return false;
     }
-    return napi_get_boolean(env, s->serving, &serving) == napi_ok &&
-           napi_set_named_property(env, o, "serving", serving) == napi_ok;
+    return set_flag(env, o, "serving", s->serving);
 }
 
 napi_value server_stats(napi_env env, const dataplane_stats *s) {
@@ -149,4 +182,9 @@ napi_value server_copy_stats(napi_env env, const shard_copy_stats *s) {
                    binding_set_number(env, o, "twoSidedGets", s->two_sided)
                ? o
                : NULL;
+}
+
+napi_value server_required(napi_env env, uint64_t lsn) {
+    napi_value o;
+    return napi_create_object(env, &o) == napi_ok && binding_set_number(env, o, "lsn", (double)lsn) ? o : NULL;
 }

@@ -24,7 +24,7 @@ static fkv_extent *write_extent(table *t, uint64_t location, const table_op *op,
     fkv_extent h = { .version = version,
                      .tag = t->heap[fkv_location_segment(location)]->tag,
                      .value_bytes = op->value_bytes,
-                     .expiry_space = fkv_expiry_space(op->expiry_ms, op->ns),
+                     .expiry_space = fkv_expiry_space(op->expiry_ms, op->space),
                      .key_bytes = op->key_bytes,
                      .codec = op->codec,
                      .user_flags = op->user_flags };
@@ -79,7 +79,7 @@ static fkv_status take_memory(table *t, const table_op *op, prepared *p, table_b
     uint64_t location = table_heap_take(t, cls);
     if (!location) {
         fkv_status s = table_heap_why(t, cls, why);
-        if (s != FKV_TABLE_FULL) return s;
+        if (s == FKV_BUSY) return s;
         location = table_heap_take_larger(t, &cls);
         if (!location) return s;
     }
@@ -119,10 +119,10 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     if (op->key_bytes == 0 || op->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     if (writes(op->kind) && op->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (t->buckets == 0) return busy(why, TABLE_BUSY_SEGMENT);
-    if (t->prepared_count && table_prepared_find(t, op->hash, op->ns, op->key, op->key_bytes))
+    if (t->prepared_count && table_prepared_find(t, op->hash, op->space, op->key, op->key_bytes))
         return busy(why, TABLE_BUSY_KEY);
     place old;
-    bool found = table_index_find(t, op->hash, op->ns, op->key, op->key_bytes, &old);
+    bool found = table_index_find(t, op->hash, op->space, op->key, op->key_bytes, &old);
     if (found && !extent_expired(t, old.extent)) *present = old.extent->version;
     fkv_status s = condition(op, *present);
     if (s != FKV_OK) return s;
@@ -150,6 +150,7 @@ fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint
     *out = (table_prepared){ .handle = handle,
                              .version = p->version,
                              .extent = e,
+                             .key = extent_key(p->keyed),
                              .value = e ? (uint8_t *)e + FKV_EXTENT_HEADER + op->key_bytes : NULL };
     return FKV_OK;
 }
@@ -173,8 +174,17 @@ static void entry_came(table *t, const fkv_extent *e, uint32_t cls) {
     if (expiry < t->expiry_floor_ms) t->expiry_floor_ms = expiry;
     if (expiry < t->pass_floor_ms) t->pass_floor_ms = expiry;
 }
+/* An entry comes or goes. */
+static void digest_changes(table *t, uint64_t hash, const fkv_extent *e) {
+    if (fkv_extent_expiry(e->expiry_space)) return;
+    uint64_t word = table_digest_word(hash, e->version);
+    t->digest ^= word;
+    if (t->scrub.order && table_order_of(hash) < t->scrub.order) t->scrub.digest ^= word;
+}
+
 static void old_to_quarantine(table *t, const prepared *p) {
     uint32_t cls = fkv_slot_class(p->old_word);
+    digest_changes(t, p->hash, extent_of(t, p->old_word));
     table_entry_gone(t, extent_of(t, p->old_word), cls);
     t->quarantine_reserved -= class_bytes(cls);
     table_quarantine_extent(t, fkv_slot_location(p->old_word), cls);
@@ -196,6 +206,7 @@ void table_commit(table *t, const table_prepared *done) {
         uint32_t cls = fkv_slot_class(p->new_word);
         t->prepared_bytes -= class_bytes(cls);
         entry_came(t, e, cls);
+        digest_changes(t, p->hash, e);
         table_quarantine_unplace(t, cls);
     }
     if (p->old_word) old_to_quarantine(t, p);
@@ -232,16 +243,17 @@ void table_abort(table *t, const table_prepared *done) {
 
 /* ---- the owner's read ---- */
 
-fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out,
+fkv_status table_get(table *t, uint16_t space, const void *key, size_t key_bytes, uint64_t hash, table_entry *out,
                      table_busy *why) {
     if (key_bytes == 0 || key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (t->prepared_count && table_prepared_find(t, hash, ns, key, key_bytes)) return busy(why, TABLE_BUSY_KEY);
-    return table_committed(t, ns, key, key_bytes, hash, out);
+    if (t->prepared_count && table_prepared_find(t, hash, space, key, key_bytes)) return busy(why, TABLE_BUSY_KEY);
+    return table_committed(t, space, key, key_bytes, hash, out);
 }
 
-fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out) {
+fkv_status table_committed(table *t, uint16_t space, const void *key, size_t key_bytes, uint64_t hash,
+                           table_entry *out) {
     place at;
-    if (t->buckets == 0 || !table_index_find(t, hash, ns, key, key_bytes, &at) || extent_expired(t, at.extent))
+    if (t->buckets == 0 || !table_index_find(t, hash, space, key, key_bytes, &at) || extent_expired(t, at.extent))
         return FKV_NOT_FOUND;
     *out = entry_of(at.extent);
     return FKV_OK;

@@ -90,8 +90,8 @@ static outcome move_extent(table *t, uint64_t *slot) {
     fkv_extent *e = extent_of(t, word);
     /* kept for an insert: its extent is still being written */
     if (fkv_slot_fingerprint(word) == 0) return MUST_WAIT;
-    uint16_t ns = fkv_extent_namespace(e->expiry_space);
-    if (table_prepared_find(t, extent_hash(t, e), ns, extent_key(e), e->key_bytes)) return MUST_WAIT;
+    uint16_t space = fkv_extent_namespace(e->expiry_space);
+    if (table_prepared_find(t, extent_hash(t, e), space, extent_key(e), e->key_bytes)) return MUST_WAIT;
     if (!table_quarantine_fits(t, class_bytes(cls)) || !table_quarantine_place(t, cls)) return MUST_WAIT;
     uint64_t location = table_heap_take(t, cls);
     if (!location) location = table_heap_take_larger(t, &to_cls);

@@ -223,5 +223,5 @@ fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why) {
         *why = TABLE_BUSY_QUARANTINE;
         return FKV_BUSY;
     }
-    return table_evacuate_start(t) ? FKV_BUSY : FKV_TABLE_FULL;
+    return table_evacuate_start(t) ? FKV_BUSY : table_full(t);
 }

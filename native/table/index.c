@@ -7,12 +7,12 @@
  */
 #include "internal.h"
 
-static bool extent_is(const fkv_extent *e, uint16_t ns, const void *key, size_t key_bytes) {
-    return e->state == FKV_EXTENT_LIVE && e->key_bytes == key_bytes && fkv_extent_namespace(e->expiry_space) == ns &&
+static bool extent_is(const fkv_extent *e, uint16_t space, const void *key, size_t key_bytes) {
+    return e->state == FKV_EXTENT_LIVE && e->key_bytes == key_bytes && fkv_extent_namespace(e->expiry_space) == space &&
            memcmp(extent_key(e), key, key_bytes) == 0;
 }
 
-bool table_index_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes, place *out) {
+bool table_index_find(const table *t, uint64_t hash, uint16_t space, const void *key, size_t key_bytes, place *out) {
     uint32_t number = bucket_of(t, hash);
     uint16_t fingerprint = fkv_hash_fingerprint(hash);
     for (fkv_bucket *b = bucket_at(t, number); b; b = overflow_of(t, b)) {
@@ -20,7 +20,7 @@ bool table_index_find(const table *t, uint64_t hash, uint16_t ns, const void *ke
             uint64_t word = b->slot[i];
             if (fkv_slot_fingerprint(word) != fingerprint) continue;
             fkv_extent *e = extent_of(t, word);
-            if (!extent_is(e, ns, key, key_bytes)) continue;
+            if (!extent_is(e, space, key, key_bytes)) continue;
             *out = (place){ number, &b->slot[i], word, e };
             return true;
         }
@@ -114,7 +114,7 @@ fkv_status table_index_keep(table *t, uint64_t hash, uint64_t word, table_busy *
         *why = TABLE_BUSY_QUARANTINE;
         if (t->moving[number]) return FKV_BUSY;
         bool grows = table_split_wanted(t) && (table_split(t) || table_split_waits(t, why));
-        return grows ? FKV_BUSY : FKV_TABLE_FULL;
+        return grows ? FKV_BUSY : table_full(t);
     }
     uint64_t location = table_overflow_make(t, &word, 1, 0);
     if (!location) return table_heap_why(t, FKV_CLASS_BUCKET, why);

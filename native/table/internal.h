@@ -6,7 +6,8 @@
  *   heap.c        spans, extents                    tick.c        background work, expiry
  *   index.c       buckets, slots, chains            evacuate.c    emptying a heap segment
  *   split.c       growth by one bucket              shrink.c      memory of the heap goes back
- *   merge.c       fewer buckets, a smaller index    scan.c, invariants.c
+ *   merge.c       fewer buckets, a smaller index    digest.c      what copies have in common, scrubs
+ *   scan.c, invariants.c
  *
  * Memory of a heap segment: 4 KiB blocks, handed out from the front as spans; a span holds extents of one size class
  * for the life of the segment, so a stale location can point at another extent's header but never into a value. The
@@ -121,6 +122,15 @@ typedef struct prepared {
 } prepared;
 enum { PREPARED_HEADS = 1024 };
 
+/* How far a scrub has come (digest.c); zeroes: none is under way. */
+typedef struct scrub {
+    uint64_t order;  /* what comes before was looked at */
+    uint64_t digest; /* of that */
+    uint64_t word, version;
+    size_t bytes; /* of the entry with that slot and version: so many are in `crc` */
+    uint32_t crc;
+} scrub;
+
 struct table {
     table_config config;
     uint64_t now_ns, wall_ms;
@@ -153,6 +163,7 @@ struct table {
     /* the same, besides asked_heap: for an extent that is too large for that, or a bridge */
     uint64_t asked_large;
     uint64_t refused_until_ns;
+    fkv_status refused_why;
 
     delay_queue delay[DELAY_QUEUES];
     uint32_t quarantined_of[CLASSES]; /* extents in quarantine */
@@ -182,6 +193,9 @@ struct table {
     uint64_t sweep_ns;        /* when the hand last moved */
     bool sweep_hurry;         /* memory is wanted: as fast as the budget allows, to the end of the pass */
 
+    uint64_t digest; /* of the entries that do not expire */
+    scrub scrub;
+
     uint64_t entries, key_value_bytes, live_bytes;
     uint64_t overflow_buckets, longest_chain, splits, merges, expired, evacuated, moving_now;
 };
@@ -192,6 +206,11 @@ static inline fkv_bucket *bucket_at(const table *t, uint32_t b) {
 }
 static inline uint32_t bucket_of(const table *t, uint64_t hash) {
     return fkv_bucket_of(fkv_hash_bucket_bits(hash), t->buckets);
+}
+/* What the bucket's word says: how many bits of the hash its keys have in common. */
+static inline uint32_t table_level(const table *t, uint32_t number) {
+    uint32_t level = 31u - (uint32_t)__builtin_clz(t->buckets), extra = t->buckets - (1u << level);
+    return level + (number < extra || number >= 1u << level);
 }
 static inline void *at_location(const table *t, uint64_t location) {
     return t->heap[fkv_location_segment(location)]->base + (size_t)fkv_location_unit(location) * FKV_UNIT;
@@ -223,11 +242,28 @@ static inline table_entry entry_of(const fkv_extent *e) {
                           .expiry_ms = fkv_extent_expiry(e->expiry_space),
                           .value_bytes = e->value_bytes,
                           .user_flags = e->user_flags,
-                          .ns = fkv_extent_namespace(e->expiry_space),
+                          .space = fkv_extent_namespace(e->expiry_space),
                           .key_bytes = e->key_bytes,
                           .codec = e->codec,
                           .key = extent_key(e),
                           .value = extent_value(e) };
+}
+/* Of keys: by the bits that buckets are numbered with, reversed (scan.c); then by the rest. */
+static inline uint32_t table_reversed(uint32_t x) {
+    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
+    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
+    x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
+    return __builtin_bswap32(x);
+}
+static inline uint64_t table_order_of(uint64_t hash) {
+    return (uint64_t)table_reversed(fkv_hash_bucket_bits(hash)) << 32 | hash >> 32;
+}
+/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014). */
+static inline uint64_t table_digest_word(uint64_t hash, uint64_t version) {
+    uint64_t z = hash + version * 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
 }
 static inline void set_state(fkv_extent *e, uint32_t state) { __atomic_store_n(&e->state, state, __ATOMIC_RELEASE); }
 static inline uint64_t registered(const table *t) { return t->index_bytes + t->heap_bytes; }
@@ -260,10 +296,12 @@ void table_heap_hide(table *t, heap_segment *s, bool hide); /* no extents are ta
 /* bytes that extents of the class can have at once; may say less */
 uint64_t table_heap_room(const table *t, uint32_t cls);
 /* Why table_heap_take failed, having done what can be done about it. */
+/* Why there is no memory, when nothing can be waited for. */
+fkv_status table_full(const table *t);
 fkv_status table_heap_why(table *t, uint32_t cls, table_busy *why);
 
 /* index.c */
-bool table_index_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes, place *out);
+bool table_index_find(const table *t, uint64_t hash, uint16_t space, const void *key, size_t key_bytes, place *out);
 uint64_t *table_index_slot(const table *t, uint64_t hash, uint64_t word); /* the first of its chain that is `word` */
 fkv_status table_index_keep(table *t, uint64_t hash, uint64_t word, table_busy *why); /* stores into an empty slot */
 void table_index_removed(table *t, uint32_t bucket);         /* after a slot of its chain was cleared */
@@ -310,8 +348,11 @@ static inline bool item_is_aborted(uint64_t item) { return item >> 62 == 1; }
 void table_quarantine_stamp(table *t);
 bool table_quarantine_drain(table *t, int *budget); /* true when more is due */
 
+/* invariants.c */
+bool table_is_extent(const table *t, uint64_t location, uint32_t cls); /* one that was handed out, of this class */
+
 /* prepared.c */
-prepared *table_prepared_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes);
+prepared *table_prepared_find(const table *t, uint64_t hash, uint16_t space, const void *key, size_t key_bytes);
 prepared *table_prepared_add(table *t, uint64_t hash, uint64_t *handle); /* NULL: no private memory */
 prepared *table_prepared_get(table *t, uint64_t handle);
 void table_prepared_remove(table *t, prepared *p);

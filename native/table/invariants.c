@@ -12,7 +12,7 @@ typedef struct walk {
     table *t;
     uint8_t **marks; /* of each heap segment, a byte for each unit */
     uint8_t *moving; /* recount of t->moving */
-    uint64_t entries, key_value_bytes, live_bytes, expiring, overflow_buckets, least_expiry;
+    uint64_t entries, key_value_bytes, live_bytes, expiring, overflow_buckets, least_expiry, digest;
     const char *wrong;
 } walk;
 
@@ -23,7 +23,7 @@ static bool expect(walk *w, bool holds, const char *what) {
 }
 #define EXPECT(e) expect(w, e, #e)
 
-static bool location_is_extent(const table *t, uint64_t location, uint32_t cls) {
+bool table_is_extent(const table *t, uint64_t location, uint32_t cls) {
     uint32_t n = fkv_location_segment(location), unit = fkv_location_unit(location);
     if (n >= t->heap_room || !t->heap[n] || unit >= t->heap[n]->blocks * (BLOCK_BYTES / FKV_UNIT)) return false;
     uint32_t id = t->heap[n]->span_of_block[unit / (BLOCK_BYTES / FKV_UNIT)];
@@ -56,7 +56,7 @@ static void check_live(walk *w, uint64_t word, const fkv_extent *e) {
 static void check_slot(walk *w, uint32_t number, uint64_t word) {
     table *t = w->t;
     bool moving = t->moving[number] > 0;
-    if (!EXPECT(location_is_extent(t, fkv_slot_location(word), fkv_slot_class(word)))) return;
+    if (!EXPECT(table_is_extent(t, fkv_slot_location(word), fkv_slot_class(word)))) return;
     const fkv_extent *e = extent_of(t, word);
     uint64_t hash = extent_hash(t, e);
     uint8_t *mark = mark_of(w, fkv_slot_location(word));
@@ -73,6 +73,7 @@ static void check_slot(walk *w, uint32_t number, uint64_t word) {
     }
     EXPECT(fkv_slot_fingerprint(word) == fkv_hash_fingerprint(hash));
     *mark = LIVE;
+    if (!fkv_extent_expiry(e->expiry_space)) w->digest ^= table_digest_word(hash, e->version);
     check_live(w, word, e);
 }
 
@@ -84,9 +85,9 @@ static uint32_t index_tag(const table *t, uint32_t number) {
 
 static void check_bucket(walk *w, uint32_t number) {
     table *t = w->t;
-    uint32_t level = 31u - (uint32_t)__builtin_clz(t->buckets), extra = t->buckets - (1u << level), length = 0;
+    uint32_t length = 0;
     const fkv_bucket *b = bucket_at(t, number);
-    EXPECT(fkv_bucket_level(b->word0) == level + (number < extra || number >= 1u << level));
+    EXPECT(fkv_bucket_level(b->word0) == table_level(t, number));
     EXPECT(fkv_bucket_tag(b->word0) == index_tag(t, number));
     EXPECT(fkv_bucket_marks(b->word0) == 0 ||
            (fkv_bucket_marks(b->word0) == FKV_BUCKET_SETTLING && t->moving[number] > 0));
@@ -96,8 +97,7 @@ static void check_bucket(walk *w, uint32_t number) {
             if (b->slot[i]) check_slot(w, number, b->slot[i]);
         uint64_t location = fkv_bucket_overflow(b->word1);
         if (!location) break;
-        if (!EXPECT(location_is_extent(t, location, FKV_CLASS_BUCKET)) || !EXPECT(*mark_of(w, location) == UNSEEN))
-            return;
+        if (!EXPECT(table_is_extent(t, location, FKV_CLASS_BUCKET)) || !EXPECT(*mark_of(w, location) == UNSEEN)) return;
         *mark_of(w, location) = OVERFLOW;
         w->overflow_buckets++;
         b = at_location(t, location);
@@ -126,6 +126,7 @@ static void check_index(walk *w) {
     EXPECT(w->key_value_bytes == t->key_value_bytes);
     EXPECT(w->live_bytes == t->live_bytes);
     EXPECT(w->expiring == t->expiring);
+    EXPECT(w->digest == t->digest);
     EXPECT(w->overflow_buckets == t->overflow_buckets);
     EXPECT(t->sweep_bucket > 0 || t->expiry_floor_ms <= w->least_expiry);
 }
@@ -174,7 +175,7 @@ static void check_quarantine(walk *w) {
             }
             uint32_t cls = (uint32_t)(item >> 40) & 0xff;
             uint64_t location = item & 0xffffffffffu;
-            if (!EXPECT(location_is_extent(t, location, cls))) return;
+            if (!EXPECT(table_is_extent(t, location, cls))) return;
             EXPECT(*mark_of(w, location) == UNSEEN);
             EXPECT(cls == FKV_CLASS_BUCKET || ((fkv_extent *)at_location(t, location))->state == FKV_EXTENT_DEAD);
             *mark_of(w, location) = QUARANTINED;

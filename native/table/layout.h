@@ -165,7 +165,9 @@ static inline uint32_t fkv_buckets_known(uint64_t w0, uint32_t b) {
 /* extent */
 static inline uint64_t fkv_extent_expiry(uint64_t e) { return e & 0xffffffffffffu; }
 static inline uint16_t fkv_extent_namespace(uint64_t e) { return (uint16_t)(e >> 48); }
-static inline uint64_t fkv_expiry_space(uint64_t expiry_ms, uint16_t ns) { return expiry_ms | (uint64_t)ns << 48; }
+static inline uint64_t fkv_expiry_space(uint64_t expiry_ms, uint16_t space) {
+    return expiry_ms | (uint64_t)space << 48;
+}
 static inline uint64_t fkv_version(uint32_t epoch, uint64_t seq) { return (uint64_t)epoch << 44 | seq; }
 
 /* The longest a GET of an extent of this many bytes may take: 250 ms (two round trips across a continent, or a garbage

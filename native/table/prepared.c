@@ -6,10 +6,11 @@
 static uint32_t *head_of(table *t, uint64_t hash) { return &t->prepared_head[(hash ^ hash >> 32) % PREPARED_HEADS]; }
 
 /* The key is compared as shared memory: a value that another thread is writing shares a word with the key's end. */
-prepared *table_prepared_find(const table *t, uint64_t hash, uint16_t ns, const void *key, size_t key_bytes) {
+prepared *table_prepared_find(const table *t, uint64_t hash, uint16_t space, const void *key, size_t key_bytes) {
     for (uint32_t i = *head_of((table *)(uintptr_t)t, hash); i; i = t->prepared[i - 1].next) {
         prepared *p = &t->prepared[i - 1];
-        if (p->hash == hash && p->keyed->key_bytes == key_bytes && fkv_extent_namespace(p->keyed->expiry_space) == ns &&
+        if (p->hash == hash && p->keyed->key_bytes == key_bytes &&
+            fkv_extent_namespace(p->keyed->expiry_space) == space &&
             fkv_shared_equal(extent_key(p->keyed), key, key_bytes))
             return p;
     }

@@ -110,7 +110,7 @@ typedef enum fkv_read {
 
 typedef struct fkv_wanted {
     const void *key;
-    uint16_t key_bytes, ns;
+    uint16_t key_bytes, space;
     uint32_t tag; /* of the segment */
 } fkv_wanted;
 
@@ -147,7 +147,7 @@ static inline fkv_read fkv_extent_check(const void *landed, size_t bytes, const 
     memcpy(&h, landed, sizeof h);
     if (h.state != FKV_EXTENT_LIVE || h.tag != want->tag || !fkv_extent_lengths_fit(&h, bytes)) return FKV_READ_AGAIN;
     if (fkv_extent_crc(landed, h.key_bytes, h.value_bytes) != h.crc) return FKV_READ_AGAIN;
-    if (h.key_bytes != want->key_bytes || fkv_extent_namespace(h.expiry_space) != want->ns ||
+    if (h.key_bytes != want->key_bytes || fkv_extent_namespace(h.expiry_space) != want->space ||
         memcmp((const uint8_t *)landed + FKV_EXTENT_HEADER, want->key, want->key_bytes) != 0)
         return FKV_READ_OTHER_KEY;
     fkv_extent_describe(&h, found);
@@ -184,7 +184,7 @@ static inline fkv_read fkv_extent_copy(const void *shared, size_t bytes, const f
     fkv_extent h;
     memcpy(&h, head, sizeof h);
     if (h.tag != want->tag || !fkv_extent_lengths_fit(&h, bytes)) return FKV_READ_AGAIN;
-    bool ours = h.key_bytes == want->key_bytes && fkv_extent_namespace(h.expiry_space) == want->ns &&
+    bool ours = h.key_bytes == want->key_bytes && fkv_extent_namespace(h.expiry_space) == want->space &&
                 fkv_shared_equal((const uint8_t *)shared + FKV_EXTENT_HEADER, want->key, want->key_bytes);
     if (ours && h.value_bytes <= room)
         fkv_copy_shared(to, (const uint8_t *)shared + FKV_EXTENT_HEADER + h.key_bytes, h.value_bytes);

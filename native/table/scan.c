@@ -8,21 +8,14 @@
  */
 #include "internal.h"
 
-static uint32_t reverse(uint32_t x) {
-    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
-    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
-    x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
-    return __builtin_bswap32(x);
-}
-
-void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx) {
+void table_scan(table *t, uint32_t space, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx) {
     uint64_t position = *cursor;
     *cursor = 0;
     if (t->buckets == 0 || position >> 32) return;
-    uint32_t number = fkv_bucket_of(reverse((uint32_t)position), t->buckets);
+    uint32_t number = fkv_bucket_of(table_reversed((uint32_t)position), t->buckets);
     fkv_bucket *first = bucket_at(t, number);
     uint32_t level = fkv_bucket_level(first->word0);
-    uint64_t next = (uint64_t)reverse(number) + (1ull << (32 - level));
+    uint64_t next = (uint64_t)table_reversed(number) + (1ull << (32 - level));
     if (next >> 32 == 0) *cursor = next;
     for (fkv_bucket *b = first; b; b = overflow_of(t, b)) {
         for (int i = 0; i < FKV_SLOTS; i++) {
@@ -30,7 +23,7 @@ void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx,
             if (fkv_slot_fingerprint(word) == 0) continue;
             const fkv_extent *e = extent_of(t, word);
             if (e->state != FKV_EXTENT_LIVE || extent_expired(t, e)) continue;
-            if (ns != TABLE_EVERY_NAMESPACE && fkv_extent_namespace(e->expiry_space) != ns) continue;
+            if (space != TABLE_EVERY_NAMESPACE && fkv_extent_namespace(e->expiry_space) != space) continue;
             /* A copy. */
             if (t->moving[number] && table_index_slot(t, extent_hash(t, e), word) != &b->slot[i]) continue;
             table_entry entry = entry_of(e);

@@ -163,7 +163,7 @@ void table_watch_heap(table *t) {
     }
 }
 
-void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
+void table_segment_refused(table *t, table_segment_kind kind, size_t bytes, fkv_status why) {
     if (kind == TABLE_INDEX)
         t->asked_index = 0;
     else if (bytes == t->asked_large)
@@ -171,7 +171,10 @@ void table_segment_refused(table *t, table_segment_kind kind, size_t bytes) {
     else
         t->asked_heap = 0;
     t->refused_until_ns = t->now_ns + REFUSED_NS;
+    t->refused_why = why;
 }
+
+fkv_status table_full(const table *t) { return t->now_ns < t->refused_until_ns ? t->refused_why : FKV_TABLE_FULL; }
 
 /* ---- coming ---- */
 

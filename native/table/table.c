@@ -1,4 +1,5 @@
 /* table.c: the life of a table, and what it tells about itself. The drawing of the parts is in internal.h. */
+#include "../base/assert.h"
 #include "internal.h"
 
 enum { QUARANTINE_NS = FKV_GET_LIFE_NS / 5 * 6, QUARANTINE_NS_PER_BYTE = FKV_GET_LIFE_NS_PER_BYTE / 5 * 6 };
@@ -37,6 +38,12 @@ void table_destroy(table *t) {
     free(t->moving);
     free(t->prepared);
     free(t);
+}
+
+void table_set_epoch(table *t, uint32_t epoch) {
+    fkv_assert(epoch > t->config.epoch && epoch < 1u << 20);
+    t->config.epoch = epoch;
+    t->sequence = 0;
 }
 
 void table_get_stats(const table *t, table_stats *out) {

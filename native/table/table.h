@@ -58,7 +58,9 @@ size_t table_first_heap_bytes(const table_config *c);
  * retire_segment or table_destroy. Numbers of retired heap segments come again only after 65,535 others. Index segments
  * are retired from the end, so a number comes again with the next one. */
 fkv_status table_add_segment(table *t, table_segment_kind kind, const fkv_region *r, uint32_t tag, uint32_t *segment);
-void table_segment_refused(table *t, table_segment_kind kind, size_t bytes);
+/* `why` is what changes that need the memory end with until it is asked for again: TABLE_FULL, or NO_MEMORY where the
+ * system is at fault. */
+void table_segment_refused(table *t, table_segment_kind kind, size_t bytes, fkv_status why);
 
 /* What a reader must know of the memory. Invariant: index segments are in bucket order. */
 typedef struct table_segment {
@@ -68,6 +70,9 @@ typedef struct table_segment {
     uint64_t bytes;
     const fkv_region *region; /* the table's copy; valid until the next table_add_segment or retirement */
 } table_segment;
+/* The shard has changed its owner, and this table is the new one's: versions that are given from now on are above all of
+ * earlier epochs. `epoch` is above the present one. */
+void table_set_epoch(table *t, uint32_t epoch);
 uint32_t table_layout_epoch(const table *t); /* changes whenever a segment comes or goes */
 uint32_t table_buckets(const table *t);
 int table_segments(const table *t, table_segment *out, int max); /* returns how many there are */
@@ -76,11 +81,11 @@ int table_segments(const table *t, table_segment *out, int max); /* returns how 
 typedef enum { TABLE_PUT = 1, TABLE_DELETE, TABLE_CAS, TABLE_CAS_DELETE } table_op_kind;
 typedef struct table_op {
     table_op_kind kind;
-    uint16_t ns;
+    uint16_t space;
     uint16_t key_bytes;
     uint8_t codec;
     const void *key;
-    uint64_t hash;     /* fkv_hash_key of ns and key */
+    uint64_t hash;     /* fkv_hash_key of space and key */
     const void *value; /* NULL with value_bytes > 0: space is reserved, see table_prepared.value */
     uint32_t value_bytes;
     uint32_t user_flags;
@@ -97,12 +102,13 @@ typedef struct table_prepared {
     /* where a reserved value is to be written (fkv_copy_in of words.h), by any thread, before table_seal; NULL for
      * deletes */
     uint8_t *value;
+    const uint8_t *key; /* the key in the table's memory, until commit or abort; a DELETE's is that of the entry */
     fkv_extent *extent; /* opaque */
 } table_prepared;
 
 /* OK: prepared. BUSY: the key has a prepared change, or memory must first leave quarantine, or a segment is on its way
  * (`*why` says which). NOT_FOUND (delete of a missing key), VERSION_MISMATCH (`*present` = the version there is, 0 =
- * absent), TABLE_FULL, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. A CAS_DELETE of an absent key
+ * absent), TABLE_FULL, NO_MEMORY, KEY_INVALID, VALUE_TOO_LARGE. An expired entry counts as absent. A CAS_DELETE of an absent key
  * is NOT_FOUND when 0 was expected, else VERSION_MISMATCH. */
 typedef enum { TABLE_BUSY_KEY = 1, TABLE_BUSY_QUARANTINE, TABLE_BUSY_SEGMENT } table_busy;
 fkv_status table_prepare(table *t, const table_op *op, table_prepared *out, uint64_t *present, table_busy *why);
@@ -116,16 +122,17 @@ void table_abort(table *t, const table_prepared *p);
 typedef struct table_entry {
     uint64_t version, expiry_ms;
     uint32_t value_bytes, user_flags;
-    uint16_t ns, key_bytes;
+    uint16_t space, key_bytes;
     uint8_t codec;
     const uint8_t *key, *value; /* valid until the quarantine has passed after the entry's replacement */
 } table_entry;
-fkv_status table_get(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out,
+fkv_status table_get(table *t, uint16_t space, const void *key, size_t key_bytes, uint64_t hash, table_entry *out,
                      table_busy *why);
 
 /* As table_get, of what is committed, whatever is prepared for the key: OK or NOT_FOUND. What is prepared may still be
  * aborted. */
-fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_bytes, uint64_t hash, table_entry *out);
+fkv_status table_committed(table *t, uint16_t space, const void *key, size_t key_bytes, uint64_t hash,
+                           table_entry *out);
 
 /* One step of a scan of a namespace, or of all (TABLE_EVERY_NAMESPACE). *cursor starts at 0 and is 0 again at the end.
  * Calls `emit` for the entries of one bucket chain; every key that is present from the first to the last step is
@@ -133,7 +140,14 @@ fkv_status table_committed(table *t, uint16_t ns, const void *key, size_t key_by
  * order. Keys come again where a client repeats a step, and where buckets are merged. Any other cursor is answered too:
  * it need not be one that was handed out. */
 enum { TABLE_EVERY_NAMESPACE = 1 << 16 };
-void table_scan(table *t, uint32_t ns, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
+void table_scan(table *t, uint32_t space, uint64_t *cursor, void (*emit)(void *ctx, const table_entry *e), void *ctx);
+
+/* What tables with the same entries have in common: of the keys and versions of all entries without an expiry. */
+uint64_t table_digest(const table *t);
+/* One step of a look at everything: the checksum of each entry, and the digest anew. About so many bytes are read. What
+ * changes meanwhile is no damage. After the last step (WHOLE, DAMAGED) the next one begins anew. */
+typedef enum { TABLE_SCRUB_GOES_ON, TABLE_SCRUB_WHOLE, TABLE_SCRUB_DAMAGED } table_scrub_result;
+table_scrub_result table_scrub(table *t, size_t budget);
 
 /* Brings what a coming change or read of this hash will touch closer: stage 0 the bucket, stage 1 (some 100 ns later)
  * the extents whose fingerprint matches. A thread that has a batch of requests calls 0 for all, then 1 for all, then

@@ -27,6 +27,8 @@ uint64_t check_patience_ms(void) {
     uint64_t ms = given ? strtoull(given, NULL, 0) : 0;
     return ms ? ms : 60000;
 }
+bool check_in_time(uint64_t begun_ns) { return fkv_now_ns() - begun_ns < check_patience_ms() * 1000000u; }
+void check_replays(uint64_t part_seed) { seed = part_seed; }
 /* A hang that a test's alarm() ends says which test it was. */
 static void alarmed(int signal_number) {
     (void)signal_number;

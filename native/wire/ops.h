@@ -13,6 +13,7 @@
  *   OF_SHARD   is about the shard that it names; else about all that the connection's owner thread serves
  *   ASIDE      asked for by clients for themselves: their reads wait for it, so it does not count against a quota, and
  *              is not repeated
+ *   RENEWS     its value is a fkv_renewal; allowed under any ticket
  */
 #ifndef FARKV_WIRE_OPS_H
 #define FARKV_WIRE_OPS_H
@@ -28,7 +29,10 @@ enum {
      * place, 0: the log begins now, if there is none, and nothing is listed; `version` of the last message = the next
      * place. An entry is what its key has by now; version 0: nothing. `user_flags` of the reply: FKV_CHANGED_*.
      * STALE_SEQUENCE: the log does not reach back so far */
-    FKV_REQUEST_SCAN_CHANGED = 16
+    FKV_REQUEST_SCAN_CHANGED = 16,
+    /* with SCAN_CHANGED: where the reply reaches the end of that log, the copy whose id is `expiry` joins there: it is
+     * a backup from then on, and the reply has FKV_CHANGED_JOINED. BUSY: there are as many backups as there can be */
+    FKV_REQUEST_SCAN_FROM_HERE = 32
 };
 
 typedef enum fkv_op_trait {
@@ -38,7 +42,8 @@ typedef enum fkv_op_trait {
     FKV_EXPECTS = 8,
     FKV_COUNTED = 16,
     FKV_OF_SHARD = 32,
-    FKV_ASIDE = 64
+    FKV_ASIDE = 64,
+    FKV_RENEWS = 128
 } fkv_op_trait;
 
 /* What a reply's body is. */
@@ -52,9 +57,10 @@ typedef enum fkv_op_body {
     FKV_BODY_NO_REPLY
 } fkv_op_body;
 
-#define FKV_OF_KEY     (FKV_KEYED | FKV_OF_SHARD)
-#define FKV_A_CHANGE   (FKV_OF_KEY | FKV_CHANGES)
-#define FKV_SCAN_FLAGS (FKV_REQUEST_SCAN_VALUES | FKV_REQUEST_SCAN_COPY | FKV_REQUEST_SCAN_CHANGED)
+#define FKV_OF_KEY   (FKV_KEYED | FKV_OF_SHARD)
+#define FKV_A_CHANGE (FKV_OF_KEY | FKV_CHANGES)
+#define FKV_SCAN_FLAGS \
+    (FKV_REQUEST_SCAN_VALUES | FKV_REQUEST_SCAN_COPY | FKV_REQUEST_SCAN_CHANGED | FKV_REQUEST_SCAN_FROM_HERE)
 
 /* number, C name, name in statistics, where it is counted, traits, flags that a request may have, body of the reply
  *
@@ -65,7 +71,9 @@ typedef enum fkv_op_body {
  * SCAN        `expected` = cursor. A reply ends after the bucket chain in which the wanted entries are reached, so it
  *             may have more; `version` of the last message = next cursor, 0 at the end
  * CANCEL      the client no longer waits for request `expected`. There is no reply to CANCEL; the cancelled request is
- *             answered as ever, with ABORTED when it had not yet taken effect and was dropped */
+ *             answered as ever, with ABORTED when it had not yet taken effect and was dropped
+ * RENEW       the connection goes on under another ticket of the same client. UNAUTHORIZED: that one is not good, and
+ *             the connection ends when the one before does */
 #define FKV_OP_LIST(X)                                                                                          \
     X(1, LEASE, "lease", LEASE, FKV_ASIDE, 0, FKV_BODY_LEASES)                                                  \
     X(2, LAYOUT, "layout", LAYOUT, FKV_ASIDE | FKV_OF_SHARD, 0, FKV_BODY_LAYOUT)                                \
@@ -76,7 +84,8 @@ typedef enum fkv_op_body {
       FKV_BODY_NONE)                                                                                            \
     X(7, CAS_DELETE, "cas", CAS, FKV_A_CHANGE | FKV_EXPECTS, FKV_REQUEST_RETRY, FKV_BODY_NONE)                  \
     X(8, SCAN, "scan", SCAN, FKV_OF_SHARD | FKV_EXPECTS | FKV_COUNTED, FKV_SCAN_FLAGS, FKV_BODY_ENTRIES)        \
-    X(9, CANCEL, "cancel", CANCEL, FKV_OF_SHARD | FKV_EXPECTS, 0, FKV_BODY_NO_REPLY)
+    X(9, CANCEL, "cancel", CANCEL, FKV_OF_SHARD | FKV_EXPECTS, 0, FKV_BODY_NO_REPLY)                            \
+    X(10, RENEW, "lease", LEASE, FKV_ASIDE | FKV_RENEWS, 0, FKV_BODY_NONE)
 
 typedef enum fkv_op {
 #define X(number, NAME, name, counted, traits, flags, body) FKV_OP_##NAME = number,
@@ -92,7 +101,8 @@ typedef struct fkv_op_row {
 extern const fkv_op_row fkv_ops[FKV_OP_COUNT];
 
 /* `op` is one of the list: what comes from a message is checked first (wire_parse_request). */
-static inline bool fkv_op_is(uint8_t op, fkv_op_trait trait) { return fkv_ops[op].traits & trait; }
+static inline uint8_t fkv_op_traits(uint8_t op) { return fkv_ops[op].traits; }
+static inline bool fkv_op_is(uint8_t op, fkv_op_trait trait) { return fkv_op_traits(op) & trait; }
 /* Whether it has a place of its own in statistics. */
 static inline bool fkv_op_reported(uint8_t op) {
     return fkv_ops[op].counted == op && fkv_ops[op].body != FKV_BODY_NO_REPLY;

@@ -7,8 +7,6 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little-endian and copied as they lie");
 
-static const uint64_t SEQUENCE_MAX = ((uint64_t)1 << 56) - 1;
-
 static bool rendezvous_ok(const uint8_t *body, uint32_t value_bytes) {
     fkv_rendezvous v;
     memcpy(&v, body, sizeof v);
@@ -38,9 +36,10 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     uint8_t traits = fkv_ops[r->op].traits;
     if (r->flags & ~fkv_ops[r->op].flags || r->reserved || r->reserved2) return FKV_BAD_REQUEST;
     if (!(traits & FKV_EXPECTS) && r->expected) return FKV_BAD_REQUEST;
-    if (traits & FKV_CHANGES ? r->sequence == 0 || r->sequence > SEQUENCE_MAX : r->sequence != 0)
+    if (traits & FKV_CHANGES ? r->sequence == 0 || r->sequence > FKV_SEQUENCE_MAX : r->sequence != 0)
         return FKV_BAD_REQUEST;
-    if (r->expiry > (traits & FKV_VALUED ? FKV_TTL_MAX : 0)) return FKV_BAD_REQUEST;
+    bool joins = r->flags & FKV_REQUEST_SCAN_FROM_HERE;
+    if (joins ? r->expiry == 0 : r->expiry > (traits & FKV_VALUED ? FKV_TTL_MAX : 0)) return FKV_BAD_REQUEST;
     if (traits & FKV_KEYED) {
         if (r->key_bytes == 0 || r->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
     } else if (r->key_bytes) {
@@ -51,9 +50,10 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     *key = (const uint8_t *)message + sizeof *r;
     *body = *key + r->key_bytes;
     if (traits & FKV_VALUED) return check_value(r, *body, left);
+    if (traits & FKV_RENEWS) return left == sizeof(fkv_renewal) && r->value_bytes == left ? FKV_OK : FKV_BAD_REQUEST;
     if (left) return FKV_BAD_REQUEST;
-    bool copy = r->flags & FKV_REQUEST_SCAN_COPY;
-    if ((r->flags & FKV_REQUEST_SCAN_CHANGED && !copy) || (copy && r->ns)) return FKV_BAD_REQUEST;
+    bool copy = r->flags & FKV_REQUEST_SCAN_COPY, changed = r->flags & FKV_REQUEST_SCAN_CHANGED;
+    if ((changed && !copy) || (joins && !changed) || (copy && r->space)) return FKV_BAD_REQUEST;
     return !r->value_bytes == !(traits & FKV_COUNTED) ? FKV_OK : FKV_BAD_REQUEST;
 }
 

@@ -1,7 +1,15 @@
 /* wire.h: the messages that travel by SEND between a client and an owner's data plane. Little-endian, packed by hand.
  *
- * A connection is made with fab_connect whose private data is a fkv_hello; the owner checks the version range and the
- * ticket and accepts with a fkv_welcome or rejects with one that carries the status. After that:
+ * A connection is made with fab_connect whose private data is a fkv_hello. It is made twice:
+ *
+ *   fkv_hello, challenge 0             ---->
+ *                                      <----  rejected, with a fkv_challenge: a number and 16 bytes never used before
+ *   fkv_hello, ticket, proof           ---->  checks the proof, the ticket, and that the challenge was not answered yet
+ *                                      <----  accepted with a fkv_welcome, or rejected with one that has the status
+ *
+ * So a connection that has rights has shown its key, over any transport: before that there is no connection whose READs
+ * would have to be refused. What was heard on the wire opens nothing: each challenge is answered once, by whoever has
+ * the key, which does not travel here. After that:
  *
  *   request  = fkv_request, key, then an inline value or a fkv_rendezvous
  *   reply    = fkv_reply, then op-specific bytes
@@ -15,7 +23,10 @@
  * is still being worked on is answered together with it. An older sequence than the window gets STALE_SEQUENCE. The
  * owner forgets a client that was silent for FKV_DEDUP_IDLE_MS, or earlier when it runs out of room for windows; so
  * that forgetting is never a second write either, a request that was sent before carries FKV_REQUEST_RETRY, is answered
- * STALE_SEQUENCE when its window may have been forgotten, and is never sent again after FKV_DEDUP_IDLE_MS / 2. Windows
+ * STALE_SEQUENCE when its window may have been forgotten, and is never sent again after FKV_DEDUP_IDLE_MS / 2. A change
+ * that is answered BUSY, NOT_OWNER or SHARD_CLOSED, and was sent once, had no effect and has none later. UNDECIDED says
+ * that it may: its owner has sent it to a backup, which may be the next owner, and does not learn any more what became
+ * of it. It is to be sent again under the same sequence, with FKV_REQUEST_RETRY, to whoever owns the shard then. Windows
  * do not go with a shard to its next owner, nor to the next start of this one: there a retry of what was sent before is
  * STALE_SEQUENCE.
  *
@@ -48,36 +59,91 @@ enum {
     FKV_SCAN_REPLY_MAX = 12 << 10, /* bytes of entries in one message of a SCAN reply */
     FKV_SCAN_STEP_MAX = 256 << 10  /* bytes of entries in all messages of one SCAN reply */
 };
-#define FKV_TTL_MAX ((uint64_t)1 << 46) /* milliseconds; arrival plus this fits the 48 bits of an extent's expiry */
+#define FKV_TTL_MAX      ((uint64_t)1 << 46) /* milliseconds; arrival plus this fits the 48 bits of an extent's expiry */
+
+#define FKV_SEQUENCE_MAX (((uint64_t)1 << 56) - 1)
 
 /* ---- connection ---- */
 typedef struct fkv_ticket { /* made by any server's control plane for an authenticated client */
-    uint64_t client;        /* random, not 0 */
+    uint64_t client;        /* random, not 0; given by a server, and the same for as long as the client can prove it */
     uint64_t expires_ms;    /* wall clock */
-    /* tenant: which shards it may use, and by which rkeys; 0 is the default one */
-    uint32_t tenant;
-    uint32_t flags;  /* FKV_TICKET_* */
-    uint8_t mac[16]; /* fkv_mac(cluster secret, the 24 bytes before) */
+    uint32_t life_ms;       /* it was made so long before that */
+    uint16_t tenant;        /* which shards it may use, and by which rkeys; 0 is the default one */
+    uint8_t flags;          /* FKV_TICKET_* */
+    uint8_t secret;         /* number of the secret that it was made with, modulo 256 */
 } fkv_ticket;
-static_assert(sizeof(fkv_ticket) == 40, "fits the private data");
-/* COPY: servers only, for FKV_REQUEST_SCAN_COPY */
-enum { FKV_TICKET_READ = 1, FKV_TICKET_WRITE = 2, FKV_TICKET_COPY = 4 };
-void fkv_ticket_make(const fkv_seed *secret, uint64_t client, uint64_t expires_ms, uint32_t tenant, uint32_t flags,
-                     fkv_ticket *out);
-/* Constant time in the code's bytes. now_ms is wall clock. */
-bool fkv_ticket_ok(const fkv_seed *secret, const fkv_ticket *t, uint64_t now_ms);
+static_assert(sizeof(fkv_ticket) == 24, "fits the private data");
+/* COPY, REPLICA: servers only; for FKV_REQUEST_SCAN_COPY, and for links (peer.h), over which there are no requests */
+enum {
+    FKV_TICKET_READ = 1,
+    FKV_TICKET_WRITE = 2,
+    FKV_TICKET_COPY = 4,
+    FKV_TICKET_REPLICA = 8,
+    FKV_TICKET_SERVERS = FKV_TICKET_COPY | FKV_TICKET_REPLICA
+};
+
+/* A ticket as only those who know the secret can read it: its code, and itself encrypted. Who hears it on the wire
+ * learns neither the client nor its tenant. */
+enum { FKV_NAME_BYTES = 16 + sizeof(fkv_ticket) };
+/* What the control plane gives a client: the ticket, which is no secret, and its key, which is one: the code of the
+ * ticket under the cluster's secret. Owners compute it, so they need to be told of no client. And the name by which a
+ * client says which key it has, before there is a connection that nobody can read. */
+typedef struct fkv_pass {
+    fkv_ticket ticket;
+    fkv_seed key;
+    uint8_t name[FKV_NAME_BYTES];
+} fkv_pass;
+static_assert(sizeof(fkv_pass) == 80, "as JavaScript has it");
+void fkv_pass_make(const fkv_seed *secret, const fkv_ticket *t, fkv_pass *out);
+/* Whether a client that shows this pass was given it; its time is not looked at. Constant time in the key's bytes. */
+bool fkv_pass_ok(const fkv_seed *secret, const fkv_pass *p);
+/* The key of a ticket. A pure function: what a transport calls that proves possession of a key by itself. */
+fkv_seed fkv_ticket_key(const fkv_seed *secret, const fkv_ticket *t);
+
+/* The ticket of that name; false: it was not made with this secret. */
+bool fkv_ticket_named(const fkv_seed *secret, const uint8_t name[FKV_NAME_BYTES], fkv_ticket *out);
+
+enum { FKV_PROOF_BYTES = 16, FKV_NONCE_BYTES = 16 };
+/* Shows that whoever has made it has the key, once for each nonce and each `head`, which says what it is for. */
+void fkv_prove(const fkv_seed *key, uint64_t head, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
+               uint8_t proof[FKV_PROOF_BYTES]);
+/* Constant time in the proof's bytes. */
+bool fkv_proof_ok(const fkv_seed *key, uint64_t head, const fkv_ticket *t, const uint8_t nonce[FKV_NONCE_BYTES],
+                  const uint8_t proof[FKV_PROOF_BYTES]);
 
 typedef struct fkv_hello {
-    uint32_t magic; /* FKV_HELLO_MAGIC */
+    uint16_t magic; /* FKV_HELLO_MAGIC */
     uint8_t version_min, version_max;
-    uint16_t features;
+    uint32_t challenge; /* the one that is answered; 0: one is asked for, and the rest is zero */
     fkv_ticket ticket;
+    uint8_t proof[FKV_PROOF_BYTES]; /* `head` is the first 8 bytes of this */
 } fkv_hello;
 static_assert(sizeof(fkv_hello) == 48, "at most FAB_PRIVATE_MAX");
-enum { FKV_HELLO_MAGIC = 0x564b5246 }; /* "FRKV" */
+enum { FKV_HELLO_MAGIC = 0x4b46 }; /* "FK" */
+static inline uint64_t fkv_hello_head(const fkv_hello *h) {
+    return h->magic | (uint64_t)h->version_min << 16 | (uint64_t)h->version_max << 24 | (uint64_t)h->challenge << 32;
+}
+
+typedef struct fkv_challenge {
+    uint32_t magic;  /* FKV_CHALLENGE_MAGIC, which no welcome begins with */
+    uint32_t number; /* not 0 */
+    uint8_t nonce[FKV_NONCE_BYTES];
+} fkv_challenge;
+static_assert(sizeof(fkv_challenge) == 24, "drawing");
+enum { FKV_CHALLENGE_MAGIC = 0x48434b46 }; /* "FKCH" */
+/* The body of a RENEW: a connection ends when its ticket expires, and goes on under this one. */
+typedef struct fkv_renewal {
+    fkv_ticket ticket;
+    uint8_t proof[FKV_PROOF_BYTES]; /* against the nonce of the challenge that the connection began with */
+} fkv_renewal;
+static_assert(sizeof(fkv_renewal) == 40, "drawing");
+#define FKV_RENEWAL_HEAD ((uint64_t)0x574e4552) /* "RENW", which no hello begins with */
+
+/* The hello that answers it; challenge NULL: the one that asks. */
+fkv_hello fkv_hello_make(const fkv_pass *p, const fkv_challenge *challenge);
 
 typedef struct fkv_welcome {
-    uint32_t magic;
+    uint32_t magic;          /* FKV_WELCOME_MAGIC */
     uint8_t version, status; /* status: fkv_status; OK when accepted */
     uint16_t features;
     uint64_t server_incarnation;
@@ -86,38 +152,44 @@ typedef struct fkv_welcome {
     uint64_t wall_ms;   /* the owner's wall clock, for expiry */
 } fkv_welcome;
 static_assert(sizeof(fkv_welcome) == 32, "drawing");
+enum { FKV_WELCOME_MAGIC = 0x564b5246 }; /* "FRKV" */
 
 /* ---- requests ---- */
 enum {
     FKV_CHANGED_ALL = 1, /* there was no more to list */
     /* and there will be no more, for the copy that `expiry_ms` of the reply names: the shard takes no changes
      * (dataplane_seal_shard) */
-    FKV_CHANGED_SEALED = 2
+    FKV_CHANGED_SEALED = 2,
+    /* the copy has joined: behind the entries are those of FKV_SCAN_JOIN_POINT and FKV_SCAN_SEQUENCES */
+    FKV_CHANGED_JOINED = 4
 };
 
 typedef struct fkv_request {
     uint8_t op, flags, codec, reserved;
     uint32_t shard;
     uint64_t id;
-    /* changes: from 1, one more with each change of one client on one shard; at most 2^56 - 1; else 0 */
+    /* changes: from 1, one more with each change of one client on one shard; at most FKV_SEQUENCE_MAX; else 0 */
     uint64_t sequence;
     uint64_t expected; /* CAS: version; SCAN: cursor */
-    /* PUT, CAS: time to live in milliseconds from arrival, <= FKV_TTL_MAX, 0 never; else 0 */
+    /* PUT, CAS: time to live in milliseconds from arrival, <= FKV_TTL_MAX, 0 never; SCAN_FROM_HERE: id of the copy, not
+     * 0; else 0 */
     uint64_t expiry;
     uint32_t value_bytes;
     uint32_t user_flags;
-    uint16_t key_bytes, ns;
+    uint16_t key_bytes, space;
     uint32_t reserved2;
 } fkv_request;
 static_assert(sizeof(fkv_request) == 56, "drawing");
 
 /* The value lies in the client's registered memory, at addr under rkey; region_* is that memory as a whole, for
- * fab_attach. It must stay as it is until the reply has come or the connection is gone. */
+ * fab_attach, and of which every page must be there (shm). It must stay as it is until the reply has come or the
+ * connection is gone. */
 typedef struct fkv_rendezvous {
     uint64_t rkey, addr, region_addr, region_bytes;
 } fkv_rendezvous;
 static_assert(sizeof(fkv_rendezvous) == 32, "drawing");
-#define FKV_RENDEZVOUS_REGION_MAX ((uint64_t)1 << 30)
+/* The largest value and as much again: an owner maps four such regions of a client at most. */
+#define FKV_RENDEZVOUS_REGION_MAX ((uint64_t)128 << 20)
 
 /* ---- replies ---- */
 enum { FKV_REPLY_MORE = 1 }; /* another message with this id follows */
@@ -128,7 +200,8 @@ typedef struct fkv_reply {
     /* changes, GET: the entry's version; VERSION_MISMATCH: the version there is; SCAN: next cursor; LEASE: the owner's
      * wall clock in milliseconds */
     uint64_t version;
-    /* GET: wall clock; LEASE: nanoseconds granted, counted from when the request was sent */
+    /* GET: wall clock; LEASE: nanoseconds granted, counted from when the request was sent; changes: what they answer
+     * beside the version, which a retry is answered again; 0 where that is nothing */
     uint64_t expiry_ms;
     uint32_t value_bytes; /* of the whole value */
     uint32_t offset;      /* of this piece in it */
@@ -166,10 +239,26 @@ typedef struct fkv_scan_entry {
     uint32_t value_bytes, user_flags;
     uint16_t key_bytes;
     uint8_t codec, has_value;
-    uint16_t ns; /* SCAN_COPY; else 0 */
-    uint16_t reserved;
+    uint16_t space; /* SCAN_COPY; else 0 */
+    uint16_t kind;  /* FKV_SCAN_*; 0 but in a reply with FKV_CHANGED_JOINED */
 } fkv_scan_entry;
 static_assert(sizeof(fkv_scan_entry) == 32, "drawing");
+
+/* Entries that are not of the table: their value is what is said, their key is one byte without a meaning. A copy joins:
+ * JOIN_POINT is a fkv_join_point, once; SEQUENCES are fkv_join_sequence[], any number of times: of each client, the
+ * highest sequence of which no more is known than that it was used. */
+enum { FKV_SCAN_ENTRY, FKV_SCAN_JOIN_POINT, FKV_SCAN_SEQUENCES };
+typedef struct fkv_join_point {
+    uint64_t lsn;   /* the listed entries have all records up to here, and the link brings what follows */
+    uint32_t epoch; /* of the owner */
+    /* for so long a retry of a client that is not in SEQUENCES may be of a change that was made */
+    uint32_t doubt_ms;
+} fkv_join_point;
+static_assert(sizeof(fkv_join_point) == 16, "drawing");
+typedef struct fkv_join_sequence {
+    uint64_t client, sequence;
+} fkv_join_sequence;
+static_assert(sizeof(fkv_join_sequence) == 16, "drawing");
 
 /* Copies the fixed part and checks every length against `bytes`, the limits and the op. *key and *body point into the
  * message. Returns FKV_OK or FKV_BAD_REQUEST, KEY_INVALID, VALUE_TOO_LARGE. *r is the copy whenever bytes >=

@@ -70,7 +70,7 @@ static inline void prefetch(const uint8_t *extent, uint32_t bytes) {
 }
 
 static inline look look_at_slot(search *s, uint64_t slot) {
-    fkv_wanted want = { .key = s->key->bytes, .key_bytes = (uint16_t)s->key->count, .ns = s->key->ns };
+    fkv_wanted want = { .key = s->key->bytes, .key_bytes = (uint16_t)s->key->count, .space = s->key->space };
     uint32_t bytes;
     const uint8_t *extent = place_of(s->sh, fkv_slot_location(slot), fkv_slot_class(slot), &bytes, &want.tag);
     if (!extent) return LOOK_LATER;

@@ -92,7 +92,7 @@ void get_ask(lookup_get *g) {
     leave(g);
     session_ask a = { .op = FKV_OP_GET,
                       .shard = g->shard,
-                      .ns = g->ns,
+                      .space = g->space,
                       .key = g->key,
                       .key_bytes = g->key_bytes,
                       .deadline_ns = g->deadline_ns,
@@ -340,7 +340,7 @@ static void note_location(lookup_get *g) {
 }
 
 static void extent_landed(lookup_get *g) {
-    fkv_wanted want = { .key = g->key, .key_bytes = g->key_bytes, .ns = g->ns, .tag = g->tag };
+    fkv_wanted want = { .key = g->key, .key_bytes = g->key_bytes, .space = g->space, .tag = g->tag };
     fkv_found found;
     switch (fkv_extent_check(g->room.base, g->bytes, &want, &found)) {
     case FKV_READ_OK: break;

@@ -32,7 +32,7 @@ fkv_status lookup_start(lookup *l, const lookup_key *k, uint64_t now_ns, uint64_
     memcpy(key, k->bytes, k->count);
     g->key = key;
     g->key_bytes = (uint16_t)k->count;
-    g->ns = k->ns;
+    g->space = k->space;
     g->hash = lookup_hash(l, k);
     g->shard = fkv_range_shard(l->spread, g->hash);
     g->deadline_ns = deadline_ns;

@@ -113,7 +113,7 @@ struct lookup_get {
     uint8_t steps; /* from one primary bucket to another */
     bool guessed;  /* GET_EXTENT: at a cached location */
     uint8_t chain; /* buckets of the chain behind it */
-    uint16_t key_bytes, ns;
+    uint16_t key_bytes, space;
     uint32_t shard;
     uint64_t hash, deadline_ns;
     uint8_t *key;          /* key_room or of malloc */
@@ -174,7 +174,7 @@ struct lookup {
 };
 
 static inline uint64_t lookup_key_hash(const lookup *l, const lookup_key *k) {
-    return k->hashed ? k->hash : fkv_hash_key(&l->seed, k->ns, k->bytes, k->count);
+    return k->hashed ? k->hash : fkv_hash_key(&l->seed, k->space, k->bytes, k->count);
 }
 
 /* ---- shard.c ---- */

@@ -146,21 +146,21 @@ fab_provider lookup_provider_of(lookup *l, uint32_t shard) {
 
 void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out) {
     *out = (lookup_prepared){
-        .hash = lookup_hash(l, k), .seed_mark = l->seed_mark, .ns = k->ns, .count = (uint16_t)k->count
+        .hash = lookup_hash(l, k), .seed_mark = l->seed_mark, .space = k->space, .count = (uint16_t)k->count
     };
     memcpy(out->bytes, k->bytes, k->count);
 }
 
-fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t ns, lookup_key *out) {
+fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t space, lookup_key *out) {
     lookup_prepared head; /* it may lie at any address */
     if (bytes < sizeof head) return FKV_KEY_INVALID;
     memcpy(&head, from, sizeof head);
     if (head.count == 0 || head.count > FKV_KEY_MAX || head.count > bytes - sizeof head) return FKV_KEY_INVALID;
     *out = (lookup_key){ .bytes = (const uint8_t *)from + sizeof head,
                          .count = head.count,
-                         .ns = ns,
+                         .space = space,
                          .hash = head.hash,
-                         .hashed = head.ns == ns && head.seed_mark == l->seed_mark };
+                         .hashed = head.space == space && head.seed_mark == l->seed_mark };
     return FKV_OK;
 }
 

@@ -78,7 +78,7 @@ typedef struct lookup_result {
 typedef struct lookup_key {
     const uint8_t *bytes;
     uint32_t count;
-    uint16_t ns;
+    uint16_t space;
     bool hashed; /* `hash` is this key's under this lookup's seed: it is not computed again */
     uint64_t hash;
 } lookup_key;
@@ -93,12 +93,12 @@ fab_provider lookup_provider_of(lookup *l, uint32_t shard);
 typedef struct lookup_prepared {
     uint64_t hash;
     uint32_t seed_mark;
-    uint16_t ns, count;
+    uint16_t space, count;
     uint8_t bytes[];
 } lookup_prepared;
 void lookup_prepare(const lookup *l, const lookup_key *k, lookup_prepared *out);
 /* KEY_INVALID: `bytes` bytes are not a prepared key. out->bytes points into it. */
-fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t ns, lookup_key *out);
+fkv_status lookup_read_prepared(const lookup *l, const void *from, size_t bytes, uint16_t space, lookup_key *out);
 
 /* The whole GET. False: not possible now (no mapping, no lease, a change in the way): use lookup_start. out->status is
  * OK, NOT_FOUND or BUFFER_TOO_SMALL. */

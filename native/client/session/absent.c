@@ -3,12 +3,12 @@
  * A shard is *down* from the moment when nobody is known to answer for it: it has no owner, the connection to its owner
  * was lost, or its owner refuses. It is up again with the owner's next answer or lease. While it is down, operations
  * wait: owners restart, connections break, routes change. Once it has been down for session_config.unavailable_ms, and
- * either it has no owner or no address of its owner could be reached, it is *absent*: what waits for it ends with
- * SHARD_CLOSED, and what is asked for later ends so at once, until it is up. A change that was sent before ends as
+ * either it has no owner or no address of its owner could be reached, twice, it is *absent*: what waits for it ends
+ * with SHARD_CLOSED, and what is asked for later ends so at once, until it is up. A change that was sent before ends as
  * indeterminate.
  *
- * An owner that is being tried for the first time, or for the first time since it was lost, has not been found absent
- * yet. One that is connected is asked by each request; its refusal is final when the shard has been down for long
+ * Twice, because a message of a connection's set-up may be lost, and the connection managers of RDMA send it again only
+ * seconds later. Where nobody listens, both are refused within milliseconds. One that is connected is asked by each request; its refusal is final when the shard has been down for long
  * enough (absent_refused).
  *
  * Invariant: `judge` is armed while a shard that may become absent has not been down for long enough yet, and whenever
@@ -16,11 +16,15 @@
  */
 #include "internal.h"
 
+enum { TRIES = 2 };
+
 static uint64_t patience(const session *s) { return (uint64_t)s->config.unavailable_ms * 1000000u; }
+
+static bool not_reached(const session_owner *o) { return o->state != OWNER_UP && o->in_vain >= TRIES; }
 
 static bool unanswered(const session_shard *h) {
     const session_owner *o = h->owner;
-    return h->down_ns && (!o || (o->state != OWNER_UP && o->unreached));
+    return h->down_ns && (!o || not_reached(o));
 }
 
 bool session_absent(session *s, uint32_t shard) {
@@ -81,7 +85,7 @@ static void judge(timer_node *t) {
     end_waiting(s, &s->unrouted);
     for (fkv_list *l = s->owners.next; l != &s->owners; l = l->next) {
         session_owner *o = LIST_OF(l, session_owner, link);
-        if (o->state != OWNER_UP && o->unreached) end_waiting(s, &o->waiting);
+        if (not_reached(o)) end_waiting(s, &o->waiting);
     }
     /* What ended may have let other changes out of `parked`, to wait in turn: request_queue has armed the timer for
      * those. */

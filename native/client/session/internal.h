@@ -5,7 +5,7 @@
  *                                                                               end
  *   lease.c        LEASE requests, the owner's wall clock         rendezvous.c  registered memory for large values
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
- *   absent.c       shards that nobody answers for
+ *   absent.c       shards that nobody answers for              renewal.c     the next ticket, in time
  */
 #ifndef FARKV_CLIENT_SESSION_INTERNAL_H
 #define FARKV_CLIENT_SESSION_INTERNAL_H
@@ -36,21 +36,27 @@ typedef struct session_owner {
     bool gone;            /* taken out of the list of owners: freed when dropped */
     bool was_up, blocked; /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
     bool retry_now;       /* the drop was our own wish: no back-off */
-    bool unreached;       /* since it was last connected, all its addresses were tried in vain */
+    uint32_t in_vain;     /* how often all its addresses were tried since it was last connected */
     owner_state state;
     fkv_status reason; /* why the connection is being dropped */
     fab_conn *conn;    /* peer.conn, or one that is being made or dropped */
     uint64_t started_ns, up_ns;
-    uint32_t failures;      /* rounds that failed since the last lasting connection */
-    timer_node timer;       /* back-off, or the bound of a connection attempt */
-    fkv_list dropping;      /* session.dropping */
-    fkv_list pushing;       /* session.pushing: something waits that may be sent now */
-    fkv_list waiting, sent; /* requests */
+    fkv_challenge challenge; /* of the address in use, to be answered by the next connection; number 0: none */
+    uint32_t challenged;     /* how often in a row */
+    uint32_t failures;       /* rounds that failed since the last lasting connection */
+    timer_node timer;        /* back-off, or the bound of a connection attempt */
+    fkv_list dropping;       /* session.dropping */
+    fkv_list pushing;        /* session.pushing: something waits that may be sent now */
+    fkv_list waiting, sent;  /* requests */
 
     uint64_t lease_id; /* the LEASE request under way, 0: none */
     uint32_t lease_ms_max, drift_ppm;
     timer_node renew;
     uint64_t wall_rtt_ns, wall_at_ns; /* of the sample behind peer.wall_offset_ms */
+
+    uint64_t renewal_id;   /* the RENEW request under way, 0: none */
+    fkv_ticket shown;      /* the ticket that the owner has, or is being asked to take */
+    timer_node show_again; /* another one is to be shown */
 } session_owner;
 
 typedef enum {
@@ -110,7 +116,6 @@ struct session {
     fkv_list dropping; /* owners whose connection goes when the batch at hand is done */
     fkv_list pushing;  /* owners whose queue is to be sent by the next flush */
     bool polling, closing;
-    fkv_hello hello;
     session_shard *shard;
     fkv_list unrouted; /* requests whose shard has no owner */
     request *table;
@@ -174,5 +179,10 @@ void lease_reply(session_owner *o, request *r, const fkv_reply *reply, const uin
 void lease_wall_sample(session_owner *o, uint64_t wall_ms, uint64_t sent_ns);
 void lease_init(session_owner *o);
 void lease_link_lost(session_owner *o);
+
+/* renewal.c: a connection ends with its ticket, and is shown the next one in time */
+void renewal_init(session_owner *o);
+void renewal_look(session_owner *o); /* shows the session's ticket if the owner, who is UP, has another */
+void renewal_link_lost(session_owner *o);
 
 #endif

@@ -17,8 +17,8 @@ void lease_wall_sample(session_owner *o, uint64_t wall_ms, uint64_t sent_ns) {
     if (!better) return;
     o->wall_at_ns = now;
     o->wall_rtt_ns = rtt;
-    /* The owner read its clock after sent_ns, so at sent_ns it showed at most wall_ms. */
-    o->peer.wall_offset_ms = (int64_t)(wall_ms + 1) - (int64_t)(sent_ns / 1000000u);
+    /* The owner read its clock after sent_ns, so at sent_ns it showed at most wall_ms. That may be any number. */
+    o->peer.wall_offset_ms = wall_ms + 1 - sent_ns / 1000000u;
 }
 
 void lease_reply(session_owner *o, request *r, const fkv_reply *reply, const uint8_t *body) {

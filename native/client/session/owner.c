@@ -9,15 +9,19 @@
  * is still answered by it: the next owner of a shard knows nothing of a change that was sent to this one, and could
  * only call it indeterminate. The connection stays for that, OWNER_LINGER_MS at most, for the owner may be dead.
  *
+ * Challenge. An owner rejects a first connection with a challenge; the one that answers follows at once, to the same
+ * address (wire.h).
+ *
  * Dropping. A connection is freed only between batches of completions (session.dropping): what is left of the batch at
  * hand may name it.
  */
 #include <stdlib.h>
 #include <string.h>
+#include "../../wire/identity.h"
 #include "internal.h"
 
 static const uint64_t MS = 1000000;
-enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000 };
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, AGAIN_MS = 20, ATTEMPT_MS = 3000, LASTING_MS = 1000, ROUNDS = 3 };
 
 double session_random(session *s) { /* xorshift64*; only for jitter */
     s->random ^= s->random >> 12;
@@ -50,6 +54,8 @@ static void back_off(session_owner *o, bool refused) {
     wait(o, (uint64_t)((double)(ms * MS) * (0.5 + session_random(o->session))));
 }
 
+static void no_challenge(session_owner *o) { o->challenge.number = o->challenged = 0; }
+
 /* The same failure of an address is told once, but for a refused ticket, which somebody must do something about. */
 static void address_failed(session_owner *o, fkv_status why) {
     fkv_status last = o->address[o->at].last;
@@ -57,6 +63,7 @@ static void address_failed(session_owner *o, fkv_status why) {
     if (why != last || why == FKV_UNAUTHORIZED) tell(o, SESSION_REFUSED, o->address[o->at].provider, why);
     o->reason = why;
     o->at++;
+    no_challenge(o);
 }
 
 /* Tries the addresses from o->at on; after the last it waits. */
@@ -71,7 +78,10 @@ static void attempt(session_owner *o) {
         }
         o->started_ns = session_now(s);
         o->state = OWNER_CONNECTING;
-        int e = fab_connect(q->cq, o->address[o->at].text, &s->hello, sizeof s->hello, o, &o->conn);
+        o->shown = s->config.pass.ticket;
+        fkv_hello hello = fkv_hello_make(&s->config.pass, o->challenge.number ? &o->challenge : NULL);
+        fab_identity who = fkv_pass_identity(&s->config.pass);
+        int e = fab_connect_as(q->cq, o->address[o->at].text, &who, &hello, sizeof hello, o, &o->conn);
         if (e == 0) {
             o->peer.provider = provider;
             o->peer.domain = q->domain;
@@ -83,7 +93,7 @@ static void attempt(session_owner *o) {
         address_failed(o, fkv_status_of_errno(e));
     }
     o->at = 0;
-    o->unreached = true;
+    o->in_vain++;
     absent_look(s);
     back_off(o, o->reason == FKV_UNAUTHORIZED || o->reason == FKV_VERSION_UNSUPPORTED);
 }
@@ -119,20 +129,43 @@ static void timer_fired(timer_node *t) {
     }
 }
 
+static bool read_challenge(const fab_wc *wc, fkv_challenge *c) {
+    if (wc->status != FAB_REM_ACCESS_ERR || wc->bytes < sizeof *c) return false;
+    memcpy(c, wc->data, sizeof *c);
+    return c->magic == FKV_CHALLENGE_MAGIC && c->number != 0;
+}
+
 static fkv_status welcome_status(const fab_wc *wc, fkv_welcome *w) {
+    fkv_challenge c;
+    /* One more than are answered: the owner has too many to remember what it asked. The ticket may be good. */
+    if (read_challenge(wc, &c)) return FKV_BUSY;
     if (wc->status != FAB_SUCCESS && wc->status != FAB_REM_ACCESS_ERR) return fkv_status_of_wc(wc->status);
     if (wc->bytes < sizeof *w) return wc->status == FAB_SUCCESS ? FKV_BAD_REQUEST : fkv_status_of_wc(wc->status);
     memcpy(w, wc->data, sizeof *w);
-    if (w->magic != FKV_HELLO_MAGIC || w->status >= FKV_STATUS_COUNT) return FKV_BAD_REQUEST;
+    if (w->magic != FKV_WELCOME_MAGIC || w->status >= FKV_STATUS_COUNT) return FKV_BAD_REQUEST;
     if (wc->status != FAB_SUCCESS) return w->status == FKV_OK ? FKV_UNAUTHORIZED : (fkv_status)w->status;
     if (w->status != FKV_OK) return (fkv_status)w->status;
     if (w->version < FKV_WIRE_VERSION_MIN || w->version > FKV_WIRE_VERSION_MAX) return FKV_VERSION_UNSUPPORTED;
     return fab_max_message(wc->conn) < FKV_MESSAGE_MIN ? FKV_UNSUPPORTED : FKV_OK;
 }
 
+/* The connection is made once more, and answers. An owner's challenges do not grow old before they are answered, but
+ * for one that is flooded: then another round may help. */
+static bool is_challenged(session_owner *o, const fab_wc *wc) {
+    fkv_challenge c;
+    if (!read_challenge(wc, &c) || o->challenged == ROUNDS) return false;
+    o->challenge = c;
+    o->challenged++;
+    return true;
+}
+
 static void connected(session_owner *o, const fab_wc *wc) {
     session *s = o->session;
     fkv_welcome w;
+    if (is_challenged(o, wc)) {
+        owner_drop(o, FKV_OK);
+        return;
+    }
     fkv_status status = welcome_status(wc, &w);
     if (status != FKV_OK) {
         owner_drop(o, status);
@@ -143,7 +176,8 @@ static void connected(session_owner *o, const fab_wc *wc) {
     s->stats.connects++;
     o->state = OWNER_UP;
     o->was_up = true;
-    o->unreached = false;
+    o->challenged = 0;
+    o->in_vain = 0;
     o->up_ns = session_now(s);
     o->connected_to = w.server_incarnation;
     o->lease_ms_max = w.lease_ms;
@@ -154,6 +188,7 @@ static void connected(session_owner *o, const fab_wc *wc) {
     o->peer.link++;
     o->address[o->at].last = FKV_OK;
     tell(o, SESSION_CONNECTED, o->peer.provider, FKV_OK);
+    renewal_look(o);
     requests_wake(o);
     s->hooks.up(s->hooks.ctx, &o->peer);
 }
@@ -207,6 +242,7 @@ static void lost(session_owner *o) {
         if (s->shard[i].owner == o) shard_down(s, i);
     }
     lease_link_lost(o);
+    renewal_link_lost(o);
     s->hooks.down(s->hooks.ctx, &o->peer);
     requests_of_lost_link(o);
     tell(o, SESSION_DISCONNECTED, o->peer.provider, o->reason);
@@ -226,7 +262,7 @@ static void finish_drop(session_owner *o) {
     o->state = OWNER_IDLE;
     if (was_up)
         lost(o);
-    else if (wanted(o) && !own_wish)
+    else if (wanted(o) && !own_wish && o->reason != FKV_OK)
         address_failed(o, o->reason);
     if (o->gone) {
         free_owner(o);
@@ -234,6 +270,7 @@ static void finish_drop(session_owner *o) {
     }
     if (!wanted(o) || o->state != OWNER_IDLE) return;
     if (own_wish) o->at = 0;
+    if (was_up || own_wish) no_challenge(o);
     if (!was_up || own_wish)
         attempt(o);
     else if (o->failures > 1)
@@ -301,6 +338,7 @@ static session_owner *make_owner(session *s, const session_owner_config *c) {
     o->incarnation = c->incarnation;
     timer_init(&o->timer, timer_fired);
     lease_init(o);
+    renewal_init(o);
     list_init(&o->dropping);
     list_init(&o->pushing);
     list_init(&o->waiting);
@@ -351,7 +389,7 @@ static fkv_status update_owner(session_owner *o, const session_owner_config *c) 
     if (moved && set_addresses(o, c) != FKV_OK) return FKV_NO_MEMORY;
     if ((!changed && !moved) || o->state == OWNER_DROPPING) return FKV_OK;
     o->failures = 0;
-    o->unreached = false; /* not at these addresses, or not this incarnation */
+    o->in_vain = 0; /* not at these addresses, or not this incarnation */
     bool gone = (o->state == OWNER_UP || o->state == OWNER_CONNECTING) && o->at == o->addresses;
     if (gone || (o->state == OWNER_UP && changed && o->connected_to != o->incarnation)) {
         o->retry_now = true;
@@ -386,11 +424,31 @@ fkv_status session_set_owners(session *s, const session_owner_config *owners, ui
     return FKV_OK;
 }
 
-void session_set_ticket(session *s, const fkv_ticket *t) {
-    s->hello.ticket = *t;
+/* What was sent in another client's name cannot be recognised as sent before, and must not be sent again; what would be
+ * sent over the connections that there are would be the other's. */
+static void change_client(session *s) {
+    for (uint32_t i = 0; i < s->capacity; i++) {
+        request *r = &s->table[i];
+        bool open = r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
+        if (open && r->sent_before && fkv_op_is(r->head.op, FKV_CHANGES)) request_give_up(r, FKV_DISCONNECTED);
+    }
+    for (fkv_list *l = s->owners.next, *next; l != &s->owners; l = next) {
+        next = l->next;
+        session_owner *o = LIST_OF(l, session_owner, link);
+        if (o->state != OWNER_UP) continue;
+        o->retry_now = true;
+        owner_drop(o, FKV_DISCONNECTED);
+    }
+}
+
+void session_set_pass(session *s, const fkv_pass *p) {
+    bool other = p->ticket.client != s->config.pass.ticket.client;
+    s->config.pass = *p;
+    if (other) change_client(s);
     for (fkv_list *l = s->owners.next; l != &s->owners; l = l->next) {
         session_owner *o = LIST_OF(l, session_owner, link);
         if (o->state == OWNER_WAITING && o->reason == FKV_UNAUTHORIZED) timer_set(&s->timers, &o->timer, 0);
+        renewal_look(o);
     }
 }
 

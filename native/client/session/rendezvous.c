@@ -1,6 +1,8 @@
 /* rendezvous.c: the pool that rendezvous.h describes. A quarter of the bound may lie idle, ready for the next value. */
 #include "rendezvous.h"
+#include <assert.h>
 #include <stdlib.h>
+#include "../../wire/wire.h"
 
 enum { SMALLEST = 15, CLASSES = 13 }; /* 32 KiB to 128 MiB */
 
@@ -14,6 +16,7 @@ static uint32_t class_of(size_t bytes) {
     while (c < CLASSES - 1 && ((size_t)1 << (SMALLEST + c)) < bytes) c++;
     return c;
 }
+static_assert((uint64_t)1 << (SMALLEST + CLASSES - 1) <= FKV_RENDEZVOUS_REGION_MAX, "an owner takes the largest");
 
 rendezvous_pool *rendezvous_pool_create(uint64_t max_bytes) {
     rendezvous_pool *p = calloc(1, sizeof *p);
@@ -59,7 +62,8 @@ fkv_status rendezvous_take(rendezvous_pool *p, size_t bytes, rendezvous **out) {
     if (p->bytes + room > p->max_bytes) return FKV_BUSY;
     r = calloc(1, sizeof *r);
     if (!r) return FKV_NO_MEMORY;
-    if (fkv_region_alloc("farkv-rendezvous", room, 0, &r->region) != 0) {
+    /* An owner takes no memory with holes. */
+    if (fkv_region_alloc("farkv-rendezvous", room, FKV_REGION_PREFAULT, &r->region) != 0) {
         free(r);
         return FKV_NO_MEMORY;
     }

@@ -64,9 +64,9 @@ static void complete(session_owner *o, request *r, const fkv_reply *reply, const
 
 /* ---- refusals ---- */
 
-/* NOT_OWNER, SHARD_CLOSED, BUSY: not for ever, and the first two not longer than absent.c allows. A change that says
- * RETRY may have had its effect when its first copy came, so it stays the same request; one that does not say so had
- * none. */
+/* NOT_OWNER, SHARD_CLOSED, BUSY, UNDECIDED: not for ever, and all but BUSY not longer than absent.c allows. A change that
+ * says RETRY may have had its effect when its first copy came, and one that is UNDECIDED may still have it, by the next
+ * owner: either stays the same request. Any other had none. */
 static void refused(session_owner *o, request *r, const fkv_reply *reply) {
     session *s = o->session;
     if (reply->status == FKV_NOT_OWNER) shard_not_owner(s, o, r->head.shard);
@@ -74,7 +74,8 @@ static void refused(session_owner *o, request *r, const fkv_reply *reply) {
         request_finish(r, (fkv_status)reply->status, reply, NULL, 0, false);
         return;
     }
-    if (fkv_op_is(r->head.op, FKV_CHANGES) && !(r->head.flags & FKV_REQUEST_RETRY)) {
+    bool without_effect = !(r->head.flags & FKV_REQUEST_RETRY) && reply->status != FKV_UNDECIDED;
+    if (fkv_op_is(r->head.op, FKV_CHANGES) && without_effect) {
         r->sent_before = false;
         shard_leave_window(s, r);
     }
@@ -89,7 +90,7 @@ static void refused(session_owner *o, request *r, const fkv_reply *reply) {
 }
 
 static bool refusal(uint8_t status) {
-    return status == FKV_NOT_OWNER || status == FKV_SHARD_CLOSED || status == FKV_BUSY;
+    return status == FKV_NOT_OWNER || status == FKV_SHARD_CLOSED || status == FKV_BUSY || status == FKV_UNDECIDED;
 }
 
 void reply_received(session_owner *o, const void *message, uint32_t bytes) {

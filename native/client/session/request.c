@@ -83,7 +83,7 @@ static fkv_status use_rendezvous(request *r, const uint8_t *value) {
 }
 
 static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
-    bool valued = fkv_op_is(a->op, FKV_VALUED);
+    bool valued = fkv_op_is(a->op, FKV_VALUED | FKV_RENEWS);
     r->head = (fkv_request){ .op = (uint8_t)a->op,
                              .flags = a->flags,
                              .codec = a->codec,
@@ -93,7 +93,7 @@ static fkv_status fill(request *r, const session_ask *a, session_owner *o) {
                              .value_bytes = a->value_bytes,
                              .user_flags = a->user_flags,
                              .key_bytes = (uint16_t)a->key_bytes,
-                             .ns = a->ns };
+                             .space = a->space };
     size_t fixed = sizeof r->head + a->key_bytes;
     size_t bytes = fixed + (valued ? a->value_bytes : 0);
     bool large = bytes > inline_max(o);
@@ -112,10 +112,11 @@ fkv_status session_request(session *s, const session_ask *a, uint64_t *id) { ret
 fkv_status request_start(session *s, const session_ask *a, session_owner *pinned, uint64_t *id) {
     if (a->shard >= s->config.shards) return FKV_BAD_REQUEST;
     if (a->key_bytes > FKV_KEY_MAX) return FKV_KEY_INVALID;
-    if (fkv_op_is(a->op, FKV_CHANGES) && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
+    uint8_t traits = fkv_op_traits(a->op);
+    if (traits & FKV_CHANGES && a->value_bytes > FKV_VALUE_MAX) return FKV_VALUE_TOO_LARGE;
     if (s->closing) return FKV_CLOSED;
-    if (!fkv_op_is(a->op, FKV_ASIDE) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
-    if (s->free_count <= (fkv_op_is(a->op, FKV_ASIDE) ? 0 : s->reserved)) return FKV_BUSY;
+    if (!(traits & FKV_ASIDE) && session_absent(s, a->shard)) return FKV_SHARD_CLOSED;
+    if (s->free_count <= (traits & FKV_ASIDE ? 0 : s->reserved)) return FKV_BUSY;
     request *r = LIST_OF(s->free.next, request, link);
     list_remove(&r->link);
     s->free_count--;
@@ -133,9 +134,9 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     r->user = a->user;
     s->outstanding++;
     s->stats.requests++;
-    if (fkv_op_is(a->op, FKV_CHANGES)) s->stats.changes++;
+    if (traits & FKV_CHANGES) s->stats.changes++;
     timer_set(&s->timers, &r->deadline, a->deadline_ns);
-    request_queue(r, fkv_op_is(a->op, FKV_ASIDE));
+    request_queue(r, traits & FKV_ASIDE);
     *id = request_id(r);
     return FKV_OK;
 }

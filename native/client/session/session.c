@@ -9,6 +9,7 @@ fkv_status fkv_status_of_wc(fab_wc_status s) {
     switch (s) {
     case FAB_SUCCESS: return FKV_OK;
     case FAB_REM_ACCESS_ERR: return FKV_REMOTE_ACCESS;
+    case FAB_AUTH_ERR: return FKV_UNAUTHORIZED;
     case FAB_LOC_LEN_ERR:
     case FAB_LOC_PROT_ERR: return FKV_INTERNAL;
     case FAB_REM_INV_REQ_ERR: return FKV_BAD_REQUEST;
@@ -47,10 +48,6 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
     if (!s) return FKV_NO_MEMORY;
     s->config = *c;
     s->hooks = *h;
-    s->hello = (fkv_hello){ .magic = FKV_HELLO_MAGIC,
-                            .version_min = FKV_WIRE_VERSION_MIN,
-                            .version_max = FKV_WIRE_VERSION_MAX,
-                            .ticket = c->ticket };
     list_init(&s->owners);
     list_init(&s->dropping);
     list_init(&s->pushing);

@@ -46,9 +46,9 @@ typedef struct session_peer {
     uint32_t link;  /* rises with each connection */
     fab_conn *conn; /* NULL while not UP */
     fab_domain *domain;
-    fab_provider provider;  /* of the connection there is or was last */
-    bool used;              /* set by a reader that relied on a lease: the lease is then renewed before it ends */
-    int64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
+    fab_provider provider;   /* of the connection there is or was last */
+    bool used;               /* set by a reader that relied on a lease: the lease is then renewed before it ends */
+    uint64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
 } session_peer;
 
 typedef enum { SESSION_CONNECTED = 1, SESSION_DISCONNECTED, SESSION_REFUSED, SESSION_NOT_OWNER } session_event_type;
@@ -92,7 +92,7 @@ typedef struct session_config {
     uint32_t busy_poll_us;     /* fab_options.busy_poll_us */
     /* how long operations wait for a shard that nobody answers for; 0: for their whole time */
     uint32_t unavailable_ms;
-    fkv_ticket ticket;
+    fkv_pass pass;
     uint64_t jitter_seed; /* 0: random */
 } session_config;
 enum { SESSION_REQUESTS_MAX = 1 << 18 };
@@ -103,8 +103,10 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
 void session_shutdown(session *s);
 void session_close(session *s);
 
-/* For the next connections; one that was refused for its ticket is tried again at once. */
-void session_set_ticket(session *s, const fkv_ticket *t);
+/* For the next connections, and shown over those that there are; one that was refused for its ticket is tried again at
+ * once. A pass of another client ends
+ * connections, and changes that were sent with STALE_SEQUENCE: their retries would not be known. */
+void session_set_pass(session *s, const fkv_pass *p);
 
 typedef struct session_address {
     fab_provider provider;
@@ -142,7 +144,7 @@ typedef void session_done(void *user, session_answer *a);
 typedef struct session_ask {
     fkv_op op;
     uint8_t flags, codec;
-    uint16_t ns;
+    uint16_t space;
     uint32_t shard;
     const uint8_t *key; /* copied before the call returns, as the value is */
     uint32_t key_bytes;
@@ -196,7 +198,7 @@ static inline uint64_t session_now(const session *s) {
 struct timers *session_timers(session *s);
 /* The latest that the owner's wall clock can be at `now_ns`: an entry whose expiry it has reached is expired. */
 static inline uint64_t session_wall_ms(const session_peer *p, uint64_t now_ns) {
-    return (uint64_t)((int64_t)(now_ns / 1000000u) + p->wall_offset_ms);
+    return now_ns / 1000000u + p->wall_offset_ms;
 }
 
 /* The one table from the fabric's outcomes to status codes. */

@@ -3,6 +3,10 @@
  * Both directions work: a client maps the owner's segments, the owner maps a client's rendezvous region. The descriptor
  * that comes is a stranger's: it must carry the seals that keep its bytes there (fkv_region_fd_is_sealed), and is
  * mapped read-only.
+ *
+ * What a client offers has no holes: the system would fill them for the owner that reads them, and at its cost. The
+ * seals that were looked for also keep anybody from making one later. Nor does the owner map more pages of it than it
+ * reads. A client maps an owner's region as a whole, so that no READ waits for a page fault.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "../../base/clock.h"
 #include "shm.h"
 
@@ -149,9 +154,15 @@ void shm_attach_orders(shm_conn *c, shm_list *attach, shm_list *detach) {
     if (c->link.state == SHM_LINK_UP) shm_attach_write(c);
 }
 
+/* Whether every page of the file from `start` to `end` is there. */
+static bool is_whole(int fd, uint64_t start, uint64_t end) {
+    off_t hole = lseek(fd, (off_t)start, SEEK_HOLE);
+    return hole >= 0 && (uint64_t)hole >= end;
+}
+
 /* Maps what the reply speaks of. FAB_GENERAL_ERR: this process has no room for it; FAB_LOC_PROT_ERR: it is not to be
  * trusted. */
-static fab_wc_status map_region(shm_attachment *a, const shm_frame *f, int fd) {
+static fab_wc_status map_region(shm_attachment *a, const shm_frame *f, int fd, bool is_client) {
     struct stat s;
     if (fd < 0 || f->slot >= SHM_SLOTS || f->offset > SIZE_MAX / 4 || a->bytes > SIZE_MAX / 4) return FAB_LOC_PROT_ERR;
     if (!fkv_region_fd_is_sealed(fd, f->offset + a->bytes) || fstat(fd, &s) != 0) return FAB_LOC_PROT_ERR;
@@ -159,9 +170,10 @@ static fab_wc_status map_region(shm_attachment *a, const shm_frame *f, int fd) {
     uint64_t page = (uint64_t)s.st_blksize;
     if (page < 4096 || (page & (page - 1))) return FAB_LOC_PROT_ERR;
     uint64_t start = f->offset & ~(page - 1), end = (f->offset + a->bytes + page - 1) & ~(page - 1);
+    if (is_client && !is_whole(fd, f->offset, f->offset + a->bytes)) return FAB_LOC_PROT_ERR;
     void *map = fkv_region_map(fd, start, end - start, PROT_READ);
     if (map == MAP_FAILED) return FAB_GENERAL_ERR;
-    madvise(map, end - start, MADV_POPULATE_READ); /* here, so that no READ waits for a page fault */
+    if (!is_client) madvise(map, end - start, MADV_POPULATE_READ);
     a->map = map;
     a->map_bytes = end - start;
     a->base = (const uint8_t *)map + (f->offset - start);
@@ -176,7 +188,7 @@ bool shm_attach_reply(shm_conn *c, const shm_frame *f, int fd) {
     if (!a) return false;
     fab_wc_status status = FAB_REM_ACCESS_ERR;
     if (f->status == FAB_SUCCESS) {
-        status = map_region(a, f, fd);
+        status = map_region(a, f, fd, c->side == 1);
         if (status == FAB_LOC_PROT_ERR) return false;
         if (status != FAB_SUCCESS) release_slot(c, f->slot);
     } else if (f->status == FAB_REM_OP_ERR) {

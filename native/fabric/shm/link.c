@@ -56,18 +56,21 @@ static void close_socket(shm_conn *c) {
 void shm_link_fail(shm_conn *c, fab_wc_status status) {
     shm_link_state was = c->link.state;
     if (was == SHM_LINK_DOWN) return;
+    if (was == SHM_LINK_HELLO) { /* the user never heard of it */
+        shm_link_end(c);
+        return;
+    }
     c->link.state = SHM_LINK_DOWN;
     close_socket(c);
     shm_attach_fail_all(c, FAB_WR_FLUSH_ERR);
-    if (was == SHM_LINK_HELLO)
-        shm_link_end(c); /* the user never heard of it */
-    else
-        shm_post(c, was == SHM_LINK_RETRY || was == SHM_LINK_WELCOME ? SHM_NEWS_CONNECT | SHM_NEWS_GONE : SHM_NEWS_GONE,
-                 status);
+    shm_post(c, was == SHM_LINK_RETRY || was == SHM_LINK_WELCOME ? SHM_NEWS_CONNECT | SHM_NEWS_GONE : SHM_NEWS_GONE,
+             status);
 }
 
 void shm_link_end(shm_conn *c) {
     shm_domain *d = c->domain;
+    if (c->link.state == SHM_LINK_HELLO) c->listener->silent--;
+    if (c->listener) c->listener->conns--;
     c->link.state = SHM_LINK_DOWN;
     close_socket(c);
     if (c->link.prev)
@@ -95,10 +98,7 @@ void shm_conn_free(shm_conn *c) {
     shm_exports_free(c);
     free(c->link.released);
     shm_rings_free(c);
-    if (c->listener) {
-        c->listener->conns--;
-        shm_listener_unref(c->listener);
-    }
+    if (c->listener) shm_listener_unref(c->listener);
     shm_cq_unref(c->cq);
     free(c);
 }
@@ -168,6 +168,7 @@ void shm_link_accepted(shm_listener *l, int fd) {
     c->listener = l;
     atomic_fetch_add(&l->refs, 1);
     l->conns++;
+    l->silent++;
     c->link.fd = fd;
     c->link.state = SHM_LINK_HELLO;
     enlist(c);
@@ -180,14 +181,33 @@ static void keep_private(shm_conn *c, const shm_frame *f) {
     memcpy(c->news.priv, f->priv, f->count);
 }
 
+static void reject(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
+    shm_frame f = { .magic = SHM_MAGIC, .type = SHM_REJECT, .count = priv_bytes };
+    if (priv_bytes) memcpy(f.priv, priv, priv_bytes);
+    if (c->link.fd >= 0) shm_link_send(c, &f, NULL, 0, NULL);
+}
+
+/* The descriptors of the rings are opened last. */
+static int make_rings(shm_conn *c) {
+    int e = shm_rings_make(c);
+    return e == 0 && fab_descriptors_scarce(&c->domain->options, c->link.peer_bell_fd) ? -EMFILE : e;
+}
+
 static bool on_hello(shm_conn *c, const shm_frame *f) {
     if (f->type != SHM_HELLO || f->count > FAB_PRIVATE_MAX) return false;
     if (f->version_min > SHM_VERSION_MAX || f->version_max < SHM_VERSION_MIN || f->max_message < FAB_MESSAGE_MIN)
         return false;
+    shm_listener *l = c->listener;
+    if (l->conns - l->silent >= c->domain->options.max_conns) {
+        fab_log(&c->domain->options, FAB_LOG_WARNING, "shm: %s: refused a connection: there are %u", l->path, l->conns);
+        reject(c, NULL, 0);
+        shm_link_end(c);
+        return true;
+    }
     uint32_t own = c->domain->options.max_message;
     c->max_message = f->max_message < own ? f->max_message : own;
     c->ring_bytes = shm_ring_bytes_for(c->max_message);
-    int e = shm_rings_make(c);
+    int e = make_rings(c);
     if (e) {
         errno = -e;
         fab_log(&c->domain->options, FAB_LOG_ERROR, "shm: no memory or descriptors for a connection: %m");
@@ -196,6 +216,7 @@ static bool on_hello(shm_conn *c, const shm_frame *f) {
     }
     keep_private(c, f);
     shm_timer_clear(&c->link.timer);
+    l->silent--;
     c->link.state = SHM_LINK_ASKED;
     shm_post(c, SHM_NEWS_ACCEPT, FAB_SUCCESS);
     return true;
@@ -221,12 +242,6 @@ static void welcome(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
     close(c->link.peer_bell_fd);
     c->link.rings_fd = c->link.peer_bell_fd = -1;
     shm_rings_populate(c);
-}
-
-static void reject(shm_conn *c, const uint8_t *priv, uint32_t priv_bytes) {
-    shm_frame f = { .magic = SHM_MAGIC, .type = SHM_REJECT, .count = priv_bytes };
-    memcpy(f.priv, priv, priv_bytes);
-    if (c->link.fd >= 0) shm_link_send(c, &f, NULL, 0, NULL);
 }
 
 /* ---- connector ---- */

@@ -174,30 +174,51 @@ void shm_unlisten(fab_listener *base) {
 
 /* ---- in the agent ---- */
 
-static void refuse(shm_listener *l, int fd) {
-    const shm_frame f = { .magic = SHM_MAGIC, .type = SHM_REJECT };
-    send(fd, &f, sizeof f, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
-    fab_log(&l->domain->options, FAB_LOG_WARNING, "shm: %s: refused a connection: there are %u", l->path, l->conns);
+/* The list of timers has them in the order in which they came. */
+static bool end_oldest_silent(void *ctx) {
+    shm_listener *l = ctx;
+    const shm_domain *d = l->domain;
+    for (shm_timer *t = d->timers.next; t != &d->timers; t = t->next) {
+        shm_conn *c = *t->source == SHM_SOURCE_CONN ? shm_conn_of(t->source) : NULL;
+        if (!c || c->listener != l || c->link.state != SHM_LINK_HELLO) continue;
+        shm_link_end(c);
+        return true;
+    }
+    return false;
+}
+
+/* The listener stays readable: it is not looked at for a while, instead of spinning. */
+static void rest(shm_listener *l) {
+    fab_log(&l->domain->options, FAB_LOG_ERROR, "shm: %s: accept: %m", l->path);
+    epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd, &(struct epoll_event){ .data.ptr = &l->source });
+    shm_timer_set(l->domain, &l->timer, fkv_now_ns() + ACCEPT_AGAIN_MS * 1000000ull);
+}
+
+/* A descriptor, or -1 with an errno. */
+static int accept_one(shm_listener *l) {
+    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), error = errno;
+    if (fd >= 0) {
+        fd = fab_descriptor_or_none(&l->domain->options, fd, end_oldest_silent, l);
+        error = EMFILE;
+    } else if (error == EMFILE || error == ENFILE) {
+        end_oldest_silent(l);
+    }
+    errno = error;
+    return fd;
 }
 
 void shm_listener_ready(shm_listener *l) {
     for (int i = 0; i < ACCEPT_BATCH; i++) {
-        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept_one(l);
         if (fd < 0) {
-            if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
-            /* The listener stays readable: stop looking for a while instead of spinning. */
-            fab_log(&l->domain->options, FAB_LOG_ERROR, "shm: %s: accept: %m", l->path);
-            epoll_ctl(l->domain->epoll, EPOLL_CTL_MOD, l->fd, &(struct epoll_event){ .data.ptr = &l->source });
-            shm_timer_set(l->domain, &l->timer, fkv_now_ns() + ACCEPT_AGAIN_MS * 1000000ull);
+            if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) rest(l);
             return;
         }
         if (!shm_peer_trusted(fd)) {
             fab_log(&l->domain->options, FAB_LOG_WARNING, "shm: %s: refused a process of another user", l->path);
             close(fd);
-        } else if (l->conns >= l->domain->options.max_conns) {
-            refuse(l, fd);
         } else {
+            if (l->silent >= SHM_SILENT) end_oldest_silent(l);
             shm_link_accepted(l, fd);
         }
     }

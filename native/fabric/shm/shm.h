@@ -127,6 +127,8 @@ typedef enum {
     SHM_ENDING, /* the agent said that the peer is gone */
     SHM_ENDED   /* FAB_WC_DISCONNECT was given */
 } shm_state;
+/* Connections of a listener that have not said their hello; one more ends the oldest. */
+enum { SHM_SILENT = 256 };
 enum { SHM_ORDER_CONNECT = 1, SHM_ORDER_ACCEPT = 2, SHM_ORDER_REJECT = 4, SHM_ORDER_HANGUP = 8, SHM_ORDER_CLOSE = 16 };
 enum { SHM_NEWS_ACCEPT = 1, SHM_NEWS_CONNECT = 2, SHM_NEWS_GONE = 4 };
 typedef enum {
@@ -231,7 +233,7 @@ struct shm_listener {
     bool closed;                /* domain->lock */
     shm_listener *next_closing; /* domain->lock */
     _Atomic uint32_t refs;      /* the user's and one a connection */
-    uint32_t conns;             /* agent */
+    uint32_t conns, silent;     /* agent; silent: those of them that have not said their hello */
     shm_timer timer;            /* agent: out of descriptors, accept again later */
 };
 static inline shm_listener *shm_listener_of(shm_source *s) {
@@ -344,7 +346,8 @@ void shm_dereg(fab_mr *m);
 shm_mr *shm_mr_find(shm_domain *d, uint64_t rkey); /* domain->lock held */
 
 /* conn.c: CQ thread */
-int shm_connect(fab_cq *q, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+int shm_connect(fab_cq *q, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                void *user, fab_conn **out);
 int shm_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int shm_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 void shm_disconnect(fab_conn *c);

@@ -8,6 +8,13 @@
 #include <string.h>
 #include "tcp.h"
 
+bool tcp_address_encrypted(const char **text) {
+    static const char mark[] = "tls:";
+    if (strncmp(*text, mark, sizeof mark - 1) != 0) return false;
+    *text += sizeof mark - 1;
+    return true;
+}
+
 /* "192.0.2.1:7000", "[2001:db8::1]:7000", "[fe80::1%eth0]:7000" */
 int tcp_address_parse(const char *text, struct sockaddr_storage *out, socklen_t *bytes) {
     char host[FAB_ADDRESS_MAX];

@@ -3,7 +3,8 @@
  *
  * The driver ends a connection; then, and only then, it emits DOWN, after which it touches no local buffer. The user's
  * fab_disconnect marks it `gone` and asks the driver to let go, which it says by GONE, its last word; the CQ's thread
- * frees it then. A connection of the responder that was never announced to the CQ's thread is freed by the responder.
+ * frees it then. The responder says GONE when it has handled the last event that may name the connection: one event can
+ * end another's connection (listen.c). A connection that was never announced to the CQ's thread it frees itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ void tcp_conn_free(tcp_conn *c) {
     if (c->fd >= 0) close(c->fd);
     tcp_message_free_all(c);
     free(c->left);
+    tcp_tls_free(c->tls);
     pthread_mutex_destroy(&c->rx_lock);
     munmap(c->arena, arena_bytes(tcp_domain_of(c)));
     free(c);
@@ -90,22 +92,21 @@ void tcp_conn_timer(tcp_conn *c) {
     tcp_conn_untimed(c);
     c->timer_ns = fkv_now_ns() + (uint64_t)tcp_domain_of(c)->options.handshake_ms * 1000000u;
     c->is_timed = true;
+    c->io->timed++;
     list_push(&c->io->timers, &c->timer_link);
 }
 
 void tcp_conn_untimed(tcp_conn *c) {
     if (!c->is_timed) return;
     c->is_timed = false;
+    c->io->timed--;
     list_remove(&c->timer_link);
 }
 
 static void uncount(tcp_conn *c) {
     if (!c->counted) return;
     c->counted = false;
-    if (c->excess)
-        c->listener->excess--;
-    else
-        c->listener->live--;
+    c->listener->live--;
 }
 
 static void say_down(tcp_conn *c, fab_wc_status status, bool blames) {
@@ -119,10 +120,10 @@ static void say_down(tcp_conn *c, fab_wc_status status, bool blames) {
 
 static void let_go(tcp_conn *c) {
     list_remove(&c->io_link);
-    if (c->announced)
-        tcp_io_emit(c->io, &c->let_go);
+    if (c->threaded)
+        list_push(&c->io->dead, &c->io_link);
     else
-        tcp_conn_free(c);
+        tcp_io_emit(c->io, &c->let_go);
 }
 
 void tcp_conn_down(tcp_conn *c, fab_wc_status status, bool blames) {
@@ -141,7 +142,8 @@ void tcp_conn_down(tcp_conn *c, fab_wc_status status, bool blames) {
     uncount(c);
     tcp_conn_untimed(c);
     if (c->is_runnable) list_remove(&c->runnable_link);
-    c->is_runnable = false;
+    if (c->is_shaking) list_remove(&c->shaking_link);
+    c->is_runnable = c->is_shaking = false;
     say_down(c, c->up_status != FAB_SUCCESS ? c->up_status : status, blames);
     if (c->closing || !c->announced) let_go(c);
 }

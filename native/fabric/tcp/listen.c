@@ -1,5 +1,6 @@
 /* listen.c: listeners: the user's thread makes and closes the socket, the responder accepts. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -8,7 +9,7 @@
 
 enum { BACKLOG = 1024, ACCEPTS = 16 }; /* accepted at one go */
 
-static int open_socket(const char *address, char bound[FAB_ADDRESS_MAX]) {
+static int open_socket(const char *address, bool encrypted, char bound[FAB_ADDRESS_MAX]) {
     struct sockaddr_storage a;
     socklen_t bytes;
     int e = tcp_address_parse(address, &a, &bytes), one = 1;
@@ -24,7 +25,8 @@ static int open_socket(const char *address, char bound[FAB_ADDRESS_MAX]) {
         close(fd);
         return e;
     }
-    tcp_address_format(&a, bound, FAB_ADDRESS_MAX);
+    size_t mark = encrypted ? (size_t)snprintf(bound, FAB_ADDRESS_MAX, "tls:") : 0;
+    tcp_address_format(&a, bound + mark, FAB_ADDRESS_MAX - mark);
     return fd;
 }
 
@@ -32,7 +34,11 @@ int tcp_listen(fab_cq *head, const char *address, fab_listener **out) {
     tcp_cq *cq = (tcp_cq *)head;
     tcp_listener *l = calloc(1, sizeof *l);
     if (!l) return -ENOMEM;
-    int e = l->fd = open_socket(address, l->head.address);
+    l->encrypted = tcp_address_encrypted(&address);
+    l->fd = -1;
+    int e = 0;
+    if (l->encrypted) e = cq->io.domain->options.key_of ? tcp_tls_ready(cq->io.domain, true) : -EINVAL;
+    if (e == 0) e = l->fd = open_socket(address, l->encrypted, l->head.address);
     if (l->fd >= 0) e = tcp_responder_start(cq);
     l->responder = cq->responder;
     pthread_mutex_init(&l->lock, NULL);
@@ -62,39 +68,68 @@ void tcp_unlisten(fab_listener *head) {
 
 /* ---- responder ---- */
 
-static void welcome(tcp_listener *l, int fd) {
+/* Of those that wait for nothing but the peer, which stand in the order in which they came. */
+static void end_one(tcp_conn *c) {
+    if (c) tcp_conn_down(c, FAB_RETRY_EXC_ERR, false);
+}
+
+static void make_place(tcp_io *io, uint64_t from) {
+    fab_strangers waiting = { .from = from };
+    if (io->timed < FAB_STRANGERS_OF_ADDRESS) return;
+    for (tcp_conn *c = LIST_FIRST(&io->timers, tcp_conn, timer_link); c;
+         c = LIST_AFTER(&io->timers, c, tcp_conn, timer_link))
+        fab_strangers_count(&waiting, c, c->from);
+    end_one(fab_strangers_give_way(&waiting));
+}
+
+/* Whoever has not said its hello takes no place of those who have, nor for long that of another who is about to. */
+static void welcome(tcp_listener *l, int fd, const struct sockaddr_storage *peer) {
     tcp_io *io = tcp_responder_io(l->responder);
-    const fab_options *o = &io->domain->options;
-    bool excess = l->live >= o->max_conns;
-    tcp_conn *c = excess && l->excess >= TCP_EXCESS ? NULL : tcp_conn_new(io, fd, l, NULL);
+    uint64_t from = fab_source_of(peer);
+    make_place(io, from);
+    tcp_conn *c = tcp_conn_new(io, fd, l, NULL);
     if (!c) {
         close(fd);
         return;
     }
-    tcp_socket_options(fd, o, true);
+    tcp_socket_options(fd, &io->domain->options, true);
     __atomic_store_n(&c->state, TCP_GREETING, __ATOMIC_RELEASE);
-    c->counted = true;
-    c->excess = excess;
-    if (excess)
-        l->excess++;
-    else
-        l->live++;
+    c->from = from;
     tcp_conn_timer(c);
+    if (l->encrypted && tcp_tls_begin(c, NULL)) {
+        tcp_conn_down(c, FAB_GENERAL_ERR, false);
+        return;
+    }
     struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
     if (epoll_ctl(io->epoll, EPOLL_CTL_ADD, fd, &e)) tcp_conn_down(c, FAB_GENERAL_ERR, false);
+}
+
+static bool end_oldest(void *ctx) {
+    tcp_conn *c = LIST_FIRST(&((tcp_io *)ctx)->timers, tcp_conn, timer_link);
+    end_one(c);
+    return c != NULL;
+}
+
+/* 0, or the errno for which no more are to be accepted for a while. */
+static int accept_one(tcp_listener *l) {
+    tcp_io *io = tcp_responder_io(l->responder);
+    struct sockaddr_storage peer = { 0 };
+    socklen_t bytes = sizeof peer;
+    int fd = accept4(l->fd, (struct sockaddr *)&peer, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC), error = errno;
+    if (fd < 0) {
+        if (error == EMFILE || error == ENFILE) end_oldest(io);
+        return error;
+    }
+    fd = fab_descriptor_or_none(&io->domain->options, fd, end_oldest, io);
+    if (fd < 0) return EMFILE;
+    welcome(l, fd, &peer);
+    return 0;
 }
 
 void tcp_listener_accept(tcp_listener *l) {
     int error = 0;
     pthread_mutex_lock(&l->lock);
-    for (int i = 0; i < ACCEPTS && l->fd >= 0; i++) {
-        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            error = errno;
-            break;
-        }
-        welcome(l, fd);
-    }
+    for (int i = 0; i < ACCEPTS && l->fd >= 0 && error == 0; i++) error = accept_one(l);
     pthread_mutex_unlock(&l->lock);
     if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) tcp_listener_rest(l, error);
 }

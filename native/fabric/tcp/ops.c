@@ -1,5 +1,6 @@
 /* ops.c: the tcp provider: READs, SENDs and events over a socket, for any two hosts. This file opens and closes a
- * domain and lists the operations; tcp.h says which file does what. Traffic is in the clear. */
+ * domain and lists the operations; tcp.h says which file does what. Traffic is in the clear but for addresses that
+ * begin with "tls:" (tls.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include "tcp.h"
@@ -17,8 +18,10 @@ static int tcp_open(const fab_options *o, fab_domain **out) {
     uint32_t four = 4 * tcp_cost(o->max_message);
     d->window = four > TCP_WINDOW ? four : TCP_WINDOW;
     d->ring_bytes = power_of_two(d->window);
+    pthread_mutex_init(&d->tls_lock, NULL);
     int e = tcp_mr_init(d);
     if (e) {
+        pthread_mutex_destroy(&d->tls_lock);
         free(d);
         return e;
     }
@@ -29,10 +32,13 @@ static int tcp_open(const fab_options *o, fab_domain **out) {
 static void tcp_close(fab_domain *head) {
     tcp_domain *d = (tcp_domain *)head;
     tcp_mr_end(d);
+    tcp_tls_end(d);
+    pthread_mutex_destroy(&d->tls_lock);
     free(d);
 }
 
 const fab_ops fab_tcp_ops = {
+    .encryption_missing = openssl_missing,
     .open = tcp_open,
     .close = tcp_close,
     .reg = tcp_reg,

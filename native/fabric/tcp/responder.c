@@ -2,7 +2,8 @@
  * listeners.
  *
  * It never runs JavaScript, never waits for the CQ's thread or for one peer, and takes all signals blocked. Each round:
- * what epoll found, commands of the CQ's thread, a turn for each connection that has more to write, timers.
+ * what epoll found, commands of the CQ's thread, a turn for each connection that has more to write, a step of one
+ * handshake, timers.
  */
 #include <errno.h>
 #include <signal.h>
@@ -93,7 +94,7 @@ static void look_at_clock(tcp_responder *r) {
 
 /* Milliseconds that epoll may wait. */
 static int patience(const tcp_responder *r, uint64_t *spin_until) {
-    if (!list_empty(&r->io.runnable)) return 0;
+    if (!list_empty(&r->io.runnable) || !list_empty(&r->io.shaking)) return 0;
     uint64_t at = next_timer(r);
     if (at == 0 && *spin_until == 0) return -1;
     uint64_t now = fkv_now_ns();
@@ -125,7 +126,9 @@ static void *run(void *arg) {
         if (n > 0 && busy_ns) spin_until = fkv_now_ns() + busy_ns;
         obey(r);
         tcp_io_run(&r->io);
+        tcp_io_shake(&r->io);
         look_at_clock(r);
+        tcp_io_bury(&r->io);
         tcp_io_hand_over(&r->io);
     }
     return NULL;

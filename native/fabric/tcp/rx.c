@@ -19,7 +19,8 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
     if (server != (h->kind == TCP_HELLO)) return BAD;
     c->peer = *h;
     uint8_t version = tcp_version_choose(h);
-    if (server && (version == 0 || c->excess || __atomic_load_n(&c->listener->closed, __ATOMIC_ACQUIRE))) {
+    bool full = server && c->listener->live >= o->max_conns;
+    if (server && (version == 0 || full || __atomic_load_n(&c->listener->closed, __ATOMIC_ACQUIRE))) {
         tcp_hello no = tcp_conn_hello(c, TCP_REJECT, version == 0 ? TCP_REASON_VERSION : TCP_REASON_FULL, NULL, 0);
         tcp_send_hello(c, &no);
         tcp_conn_linger(c, FAB_SUCCESS);
@@ -36,6 +37,8 @@ static verdict take_hello(tcp_conn *c, const tcp_hello *h) {
     c->depth = h->depth < TCP_DEPTH ? h->depth : TCP_DEPTH;
     c->follows = h->features & TCP_FEATURE_FOLLOW;
     tcp_conn_untimed(c);
+    if (server) c->listener->live++;
+    c->counted = server;
     c->announced = true;
     c->up_status = FAB_SUCCESS;
     __atomic_store_n(&c->state, server ? TCP_ASKED : TCP_UP, __ATOMIC_RELEASE);
@@ -192,11 +195,13 @@ static verdict receive(tcp_conn *c) {
     ssize_t r;
     if (c->want_left) {
         struct iovec v[2] = { { c->want_at, c->want_left }, { scratch, scratch_wanted(c) } };
-        r = readv(c->fd, v, 2);
+        r = c->tls ? tcp_tls_read(c, v, 2) : readv(c->fd, v, 2);
+    } else if (c->tls) {
+        r = tcp_tls_read(c, &(struct iovec){ scratch + held, TCP_SCRATCH - held }, 1);
     } else {
         r = recv(c->fd, scratch + held, TCP_SCRATCH - held, 0);
     }
-    if (r < 0) return errno == EAGAIN || errno == EINTR ? FINE : LOST;
+    if (r < 0) return errno == EAGAIN || errno == EINTR ? FINE : errno == EBADMSG ? BAD : LOST;
     if (r == 0) return LOST;
     __atomic_store_n(&c->rx_total, c->rx_total + (uint64_t)r, __ATOMIC_RELAXED);
     size_t n = (size_t)r;
@@ -228,10 +233,35 @@ static void act_on(tcp_conn *c, verdict v) {
     }
 }
 
+static verdict shake(tcp_conn *c) {
+    switch (tcp_tls_shake(c)) {
+    case TCP_TLS_DONE: break;
+    case TCP_TLS_MORE: return FINE;
+    case TCP_TLS_LOST: return LOST;
+    case TCP_TLS_REFUSED: c->up_status = FAB_AUTH_ERR; return REFUSED;
+    case TCP_TLS_BAD: return BAD;
+    }
+    if (!c->listener) tcp_greet(c);
+    return FINE;
+}
+
+bool tcp_rx_shake(tcp_conn *c) {
+    verdict v = shake(c);
+    if (v != FINE) {
+        act_on(c, v);
+        return false;
+    }
+    if (tcp_conn_state(c) == TCP_CLOSED) return false;
+    /* What came behind the last word of the handshake is not in the socket any more. */
+    return !(c->tls->ready && tcp_tls_has(c->tls)) || tcp_rx(c);
+}
+
 bool tcp_rx(tcp_conn *c) {
     if (c->threaded) pthread_mutex_lock(&c->rx_lock);
     uint64_t before = c->answered;
-    verdict v = receive(c);
+    verdict v;
+    do v = receive(c);
+    while (c->tls && v == FINE && tcp_tls_has(c->tls) && !is_deaf(c)); /* what was received is in nobody else's hands */
     if (c->answered != before && __atomic_exchange_n(&c->reads_queued, 1, __ATOMIC_ACQ_REL) == 0)
         tcp_io_emit(c->io, &c->reads);
     if (c->threaded) pthread_mutex_unlock(&c->rx_lock);

@@ -15,6 +15,8 @@ enum { SMALLEST_PIECE = 4 << 10 }; /* of a large READ; less room than this is le
  * made, the answers are still in the caches when the kernel copies them, and other connections have their turn. What is
  * large fills the room that there is. */
 enum { ENOUGH = 32 << 10 };
+/* Of an encrypted connection: each write wakes the peer, and here it takes longer until there is another. */
+enum { ENOUGH_ENCRYPTED = 64 << 10 };
 enum { AHEAD = 4, AHEAD_BYTES = 2048 };
 
 static size_t refuse(tcp_conn *c, const tcp_request *q, uint8_t *out) {
@@ -79,13 +81,13 @@ static void look_ahead(const tcp_conn *c, ahead *a) {
 size_t tcp_serve(tcp_conn *c, uint8_t *out, size_t room) {
     tcp_domain *d = tcp_domain_of(c);
     ahead a = { c->serve_head, c->serve_head };
-    size_t used = 0;
+    size_t used = 0, enough = c->tls ? ENOUGH_ENCRYPTED : ENOUGH;
     uint64_t served = 0;
     if (c->serve_head == c->serve_tail || c->nak) return 0;
     pthread_rwlock_rdlock(&d->mr_lock);
     while (c->serve_head != c->serve_tail) {
         tcp_request *q = &c->requests[c->serve_head % TCP_DEPTH];
-        if (used >= ENOUGH && q->bytes <= TCP_CHUNK) break;
+        if (used >= enough && q->bytes <= TCP_CHUNK) break;
         if (c->serve_tail - c->serve_head > 1) look_ahead(c, &a);
         size_t left = q->bytes - q->done, space = room - used;
         size_t least = q->bytes <= TCP_CHUNK ? left : left < SMALLEST_PIECE ? left : SMALLEST_PIECE;

@@ -31,6 +31,7 @@
 #include "../../base/list.h"
 #include "../provider.h"
 #include "frame.h"
+#include "tls.h"
 
 enum {
     TCP_DEPTH = 1024,        /* READs outstanding in one direction of a connection; a power of two */
@@ -39,7 +40,6 @@ enum {
     TCP_WINDOW = 256 << 10, /* at least; see tcp_domain.window */
     TCP_DIRECT = 4,         /* up to so many client connections are read without asking epoll first */
     TCP_EVENTS = 64,        /* taken from epoll at once */
-    TCP_EXCESS = 64,        /* connections beyond max_conns that are told so; further ones are just closed */
     /* a READ may take op_timeout, and this for each of its bytes and those before it: 16 MB/s */
     TCP_BYTE_NS = 60
 };
@@ -118,6 +118,7 @@ struct tcp_conn {
     tcp_io *io;
     tcp_listener *listener; /* NULL: made by fab_connect */
     bool threaded;          /* the driver is the responder */
+    tcp_tls *tls;           /* NULL: it is in the clear */
     uint8_t *arena;         /* the three rings below: one mapping, no page of it touched before its use */
     uint8_t *ring;          /* SENDs; domain->ring_bytes */
     tcp_slot *slots;        /* [TCP_DEPTH] */
@@ -146,11 +147,12 @@ struct tcp_conn {
     uint32_t refused;
 
     /* The driver. */
-    _Alignas(64) fkv_list io_link, runnable_link, timer_link;
-    bool is_runnable, is_timed, counted, excess;
-    bool announced;      /* the CQ's thread knows of it */
-    bool closing;        /* the user disconnected: say GONE when all is over */
-    bool said_down, nak; /* nak: a READ was refused; no more is answered or taken */
+    _Alignas(64) fkv_list io_link, runnable_link, timer_link, shaking_link;
+    bool is_runnable, is_timed, is_shaking, counted; /* counted: in listener->live */
+    uint64_t from;                                   /* the peer's address, as fab_source_of gives it */
+    bool announced;                                  /* the CQ's thread knows of it */
+    bool closing;                                    /* the user disconnected: say GONE when all is over */
+    bool said_down, nak;                             /* nak: a READ was refused; no more is answered or taken */
     uint64_t timer_ns;
     uint64_t serve_head, serve_tail; /* requests[] */
     uint32_t received;               /* bytes of the oldest READ that came */
@@ -210,9 +212,13 @@ struct tcp_io {
     bool threaded;
     int epoll;
     uint8_t *rx, *tx; /* scratch: TCP_SCRATCH; TCP_FIXED + TCP_SCRATCH */
-    int sockets;
-    int attention; /* client: sockets that wait for EPOLLOUT */
+    /* of encrypted connections: TCP_SCRATCH, TCP_TLS_OUT, TCP_TLS_RECORD */
+    uint8_t *cipher_in, *cipher_out, *record;
+    int sockets, timed; /* timed: connections in `timers`, of the owner's side strangers (provider.h) */
+    int attention;      /* client: sockets that wait for EPOLLOUT */
     fkv_list conns, runnable, timers;
+    fkv_list shaking; /* bytes of a handshake wait in the socket: one of these has its turn each round */
+    fkv_list dead;    /* let go by the responder; the epoll events at hand may name them. Empty between its rounds */
     tcp_event *batch, *batch_oldest; /* events not yet handed over, newest first */
 };
 
@@ -239,9 +245,10 @@ struct tcp_listener {
     tcp_responder *responder;
     pthread_mutex_t lock; /* held while accepting, so that fab_unlisten can close the socket */
     int fd;               /* -1 after fab_unlisten */
-    uint32_t closed;      /* no more ACCEPT of it */
+    bool encrypted;
+    uint32_t closed; /* no more ACCEPT of it */
     fkv_list link;
-    uint32_t live, excess; /* the responder */
+    uint32_t live; /* the responder: connections that have said their hello */
 };
 
 struct tcp_domain {
@@ -253,6 +260,8 @@ struct tcp_domain {
     tcp_mr **mrs;             /* open addressing by rkey */
     size_t mr_room, mr_count;
     fkv_list groups; /* of regions that followed READs lead to; follow.c */
+    pthread_mutex_t tls_lock;
+    SSL_CTX *tls_server, *tls_client; /* NULL: not needed so far */
 };
 
 /* Regions that have names in one group; there while one has. Guarded by mr_lock. */
@@ -301,6 +310,7 @@ void tcp_message_free_all(tcp_conn *c);
 
 /* rx.c: driver. False: the connection is over, and may have been freed. */
 bool tcp_rx(tcp_conn *c);
+bool tcp_rx_shake(tcp_conn *c); /* while the handshake is not done */
 
 /* tx.c */
 void tcp_tx(tcp_conn *c, bool writable); /* driver; writable: epoll said so */
@@ -336,9 +346,11 @@ int tcp_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 
 /* io.c: the part of a driver that both kinds share */
 int tcp_io_init(tcp_io *io, tcp_domain *d, tcp_cq *cq, bool threaded);
-void tcp_io_end(tcp_io *io); /* frees the connections that are left */
+void tcp_io_end(tcp_io *io);  /* frees the connections that are left */
+void tcp_io_bury(tcp_io *io); /* says GONE of the dead, or frees them */
 void tcp_io_event(tcp_io *io, tcp_conn *c, uint32_t epoll_events);
 void tcp_io_run(tcp_io *io);                  /* gives each runnable connection a turn */
+void tcp_io_shake(tcp_io *io);                /* gives one handshake a turn */
 uint64_t tcp_io_next_timer(const tcp_io *io); /* 0: none */
 void tcp_io_timers(tcp_io *io, uint64_t now);
 void tcp_io_emit(tcp_io *io, tcp_event *e);
@@ -377,8 +389,11 @@ int tcp_attach_region(fab_conn *c, uint64_t rkey, uint64_t remote_addr, uint64_t
 void tcp_detach_region(fab_conn *c, uint64_t rkey);
 
 /* connect.c: the client's way to a connection */
-int tcp_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+int tcp_connect(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                void *user, fab_conn **out);
 void tcp_connected(tcp_conn *c); /* driver: connect() has ended */
+/* Driver: the connection can carry frames, so the client says its hello. */
+void tcp_greet(tcp_conn *c);
 
 /* listen.c */
 int tcp_listen(fab_cq *cq, const char *address, fab_listener **out);
@@ -395,6 +410,8 @@ tcp_io *tcp_responder_io(tcp_responder *r);
 void tcp_listener_rest(tcp_listener *l, int error); /* responder: no descriptors are left */
 
 /* address.c */
+/* Whether the address is one that is talked to encrypted; *text is then moved behind what says so. */
+bool tcp_address_encrypted(const char **text);
 int tcp_address_parse(const char *text, struct sockaddr_storage *out, socklen_t *bytes);
 void tcp_address_format(const struct sockaddr_storage *a, char *out, size_t room);
 void tcp_socket_options(int fd, const fab_options *o, bool accepted);

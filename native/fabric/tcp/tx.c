@@ -173,18 +173,28 @@ static void arm(tcp_conn *c, bool on) {
     if (!c->threaded) c->io->attention += on ? 1 : -1;
 }
 
+static void block(tcp_conn *c) {
+    c->blocked = true;
+    arm(c, true);
+}
+
 static void give_up(tcp_conn *c) {
     __atomic_store_n(&c->broken, 1, __ATOMIC_RELEASE);
     shutdown(c->fd, SHUT_RDWR); /* the driver finds out by reading */
 }
 
 /* False when there is no more to do now: all is sent, or the socket is full or broken. */
-static bool write_once(tcp_conn *c, uint8_t *scratch, bool driver) {
+static bool write_once(tcp_conn *c, const tcp_io *io, bool driver) {
+    uint8_t *scratch = io->tx;
     struct iovec v[5];
     int n = 0;
     composed s = { 0 };
     size_t kept = 0, fresh = 0, ring = 0;
     bool ring_only = c->ring_first;
+    if (c->tls && !tcp_tls_push(c)) { /* nothing is composed that could not be taken */
+        block(c);
+        return false;
+    }
     if (!ring_only) {
         kept = c->cut_bytes + c->left_bytes;
         if (c->cut_bytes) v[n++] = (struct iovec){ c->cut + c->cut_at, c->cut_bytes };
@@ -198,13 +208,16 @@ static bool write_once(tcp_conn *c, uint8_t *scratch, bool driver) {
     if (n == 0) return false;
 
     struct msghdr m = { .msg_iov = v, .msg_iovlen = (size_t)n };
-    ssize_t r = n == 1 ? send(c->fd, v[0].iov_base, v[0].iov_len, MSG_NOSIGNAL) : sendmsg(c->fd, &m, MSG_NOSIGNAL);
+    ssize_t r = c->tls   ? tcp_tls_write(c, io, v, n)
+                : n == 1 ? send(c->fd, v[0].iov_base, v[0].iov_len, MSG_NOSIGNAL)
+                         : sendmsg(c->fd, &m, MSG_NOSIGNAL);
     if (r < 0 && errno != EAGAIN && errno != EINTR) {
         give_up(c);
         return false;
     }
     size_t sent = r < 0 ? 0 : (size_t)r, all = kept + fresh + ring;
-    c->quota = sent == all                ? min_size(c->quota * 2, TCP_SCRATCH)
+    bool full = sent < all || (c->tls && tcp_tls_keeps(c->tls));
+    c->quota = !full                      ? min_size(c->quota * 2, TCP_SCRATCH)
                : c->quota / 2 > TCP_CHUNK ? c->quota / 2
                                           : TCP_CHUNK + TCP_HEADER_BYTES;
     size_t rest = consume_kept(c, sent), of_fresh = min_size(rest, fresh);
@@ -213,9 +226,8 @@ static bool write_once(tcp_conn *c, uint8_t *scratch, bool driver) {
         return false;
     }
     consume_ring(c, rest - of_fresh, ring, driver);
-    if (sent < all) {
-        c->blocked = true;
-        arm(c, true);
+    if (full) {
+        block(c);
         return false;
     }
     return ring_only || kept; /* what had to wait behind those may be written now */
@@ -228,7 +240,7 @@ static bool may_write(const tcp_conn *c) {
 void tcp_flush_conn(tcp_conn *c) {
     if (!tcp_tx_take(c)) return;
     do {
-        while (may_write(c) && write_once(c, ((tcp_cq *)c->head.cq)->io.tx, !c->threaded)) continue;
+        while (may_write(c) && write_once(c, &((tcp_cq *)c->head.cq)->io, !c->threaded)) continue;
         /* Begin at the ring's front again, so that a connection that is keeping up touches few pages of it. */
         if (c->ring_head == c->ring_tail && !c->ring_first) {
             __atomic_store_n(&c->ring_head, 0, __ATOMIC_RELAXED);
@@ -248,7 +260,7 @@ void tcp_tx(tcp_conn *c, bool writable) {
     do {
         if (writable) c->blocked = false;
         writable = false;
-        while (may_write(c) && write_once(c, c->io->tx, true)) continue;
+        while (may_write(c) && write_once(c, c->io, true)) continue;
         bool more = c->serve_head != c->serve_tail;
         if (!c->blocked && c->left && c->left_bytes == 0 && !more) {
             free(c->left);
@@ -261,21 +273,25 @@ void tcp_tx(tcp_conn *c, bool writable) {
     if (said && tcp_conn_state(c) == TCP_UP) tcp_conn_linger(c, FAB_REM_ACCESS_ERR);
 }
 
+/* Few bytes that a socket's buffer takes whole. */
+static bool say(tcp_conn *c, const uint8_t *bytes, size_t n) {
+    return c->tls ? tcp_tls_say(c, bytes, n) : send(c->fd, bytes, n, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
 void tcp_send_bye(tcp_conn *c) {
     uint8_t out[TCP_HEADER_BYTES];
     tcp_tx_take_wait(c);
     bool between_frames = c->fd >= 0 && !c->blocked && !c->ring_first && c->cut_bytes + c->left_bytes == 0;
     /* Where it cannot be said the peer sees the stream end, and takes us for dead. */
-    if (between_frames && send(c->fd, out, tcp_frame_encode(&(tcp_frame){ .type = TCP_BYE }, out), MSG_NOSIGNAL) < 0)
-        give_up(c);
+    if (between_frames && !say(c, out, tcp_frame_encode(&(tcp_frame){ .type = TCP_BYE }, out))) give_up(c);
     while (tcp_tx_give(c)) continue;
 }
 
 int tcp_send_hello(tcp_conn *c, const tcp_hello *h) {
     uint8_t out[TCP_HELLO_BYTES];
     size_t n = tcp_hello_encode(h, out);
-    /* The first bytes of this end: a socket's buffer takes them whole. */
-    if (c->fd >= 0 && send(c->fd, out, n, MSG_NOSIGNAL) == (ssize_t)n) return 0;
+    /* The first bytes of this end. */
+    if (c->fd >= 0 && say(c, out, n)) return 0;
     if (c->fd >= 0) give_up(c);
     return -ENOTCONN;
 }

@@ -4,7 +4,7 @@
  *   client:  resolve address -> resolve route -> queue pair -> connect -> ESTABLISHED (or REJECTED, with private data)
  *   owner:   CONNECT_REQUEST -> FAB_WC_ACCEPT -> fab_accept: queue pair, accept -> ESTABLISHED
  *
- * The CM thread waits in the kernel and hands copies of events over; each step is taken by the completion queue's
+ * The CM thread (events.c) hands copies of events over; each step is taken by the completion queue's
  * thread, but for rdma_connect, which may wait (dial.c).
  */
 #include "verbs.h"
@@ -12,90 +12,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "../../base/clock.h"
 
-/* ---- the CM thread ---- */
-
-void verbs_post_event(verbs_cq *cq, verbs_event *e) {
-    e->next = NULL;
-    pthread_mutex_lock(&cq->lock);
-    *cq->last_event = e;
-    cq->last_event = &e->next;
-    atomic_store(&cq->has_events, true);
-    pthread_mutex_unlock(&cq->lock);
-    verbs_wake(&cq->head);
-}
-
-static void take_cm_event(verbs_domain *d) {
-    struct rdma_cm_event *event;
-    pthread_mutex_lock(&d->cm_lock);
-    int failed = d->v->rdma_get_cm_event(d->events, &event);
-    pthread_mutex_unlock(&d->cm_lock);
-    if (failed) return;
-    verbs_event *e = calloc(1, sizeof *e);
-    struct rdma_cm_id *id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id;
-    verbs_id_context *context = id->context;
-    verbs_cq *cq = context->cq;
-    if (e) {
-        e->type = event->event;
-        e->status = event->status;
-        e->slot = context->slot;
-        e->generation = context->generation;
-        e->id = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
-        e->listener = e->id ? context : NULL;
-        const struct rdma_conn_param *p = &event->param.conn;
-        if (p->private_data && (e->id || e->type == RDMA_CM_EVENT_ESTABLISHED || e->type == RDMA_CM_EVENT_REJECTED)) {
-            e->private_bytes = p->private_data_len < sizeof e->private_data ? p->private_data_len
-                                                                            : sizeof e->private_data;
-            memcpy(e->private_data, p->private_data, e->private_bytes);
-        }
-        /* before the acknowledgement: until then the id, so its context and queue, cannot be freed */
-        verbs_post_event(cq, e);
-    }
-    bool removed = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
-    d->v->rdma_ack_cm_event(event);
-    /* the connection has its own notice; those at rest and the listeners have this one */
-    if (removed) verbs_device_gone(d);
-}
-
-static void take_async_event(verbs_domain *d, struct ibv_context *device) {
-    struct ibv_async_event event;
-    bool fatal = false;
-    pthread_mutex_lock(&d->lock);
-    /* Let go since, it may be closed. */
-    if (atomic_load(&d->async_device) == device && d->v->ibv_get_async_event(device, &event) == 0) {
-        fatal = event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_CQ_ERR;
-        d->v->ibv_ack_async_event(&event);
-    }
-    pthread_mutex_unlock(&d->lock);
-    if (fatal) verbs_device_gone(d);
-}
-
-void *verbs_cm_thread(void *domain) {
-    verbs_domain *d = domain;
-    for (;;) {
-        struct ibv_context *device = atomic_load(&d->async_device);
-        struct pollfd fds[3] = {
-            { .fd = d->nudge_fd, .events = POLLIN },
-            { .fd = d->events->fd, .events = POLLIN },
-            { .fd = device ? device->async_fd : -1, .events = POLLIN },
-        };
-        if (poll(fds, 3, -1) < 0) continue;
-        if (fds[0].revents) {
-            uint64_t count;
-            if (read(d->nudge_fd, &count, sizeof count) < 0 && errno != EAGAIN && errno != EINTR) return NULL;
-            if (atomic_load(&d->stopping)) return NULL;
-            continue;
-        }
-        if (fds[1].revents) take_cm_event(d);
-        if (fds[2].revents) take_async_event(d, device);
-    }
-}
+enum { BACKLOG = 1024 }; /* kept by the kernel for the CM thread, which takes them at once */
 
 /* ---- addresses ---- */
 
@@ -137,7 +59,7 @@ int verbs_listen(fab_cq *queue, const char *address, fab_listener **out) {
     if (e == 0) e = verbs_device_of(cq->d, l->id->verbs);
     if (e == 0) e = verbs_cq_device(cq, true);
     if (e == 0) cq->listens = true;
-    if (e == 0 && v->rdma_listen(l->id, 128)) e = -errno;
+    if (e == 0 && v->rdma_listen(l->id, BACKLOG)) e = -errno;
     if (e) {
         fab_log(&queue->domain->options, FAB_LOG_ERROR,
                 "verbs: cannot listen on %s: %s; name an address of an RDMA device", address, strerror(-e));
@@ -173,9 +95,7 @@ void verbs_unlisten(fab_listener *listener) {
     pthread_mutex_unlock(&cq->lock);
     while ((e = turned_away)) { /* peers that nobody has seen yet */
         turned_away = e->next;
-        (void)cq->d->v->rdma_reject(e->id, NULL, 0);
-        cq->d->v->rdma_destroy_id(e->id);
-        free(e);
+        verbs_turn_away(cq, e);
     }
     free(l);
 }
@@ -245,8 +165,9 @@ static void connect_failed(verbs_conn *c, fab_wc_status status, verbs_event *e) 
     verbs_break(c, FAB_SUCCESS, status);
 }
 
-int verbs_connect(fab_cq *queue, const char *address, const void *priv, uint32_t priv_bytes, void *user,
-                  fab_conn **out) {
+int verbs_connect(fab_cq *queue, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                  void *user, fab_conn **out) {
+    (void)who; /* nothing of it is encrypted here */
     verbs_cq *cq = (verbs_cq *)queue;
     const verbs_lib *v = cq->d->v;
     struct sockaddr_storage to, from;

@@ -1,7 +1,8 @@
 /* verbs.h: what the files of the verbs provider share. Private to this folder.
  *
  *   domain.c  the device, protection domains, memory regions
- *   cm.c      the connection manager: its thread, listening, the steps of a connection's set-up
+ *   events.c  the connection manager's thread, and its events on their way to a queue
+ *   cm.c      the connection manager: listening, the steps of a connection's set-up
  *   dial.c    rdma_connect, which may wait, in a thread of its own
  *   pool.c    registered message buffers and the shared receive queue of a tenant
  *   conn.c    queue pairs: made, broken, drained, freed
@@ -122,7 +123,8 @@ typedef struct verbs_event { /* from the CM thread to a completion queue's threa
     int status;
     uint32_t slot, generation;
     struct rdma_cm_id *id; /* CONNECT_REQUEST: the new one, */
-    const void *listener;  /* and at whose context it came */
+    const void *listener;  /* and at whose context it came; */
+    uint64_t from;         /* the peer's address, as fab_source_of gives it */
     uint32_t private_bytes;
     uint8_t private_data[FAB_PRIVATE_MAX + sizeof(verbs_private)];
 } verbs_event;
@@ -287,14 +289,18 @@ void verbs_dereg(fab_mr *m);
 /* -ENODEV: no address of the family leads to it */
 int verbs_source_of(const char *device, int family, struct sockaddr_storage *out);
 
-/* cm.c */
+/* events.c */
 void *verbs_cm_thread(void *domain);
 void verbs_post_event(verbs_cq *cq, verbs_event *e); /* any thread; takes e */
+void verbs_turn_away(verbs_cq *cq, verbs_event *e);  /* a CONNECT_REQUEST that nobody has seen; frees e */
+
+/* cm.c */
 /* handles what the CM thread handed over */
 void verbs_events(verbs_cq *cq);
 int verbs_listen(fab_cq *cq, const char *address, fab_listener **out);
 void verbs_unlisten(fab_listener *l);
-int verbs_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+int verbs_connect(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                  void *user, fab_conn **out);
 int verbs_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int verbs_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 /* one that was accepted is established */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "../../base/region.h"
 #include "../check.h"
+#include "../smaps.h"
 
 enum { BYTES = 2 << 20, PAGE = 4096 }; /* one huge page, so that the seals of those are tried too */
 static const int ALL_SEALS = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -98,6 +99,27 @@ TEST(prefaulted_memory_is_there) {
     CHECK_EQ(mincore(r.base, r.bytes, there), 0);
     for (int i = 0; i < 64; i++) CHECK(there[i] & 1);
     fkv_region_free(&r);
+}
+
+static void expect_not_dumped(const void *at) {
+    char flags[256];
+    smaps_field(at, "VmFlags:", flags, sizeof flags);
+    CHECK(strstr(flags, " dd") != NULL);
+}
+
+TEST(core_dumps_have_nothing_of_a_region_at_its_owner_and_at_a_reader) {
+    static const int ways[] = { 0, FKV_REGION_PREFAULT | FKV_REGION_TRY_HUGE };
+    for (int i = 0; i < 2; i++) {
+        fkv_region r;
+        CHECK_EQ(fkv_region_alloc("test", 2 * FKV_HUGE_PAGE, ways[i], &r), 0);
+        expect_not_dumped(r.base);
+        uint8_t *reader = fkv_region_map(r.fd, PAGE, r.bytes - PAGE, PROT_READ);
+        CHECK(reader != MAP_FAILED);
+        expect_not_dumped(reader);
+        expect_not_dumped(reader + r.bytes - PAGE - 1);
+        munmap(reader, r.bytes - PAGE);
+        fkv_region_free(&r);
+    }
 }
 
 TEST(memory_that_cannot_be_had_is_an_error) {
@@ -265,6 +287,7 @@ int main(int argc, char **argv) {
     RUN(a_client_that_holds_the_descriptor_changes_nothing_and_the_owner_lives);
     RUN(a_region_is_whole_zeroed_aligned_and_closed_on_exec);
     RUN(prefaulted_memory_is_there);
+    RUN(core_dumps_have_nothing_of_a_region_at_its_owner_and_at_a_reader);
     RUN(memory_that_cannot_be_had_is_an_error);
     RUN(huge_pages_never_make_a_region_larger);
     RUN(what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader);

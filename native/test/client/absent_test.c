@@ -85,6 +85,19 @@ TEST(a_connection_that_breaks_while_the_owner_lives_fails_nothing) {
     down();
 }
 
+TEST(one_round_of_addresses_that_fail_fails_nothing) {
+    up_with_patience(1);
+    outcome o;
+    die();
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 60000, &o);
+    for (int i = 0; i < 1000 && p->connects < 2; i++) pass(1, NULL);
+    CHECK_EQ(p->connects, 2); /* patience is over, and its address was tried once more, in vain */
+    p->unreachable = false;
+    pass(100, NULL);
+    CHECK(o.done && o.status == FKV_OK);
+    down();
+}
+
 TEST(without_patience_set_operations_wait_for_their_whole_time) {
     up_with_patience(0);
     outcome get, put;
@@ -173,6 +186,7 @@ int main(int argc, char **argv) {
     RUN(a_change_that_was_sent_to_the_dead_owner_is_indeterminate);
     RUN(an_owner_that_comes_back_is_used_again_by_itself);
     RUN(a_connection_that_breaks_while_the_owner_lives_fails_nothing);
+    RUN(one_round_of_addresses_that_fail_fails_nothing);
     RUN(without_patience_set_operations_wait_for_their_whole_time);
     RUN(a_shard_that_nobody_owns_and_an_owner_that_refuses_are_waited_for_as_long);
     RUN(an_owner_that_is_busy_is_not_absent);

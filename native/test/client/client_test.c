@@ -10,6 +10,13 @@ static bool steady(void) { return provider != FAB_SIM; }
 static rig r;
 static kit k;
 
+/* Every GET was READs alone, but for those whose READs came after the end of a lease, again and again: where processors
+ * are busy a READ of megabytes may take longer than a lease. */
+static bool one_sided(void) {
+    lookup_stats s = kit_stats(&k);
+    return s.two_sided <= s.late;
+}
+
 static void serve(uint64_t memory) {
     rig_init(&r, provider, NULL);
     rig_up(&r, RIG_SHARDS, memory);
@@ -45,7 +52,7 @@ TEST(what_was_put_is_got_and_what_was_deleted_is_not) {
     CHECK_EQ(kit_delete(&k, "alpha", 5000).status, FKV_OK);
     kit_expect_none(&k, "alpha");
     CHECK_EQ(kit_delete(&k, "alpha", 5000).status, FKV_NOT_FOUND);
-    CHECK(!steady() || kit_stats(&k).two_sided == 0);
+    CHECK(!steady() || one_sided());
     CHECK(!steady() || k.connected == 1);
     down();
 }
@@ -134,7 +141,7 @@ TEST(many_gets_and_puts_are_under_way_at_once) {
             free(a[i].value);
         }
     }
-    CHECK(!steady() || kit_stats(&k).two_sided == 0);
+    CHECK(!steady() || one_sided());
     down();
 }
 
@@ -199,7 +206,7 @@ TEST(large_values_go_by_rendezvous_and_come_by_reads) {
         free(a.value);
         free(value);
     }
-    CHECK(!steady() || kit_stats(&k).two_sided == 0);
+    CHECK(!steady() || one_sided());
     down();
 }
 
@@ -353,17 +360,35 @@ TEST(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over) {
 
 TEST(a_refused_ticket_is_told_and_a_new_one_connects) {
     lookup_config c = kit_config(&k, 100);
-    fkv_ticket good = c.session.ticket;
-    c.session.ticket.mac[3] ^= 1;
+    fkv_pass good = c.session.pass;
+    c.session.pass.key.k0 ^= 1;
     serve_client(&c);
     kit_set_owner(&k, 77);
     route_all();
     while (k.reason != FKV_UNAUTHORIZED) kit_turn(&k);
     CHECK(k.connected == 0);
-    session_set_ticket(k.s, &good);
+    session_set_pass(k.s, &good);
     kit_expect_none(&k, "alpha");
     CHECK(k.connected >= 1);
     down();
+}
+
+TEST(a_client_that_is_given_tickets_in_time_keeps_its_connection) {
+    lookup_config c = kit_config(&k, 100);
+    serve_client(&c);
+    kit_set_owner(&k, 77);
+    route_all();
+    kit_expect_none(&k, "alpha");
+    for (int i = 0; i < 5; i++) {
+        fkv_pass next = raw_pass(100, FKV_TICKET_READ | FKV_TICKET_WRITE); /* for 600 s */
+        session_set_pass(k.s, &next);
+        kit_expect_none(&k, "alpha");
+        CHECK_EQ(kit_put(&k, "beta", "v", 1, 10000).status, FKV_OK);
+        fkv_clock_skip(400 * 1000000000ll);
+    }
+    CHECK(!steady() || (k.connected == 1 && k.disconnected == 0));
+    down();
+    fkv_clock_restore();
 }
 
 TEST(the_next_address_is_tried_when_one_fails) {
@@ -435,6 +460,7 @@ static void all_of(fab_provider p) {
     RUN(a_shard_that_closes_and_opens_again_is_read_anew);
     RUN(operations_wait_for_an_owner_that_is_not_there_until_their_time_is_over);
     RUN(a_refused_ticket_is_told_and_a_new_one_connects);
+    RUN(a_client_that_is_given_tickets_in_time_keeps_its_connection);
     RUN(the_next_address_is_tried_when_one_fails);
     RUN(a_cancelled_operation_ends_at_once);
     RUN(closing_ends_what_is_outstanding);

@@ -34,7 +34,8 @@ static void on_answer(void *user, session_answer *a) {
 lookup_config guest_config(guest *c, puppet *p) {
     lookup_config config = { .seed = p->h->config.seed, .max_gets = 64, .ctx = c, .event = on_event, .done = on_got };
     config.session = (session_config){ .shards = p->shards, .max_requests = 64, .jitter_seed = 7 };
-    fkv_ticket_make(&SECRET, 9, p->h->wall_ms + 3600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
+    fkv_ticket t = { .client = 9, .expires_ms = p->h->wall_ms + 3600000, .flags = FKV_TICKET_READ | FKV_TICKET_WRITE };
+    fkv_pass_make(&SECRET, &t, &config.session.pass);
     return config;
 }
 void guest_open(guest *c, puppet *p, const lookup_config *config) {

@@ -60,7 +60,7 @@ static owner_key key_of(void *ctx, const table_segment *segment) {
     return key_of(ctx, segment);
 }
 static void accept_peer(fab_conn *c) {
-    fkv_welcome welcome = { .magic = FKV_HELLO_MAGIC,
+    fkv_welcome welcome = { .magic = FKV_WELCOME_MAGIC,
                             .version = 1,
                             .server_incarnation = o.server_incarnation,
                             .lease_ms = (uint32_t)(o.life.lease_ns / MS),
@@ -152,7 +152,8 @@ static void client_up(void) {
     lookup_config config = { .seed = o.h->config.seed, .max_gets = RANDOM_GETS, .event = event, .done = done };
     config.cached_locations = any(3) * TRUTH_KEYS / 2;
     config.session = (session_config){ .shards = 1, .max_requests = 64, .jitter_seed = 1 + any(1000) };
-    fkv_ticket_make(&SECRET, 9, UINT64_MAX, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &config.session.ticket);
+    fkv_ticket t = { .client = 9, .expires_ms = UINT64_MAX, .flags = FKV_TICKET_READ | FKV_TICKET_WRITE };
+    fkv_pass_make(&SECRET, &t, &config.session.pass);
     CHECK_EQ(lookup_create(&config, &l), FKV_OK);
     s = lookup_session(l);
     session_address a = { FAB_SIM, "sim:owner" };

@@ -85,10 +85,11 @@ static int no_reject(fab_conn *c, const void *p, uint32_t n) {
 
 static const fab_ops puppet_ops;
 
-static int do_connect(fab_cq *cq, const char *address, const void *priv, uint32_t bytes, void *user, fab_conn **out) {
+static int do_connect(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t bytes,
+                      void *user, fab_conn **out) {
     puppet *p = ((puppet_cq *)cq)->p;
     static fkv_welcome welcome;
-    (void)address;
+    (void)address, (void)who;
     CHECK_EQ(bytes, sizeof(fkv_hello));
     CHECK_EQ(((const fkv_hello *)priv)->magic, FKV_HELLO_MAGIC);
     CHECK(p->conn == NULL);
@@ -98,7 +99,7 @@ static int do_connect(fab_cq *cq, const char *address, const void *priv, uint32_
     p->conn = &c->head;
     p->connects++;
     p->conn_in_error = false;
-    welcome = (fkv_welcome){ .magic = FKV_HELLO_MAGIC,
+    welcome = (fkv_welcome){ .magic = FKV_WELCOME_MAGIC,
                              .version = 1,
                              .status = (uint8_t)(p->refuses ? p->refusal : FKV_OK),
                              .server_incarnation = p->server_incarnation,
@@ -107,15 +108,19 @@ static int do_connect(fab_cq *cq, const char *address, const void *priv, uint32_
                              .wall_ms = p->h->wall_ms };
     c->up = !p->unreachable && !p->refuses;
     c->head.max_message = c->up ? 16 << 10 : 0;
+    uint32_t answer_bytes = p->answer ? p->answer_bytes : sizeof welcome;
     emit(p, (fab_wc){ .opcode = FAB_WC_CONNECT,
                       .conn = &c->head,
-                      .data = &welcome,
-                      .bytes = p->unreachable ? 0 : sizeof welcome,
+                      .data = p->answer ? p->answer : &welcome,
+                      .bytes = p->unreachable ? 0 : answer_bytes,
                       .status = c->up        ? FAB_SUCCESS
                                 : p->refuses ? FAB_REM_ACCESS_ERR
                                              : FAB_RETRY_EXC_ERR });
     *out = &c->head;
     return 0;
+}
+static void free_unreleased(puppet *p) {
+    while (p->unreleased_count) free(p->unreleased[--p->unreleased_count]);
 }
 static void do_disconnect(fab_conn *c) {
     puppet *p = of(c);
@@ -130,6 +135,8 @@ static void do_disconnect(fab_conn *c) {
     }
     p->events = kept;
     for (int i = 0; i < PUPPET_READS; i++) p->read[i].flying = false;
+    p->flying = 0;
+    free_unreleased(p);
     p->conn = NULL;
     free(c);
 }
@@ -142,9 +149,13 @@ static puppet_memory *memory_of(puppet *p, uint64_t rkey) {
     return NULL;
 }
 puppet_read *puppet_first(puppet *p) {
-    for (int i = 0; i < PUPPET_READS; i++)
+    for (int i = 0; p->flying && i < PUPPET_READS; i++)
         if (p->read[i].flying) return &p->read[i];
     return NULL;
+}
+static void land(puppet *p, puppet_read *r) {
+    r->flying = false;
+    p->flying--;
 }
 static void emit_failed(puppet *p, const puppet_read *r, fab_wc_status status) {
     fab_wc wc = { .opcode = FAB_WC_READ, .status = status, .wr_id = r->r.wr_id, .conn = p->conn };
@@ -155,32 +166,38 @@ void puppet_break(puppet *p, fab_wc_status status) {
     if (!p->conn || p->conn_in_error) return;
     p->conn_in_error = true;
     for (puppet_read *r; (r = puppet_first(p)) != NULL;) {
-        r->flying = false;
+        land(p, r);
         emit_failed(p, r, FAB_WR_FLUSH_ERR);
     }
     emit(p, (fab_wc){ .opcode = FAB_WC_DISCONNECT, .status = status, .conn = p->conn });
 }
 void puppet_fail(puppet *p, puppet_read *r, fab_wc_status status) {
-    r->flying = false;
+    land(p, r);
     emit_failed(p, r, status);
     puppet_break(p, status);
 }
+static bool lies_in(const puppet_memory *m, uint64_t addr, uint64_t bytes) {
+    return m && addr >= m->addr && addr - m->addr <= m->bytes && m->bytes - (addr - m->addr) >= bytes;
+}
+static const uint8_t *shown(const puppet_memory *m) { return m->shown ? m->shown : m->base; }
 void puppet_carry(puppet *p, puppet_read *r, uint32_t until) {
     puppet_memory *m = memory_of(p, r->r.rkey);
-    if (!m || r->r.remote_addr < m->addr || r->r.remote_addr - m->addr > m->bytes ||
-        m->bytes - (r->r.remote_addr - m->addr) < r->r.bytes) {
+    if (!lies_in(m, r->r.remote_addr, r->r.bytes)) {
         puppet_fail(p, r, FAB_REM_ACCESS_ERR);
         return;
     }
     if (until > r->r.bytes) until = r->r.bytes;
-    const uint8_t *from = m->base + (r->r.remote_addr - m->addr);
+    if (until <= r->copied) return;
+    const uint8_t *from = shown(m) + (r->r.remote_addr - m->addr);
     memcpy((uint8_t *)r->r.local + r->copied, from + r->copied, until - r->copied);
     r->copied = until;
 }
-static const host_segment *segment_of(const puppet *p, uint32_t number) {
+static const puppet_memory *segment_of(const puppet *p, uint32_t number) {
     for (int i = p->h->count - 1; i >= 0; i--) {
         const host_segment *s = &p->h->segments[i];
-        if (s->kind == TABLE_HEAP && s->number == number && !s->retired) return s;
+        if (s->kind != TABLE_HEAP || s->number != number || s->retired) continue;
+        for (int k = 0; k < p->memories; k++)
+            if (p->memory[k].base == s->region.base) return &p->memory[k];
     }
     return NULL;
 }
@@ -190,16 +207,16 @@ static uint32_t carry_next(puppet *p, puppet_read *r) {
     fab_next to;
     memcpy(first, r->r.local, r->r.bytes);
     if (!dataplane_follow(first, r->r.bytes, r->r.next_argument, &to) || to.bytes > r->r.next_bytes) return 0;
-    const host_segment *s = segment_of(p, to.number);
-    if (!s) return 0;
+    const puppet_memory *m = segment_of(p, to.number);
+    if (!m || !lies_in(m, m->addr + to.offset, to.bytes)) return 0;
     if (p->between) p->between(p);
-    memcpy(r->r.next_local, s->region.base + to.offset, to.bytes - p->next_cut);
+    memcpy(r->r.next_local, shown(m) + to.offset, to.bytes - p->next_cut);
     return to.bytes - p->next_cut;
 }
 void puppet_complete(puppet *p, puppet_read *r) {
     puppet_carry(p, r, r->r.bytes);
     if (!r->flying) return; /* refused */
-    r->flying = false;
+    land(p, r);
     uint32_t bytes = r->r.bytes + (p->follows && r->r.next_bytes ? carry_next(p, r) : 0);
     emit(p, (fab_wc){
                 .opcode = FAB_WC_READ, .status = FAB_SUCCESS, .wr_id = r->r.wr_id, .conn = p->conn, .bytes = bytes });
@@ -208,41 +225,49 @@ static bool do_follows(const fab_conn *c) { return of((fab_conn *)(uintptr_t)c)-
 static int do_post_reads(fab_conn *c, const fab_read *r, int n) {
     puppet *p = of(c);
     if (p->conn_in_error) return -ENOTCONN;
-    uint32_t flying = 0, room = p->queue_room ? p->queue_room : PUPPET_READS;
-    for (int i = 0; i < PUPPET_READS; i++) flying += p->read[i].flying;
+    uint32_t room = p->queue_room ? p->queue_room : PUPPET_READS;
     for (int i = 0; i < n; i++) {
         CHECK(fab_local_ok(&r[i]));
-        if (flying + (uint32_t)i >= room) return i;
+        if (p->flying >= room) return i;
         int at = 0;
         while (p->read[at].flying) at++;
         p->read[at] = (puppet_read){ .r = r[i], .flying = true };
+        p->flying++;
         p->reads_posted++;
     }
     return n;
 }
 static int do_attach(fab_conn *c, uint64_t rkey, uint64_t addr, uint64_t bytes, uint64_t wr_id) {
     puppet *p = of(c);
-    (void)addr, (void)bytes;
     if (p->attach_room && p->attaches >= p->attach_room) return -EAGAIN;
     p->attaches++;
-    fab_wc_status status = memory_of(p, rkey) ? FAB_SUCCESS : FAB_REM_ACCESS_ERR;
+    fab_wc_status status = lies_in(memory_of(p, rkey), addr, bytes) ? FAB_SUCCESS : FAB_REM_ACCESS_ERR;
     emit(p, (fab_wc){ .opcode = FAB_WC_ATTACH, .status = status, .wr_id = wr_id, .conn = c });
     return 0;
 }
 static void do_detach(fab_conn *c, uint64_t rkey) { (void)c, (void)rkey; }
 static const uint8_t *do_direct(fab_conn *c, uint64_t rkey) {
     puppet_memory *m = memory_of(of(c), rkey);
-    return of(c)->direct && m ? m->base : NULL;
+    return of(c)->direct && m ? shown(m) : NULL;
 }
 static void do_release(fab_conn *c, const void *message) {
-    (void)c;
-    free((void *)(uintptr_t)message);
+    puppet *p = of(c);
+    int i = p->unreleased_count - 1;
+    while (i >= 0 && p->unreleased[i] != message) i--;
+    CHECK(i >= 0);
+    free(p->unreleased[i]);
+    p->unreleased[i] = p->unreleased[--p->unreleased_count];
 }
 static int do_poll(fab_cq *cq, fab_wc *wc, int max) {
     puppet *p = ((puppet_cq *)cq)->p;
     while (!p->by_hand && puppet_first(p)) puppet_complete(p, puppet_first(p));
     int n = p->events < max ? p->events : max;
     memcpy(wc, p->event, (size_t)n * sizeof *wc);
+    for (int i = 0; i < n; i++) {
+        if (!p->message[i]) continue;
+        CHECK(p->unreleased_count < PUPPET_EVENTS);
+        p->unreleased[p->unreleased_count++] = p->message[i];
+    }
     p->events -= n;
     memmove(p->event, p->event + n, (size_t)p->events * sizeof *wc);
     memmove(p->message, p->message + n, (size_t)p->events * sizeof *p->message);
@@ -262,7 +287,7 @@ void puppet_garbage(puppet *p) {
 
 /* ---- the owner ---- */
 
-static void deliver(puppet *p, const void *reply, uint32_t bytes) {
+void puppet_deliver(puppet *p, const void *reply, uint32_t bytes) {
     if (!p->conn || p->conn_in_error || bytes == 0) return;
     uint8_t *m = malloc(bytes);
     memcpy(m, reply, bytes);
@@ -298,6 +323,7 @@ static int do_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes) 
     const uint8_t *key, *body;
     CHECK_EQ(wire_parse_request(m, bytes, &q, &key, &body), FKV_OK);
     count(p, &q);
+    if (p->heard) p->heard(p, &q);
     if (!p->silent) {
         static uint8_t reply[OWNER_MESSAGE];
         owner_life life = { .shard = p->shard,
@@ -311,9 +337,9 @@ static int do_send(fab_conn *c, const struct iovec *iov, int n, uint32_t bytes) 
         fkv_reply refusal = { .op = q.op, .status = (uint8_t)p->refuses_with, .shard = q.shard, .id = q.id };
         if (q.op == FKV_OP_LAYOUT) puppet_register(p);
         if (refused)
-            deliver(p, &refusal, sizeof refusal);
+            puppet_deliver(p, &refusal, sizeof refusal);
         else
-            deliver(p, reply, owner_answer(p->h, &life, &q, key, body, reply));
+            puppet_deliver(p, reply, owner_answer(p->h, &life, &q, key, body, reply));
     }
     free(m);
     return 0;
@@ -411,6 +437,7 @@ puppet *puppet_new(void) {
 }
 
 void puppet_free(puppet *p) {
+    free_unreleased(p);
     for (int i = 0; i < p->events; i++) free(p->message[i]);
     for (int i = 0; i < p->olds; i++) host_close(p->old[i]);
     host_close(p->h);

@@ -18,6 +18,7 @@ enum { PUPPET_MEMORY = 256, PUPPET_READS = 1024, PUPPET_EVENTS = 4096 };
 typedef struct puppet_memory {
     uint64_t rkey, addr;
     const uint8_t *base;
+    const uint8_t *shown; /* what readers find in its place; NULL: what is there */
     uint64_t bytes;
     bool revoked;
 } puppet_memory;
@@ -32,6 +33,8 @@ typedef struct puppet {
     /* the fabric */
     bool unreachable, refuses; /* connections fail; connections are rejected with `refusal` */
     fkv_status refusal;
+    const void *answer; /* to fab_connect, in place of a welcome; NULL: a welcome */
+    uint32_t answer_bytes;
     bool direct;                       /* attached memory can be read in place */
     bool follows;                      /* READs are followed (fabric.h), the second half when the first is whole */
     void (*between)(struct puppet *p); /* called between the two; NULL: nothing happens then */
@@ -48,9 +51,12 @@ typedef struct puppet {
     puppet_memory memory[PUPPET_MEMORY];
     int memories;
     puppet_read read[PUPPET_READS];
+    uint32_t flying; /* of them */
     fab_wc event[PUPPET_EVENTS];
     int events;
     uint8_t *message[PUPPET_EVENTS];
+    uint8_t *unreleased[PUPPET_EVENTS]; /* polled messages */
+    int unreleased_count;
     uint64_t connects, reads_posted, sends, attaches;
 
     /* the owner */
@@ -61,7 +67,9 @@ typedef struct puppet {
     uint64_t incarnation, server_incarnation;
     uint32_t epoch;
     uint64_t lease_ns;
-    bool silent;             /* answers nothing */
+    bool silent; /* answers nothing */
+    /* called for each request; NULL: nobody wants to know */
+    void (*heard)(struct puppet *p, const fkv_request *q);
     bool grants;             /* LEASE replies list the shard */
     fkv_status refuses_with; /* not OK: GETs and changes are answered so */
     uint64_t rkey_base;      /* of the table's segments */
@@ -89,6 +97,8 @@ void puppet_fail(puppet *p, puppet_read *r, fab_wc_status status);
 void puppet_break(puppet *p, fab_wc_status status); /* the connection ends */
 void puppet_credits(puppet *p);
 void puppet_garbage(puppet *p); /* a message that is no reply */
+/* A message of the owner's, if there is a connection. */
+void puppet_deliver(puppet *p, const void *message, uint32_t bytes);
 
 /* Time goes on: the client's, and with puppet_pass the table's too. */
 void puppet_time(puppet *p, uint64_t ns);

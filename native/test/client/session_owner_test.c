@@ -40,9 +40,28 @@ TEST(a_refused_ticket_waits_for_a_new_one) {
     pass(50, NULL);
     CHECK(c.refused == 1 && c.reason == FKV_UNAUTHORIZED && p->connects == 1);
     p->refuses = false;
-    fkv_ticket t = { .client = 1 };
-    session_set_ticket(c.s, &t);
+    fkv_pass t = { .ticket.client = 1 };
+    session_set_pass(c.s, &t);
     pass(5, NULL);
+    CHECK_EQ(c.connected, 1);
+    down();
+}
+
+TEST(an_owner_that_only_challenges_is_busy_and_is_asked_again) {
+    fkv_challenge challenge = { .magic = FKV_CHALLENGE_MAGIC, .number = 1 };
+    p = puppet_new();
+    p->refuses = true;
+    p->answer = &challenge;
+    p->answer_bytes = sizeof challenge;
+    guest_open(&c, p, NULL);
+    guest_connect(&c);
+    for (int i = 0; i < 1000 && c.refused == 0; i++) pass(1, NULL);
+    CHECK_EQ(c.refused, 1);
+    CHECK_EQ(c.reason, FKV_BUSY);
+    CHECK_EQ(p->connects, 4); /* the question, and three answers */
+    p->refuses = false;
+    p->answer = NULL;
+    pass(2000, NULL); /* no new ticket is waited for */
     CHECK_EQ(c.connected, 1);
     down();
 }
@@ -174,6 +193,7 @@ int main(int argc, char **argv) {
     RUN(an_owner_that_cannot_be_reached_is_tried_less_and_less_often);
     RUN(a_connection_that_keeps_breaking_is_made_less_and_less_often);
     RUN(a_refused_ticket_waits_for_a_new_one);
+    RUN(an_owner_that_only_challenges_is_busy_and_is_asked_again);
     RUN(another_protocol_version_and_garbage_are_refused);
     RUN(an_owner_with_another_incarnation_is_connected_anew);
     RUN(an_owner_whose_addresses_change_keeps_the_connection_that_is_still_named);

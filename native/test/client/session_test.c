@@ -85,6 +85,31 @@ TEST(a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason
     down();
 }
 
+/* What owners remember is the other client's: a retry would be a change of its own. */
+TEST(under_another_client_s_ticket_nothing_is_sent_again_and_the_rest_goes_on) {
+    outcome sent, retried, unsent;
+    up();
+    p->silent = true;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 5000, &retried);
+    guest_settle(&c);
+    puppet_break(p, FAB_RETRY_EXC_ERR);
+    pass(100, NULL);
+    CHECK_EQ(p->retries, 1);
+    guest_ask(&c, FKV_OP_PUT, "beta", "two", 5000, &sent);
+    guest_settle(&c);
+    p->no_credits = true;
+    guest_ask(&c, FKV_OP_PUT, "gamma", "three", 5000, &unsent);
+    guest_settle(&c);
+    session_set_pass(c.s, &(fkv_pass){ .ticket = { .client = 10 } });
+    p->silent = p->no_credits = false;
+    CHECK(sent.done && sent.status == FKV_STALE_SEQUENCE && retried.done && retried.status == FKV_STALE_SEQUENCE);
+    pass(100, &unsent.done);
+    CHECK(unsent.done && unsent.status == FKV_OK);
+    CHECK_EQ(c.connected, 3);
+    CHECK_EQ(p->retries, 1);
+    down();
+}
+
 TEST(a_change_that_was_never_sent_had_no_effect) {
     up();
     outcome o;
@@ -187,6 +212,34 @@ TEST(a_refused_retry_keeps_its_sequence) {
     pass(200, &o.done);
     CHECK(o.done && o.status == FKV_OK);
     CHECK_EQ(p->last_sequence, 1);
+    down();
+}
+
+/* What its owner has sent to a backup may still take effect: it is no other request when it goes out again, also when
+ * the next owner refuses it at first. */
+TEST(an_undecided_change_keeps_its_sequence_and_says_that_it_was_sent_before) {
+    up();
+    outcome o;
+    p->refuses_with = FKV_UNDECIDED;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 5000, &o);
+    guest_settle(&c);
+    CHECK(!o.done && p->retries == 0);
+    p->refuses_with = FKV_BUSY;
+    for (int i = 0; i < 1000 && p->retries == 0; i++) pass(1, NULL);
+    CHECK(!o.done && p->retries == 1);
+    p->refuses_with = FKV_OK;
+    pass(300, &o.done);
+    CHECK(o.done && o.status == FKV_OK);
+    CHECK(p->last_sequence == 1 && p->retries >= 2);
+    down();
+}
+TEST(an_undecided_change_is_indeterminate_when_its_time_is_up) {
+    up();
+    outcome o;
+    p->refuses_with = FKV_UNDECIDED;
+    guest_ask(&c, FKV_OP_PUT, "alpha", "one", 50, &o);
+    pass(100, &o.done);
+    CHECK(o.done && o.status == FKV_STALE_SEQUENCE);
     down();
 }
 
@@ -337,12 +390,15 @@ int main(int argc, char **argv) {
     RUN(a_change_without_answer_is_sent_again_as_the_same_after_a_new_connection);
     RUN(a_change_that_was_sent_and_not_answered_in_time_is_indeterminate);
     RUN(a_change_that_was_sent_and_is_given_up_is_indeterminate_whatever_the_reason);
+    RUN(under_another_client_s_ticket_nothing_is_sent_again_and_the_rest_goes_on);
     RUN(a_change_that_was_never_sent_had_no_effect);
     RUN(a_read_without_answer_in_time_is_a_timeout);
     RUN(requests_without_credits_go_out_in_order_when_credits_come);
     RUN(a_change_that_was_refused_at_first_goes_out_again_under_a_new_sequence);
     RUN(a_refusal_that_lasts_is_the_reason_at_the_end);
     RUN(a_refused_retry_keeps_its_sequence);
+    RUN(an_undecided_change_keeps_its_sequence_and_says_that_it_was_sent_before);
+    RUN(an_undecided_change_is_indeterminate_when_its_time_is_up);
     RUN(a_late_reply_is_for_nobody);
     RUN(no_more_changes_are_outstanding_on_a_shard_than_its_owner_remembers);
     RUN(more_requests_than_agreed_are_refused_at_once);

@@ -4,8 +4,12 @@
  * What the kernel says of huge pages is this file's: memfd_create has no reserved ones, madvise says that it made some,
  * at once or when the test lets it, or that it could not. So nothing here depends on what the machine has. */
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include "dataplane_rig.h"
 #include "../../dataplane/memory.h"
@@ -92,7 +96,7 @@ static int fill(const int *count) {
     int i = 0, before = now_of(count);
     for (; now_of(count) == before && i < PUTS_MOST; i++) {
         fkv_status s = put(i);
-        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
+        CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL || s == FKV_NO_MEMORY);
     }
     CHECK(i < PUTS_MOST);
     return i;
@@ -134,12 +138,77 @@ TEST(what_could_not_be_made_of_huge_pages_counts_no_longer_against_the_bound) {
     up(NEVER, 3 * FKV_HUGE_PAGE); /* the first two and one more */
     int n = fill(&refused);
     set_huge(AT_ONCE);
-    uint64_t until = fkv_now_ns() + RIG_WAIT_S * 1000000000ull;
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
     for (; registered() < 3 * FKV_HUGE_PAGE; n++) {
         put(n);
         CHECK(fkv_now_ns() < until);
     }
     CHECK_EQ(registered(), 3 * FKV_HUGE_PAGE);
+    down();
+}
+
+/* ---- descriptors ---- */
+
+static struct rlimit limit;
+/* The process may have `more` descriptors than it has. */
+static void allow_descriptors(int more) {
+    int lowest = dup(0);
+    CHECK(lowest >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    close(lowest);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)(lowest + more), limit.rlim_max }), 0);
+}
+static void allow_all_descriptors(void) { CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0); }
+
+/* A table that was refused memory asks again after a tenth of a second. */
+TEST(without_descriptors_for_segments_changes_are_told_that_the_system_is_at_fault) {
+    up(AT_ONCE, 0);
+    allow_descriptors(0);
+    int i = 0;
+    fkv_status s;
+    do s = put(i++);
+    while ((s == FKV_OK || s == FKV_BUSY) && i < PUTS_MOST);
+    CHECK_EQ(s, FKV_NO_MEMORY);
+    allow_all_descriptors();
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (put(i) != FKV_OK) CHECK(fkv_now_ns() < until);
+    down();
+}
+
+static int high_socket(int above, int host) {
+    struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000u + (uint32_t)host) };
+    int low = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = fcntl(low, F_DUPFD_CLOEXEC, above);
+    close(low);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&own, sizeof own) == 0);
+    return fd;
+}
+
+/* Beyond the limit lie the other ends, which are this process's too. */
+TEST(clients_that_say_nothing_do_not_take_the_descriptors_of_segments) {
+    enum { LIMIT = 400, STRANGERS = 600, PUTS = 2000 }; /* for these a quarter of LIMIT is enough segments */
+    static int fd[STRANGERS];
+    char port[16] = "";
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    set_huge(AT_ONCE);
+    rig_init(&r, FAB_TCP, NULL);
+    r.config.wait_ms = 20;
+    for (int i = 0; i < STRANGERS; i++) fd[i] = high_socket(LIMIT, 1 + i % 2);
+    allow_descriptors(0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ LIMIT, limit.rlim_max }), 0);
+    rig_up(&r, 1, SHARD_BYTES);
+    raw_up(&c, &r, 1);
+    snprintf(port, sizeof port, "%s", strrchr(dataplane_address(r.d, 0), ':') + 1);
+    a.sin_port = htons((uint16_t)atoi(port));
+    for (int i = 0; i < STRANGERS; i++) CHECK_EQ(connect(fd[i], (struct sockaddr *)&a, sizeof a), 0);
+    /* the responder takes the newest of them only after the others */
+    struct pollfd first = { .fd = fd[0], .events = POLLIN };
+    CHECK_EQ(poll(&first, 1, (int)check_patience_ms()), 1);
+    for (int i = 0; i < PUTS; i++) {
+        fkv_status s;
+        while ((s = put(i)) == FKV_BUSY) {}
+        CHECK_EQ(s, FKV_OK);
+    }
+    allow_all_descriptors();
+    for (int i = 0; i < STRANGERS; i++) close(fd[i]);
     down();
 }
 
@@ -161,6 +230,8 @@ int main(int argc, char **argv) {
     RUN(while_huge_pages_are_made_for_one_shard_others_get_their_memory);
     RUN(changes_that_come_before_their_memory_are_counted_with_the_longest_wait);
     RUN(what_could_not_be_made_of_huge_pages_counts_no_longer_against_the_bound);
+    RUN(without_descriptors_for_segments_changes_are_told_that_the_system_is_at_fault);
+    RUN(clients_that_say_nothing_do_not_take_the_descriptors_of_segments);
     RUN(after_the_kernel_took_long_for_huge_pages_it_is_left_alone_for_a_while);
     return check_end(argc, argv);
 }

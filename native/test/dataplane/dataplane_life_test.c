@@ -55,7 +55,7 @@ static void stop_at(int stage) {
     if (stage >= STAGE_PUTS)
         for (int i = 0; i < 30; i++) raw_put_begin(&c, "k", "value", 5);
     if (stage >= STAGE_LARGE) {
-        CHECK_EQ(fkv_region_alloc("test", FKV_VALUE_MAX, 0, &region), 0);
+        CHECK_EQ(fkv_region_alloc("test", FKV_VALUE_MAX, FKV_REGION_PREFAULT, &region), 0);
         CHECK_EQ(fab_reg(c.domain, &region, 0, &mr), 0);
         fkv_request q = raw_request(&c, FKV_OP_PUT, "k");
         q.flags = FKV_REQUEST_RENDEZVOUS;
@@ -131,9 +131,9 @@ TEST(each_worker_answers_for_its_own_shards_only) {
     CHECK_EQ(rig_open_shard(&r, shard, 1, TABLE_MEMORY_MIN, NULL), FKV_OK);
     rig_serve(&r, shard);
     raw_up(&a, &r, 1);
-    fkv_hello h = raw_hello(1, FKV_TICKET_READ | FKV_TICKET_WRITE);
+    fkv_pass h = raw_pass(1, FKV_TICKET_READ | FKV_TICKET_WRITE);
     raw_open(&b, &r);
-    CHECK_EQ(raw_connect(&b, 1, &h, sizeof h), FKV_OK);
+    CHECK_EQ(raw_connect(&b, 1, &h), FKV_OK);
     CHECK_EQ(raw_put(&a, key, "v", 1), FKV_NOT_OWNER);
     CHECK_EQ(raw_put(&b, key, "v", 1), FKV_OK);
     raw_expect(&b, key, "v");
@@ -158,10 +158,10 @@ TEST(messages_that_are_none_do_no_harm) {
     rig_up(&r, RIG_SHARDS, TABLE_MEMORY_MIN);
     raw_up(&good, &r, 1);
     state = check_seed();
-    fkv_hello h = raw_hello(2, FKV_TICKET_READ | FKV_TICKET_WRITE);
+    fkv_pass h = raw_pass(2, FKV_TICKET_READ | FKV_TICKET_WRITE);
     raw_open(&bad, &r);
     for (int round = 0; round < 60; round++) {
-        CHECK_EQ(raw_connect(&bad, 0, &h, sizeof h), FKV_OK);
+        CHECK_EQ(raw_connect(&bad, 0, &h), FKV_OK);
         for (int i = 0; i < 40 && !bad.gone; i++) {
             uint32_t n = (uint32_t)(1 + rnd() % sizeof bytes);
             for (uint32_t k = 0; k < n; k++) bytes[k] = (uint8_t)rnd();

@@ -194,7 +194,7 @@ TEST(a_scan_ends_whatever_the_size_of_a_value) {
 /* ---- time is shared ---- */
 
 static uint64_t scan_begin(raw *c) { /* of a namespace without entries: it ends only where it has to */
-    fkv_request q = { .op = FKV_OP_SCAN, .id = c->next_id++, .ns = 77, .value_bytes = 1 };
+    fkv_request q = { .op = FKV_OP_SCAN, .id = c->next_id++, .space = 77, .value_bytes = 1 };
     struct iovec v = { &q, sizeof q };
     int e;
     while ((e = fab_send(c->conn, &v, 1)) == -EAGAIN) raw_poll(c);

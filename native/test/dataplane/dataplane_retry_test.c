@@ -1,24 +1,25 @@
 /* dataplane_retry_test.c: a change has at most one effect and is not reported wrongly, however late, twice or out of
  * order it comes: the owner's grant runs out under it, copies of it meet, its client gives up on it. */
-#include "dataplane_rig.h"
+#include <semaphore.h>
+#include "worker_visit.h"
 
-#ifdef __SANITIZE_THREAD__
-enum { LARGE = 8 << 20 }; /* each word that is copied costs it about a microsecond */
-#else
-enum { LARGE = FKV_VALUE_MAX };
-#endif
+enum { LARGE = 1 << 20, MEMORY = 16 << 20 };
 
 static fab_provider provider;
 static rig r;
 
-static uint64_t prepared_in(const dataplane_stats *s) {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < s->shards; i++) n += s->shard[i].table.prepared;
-    return n;
-}
 static uint64_t prepared_changes(void) {
     dataplane_stats *s = rig_stats(&r);
-    uint64_t n = prepared_in(s);
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->shards; i++) n += s->shard[i].table.prepared;
+    free(s);
+    return n;
+}
+
+/* Asked at the beginning of a turn, before which each of them was run. */
+static uint64_t puts_taken(void) {
+    dataplane_stats *s = rig_stats(&r);
+    uint64_t n = s->worker[0].requests[FKV_OP_PUT];
     free(s);
     return n;
 }
@@ -30,7 +31,7 @@ typedef struct large {
     fkv_rendezvous where;
 } large;
 static void large_up(large *l, raw *c, uint32_t bytes) {
-    CHECK_EQ(fkv_region_alloc("test", bytes, 0, &l->region), 0);
+    CHECK_EQ(fkv_region_alloc("test", bytes, FKV_REGION_PREFAULT, &l->region), 0);
     memset(l->region.base, 'A', bytes);
     CHECK_EQ(fab_reg(c->domain, &l->region, 0, &l->mr), 0);
     l->where = (fkv_rendezvous){ fab_mr_rkey(l->mr), fab_mr_addr(l->mr), fab_mr_addr(l->mr), l->region.bytes };
@@ -39,11 +40,11 @@ static void large_down(large *l) {
     fab_dereg(l->mr);
     fkv_region_free(&l->region);
 }
-/* Two clients of an owner with room for large values, of which the first has one ready. */
+/* Two clients of an owner, of which the first has a large value ready. */
 static void two_up(raw *c, raw *d, uint64_t second, large *l) {
     rig_init(&r, provider, NULL);
     r.config.wait_ms = 60000;
-    rig_up(&r, RIG_SHARDS, 512 << 20);
+    rig_up(&r, RIG_SHARDS, MEMORY);
     raw_up(c, &r, 1);
     raw_up(d, &r, second);
     large_up(l, c, LARGE);
@@ -55,6 +56,20 @@ static void two_down(raw *c, raw *d, large *l) {
     raw_down(d);
     rig_down(&r);
 }
+
+/* The copier stands still until it is let go, so that a large change stays prepared for as long as a test needs. */
+static sem_t copier_goes;
+static void hold_copier(job *j) {
+    (void)j;
+    while (sem_wait(&copier_goes) != 0) {}
+}
+static void copier_stops(void) {
+    static job held;
+    held.run = hold_copier;
+    helper_post(&r.d->copier, &held);
+}
+static void copier_goes_on(void) { CHECK_EQ(sem_post(&copier_goes), 0); }
+
 static fkv_request large_put(raw *c, const char *key, uint32_t bytes) {
     fkv_request q = raw_request(c, FKV_OP_PUT, key);
     q.flags = FKV_REQUEST_RENDEZVOUS;
@@ -62,25 +77,13 @@ static fkv_request large_put(raw *c, const char *key, uint32_t bytes) {
     return q;
 }
 
-/* It is prepared, or was made already. */
+/* Returns when it is prepared; it stays so until copier_goes_on. */
 static fkv_request large_put_begin(raw *c, const char *key, const large *l) {
     fkv_request q = large_put(c, key, LARGE);
+    copier_stops();
     raw_send(c, &q, key, &l->where, sizeof l->where);
-    while (!c->first && !prepared_changes()) raw_poll(c);
+    while (!prepared_changes()) raw_poll(c);
     return q;
-}
-
-/* Called on the owner's thread, which neither prepares nor commits meanwhile. */
-typedef struct grant_end {
-    rig_call call;
-    bool while_prepared;
-} grant_end;
-static void end_grant_if_prepared(void *ctx, fkv_status s, void *result) {
-    grant_end *end = ctx;
-    end->while_prepared = prepared_in(result) > 0;
-    if (end->while_prepared) dataplane_set_grant_until(r.d, fkv_now_ns());
-    free(result);
-    rig_done(&end->call, s, NULL);
 }
 
 /* The grant runs out while the value is on its way. */
@@ -89,15 +92,10 @@ TEST(a_change_that_is_ready_after_the_grant_leaves_no_trace) {
     large l;
     fkv_reply reply;
     two_up(&c, &d, 2, &l);
-    for (bool ended = false; !ended;) { /* again if it was made too quickly */
-        fkv_request q = large_put_begin(&c, "k", &l);
-        grant_end end = { .while_prepared = false };
-        rig_call_init(&end.call);
-        dataplane_get_stats(r.d, end_grant_if_prepared, &end);
-        CHECK_EQ(rig_wait(&end.call), FKV_OK);
-        ended = end.while_prepared;
-        CHECK_EQ(raw_end(&c, q.id), ended ? FKV_SHARD_CLOSED : FKV_OK);
-    }
+    fkv_request q = large_put_begin(&c, "k", &l);
+    dataplane_set_grant_until(r.d, fkv_now_ns());
+    copier_goes_on();
+    CHECK_EQ(raw_end(&c, q.id), FKV_SHARD_CLOSED);
     dataplane_set_grant_until(r.d, UINT64_MAX);
     CHECK_EQ(prepared_changes(), 0);
     CHECK_EQ(raw_put(&d, "k", "B", 1), FKV_OK);
@@ -111,36 +109,16 @@ TEST(a_change_that_is_ready_after_the_grant_leaves_no_trace) {
 TEST(what_has_waited_past_the_grant_is_refused) {
     raw c, d;
     large l;
-    fkv_request q;
-    fkv_status s = FKV_OK, get = FKV_OK, put = FKV_OK;
     two_up(&c, &d, 2, &l);
-    while (s == FKV_OK) {
-        dataplane_set_grant_until(r.d, UINT64_MAX);
-        q = large_put_begin(&c, "k", &l);
-        dataplane_stats *before = rig_stats(&r);
-        fkv_request g = raw_request(&d, FKV_OP_GET, "k");
-        uint64_t got = raw_send(&d, &g, "k", NULL, 0), done = raw_put_begin(&d, "k", "B", 1);
-        for (bool taken = false; !taken;) {
-            dataplane_stats *now = rig_stats(&r);
-            taken = now->worker[0].requests[FKV_OP_PUT] > before->worker[0].requests[FKV_OP_PUT];
-            free(now);
-        }
-        free(before);
-        dataplane_set_grant_until(r.d, fkv_now_ns());
-        s = raw_end(&c, q.id);
-        raw_message *m;
-        bool more;
-        do {
-            m = raw_receive(&d, got);
-            get = (fkv_status)m->reply.status;
-            more = m->reply.flags & FKV_REPLY_MORE;
-            free(m);
-        } while (more);
-        put = raw_end(&d, done);
-    }
-    CHECK_EQ(s, FKV_SHARD_CLOSED);
-    CHECK_EQ(get, FKV_SHARD_CLOSED);
-    CHECK_EQ(put, FKV_SHARD_CLOSED);
+    fkv_request q = large_put_begin(&c, "k", &l), get = raw_request(&d, FKV_OP_GET, "k");
+    uint64_t before = puts_taken();
+    uint64_t got = raw_send(&d, &get, "k", NULL, 0), done = raw_put_begin(&d, "k", "B", 1);
+    while (puts_taken() == before) {}
+    dataplane_set_grant_until(r.d, fkv_now_ns());
+    copier_goes_on();
+    CHECK_EQ(raw_end(&c, q.id), FKV_SHARD_CLOSED);
+    CHECK_EQ(raw_end(&d, got), FKV_SHARD_CLOSED);
+    CHECK_EQ(raw_end(&d, done), FKV_SHARD_CLOSED);
     two_down(&c, &d, &l);
 }
 
@@ -175,19 +153,18 @@ TEST(a_first_copy_that_comes_after_its_retry_has_failed_is_not_made) {
 TEST(a_cancelled_copy_of_a_change_under_way_is_indeterminate) {
     raw c, d;
     large l;
-    fkv_status s;
     two_up(&c, &d, 1, &l);
-    do { /* again if the first copy was too quick */
-        fkv_request q = large_put_begin(&c, "k", &l), copy = q;
-        copy.flags |= FKV_REQUEST_RETRY;
-        copy.id = d.next_id++;
-        raw_send(&d, &copy, "k", &l.where, sizeof l.where);
-        fkv_request cancel = { .op = FKV_OP_CANCEL, .shard = q.shard, .expected = copy.id };
-        raw_send(&d, &cancel, "", NULL, 0);
-        s = raw_end(&d, copy.id);
-        CHECK(s == FKV_STALE_SEQUENCE || s == FKV_OK);
-        CHECK_EQ(raw_end(&c, q.id), FKV_OK);
-    } while (s == FKV_OK);
+    fkv_request q = large_put_begin(&c, "k", &l), copy = q;
+    copy.flags |= FKV_REQUEST_RETRY;
+    copy.id = d.next_id++;
+    uint64_t before = puts_taken();
+    raw_send(&d, &copy, "k", &l.where, sizeof l.where);
+    while (puts_taken() == before) {}
+    fkv_request cancel = { .op = FKV_OP_CANCEL, .shard = q.shard, .expected = copy.id };
+    raw_send(&d, &cancel, "", NULL, 0);
+    CHECK_EQ(raw_end(&d, copy.id), FKV_STALE_SEQUENCE);
+    copier_goes_on();
+    CHECK_EQ(raw_end(&c, q.id), FKV_OK);
     two_down(&c, &d, &l);
 }
 
@@ -253,4 +230,7 @@ static void tests(void) {
     if (provider == FAB_SHM) RUN(a_cancelled_copy_of_a_change_under_way_is_indeterminate);
 }
 
-int main(int argc, char **argv) { return rig_main(argc, argv, &provider, tests); }
+int main(int argc, char **argv) {
+    CHECK_EQ(sem_init(&copier_goes, 0, 0), 0);
+    return rig_main(argc, argv, &provider, tests);
+}

@@ -1,5 +1,5 @@
 /* dataplane_rig.h: a data plane and raw clients for its tests. The client speaks wire.h over fabric.h by hand, so that
- * it can also do what a real one never would. Waits end with the event, or after 60 s with a failed check. */
+ * it can also do what a real one never would. Waits end with the event, or after check_patience_ms() with a failed check. */
 #ifndef FARKV_TEST_DATAPLANE_RIG_H
 #define FARKV_TEST_DATAPLANE_RIG_H
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "../../wire/wire.h"
 #include "../check.h"
 
-enum { RIG_SHARDS = 4, RIG_WAIT_S = 60 };
+enum { RIG_SHARDS = 4, RIG_WAIT_MS = 60000 };
 static const fkv_seed RIG_SEED = { 0x1234, 0x5678 }, RIG_SECRET = { 0x9abc, 0xdef0 };
 
 /* ---- calls that are waited for ---- */
@@ -51,7 +51,7 @@ static inline bool rig_is_done(rig_call *c) {
 static inline fkv_status rig_wait(rig_call *c) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RIG_WAIT_S;
+    until.tv_sec += (time_t)(check_patience_ms() / 1000) + 1;
     pthread_mutex_lock(&c->lock);
     while (!c->done) CHECK(pthread_cond_timedwait(&c->cond, &c->lock, &until) == 0);
     pthread_mutex_unlock(&c->lock);
@@ -67,6 +67,7 @@ typedef struct rig {
     char path[2][64];
     dataplane *d;
     sim_world *sim;
+    bool encrypted;          /* set between rig_init and rig_start: over tcp */
     bool owns_sim, sim_over; /* sim_over: atomic */
     pthread_t sim_time;
     uint32_t epoch; /* of the shards that rig_open_shard opens */
@@ -74,11 +75,16 @@ typedef struct rig {
 
 /* Owner and clients have threads of their own here, so the world's time goes on with the machine's: would it jump to
  * the next event, that would often be a time-out of what the other thread has not come to yet. */
+static inline uint64_t rig_real_ns(void) { /* which no test moves */
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 static inline void *rig_sim_time(void *arg) {
     rig *r = arg;
-    uint64_t ahead = sim_now(r->sim) - fkv_now_ns();
+    uint64_t ahead = sim_now(r->sim) - rig_real_ns();
     while (!__atomic_load_n(&r->sim_over, __ATOMIC_ACQUIRE)) {
-        sim_run_until(r->sim, fkv_now_ns() + ahead);
+        sim_run_until(r->sim, rig_real_ns() + ahead);
         struct timespec tick = { .tv_nsec = 20000 };
         nanosleep(&tick, NULL);
     }
@@ -122,6 +128,7 @@ static inline void rig_init(rig *r, fab_provider p, sim_world *sim) {
 }
 static inline void rig_start(rig *r) {
     char why[256];
+    for (int i = 0; i < 2 && r->encrypted; i++) snprintf(r->path[i], sizeof r->path[i], "tls:127.0.0.1:0");
     CHECK_EQ(dataplane_create(&r->config, &r->d), FKV_OK);
     fkv_status s = dataplane_start(r->d, why, sizeof why);
     if (s != FKV_OK) fprintf(stderr, "%s\n", why);
@@ -172,12 +179,18 @@ static inline void rig_up(rig *r, uint32_t shards, uint64_t memory) {
         rig_serve(r, i);
     }
 }
-static inline void rig_down(rig *r) {
-    dataplane_destroy(r->d);
+/* Its world, if that is its own, goes on for others. */
+static inline void rig_dies(rig *r) { dataplane_destroy(r->d); }
+static inline void rig_end_world(rig *r) {
     if (!r->owns_sim) return;
+    r->owns_sim = false;
     __atomic_store_n(&r->sim_over, true, __ATOMIC_RELEASE);
     pthread_join(r->sim_time, NULL);
     sim_world_destroy(r->sim);
+}
+static inline void rig_down(rig *r) {
+    rig_dies(r);
+    rig_end_world(r);
 }
 
 /* ---- a thread that is held up ---- */
@@ -198,14 +211,15 @@ static inline void rig_hold_here(void *ctx, fkv_status s, void *result) {
     while (!h->go) pthread_cond_wait(&h->cond, &h->lock);
     pthread_mutex_unlock(&h->lock);
 }
-/* Worker 0's thread stands still in the middle of a turn, after its beginning, until it is let go. */
-static inline void rig_hold_up(rig_hold *h, rig *r) {
+/* By a shard that is open there. Worker 0's thread stands still in the middle of a turn, after its beginning, until it is let go. */
+static inline void rig_hold_up_by(rig_hold *h, rig *r, uint32_t shard) {
     *h = (rig_hold){ .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
-    dataplane_get_layout(r->d, 0, rig_hold_here, h);
+    dataplane_get_layout(r->d, shard, rig_hold_here, h);
     pthread_mutex_lock(&h->lock);
     while (!h->here) pthread_cond_wait(&h->cond, &h->lock);
     pthread_mutex_unlock(&h->lock);
 }
+static inline void rig_hold_up(rig_hold *h, rig *r) { rig_hold_up_by(h, r, 0); }
 static inline void rig_let_go(rig_hold *h) {
     pthread_mutex_lock(&h->lock);
     h->go = true;
@@ -231,17 +245,29 @@ typedef struct raw {
     uint64_t sequence[RIG_SHARDS];
     fkv_status welcome;
     uint8_t version;
+    fkv_challenge challenge; /* number 0: not challenged */
+    uint8_t answered_nonce[FKV_NONCE_BYTES];
+    fkv_pass shown;            /* where connections are encrypted: under which */
     bool answered, gone, keep; /* keep: received messages are not given back until raw_release_kept */
     const void *kept[1024];
     int kept_count;
 } raw;
 
-static inline fkv_hello raw_hello(uint64_t client, uint32_t flags) {
-    fkv_hello h = { .magic = FKV_HELLO_MAGIC,
-                    .version_min = FKV_WIRE_VERSION_MIN,
-                    .version_max = FKV_WIRE_VERSION_MAX };
-    fkv_ticket_make(&RIG_SECRET, client, fkv_wall_ms() + 600000, 0, flags, &h.ticket);
-    return h;
+/* Longer than any window is kept, so that only tests of tickets see one end. */
+enum { RIG_TICKET_MS = 2 * FKV_DEDUP_IDLE_MS };
+static inline fkv_pass raw_pass_until(const fkv_seed *secret, uint64_t client, uint32_t tenant, uint32_t flags,
+                                      uint64_t expires_ms) {
+    fkv_pass p;
+    fkv_ticket t = { .client = client,
+                     .expires_ms = expires_ms,
+                     .life_ms = RIG_TICKET_MS,
+                     .tenant = (uint16_t)tenant,
+                     .flags = (uint8_t)flags };
+    fkv_pass_make(secret, &t, &p);
+    return p;
+}
+static inline fkv_pass raw_pass(uint64_t client, uint32_t flags) {
+    return raw_pass_until(&RIG_SECRET, client, 0, flags, fkv_wall_ms() + RIG_TICKET_MS);
 }
 static inline void raw_poll(raw *c) {
     fab_wc wc[32];
@@ -250,8 +276,13 @@ static inline void raw_poll(raw *c) {
         if (wc[i].opcode == FAB_WC_CONNECT) {
             fkv_welcome w = { 0 };
             c->answered = true;
+            c->challenge.number = 0;
+            if (wc[i].bytes >= sizeof c->challenge) memcpy(&c->challenge, wc[i].data, sizeof c->challenge);
+            if (c->challenge.magic != FKV_CHALLENGE_MAGIC) c->challenge.number = 0;
             if (wc[i].bytes >= sizeof w) memcpy(&w, wc[i].data, sizeof w);
-            c->welcome = wc[i].bytes >= sizeof w ? (fkv_status)w.status : FKV_DISCONNECTED;
+            c->welcome = wc[i].bytes >= sizeof w        ? (fkv_status)w.status
+                         : wc[i].status == FAB_AUTH_ERR ? FKV_UNAUTHORIZED
+                                                        : FKV_DISCONNECTED;
             c->version = w.version;
         } else if (wc[i].opcode == FAB_WC_RECV) {
             raw_message *m = malloc(sizeof *m + wc[i].bytes);
@@ -283,26 +314,14 @@ static inline void raw_turn(raw *c, const bool *unless) {
     if (*unless || c->first || c->gone) return;
     if (fab_arm(c->cq) != 0) return;
     struct pollfd f = { .fd = fab_fd(c->cq), .events = POLLIN };
-    CHECK(poll(&f, 1, RIG_WAIT_S * 1000) > 0);
+    CHECK(poll(&f, 1, (int)check_patience_ms()) > 0);
 }
 static inline void raw_open(raw *c, rig *r) {
-    *c = (raw){ .r = r, .next_id = 1 };
+    *c = (raw){ .r = r, .next_id = 1, .shown = raw_pass(0xf00d, FKV_TICKET_READ) };
     c->last = &c->first;
     fab_options o = { .provider = r->provider, .op_timeout_ms = 20000 };
     CHECK_EQ(fab_open(&o, &c->domain), 0);
     CHECK_EQ(fab_cq_create(c->domain, &c->cq), 0);
-}
-static inline fkv_status raw_connect(raw *c, uint32_t listener, const void *hello, uint32_t bytes) {
-    c->answered = c->gone = false;
-    CHECK_EQ(fab_connect(c->cq, dataplane_address(c->r->d, listener), hello, bytes, NULL, &c->conn), 0);
-    fab_flush(c->cq);
-    while (!c->answered) raw_turn(c, &c->answered);
-    return c->welcome;
-}
-static inline void raw_up(raw *c, rig *r, uint64_t client) {
-    fkv_hello h = raw_hello(client, FKV_TICKET_READ | FKV_TICKET_WRITE);
-    raw_open(c, r);
-    CHECK_EQ(raw_connect(c, 0, &h, sizeof h), FKV_OK);
 }
 static inline void raw_drop_messages(raw *c) {
     while (c->first) {
@@ -319,13 +338,48 @@ static inline void raw_hang_up(raw *c) {
     c->conn = NULL;
     raw_drop_messages(c);
 }
+/* One connection, with whatever hello. */
+static inline fkv_status raw_dial(raw *c, const char *address, const void *hello, uint32_t bytes) {
+    c->answered = c->gone = false;
+    fab_identity who = { .bytes = FKV_NAME_BYTES };
+    memcpy(who.name, c->shown.name, sizeof c->shown.name);
+    memcpy(who.key, &c->shown.key, sizeof c->shown.key);
+    CHECK_EQ(fab_connect_as(c->cq, address, &who, hello, bytes, NULL, &c->conn), 0);
+    fab_flush(c->cq);
+    while (!c->answered) raw_turn(c, &c->answered);
+    return c->welcome;
+}
+/* Asks for a challenge; false: was refused. */
+static inline bool raw_challenge(raw *c, const char *address, fkv_challenge *out) {
+    fkv_hello asks = fkv_hello_make(NULL, NULL);
+    raw_dial(c, address, &asks, sizeof asks);
+    *out = c->challenge;
+    if (out->number) raw_hang_up(c);
+    return out->number != 0;
+}
+static inline fkv_status raw_connect_to(raw *c, const char *address, const fkv_pass *p) {
+    fkv_challenge challenge;
+    c->shown = *p;
+    if (!raw_challenge(c, address, &challenge)) return c->welcome;
+    fkv_hello h = fkv_hello_make(p, &challenge);
+    memcpy(c->answered_nonce, challenge.nonce, sizeof c->answered_nonce);
+    return raw_dial(c, address, &h, sizeof h);
+}
+static inline fkv_status raw_connect(raw *c, uint32_t listener, const fkv_pass *p) {
+    return raw_connect_to(c, dataplane_address(c->r->d, listener), p);
+}
+static inline void raw_up(raw *c, rig *r, uint64_t client) {
+    fkv_pass p = raw_pass(client, FKV_TICKET_READ | FKV_TICKET_WRITE);
+    raw_open(c, r);
+    CHECK_EQ(raw_connect(c, 0, &p), FKV_OK);
+}
 static inline void raw_down(raw *c) {
     raw_hang_up(c);
     fab_cq_destroy(c->cq);
     fab_close(c->domain);
 }
-static inline uint32_t raw_shard_of(uint16_t ns, const void *key, size_t n) {
-    return fkv_hash_shard(fkv_hash_key(&RIG_SEED, ns, key, n), RIG_SHARDS);
+static inline uint32_t raw_shard_of(uint16_t space, const void *key, size_t n) {
+    return fkv_hash_shard(fkv_hash_key(&RIG_SEED, space, key, n), RIG_SHARDS);
 }
 /* A request for a key; value NULL: none. The caller may change it before raw_send. */
 static inline fkv_request raw_request(raw *c, fkv_op op, const char *key) {

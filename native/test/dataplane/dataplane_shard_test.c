@@ -206,13 +206,12 @@ TEST(all_shards_together_register_no_more_than_the_bound) {
     r.config.memory_bytes = BOUND;
     rig_up(&r, RIG_SHARDS, 4 * BOUND);
     raw_up(&c, &r, 1);
-    static char value[20000];
-    memset(value, 'x', sizeof value - 1);
+    static const char value[1000];
     char key[16];
     fkv_status s = FKV_OK;
     for (int i = 0; s != FKV_TABLE_FULL; i++) {
         snprintf(key, sizeof key, "key%d", i);
-        s = raw_put(&c, key, value, 1);
+        s = raw_put(&c, key, value, sizeof value);
         CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
     }
     dataplane_stats *stats = rig_stats(&r);
@@ -226,7 +225,7 @@ TEST(all_shards_together_register_no_more_than_the_bound) {
     for (int i = 0, had = 0; had < 10; i++) {
         snprintf(key, sizeof key, "more%d", i);
         if (raw_shard_of(0, key, strlen(key)) != 0) continue;
-        s = raw_put(&c, key, value, 1);
+        s = raw_put(&c, key, value, sizeof value);
         CHECK(s == FKV_OK || s == FKV_BUSY || s == FKV_TABLE_FULL);
         had += s == FKV_OK;
     }

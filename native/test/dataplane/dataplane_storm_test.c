@@ -25,9 +25,9 @@ static uint64_t rnd(player *p) { /* splitmix64 */
     return z ^ z >> 31;
 }
 static void connect_again(player *p) {
-    fkv_hello h = raw_hello((uint64_t)p->number + 1, FKV_TICKET_READ | FKV_TICKET_WRITE);
+    fkv_pass h = raw_pass((uint64_t)p->number + 1, FKV_TICKET_READ | FKV_TICKET_WRITE);
     do raw_hang_up(&p->c);
-    while (raw_connect(&p->c, 0, &h, sizeof h) != FKV_OK);
+    while (raw_connect(&p->c, 0, &h) != FKV_OK);
 }
 /* Sends until there is an answer, hanging up before it now and then. */
 static fkv_reply ask_until_answered(player *p, fkv_request q, const char *key, const void *value) {

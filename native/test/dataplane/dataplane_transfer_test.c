@@ -4,7 +4,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <sched.h>
-#include "dataplane_rig.h"
+#include "large_values.h"
 
 #ifdef __SANITIZE_THREAD__
 enum { BIG = 4 << 20, MIDDLE = 2 << 20 }; /* each word that is copied costs it about a microsecond */
@@ -15,38 +15,6 @@ static fab_provider provider;
 static rig r;
 static raw c;
 
-typedef struct memory {
-    fkv_region region;
-    fab_mr *mr;
-} memory;
-
-static void memory_make(memory *m, raw *of, size_t bytes, uint32_t seed) {
-    CHECK_EQ(fkv_region_alloc("test", bytes, 0, &m->region), 0);
-    for (size_t i = 0; i + 4 <= bytes; i += 4) {
-        uint32_t word = (uint32_t)i * 2654435761u + seed;
-        memcpy(m->region.base + i, &word, 4);
-    }
-    CHECK_EQ(fab_reg(of->domain, &m->region, 0, &m->mr), 0);
-}
-static void memory_free(memory *m) {
-    fab_dereg(m->mr);
-    fkv_region_free(&m->region);
-}
-static fkv_request large_put(raw *from, const memory *m, const char *key, uint32_t bytes, fkv_rendezvous *v) {
-    fkv_request q = raw_request(from, FKV_OP_PUT, key);
-    q.flags = FKV_REQUEST_RENDEZVOUS;
-    q.value_bytes = bytes;
-    *v = (fkv_rendezvous){ .rkey = fab_mr_rkey(m->mr),
-                           .addr = fab_mr_addr(m->mr),
-                           .region_addr = fab_mr_addr(m->mr),
-                           .region_bytes = m->region.bytes };
-    return q;
-}
-static uint64_t large_put_begin(raw *from, const memory *m, const char *key, uint32_t bytes) {
-    fkv_rendezvous v;
-    fkv_request q = large_put(from, m, key, bytes, &v);
-    return raw_send(from, &q, key, &v, sizeof v);
-}
 static void up(void) {
     rig_init(&r, provider, NULL);
     r.config.wait_ms = 60000;
@@ -56,12 +24,6 @@ static void up(void) {
 static void down(void) {
     raw_down(&c);
     rig_down(&r);
-}
-/* Whether the message that ends this request is here already. */
-static bool is_here(raw *of, uint64_t id) {
-    for (raw_message *m = of->first; m; m = m->next)
-        if (m->reply.id == id && !(m->reply.flags & FKV_REPLY_MORE)) return true;
-    return false;
 }
 static bool is_prepared(void) {
     uint64_t n = 0;
@@ -371,9 +333,9 @@ TEST(values_arrive_whole_or_not_at_all_whatever_the_fabric_does) {
         sim_set_faults(r.sim, &(sim_faults){ .delay_min_ns = 1000, .delay_max_ns = 3000 });
         if (is_here(&c, id)) arrived += raw_end(&c, id) == FKV_OK;
         if (c.gone) {
-            fkv_hello h = raw_hello(1, FKV_TICKET_READ | FKV_TICKET_WRITE);
+            fkv_pass h = raw_pass(1, FKV_TICKET_READ | FKV_TICKET_WRITE);
             raw_hang_up(&c);
-            CHECK_EQ(raw_connect(&c, 0, &h, sizeof h), FKV_OK);
+            CHECK_EQ(raw_connect(&c, 0, &h), FKV_OK);
         }
         fkv_reply reply;
         uint8_t *v = raw_get(&c, "k", &reply);
@@ -397,11 +359,8 @@ _Noreturn static void child(char **argv) {
     memory m;
     owner.provider = (fab_provider)atoi(argv[2]);
     raw_open(&self, &owner);
-    fkv_hello h = raw_hello(99, FKV_TICKET_READ | FKV_TICKET_WRITE);
-    CHECK_EQ(fab_connect(self.cq, argv[3], &h, sizeof h, NULL, &self.conn), 0);
-    fab_flush(self.cq);
-    while (!self.answered) raw_turn(&self, &self.answered);
-    CHECK_EQ(self.welcome, FKV_OK);
+    fkv_pass h = raw_pass(99, FKV_TICKET_READ | FKV_TICKET_WRITE);
+    CHECK_EQ(raw_connect_to(&self, argv[3], &h), FKV_OK);
     memory_make(&m, &self, MIDDLE, 8);
     large_put_begin(&self, &m, "k", MIDDLE);
     CHECK_EQ(write(1, "x", 1), 1);

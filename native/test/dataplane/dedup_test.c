@@ -21,8 +21,10 @@ static void down(void) {
 }
 static dedup_answer begin_in(uint32_t slot, uint64_t sequence, bool retry, uint64_t now, uint64_t *version) {
     void *op = &d;
-    fkv_status s;
-    return dedup_begin(&d, c, slot, sequence, retry, now, &op, &s, version);
+    dedup_result r = { 0 };
+    dedup_answer a = dedup_begin(&d, c, slot, sequence, retry, now, &op, &r);
+    *version = r.version;
+    return a;
 }
 static dedup_answer first(uint64_t sequence) {
     uint64_t version;
@@ -32,7 +34,9 @@ static dedup_answer again(uint64_t sequence) {
     uint64_t version;
     return begin_in(0, sequence, true, 1, &version);
 }
-static void finish(uint64_t sequence) { dedup_finish(c, 0, sequence, FKV_OK, sequence * 10); }
+static void finish(uint64_t sequence) {
+    dedup_finish(c, 0, sequence, &(dedup_result){ FKV_OK, sequence * 10, sequence * 100 });
+}
 static void change(uint64_t sequence) {
     CHECK_EQ(first(sequence), DEDUP_NEW);
     finish(sequence);
@@ -152,6 +156,50 @@ TEST(a_retry_of_what_an_earlier_owner_was_sent_is_not_made) {
     down();
 }
 
+TEST(a_repeated_sequence_has_the_first_value_too) {
+    up(1 << 20);
+    for (uint64_t s = 1; s <= 200; s++) change(s); /* the ring has grown meanwhile */
+    void *op = &d;
+    dedup_result r = { 0 };
+    CHECK_EQ(dedup_begin(&d, c, 0, 3, true, 1, &op, &r), DEDUP_DONE);
+    CHECK_EQ(r.status, FKV_OK);
+    CHECK_EQ(r.version, 30);
+    CHECK_EQ(r.value, 300);
+    down();
+}
+
+TEST(what_another_owner_made_is_answered_and_without_room_it_is_in_doubt) {
+    uint64_t version;
+    up(1 << 20);
+    /* in the order in which they took effect, which need not be that of their sequences */
+    static const uint64_t made[] = { 2, 1, 3, 70, 5 };
+    for (int i = 0; i < 5; i++)
+        dedup_note(&d, 1, 0, made[i], &(dedup_result){ FKV_OK, made[i] * 10, made[i] * 100 }, 1);
+    for (int i = 0; i < 5; i++) {
+        void *op = &d;
+        dedup_result r = { 0 };
+        CHECK_EQ(dedup_begin(&d, c, 0, made[i], true, 1, &op, &r), DEDUP_DONE);
+        CHECK_EQ(r.version, made[i] * 10);
+        CHECK_EQ(r.value, made[i] * 100);
+    }
+    CHECK_EQ(again(4), DEDUP_NEW); /* was on its way and had no effect */
+    dedup_forget(&d, 1, 1, 40, 1);
+    CHECK_EQ(begin_in(1, 40, true, 1, &version), DEDUP_FORGOTTEN);
+    CHECK_EQ(begin_in(1, 41, true, 1, &version), DEDUP_NEW);
+    dedup_cancel(c, 1, 41);
+    dedup_cancel(c, 0, 4);
+    down();
+    up(400); /* one client, and no window */
+    dedup_note(&d, 2, 0, 7, &(dedup_result){ .version = 70 }, 1);
+    dedup_leave(&d, c, 1);
+    d.bytes_max = 1 << 20;
+    c = dedup_enter(&d, 2, 2);
+    CHECK_EQ(begin_in(0, 7, true, 2, &version), DEDUP_FORGOTTEN);
+    CHECK_EQ(begin_in(0, 7, true, 3 + IDLE_NS, &version), DEDUP_NEW);
+    dedup_cancel(c, 0, 7);
+    down();
+}
+
 int main(int argc, char **argv) {
     RUN(a_repeated_sequence_has_the_first_result);
     RUN(a_sequence_in_progress_is_not_begun_again_until_it_is_cancelled);
@@ -162,5 +210,7 @@ int main(int argc, char **argv) {
     RUN(clients_gone_for_long_leave_no_memory_behind);
     RUN(a_shard_that_is_gone_takes_its_windows_with_it);
     RUN(a_retry_of_what_an_earlier_owner_was_sent_is_not_made);
+    RUN(a_repeated_sequence_has_the_first_value_too);
+    RUN(what_another_owner_made_is_answered_and_without_room_it_is_in_doubt);
     return check_end(argc, argv);
 }

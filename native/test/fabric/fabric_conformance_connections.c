@@ -18,7 +18,7 @@ TEST(private_data_travels_both_ways_with_a_connection) {
     for (uint32_t bytes = 0; bytes <= FAB_PRIVATE_MAX; bytes += 8) {
         int mark;
         pair_listen(&p, u, NULL);
-        CHECK_EQ(fab_connect(p.client.cq, p.address, hello, bytes, &mark, &p.client_conn), 0);
+        CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, hello, bytes, &mark, &p.client_conn), 0);
         CHECK(fab_user(p.client_conn) == &mark);
         fab_wc asked = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS);
         CHECK_EQ(asked.bytes, bytes);
@@ -34,7 +34,7 @@ TEST(private_data_travels_both_ways_with_a_connection) {
         pair_close(&p);
     }
     pair_listen(&p, u, NULL);
-    CHECK_EQ(fab_connect(p.client.cq, p.address, hello, FAB_PRIVATE_MAX + 1, NULL, &p.client_conn), -EINVAL);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, hello, FAB_PRIVATE_MAX + 1, NULL, &p.client_conn), -EINVAL);
     CHECK(p.client_conn == NULL);
     pair_close(&p);
 }
@@ -54,7 +54,7 @@ TEST(both_ends_take_the_smaller_message_limit) {
 
 TEST(a_rejected_peer_gets_the_reason_and_then_the_end) {
     pair_listen(&p, u, NULL);
-    CHECK_EQ(fab_connect(p.client.cq, p.address, "?", 1, NULL, &p.client_conn), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, "?", 1, NULL, &p.client_conn), 0);
     fab_wc asked = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS);
     CHECK_EQ(fab_reject(asked.conn, "no ticket", 9), 0);
     fab_wc w = pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_REM_ACCESS_ERR);
@@ -69,7 +69,7 @@ TEST(a_rejected_peer_gets_the_reason_and_then_the_end) {
 
 TEST(a_connection_cannot_be_used_before_it_is_accepted) {
     pair_listen(&p, u, NULL);
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &p.client_conn), 0);
     CHECK_EQ(fab_send(p.client_conn, &(struct iovec){ "x", 1 }, 1), -ENOTCONN);
     fab_read r = { .bytes = 8 };
     CHECK_EQ(fab_post_reads(p.client_conn, &r, 1), -ENOTCONN);
@@ -88,7 +88,7 @@ TEST(where_nobody_listens_connecting_fails_and_ends) {
     pair_listen(&p, u, NULL);
     fab_unlisten(p.listener);
     p.listener = NULL;
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &p.client_conn), 0);
     fab_wc w = pair_next(&p, &p.client);
     CHECK_EQ(w.opcode, FAB_WC_CONNECT);
     CHECK(w.status != FAB_SUCCESS);
@@ -109,8 +109,8 @@ TEST(addresses_that_cannot_be_parsed_are_refused_at_once) {
     CHECK(fab_listen(p.owner.cq, "", &l) < 0 && l == NULL);
     CHECK(fab_listen(p.owner.cq, NULL, &l) < 0 && l == NULL);
     CHECK_EQ(fab_listen(p.owner.cq, endless, &l), -ENAMETOOLONG);
-    CHECK(fab_connect(p.client.cq, "nonsense", NULL, 0, NULL, &c) < 0 && c == NULL);
-    CHECK_EQ(fab_connect(p.client.cq, endless, NULL, 0, NULL, &c), -ENAMETOOLONG);
+    CHECK(fab_connect_as(p.client.cq, "nonsense", u->who, NULL, 0, NULL, &c) < 0 && c == NULL);
+    CHECK_EQ(fab_connect_as(p.client.cq, endless, u->who, NULL, 0, NULL, &c), -ENAMETOOLONG);
     pair_close(&p);
 }
 
@@ -136,7 +136,7 @@ TEST(more_connections_than_allowed_are_refused_until_one_ends) {
     fab_conn *client[LIMIT + 2], *owner[LIMIT + 2];
     pair_listen(&p, u, &(fab_options){ .max_conns = LIMIT });
     for (int i = 0; i < LIMIT; i++) pair_connect(&p, 0, &client[i], &owner[i]);
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &client[LIMIT]), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &client[LIMIT]), 0);
     fab_wc w = pair_next(&p, &p.client);
     CHECK(w.opcode == FAB_WC_CONNECT && w.status != FAB_SUCCESS);
     CHECK_EQ(pair_next(&p, &p.client).opcode, FAB_WC_DISCONNECT);
@@ -146,7 +146,7 @@ TEST(more_connections_than_allowed_are_refused_until_one_ends) {
     CHECK(pair_expect(&p, &p.owner, FAB_WC_DISCONNECT, FAB_SUCCESS).conn == owner[0]);
     fab_disconnect(owner[0]);
     for (bool connected = false; !connected;) { /* the place is free once the provider has let go of the old one */
-        CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &client[0]), 0);
+        CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &client[0]), 0);
         while (!end_has(&p.client) && !end_has(&p.owner)) pair_turn(&p);
         if (end_has(&p.owner)) {
             owner[0] = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
@@ -199,7 +199,7 @@ TEST(an_orderly_end_delivers_what_was_sent_and_then_one_disconnect) {
 TEST(a_connection_may_be_dropped_at_any_stage) {
     for (int stage = 0; stage < 5; stage++) {
         pair_listen(&p, u, NULL);
-        CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+        CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &p.client_conn), 0);
         fab_wc w = { 0 };
         if (stage >= 1) w = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS);
         p.owner_conn = w.conn;
@@ -229,7 +229,7 @@ TEST(a_connection_may_be_dropped_at_any_stage) {
 
 TEST(peers_that_wait_at_a_closed_listener_are_told) {
     pair_listen(&p, u, NULL);
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &p.client_conn), 0);
     fab_wc wc[4];
     int n = 0;
     /* the owner does not poll: unseen there */
@@ -256,7 +256,7 @@ TEST(peers_that_wait_at_a_closed_listener_are_told) {
 /* Whether the owner was asked before the client's time was over, which on a busy machine it need not be. */
 static bool owner_was_asked(uint32_t handshake_ms) {
     pair_listen(&p, u, &(fab_options){ .handshake_ms = handshake_ms });
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &p.client_conn), 0);
     uint64_t give_up = fkv_now_ns() + check_patience_ms() * 1000000ull;
     while (!end_has(&p.owner) && !end_has(&p.client)) {
         pair_turn(&p);

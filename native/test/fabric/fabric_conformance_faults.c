@@ -23,8 +23,7 @@ static _Noreturn void child_owner(int out) {
     fab_domain *d;
     fab_cq *cq;
     fab_listener *l;
-    fab_options o = { .provider = u->provider };
-    if (u->configure) u->configure(&o);
+    fab_options o = patient_options(u, NULL);
     fkv_region r;
     fab_mr *m[2];
     told t;
@@ -61,10 +60,9 @@ static _Noreturn void child_client(const char *address) {
     fab_domain *d;
     fab_cq *cq;
     fab_conn *c;
-    fab_options o = { .provider = u->provider };
-    if (u->configure) u->configure(&o);
+    fab_options o = patient_options(u, NULL);
     static uint8_t room[5000];
-    if (fab_open(&o, &d) || fab_cq_create(d, &cq) || fab_connect(cq, address, NULL, 0, NULL, &c)) _exit(2);
+    if (fab_open(&o, &d) || fab_cq_create(d, &cq) || fab_connect_as(cq, address, u->who, NULL, 0, NULL, &c)) _exit(2);
     for (uint64_t i = 0;;) {
         fab_wc wc[8];
         int n = fab_poll(cq, wc, 8);
@@ -120,7 +118,7 @@ static pid_t connect_to_child(const fab_options *o, told *t) {
     close(pipe_fd[1]);
     end_open(&p.owner, u, NULL); /* plays no part; pair_next polls it as well */
     end_open(&p.client, u, o);
-    CHECK_EQ(fab_connect(p.client.cq, p.address, NULL, 0, NULL, &p.client_conn), 0);
+    CHECK_EQ(fab_connect_as(p.client.cq, p.address, u->who, NULL, 0, NULL, &p.client_conn), 0);
     pair_expect(&p, &p.client, FAB_WC_CONNECT, FAB_SUCCESS);
     fab_wc w = pair_expect(&p, &p.client, FAB_WC_RECV, FAB_SUCCESS);
     CHECK_EQ(w.bytes, sizeof *t);

@@ -126,7 +126,7 @@ TEST(the_owner_reads_a_client_s_region_too) {
     fkv_region own;
     fab_mr *own_mr, *bounce_mr;
     static uint8_t bounce[100000];
-    CHECK_EQ(fkv_region_alloc("rendezvous", 200000, 0, &own), 0);
+    CHECK_EQ(fkv_region_alloc("rendezvous", 200000, FKV_REGION_PREFAULT, &own), 0);
     pattern_fill(own.base, 9, own.bytes);
     /* 0: the tenant of a connection on its connecting side */
     CHECK_EQ(fab_reg(p.client.domain, &own, 0, &own_mr), 0);

@@ -5,7 +5,7 @@
 #include "../../base/clock.h"
 #include "../check.h"
 
-void end_open(end *e, const fabric_under_test *u, const fab_options *o) {
+fab_options patient_options(const fabric_under_test *u, const fab_options *o) {
     fab_options options = o ? *o : (fab_options){ 0 };
     options.provider = u->provider;
     if (u->configure) u->configure(&options);
@@ -15,6 +15,11 @@ void end_open(end *e, const fabric_under_test *u, const fab_options *o) {
         if (options.op_timeout_ms == 0) options.op_timeout_ms = (uint32_t)check_patience_ms();
         if (options.handshake_ms == 0) options.handshake_ms = (uint32_t)check_patience_ms();
     }
+    return options;
+}
+
+void end_open(end *e, const fabric_under_test *u, const fab_options *o) {
+    fab_options options = patient_options(u, o);
     memset(e, 0, sizeof *e);
     CHECK_EQ(fab_open(&options, &e->domain), 0);
     CHECK_EQ(fab_cq_create(e->domain, &e->cq), 0);
@@ -37,7 +42,7 @@ void pair_listen_ends(pair *p, const fabric_under_test *u, const fab_options *ow
 void pair_listen(pair *p, const fabric_under_test *u, const fab_options *o) { pair_listen_ends(p, u, o, o); }
 
 void pair_connect(pair *p, uint32_t tenant, fab_conn **client_conn, fab_conn **owner_conn) {
-    CHECK_EQ(fab_connect(p->client.cq, p->address, NULL, 0, NULL, client_conn), 0);
+    CHECK_EQ(fab_connect_as(p->client.cq, p->address, p->under->who, NULL, 0, NULL, client_conn), 0);
     *owner_conn = pair_expect(p, &p->owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
     CHECK_EQ(fab_accept(*owner_conn, tenant, NULL, 0), 0);
     CHECK(pair_expect(p, &p->client, FAB_WC_CONNECT, FAB_SUCCESS).conn == *client_conn);

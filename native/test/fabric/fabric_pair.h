@@ -15,6 +15,7 @@ typedef struct fabric_under_test {
     fab_provider provider;
     const char *(*address)(void);      /* a fresh one to listen on; valid until the next call */
     void (*configure)(fab_options *o); /* may be NULL */
+    const fab_identity *who;           /* with which clients connect; may be NULL */
     void (*idle)(void);                /* called when neither end had anything; may be NULL */
     bool sleeps;                       /* its descriptors can be waited on */
     bool forks;                        /* the peer may be another process */
@@ -53,6 +54,8 @@ void pair_open(pair *p, const fabric_under_test *u, const fab_options *o, uint32
 void pair_connect(pair *p, uint32_t tenant, fab_conn **client_conn, fab_conn **owner_conn);
 void pair_close(pair *p);
 
+/* What both ends are opened with; also for ends in other processes. */
+fab_options patient_options(const fabric_under_test *u, const fab_options *o);
 void end_open(end *e, const fabric_under_test *u, const fab_options *o);
 void end_close(end *e);
 

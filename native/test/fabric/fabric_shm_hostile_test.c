@@ -95,6 +95,27 @@ TEST(a_peer_that_says_nothing_is_dropped_and_gives_its_place_back) {
     fkv_clock_restore();
 }
 
+TEST(silent_peers_take_no_places_and_the_oldest_of_them_goes) {
+    enum { SILENT = 256, MORE = 5 }; /* SILENT as shm.h says */
+    static raw r[SILENT + MORE];
+    open_with_honest_client(&(fab_options){ .handshake_ms = 600000, .max_conns = 2 });
+    for (int i = 0; i < SILENT + MORE; i++) r[i] = raw_connect(p.address);
+    for (int i = 0; i < MORE; i++) raw_wait_for_end(&r[i]);
+    agent_turn();
+    for (int i = MORE; i < SILENT + MORE; i++) CHECK(!raw_has_ended(&r[i]));
+    raw_hello(&r[MORE]);
+    fab_conn *conn = pair_expect(&p, &p.owner, FAB_WC_ACCEPT, FAB_SUCCESS).conn;
+    shm_frame no;
+    raw_hello(&r[MORE + 1]); /* one too many */
+    raw_expect(&r[MORE + 1], SHM_REJECT, &no, NULL);
+    for (int i = 0; i < SILENT + MORE; i++) raw_close(&r[i]);
+    CHECK_EQ(pair_next(&p, &p.owner).opcode, FAB_WC_DISCONNECT);
+    fab_disconnect(conn);
+    honest_client_is_well();
+    CHECK(!end_has(&p.owner));
+    pair_close(&p);
+}
+
 static void send_garbage(raw *r, bool greet) {
     union {
         uint8_t bytes[2 * sizeof(shm_frame)];
@@ -457,6 +478,7 @@ int main(int argc, char **argv) {
     raw_directory_make();
     random_state = check_seed() | 1;
     RUN(a_peer_that_says_nothing_is_dropped_and_gives_its_place_back);
+    RUN(silent_peers_take_no_places_and_the_oldest_of_them_goes);
     RUN(garbage_on_the_socket_ends_only_the_connection_it_came_by);
     RUN(a_greeting_out_of_range_is_not_shown_to_the_owner);
     RUN(a_frame_out_of_place_cuts_the_peer_off);

@@ -215,20 +215,6 @@ TEST(a_client_that_says_nothing_is_dropped_in_time) {
     fkv_clock_restore();
 }
 
-TEST(silent_clients_beyond_all_bounds_are_closed_at_once) {
-    enum { LIMIT = 10, EXCESS = 64 };
-    rig_open(&(fab_options){ .handshake_ms = 600000, .max_conns = LIMIT });
-    int fd[LIMIT + EXCESS];
-    /* the honest client is one of them */
-    for (int i = 1; i < LIMIT + EXCESS; i++) fd[i] = rawtcp_connect(rig.p.address);
-    int one_more = rawtcp_connect(rig.p.address);
-    rawtcp_expect_end(one_more);
-    close(one_more);
-    rig_honest_read();
-    for (int i = 1; i < LIMIT + EXCESS; i++) close(fd[i]);
-    rig_close();
-}
-
 /* ---- after it was accepted ---- */
 
 /* The bytes cost the stranger its connection; the owner learns why; the honest client is served. */
@@ -484,7 +470,6 @@ int main(int argc, char **argv) {
     RUN(hellos_that_cannot_be_served_are_dropped_or_refused_unseen);
     RUN(a_client_that_does_not_wait_for_the_answer_is_cut_off);
     RUN(a_client_that_says_nothing_is_dropped_in_time);
-    RUN(silent_clients_beyond_all_bounds_are_closed_at_once);
     RUN(frames_that_mean_nothing_cut_a_connection_off);
     RUN(a_hello_where_frames_belong_cuts_a_connection_off);
     RUN(messages_beyond_the_window_cut_a_connection_off);

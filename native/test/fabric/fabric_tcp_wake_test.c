@@ -82,7 +82,21 @@ TEST(a_wake_that_comes_while_another_is_polled_away_is_not_lost) {
     }
 }
 
+/* Who looked before the wake has not seen what it announces. */
+TEST(after_a_wake_that_was_polled_away_there_is_another_look) {
+    fab_wc wc;
+    end_open(&e, &tcp_v4, NULL);
+    before_write = before_read = NULL;
+    fab_wake(e.cq);
+    CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
+    CHECK_EQ(fab_arm(e.cq), 1);
+    CHECK_EQ(fab_poll(e.cq, &wc, 1), 0);
+    CHECK_EQ(fab_arm(e.cq), 0);
+    end_close(&e);
+}
+
 int main(int argc, char **argv) {
     RUN(a_wake_that_comes_while_another_is_polled_away_is_not_lost);
+    RUN(after_a_wake_that_was_polled_away_there_is_another_look);
     return check_end(argc, argv);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "../check.h"
 
-enum { PATIENCE_MS = 60000, FDS = 4 };
+enum { FDS = 4 };
 
 static struct sockaddr_un name_of(const char *address) {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -85,7 +85,7 @@ static ssize_t receive(raw *r, shm_frame *f, int *fds, int *fd_count) {
     struct iovec iov = { f, sizeof *f };
     struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
     struct pollfd p = { .fd = r->fd, .events = POLLIN };
-    CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
+    CHECK_EQ(poll(&p, 1, (int)check_patience_ms()), 1);
     ssize_t n = recvmsg(r->fd, &m, MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == ECONNRESET) return receive(r, f, fds, fd_count);
     CHECK(n >= 0);
@@ -131,9 +131,22 @@ bool raw_has_ended(const raw *r) {
     return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-int raw_memory(int seals, size_t bytes) {
+int raw_memory(int seals, size_t bytes) { return raw_memory_with_hole(seals, bytes, bytes, bytes); }
+
+/* fallocate alone would leave what SEEK_HOLE calls a hole. */
+static void fill(int fd, size_t from, size_t to) {
+    static const uint8_t zeroes[1 << 16];
+    for (size_t at = from; at < to; at += sizeof zeroes) {
+        size_t n = to - at < sizeof zeroes ? to - at : sizeof zeroes;
+        CHECK_EQ(pwrite(fd, zeroes, n, (off_t)at), (ssize_t)n);
+    }
+}
+
+int raw_memory_with_hole(int seals, size_t bytes, size_t from, size_t to) {
     int fd = memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     CHECK_EQ(ftruncate(fd, (off_t)bytes), 0);
+    fill(fd, 0, from);
+    fill(fd, to, bytes);
     if (seals) CHECK_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
     return fd;
 }

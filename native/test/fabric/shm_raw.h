@@ -33,8 +33,9 @@ bool raw_has_ended(const raw *r);
 int raw_listen(const char *address);
 raw raw_accept(int listener);
 
-/* A memfd with these seals; the size is the file's. */
+/* A memfd with these seals; the size is the file's. Whole, or without pages from `from` to `to`. */
 int raw_memory(int seals, size_t bytes);
+int raw_memory_with_hole(int seals, size_t bytes, size_t from, size_t to);
 
 /* A directory of this program's own under /tmp, shared with its children; addresses in it that were not used before. */
 void raw_directory_make(void);

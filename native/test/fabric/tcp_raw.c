@@ -10,15 +10,34 @@
 #include "../../fabric/tcp/tcp.h"
 #include "../check.h"
 
-int rawtcp_connect(const char *address) {
+int rawtcp_socket(void) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+void rawtcp_reach(int fd, const char *address) {
     struct sockaddr_storage a;
     socklen_t n;
     int one = 1;
     CHECK_EQ(tcp_address_parse(address, &a, &n), 0);
-    int fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0);
     CHECK_EQ(connect(fd, (struct sockaddr *)&a, n), 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+int rawtcp_connect(const char *address) {
+    int fd = rawtcp_socket();
+    rawtcp_reach(fd, address);
+    return fd;
+}
+
+int rawtcp_connect_from(const char *source, const char *address) {
+    struct sockaddr_storage own;
+    socklen_t n;
+    int fd = rawtcp_socket();
+    CHECK_EQ(tcp_address_parse(source, &own, &n), 0);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&own, n), 0);
+    rawtcp_reach(fd, address);
     return fd;
 }
 

@@ -4,9 +4,13 @@
 #define FARKV_TEST_TCP_RAW_H
 #include "../../fabric/tcp/frame.h"
 
-/* Both give a descriptor. address: "127.0.0.1:7000". */
+/* All give a descriptor. address: "127.0.0.1:7000". */
 int rawtcp_connect(const char *address);
+int rawtcp_connect_from(const char *source, const char *address); /* source: "127.0.0.2:0" */
 int rawtcp_listen(char address[64]);
+/* A connection in two steps. */
+int rawtcp_socket(void);
+void rawtcp_reach(int fd, const char *address);
 void rawtcp_write(int fd, const void *bytes, size_t n);
 /* Reads exactly n bytes. False: the stream ended (or was reset) before. */
 bool rawtcp_read(int fd, void *bytes, size_t n);

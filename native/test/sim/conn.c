@@ -50,7 +50,16 @@ uint64_t sim_arrival(sim_conn *c) {
 
 /* The domain of a connection that its user freed may be gone. */
 static bool end_is_cut(const sim_conn *c) { return c && !c->gone && c->domain->cut; }
-bool sim_is_cut(const sim_conn *c) { return end_is_cut(c) || end_is_cut(c->peer); }
+static bool pair_is_cut(const sim_world *w, const sim_domain *a, const sim_domain *b) {
+    for (int i = 0; i < SIM_PAIRS; i++)
+        if (w->cut[i].a && ((w->cut[i].a == a && w->cut[i].b == b) || (w->cut[i].a == b && w->cut[i].b == a)))
+            return true;
+    return false;
+}
+bool sim_is_cut(const sim_conn *c) {
+    if (end_is_cut(c) || end_is_cut(c->peer)) return true;
+    return c->peer && !c->gone && !c->peer->gone && pair_is_cut(c->world, c->domain, c->peer->domain);
+}
 
 void sim_set_conn_faults(fab_conn *conn, const sim_faults *f) {
     sim_conn *c = (sim_conn *)conn;
@@ -172,18 +181,52 @@ static void look_at_cut(void *arg, bool live) {
     sim_let_go(c);
 }
 
-void sim_cut_off(fab_domain *domain, bool cut) {
-    sim_domain *d = (sim_domain *)domain;
-    sim_world *w = d->world;
+/* What is cut now breaks after its time, unless it is joined before. */
+static void look_at_cuts(sim_world *w) {
     sim_conn *c;
-    sim_lock(w);
-    d->cut = cut;
-    sim_say(w, cut ? "cut off" : "joined");
     for (c = LIST_FIRST(&w->all, sim_conn, all_link); c; c = LIST_AFTER(&w->all, c, sim_conn, all_link)) {
         if (!sim_is_cut(c)) c->cut_since = 0;
         if (!sim_is_cut(c) || c->cut_since) continue;
         c->cut_since = w->now;
         sim_at(w, w->now + timeout_ns(c), look_at_cut, sim_hold(c));
+    }
+}
+
+void sim_cut_off(fab_domain *domain, bool cut) {
+    sim_domain *d = (sim_domain *)domain;
+    sim_world *w = d->world;
+    sim_lock(w);
+    d->cut = cut;
+    sim_say(w, cut ? "cut off" : "joined");
+    look_at_cuts(w);
+    sim_unlock(w);
+}
+
+void sim_cut_between(fab_domain *one, fab_domain *other, bool cut) {
+    const sim_domain *a = (sim_domain *)one, *b = (sim_domain *)other;
+    sim_world *w = a->world;
+    int place = -1;
+    sim_lock(w);
+    for (int i = 0; i < SIM_PAIRS; i++) {
+        bool same = (w->cut[i].a == a && w->cut[i].b == b) || (w->cut[i].a == b && w->cut[i].b == a);
+        if (same) w->cut[i].a = w->cut[i].b = NULL;
+        if (!w->cut[i].a) place = i;
+    }
+    if (cut && place < 0) abort();
+    if (cut) w->cut[place].a = a, w->cut[place].b = b;
+    sim_say(w, cut ? "cut in two" : "joined");
+    look_at_cuts(w);
+    sim_unlock(w);
+}
+
+void sim_break_all(fab_domain *domain) {
+    sim_domain *d = (sim_domain *)domain;
+    sim_world *w = d->world;
+    sim_conn *c, *next;
+    sim_lock(w);
+    for (c = LIST_FIRST(&w->all, sim_conn, all_link); c; c = next) {
+        next = LIST_AFTER(&w->all, c, sim_conn, all_link);
+        if (c->domain == d && !c->gone) sim_fail_both(c, FAB_RETRY_EXC_ERR, FAB_RETRY_EXC_ERR);
     }
     sim_unlock(w);
 }

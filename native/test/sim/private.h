@@ -62,6 +62,9 @@ struct sim_world {
     fkv_list listeners;
     fkv_list mrs;
     fkv_list all;
+    struct {
+        const sim_domain *a, *b;
+    } cut[SIM_PAIRS]; /* NULL: this place is free */
 };
 
 struct sim_domain {
@@ -99,6 +102,7 @@ struct sim_listener {
 typedef struct sim_message {
     fkv_list link;
     sim_conn *to; /* referred to, while it is on its way */
+    uint64_t number;
     uint32_t bytes;
     _Alignas(16) uint8_t data[];
 } sim_message;
@@ -128,6 +132,7 @@ struct sim_conn {
     uint64_t cut_since; /* 0: it is not cut */
     sim_faults faults;
     uint64_t next_arrival, next_access, next_answer; /* what leaves later arrives later */
+    uint64_t departed, arrived;                      /* messages that left here, and that came here */
     uint64_t reads_posted, disconnect_poll;
     uint32_t reads_outstanding, credits;
     fkv_list staged_reads, reads; /* posted and not flushed; on their way, oldest first */
@@ -168,7 +173,8 @@ const uint8_t *sim_find(sim_domain *d, uint64_t rkey, uint64_t addr, uint64_t by
 /* connect.c */
 int sim_listen(fab_cq *cq, const char *address, fab_listener **out);
 void sim_unlisten(fab_listener *l);
-int sim_connect(fab_cq *cq, const char *address, const void *priv, uint32_t priv_bytes, void *user, fab_conn **out);
+int sim_connect(fab_cq *cq, const char *address, const fab_identity *who, const void *priv, uint32_t priv_bytes,
+                void *user, fab_conn **out);
 int sim_accept(fab_conn *c, uint32_t tenant, const void *priv, uint32_t priv_bytes);
 int sim_reject(fab_conn *c, const void *priv, uint32_t priv_bytes);
 void sim_listener_let_go(sim_listener *l);

@@ -33,14 +33,14 @@ int sim_send(fab_conn *conn, const struct iovec *iov, int n, uint32_t bytes) {
 static void arrive(void *arg, bool live) {
     sim_message *m = arg;
     sim_conn *to = m->to;
-    if (live && sim_is_cut(to) && to->state != SIM_ERROR) {
-        /* The order is kept: what was sent later meets the cut as well, and all are tried again in the order in which
-         * they met it. */
+    /* The order is kept: what was sent before it may have met a cut that is over, and not been tried again yet. */
+    if (live && (sim_is_cut(to) || m->number != to->arrived) && to->state != SIM_ERROR) {
         sim_at(to->world, to->world->now + SIM_RETRY_NS, arrive, m);
         return;
     }
     if (live && to->state != SIM_ERROR) {
         sim_say(to->world, "c%u receives %u bytes", to->name, m->bytes);
+        to->arrived++;
         list_push(&to->unreleased, &m->link);
         sim_complete(to, (fab_wc){ .opcode = FAB_WC_RECV, .data = m->data, .bytes = m->bytes });
     } else {
@@ -65,6 +65,7 @@ void sim_flush_messages(sim_conn *c) {
             continue;
         }
         m->to = sim_hold(c->peer);
+        m->number = c->departed++;
         sim_at(c->world, sim_arrival(c), arrive, m);
     }
 }

@@ -82,6 +82,11 @@ void sim_pause(fab_cq *cq, bool paused);
 /* Nothing of the domain reaches others, nor the other way round; it is sent again every millisecond. Connections that
  * are cut for op_timeout break. */
 void sim_cut_off(fab_domain *d, bool cut);
+/* The same between two domains only. At most SIM_PAIRS of them are cut at once. */
+enum { SIM_PAIRS = 16 };
+void sim_cut_between(fab_domain *a, fab_domain *b, bool cut);
+/* All connections of the domain break at both ends: its process is gone. */
+void sim_break_all(fab_domain *d);
 /* From now on fab_reg gives the rkey and address of the region deregistered last, where there is one: as a restarted
  * owner may get them. */
 void sim_reuse_keys(sim_world *w, bool on);

@@ -67,7 +67,7 @@ static inline void host_serve(host *h) {
     while (h->asks > 0) {
         h->asks--;
         if (h->refuse)
-            table_segment_refused(h->t, h->asked[h->asks].kind, h->asked[h->asks].bytes);
+            table_segment_refused(h->t, h->asked[h->asks].kind, h->asked[h->asks].bytes, FKV_TABLE_FULL);
         else
             host_add(h, h->asked[h->asks].kind, h->asked[h->asks].bytes);
     }
@@ -114,8 +114,8 @@ static inline void host_drain(host *h) {
     for (int i = 0; i < 6; i++) host_pass(h, 3000000000u);
 }
 
-static inline uint64_t host_hash(const host *h, uint16_t ns, const void *key, size_t n) {
-    return fkv_hash_key(&h->config.seed, ns, key, n);
+static inline uint64_t host_hash(const host *h, uint16_t space, const void *key, size_t n) {
+    return fkv_hash_key(&h->config.seed, space, key, n);
 }
 static inline table_op host_op(const host *h, table_op_kind kind, const void *key, size_t key_bytes, const void *value,
                                size_t value_bytes) {

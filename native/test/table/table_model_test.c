@@ -85,7 +85,11 @@ static void check_reader(model *m, int i) {
     if (buckets < 512) buckets = 512;
     host_answer a = host_read(m->h, &buckets, key, read, sizeof read, &found);
     if (!e->present) {
-        CHECK_EQ(a, HOST_MISS);
+        /* The slot of a chain that is being shortened has an old copy, which leads to the DEAD extent for a while. */
+        if (a == HOST_AGAIN)
+            CHECK(m->h->t->moving[bucket_of(m->h->t, host_hash(m->h, 0, key, n))] > 0);
+        else
+            CHECK_EQ(a, HOST_MISS);
         return;
     }
     if (a == HOST_MISS) {

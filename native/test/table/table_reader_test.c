@@ -88,7 +88,7 @@ TEST(an_extent_that_is_not_live_or_of_another_segment_or_key_is_refused) {
     other.tag++;
     CHECK_EQ(read_both(at, &other, BYTES, &found), FKV_READ_AGAIN);
     other = want;
-    other.ns++;
+    other.space++;
     CHECK_EQ(read_both(at, &other, BYTES, &found), FKV_READ_OTHER_KEY);
     other = want;
     other.key_bytes--;

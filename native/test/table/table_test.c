@@ -37,7 +37,7 @@ TEST(what_was_put_is_found_replaced_and_deleted) {
 TEST(an_entry_carries_its_namespace_codec_flags_and_expiry) {
     host *h = host_open(4 * MIB, 0, 0);
     table_op op = { .kind = TABLE_PUT,
-                    .ns = 9,
+                    .space = 9,
                     .key = "key",
                     .key_bytes = 3,
                     .codec = 4,
@@ -51,7 +51,7 @@ TEST(an_entry_carries_its_namespace_codec_flags_and_expiry) {
     CHECK_EQ(host_do(h, &op, &version, &why), FKV_OK);
     table_entry e;
     CHECK_EQ(table_get(h->t, 9, "key", 3, op.hash, &e, &why), FKV_OK);
-    CHECK(e.ns == 9 && e.codec == 4 && e.user_flags == 0xfeedbeef && e.expiry_ms == h->wall_ms + 5 &&
+    CHECK(e.space == 9 && e.codec == 4 && e.user_flags == 0xfeedbeef && e.expiry_ms == h->wall_ms + 5 &&
           e.version == version);
     CHECK(e.key_bytes == 3 && memcmp(e.key, "key", 3) == 0);
     CHECK_EQ(host_get(h, "key", 3, &e), FKV_NOT_FOUND);

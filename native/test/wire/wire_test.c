@@ -262,20 +262,58 @@ TEST(random_replies_parse_to_something_within_the_message) {
     }
 }
 
-TEST(a_ticket_is_good_until_it_expires_and_only_unchanged) {
-    fkv_seed secret = { 1, 2 }, other = { 1, 3 };
-    fkv_ticket t;
-    fkv_ticket_make(&secret, 42, 1000, 0, FKV_TICKET_READ, &t);
-    CHECK(fkv_ticket_ok(&secret, &t, 999));
-    CHECK(!fkv_ticket_ok(&secret, &t, 1000));
-    CHECK(!fkv_ticket_ok(&other, &t, 0));
-    for (size_t bit = 0; bit < 8 * sizeof t; bit++) {
-        fkv_ticket forged = t;
-        ((uint8_t *)&forged)[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        CHECK(!fkv_ticket_ok(&secret, &forged, 0));
+TEST(a_name_says_its_ticket_to_those_who_have_the_secret_and_nothing_to_others) {
+    const fkv_seed secret = { 1, 2 }, other = { 1, 3 };
+    fkv_ticket t = { .client = 42, .expires_ms = 1000, .life_ms = 1000, .flags = FKV_TICKET_READ }, found;
+    fkv_pass p, of_next;
+    fkv_pass_make(&secret, &t, &p);
+    CHECK(fkv_ticket_named(&secret, p.name, &found) && memcmp(&found, &t, sizeof t) == 0);
+    CHECK(!fkv_ticket_named(&other, p.name, &found));
+    for (size_t bit = 0; bit < 8 * sizeof p.name; bit++) {
+        uint8_t forged[FKV_NAME_BYTES];
+        memcpy(forged, p.name, sizeof forged);
+        forged[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        CHECK(!fkv_ticket_named(&secret, forged, &found));
     }
-    fkv_ticket_make(&secret, 0, 1000, 0, FKV_TICKET_READ, &t);
-    CHECK(!fkv_ticket_ok(&secret, &t, 0));
+    /* Neither a field of it nor what two tickets have in common can be seen. */
+    t.client = 43;
+    fkv_pass_make(&secret, &t, &of_next);
+    for (size_t at = 0; at + 4 <= sizeof p.name; at++) {
+        CHECK(memcmp(p.name + at, of_next.name + at, 4) != 0);
+        for (size_t of = 0; of + 8 <= sizeof t; of++)
+            CHECK(at + 8 > sizeof p.name || memcmp(p.name + at, (uint8_t *)&p.ticket + of, 8) != 0);
+    }
+    CHECK(memcmp(p.name, &p.key, sizeof p.key) != 0);
+}
+
+TEST(a_pass_is_good_only_unchanged_and_proves_one_thing_once) {
+    const fkv_seed secret = { 1, 2 }, other = { 1, 3 };
+    const fkv_ticket t = { .client = 42, .expires_ms = 1000, .life_ms = 1000, .flags = FKV_TICKET_READ };
+    uint8_t nonce[FKV_NONCE_BYTES] = { 7 }, proof[FKV_PROOF_BYTES];
+    fkv_pass p;
+    fkv_pass_make(&secret, &t, &p);
+    CHECK(fkv_pass_ok(&secret, &p));
+    CHECK(!fkv_pass_ok(&other, &p));
+    for (size_t bit = 0; bit < 8 * sizeof p; bit++) {
+        fkv_pass forged = p;
+        ((uint8_t *)&forged)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        CHECK(!fkv_pass_ok(&secret, &forged));
+    }
+    fkv_prove(&p.key, 5, &t, nonce, proof);
+    CHECK(fkv_proof_ok(&p.key, 5, &t, nonce, proof));
+    CHECK(!fkv_proof_ok(&other, 5, &t, nonce, proof));
+    CHECK(!fkv_proof_ok(&p.key, 6, &t, nonce, proof));
+    nonce[15] ^= 1;
+    CHECK(!fkv_proof_ok(&p.key, 5, &t, nonce, proof));
+    nonce[15] ^= 1;
+    for (size_t bit = 0; bit < 8 * sizeof proof; bit++) {
+        uint8_t forged[sizeof proof];
+        memcpy(forged, proof, sizeof proof);
+        forged[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        CHECK(!fkv_proof_ok(&p.key, 5, &t, nonce, forged));
+    }
+    fkv_pass_make(&secret, &(fkv_ticket){ .expires_ms = 1000 }, &p);
+    CHECK(!fkv_pass_ok(&secret, &p)); /* there is no client 0 */
 }
 
 int main(int argc, char **argv) {
@@ -288,6 +326,7 @@ int main(int argc, char **argv) {
     RUN(replies_are_checked_by_their_op);
     RUN(a_scan_body_is_whole_entries);
     RUN(random_replies_parse_to_something_within_the_message);
-    RUN(a_ticket_is_good_until_it_expires_and_only_unchanged);
+    RUN(a_name_says_its_ticket_to_those_who_have_the_secret_and_nothing_to_others);
+    RUN(a_pass_is_good_only_unchanged_and_proves_one_thing_once);
     return check_end(argc, argv);
 }

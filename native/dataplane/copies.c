@@ -1,0 +1,276 @@
+/* copies.c: see copies.h.
+ *
+ *   a SCAN asks to join ---> JOINS      the backlog keeps what is committed until the copy has it
+ *   it is caught up                     on_copy: joined
+ *   copies_require -------> REQUIRED    changes and leases wait for it; done when replica_propose allows it
+ *   (the metadata decides)  PROPOSED
+ *   copies_configure -----> IN_SYNC, or JOINS again
+ *
+ * A copy that joins and has no connection for JOIN_IDLE_NS is forgotten: its server begins anew. But one that is
+ * eligible is kept: it has all that is committed, and changes may be refused until it is back. */
+#include "copies.h"
+#include <stdlib.h>
+#include <string.h>
+#include "backlog.h"
+#include "downlink.h"
+#include "feed.h"
+#include "replicate.h"
+#include "role.h"
+
+/* A copy that is there makes a connection anew sooner than UNLINKED_NS. */
+static const uint64_t MS = 1000000, JOIN_IDLE_NS = 10000000000u, UNLINKED_NS = 20000000;
+enum { LITTLE = 256 }; /* records that a copy may lag behind and be required: changes wait for them */
+
+static void tell(const shard *s, uint64_t id, dataplane_copy_event what) {
+    const dataplane_config *c = &s->w->d->c;
+    if (c->on_copy) c->on_copy(c->ctx, s->number, id, what);
+}
+
+/* ---- what they may lack ---- */
+
+/* Frees what no copy needs any more. */
+static void trim(shard *s) {
+    uint64_t needed = UINT64_MAX, committed = s->replica.committed;
+    if (!s->backlog) return;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        const replica_peer *p = &s->replica.peer[i];
+        uint64_t has = max_u64(p->prepared, s->place[i].joined_at);
+        if (p->standing == REPLICA_JOINS || (p->standing > REPLICA_JOINS && has < committed))
+            needed = min_u64(needed, has);
+    }
+    if (needed != UINT64_MAX) {
+        backlog_trim(s->backlog, needed);
+        return;
+    }
+    backlog_free(s->backlog);
+    s->backlog = NULL;
+}
+
+static void end_require(copy_place *p, fkv_status status, uint64_t *lsn) {
+    command *c = p->requiring;
+    p->requiring = NULL;
+    if (c) command_done(c, status, lsn);
+}
+
+static void forget(shard *s, int i, uint64_t id) {
+    feed *f = feed_of(s, id);
+    if (f) downlink_refuse(f);
+    end_require(&s->place[i], FKV_ABORTED, NULL);
+    copies_place(s, i, 0);
+}
+
+void copies_place(shard *s, int place, uint64_t joined_at) {
+    s->place[place] = (copy_place){ .limit = UINT64_MAX, .joined_at = joined_at, .unlinked_ns = s->w->now_ns };
+}
+
+static void drop(shard *s, int i) {
+    uint64_t id = s->replica.peer[i].id;
+    if (replica_drop(&s->replica, id)) forget(s, i, id);
+}
+
+void copies_lose_joining(shard *s) {
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (s->replica.peer[i].standing == REPLICA_JOINS) drop(s, i);
+    backlog_free(s->backlog);
+    s->backlog = NULL;
+    replicate_count(s);
+}
+
+static bool keep_from_here(shard *s) { return s->backlog || (s->backlog = backlog_begin(s->replica.committed)); }
+
+fkv_status copies_join(shard *s, uint64_t id) {
+    int i = replica_place(&s->replica, id);
+    if (i >= 0 && s->replica.peer[i].standing != REPLICA_JOINS) return FKV_BAD_REQUEST;
+    if (i >= 0) drop(s, i); /* it has asked before, and did not get the answer */
+    bool joined = keep_from_here(s) && replica_join(&s->replica, id);
+    fkv_status status = joined ? FKV_OK : s->backlog ? FKV_BUSY : FKV_NO_MEMORY;
+    if (joined) copies_place(s, replica_place(&s->replica, id), s->replica.committed);
+    trim(s);
+    replicate_changed(s);
+    return status;
+}
+
+void copies_came_further(shard *s, int place) {
+    s->place[place].acked_ns = s->w->now_ns;
+    trim(s);
+}
+
+/* ---- a later config ---- */
+
+void copies_configured(shard *s, const replica_config *c) {
+    replica_peer before[REPLICA_PEERS];
+    memcpy(before, s->replica.peer, sizeof before);
+    replica_configure(&s->replica, c);
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        uint32_t now = s->replica.peer[i].standing;
+        if (before[i].standing != REPLICA_NONE && now == REPLICA_NONE) forget(s, i, before[i].id);
+        if (now == REPLICA_IN_SYNC && s->place[i].requiring) end_require(&s->place[i], FKV_ABORTED, NULL);
+        s->place[i].eligible = now != REPLICA_NONE && replica_is_eligible(c, before[i].id);
+        if (before[i].standing <= REPLICA_REQUIRED || now != REPLICA_JOINS) continue;
+        s->place[i].joined = s->place[i].late = false;
+        s->place[i].joined_at = before[i].prepared;
+        if (!keep_from_here(s)) drop(s, i);
+    }
+    trim(s);
+}
+
+void copies_configure(job *j) {
+    command *c = (command *)j;
+    shard *s = command_shard(c);
+    const replica_config *k = &c->lead->config;
+    fkv_status status = !s                                                     ? command_none(c)
+                        : s->state == SHARD_CLOSING                            ? FKV_BUSY
+                        : (s->copy && !s->copy->leads) || k->epoch != s->epoch ? FKV_NOT_OWNER
+                        : k->config < s->replica.config                        ? FKV_BAD_REQUEST
+                                                                               : FKV_OK;
+    /* Only this owner adds copies: one that it does not know would not be waited for. */
+    for (uint32_t i = 0; status == FKV_OK && i < k->peers; i++)
+        if (replica_place(&s->replica, k->id[i]) < 0) status = FKV_BAD_REQUEST;
+    if (status == FKV_OK && k->config > s->replica.config) replicate_configure(s, k);
+    command_done(c, status, NULL);
+}
+
+/* ---- required, and not wanted ---- */
+
+static bool try_to_propose(shard *s, int i) {
+    if (!replica_propose(&s->replica, s->replica.peer[i].id, s->w->now_ns)) return false;
+    uint64_t *lsn = malloc(sizeof *lsn);
+    if (lsn) *lsn = s->replica.committed;
+    end_require(&s->place[i], lsn ? FKV_OK : FKV_NO_MEMORY, lsn);
+    return true;
+}
+
+static fkv_status require(shard *s, uint64_t id, command *c) {
+    int i = replica_place(&s->replica, id);
+    if (s->state == SHARD_CLOSING) return FKV_BUSY;
+    if (i < 0) return FKV_NOT_OWNER;
+    if (!s->place[i].joined || !replica_require(&s->replica, id, s->lease_until_ns)) return FKV_BUSY;
+    s->place[i].requiring = c;
+    replicate_changed(s);
+    return FKV_OK;
+}
+void copies_require(job *j) {
+    command *c = (command *)j;
+    shard *s = command_shard(c);
+    fkv_status status = s ? require(s, c->copy, c) : command_none(c);
+    if (status != FKV_OK) command_done(c, status, NULL);
+}
+
+static fkv_status drop_wanted(shard *s, uint64_t id) {
+    int i = replica_place(&s->replica, id);
+    if (s->state == SHARD_CLOSING) return FKV_BUSY;
+    if (i < 0) return FKV_OK;
+    if (!replica_drop(&s->replica, id)) return FKV_BUSY;
+    forget(s, i, id);
+    trim(s);
+    replicate_changed(s);
+    return FKV_OK;
+}
+void copies_drop(job *j) {
+    command *c = (command *)j;
+    shard *s = command_shard(c);
+    command_done(c, s ? drop_wanted(s, c->copy) : command_none(c), NULL);
+}
+
+void copies_end(shard *s, fkv_status why) {
+    for (int i = 0; i < REPLICA_PEERS; i++) end_require(&s->place[i], why, NULL);
+}
+
+/* ---- how they do ---- */
+
+/* When it is late, if nothing comes of it until then. Without a connection: for so long after its lease, by which it
+ * may still have an owner that it knows. */
+static uint64_t late_at(const shard *s, int i) {
+    const copy_place *p = &s->place[i];
+    uint64_t slow = s->w->d->c.backup_slow_ms * MS;
+    if (p->unlinked_ns) return max_u64(p->unlinked_ns, s->replica.peer[i].lease_ns) + slow;
+    uint64_t since = p->lagging_ns ? max_u64(p->lagging_ns, p->acked_ns) : UINT64_MAX;
+    /* Nobody reads without its lease, so that is noticed without a change too. */
+    if (p->silent_ns) since = min_u64(since, p->silent_ns);
+    return since == UINT64_MAX ? UINT64_MAX : since + slow;
+}
+
+static void watch_required(shard *s, int i) {
+    copy_place *p = &s->place[i];
+    uint64_t id = s->replica.peer[i].id, now = s->w->now_ns;
+    bool late = now >= late_at(s, i), unlinked = p->unlinked_ns && now - p->unlinked_ns >= UNLINKED_NS;
+    if (unlinked && !p->unlinked) tell(s, id, DATAPLANE_COPY_UNLINKED);
+    p->unlinked = unlinked;
+    if (late && !p->late) tell(s, id, DATAPLANE_COPY_LATE);
+    /* One that has made a connection has not acknowledged yet. */
+    bool back = p->late && !late && !p->unlinked_ns && s->replica.peer[i].lease_ns > now;
+    if (back) tell(s, id, DATAPLANE_COPY_BACK);
+    p->late = (p->late || late) && !back;
+}
+
+static void watch_joining(shard *s, int i) {
+    copy_place *p = &s->place[i];
+    const replica_peer *peer = &s->replica.peer[i];
+    uint64_t now = s->w->now_ns;
+    if (p->unlinked_ns && !p->eligible && now - p->unlinked_ns >= JOIN_IDLE_NS) {
+        drop(s, i);
+        trim(s);
+        replicate_changed(s);
+    } else if (!p->joined && !p->unlinked_ns && peer->lease_ns > now && s->replica.last - peer->prepared <= LITTLE) {
+        p->joined = true;
+        tell(s, peer->id, DATAPLANE_COPY_JOINED);
+    }
+}
+
+void copies_watch(shard *s) {
+    uint64_t now = s->w->now_ns;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        const replica_peer *peer = &s->replica.peer[i];
+        copy_place *p = &s->place[i];
+        if (peer->standing == REPLICA_NONE) continue;
+        p->lagging_ns = peer->prepared >= s->replica.last ? 0 : p->lagging_ns ? p->lagging_ns : now;
+        p->silent_ns = p->unlinked_ns || peer->lease_ns > now ? 0 : p->silent_ns ? p->silent_ns : now;
+        if (peer->standing == REPLICA_REQUIRED && p->requiring) try_to_propose(s, i);
+        if (peer->standing == REPLICA_JOINS)
+            watch_joining(s, i);
+        else
+            watch_required(s, i);
+    }
+}
+
+uint64_t copies_deadline(const shard *s) {
+    uint64_t at = UINT64_MAX, after = s->w->now_ns + 1;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        const replica_peer *peer = &s->replica.peer[i];
+        const copy_place *p = &s->place[i];
+        if (peer->standing == REPLICA_NONE) continue;
+        if (p->requiring) at = min_u64(at, max_u64(peer->settled_ns, after));
+        if (peer->standing == REPLICA_JOINS && p->unlinked_ns && !p->eligible)
+            at = min_u64(at, p->unlinked_ns + JOIN_IDLE_NS);
+        if (peer->standing <= REPLICA_JOINS || p->late) continue;
+        at = min_u64(at, late_at(s, i));
+        if (p->unlinked_ns && !p->unlinked) at = min_u64(at, p->unlinked_ns + UNLINKED_NS);
+        if (!p->unlinked_ns && !p->silent_ns) at = min_u64(at, max_u64(peer->lease_ns, after));
+    }
+    return at;
+}
+
+void copies_stats(const shard *s, dataplane_copy_stats *out) {
+    const backup *b = s->copy;
+    const replica_owner *o = &s->replica;
+    bool leads = !b || b->leads;
+    *out = (dataplane_copy_stats){ .known = b || s->backups,
+                                   .leads = leads,
+                                   .follows = b && b->led,
+                                   .failed = b ? b->failed : FKV_OK,
+                                   .id = b ? b->id : 0,
+                                   .epoch = leads ? o->epoch : b->place.epoch,
+                                   .config = leads ? o->config : 0,
+                                   .prepared = leads ? o->last : b->place.prepared,
+                                   .committed = leads ? o->committed : b->place.committed };
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        const replica_peer *p = &o->peer[i];
+        const feed *f = p->standing ? feed_of(s, p->id) : NULL;
+        if (p->standing == REPLICA_NONE) continue;
+        out->peer[out->peers].id = p->id;
+        out->peer[out->peers].prepared = p->prepared;
+        out->peer[out->peers].lease_left_ns = p->lease_ns > s->w->now_ns ? p->lease_ns - s->w->now_ns : 0;
+        out->peer[out->peers].standing = p->standing;
+        out->peer[out->peers++].linked = f && f->user ? downlink_provider(f->user) : FAB_NONE;
+    }
+}

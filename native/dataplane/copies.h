@@ -1,0 +1,30 @@
+/* copies.h: the copies of a shard, seen by its owner: they join, are required, are let go of, and its server is told how
+ * they do. Private to native/dataplane.
+ *
+ * For: calls of the server, SCANs that ask to join, and the worker's turns. Not for: who has to have what, which is
+ * replica.h's; records and acknowledgements (replicate.c, feed.c). */
+#ifndef FARKV_DATAPLANE_COPIES_H
+#define FARKV_DATAPLANE_COPIES_H
+#include "command.h"
+
+/* The copy joins here: it has what is committed, and gets what follows. OK, BUSY: there is no place, BAD_REQUEST: it has
+ * joined long ago, NO_MEMORY. */
+fkv_status copies_join(shard *s, uint64_t id);
+/* Nothing is known yet of the backup at this place, which has the records up to joined_at. */
+void copies_place(shard *s, int place, uint64_t joined_at);
+void copies_came_further(shard *s, int place); /* it has acknowledged more */
+void copies_lose_joining(shard *s);            /* what those that nobody waits for would need is not there */
+void copies_configured(shard *s, const replica_config *c);
+/* While the shard has backups: whoever may be proposed is, and on_copy is told what is to be told. */
+void copies_watch(shard *s);
+uint64_t copies_deadline(const shard *s);
+void copies_end(shard *s, fkv_status why); /* calls that wait for copies end so */
+
+void copies_stats(const shard *s, dataplane_copy_stats *out);
+
+/* Jobs of commands, on the worker's thread. */
+void copies_configure(job *j);
+void copies_require(job *j);
+void copies_drop(job *j);
+
+#endif

@@ -1,0 +1,112 @@
+/* handover.c: see handover.h. Everything is on the worker's own thread; the link goes on as ever, so the heir gets its
+ * last records, and gives leases, while clients wait. */
+#include "handover.h"
+#include "../base/assert.h"
+#include "backup.h"
+#include "copies.h"
+#include "life.h"
+#include "replicate.h"
+
+#define SHORT_NS ((uint64_t)20000000)
+static const uint64_t PATIENCE_NS = 2000000000;
+enum { LITTLE = 256 }; /* records that the heir may lag behind when clients begin to wait */
+
+static const replica_peer *heir_of(const shard *s) {
+    int i = replica_place(&s->replica, s->heir);
+    const replica_peer *p = i < 0 ? NULL : &s->replica.peer[i];
+    return p && p->standing == REPLICA_IN_SYNC ? p : NULL;
+}
+
+void handover_begin(job *j) {
+    command *c = (command *)j;
+    shard *s = command_shard(c);
+    fkv_status status = !s ? command_none(c) : s->state != SHARD_SERVING || s->handing ? FKV_BUSY : FKV_OK;
+    if (status == FKV_OK) {
+        s->heir = c->copy;
+        if (!heir_of(s)) status = FKV_NOT_OWNER;
+    }
+    if (status != FKV_OK) {
+        command_done(c, status, NULL);
+        return;
+    }
+    s->handing = c;
+    s->handing_until_ns = c->w->now_ns + PATIENCE_NS;
+    s->lease_most_ns = SHORT_NS;
+    s->attended = true;
+}
+
+void handover_end(shard *s, fkv_status why) {
+    command *c = s->handing;
+    s->handing = NULL;
+    s->lease_most_ns = 0;
+    if (s->state == SHARD_HANDING) s->w->feed_starved = true; /* what waits is tried again */
+    if (c) command_done(c, why, NULL);
+}
+
+/* The rest of a lease that was short when it was granted, by another clock. */
+static const uint64_t REST_NS = SHORT_NS + 2000000;
+static bool leases_are_short(const shard *s) { return s->lease_until_ns <= s->w->now_ns + REST_NS; }
+
+/* It lacks nothing that was ever answered or READ, and nothing else is on its way. */
+static bool has_all(const shard *s, const replica_peer *heir) {
+    const replica_owner *o = &s->replica;
+    return s->held == 0 && o->committed == o->last && heir->prepared == o->last;
+}
+
+void handover_watch(shard *s) {
+    const replica_peer *heir = heir_of(s);
+    if (!heir || s->w->now_ns >= s->handing_until_ns) {
+        fkv_status why = heir ? FKV_TIMEOUT : FKV_NOT_OWNER;
+        handover_end(s, why);
+        s->state = SHARD_SERVING;
+        return;
+    }
+    if (s->state == SHARD_SERVING) {
+        if (!leases_are_short(s) || s->replica.last - heir->prepared > LITTLE) return;
+        s->state = SHARD_HANDING;
+        shard_stops(s);
+    }
+    if (!has_all(s, heir) || s->w->now_ns < s->lease_until_ns) return; /* else nobody relies on the shard here */
+    command *c = s->handing;
+    s->handing = NULL; /* the rest is its server's: to be served again, or a copy */
+    command_done(c, FKV_OK, NULL);
+}
+
+uint64_t handover_deadline(const shard *s) {
+    const replica_peer *heir = heir_of(s);
+    uint64_t at = s->lease_until_ns, after = s->w->now_ns + 1;
+    if (s->state == SHARD_SERVING)
+        at = at > REST_NS ? at - REST_NS : 0;
+    else if (heir && !has_all(s, heir))
+        at = s->handing_until_ns; /* what comes of the heir ends the sleep */
+    return min_u64(s->handing_until_ns, max_u64(at, after));
+}
+
+/* ---- the owner becomes a copy ---- */
+
+/* All that it has is committed, so there is nothing that the next owner could lack. What it remembers of clients stays. */
+static fkv_status become_copy(shard *s, uint64_t id) {
+    replica_owner *o = &s->replica;
+    worker *w = s->w;
+    if (!s->copy && !backup_new(s, id, w->d->c.replica_lease_ms, &(replica_backup){ .epoch = s->epoch }))
+        return FKV_NO_MEMORY;
+    fkv_assert(s->held == 0 && list_empty(&s->unacked) && list_empty(&s->bulks));
+    shard_refuses(s, FKV_NOT_OWNER);
+    copies_end(s, FKV_ABORTED);
+    replicate_end(s);
+    change_log_free(&s->log);
+    backup_steps_down(s->copy, o);
+    *o = (replica_owner){ .epoch = s->epoch, .min_in_sync = 1, .in_sync = 1 };
+    for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
+    s->backups = false;
+    s->drawn_bytes = s->sealed_for = s->lease_most_ns = 0;
+    s->state = SHARD_OPEN;
+    return FKV_OK;
+}
+
+void handover_step_down(job *j) {
+    command *c = (command *)j;
+    shard *s = command_shard(c);
+    bool waits = s && (s->state != SHARD_HANDING || s->handing || s->replica.committed != s->replica.last);
+    command_done(c, !s ? command_none(c) : waits ? FKV_BUSY : become_copy(s, c->copy), NULL);
+}

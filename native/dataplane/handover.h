@@ -1,0 +1,21 @@
+/* handover.h: an owner gives its shard to a copy in sync, and becomes a copy itself (docs/handover.md). Private to
+ * native/dataplane.
+ *
+ *   SERVING   leases of the shard are short; the heir may lag
+ *   HANDING   nothing is answered or granted, and what comes waits, until the heir has all and every lease is over
+ *   SERVING   again, if nothing comes of it; or OPEN, as a copy */
+#ifndef FARKV_DATAPLANE_HANDOVER_H
+#define FARKV_DATAPLANE_HANDOVER_H
+#include "command.h"
+
+/* Jobs of commands, on the worker's thread. */
+void handover_begin(job *j);
+void handover_step_down(job *j);
+
+/* In each turn, while s->handing. */
+void handover_watch(shard *s);
+uint64_t handover_deadline(const shard *s);
+/* It is to be served, or closed: whoever waits for the handover is told so. */
+void handover_end(shard *s, fkv_status why);
+
+#endif

@@ -1,0 +1,138 @@
+/* replica.h: the rules of replication as two small machines of plain numbers: the owner's account of its backups, and a
+ * backup's place in the shard's log. docs/replication.md says why they are right.
+ *
+ * For: the data plane, which keeps one of each for a shard, and native/test/dataplane/replica_machine.c, which searches
+ * their interleavings. Not for: messages, tables, clocks; a caller brings what arrived and the time, and does what it
+ * is told. Nothing here allocates or fails.
+ *
+ *   record     one change of a shard; its number, lsn, counts 1, 2, 3, ... through all epochs
+ *   prepared   of a copy: it has every record up to here, and could commit each
+ *   committed  of a copy: every record up to here has taken effect there. Invariant: committed <= prepared
+ *   required   of an owner: the backups whose acknowledgements and leases it waits for
+ *   config     number of the shard's entry in the metadata; rises with each change of owner or copies
+ */
+#ifndef FARKV_DATAPLANE_REPLICA_H
+#define FARKV_DATAPLANE_REPLICA_H
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { REPLICA_PEERS = 4, REPLICA_WINDOW = 4096 }; /* backups of an owner; records not yet committed */
+
+/* What the metadata says of a shard, seen by its owner: the copies in sync beside its own. */
+typedef struct replica_config {
+    uint32_t epoch, config;
+    uint32_t min_in_sync; /* copies that a new record needs, the owner's own included */
+    uint32_t peers, eligible;
+    uint64_t id[REPLICA_PEERS];
+    uint64_t eligible_id[REPLICA_PEERS]; /* taken away when too few stayed; they may be in sync again */
+} replica_config;
+
+/* ---- a backup ---- */
+
+/* A copy's place in the log. It stays with the copy through all roles: `granted_until_ns` is about owners of any epoch.
+ */
+typedef struct replica_backup {
+    uint32_t epoch;    /* of the owner that it follows, or is */
+    uint32_t withheld; /* 1: that owner gets no acknowledgement and no lease any more */
+    uint64_t prepared, committed;
+    uint64_t granted_until_ns; /* no owner relies on a lease of this copy after that */
+} replica_backup;
+
+typedef struct replica_ack {
+    uint32_t epoch;
+    uint64_t prepared;
+} replica_ack;
+
+typedef enum {
+    REPLICA_NEXT,  /* to be prepared, then replica_took */
+    REPLICA_STALE, /* of an owner of the past: refused */
+    REPLICA_GAP    /* not the next one, or of an owner that is not followed yet: the link begins anew */
+} replica_verdict;
+
+/* TAKEOVER, or the first contact with an owner: its epoch, and the last record that it had when it began. False: it is
+ * an owner of the past. What was prepared behind `last` under another owner is dropped: `prepared` falls, and the
+ * caller aborts those records. */
+bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last);
+/* The copy has become the owner's table as of `lsn`. False: an owner of the past. */
+bool replica_copied(replica_backup *b, uint32_t epoch, uint64_t lsn);
+replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_t lsn);
+void replica_took(replica_backup *b);
+/* The owner has committed up to there. Returns up to where this copy may commit. */
+uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committed);
+/* What to acknowledge; false: nothing. It is a lease as well: until when the copy counts it is `until_ns`, which is
+ * later than its owner does (replica_lease_end). */
+bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out);
+/* It suspects its owner: no acknowledgement, no lease, until it follows another or the config has risen. */
+void replica_withhold(replica_backup *b);
+void replica_resume(replica_backup *b);
+
+/* ---- the owner ---- */
+
+typedef enum replica_standing {
+    REPLICA_NONE = 0, /* this place is free */
+    REPLICA_JOINS,    /* gets records; nobody waits for it */
+    REPLICA_REQUIRED, /* is waited for, by the owner's own wish */
+    REPLICA_PROPOSED, /* the same, and the metadata has been asked to make it a copy in sync */
+    REPLICA_IN_SYNC   /* the same, and the metadata has done so */
+} replica_standing;
+
+typedef struct replica_peer {
+    uint64_t id;
+    uint64_t prepared;   /* has acknowledged all up to here, in this epoch */
+    uint64_t lease_ns;   /* it grants the owner that long */
+    uint64_t settled_ns; /* REQUIRED: clients' leases from before that have ended by then */
+    uint32_t standing;   /* replica_standing */
+    uint32_t unused;
+} replica_peer;
+
+typedef struct replica_owner {
+    uint32_t epoch, config;
+    uint32_t min_in_sync, in_sync; /* copies in sync, the own included */
+    uint64_t last, committed;
+    uint64_t inherited; /* records up to here came with the shard: an earlier owner may have committed them */
+    replica_peer peer[REPLICA_PEERS];
+} replica_owner;
+
+/* The copy becomes the owner, by this config. It commits nothing before every copy in sync has acknowledged anew, and
+ * may answer when replica_took_over says so. */
+void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c);
+bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64_t now_ns);
+/* The copy is given the shard, in this epoch, by the owner that it follows, which has served, is relied on no more, and has
+ * committed all. Before replica_lead. False: it has followed another one, and takes the shard over as ever. */
+bool replica_handed(replica_backup *own, uint32_t epoch);
+/* The owner is one no more: its place in the log goes back into its copy. */
+void replica_step_down(const replica_owner *o, replica_backup *own);
+
+/* Its place in `peer`; -1: it is unknown. */
+int replica_place(const replica_owner *o, uint64_t id);
+bool replica_is_eligible(const replica_config *c, uint64_t id);
+bool replica_admits(const replica_owner *o); /* whether a new record may be drawn */
+bool replica_enough(const replica_owner *o); /* false: not for long; too few copies are in sync */
+uint64_t replica_draw(replica_owner *o);     /* the number of a record that is prepared here */
+bool replica_waits(const replica_owner *o);  /* whether some copy is required */
+/* The same number where no copy is required and one is enough: the record may be committed. */
+static inline uint64_t replica_draw_alone(replica_owner *o) { return o->committed = ++o->last; }
+/* False: of another epoch, or of a copy that is unknown, or of records that there are not. */
+bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns);
+uint64_t replica_commit(replica_owner *o); /* up to where everything is to be committed */
+/* Until when the owner may grant and answer, where its lease from the metadata's leader ends at leader_ns. */
+uint64_t replica_right(const replica_owner *o, uint64_t leader_ns);
+
+/* A copy on its way to being in sync: join, require, propose; then the metadata decides. Each is false when the peer
+ * does not stand where it has to, or there is no place. */
+bool replica_join(replica_owner *o, uint64_t id);
+/* every lease that clients have now ends by client_leases_ns */
+bool replica_require(replica_owner *o, uint64_t id, uint64_t client_leases_ns);
+bool replica_propose(replica_owner *o, uint64_t id, uint64_t now_ns); /* false too: not yet */
+/* It is not wanted any more. False: the metadata has been asked for it, and decides. */
+bool replica_drop(replica_owner *o, uint64_t id);
+/* A later config of the same epoch was applied: only now is a removed copy let go of, and an addition that was
+ * proposed under an earlier config given up. One that is eligible joins again: it has all that is committed, since it
+ * was required until now. */
+void replica_configure(replica_owner *o, const replica_config *c);
+
+/* When a lease of lease_ns ends for whoever counts from the time it was asked for, and when for whoever granted it. */
+uint64_t replica_lease_end(uint64_t asked_ns, uint64_t lease_ns, uint32_t drift_ppm);
+uint64_t replica_grant_end(uint64_t granted_ns, uint64_t lease_ns, uint32_t drift_ppm);
+
+#endif

@@ -1,0 +1,64 @@
+/* replica_backup.c: a backup's place in the shard's log; see replica.h. */
+#include "../base/assert.h"
+#include "replica.h"
+
+static uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t max_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last) {
+    if (epoch < b->epoch) return false;
+    if (epoch == b->epoch) return true;
+    fkv_assert(b->committed <= last);
+    b->epoch = epoch;
+    b->withheld = 0;
+    b->prepared = min_of(b->prepared, last);
+    return true;
+}
+
+bool replica_copied(replica_backup *b, uint32_t epoch, uint64_t lsn) {
+    if (epoch < b->epoch) return false;
+    b->epoch = epoch;
+    b->withheld = 0;
+    b->prepared = b->committed = lsn;
+    return true;
+}
+
+bool replica_handed(replica_backup *b, uint32_t epoch) {
+    if (b->epoch + 1 != epoch) return false;
+    b->committed = b->prepared;
+    b->granted_until_ns = 0;
+    return true;
+}
+
+replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_t lsn) {
+    if (epoch < b->epoch) return REPLICA_STALE;
+    return epoch == b->epoch && lsn == b->prepared + 1 ? REPLICA_NEXT : REPLICA_GAP;
+}
+
+void replica_took(replica_backup *b) { b->prepared++; }
+
+uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committed) {
+    if (epoch == b->epoch) b->committed = max_of(b->committed, min_of(owner_committed, b->prepared));
+    return b->committed;
+}
+
+bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out) {
+    if (b->withheld) return false;
+    b->granted_until_ns = max_of(b->granted_until_ns, until_ns);
+    *out = (replica_ack){ .epoch = b->epoch, .prepared = b->prepared };
+    return true;
+}
+
+void replica_withhold(replica_backup *b) { b->withheld = 1; }
+void replica_resume(replica_backup *b) { b->withheld = 0; }
+
+/* ---- leases ---- */
+
+/* Both clocks may be wrong by drift_ppm: one counts less for that, the other more. */
+uint64_t replica_lease_end(uint64_t asked_ns, uint64_t lease_ns, uint32_t drift_ppm) {
+    uint64_t drift = (lease_ns * drift_ppm + 999999) / 1000000u;
+    return asked_ns + (lease_ns > drift ? lease_ns - drift : 0);
+}
+uint64_t replica_grant_end(uint64_t granted_ns, uint64_t lease_ns, uint32_t drift_ppm) {
+    return granted_ns + lease_ns + (lease_ns * drift_ppm + 999999) / 1000000u;
+}

@@ -1,0 +1,150 @@
+/* replica_owner.c: the owner's account of its backups; see replica.h.
+ *
+ * Which copies are required: those in sync by the config that the owner has applied, and those whose addition it wants
+ * or has asked for. So `required` contains the copies in sync of every config that may be in force: only the owner adds
+ * copies, and it requires one before it asks; a later config that it has not applied yet can only have fewer. */
+#include "../base/assert.h"
+#include "replica.h"
+#include <stddef.h>
+
+static uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+int replica_place(const replica_owner *o, uint64_t id) {
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (o->peer[i].standing != REPLICA_NONE && o->peer[i].id == id) return i;
+    return -1;
+}
+
+static replica_peer *find(replica_owner *o, uint64_t id) {
+    int i = replica_place(o, id);
+    return i < 0 ? NULL : &o->peer[i];
+}
+
+static bool is_required(const replica_peer *p) { return p->standing >= REPLICA_REQUIRED; }
+
+static bool is_named(const replica_config *c, uint64_t id) {
+    for (uint32_t i = 0; i < c->peers; i++)
+        if (c->id[i] == id) return true;
+    return false;
+}
+
+bool replica_is_eligible(const replica_config *c, uint64_t id) {
+    for (uint32_t i = 0; i < c->eligible; i++)
+        if (c->eligible_id[i] == id) return true;
+    return false;
+}
+
+/* ---- the shard comes and goes ---- */
+
+void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c) {
+    own->epoch = c->epoch;
+    own->withheld = 0;
+    *o = (replica_owner){ .epoch = c->epoch,
+                          .config = c->config,
+                          .min_in_sync = c->min_in_sync,
+                          .in_sync = 1 + c->peers,
+                          .last = own->prepared,
+                          .committed = own->committed,
+                          .inherited = own->prepared };
+    for (uint32_t i = 0; i < c->peers; i++) o->peer[i] = (replica_peer){ .id = c->id[i], .standing = REPLICA_IN_SYNC };
+}
+
+bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64_t now_ns) {
+    return o->committed >= o->inherited && now_ns >= own->granted_until_ns;
+}
+
+void replica_step_down(const replica_owner *o, replica_backup *own) {
+    own->prepared = o->last;
+    own->committed = o->committed;
+}
+
+/* ---- records ---- */
+
+bool replica_enough(const replica_owner *o) { return o->in_sync >= o->min_in_sync; }
+
+bool replica_admits(const replica_owner *o) { return replica_enough(o) && o->last - o->committed < REPLICA_WINDOW; }
+
+uint64_t replica_draw(replica_owner *o) { return ++o->last; }
+
+bool replica_waits(const replica_owner *o) {
+    bool waits = !replica_enough(o);
+    for (int i = 0; i < REPLICA_PEERS; i++) waits |= is_required(&o->peer[i]);
+    return waits;
+}
+
+bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
+    replica_peer *p = find(o, id);
+    if (!p || a->epoch != o->epoch || a->prepared > o->last) return false;
+    if (a->prepared > p->prepared) p->prepared = a->prepared;
+    if (lease_ns > p->lease_ns) p->lease_ns = lease_ns;
+    return true;
+}
+
+/* What came with the shard is committed by however many copies there are: somebody may have READ it. */
+uint64_t replica_commit(replica_owner *o) {
+    uint64_t to = replica_enough(o) ? o->last : min_of(o->last, o->inherited);
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (is_required(&o->peer[i])) to = min_of(to, o->peer[i].prepared);
+    if (to > o->committed) o->committed = to;
+    return o->committed;
+}
+
+uint64_t replica_right(const replica_owner *o, uint64_t leader_ns) {
+    uint64_t until = leader_ns;
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (is_required(&o->peer[i])) until = min_of(until, o->peer[i].lease_ns);
+    return until;
+}
+
+/* ---- copies come and go ---- */
+
+bool replica_join(replica_owner *o, uint64_t id) {
+    if (find(o, id)) return false;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        if (o->peer[i].standing != REPLICA_NONE) continue;
+        o->peer[i] = (replica_peer){ .id = id, .standing = REPLICA_JOINS };
+        return true;
+    }
+    return false;
+}
+
+bool replica_require(replica_owner *o, uint64_t id, uint64_t client_leases_ns) {
+    replica_peer *p = find(o, id);
+    if (!p || p->standing != REPLICA_JOINS) return false;
+    p->standing = REPLICA_REQUIRED;
+    p->settled_ns = client_leases_ns;
+    return true;
+}
+
+bool replica_propose(replica_owner *o, uint64_t id, uint64_t now_ns) {
+    replica_peer *p = find(o, id);
+    if (!p || p->standing != REPLICA_REQUIRED) return false;
+    if (p->prepared < o->committed || now_ns < p->settled_ns) return false;
+    p->standing = REPLICA_PROPOSED;
+    return true;
+}
+
+bool replica_drop(replica_owner *o, uint64_t id) {
+    replica_peer *p = find(o, id);
+    if (p && p->standing > REPLICA_REQUIRED) return false;
+    if (p) *p = (replica_peer){ 0 };
+    return true;
+}
+
+void replica_configure(replica_owner *o, const replica_config *c) {
+    fkv_assert(c->epoch == o->epoch && c->config > o->config);
+    o->config = c->config;
+    o->min_in_sync = c->min_in_sync;
+    o->in_sync = 1 + c->peers;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        replica_peer *p = &o->peer[i];
+        if (is_named(c, p->id))
+            p->standing = REPLICA_IN_SYNC;
+        else if (p->standing == REPLICA_IN_SYNC && replica_is_eligible(c, p->id) && p->prepared >= o->committed)
+            p->standing = REPLICA_JOINS;
+        else if (p->standing == REPLICA_IN_SYNC)
+            *p = (replica_peer){ 0 };
+        else if (p->standing == REPLICA_PROPOSED)
+            p->standing = REPLICA_JOINS;
+    }
+}

@@ -1,0 +1,155 @@
+/* replicate.c: changes between prepare and commit, where a shard has backups.
+ *
+ * A change that is prepared draws the next number of the shard's log and waits in shard.unacked, in that order, until
+ * every required backup has acknowledged it; then it is ready, and run.c commits it. The rules are those of replica.h.
+ * Its message was given back, its key and value lie in the table, so what waits costs an op and a prepared change.
+ *
+ * What was sent to a backup is never refused: its client would send it again as another change, and the backup, as the
+ * next owner, could make this one too. When the shard is closed it ends as UNDECIDED. */
+#include "replicate.h"
+#include <string.h>
+#include "backlog.h"
+#include "backup.h"
+#include "bulk.h"
+#include "copies.h"
+#include "downlink.h"
+#include "feed.h"
+#include "op.h"
+#include "uplink.h"
+#include "worker.h"
+
+/* ---- drawn ---- */
+
+static bool has_message(const op *o) {
+    return !fkv_op_is(o->request.op, FKV_VALUED) || bulk_fits_message(o->request.key_bytes, o->request.value_bytes);
+}
+uint64_t replicate_room(const op *o) {
+    return record_room(fkv_op_is(o->request.op, FKV_VALUED), o->request.key_bytes, o->request.value_bytes);
+}
+
+/* At all: by copies that are enough, and have room. */
+static fkv_status can_be_made(const op *o) {
+    const shard *s = o->shard;
+    uint64_t then = s->drawn_bytes + replicate_room(o);
+    if (!replica_enough(&s->replica)) return FKV_TOO_FEW_COPIES;
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (s->replica.peer[i].standing >= REPLICA_REQUIRED && then > s->place[i].limit) return FKV_TABLE_FULL;
+    return FKV_OK;
+}
+
+fkv_status replicate_admits(const op *o) {
+    const replica_owner *r = &o->shard->replica;
+    if (replica_enough(r) && !replica_admits(r)) return FKV_BUSY;
+    if (!has_message(o) && bulk_admits(o) != FKV_OK) return FKV_BUSY;
+    return can_be_made(o);
+}
+
+static void take_ready(shard *s);
+
+static void draw(op *o) {
+    shard *s = o->shard;
+    o->lsn = replica_draw(&s->replica);
+    o->replicated = replica_waits(&s->replica);
+    o->state = OP_REPLICATES;
+    list_push(&s->unacked, &o->link);
+    downlinks_wake(s);
+}
+
+void replicate_prepared(op *o) {
+    if (has_message(o)) {
+        o->shard->drawn_bytes += replicate_room(o);
+        draw(o);
+        if (!o->replicated) take_ready(o->shard); /* copies join, and nobody waits for them */
+        return;
+    }
+    fkv_status status = can_be_made(o); /* while its value was on its way, others took the room, or copies went */
+    if (status == FKV_OK) {
+        bulk_begin(o);
+        take_ready(o->shard);
+    } else {
+        op_ends(o, status);
+    }
+}
+
+/* ---- acknowledged ---- */
+
+static void take_ready(shard *s) {
+    for (op *o; !list_empty(&s->bulks) && (o = bulk_next(s));) draw(o);
+    uint64_t committed = replica_commit(&s->replica);
+    if (s->copy) backup_commit(s->copy, committed); /* what was inherited */
+    while (!list_empty(&s->unacked)) {
+        op *o = LIST_OF(s->unacked.next, op, link);
+        if (o->lsn > committed) break;
+        list_remove(&o->link);
+        if (!has_message(o)) bulk_over(o);
+        if (s->backlog && !backlog_note(s->backlog, o)) copies_lose_joining(s);
+        o->state = OP_READY;
+        list_push(&s->w->ready, &o->link);
+        s->w->feed_starved = true; /* there is room in the window */
+    }
+}
+
+void replicate_pulled(shard *s) { take_ready(s); }
+
+void replicate_count(shard *s) {
+    s->backups = replica_waits(&s->replica);
+    for (int i = 0; i < REPLICA_PEERS; i++) s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
+    s->attended |= s->backups;
+}
+
+void replicate_changed(shard *s) {
+    replicate_count(s);
+    if (!replica_enough(&s->replica)) bulks_end(s, FKV_TOO_FEW_COPIES);
+    downlinks_wake(s); /* to who is waited for from now on, values are announced that have no numbers */
+    take_ready(s);
+}
+
+bool replicate_acked(shard *s, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
+    int place = replica_place(&s->replica, id);
+    uint64_t before = place < 0 ? 0 : s->replica.peer[place].prepared;
+    if (!replica_acked(&s->replica, id, a, lease_ns)) return false;
+    take_ready(s);
+    if (s->replica.peer[place].prepared > before) copies_came_further(s, place);
+    return true;
+}
+
+void replicate_lead(shard *s, const replica_config *c) {
+    backup *b = s->copy;
+    uplink_leave(b);
+    if (c->epoch != s->epoch) table_set_epoch(s->table, c->epoch);
+    s->epoch = c->epoch;
+    replica_lead(&s->replica, &b->place, c);
+    b->leads = true;
+    b->scrub_ns = UINT64_MAX; /* readers see to that */
+    s->drawn_bytes = 0;
+    for (uint64_t lsn = b->applied + 1; lsn <= b->place.prepared; lsn++) {
+        const backup_record *r = backup_record_at(b, lsn);
+        const fkv_extent *e = r->prepared.extent;
+        s->drawn_bytes += record_room(e != NULL, r->key_bytes, e ? e->value_bytes : 0);
+    }
+    for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0); /* nothing is known of them until they follow */
+    replicate_changed(s);
+}
+
+void replicate_configure(shard *s, const replica_config *c) {
+    copies_configured(s, c);
+    replicate_changed(s);
+}
+
+bool replicate_may_serve(const shard *s) {
+    return !s->copy || (s->copy->leads && replica_took_over(&s->replica, &s->copy->place, s->w->now_ns));
+}
+
+void replicate_end(shard *s) {
+    list_remove(&s->feeding);
+    bulks_end(s, FKV_SHARD_CLOSED); /* copies are told to forget them */
+    while (!list_empty(&s->feeds)) feed_end(LIST_OF(s->feeds.next, feed, of_shard));
+    backlog_free(s->backlog);
+    s->backlog = NULL;
+    while (!list_empty(&s->unacked)) {
+        op *o = LIST_OF(s->unacked.next, op, link);
+        list_remove(&o->link);
+        if (!has_message(o)) bulk_over(o);
+        op_ends(o, FKV_UNDECIDED);
+    }
+}

@@ -1,0 +1,33 @@
+/* replicate.h: changes between prepare and commit, where a shard has backups; see replicate.c. Private to
+ * native/dataplane. */
+#ifndef FARKV_DATAPLANE_REPLICATE_H
+#define FARKV_DATAPLANE_REPLICATE_H
+#include "shard.h"
+
+typedef struct op op;
+
+/* Whether a change may be prepared: OK; BUSY: not yet, the window is full; TOO_FEW_COPIES: are in sync; TABLE_FULL: a
+ * backup that has to have it has no room. Of a shard that has backups. */
+fkv_status replicate_admits(const op *o);
+uint64_t replicate_room(const op *o); /* record_room of its record */
+/* It is prepared: its record is drawn, and it waits for backups. */
+void replicate_prepared(op *o);
+/* Backups have pulled a large value, or there is one more. */
+void replicate_pulled(shard *s);
+
+/* The shard, which is a copy, is the owner's from now on, by this config. */
+void replicate_lead(shard *s, const replica_config *c);
+/* A later config of the same epoch was applied. */
+void replicate_configure(shard *s, const replica_config *c);
+/* Whether it may be served: it is no copy, or it is the owner's, and nothing of an earlier owner is in the way. */
+bool replicate_may_serve(const shard *s);
+
+/* The account of the backups was changed: who is required. */
+void replicate_changed(shard *s);
+void replicate_count(shard *s); /* the same, but what may be committed now is left to the caller */
+/* A backup has acknowledged, and granted a lease until then. False: its link is to begin anew. */
+bool replicate_acked(shard *s, uint64_t id, const replica_ack *a, uint64_t lease_ns);
+/* The shard is closed here: what waits for backups is undecided. */
+void replicate_end(shard *s);
+
+#endif

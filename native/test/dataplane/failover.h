@@ -1,0 +1,18 @@
+/* failover.h: the data planes of three servers, with copies of one shard, and its clients, in simulated time and on one
+ * thread: links that are cut and mend, slow and lost connections, servers that stand still or are gone, copies that are
+ * removed and added, owners that are suspected and deposed, and clients that do not notice (failover.c). One seed is one
+ * life of the shard, the same each time but for the random numbers of connections' proofs. */
+#ifndef FARKV_TEST_FAILOVER_H
+#define FARKV_TEST_FAILOVER_H
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct failover_counts {
+    uint64_t answered, unknown, without_effect; /* requests */
+    uint64_t large;                             /* of the answers: changes whose values fit no message of a link */
+    uint64_t promotions, handovers, removals, joins, additions, kills,
+        lost; /* lost: lives that ended with the last copy in sync */
+} failover_counts;
+/* Lives one life, and adds what happened in it. Fails with a check, and says of which seed. */
+void failover_live(uint64_t seed, failover_counts *out);
+#endif

@@ -1,0 +1,106 @@
+/* failover_clients.c: clients of failover.c: they ask for entries of a few keys, several at a time, and go where the config
+ * says that they have heard of. */
+#include <stdio.h>
+#include "../../dataplane/feed.h"
+#include "failover_life.h"
+
+void life_route(player *p) {
+    const config *c = &life.at[p->config];
+    lookup_route r = { .shard = 0, .owner = (int64_t)c->owner, .epoch = c->epoch, .incarnation = c->id[c->owner] };
+    CHECK_EQ(lookup_set_route(p->l, &r), FKV_OK);
+}
+static void event(void *ctx, const session_event *e) { (void)ctx, (void)e; }
+
+static void ended(slot *at, fkv_status s, uint64_t version, const uint8_t *value, uint32_t bytes) {
+    uint32_t number = at->number;
+    const asked *a = &life.history.all[number];
+    life.counts->large += s == FKV_OK && a->kind != ASKED_GET && a->bytes > PEER_MESSAGE_MIN;
+    at->number = 0;
+    history_end(&life.history, number, s, version, value, bytes);
+}
+static void got(void *ctx, lookup_get *g) {
+    const lookup_result *r = lookup_result_of(g);
+    (void)ctx;
+    ended(lookup_user(g), r->status, r->version, lookup_value(g), r->value_bytes);
+    lookup_release(g);
+}
+static void changed(void *user, session_answer *a) {
+    ended(user, a->status, a->replied ? a->reply.version : 0, NULL, 0);
+}
+
+void life_player_up(uint32_t i) {
+    player *p = &life.player[i];
+    *p = (player){ .config = 1 };
+    for (int k = 0; k < SLOTS; k++) p->slot[k].of = p;
+    lookup_config c = { .seed = HASH_SEED, .max_gets = SLOTS, .event = event, .done = got, .cached_locations = 64 };
+    c.session = (session_config){ .shards = 1, .max_requests = 64, .jitter_seed = 1 + i };
+    fkv_ticket t = { .client = 50 + i, .expires_ms = UINT64_MAX, .flags = FKV_TICKET_READ | FKV_TICKET_WRITE };
+    fkv_pass_make(&SECRET, &t, &c.session.pass);
+    CHECK_EQ(lookup_create(&c, &p->l), FKV_OK);
+    session_owner_config owner[SERVERS];
+    session_address address[SERVERS];
+    static char text[SERVERS][32];
+    for (uint32_t s = 0; s < SERVERS; s++) {
+        snprintf(text[s], sizeof text[s], "sim:server-%u", s);
+        address[s] = (session_address){ FAB_SIM, text[s] };
+        owner[s] = (session_owner_config){ .owner = s, .incarnation = 10 + s, .addresses = &address[s], .count = 1 };
+    }
+    CHECK_EQ(session_set_owners(lookup_session(p->l), owner, SERVERS), FKV_OK);
+    life_route(p);
+}
+
+void life_player_turn(player *p) {
+    session *s = lookup_session(p->l);
+    session_flush(s);
+    session_poll(s);
+    session_tick(s);
+}
+
+/* Some fit no message of a link, a few are READ in several pieces. */
+static uint32_t some_bytes(void) {
+    uint32_t what = any(100);
+    return 4 + any(what < 2 ? HISTORY_VALUE - 4 : what < 10 ? 60000 : what < 25 ? 6000 : 200);
+}
+
+void life_ask(player *p, asked_kind kind, int key, uint64_t patience_ns) {
+    static uint8_t value[HISTORY_VALUE];
+    char name[16];
+    slot *at = NULL;
+    for (int i = 0; i < SLOTS; i++)
+        if (!p->slot[i].number) at = &p->slot[i];
+    if (!at) return;
+    uint32_t key_bytes = (uint32_t)snprintf(name, sizeof name, "key-%d", key);
+    uint64_t now = fkv_now_ns(), deadline = now + patience_ns;
+    bool writes = kind == ASKED_PUT || kind == ASKED_CAS;
+    uint32_t bytes = writes ? some_bytes() : 0;
+    uint64_t expected = life.history.floor[key].version;
+    at->number = history_begin(&life.history, kind, key, bytes);
+    fkv_status s;
+    if (kind == ASKED_GET) {
+        lookup_get *g;
+        lookup_key k = { .bytes = (uint8_t *)name, .count = key_bytes };
+        s = lookup_start(p->l, &k, now, deadline, at, &g);
+    } else {
+        if (writes) history_value(at->number, bytes, value);
+        uint64_t id;
+        session_ask q = { .op = kind == ASKED_PUT   ? FKV_OP_PUT
+                                : kind == ASKED_CAS ? FKV_OP_CAS
+                                                    : FKV_OP_DELETE,
+                          .key = (uint8_t *)name,
+                          .key_bytes = key_bytes,
+                          .value = value,
+                          .value_bytes = bytes,
+                          .expected = kind == ASKED_CAS ? expected : 0,
+                          .deadline_ns = deadline,
+                          .done = changed,
+                          .user = at };
+        s = session_request(lookup_session(p->l), &q, &id);
+    }
+    if (s != FKV_OK) ended(at, s, 0, NULL, 0);
+}
+
+void life_ask_something(player *p) {
+    static const asked_kind kinds[] = { ASKED_GET, ASKED_GET, ASKED_GET, ASKED_PUT,
+                                        ASKED_PUT, ASKED_PUT, ASKED_CAS, ASKED_DELETE };
+    life_ask(p, kinds[any(8)], (int)any(HISTORY_KEYS), (20 + any(any(4) ? 150 : 1500)) * MS);
+}

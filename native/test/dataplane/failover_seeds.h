@@ -1,0 +1,25 @@
+/* failover_seeds.h: the test that two programs have: lives of a replicated shard, as many as the program says. */
+#ifndef FARKV_TEST_FAILOVER_SEEDS_H
+#define FARKV_TEST_FAILOVER_SEEDS_H
+#include <stdio.h>
+#include "../check.h"
+#include "failover.h"
+
+static int failover_lives;
+
+TEST(nothing_that_was_answered_or_read_is_lost) {
+    failover_counts n = { 0 };
+    uint64_t seed = check_seed();
+    for (int i = 0; i < failover_lives; i++) {
+        check_replays(seed + (uint64_t)i);
+        failover_live(seed + (uint64_t)i, &n);
+    }
+    printf("%d lives from seed %llu: %llu answers, %llu to large changes, %llu without effect, %llu not known; %llu "
+           "promotions, %llu handovers, %llu removals, "
+           "%llu joins, %llu additions, %llu kills, %llu lost all copies\n",
+           failover_lives, (unsigned long long)seed, (unsigned long long)n.answered, (unsigned long long)n.large,
+           (unsigned long long)n.without_effect, (unsigned long long)n.unknown, (unsigned long long)n.promotions,
+           (unsigned long long)n.handovers, (unsigned long long)n.removals, (unsigned long long)n.joins,
+           (unsigned long long)n.additions, (unsigned long long)n.kills, (unsigned long long)n.lost);
+}
+#endif

@@ -1,0 +1,145 @@
+/* failover_servers.c: servers of failover.c: each has a data plane of the product, and does what a config says that it has
+ * heard of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "../../dataplane/loop.h"
+#include "../../dataplane/replicate.h"
+#include "../../dataplane/uplink.h"
+#include "failover_life.h"
+
+static const uint64_t MEMORY = 32 << 20;
+
+void life_node_turn(node *n) {
+    if (!chance(100000)) helper_drain(&n->d->memory); /* it may be late */
+    if (!chance(100000)) helper_drain(&n->d->copier);
+    helper_drain(&n->d->huge);
+    worker_turn(n->w);
+}
+
+static void opened(void *ctx, fkv_status s, void *result) {
+    CHECK_EQ(s, FKV_OK);
+    free(result);
+    *(bool *)ctx = true;
+}
+
+static void noticed(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what) {
+    (void)ctx, (void)shard, (void)copy;
+    CHECK(what != DATAPLANE_COPY_DAMAGED);
+}
+
+void life_node_up(uint32_t s) {
+    node *n = &life.node[s];
+    char address[32], why[256];
+    snprintf(address, sizeof address, "sim:server-%u", s);
+    dataplane_listen listen = { FAB_SIM, 0, address };
+    dataplane_config c = { .server_incarnation = 10 + s,
+                           .hash_seed = HASH_SEED,
+                           .ticket_secret = SECRET,
+                           .shards = 1,
+                           .workers = 1,
+                           .lease_ms = 25,
+                           .drift_ppm = 1000,
+                           .max_clients = 64,
+                           .client_quota = 256,
+                           .wait_ms = 100,
+                           .dedup_bytes = 1 << 20,
+                           .scrub_ms = 1,
+                           .on_copy = noticed,
+                           .listen = &listen,
+                           .listens = 1 };
+    *n = (node){ .config = 1, .left = true, .closed = true };
+    CHECK_EQ(dataplane_create(&c, &n->d), FKV_OK);
+    n->d->c.replica_lease_ms = LEASE_MS; /* shorter than a server may say */
+    n->d->stepped = true;
+    CHECK_EQ(dataplane_start(n->d, why, sizeof why), FKV_OK);
+    n->w = n->d->worker[0];
+}
+
+uint64_t life_opens(uint32_t s, uint32_t epoch) {
+    node *n = &life.node[s];
+    bool open = false;
+    n->id = 1000 + 100 * ++life.copies_made + s;
+    dataplane_shard o = { .epoch = epoch, .incarnation = n->id, .memory_bytes = MEMORY };
+    dataplane_open_shard(n->d, &o, opened, &open);
+    while (!open) life_node_turn(n);
+    n->left = n->closed = n->leads = n->serves = n->asked = n->required = false;
+    return n->id;
+}
+
+static replica_config told(uint32_t s, uint32_t number) {
+    const config *c = &life.at[number];
+    replica_config r = { .epoch = c->epoch, .config = number, .min_in_sync = 1 };
+    for (uint32_t t = 0; t < SERVERS; t++)
+        if (t != s && has_copy(c, t)) r.id[r.peers++] = c->id[t];
+    return r;
+}
+
+static void follow(uint32_t s, uint32_t owner) {
+    uplink_address a = { .provider = FAB_SIM };
+    snprintf(a.text, sizeof a.text, "sim:server-%u", owner);
+    CHECK(uplink_follow(copy_at(s), &a, 1));
+}
+
+void life_first_copies(void) {
+    config *c = &life.at[1];
+    for (uint32_t s = 0; s < SERVERS; s++) {
+        if (!has_copy(c, s)) continue;
+        c->id[s] = life_opens(s, 1);
+        CHECK(backup_make(shard_at(s), c->id[s], LEASE_MS, &(replica_backup){ .epoch = 1 }));
+    }
+    replica_config r = told(0, 1);
+    replicate_lead(shard_at(0), &r);
+    life.node[0].leads = true;
+    for (uint32_t s = 1; s < SERVERS; s++)
+        if (has_copy(c, s)) follow(s, 0);
+}
+
+static void closed(void *ctx, fkv_status s, void *result) {
+    node *n = ctx;
+    (void)s;
+    free(result);
+    n->closed = true;
+}
+void life_leaves(uint32_t s) {
+    node *n = &life.node[s];
+    n->left = true;
+    n->leads = n->serves = false;
+    dataplane_close_shard(n->d, 0, closed, n);
+}
+
+/* The server hears of the next config, and does what it says. */
+void life_apply(uint32_t s) {
+    node *n = &life.node[s];
+    const config *c = &life.at[++n->config], *before = &life.at[n->config - 1];
+    if (n->left) return;
+    n->w->now_ns = fkv_now_ns();
+    replica_config r = told(s, n->config);
+    CHECK(!has_copy(c, s) || c->id[s] == n->id);
+    life_handed_over(s, c);
+    bool joins = !has_copy(before, s) && !has_copy(c, s) && c->epoch == before->epoch;
+    if (c->owner == s && n->leads) {
+        replicate_configure(shard_at(s), &r);
+    } else if (c->owner == s) {
+        if (c->handed) replica_handed(&copy_at(s)->place, c->epoch);
+        replicate_lead(shard_at(s), &r);
+        n->leads = true;
+    } else if (n->leads || (!has_copy(c, s) && !joins)) {
+        life_leaves(s);
+    } else {
+        replica_resume(&copy_at(s)->place);
+        if (!copy_at(s)->uplink || c->owner != before->owner) follow(s, c->owner);
+    }
+}
+
+static void served(void *ctx, fkv_status s, void *result) {
+    node *n = ctx;
+    free(result);
+    n->asked = false;
+    n->serves |= s == FKV_OK;
+}
+void life_try_to_serve(uint32_t s) {
+    node *n = &life.node[s];
+    if (!n->leads || n->serves || n->asked) return;
+    n->asked = true;
+    dataplane_serve_shard(n->d, 0, served, n);
+}

@@ -1,0 +1,449 @@
+/* replica_machine.c: replication as a machine, and every interleaving of it: what servers do. What the metadata decides
+ * and what goes wrong is in replica_faults.c, clients and readers are in replica_clients.c, the state in
+ * replica_world.h.
+ *
+ * The rules are the product's: each server has a replica_backup, an owner a replica_owner, and every step below asks
+ * those what to do (native/dataplane/replica.h); retries are recognised by the product's dedup.c. The machine brings
+ * what the product's files leave to their caller: messages, one at a time on each link, in order, lost with it; the
+ * metadata's entries, which each server applies when it likes; time, in ticks, in which a copy's lease lasts one and a
+ * client's two; crashes. Every step is atomic.
+ *
+ *   owner      takes a request; sends the next record; receives an acknowledgement, and commits what it may; answers;
+ *              connects to a backup, which follows it; joins a copy, requires it, asks for it to be in sync; asks for a
+ *              copy to be removed; applies a config; begins to serve
+ *   backup     prepares a record; acknowledges what it has, with a lease; suspects its owner, withholds and asks to be
+ *              promoted; applies a config, and may be the owner by it
+ *   metadata   makes a proposal the next config if its names fit, however late; each proposal once, or never
+ *   client     sends a change, sends it again elsewhere; reads of one key by one-sided READs under a lease
+ *
+ * What is checked in every state: a change that was answered, or READ, lies at the same place of the log of every copy
+ * in sync, and has taken effect at the owner if that serves; a GET returns nothing older than what was answered or
+ * returned before it began; no change is in a log twice; one that had no effect, as its client was told, has none; a
+ * record takes effect only with as many copies as it needs. */
+#include "replica_world.h"
+#include <string.h>
+
+enum { WORDS = sizeof(world) / 4 };
+
+/* ---- states as bytes ---- */
+
+static void pack(const world *x, uint8_t *out) {
+    const uint32_t *w = (const uint32_t *)(const void *)x;
+    for (size_t i = 0; i < WORDS; i++) {
+        CHECK(w[i] < 255 || w[i] == NO_END);
+        out[i] = w[i] == NO_END ? 255 : (uint8_t)w[i];
+    }
+}
+static void unpack(const uint8_t *in, world *x) {
+    uint32_t *w = (uint32_t *)(void *)x;
+    for (size_t i = 0; i < WORDS; i++) w[i] = in[i] == 255 ? NO_END : in[i];
+}
+
+static const char *who_is(int who) {
+    static const char *const name[] = { "server 0", "server 1", "server 2", "client", "reader", "metadata", "time" };
+    return name[who];
+}
+
+/* ---- what must always hold ---- */
+
+static uint64_t prepared_of(const server *s) { return s->role == OWNER ? s->owner.last : s->copy.prepared; }
+static uint64_t committed_of(const server *s) { return s->role == OWNER ? s->owner.committed : s->copy.committed; }
+
+static bool has(const server *s, const change *c, uint32_t number, uint64_t up_to) {
+    return c->lsn <= up_to && s->log[c->lsn - 1].change == number && s->log[c->lsn - 1].epoch == c->epoch;
+}
+
+static const char *what_is_wrong(const world *x) {
+    const entry *e = &x->entry[x->config];
+    for (int s = 0; s < SERVERS; s++) {
+        const server *v = &x->server[s];
+        uint32_t id = id_of(x, s);
+        bool serves = e->owner == id && v->alive && v->role == OWNER && v->serving;
+        uint32_t seen = 0;
+        if (committed_of(v) > prepared_of(v)) return "has committed what it has not prepared";
+        for (uint32_t at = 0; at < prepared_of(v); at++) {
+            uint32_t bit = 1u << v->log[at].change;
+            if (seen & bit) return "has a change twice";
+            seen |= bit;
+        }
+        for (uint32_t i = 1; i <= CHANGES; i++) {
+            const change *c = &x->change[i - 1];
+            uint32_t lsn = world_lsn(v, i);
+            if (serves && c->is == WITHOUT_EFFECT && lsn && lsn <= committed_of(v)) return "made what had no effect";
+            if (!c->lsn || !v->alive || !has_id(e->in_sync, id)) continue;
+            if (!has(v, c, i, prepared_of(v))) return "is in sync and lacks what was seen";
+            if (serves && !has(v, c, i, committed_of(v))) return "serves without what was seen";
+        }
+    }
+    return NULL;
+}
+
+void world_wrong(const machine *m, int who, const char *what, uint32_t number) {
+    search_violate(m->s, who_is(who), what, (int)number);
+}
+
+void world_reach(const machine *m, const world *x, int who, const char *what, uint32_t number) {
+    uint8_t bytes[WORDS];
+    pack(x, bytes);
+    search_reach(m->s, bytes, who_is(who), what, (int)number);
+    const char *wrong = search_found(m->s) ? NULL : what_is_wrong(x);
+    if (wrong) world_wrong(m, who, what, number), search_explain(m->s, wrong);
+}
+
+uint32_t world_right(const machine *m, const server *s) {
+    return m->set->ticks == 0 ? NO_END : (uint32_t)replica_right(&s->owner, NO_END);
+}
+
+/* ---- the owner ---- */
+
+static replica_peer *peer_at(server *v, int t) {
+    for (int i = 0; i < REPLICA_PEERS; i++)
+        if (v->owner.peer[i].standing != REPLICA_NONE && server_of((uint32_t)v->owner.peer[i].id) == t)
+            return &v->owner.peer[i];
+    return NULL;
+}
+
+/* Commits what may be; false: with fewer copies than a new record needs. */
+static bool settle(const machine *m, world *x, int s) {
+    server *v = &x->server[s];
+    uint64_t before = v->owner.committed;
+    if (m->wrong->commits_with_too_few) v->owner.min_in_sync = 0;
+    replica_commit(&v->owner);
+    if (v->owner.committed == before || v->owner.committed <= v->owner.inherited) return true;
+    int copies = 0;
+    for (int t = 0; t < SERVERS; t++) {
+        uint32_t id = id_of(x, t);
+        copies += has_id(x->entry[v->applied].in_sync, id) && prepared_of(&x->server[t]) >= v->owner.committed;
+    }
+    return copies >= m->set->min_in_sync;
+}
+
+static void settle_and_reach(const machine *m, world *x, int s, const char *what, uint32_t number) {
+    if (settle(m, x, s))
+        world_reach(m, x, s, what, number);
+    else
+        world_wrong(m, s, "commits a record that too few copies have", number);
+}
+
+static void owner_sends(const machine *m, const world *x, int s, int t) {
+    world n = *x;
+    server *v = &n.server[s];
+    link *l = &n.link[s][t];
+    if (l->up && !l->to.full && l->sent < v->owner.last) {
+        l->sent++;
+        l->to.full = 1;
+        l->to.epoch = v->owner.epoch;
+        l->to.lsn = l->sent;
+        l->to.committed = (uint32_t)v->owner.committed;
+        l->to.what = v->log[l->sent - 1];
+        world_reach(m, &n, s, "sends record", l->sent);
+    }
+}
+
+static void owner_receives(const machine *m, const world *x, int s, int t) {
+    world n = *x;
+    link *l = &n.link[s][t];
+    replica_peer *p = peer_at(&n.server[s], t);
+    if (!l->back.full) return;
+    replica_ack a = { .epoch = l->back.epoch, .prepared = l->back.prepared };
+    if (p) replica_acked(&n.server[s].owner, p->id, &a, l->back.lease);
+    memset(&l->back, 0, sizeof l->back);
+    settle_and_reach(m, &n, s, "receives an acknowledgement up to", (uint32_t)a.prepared);
+}
+
+/* The backup follows this owner, and says from where it wants records. */
+static void owner_connects(const machine *m, const world *x, int s, int t) {
+    world n = *x;
+    server *v = &n.server[s], *b = &n.server[t];
+    const replica_peer *p = peer_at(v, t);
+    if (!p || p->id != id_of(x, t) || !b->alive || b->role == OWNER || n.link[s][t].up) return;
+    replica_backup before = b->copy;
+    if (v->owner.epoch > b->copy.epoch && b->copy.committed > v->owner.inherited) {
+        world_wrong(m, s, "truncates what has taken effect", (uint32_t)v->owner.inherited);
+        return;
+    }
+    if (!replica_follow(&b->copy, v->owner.epoch, v->owner.inherited)) return;
+    if (m->wrong->forgets_grants_to_an_earlier_owner && b->copy.epoch != before.epoch) b->copy.granted_until_ns = 0;
+    if (m->wrong->suffix_kept) b->copy.prepared = before.prepared;
+    for (uint64_t at = b->copy.prepared; at < LOG; at++) b->log[at] = (record){ 0 };
+    n.link[s][t] = (link){ .up = 1, .sent = (uint32_t)b->copy.prepared };
+    world_reach(m, &n, s, "is followed by server", (uint32_t)t);
+}
+
+static bool may_propose(const world *x, int s) {
+    return x->proposal[s].kind == NOTHING || x->proposal[s].config < x->server[s].applied;
+}
+static void propose(world *x, int s, uint32_t kind, uint32_t id) {
+    const server *v = &x->server[s];
+    x->proposal[s] = (proposal){ kind, x->entry[v->applied].epoch, v->applied, id };
+}
+
+static void owner_removes(const machine *m, const world *x, int s, int t) {
+    world n = *x;
+    replica_peer *p = peer_at(&n.server[s], t);
+    if (!p || p->standing != REPLICA_IN_SYNC || !n.removals || !may_propose(x, s)) return;
+    n.removals--;
+    propose(&n, s, REMOVE, (uint32_t)p->id);
+    if (m->wrong->lets_go_before_applied) *p = (replica_peer){ 0 };
+    settle_and_reach(m, &n, s, "asks to remove server", (uint32_t)t);
+}
+
+static void owner_joins(const machine *m, const world *x, int s, int t) {
+    world n = *x;
+    server *v = &n.server[s], *b = &n.server[t];
+    if (!n.additions || peer_at(v, t) || !b->alive || b->role == OWNER) return;
+    if (!replica_copied(&b->copy, v->owner.epoch, v->owner.committed)) return;
+    if (!replica_join(&v->owner, id_of(x, t))) return;
+    n.additions--;
+    memset(b->log, 0, sizeof b->log);
+    memcpy(b->log, v->log, v->owner.committed * sizeof *b->log);
+    b->joined = (uint32_t)v->owner.committed;
+    for (int o = 0; o < SERVERS; o++) world_drop(&n.link[o][t]);
+    n.link[s][t] = (link){ .up = 1, .sent = b->joined };
+    world_reach(m, &n, s, "is copied by server", (uint32_t)t);
+}
+
+static void owner_adds(const machine *m, const world *x, int s, int t) {
+    world n = *x;
+    server *v = &n.server[s];
+    replica_peer *p = peer_at(&n.server[s], t);
+    if (!p || p->standing == REPLICA_IN_SYNC) return;
+    if (p->standing == REPLICA_JOINS && !m->wrong->adds_before_requiring) {
+        replica_require(&v->owner, p->id, v->client_leases);
+        world_reach(m, &n, s, "requires server", (uint32_t)t);
+        return;
+    }
+    if (p->standing == REPLICA_PROPOSED && m->wrong->gives_up_on_an_addition) {
+        p->standing = REPLICA_JOINS;
+        settle_and_reach(m, &n, s, "gives up on adding server", (uint32_t)t);
+        return;
+    }
+    if (!may_propose(x, s)) return;
+    replica_peer before = *p;
+    if (m->wrong->adds_before_requiring) p->standing = REPLICA_REQUIRED;
+    if (m->wrong->adds_what_lacks_records) p->prepared = v->owner.committed;
+    if (m->wrong->adds_under_long_client_leases) p->settled_ns = 0;
+    if (!replica_propose(&v->owner, p->id, x->now)) return;
+    p->prepared = before.prepared;
+    if (m->wrong->adds_before_requiring) p->standing = REPLICA_JOINS;
+    propose(&n, s, ADD, (uint32_t)p->id);
+    world_reach(m, &n, s, "asks to add server", (uint32_t)t);
+}
+
+static void step_owner(const machine *m, const world *x, int s) {
+    const server *v = &x->server[s];
+    for (int t = 0; t < SERVERS; t++) {
+        if (t == s) continue;
+        owner_sends(m, x, s, t);
+        owner_receives(m, x, s, t);
+        owner_connects(m, x, s, t);
+        if (!v->serving) continue;
+        owner_removes(m, x, s, t);
+        owner_joins(m, x, s, t);
+        owner_adds(m, x, s, t);
+    }
+    bool over = replica_took_over(&v->owner, &v->copy, m->wrong->serves_before_leases_end ? NO_END : x->now);
+    if (!v->serving && over) {
+        world n = *x;
+        n.server[s].serving = 1;
+        world_reach(m, &n, s, "serves, in epoch", v->owner.epoch);
+    }
+}
+
+/* ---- a backup ---- */
+
+static void acknowledge(link *l, const replica_ack *a, uint32_t lease) {
+    l->back.full = 1;
+    l->back.epoch = a->epoch;
+    l->back.prepared = (uint32_t)a->prepared;
+    l->back.lease = lease;
+}
+
+static void backup_receives(const machine *m, const world *x, int o, int s) {
+    world n = *x;
+    link *l = &n.link[o][s];
+    server *v = &n.server[s];
+    if (!l->to.full) return;
+    uint32_t lsn = l->to.lsn;
+    switch (replica_arrives(&v->copy, l->to.epoch, lsn)) {
+    case REPLICA_STALE:
+        if (m->wrong->acks_old_epoch) {
+            acknowledge(l, &(replica_ack){ l->to.epoch, lsn }, l->back.lease);
+            memset(&l->to, 0, sizeof l->to);
+            world_reach(m, &n, s, "acknowledges to an owner of the past record", lsn);
+            return;
+        }
+        world_drop(l);
+        world_reach(m, &n, s, "refuses of an owner of the past record", lsn);
+        return;
+    case REPLICA_GAP:
+        world_drop(l);
+        world_reach(m, &n, s, "begins the link anew, at record", lsn);
+        return;
+    case REPLICA_NEXT: break;
+    }
+    if (m->wrong->acks_before_prepared && l->back.prepared != lsn) {
+        acknowledge(l, &(replica_ack){ l->to.epoch, lsn }, l->back.lease);
+        world_reach(m, &n, s, "acknowledges before it prepared record", lsn);
+        n = *x;
+    }
+    v->log[lsn - 1] = l->to.what;
+    replica_took(&v->copy);
+    replica_hears(&v->copy, l->to.epoch, l->to.committed);
+    memset(&l->to, 0, sizeof l->to);
+    world_reach(m, &n, s, "prepares record", lsn);
+}
+
+static void backup_acknowledges(const machine *m, const world *x, int o, int s) {
+    world n = *x;
+    link *l = &n.link[o][s];
+    server *v = &n.server[s];
+    const replica_peer *p = peer_at(&n.server[o], s);
+    uint32_t lease = m->set->ticks ? x->now + LEASE : 0;
+    if (!l->up || !p || n.server[o].role != OWNER || n.server[o].owner.epoch != v->copy.epoch) return;
+    if (l->back.full ? l->back.prepared >= v->copy.prepared && l->back.lease >= lease
+                     : p->prepared >= v->copy.prepared && p->lease_ns >= lease)
+        return; /* nothing new */
+    replica_ack a;
+    if (v->copy.withheld && m->wrong->grants_without_counting) {
+        acknowledge(l, &(replica_ack){ v->copy.epoch, v->copy.prepared }, lease);
+    } else {
+        if (!replica_acknowledges(&v->copy, lease, &a)) return;
+        acknowledge(l, &a, lease);
+    }
+    world_reach(m, &n, s, "acknowledges up to", (uint32_t)v->copy.prepared);
+}
+
+static void backup_suspects(const machine *m, const world *x, int s) {
+    world n = *x;
+    server *v = &n.server[s];
+    const entry *e = &x->entry[v->applied];
+    uint32_t id = id_of(x, s);
+    if (!n.promotions || e->owner == id || !has_id(e->in_sync, id) || !may_propose(x, s)) return;
+    n.promotions--;
+    if (!m->wrong->acks_while_suspecting) replica_withhold(&v->copy);
+    propose(&n, s, PROMOTE, id);
+    world_reach(m, &n, s, "withholds, and asks to be promoted from config", v->applied);
+}
+
+static void step_backup(const machine *m, const world *x, int s) {
+    for (int o = 0; o < SERVERS; o++) {
+        if (o == s) continue;
+        backup_receives(m, x, o, s);
+        backup_acknowledges(m, x, o, s);
+    }
+    backup_suspects(m, x, s);
+}
+
+/* ---- what the metadata says ---- */
+
+static replica_config config_for(const machine *m, const world *x, uint32_t config, uint32_t own) {
+    const entry *e = &x->entry[config];
+    replica_config c = { .epoch = e->epoch, .config = config, .min_in_sync = (uint32_t)m->set->min_in_sync };
+    for (uint32_t id = 1; id < 32; id++)
+        if (id != own && has_id(e->in_sync, id)) c.id[c.peers++] = id;
+    return c;
+}
+
+static void lead(const machine *m, world *x, int s, const replica_config *c) {
+    server *v = &x->server[s];
+    if (m->wrong->suffix_dropped) v->copy.prepared = v->copy.committed;
+    for (uint64_t at = v->copy.prepared; at < LOG; at++) v->log[at] = (record){ 0 };
+    replica_lead(&v->owner, &v->copy, c);
+    if (m->wrong->suffix_shown_early) v->owner.committed = v->owner.last;
+    v->role = OWNER;
+    v->serving = 0;
+    v->client_leases = 0;
+    for (int t = 0; t < SERVERS; t++) x->link[s][t].up = 0; /* what is on its way may still arrive */
+}
+
+static void step_down(const machine *m, world *x, int s) {
+    server *v = &x->server[s];
+    for (uint32_t i = 1; m->wrong->says_no_effect && i <= CHANGES; i++) {
+        change *c = &x->change[i - 1];
+        if (c->is == OUTSTANDING && c->at == (uint32_t)s + 1 && world_lsn(v, i) > v->owner.committed)
+            c->is = WITHOUT_EFFECT;
+    }
+    replica_step_down(&v->owner, &v->copy);
+    v->owner = (replica_owner){ 0 };
+    v->role = BACKUP;
+    v->serving = v->client_leases = 0;
+}
+
+static void step_apply(const machine *m, const world *x, int s) {
+    world n = *x;
+    server *v = &n.server[s];
+    if (v->applied == x->config) return;
+    uint32_t id = id_of(x, s), config = ++v->applied;
+    replica_config c = config_for(m, x, config, id);
+    bool owns = x->entry[config].owner == id;
+    if (v->role == OWNER && owns)
+        replica_configure(&v->owner, &c);
+    else if (v->role == OWNER)
+        step_down(m, &n, s);
+    else if (owns)
+        lead(m, &n, s, &c);
+    else
+        replica_resume(&v->copy);
+    if (owns)
+        settle_and_reach(m, &n, s, "is the owner by config", config);
+    else
+        world_reach(m, &n, s, "applies config", config);
+}
+
+/* ---- exploring ---- */
+
+void step_server(const machine *m, const world *x, int s) {
+    if (!x->server[s].alive) return;
+    if (x->server[s].role == OWNER)
+        step_owner(m, x, s);
+    else
+        step_backup(m, x, s);
+    step_apply(m, x, s);
+    step_request(m, x, s);
+    step_answers(m, x, s);
+}
+
+static void first_world(const machine *m, world *x) {
+    const replica_setting *set = m->set;
+    memset(x, 0, sizeof *x);
+    x->config = 1;
+    x->entry[1] = (entry){ .epoch = 1, .owner = 1 };
+    for (int s = 0; s < set->copies + set->joiners; s++) x->server[s].alive = x->server[s].applied = 1;
+    for (int s = 0; s < set->copies; s++) {
+        x->entry[1].in_sync |= 1u << (1 + s);
+        x->server[s].copy = (replica_backup){ .epoch = 1, .granted_until_ns = s && set->ticks ? LEASE : 0 };
+        if (s) x->link[0][s].up = 1;
+    }
+    replica_config c = config_for(m, x, 1, 1);
+    replica_lead(&x->server[0].owner, &x->server[0].copy, &c);
+    for (uint32_t i = 0; i < c.peers && set->ticks; i++) x->server[0].owner.peer[i].lease_ns = LEASE;
+    x->server[0].role = OWNER;
+    x->server[0].serving = 1;
+    x->reader.gets_left = (uint32_t)set->gets;
+    x->breaks = (uint32_t)set->breaks;
+    x->crashes = (uint32_t)set->crashes;
+    x->restarts = (uint32_t)set->restarts;
+    x->removals = (uint32_t)set->removals;
+    x->additions = (uint32_t)set->additions;
+    x->promotions = (uint32_t)set->promotions;
+    x->retries = (uint32_t)set->retries;
+}
+
+search *replica_explore(const replica_mistakes *wrong, const replica_setting *set) {
+    machine m = { NULL, wrong, set };
+    world x;
+    uint8_t bytes[WORDS];
+    first_world(&m, &x);
+    pack(&x, bytes);
+    m.s = search_new(bytes, WORDS);
+    while (search_next(m.s, bytes)) {
+        unpack(bytes, &x);
+        for (int s = 0; s < SERVERS; s++) step_server(&m, &x, s);
+        step_metadata(&m, &x);
+        step_faults(&m, &x);
+        step_client(&m, &x);
+        step_reader(&m, &x);
+    }
+    return m.s;
+}

@@ -1,0 +1,45 @@
+/* replica_machine.h: replication as a machine whose every interleaving can be searched (replica_machine.c). */
+#ifndef FARKV_TEST_REPLICA_MACHINE_H
+#define FARKV_TEST_REPLICA_MACHINE_H
+#include "../table/search.h"
+
+/* ---- what may be done wrong with the rules of replica.h; each must be found ---- */
+typedef struct replica_mistakes {
+    bool live_before_acks;       /* readers take what is only prepared */
+    bool answers_before_commit;  /* OK when the owner has it */
+    bool acks_before_prepared;   /* a backup acknowledges what is still on its way */
+    bool acks_old_epoch;         /* a backup that follows a new owner acknowledges records of the one before */
+    bool lets_go_before_applied; /* the owner stops waiting for a copy when it has proposed to remove it */
+    bool adds_before_requiring;
+    bool adds_what_lacks_records; /* proposed before it has what is committed */
+    bool gives_up_on_an_addition; /* stops waiting for a copy whose addition may still come */
+    bool adds_under_long_client_leases;
+    bool grants_beyond_backups; /* to clients, by the leader's lease alone */
+    bool serves_before_leases_end;
+    bool grants_without_counting;            /* a backup that withholds its lease */
+    bool acks_while_suspecting;              /* no mistake: see replica_model_test.c */
+    bool forgets_grants_to_an_earlier_owner; /* when it follows the next one */
+    bool suffix_dropped;                     /* a new owner begins at what it has committed */
+    bool suffix_shown_early;                 /* ... or commits all it has at once */
+    bool suffix_kept;                        /* a backup keeps what the new owner has not */
+    bool late_commands;                      /* the metadata does not compare names */
+    bool restart_keeps_its_place;
+    bool sequences_stay_behind; /* records do not carry them */
+    bool joiner_knows_no_sequences;
+    bool says_no_effect; /* of what it has sent to a backup */
+    bool commits_with_too_few;
+} replica_mistakes;
+
+/* What can happen in a search, and how often. */
+typedef struct replica_setting {
+    const char *name;
+    int copies, joiners; /* servers that are in sync at first: the owner is server 0; those that may join */
+    int changes, keys, retries, gets;
+    int min_in_sync;
+    int breaks, crashes, restarts, removals, additions, promotions, ticks;
+    bool a_backup_may_crash; /* else owners only */
+} replica_setting;
+
+/* Visits every state that can be reached, until something is wrong (search_found). */
+search *replica_explore(const replica_mistakes *wrong, const replica_setting *set);
+#endif

@@ -1,0 +1,115 @@
+/* replica_model_test.c: the rules of replication (native/dataplane/replica.h) hold in every interleaving of some short
+ * histories, and each mistake that could be made with them is found in one (replica_machine.c is the machine). */
+#include <stdio.h>
+#include "../check.h"
+#include "replica_machine.h"
+
+/* clang-format off */
+#define SETTINGS(X) \
+    X(each_record_needs_two_copies, .copies = 2, .changes = 2, .keys = 2, .min_in_sync = 2, .removals = 1, \
+      .promotions = 1) \
+    X(links_break, .copies = 2, .changes = 3, .keys = 2, .breaks = 2, .retries = 1) \
+    X(an_owner_dies, .copies = 2, .changes = 2, .keys = 1, .crashes = 1, .promotions = 1, .retries = 1) \
+    X(an_owner_is_suspected_and_lives, .copies = 2, .changes = 2, .keys = 2, .promotions = 1, .retries = 1) \
+    X(a_client_reads_of_an_owner_that_is_suspected, .copies = 2, .changes = 1, .keys = 1, .gets = 2, \
+      .promotions = 1, .ticks = 2) \
+    X(a_removed_copy_asks_to_be_the_owner, .copies = 2, .changes = 2, .keys = 1, .promotions = 1, .removals = 1, \
+      .retries = 1) \
+    X(a_copy_is_added_and_its_owner_dies, .copies = 1, .joiners = 1, .changes = 2, .keys = 1, .crashes = 1, \
+      .additions = 1, .promotions = 1, .retries = 1) \
+    X(a_client_reads_while_a_copy_is_added, .copies = 1, .joiners = 1, .changes = 1, .keys = 1, .gets = 2, \
+      .crashes = 1, .additions = 1, .promotions = 1, .ticks = 3) \
+    X(a_copy_is_added_again, .copies = 2, .changes = 2, .keys = 1, .additions = 1, .removals = 1, .promotions = 1, \
+      .breaks = 1) \
+    X(a_third_copy_is_added_by_one_owner_and_by_the_next, .copies = 2, .joiners = 1, .changes = 1, .keys = 1, \
+      .additions = 2, .promotions = 1) \
+    X(a_backup_is_restarted, .copies = 2, .changes = 1, .keys = 1, .crashes = 2, .restarts = 1, .removals = 1, \
+      .additions = 1, .promotions = 1, .a_backup_may_crash = true) \
+    X(an_owner_of_three_copies_dies, .copies = 3, .changes = 2, .keys = 2, .crashes = 1, .promotions = 1, \
+      .retries = 1) \
+    X(two_owners_of_three_copies_are_suspected, .copies = 3, .changes = 2, .keys = 2, .promotions = 2) \
+    X(a_client_reads_of_three_copies, .copies = 3, .changes = 1, .keys = 1, .gets = 1, .promotions = 2, .ticks = 1)
+/* clang-format on */
+
+#define AS_SETTING(name_, ...) static const replica_setting name_##_setting = { .name = #name_, __VA_ARGS__ };
+SETTINGS(AS_SETTING)
+#define IN_LIST(name, ...) &name##_setting,
+static const replica_setting *const settings[] = { SETTINGS(IN_LIST) };
+enum { COUNT = sizeof settings / sizeof *settings };
+
+/* ---- the rules hold ---- */
+
+static void holds(const replica_setting *set, replica_mistakes wrong) {
+    search *s = replica_explore(&wrong, set);
+    printf("# %-55s %8u states\n", set->name, search_states(s));
+    if (search_found(s)) search_print(s);
+    CHECK(!search_found(s));
+    search_free(s);
+}
+#define HOLDS(name, ...) \
+    TEST(nothing_is_lost_when_##name) { holds(&name##_setting, (replica_mistakes){ 0 }); }
+SETTINGS(HOLDS)
+
+/* To withhold lets the leases that a backup has granted end, so that it can serve. Nothing is lost without: what it
+ * acknowledges meanwhile is in its log when it becomes the owner, and the leases that it grants are counted. */
+TEST(a_backup_that_suspects_its_owner_might_go_on_acknowledging) {
+    replica_mistakes wrong = { .acks_while_suspecting = true };
+    holds(&an_owner_is_suspected_and_lives_setting, wrong);
+    holds(&a_client_reads_of_an_owner_that_is_suspected_setting, wrong);
+    holds(&two_owners_of_three_copies_are_suspected_setting, wrong);
+}
+
+/* ---- and each of them is needed ---- */
+
+/* The shortest violation in the first setting that has one. */
+static void finds(const char *name, replica_mistakes wrong) {
+    for (int i = 0; i < COUNT; i++) {
+        search *s = replica_explore(&wrong, settings[i]);
+        bool found = search_found(s), stopped = search_stopped(s);
+        if (found) {
+            printf("# %s, when %s:\n", name, settings[i]->name);
+            search_print(s);
+        }
+        search_free(s);
+        if (found || stopped) return;
+    }
+    check_failed(__FILE__, __LINE__, name);
+}
+/* clang-format off */
+#define MISTAKES(X) \
+    X(live_before_acks) \
+    X(answers_before_commit) \
+    X(acks_before_prepared) \
+    X(acks_old_epoch) \
+    X(lets_go_before_applied) \
+    X(adds_before_requiring) \
+    X(adds_what_lacks_records) \
+    X(gives_up_on_an_addition) \
+    X(adds_under_long_client_leases) \
+    X(grants_beyond_backups) \
+    X(serves_before_leases_end) \
+    X(grants_without_counting) \
+    X(forgets_grants_to_an_earlier_owner) \
+    X(suffix_dropped) \
+    X(suffix_shown_early) \
+    X(suffix_kept) \
+    X(late_commands) \
+    X(restart_keeps_its_place) \
+    X(sequences_stay_behind) \
+    X(joiner_knows_no_sequences) \
+    X(says_no_effect) \
+    X(commits_with_too_few)
+/* clang-format on */
+#define FINDS(mistake) \
+    TEST(it_finds_##mistake) { finds(#mistake, (replica_mistakes){ .mistake = true }); }
+MISTAKES(FINDS)
+#define RUN_HOLDS(name, ...) RUN(nothing_is_lost_when_##name);
+#define RUN_FINDS(mistake)   RUN(it_finds_##mistake);
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    SETTINGS(RUN_HOLDS)
+    RUN(a_backup_that_suspects_its_owner_might_go_on_acknowledging);
+    MISTAKES(RUN_FINDS)
+    return check_end(argc, argv);
+}

@@ -1,0 +1,93 @@
+/* replica_test.c: of the rules of replication (native/dataplane/replica.h), what a search of interleavings does not
+ * show: arithmetic, bounds, and that what was refused may be asked for again. */
+#include "../../dataplane/replica.h"
+#include "../check.h"
+
+enum { OTHER = 7, THIRD = 8 };
+
+static replica_backup own;
+static replica_owner o;
+
+static void lead(uint32_t epoch, uint64_t prepared) {
+    own = (replica_backup){ .epoch = epoch - 1, .prepared = prepared };
+    replica_config c = { .epoch = epoch, .config = 10, .min_in_sync = 1, .peers = 1, .id = { OTHER } };
+    replica_lead(&o, &own, &c);
+}
+static bool acked(uint64_t id, uint32_t epoch, uint64_t prepared) {
+    return replica_acked(&o, id, &(replica_ack){ epoch, prepared }, 0);
+}
+
+TEST(an_acknowledgement_counts_of_this_epoch_and_of_records_that_there_are) {
+    lead(3, 5);
+    CHECK(!acked(OTHER, 2, 5));
+    CHECK(!acked(OTHER, 3, 6));
+    CHECK(!acked(THIRD, 3, 5));
+    CHECK_EQ(replica_commit(&o), 0);
+    CHECK(acked(OTHER, 3, 4));
+    CHECK_EQ(replica_commit(&o), 4);
+    CHECK(acked(OTHER, 3, 2)); /* late */
+    CHECK_EQ(replica_commit(&o), 4);
+}
+
+TEST(a_window_that_is_full_takes_no_records_until_some_are_committed) {
+    lead(2, 0);
+    for (int i = 0; i < REPLICA_WINDOW; i++) {
+        CHECK(replica_admits(&o));
+        replica_draw(&o);
+    }
+    CHECK(!replica_admits(&o));
+    CHECK(acked(OTHER, 2, 1));
+    CHECK_EQ(replica_commit(&o), 1);
+    CHECK(replica_admits(&o));
+}
+
+TEST(an_addition_that_the_metadata_refused_is_asked_for_again) {
+    lead(2, 0);
+    CHECK(replica_join(&o, THIRD));
+    CHECK(!replica_join(&o, THIRD));
+    CHECK(!replica_propose(&o, THIRD, 100));
+    CHECK(replica_require(&o, THIRD, 100));
+    CHECK(!replica_propose(&o, THIRD, 99));
+    CHECK(replica_propose(&o, THIRD, 100));
+    replica_config c = { .epoch = 2, .config = 11, .min_in_sync = 1, .peers = 1, .id = { OTHER } };
+    replica_configure(&o, &c);
+    CHECK(replica_require(&o, THIRD, 200));
+    CHECK(replica_propose(&o, THIRD, 200));
+    c = (replica_config){ .epoch = 2, .config = 12, .min_in_sync = 1, .peers = 2, .id = { OTHER, THIRD } };
+    replica_configure(&o, &c);
+    CHECK_EQ(o.in_sync, 3);
+    replica_draw(&o);
+    CHECK(acked(OTHER, 2, 1));
+    CHECK_EQ(replica_commit(&o), 0);
+    CHECK(acked(THIRD, 2, 1));
+    CHECK_EQ(replica_commit(&o), 1);
+}
+
+TEST(there_is_room_for_as_many_peers_as_a_config_names) {
+    lead(2, 0);
+    for (uint64_t id = 20; id < 20 + REPLICA_PEERS - 1; id++) CHECK(replica_join(&o, id));
+    CHECK(!replica_join(&o, 30));
+}
+
+/* The owner counts from when it asked, the backup from when it granted, each by a clock that may be wrong by the drift:
+ * of whatever lies between, the backup's end is never earlier. */
+TEST(a_lease_ends_for_its_owner_before_it_ends_for_the_backup) {
+    static const uint64_t lease = 250000000;
+    static const uint32_t drift[] = { 0, 1, 200, 100000 };
+    for (int i = 0; i < 4; i++) {
+        uint64_t at_owner = replica_lease_end(1000, lease, drift[i]) - 1000;
+        uint64_t at_backup = replica_grant_end(1000, lease, drift[i]) - 1000;
+        /* the owner's clock is slow, the backup's is fast */
+        CHECK(at_owner * 1000000 / (1000000 - drift[i]) <= lease + 2);
+        CHECK(at_backup * 1000000 / (1000000 + drift[i]) >= lease - 2);
+    }
+}
+
+int main(int argc, char **argv) {
+    RUN(an_acknowledgement_counts_of_this_epoch_and_of_records_that_there_are);
+    RUN(a_window_that_is_full_takes_no_records_until_some_are_committed);
+    RUN(an_addition_that_the_metadata_refused_is_asked_for_again);
+    RUN(there_is_room_for_as_many_peers_as_a_config_names);
+    RUN(a_lease_ends_for_its_owner_before_it_ends_for_the_backup);
+    return check_end(argc, argv);
+}

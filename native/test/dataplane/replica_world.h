@@ -1,0 +1,107 @@
+/* replica_world.h: the state of the machine of replica_machine.c, and what its files share.
+ *
+ * Every field is made of 32-bit words, each of which is small, or all ones: packed, a word is a byte. */
+#ifndef FARKV_TEST_REPLICA_WORLD_H
+#define FARKV_TEST_REPLICA_WORLD_H
+#include <assert.h>
+#include "../../dataplane/replica.h"
+#include "../check.h"
+#include "replica_machine.h"
+
+enum { SERVERS = 3, LOG = 4, CHANGES = 3, CONFIGS = 6, KEYS = 2, LEASE = 1, CLIENT_LEASE = 2 };
+#define NO_END UINT32_MAX
+
+typedef struct record {
+    uint32_t change, epoch; /* change: from 1; 0: none */
+} record;
+/* Of an owner to a backup: one record on its way, and the latest acknowledgement on its way back. */
+typedef struct link {
+    uint32_t up, sent; /* sent: the last record that was given to this connection */
+    struct {
+        uint32_t full, epoch, lsn, committed;
+        record what;
+    } to;
+    struct {
+        uint32_t full, lease;
+        uint32_t epoch, prepared;
+    } back;
+} link;
+enum { BACKUP = 0, OWNER };
+typedef struct server {
+    uint32_t alive, life, role, serving, applied;
+    uint32_t joined;        /* records up to here came in a copy, without their sequences */
+    uint32_t client_leases; /* all that it granted have ended by then */
+    uint32_t unused;
+    record log[LOG]; /* by lsn - 1; its memory, which clients may READ after its end */
+    replica_backup copy;
+    replica_owner owner;
+} server;
+typedef struct entry {
+    uint32_t epoch, owner, in_sync; /* owner: id; in_sync: ids as bits */
+} entry;
+enum { NOTHING = 0, ADD, REMOVE, PROMOTE };
+typedef struct proposal {
+    uint32_t kind, epoch, config, id;
+} proposal;
+enum { UNSENT = 0, OUTSTANDING, ANSWERED, WITHOUT_EFFECT, INDETERMINATE };
+typedef struct change {
+    uint32_t is, at, retried; /* at: server that the newest copy went to, + 1 */
+    uint32_t copy[SERVERS];   /* on its way to a server: 1 the first, 2 a retry */
+    /* where an answer, or a GET, has shown it: 0: nowhere yet */
+    uint32_t lsn, epoch;
+} change;
+enum { RESTS = 0, READS, CHECKS };
+typedef struct reader {
+    uint32_t is, gets_left, at, lease, low, result;
+} reader;
+typedef struct world {
+    uint32_t now, config;
+    entry entry[CONFIGS + 1]; /* by config, from 1 */
+    proposal proposal[SERVERS];
+    server server[SERVERS];
+    link link[SERVERS][SERVERS];
+    change change[CHANGES];
+    reader reader;
+    uint32_t breaks, crashes, restarts, removals, additions, promotions, retries; /* left */
+} world;
+static_assert(sizeof(world) % 4 == 0, "words");
+
+typedef struct machine {
+    search *s;
+    const replica_mistakes *wrong;
+    const replica_setting *set;
+} machine;
+
+static inline uint32_t id_of(const world *x, int s) { return 1 + (uint32_t)s + SERVERS * x->server[s].life; }
+static inline int server_of(uint32_t id) { return (int)(id - 1) % SERVERS; }
+static inline bool has_id(uint32_t ids, uint32_t id) { return ids >> id & 1; }
+static inline uint32_t key_of(const machine *m, uint32_t change) { return (change - 1) % (uint32_t)m->set->keys; }
+static inline void world_drop(link *l) { *l = (link){ 0 }; }
+/* A copy that is what the metadata thinks it is. */
+static inline bool is_alive(const world *x, uint32_t id) {
+    return x->server[server_of(id)].alive && id_of(x, server_of(id)) == id;
+}
+
+/* Hands a state on, after what must always hold was looked at. `number` is printed behind it. */
+void world_reach(const machine *m, const world *x, int who, const char *what, uint32_t number);
+void world_wrong(const machine *m, int who, const char *what, uint32_t number);
+/* Where the change lies in this server's log; 0: it does not. */
+uint32_t world_lsn(const server *s, uint32_t change);
+/* The newest change of a key that readers find in this server's memory; 0: none. */
+uint32_t world_visible(const machine *m, const server *s, uint32_t key);
+/* Somebody has seen this change at this place. False: and it was elsewhere before. */
+bool world_witness(world *x, uint32_t change, uint32_t lsn, uint32_t epoch);
+/* Up to when a server may be relied on. */
+uint32_t world_right(const machine *m, const server *s);
+
+void step_server(const machine *m, const world *x, int s);
+void step_metadata(const machine *m, const world *x);
+void step_faults(const machine *m, const world *x);
+void step_client(const machine *m, const world *x);
+void step_reader(const machine *m, const world *x);
+/* A server takes a request. */
+void step_request(const machine *m, const world *x, int s);
+void step_answers(const machine *m, const world *x, int s);
+enum { CLIENT = SERVERS, READER, METADATA, TIME };
+
+#endif

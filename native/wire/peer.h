@@ -1,0 +1,134 @@
+/* peer.h: the messages between the data planes of a shard's owner and of its backups (docs/replication-links.md).
+ * Little-endian, packed by hand, and as hostile as any message until checked. RECORDS has its body in record.h.
+ *
+ *   from a backup    FOLLOW, ACKS, WITHHELD, PULLED
+ *   from an owner    TAKEOVER, STALE, RECORDS, BEAT, ANNOUNCE, FORGET
+ *
+ * A message is its head, which begins with its number; then, of ACKS and BEAT, `count` items; then nothing.
+ *
+ *   FOLLOW     this copy is at that place, and wants the records that it lacks; the first about its shard
+ *   TAKEOVER   the answer: who owns the shard, and the last record that it had when its epoch began. A copy that comes
+ *              from an earlier epoch drops what it has behind that
+ *   STALE      the other answer: this server does not own the shard, or not any more, or does not know the copy
+ *   RECORDS    what is to be prepared, from the first that the copy lacks
+ *   BEAT       up to where the owner has committed, of each shard, what its table is then, and its clock
+ *   ACKS       up to where a copy has prepared, of each shard; a lease for these, which counts from asked_ns
+ *   ANNOUNCE   where a large value lies, that is to be READ; its change's record (BULK) comes later, and names it by its
+ *              version
+ *   PULLED     it was READ, and its checksum is right; or there is no room for it
+ *   FORGET     its record will not come
+ *   WITHHELD   no acknowledgement and no lease of this shard comes behind this message, but after another FOLLOW
+ */
+#ifndef FARKV_WIRE_PEER_H
+#define FARKV_WIRE_PEER_H
+#include "record.h"
+
+/* FKV_PEER_RECORDS, 1, is in record.h */
+enum {
+    FKV_PEER_FOLLOW = 2,
+    FKV_PEER_TAKEOVER,
+    FKV_PEER_STALE,
+    FKV_PEER_BEAT,
+    FKV_PEER_ACKS,
+    FKV_PEER_WITHHELD,
+    FKV_PEER_ANNOUNCE,
+    FKV_PEER_PULLED,
+    FKV_PEER_FORGET,
+    FKV_PEER_COUNT
+};
+enum { FKV_PEER_LEASE_MS_MAX = 3600000 };
+
+typedef struct fkv_peer_follow {
+    uint8_t op, reserved;
+    uint16_t reserved2;
+    uint32_t shard;
+    uint32_t epoch;    /* of the owner that the copy has followed last, or was */
+    uint32_t lease_ms; /* what each acknowledgement is worth */
+    uint64_t id;       /* of the copy; not 0 */
+    uint64_t prepared, committed;
+    uint64_t room; /* bytes of extents that it can take beyond what it has prepared */
+} fkv_peer_follow;
+static_assert(sizeof(fkv_peer_follow) == 48, "drawing");
+
+typedef struct fkv_peer_takeover {
+    uint8_t op, reserved;
+    uint16_t reserved2;
+    uint32_t shard, epoch, config;
+    uint64_t last; /* when the epoch began */
+} fkv_peer_takeover;
+static_assert(sizeof(fkv_peer_takeover) == 24, "drawing");
+
+/* STALE, of which epoch is 0, and WITHHELD. */
+typedef struct fkv_peer_notice {
+    uint8_t op, reserved;
+    uint16_t reserved2;
+    uint32_t shard, epoch, reserved3;
+} fkv_peer_notice;
+static_assert(sizeof(fkv_peer_notice) == 16, "drawing");
+
+/* ACKS, BEAT. */
+typedef struct fkv_peer_list {
+    uint8_t op, reserved;
+    uint16_t count; /* at least 1 */
+    uint32_t reserved2;
+    uint64_t asked_ns; /* the owner's clock; of ACKS: the last that came over this connection */
+} fkv_peer_list;
+static_assert(sizeof(fkv_peer_list) == 16, "drawing");
+typedef struct fkv_peer_ack {
+    uint32_t shard, epoch;
+    uint64_t prepared;
+    uint64_t limit; /* bytes of extents that the records since FOLLOW may have in all */
+} fkv_peer_ack;
+static_assert(sizeof(fkv_peer_ack) == 24, "drawing");
+typedef struct fkv_peer_beat {
+    uint32_t shard, epoch;
+    uint64_t committed;
+    uint64_t digest; /* of the table then; 0: not said */
+} fkv_peer_beat;
+static_assert(sizeof(fkv_peer_beat) == 24, "drawing");
+
+/* ANNOUNCE; then one record of kind BULK. */
+typedef struct fkv_peer_announce {
+    uint8_t op, reserved;
+    uint16_t reserved2;
+    uint32_t shard, epoch;
+    uint32_t tag;       /* of the segment that the owner's extent lies in */
+    uint64_t committed; /* as of RECORDS */
+    uint64_t rkey, region_addr, region_bytes;
+    uint64_t addr; /* of the value, in the region */
+    uint32_t crc;  /* of the owner's extent (layout.h) */
+    uint32_t reserved3;
+} fkv_peer_announce;
+static_assert(sizeof(fkv_peer_announce) == 64, "drawing");
+/* PULLED; FORGET, of which status is OK. */
+typedef struct fkv_peer_bulk {
+    uint8_t op;
+    uint8_t status; /* fkv_status: OK or TABLE_FULL */
+    uint16_t reserved;
+    uint32_t shard, epoch, reserved2;
+    uint64_t version;
+} fkv_peer_bulk;
+static_assert(sizeof(fkv_peer_bulk) == 24, "drawing");
+
+typedef struct fkv_peer_message {
+    uint8_t op; /* says which of these it is */
+    union {
+        fkv_peer_follow follow;
+        fkv_peer_takeover takeover;
+        fkv_peer_notice notice;
+        fkv_records records;
+        fkv_peer_list list;
+        fkv_peer_announce announce;
+        fkv_peer_bulk bulk;
+    };
+    const uint8_t *body; /* of `bytes` bytes, in the message: records, items */
+    uint32_t bytes;
+} fkv_peer_message;
+
+/* FKV_OK or FKV_BAD_REQUEST. After OK every number is within its limits, records and items are whole, and the message
+ * has nothing else. */
+fkv_status wire_parse_peer(const void *message, uint32_t bytes, fkv_peer_message *out);
+/* The i-th item, i < list.count. */
+fkv_peer_ack wire_peer_ack(const fkv_peer_message *m, uint32_t i);
+fkv_peer_beat wire_peer_beat(const fkv_peer_message *m, uint32_t i);
+#endif

@@ -9,6 +9,8 @@ export type ErrorCode =
   | 'ERR_KEY_INVALID'
   | 'ERR_VALUE_TOO_LARGE'
   | 'ERR_TABLE_FULL'
+  /** The shard has fewer copies in sync than a change needs; nothing was changed. */
+  | 'ERR_TOO_FEW_COPIES'
   | 'ERR_BUSY'
   | 'ERR_NOT_OWNER'
   | 'ERR_SHARD_UNAVAILABLE'

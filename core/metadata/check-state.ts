@@ -5,7 +5,20 @@
 import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
 import { PROVIDERS } from '../providers.js';
 import { TENANTS_MAX } from './tenants.js';
-import type { FabricAddress, LeaseTerms, Member, Move, Region, Server, Shard, Tenant } from './state.js';
+import type {
+  Barrier,
+  Copy,
+  CopySet,
+  FabricAddress,
+  LeaseTerms,
+  Member,
+  Move,
+  Policy,
+  Region,
+  Server,
+  Shard,
+  Tenant,
+} from './state.js';
 
 /**
  * Most segments of one shard, over all providers. A shard of 2 TiB in segments of 512 MiB, for two providers, has
@@ -15,6 +28,8 @@ export const REGIONS_MAX = 8192;
 export const MEMBERS_MAX = 64;
 export const SHARDS_MAX = 4096;
 export const WORKERS_MAX = 64;
+/** Of one shard: the owner's, and as many backups as REPLICA_PEERS of native/dataplane/replica.h. */
+export const COPIES_MAX = 5;
 /** Ownership epochs are the high 20 bits of versions (native/table/layout.h). */
 export const EPOCH_MAX = 2 ** 20 - 1;
 
@@ -31,6 +46,11 @@ export const epochNumber = uint(EPOCH_MAX);
 export const layoutNumber = uint32;
 export const raftNumber = uint();
 export const votersMax = uint(MEMBERS_MAX);
+/** As the data plane counts configs (native/dataplane/replica.h). */
+export const configNumber = uint32;
+export const lsnNumber = uint();
+export const rankNumber = uint(255);
+export const zoneName = text(63);
 const leaseMs = uint(3_600_000);
 const driftPpm = uint(1_000_000);
 
@@ -41,16 +61,19 @@ export const checkFabricAddress = record<FabricAddress>({
   host: maybe(text(128)),
 });
 export const checkFabricAddresses = list(checkFabricAddress, 1024);
-export const checkControlAddresses = list(address, 64);
+/** Of a control port, or of a port between servers. */
+export const checkAddresses = list(address, 64);
 
 export const checkMember = record<Member>({
   id: memberId,
   raftId: uint(),
   incarnation: hex64,
-  control: checkControlAddresses,
+  control: checkAddresses,
+  peer: maybe(checkAddresses),
   fabric: checkFabricAddresses,
   memoryBytes: uint(),
   instance: maybe(hex64),
+  zone: maybe(zoneName),
 });
 
 export const checkRegion = record<Region>({
@@ -79,7 +102,8 @@ export const checkServer = record<Server>({
   id: memberId,
   raftId: raftNumber,
   instance: maybe(hex64),
-  control: checkControlAddresses,
+  control: checkAddresses,
+  peer: maybe(checkAddresses),
   draining: boolean,
 });
 export const copyPhase = oneOf('last', 'copied');
@@ -94,3 +118,26 @@ export const checkMove = record<Move>({
 });
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
 export const checkTenants = list(record<Tenant>({ name: memberId, shards: uint(SHARDS_MAX) }), TENANTS_MAX);
+
+export const checkCopy = record<Copy>({
+  member: memberId,
+  start: hex64,
+  id: maybe(hex64),
+  worker: workerNumber,
+  state: oneOf('joining', 'in-sync', 'eligible'),
+  rank: rankNumber,
+});
+export const checkCopySet = record<CopySet>({
+  config: configNumber,
+  barrier: maybe(record<Barrier>({ epoch: epochNumber, lsn: lsnNumber })),
+  handed: maybe(epochNumber),
+  copies: list(checkCopy, MEMBERS_MAX),
+});
+/** Fields of a policy; whether they fit together is decided by reduce-copies.ts. */
+export const policyShape = {
+  level: oneOf('cache', 'replicated'),
+  replicas: uint(COPIES_MAX),
+  minInSync: uint(COPIES_MAX),
+  onLoss: oneOf('wait', 'empty'),
+} as const;
+export const checkPolicy = record<Policy>(policyShape);

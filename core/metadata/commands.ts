@@ -6,15 +6,28 @@
  * copy in the log changes nothing. A proposer is one start of one server: 64 random bits.
  */
 import { FarkvError } from '../errors.js';
-import { boolean, fields, hex128, hex64, list, literal, maybe, oneOf, record, uint } from '../protocol/check.js';
+import {
+  boolean,
+  fields,
+  hex128,
+  hex256,
+  hex64,
+  list,
+  literal,
+  maybe,
+  oneOf,
+  record,
+  uint,
+} from '../protocol/check.js';
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
-  checkControlAddresses,
+  checkAddresses,
   checkFabricAddresses,
   checkLeaseTerms,
   checkRegions,
   checkTenants,
+  configNumber,
   copyPhase,
   epochNumber,
   workerNumber,
@@ -26,7 +39,9 @@ import {
   shardNumber,
   SHARDS_MAX,
   votersMax,
+  zoneName,
 } from './check-state.js';
+import { copyCommandChecks, type CopyCommand } from './copy-commands.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
 import type { CopyPhase, FabricAddress, LeaseTerms, Region, Tenant } from './state.js';
 import { PROVIDERS } from '../providers.js';
@@ -40,6 +55,8 @@ export interface Bootstrap {
   readonly clusterId: string;
   readonly hashSeed: string;
   readonly ticketSecret: string;
+  /** By the leader's wall clock; from then on the secret's age counts. */
+  readonly madeMs?: number;
   /** Of all tenants. */
   readonly shards: number;
   /** The first servers. All of them vote. */
@@ -63,8 +80,10 @@ export interface MemberJoin {
   readonly replaces?: string;
   readonly instance: string;
   readonly control: readonly string[];
+  readonly peer?: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly memoryBytes: number;
+  readonly zone?: string;
 }
 
 /** Gives every shard without an owner to a member (placement.ts). */
@@ -121,6 +140,10 @@ export interface ServerAdd {
   readonly raftId: number;
   readonly instance?: string;
   readonly control: readonly string[];
+  readonly peer?: readonly string[];
+  /** The hash of the join token that it has shown, and when. */
+  readonly token?: string;
+  readonly atMs?: number;
 }
 
 /** A server leaves for good. It must own nothing. */
@@ -149,15 +172,21 @@ export interface Placement {
   readonly to: string;
 }
 
+/** `config`: of a shard that has a copy set. `copy`: the id of the copy that is promoted; without one the shard is emptied. */
+export interface TakenShard extends Placement {
+  readonly config?: number;
+  readonly copy?: string;
+}
+
 /**
- * The lease of an owner has run out and its shards go to others, empty. Proposed by the leader itself and by nobody
+ * The lease of an owner has run out and its shards go to others: to their copies, or empty. Proposed by the leader itself and by nobody
  * else, because only the leader of the term knows that it will not renew that lease (owner-leases.ts).
  */
 export interface ShardsTaken {
   readonly t: 'shards-taken';
   readonly id: string;
   readonly incarnation: string;
-  readonly shards: readonly Placement[];
+  readonly shards: readonly TakenShard[];
 }
 
 /** The owner is to give the shard to another member; naming the owner itself calls a move off. */
@@ -215,7 +244,35 @@ export type Command =
   | ShardsTaken
   | ShardMove
   | ShardCopy
-  | ShardReleased;
+  | ShardReleased
+  | TicketsRotate
+  | TicketsRevoke
+  | JoinTokenAdd
+  | CopyCommand;
+
+/** Another secret for tickets; `number` is one more than that of the present one. */
+export interface TicketsRotate {
+  readonly t: 'tickets-rotate';
+  readonly number: number;
+  readonly secret: string;
+  readonly atMs: number;
+}
+
+/** Tickets of this client, or of this tenant's clients, that were made before are not good any more. */
+export interface TicketsRevoke {
+  readonly t: 'tickets-revoke';
+  readonly client?: string;
+  readonly tenant?: number;
+  readonly atMs: number;
+}
+
+/** A token for one join: its SHA-256, hex. */
+export interface JoinTokenAdd {
+  readonly t: 'join-token-add';
+  readonly hash: string;
+  readonly expiresMs: number;
+  readonly atMs: number;
+}
 
 export interface Proposal {
   readonly proposer: string;
@@ -230,6 +287,7 @@ const checks = {
     clusterId: hex128,
     hashSeed: hex128,
     ticketSecret: hex128,
+    madeMs: maybe(uint()),
     shards: uint(SHARDS_MAX),
     voters: list(memberId, MEMBERS_MAX),
     votersMax,
@@ -242,9 +300,11 @@ const checks = {
     incarnation: hex64,
     replaces: maybe(hex64),
     instance: hex64,
-    control: checkControlAddresses,
+    control: checkAddresses,
+    peer: maybe(checkAddresses),
     fabric: checkFabricAddresses,
     memoryBytes: uint(),
+    zone: maybe(zoneName),
   }),
   'assign-shards': record<AssignShards>({ t: literal('assign-shards') }),
   'shard-opened': record<ShardOpened>({
@@ -278,7 +338,10 @@ const checks = {
     id: memberId,
     raftId: raftNumber,
     instance: maybe(hex64),
-    control: checkControlAddresses,
+    control: checkAddresses,
+    peer: maybe(checkAddresses),
+    token: maybe(hex256),
+    atMs: maybe(uint()),
   }),
   'server-remove': record<ServerRemove>({ t: literal('server-remove'), id: memberId, raftId: raftNumber }),
   'server-drain': record<ServerDrain>({ t: literal('server-drain'), id: memberId, draining: boolean }),
@@ -287,7 +350,16 @@ const checks = {
     t: literal('shards-taken'),
     id: memberId,
     incarnation: hex64,
-    shards: list(record<Placement>({ shard: shardNumber, epoch: epochNumber, to: memberId }), SHARDS_MAX),
+    shards: list(
+      record<TakenShard>({
+        shard: shardNumber,
+        epoch: epochNumber,
+        to: memberId,
+        config: maybe(configNumber),
+        copy: maybe(hex64),
+      }),
+      SHARDS_MAX,
+    ),
   }),
   'shard-move': record<ShardMove>({
     t: literal('shard-move'),
@@ -307,6 +379,24 @@ const checks = {
     copy: hex64,
     planned: uint(),
   }),
+  'tickets-rotate': record<TicketsRotate>({
+    t: literal('tickets-rotate'),
+    number: uint(0xffff_ffff),
+    secret: hex128,
+    atMs: uint(),
+  }),
+  'tickets-revoke': record<TicketsRevoke>({
+    t: literal('tickets-revoke'),
+    client: maybe(hex64),
+    tenant: maybe(uint(0xffff)),
+    atMs: uint(),
+  }),
+  'join-token-add': record<JoinTokenAdd>({
+    t: literal('join-token-add'),
+    hash: hex256,
+    expiresMs: uint(),
+    atMs: uint(),
+  }),
   'shard-released': record<ShardReleased>({
     t: literal('shard-released'),
     shard: shardNumber,
@@ -315,6 +405,7 @@ const checks = {
     epoch: epochNumber,
     copy: hex64,
   }),
+  ...copyCommandChecks,
 };
 
 function isKind(kind: unknown): kind is Command['t'] {

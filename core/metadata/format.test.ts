@@ -3,7 +3,7 @@ import test from 'ava';
 import { bootstrapOf, hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import { FarkvError } from '../errors.js';
 import { encodeValue } from '../protocol/value.js';
-import { FORMAT_NEWEST } from './format.js';
+import { FORMAT_FIRST, FORMAT_NEWEST } from './format.js';
 import { MetadataMachine } from './machine.js';
 
 const NEXT = FORMAT_NEWEST + 1;
@@ -16,7 +16,12 @@ const later = {
     'u',
   ),
 } as const;
-const made = (log: MetadataLog): MetadataLog => log.do(bootstrapOf(2, ['s1']), joinOf('s1', 1), { t: 'assign-shards' });
+/** A cluster of the newest format. */
+function made(log: MetadataLog): MetadataLog {
+  log.do(bootstrapOf(2, ['s1']), joinOf('s1', 1), { t: 'assign-shards' });
+  for (let format = FORMAT_FIRST + 1; format <= FORMAT_NEWEST; format++) log.do({ t: 'raise-format', format });
+  return log;
+}
 
 test('this version and a later one have the same state and snapshot as long as the format was not raised', (t) => {
   const [now, next] = [made(new MetadataLog()), made(new MetadataLog(NEXT))];

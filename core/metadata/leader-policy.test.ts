@@ -1,24 +1,9 @@
 import test from 'ava';
+import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, joinOf, hexOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import { nextFormat, nextLookMs, nextMove, nextVoters, takeFromDead } from './leader-policy.js';
-import { GrantedLeases, heldMs } from './owner-leases.js';
-
-const HELD = heldMs(LEASE);
-
-/** Leases of a leader whom a quorum confirmed again and again from 0 on; `asked`: who was given a lease when. */
-function leasesAt(nowMs: number, asked: Readonly<Record<number, readonly string[]>> = {}): GrantedLeases {
-  const leases = new GrantedLeases(LEASE, 0);
-  const times = [
-    ...Array.from({ length: Math.ceil(nowMs / 100) }, (_, i) => 100 * i),
-    ...Object.keys(asked).map(Number),
-    nowMs,
-  ];
-  for (const at of times.sort((a, b) => a - b)) {
-    leases.confirmed(at);
-    for (const id of asked[at] ?? []) leases.grant(id, at);
-  }
-  return leases;
-}
+import { nextFormat, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
+import { GrantedLeases } from './owner-leases.js';
+import { nextVoters } from './voter-policy.js';
 
 test('an owner that is silent loses its shards when its lease is over, and not before', (t) => {
   const log = MetadataLog.cluster(6, ['s1', 's2', 's3']);

@@ -4,11 +4,14 @@
  * test/sim).
  */
 import { MoveRests } from './move-rests.js';
-import type { Command, RaiseFormat, ShardMove, ShardsTaken, VotersSet } from './commands.js';
+import type { Command, RaiseFormat, ShardMove, ShardsTaken, TakenShard } from './commands.js';
+import { Absences, copyLooksMs, nextCopies, taker } from './copy-policy.js';
+import { hasCopies } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
 import { complete } from './reduced.js';
 import type { Member, MetadataState } from './state.js';
+import { nextVoters, replaced, replacement, replacementLookMs } from './voter-policy.js';
 
 /**
  * Shards of one owner that are on their way elsewhere at a time: each is without an answer for a moment, and takes
@@ -24,33 +27,34 @@ export function usable(state: MetadataState, leases: GrantedLeases, nowMs: numbe
     .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The shards of a dead owner. Undefined also while nobody is there to take them: their owner may come back. */
+/** The shards of a dead owner that somebody else gets now. Undefined also while nobody is there to take them: their owner may come back. */
 export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs: number): ShardsTaken | undefined {
   for (const member of state.members.values()) {
     const own = state.shards.filter((s) => s.owner === member.id);
     if (own.length === 0 || leases.withheld(member.id) || !leases.dead(member.id, nowMs)) continue;
+    const takers = new Map(own.map((s) => [s.shard, taker(state, s.shard, leases, nowMs)]));
     const alive = usable(state, leases, nowMs);
     // Rather a member that is to go than none.
     const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
     const placed = placeOn(
       state,
-      own.map((s) => s.shard),
+      own.map((s) => s.shard).filter((shard) => takers.get(shard) === 'empty'),
       others,
     );
-    if (placed.size === 0) continue;
     // One whose values its next owner has already goes there, also where that is to give its shards away: it can, with
     // what is in them.
     for (const m of state.moves)
-      if (complete(m) && placed.has(m.shard) && state.members.has(m.to) && leases.alive(m.to, nowMs))
+      if (complete(m) && takers.has(m.shard) && state.members.has(m.to) && leases.alive(m.to, nowMs))
         placed.set(m.shard, m.to);
-    return {
-      t: 'shards-taken',
-      id: member.id,
-      incarnation: member.incarnation,
-      shards: own
-        .map((s) => ({ shard: s.shard, epoch: s.epoch, to: placed.get(s.shard) ?? '' }))
-        .filter((p) => p.to !== ''),
-    };
+    const shards = own.flatMap((s): TakenShard[] => {
+      const heir = takers.get(s.shard);
+      const config = state.copySets?.[s.shard]?.config;
+      const name = { shard: s.shard, epoch: s.epoch, ...(config === undefined ? {} : { config }) };
+      const to = placed.get(s.shard);
+      if (to !== undefined) return [{ ...name, to }];
+      return heir === undefined || heir === 'empty' ? [] : [{ ...name, to: heir.member, copy: heir.id }];
+    });
+    if (shards.length > 0) return { t: 'shards-taken', id: member.id, incarnation: member.incarnation, shards };
   }
   return undefined;
 }
@@ -66,13 +70,20 @@ export function nextLookMs(
   leases: GrantedLeases,
   nowMs: number,
   moveRests = NONE,
+  absences = new Absences(),
+  replaceMs = Infinity,
 ): number | undefined {
   const owners = new Set<string>();
   for (const s of state.shards) if (s.owner !== undefined) owners.add(s.owner);
   for (const m of state.moves) owners.add(m.to);
+  if (replaceMs < Infinity) for (const voter of state.voters) owners.add(voter);
+  for (const { copies } of state.copySets ?? []) for (const c of copies) owners.add(c.member);
   const ends = [...owners].flatMap((id) => leases.lookAt(id, nowMs) ?? []);
   const rested = moveRests.nextEndMs(nowMs);
   if (rested !== undefined) ends.push(rested);
+  ends.push(...copyLooksMs(state, leases, nowMs, absences));
+  const replaceAt = replacementLookMs(state, absences, nowMs, replaceMs);
+  if (replaceAt !== undefined) ends.push(replaceAt);
   return ends.length === 0 ? undefined : Math.min(...ends);
 }
 
@@ -101,7 +112,7 @@ export function nextMove(
     const under = own.filter((s) => state.moves.some((m) => m.shard === s.shard)).length;
     if (under >= MOVES_AT_ONCE) continue;
     for (const next of own) {
-      if (state.moves.some((m) => m.shard === next.shard)) continue;
+      if (state.moves.some((m) => m.shard === next.shard) || hasCopies(state, next.shard)) continue;
       const open = ready.filter((m) => !moveRests.rests(next.shard, m.id, nowMs));
       const untroubled = open.filter((m) => !moveRests.troubled(server.id, m.id));
       const to = placeOn(state, [next.shard], untroubled.length > 0 ? untroubled : open).get(next.shard);
@@ -109,21 +120,6 @@ export function nextMove(
     }
   }
   return undefined;
-}
-
-/**
- * Learners that have caught up become voters while there are fewer than votersMax. The number of voters stays odd: an
- * even group survives no more failures than the odd one below it, and is more likely to meet one.
- */
-export function nextVoters(state: MetadataState, caughtUp: ReadonlySet<string>): VotersSet | undefined {
-  const learners = state.servers
-    .filter((s) => !s.draining && !state.voters.includes(s.id) && caughtUp.has(s.id))
-    .map((s) => s.id);
-  const most = state.votersMax - (state.votersMax % 2 === 0 ? 1 : 0);
-  const target = Math.min(most, state.voters.length + learners.length);
-  const odd = target % 2 === 0 ? target - 1 : target;
-  const add = odd - state.voters.length;
-  return add <= 0 ? undefined : { t: 'voters-set', voters: [...state.voters, ...learners.slice(0, add)].sort() };
 }
 
 export interface RaiseOptions {
@@ -153,11 +149,17 @@ export function dueCommand(
   caughtUp: ReadonlySet<string>,
   raise: RaiseOptions,
   moveRests = NONE,
+  absences = new Absences(),
+  replaceMs = Infinity,
 ): Command | undefined {
+  absences.observe(state, leases, nowMs);
+  const replaces = replacement({ state, leases, absences, caughtUp, nowMs, replaceMs });
   return (
     takeFromDead(state, leases, nowMs) ??
+    nextCopies(state, leases, nowMs, absences) ??
     nextFormat(state, raise) ??
     nextMove(state, leases, nowMs, moveRests) ??
-    nextVoters(state, caughtUp)
+    nextVoters(state, caughtUp) ??
+    (replaces === undefined ? undefined : replaced(state, replaces))
   );
 }

@@ -6,13 +6,15 @@
  * their order, their reading, and that each takes effect once.
  */
 import { FarkvError } from '../errors.js';
-import { fields, hex64, list, pattern, record, uint, type Check } from '../protocol/check.js';
+import { fields, hex128, hex256, hex64, list, maybe, pattern, record, uint, type Check } from '../protocol/check.js';
 import { STATE_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
+  checkCopySet,
   checkLeaseTerms,
   checkMember,
   checkMove,
+  checkPolicy,
   checkServer,
   checkShard,
   checkTenants,
@@ -21,11 +23,14 @@ import {
   SHARDS_MAX,
   votersMax,
 } from './check-state.js';
+import { JOIN_TOKENS_MAX } from './join-tokens.js';
 import { decodeProposal, PROPOSALS_MAX, type Proposal } from './commands.js';
-import { FORMAT_NEWEST, laterVersion } from './format.js';
+import { FORMAT_COPIES, FORMAT_NEWEST, laterVersion } from './format.js';
 import { EMPTY, reduce } from './reduce.js';
 import type { Refused } from './reduced.js';
-import type { Member, MetadataState, Shard } from './state.js';
+import type { JoinToken, Member, MetadataState, Revocation, Shard, TicketRules } from './state.js';
+import { TENANTS_MAX } from './tenants.js';
+import { REVOCATIONS_MAX } from './tickets.js';
 
 /**
  * Proposers remembered. One is added with every start of a server; a copy of its proposals must not come later than so
@@ -127,6 +132,8 @@ export class MetadataMachine {
     const saved = checkSaved(value.state, 'snapshot.state');
     if (saved.formatVersion !== format)
       throw new FarkvError('ERR_PROTOCOL', 'malformed message: a snapshot of two formats');
+    if ((saved.copySets?.length ?? 0) !== (format < FORMAT_COPIES ? 0 : saved.shards.length))
+      throw new FarkvError('ERR_PROTOCOL', 'malformed message: not a copy set for each shard');
     const proposers = checkProposers(value.proposers, 'snapshot.proposers');
     this.#state = { ...saved, members: new Map(saved.members.map((m) => [m.id, m])) };
     this.#proposers.clear();
@@ -157,6 +164,20 @@ const checkSaved = record<Saved>({
   ownerLease: checkLeaseTerms,
   moves: list(checkMove, SHARDS_MAX),
   tenants: checkTenants,
+  copySets: maybe(list(checkCopySet, SHARDS_MAX)),
+  policies: maybe(list(checkPolicy, TENANTS_MAX + 1)),
+  joinTokens: maybe(list(record<JoinToken>({ hash: hex256, expiresMs: uint() }), JOIN_TOKENS_MAX)),
+  tickets: maybe(
+    record<TicketRules>({
+      number: uint(0xffff_ffff),
+      previous: maybe(hex128),
+      rotatedMs: uint(),
+      revoked: list(
+        record<Revocation>({ client: maybe(hex64), tenant: maybe(uint(0xffff)), beforeMs: uint() }),
+        REVOCATIONS_MAX,
+      ),
+    }),
+  ),
 });
 const checkProposers = list(
   record<{ proposer: string; top: number; seen: string }>({ proposer: hex64, top: uint(), seen: hex64 }),

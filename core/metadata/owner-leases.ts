@@ -46,6 +46,8 @@ export class GrantedLeases {
   readonly #ended = new Set<string>();
   readonly #silences: Silences;
   readonly #withheld = new Set<string>();
+  /** When what starts that have ended were granted is over. */
+  #startsOver = -Infinity;
   #incarnations: ReadonlyMap<string, string> | undefined;
 
   /** `nowMs`: the first entry of this leader's term is committed. */
@@ -74,6 +76,7 @@ export class GrantedLeases {
     for (const { id, incarnation } of members) {
       now.set(id, incarnation);
       if (before === undefined || before.get(id) === incarnation) continue;
+      this.#startsOver = Math.max(this.#startsOver, this.overAt(id));
       this.#ended.delete(id);
       this.#silences.asked(id, nowMs);
     }
@@ -113,6 +116,11 @@ export class GrantedLeases {
     // What the owner itself says is also about what earlier leaders granted.
     if (until !== undefined && this.#ended.has(id)) return until;
     return Math.max(this.#earlier, until ?? this.#earlier);
+  }
+
+  /** From then on nobody can rely on what any start of a member owned that has ended, in this term or before it. */
+  earlierStartsOverAt(): number {
+    return Math.max(this.#earlier, this.#startsOver);
   }
 
   /** Nobody can rely on this owner any more, and it is not for want of a leader that hears. */

@@ -10,7 +10,7 @@ import type { Member, MetadataState, Shard } from './state.js';
  * Highest of -weight / ln(u) wins: each member gets its weight's part of the shards (Schindelhauer and Schomaker,
  * 2005).
  */
-function weighted(shard: number, member: Member): number {
+export function weighted(shard: number, member: Member): number {
   const u = (score(shard, member.id) + 1) / (2 ** 32 + 2);
   return -Math.max(1, member.memoryBytes) / Math.log(u);
 }
@@ -28,7 +28,7 @@ function loads(shards: readonly Pick<Shard, 'owner'>[]): Map<string, number> {
 }
 
 /** Each member's part of `count` shards by weight; not whole numbers. */
-function parts(count: number, members: readonly Member[]): Map<string, number> {
+export function parts(count: number, members: readonly Member[]): Map<string, number> {
   const all = members.reduce((sum, m) => sum + Math.max(1, m.memoryBytes), 0);
   return new Map(members.map((m) => [m.id, (count * Math.max(1, m.memoryBytes)) / all]));
 }

@@ -4,8 +4,10 @@
  */
 import { EPOCH_MAX } from './check-state.js';
 import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
+import { hasCopies } from './copy-sets.js';
 import { changed, complete, reassigned, refused, type Reduced } from './reduced.js';
-import type { MetadataState, Move } from './state.js';
+import { takerOf } from './reduce-promotions.js';
+import type { Copy, MetadataState, Move } from './state.js';
 
 /** Of a shard's first owner. */
 const FIRST_EPOCH = 1;
@@ -14,14 +16,19 @@ export function takeShards(state: MetadataState, c: ShardsTaken): Reduced {
   if (state.members.get(c.id)?.incarnation !== c.incarnation)
     return refused('ERR_BUSY', `${c.id} has started again since`);
   const owners = new Map<number, string>();
-  for (const { shard, epoch, to } of c.shards) {
+  const heirs = new Map<number, Copy>();
+  for (const taken of c.shards) {
+    const { shard, epoch, to } = taken;
     const s = state.shards[shard];
-    if (s?.owner === c.id && s.epoch === epoch && epoch < EPOCH_MAX && state.members.has(to) && to !== c.id)
-      owners.set(shard, to);
+    if (s?.owner !== c.id || s.epoch !== epoch || epoch >= EPOCH_MAX || !state.members.has(to) || to === c.id) continue;
+    const taker = takerOf(state, s, taken);
+    if (taker === 'nobody') continue;
+    owners.set(shard, to);
+    if (taker !== undefined) heirs.set(shard, taker);
   }
   return owners.size === 0
     ? refused('ERR_BUSY', `${c.id} owns none of these shards any more`)
-    : reassigned(state, owners);
+    : reassigned(state, owners, heirs);
 }
 
 export function moveShard(state: MetadataState, c: ShardMove): Reduced {
@@ -33,6 +40,8 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
+  if (c.to !== s.owner && hasCopies(state, c.shard))
+    return refused('ERR_UNSUPPORTED', `shard ${c.shard} has copies: it is handed over to one of them`);
   if (present !== undefined && complete(present) && !isLost(state, c, present))
     return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
   if (c.to === s.owner)

@@ -1,9 +1,11 @@
 /** Commands about servers: the format itself, who belongs to the cluster, who votes, who is to own nothing. */
 import { MEMBERS_MAX } from './check-state.js';
-import type { RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
+import type { MemberJoin, RaiseFormat, ServerAdd, ServerDrain, ServerRemove, VotersSet } from './commands.js';
+import { firstCopySets, isWhole, policyOf, revised, withSets } from './copy-sets.js';
+import { tokensAfter } from './join-tokens.js';
 import { raftIdOf } from './placement.js';
 import { changed, refused, type Reduced } from './reduced.js';
-import type { MetadataState, Server } from './state.js';
+import type { CopySet, MetadataState, Server } from './state.js';
 
 const byId = (a: Server, b: Server): number => (a.id < b.id ? -1 : 1);
 
@@ -15,10 +17,13 @@ export function firstServer(id: string): Server {
 export function raiseFormat(state: MetadataState, c: RaiseFormat): Reduced {
   if (c.format !== state.formatVersion + 1)
     return refused('ERR_BUSY', `the metadata is at format ${state.formatVersion}`);
-  return changed(state, { formatVersion: c.format });
+  return changed(state, { formatVersion: c.format, ...firstCopySets(state, c.format) });
 }
 
 export function addServer(state: MetadataState, c: ServerAdd): Reduced {
+  const joinTokens = tokensAfter(state, c);
+  if (joinTokens === undefined)
+    return refused('ERR_UNAUTHORIZED', 'the join token is wrong, has expired, or another server has used it');
   const present = state.servers.find((s) => s.id === c.id);
   if (present !== undefined && (present.instance === c.instance || c.instance === undefined))
     return refused('ERR_BUSY', `${c.id} is one of the servers already`);
@@ -43,9 +48,13 @@ export function addServer(state: MetadataState, c: ServerAdd): Reduced {
     raftId: c.instance === undefined ? 0 : c.raftId,
     ...(c.instance === undefined ? {} : { instance: c.instance }),
     control: c.control,
+    ...(c.peer === undefined ? {} : { peer: c.peer }),
     draining: false,
   };
-  return changed(state, { servers: [...state.servers.filter((s) => s !== present), server].sort(byId) });
+  return changed(state, {
+    servers: [...state.servers.filter((s) => s !== present), server].sort(byId),
+    ...(c.token === undefined ? {} : { joinTokens }),
+  });
 }
 
 export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
@@ -53,11 +62,20 @@ export function removeServer(state: MetadataState, c: ServerRemove): Reduced {
   if (present?.raftId !== c.raftId) return refused('ERR_CONFIG', `${c.id} is not one of the servers`);
   const owned = state.shards.filter((s) => s.owner === c.id).length;
   if (owned > 0) return refused('ERR_BUSY', `${c.id} owns ${owned} shards: farkv drain ${c.id} first`);
+  const kept = (state.copySets ?? []).filter((set) => set.copies.some((copy) => copy.member === c.id && isWhole(copy)));
+  if (kept.length > 0)
+    return refused('ERR_BUSY', `${c.id} has copies of ${kept.length} shards: farkv drain ${c.id} first`);
   const voters = state.voters.filter((id) => id !== c.id);
   if (voters.length === 0) return refused('ERR_BUSY', `${c.id} is the only voter of the metadata group`);
   const members = new Map(state.members);
   members.delete(c.id);
+  const sets = new Map<number, CopySet>();
+  state.copySets?.forEach((set, shard) => {
+    const copies = set.copies.filter((copy) => copy.member !== c.id);
+    if (copies.length < set.copies.length) sets.set(shard, revised(set, copies, policyOf(state, shard)));
+  });
   return changed(state, {
+    ...withSets(state, sets),
     voters,
     members,
     servers: state.servers.filter((s) => s !== present),
@@ -88,11 +106,6 @@ export function setVoters(state: MetadataState, c: VotersSet): Reduced {
 }
 
 /** What a join tells of a server that may not have been known so well. */
-export function joined(
-  servers: readonly Server[],
-  id: string,
-  instance: string,
-  control: readonly string[],
-): readonly Server[] {
-  return servers.map((s) => (s.id === id ? { ...s, instance, control } : s));
+export function joined(servers: readonly Server[], { id, instance, control, peer }: MemberJoin): readonly Server[] {
+  return servers.map((s) => (s.id === id ? { ...s, instance, control, ...(peer === undefined ? {} : { peer }) } : s));
 }

@@ -9,12 +9,17 @@
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
 import type { Bootstrap, Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
 import { FORMAT_FIRST, tooEarly } from './format.js';
+import { emptied, isUnassigned, opened as withCopy, withSets } from './copy-sets.js';
+import { addJoinToken } from './join-tokens.js';
 import { place } from './placement.js';
+import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
 import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
+import { giveShards, handOver, promoteShards, resetShard, restarted } from './reduce-promotions.js';
 import { addServer, drainServer, firstServer, joined, raiseFormat, removeServer, setVoters } from './reduce-servers.js';
 import { changed, closed, spreadOverWorkers, refused, type Reduced } from './reduced.js';
-import type { Member, MetadataState, Region, Shard } from './state.js';
+import type { CopySet, Member, MetadataState, Region, Shard } from './state.js';
 import { tenantRanges } from './tenants.js';
+import { revokeTickets, rotateTickets } from './tickets.js';
 
 /** Before the cluster is made. */
 export const EMPTY: MetadataState = {
@@ -34,6 +39,12 @@ export const EMPTY: MetadataState = {
   tenants: [],
 };
 
+/** A start that joined before all servers knew zones tells its own. Clients see nothing of it. */
+function rejoin(state: MetadataState, present: Member, { zone }: MemberJoin): Reduced {
+  if (zone === undefined || zone === present.zone) return refused('ERR_BUSY', `${present.id} has joined already`);
+  return { ok: true, state: { ...state, members: new Map(state.members).set(present.id, { ...present, zone }) } };
+}
+
 function join(state: MetadataState, c: MemberJoin): Reduced {
   const server = state.servers.find((s) => s.id === c.id);
   if (server === undefined)
@@ -43,7 +54,7 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
     );
   const present = state.members.get(c.id);
   if (present?.incarnation !== c.replaces) return refused('ERR_BUSY', `${c.id} has started again since`);
-  if (present?.incarnation === c.incarnation) return refused('ERR_BUSY', `${c.id} has joined already`);
+  if (present?.incarnation === c.incarnation) return rejoin(state, present, c);
   const { instance } = server;
   if (instance !== undefined && instance !== c.instance) {
     return refused('ERR_DATA_DIR', `${c.id} has joined this cluster with another data directory`);
@@ -55,21 +66,27 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
     raftId: server.raftId,
     incarnation: c.incarnation,
     control: c.control,
+    ...(c.peer === undefined ? {} : { peer: c.peer }),
     fabric: c.fabric,
     memoryBytes: c.memoryBytes,
     instance: c.instance,
+    ...(c.zone === undefined ? {} : { zone: c.zone }),
   };
   const members = new Map(state.members).set(c.id, member);
-  // What the member served before is gone with its last process: nobody may use those regions any more.
+  // What the member served before is gone with its last process: nobody may use those regions any more. What others have
+  // a copy of goes to nobody until one of them is promoted.
   // But what it had released for a copy: all of that is there, and nobody may be relied on for it.
   const given = new Map(
     state.moves
       .filter((m) => m.phase === 'released' && m.to !== c.id && state.shards[m.shard]?.owner === c.id)
       .map((m) => [m.shard, m]),
   );
-  const shards = state.shards.map((s) => (s.owner === c.id ? closed(s, given.get(s.shard)?.to ?? c.id) : s));
+  const left = state.shards.map((s) => restarted(state, s, c.id, given.get(s.shard)?.to));
+  const shards = left.map(({ shard }) => shard);
+  const sets = new Map(left.flatMap(({ shard, set }): [number, CopySet][] => (set ? [[shard.shard, set]] : [])));
   const spread = spreadOverWorkers(shards, members);
   return changed(state, {
+    ...withSets(state, sets),
     members,
     // A closed shard that keeps its epoch may be opening already, so it keeps its worker; what was copied lies where the
     // new owner put it.
@@ -80,18 +97,30 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
     // They were to be moved with what was in them; now they are empty, and whoever planned the move plans again.
     // What it has copied of others is gone too: they keep their shards, until somebody plans again.
     moves: state.moves.filter((m) => given.has(m.shard) || (state.shards[m.shard]?.owner !== c.id && m.to !== c.id)),
-    servers: joined(state.servers, c.id, c.instance, c.control),
+    servers: joined(state.servers, c),
   });
 }
 
 function assign(state: MetadataState): Reduced {
   const placed = place(state.shards, state.members);
-  if (placed.size === 0) return refused('ERR_BUSY', 'every shard has an owner, or there is no member to own one');
+  const owners = new Map(
+    state.shards.flatMap((s): [number, string][] => {
+      const owner = placed.get(s.shard);
+      return owner === undefined || !isUnassigned(state, s) ? [] : [[s.shard, owner]];
+    }),
+  );
+  if (owners.size === 0) return refused('ERR_BUSY', 'every shard has an owner, or there is no member to own one');
   const shards = state.shards.map((s) => {
-    const owner = placed.get(s.shard);
+    const owner = owners.get(s.shard);
     return owner === undefined || s.epoch >= EPOCH_MAX ? s : closed(s, owner);
   });
-  return changed(state, { shards: spreadOverWorkers(shards, state.members) });
+  const sets = new Map(
+    [...owners.keys()].flatMap((shard): [number, CopySet][] => {
+      const set = shards[shard] === state.shards[shard] ? undefined : state.copySets?.[shard];
+      return set === undefined ? [] : [[shard, emptied(set)]];
+    }),
+  );
+  return changed(state, { shards: spreadOverWorkers(shards, state.members), ...withSets(state, sets) });
 }
 
 function replaceShard(state: MetadataState, shard: Shard): Reduced {
@@ -116,7 +145,9 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
   const { incarnation, layoutEpoch, buckets, regions } = c;
   // Whatever it was opened with: its copy is of no more use.
   const moves = state.moves.filter((m) => m.shard !== c.shard || m.phase !== 'released');
-  return replaceShard({ ...state, moves }, { ...base, incarnation, layoutEpoch, buckets, regions });
+  const set = withCopy(state, { ...shard, worker: base.worker }, c.owner, incarnation);
+  const sets = withSets(state, set === undefined ? new Map() : new Map([[c.shard, set]]));
+  return replaceShard({ ...state, moves, ...sets }, { ...base, incarnation, layoutEpoch, buckets, regions });
 }
 
 export function segmentKey(r: SegmentName): string {
@@ -163,6 +194,7 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
     clusterId: c.clusterId,
     hashSeed: c.hashSeed,
     ticketSecret: c.ticketSecret,
+    ...(c.madeMs === undefined ? {} : { tickets: { number: 0, rotatedMs: c.madeMs, revoked: [] } }),
     voters,
     firstServers: voters,
     servers: voters.map(firstServer),
@@ -206,5 +238,31 @@ export function reduce(state: MetadataState, c: Command): Reduced {
       return copyShard(state, c);
     case 'shard-released':
       return releaseShard(state, c);
+    case 'tickets-rotate':
+      return rotateTickets(state, c);
+    case 'tickets-revoke':
+      return revokeTickets(state, c);
+    case 'join-token-add':
+      return addJoinToken(state, c);
+    case 'policy-set':
+      return setPolicy(state, c);
+    case 'copies-add':
+      return addCopies(state, c);
+    case 'copy-named':
+      return nameCopy(state, c);
+    case 'copies-in-sync':
+      return copyInSync(state, c);
+    case 'copies-removed':
+      return removeCopies(state, c);
+    case 'copies-keep':
+      return keepCopies(state, c);
+    case 'shards-given':
+      return giveShards(state, c);
+    case 'shards-promoted':
+      return promoteShards(state, c);
+    case 'shard-handover':
+      return handOver(state, c);
+    case 'shard-reset':
+      return resetShard(state, c);
   }
 }

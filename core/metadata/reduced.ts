@@ -1,7 +1,8 @@
 /** What reduce*.ts share: the outcome of a command, and what closing a shard means. */
 import type { ErrorCode } from '../errors.js';
 import { workersOf } from './placement.js';
-import type { Member, MetadataState, Move, Shard } from './state.js';
+import { emptied, inherited, policyOf, revised, withSets } from './copy-sets.js';
+import type { Copy, CopySet, Member, MetadataState, Move, Shard } from './state.js';
 
 export type Reduced = { readonly ok: true; readonly state: MetadataState } | Refused;
 export interface Refused {
@@ -49,12 +50,36 @@ export function spreadOverWorkers(shards: readonly Shard[], members: ReadonlyMap
   });
 }
 
+/** The copies of shards that get new owners: of those with an heir (the copy that becomes the owner's), or of none. */
+function setsOf(
+  state: MetadataState,
+  owners: ReadonlyMap<number, string>,
+  heirs: ReadonlyMap<number, Copy>,
+): Map<number, CopySet> {
+  const sets = new Map<number, CopySet>();
+  for (const shard of owners.keys()) {
+    const [set, heir] = [state.copySets?.[shard], heirs.get(shard)];
+    if (set === undefined) continue;
+    const lastOwner = state.shards[shard]?.owner;
+    sets.set(
+      shard,
+      heir === undefined ? emptied(set) : revised(set, inherited(set, heir, lastOwner), policyOf(state, shard)),
+    );
+  }
+  return sets;
+}
+
 /**
  * Shards with new owners, closed under new epochs; what was to be moved of them no longer is, but for what its new
  * owner has copied: that is remembered until it opens the shard. A closed shard that keeps its epoch may be opening
- * already, so it keeps its worker too: only what changes here is spread anew.
+ * already, so it keeps its worker too: only what changes here is spread anew. `heirs`: copies with which shards come to
+ * their owners; the others come empty.
  */
-export function reassigned(state: MetadataState, owners: ReadonlyMap<number, string>): Reduced {
+export function reassigned(
+  state: MetadataState,
+  owners: ReadonlyMap<number, string>,
+  heirs: ReadonlyMap<number, Copy> = new Map(),
+): Reduced {
   const moved = state.shards.map((s) => {
     const owner = owners.get(s.shard);
     return owner === undefined ? s : closed(s, owner);
@@ -63,12 +88,15 @@ export function reassigned(state: MetadataState, owners: ReadonlyMap<number, str
   const moves = state.moves
     .filter((m) => !owners.has(m.shard) || (complete(m) && owners.get(m.shard) === m.to))
     .map((m): Move => (owners.has(m.shard) ? { ...m, phase: 'released' } : m));
-  const copied = new Map(moves.map((m) => [m.shard, m.worker]));
+  const copied = new Map([
+    ...moves.map((m): [number, number | undefined] => [m.shard, m.worker]),
+    ...[...heirs].map(([shard, { worker }]): [number, number] => [shard, worker]),
+  ]);
   const shards = moved.map((s, i): Shard => {
     if (!owners.has(s.shard)) return s;
     const worker = copied.get(s.shard);
     // What was copied lies where the new owner put it.
     return worker === undefined ? (spread[i] ?? s) : { ...s, worker };
   });
-  return changed(state, { shards, moves });
+  return changed(state, { shards, moves, ...withSets(state, setsOf(state, owners, heirs)) });
 }

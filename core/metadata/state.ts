@@ -27,12 +27,16 @@ export interface Member {
   readonly raftId: number;
   /** 64 random bits, new at every start of the process; hex. */
   readonly incarnation: string;
-  /** `host:port` of the control plane, several where the server has several. */
+  /** `host:port` of the control port, several where the server has several. */
   readonly control: readonly string[];
+  /** `host:port` of the port between servers. Servers only; not in a client's map. */
+  readonly peer?: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly memoryBytes: number;
   /** 64 random bits of its data directory, hex. Servers only; not in a client's map. */
   readonly instance?: string;
+  /** What fails together, as the operator names it: a rack, a room. Servers only; not in a client's map. */
+  readonly zone?: string;
 }
 
 /** One registered segment of a shard's table. Numbers that need 64 bits are decimal strings of unsigned integers. */
@@ -74,6 +78,8 @@ export interface Server {
   /** 64 random bits of its data directory, hex; undefined until it has come. */
   readonly instance?: string;
   readonly control: readonly string[];
+  /** As Member's; undefined until it has come. */
+  readonly peer?: readonly string[];
   /** It is to own no shards: the operator is about to take it away. */
   readonly draining: boolean;
 }
@@ -106,6 +112,59 @@ export interface Move {
 }
 
 /**
+ * How far a copy of a shard is (docs/copy-sets.md). `joining`: the owner is copying the shard to it. `in-sync`: no
+ * change is acknowledged, or READ, that it has not prepared. `eligible`: was in sync, and has all that was ever
+ * acknowledged, since its removal left too few copies for new changes.
+ */
+export type CopyState = 'joining' | 'in-sync' | 'eligible';
+
+/** One server's table of a shard. */
+export interface Copy {
+  readonly member: string;
+  /** Incarnation of the member's start that has it: a later start has nothing of it in memory. */
+  readonly start: string;
+  /** 64 random bits, hex, that the table keeps through all roles; undefined until its member has begun to follow. */
+  readonly id?: string;
+  /** Data-plane worker that has it; 0 while it has no id. */
+  readonly worker: number;
+  readonly state: CopyState;
+  /** Its place among those that may be promoted: lower goes first. */
+  readonly rank: number;
+}
+
+/** The copies of one shard. The owner's copy is one of them, from when the shard is open. */
+export interface CopySet {
+  /** Rises with every change of the shard's copies, epoch, or policy, and never falls. */
+  readonly config: number;
+  /** The last record, and its epoch, that every copy in sync had committed by what owners have reported. */
+  readonly barrier?: Barrier;
+  /**
+   * The epoch that the owner before has handed over, if one did: nobody relied on it any more, and the copy that became
+   * the owner's had all that was committed (docs/handover.md). It is about that epoch and no later one.
+   */
+  readonly handed?: number;
+  /** At most one for each member. */
+  readonly copies: readonly Copy[];
+}
+
+export interface Barrier {
+  readonly epoch: number;
+  readonly lsn: number;
+}
+
+/** How a tenant's values are kept. */
+export interface Policy {
+  /** `cache`: by the owner alone, lost with it. */
+  readonly level: 'cache' | 'replicated';
+  /** Copies of each shard, the owner's included. */
+  readonly replicas: number;
+  /** New changes are taken while so many copies are in sync, the owner's included. */
+  readonly minInSync: number;
+  /** When no copy is left: the shard waits for an operator, or is served empty. */
+  readonly onLoss: 'wait' | 'empty';
+}
+
+/**
  * How long an owner may grant leases to clients after it asked the leader, and what two machines' clocks may differ by
  * in rate.
  */
@@ -120,6 +179,30 @@ export interface Tenant {
   readonly shards: number;
 }
 
+/** Tickets that were made before then are not good: a client's, by its id (64 bits, hex), or a tenant's, by its number. */
+export interface Revocation {
+  readonly client?: string;
+  readonly tenant?: number;
+  readonly beforeMs: number;
+}
+
+export interface TicketRules {
+  /** How often the secret was exchanged. */
+  readonly number: number;
+  /** The secret before `ticketSecret`: its tickets are still good. */
+  readonly previous?: string;
+  /** By the wall clock of whoever proposed it. */
+  readonly rotatedMs: number;
+  readonly revoked: readonly Revocation[];
+}
+
+/** One join of a server is allowed to whoever has the token of this SHA-256, hex. */
+export interface JoinToken {
+  readonly hash: string;
+  /** By the wall clock of whoever proposed it. */
+  readonly expiresMs: number;
+}
+
 export interface MetadataState {
   /** See format.ts. */
   readonly formatVersion: number;
@@ -128,7 +211,7 @@ export interface MetadataState {
   readonly mapEpoch: number;
   /** 16 bytes, hex: the seed of the hash of keys (native/base/hash.h). For authenticated clients only. */
   readonly hashSeed: string;
-  /** 16 bytes, hex: signs tickets (native/wire/wire.h). Servers only. */
+  /** 16 bytes, hex: makes the keys of tickets (native/wire/wire.h). Servers only. */
   readonly ticketSecret: string;
   /** Ids of the servers that are to vote in the metadata group, sorted; the Raft configuration follows. */
   readonly voters: readonly string[];
@@ -147,6 +230,14 @@ export interface MetadataState {
   readonly ownerLease: LeaseTerms;
   /** At most one for each shard, in their order. */
   readonly moves: readonly Move[];
+  /** Missing: the secret is the first one, and no ticket is revoked. */
+  readonly tickets?: TicketRules;
+  /** Missing: none. Servers only. */
+  readonly joinTokens?: readonly JoinToken[];
   /** Fixed when the cluster is made; their numbers are their places (trust.ts). */
   readonly tenants: readonly Tenant[];
+  /** One for each shard, in their order. Missing in formats before FORMAT_COPIES (format.ts). Servers only. */
+  readonly copySets?: readonly CopySet[];
+  /** By number of the tenant, as far as one was set; the others are `cache`. */
+  readonly policies?: readonly Policy[];
 }

@@ -127,4 +127,5 @@ export const decimal64: Check<string> = (value, at) => {
   return value;
 };
 export const hex64 = pattern(/^[0-9a-f]{16}$/, '16 hexadecimal digits');
+export const hex256 = pattern(/^[0-9a-f]{64}$/, '64 hexadecimal digits');
 export const hex128 = pattern(/^[0-9a-f]{32}$/, '32 hexadecimal digits');

@@ -95,7 +95,7 @@ test('frames of every kind are checked field by field', (t) => {
     { ...hello, role: 'root' },
     { ...hello, token: 5 },
     { ...hello, from: '../etc' },
-    { ...hello, clientId: 'xyz' },
+    { ...hello, ticket: 'xyz' },
     { ...hello, token: 'a\u001b[2J' },
     { t: 'welcome', ok: 1 },
     { t: 'welcome', ok: true, version: 1, serverId: '', clusterId: '' },

@@ -45,11 +45,13 @@ export class FrameReader {
   }
 
   /**
-   * Takes what arrived and hands each whole frame to `deliver`, in order. Throws ERR_PROTOCOL for the first one that is
-   * not well formed; the connection must then be closed, for nothing after it can be found. `deliver` may raise
-   * `limits` for the frames that follow, and ends the delivery by returning false. The chunk is not kept.
+   * Takes what arrived and hands each whole frame to `deliver`, in order, with the bytes that it had. Throws
+   * ERR_PROTOCOL for the first one that is not well formed; the connection must then be closed, for nothing after it can
+   * be found. `deliver` may raise `limits` for the frames that follow, and stops the delivery by returning false; read()
+   * goes on. The chunk is not kept.
    */
-  push(chunk: Uint8Array, deliver: (frame: Frame) => boolean): void {
+  push(chunk: Uint8Array, deliver: (frame: Frame, bytes: number) => boolean): void {
+    // Without a copy: most chunks are whole frames.
     if (this.#from === this.#to) {
       this.#kept = chunk;
       this.#from = 0;
@@ -61,19 +63,29 @@ export class FrameReader {
       while (this.#next(deliver));
     } finally {
       const left = this.#to - this.#from;
-      if (left === 0) this.#keep(EMPTY);
+      if (left === 0) this.#hold(EMPTY);
       // `new` copies, where a Buffer's own slice would not.
-      else if (this.#kept === chunk) this.#keep(new Uint8Array(chunk.subarray(this.#from, this.#to)));
+      else if (this.#kept === chunk) this.#hold(new Uint8Array(chunk.subarray(this.#from, this.#to)));
     }
   }
 
-  #keep(bytes: Uint8Array): void {
+  /** Takes what arrived without reading it: `read` does that. */
+  keep(chunk: Uint8Array): void {
+    this.#append(chunk);
+  }
+
+  /** As push, with what has arrived before. */
+  read(deliver: (frame: Frame, bytes: number) => boolean): void {
+    this.push(EMPTY, deliver);
+  }
+
+  #hold(bytes: Uint8Array): void {
     this.#kept = bytes;
     this.#from = 0;
     this.#to = bytes.length;
   }
 
-  #next(deliver: (frame: Frame) => boolean): boolean {
+  #next(deliver: (frame: Frame, bytes: number) => boolean): boolean {
     const have = this.#to - this.#from;
     if (have < PREFIX) return false;
     const body = this.#from + PREFIX;
@@ -86,7 +98,7 @@ export class FrameReader {
     }
     if (have - PREFIX < bytes) return false;
     this.#from = body + bytes;
-    return deliver(checkFrame(decodeValue(this.#kept.subarray(body, body + bytes), this.limits)));
+    return deliver(checkFrame(decodeValue(this.#kept.subarray(body, body + bytes), this.limits)), PREFIX + bytes);
   }
 
   /**

@@ -28,6 +28,7 @@ const codes: Readonly<Record<ErrorCode, true>> = {
   ERR_KEY_INVALID: true,
   ERR_VALUE_TOO_LARGE: true,
   ERR_TABLE_FULL: true,
+  ERR_TOO_FEW_COPIES: true,
   ERR_BUSY: true,
   ERR_NOT_OWNER: true,
   ERR_SHARD_UNAVAILABLE: true,
@@ -86,7 +87,7 @@ const checkHello = record<Hello>({
   instance: maybe(hex64),
   voters: maybe(list(memberId, MEMBERS_MAX)),
   join: maybe(boolean),
-  clientId: maybe(hex64),
+  ticket: maybe(ticket),
 });
 
 const checkAccepted = record<Extract<Welcome, { ok: true }>>({
@@ -96,6 +97,7 @@ const checkAccepted = record<Extract<Welcome, { ok: true }>>({
   serverId: memberId,
   clusterId,
   clientId: maybe(hex64),
+  access: maybe(oneOf('writer', 'reader')),
   ticket: maybe(ticket),
   instance: maybe(hex64),
 });

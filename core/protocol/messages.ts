@@ -31,9 +31,11 @@ export interface Hello {
   readonly voters?: readonly string[];
   /** Peers: it is not of this cluster yet and asks to be (the call `join`). */
   readonly join?: boolean;
-  /** Clients that come back keep their id, so that retried changes are recognised. 64 bits, hex. */
-  readonly clientId?: string;
+  /** Clients that come back show their last ticket and keep their id, so that retried changes are recognised. */
+  readonly ticket?: Uint8Array;
 }
+
+export type ClientAccess = 'writer' | 'reader';
 
 /** First frame back. After `ok: false` the server closes. */
 export type Welcome =
@@ -43,7 +45,10 @@ export type Welcome =
       readonly version: number;
       readonly serverId: string;
       readonly clusterId: string;
+      /** 64 bits, hex: for people. */
       readonly clientId?: string;
+      /** Clients: what owners let it do. */
+      readonly access?: ClientAccess;
       readonly ticket?: Uint8Array;
       readonly instance?: string;
     }

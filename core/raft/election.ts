@@ -13,11 +13,37 @@ import type { Raft } from './raft.js';
 import { tickReads } from './reads.js';
 import { broadcastHeartbeat, lead } from './sending.js';
 
+/** Ticks between the campaigns of two voters that heard of the leader's end at the same time. */
+const RANK_TICKS = 2;
+
 export function tick(raft: Raft): void {
   raft.electionElapsed++;
   if (raft.role === 'leader') tickLeader(raft);
-  else if (raft.electionElapsed >= raft.electionTimeout && raft.promotable) campaign(raft, 'pre-vote', false);
+  else if (isDue(raft) && raft.promotable) campaign(raft, 'pre-vote', false);
   tickReads(raft);
+}
+
+function isDue(raft: Raft): boolean {
+  const isHinted = raft.campaignIn > 0 && --raft.campaignIn === 0 && raft.role !== 'candidate';
+  return isHinted || raft.electionElapsed >= raft.electionTimeout;
+}
+
+/**
+ * A hint that the member `id` has ended. Whoever followed it forgets it, so that others get this member's vote, and asks
+ * for pre-votes: the first of the voters at once, each other one later than the one before it, so that votes do not
+ * split. A later hint of the same end asks again: others may not have known it yet. If the hint is false, the members
+ * that still hear the leader refuse, and the leader's next message ends the matter.
+ */
+export function leaderGone(raft: Raft, id: number): void {
+  if (id === 0 || id === raft.id || raft.role === 'leader') return;
+  if (raft.leader === id) {
+    raft.leader = 0;
+    raft.goneLeader = id;
+    const before = raft.config.voters.filter((voter) => voter !== id && voter < raft.id).length;
+    raft.campaignIn = before * RANK_TICKS;
+  }
+  const isFree = raft.goneLeader === id && raft.campaignIn === 0 && raft.role !== 'candidate';
+  if (isFree && raft.promotable) campaign(raft, 'pre-vote', false);
 }
 
 function tickLeader(raft: Raft): void {
@@ -98,6 +124,8 @@ export function onVoteRequest(raft: Raft, m: VoteRequest): void {
     term: granted ? m.term : raft.term,
     granted,
   });
+  // Whoever asked first has its time: two candidates would split the votes.
+  if (granted && preVote && raft.goneLeader !== 0) raft.campaignIn = Math.max(raft.campaignIn, RANK_TICKS);
   if (granted && !preVote) {
     raft.vote = m.from;
     raft.electionElapsed = 0;

@@ -27,6 +27,8 @@
  *                            driver's, unique while it is pending. It comes back in exactly one of readStates and
  *                            abortedReads.
  *   transferLeadership(id)   before a leader stops on purpose
+ *   leaderGone(id)           a hint that the member `id` has ended, which may be false; again as long as it seems so. If it
+ *                            led, this member asks for pre-votes without waiting for the election time-out.
  *
  * Output: the loop of the driver, after every input or batch of inputs
  *   while (node.hasReady()) {
@@ -79,7 +81,7 @@ export {
   type Configuration,
 } from './configuration.js';
 export { EntryType, entryBytes, type Entry, type HardState } from './entry.js';
-export { RaftInvariantError } from './invariant.js';
+export { LostEntriesError, RaftInvariantError } from './invariant.js';
 export type { ChangeRefusal, Proposed, ProposalRefusal, TransferRefusal } from './membership.js';
 export type { RaftMessage } from './messages.js';
 export { RaftNode } from './node.js';

@@ -9,6 +9,9 @@ export class RaftInvariantError extends Error {
   }
 }
 
+/** This member's disk has less than it had acknowledged: it is a copy from before, or has lost writes. */
+export class LostEntriesError extends RaftInvariantError {}
+
 /** `text` is constant at every call, so that a check that holds builds no string. */
 export function invariant(condition: boolean, text: string): asserts condition {
   if (!condition) throw new RaftInvariantError(text);

@@ -11,7 +11,7 @@
  * Not here: who may append, and files (server/raft-storage).
  */
 import { entryBytes, type Entry } from './entry.js';
-import { invariant, present } from './invariant.js';
+import { invariant, LostEntriesError, present } from './invariant.js';
 
 export class RaftLog {
   /** entries[i].index === baseIndex + 1 + i */
@@ -128,10 +128,10 @@ export class RaftLog {
   /** Raises the commit index; never lowers it. */
   commitTo(index: number): boolean {
     if (index <= this.#commit) return false;
-    invariant(
-      index <= this.lastIndex,
-      'what is committed is in the log; this member has lost entries that it had acknowledged',
-    );
+    if (index > this.lastIndex)
+      throw new LostEntriesError(
+        'what is committed is in the log; this member has lost entries that it had acknowledged',
+      );
     this.#commit = index;
     return true;
   }

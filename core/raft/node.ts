@@ -6,7 +6,7 @@ import { ownLogIsDurable } from './acknowledgement.js';
 import type { ConfigChange } from './config-change.js';
 import type { Configuration } from './configuration.js';
 import { EntryType, type Entry, type HardState } from './entry.js';
-import { campaign, ownVoteIsDurable, tick } from './election.js';
+import { campaign, leaderGone, ownVoteIsDurable, tick } from './election.js';
 import { invariant, present } from './invariant.js';
 import {
   proposalRefusal,
@@ -82,6 +82,11 @@ export class RaftNode {
 
   tick(): void {
     tick(this.#raft);
+  }
+
+  /** A hint that the member `id` has ended, true or false: if it led, this member need not wait until it misses it. */
+  leaderGone(id: number): void {
+    leaderGone(this.#raft, id);
   }
 
   /** Campaigns now, without waiting for the election time-out; for a group of one, and for tests. */

@@ -64,6 +64,13 @@ export class Raft {
   electionElapsed = 0;
   heartbeatElapsed = 0;
   electionTimeout = 0;
+  /**
+   * The leader that was reported to have ended, until another one is heard or the term rises; 0: none. A hint, on which
+   * nothing that is safe rests.
+   */
+  goneLeader = 0;
+  /** Ticks until this member campaigns because of that report; 0: it does not. */
+  campaignIn = 0;
 
   /** Oldest first; the first is the one in force at the log's base. */
   #configs: ConfigAt[];
@@ -202,6 +209,11 @@ export class Raft {
     this.electionTimeout = electionTicks + Math.floor(random() * electionTicks);
   }
 
+  forgetGone(): void {
+    this.goneLeader = 0;
+    this.campaignIn = 0;
+  }
+
   #reset(term: number): void {
     invariant(term >= this.term, 'the term never falls');
     if (term !== this.term) {
@@ -210,6 +222,7 @@ export class Raft {
       // What was said in an older term and has not left yet would be ignored by all; not sending it is the simplest to
       // be sure of.
       this.outbox = [];
+      this.forgetGone();
     }
     this.leader = 0;
     this.heartbeatElapsed = 0;

@@ -108,4 +108,5 @@ function followLeader(raft: Raft, from: number): void {
   if (raft.role !== 'follower') raft.becomeFollower(raft.term, from);
   raft.leader = from;
   raft.electionElapsed = 0;
+  raft.forgetGone();
 }

@@ -31,6 +31,33 @@ export type Asked =
     }
   /** Done when the owner is sealed for this copy and both have the same. */
   | { readonly do: 'finish'; readonly shard: number }
+  /** The copied table follows its owner from now on. Done when the owner has answered. */
+  | { readonly do: 'follow'; readonly shard: number }
+  /** The shard that it is a copy of is owned like this now. */
+  | { readonly do: 'follow owner'; readonly shard: number; readonly source: Shard }
+  /** The copy becomes the owner's table. Not served yet: `serve` is done when nobody relies on an earlier owner. */
+  | {
+      readonly do: 'lead';
+      readonly shard: number;
+      readonly epoch: number;
+      readonly incarnation: string;
+      readonly copies: CopiesNow;
+    }
+  /**
+   * The shard is to be given to this copy in sync: clients wait until nobody relies on it here, and the copy has all.
+   * Done then: it goes on by `serve`, or as a copy. Failed: it is served as before.
+   */
+  | { readonly do: 'hand over'; readonly shard: number; readonly copy: string }
+  /** What was handed over is a copy from now on, of this id. */
+  | { readonly do: 'step down'; readonly shard: number; readonly copy: string }
+  /** A later config of the same epoch, or the first one. */
+  | { readonly do: 'configure'; readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }
+  /** The copy is waited for from now on. Done, with an `lsn`, when it may be proposed in the present config. */
+  | { readonly do: 'require'; readonly shard: number; readonly copy: string }
+  /** A copy that is not in sync is not wanted any more. */
+  | { readonly do: 'drop'; readonly shard: number; readonly copy: string }
+  /** Fails when nobody listens any more where this start of the server did. */
+  | { readonly do: 'probe'; readonly shard: number; readonly server: Member }
   /** Done when nothing of the copy is under way any more. */
   | { readonly do: 'stop'; readonly shard: number }
   /**
@@ -41,6 +68,20 @@ export type Asked =
   /** Done as `announce` is. */
   | { readonly do: 'propose'; readonly command: Command }
   | { readonly do: 'wait'; readonly ms: number };
+
+/** What an owner's data plane is to know of the shard's copies. */
+export interface CopiesNow {
+  readonly config: number;
+  readonly minInSync: number;
+  /** The owner before has handed the shard over in this epoch. */
+  readonly handed: boolean;
+  /** Ids of the copies beside the owner's own. */
+  readonly inSync: readonly string[];
+  readonly eligible: readonly string[];
+}
+
+/** What the data plane notices of a copy: at its owner, or, `damaged`, where it is. */
+export type CopyNoticed = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged';
 
 /** Has no result. */
 export type Told =
@@ -89,12 +130,40 @@ export type Note = { readonly shard: number } & (
   /** It is open with all values of its owner; the metadata may still call the move off. */
   | { readonly of: 'came'; readonly epoch: number }
   | { readonly of: 'not closed'; readonly error: unknown }
+  /** Here, of another server's shard. */
+  | { readonly of: 'copy begins'; readonly from: string }
+  | { readonly of: 'copy follows'; readonly epoch: number }
+  | {
+      readonly of: 'copy failed';
+      readonly source: Shard;
+      readonly attempts: number;
+      readonly again: number;
+      readonly full: boolean;
+      readonly error: unknown;
+    }
+  /** The metadata has it no more. */
+  | { readonly of: 'copy removed' }
+  /** It is not what its owner has: it is to be made anew. */
+  | { readonly of: 'copy damaged'; readonly epoch: number }
+  /** Of a copy here, which is to become the owner's. */
+  | { readonly of: 'owner gone'; readonly epoch: number }
+  /** The copy here becomes the owner's table. */
+  | { readonly of: 'copy leads'; readonly epoch: number }
+  /** At the owner: to this server's copy; what comes of that is told by the metadata. */
+  | { readonly of: 'hands over'; readonly to: string }
+  | { readonly of: 'not handed over'; readonly to: string }
+  /** The owner's table is a copy of the next owner's from now on. */
+  | { readonly of: 'handed over'; readonly epoch: number }
+  | { readonly of: 'copy in sync'; readonly member: string; readonly inSync: number }
+  | { readonly of: 'copy late'; readonly member: string; readonly inSync: number; readonly minInSync: number }
 );
 
 export interface Result {
   /** Of the action that it is for. */
   readonly of: number;
   readonly failed?: Failure;
+  /** Of `require`: what was committed then. */
+  readonly lsn?: number;
 }
 
 export interface Failure {

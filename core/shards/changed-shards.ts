@@ -8,8 +8,10 @@
  */
 import type { MetadataState, Shard } from '../metadata/state.js';
 
+type Seen = Pick<MetadataState, 'shards' | 'moves' | 'members' | 'copySets'>;
+
 export class ChangedShards {
-  #seen: Pick<MetadataState, 'shards' | 'moves' | 'members'> | undefined;
+  #seen: Seen | undefined;
   readonly #again = new Set<number>();
 
   /** To be looked at the next time though the metadata has not changed. */
@@ -23,12 +25,14 @@ export class ChangedShards {
   }
 
   /** Since this was asked last. */
-  since(state: Pick<MetadataState, 'shards' | 'moves' | 'members'>): readonly Shard[] {
+  since(state: Seen): readonly Shard[] {
     const [seen, again] = [this.#seen, new Set(this.#again)];
     this.#seen = state;
     this.#again.clear();
     if (seen?.moves !== state.moves || seen.members !== state.members) return state.shards;
-    if (seen.shards === state.shards && again.size === 0) return [];
-    return state.shards.filter((s, i) => s !== seen.shards[i] || again.has(i));
+    if (seen.shards === state.shards && seen.copySets === state.copySets && again.size === 0) return [];
+    return state.shards.filter(
+      (s, i) => s !== seen.shards[i] || state.copySets?.[i] !== seen.copySets?.[i] || again.has(i),
+    );
   }
 }

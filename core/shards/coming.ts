@@ -9,7 +9,7 @@
  * time either: its move is called off at once.
  */
 import type { Asked, Failure } from './actions.js';
-import { isGiven, phaseOf, sourceOf, type Common } from './common.js';
+import { isGiven, memberOwning, phaseOf, sourceOf, type Common } from './common.js';
 import { become, type Coming, type ComingState } from './life.js';
 
 /**
@@ -99,7 +99,7 @@ function copying(c: Common, life: Coming, state: At<'copying'>): void {
   const source = sourceOf(c, life);
   if (source === undefined) clear(c, life, 'end');
   else if (state.at === 'waiting') {
-    const owner = source.owner === undefined ? undefined : c.metadata.members.get(source.owner);
+    const owner = memberOwning(c, source);
     if (source.incarnation === undefined || owner === undefined) return;
     state.at = 'copying';
     c.act({ do: 'note', note: { of: 'copying', shard, from: owner.id } });

@@ -1,8 +1,8 @@
 /** What the lives of a server's shards have in common: the metadata, and the way out. */
 import { complete } from '../metadata/reduced.js';
-import type { MetadataState, Move, Shard } from '../metadata/state.js';
+import type { CopySet, Member, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Asked, Told } from './actions.js';
-import type { Coming, Held, Life } from './life.js';
+import type { Backup, Coming, Held, Life } from './life.js';
 import type { ShortLeases } from './short-leases.js';
 
 export interface Common {
@@ -14,15 +14,35 @@ export interface Common {
   /** Those of the last run, and this run has its lease from the leader. */
   readonly leasesOver: boolean;
   readonly leases: ShortLeases;
+  /** This server ends: its shards are given to others. */
+  readonly leaving: boolean;
   /** The result comes to the state that the life has now, and to no other. */
   ask(life: Life, action: Asked): void;
+  /** The result comes to this part of the life, in whatever state that is then. */
+  askFor(life: Held, part: object, action: Asked): void;
   act(action: Told): void;
   /** The data plane has nothing of it any more. */
   end(life: Life): void;
   /** The shard that came is this server's. */
   given(life: Coming): void;
+  /** The shard is this server's, with this copy. */
+  heir(life: Backup): void;
+  /** The shard was handed over, and is this copy from now on. */
+  steppedDown(life: Held, copy: string): void;
   /** Before the first shard is served. */
   mark(): void;
+  /** 64 random bits, hex. */
+  random64(): string;
+}
+
+/** What the metadata says of the copies of a shard that is this server's in this epoch. */
+export function ownSet(c: Common, life: Held): CopySet | undefined {
+  const s = c.metadata.shards[life.shard];
+  return s?.owner === c.memberId && s.epoch === life.epoch ? c.metadata.copySets?.[life.shard] : undefined;
+}
+
+export function memberOwning({ metadata }: Pick<Common, 'metadata'>, { owner }: Shard): Member | undefined {
+  return owner === undefined ? undefined : metadata.members.get(owner);
 }
 
 /** This start of the server is the one that the metadata names. */

@@ -5,6 +5,8 @@
 import { complete } from '../metadata/reduced.js';
 import type { Asked, Failure } from './actions.js';
 import { isOwn, moveFor, moveOf, type Common } from './common.js';
+import { advanceCopies } from './companions.js';
+import { beginHandover, copyAfter, handing, handingDone, heirOf } from './handover.js';
 import { become, type Held, type HeldState } from './life.js';
 
 /**
@@ -21,16 +23,22 @@ export function advanceHeld(c: Common, life: Held): void {
   // Its result comes, and tells whether there is something to close.
   if (state.is === 'opening' || state.is === 'closing') return;
   if (!isOwn(c, life)) {
-    close(c, life);
+    taken(c, life);
     return;
   }
+  if (state.is === 'leading') return;
+  advanceCopies(c, life);
   switch (state.is) {
     case 'announced':
       announced(c, life, state);
       return;
     case 'serving': {
       const move = moveOf(c.metadata, life.shard);
-      if (move?.copy === undefined) return;
+      if (move?.copy === undefined) {
+        const heir = heirOf(c, life);
+        if (heir !== undefined) beginHandover(c, life, heir);
+        return;
+      }
       become(life, { is: 'draining', copy: move.copy });
       c.act({ do: 'note', note: { of: 'leaving', shard: life.shard } });
       c.leases.begin(life);
@@ -45,6 +53,9 @@ export function advanceHeld(c: Common, life: Held): void {
       return;
     case 'paused':
       paused(c, life, state);
+      return;
+    case 'handing':
+      handing(c, life, state);
   }
 }
 
@@ -56,25 +67,32 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
     c.end(life);
     return;
   }
+  if (state.is === 'handing' && did !== 'serve') {
+    handingDone(c, life, state, did, failed);
+    advanceHeld(c, life);
+    return;
+  }
   if (failed !== undefined) {
     if (state.is === 'opening' && !isOwn(c, life)) c.end(life);
     else
       c.act({
         do: 'fail',
         shard: life.shard,
-        what: state.is === 'opening' ? 'opened' : state.is === 'announced' ? 'served' : 'given up',
+        what: state.is === 'opening' ? 'opened' : isBeforeServing(state) ? 'served' : 'given up',
         error: failed.error,
       });
     return;
   }
   switch (state.is) {
     case 'opening':
+    case 'leading':
       become(life, { is: 'announced', busy: false });
       break;
     case 'announced':
       state.busy = false;
       if (did === 'serve') {
         become(life, { is: 'serving' });
+        life.copies.whole = true;
         c.act({ do: 'note', note: { of: 'served', shard: life.shard, epoch: life.epoch } });
       }
       break;
@@ -84,9 +102,16 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
     case 'paused':
       pausedDone(c, life, state, did);
       break;
+    case 'handing':
+      handingDone(c, life, state, did);
+      break;
     default:
   }
   advanceHeld(c, life);
+}
+
+function isBeforeServing({ is }: HeldState): boolean {
+  return is === 'leading' || is === 'announced';
 }
 
 /** The metadata has the regions of this opening. */
@@ -187,10 +212,17 @@ function goOn(c: Common, life: Held): void {
   advanceHeld(c, life);
 }
 
+/** What was handed over is a copy from now on. */
+function taken(c: Common, life: Held): void {
+  const copy = copyAfter(c, life);
+  if (copy === undefined) close(c, life);
+  else c.steppedDown(life, copy);
+}
+
 /** Asked for at once, whatever else is under way: the data plane does what it is asked for in order. */
 function close(c: Common, life: Held): void {
   const { shard, epoch, state } = life;
-  if (state.is === 'announced' || state.is === 'serving') c.act({ do: 'note', note: { of: 'taken', shard, epoch } });
+  if (isBeforeServing(state) || state.is === 'serving') c.act({ do: 'note', note: { of: 'taken', shard, epoch } });
   become(life, { is: 'closing' });
   c.ask(life, { do: 'close', shard });
 }

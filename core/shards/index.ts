@@ -15,6 +15,9 @@
  *   done({ of, failed}) the result of an action that had the ticket `of`, exactly once. `stop`, `propose` and `wait` do
  *   not
  *                       fail. A `wait` is done when its time is over: so the driver owns the clock.
+ *   copyNoticed(shard, copy, what)   the data plane of an owner has noticed something of a copy (actions.ts)
+ *   orphaned(shard, copy, orphan)    the data plane of a copy says that the owner is gone, or that it is not
+ *   leave()             the server will end; `staying` says what it has not given away yet
  *   endAll()            the server ends
  *
  * Output: the loop of the driver, after every input, in the same turn
@@ -48,6 +51,24 @@
  *   If something fails before copied: clearing (stop, close), resting, opening again; after some attempts clearing,
  *   calling off.
  *
+ * A copy, here, of a shard that is another server's (backup.ts)
+ *     opening ---> copying ---> joining ---> following ---> leading ---> announced, as above
+ *     open(the owner's epoch, the copy's id), an empty table
+ *              copy, until little is left; its name is proposed
+ *                           follow: the owner's changes come over a link
+ *                                      it may be in sync any time; follows whoever owns the shard
+ *                                                   the shard is this server's, with this copy: lead
+ *   A copy in sync whose owner seems to be gone is orphaned: in turns, by rank, such copies propose to be promoted. The
+ *   data plane serves when no lease that the copy has given can be relied on, so a suspicion may be wrong.
+ *   What failed before joining: clearing (stop, close), resting, opening again, under another id. What failed since:
+ *   renouncing (another name is proposed) first. From everywhere to clearing when the metadata does not have it.
+ *
+ * Copies elsewhere of a shard that is this server's (companions.ts), each by its id
+ *     joined ---> require ---> proposed ---> in sync ---> late ---> removed
+ *   A drained owner, and one whose server ends, hands its shard over to a copy in sync (handover.ts, docs/handover.md): hand
+ *   over, shard-handover, step down; then it is a copy.
+ *   Every config that was applied is told to the data plane (configure), the first before the shard is served.
+ *
  * Invariants
  *    1. A shard is opened under an epoch that the metadata gave to this start of the server, or copied under the epoch
  *       behind its owner's. So versions never repeat.
@@ -67,9 +88,20 @@
  *       other end throws it away.
  *   10. A copied table is closed only when nothing of the copy is under way.
  *   11. A result counts only in the state that asked for it.
+ *   12. A copy follows its owner only when the metadata has it by its name, and is thrown away only when the metadata
+ *       does not have it by that name. So no copy is in sync that was thrown away.
+ *   13. A shard is led with the copy that the metadata names, and no other. One that comes with a copy which is not here
+ *       is not opened.
+ *   14. A copy is proposed in the config in which the data plane has promised to wait for it, and the data plane is told
+ *       each config in the order in which it was applied.
+ *   15. A copy is called whole, when it is removed, only by an owner that has served in this epoch or opened the shard
+ *       empty.
+ *   16. A copy that joins begins anew with each new owner: that one does not know it.
+ *   17. A handover is proposed only when the data plane has done it, in an epoch in which the shard was served; its owner
+ *       goes on only in a later config.
  *
- * Files: shards (all of them), held, coming, common (what the metadata says of one), life (the states), actions,
+ * Files: shards (all of them), held, handover, companions, backup, coming, common (what the metadata says of one), life (the states), actions,
  * short-leases, changed-shards.
  */
-export type { Action, Asked, Failure, Note, Result, Told } from './actions.js';
+export type { Action, Asked, CopiesNow, CopyNoticed, Failure, Note, Result, Told } from './actions.js';
 export { Shards, type ShardsOptions } from './shards.js';

@@ -16,12 +16,15 @@ interface Opening {
 /** A shard that is this server's. */
 export interface Held extends Opening {
   readonly kind: 'held';
+  readonly copies: Companions;
   state: HeldState;
 }
 
 export type HeldState =
   /** The data plane allocates and registers its memory. */
   | { readonly is: 'opening' }
+  /** The copy that was here becomes the owner's table. */
+  | { readonly is: 'leading' }
   /**
    * Open. Waits for the metadata to have its regions, then for the leases of the last run, then for `serve`. `busy`:
    * one of these was asked for.
@@ -52,8 +55,110 @@ export type HeldState =
       at: 'pausing' | 'paused' | 'resuming' | 'unsealing';
       telling: boolean;
     }
+  /**
+   * It is given to this copy (handover.ts). `handing`: the data plane is at it; `asked`: the metadata is to have it, in
+   * this config; `keeping`: or a later config; `resuming`, `resting`: nothing came of it.
+   */
+  | {
+      readonly is: 'handing';
+      readonly to: string;
+      readonly copy: string;
+      config: number;
+      at: 'handing' | 'asked' | 'keeping' | 'resuming' | 'resting';
+    }
   /** Not this server's any more. */
   | { readonly is: 'closing' };
+
+/** The copies of a shard beside its owner's, at its owner (companions.ts). */
+export interface Companions {
+  /** What the data plane was told last; undefined: nothing yet. */
+  config: number | undefined;
+  /** Every copy in sync has all that came with the shard. */
+  whole: boolean;
+  /** What was committed when that was heard of last. */
+  lsn: number;
+  /** By id: those of which the data plane has said something. */
+  readonly known: Map<string, Companion>;
+  /** Something is proposed against late copies. */
+  busy: boolean;
+}
+
+export interface Companion {
+  readonly id: string;
+  /** The metadata has, or had, a copy of this id. */
+  named: boolean;
+  /** It is waited for, and does not acknowledge. */
+  late: boolean;
+  /** Operators have been told that it is late. */
+  told: boolean;
+  /** Its server may have ended, and is being looked at. */
+  probe: object | undefined;
+  /** It was required in vain so many times. */
+  attempts: number;
+  state: CompanionState;
+}
+
+export type CompanionState =
+  /** Only what the data plane says of it is known. */
+  | { readonly is: 'idle' }
+  /** It is about to be waited for, from this config on. */
+  | { readonly is: 'requiring'; readonly config: number }
+  /** It is waited for, and the metadata is to make it a copy in sync, in this config or not at all. */
+  | { readonly is: 'proposing'; readonly config: number; readonly lsn: number; busy: boolean }
+  /** It could not be required just now. */
+  | { readonly is: 'resting' };
+
+export function noCompanions(config?: number): Companions {
+  return { config, whole: config === undefined, lsn: 0, known: new Map(), busy: false };
+}
+
+/** A copy, here, of a shard that is another server's. */
+export interface Backup {
+  readonly kind: 'backup';
+  readonly shard: number;
+  readonly worker: number;
+  readonly memoryBytes: number;
+  /** Of the owner that it is copied from. */
+  epoch: number;
+  /** The copy's id: another one for each attempt. */
+  incarnation: string;
+  attempts: number;
+  /** The metadata has had it by its id. */
+  named: boolean;
+  state: BackupState;
+}
+
+/** What a copy has whose owner seems to be gone. */
+export interface Orphan {
+  /** The last record that it has. */
+  readonly prepared: number;
+}
+
+export type BackupState =
+  | { readonly is: 'opening' }
+  /** As of a shard that moves; `telling`: the metadata is to have it by its name. */
+  | { readonly is: 'copying'; at: 'waiting' | 'copying' | 'telling'; busy: boolean }
+  /** It becomes a backup of its owner. */
+  | { readonly is: 'joining' }
+  /**
+   * `owner`: whom it follows, with the start and the worker; `late`: it should be in sync by now; `orphan`: that owner
+   * seems to be gone; `removing`: the metadata is to have it no more, for this server ends.
+   */
+  | {
+      readonly is: 'following';
+      owner: string | undefined;
+      late: boolean;
+      orphan: Orphan | undefined;
+      removing: boolean;
+    }
+  /** It was the owner's table, and was handed over. */
+  | { readonly is: 'stepping down' }
+  /** In sync, and its owner seems to be gone: when its turn has come, the metadata is to promote it. */
+  | { readonly is: 'orphaned'; readonly owner: string; readonly orphan: Orphan; at: 'waiting' | 'proposing' }
+  /** The metadata is to have another name in its place: then nobody can wait for it. */
+  | { readonly is: 'renouncing'; readonly name: string; busy: boolean }
+  | { readonly is: 'clearing'; readonly then: 'end' | 'again'; readonly open: boolean; at: 'stopping' | 'closing' }
+  | { readonly is: 'resting' };
 
 /** A shard that is another server's and moves to this one. */
 export interface Coming extends Opening {
@@ -89,7 +194,7 @@ export type ComingState =
   /** The owner is to keep it. */
   | { readonly is: 'calling off'; busy: boolean };
 
-export type Life = Held | Coming;
+export type Life = Held | Coming | Backup;
 
 export function become<L extends Life>(life: L, state: L['state']): void {
   life.state = state;
@@ -98,6 +203,10 @@ export function become<L extends Life>(life: L, state: L['state']): void {
 /** Clients may be answered. */
 export function serves(life: Life): boolean {
   return (
-    life.kind === 'held' && (life.state.is === 'serving' || life.state.is === 'draining' || life.state.is === 'sealed')
+    life.kind === 'held' &&
+    (life.state.is === 'serving' ||
+      life.state.is === 'draining' ||
+      life.state.is === 'sealed' ||
+      (life.state.is === 'handing' && (life.state.at === 'handing' || life.state.at === 'resting')))
   );
 }

@@ -3,14 +3,17 @@
  * index.ts.
  */
 import { workersOf } from '../metadata/placement.js';
+import { inSync, isWhole, policyOf } from '../metadata/copy-sets.js';
 import { EMPTY } from '../metadata/reduce.js';
-import type { MetadataState, Move, Shard } from '../metadata/state.js';
-import type { Action, Asked, Result, Told } from './actions.js';
+import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
+import type { Action, Asked, CopyNoticed, Result, Told } from './actions.js';
+import { advanceBackup, backupDone, damaged, endBackup, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
 import { isNamed, moveOf, type Common } from './common.js';
+import { copiesDone, copiesNow, copyNoticed } from './companions.js';
 import { advanceHeld, endHeld, heldDone } from './held.js';
-import { serves, type Coming, type Held, type Life } from './life.js';
+import { noCompanions, serves, type Backup, type Coming, type Held, type Life, type Orphan } from './life.js';
 import { ShortLeases } from './short-leases.js';
 
 export interface ShardsOptions {
@@ -28,11 +31,12 @@ export interface ShardsOptions {
 }
 
 /**
- * What a result is for: a life and its state; the round of short leases; or a shard that is not tried, or kept, for a
+ * What a result is for: a life and its state, or a part of one; the round of short leases; or a shard that is not tried, or kept, for a
  * while.
  */
 type Waiting =
   | { readonly life: Life; readonly state: Life['state']; readonly did: Asked['do'] }
+  | { readonly life: Held; readonly part: object; readonly did: Asked['do'] }
   | { readonly round: object }
   | { readonly resting: number }
   | { readonly staying: number };
@@ -58,6 +62,9 @@ export class Shards implements Common {
   #metadata: MetadataState = EMPTY;
   #leasesOver = false;
   #marked = false;
+  #leaving = false;
+  /** Servers that are drained, as it was looked at last. */
+  #draining = '';
   #ended = false;
 
   constructor(options: ShardsOptions) {
@@ -85,7 +92,23 @@ export class Shards implements Common {
     for (const life of [...this.#lives.values()]) this.#advance(life);
   }
 
-  done({ of, failed }: Result): void {
+  /** The data plane has noticed something of a copy: of a shard that is this server's, or of another's shard here. */
+  copyNoticed(shard: number, copy: string, what: CopyNoticed): void {
+    const life = this.#lives.get(shard);
+    if (this.#ended || life === undefined) return;
+    if (what === 'damaged') {
+      if (life.kind === 'backup' && life.incarnation === copy) damaged(this, life);
+    } else if (life.kind === 'held' && life.state.is !== 'closing') copyNoticed(this, life, copy, what);
+  }
+
+  /** The data plane says that the owner of a shard is gone, of which this copy is here; undefined: it is not. */
+  orphaned(shard: number, copy: string, orphan: Orphan | undefined): void {
+    const life = this.#lives.get(shard);
+    if (!this.#ended && life?.kind === 'backup' && life.incarnation === copy) orphaned(this, life, orphan);
+  }
+
+  done(result: Result): void {
+    const { of, failed } = result;
     const waiting = this.#waiting.get(of);
     this.#waiting.delete(of);
     if (waiting === undefined || this.#ended) return;
@@ -95,20 +118,32 @@ export class Shards implements Common {
       this.#noRoom.delete(waiting.resting);
     } else if ('staying' in waiting) {
       this.#staying.delete(waiting.staying);
+    } else if ('part' in waiting) {
+      const { life, part, did } = waiting;
+      if (this.#lives.get(life.shard) !== life || life.state.is === 'closing') return;
+      copiesDone(this, life, part, did, result);
     } else {
       const { life, state, did } = waiting;
       // Of an earlier state it says nothing about this one.
       if (this.#lives.get(life.shard) !== life || life.state !== state) return;
       if (life.kind === 'held') heldDone(this, life, did, failed);
+      else if (life.kind === 'backup') backupDone(this, life, did, failed);
       else comingDone(this, life, did, failed);
     }
     this.#look();
+  }
+
+  /** This server will end: its shards are given to copies in sync, and nobody is to wait for its own copies. */
+  leave(): void {
+    this.#leaving = true;
+    for (const life of [...this.#lives.values()]) this.#advance(life);
   }
 
   /** This server ends: whatever is open is closed. Nothing else is done any more. */
   endAll(): void {
     for (const one of this.#lives.values()) {
       if (one.kind === 'held') endHeld(this, one);
+      else if (one.kind === 'backup') endBackup(this, one);
       else endComing(this, one);
     }
     this.#ended = true;
@@ -128,6 +163,24 @@ export class Shards implements Common {
     return this.#metadata.shards.every((s) => {
       const life = this.#lives.get(s.shard);
       return s.owner !== this.memberId || (life !== undefined && serves(life) && life.epoch === s.epoch);
+    });
+  }
+
+  /** Shards that others have copies of, or are to have, and that are still this server's; and copies that are waited for. */
+  get staying(): number[] {
+    return [...this.#lives.values()].flatMap((life) => {
+      const set = this.#metadata.copySets?.[life.shard];
+      const copies = set?.copies ?? [];
+      const isMine = ({ member, start }: Copy): boolean => member === this.memberId && start === this.memberIncarnation;
+      const { minInSync } = policyOf(this.#metadata, life.shard);
+      const stays =
+        life.kind === 'held'
+          ? life.state.is !== 'closing' && copies.some((copy) => !isMine(copy))
+          : life.kind === 'backup' &&
+            copies.some((copy) => isMine(copy) && copy.state === 'in-sync') &&
+            inSync(copies) > minInSync &&
+            this.#metadata.shards[life.shard]?.owner !== undefined;
+      return stays ? [life.shard] : [];
     });
   }
 
@@ -163,6 +216,9 @@ export class Shards implements Common {
   get metadata(): MetadataState {
     return this.#metadata;
   }
+  get leaving(): boolean {
+    return this.#leaving;
+  }
   get leasesOver(): boolean {
     return this.#leasesOver;
   }
@@ -173,6 +229,14 @@ export class Shards implements Common {
 
   ask(life: Life, action: Asked): void {
     this.#ask(action, { life, state: life.state, did: action.do });
+  }
+
+  askFor(life: Held, part: object, action: Asked): void {
+    this.#ask(action, { life, part, did: action.do });
+  }
+
+  random64(): string {
+    return this.#options.random64();
   }
 
   mark(): void {
@@ -188,11 +252,51 @@ export class Shards implements Common {
       epoch,
       incarnation,
       memoryBytes,
+      copies: noCompanions(),
       state: { is: 'announced', busy: false },
     };
     this.#lives.set(shard, held);
     this.act({ do: 'note', note: { of: 'came', shard, epoch } });
     advanceHeld(this, held);
+  }
+
+  heir({ shard, memoryBytes }: Backup): void {
+    const s = this.#metadata.shards[shard];
+    const set = this.#metadata.copySets?.[shard];
+    if (s === undefined || set === undefined) return;
+    const { epoch } = s;
+    // One that was promoted by its own proposal is open under the incarnation that it named there.
+    const incarnation = s.incarnation ?? this.random64();
+    const held: Held = {
+      kind: 'held',
+      shard,
+      epoch,
+      incarnation,
+      memoryBytes,
+      copies: noCompanions(set.config),
+      state: { is: 'leading' },
+    };
+    this.#lives.set(shard, held);
+    this.act({ do: 'note', note: { of: 'copy leads', shard, epoch } });
+    this.ask(held, { do: 'lead', shard, epoch, incarnation, copies: copiesNow(this, s, set) });
+  }
+
+  steppedDown({ shard, epoch, memoryBytes }: Held, copy: string): void {
+    const worker = this.#metadata.copySets?.[shard]?.copies.find((one) => one.id === copy)?.worker ?? 0;
+    const life: Backup = {
+      kind: 'backup',
+      shard,
+      epoch,
+      worker,
+      incarnation: copy,
+      memoryBytes,
+      attempts: 0,
+      named: true,
+      state: { is: 'stepping down' },
+    };
+    this.#lives.set(shard, life);
+    this.act({ do: 'note', note: { of: 'handed over', shard, epoch } });
+    this.ask(life, { do: 'step down', shard, copy });
   }
 
   end(life: Life): void {
@@ -213,6 +317,7 @@ export class Shards implements Common {
   #advance(life: Life): void {
     if (this.#lives.get(life.shard) !== life) return;
     if (life.kind === 'held') advanceHeld(this, life);
+    else if (life.kind === 'backup') advanceBackup(this, life);
     else advanceComing(this, life);
   }
 
@@ -223,6 +328,9 @@ export class Shards implements Common {
   }
 
   #lookOnce(): void {
+    const draining = this.#metadata.servers.flatMap((one) => (one.draining ? [one.id] : [])).join();
+    if (draining !== this.#draining) for (const shard of this.#lives.keys()) this.#changed.again(shard);
+    this.#draining = draining;
     const changed = this.#changed.since(this.#metadata);
     for (const { shard } of changed) {
       const life = this.#lives.get(shard);
@@ -232,6 +340,7 @@ export class Shards implements Common {
     for (const move of this.#metadata.moves) this.#comes(move);
     const fresh = changed.filter((s) => s.owner === this.memberId && !this.#lives.has(s.shard));
     if (fresh.length > 0) this.#openAll(fresh);
+    for (const s of changed) this.#copies(s);
   }
 
   #held(): number {
@@ -246,6 +355,7 @@ export class Shards implements Common {
     // of them take together the data plane bounds.
     const each = Math.max(shardMemoryMin, Math.floor(memoryBytes / (this.#held() + shards.length)));
     for (const { shard, epoch, worker } of shards) {
+      if (this.#isLost(shard)) continue;
       if (moveOf(this.#metadata, shard)?.phase === 'released') this.act({ do: 'note', note: { of: 'empty', shard } });
       const life: Held = {
         kind: 'held',
@@ -253,11 +363,49 @@ export class Shards implements Common {
         epoch,
         incarnation: random64(),
         memoryBytes: each,
+        copies: noCompanions(),
         state: { is: 'opening' },
       };
       this.#lives.set(shard, life);
       this.ask(life, { do: 'open', shard, worker, epoch, incarnation: life.incarnation, memoryBytes: each });
     }
+  }
+
+  /** The shard comes with a copy that is not here: opened empty it would be taken for that copy. */
+  #isLost(shard: number): boolean {
+    const { memberId, memberIncarnation } = this;
+    const copy = this.#metadata.copySets?.[shard]?.copies.find(
+      (one) => one.member === memberId && one.start === memberIncarnation && isWhole(one),
+    );
+    if (copy === undefined) return false;
+    this.act({ do: 'fail', shard, what: 'opened', error: `its copy ${copy.id} is not here` });
+    return true;
+  }
+
+  /** Begins a copy that this server is to have of another's shard. */
+  #copies({ shard, owner, incarnation }: Shard): void {
+    const { memberId, memberIncarnation } = this;
+    const { memoryBytes, shardMemoryMin } = this.#options;
+    const me = this.#metadata.members.get(memberId);
+    const isWanted = this.#metadata.copySets?.[shard]?.copies.some(
+      (one) => one.member === memberId && one.start === memberIncarnation && one.state === 'joining',
+    );
+    if (isWanted !== true || this.#leaving || me === undefined || owner === memberId || this.#lives.has(shard)) return;
+    if (owner === undefined || incarnation === undefined) return;
+    const count = this.#lives.size;
+    const life: Backup = {
+      kind: 'backup',
+      shard,
+      epoch: 0,
+      worker: count % workersOf(me),
+      incarnation: '',
+      memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
+      attempts: 0,
+      named: false,
+      state: { is: 'resting' },
+    };
+    this.#lives.set(shard, life);
+    openBackup(this, life);
   }
 
   /** Begins to copy what moves to here; gives back what was copied to here and is lost. */

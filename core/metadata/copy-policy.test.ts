@@ -1,0 +1,170 @@
+import test from 'ava';
+import { CopyLog, REPLICATED } from '../../test/support/copy-log.js';
+import { HELD, leasesAt } from '../../test/support/leases-at.js';
+import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
+import type { CopiesAdd, CopyCommand } from './copy-commands.js';
+import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REPLACE_MS } from './copy-policy.js';
+import { FORMAT_COPIES } from './format.js';
+import { dueCommand, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
+import type { GrantedLeases } from './owner-leases.js';
+
+const NOW = 4 * HELD;
+/** These members are alive, others dead. */
+const alive = (...ids: string[]): GrantedLeases => leasesAt(NOW, { [NOW]: ids });
+const ALL = ['s1', 's2', 's3', 's4'];
+
+/** Does what the leader proposes, and lets each copy that joins be in sync, until nothing is left to do. */
+function settle(log: CopyLog, leases: GrantedLeases, absences = new Absences()): CopyCommand['t'][] {
+  const done: CopyCommand['t'][] = [];
+  for (let i = 0; i < 50; i++) {
+    const command = nextCopies(log.state, leases, NOW, absences);
+    const joins = log.set.copies.find((c) => c.state === 'joining');
+    if (command === undefined && joins === undefined) return done;
+    if (command !== undefined) done.push(command.t);
+    log.do(command ?? log.inSync(joins!.member, hexOf(3000 + i)));
+  }
+  throw new Error('the leader is never done');
+}
+
+test('nothing is done about copies of caches, nor where there are no copy sets', (t) => {
+  const absences = new Absences();
+  t.is(nextCopies(MetadataLog.cluster(4, ALL).state, alive(...ALL), NOW, absences), undefined);
+  const log = new CopyLog({ level: 'cache', replicas: 1, onLoss: 'empty' });
+  t.is(nextCopies(log.state, alive(...ALL), NOW, absences), undefined);
+});
+
+test('copies are added up to the factor, and taken away when it falls', (t) => {
+  const log = new CopyLog({ replicas: 3 });
+  t.deepEqual(settle(log, alive(...ALL)), ['copies-add', 'copies-add']);
+  t.is(log.set.copies.length, 3);
+  log.do({ t: 'policy-set', tenant: 0, ...REPLICATED, replicas: 2 });
+  const last = log.set.copies.toSorted((a, b) => b.rank - a.rank)[0]!;
+  t.deepEqual(settle(log, alive(...ALL)), ['copies-removed']);
+  t.is(log.copy(last.member), undefined);
+  log.do({ t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
+  settle(log, alive(...ALL));
+  t.is(log.set.copies.length, 1);
+});
+
+test('a copy that joins is removed when its member is dead; one in sync is left to its owner', (t) => {
+  const log = new CopyLog({ replicas: 3 });
+  const [a = '', b = ''] = log.others;
+  log.with(a).do({ t: 'copies-add', copies: [{ ...log.name, member: b, start: log.start(b), rank: 1 }] });
+  const command = nextCopies(log.state, alive(log.owner!), NOW, new Absences());
+  t.like(command, { t: 'copies-removed', copies: [{ member: b }] });
+  t.is(nextCopies(log.do(command!).state, alive(log.owner!), NOW, new Absences()), undefined);
+});
+
+test('a dead member has its place for a time; then another has the copy', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const first = (nextCopies(log.state, alive(...ALL), NOW, new Absences()) as CopiesAdd).copies[0]!.member;
+  const others = alive(...ALL.filter((id) => id !== first));
+  const absences = new Absences();
+  absences.observe(log.state, others, NOW);
+  t.is(nextCopies(log.state, others, NOW, absences), undefined);
+  const later = leasesAt(NOW + REPLACE_MS, { [NOW + REPLACE_MS]: ALL.filter((id) => id !== first) });
+  t.deepEqual(copyLooksMs(log.state, others, NOW, absences), [NOW + REPLACE_MS]);
+  absences.observe(log.state, later, NOW + REPLACE_MS);
+  const command = nextCopies(log.state, later, NOW + REPLACE_MS, absences) as CopiesAdd;
+  t.not(command.copies[0]!.member, first);
+  absences.observe(log.state, leasesAt(NOW, { [NOW]: ALL }), NOW);
+  t.false(absences.isReplaced(first, NOW + REPLACE_MS), 'it is back');
+});
+
+test(`at most ${JOINS_AT_ONCE} copies are made from a server, and to a server, at a time`, (t) => {
+  const log = MetadataLog.cluster(24, ALL).knowing(FORMAT_COPIES);
+  log.do({ t: 'raise-format', format: FORMAT_COPIES }, { t: 'policy-set', tenant: 0, ...REPLICATED });
+  for (let shard = 0; shard < 24; shard++) log.open(shard, 100 + shard);
+  for (let i = 0; i < 3; i++) {
+    const command = nextCopies(log.state, alive(...ALL), NOW, new Absences());
+    if (command !== undefined) log.do(command);
+  }
+  const joins = log.state.copySets!.flatMap(({ copies }, shard) =>
+    copies.filter((c) => c.state === 'joining').map((c) => [log.shard(shard).owner!, c.member]),
+  );
+  t.true(joins.length >= 2);
+  for (const id of ALL) t.true(joins.flat().filter((one) => one === id).length <= JOINS_AT_ONCE, id);
+});
+
+test('a drained server has its copies taken away when others have them, and gets none', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = ''] = log.others;
+  log.with(a).do({ t: 'server-drain', id: a, draining: true });
+  t.deepEqual(settle(log, alive(...ALL)), ['copies-add', 'copies-removed']);
+  t.is(log.copy(a), undefined);
+  t.is(log.set.copies.length, 2);
+  log.do({ t: 'server-drain', id: log.owner!, draining: true });
+  t.is(nextMove(log.state, alive(...ALL), NOW), undefined, 'it is handed over, not moved');
+});
+
+test('a vacant shard goes to a living copy when the leases of every earlier start are over', (t) => {
+  const log = new CopyLog();
+  const [a = '', b = ''] = log.others;
+  const owner = log.with(a, b).owner!;
+  const leases = alive(...ALL);
+  const members = (): Parameters<GrantedLeases['observe']>[0] => log.state.members.values();
+  leases.observe(members(), NOW);
+  log.do({ ...joinOf(owner, 40), replaces: log.start(owner) });
+  leases.observe(members(), NOW + 1);
+  t.is(nextCopies(log.state, leases, NOW + HELD - 1, new Absences()), undefined);
+  t.deepEqual(copyLooksMs(log.state, leases, NOW + 1, new Absences()), [NOW + HELD]);
+  leases.grant(b, NOW + HELD);
+  t.like(nextCopies(log.state, leases, NOW + HELD, new Absences()), { t: 'shards-given', shards: [{ to: b }] });
+  leases.grant(a, NOW + HELD);
+  const given = nextCopies(log.state, leases, NOW + HELD, new Absences());
+  const first = [a, b].sort((x, y) => log.copy(x)!.rank - log.copy(y)!.rank)[0]!;
+  t.like(given, { t: 'shards-given', shards: [{ to: first, copy: log.copy(first)!.id }] });
+  log.do(given!);
+  t.is(log.owner, first);
+});
+
+test("a dead owner's shard goes to a living copy: in sync before eligible, staying before drained", (t) => {
+  const log = new CopyLog({ minInSync: 3 });
+  const [a = '', b = ''] = log.others;
+  const owner = log.with(a, b).owner!;
+  const living = ALL.filter((id) => id !== owner);
+  log.do({ t: 'server-drain', id: a, draining: true });
+  const to = (): unknown => takeFromDead(log.state, alive(...living), NOW)?.shards[0];
+  t.like(to(), { to: b, copy: log.copy(b)!.id, config: log.set.config });
+  log.without(b);
+  t.like(to(), { to: a }, 'b is eligible');
+  t.like(takeFromDead(log.state, alive(b), NOW)?.shards[0], { to: b });
+  t.is(log.try(takeFromDead(log.state, alive(b), NOW)!), 'ok');
+  t.is(log.owner, b);
+});
+
+test('a dead owner with nobody to follow: the shard waits, or is emptied when all of its copies are dead', (t) => {
+  const log = new CopyLog();
+  const [a = '', , c = ''] = log.others;
+  const owner = log.with(a).owner!;
+  t.is(takeFromDead(log.state, alive(c), NOW), undefined);
+  log.do({ t: 'policy-set', tenant: 0, ...REPLICATED, onLoss: 'empty' });
+  t.like(takeFromDead(log.state, alive(c), NOW)?.shards[0], { to: c, copy: undefined });
+  // The leader was deaf: the member of the copy may come back, though its lease is over. The owner has ended in order.
+  const leases = leasesAt(NOW, { [NOW]: ALL });
+  const later = NOW + 2 * HELD;
+  leases.confirmed(later);
+  leases.end(owner, later);
+  leases.grant(c, later);
+  t.true(leases.dead(owner, later) && leases.over(a, later) && !leases.dead(a, later));
+  t.is(takeFromDead(log.state, leases, later), undefined);
+});
+
+test('a shard that was never open goes to anybody', (t) => {
+  const log = new CopyLog();
+  const [a = '', b = ''] = log.others;
+  log.do({ t: 'shard-reset', ...log.name, to: a, lost: [log.copy(log.owner!)!.id!] });
+  const taken = takeFromDead(log.state, alive(b), NOW)!;
+  t.like(taken.shards[0], { to: b, copy: undefined });
+  t.is(log.try(taken), 'ok');
+});
+
+test('what is due about copies is part of what the leader does, and it looks again when a member with copies may be dead', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const raise = { known: FORMAT_COPIES, knownBy: () => FORMAT_COPIES };
+  t.is(dueCommand(log.state, alive(...ALL), NOW, new Set(), raise)?.t, 'copies-add');
+  const [a = ''] = log.others;
+  log.with(a);
+  const leases = leasesAt(NOW, { [NOW - 200]: [a], [NOW]: [log.owner!] });
+  t.is(nextLookMs(log.state, leases, NOW), leases.lookAt(a, NOW));
+});

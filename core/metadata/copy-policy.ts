@@ -1,0 +1,244 @@
+/**
+ * What the metadata's leader does about copies: pure decisions from the metadata, the leases that it has granted, and
+ * the time, as leader-policy.ts. Not for: copies in sync that fall silent, which their owner removes.
+ */
+import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
+import { copyBounds, placeCopies } from './copy-plan.js';
+import { isWhole, policyOf } from './copy-sets.js';
+import type { GrantedLeases } from './owner-leases.js';
+import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
+
+/** Copies that are made from one server, and to one server, at a time: each takes memory and bandwidth of both. */
+export const JOINS_AT_ONCE = 2;
+/** A dead member's copies are made anew elsewhere after this time: it may come back, and be nearer to what it had. */
+export const REPLACE_MS = 60_000;
+
+/** Since when members are dead, as the present leader has found. Soft state, of which nothing that is safe depends. */
+export class Absences {
+  readonly #since = new Map<string, number>();
+
+  /** To be called before `nextCopies`. */
+  observe(state: MetadataState, leases: GrantedLeases, nowMs: number): void {
+    for (const id of this.#since.keys()) if (!state.members.has(id)) this.#since.delete(id);
+    for (const id of state.members.keys()) {
+      if (!leases.dead(id, nowMs)) this.#since.delete(id);
+      else if (!this.#since.has(id)) this.#since.set(id, nowMs);
+    }
+  }
+
+  /** It will not have its copies back: they go to others. */
+  isReplaced(id: string, nowMs: number): boolean {
+    return nowMs >= this.endMs(id, REPLACE_MS);
+  }
+
+  /** When it will have been dead for so long; Infinity: it is not dead. */
+  endMs(id: string, afterMs: number): number {
+    return (this.#since.get(id) ?? Infinity) + afterMs;
+  }
+
+  /** For how long it has been found dead; 0: it is not. */
+  silentMs(id: string, nowMs: number): number {
+    return Math.max(0, nowMs - (this.#since.get(id) ?? nowMs));
+  }
+
+  /** When that will be so of another member. */
+  nextEndMs(nowMs: number): number | undefined {
+    const ends = [...this.#since.values()].map((at) => at + REPLACE_MS).filter((at) => at > nowMs);
+    return ends.length === 0 ? undefined : Math.min(...ends);
+  }
+}
+
+/** What one look of the leader sees. */
+interface Look {
+  readonly state: MetadataState;
+  readonly leases: GrantedLeases;
+  readonly absences: Absences;
+  readonly nowMs: number;
+  readonly draining: ReadonlySet<string>;
+}
+
+const startOf = (state: MetadataState, id: string): string => state.members.get(id)?.incarnation ?? '';
+
+function isAlive({ leases, nowMs }: Look, id: string): boolean {
+  return leases.alive(id, nowMs);
+}
+
+/** The copy that becomes the owner's: in sync before eligible, on servers that stay before others, in order of rank. */
+export function bestHeir(
+  state: MetadataState,
+  { copies }: CopySet,
+  isUsable: (id: string) => boolean,
+): (Copy & { readonly id: string }) | undefined {
+  const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
+  const cost = (c: Copy): number => (c.state === 'eligible' ? 512 : 0) + (draining.has(c.member) ? 256 : 0) + c.rank;
+  return copies
+    .filter((c): c is Copy & { readonly id: string } => isWhole(c) && c.id !== undefined && isUsable(c.member))
+    .sort((a, b) => cost(a) - cost(b) || (a.member < b.member ? -1 : 1))[0];
+}
+
+/** Vacant shards whose last owner nobody relies on any more. */
+function heirs({ state, leases, nowMs }: Look): Heir[] {
+  if (nowMs < leases.earlierStartsOverAt()) return [];
+  return state.shards.flatMap((s): Heir[] => {
+    const set = state.copySets?.[s.shard];
+    if (s.owner !== undefined || set === undefined) return [];
+    const heir = bestHeir(state, set, (id) => leases.alive(id, nowMs));
+    return heir === undefined
+      ? []
+      : [{ shard: s.shard, epoch: s.epoch, config: set.config, to: heir.member, copy: heir.id }];
+  });
+}
+
+/**
+ * A copy that the shard is better without: one that joins though nobody waits for it any more, or that is one too many.
+ * One for each shard: with it the config changes.
+ */
+function superfluous(look: Look, s: Shard, set: CopySet): Copy | undefined {
+  const { state, leases, nowMs, draining } = look;
+  const { replicas, minInSync } = policyOf(state, s.shard);
+  const joins = set.copies.filter((c) => c.state === 'joining');
+  const gone = joins.find((c) => draining.has(c.member) || leases.dead(c.member, nowMs));
+  if (gone !== undefined) return gone;
+  const synced = set.copies.filter((c) => c.state === 'in-sync');
+  const staying = synced.filter((c) => !draining.has(c.member)).length;
+  if (staying >= replicas && joins.length > 0) return joins[0];
+  const backups = synced.filter((c) => c.member !== s.owner);
+  // Those of drained servers go first, but not before others have taken their place.
+  const leaving = staying >= replicas ? backups.find((c) => draining.has(c.member)) : undefined;
+  const last = [...backups].sort((a, b) => b.rank - a.rank)[0];
+  const surplus = leaving ?? (staying > replicas ? last : undefined);
+  return s.owner !== undefined && synced.length > minInSync ? surplus : undefined;
+}
+
+function removals(look: Look): RemovedCopy[] {
+  const { state } = look;
+  return state.shards.flatMap((s): RemovedCopy[] => {
+    const set = state.copySets?.[s.shard];
+    const copy = set === undefined ? undefined : superfluous(look, s, set);
+    if (set === undefined || copy === undefined) return [];
+    const { member, start } = copy;
+    return [{ shard: s.shard, epoch: s.epoch, config: set.config, member, start, whole: false, lsn: 0 }];
+  });
+}
+
+/** Copies per member, and those among them that are being made, from and to it. */
+class Loads {
+  readonly #copies = new Map<string, number>();
+  readonly #joins = new Map<string, number>();
+
+  constructor(state: MetadataState) {
+    state.copySets?.forEach((set, shard) => {
+      for (const c of set.copies) this.add(c.member, c.state === 'joining' ? state.shards[shard]?.owner : undefined);
+    });
+  }
+
+  /** `from`: the owner that it is being copied from. */
+  add(member: string, from: string | undefined): void {
+    this.#count(this.#copies, member);
+    if (from === undefined) return;
+    this.#count(this.#joins, member);
+    this.#count(this.#joins, from);
+  }
+
+  copies(id: string): number {
+    return this.#copies.get(id) ?? 0;
+  }
+
+  isBusy(id: string): boolean {
+    return (this.#joins.get(id) ?? 0) >= JOINS_AT_ONCE;
+  }
+
+  #count(of: Map<string, number>, id: string): void {
+    of.set(id, (of.get(id) ?? 0) + 1);
+  }
+}
+
+/** How many copies are missing, where those of drained servers do not count: others are to take their place. */
+function missing(look: Look, s: Shard, { copies }: CopySet): number {
+  const counted = copies.filter(
+    (c) => !look.draining.has(c.member) && (c.state !== 'eligible' || isAlive(look, c.member)),
+  ).length;
+  return policyOf(look.state, s.shard).replicas - counted;
+}
+
+function additions(look: Look): AddedCopy[] {
+  const { state, absences, nowMs, draining } = look;
+  // A member that was there a moment ago keeps its place for a time; a copy goes there when it is back.
+  const candidates = [...state.members.values()].filter(
+    (m) => !draining.has(m.id) && !absences.isReplaced(m.id, nowMs),
+  );
+  const bounds = copyBounds(state, candidates);
+  const loads = new Loads(state);
+  const hasRoom = (id: string): boolean => loads.copies(id) < (bounds.get(id) ?? 0);
+  const added: AddedCopy[] = [];
+  for (const s of state.shards) {
+    const set = state.copySets?.[s.shard];
+    if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
+    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || state.moves.some((m) => m.shard === s.shard)) continue;
+    const wanted = policyOf(state, s.shard).level === 'cache' ? 0 : missing(look, s, set);
+    const present = set.copies.flatMap((c): Member[] => {
+      const member = state.members.get(c.member);
+      return member === undefined ? [] : [member];
+    });
+    const next = placeCopies(s.shard, present, candidates, wanted, hasRoom).find(
+      (m) => isAlive(look, m.id) && !loads.isBusy(m.id),
+    );
+    if (next === undefined) continue;
+    const rank = Math.min(255, 1 + Math.max(0, ...set.copies.map((c) => c.rank)));
+    added.push({
+      shard: s.shard,
+      epoch: s.epoch,
+      config: set.config,
+      member: next.id,
+      start: startOf(state, next.id),
+      rank,
+    });
+    loads.add(next.id, s.owner);
+  }
+  return added;
+}
+
+/** In the order of their urgency. Undefined too while the metadata has no copy sets. */
+export function nextCopies(
+  state: MetadataState,
+  leases: GrantedLeases,
+  nowMs: number,
+  absences: Absences,
+): CopyCommand | undefined {
+  if (state.copySets === undefined) return undefined;
+  const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
+  const look: Look = { state, leases, absences, nowMs, draining };
+  const shards = heirs(look);
+  if (shards.length > 0) return { t: 'shards-given', shards };
+  const removed = removals(look);
+  if (removed.length > 0) return { t: 'copies-removed', copies: removed };
+  const copies = additions(look);
+  return copies.length > 0 ? { t: 'copies-add', copies } : undefined;
+}
+
+/** Times at which nextCopies may have a new answer though nothing else has happened. */
+export function copyLooksMs(state: MetadataState, leases: GrantedLeases, nowMs: number, absences: Absences): number[] {
+  if (state.copySets === undefined) return [];
+  const vacantAt = state.shards.some((s) => s.owner === undefined) ? leases.earlierStartsOverAt() : undefined;
+  return [vacantAt, absences.nextEndMs(nowMs)].filter((at): at is number => at !== undefined && at > nowMs);
+}
+
+/**
+ * Who gets a dead owner's shard: the best of its living copies. 'empty': it may be emptied; undefined: it waits for a
+ * copy, or for an operator.
+ */
+export function taker(
+  state: MetadataState,
+  shard: number,
+  leases: GrantedLeases,
+  nowMs: number,
+): ReturnType<typeof bestHeir> | 'empty' {
+  const set = state.copySets?.[shard];
+  if (set === undefined) return 'empty';
+  if (!set.copies.some(isWhole)) return 'empty';
+  const heir = bestHeir(state, set, (id) => leases.alive(id, nowMs));
+  const policy = policyOf(state, shard);
+  if (heir !== undefined || policy.level === 'cache') return heir ?? 'empty';
+  const allDead = set.copies.every((c) => !isWhole(c) || leases.dead(c.member, nowMs));
+  return allDead && policy.onLoss === 'empty' ? 'empty' : undefined;
+}

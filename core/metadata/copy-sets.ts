@@ -1,0 +1,118 @@
+/**
+ * Copy sets: what they say, and what becomes of them when something else changes. docs/copy-sets.md has the rules.
+ *
+ * Invariant: a copy in sync, and an eligible one, of a living start has every change that was acknowledged or READ.
+ * Whoever is made an owner with a copy is given one of those (reduce-promotions.ts).
+ */
+import { FORMAT_COPIES } from './format.js';
+import type { Barrier, Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
+import { tenantRanges } from './tenants.js';
+
+/** Of tenants for which none was set. */
+export const CACHE: Policy = { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' };
+
+type Policies = Pick<MetadataState, 'policies' | 'shards' | 'tenants'>;
+
+export function policyOf(state: Policies, shard: number): Policy {
+  if (state.policies === undefined) return CACHE;
+  const tenant = tenantRanges(state).findIndex(({ first, count }) => shard >= first && shard < first + count);
+  return state.policies[tenant] ?? CACHE;
+}
+
+/** Its values wait for an operator when no copy is left. */
+export function waitsOnLoss({ level, onLoss }: Policy): boolean {
+  return level === 'replicated' && onLoss === 'wait';
+}
+
+/** The shard has, or will have, copies beside its owner's. A move would leave them behind. */
+export function hasCopies(state: MetadataState, shard: number): boolean {
+  return policyOf(state, shard).level !== 'cache' || (state.copySets?.[shard]?.copies.length ?? 0) > 1;
+}
+
+/** It has all that was acknowledged: it may become the owner's. */
+export function isWhole(copy: Copy): boolean {
+  return copy.state !== 'joining';
+}
+
+export function inSync(copies: readonly Copy[]): number {
+  return copies.filter((c) => c.state === 'in-sync').length;
+}
+
+/**
+ * The next config. Eligible copies are forgotten when enough are in sync, by the policy of that config: changes are taken
+ * without them again.
+ */
+export function revised(set: CopySet, copies: readonly Copy[], { minInSync }: Policy, barrier = set.barrier): CopySet {
+  const enough = inSync(copies) >= minInSync;
+  return {
+    config: set.config + 1,
+    ...(barrier === undefined ? {} : { barrier }),
+    ...(set.handed === undefined ? {} : { handed: set.handed }),
+    copies: enough ? copies.filter((c) => c.state !== 'eligible') : copies,
+  };
+}
+
+/** The state's copy sets with these in the place of others. */
+export function withSets(
+  { copySets }: Pick<MetadataState, 'copySets'>,
+  sets: ReadonlyMap<number, CopySet>,
+): Pick<MetadataState, 'copySets'> {
+  if (copySets === undefined || sets.size === 0) return {};
+  return { copySets: copySets.map((set, shard) => sets.get(shard) ?? set) };
+}
+
+/** What an owner reports as committed. It never falls: what is committed is dropped by nobody. */
+export function barrierAt(set: CopySet, epoch: number, lsn: number): Barrier {
+  return { epoch, lsn: Math.max(lsn, set.barrier?.lsn ?? 0) };
+}
+
+/** All that was in the shard is given up; what comes has no copy until it is opened. */
+export function emptied(set: CopySet): CopySet {
+  return { config: set.config + 1, copies: set.copies.filter((c) => !isWhole(c)) };
+}
+
+/**
+ * The copies when `heir` has become the owner's. Other eligible copies are forgotten: the new owner commits what came
+ * with the shard with however many copies there are, and they may lack some of that.
+ */
+export function inherited(set: CopySet, heir: Copy, lastOwner: string | undefined): Copy[] {
+  return set.copies
+    .filter((c) => c === heir || (c.state !== 'eligible' && c.member !== lastOwner))
+    .map((c) => (c === heir ? { ...c, state: 'in-sync' } : c));
+}
+
+/**
+ * The copies of a shard whose owner has opened it: with a copy that it was promoted for, or a new table, which is named
+ * as the opening.
+ */
+export function opened(state: MetadataState, s: Shard, owner: string, incarnation: string): CopySet | undefined {
+  const set = state.copySets?.[s.shard];
+  if (set === undefined || (s.owner === owner && set.copies.some((c) => c.member === owner && isWhole(c))))
+    return undefined;
+  const others = set.copies.filter((c) => c.member !== owner && !isWhole(c));
+  return revised(set, [...others, ownCopy(state, owner, s.worker, incarnation)], policyOf(state, s.shard));
+}
+
+function ownCopy(state: MetadataState, member: string, worker: number, id: string): Copy {
+  const start = state.members.get(member)?.incarnation ?? '';
+  return { member, start, id, worker, state: 'in-sync', rank: 0 };
+}
+
+/** A shard without an owner that assign-shards may give to anybody: nothing was ever in it, or what was is given up. */
+export function isUnassigned(state: MetadataState, s: Shard): boolean {
+  if (s.owner !== undefined) return false;
+  const set = state.copySets?.[s.shard];
+  if (set === undefined || s.epoch === 0) return true;
+  return !set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard));
+}
+
+/** When the format is raised to `format`: one copy of each open shard, its owner's. */
+export function firstCopySets(state: MetadataState, format: number): Pick<MetadataState, 'copySets' | 'policies'> {
+  if (format !== FORMAT_COPIES) return {};
+  const copySets = state.shards.map((s): CopySet => {
+    const { owner, incarnation, worker } = s;
+    const open = owner !== undefined && incarnation !== undefined;
+    return { config: 1, copies: open ? [ownCopy(state, owner, worker, incarnation)] : [] };
+  });
+  return { copySets, policies: [] };
+}

@@ -1,0 +1,160 @@
+/**
+ * Commands that change who has a copy of a shard, but not its owner (docs/copy-sets.md). Only the owner may say that a
+ * copy is in sync: it alone knows that it waits for that copy. Whoever takes copies away makes the set smaller, and a
+ * smaller set is safe whatever its owner believes.
+ */
+import { COPIES_MAX } from './check-state.js';
+import type {
+  ByOwner,
+  CopiesAdd,
+  CopiesInSync,
+  CopiesKeep,
+  CopiesRemoved,
+  CopyNamed,
+  PolicySet,
+  RemovedCopy,
+  ShardName,
+} from './copy-commands.js';
+import { barrierAt, inSync, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import { refused, type Reduced } from './reduced.js';
+import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
+import { tenantRange } from './tenants.js';
+
+/** A shard and its copies. */
+export interface Named {
+  readonly shard: Shard;
+  readonly set: CopySet;
+}
+
+/** The shard that a command names; undefined: the command was made for another epoch or config of it. */
+export function named(state: MetadataState, c: ShardName): Named | undefined {
+  const [shard, set] = [state.shards[c.shard], state.copySets?.[c.shard]];
+  return shard?.epoch === c.epoch && set?.config === c.config ? { shard, set } : undefined;
+}
+
+export function isOwner(state: MetadataState, s: Shard, by: ByOwner): boolean {
+  return s.owner === by.owner && state.members.get(by.owner)?.incarnation === by.memberIncarnation;
+}
+
+export function late(shard: number): Reduced {
+  return refused('ERR_BUSY', `shard ${shard} has another owner, epoch or config by now`);
+}
+
+/** Copy sets alone: clients see nothing of it, so the map's epoch stays. */
+function revise(state: MetadataState, sets: ReadonlyMap<number, CopySet>): Reduced {
+  return { ok: true, state: { ...state, ...withSets(state, sets) } };
+}
+
+export function setPolicy(state: MetadataState, c: PolicySet): Reduced {
+  const { level, replicas, minInSync, onLoss, tenant } = c;
+  const policy: Policy = { level, replicas, minInSync, onLoss };
+  const { first, count } = tenantRange(state, tenant);
+  if (count === 0) return refused('ERR_CONFIG', `there is no tenant ${tenant}`);
+  if (minInSync < 1 || minInSync > replicas)
+    return refused('ERR_CONFIG', `${minInSync} copies in sync of ${replicas}: from 1 to all of them`);
+  if (level === 'cache' && (replicas !== 1 || waitsOnLoss({ ...policy, level: 'replicated' })))
+    return refused('ERR_CONFIG', 'a cache has one copy, and is served empty when that is lost');
+  const policies = Array.from({ length: Math.max(tenant + 1, state.policies?.length ?? 0) }, (_, i) =>
+    i === tenant ? policy : (state.policies?.[i] ?? policyOf(state, tenantRange(state, i).first)),
+  );
+  const sets = (state.copySets ?? [])
+    .slice(first, first + count)
+    .map((set, i): [number, CopySet] => [first + i, revised(set, set.copies, policy)]);
+  return { ok: true, state: { ...state, policies, ...withSets(state, new Map(sets)) } };
+}
+
+export function addCopies(state: MetadataState, c: CopiesAdd): Reduced {
+  const sets = new Map<number, CopySet>();
+  for (const added of c.copies) {
+    const at = named(state, added);
+    if (at === undefined || sets.has(added.shard)) continue;
+    const { copies } = at.set;
+    const { member, start, rank } = added;
+    const policy = policyOf(state, added.shard);
+    if (policy.level === 'cache' || state.moves.some((m) => m.shard === added.shard)) continue;
+    if (state.members.get(member)?.incarnation !== start || copies.some((copy) => copy.member === member)) continue;
+    if (copies.filter((copy) => copy.state !== 'eligible').length >= COPIES_MAX) continue;
+    sets.set(added.shard, revised(at.set, [...copies, { member, start, worker: 0, state: 'joining', rank }], policy));
+  }
+  return sets.size === 0 ? refused('ERR_BUSY', 'none of these copies is wanted any more') : revise(state, sets);
+}
+
+export function nameCopy(state: MetadataState, c: CopyNamed): Reduced {
+  const at = named(state, c);
+  if (at === undefined) return late(c.shard);
+  const { copies } = at.set;
+  const present = copies.find((copy) => copy.member === c.member && copy.start === c.start);
+  if (present?.state !== 'joining') return refused('ERR_BUSY', `no copy of shard ${c.shard} joins at ${c.member}`);
+  if (copies.some((copy) => copy.id === c.copy))
+    return refused('ERR_CONFIG', `there is a copy ${c.copy} of shard ${c.shard} already`);
+  const copy: Copy = { ...present, id: c.copy, worker: c.worker };
+  const renamed = copies.map((one) => (one === present ? copy : one));
+  return revise(state, new Map([[c.shard, revised(at.set, renamed, policyOf(state, c.shard))]]));
+}
+
+export function copyInSync(state: MetadataState, c: CopiesInSync): Reduced {
+  const at = named(state, c);
+  if (at?.shard.incarnation === undefined || !isOwner(state, at.shard, c)) return late(c.shard);
+  const { copies } = at.set;
+  const present = copies.find((copy) => copy.member === c.member && copy.start === c.start);
+  if (present === undefined) return refused('ERR_BUSY', `${c.member} is to have no copy of shard ${c.shard}`);
+  if (present.state === 'in-sync') return refused('ERR_BUSY', `the copy of ${c.member} is in sync already`);
+  const isTaken = copies.some((copy) => copy !== present && copy.id === c.copy);
+  if (isTaken || (present.id !== undefined && present.id !== c.copy))
+    return refused('ERR_CONFIG', `copy ${c.copy} of shard ${c.shard} is another one`);
+  const copy: Copy = { ...present, id: c.copy, worker: c.worker, state: 'in-sync' };
+  const set = revised(
+    at.set,
+    copies.map((one) => (one === present ? copy : one)),
+    policyOf(state, c.shard),
+    barrierAt(at.set, c.epoch, c.lsn),
+  );
+  return revise(state, new Map([[c.shard, set]]));
+}
+
+export function keepCopies(state: MetadataState, c: CopiesKeep): Reduced {
+  const at = named(state, c);
+  if (at === undefined || !isOwner(state, at.shard, c)) return late(c.shard);
+  return revise(state, new Map([[c.shard, revised(at.set, at.set.copies, policyOf(state, c.shard))]]));
+}
+
+export function removeCopies(state: MetadataState, c: CopiesRemoved): Reduced {
+  const sets = new Map<number, CopySet>();
+  for (const removed of c.copies) {
+    const at = named(state, removed);
+    if (at === undefined || sets.has(removed.shard)) continue;
+    const set = c.by === undefined ? freed(state, at, removed) : without(state, at, removed, c.by);
+    if (set !== undefined) sets.set(removed.shard, set);
+  }
+  return sets.size === 0 ? refused('ERR_BUSY', 'none of these copies can be removed (any more)') : revise(state, sets);
+}
+
+function backup({ shard, set }: Named, { member, start }: RemovedCopy): Copy | undefined {
+  return set.copies.find((copy) => copy.member === member && copy.start === start && member !== shard.owner);
+}
+
+/** By the leader, which does not know what the copy has: it leaves as many in sync as the owner needs. */
+function freed(state: MetadataState, at: Named, removed: RemovedCopy): CopySet | undefined {
+  const present = backup(at, removed);
+  if (present === undefined || present.state === 'eligible') return undefined;
+  const policy = policyOf(state, removed.shard);
+  const copies = at.set.copies.filter((copy) => copy !== present);
+  if (present.state === 'in-sync' && (at.shard.owner === undefined || inSync(copies) < policy.minInSync))
+    return undefined;
+  return revised(at.set, copies, policy);
+}
+
+function without(state: MetadataState, at: Named, removed: RemovedCopy, by: ByOwner): CopySet | undefined {
+  const present = backup(at, removed);
+  if (present === undefined || !isOwner(state, at.shard, by)) return undefined;
+  const policy = policyOf(state, removed.shard);
+  const others = at.set.copies.filter((copy) => copy !== present);
+  // Where too few are left for new changes, it has what is acknowledged while that lasts; else `revised` forgets it.
+  const stays = present.state === 'in-sync' && removed.whole;
+  return revised(
+    at.set,
+    stays ? at.set.copies.map((copy) => (copy === present ? { ...copy, state: 'eligible' } : copy)) : others,
+    policy,
+    barrierAt(at.set, removed.epoch, removed.lsn),
+  );
+}

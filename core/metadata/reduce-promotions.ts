@@ -1,0 +1,151 @@
+/**
+ * Who gets a shard with what: a copy becomes the shard's table and its member the owner, or the shard comes empty
+ * (docs/copy-sets.md). Whichever change comes first raises the config, so no other one for the same config fits.
+ */
+import { EPOCH_MAX } from './check-state.js';
+import type { TakenShard } from './commands.js';
+import type { PromotedShard, ShardHandover, ShardReset, ShardsGiven, ShardsPromoted } from './copy-commands.js';
+import { barrierAt, emptied, inherited, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import { isOwner, late, named, type Named } from './reduce-copies.js';
+import { changed, closed, complete, reassigned, refused, type Reduced } from './reduced.js';
+import type { Copy, CopySet, MetadataState, Shard } from './state.js';
+
+/**
+ * What a new start of member `id` leaves of a shard: what it had in memory is gone. A shard that it owned and that
+ * others have goes to nobody until one of those is promoted, and never back to it empty. `givenTo`: it had released the
+ * shard for the copy of that member.
+ */
+export function restarted(
+  state: MetadataState,
+  s: Shard,
+  id: string,
+  givenTo: string | undefined,
+): { readonly shard: Shard; readonly set?: CopySet } {
+  const set = state.copySets?.[s.shard];
+  if (s.owner === id) {
+    if (set === undefined || givenTo !== undefined)
+      return { shard: closed(s, givenTo ?? id), ...(set === undefined ? {} : { set: emptied(set) }) };
+    const left = set.copies.filter((c) => c.member !== id);
+    const policy = policyOf(state, s.shard);
+    const isLost = set.copies.some(isWhole);
+    const others = left.some(isWhole);
+    const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;
+    return { shard: closed(s, owner), set: others ? revised(set, left, policy) : emptied(set) };
+  }
+  const left = set?.copies.filter((c) => c.member !== id);
+  if (set === undefined || left?.length === set.copies.length) return { shard: s };
+  return { shard: s, set: revised(set, left ?? [], policyOf(state, s.shard)) };
+}
+
+/** The copy that may become the owner's: of a living start, and with all that was acknowledged. */
+function heirOf(state: MetadataState, { set }: Named, member: string, id: string): Copy | undefined {
+  const heir = set.copies.find((c) => c.id === id && c.member === member && isWhole(c));
+  return heir?.start === state.members.get(member)?.incarnation ? heir : undefined;
+}
+
+/**
+ * To whom a shard of a dead owner goes: to the copy, undefined for empty, 'nobody' where the command does not fit. A
+ * shard without copy sets, and one of a cache, goes empty; so does one that has no copy with its values left, if its
+ * policy says so.
+ */
+export function takerOf(state: MetadataState, s: Shard, taken: TakenShard): Copy | undefined | 'nobody' {
+  if (state.copySets === undefined) return undefined;
+  const at = named(state, { shard: taken.shard, epoch: taken.epoch, config: taken.config ?? -1 });
+  if (at === undefined) return 'nobody';
+  if (taken.copy !== undefined) return heirOf(state, at, taken.to, taken.copy) ?? 'nobody';
+  const wasMoved = state.moves.some((m) => m.shard === s.shard && complete(m) && m.to === taken.to);
+  const isLost = at.set.copies.some(isWhole) && !wasMoved;
+  return isLost && waitsOnLoss(policyOf(state, s.shard)) ? 'nobody' : undefined;
+}
+
+export function giveShards(state: MetadataState, c: ShardsGiven): Reduced {
+  const heirs = new Map<number, Copy>();
+  for (const { to, copy, ...name } of c.shards) {
+    const at = named(state, name);
+    if (at === undefined || at.shard.owner !== undefined || at.shard.epoch >= EPOCH_MAX) continue;
+    const heir = heirOf(state, at, to, copy);
+    if (heir !== undefined) heirs.set(name.shard, heir);
+  }
+  if (heirs.size === 0) return refused('ERR_BUSY', 'none of these shards waits for such a copy any more');
+  return reassigned(state, new Map([...heirs].map(([shard, { member }]) => [shard, member])), heirs);
+}
+
+/** Open at once, in the worker that has the copy; the owner tells its segments as they are registered. */
+function openedBy(s: Shard, heir: Copy, incarnation: string): Shard {
+  return { ...closed(s, heir.member), worker: heir.worker, incarnation };
+}
+
+function replaced(state: MetadataState, shards: readonly Shard[], sets: ReadonlyMap<number, CopySet>): Reduced {
+  const byNumber = new Map(shards.map((s) => [s.shard, s]));
+  return changed(state, { shards: state.shards.map((s) => byNumber.get(s.shard) ?? s), ...withSets(state, sets) });
+}
+
+export function promoteShards(state: MetadataState, c: ShardsPromoted): Reduced {
+  if (state.members.get(c.id)?.incarnation !== c.memberIncarnation)
+    return refused('ERR_NOT_OWNER', `${c.id} has started again since`);
+  const shards: Shard[] = [];
+  const sets = new Map<number, CopySet>();
+  for (const promoted of c.shards) {
+    const at = named(state, promoted);
+    if (at === undefined || at.shard.owner === c.id || at.shard.epoch >= EPOCH_MAX || sets.has(promoted.shard))
+      continue;
+    const heir = heirOf(state, at, c.id, promoted.copy);
+    if (heir?.state !== 'in-sync') continue;
+    shards.push(openedBy(at.shard, heir, promoted.incarnation));
+    sets.set(promoted.shard, promotedSet(state, at, heir, promoted));
+  }
+  return sets.size === 0
+    ? refused('ERR_BUSY', `no copy of ${c.id} is to be promoted (any more)`)
+    : replaced(state, shards, sets);
+}
+
+function promotedSet(state: MetadataState, { shard, set }: Named, heir: Copy, promoted: PromotedShard): CopySet {
+  const policy = policyOf(state, shard.shard);
+  const copies = inherited(set, heir, shard.owner);
+  const last = set.copies.find((c) => c.member === shard.owner);
+  // Where too few are left, the new owner commits what came with the shard and nothing else. The last owner has that, if
+  // it sent it; where there are enough, `revised` forgets it.
+  const stays = last !== undefined && promoted.followed;
+  return revised(
+    set,
+    stays ? [...copies, { ...last, state: 'eligible' }] : copies,
+    policy,
+    barrierAt(set, shard.epoch, promoted.lsn),
+  );
+}
+
+export function handOver(state: MetadataState, c: ShardHandover): Reduced {
+  const at = named(state, c);
+  if (at === undefined || !isOwner(state, at.shard, c)) return late(c.shard);
+  const heir = heirOf(state, at, c.to, c.copy);
+  if (heir?.state !== 'in-sync' || c.to === c.owner)
+    return refused('ERR_BUSY', `copy ${c.copy} of shard ${c.shard} is not in sync at ${c.to}`);
+  if (at.shard.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
+  const copies = inherited(at.set, heir, c.ends ? c.owner : undefined);
+  const opened = openedBy(at.shard, heir, c.incarnation);
+  const set = { ...revised(at.set, copies, policyOf(state, c.shard)), handed: opened.epoch };
+  return replaced(state, [opened], new Map([[c.shard, set]]));
+}
+
+export function resetShard(state: MetadataState, c: ShardReset): Reduced {
+  const at = named(state, c);
+  if (at === undefined) return late(c.shard);
+  const { shard, set } = at;
+  const start = state.members.get(c.to)?.incarnation;
+  if (start === undefined) return refused('ERR_CONFIG', `${c.to} has not joined the cluster`);
+  if (c.from !== undefined && c.from.start !== start)
+    return refused('ERR_BUSY', `${c.to} has started again since: it has no copy of shard ${c.shard}`);
+  const other = set.copies.find((copy) => isWhole(copy) && !c.lost.includes(copy.id ?? ''));
+  if (other !== undefined)
+    return refused(
+      'ERR_BUSY',
+      `${other.member} has a copy of shard ${c.shard} that is ${other.state}: it may come back`,
+    );
+  if (shard.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
+  const owners = new Map([[c.shard, c.to]]);
+  if (c.from === undefined) return reassigned(state, owners);
+  const copy: Copy = { member: c.to, start, id: c.from.copy, worker: c.from.worker, state: 'in-sync', rank: 0 };
+  const others = set.copies.filter((one) => !isWhole(one) && one.member !== c.to);
+  const sets = withSets(state, new Map([[c.shard, { config: set.config, copies: [...others, copy] }]]));
+  return reassigned({ ...state, ...sets }, owners, new Map([[c.shard, copy]]));
+}

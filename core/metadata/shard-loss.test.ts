@@ -1,0 +1,73 @@
+import test from 'ava';
+import { CopyLog } from '../../test/support/copy-log.js';
+import { HELD, leasesAt } from '../../test/support/leases-at.js';
+import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
+import type { GrantedLeases } from './owner-leases.js';
+import { planReset } from './shard-loss.js';
+
+const NOW = 4 * HELD;
+const alive = (...ids: string[]): GrantedLeases => leasesAt(NOW, { [NOW]: ids });
+
+/** The shard of the log, with a copy in sync at one other server, and two servers without one. */
+function twoCopies(): { log: CopyLog; owner: string; backup: string; others: string[] } {
+  const log = new CopyLog();
+  const [backup = '', ...others] = log.others;
+  return { log: log.with(backup), owner: log.owner!, backup, others };
+}
+
+test('a shard whose copies are all dead is reset to a living server, and names what is given up', (t) => {
+  const { log, owner, backup, others } = twoCopies();
+  const { command, lost } = planReset(log.state, { shard: 0 }, alive(...others), NOW);
+  t.deepEqual(lost.map((c) => c.member).sort(), [owner, backup].sort());
+  t.true(others.includes(command.to));
+  t.is(command.from, undefined);
+  t.is(log.try(command), 'ok');
+  t.like(log.shard(0), { owner: command.to, incarnation: undefined });
+});
+
+test('a shard is not reset while a copy may come back, and its server is named', (t) => {
+  const { log, owner, backup, others } = twoCopies();
+  const why = (...ids: string[]): string =>
+    t.throws(() => planReset(log.state, { shard: 0 }, alive(...ids), NOW), { code: 'ERR_BUSY' }).message;
+  t.regex(why(owner, ...others), new RegExp(`not lost: its owner ${owner} `));
+  t.regex(why(backup, ...others), new RegExp(`not lost: the copy of ${backup} is in-sync`));
+  const early = leasesAt(0, { 0: others });
+  t.throws(() => planReset(log.state, { shard: 0 }, early, 0), { code: 'ERR_BUSY', message: /not lost/ });
+});
+
+test('a vacant shard is reset only when the leases of earlier starts are over', (t) => {
+  const { log, owner, backup } = twoCopies();
+  log.do(joinOf(owner, 50, Number(owner.slice(1))), joinOf(backup, 51, Number(backup.slice(1))));
+  t.is(log.owner, undefined);
+  const early = leasesAt(0, { 0: [owner] });
+  t.throws(() => planReset(log.state, { shard: 0 }, early, 0), { code: 'ERR_BUSY', message: /try again in \d+ ms/ });
+  const { command, lost } = planReset(log.state, { shard: 0 }, alive(owner), NOW);
+  t.deepEqual(lost, []);
+  t.like(command, { to: owner, lost: [] });
+});
+
+test('a copy that joins, at a server that answers, may become the shard; no other', (t) => {
+  const { log, others } = twoCopies();
+  const [a = '', b = ''] = others;
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
+  const from = (id: string, ...ids: string[]) =>
+    planReset(log.state, { shard: 0, from: id }, alive(...ids), NOW).command;
+  t.throws(() => from(a, a), { code: 'ERR_CONFIG', message: /no server has/ }, 'it has no name yet');
+  log.do({ t: 'copy-named', ...log.name, member: a, start: log.start(a), copy: hexOf(77), worker: 2 });
+  t.throws(() => from(b, a, b), { code: 'ERR_CONFIG', message: new RegExp(`these have: ${a}`) });
+  t.throws(() => from(a, b), { code: 'ERR_CONFIG' }, 'it is dead');
+  const command = from(a, a);
+  t.deepEqual(command.from, { start: log.start(a), copy: hexOf(77), worker: 2 });
+  t.is(log.try(command), 'ok');
+  t.like(log.copy(a), { id: hexOf(77), state: 'in-sync' });
+});
+
+test('what is no shard, waits for nobody, or has no copies, is refused', (t) => {
+  const log = new CopyLog({}, 4, false);
+  t.throws(() => planReset(log.state, { shard: 7 }, alive('s1'), NOW), { code: 'ERR_CONFIG' });
+  t.throws(() => planReset(log.state, { shard: 0 }, alive(...log.others, log.owner!), NOW), { code: 'ERR_BUSY' });
+  const first = MetadataLog.cluster(1, ['s1']);
+  t.throws(() => planReset(first.state, { shard: 0 }, alive('s1'), NOW), { code: 'ERR_UNSUPPORTED' });
+  const { log: lost } = twoCopies();
+  t.throws(() => planReset(lost.state, { shard: 0 }, alive(), NOW), { code: 'ERR_BUSY', message: /no server can/ });
+});

@@ -1,0 +1,84 @@
+/**
+ * What an operator gives up with a shard that waits for copies which do not come back, and the command that does it
+ * (docs/copy-sets.md). Decided by the leader: it alone knows who is dead. Not for: losses that the policy accepts, which
+ * the leader sees to by itself (copy-policy.ts).
+ */
+import { FarkvError } from '../errors.js';
+import type { ShardReset } from './copy-commands.js';
+import { isUnassigned, isWhole } from './copy-sets.js';
+import { usable } from './leader-policy.js';
+import type { GrantedLeases } from './owner-leases.js';
+import { placeOn } from './plan.js';
+import type { Copy, CopySet, MetadataState, Shard } from './state.js';
+
+/** `from`: the server whose copy, which may lack changes, becomes the owner's; undefined: the shard is served empty. */
+export interface ResetAsked {
+  readonly shard: number;
+  readonly from?: string;
+}
+
+export interface Reset {
+  readonly command: ShardReset;
+  /** The copies that are given up, with all that was acknowledged. */
+  readonly lost: readonly Copy[];
+}
+
+/** Throws ERR_CONFIG for what can never be, and ERR_BUSY with the reason while the shard may get its values back. */
+export function planReset(state: MetadataState, asked: ResetAsked, leases: GrantedLeases, nowMs: number): Reset {
+  const { shard, from } = asked;
+  const [s, set] = [state.shards[shard], state.copySets?.[shard]];
+  if (s === undefined)
+    throw new FarkvError('ERR_CONFIG', `there is no shard ${shard}; there are ${state.shards.length}`);
+  if (set === undefined)
+    throw new FarkvError('ERR_UNSUPPORTED', 'shards are reset only once all servers run a version that makes copies');
+  const refusal = hope(state, s, set, leases, nowMs);
+  if (refusal !== undefined) throw new FarkvError('ERR_BUSY', refusal);
+  const lost = set.copies.filter(isWhole);
+  const name = { shard, epoch: s.epoch, config: set.config };
+  const ids = lost.flatMap(({ id }) => id ?? []);
+  if (from !== undefined) {
+    const { start, id: copy, worker } = staleCopy(set, shard, from, leases, nowMs);
+    return { command: { t: 'shard-reset', ...name, to: from, from: { start, copy, worker }, lost: ids }, lost };
+  }
+  const to = placeOn(state, [shard], usable(state, leases, nowMs)).get(shard);
+  if (to === undefined)
+    throw new FarkvError('ERR_BUSY', 'no server can take a shard now: all are silent or being drained');
+  return { command: { t: 'shard-reset', ...name, to, lost: ids }, lost };
+}
+
+/** Why the shard may yet be served with its values; undefined: nobody is left who could, and nobody is relied on. */
+function hope(state: MetadataState, s: Shard, set: CopySet, leases: GrantedLeases, nowMs: number): string | undefined {
+  const { shard, owner } = s;
+  const place = `shard ${shard} is not lost`;
+  if (isUnassigned(state, s)) return `${place}: it is being given to a server, which serves it empty`;
+  const living = set.copies.find((c) => isWhole(c) && !leases.dead(c.member, nowMs));
+  if (living !== undefined)
+    return living.member === owner
+      ? `${place}: its owner ${owner} has not been silent for longer than its lease`
+      : `${place}: the copy of ${living.member} is ${living.state}, and that server has not been silent for longer than its lease`;
+  if (owner !== undefined && !leases.dead(owner, nowMs)) return `${place}: ${owner} is about to serve it`;
+  const endsMs = leases.earlierStartsOverAt() - nowMs;
+  return owner === undefined && endsMs > 0
+    ? `clients may still rely on the last owner of shard ${shard}: try again in ${Math.ceil(endsMs)} ms`
+    : undefined;
+}
+
+/** A copy that joins, at a server that answers: it has what its owner had some time before. */
+function staleCopy(
+  { copies }: CopySet,
+  shard: number,
+  from: string,
+  leases: GrantedLeases,
+  nowMs: number,
+): Copy & { readonly id: string } {
+  const open = copies.filter(
+    (c): c is Copy & { readonly id: string } => !isWhole(c) && c.id !== undefined && leases.alive(c.member, nowMs),
+  );
+  const copy = open.find((c) => c.member === from);
+  if (copy !== undefined) return copy;
+  const others = open.map((c) => c.member).join(', ');
+  throw new FarkvError(
+    'ERR_CONFIG',
+    `${from} has no copy of shard ${shard} to begin with; ${others === '' ? 'no server has: leave --from out, and the shard is served empty' : `these have: ${others}`}`,
+  );
+}

@@ -1,0 +1,362 @@
+/**
+ * The life of a copy of another server's shard: it is copied from its owner while that one goes on, follows what
+ * changes from then on, and may become the owner's table.
+ *
+ * What was never followed is thrown away whenever something fails. What was may be waited for by its owner, and so may
+ * be in sync any time: it is thrown away only when the metadata does not have it, or not by this name. Whoever wants to
+ * begin anew therefore has the metadata name another copy first.
+ *
+ * Nobody calls a copy off: it is tried again later and later, and told.
+ */
+import type { Copy, Member, Shard } from '../metadata/state.js';
+import type { Asked, Failure } from './actions.js';
+import { memberOwning, type Common } from './common.js';
+import { become, type Backup, type BackupState, type Orphan } from './life.js';
+
+/** After the first attempt; twice as long after each more. */
+const PAUSE_MS = 1000;
+const PAUSE_MAX_MS = 60_000;
+/** Copies whose owner is gone take turns to be promoted, the first in rank at once. */
+const TURN_MS = 30;
+/** A copy that follows is in sync soon; one that is not by then has lost its owner's attention. */
+const JOINED_MS = 30_000;
+
+type At<S extends BackupState['is']> = Extract<BackupState, { is: S }>;
+
+/** What the metadata has of this copy; undefined: nothing, or another start's, or another one. */
+export function entryOf(c: Common, life: Backup): Copy | undefined {
+  const copy = c.metadata.copySets?.[life.shard]?.copies.find(
+    (one) => one.member === c.memberId && one.start === c.memberIncarnation,
+  );
+  if (copy === undefined) return undefined;
+  if (copy.id === life.incarnation) return copy;
+  return copy.state === 'joining' && !life.named ? copy : undefined;
+}
+
+/** The shard is this server's, to be opened with this copy. */
+export function isHeir(c: Common, life: Backup): boolean {
+  const s = c.metadata.shards[life.shard];
+  const entry = entryOf(c, life);
+  return s?.owner === c.memberId && entry !== undefined && entry.state !== 'joining';
+}
+
+/** The shard at the owner that it is copied from; undefined when that has changed. */
+function sourceOf(c: Common, life: Backup): Shard | undefined {
+  const s = c.metadata.shards[life.shard];
+  return s?.epoch === life.epoch && s.owner !== undefined && s.owner !== c.memberId ? s : undefined;
+}
+
+/** Begins anew, or for the first time. */
+export function openBackup(c: Common, life: Backup): void {
+  const s = c.metadata.shards[life.shard];
+  if (s?.owner === undefined || s.incarnation === undefined || s.owner === c.memberId) {
+    c.end(life);
+    return;
+  }
+  life.epoch = s.epoch;
+  life.incarnation = c.random64();
+  life.named = false;
+  become(life, { is: 'opening' });
+  const { shard, worker, epoch, incarnation, memoryBytes } = life;
+  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes });
+}
+
+/** To be called when the metadata or the life itself has changed. */
+export function advanceBackup(c: Common, life: Backup): void {
+  const { state } = life;
+  const entry = entryOf(c, life);
+  if (entry?.id === life.incarnation) life.named = true;
+  switch (state.is) {
+    case 'copying':
+      copying(c, life, state, entry);
+      return;
+    case 'following':
+      following(c, life, state, entry);
+      return;
+    case 'orphaned':
+      alone(c, life, state, entry);
+      return;
+    case 'renouncing':
+      renouncing(c, life, state, entry);
+      return;
+    case 'joining':
+      if (entry === undefined) clear(c, life, 'end');
+      else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);
+      return;
+    case 'resting':
+      if (entry === undefined || sourceOf(c, life) === undefined) c.end(life);
+      return;
+    // Their results come.
+    case 'opening':
+    case 'clearing':
+    case 'stepping down':
+  }
+}
+
+/** What its state asked for is done. */
+export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Failure | undefined): void {
+  const { state } = life;
+  switch (state.is) {
+    case 'opening':
+      if (failed !== undefined) {
+        notCopied(c, life, failed, false);
+        return;
+      }
+      become(life, { is: 'copying', at: 'waiting', busy: false });
+      break;
+    case 'copying':
+      if (failed !== undefined) {
+        notCopied(c, life, failed, true);
+        return;
+      }
+      state.busy = false;
+      if (did === 'copy') state.at = 'telling';
+      break;
+    case 'joining':
+      if (failed !== undefined && !isHeir(c, life)) {
+        notFollowing(c, life, failed);
+        return;
+      }
+      follow(c, life);
+      return;
+    case 'following':
+      if (did === 'propose') state.removing = false;
+      if (did !== 'wait') break;
+      state.late = true;
+      break;
+    case 'stepping down':
+      if (failed === undefined) follow(c, life);
+      else c.act({ do: 'fail', shard: life.shard, what: 'given up', error: failed.error });
+      return;
+    case 'orphaned':
+      if (state.at === 'waiting') promote(c, life, state);
+      else followAgain(c, life);
+      return;
+    case 'renouncing':
+      state.busy = false;
+      break;
+    case 'clearing':
+      cleared(c, life, state, did);
+      return;
+    case 'resting':
+      if (entryOf(c, life) === undefined) c.end(life);
+      else openBackup(c, life);
+      return;
+  }
+  advanceBackup(c, life);
+}
+
+function copying(c: Common, life: Backup, state: At<'copying'>, entry: Copy | undefined): void {
+  const { shard, incarnation } = life;
+  const source = sourceOf(c, life);
+  if (entry === undefined) clear(c, life, 'end');
+  else if (source === undefined) clear(c, life, 'again');
+  else if (state.at === 'waiting') {
+    const owner = memberOwning(c, source);
+    if (source.incarnation === undefined || owner === undefined) return;
+    state.at = 'copying';
+    c.act({ do: 'note', note: { of: 'copy begins', shard, from: owner.id } });
+    c.ask(life, { do: 'copy', shard, copy: incarnation, source, owner });
+  } else if (state.at === 'telling' && life.named) {
+    become(life, { is: 'joining' });
+    c.ask(life, { do: 'follow', shard });
+  } else if (state.at === 'telling' && !state.busy) {
+    state.busy = true;
+    name(c, life, incarnation);
+  }
+}
+
+/** Under this id the metadata is to have the copy. */
+function name(c: Common, life: Backup, copy: string): void {
+  const { shard, worker } = life;
+  const { epoch } = c.metadata.shards[shard] ?? life;
+  const config = c.metadata.copySets?.[shard]?.config ?? 0;
+  const [member, start] = [c.memberId, c.memberIncarnation];
+  c.ask(life, { do: 'propose', command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker } });
+}
+
+function follow(c: Common, life: Backup): void {
+  const { shard, epoch } = life;
+  become(life, { is: 'following', owner: undefined, late: false, orphan: undefined, removing: false });
+  c.act({ do: 'note', note: { of: 'copy follows', shard, epoch } });
+  c.ask(life, { do: 'wait', ms: JOINED_MS });
+  advanceBackup(c, life);
+}
+
+function following(c: Common, life: Backup, state: At<'following'>, entry: Copy | undefined): void {
+  const { shard } = life;
+  if (entry === undefined) {
+    c.act({ do: 'note', note: { of: 'copy removed', shard } });
+    clear(c, life, 'end');
+  } else if (isHeir(c, life)) c.heir(life);
+  // A new owner knows the copies in sync, and no other.
+  else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);
+  else if (entry.state === 'joining' && state.late) renounce(c, life);
+  else {
+    if (entry.state !== 'joining') life.attempts = 0;
+    const s = c.metadata.shards[shard];
+    const owner = s === undefined ? undefined : memberOwning(c, s);
+    if (s !== undefined && owner !== undefined) {
+      const key = ownerKey(s, owner);
+      // Until its first owner is replaced, it follows that one already.
+      const isSame = key === state.owner || (state.owner === undefined && s.epoch === life.epoch);
+      state.owner = key;
+      if (!isSame) {
+        state.orphan = undefined;
+        c.ask(life, { do: 'follow owner', shard, source: s });
+      }
+    }
+    if (c.leaving && !state.removing) remove(c, life, state, entry);
+    else if (state.orphan !== undefined && entry.state === 'in-sync') takeTurn(c, life, state.orphan, entry);
+  }
+}
+
+/** Nobody is to wait for what ends. It goes on until the metadata has it no more. */
+function remove(c: Common, life: Backup, state: At<'following'>, { member, start }: Copy): void {
+  const { shard } = life;
+  const { epoch } = c.metadata.shards[shard] ?? life;
+  const config = c.metadata.copySets?.[shard]?.config ?? 0;
+  const removed = { shard, epoch, config, member, start, whole: false, lsn: 0 };
+  state.removing = true;
+  c.ask(life, { do: 'propose', command: { t: 'copies-removed', copies: [removed] } });
+}
+
+function ownerKey({ worker }: Shard, { id, incarnation }: Member): string {
+  return `${id}/${incarnation}/${worker}`;
+}
+
+/** Nobody, or an owner in an epoch. */
+function ownerNow(c: Common, { shard }: Backup): string {
+  const s = c.metadata.shards[shard];
+  return `${s?.owner ?? ''}/${s?.epoch ?? 0}`;
+}
+
+/** The data plane says that the owner is gone. That is a suspicion: the owner may serve for as long as it has leases. */
+export function orphaned(c: Common, life: Backup, orphan: Orphan | undefined): void {
+  const { state } = life;
+  if (state.is === 'orphaned' && state.at === 'waiting' && orphan === undefined) follow(c, life);
+  if (state.is !== 'following') return;
+  state.orphan = orphan;
+  advanceBackup(c, life);
+}
+
+/** It acknowledges nothing any more. If it is in sync, its owner has it removed; if it joins, it begins anew. */
+export function damaged(c: Common, life: Backup): void {
+  const { shard, state } = life;
+  c.act({ do: 'note', note: { of: 'copy damaged', shard, epoch: c.metadata.shards[shard]?.epoch ?? 0 } });
+  if (state.is !== 'following') return;
+  state.late = true;
+  advanceBackup(c, life);
+}
+
+function takeTurn(c: Common, life: Backup, orphan: Orphan, { rank }: Copy): void {
+  const s = c.metadata.shards[life.shard];
+  const copies = c.metadata.copySets?.[life.shard]?.copies ?? [];
+  const before = copies.filter((o) => o.state === 'in-sync' && o.member !== s?.owner && o.rank < rank).length;
+  const state: At<'orphaned'> = { is: 'orphaned', owner: ownerNow(c, life), orphan, at: 'waiting' };
+  become(life, state);
+  if (before === 0) promote(c, life, state);
+  else c.ask(life, { do: 'wait', ms: before * TURN_MS });
+}
+
+/** An owner that is there after all, and is replaced, closes its table: so its copy is not one to come back to. */
+function promote(c: Common, life: Backup, state: At<'orphaned'>): void {
+  const { shard, incarnation: copy } = life;
+  const { epoch } = c.metadata.shards[shard] ?? life;
+  const config = c.metadata.copySets?.[shard]?.config ?? 0;
+  const { orphan } = state;
+  state.at = 'proposing';
+  c.act({ do: 'note', note: { of: 'owner gone', shard, epoch } });
+  c.ask(life, {
+    do: 'propose',
+    command: {
+      t: 'shards-promoted',
+      id: c.memberId,
+      memberIncarnation: c.memberIncarnation,
+      shards: [{ shard, epoch, config, copy, incarnation: c.random64(), followed: false, lsn: orphan.prepared }],
+    },
+  });
+}
+
+function alone(c: Common, life: Backup, state: At<'orphaned'>, entry: Copy | undefined): void {
+  if (entry === undefined) clear(c, life, 'end');
+  else if (isHeir(c, life)) c.heir(life);
+  else if (entry.state !== 'in-sync' || ownerNow(c, life) !== state.owner) followAgain(c, life);
+}
+
+/** If the owner is there, or another one, it follows; if not, the data plane says so again. */
+function followAgain(c: Common, life: Backup): void {
+  become(life, { is: 'following', owner: '', late: false, orphan: undefined, removing: false });
+  advanceBackup(c, life);
+}
+
+function renounce(c: Common, life: Backup): void {
+  become(life, { is: 'renouncing', name: c.random64(), busy: false });
+  advanceBackup(c, life);
+}
+
+/** As long as the metadata has it by its name, it may be in sync any time; then it is one. */
+function renouncing(c: Common, life: Backup, state: At<'renouncing'>, entry: Copy | undefined): void {
+  const isNamed = entry?.id === life.incarnation;
+  if (!isNamed) clear(c, life, 'again');
+  else if (entry.state !== 'joining') follow(c, life);
+  else if (!state.busy) {
+    state.busy = true;
+    name(c, life, state.name);
+  }
+}
+
+function pauseMs({ attempts }: Backup): number {
+  return Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** Math.min(10, attempts - 1));
+}
+
+function failedOnce(c: Common, life: Backup, { full, error }: Failure): void {
+  const { shard } = life;
+  const source = c.metadata.shards[shard];
+  life.attempts++;
+  if (source !== undefined)
+    c.act({
+      do: 'note',
+      note: { of: 'copy failed', shard, source, attempts: life.attempts, again: pauseMs(life), full, error },
+    });
+}
+
+function notCopied(c: Common, life: Backup, failed: Failure, opened: boolean): void {
+  const isWanted = entryOf(c, life) !== undefined;
+  if (isWanted && sourceOf(c, life) !== undefined) failedOnce(c, life, failed);
+  clear(c, life, isWanted ? 'again' : 'end', opened);
+}
+
+/** Its owner may know it, and wait for it. */
+function notFollowing(c: Common, life: Backup, failed: Failure): void {
+  failedOnce(c, life, failed);
+  renounce(c, life);
+}
+
+/** The table is closed when nothing of the copy is under way any more: until then the copy has its memory. */
+function clear(c: Common, life: Backup, then: At<'clearing'>['then'], isOpen = true): void {
+  become(life, { is: 'clearing', then, open: isOpen, at: 'stopping' });
+  c.ask(life, { do: 'stop', shard: life.shard });
+}
+
+function cleared(c: Common, life: Backup, state: At<'clearing'>, did: Asked['do']): void {
+  if (did === 'stop' && state.open) {
+    state.at = 'closing';
+    c.ask(life, { do: 'close', shard: life.shard });
+    return;
+  }
+  // What the metadata has by this name is gone for good: what comes is another copy.
+  life.named = false;
+  if (state.then === 'end' || life.attempts === 0 || entryOf(c, life) === undefined) {
+    c.end(life);
+    return;
+  }
+  become(life, { is: 'resting' });
+  c.ask(life, { do: 'wait', ms: pauseMs(life) });
+}
+
+/** This server ends: what is copied into is no more. */
+export function endBackup(c: Common, life: Backup): void {
+  const { is } = life.state;
+  if (is === 'copying' || is === 'joining') c.ask(life, { do: 'stop', shard: life.shard });
+}

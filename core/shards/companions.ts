@@ -1,0 +1,205 @@
+/**
+ * The copies of a shard beside its owner's, at the owner: which of them are in sync is proposed from here, and what the
+ * metadata says of them is told to the data plane, which waits for them.
+ *
+ * The data plane is told every config in the order in which this server has applied them. What it promises of a copy it
+ * promises in the config that it was told last: so a copy is proposed in the config in which it was required, and is
+ * required again in the next.
+ */
+import { COPIES_MAX } from '../metadata/check-state.js';
+import { policyOf } from '../metadata/copy-sets.js';
+import type { Copy, CopySet, Shard } from '../metadata/state.js';
+import type { Asked, CopiesNow, CopyNoticed, Result } from './actions.js';
+import { ownSet, type Common } from './common.js';
+import type { Companion, Held } from './life.js';
+
+const REST_MS = 100;
+/** A copy that could not be required so many times is to begin anew. */
+const ATTEMPTS = 20;
+/** The metadata of an owner that is late has a copy's name after this time. */
+const UNNAMED_MS = 10_000;
+
+export function copiesNow(c: Common, s: Shard, set: CopySet): CopiesNow {
+  const ids = (state: Copy['state']): string[] =>
+    set.copies.flatMap((copy) => (copy.state === state && copy.member !== s.owner ? (copy.id ?? []) : []));
+  return {
+    config: set.config,
+    minInSync: policyOf(c.metadata, s.shard).minInSync,
+    handed: set.handed === s.epoch,
+    inSync: ids('in-sync'),
+    // The data plane has so many places.
+    eligible: ids('eligible').slice(0, COPIES_MAX - 1),
+  };
+}
+
+/** To be called when the metadata or the life has changed, of a shard that is open here and this server's. */
+export function advanceCopies(c: Common, life: Held): void {
+  const set = ownSet(c, life);
+  if (set === undefined) return;
+  configure(c, life, set);
+  if (life.copies.config !== set.config) return;
+  for (const one of life.copies.known.values()) advance(c, life, set, one);
+  removeLate(c, life, set);
+}
+
+function configure(c: Common, life: Held, set: CopySet): void {
+  const { copies, shard, epoch } = life;
+  const s = c.metadata.shards[shard];
+  // What was opened empty is a copy of the set when the metadata has its regions.
+  if (s === undefined || (copies.config === undefined && s.incarnation !== life.incarnation)) return;
+  if (copies.config !== undefined && copies.config >= set.config) return;
+  copies.config = set.config;
+  c.askFor(life, copies, { do: 'configure', shard, epoch, copies: copiesNow(c, s, set) });
+}
+
+function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
+  const { shard, copies } = life;
+  const copy = set.copies.find((entry) => entry.id === one.id);
+  if (copy === undefined) {
+    if (!one.named) return;
+    forget(c, life, one);
+    return;
+  }
+  one.named = true;
+  const { state } = one;
+  if (copy.state === 'in-sync') {
+    if (state.is === 'idle') return;
+    one.state = { is: 'idle' };
+    one.attempts = 0;
+    const inSync = set.copies.filter((entry) => entry.state === 'in-sync').length;
+    c.act({ do: 'note', note: { of: 'copy in sync', shard, member: copy.member, inSync } });
+  } else if (state.is === 'idle' || ('config' in state && state.config !== set.config)) {
+    if (one.late) one.state = { is: 'idle' };
+    else require(c, life, one, set.config);
+  } else if (state.is === 'proposing' && !state.busy && !one.late) {
+    state.busy = true;
+    copies.lsn = state.lsn;
+    const { member, start, worker } = copy;
+    const about = { member, start, copy: one.id, worker, lsn: state.lsn };
+    const command = { t: 'copies-in-sync', ...names(life, state.config), ...by(c), ...about } as const;
+    c.askFor(life, state, { do: 'propose', command });
+  }
+}
+
+function require(c: Common, life: Held, one: Companion, config: number): void {
+  one.state = { is: 'requiring', config };
+  c.askFor(life, one.state, { do: 'require', shard: life.shard, copy: one.id });
+}
+
+/** A late copy is taken out of the way of changes; an addition of it that may still come is made impossible. */
+function removeLate(c: Common, life: Held, set: CopySet): void {
+  const { copies, shard } = life;
+  const one = [...copies.known.values()].find((k) => k.late && isWaitedFor(set, k));
+  const copy = set.copies.find((entry) => entry.id === one?.id);
+  if (copies.busy || one === undefined || copy === undefined) return;
+  copies.busy = true;
+  const name = names(life, set.config);
+  const { member, start } = copy;
+  if (copy.state === 'eligible') {
+    c.askFor(life, copies, { do: 'propose', command: { t: 'copies-keep', ...name, ...by(c) } });
+    return;
+  }
+  const inSync = set.copies.filter((entry) => entry.state === 'in-sync' && entry !== copy).length;
+  const { minInSync } = policyOf(c.metadata, shard);
+  if (!one.told) c.act({ do: 'note', note: { of: 'copy late', shard, member, inSync, minInSync } });
+  one.told = true;
+  const removed = { ...name, member, start, whole: copies.whole, lsn: copies.lsn };
+  c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
+}
+
+function isWaitedFor(set: CopySet, { id, state }: Companion): boolean {
+  const copy = set.copies.find((entry) => entry.id === id);
+  return copy !== undefined && (copy.state !== 'eligible' || state.is === 'proposing');
+}
+
+function names({ shard, epoch }: Held, config: number): { shard: number; epoch: number; config: number } {
+  return { shard, epoch, config };
+}
+
+function by({ memberId, memberIncarnation }: Common): { owner: string; memberIncarnation: string } {
+  return { owner: memberId, memberIncarnation };
+}
+
+/** The data plane need not know it any more. */
+function forget(c: Common, life: Held, one: Companion): void {
+  const { shard, copies } = life;
+  copies.known.delete(one.id);
+  c.askFor(life, one, { do: 'drop', shard, copy: one.id });
+}
+
+/** The data plane has noticed something of a copy. */
+export function copyNoticed(c: Common, life: Held, id: string, what: Exclude<CopyNoticed, 'damaged'>): void {
+  const { known } = life.copies;
+  let one = known.get(id);
+  if (one === undefined) {
+    one = { id, named: false, late: false, told: false, probe: undefined, attempts: 0, state: { is: 'idle' } };
+    known.set(id, one);
+    c.askFor(life, one, { do: 'wait', ms: UNNAMED_MS });
+  }
+  if (what === 'unlinked') {
+    probe(c, life, one);
+    return;
+  }
+  one.late = what === 'late';
+  one.told &&= one.late;
+  // Whatever was proposed of it before, it begins anew as one that joins.
+  if (what === 'joined') one.state = { is: 'idle' };
+  advanceCopies(c, life);
+}
+
+/** One whose server has ended is late at once: until it is removed, changes wait, and soon reads too. */
+function probe(c: Common, life: Held, one: Companion): void {
+  const copy = ownSet(c, life)?.copies.find((entry) => entry.id === one.id);
+  const server = copy === undefined ? undefined : c.metadata.members.get(copy.member);
+  if (server === undefined) return;
+  one.probe = {};
+  c.askFor(life, one.probe, { do: 'probe', shard: life.shard, server });
+}
+
+/** What was asked for is done: `part` is what askFor was told. */
+export function copiesDone(c: Common, life: Held, part: object, did: Asked['do'], result: Result): void {
+  const { copies } = life;
+  const { failed } = result;
+  if (part === copies) {
+    if (did === 'configure' && failed !== undefined && ownSet(c, life) !== undefined)
+      c.act({ do: 'fail', shard: life.shard, what: 'served', error: failed.error });
+    if (did === 'propose') copies.busy = false;
+  }
+  for (const one of [...copies.known.values()]) partDone(c, life, one, part, did, result);
+  advanceCopies(c, life);
+}
+
+function partDone(c: Common, life: Held, one: Companion, part: object, did: Asked['do'], result: Result): void {
+  const { state } = one;
+  if (part === one && did === 'wait' && !one.named) forget(c, life, one);
+  if (part === one.probe) {
+    one.probe = undefined;
+    one.late ||= result.failed !== undefined;
+  }
+  if (part !== state) return;
+  switch (state.is) {
+    case 'requiring':
+      if (result.failed === undefined) required(life, one, state.config, result.lsn ?? 0);
+      else notRequired(c, life, one);
+      return;
+    case 'proposing':
+      state.busy = false;
+      return;
+    case 'resting':
+      one.state = { is: 'idle' };
+      return;
+    case 'idle':
+  }
+}
+
+/** What the data plane said holds in the config that it had then: was it told a later one, it is asked again. */
+function required(life: Held, one: Companion, config: number, lsn: number): void {
+  one.state = life.copies.config === config ? { is: 'proposing', config, lsn, busy: false } : { is: 'idle' };
+}
+
+function notRequired(c: Common, life: Held, one: Companion): void {
+  one.attempts++;
+  if (one.attempts >= ATTEMPTS) one.late = true;
+  one.state = { is: 'resting' };
+  c.askFor(life, one.state, { do: 'wait', ms: REST_MS });
+}

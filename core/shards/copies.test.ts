@@ -1,0 +1,509 @@
+/**
+ * Copies of shards, one rule of index.ts after the other: at a server that makes one, and at the owner. Under faults:
+ * test/sim.
+ */
+import test from 'ava';
+import { CopyLog } from '../../test/support/copy-log.js';
+import { hexOf, joinOf } from '../../test/support/metadata-log.js';
+import { Rig } from '../../test/support/shards-rig.js';
+import type { Command } from '../metadata/commands.js';
+
+const FAILED = { full: false, error: 'no answer' };
+
+/** What asking the log is like for these tests. */
+class Copies extends Rig<CopyLog> {
+  /** The id under which the metadata has the copy of this server. */
+  get id(): string {
+    return this.log.copy(this.shards.memberId)!.id!;
+  }
+
+  add(member: string): Command {
+    return { t: 'copies-add', copies: [{ ...this.log.name, member, start: this.log.start(member), rank: 1 }] };
+  }
+
+  removed(member: string): Command {
+    return { t: 'copies-removed', by: this.log.byOwner, copies: [this.log.removal(member)] };
+  }
+
+  taken(to: string, copy: string): Command {
+    const { shard, epoch, config } = this.log.name;
+    const owner = this.log.owner!;
+    return {
+      t: 'shards-taken',
+      id: owner,
+      incarnation: this.log.start(owner),
+      shards: [{ shard, epoch, config, to, copy }],
+    };
+  }
+}
+
+/** The first server that does not own the shard is to have a copy. */
+function backup(policy = {}): Copies {
+  const log = new CopyLog(policy);
+  const [id = ''] = log.others;
+  const rig = new Copies(log, id, log.start(id));
+  rig.see();
+  rig.see(rig.add(id));
+  return rig;
+}
+
+/** It is named, and becomes a backup. */
+function joining(policy = {}): Copies {
+  const rig = backup(policy);
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  return rig;
+}
+
+function following(policy = {}): Copies {
+  const rig = joining(policy);
+  rig.done('follow');
+  return rig;
+}
+
+function inSync(policy = {}): Copies {
+  const rig = following(policy);
+  rig.see(rig.log.inSync(rig.shards.memberId, rig.id));
+  return rig;
+}
+
+/** The shard is this server's, and the metadata has its regions. */
+function opened(policy = {}): Copies {
+  const log = new CopyLog(policy, 4, false);
+  const rig = new Copies(log, log.owner ?? '', log.start(log.owner ?? ''), 99);
+  rig.see();
+  rig.done('open');
+  log.open(0, 100);
+  return rig;
+}
+
+/** The shard is this server's, and served; `others` have been added and are named 2001 and so on. */
+function owner(policy = {}, others = 1): Copies {
+  const rig = opened(policy);
+  const { log } = rig;
+  rig.see();
+  rig.done('announce');
+  rig.shards.lastRunOver();
+  rig.asked();
+  rig.done('serve');
+  rig.done('configure');
+  log.others.slice(0, others).forEach((member, i) => {
+    rig.see(rig.add(member));
+    const [start, copy] = [log.start(member), hexOf(2001 + i)];
+    rig.see({ t: 'copy-named', ...log.name, member, start, copy, worker: 1 });
+  });
+  return rig;
+}
+
+/** Its first copy is in sync. */
+function kept(policy = {}): Copies {
+  const rig = owner(policy);
+  rig.notices(hexOf(2001), 'joined');
+  rig.done('require', undefined, 7);
+  rig.applied();
+  return rig;
+}
+
+test('a copy is copied, named, and follows its owner; nothing is asked for twice', (t) => {
+  const log = new CopyLog();
+  const [id = ''] = log.others;
+  const rig = new Copies(log, id, log.start(id));
+  t.deepEqual(rig.see(), []);
+  t.deepEqual(rig.see(rig.add(id)), ['open']);
+  t.deepEqual(rig.done('open'), ['copy']);
+  t.deepEqual(rig.done('copy'), ['copy-named']);
+  t.deepEqual(rig.done('propose'), ['copy-named'], 'it was lost');
+  t.deepEqual(rig.applied(), ['follow']);
+  t.is(log.copy(id)?.id, hexOf(101));
+  t.deepEqual(rig.done('follow'), ['wait 30000']);
+  t.deepEqual(rig.see(log.inSync(id, hexOf(101))), []);
+  t.deepEqual(rig.done('wait'), []);
+  t.deepEqual(rig.shards.serving, []);
+});
+
+test('a copy is made by the start of a server that the metadata names', (t) => {
+  const log = new CopyLog();
+  const [id = ''] = log.others;
+  const rig = new Copies(log, id, hexOf(99));
+  t.deepEqual(rig.see(rig.add(id)), []);
+  const old = following();
+  const n = Number(old.shards.memberId.slice(1));
+  t.deepEqual(old.see(joinOf(old.shards.memberId, 90, n)), ['stop'], 'another start of it has joined since');
+  t.deepEqual(old.done('stop'), ['close']);
+  t.deepEqual(old.done('close'), []);
+});
+
+test('what was not followed is thrown away when it fails, and made anew later and later', (t) => {
+  const rig = backup();
+  t.deepEqual(rig.done('open', FAILED), ['stop']);
+  t.deepEqual(rig.done('stop'), ['wait 1000'], 'there is nothing to close');
+  t.deepEqual(rig.done('wait'), ['open']);
+  rig.done('open');
+  t.deepEqual(rig.done('copy', FAILED), ['stop']);
+  t.deepEqual(rig.done('stop'), ['close']);
+  t.deepEqual(rig.done('close'), ['wait 2000']);
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), [], 'it is not wanted any more');
+  t.deepEqual(rig.done('wait'), []);
+});
+
+test('what has followed is thrown away only when the metadata has another name in its place', (t) => {
+  const rig = joining();
+  const first = rig.id;
+  t.deepEqual(rig.done('follow', FAILED), ['copy-named']);
+  t.deepEqual(rig.done('propose'), ['copy-named'], 'it was lost');
+  t.deepEqual(rig.applied(), ['stop']);
+  t.regex(rig.log.try(rig.log.inSync(rig.shards.memberId, first)), /ERR_CONFIG/);
+  t.deepEqual(rig.done('stop'), ['close']);
+  t.deepEqual(rig.done('close'), ['wait 1000']);
+  t.deepEqual(rig.done('wait'), ['open']);
+});
+
+test('a copy that becomes in sync while it is given up is kept', (t) => {
+  const rig = joining();
+  t.deepEqual(rig.done('follow', FAILED), ['copy-named']);
+  t.deepEqual(rig.see(rig.log.inSync(rig.shards.memberId, rig.id)), ['wait 30000']);
+  t.false(rig.under('close'));
+});
+
+test('a copy that nobody waits for begins anew', (t) => {
+  const slow = following();
+  t.deepEqual(slow.done('wait'), ['copy-named']);
+});
+
+test('a damaged copy that joins begins anew; one in sync waits for its removal', (t) => {
+  const joins = following();
+  t.deepEqual(joins.notices(hexOf(99), 'damaged'), [], 'another copy');
+  t.deepEqual(joins.notices(joins.id, 'damaged'), ['copy-named']);
+  const kept = inSync();
+  t.deepEqual(kept.notices(kept.id, 'damaged'), []);
+  t.deepEqual(kept.see(kept.removed(kept.shards.memberId)), ['stop']);
+});
+
+test('a copy that was removed, also if it is wanted anew, is closed first', (t) => {
+  const rig = inSync();
+  const id = rig.shards.memberId;
+  rig.log.do(rig.removed(id));
+  t.deepEqual(rig.see(rig.add(id)), ['stop']);
+  t.deepEqual(rig.done('stop'), ['close']);
+  t.deepEqual(rig.done('close'), ['open']);
+});
+
+test('an eligible copy stays', (t) => {
+  const rig = inSync({ minInSync: 2 });
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), []);
+  t.regex(rig.log.copies, /eligible/);
+});
+
+test('a shard that comes with the copy that is here is led, announced, and served when the last run is over', (t) => {
+  const rig = inSync();
+  const id = rig.shards.memberId;
+  t.deepEqual(rig.see(rig.taken(id, rig.id)), [`lead ${rig.log.set.config} []`]);
+  t.deepEqual(rig.done('lead'), ['announce']);
+  const { epoch, shard } = rig.log.shard(0);
+  const [memberIncarnation, incarnation] = [rig.log.start(id), hexOf(102)];
+  const none = { layoutEpoch: 1, buckets: 1, regions: [] } as const;
+  t.deepEqual(rig.see({ t: 'shard-opened', shard, owner: id, memberIncarnation, epoch, incarnation, ...none }), []);
+  rig.done('announce');
+  rig.shards.lastRunOver();
+  t.deepEqual(rig.asked(), ['serve']);
+  rig.done('serve');
+  t.deepEqual(rig.shards.serving, [0]);
+});
+
+test('a copy whose owner is gone is promoted by its own proposal, and served when that is applied', (t) => {
+  const rig = inSync();
+  rig.shards.lastRunOver();
+  t.deepEqual(rig.orphaned(hexOf(99), 9), [], 'another copy');
+  t.deepEqual(rig.orphaned(rig.id, 9), ['shards-promoted']);
+  t.deepEqual(rig.done('propose'), ['follow owner'], 'it was lost: if nobody is there, the data plane says so again');
+  t.deepEqual(rig.orphaned(rig.id, 9), ['shards-promoted']);
+  t.deepEqual(rig.applied(), [`lead ${rig.log.set.config} []`]);
+  t.is(rig.log.owner, rig.shards.memberId);
+  t.deepEqual(rig.log.set.barrier, { epoch: 1, lsn: 9 });
+  t.deepEqual(rig.done('lead'), ['serve'], 'under the incarnation that it has proposed');
+  rig.done('serve');
+  t.deepEqual(rig.shards.serving, [0]);
+});
+
+test('an orphan that is not in sync waits until it is; one that hears its owner again is none', (t) => {
+  const rig = following();
+  t.deepEqual(rig.orphaned(rig.id, 9), []);
+  const other = following();
+  t.deepEqual(rig.see(rig.log.inSync(rig.shards.memberId, rig.id)), ['shards-promoted']);
+  other.orphaned(other.id, 9);
+  t.deepEqual(other.orphaned(other.id, undefined), []);
+  t.deepEqual(other.see(other.log.inSync(other.shards.memberId, other.id)), []);
+});
+
+/** Behind another copy in rank. */
+function second(): Copies {
+  const log = new CopyLog();
+  const [id = '', first = ''] = log.others;
+  log.do({ t: 'copies-add', copies: [{ ...log.name, member: first, start: log.start(first), rank: 0 }] });
+  log.do(log.inSync(first, hexOf(2000)));
+  const rig = new Copies(log, id, log.start(id));
+  rig.see(rig.add(id));
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  rig.done('follow');
+  rig.see(log.inSync(id, rig.id));
+  rig.done('wait');
+  return rig;
+}
+
+test('orphans take turns by rank; one whose turn has not come follows again when its owner is back, or another', (t) => {
+  const late = second();
+  t.deepEqual(late.orphaned(late.id, 9), ['wait 30']);
+  t.deepEqual(late.done('wait'), ['shards-promoted']);
+
+  const back = second();
+  back.orphaned(back.id, 9);
+  t.deepEqual(back.orphaned(back.id, undefined), ['wait 30000']);
+  t.deepEqual(back.done('wait'), [], 'its turn is over');
+
+  const taken = second();
+  taken.orphaned(taken.id, 9);
+  const heir = taken.log.set.copies.find((c) => c.id === hexOf(2000))!.member;
+  t.deepEqual(taken.see(taken.taken(heir, hexOf(2000))), ['follow owner']);
+  t.deepEqual(taken.done('wait'), []);
+});
+
+test('a shard whose copy is not here is not opened empty', (t) => {
+  const log = new CopyLog();
+  const [id = ''] = log.others;
+  log.with(id);
+  const rig = new Copies(log, id, log.start(id));
+  rig.log.do(rig.taken(id, log.copy(id)!.id!));
+  t.deepEqual(rig.see(), ['fail']);
+});
+
+test('the other copies follow the new owner', (t) => {
+  const log = new CopyLog();
+  const [id = '', heir = ''] = log.others;
+  log.with(heir);
+  const rig = new Copies(log, id, log.start(id));
+  rig.see(rig.add(id));
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  rig.done('follow');
+  rig.see(log.inSync(id, rig.id));
+  t.deepEqual(rig.see(rig.taken(heir, log.copy(heir)!.id!)), ['follow owner']);
+  t.deepEqual(rig.see({ t: 'copies-keep', ...log.name, ...log.byOwner }), [], 'it does already');
+});
+
+test('a copy that joins begins anew with a new owner, under another name', (t) => {
+  const log = new CopyLog();
+  const [id = '', heir = ''] = log.others;
+  log.with(heir);
+  const rig = new Copies(log, id, log.start(id));
+  rig.see(rig.add(id));
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  rig.done('follow');
+  t.deepEqual(rig.see(rig.taken(heir, log.copy(heir)!.id!)), ['copy-named']);
+  t.deepEqual(rig.applied(), ['stop']);
+});
+
+test('an owner tells every config, the first one before it serves', (t) => {
+  const rig = opened({ minInSync: 2 });
+  const { log } = rig;
+  rig.shards.lastRunOver();
+  t.deepEqual(rig.asked(), []);
+  t.deepEqual(rig.see(), [`configure ${log.set.config} []`]);
+  t.deepEqual(rig.done('announce'), ['serve']);
+  const [a = ''] = log.others;
+  log.with(a);
+  t.deepEqual(rig.see(), [`configure ${log.set.config} [${log.copy(a)!.id}]`]);
+});
+
+test('a copy that has joined is required, then proposed, again until the metadata has it', (t) => {
+  const rig = owner();
+  const id = hexOf(2001);
+  t.deepEqual(rig.notices(id, 'joined'), ['wait 10000', `require ${id}`]);
+  t.deepEqual(rig.done('require', undefined, 7), ['copies-in-sync']);
+  t.deepEqual(rig.done('propose'), ['copies-in-sync'], 'it was lost');
+  const config = rig.log.set.config + 1;
+  t.deepEqual(rig.applied(), [`configure ${config} [${id}]`]);
+  t.deepEqual(rig.log.set.barrier, { epoch: 1, lsn: 7 });
+});
+
+test('what was promised of a copy in an earlier config is asked for again in the next', (t) => {
+  const rig = owner({}, 2);
+  const id = hexOf(2001);
+  rig.notices(id, 'joined');
+  const keep: Command = { t: 'copies-keep', ...rig.log.name, ...rig.log.byOwner };
+  const config = rig.log.set.config + 1;
+  t.deepEqual(rig.see(keep), [`configure ${config} []`, `require ${id}`]);
+  t.deepEqual(rig.done('require', undefined, 7), [], 'the first one');
+  t.deepEqual(rig.done('require', undefined, 7), ['copies-in-sync']);
+  t.deepEqual(rig.see({ t: 'copies-keep', ...rig.log.name, ...rig.log.byOwner }), [
+    `configure ${config + 1} []`,
+    `require ${id}`,
+  ]);
+});
+
+test('a copy that is known before its name is waits for it, and is dropped when that does not come', (t) => {
+  const rig = owner();
+  const [, other = ''] = rig.log.others;
+  t.deepEqual(rig.notices(hexOf(2002), 'joined'), ['wait 10000']);
+  const named = (): Command => {
+    const [start, copy] = [rig.log.start(other), hexOf(2002)];
+    return { t: 'copy-named', ...rig.log.name, member: other, start, copy, worker: 1 };
+  };
+  rig.see(rig.add(other));
+  t.deepEqual(rig.see(named()).at(-1), `require ${hexOf(2002)}`);
+  rig.notices(hexOf(2003), 'joined');
+  t.deepEqual(rig.done('wait'), [], 'it has a name by now');
+  t.deepEqual(rig.done('wait'), [`drop ${hexOf(2003)}`]);
+});
+
+test('a late copy is removed, and let go of when that is applied; it is whole once the shard was served', (t) => {
+  const rig = kept();
+  const id = hexOf(2001);
+  t.deepEqual(rig.notices(id, 'late'), ['copies-removed']);
+  t.deepEqual(rig.done('propose'), ['copies-removed'], 'it was lost');
+  const [command] = rig.proposed;
+  t.true(command?.t === 'copies-removed' && command.copies[0]?.whole);
+  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} []`, `drop ${id}`]);
+});
+
+test('a copy that was late and is back is kept', (t) => {
+  const rig = kept();
+  rig.notices(hexOf(2001), 'late');
+  t.deepEqual(rig.notices(hexOf(2001), 'back'), []);
+  t.deepEqual(rig.done('propose'), []);
+});
+
+test('a copy that has no connection is removed at once when its server has ended', (t) => {
+  const rig = kept();
+  const id = hexOf(2001);
+  t.deepEqual(rig.notices(id, 'unlinked'), ['probe']);
+  t.deepEqual(rig.done('probe'), [], 'it is there');
+  t.deepEqual(rig.notices(id, 'unlinked'), ['probe']);
+  t.deepEqual(rig.done('probe', FAILED), ['copies-removed']);
+  t.deepEqual(rig.notices(hexOf(77), 'unlinked'), ['wait 10000'], 'nobody has it');
+});
+
+test('a copy is not called whole before its owner has served', (t) => {
+  const log = new CopyLog();
+  const [heir = '', other = ''] = log.others;
+  log.with(other);
+  const rig = new Copies(log, heir, log.start(heir));
+  rig.see(rig.add(heir));
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  rig.done('follow');
+  rig.see(log.inSync(heir, rig.id));
+  t.deepEqual(rig.see(rig.taken(heir, rig.id)), [`lead ${log.set.config} [${log.copy(other)!.id}]`]);
+  rig.done('lead');
+  rig.notices(log.copy(other)!.id!, 'late');
+  const command = rig.proposed.find((c) => c.t === 'copies-removed');
+  t.false(command?.copies[0]?.whole);
+});
+
+test('an eligible copy that is on its way back, and late, is given up in a new config', (t) => {
+  const rig = kept({ minInSync: 2 });
+  const id = hexOf(2001);
+  rig.notices(id, 'late');
+  rig.applied();
+  t.regex(rig.log.copies, /eligible/);
+  t.deepEqual(rig.notices(id, 'joined'), [`require ${id}`]);
+  t.deepEqual(rig.done('require', undefined, 9), ['copies-in-sync']);
+  t.deepEqual(rig.notices(id, 'late'), ['copies-keep']);
+});
+
+test('a copy that cannot be required is asked again, and removed in the end', (t) => {
+  const rig = owner();
+  rig.notices(hexOf(2001), 'joined');
+  for (let i = 0; i < 19; i++) {
+    t.deepEqual(rig.done('require', FAILED), ['wait 100']);
+    if (i === 0) rig.done('wait');
+    t.deepEqual(rig.done('wait'), [`require ${hexOf(2001)}`]);
+  }
+  t.deepEqual(rig.done('require', FAILED), ['wait 100', 'copies-removed']);
+});
+
+const drain = (id: string): Command => ({ t: 'server-drain', id, draining: true });
+
+test('a drained owner hands its shard over to a copy in sync, and is a copy from then on', (t) => {
+  const rig = kept();
+  const { log } = rig;
+  const [owner, heir] = [log.owner!, log.others[0]!];
+  t.deepEqual(rig.see(drain(owner)), ['hand over']);
+  t.deepEqual(rig.shards.serving, [0], 'until its clients wait');
+  t.deepEqual(rig.done('hand over'), ['shard-handover']);
+  t.deepEqual(rig.shards.serving, []);
+  t.deepEqual(rig.applied(), ['step down']);
+  t.is(log.owner, heir);
+  t.is(log.copy(owner)?.state, 'in-sync');
+  t.deepEqual(rig.done('step down'), ['wait 30000', 'follow owner']);
+});
+
+test('what was handed over is led as such, and what was promoted is not', (t) => {
+  const rig = inSync();
+  const { log } = rig;
+  const { name, byOwner } = log;
+  const [to, copy] = [rig.shards.memberId, rig.id];
+  log.do({ t: 'shard-handover', ...name, ...byOwner, to, copy, incarnation: hexOf(5), ends: false });
+  rig.shards.see(log.state);
+  const led = rig.shards.take().flatMap((a) => (a.do === 'lead' ? [a.copies.handed] : []));
+  t.deepEqual(led, [true]);
+  const other = inSync();
+  other.log.promote(other.shards.memberId);
+  other.shards.see(other.log.state);
+  t.deepEqual(
+    other.shards.take().flatMap((a) => (a.do === 'lead' ? [a.copies.handed] : [])),
+    [false],
+  );
+});
+
+test('an owner that does not know what came of its handover goes on in a later config only', (t) => {
+  const rig = kept();
+  const { log } = rig;
+  rig.see(drain(log.owner!));
+  rig.done('hand over');
+  const [late] = rig.proposed;
+  t.deepEqual(rig.done('propose'), ['copies-keep'], 'it was lost');
+  t.deepEqual(rig.done('propose'), ['copies-keep'], 'that too');
+  t.deepEqual(rig.shards.serving, []);
+  const { config } = log.set;
+  t.deepEqual(rig.applied(), [`configure ${config + 1} [${hexOf(2001)}]`, 'serve']);
+  t.not(log.try(late!), 'ok');
+  t.deepEqual(rig.done('serve'), ['wait 100']);
+  t.deepEqual(rig.shards.serving, [0]);
+  t.deepEqual(rig.done('wait'), [], 'that of the copy, which has a name');
+  t.deepEqual(rig.done('wait'), ['hand over']);
+  t.deepEqual(rig.done('hand over', FAILED), ['wait 100'], 'it is served as before');
+  t.deepEqual(rig.shards.serving, [0]);
+});
+
+test('an owner that has not served, or whose copies may lack something, hands nothing over', (t) => {
+  const early = opened();
+  t.false(early.see(drain(early.log.owner!)).includes('hand over'));
+  const rig = owner();
+  t.deepEqual(rig.see(drain(rig.log.owner!)), [], 'its copy joins');
+});
+
+test('the shards of a server that ends are handed over, and nobody waits for its copies', (t) => {
+  const rig = kept();
+  t.deepEqual(rig.shards.staying, [0]);
+  rig.shards.leave();
+  t.deepEqual(rig.asked(), ['hand over']);
+  t.deepEqual(rig.done('hand over'), ['shard-handover']);
+  const { memberId } = rig.shards;
+  t.deepEqual(rig.applied(), ['close']);
+  t.is(rig.log.copy(memberId), undefined);
+  t.deepEqual(rig.shards.staying, []);
+  const backup = inSync();
+  t.deepEqual(backup.shards.staying, [0]);
+  backup.shards.leave();
+  t.deepEqual(backup.asked(), ['copies-removed']);
+  t.deepEqual(backup.done('propose'), ['copies-removed'], 'it was lost');
+  t.deepEqual(backup.applied(), ['stop']);
+  t.deepEqual(backup.shards.staying, []);
+});

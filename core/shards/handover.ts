@@ -1,0 +1,84 @@
+/**
+ * A shard that is given to a copy of it in sync, by an owner that is drained or whose server ends: the data plane lets
+ * clients wait until nobody relies on it and the copy has all; then the metadata is asked (docs/handover.md).
+ *
+ * A handover that was proposed may come at any time, and its heir serves at once. So the owner goes on only in a later
+ * config, for which it asks itself when it does not know what came of the handover.
+ */
+import { isWhole } from '../metadata/copy-sets.js';
+import type { Copy } from '../metadata/state.js';
+import type { Asked, Failure } from './actions.js';
+import { ownSet, type Common } from './common.js';
+import { become, type Held, type HeldState } from './life.js';
+
+type Handing = Extract<HeldState, { is: 'handing' }>;
+type Named = Copy & { readonly id: string };
+
+/** After a handover of which nothing came. */
+const REST_MS = 100;
+
+/** To whom the shard is to be given; undefined: to nobody, or nobody has it all. */
+export function heirOf(c: Common, life: Held): Named | undefined {
+  const set = ownSet(c, life);
+  const draining = new Set(c.metadata.servers.flatMap((s) => (s.draining ? [s.id] : [])));
+  if (set === undefined || life.copies.config !== set.config) return undefined;
+  if (!c.leaving && !draining.has(c.memberId)) return undefined;
+  const owned = (id: string): number => c.metadata.shards.filter((s) => s.owner === id).length;
+  const cost = (copy: Copy): number => (draining.has(copy.member) ? 2 ** 20 : 0) + owned(copy.member);
+  return set.copies
+    .filter(
+      (copy): copy is Named =>
+        copy.state === 'in-sync' &&
+        copy.id !== undefined &&
+        copy.member !== c.memberId &&
+        (c.leaving || !draining.has(copy.member)) &&
+        life.copies.known.get(copy.id)?.late !== true,
+    )
+    .sort((a, b) => cost(a) - cost(b) || a.rank - b.rank)[0];
+}
+
+/** It is served until the data plane has shortened its leases. */
+export function beginHandover(c: Common, life: Held, { member, id }: Named): void {
+  become(life, { is: 'handing', to: member, copy: id, config: 0, at: 'handing' });
+  c.act({ do: 'note', note: { of: 'hands over', shard: life.shard, to: member } });
+  c.ask(life, { do: 'hand over', shard: life.shard, copy: id });
+}
+
+/** The shard is this server's as before, by what it has applied. */
+export function handing(c: Common, life: Held, state: Handing): void {
+  const set = ownSet(c, life);
+  if ((state.at !== 'asked' && state.at !== 'keeping') || set === undefined || set.config === state.config) return;
+  state.at = 'resuming';
+  c.ask(life, { do: 'serve', shard: life.shard });
+}
+
+export function handingDone(c: Common, life: Held, state: Handing, did: Asked['do'], failed?: Failure): void {
+  const { shard, epoch } = life;
+  const config = ownSet(c, life)?.config ?? 0;
+  if (did === 'hand over' && failed === undefined) {
+    state.config = config;
+    state.at = 'asked';
+    const { to, copy } = state;
+    const by = { owner: c.memberId, memberIncarnation: c.memberIncarnation };
+    const command = { shard, epoch, config, ...by, to, copy, incarnation: c.random64(), ends: c.leaving };
+    c.ask(life, { do: 'propose', command: { t: 'shard-handover', ...command } });
+  } else if (did === 'propose' && config === state.config) {
+    state.at = 'keeping';
+    const by = { owner: c.memberId, memberIncarnation: c.memberIncarnation };
+    c.ask(life, { do: 'propose', command: { t: 'copies-keep', shard, epoch, config, ...by } });
+  } else if (did === 'wait') {
+    become(life, { is: 'serving' });
+  } else if (did === 'hand over' || did === 'serve') {
+    state.at = 'resting';
+    c.act({ do: 'note', note: { of: 'not handed over', shard, to: state.to } });
+    c.ask(life, { do: 'wait', ms: REST_MS });
+  }
+}
+
+/** The shard is another's, and this server keeps what it has as a copy: its id. */
+export function copyAfter(c: Common, { shard, state }: Held): string | undefined {
+  if (state.is !== 'handing' || (state.at !== 'asked' && state.at !== 'keeping')) return undefined;
+  return c.metadata.copySets?.[shard]?.copies.find(
+    (one) => one.member === c.memberId && one.start === c.memberIncarnation && isWhole(one),
+  )?.id;
+}

@@ -179,6 +179,7 @@ export class Keyspace<In, Out = In> {
 
   put(key: Key, value: In, options?: WriteOptions): Promise<void> {
     try {
+      this.#shared.operations.checkMayChange();
       const limits = this.#limits(options, WRITE_OPTIONS);
       const bytes = encodeWith(this.#codec, value);
       return this.#shared.operations.submit(
@@ -192,6 +193,7 @@ export class Keyspace<In, Out = In> {
 
   /** Puts of many keys, side by side; not a transaction. Rejects when one failed, after all have ended. */
   async putMany(items: Iterable<PutItem<In>>, options?: ReadOptions): Promise<void> {
+    this.#shared.operations.checkMayChange();
     const limits = this.#limits(options);
     checkItems(items);
     const all = Array.isArray(items) ? (items as readonly PutItem<In>[]) : [...items];
@@ -219,6 +221,7 @@ export class Keyspace<In, Out = In> {
   /** Whether there was such a key. */
   delete(key: Key, options?: ReadOptions): Promise<boolean> {
     try {
+      this.#shared.operations.checkMayChange();
       return this.#shared.operations.submit(new PendingDelete(this.#space, key, deleteOutcome), this.#limits(options));
     } catch (error) {
       return rejected(error);
@@ -317,6 +320,7 @@ export class Keyspace<In, Out = In> {
   }
 
   #swap(key: Key, expected: bigint, value: Uint8Array | undefined, options: WriteOptions | undefined): Promise<Swap> {
+    this.#shared.operations.checkMayChange();
     const limits = this.#limits(options, WRITE_OPTIONS);
     const operation = new PendingSwap(this.#space, key, checkVersion(expected), value, this.#how(options), swapOutcome);
     return this.#shared.operations.submit(operation, limits);

@@ -39,6 +39,7 @@ export interface Parts {
 export class Cluster {
   readonly #settings: Settings;
   readonly #routes: Routes;
+  readonly #access = { readOnly: false };
   readonly #control: ControlConnection;
   readonly #open: Promise<Parts>;
   #opened: (parts: Parts) => void = () => undefined;
@@ -54,7 +55,8 @@ export class Cluster {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#routes = new Routes(settings.transport, settings.strict, localCapabilities());
+    const { transport: choice, strict, tls } = settings;
+    this.#routes = new Routes({ choice, strict, secure: tls !== undefined }, localCapabilities());
     this.#open = new Promise<Parts>((resolve, reject) => {
       this.#opened = resolve;
       this.#refused = reject;
@@ -66,6 +68,9 @@ export class Cluster {
       handlers: {
         map: (map) => this.#map(map),
         ticket: (ticket) => this.#newTicket(ticket),
+        access: (access) => {
+          this.#access.readOnly = access === 'reader';
+        },
         connected: (server) => settings.onEvent({ type: 'control', server, connected: true }),
         failed: (server, error) =>
           settings.onEvent({ type: 'control', server, connected: false, reason: error.message }),
@@ -102,42 +107,9 @@ export class Cluster {
 
   stats(): ClientStats {
     if (this.#parts === undefined) throw new FarkvError('ERR_CLOSED', 'not connected');
-    const {
-      gets,
-      getHits,
-      reads,
-      readBytes,
-      followedReads,
-      retries,
-      twoSidedGets,
-      leaseRenewals,
-      lateDiscards,
-      tornReads,
-      changes,
-      locationHits,
-      locationStale,
-      locationEvictions,
-      locationBypassed,
-    } = this.#parts.operations.stats();
-    return {
-      gets,
-      getHits,
-      reads,
-      readBytes,
-      followedReads,
-      readsPerGet: gets === 0 ? 0 : reads / gets,
-      retries,
-      twoSidedGets,
-      leaseRenewals,
-      lateDiscards,
-      tornReads,
-      changes,
-      locationHits,
-      locationStale,
-      locationEvictions,
-      locationBypassed,
-      transports: this.transports(),
-    };
+    const { owners, ...counts } = this.#parts.operations.stats();
+    const { gets, reads } = counts;
+    return { ...counts, readsPerGet: gets === 0 ? 0 : reads / gets, transports: this.transports() };
   }
 
   close(): void {
@@ -193,7 +165,13 @@ export class Cluster {
       onReady: () => this.#parts?.operations.drain(),
       onEvent: (event) => this.#native(event),
     });
-    const operations = new Operations(native, new ValueMemory(), maxQueued, (shard) => this.#routes.explain(shard));
+    const operations = new Operations(
+      native,
+      new ValueMemory(),
+      maxQueued,
+      (shard) => this.#routes.explain(shard),
+      this.#access,
+    );
     return {
       native,
       operations,

@@ -14,12 +14,11 @@
  *
  * Not for: deciding what a map means.
  */
-import { MapAssembler, type ClientMap, type Frame } from '../core/protocol/index.js';
+import { MapAssembler, type ClientAccess, type ClientMap, type Frame } from '../core/protocol/index.js';
 import { Deadline } from '../net/deadline.js';
 import { Heartbeat, type HeartbeatPace } from '../net/heartbeat.js';
-import type { Accepted } from '../net/hello.js';
 import { Outgoing } from '../net/outgoing.js';
-import { asRefusal, type Trust } from '../net/tls.js';
+import { asRefusal, type TrustSource } from '../net/tls.js';
 import { FarkvError } from './errors.js';
 
 const DIAL_MS = 3000;
@@ -31,7 +30,7 @@ const PACE: HeartbeatPace = { pingMs: 5000, silentMs: 15_000 };
 export interface ControlOptions {
   readonly servers: readonly string[];
   readonly token: string | undefined;
-  readonly tls: Trust | undefined;
+  readonly tls: TrustSource | undefined;
   readonly handlers: ControlHandlers;
 }
 
@@ -39,6 +38,8 @@ export interface ControlHandlers {
   /** Throws when this server's map is not to be used: it is then given up like one that is dead. */
   readonly map: (map: ClientMap) => void;
   readonly ticket: (ticket: Uint8Array) => void;
+  /** What this client may do, as the server sees it. */
+  readonly access?: (access: ClientAccess | undefined) => void;
   readonly connected: (server: string) => void;
   /** A server was given up or could not be had. */
   readonly failed: (server: string, error: FarkvError) => void;
@@ -54,7 +55,8 @@ export class ControlConnection {
   #next = 0;
   #round: FarkvError[] = [];
   #pauseMs = PAUSE_MIN_MS;
-  #clientId: string | undefined;
+  /** The last one: a server knows by it who comes back. */
+  #ticket: Uint8Array | undefined;
   #closed = false;
   #referenced = true;
 
@@ -94,8 +96,11 @@ export class ControlConnection {
     if (this.#closed) return;
     const server = this.#servers[this.#next % this.#servers.length] ?? '';
     this.#next = (this.#next + 1) % this.#servers.length;
-    const visit = new Visit(server, this.#options, this.#clientId, {
-      welcome: ({ clientId }) => (this.#clientId = clientId ?? this.#clientId),
+    const visit = new Visit(server, this.#options, this.#ticket, {
+      ticket: (ticket) => {
+        this.#ticket = ticket;
+        this.#options.handlers.ticket(ticket);
+      },
       following: () => {
         this.#round = [];
         this.#pauseMs = PAUSE_MIN_MS;
@@ -132,7 +137,7 @@ export class ControlConnection {
 }
 
 interface VisitEvents {
-  readonly welcome: (welcome: Accepted) => void;
+  readonly ticket: (ticket: Uint8Array) => void;
   /** The first map was taken. */
   readonly following: () => void;
   /** Once, last. */
@@ -151,7 +156,7 @@ class Visit {
   constructor(
     server: string,
     { token, tls, handlers }: ControlOptions,
-    clientId: string | undefined,
+    ticket: Uint8Array | undefined,
     events: VisitEvents,
   ) {
     this.#handlers = handlers;
@@ -159,14 +164,14 @@ class Visit {
     const hello = {
       role: 'client',
       ...(token === undefined ? {} : { token }),
-      ...(clientId === undefined ? {} : { clientId }),
+      ...(ticket === undefined ? {} : { ticket }),
     } as const;
     this.#outgoing = new Outgoing(
       { address: server, trust: tls, hello },
       {
         welcomed: (welcome) => {
-          if (welcome.ticket !== undefined) handlers.ticket(welcome.ticket);
-          events.welcome(welcome);
+          handlers.access?.(welcome.access);
+          if (welcome.ticket !== undefined) events.ticket(welcome.ticket);
         },
         frame: (frame) => this.#received(frame),
         closed: (error) => {
@@ -191,7 +196,7 @@ class Visit {
 
   #received(frame: Frame): void {
     if (frame.t !== 'map') throw new FarkvError('ERR_PROTOCOL', `a client does not take ${frame.t} frames`);
-    if (frame.ticket !== undefined) this.#handlers.ticket(frame.ticket);
+    if (frame.ticket !== undefined) this.#events.ticket(frame.ticket);
     const map = this.#maps.push(frame);
     if (map === undefined) return;
     this.#handlers.map(map);

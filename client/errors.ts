@@ -30,6 +30,7 @@ export const Status = {
   aborted: statusNumber('ERR_ABORTED'),
   closed: statusNumber('ERR_CLOSED'),
   bufferTooSmall: statusNumber('ERR_BUFFER_TOO_SMALL'),
+  unauthorized: statusNumber('ERR_UNAUTHORIZED'),
   unsupported: statusNumber('ERR_UNSUPPORTED'),
 } as const;
 

@@ -55,6 +55,7 @@ export class Operations {
   readonly #cursor: DrainCursor;
   readonly #atOnce: AnswerAtOnce;
   readonly #explain: (shard: number) => string;
+  readonly #access: { readonly readOnly: boolean };
   readonly #aborts = new AbortWatch((operation) => this.#abort(operation));
   readonly #gathered: GatheredReads;
   #flushing = false;
@@ -66,7 +67,14 @@ export class Operations {
   #draining = false;
 
   /** `explain` says, for a person, why nobody answers for a shard. */
-  constructor(native: NativeClient, values: ValueMemory, maxQueued: number, explain: (shard: number) => string) {
+  constructor(
+    native: NativeClient,
+    values: ValueMemory,
+    maxQueued: number,
+    explain: (shard: number) => string,
+    access: { readonly readOnly: boolean } = { readOnly: false },
+  ) {
+    this.#access = access;
     this.#explain = explain;
     this.#native = native;
     this.#values = values;
@@ -291,6 +299,15 @@ export class Operations {
 
   #unavailable(shard: number): FarkvError {
     return statusError(Status.shardUnavailable, this.#explain(shard));
+  }
+
+  /** Throws for a client whose changes every owner refuses: who may do what is theirs to say, here it is explained. */
+  checkMayChange(): void {
+    if (this.#access.readOnly)
+      throw statusError(
+        Status.unauthorized,
+        'the token or certificate of this client is one of a reader: it may only read',
+      );
   }
 
   get closed(): boolean {

@@ -11,7 +11,7 @@ test('addresses in all their forms', (t) => {
   const settings = parseOptions('farkvs://se%40cret@db1,db2:7401/?transport=tcp&strict=true&namespace=7&timeoutMs=250');
   t.deepEqual(settings.servers, ['db1:7400', 'db2:7401']);
   t.is(settings.token, 'se@cret');
-  t.deepEqual(settings.tls, {});
+  t.deepEqual(settings.tls, { value: {} });
   t.is(settings.transport, 'tcp');
   t.true(settings.strict);
   t.is(settings.namespace, 7);

@@ -5,7 +5,7 @@
  */
 import { formatHostPort, parseServerAddress, type HostPort } from '../core/address.js';
 import { unknownName } from '../core/nearest.js';
-import type { Trust } from '../net/tls.js';
+import { trustSource, type Trust, type TrustSource } from '../net/tls.js';
 import { checkNamespace, checkTimeout } from './arguments.js';
 import { FarkvError } from './errors.js';
 import { isTransportChoice, TRANSPORT_CHOICES, type TransportChoice } from '../core/providers.js';
@@ -79,7 +79,7 @@ export interface ConnectOptions {
 export interface Settings {
   readonly servers: readonly string[];
   readonly token: string | undefined;
-  readonly tls: Trust | undefined;
+  readonly tls: TrustSource | undefined;
   readonly transport: TransportChoice;
   readonly strict: boolean;
   readonly timeoutMs: number;
@@ -96,26 +96,6 @@ export interface Settings {
   readonly signal: AbortSignal | undefined;
 }
 
-const KNOWN = [
-  'servers',
-  'token',
-  'tls',
-  'transport',
-  'strict',
-  'timeoutMs',
-  'unavailableAfterMs',
-  'connectTimeoutMs',
-  'namespace',
-  'maxOutstanding',
-  'maxQueued',
-  'putSpinUs',
-  'getSpinUs',
-  'busyPollUs',
-  'cachedLocations',
-  'onEvent',
-  'signal',
-  'codec',
-];
 /** What may stand behind the `?` of an address. */
 const IN_ADDRESS = [
   'transport',
@@ -131,6 +111,7 @@ const IN_ADDRESS = [
   'busyPollUs',
   'cachedLocations',
 ];
+const KNOWN = ['servers', 'token', 'tls', ...IN_ADDRESS, 'onEvent', 'signal', 'codec'];
 
 function bad(text: string): FarkvError {
   return new FarkvError('ERR_CONFIG', text);
@@ -216,11 +197,11 @@ function check(o: Readonly<Record<string, unknown>>, servers: readonly string[])
   if (onEvent !== undefined && typeof onEvent !== 'function') throw bad('onEvent is a function');
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad('signal is an AbortSignal');
   if (tls !== undefined && typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null))
-    throw bad('tls is true, false or an object { ca, cert, key, servername }');
+    throw bad('tls is true, false or an object { ca, cert, key, caFile, certFile, keyFile, servername }');
   return {
     servers,
     token,
-    tls: tls === true ? {} : tls === undefined || tls === false ? undefined : tls,
+    tls: tls === undefined || tls === false ? undefined : trustSource(tls === true ? {} : tls),
     transport,
     strict,
     timeoutMs: o.timeoutMs === undefined ? 5000 : checkTimeout(o.timeoutMs),

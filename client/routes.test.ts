@@ -2,8 +2,9 @@ import test from 'ava';
 import type { Member, Shard } from '../core/metadata/state.js';
 import type { ClientMap } from '../core/protocol/messages.js';
 import { Routes } from './routes.js';
-import { plan, TransportState, type LocalCapabilities } from './transport.js';
+import { plan, TransportState, type LocalCapabilities, type Wish } from './transport.js';
 
+const ANY: Wish = { choice: 'auto', strict: false, secure: false };
 const here: LocalCapabilities = { host: 'boot-1/mnt:[1]', providers: ['shm', 'tcp'], socketProblem: () => undefined };
 
 function member(id: string, incarnation = '00000000000000aa', host = here.host): Member {
@@ -52,7 +53,7 @@ const map = (members: Member[], shards: Shard[], more: Partial<ClientMap> = {}):
 });
 
 test('owners are data-plane threads; addresses come in the order of preference', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   const { owners, routes: table } = routes.update(map([member('s1')], [shard(0, 's1'), shard(1, 's1', 1), shard(2)]));
   t.deepEqual(owners, [
     {
@@ -74,7 +75,7 @@ test('owners are data-plane threads; addresses come in the order of preference',
 });
 
 test('an owner keeps its number, a restarted server gets a new one, and none is used twice', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   const owner = (members: Member[]) => routes.update(map(members, [shard(0, 's1')])).owners[0]?.owner;
   t.is(owner([member('s1')]), 1);
   t.is(owner([member('s1'), member('s2')]), 1);
@@ -83,7 +84,7 @@ test('an owner keeps its number, a restarted server gets a new one, and none is 
 });
 
 test('a shard that did not change is not converted again', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   const same = shard(0, 's1');
   const first = routes.update(map([member('s1')], [same, shard(1, 's1')]));
   const second = routes.update(map([member('s1')], [same, shard(1, 's1', 0, 2)]));
@@ -92,7 +93,7 @@ test('a shard that did not change is not converted again', (t) => {
 });
 
 test('a shard whose owner is not in the map has no route', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   t.deepEqual(
     routes.update(map([], [shard(0, 'gone')])).routes.map((route) => route.owner),
     [-1],
@@ -100,7 +101,7 @@ test('a shard whose owner is not in the map has no route', (t) => {
 });
 
 test('the map of another cluster, of other shards, or with holes is refused', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   routes.update(map([member('s1')], [shard(0, 's1')]));
   t.throws(() => routes.update(map([], [shard(0)], { clusterId: 'c2' })), {
     code: 'ERR_CONFIG',
@@ -109,7 +110,7 @@ test('the map of another cluster, of other shards, or with holes is refused', (t
   t.throws(() => routes.update(map([], [shard(0), shard(1)])), { code: 'ERR_PROTOCOL' });
   t.throws(() => routes.update(map([], [shard(0)], { hashSeed: '01' })), { code: 'ERR_PROTOCOL' });
   t.throws(() => routes.update(map([], [shard(1)])), { code: 'ERR_PROTOCOL' });
-  t.throws(() => new Routes('auto', false, here).update(map([], [shard(1), shard(3)])), { code: 'ERR_PROTOCOL' });
+  t.throws(() => new Routes(ANY, here).update(map([], [shard(1), shard(3)])), { code: 'ERR_PROTOCOL' });
 });
 
 const tried = (
@@ -117,7 +118,7 @@ const tried = (
   strict: boolean,
   around: LocalCapabilities = here,
   of = member('s1'),
-) => plan(of, 0, choice, strict, around);
+) => plan(of, 0, { choice, strict, secure: false }, around);
 
 test('what is tried, in which order, and why not the rest', (t) => {
   const verbs: LocalCapabilities = { ...here, providers: ['verbs', 'shm', 'tcp'] };
@@ -146,6 +147,24 @@ test('what is tried, in which order, and why not the rest', (t) => {
   );
   // With strict, auto takes the best that is possible, and then only that.
   t.deepEqual(providers(tried('auto', true, here, member('s1', 'aa', 'boot-2/mnt:[1]'))), ['tcp']);
+});
+
+test('a client that came by TLS takes data in the clear only where the server says so; "tls:" is never taken off', (t) => {
+  const at = (address: string, secure: boolean) =>
+    plan(
+      { ...member('s1'), fabric: [{ provider: 'tcp', address, worker: 0 }] },
+      0,
+      { choice: 'tcp', strict: true, secure },
+      here,
+    );
+  const addresses = (address: string, secure: boolean) => at(address, secure).addresses.map((a) => a.address);
+  for (const secure of [false, true]) {
+    t.deepEqual(addresses('tls:10.0.0.1:7', secure), ['tls:10.0.0.1:7']);
+    t.deepEqual(addresses('clear:10.0.0.1:7', secure), ['10.0.0.1:7']);
+  }
+  t.deepEqual(addresses('10.0.0.1:7', false), ['10.0.0.1:7']);
+  t.deepEqual(addresses('10.0.0.1:7', true), []);
+  t.regex(at('10.0.0.1:7', true).refused.get('tcp') ?? '', /--insecure-data/);
 });
 
 test('a report says what was picked and why', (t) => {
@@ -180,7 +199,7 @@ test('a report says what was picked and why', (t) => {
 });
 
 test('why nobody answers for a shard', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   routes.update(map([member('s1')], [shard(0), shard(1, 's1'), { ...shard(2), owner: 's1' }]));
   t.is(routes.explain(0), 'shard 0 has no owner yet');
   t.is(routes.explain(2), 'the owner of shard 2, s1, has not opened it yet');
@@ -192,7 +211,7 @@ test('why nobody answers for a shard', (t) => {
 });
 
 test('the shards of a tenant begin where those of others end', (t) => {
-  const routes = new Routes('auto', false, here);
+  const routes = new Routes(ANY, here);
   t.deepEqual(
     routes.update(map([member('s1')], [shard(5, 's1'), shard(6)])).routes.map((route) => [route.shard, route.owner]),
     [

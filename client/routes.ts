@@ -11,7 +11,7 @@ import type { ShardRange } from '../core/metadata/tenants.js';
 import type { NativeRegion } from '../native/data-plane.js';
 import type { OwnerAddress, ShardRoute } from '../native/native-client.js';
 import { FarkvError } from './errors.js';
-import { plan, TransportState, type LocalCapabilities, type TransportChoice } from './transport.js';
+import { plan, TransportState, type LocalCapabilities, type Wish } from './transport.js';
 
 export interface Routing {
   readonly owners: readonly OwnerAddress[];
@@ -43,8 +43,7 @@ interface Converted {
 }
 
 export class Routes {
-  readonly #choice: TransportChoice;
-  readonly #strict: boolean;
+  readonly #wish: Wish;
   readonly #here: LocalCapabilities;
   #numbers = new Map<string, number>();
   #states = new Map<number, TransportState>();
@@ -53,9 +52,8 @@ export class Routes {
   #owners: ReadonlyMap<number, { readonly number: number; readonly id: string | undefined }> = new Map();
   #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: ShardRange } | undefined;
 
-  constructor(choice: TransportChoice, strict: boolean, here: LocalCapabilities) {
-    this.#choice = choice;
-    this.#strict = strict;
+  constructor(wish: Wish, here: LocalCapabilities) {
+    this.#wish = wish;
     this.#here = here;
   }
 
@@ -103,7 +101,7 @@ export class Routes {
   }
 
   #owner(owner: number, member: Member, worker: number, states: Map<number, TransportState>): OwnerAddress {
-    const planned = plan(member, worker, this.#choice, this.#strict, this.#here);
+    const planned = plan(member, worker, this.#wish, this.#here);
     const state = this.#states.get(owner) ?? new TransportState(member.id, worker, planned);
     state.plan = planned;
     states.set(owner, state);

@@ -7,6 +7,7 @@
  * a server's addresses in the order given here and tells which one it got.
  */
 import { statSync } from 'node:fs';
+import { addressToUse } from '../core/metadata/data-address.js';
 import type { FabricAddress, Member } from '../core/metadata/state.js';
 import { isSameHost, PROVIDERS, type Provider, type TransportChoice } from '../core/providers.js';
 import { addon } from '../native/addon.js';
@@ -82,21 +83,24 @@ export function localCapabilities(): LocalCapabilities {
   return { host: shmHost(), providers: addon.constants.providers, socketProblem };
 }
 
-function problem(address: FabricAddress, here: LocalCapabilities): string | undefined {
+function problem(address: FabricAddress, here: LocalCapabilities, secure: boolean): string | undefined {
   if (!here.providers.includes(address.provider)) return 'not supported by this build';
+  if (address.provider === 'tcp' && addressToUse(address.address, secure) === undefined)
+    return 'the server does not encrypt it and was not started with --insecure-data';
   if (!isSameHost(address.provider)) return undefined;
   if (address.host !== here.host) return 'the server is on another host or in another container';
   return here.socketProblem(address.address.replace(/^unix:/, ''));
 }
 
+export interface Wish {
+  readonly choice: TransportChoice;
+  readonly strict: boolean;
+  /** The control plane is reached by TLS: data travels in the clear only where its server says so. */
+  readonly secure: boolean;
+}
+
 /** auto with strict tries the best transport that is possible, and only that one. */
-export function plan(
-  member: Member,
-  worker: number,
-  choice: TransportChoice,
-  strict: boolean,
-  here: LocalCapabilities,
-): Plan {
+export function plan(member: Member, worker: number, { choice, strict, secure }: Wish, here: LocalCapabilities): Plan {
   const addresses: Reachable[] = [];
   const refused = new Map<Provider, string>();
   const order = preference(choice, strict);
@@ -106,9 +110,13 @@ export function plan(
       refused.set(provider, 'the server does not offer it');
       continue;
     }
-    const problems = offered.map((address) => problem(address, here));
-    offered.forEach((address, i) => {
-      if (problems[i] === undefined) addresses.push({ provider, address: address.address });
+    const problems = offered.map((address) => problem(address, here, secure));
+    offered.forEach(({ address }, i) => {
+      if (problems[i] === undefined)
+        addresses.push({
+          provider,
+          address: provider === 'tcp' ? (addressToUse(address, secure) ?? address) : address,
+        });
     });
     const [first] = problems;
     if (first !== undefined && problems.every((p) => p !== undefined)) refused.set(provider, first);

@@ -3,14 +3,17 @@
  * incoming.ts are built on it.
  *
  * Invariants:
- *   - Bytes become frames in `#received` and nowhere else. What one end may cost the other per turn is bounded there:
- *     by `limits`, and by the handler, which closes the connection.
- *   - At most BACKLOG_MAX bytes wait to be sent; then the connection is closed.
+ *   - Bytes become frames in `#read` and nowhere else. What one end may cost the other per turn is bounded there: by
+ *     `limits`, by the budget of `turns`, and by the handler, which holds or closes the connection. A connection whose
+ *     frames wait reads nothing: its socket is paused.
+ *   - At most `backlogMax` bytes wait to be sent; then the connection is closed. `outbox` bounds the sum over all.
  *   - `closed` is called once, and no handler after it.
  */
 import type { Socket } from 'node:net';
 import { FarkvError } from '../core/errors.js';
 import { encodeFrame, FrameReader, type Frame, type FrameLimits } from '../core/protocol/index.js';
+import type { Holder, Outbox } from './outbox.js';
+import { Spent, type Turns } from './turns.js';
 
 export interface ConnectionHandlers {
   /** A FarkvError that it throws closes the connection; another error does too, as an ERR_INTERNAL. */
@@ -30,21 +33,40 @@ export const BACKLOG_MAX = 64 << 20;
 const END_MS = 1000;
 const KEEP_ALIVE_MS = 30_000;
 
-export class Connection {
+/** What the connections of a port share, so that none takes all of it. */
+export interface Shared {
+  readonly turns: Turns;
+  readonly outbox: Outbox;
+}
+
+export class Connection implements Holder {
   readonly #socket: Socket;
   readonly #reader: FrameReader;
   readonly #handlers: ConnectionHandlers;
+  readonly #shared: Shared | undefined;
+  readonly #spent = new Spent();
+  #backlogMax = BACKLOG_MAX;
+  /** Bytes counted in the outbox. */
+  #counted = 0;
+  #held = false;
+  /** Frames that have arrived wait for a later turn. */
+  #waiting = false;
   #heardAt = performance.now();
   #closed = false;
   #corked = false;
 
-  constructor(socket: Socket, limits: FrameLimits, handlers: ConnectionHandlers) {
+  /** A dialed connection shares nothing: this program chose whom it talks to. */
+  constructor(socket: Socket, limits: FrameLimits, handlers: ConnectionHandlers, shared?: Shared) {
     this.#socket = socket;
     this.#reader = new FrameReader(limits);
     this.#handlers = handlers;
+    this.#shared = shared;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    socket.on('data', (chunk: Buffer) => this.#received(chunk));
+    socket.on('data', (chunk: Buffer) => {
+      this.#heardAt = performance.now();
+      this.#read(chunk);
+    });
     socket.on('drain', () => {
       if (!this.#closed) handlers.drained?.();
     });
@@ -68,6 +90,10 @@ export class Connection {
     return this.#closed;
   }
 
+  get unsent(): number {
+    return this.#counted;
+  }
+
   /** Bytes that wait for the other end to take them. */
   get backlog(): number {
     return this.#socket.writableLength;
@@ -78,10 +104,26 @@ export class Connection {
     return this.#heardAt;
   }
 
-  /** The frames that follow may be as large as this. */
-  setLimits(limits: FrameLimits): void {
+  /** The frames that follow may be as large as this, and so many bytes may wait for the other end. */
+  setLimits(limits: FrameLimits, backlogMax = BACKLOG_MAX): void {
     this.#reader.limits = limits;
+    this.#backlogMax = backlogMax;
   }
+
+  /** No frame is handled and nothing is read until `release`. */
+  hold(): void {
+    this.#held = true;
+    this.#socket.pause();
+  }
+
+  release(): void {
+    if (!this.#held || this.#closed) return;
+    this.#held = false;
+    this.#wait();
+  }
+
+  readonly overrun = (): void =>
+    this.close(new FarkvError('ERR_BUSY', `${this.backlog} bytes sent and not read, the most of all connections`));
 
   /** The connection does not keep the process alive. */
   unref(): void {
@@ -95,7 +137,7 @@ export class Connection {
 
   sendBytes(bytes: Uint8Array): void {
     if (this.#closed) return;
-    if (this.#socket.writableLength + bytes.length > BACKLOG_MAX) {
+    if (this.#socket.writableLength + bytes.length > this.#backlogMax) {
       this.close(new FarkvError('ERR_BUSY', `${this.#socket.writableLength} bytes sent and not read by the other end`));
       return;
     }
@@ -107,7 +149,20 @@ export class Connection {
         this.#socket.uncork();
       });
     }
-    this.#socket.write(bytes);
+    const outbox = this.#shared?.outbox;
+    if (outbox === undefined) {
+      this.#socket.write(bytes);
+      return;
+    }
+    this.#counted += bytes.length;
+    this.#socket.write(bytes, () => this.#sent(bytes.length));
+    outbox.added(this, bytes.length);
+  }
+
+  #sent(bytes: number): void {
+    const counted = Math.min(bytes, this.#counted);
+    this.#counted -= counted;
+    this.#shared?.outbox.removed(this, counted);
   }
 
   /** Sends what waits and this frame, then closes; an end that does not take it is cut off. */
@@ -122,23 +177,58 @@ export class Connection {
 
   close(error?: FarkvError): void {
     this.#socket.destroy();
+    this.#sent(this.#counted);
     this.#finish(error);
   }
 
   #finish(error: FarkvError | undefined): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#shared?.turns.forget(this.#goOn);
     this.#handlers.closed(error);
   }
 
-  #received(chunk: Buffer): void {
+  readonly #goOn = (): void => {
+    this.#waiting = false;
+    if (this.#closed || this.#held) return;
+    this.#read();
+    if (!this.#isStopped()) this.#socket.resume();
+  };
+
+  /** The handlers of a frame change these. */
+  #isStopped(): boolean {
+    return this.#closed || this.#held || this.#waiting;
+  }
+
+  /** The frames that are left are handled in a later turn, and nothing is read until then. */
+  #wait(): void {
+    if (this.#waiting) return;
+    if (this.#shared === undefined) {
+      setImmediate(this.#goOn);
+    } else {
+      this.#shared.turns.wait(this.#goOn);
+    }
+    this.#waiting = true;
+    this.#socket.pause();
+  }
+
+  #read(chunk?: Buffer): void {
     if (this.#closed) return;
-    this.#heardAt = performance.now();
+    const turns = this.#shared?.turns;
+    const deliver = (frame: Frame, bytes: number): boolean => {
+      this.#handlers.frame(frame);
+      turns?.spend(this.#spent, bytes);
+      if (this.#isStopped()) return false;
+      if (turns?.allows(this.#spent) !== false) return true;
+      this.#wait();
+      return false;
+    };
     try {
-      this.#reader.push(chunk, (frame) => {
-        this.#handlers.frame(frame);
-        return !this.#closed;
-      });
+      if (this.#held || this.#waiting || turns?.allows(this.#spent) === false) {
+        if (chunk !== undefined) this.#reader.keep(chunk);
+        if (!this.#held) this.#wait();
+      } else if (chunk === undefined) this.#reader.read(deliver);
+      else this.#reader.push(chunk, deliver);
     } catch (error) {
       this.close(
         error instanceof FarkvError

@@ -12,7 +12,7 @@ import { encodeFrame, PROTOCOL_MAX, type Frame, type Hello, type Welcome } from 
 import { listen, standStill, Watch } from '../test/support/ends.js';
 import { ControlClient, type OpenOptions } from './control-client.js';
 import { Incoming } from './incoming.js';
-import { asRefusal, TLS_MIN } from './tls.js';
+import { asRefusal, TLS_ONLY } from './tls.js';
 
 interface Server {
   readonly address: string;
@@ -201,7 +201,7 @@ test('a hello that came while the process stood still until the time for it was 
 test('before the hello is accepted a frame is small, and the first frame is a hello', async (t) => {
   const one = await server(t, { handshakeMs: 2000 });
   const large = Buffer.alloc(64);
-  large.writeUInt32BE((64 << 10) + 1);
+  large.writeUInt32BE((2 << 10) + 1);
   for (const bytes of [large, encodeFrame({ t: 'ping', id: 1 })]) {
     one.log.length = 0;
     raw(t, one).write(bytes);
@@ -213,7 +213,7 @@ test('before the hello is accepted a frame is small, and the first frame is a he
 test('the token is shown to nobody whose certificate is not trusted, and that is a refusal for a user', async (t) => {
   const pem = (name: string): Buffer => readFileSync(inRepository('test/fixtures/tls', name));
   const got: string[] = [];
-  const tls = { cert: pem('server.pem'), key: pem('server-key.pem'), minVersion: TLS_MIN } as const;
+  const tls = { cert: pem('server.pem'), key: pem('server-key.pem'), ...TLS_ONLY } as const;
   const address = await listen(
     t,
     (socket) => {
@@ -230,15 +230,15 @@ test('the token is shown to nobody whose certificate is not trusted, and that is
     },
     tls,
   );
-  const error = await t.throwsAsync<FarkvError>(open(t, address, { trust: { ca: pem('stranger.pem') } }), {
+  const error = await t.throwsAsync<FarkvError>(open(t, address, { trust: { value: { ca: pem('stranger.pem') } } }), {
     code: 'ERR_DISCONNECTED',
   });
   t.is(asRefusal(error).code, 'ERR_UNAUTHORIZED');
-  await t.throwsAsync(open(t, address, { trust: { ca: pem('ca.pem'), servername: 'other.example.net' } }), {
+  await t.throwsAsync(open(t, address, { trust: { value: { ca: pem('ca.pem'), servername: 'other.example.net' } } }), {
     code: 'ERR_DISCONNECTED',
   });
   t.deepEqual(got, []);
-  await open(t, address, { trust: { ca: [pem('stranger.pem'), pem('ca.pem')] } });
+  await open(t, address, { trust: { value: { ca: [pem('stranger.pem'), pem('ca.pem')] } } });
   t.deepEqual(got, ['secret']);
   t.is(asRefusal(new FarkvError('ERR_TIMEOUT', 'late')).code, 'ERR_TIMEOUT');
 });

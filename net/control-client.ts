@@ -31,12 +31,14 @@ interface Waiting {
 export class ControlClient {
   readonly welcome: Accepted;
   readonly connection: Connection;
+  readonly #outgoing: Outgoing;
   readonly #waiting = new Map<number, Waiting>();
   #calls = 0;
 
-  private constructor(welcome: Accepted, connection: Connection) {
+  private constructor(welcome: Accepted, outgoing: Outgoing) {
     this.welcome = welcome;
-    this.connection = connection;
+    this.#outgoing = outgoing;
+    this.connection = outgoing.connection;
   }
 
   /**
@@ -51,7 +53,7 @@ export class ControlClient {
       const outgoing = new Outgoing(options, {
         welcomed: (welcome) => {
           settled();
-          client = new ControlClient(welcome, outgoing.connection);
+          client = new ControlClient(welcome, outgoing);
           resolve(client);
         },
         refused: reject,
@@ -95,6 +97,11 @@ export class ControlClient {
       this.#waiting.set(id, { resolve, reject, deadline });
       this.connection.send({ t: 'call', id, method, args });
     });
+  }
+
+  /** As Outgoing.lapsed. */
+  lapsed(wallMs: number): string | undefined {
+    return this.#outgoing.lapsed(wallMs);
   }
 
   close(): void {

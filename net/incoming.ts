@@ -3,14 +3,20 @@
  * refusal. Whether somebody may come in is decided by its handler (server/control/control-plane.ts).
  *
  * Invariants:
- *   - Until `welcome` is called a connection costs a socket, one frame of CLIENT_FRAME_LIMITS, and `handshakeMs` of
- *     time, and no frame but the hello reaches the handler.
+ *   - Until `welcome` is called a connection costs a socket, one frame of HELLO_FRAME_LIMITS, one refusal, and
+ *     `handshakeMs` of time, and no frame but the hello reaches the handler.
  *   - `hello` is called at most once, before any `frame`; `closed` once, last.
  */
 import type { Socket } from 'node:net';
 import { FarkvError, type ErrorCode } from '../core/errors.js';
-import { CLIENT_FRAME_LIMITS, type Frame, type FrameLimits, type Hello } from '../core/protocol/index.js';
-import { Connection } from './connection.js';
+import {
+  CLIENT_FRAME_LIMITS,
+  HELLO_FRAME_LIMITS,
+  type Frame,
+  type FrameLimits,
+  type Hello,
+} from '../core/protocol/index.js';
+import { Connection, type ConnectionHandlers, type Shared } from './connection.js';
 import { Deadline } from './deadline.js';
 import { commonVersion, makeRefusal, type WelcomeFields } from './hello.js';
 
@@ -18,13 +24,21 @@ export interface IncomingHandlers {
   /** Calls `welcome`, or throws a FarkvError, with which the other end is refused. */
   readonly hello: (hello: Hello) => void;
   /** The other end was sent this reason; `closed` follows. */
-  readonly refused: (message: string) => void;
+  readonly refused: (message: string, code: ErrorCode) => void;
   /** Frames after the welcome, but pings, which are answered here. What it throws closes the connection. */
   readonly frame: (frame: Frame) => void;
   readonly closed: (error: FarkvError | undefined) => void;
   /** What was waiting has gone out. */
   readonly drained: () => void;
 }
+
+/**
+ * With more than this to take, an end gets no answers to its pings: what it has not taken shows as well that this end
+ * lives. Small, since a short answer that waits costs many times its bytes.
+ */
+const PONGS_UNREAD = 4 << 10;
+/** A refusal with the longest message. */
+const REFUSAL_MAX = 16 << 10;
 
 export class Incoming {
   readonly connection: Connection;
@@ -33,19 +47,21 @@ export class Incoming {
   #version = 0;
   #welcomed = false;
 
-  constructor(socket: Socket, handshakeMs: number, handlers: IncomingHandlers) {
+  constructor(socket: Socket, handshakeMs: number, handlers: IncomingHandlers, shared?: Shared) {
     this.#handlers = handlers;
     this.#deadline = new Deadline(handshakeMs, () =>
       this.connection.close(new FarkvError('ERR_TIMEOUT', 'no hello received in time')),
     );
-    this.connection = new Connection(socket, CLIENT_FRAME_LIMITS, {
+    const events: ConnectionHandlers = {
       frame: (frame) => this.#received(frame),
       closed: (error) => {
         this.#deadline.clear();
         handlers.closed(error);
       },
       drained: handlers.drained,
-    });
+    };
+    this.connection = new Connection(socket, HELLO_FRAME_LIMITS, events, shared);
+    this.connection.setLimits(HELLO_FRAME_LIMITS, REFUSAL_MAX);
   }
 
   /** The other end is let in, and may send as much as `limits` say. */
@@ -59,7 +75,7 @@ export class Incoming {
     if (!this.#welcomed) {
       this.#arrives(frame);
     } else if (frame.t === 'ping') {
-      this.connection.send({ t: 'pong', id: frame.id });
+      if (this.connection.backlog <= PONGS_UNREAD) this.connection.send({ t: 'pong', id: frame.id });
     } else {
       this.#handlers.frame(frame);
     }
@@ -78,7 +94,7 @@ export class Incoming {
   }
 
   #refuse(code: ErrorCode, message: string): void {
-    this.#handlers.refused(message);
+    this.#handlers.refused(message, code);
     this.connection.end(makeRefusal(code, message));
   }
 }

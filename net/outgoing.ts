@@ -16,15 +16,18 @@ import { connect as connectTls } from 'node:tls';
 import { parseServerAddress } from '../core/address.js';
 import { FarkvError } from '../core/errors.js';
 import type { Frame } from '../core/protocol/index.js';
+import { expired, shownByBoth, type ShownByBoth } from './certificate.js';
 import { Connection } from './connection.js';
 import { limitsOf, makeHello, readWelcome, type Accepted, type HelloFields } from './hello.js';
-import { dialerTls, type Trust } from './tls.js';
+import { dialerTls, type TrustSource } from './tls.js';
 
 export interface OutgoingOptions {
   /** host:port */
   readonly address: string;
   /** undefined: no TLS. */
-  readonly trust: Trust | undefined;
+  readonly trust: TrustSource | undefined;
+  /** The server that is expected there, where that is known. */
+  readonly serverId?: string;
   readonly hello: HelloFields;
 }
 
@@ -42,6 +45,8 @@ export class Outgoing {
   readonly #options: OutgoingOptions;
   readonly #handlers: OutgoingHandlers;
   #state: 'dialing' | 'greeting' | 'open' = 'dialing';
+  /** Undefined: no TLS, or no handshake yet. */
+  #shown: ShownByBoth | undefined;
 
   /** Throws when the address is none. */
   constructor(options: OutgoingOptions, handlers: OutgoingHandlers) {
@@ -56,11 +61,22 @@ export class Outgoing {
   }
 
   #dial(): Socket {
-    const { address, trust } = this.#options;
+    const { address, trust, serverId } = this.#options;
     const { host, port } = parseServerAddress(address);
     const greet = (): void => this.#greet();
     if (trust === undefined) return connectPlain({ host, port }).once('connect', greet);
-    return connectTls({ host, port, ...dialerTls(host, trust) }).once('secureConnect', greet);
+    const socket = connectTls({ host, port, ...dialerTls(host, trust.value, serverId) });
+    return socket.once('secureConnect', () => {
+      this.#shown = shownByBoth(socket);
+      greet();
+    });
+  }
+
+  /** Why the certificates of both ends would not do for the same connection again; undefined: they would. */
+  lapsed(wallMs: number): string | undefined {
+    if (this.#shown === undefined) return undefined;
+    const { ownMs, otherMs } = this.#shown;
+    return expired(otherMs, wallMs) ?? expired(ownMs, wallMs, "the dialing end's");
   }
 
   #greet(): void {

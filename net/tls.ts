@@ -1,12 +1,19 @@
 /**
- * TLS of the control plane, for both ends: its version, whom a dialer trusts, and the errors that mean "not trusted".
+ * TLS of the control plane, for both ends: its version and ciphers, whom a dialer trusts and what it shows, and the
+ * errors that mean "not trusted".
  */
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import type { ConnectionOptions } from 'node:tls';
+import { createSecureContext, type ConnectionOptions } from 'node:tls';
 import { FarkvError } from '../core/errors.js';
+import { checkServer, roleNameOf } from './certificate.js';
+import { WatchedFiles, type WatchOptions } from './watched-files.js';
 
-/** The oldest version that either end speaks. */
-export const TLS_MIN = 'TLSv1.3';
+/** What either end speaks, whatever the defaults of Node.js are made to be: all suites of TLS 1.3 that it has. */
+export const TLS_ONLY = {
+  minVersion: 'TLSv1.3',
+  ciphers: 'TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256',
+} as const;
 
 /** How a dialer checks the other end, and shows who it is. */
 export interface Trust {
@@ -14,18 +21,70 @@ export interface Trust {
   readonly ca?: string | Buffer | readonly (string | Buffer)[];
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
-  /** The name that the certificate must have; by default the address's host. */
+  /** Files of the same, read again when they change: so a certificate is exchanged while its program runs. */
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  /** The name that the certificate must have; by default the address's host, or the role name of a server. */
   readonly servername?: string;
 }
 
-/** What node:tls needs to dial `host`. An IP address is checked against the certificate without a server name. */
-export function dialerTls(host: string, { ca, servername, ...rest }: Trust): ConnectionOptions {
+/** Trust whose files were read: what the next connection is dialed with. */
+export interface TrustSource {
+  readonly value: Trust;
+}
+
+const pem = (file: string | undefined): Buffer | undefined => (file === undefined ? undefined : readFileSync(file));
+
+/** Throws ERR_CONFIG when files cannot be read, or certificate and key do not belong together. */
+export function trustSource(trust: Trust, watch?: WatchOptions): TrustSource {
+  const { caFile, certFile, keyFile } = trust;
+  for (const [text, file, name] of [
+    [trust.ca, caFile, 'ca'],
+    [trust.cert, certFile, 'cert'],
+    [trust.key, keyFile, 'key'],
+  ] as const) {
+    if (text !== undefined && file !== undefined)
+      throw new FarkvError('ERR_CONFIG', `tls: ${name} and ${name}File exclude each other`);
+  }
+  const read = (): Trust => {
+    const { cert = pem(certFile), key = pem(keyFile), ca = pem(caFile) } = trust;
+    if ((cert === undefined) !== (key === undefined)) throw new Error('a certificate and its key are needed together');
+    if (cert !== undefined && key !== undefined) createSecureContext({ cert, key });
+    if (cert !== undefined) roleNameOf(cert);
+    return {
+      ...trust,
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    };
+  };
+  const files = [caFile, certFile, keyFile].filter((file) => file !== undefined);
+  try {
+    if (files.length === 0) return { value: read() };
+    return new WatchedFiles(files, read, watch);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `tls: the files cannot be used: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * What node:tls needs to dial `host`, where server `id` is expected if that is known. An IP address is checked against
+ * the certificate without a server name.
+ */
+export function dialerTls(host: string, { ca, cert, key, servername }: Trust, id?: string): ConnectionOptions {
   const name = servername ?? (isIP(host) === 0 ? host : undefined);
+  const cluster = cert === undefined ? undefined : roleNameOf(cert)?.cluster;
+  // Authorities of the system sign for hosts; nobody has asked them about roles. Whoever names a host means it.
+  const byRole = ca !== undefined && servername === undefined;
+  const expected = { byRole, ...(cluster === undefined ? {} : { cluster }), ...(id === undefined ? {} : { id }) };
   return {
-    minVersion: TLS_MIN,
-    ...rest,
+    ...TLS_ONLY,
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
     ...(ca === undefined ? {} : { ca: typeof ca === 'string' || Buffer.isBuffer(ca) ? ca : [...ca] }),
     ...(name === undefined ? {} : { servername: name }),
+    checkServerIdentity: (_, certificate) => checkServer(name ?? host, certificate, expected),
   };
 }
 

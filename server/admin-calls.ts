@@ -3,18 +3,26 @@
  * Each is a command of the metadata, proposed by whichever server was asked; an answer means that this server has
  * applied it.
  */
+import { createHash, randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import { checkControlAddresses, memberId, SHARDS_MAX, shardNumber } from '../core/metadata/check-state.js';
+import { checkAddresses, memberId, policyShape, SHARDS_MAX, shardNumber } from '../core/metadata/check-state.js';
+import { JOIN_TOKEN_TTL_MAX_MS } from '../core/metadata/join-tokens.js';
 import type { Command } from '../core/metadata/commands.js';
 import { usable } from '../core/metadata/leader-policy.js';
+import type { Policy } from '../core/metadata/state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
 import { planRebalance, type PlannedMove } from '../core/metadata/plan.js';
-import { boolean, list, record } from '../core/protocol/check.js';
+import { tenantNumber } from '../core/metadata/tenants.js';
+import { ticketRules } from '../core/metadata/tickets.js';
+import { boolean, hex256, hex64, list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
+import type { Access, Caller } from './control/auth.js';
+import { checkClientQuery } from './control/client-list.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { checkJoinRequest, type JoinAnswer } from './metadata/join.js';
 import type { LeaseGrantor } from './metadata/lease-grantor.js';
 import type { Peers } from './metadata/peers.js';
 import type { Outcome } from './metadata/proposer.js';
+import { checkResetCall } from './shard-reset.js';
 
 export interface AdminContext {
   readonly id: string;
@@ -24,6 +32,8 @@ export interface AdminContext {
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Milliseconds of CLOCK_BOOTTIME. */
   readonly nowMs: () => number;
+  /** A server that comes must show a join token. */
+  readonly joinTokens: boolean;
 }
 
 const PROPOSE_MS = 4000;
@@ -32,10 +42,24 @@ const CALL_MS = 4000;
 const checkId = record<{ readonly id: string }>({ id: memberId });
 const checkAdd = record<{ readonly id: string; readonly control: readonly string[] }>({
   id: memberId,
-  control: checkControlAddresses,
+  control: checkAddresses,
 });
 const checkDrain = record<{ readonly id: string; readonly draining: boolean }>({ id: memberId, draining: boolean });
+interface Revoked {
+  readonly client?: string;
+  readonly tenant?: string;
+}
+const checkRevoked = record<Revoked>({ client: maybe(hex64), tenant: maybe(text(200)) });
+/** Whoever makes the token sends its hash alone. */
+const checkJoinToken = record<{ readonly hash: string; readonly ttlMs: number }>({
+  hash: hex256,
+  ttlMs: uint(JOIN_TOKEN_TTL_MAX_MS),
+});
 const checkMove = record<{ readonly shard: number; readonly to: string }>({ shard: shardNumber, to: memberId });
+interface PolicyAsked extends Policy {
+  readonly tenant?: string;
+}
+const checkPolicy = record<PolicyAsked>({ ...policyShape, tenant: maybe(text(200)) });
 export const checkPlan = list(record<PlannedMove>({ shard: shardNumber, from: memberId, to: memberId }), SHARDS_MAX);
 
 async function done(context: AdminContext, command: Command): Promise<void> {
@@ -48,15 +72,23 @@ async function done(context: AdminContext, command: Command): Promise<void> {
   if (!outcome.ok) throw new FarkvError(outcome.code, outcome.message);
 }
 
+const hashOf = (token: string): string => createHash('sha256').update(token, 'utf8').digest('hex');
+
 /** A server asks for its place. It is told who the servers are, itself among them. */
 export async function answerJoin(context: AdminContext, id: string, args: unknown): Promise<JoinAnswer> {
-  const { instance, control } = checkJoinRequest(args, 'join');
+  const { instance, control, peer, token } = checkJoinRequest(args, 'join');
   const there = (): boolean => context.driver.state.servers.some((s) => s.id === id && s.instance === instance);
   if (context.driver.state.clusterId === '') throw new FarkvError('ERR_NO_LEADER', 'the cluster is not made yet');
   if (!there()) {
+    if (context.joinTokens && token === undefined)
+      throw new FarkvError(
+        'ERR_UNAUTHORIZED',
+        'a server that joins shows a join token: make one with farkv join-token create, and start it with --join-token-file',
+      );
+    const shown = token === undefined ? {} : { token: hashOf(token), atMs: Date.now() };
     // The same number as that server's data directory gives (data-directory.ts).
     const outcome = await context.propose(
-      { t: 'server-add', id, raftId: raftIdOf(`${id}/${instance}`), instance, control },
+      { t: 'server-add', id, raftId: raftIdOf(`${id}/${instance}`), instance, control, peer, ...shown },
       PROPOSE_MS,
     );
     if (outcome !== 'unknown' && !outcome.ok && !there()) throw new FarkvError(outcome.code, outcome.message);
@@ -90,13 +122,62 @@ async function plan(context: AdminContext): Promise<readonly PlannedMove[]> {
   return checkPlan(await peers.call(leader, 'shard-plan', {}, CALL_MS), 'plan');
 }
 
-export const OPERATORS_CALLS: ReadonlySet<string> = new Set([
-  'member-add',
-  'member-remove',
-  'drain',
-  'shard-move',
-  'shard-plan',
-]);
+const checks: Readonly<Record<string, Check<unknown>>> = {
+  'member-add': checkAdd,
+  'member-remove': checkId,
+  drain: checkDrain,
+  'shard-move': checkMove,
+  'shard-plan': () => ({}),
+  'tickets-rotate': () => ({}),
+  'tickets-revoke': checkRevoked,
+  'join-token-add': checkJoinToken,
+  clients: checkClientQuery,
+  'replication-set': checkPolicy,
+  'shard-reset': checkResetCall,
+};
+
+/**
+ * The arguments of a call as they may go to the thread that answers it. Throws as noSuchCall says, and ERR_PROTOCOL for
+ * arguments that are none.
+ */
+export function checkOperatorCall(access: Caller, method: string, args: unknown): unknown {
+  if (method === 'status') return {};
+  const check = access === 'operator' && Object.hasOwn(checks, method) ? checks[method] : undefined;
+  if (check === undefined) throw noSuchCall(access, method);
+  return check(args, method);
+}
+
+/** Of a call that is not known, or not for this role. */
+export function noSuchCall(access: Access, method: string): FarkvError {
+  return access === 'monitor' && Object.hasOwn(checks, method)
+    ? new FarkvError('ERR_UNAUTHORIZED', `${method} is for operators, and this token is one of a monitor`)
+    : new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${access}`);
+}
+
+async function rotate(context: AdminContext): Promise<void> {
+  const number = ticketRules(context.driver.state).number + 1;
+  await done(context, { t: 'tickets-rotate', number, secret: randomBytes(16).toString('hex'), atMs: Date.now() });
+}
+
+async function setPolicy(context: AdminContext, { tenant: name, ...policy }: PolicyAsked): Promise<void> {
+  const tenant = tenantNumber(context.driver.state, name);
+  if (tenant === undefined) throw new FarkvError('ERR_CONFIG', `the cluster has no tenant ${name ?? ''}`);
+  await done(context, { t: 'policy-set', tenant, ...policy });
+}
+
+/** By a client's id, or the name of a tenant ('' is the default one). */
+async function revoke(context: AdminContext, { client, tenant }: Revoked): Promise<void> {
+  const number =
+    tenant === undefined ? undefined : tenantNumber(context.driver.state, tenant === '' ? undefined : tenant);
+  if (tenant !== undefined && number === undefined)
+    throw new FarkvError('ERR_CONFIG', `the cluster has no tenant ${tenant}`);
+  await done(context, {
+    t: 'tickets-revoke',
+    ...(client === undefined ? {} : { client }),
+    ...(number === undefined ? {} : { tenant: number }),
+    atMs: Date.now(),
+  });
+}
 
 /** Undefined when there is no such call for operators. */
 export async function answerAdminCall(context: AdminContext, method: string, args: unknown): Promise<unknown> {
@@ -104,6 +185,18 @@ export async function answerAdminCall(context: AdminContext, method: string, arg
     case 'member-add': {
       const { id, control } = checkAdd(args, 'member-add');
       await done(context, { t: 'server-add', id, raftId: 0, control });
+      return {};
+    }
+    case 'tickets-rotate':
+      await rotate(context);
+      return {};
+    case 'tickets-revoke':
+      await revoke(context, checkRevoked(args, 'tickets-revoke'));
+      return {};
+    case 'join-token-add': {
+      const { hash, ttlMs } = checkJoinToken(args, 'join-token-add');
+      const atMs = Date.now();
+      await done(context, { t: 'join-token-add', hash, expiresMs: atMs + ttlMs, atMs });
       return {};
     }
     case 'member-remove':
@@ -117,6 +210,9 @@ export async function answerAdminCall(context: AdminContext, method: string, arg
       await move(context, shard, to);
       return {};
     }
+    case 'replication-set':
+      await setPolicy(context, checkPolicy(args, 'replication-set'));
+      return {};
     case 'shard-plan':
       return await plan(context);
     default:

@@ -1,7 +1,7 @@
 /** Calls of the control plane: their names, who may make them, and what they answer. */
 import { FarkvError } from '../core/errors.js';
 import { decodeProposal } from '../core/metadata/commands.js';
-import { answerAdminCall, answerJoin, OPERATORS_CALLS, type AdminContext } from './admin-calls.js';
+import { answerAdminCall, answerJoin, noSuchCall, type AdminContext } from './admin-calls.js';
 import type { Access } from './control/auth.js';
 import { tooEarly } from '../core/metadata/format.js';
 import { bytes, record } from '../core/protocol/check.js';
@@ -9,14 +9,28 @@ import { COMMAND_LIMITS } from '../core/protocol/index.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import type { Peers } from './metadata/peers.js';
 import { checkLeaseRequest, type LeaseGrantor } from './metadata/lease-grantor.js';
+import type { LeaderDuties } from './metadata/leader-duties.js';
+import { answerReset } from './shard-reset.js';
 import { checkNodeStatus, clusterStatus, raftPart, type ClusterStatus, type NodeStatus } from './status.js';
 
 export interface CallContext extends AdminContext {
   readonly driver: Pick<MetadataDriver, 'propose' | 'status' | 'state' | 'leader' | 'leads'>;
   readonly peers: Pick<Peers, 'call' | 'idOf' | 'ids' | 'servers'>;
   readonly grantor: Pick<LeaseGrantor, 'ask' | 'current'>;
+  readonly reset: LeaderDuties['reset'];
   readonly own: () => Promise<
-    Pick<NodeStatus, 'version' | 'processId' | 'uptimeMs' | 'connections' | 'clients' | 'moveErrors' | 'dataPlane'>
+    Pick<
+      NodeStatus,
+      | 'version'
+      | 'processId'
+      | 'uptimeMs'
+      | 'connections'
+      | 'clients'
+      | 'frontStalledMs'
+      | 'moveErrors'
+      | 'movedVotes'
+      | 'dataPlane'
+    >
   >;
 }
 
@@ -62,7 +76,8 @@ function propose({ driver, peers }: CallContext, args: unknown): Record<string, 
   const { command } = decodeProposal(entry);
   const early = tooEarly(command, driver.state.formatVersion);
   if (early !== undefined) throw early;
-  if (command.t === 'shards-taken') throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
+  if (command.t === 'shards-taken' || command.t === 'shards-given' || command.t === 'shard-reset')
+    throw new FarkvError('ERR_UNAUTHORIZED', 'shards are taken by the leader alone');
   // It alone knows which formats the servers know (metadata/lease-grantor.ts).
   if (command.t === 'raise-format')
     throw new FarkvError('ERR_UNAUTHORIZED', 'the format is raised by the leader alone');
@@ -90,11 +105,10 @@ export async function answerCall(
     if (method === 'lease' && from !== undefined)
       return await context.grantor.ask(from, checkLeaseRequest(args, 'lease'));
   }
+  if (method === 'shard-reset' && (access === 'operator' || access === 'peer')) return await answerReset(context, args);
   if (access === 'operator' || (access === 'peer' && method === 'shard-plan')) {
     const answer = await answerAdminCall(context, method, args);
     if (answer !== undefined) return answer;
   }
-  if (access === 'monitor' && OPERATORS_CALLS.has(method))
-    throw new FarkvError('ERR_UNAUTHORIZED', `${method} is for operators, and this token is one of a monitor`);
-  throw new FarkvError('ERR_UNSUPPORTED', `there is no call ${method.slice(0, 40)} for a ${access}`);
+  throw noSuchCall(access, method);
 }

@@ -30,7 +30,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { FarkvError } from '../core/errors.js';
-import { checkControlAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metadata/check-state.js';
+import { checkAddresses, memberId, MEMBERS_MAX, raftNumber } from '../core/metadata/check-state.js';
 import { raftIdOf } from '../core/metadata/placement.js';
 import { boolean, hex128, hex64, list, literal, maybe, record, uint, type Check } from '../core/protocol/check.js';
 import type { Peer } from './config/settings.js';
@@ -40,14 +40,14 @@ export interface KnownServer {
   readonly id: string;
   /** Its number in the Raft group. */
   readonly raftId: number;
-  /** Control addresses, in the order in which they are tried. */
+  /** Of its port between servers, in the order in which they are tried. */
   readonly addresses: readonly string[];
   readonly instance?: string;
 }
 export const checkKnownServer = record<KnownServer>({
   id: memberId,
   raftId: raftNumber,
-  addresses: checkControlAddresses,
+  addresses: checkAddresses,
   instance: maybe(hex64),
 });
 

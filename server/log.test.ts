@@ -1,6 +1,6 @@
 import test from 'ava';
 import { FarkvError } from '../core/errors.js';
-import { describeError, Log, RateLimitedLog } from './log.js';
+import { describeError, formatLine, Log, RateLimitedLog } from './log.js';
 
 test('only what is at least as important as asked for is written', (t) => {
   const lines: string[] = [];
@@ -10,6 +10,22 @@ test('only what is at least as important as asked for is written', (t) => {
   log.warn('c');
   log.error('d');
   t.deepEqual(lines, ['warn c', 'error d']);
+});
+
+test('who did what is written whatever level is asked for, as text or as an object', (t) => {
+  const lines: string[] = [];
+  const time = new Date(0);
+  const written = (format: 'text' | 'json'): Log =>
+    new Log('error', (level, text, fields) => lines.push(formatLine(format, time, level, text, fields)));
+  const fields = { event: 'drain', role: 'operator', name: 'a b\n"', draining: true, result: 'ok' } as const;
+  written('text').audit(fields);
+  written('json').audit(fields);
+  written('json').error('an error\nof two lines');
+  t.deepEqual(lines, [
+    '1970-01-01T00:00:00.000Z info audit drain role=operator name="a b\\n\\"" draining=true result=ok\n',
+    '{"time":"1970-01-01T00:00:00.000Z","level":"info","event":"drain","role":"operator","name":"a b\\n\\"","draining":true,"result":"ok"}\n',
+    '{"time":"1970-01-01T00:00:00.000Z","level":"error","message":"an error\\nof two lines"}\n',
+  ]);
 });
 
 test('what may happen any number of times is written so often and then counted', (t) => {

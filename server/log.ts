@@ -1,7 +1,12 @@
-/** What a server says about itself. Never given: tokens, rkeys, seeds, tickets, keys or values of users. */
-import type { LogLevel } from './config/settings.js';
+/**
+ * What a server says about itself: lines of text, some with fields for programs. Never given: tokens, rkeys, seeds,
+ * tickets, keys or values of users.
+ */
+import type { LogFormat, LogLevel } from './config/settings.js';
 
-export type LogSink = (level: LogLevel, text: string) => void;
+/** Of one line, for programs; `event` says what happened. */
+export type LogFields = Readonly<Record<string, string | number | boolean>> & { readonly event: string };
+export type LogSink = (level: LogLevel, text: string, fields?: LogFields) => void;
 
 const order: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
@@ -27,9 +32,38 @@ export class Log {
     this.#say('error', text);
   }
 
+  /** Who did what: written whatever level was asked for. */
+  audit(fields: LogFields): void {
+    this.#sink('info', auditText(fields), fields);
+  }
+  /** A line that another thread of this server has let through already. */
+  pass(level: LogLevel, text: string, fields: LogFields | undefined): void {
+    this.#sink(level, text, fields);
+  }
+
   #say(level: LogLevel, text: string): void {
     if (order.indexOf(level) >= this.#least) this.#sink(level, text);
   }
+}
+
+function auditText({ event, ...fields }: LogFields): string {
+  const words = Object.entries(fields).map(([name, value]) => {
+    const text = String(value);
+    return `${name}=${/^[\w.:/*@+-]+$/.test(text) ? text : JSON.stringify(text)}`;
+  });
+  return ['audit', event, ...words].join(' ');
+}
+
+/** One line, as `--log-format` says. */
+export function formatLine(
+  format: LogFormat,
+  time: Date,
+  level: LogLevel,
+  text: string,
+  fields: LogFields | undefined,
+): string {
+  if (format === 'text') return `${time.toISOString()} ${level} ${text}\n`;
+  return `${JSON.stringify({ time: time.toISOString(), level, ...(fields ?? { message: text }) })}\n`;
 }
 
 const LINES = 20;
@@ -37,27 +71,36 @@ const PER_MS = 10_000;
 
 /** Says what may happen any number of times only so often in ten seconds, and how much was left out. */
 export class RateLimitedLog {
-  readonly #say: (text: string) => void;
+  readonly #say: (text: string, fields?: LogFields) => void;
   readonly #now: () => number;
   readonly #lines: number;
   #since = -Infinity;
   #said = 0;
 
-  constructor(say: (text: string) => void, now: () => number = () => performance.now(), lines = LINES) {
+  constructor(
+    say: (text: string, fields?: LogFields) => void,
+    now: () => number = () => performance.now(),
+    lines = LINES,
+  ) {
     this.#say = say;
     this.#now = now;
     this.#lines = lines;
   }
 
-  say(text: string): void {
+  say(text: string, fields?: LogFields): void {
     const now = this.#now();
     if (now - this.#since >= PER_MS) {
-      if (this.#said > this.#lines) this.#say(`(${this.#said - this.#lines} more like that were not written)`);
+      const omitted = this.#said - this.#lines;
+      if (omitted > 0)
+        this.#say(
+          `(${omitted} more like that were not written)`,
+          fields === undefined ? undefined : { event: 'omitted', count: omitted },
+        );
       this.#since = now;
       this.#said = 0;
     }
     this.#said += 1;
-    if (this.#said <= this.#lines) this.#say(text);
+    if (this.#said <= this.#lines) this.#say(text, fields);
   }
 }
 

@@ -17,7 +17,7 @@ const failureOf = (error: FarkvError): Failure => ({ code: error.code, message: 
 async function run(start: Start): Promise<void> {
   // Imported here, so that a missing addon is an answer and not a thread that dies.
   const { addon } = await import('../native/addon.js');
-  const node = new FarkvNode(start.settings, addon, (level, text) => say({ t: 'log', level, text }));
+  const node = new FarkvNode(start.settings, addon, (level, text, fields) => say({ t: 'log', level, text, fields }));
   const life = { stopping: false };
   port?.on('message', (message: ToNode) => {
     if (message.t === 'status') {

@@ -2,7 +2,7 @@
  * A server, put together, in its own thread. Start-up, in order; each step needs the one before:
  *
  *   1  the data directory is locked          whoever held it is dead: leases of the last run count from here
- *   2  control addresses are bound           a port in use ends the start before anything is promised
+ *   2  both ports are bound                  a port in use ends the start before anything is promised
  *   3  the Raft member starts                other servers are dialed; alone, it leads at once
  *   4  the metadata has a cluster            bootstrapped by the leader, or read from the log
  *   5  the data plane listens                it needs the cluster's hash seed and ticket secret
@@ -13,29 +13,38 @@
  */
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
+import { MEMBERS_MAX } from '../core/metadata/check-state.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
 import { shmHost } from '../native/host.js';
 import { answerCall, type CallContext } from './calls.js';
 import type { ServerSettings } from './config/settings.js';
+import { secretsOf } from './config/secret-file.js';
 import { checkTenants } from './config/tenants.js';
 import { formatHostPort, formatSize } from './config/units.js';
-import { Credentials, Tokens } from './control/auth.js';
+import { RecentAddresses } from './control/addresses.js';
+import { Credentials, isOpen, Tokens } from './control/auth.js';
 import { advertised } from './control/advertise.js';
-import { ControlPlane } from './control/control-plane.js';
+import { PEER_HANDSHAKES, PEER_PLACES } from './control/bounds.js';
+import { FrontThread } from './control/front-thread.js';
+import { Handshakes } from './control/handshakes.js';
+import { accessOf } from './control/tickets.js';
 import { Listener } from './control/listener.js';
-import { serverTls, trustOf } from './control/tls.js';
+import { PeerPlane } from './control/peer-plane.js';
+import { serverTls, serverTrust } from './control/tls.js';
 import { DataDirectory } from './data-directory.js';
+import { watchCredentials } from './audit.js';
 import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
-import { joinMembers } from './metadata/join-members.js';
+import { joinMembers, zoneTeller, type JoinMembersOptions } from './metadata/join-members.js';
 import type { MetadataDriver } from './metadata/driver.js';
 import { LeaseHolder } from './metadata/lease-holder.js';
 import { asFarkvError } from './native-errors.js';
 import { leaseWaitMs, waitForLeases } from './shards/lease-wait.js';
 import { hex64, ShardDriver } from './shards/driver.js';
+import { probe } from './shards/probe.js';
 import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
@@ -43,13 +52,18 @@ import { PACKAGE_VERSION } from './version.js';
 
 export type Native = Pick<
   Addon,
-  'constants' | 'DataPlane' | 'makeTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'rdmaAddresses'
+  'constants' | 'DataPlane' | 'makeTicket' | 'openTicket' | 'crc32c' | 'bootTimeNs' | 'tryLock' | 'rdmaAddresses'
 >;
 
-export interface ReadyInfo {
+/** Addresses of a server as others may use them. */
+export interface Ports {
+  readonly control: readonly string[];
+  readonly peer: readonly string[];
+}
+
+export interface ReadyInfo extends Ports {
   readonly id: string;
   readonly clusterId: string;
-  readonly control: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly shards: readonly number[];
   readonly dataDir: string;
@@ -82,6 +96,7 @@ export class FarkvNode {
   #instance = '';
   #leaving = false;
   #regions: ShardDriver | undefined;
+  #access: { readonly plane: DataPlane; readonly rules: MetadataState['tickets'] } | undefined;
   #dataPlane: DataPlane | undefined;
   #calls: CallContext | undefined;
 
@@ -158,7 +173,7 @@ export class FarkvNode {
       native: this.#native,
       incarnation: hex64(this.#incarnation),
       log: this.#log,
-      trust: tls === undefined ? undefined : trustOf(tls.ca),
+      trust: tls === undefined ? undefined : serverTrust(tls, this.#log),
       fatal: (error) => this.#fail(error),
       outcast: (error) => {
         // A member that is cut off waits for better times, unless it is told that it is none.
@@ -166,10 +181,10 @@ export class FarkvNode {
       },
     });
     this.#undo.push(() => group.stop());
-    const control = await this.#control(group, directory);
+    const ports = await this.#ports(group, directory);
     this.#undo.push(() => group.handOver());
 
-    if (directory.joined) await this.#askForPlace(group, directory, control);
+    if (directory.joined) await this.#askForPlace(group, directory, ports);
     group.start();
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
@@ -178,7 +193,7 @@ export class FarkvNode {
     const fabric = this.#listen(state, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = this.#shardDriver(group, directory, lockedNs, lease);
-    await this.#unlessFailed(this.#join(group, directory, control, fabric));
+    await this.#unlessFailed(this.#join(group, directory, ports, fabric));
     lease.start();
     regions.stateChanged();
     await this.#unlessFailed(
@@ -187,7 +202,7 @@ export class FarkvNode {
     return {
       id,
       clusterId: state.clusterId,
-      control,
+      ...ports,
       fabric,
       shards: regions.serving,
       dataDir: directory.path,
@@ -196,8 +211,8 @@ export class FarkvNode {
   }
 
   /** A server that comes to a cluster; one that has come already knows the others. */
-  async #askForPlace(group: MetadataGroup, directory: DataDirectory, control: readonly string[]): Promise<void> {
-    const { id, join, access, tls } = this.#settings;
+  async #askForPlace(group: MetadataGroup, directory: DataDirectory, ports: Ports): Promise<void> {
+    const { id, join, joinToken, access, tls } = this.#settings;
     if (directory.servers !== undefined) return;
     const abort = new AbortController();
     try {
@@ -205,10 +220,11 @@ export class FarkvNode {
         joinCluster({
           id,
           instance: directory.instance,
-          control,
+          ...ports,
           addresses: join,
           token: access.peer === undefined ? undefined : new Tokens(access.peer).first,
-          trust: tls === undefined ? undefined : trustOf(tls.ca),
+          joinToken: joinToken === undefined ? undefined : secretsOf(joinToken, '--join-token-file')[0],
+          trust: tls === undefined ? undefined : serverTrust(tls, this.#log),
           timeoutMs: JOIN_CALL_MS,
           signal: abort.signal,
           sleep,
@@ -244,25 +260,76 @@ export class FarkvNode {
     }
   }
 
-  /** Binds the control addresses and answers there. Returns them as others may use them. */
-  async #control(
-    { driver, peers, grantor, proposer }: MetadataGroup,
-    directory: DataDirectory,
-  ): Promise<readonly string[]> {
-    const { id, handshakeMs, access, listen, maxConnections, advertise } = this.#settings;
-    const tls = this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls);
-    const plane = new ControlPlane({
+  /** Binds the addresses of both ports and answers there. Returns them as others may use them. */
+  async #ports(group: MetadataGroup, directory: DataDirectory): Promise<Ports> {
+    const { driver, peers, grantor, proposer, duties } = group;
+    const { id, advertise } = this.#settings;
+    const ports: { front?: FrontThread; peers?: Listener } = {};
+    const calls: CallContext = {
+      id,
+      driver,
+      peers,
+      grantor,
+      propose: (command, ms) => proposer.propose(command, ms),
+      reset: (asked, accepted) => duties.reset(asked, accepted),
+      nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
+      joinTokens: !isOpen(this.#settings.access),
+      own: async () => ({
+        version: PACKAGE_VERSION,
+        processId: process.pid,
+        uptimeMs: Date.now() - this.#startedMs,
+        connections: (ports.front?.figures.connections ?? 0) + (ports.peers?.connections ?? 0),
+        clients: ports.front?.figures.clients ?? 0,
+        ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),
+        movedVotes: duties.movedVotes,
+        ...(this.#regions === undefined ? {} : { moveErrors: this.#regions.moveErrors }),
+        ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
+      }),
+    };
+    this.#calls = calls;
+    const listener = await this.#peerPort(group, directory, calls);
+    ports.peers = listener;
+    this.#undo.push(() => listener.close());
+    const { tls, access, listen, maxConnections, handshakeMs, logLevel } = this.#settings;
+    const front = await FrontThread.open({
+      serverId: id,
+      listen,
+      tls,
+      access,
+      maxConnections,
+      handshakeMs,
+      logLevel,
+      call: (caller, method, args) => answerCall(calls, caller, method, args),
+      log: this.#log,
+      failed: (error) => this.#fail(error),
+    });
+    ports.front = front;
+    this.#undo.push(() => front.close());
+    driver.onState((state) => {
+      front.stateChanged(state);
+      this.#setAccess(state);
+      this.#stateChanged(state, driver);
+    });
+    front.stateChanged(driver.state);
+    this.#log.info(
+      `control on ${front.bound.map(formatHostPort).join(', ')}, servers on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
+    );
+    return { control: advertised(front.bound, advertise), peer: advertised(listener.bound, advertise) };
+  }
+
+  async #peerPort({ driver, peers }: MetadataGroup, directory: DataDirectory, calls: CallContext): Promise<Listener> {
+    const { id, access, peerListen, handshakeMs } = this.#settings;
+    const known = new RecentAddresses(MEMBERS_MAX);
+    const plane = new PeerPlane({
+      known,
       serverId: id,
       instance: directory.instance,
       handshakeMs,
       log: this.#log,
-      credentials: new Credentials(access, (error) =>
-        this.#log.warn(`a token file cannot be read: ${describeError(error)}`),
-      ),
+      credentials: new Credentials(access, watchCredentials(this.#log)),
       state: () => driver.state,
-      makeTicket: this.#native.makeTicket,
-      peerArrives: (hello) => peers.arrives(hello),
-      peerMessage: (from, message) => {
+      arrives: (hello) => peers.arrives(hello),
+      message: (from, message) => {
         const raftId = peers.raftIdOf(from);
         if (raftId === undefined)
           throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster`);
@@ -270,45 +337,23 @@ export class FarkvNode {
       },
       call: (who, method, args, from) => answerCall(calls, who, method, args, from),
     });
-    const bound: { listener?: Listener } = {};
-    const calls: CallContext = {
-      id,
-      driver,
-      peers,
-      grantor,
-      propose: (command, ms) => proposer.propose(command, ms),
-      nowMs: () => Number(this.#native.bootTimeNs()) / 1e6,
-      own: async () => ({
-        version: PACKAGE_VERSION,
-        processId: process.pid,
-        uptimeMs: Date.now() - this.#startedMs,
-        connections: bound.listener?.connections ?? 0,
-        clients: plane.clients,
-        ...(this.#regions === undefined ? {} : { moveErrors: this.#regions.moveErrors }),
-        ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
-      }),
-    };
-    this.#calls = calls;
-    const listener = await Listener.open({
-      addresses: listen,
-      tls,
-      maxConnections,
+    return await Listener.open({
+      addresses: peerListen,
+      tls: this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls, this.#log),
+      places: { ...PEER_PLACES, isKnown: (source) => peers.at(source) || known.has(source) },
+      handshakes: new Handshakes(PEER_HANDSHAKES),
       handshakeMs,
-      connection: (socket) => plane.accept(socket),
+      connection: (socket, guest) => plane.accept(socket, guest),
     });
-    bound.listener = listener;
-    this.#undo.push(async () => {
-      plane.close();
-      await listener.close();
-    });
-    driver.onState((state) => {
-      plane.stateChanged();
-      this.#stateChanged(state, driver);
-    });
-    this.#log.info(
-      `control on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
-    );
-    return advertised(listener.bound, advertise);
+  }
+
+  /** Tells the data plane which tickets are good, where that has changed. */
+  #setAccess(state: MetadataState): void {
+    const told = this.#access;
+    if (this.#dataPlane === undefined) return;
+    if (told?.plane === this.#dataPlane && told.rules === state.tickets) return;
+    this.#dataPlane.setAccess(accessOf(state));
+    this.#access = { plane: this.#dataPlane, rules: state.tickets };
   }
 
   #stateChanged(state: MetadataState, driver: MetadataDriver): void {
@@ -343,6 +388,8 @@ export class FarkvNode {
       incarnation: this.#incarnation,
       log: this.#log,
       layoutChanged: (shard) => this.#regions?.layoutChanged(shard),
+      copyNoticed: (shard, copy, what) => this.#regions?.copyNoticed(shard, copy, what),
+      copyOrphaned: (...orphan) => this.#regions?.copyOrphaned(...orphan),
       fatal: (error) => this.#fail(error),
     });
     this.#dataPlane = opened.plane;
@@ -350,6 +397,7 @@ export class FarkvNode {
       this.#dataPlane = undefined;
       await opened.close();
     });
+    this.#setAccess(state);
     return opened.fabric;
   }
 
@@ -390,7 +438,7 @@ export class FarkvNode {
       memoryBytes,
       shardMemoryMin: this.#native.constants.memoryMin,
       dataPlane,
-      here: { providers: this.#native.constants.providers, host: shmHost() },
+      here: { providers: this.#native.constants.providers, host: shmHost(), secure: this.#settings.tls !== undefined },
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
       leasesOver: Promise.all([
@@ -400,11 +448,14 @@ export class FarkvNode {
       beforeServing: () => directory.markServing({ leaseMs, driftPpm }),
       random64,
       sleep,
+      probe,
       log: this.#log,
       fatal: (error) => this.#fail(error),
     });
     this.#regions = regions;
     this.#undo.push(async () => {
+      const left = await regions.leave(2 * leaseMs + 1000);
+      if (left.length > 0) this.#log.warn(`no other server has taken over shards ${left.join(', ')}`);
       this.#regions = undefined;
       if (!(await regions.close(2 * leaseMs + 1000))) return;
       directory.clearServing();
@@ -416,17 +467,29 @@ export class FarkvNode {
   async #join(
     { driver, proposer }: MetadataGroup,
     directory: DataDirectory,
-    control: readonly string[],
+    ports: Ports,
     fabric: readonly FabricAddress[],
   ): Promise<void> {
-    const { id, memoryBytes } = this.#settings;
-    await joinMembers({
-      member: { id, incarnation: hex64(this.#incarnation), instance: directory.instance, control, fabric, memoryBytes },
+    const { id, memoryBytes, zone } = this.#settings;
+    const options: JoinMembersOptions = {
+      member: {
+        id,
+        incarnation: hex64(this.#incarnation),
+        instance: directory.instance,
+        ...ports,
+        fabric,
+        memoryBytes,
+        ...(zone === undefined ? {} : { zone }),
+      },
       state: () => driver.state,
       propose: (command, ms) => proposer.propose(command, ms),
       log: this.#log,
-    });
+    };
+    await joinMembers(options);
     this.#joined = true;
     this.#log.info(`joined as ${id}`);
+    const tellZone = zoneTeller(options);
+    driver.onState(tellZone);
+    tellZone();
   }
 }

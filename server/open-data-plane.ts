@@ -24,6 +24,8 @@ export interface OpenDataPlaneOptions {
   readonly incarnation: bigint;
   readonly log: Log;
   readonly layoutChanged: (shard: number) => void;
+  readonly copyNoticed: NonNullable<DataPlane['onCopy']>;
+  readonly copyOrphaned: NonNullable<DataPlane['onOrphan']>;
   readonly fatal: (error: FarkvError) => void;
 }
 
@@ -54,6 +56,8 @@ export function openDataPlane(options: OpenDataPlaneOptions): OpenedDataPlane {
   }
   const [plane, bound] = started;
   plane.onLayout = options.layoutChanged;
+  plane.onCopy = options.copyNoticed;
+  plane.onOrphan = options.copyOrphaned;
   const lost = new Set<Provider>();
   plane.onUnreachable = (provider) => {
     if (lost.has(provider)) return;

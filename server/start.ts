@@ -9,6 +9,7 @@ import type { FabricAddress } from '../core/metadata/state.js';
 import type { HugePages } from '../native/data-plane.js';
 import { loadSettings } from './config/load.js';
 import type { LogLevel } from './config/settings.js';
+import type { LogFields } from './log.js';
 import type { ReadyInfo } from './node.js';
 import type { ClusterStatus } from './status.js';
 import type { Failure, FromNode, Start, ToNode } from './thread-messages.js';
@@ -22,7 +23,7 @@ export interface ServerOptions {
   /** A YAML or JSON file with more options. */
   readonly config?: string;
   readonly id?: string;
-  /** Server ids to their control addresses; the same for every server of the cluster. */
+  /** Server ids to the addresses of their ports between servers; the same for every server of the cluster. */
   readonly peers?: string | readonly string[] | Readonly<Record<string, string | readonly string[]>>;
   /** Servers of a cluster that there is, for a server that comes to it. */
   readonly join?: string | readonly string[];
@@ -30,6 +31,7 @@ export interface ServerOptions {
   readonly voters?: number;
   readonly dataDir?: string;
   readonly listen?: string | readonly string[];
+  readonly peerListen?: string | readonly string[];
   readonly fabricListen?: string | readonly string[];
   readonly rdmaDevice?: string;
   readonly advertise?: string | readonly string[];
@@ -66,6 +68,7 @@ export interface ServerOptions {
           }
         >
       >;
+  readonly joinTokenFile?: string;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly tlsCa?: string;
@@ -83,8 +86,8 @@ export interface ServerOptions {
 }
 
 export interface StartControl {
-  /** Called with each line of the log; default: nothing is written. */
-  readonly log?: (level: LogLevel, text: string) => void;
+  /** Called with each line of the log; `fields`: of lines that say who did what. Default: nothing is written. */
+  readonly log?: (level: LogLevel, text: string, fields?: LogFields) => void;
   /** Gives up the start (ERR_ABORTED). Has no effect afterwards. */
   readonly signal?: AbortSignal;
   readonly env?: NodeJS.ProcessEnv;
@@ -95,6 +98,8 @@ export interface ServerHandle extends AsyncDisposable {
   readonly clusterId: string;
   /** Control addresses, host:port: what connect() is given. */
   readonly addresses: readonly string[];
+  /** Addresses of the port between servers: what another server's `peers` and `join` are given. */
+  readonly peerAddresses: readonly string[];
   /** Where the data plane listens. */
   readonly fabric: readonly FabricAddress[];
   /** Shards that were served when the start was done. */
@@ -179,7 +184,7 @@ class NodeThread {
       this.#worker.on('message', (message: FromNode) => {
         switch (message.t) {
           case 'log':
-            log?.(message.level, message.text);
+            log?.(message.level, message.text, message.fields);
             break;
           case 'ready':
             becomeReady?.(message.info);
@@ -248,6 +253,7 @@ class Handle implements ServerHandle {
   readonly id: string;
   readonly clusterId: string;
   readonly addresses: readonly string[];
+  readonly peerAddresses: readonly string[];
   readonly fabric: readonly FabricAddress[];
   readonly shards: readonly number[];
   readonly dataDir: string;
@@ -257,6 +263,7 @@ class Handle implements ServerHandle {
     this.id = info.id;
     this.clusterId = info.clusterId;
     this.addresses = info.control;
+    this.peerAddresses = info.peer;
     this.fabric = info.fabric;
     this.shards = info.shards;
     this.dataDir = info.dataDir;

@@ -159,8 +159,19 @@ test('the table is readable where nothing is known yet', (t) => {
   t.regex(renderStatus(status), /^ +4 +- +unassigned/m);
 });
 
+test('a server whose thread of clients and operators stands still is shown', (t) => {
+  const of = (more: Partial<typeof node>): string =>
+    renderStatus(
+      clusterStatus(state, new Map([['s1', { ...node, ...more }]]), state.voters, { term: 4, answeredBy: 's2' }),
+    );
+  t.regex(of({ frontStalledMs: 3500 }), /^s1 has not answered its clients and operators for 4 s$/m);
+  t.notRegex(of({}), /has not answered/);
+});
+
 test('what another server says about itself is checked', (t) => {
   t.deepEqual(checkNodeStatus(node, 's1'), node);
+  const stalled = { ...node, frontStalledMs: 3500 };
+  t.deepEqual(checkNodeStatus(stalled, 's1'), stalled);
   for (const bad of [null, {}, { ...node, term: -1 }, { ...node, id: 5 }, { ...node, version: 'a\u001b[2J' }])
     t.throws(() => checkNodeStatus(bad, 's1'), { code: 'ERR_PROTOCOL' });
 });

@@ -3,11 +3,13 @@
  * or client ids.
  */
 import type { DataPlaneStats } from '../native/data-plane.js';
-import { maybe, record, text, uint, type Check } from '../core/protocol/check.js';
+import { list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
+import { MEMBERS_MAX } from '../core/metadata/check-state.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 import type { RaftStatus } from '../core/raft/index.js';
 import { checkMoveErrors, type MoveError } from './shards/move-errors.js';
+import { copiesStatus, replicationStatus, type CopiesStatus, type ReplicationStatus } from './status-copies.js';
 
 /** Of one server, by itself. */
 export interface NodeStatus {
@@ -23,8 +25,12 @@ export interface NodeStatus {
   readonly logBytes: number;
   readonly connections: number;
   readonly clients: number;
+  /** For about so long its thread of clients and operators has not answered; absent: it does. */
+  readonly frontStalledMs?: number;
   /** Of moves from or to it; earlier versions do not say. */
   readonly moveErrors?: readonly MoveError[];
+  /** Voters whose votes went to others, as it has seen since its start; earlier versions do not say. */
+  readonly movedVotes?: readonly { readonly from: string; readonly to: string }[];
   /** Undefined until the data plane has been started. */
   readonly dataPlane?: DataPlaneStats;
 }
@@ -36,11 +42,17 @@ export interface MemberStatus {
   readonly leader: boolean;
   /** In the metadata group. A learner follows it without a vote; one that is only announced has not come yet. */
   readonly role: 'voter' | 'learner' | 'announced';
+  /** It was silent for too long, and this server votes in its place; absent: not that any server has seen it. */
+  readonly replacedBy?: string;
   /** The server gives its shards away and gets none. */
   readonly draining: boolean;
   readonly control: readonly string[];
+  /** Addresses of the port between servers. */
+  readonly peer: readonly string[];
   readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'worker'>[];
   readonly memoryBytes: number;
+  /** By --zone; absent: none was given, or not all servers know zones. */
+  readonly zone?: string;
   readonly node?: NodeStatus;
 }
 
@@ -101,6 +113,8 @@ export interface ShardStatus {
   /** Registered beside memoryBytes: regions given back that clients may know of until their leases are over. */
   readonly retiredBytes?: number;
   readonly memoryLimitBytes?: number;
+  /** Absent of shards that have one copy and are to have no other. */
+  readonly copies?: CopiesStatus;
 }
 
 export interface ClusterStatus {
@@ -124,6 +138,8 @@ export interface ClusterStatus {
   readonly moveErrors?: readonly MoveError[];
   /** Beside the default one, which has the shards before theirs; absent where there are none. */
   readonly tenants?: readonly { readonly name: string; readonly firstShard: number; readonly shards: number }[];
+  /** The default tenant's first; absent in clusters whose metadata has no copies. */
+  readonly replication?: readonly ReplicationStatus[];
 }
 
 export function raftPart(
@@ -175,19 +191,24 @@ export function clusterStatus(
   about: Pick<ClusterStatus, 'term' | 'answeredBy' | 'leader'>,
 ): ClusterStatus {
   const announced = state.servers.filter((s) => s.raftId === 0).map((s) => s.id);
+  const movedVotes = [...nodes.values()].flatMap((node) => node.movedVotes ?? []);
   const members = [...new Set([...ids, ...announced])].sort().map((id): MemberStatus => {
     const member = state.members.get(id);
     const server = state.servers.find((s) => s.id === id);
     const node = nodes.get(id);
+    const moved = movedVotes.find(({ from }) => from === id && !state.voters.includes(id));
     return {
       id,
       state: node !== undefined ? 'up' : member === undefined ? 'absent' : 'unreachable',
       leader: about.leader === id,
       role: announced.includes(id) ? 'announced' : state.voters.includes(id) ? 'voter' : 'learner',
+      ...(moved === undefined ? {} : { replacedBy: moved.to }),
       draining: server?.draining ?? false,
       control: member?.control ?? server?.control ?? [],
+      peer: member?.peer ?? server?.peer ?? [],
       fabric: (member?.fabric ?? []).map(({ provider, address, worker }) => ({ provider, address, worker })),
       memoryBytes: member?.memoryBytes ?? 0,
+      ...(member?.zone === undefined ? {} : { zone: member.zone }),
       ...(node === undefined ? {} : { node }),
     };
   });
@@ -195,6 +216,7 @@ export function clusterStatus(
     const node = s.owner === undefined ? undefined : nodes.get(s.owner);
     const own = node?.dataPlane?.shards.find((one) => one.shard === s.shard);
     const open = s.incarnation !== undefined;
+    const copies = copiesStatus(state, s.shard, own?.copy?.lag, (id) => nodes.has(id));
     return {
       shard: s.shard,
       ...(s.owner === undefined ? {} : { owner: s.owner }),
@@ -225,6 +247,7 @@ export function clusterStatus(
             retiredBytes: own.retiredBytes,
             memoryLimitBytes: own.memoryBytes,
           }),
+      ...(copies === undefined ? {} : { copies }),
     };
   });
   const ranges = tenantRanges(state);
@@ -233,6 +256,7 @@ export function clusterStatus(
     firstShard: ranges[i + 1]?.first ?? 0,
     shards: count,
   }));
+  const replication = replicationStatus(state);
   return {
     clusterId: state.clusterId,
     formatVersion: state.formatVersion,
@@ -243,6 +267,7 @@ export function clusterStatus(
     moves: state.moves,
     moveErrors: moveErrorsOf(state, nodes),
     ...(tenants.length === 0 ? {} : { tenants }),
+    ...(replication === undefined ? {} : { replication }),
   };
 }
 
@@ -271,7 +296,9 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     logBytes: uint(),
     connections: uint(),
     clients: uint(),
+    frontStalledMs: maybe(uint()),
     moveErrors: maybe(checkMoveErrors),
+    movedVotes: maybe(list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX)),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;
   return dataPlane === undefined || dataPlane === null ? known : { ...known, dataPlane: checkStats(dataPlane) };

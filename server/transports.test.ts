@@ -44,6 +44,24 @@ test('shm addresses carry the host, others the hosts that are advertised', (t) =
   ]);
 });
 
+test('tcp is encrypted when the control port is, but for --insecure-data, and its address says how it talks', (t) => {
+  const bound = (address: string) => [{ provider: 'tcp', address, worker: 0 }] as const;
+  const plain = settings({ 'fabric-listen': '127.0.0.1:7500' });
+  const tls = { ...plain, tls: { cert: 'c', key: 'k' } };
+  const off = { ...tls, insecureData: true };
+  const rdma = () => [{ device: 'rxe0', networkInterface: 'eth0', address: '127.0.0.1', iwarp: false }];
+  const said = (s: typeof plain) =>
+    listenList({ ...s, insecure: true }, ['tcp', 'verbs'], 1, [], rdma).map((l) => l.address);
+  t.deepEqual(said(plain), ['127.0.0.1:7500', '127.0.0.1:7500']);
+  t.deepEqual(said(tls), ['tls:127.0.0.1:7500', '127.0.0.1:7500']);
+  t.deepEqual(said(off), ['127.0.0.1:7500', '127.0.0.1:7500']);
+  const told = (address: string, s: typeof plain) => fabricAddresses(bound(address), s, 'host').map((a) => a.address);
+  t.deepEqual(told('127.0.0.1:7500', plain), ['127.0.0.1:7500']);
+  t.deepEqual(told('tls:127.0.0.1:7500', tls), ['tls:127.0.0.1:7500']);
+  t.deepEqual(told('tls:127.0.0.1:7500', { ...tls, advertise: ['10.1.1.1'] }), ['tls:10.1.1.1:7500']);
+  t.deepEqual(told('127.0.0.1:7500', off), ['clear:127.0.0.1:7500']);
+});
+
 test('a wildcard becomes addresses that can be dialed, anything else stays', (t) => {
   t.deepEqual(
     advertised(

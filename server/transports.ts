@@ -2,6 +2,7 @@
 import type { RdmaAddress } from '../native/addon.js';
 import type { DataPlaneOptions } from '../native/data-plane.js';
 import { FarkvError } from '../core/errors.js';
+import { bare, encrypted, inTheClear, isEncrypted } from '../core/metadata/data-address.js';
 import type { FabricAddress } from '../core/metadata/state.js';
 import { isSameHost, needsDevice, type Provider } from '../core/providers.js';
 import type { ServerSettings } from './config/settings.js';
@@ -26,6 +27,9 @@ export function availableTransports(settings: ServerSettings, built: readonly Pr
 }
 
 type Bound = DataPlaneOptions['listen'][number];
+
+/** Whether tcp's data is encrypted: as soon as the control port is, unless --insecure-data. */
+const encrypts = (settings: ServerSettings): boolean => settings.tls !== undefined && !settings.insecureData;
 
 /**
  * Where verbs listens. A completion queue belongs to one device, so all are addresses of one: of that which was named,
@@ -72,8 +76,14 @@ export function listenList(
     for (const provider of transports) {
       if (isSameHost(provider)) list.push({ provider, address: `unix:${sockets[worker] ?? ''}`, worker });
       else
-        for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen)
-          list.push({ provider, address: formatHostPort({ host, port: port === 0 ? 0 : port + worker }), worker });
+        for (const { host, port } of needsDevice(provider) ? onDevice : settings.fabricListen) {
+          const address = formatHostPort({ host, port: port === 0 ? 0 : port + worker });
+          list.push({
+            provider,
+            address: needsDevice(provider) || !encrypts(settings) ? address : encrypted(address),
+            worker,
+          });
+        }
     }
   }
   return list;
@@ -85,9 +95,15 @@ export function fabricAddresses(bound: readonly Bound[], settings: ServerSetting
     isSameHost(provider)
       ? [{ provider, address, worker, host }]
       : // What --advertise names leads to the machine, and not by all means to its RDMA device.
-        advertised([parseHostPort(address)], needsDevice(provider) ? [] : settings.advertise).map((a) => ({
+        advertised([parseHostPort(bare(address))], needsDevice(provider) ? [] : settings.advertise).map((a) => ({
           provider,
-          address: a,
+          address: needsDevice(provider)
+            ? a
+            : isEncrypted(address)
+              ? encrypted(a)
+              : settings.tls === undefined
+                ? a
+                : inTheClear(a),
           worker,
         })),
   );

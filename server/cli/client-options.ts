@@ -5,13 +5,16 @@
  *
  * This file imports neither the SDK nor the addon, so that --help works without them.
  */
-import { readFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import type { Argv } from 'yargs';
 import type { BufferValue, Client } from '../../client/index.js';
 import type { ConnectOptions } from '../../client/options.js';
 import { FarkvError } from '../../core/errors.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
-import { readSecretFile } from '../config/secret-file.js';
+import type { CertificateRole } from '../../core/role-name.js';
+import type { Trust } from '../../net/tls.js';
+import { checkPrivate, readSecretFile } from '../config/secret-file.js';
+import { certificateFiles } from '../config/secrets-directory.js';
 import { parseDuration } from '../config/units.js';
 
 export interface ClientArguments {
@@ -20,6 +23,9 @@ export interface ClientArguments {
   readonly tokenFile: string | undefined;
   readonly tls: boolean;
   readonly tlsCa: string | undefined;
+  readonly tlsCert: string | undefined;
+  readonly tlsKey: string | undefined;
+  readonly secrets: string | undefined;
   readonly transport: TransportChoice;
   readonly strict: boolean;
   readonly namespace: number;
@@ -70,6 +76,7 @@ export function clientOptions<T>(y: Argv<T>): Argv<T & ClientArguments> {
       requiresArg: true,
       describe: 'PEM certificates of authorities to trust; implies --tls (FARKV_TLS_CA)',
     },
+    ...certificateOptions('writer or reader'),
     transport: {
       choices: TRANSPORT_CHOICES,
       default: transportOf(environment('FARKV_TRANSPORT')),
@@ -99,8 +106,60 @@ export function tokenOf(args: Pick<ClientArguments, 'token' | 'tokenFile'>): str
   return readSecretFile(file, '--token-file')[0];
 }
 
-export function tlsCaOf(args: Pick<ClientArguments, 'tlsCa'>): string | undefined {
-  return args.tlsCa ?? environment('FARKV_TLS_CA');
+function checkReadable(option: string, path: string): void {
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'error';
+    throw new FarkvError('ERR_CONFIG', `${option}: ${path} cannot be read: ${code}`, { cause });
+  }
+}
+
+/** The options by which a command shows a certificate. */
+export function certificateOptions(role: string) {
+  const one = { type: 'string', requiresArg: true } as const;
+  return {
+    'tls-cert': { ...one, describe: `PEM certificate to show (${role}); implies --tls (FARKV_TLS_CERT)` },
+    'tls-key': { ...one, describe: 'PEM private key of --tls-cert; for its owner alone, mode 600 (FARKV_TLS_KEY)' },
+    secrets: {
+      ...one,
+      describe: `Directory of farkv secrets init: its authority is trusted, its certificate (${role}) shown (FARKV_SECRETS)`,
+    },
+  } as const;
+}
+
+/**
+ * How a command trusts servers and shows who it is; undefined: without TLS. `roles`: which certificate of --secrets, the
+ * first that is there. Throws ERR_CONFIG.
+ */
+export function trustOf(
+  args: Pick<ClientArguments, 'tls' | 'tlsCa' | 'tlsCert' | 'tlsKey' | 'secrets' | 'token' | 'tokenFile'>,
+  roles: readonly CertificateRole[],
+): Trust | undefined {
+  const directory = args.secrets ?? environment('FARKV_SECRETS');
+  const made = directory === undefined ? {} : certificateFiles(directory, roles);
+  const caFile = args.tlsCa ?? environment('FARKV_TLS_CA') ?? made.ca;
+  const certFile = args.tlsCert ?? environment('FARKV_TLS_CERT');
+  const keyFile = args.tlsKey ?? environment('FARKV_TLS_KEY');
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new FarkvError('ERR_CONFIG', '--tls-cert and --tls-key are needed together');
+  // Whoever names a token means its role: a certificate of another one would be refused beside it.
+  const shown =
+    certFile !== undefined && keyFile !== undefined
+      ? { certFile, keyFile }
+      : tokenOf(args) === undefined && made.cert !== undefined && made.key !== undefined
+        ? { certFile: made.cert, keyFile: made.key }
+        : {};
+  for (const [option, path] of [
+    ['--tls-ca', caFile],
+    ['--tls-cert', shown.certFile],
+    ['--tls-key', shown.keyFile],
+  ] as const)
+    if (path !== undefined) checkReadable(option, path);
+  if (shown.keyFile !== undefined)
+    checkPrivate(shown.keyFile, (what) => new FarkvError('ERR_CONFIG', `--tls-key: ${shown.keyFile} ${what}`));
+  if (!args.tls && caFile === undefined && shown.certFile === undefined) return undefined;
+  return { ...(caFile === undefined ? {} : { caFile }), ...shown };
 }
 
 export function durationOf(name: string, text: string): number {
@@ -124,29 +183,16 @@ export function timeoutOf(args: Pick<ClientArguments, 'timeout'>): number {
   return timeoutMs;
 }
 
-/** What --tls-ca names. */
-export function authorities(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    throw new FarkvError(
-      'ERR_CONFIG',
-      `--tls-ca: ${path} cannot be read: ${(cause as NodeJS.ErrnoException).code ?? 'error'}`,
-      { cause },
-    );
-  }
-}
-
 /** Connects as the options say. */
 export async function connectWith(args: ClientArguments): Promise<Client<BufferValue, Buffer>> {
   const { connect } = await import('../../client/index.js');
-  const ca = tlsCaOf(args);
+  const tls = trustOf(args, ['writer', 'reader']);
   const token = tokenOf(args);
   const timeoutMs = timeoutOf(args);
   const options: ConnectOptions = {
     servers: args.connect,
     ...(token === undefined ? {} : { token }),
-    ...(ca === undefined ? (args.tls ? { tls: true } : {}) : { tls: { ca: authorities(ca) } }),
+    ...(tls === undefined ? {} : { tls }),
     ...(args.transport === 'auto' ? {} : { transport: args.transport }),
     ...(args.strict ? { strict: true } : {}),
     ...(args.namespace === 0 ? {} : { namespace: args.namespace }),

@@ -4,12 +4,13 @@
  */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../core/errors.js';
+import { trustSource, type TrustSource } from '../../net/tls.js';
 import { DEFAULT_PORT, parseAddress } from '../config/units.js';
-import { authorities, timeoutOf, tlsCaOf, tokenOf, type ClientArguments } from './client-options.js';
+import { certificateOptions, timeoutOf, tokenOf, trustOf, type ClientArguments } from './client-options.js';
 
 export type ConnectionArguments = Pick<
   ClientArguments,
-  'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'timeout'
+  'connect' | 'token' | 'tokenFile' | 'tls' | 'tlsCa' | 'tlsCert' | 'tlsKey' | 'secrets' | 'timeout'
 >;
 
 const DEFAULT_ADDRESS = `127.0.0.1:${DEFAULT_PORT}`;
@@ -41,6 +42,7 @@ export function connectionOptions<T>(y: Argv<T>): Argv<T & ConnectionArguments> 
       requiresArg: true,
       describe: 'PEM certificates of authorities to trust instead; implies --tls (FARKV_TLS_CA)',
     },
+    ...certificateOptions('operator or monitor'),
     timeout: {
       type: 'string',
       requiresArg: true,
@@ -54,8 +56,8 @@ export interface Connection {
   /** host:port each. */
   readonly addresses: readonly string[];
   readonly token?: string;
-  /** undefined: no TLS. Without `ca`, the authorities of the system. */
-  readonly tls?: { readonly ca?: Buffer };
+  /** undefined: no TLS. */
+  readonly tls?: TrustSource;
   readonly timeoutMs: number;
 }
 
@@ -63,12 +65,12 @@ export interface Connection {
 export function readConnection(args: ConnectionArguments): Connection {
   const timeoutMs = timeoutOf(args);
   const token = tokenOf(args);
-  const ca = tlsCaOf(args);
+  const trust = trustOf(args, ['operator', 'monitor']);
   return {
     timeoutMs,
     addresses: args.connect.split(',').map(readAddress),
     ...(token === undefined || token === '' ? {} : { token }),
-    ...(ca === undefined ? (args.tls ? { tls: {} } : {}) : { tls: { ca: authorities(ca) } }),
+    ...(trust === undefined ? {} : { tls: trustSource(trust) }),
   };
 }
 

@@ -34,6 +34,7 @@ const hints: Partial<Record<ErrorCode, string>> = {
   ERR_UNAUTHORIZED:
     'the token comes from --token-file, FARKV_TOKEN_FILE, FARKV_TOKEN or --token, trusted authorities from --tls-ca',
   ERR_TABLE_FULL: 'delete keys, or give the servers more --memory',
+  ERR_TOO_FEW_COPIES: 'farkv status shows which server is missing; changes go on once it is back',
   ERR_INDETERMINATE: 'read the key to see whether it took effect',
 };
 

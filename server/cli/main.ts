@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: unknow
   status: () => import('./commands/status.js'),
   member: () => import('./commands/member.js'),
   shard: () => import('./commands/shard.js'),
+  replication: () => import('./commands/replication.js'),
   drain: () => import('./commands/drain.js'),
   get: () => import('./commands/get.js'),
   put: () => import('./commands/put.js'),
@@ -26,6 +27,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<{ readonly default: unknow
   scan: () => import('./commands/scan.js'),
   bench: () => import('./commands/bench.js'),
   secrets: () => import('./commands/secrets.js'),
+  'join-token': () => import('./commands/join-token.js'),
+  clients: () => import('./commands/clients.js'),
+  revoke: () => import('./commands/revoke.js'),
   doctor: async () => ({ default: (await import('./commands/doctor.js')).doctorCommand }),
 };
 

@@ -21,8 +21,9 @@ test('without anything given, one server on loopback with the documented default
   t.like(load(), {
     id: 's1',
     listen: [{ host: '127.0.0.1', port: 7400 }],
+    peerListen: [{ host: '127.0.0.1', port: 9400 }],
     fabricListen: [{ host: '127.0.0.1', port: 0 }],
-    peers: [{ id: 's1', addresses: ['127.0.0.1:7400'] }],
+    peers: [{ id: 's1', addresses: ['127.0.0.1:9400'] }],
     transports: ['shm', 'tcp'],
     memoryBytes: 2 ** 30,
     shards: 4,
@@ -54,17 +55,31 @@ test('flags go before the environment, the environment before the file', (t) => 
 
 test('the file may be JSON, and peers a map', (t) => {
   const config = file(
-    '{ "id": "b", "peers": { "b": "10.0.0.2:7400", "a": ["10.0.0.1:7400", "[fd00::1]:7400"] }, "strict": true }',
+    '{ "id": "b", "peers": { "b": "10.0.0.2:9400", "a": ["10.0.0.1:9400", "[fd00::1]:9400"] }, "strict": true }',
   );
   t.like(load({ config }), {
     id: 'b',
     strict: true,
     shards: 8,
     peers: [
-      { id: 'a', addresses: ['10.0.0.1:7400', '[fd00::1]:7400'] },
-      { id: 'b', addresses: ['10.0.0.2:7400'] },
+      { id: 'a', addresses: ['10.0.0.1:9400', '[fd00::1]:9400'] },
+      { id: 'b', addresses: ['10.0.0.2:9400'] },
     ],
   });
+});
+
+test('servers have a port of their own: as given, as --peers says, or the control port + 2000', (t) => {
+  const at = (given: GivenOptions): string[] => load(given).peerListen.map(({ host, port }) => `${host}:${port}`);
+  t.deepEqual(at({ listen: '127.0.0.1:7500,[::1]:7500' }), ['127.0.0.1:9500', '::1:9500']);
+  t.deepEqual(at({ listen: '127.0.0.1:0' }), ['127.0.0.1:0']);
+  const peers = 'a=db1.example.net:9000,b=db2.example.net:9001';
+  t.deepEqual(at({ id: 'b', listen: '127.0.0.1:7400', peers }), ['127.0.0.1:9001']);
+  t.deepEqual(at({ id: 'b', listen: '127.0.0.1:7400', peers, peerListen: '127.0.0.1:1' }), ['127.0.0.1:1']);
+  t.throws(() => load({ listen: '127.0.0.1:64000' }), refused(/--peer-listen is needed: 64000 \+ 2000 is not a port/));
+  t.throws(
+    () => load({ id: 's1', listen: '127.0.0.1:7400', peers: 's1=127.0.0.1:7400' }),
+    refused(/127\.0\.0\.1:7400 is both a control address .* a port of their own/),
+  );
 });
 
 test('an unknown option or key is named with the one that was probably meant', (t) => {
@@ -157,7 +172,7 @@ test('each role has tokens of its own, from a text or a file, and one source mus
 
 test('a directory of secrets has a file for each role; what is given otherwise goes first', (t) => {
   const secrets = mkdtempSync(join(directory, 'secrets-'));
-  t.throws(() => load({ secrets }), refused(/has no token: farkv secrets init/));
+  t.throws(() => load({ secrets }), refused(/neither a token nor a certificate for s1: farkv secrets init/));
   for (const name of ['token', 'peer-token']) writeFileSync(join(secrets, name), name, { mode: 0o600 });
   const [token, peer] = [join(secrets, 'token'), join(secrets, 'peer-token')];
   t.deepEqual(load({ secrets }).access, { writer: { file: token }, peer: { file: peer }, tenants: [] });

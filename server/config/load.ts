@@ -2,8 +2,7 @@
  * From what an operator wrote to ServerSettings: flags before environment variables (FARKV_*) before the configuration
  * file before defaults. Every wrong value is an ERR_CONFIG that names the place it came from and what would be right.
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
@@ -14,17 +13,21 @@ import {
   envName,
   OPTION_NAMES,
   SERVER_OPTIONS,
-  TOKEN_NAMES,
   type OptionName,
   type OptionValue,
   type PeerAddress,
 } from './options.js';
 import { checkPrivate, secretsOf, type SecretSource } from './secret-file.js';
+import { certificateFiles, tokenFiles, type TokenOption } from './secrets-directory.js';
+import { roleNameOf } from '../../net/certificate.js';
+import { ANY_SERVER } from '../../core/role-name.js';
 import { FIXED, type AccessSettings, type Peer, type ServerSettings, type TlsFiles } from './settings.js';
 import { tenantSettings } from './tenants.js';
-import { formatHostPort, isLoopback, type HostPort } from './units.js';
+import { formatHostPort, isLoopback, parseHostPort, type HostPort } from './units.js';
 
 const PEERS_MAX = 9;
+/** The port between servers is the control port and this, unless it is given. */
+const PEER_PORT_OFFSET = 2000;
 
 export function configError(message: string, cause?: unknown): FarkvError {
   return new FarkvError('ERR_CONFIG', message, cause === undefined ? undefined : { cause });
@@ -182,13 +185,27 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     );
   if (join.length > 0 && read('id') === undefined)
     throw configError(`${where('id')} is needed with ${where('join')}: a name that no other server of the cluster has`);
-  const peers = groupPeers(named ?? [{ id, address: listen.map(formatHostPort)[0] ?? '' }]);
+  const ownPort = named?.filter((p) => p.id === id).map((p) => parseHostPort(p.address).port)[0];
+  const peerListen = read('peer-listen') ?? listen.map((a) => peerAddressOf(a, ownPort, where));
+  const both = listen.find((a) => a.port !== 0 && peerListen.some((b) => b.port === a.port && b.host === a.host));
+  if (both !== undefined) {
+    throw configError(
+      `${formatHostPort(both)} is both a control address (${where('listen')}) and one for the other servers: ` +
+        `${where('peers')} and ${where('peer-listen')} name a port of their own, by default the control port + ${PEER_PORT_OFFSET}`,
+    );
+  }
+  const peers = groupPeers(named ?? [{ id, address: peerListen.map(formatHostPort)[0] ?? '' }]);
   if (!peers.some((p) => p.id === id))
     throw configError(`${where('peers')}: ${id} is not in it; every server, this one too, must be named`);
 
   const { transports, auto } = chooseTransports(need('transport'), options.hasVerbs === true);
-  const tls = tlsFiles(read, where);
-  const secrets = secretFiles(read('secrets'), where('secrets'));
+  const directory = read('secrets');
+  const secrets = tokenFiles(directory);
+  const tls = tlsFiles(id, directory, read, where);
+  if (directory !== undefined && secrets.size === 0 && tls === undefined)
+    throw configError(
+      `${where('secrets')}: ${directory} has neither a token nor a certificate for ${id}: farkv secrets init makes them`,
+    );
   const sourceOf = (name: TokenOption): SecretSource | undefined => {
     const [plain, path] = [read(name), read(`${name}-file`)];
     if (plain !== undefined && path !== undefined)
@@ -209,32 +226,44 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     () => tenantSettings(read('tenants') ?? [], shards, tokens.writer !== undefined),
     where('tenants'),
   );
-  const access: AccessSettings = { ...defined(tokens), tenants };
+  const cluster = tls?.cluster;
+  const access: AccessSettings = { ...defined(tokens), tenants, ...(cluster === undefined ? {} : { cluster }) };
   checkSecrets(access, where);
-  if (tokens.peer === undefined && (peers.length > 1 || join.length > 0) && Object.values(tokens).some(Boolean)) {
+  if (
+    tokens.peer === undefined &&
+    cluster === undefined &&
+    (peers.length > 1 || join.length > 0) &&
+    Object.values(tokens).some(Boolean)
+  ) {
     throw configError(
       `${where('peer-token-file')} is needed where several servers use tokens: a secret of the servers alone, since whoever has it can act as one of them`,
     );
   }
   const insecure = need('insecure');
   const overNetwork = transports.some((p) => !isSameHost(p));
-  const exposed = [...listen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
-  if (exposed !== undefined && access.writer === undefined && !insecure) {
+  const exposed = [...listen, ...peerListen, ...(overNetwork ? fabricListen : [])].find((a) => !isLoopback(a.host));
+  if (exposed !== undefined && access.writer === undefined && cluster === undefined && !insecure) {
     throw configError(
       `${formatHostPort(exposed)} can be reached from other machines, and there is no token${tls === undefined ? '' : ' (TLS hides what is said, and lets anybody in)'}: whoever connects could read and change everything. ` +
         'Give --token-file and --operator-token-file (and --tls-cert, --tls-key), listen on 127.0.0.1, or say --insecure',
     );
   }
   const dataDir = read('data-dir');
+  const joinToken = read('join-token-file');
   const rdmaDevice = read('rdma-device');
+  const zone = read('zone');
   return {
     id,
     listen,
+    peerListen,
     fabricListen,
     peers,
     join,
+    ...(zone === undefined ? {} : { zone }),
+    ...(joinToken === undefined ? {} : { joinToken: { file: joinToken } }),
     transports,
     insecure,
+    insecureData: need('insecure-data'),
     advertise: read('advertise') ?? [],
     transportAuto: auto,
     strict: need('strict'),
@@ -258,21 +287,10 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     electionMs: need('election-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
     voters: Math.max(read('voters') ?? 3, peers.length),
+    replaceVoterMs: need('replace-voter-after'),
     logLevel: need('log-level'),
+    logFormat: need('log-format'),
   };
-}
-
-type TokenOption = (typeof TOKEN_NAMES)[number];
-
-/** The token files of a directory by their options. */
-function secretFiles(directory: string | undefined, where: string): ReadonlyMap<TokenOption, string> {
-  if (directory === undefined) return new Map();
-  const files = TOKEN_NAMES.map((name) => [name, join(directory, name)] as const).filter(([, path]) =>
-    existsSync(path),
-  );
-  if (files.length === 0)
-    throw configError(`${where}: ${directory} has no token: farkv secrets init makes one for each role`);
-  return new Map(files);
 }
 
 function defined<T extends object>(values: T): { [K in keyof T]?: NonNullable<T[K]> } {
@@ -305,6 +323,14 @@ function checkSecrets({ tenants, ...roles }: AccessSettings, where: (name: Optio
   }
 }
 
+/** Where other servers reach a server that listens on `control` for clients. */
+function peerAddressOf(control: HostPort, port: number | undefined, where: (name: OptionName) => string): HostPort {
+  const chosen = port ?? (control.port === 0 ? 0 : control.port + PEER_PORT_OFFSET);
+  if (chosen > 65_535)
+    throw configError(`${where('peer-listen')} is needed: ${control.port} + ${PEER_PORT_OFFSET} is not a port`);
+  return { host: control.host, port: chosen };
+}
+
 function trusted<T>(read: () => T, where: string): T {
   try {
     return read();
@@ -313,19 +339,52 @@ function trusted<T>(read: () => T, where: string): T {
   }
 }
 
+/** Throws ERR_CONFIG when files are missing, or the certificate has a role name of somebody else. */
 function tlsFiles(
+  id: string,
+  directory: string | undefined,
   read: (name: 'tls-cert' | 'tls-key' | 'tls-ca') => string | undefined,
   where: (name: OptionName) => string,
 ): TlsFiles | undefined {
-  const cert = readable(read('tls-cert'), where('tls-cert'));
-  const key = readable(read('tls-key'), where('tls-key'));
+  const given = { cert: read('tls-cert'), key: read('tls-key'), ca: read('tls-ca') };
+  const named = given.cert !== undefined || given.key !== undefined;
+  const made = directory === undefined ? {} : certificateFiles(directory, [`server-${id}`, 'server']);
+  if (!named && made.ca !== undefined && made.cert === undefined)
+    throw configError(
+      `${where('secrets')}: ${directory ?? ''} has no certificate of this server: farkv secrets issue ${directory ?? ''} peer ${id}`,
+    );
+  const cert = readable(named ? given.cert : made.cert, where('tls-cert'));
+  const key = readable(named ? given.key : made.key, where('tls-key'));
   if (key !== undefined) checkPrivate(key, (what) => configError(`${where('tls-key')}: ${key} ${what}`));
-  const ca = readable(read('tls-ca'), where('tls-ca'));
+  const ca = readable(given.ca ?? (named ? undefined : made.ca), where('tls-ca'));
   if (cert === undefined && key === undefined) {
-    if (ca !== undefined) throw configError(`${where('tls-ca')} has no meaning without --tls-cert and --tls-key`);
+    if (given.ca !== undefined) throw configError(`${where('tls-ca')} has no meaning without --tls-cert and --tls-key`);
     return undefined;
   }
   if (cert === undefined) throw configError(`${where('tls-cert')} is needed with --tls-key`);
   if (key === undefined) throw configError(`${where('tls-key')} is needed with --tls-cert`);
-  return { cert, key, ...(ca === undefined ? {} : { ca }) };
+  const cluster = clusterOf(id, cert, ca, where);
+  return { cert, key, ...(ca === undefined ? {} : { ca }), ...(cluster === undefined ? {} : { cluster }) };
+}
+
+/** The cluster that the server's certificate names; undefined when it has no role name. */
+function clusterOf(
+  id: string,
+  cert: string,
+  ca: string | undefined,
+  where: (name: OptionName) => string,
+): string | undefined {
+  const own = trusted(() => {
+    // Whether it is a certificate at all is said when it is used, with its key.
+    const pem = readFileSync(cert);
+    return pem.includes('BEGIN CERTIFICATE') ? roleNameOf(pem) : undefined;
+  }, where('tls-cert'));
+  if (own === undefined) return undefined;
+  if (own.role !== 'peer' || (own.name !== id && own.name !== ANY_SERVER))
+    throw configError(`${where('tls-cert')}: ${cert} is a certificate of ${own.role} ${own.name}, not of server ${id}`);
+  if (ca === undefined)
+    throw configError(
+      `${where('tls-ca')} is needed with the certificate of cluster ${own.cluster}: the authority that signs those of its servers, clients and operators`,
+    );
+  return own.cluster;
 }

@@ -71,6 +71,13 @@ function identifier(value: unknown): string {
   return id;
 }
 
+function zoneLabel(value: unknown): string {
+  const label = text(value);
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(label))
+    throw new Error(`"${label}" is not a zone: letters, digits, . _ -, at most 63`);
+  return label;
+}
+
 export interface PeerAddress {
   readonly id: string;
   readonly address: string;
@@ -139,6 +146,13 @@ function level(value: unknown): (typeof levels)[number] {
   return known;
 }
 
+const formats = ['text', 'json'] as const;
+function logFormat(value: unknown): (typeof formats)[number] {
+  const known = formats.find((one) => one === value);
+  if (known === undefined) throw new Error(`"${String(value)}" is not one of ${formats.join(', ')}`);
+  return known;
+}
+
 const pageChoices = ['auto', 'off', 'require'] as const;
 /** Files that were written when this was a flag say true or false. */
 function hugePages(value: unknown): HugePages {
@@ -147,9 +161,6 @@ function hugePages(value: unknown): HugePages {
   if (known === undefined) throw new Error(`"${String(value)}" is not one of ${pageChoices.join(', ')}`);
   return known;
 }
-
-/** The options of tokens, and the names of their files in --secrets. */
-export const TOKEN_NAMES = ['token', 'reader-token', 'operator-token', 'monitor-token', 'peer-token'] as const;
 
 function option<T>(spec: OptionSpec<T>): OptionSpec<T> {
   return spec;
@@ -173,6 +184,8 @@ function tokenOptions<N extends string>(name: N, describe: string): Record<N | `
 
 const threads = Math.max(1, Math.min(4, availableParallelism() - 1));
 
+const replaceAfter = within(1000, 7 * 86_400_000, parseDuration, ' ms');
+
 export const SERVER_OPTIONS = {
   id: option({
     group: 'Cluster',
@@ -186,14 +199,14 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: peers,
     describe:
-      'All servers of the cluster, this one too: id=host:port,id=host:port (their --listen addresses). The same list for every server, 1 to 9 ids; later ones --join',
+      'All servers of the cluster, this one too: id=host:port,id=host:port (their --peer-listen addresses). The same list for every server, 1 to 9 ids; later ones --join',
   }),
   join: option({
     group: 'Cluster',
     kind: 'list',
     parse: joinAddresses,
     describe:
-      'Addresses (host:port) of servers of an existing cluster to join. Needs --id, excludes --peers. Ignored once the server has joined',
+      'Addresses (host:port, --peer-listen) of servers of an existing cluster to join. Needs --id, excludes --peers. Ignored once the server has joined',
   }),
   shards: option({
     group: 'Cluster',
@@ -209,6 +222,13 @@ export const SERVER_OPTIONS = {
     describe:
       "Voting servers of the metadata group, 1 to 9; further servers follow without a vote. The first leader's setting counts. Default: 3, or as many as --peers",
   }),
+  zone: option({
+    group: 'Cluster',
+    kind: 'text',
+    parse: zoneLabel,
+    describe:
+      'What fails together with this server, a rack or a data centre: letters, digits, . _ -, at most 63. Copies of a shard lie in different zones where they can. Default: its host',
+  }),
   'data-dir': option({
     group: 'Cluster',
     kind: 'text',
@@ -221,7 +241,15 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     default: '127.0.0.1:7400',
     parse: listens,
-    describe: 'Control addresses host:port; several with commas; port 0 takes a free one. [host]:port for IPv6',
+    describe:
+      'Control addresses host:port, for clients and operators; several with commas; port 0 takes a free one. [host]:port for IPv6',
+  }),
+  'peer-listen': option({
+    group: 'Addresses',
+    kind: 'list',
+    parse: listens,
+    describe:
+      'Addresses host:port for the other servers of the cluster, and for nobody else: a port that no client need reach. Default: the hosts of --listen with the port that --peers gives this server, else with the port of --listen + 2000 (0 for 0)',
   }),
   'fabric-listen': option({
     group: 'Addresses',
@@ -242,7 +270,7 @@ export const SERVER_OPTIONS = {
     kind: 'list',
     parse: hosts,
     describe:
-      'Hosts under which clients reach this server, if they differ from those it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine',
+      'Hosts under which clients and servers reach this server, if they differ from those it listens on. Default: --listen; for 0.0.0.0 and [::] the addresses of this machine',
   }),
   transport: option({
     group: 'Addresses',
@@ -279,13 +307,20 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: text,
     describe:
-      'Directory with a file for each token that is not given otherwise, as farkv secrets init makes it: token, reader-token, operator-token, monitor-token, peer-token',
+      'Directory of tokens and certificates, as farkv secrets init makes it, for those that are not given otherwise: token, reader-token, operator-token, monitor-token, peer-token; ca.crt, and server-ID.crt or server.crt with its key',
   }),
   ...tokenOptions('token', 'Token of clients, who may read and write'),
   ...tokenOptions('reader-token', 'Token of clients that may only read'),
   ...tokenOptions('operator-token', 'Token of operators: farkv status, drain, member, shard'),
   ...tokenOptions('monitor-token', 'Token of monitors, who may only ask for the status'),
   ...tokenOptions('peer-token', 'Token of servers among themselves; needed where several servers use tokens'),
+  'join-token-file': option({
+    group: 'Security',
+    kind: 'text',
+    parse: text,
+    describe:
+      'File with the token of farkv join-token create, for its owner alone (mode 600): needed with --join where the cluster has tokens or certificates. Read when the server asks for its place, and not needed afterwards',
+  }),
   tenants: option({
     group: 'Security',
     kind: 'list',
@@ -297,7 +332,8 @@ export const SERVER_OPTIONS = {
     group: 'Security',
     kind: 'text',
     parse: text,
-    describe: 'PEM certificate chain for the control addresses; needs --tls-key. Then only TLS 1.3 is accepted',
+    describe:
+      'PEM certificate chain for both ports; needs --tls-key. Then only TLS 1.3 is accepted. One with farkv://CLUSTER/peer/ID among its names lets in certificates of the same cluster by their roles. Changed files count without a restart',
   }),
   'tls-key': option({ group: 'Security', kind: 'text', parse: text, describe: 'PEM private key of --tls-cert' }),
   'tls-ca': option({
@@ -305,7 +341,15 @@ export const SERVER_OPTIONS = {
     kind: 'text',
     parse: text,
     describe:
-      "PEM certificates of the authorities that signed the other servers' certificates. Default: those of the system",
+      "PEM certificates of the authorities that signed the other servers' certificates, and those of clients and operators. Default: those of the system",
+  }),
+  'insecure-data': option({
+    group: 'Security',
+    kind: 'flag',
+    default: 'false',
+    parse: flag,
+    describe:
+      'Leave data over tcp in the clear although the control port has TLS. Without it, --tls-cert encrypts both; data over RDMA is never encrypted',
   }),
   insecure: option({
     group: 'Security',
@@ -341,7 +385,7 @@ export const SERVER_OPTIONS = {
     default: '4096',
     parse: within(1, 65_536, integer),
     describe:
-      'Control connections, 1 to 65536; more are refused. A frame from a client is at most 64 KiB, from another server 4 MiB',
+      'Control connections of clients, 1 to 65536; more are refused. Beyond these 16 are for operators, and 2,048 for those that have not shown who they are: the oldest gives way. See "Bounds" below',
   }),
   'lease-ms': option({
     group: 'Timing',
@@ -381,12 +425,28 @@ export const SERVER_OPTIONS = {
     parse: within(200, 60_000, parseDuration, ' ms'),
     describe: 'A metadata leader silent for one to two times this is replaced, 200 to 60000 ms',
   }),
+  'replace-voter-after': option({
+    group: 'Timing',
+    kind: 'text',
+    default: '10m',
+    parse: (value) => (['0', 'never'].includes(String(value)) ? Infinity : replaceAfter(value)),
+    describe:
+      "A voter silent for this long loses its vote to a learner, if there is one; 1 s to 7 days, or never. The leader's setting counts: give all servers the same",
+  }),
   'log-level': option({
     group: 'Other',
     kind: 'text',
     default: 'info',
     parse: level,
-    describe: 'Least severity of lines on standard error: debug, info, warn, error',
+    describe:
+      'Least severity of lines on standard error: debug, info, warn, error. Lines that say who did what (audit) are written with any',
+  }),
+  'log-format': option({
+    group: 'Other',
+    kind: 'text',
+    default: 'text',
+    parse: logFormat,
+    describe: 'Lines on standard error: text, or json: an object per line, with time, level, and message or event',
   }),
 } as const;
 

@@ -6,7 +6,7 @@ import type { HostPort } from './units.js';
 
 export interface Peer {
   readonly id: string;
-  /** Control addresses, in the order in which they are tried. */
+  /** Of its port between servers, in the order in which they are tried. */
   readonly addresses: readonly string[];
 }
 
@@ -14,6 +14,8 @@ export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
   readonly ca?: string;
+  /** Of the certificate's role name: certificates of this cluster that `ca` signed open their roles. */
+  readonly cluster?: string;
 }
 
 /** A tenant beside the default one. */
@@ -27,16 +29,19 @@ export interface TenantSettings {
   readonly maxClients?: number;
 }
 
-/** The tokens by role; without any, whoever can connect may do everything. Tenants: those beside the default one. */
+/** The tokens by role, and certificates; without either, whoever can connect may do everything. Tenants: those beside the default one. */
 export interface AccessSettings {
   readonly writer?: SecretSource;
   readonly reader?: SecretSource;
   readonly operator?: SecretSource;
   readonly monitor?: SecretSource;
   readonly peer?: SecretSource;
+  /** The cluster whose certificates open their roles; undefined: certificates open nothing. */
+  readonly cluster?: string;
   readonly tenants: readonly Pick<TenantSettings, 'name' | 'maxClients' | 'writer' | 'reader'>[];
 }
 
+export type LogFormat = 'text' | 'json';
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /**
@@ -57,6 +62,8 @@ export const FIXED: FixedSettings = { driftPpm: 1000, handshakeMs: 5000, assignA
 export interface ServerSettings extends FixedSettings {
   readonly id: string;
   readonly listen: readonly HostPort[];
+  /** Where other servers reach this one. */
+  readonly peerListen: readonly HostPort[];
   /** Hosts that others should use instead of those listened on; empty: the same. */
   readonly advertise: readonly string[];
   readonly fabricListen: readonly HostPort[];
@@ -66,6 +73,10 @@ export interface ServerSettings extends FixedSettings {
   readonly peers: readonly Peer[];
   /** Servers of the cluster that this one is to come to; empty: it is one of the first. */
   readonly join: readonly string[];
+  /** What fails together with it; undefined: its host. */
+  readonly zone?: string;
+  /** Read when it asks for its place, and not again. */
+  readonly joinToken?: SecretSource;
   readonly transports: readonly Provider[];
   /** True when --transport was `auto`: what this machine has not is left out without an error. */
   readonly transportAuto: boolean;
@@ -80,6 +91,7 @@ export interface ServerSettings extends FixedSettings {
   readonly access: AccessSettings;
   readonly tls?: TlsFiles;
   readonly insecure: boolean;
+  readonly insecureData: boolean;
   readonly leaseMs: number;
   readonly dataPlaneThreads: number;
   readonly maxClients: number;
@@ -93,5 +105,8 @@ export interface ServerSettings extends FixedSettings {
   readonly ownerLeaseMs: number;
   /** Most voters of the metadata group. */
   readonly voters: number;
+  /** While this server leads, a voter that is dead for so long loses its vote to a learner; Infinity: never. */
+  readonly replaceVoterMs: number;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
 }

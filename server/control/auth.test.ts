@@ -34,11 +34,7 @@ test('a file is read again when it has changed, each of its lines is good, and o
   const errors: unknown[] = [];
   const clock = { ms: 0 };
   writeFileSync(file, 'one\n', { mode: 0o600 });
-  const tokens = new Tokens(
-    { file },
-    (error) => errors.push(error),
-    () => clock.ms,
-  );
+  const tokens = new Tokens({ file }, { unusable: (error) => errors.push(error), nowMs: () => clock.ms });
   const seen = (): boolean[] => {
     clock.ms += 10_000;
     return ['one', 'two'].map((token) => tokens.accepts(token));

@@ -5,8 +5,22 @@ import type { FarkvError } from '../../core/errors.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import { encodeFrame, type Frame, type Hello } from '../../core/protocol/index.js';
 import { ControlClient } from '../../net/control-client.js';
-import { hello, Raw, rig, shard, STATE } from '../../test/support/control-rig.js';
+import { hello, opened, operator, PLACES, Raw, rig, shard, STATE, TENANTS } from '../../test/support/control-rig.js';
+import { Log } from '../log.js';
+import { RecentAddresses } from './addresses.js';
 import { Listener } from './listener.js';
+
+/** An operator's connection, which the test closes at its end. */
+async function operatorClient(t: ExecutionContext, address: string): Promise<ControlClient> {
+  const client = await ControlClient.open({
+    address,
+    trust: undefined,
+    timeoutMs: 5000,
+    hello: { role: 'admin', token: "operator's secret" },
+  });
+  t.teardown(() => client.close());
+  return client;
+}
 
 test('versions that do not overlap are refused with what is spoken here', async (t) => {
   const { port } = await rig(t);
@@ -16,8 +30,8 @@ test('versions that do not overlap are refused with what is spoken here', async 
   t.like((await new Raw(t, port).say(hello({ versions: [1, 9] })).got(1))[0], { ok: true, version: 1 });
 });
 
-test("a wrong token and a missing one are refused, also the clients' token for a peer", async (t) => {
-  const { port, arrivals } = await rig(t);
+test('a wrong token, a missing one and one of another role are refused', async (t) => {
+  const { port } = await rig(t);
   const without: Hello = { t: 'hello', magic: 'farkv', versions: [1, 1], role: 'client' };
   for (const h of [
     hello({ token: 'wrong' }),
@@ -27,52 +41,40 @@ test("a wrong token and a missing one are refused, also the clients' token for a
     // Of another role each.
     hello({ role: 'admin', token: 'secret' }),
     hello({ role: 'admin', token: 'peer secret' }),
-    hello({ role: 'peer', from: 's2', token: "operator's secret" }),
     hello({ token: "operator's secret" }),
     hello({ token: 'peer secret' }),
-    hello({ role: 'peer', from: 's2' }),
   ]) {
     t.like((await new Raw(t, port).say(h).got(1))[0], { ok: false, code: 'ERR_UNAUTHORIZED' });
   }
-  t.deepEqual(arrivals, []);
 });
 
-const TENANTS = { ...STATE, tenants: [{ name: 'a', shards: 1 }] };
-
 test('a token opens one tenant: its clients get its shards, a ticket for it, and what changes there', async (t) => {
-  const made: number[] = [];
-  const { port, setState } = await rig(t, {
-    makeTicket: (_secret, _client, _expires, tenant) => {
-      made.push(tenant);
-      return Buffer.alloc(40, tenant);
-    },
-  });
+  const { port, setState } = await rig(t);
   setState(TENANTS);
   const [ofAll, ofA] = [new Raw(t, port).say(hello()), new Raw(t, port).say(hello({ token: 'secret of a' }))];
   const shardsOf = (frames: Frame[]): number[][] =>
     frames.flatMap((f) => (f.t === 'map' ? [f.map.shards.map((s) => s.shard)] : []));
   t.deepEqual(shardsOf(await ofAll.got(2)), [[0]]);
   t.deepEqual(shardsOf(await ofA.got(2)), [[1]]);
-  t.deepEqual(made.sort(), [0, 1]);
-  const [welcome] = ofA.frames;
-  t.deepEqual(welcome?.t === 'welcome' && welcome.ok ? [...new Set(welcome.ticket)] : [], [1]);
+  t.deepEqual(
+    [ofAll, ofA].map(({ frames: [welcome] }) => welcome && opened(welcome)?.tenant),
+    [0, 1],
+  );
   setState({ ...TENANTS, mapEpoch: 2, shards: [shard(0, 2), STATE.shards[1]!] });
   t.deepEqual(shardsOf(await ofAll.got(3)), [[0], [0]]);
   t.deepEqual(shardsOf(await ofA.got(3)), [[1], []]);
 });
 
-test('the token of a tenant is none for operators, servers, or a cluster that does not have the domain', async (t) => {
-  const { port, setState, arrivals } = await rig(t);
+test('the token of a tenant is none for operators, or a cluster that does not have the domain', async (t) => {
+  const { port, setState } = await rig(t);
   setState(TENANTS);
   for (const h of [
     hello({ role: 'admin', token: 'secret of a' }),
-    hello({ role: 'peer', from: 's2', token: 'secret of a' }),
     hello({ token: 'secret of b' }),
     hello({ token: 'secret of' }),
   ]) {
     t.like((await new Raw(t, port).say(h).got(1))[0], { ok: false, code: 'ERR_UNAUTHORIZED' });
   }
-  t.deepEqual(arrivals, []);
 });
 
 test('clients make no calls, also those of the default tenant', async (t) => {
@@ -88,16 +90,13 @@ test('clients make no calls, also those of the default tenant', async (t) => {
 });
 
 test('a token says what its owner may do: calls by role, tickets that write or not', async (t) => {
-  const flags: number[] = [];
-  const { port, setState } = await rig(t, {
-    makeTicket: (_secret, _client, _expires, tenant, of) => {
-      flags.push(of);
-      return Buffer.alloc(40, tenant);
-    },
-  });
+  const flags: (number | undefined)[] = [];
+  const { port, setState } = await rig(t);
   setState(TENANTS);
-  for (const token of ['secret', 'reading secret', 'secret of a', 'reading secret of a'])
-    t.like((await new Raw(t, port).say(hello({ token })).got(2))[0], { ok: true });
+  for (const token of ['secret', 'reading secret', 'secret of a', 'reading secret of a']) {
+    const [welcome] = await new Raw(t, port).say(hello({ token })).got(2);
+    flags.push(welcome && opened(welcome)?.flags);
+  }
   t.deepEqual(flags, [3, 1, 3, 1]);
   const call: Frame = { t: 'call', id: 1, method: 'any', args: {} };
   const as = async (more: Partial<Hello>): Promise<unknown> => {
@@ -106,8 +105,25 @@ test('a token says what its owner may do: calls by role, tickets that write or n
   };
   t.like(await as({ role: 'admin', token: "operator's secret" }), { result: { access: 'operator' } });
   t.like(await as({ role: 'admin', token: "monitor's secret" }), { result: { access: 'monitor' } });
-  t.like(await as({ role: 'peer', token: 'peer secret', from: 's2' }), { result: { access: 'peer' } });
-  t.like(await as({ role: 'peer', token: 'peer secret', from: 's2', join: true }), { result: { access: 'joiner' } });
+});
+
+test('changes by one operator are limited, and neither those of another nor what changes nothing', async (t) => {
+  const audited: string[] = [];
+  const log = new Log('error', (_level, _text, fields) => {
+    if (fields !== undefined) audited.push(`${fields.event} ${String(fields.result)}`);
+  });
+  const { port } = await rig(t, { auditedCalls: { perSecond: 1 / 3600, burst: 2 }, log });
+  const calls = (method: string, ids: readonly number[]): Frame[] =>
+    ids.map((id) => ({ t: 'call', id, method, args: {} }));
+  const answers = async (from: string, ...frames: Frame[]): Promise<string[]> => {
+    const got = await new Raw(t, port, from).say(operator(), ...frames).got(1 + frames.length);
+    return got.flatMap((f) => (f.t === 'answer' ? [`${f.id} ${f.ok ? 'ok' : f.code}`] : [])).sort();
+  };
+  t.deepEqual(await answers('127.0.0.1', ...calls('drain', [1, 2]), ...calls('any', [3])), ['1 ok', '2 ok', '3 ok']);
+  // By another connection too.
+  t.deepEqual(await answers('127.0.0.1', ...calls('drain', [1]), ...calls('any', [2])), ['1 ERR_BUSY', '2 ok']);
+  t.deepEqual(await answers('127.0.0.2', ...calls('drain', [1])), ['1 ok']);
+  t.deepEqual(audited, ['drain ok', 'drain ok', 'drain ERR_BUSY', 'drain ok']);
 });
 
 test('a tenant has no more clients than it may have', async (t) => {
@@ -123,40 +139,20 @@ test('a tenant has no more clients than it may have', async (t) => {
 test('a client is told to wait while there is no cluster, an operator is let in', async (t) => {
   const { port } = await rig(t, { state: () => EMPTY });
   t.like((await new Raw(t, port).say(hello()).got(1))[0], { ok: false, code: 'ERR_NO_LEADER' });
-  t.like((await new Raw(t, port).say(hello({ role: 'admin', token: "operator's secret" })).got(1))[0], {
-    ok: true,
-    clusterId: '',
-  });
+  t.like((await new Raw(t, port).say(operator()).got(1))[0], { ok: true, clusterId: '' });
 });
 
-test('peers are examined, and only they may speak Raft', async (t) => {
-  const { port, arrivals } = await rig(t);
-  const peer = hello({ role: 'peer', token: 'peer secret', from: 's2' });
-  const bad = new Raw(t, port).say({ ...peer, from: 'bad' });
-  t.like((await bad.got(1))[0], { ok: false, code: 'ERR_DATA_DIR', message: 'another cluster' });
-  const good = new Raw(t, port).say(peer, { t: 'raft', message: 'm1' }, { t: 'ping', id: 3 });
-  t.deepEqual(
-    (await good.got(2)).map((f) => f.t),
-    ['welcome', 'pong'],
-  );
-  t.deepEqual(arrivals, ['s2', 's2: m1']);
-  good.say({ t: 'raft', message: 'garbage' });
-  await good.until(() => good.closed);
-  const client = new Raw(t, port).say(hello(), { t: 'raft', message: 'm2' });
+test('a server is told which port is for servers, and a Raft message ends its connection', async (t) => {
+  const { port } = await rig(t);
+  const peer = new Raw(t, port).say(hello({ role: 'peer', token: 'secret', from: 's2' }));
+  const [refusal] = await peer.got(1);
+  t.like(refusal, { ok: false, code: 'ERR_CONFIG' });
+  t.regex(refusal?.t === 'welcome' && !refusal.ok ? refusal.message : '', /--peer-listen/);
+  const client = new Raw(t, port).say(hello());
+  await client.got(2);
+  client.say({ t: 'raft', message: 'm2' }, { t: 'call', id: 1, method: 'status', args: {} });
   await client.until(() => client.closed);
-  t.deepEqual(arrivals, ['s2', 's2: m1']);
-});
-
-test('peers may send more than clients', async (t) => {
-  const { port, arrivals } = await rig(t);
-  const big: Frame = { t: 'raft', message: 'x'.repeat(4000) };
-  const wide: Frame = { t: 'call', id: 1, method: 'm', args: Array.from({ length: 30 }, () => 'y'.repeat(4000)) };
-  const peer = new Raw(t, port).say(hello({ role: 'peer', token: 'peer secret', from: 's2' }), big, wide);
-  t.is((await peer.got(2)).at(-1)?.t, 'answer');
-  t.is(arrivals.length, 2);
-  const client = new Raw(t, port).say(hello(), wide);
-  await client.until(() => client.closed);
-  t.false(client.frames.some((f) => f.t === 'answer'));
+  t.is(client.frames.length, 2);
 });
 
 test('garbage, and a first frame that is no hello, end the connection without an answer', async (t) => {
@@ -187,16 +183,17 @@ test('a connection that says nothing is closed', async (t) => {
   t.deepEqual(half.frames, []);
 });
 
-test('more connections than allowed are turned away, and there is room again when one leaves', async (t) => {
-  const { port, listener } = await rig(t, {}, 2);
-  const first = new Raw(t, port).say(hello());
-  const second = new Raw(t, port).say(hello());
-  await Promise.all([first.got(2), second.got(2)]);
-  const third = new Raw(t, port).say(hello());
-  await third.until(() => third.closed);
-  t.deepEqual(third.frames, []);
-  t.is(listener.refused, 1);
-  first.socket.destroy();
+test('clients beyond --max-connections are refused, operators have places of their own, and room comes back', async (t) => {
+  const { port } = await rig(t, { maxConnections: 2 });
+  const guests = [new Raw(t, port).say(hello()), new Raw(t, port).say(hello())];
+  for (const guest of guests) t.like((await guest.got(2))[0], { ok: true });
+  t.like((await new Raw(t, port).say(hello()).got(1))[0], { ok: false, code: 'ERR_BUSY' });
+  const monitor = hello({ role: 'admin', token: "monitor's secret" });
+  t.like((await new Raw(t, port).say(monitor).got(1))[0], { ok: false, code: 'ERR_BUSY' });
+  const operators = Array.from({ length: 17 }, () => new Raw(t, port).say(operator()));
+  const answers = await Promise.all(operators.map(async (one) => (await one.got(1))[0]));
+  t.is(answers.filter((one) => one?.t === 'welcome' && one.ok).length, 16);
+  for (const one of [...operators, guests[0]!]) one.socket.destroy();
   for (;;) {
     const again = new Raw(t, port).say(hello());
     if ((await again.got(2)).length === 2) break;
@@ -204,16 +201,70 @@ test('more connections than allowed are turned away, and there is room again whe
   t.pass();
 });
 
-async function admin(t: ExecutionContext, address: string): Promise<ControlClient> {
-  const hello = { role: 'admin', token: "operator's secret" } as const;
-  const client = await ControlClient.open({ address, trust: undefined, timeoutMs: 5000, hello });
-  t.teardown(() => client.close());
-  return client;
-}
+test('connections without a login give way to later ones, those of known addresses to each other alone', async (t) => {
+  const known = new RecentAddresses(10);
+  const places = { strangers: 2, known: 2, isKnown: (source: string) => known.has(source) };
+  const { port, listener } = await rig(t, { known }, { places, handshakeMs: 60_000 });
+  const first = new Raw(t, port, '127.0.0.2').say(operator());
+  t.like((await first.got(1))[0], { ok: true });
+  const slow = new Raw(t, port, '127.0.0.2');
+  await once(slow.socket, 'connect');
+  const silent = [new Raw(t, port), new Raw(t, port), new Raw(t, port)];
+  await silent[0]!.until(() => silent.filter((one) => one.closed).length === 1 || silent[0]!.closed);
+  // A server that is full of silent connections lets in who shows a token.
+  t.like((await new Raw(t, port).say(hello()).got(2))[0], { ok: true });
+  slow.say(operator());
+  t.like((await slow.got(1))[0], { ok: true });
+  t.true(listener.evicted >= 2);
+  t.false(first.closed);
+});
+
+test('wrong tokens make their address wait, and no other', async (t) => {
+  const { port } = await rig(t);
+  const code = async (from: string, h: Hello): Promise<string> => {
+    const [answer] = await new Raw(t, port, from).say(h).got(1);
+    return answer?.t === 'welcome' ? (answer.ok ? 'ok' : answer.code) : 'none';
+  };
+  const guesses: string[] = [];
+  while (guesses.at(-1) !== 'ERR_BUSY' && guesses.length < 200)
+    guesses.push(await code('127.0.0.3', hello({ token: `guess ${guesses.length}` })));
+  t.is(guesses.at(-1), 'ERR_BUSY');
+  t.true(guesses.filter((one) => one === 'ERR_UNAUTHORIZED').length >= 10);
+  t.is(await code('127.0.0.4', hello()), 'ok');
+  t.is(await code('127.0.0.3', operator()), 'ok');
+});
+
+test('a connection that does not read its answers gets no more calls answered', async (t) => {
+  const large = 'x'.repeat(4000);
+  let calls = 0;
+  const { port } = await rig(t, {
+    call: () => {
+      calls += 1;
+      return Promise.resolve(Array.from({ length: 64 }, () => large));
+    },
+  });
+  const raw = new Raw(t, port).say(operator());
+  await raw.got(1);
+  raw.socket.pause();
+  const COUNT = 2000;
+  for (let id = 0; id < COUNT; id++) raw.say({ t: 'call', id, method: 'status', args: {} });
+  // Another operator is answered meanwhile, again and again.
+  const other = new Raw(t, port).say(operator());
+  for (let id = 0; id < 50; id++) {
+    other.say({ t: 'call', id, method: 'status', args: {} });
+    await other.got(id + 2);
+  }
+  t.true(calls < COUNT / 2, `${calls} calls were made`);
+  raw.socket.resume();
+  const answered = (): number => raw.frames.filter((f) => f.t === 'answer').length;
+  await raw.until(() => answered() === COUNT || raw.closed);
+  t.is(answered(), COUNT);
+  t.true(calls > 50);
+});
 
 test('calls are answered, and an inner error tells nothing', async (t) => {
   const { address } = await rig(t);
-  const client = await admin(t, address);
+  const client = await operatorClient(t, address);
   t.deepEqual(await client.call('status', {}, 5000), { access: 'operator', method: 'status' });
   await t.throwsAsync(client.call('fail', {}, 5000), { code: 'ERR_INTERNAL', message: 'the server failed' });
 });
@@ -222,7 +273,7 @@ test('calls in flight on one connection are bounded', async (t) => {
   let release: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => (release = resolve));
   const { address } = await rig(t, { call: () => gate });
-  const client = await admin(t, address);
+  const client = await operatorClient(t, address);
   const calls = Array.from({ length: 40 }, () =>
     client.call('slow', {}, 5000).then(
       () => 'ok',
@@ -249,7 +300,7 @@ test('a port in use is named, and nothing stays bound', async (t) => {
         { host: '127.0.0.1', port },
       ],
       tls: undefined,
-      maxConnections: 9,
+      places: PLACES,
       handshakeMs: 1000,
       connection: () => undefined,
     }),
@@ -260,7 +311,7 @@ test('a port in use is named, and nothing stays bound', async (t) => {
     Listener.open({
       addresses: [{ host: '192.0.2.7', port: 0 }],
       tls: undefined,
-      maxConnections: 9,
+      places: PLACES,
       handshakeMs: 1000,
       connection: () => undefined,
     }),

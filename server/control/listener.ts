@@ -1,18 +1,41 @@
 /**
- * Binds the control addresses and hands each new connection on; counts them, and turns away those that are too many.
+ * Binds the addresses of a port and brings each connection to the point at which it may say who it is:
+ *
+ *   accepted --a place (places.ts)--> first bytes --its turn (handshakes.ts)--> TLS handshake, if any --> `connection`
+ *
+ * A connection that loses its place, or is slower than `handshakeMs`, is closed. Nothing of a connection is read here.
+ *
+ * Invariant: a connection has a place until `admitted` is called or until it is closed.
  */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { createServer as createTlsServer, type Server as TlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
 import { formatHostPort, type HostPort } from '../config/units.js';
+import { shownBy, type ShownCertificate } from '../../net/certificate.js';
+import { sourceOf } from './addresses.js';
+import type { Handshakes } from './handshakes.js';
+import { Places, type PlacesOptions, type Visitor } from './places.js';
 
 export interface ListenerOptions {
   readonly addresses: readonly HostPort[];
-  readonly tls: TlsOptions | undefined;
-  readonly maxConnections: number;
-  /** A TLS handshake may take this long. */
+  /** What to serve with now (tls.ts). */
+  readonly tls: { readonly value: TlsOptions } | undefined;
+  readonly places: PlacesOptions;
+  /** Undefined: connections begin as soon as they have sent something. */
+  readonly handshakes?: Handshakes;
+  /** First bytes and a TLS handshake may take this long. */
   readonly handshakeMs: number;
-  readonly connection: (socket: Socket) => void;
+  readonly connection: (socket: Socket, guest: Guest) => void;
+}
+
+/** A connection that has not shown yet who it is. */
+export interface Guest {
+  /** Its address, as bounds count it. */
+  readonly source: string;
+  /** What it has shown, where that claims a role. */
+  readonly certificate?: ShownCertificate;
+  /** It has: it gives its place back. */
+  readonly admitted: () => void;
 }
 
 const bindErrors: Readonly<
@@ -24,15 +47,24 @@ const bindErrors: Readonly<
   EACCES: ['ERR_ADDRESS_INVALID', 'this user may not listen there'],
 };
 
+/** The kernel keeps so many connections that are not accepted yet. */
+const BACKLOG = 4096;
+
 export class Listener {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
+  readonly #places: Places;
   readonly #options: ListenerOptions;
+  readonly #tls: TlsServer | undefined;
+  #tlsOptions: TlsOptions | undefined;
+  /** Guests whose TLS handshake has begun, by the two ends of their connection. */
+  readonly #shaking = new Map<string, Guest>();
   readonly bound: HostPort[] = [];
-  refused = 0;
 
   private constructor(options: ListenerOptions) {
     this.#options = options;
+    this.#places = new Places(options.places);
+    this.#tls = options.tls === undefined ? undefined : this.#tlsServer(options.tls.value);
   }
 
   /** Throws ERR_ADDRESS_IN_USE or ERR_ADDRESS_INVALID; then nothing is bound. */
@@ -51,6 +83,11 @@ export class Listener {
     return this.#sockets.size;
   }
 
+  /** Connections that lost their place before they had shown who they are. */
+  get evicted(): number {
+    return this.#places.evicted;
+  }
+
   /** Stops listening and cuts every connection. */
   async close(): Promise<void> {
     const closing = this.#servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -58,39 +95,83 @@ export class Listener {
     await Promise.all(closing);
   }
 
-  async #bind(address: HostPort): Promise<void> {
-    const { tls, handshakeMs } = this.#options;
-    const ready = (socket: Socket): void => this.#options.connection(socket);
-    const server =
-      tls === undefined ? createServer({ noDelay: true }) : createTlsServer({ ...tls, handshakeTimeout: handshakeMs });
-    // Both kinds of server emit `connection` for the plain socket; what comes over TLS is handed on when its handshake
-    // is done.
-    server.on('connection', (socket: Socket) => {
-      if (this.#sockets.size >= this.#options.maxConnections) {
-        this.refused += 1;
+  #came(socket: Socket): void {
+    const visitor: Visitor = { source: sourceOf(socket.remoteAddress), evict: () => socket.destroy() };
+    const guest: Guest = { source: visitor.source, admitted: () => this.#places.leave(visitor) };
+    this.#sockets.add(socket);
+    const late = setTimeout(() => socket.destroy(), this.#options.handshakeMs).unref();
+    socket.once('close', () => {
+      clearTimeout(late);
+      this.#sockets.delete(socket);
+      this.#places.leave(visitor);
+    });
+    socket.on('error', () => socket.destroy());
+    this.#places.enter(visitor);
+    socket.once('readable', () => {
+      // The end of a connection that has sent nothing is to be read as well.
+      if (socket.readableLength === 0) {
         socket.destroy();
         return;
       }
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-      socket.on('error', () => socket.destroy());
-      if (tls === undefined) ready(socket);
+      const begin = (): void => {
+        clearTimeout(late);
+        this.#begin(socket, guest);
+      };
+      const { handshakes, places } = this.#options;
+      const { source } = guest;
+      if (handshakes === undefined) begin();
+      else handshakes.add(places.isKnown(source), { source, alive: () => !socket.destroyed, begin });
     });
-    if (tls !== undefined) {
-      server.on('secureConnection', ready);
-      // Somebody spoke something else than TLS 1.3: the socket is destroyed already.
-      server.on('tlsClientError', () => undefined);
+  }
+
+  #begin(socket: Socket, guest: Guest): void {
+    if (this.#tls === undefined) {
+      this.#options.connection(socket, guest);
+      return;
     }
+    const ends = endsOf(socket);
+    this.#shaking.set(ends, guest);
+    socket.once('close', () => this.#shaking.delete(ends));
+    const now = this.#options.tls?.value;
+    if (now !== undefined && now !== this.#tlsOptions) this.#tls.setSecureContext(now);
+    this.#tlsOptions = now;
+    this.#tls.emit('connection', socket);
+  }
+
+  /** It listens nowhere: it is given the connections whose turn has come. */
+  #tlsServer(tls: TlsOptions): TlsServer {
+    this.#tlsOptions = tls;
+    const server = createTlsServer({ ...tls, handshakeTimeout: this.#options.handshakeMs });
+    server.on('secureConnection', (socket: TLSSocket) => {
+      const ends = endsOf(socket);
+      const guest = this.#shaking.get(ends);
+      this.#shaking.delete(ends);
+      const certificate = shownBy(socket);
+      if (guest === undefined) socket.destroy();
+      else this.#options.connection(socket, { ...guest, ...(certificate === undefined ? {} : { certificate }) });
+    });
+    // Somebody spoke something else than TLS 1.3: the socket is destroyed already.
+    server.on('tlsClientError', () => undefined);
+    return server;
+  }
+
+  async #bind(address: HostPort): Promise<void> {
+    const server = createServer({ noDelay: true });
+    server.on('connection', (socket: Socket) => this.#came(socket));
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause: NodeJS.ErrnoException) => {
         const [code, text] = bindErrors[cause.code ?? ''] ?? ['ERR_ADDRESS_INVALID', cause.message];
         reject(new FarkvError(code, `${formatHostPort(address)}: ${text}`, { cause }));
       });
-      server.listen({ host: address.host, port: address.port }, resolve);
+      server.listen({ host: address.host, port: address.port, backlog: BACKLOG }, resolve);
     });
     server.removeAllListeners('error');
     server.on('error', () => undefined);
     this.#servers.push(server);
     this.bound.push({ host: address.host, port: (server.address() as AddressInfo).port });
   }
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress ?? ''} ${remotePort ?? 0} ${localAddress ?? ''} ${localPort ?? 0}`;
 }

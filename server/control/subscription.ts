@@ -7,7 +7,8 @@ import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { mapFrames } from '../../core/protocol/index.js';
 import type { Connection } from '../../net/connection.js';
-import { RENEW_MS } from './tickets.js';
+import { ticketRules } from '../../core/metadata/tickets.js';
+import { RENEW_MS, SETTLE_MS } from './tickets.js';
 
 /** Above this many waiting bytes a client is sent nothing new. */
 const BACKLOG_PAUSE = 1 << 20;
@@ -17,8 +18,21 @@ export interface SessionPace {
   readonly renewMs: number;
   /** A client that takes nothing for this long is dropped. */
   readonly stalledMs: number;
+  /** After another secret has settled, all clients get tickets of it within this time. */
+  readonly spreadMs: number;
+  readonly settleMs: number;
 }
-const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000 };
+const PACE: SessionPace = { renewMs: RENEW_MS, stalledMs: 30_000, spreadMs: 20_000, settleMs: SETTLE_MS + 1000 };
+
+/** Who it is that gets the map. */
+export interface Subscriber {
+  readonly tenant: number;
+  /** By a state by which it is not revoked: one made by a later state might be good again. */
+  readonly ticket: (state: MetadataState) => Uint8Array;
+  /** The secret of its last ticket is gone. */
+  readonly isStale: (state: MetadataState) => boolean;
+  readonly isRevoked: (state: MetadataState) => boolean;
+}
 
 /** Clients of a tenant mostly know the same map: the frames between two states are made once for all of them. */
 export class MapFrames {
@@ -41,41 +55,62 @@ export class Subscription {
   readonly #frames: MapFrames;
   /** The tenant. */
   readonly tenant: number;
-  readonly #ticket: () => Uint8Array;
+  readonly #ticket: (state: MetadataState) => Uint8Array;
+  readonly #isStale: (state: MetadataState) => boolean;
+  readonly #isRevoked: (state: MetadataState) => boolean;
+  readonly #pace: SessionPace;
   readonly #renewal: NodeJS.Timeout;
-  readonly #stalledMs: number;
+  #rotated: NodeJS.Timeout | undefined;
   #known: MetadataState | undefined;
   #stalled: NodeJS.Timeout | undefined;
 
   constructor(
     connection: Connection,
     frames: MapFrames,
-    tenant: number,
-    ticket: () => Uint8Array,
-    pace: SessionPace = PACE,
+    { tenant, ticket, isStale, isRevoked }: Subscriber,
+    pace: Partial<SessionPace> = {},
   ) {
     this.#connection = connection;
     this.#frames = frames;
     this.tenant = tenant;
     this.#ticket = ticket;
-    this.#renewal = setInterval(() => this.#renew(), pace.renewMs);
-    this.#stalledMs = pace.stalledMs;
+    this.#isStale = isStale;
+    this.#isRevoked = isRevoked;
+    this.#pace = { ...PACE, ...pace };
+    this.#renewal = setInterval(() => this.#renew(), this.#pace.renewMs);
     this.#renewal.unref();
   }
 
   /** Sends what the client does not know yet, unless it is still taking what came before. */
   push(state: MetadataState): void {
     if (this.#connection.closed || this.#known === state) return;
+    if (this.#endIfRevoked(state)) return;
+    if (this.#known !== undefined && ticketRules(this.#known).number !== ticketRules(state).number) {
+      // The secret may be exchanged again before all have tickets of the one before.
+      if (this.#isStale(state)) this.#renew(state);
+      else this.#renewSoon();
+    }
     if (this.#connection.backlog > BACKLOG_PAUSE) {
       this.#stalled ??= setTimeout(
         () =>
-          this.#connection.close(new FarkvError('ERR_BUSY', `the client has read nothing for ${this.#stalledMs} ms`)),
-        this.#stalledMs,
+          this.#connection.close(
+            new FarkvError('ERR_BUSY', `the client has read nothing for ${this.#pace.stalledMs} ms`),
+          ),
+        this.#pace.stalledMs,
       ).unref();
       return;
     }
     for (const frame of this.#frames.between(this.#known, state, this.tenant)) this.#connection.sendBytes(frame);
     this.#known = state;
+  }
+
+  #endIfRevoked(state: MetadataState): boolean {
+    const revoked = this.#isRevoked(state);
+    if (revoked) {
+      const why = 'its tickets were revoked, or its credential is good no more';
+      this.#connection.close(new FarkvError('ERR_UNAUTHORIZED', why));
+    }
+    return revoked;
   }
 
   drained(state: MetadataState): void {
@@ -84,14 +119,25 @@ export class Subscription {
     this.push(state);
   }
 
+  /** Long before the secret of its ticket is exchanged once more. */
+  #renewSoon(): void {
+    const { settleMs, spreadMs } = this.#pace;
+    clearTimeout(this.#rotated);
+    this.#rotated = setTimeout(() => this.#renew(), settleMs + Math.random() * spreadMs).unref();
+  }
+
   close(): void {
+    clearTimeout(this.#rotated);
     clearInterval(this.#renewal);
     clearTimeout(this.#stalled);
   }
 
-  #renew(): void {
+  /** `by` a state that was looked at for revocations, or the one that the client knows. */
+  #renew(by?: MetadataState): void {
     const known = this.#known;
-    if (known === undefined || this.#connection.backlog > BACKLOG_PAUSE) return;
-    for (const frame of mapFrames(known, known, this.tenant, this.#ticket())) this.#connection.sendBytes(frame);
+    if (known === undefined || (by === undefined && this.#endIfRevoked(known))) return;
+    if (this.#connection.backlog > BACKLOG_PAUSE) return;
+    for (const frame of mapFrames(known, known, this.tenant, this.#ticket(by ?? known)))
+      this.#connection.sendBytes(frame);
   }
 }

@@ -1,29 +1,50 @@
 /**
- * The files that settings name for TLS: this server's certificate and key, and the authorities that it trusts in other
- * servers.
+ * The files that settings name for TLS: this server's certificate and key, and the authorities that sign those of other
+ * servers, and of clients and operators where this server's own certificate has a role name (core/role-name.ts). Changed
+ * files count for the connections that come next, without a restart.
  */
+import { constants } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type TlsOptions } from 'node:tls';
 import { FarkvError } from '../../core/errors.js';
-import { TLS_MIN, type Trust } from '../../net/tls.js';
+import { TLS_ONLY, trustSource, type TrustSource } from '../../net/tls.js';
+import { WatchedFiles } from '../../net/watched-files.js';
 import type { TlsFiles } from '../config/settings.js';
+import { watchCredentials } from '../audit.js';
+import type { Log } from '../log.js';
 
-/** Throws ERR_CONFIG when the files do not fit together. */
-export function serverTls(files: TlsFiles): TlsOptions {
-  const options = { cert: readFileSync(files.cert), key: readFileSync(files.key), minVersion: TLS_MIN } as const;
-  try {
+/** What a listener serves with now. Throws ERR_CONFIG when the files do not fit together. */
+export function serverTls(files: TlsFiles, log: Log): { readonly value: TlsOptions } {
+  const { cert, key, ca, cluster } = files;
+  const read = (): TlsOptions => {
+    const options: TlsOptions = {
+      ...TLS_ONLY,
+      // A session that goes on is not verified again: a certificate would open after its time.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      cert: readFileSync(cert),
+      key: readFileSync(key),
+      ...(ca === undefined ? {} : { ca: readFileSync(ca) }),
+      // Whoever has no certificate may have a token: both are looked at with the hello (auth.ts).
+      ...(cluster === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
+    };
     createSecureContext(options);
+    return options;
+  };
+  try {
+    return new WatchedFiles([cert, key, ...(ca === undefined ? [] : [ca])], read, watchCredentials(log)(cert));
   } catch (cause) {
     throw new FarkvError(
       'ERR_CONFIG',
-      `the TLS certificate ${files.cert} and key ${files.key} cannot be used: ${(cause as Error).message}`,
+      `the TLS certificate ${cert} and key ${key} cannot be used: ${(cause as Error).message}`,
       { cause },
     );
   }
-  return options;
 }
 
-/** The authorities in the file, else the system's. */
-export function trustOf(caFile: string | undefined): Trust {
-  return caFile === undefined ? {} : { ca: readFileSync(caFile) };
+/** How this server dials others: it trusts the authorities in its file, else the system's, and shows its role name. */
+export function serverTrust({ cert, key, ca, cluster }: TlsFiles, log: Log): TrustSource {
+  return trustSource(
+    { ...(ca === undefined ? {} : { caFile: ca }), ...(cluster === undefined ? {} : { certFile: cert, keyFile: key }) },
+    watchCredentials(log)(cert),
+  );
 }

@@ -11,7 +11,7 @@ import { bootstrapOf, LEASE } from '../../test/support/metadata-log.js';
 import { Log } from '../log.js';
 import { FileDisk, RaftStorage, type Persisted } from '../raft-storage/index.js';
 import { MetadataDriver, type DriverOptions, TERMS_AHEAD_MAX } from './driver.js';
-import { LeaderDuties } from './leader-duties.js';
+import { LeaderDuties, ROTATE_MS } from './leader-duties.js';
 import { Proposer, type Outcome } from './proposer.js';
 
 const quiet = new Log('error', () => undefined);
@@ -375,6 +375,26 @@ test('with a real log on a real disk, a member that is started again has what wa
   }
 });
 
+test('what one leader took and lost is given to the next as soon as it is known', async (t) => {
+  const given: Uint8Array[] = [];
+  const proposer = new Proposer({
+    proposer: '00'.repeat(8),
+    retryMs: 600_000,
+    formatVersion: () => 1,
+    submit: (bytes) => Promise.resolve(void given.push(bytes)),
+  });
+  t.teardown(() => proposer.close());
+  const outcome = proposer.propose({ t: 'no-op' }, 600_000);
+  t.is(given.length, 1);
+  proposer.leaderChanged();
+  t.is(given.length, 2);
+  t.deepEqual(given[1], given[0], 'the same proposal, which is applied once');
+  proposer.close();
+  await t.throwsAsync(outcome, { code: 'ERR_CLOSED' });
+  proposer.leaderChanged();
+  t.is(given.length, 2);
+});
+
 test('a proposer keeps to its window, and its waits end when it closes', async (t) => {
   const given: number[] = [];
   const proposer = new Proposer({
@@ -391,7 +411,8 @@ test('a proposer keeps to its window, and its waits end when it closes', async (
   t.true(settled.every((s) => s.status === 'rejected' && (s.reason as FarkvError).code === 'ERR_CLOSED'));
 });
 
-test('the leader makes the cluster and gives the shards out, also when a server stays away', async (t) => {
+test('the leader makes the cluster, gives the shards out when a server stays away, and exchanges the ticket secret every day', async (t) => {
+  let wallMs = 1000;
   const group = new Group(t, 1);
   const { driver, proposer } = group.one();
   const duties = new LeaderDuties({
@@ -416,6 +437,7 @@ test('the leader makes the cluster and gives the shards out, also when a server 
     proposeInTerm: () => Promise.reject(new Error('nothing is to be taken')),
     propose: (command, ms) => proposer.propose(command, ms),
     randomHex: (n) => 'ab'.repeat(n),
+    wallMs: () => wallMs,
   });
   t.teardown(() => duties.close());
   driver.onLeader(() => duties.look());
@@ -436,7 +458,13 @@ test('the leader makes the cluster and gives the shards out, also when a server 
   );
   t.true(driver.state.shards.every((s) => s.owner === undefined));
   await group.until(() => driver.state.shards.every((s) => s.owner === 's1'));
-  t.pass();
+  t.like(driver.state.tickets, { number: 0, rotatedMs: 1000 });
+  wallMs += ROTATE_MS;
+  duties.look();
+  // It is done at the latest when others have been.
+  for (let others = 0; others < 20 && driver.state.tickets?.number === 0; others++)
+    await proposer.propose({ t: 'tickets-revoke', tenant: 0, atMs: wallMs }, 5000);
+  t.like(driver.state.tickets, { number: 1, rotatedMs: wallMs, previous: 'ab'.repeat(16) });
 });
 
 test('what servers of this format would stop at is not even proposed', async (t) => {

@@ -246,6 +246,11 @@ export class MetadataDriver {
     });
   }
 
+  /** A hint that a member has ended: if it leads, nobody need wait until it is missed (core/raft/election.ts). */
+  leaderGone(raftId: number): void {
+    this.#guarded(() => this.#node.leaderGone(raftId));
+  }
+
   /** Hands the leadership to another member, if this one has it, so that the others need not wait for an election. */
   handOver(to: number): void {
     this.#guarded(() => void this.#node.transferLeadership(to));

@@ -9,10 +9,11 @@ import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import { LostEntriesError, type RaftStatus } from '../../core/raft/index.js';
 import type { Addon } from '../../native/addon.js';
 import type { ServerSettings } from '../config/settings.js';
 import { Deadline } from '../../net/deadline.js';
-import type { Trust } from '../../net/tls.js';
+import type { TrustSource } from '../../net/tls.js';
 import type { DataDirectory, KnownServer } from '../data-directory.js';
 import type { Log } from '../log.js';
 import { endProcess, FileDisk, RaftStorage } from '../raft-storage/index.js';
@@ -27,7 +28,7 @@ export interface GroupOptions {
   readonly settings: ServerSettings;
   readonly directory: DataDirectory;
   readonly native: Pick<Addon, 'tryLock' | 'crc32c' | 'bootTimeNs'>;
-  readonly trust: Trust | undefined;
+  readonly trust: TrustSource | undefined;
   /** 64 random bits of this start, hex. */
   readonly incarnation: string;
   readonly log: Log;
@@ -38,7 +39,7 @@ export interface GroupOptions {
 }
 
 const CALL_MS = 5000;
-const HAND_OVER_TICKS = 20;
+const HAND_OVER_MS = 1000;
 
 export class MetadataGroup {
   readonly driver: MetadataDriver;
@@ -47,16 +48,14 @@ export class MetadataGroup {
   readonly grantor: LeaseGrantor;
   readonly #local: LocalProposer;
   readonly #id: string;
-  readonly #duties: LeaderDuties;
+  readonly duties: LeaderDuties;
   readonly #storage: RaftStorage;
-  readonly #tickMs: number;
 
   /** Throws ERR_DATA_DIR when the log is damaged, missing, or another server's. */
   constructor(options: GroupOptions) {
     const { settings, log } = options;
     const { storage, restored } = openLog(options);
     this.#storage = storage;
-    this.#tickMs = settings.tickMs;
     const { directory } = options;
     const driver: MetadataDriver = new MetadataDriver({
       storage,
@@ -68,20 +67,20 @@ export class MetadataGroup {
       tickMs: settings.tickMs,
       electionMs: settings.electionMs,
       send: (message) => peers.send(message),
-      fatal: options.fatal,
+      fatal: (error) => options.fatal(explained(error, options)),
     });
-    const ownToken = settings.access.peer === undefined ? undefined : new Tokens(settings.access.peer);
     const peers: Peers = new Peers({
       id: settings.id,
       instance: directory.instance,
       trust: options.trust,
       log,
       known: knownServers(directory, settings),
-      token: () => ownToken?.first,
+      tokens: settings.access.peer === undefined ? undefined : new Tokens(settings.access.peer),
       timeoutMs: CALL_MS,
       state: () => driver.state,
       clusterId: () => directory.clusterId,
       outcast: options.outcast,
+      gone: (raftId) => driver.leaderGone(raftId),
       up: () => {
         // One of them, so that they do not split the votes; the others would campaign after an election time-out.
         const majority = Math.floor(peers.voters.length / 2) + 1;
@@ -108,6 +107,7 @@ export class MetadataGroup {
     const duties = new LeaderDuties({
       made: madeOf(settings),
       assignAfterMs: settings.assignAfterMs,
+      replaceVoterMs: settings.replaceVoterMs,
       log,
       driver,
       nowMs,
@@ -136,6 +136,7 @@ export class MetadataGroup {
         );
       said = leader;
       local.look();
+      if (leader !== 0) proposer.leaderChanged();
       void grantor.look();
       duties.look();
     });
@@ -145,7 +146,7 @@ export class MetadataGroup {
     this.driver = driver;
     this.peers = peers;
     this.proposer = proposer;
-    this.#duties = duties;
+    this.duties = duties;
   }
 
   start(): void {
@@ -176,25 +177,42 @@ export class MetadataGroup {
     return checkLeaseGrant(await this.peers.call(leader, 'lease', request, timeoutMs), 'lease');
   }
 
-  /** Before this server stops on purpose: the others need not wait until they miss it. */
+  /** Before this server stops on purpose: the others need not wait until they miss it. Ends in bounded time. */
   async handOver(): Promise<void> {
-    const next = this.peers.voters.find((id) => this.peers.reach.connected.includes(id));
-    const raftId = next === undefined ? undefined : this.peers.raftIdOf(next);
-    if (!this.driver.leads || raftId === undefined) return;
-    this.driver.handOver(raftId);
-    const leads = (): boolean => this.driver.leads;
-    for (let i = 0; i < HAND_OVER_TICKS && leads(); i++)
-      await new Promise((resolve) => setTimeout(resolve, this.#tickMs));
+    const { driver, peers } = this;
+    const heir = driver.leads
+      ? heirOf(
+          driver.status(),
+          peers.reach.connected.map((id) => peers.raftIdOf(id)),
+        )
+      : undefined;
+    if (heir === undefined) return;
+    await new Promise<void>((resolve) => {
+      const deadline = setTimeout(resolve, HAND_OVER_MS);
+      driver.onLeader((leader) => {
+        if (leader === 0 || driver.leads) return;
+        clearTimeout(deadline);
+        resolve();
+      });
+      driver.handOver(heir);
+    });
   }
 
   stop(): void {
-    this.#duties.close();
+    this.duties.close();
     this.proposer.close();
     this.#local.close();
     this.driver.stop();
     this.peers.close();
     this.#storage.close();
   }
+}
+
+/** The voter that leads soonest: of those that can be reached the one with the longest log. */
+export function heirOf({ id, config, progress }: RaftStatus, connected: readonly unknown[]): number | undefined {
+  return progress
+    .filter((p) => p.id !== id && config.voters.includes(p.id) && connected.includes(p.id))
+    .sort((a, b) => b.match - a.match)[0]?.id;
 }
 
 /** Of a cluster that this server makes. */
@@ -235,12 +253,27 @@ async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
   }
 }
 
-function openLog({ directory, native, settings, log }: GroupOptions): ReturnType<typeof RaftStorage.open> {
+/** From an empty directory, or from one that has forgotten nothing. */
+const rebuild = ({ settings }: GroupOptions): string =>
+  `farkv member remove ${settings.id}, then start it with an empty data directory and --join; or put a copy of its directory in place that was made since it last ran`;
+
+/** A member that has forgotten what it acknowledged, and its votes, must not go on under its name. */
+function explained(error: FarkvError, options: GroupOptions): FarkvError {
+  if (!(error.cause instanceof LostEntriesError)) return error;
+  return new FarkvError(
+    'ERR_DATA_DIR',
+    `${options.directory.raftPath} is older than what this server has acknowledged: it was put back from a copy, or the disk has lost what was written. Rebuild the member from the others: ${rebuild(options)}`,
+    { cause: error },
+  );
+}
+
+function openLog(options: GroupOptions): ReturnType<typeof RaftStorage.open> {
+  const { directory, native, settings, log } = options;
   // The log is made once in a directory's life. A directory that has lost it has lost its votes (metadata/peers.ts).
   if (directory.hasLog && !existsSync(join(directory.raftPath, 'member'))) {
     throw new FarkvError(
       'ERR_DATA_DIR',
-      `${directory.raftPath} is missing or incomplete: put it back from a copy that was made while the server was stopped`,
+      `${directory.raftPath} is missing or incomplete: put it back from a copy that was made since the server last ran`,
     );
   }
   const opened = RaftStorage.open({
@@ -249,7 +282,7 @@ function openLog({ directory, native, settings, log }: GroupOptions): ReturnType
     identity: { clusterId: directory.instance, memberId: directory.raftId },
     bootstrap: directory.joined ? undefined : settings.peers.map((p) => raftIdOf(p.id)),
     checksum: native.crc32c,
-    rebuild: `farkv member remove ${settings.id}, then start it with an empty data directory and --join; or put a copy of its directory in place that was made while it was stopped`,
+    rebuild: rebuild(options),
     notice: (text) => log.warn(text),
     fatal: endProcess,
   });

@@ -4,19 +4,28 @@
  * lost or a crash, gets the same answer.
  */
 import { FarkvError } from '../../core/errors.js';
-import { checkControlAddresses, MEMBERS_MAX } from '../../core/metadata/check-state.js';
-import { hex128, hex64, list, record } from '../../core/protocol/check.js';
+import { checkAddresses, MEMBERS_MAX } from '../../core/metadata/check-state.js';
+import { hex128, hex64, list, maybe, record, text } from '../../core/protocol/check.js';
 import { ControlClient } from '../../net/control-client.js';
-import type { Trust } from '../../net/tls.js';
+import type { TrustSource } from '../../net/tls.js';
 import { checkKnownServer, type KnownServer } from '../data-directory.js';
 import { describeError, type Log } from '../log.js';
 
 export interface JoinRequest {
   readonly instance: string;
-  /** Where this server answers. */
+  /** Where this server answers clients and operators. */
   readonly control: readonly string[];
+  /** Where it answers other servers. */
+  readonly peer: readonly string[];
+  /** A join token, where the cluster has tokens or certificates. */
+  readonly token?: string;
 }
-export const checkJoinRequest = record<JoinRequest>({ instance: hex64, control: checkControlAddresses });
+export const checkJoinRequest = record<JoinRequest>({
+  instance: hex64,
+  control: checkAddresses,
+  peer: checkAddresses,
+  token: maybe(text(1024)),
+});
 
 export interface JoinAnswer {
   readonly clusterId: string;
@@ -24,12 +33,14 @@ export interface JoinAnswer {
 }
 const checkJoinAnswer = record<JoinAnswer>({ clusterId: hex128, servers: list(checkKnownServer, MEMBERS_MAX) });
 
-export interface JoinOptions extends JoinRequest {
+export interface JoinOptions extends Omit<JoinRequest, 'token'> {
   readonly id: string;
-  /** host:port of servers of the cluster, asked in turn. */
+  /** host:port of the ports between servers of the cluster, asked in turn. */
   readonly addresses: readonly string[];
+  /** Of servers. */
   readonly token: string | undefined;
-  readonly trust: Trust | undefined;
+  readonly joinToken: string | undefined;
+  readonly trust: TrustSource | undefined;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   readonly sleep: (ms: number) => Promise<void>;
@@ -60,7 +71,8 @@ export async function joinCluster(options: JoinOptions): Promise<JoinAnswer> {
 }
 
 async function ask(options: JoinOptions, address: string): Promise<JoinAnswer> {
-  const { id, instance, control, token, trust, timeoutMs, signal } = options;
+  const { id, instance, control, peer, token, joinToken, trust, timeoutMs, signal } = options;
+  const request = { instance, control, peer, ...(joinToken === undefined ? {} : { token: joinToken }) };
   const client = await ControlClient.open({
     address,
     trust,
@@ -69,7 +81,7 @@ async function ask(options: JoinOptions, address: string): Promise<JoinAnswer> {
     hello: { role: 'peer', from: id, instance, clusterId: '', join: true, ...(token === undefined ? {} : { token }) },
   });
   try {
-    return checkJoinAnswer(await client.call('join', { instance, control }, timeoutMs), 'join');
+    return checkJoinAnswer(await client.call('join', request, timeoutMs), 'join');
   } finally {
     client.close();
   }

@@ -5,10 +5,14 @@
  * core/metadata/leader-policy.ts.
  */
 import { FarkvError } from '../../core/errors.js';
+import type { Bootstrap, Command, ShardsTaken } from '../../core/metadata/commands.js';
+import { Absences } from '../../core/metadata/copy-policy.js';
+import { isUnassigned } from '../../core/metadata/copy-sets.js';
 import { MoveRests } from '../../core/metadata/move-rests.js';
-import type { Bootstrap, Command } from '../../core/metadata/commands.js';
+import { planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
 import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
-import type { MetadataState } from '../../core/metadata/state.js';
+import { MovedVotes } from '../../core/metadata/voter-policy.js';
+import type { CopyState, MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
 import { describeError, type Log } from '../log.js';
 import type { MetadataDriver } from './driver.js';
@@ -16,18 +20,22 @@ import type { GrantState } from './lease-grantor.js';
 import type { Outcome } from './proposer.js';
 
 /** What a cluster that this server makes has. */
-export type ClusterMade = Omit<Bootstrap, 't' | 'clusterId' | 'hashSeed' | 'ticketSecret'>;
+export type ClusterMade = Omit<Bootstrap, 't' | 'clusterId' | 'hashSeed' | 'ticketSecret' | 'madeMs'>;
 
 export interface LeaderDutiesOptions {
   readonly made: ClusterMade;
   /** How long all servers are waited for before the shards are given to those that came. */
   readonly assignAfterMs: number;
+  /** A voter that has been dead for so long loses its vote to a learner; Infinity: never. */
+  readonly replaceVoterMs?: number;
   readonly driver: Pick<MetadataDriver, 'leads' | 'state' | 'status' | 'proposeChange' | 'knownFormat'>;
   /** Undefined while this server does not lead. */
   readonly grantor: () => GrantState | undefined;
   /** Resolves with true when a quorum has confirmed this server as the leader (LeaseGrantor.listen). */
   readonly listen: () => Promise<boolean>;
   readonly nowMs: () => number;
+  /** By default this machine's. */
+  readonly wallMs?: () => number;
   readonly propose: (command: Command, timeoutMs: number) => Promise<Outcome>;
   /** Proposes in this term or not at all. */
   readonly proposeInTerm: (command: Command, term: number) => Promise<Outcome>;
@@ -36,26 +44,44 @@ export interface LeaderDutiesOptions {
   readonly log: Log;
 }
 
+/** What a reset takes, or would take: where the shard goes, and the copies that are given up. */
+export interface ResetDone {
+  readonly to: string;
+  readonly lost: readonly {
+    readonly member: string;
+    readonly state: CopyState;
+    /** For how long the leader has found it dead. */
+    readonly silentMs: number;
+  }[];
+}
+
 const PROPOSE_MS = 10_000;
 const RETRY_MS = 1000;
 /** A learner that lacks no more entries than this may vote. */
 const CAUGHT_UP = 64;
 const RECONCILE_MS = 100;
+/** The ticket secret is exchanged so often. */
+export const ROTATE_MS = 24 * 3_600_000;
+const ROTATE_LOOK_MS = 600_000;
 
 export class LeaderDuties {
   readonly #options: LeaderDutiesOptions;
   readonly #moveRests = new MoveRests();
+  readonly #absences = new Absences();
+  readonly #movedVotes = new MovedVotes();
   #busy = false;
   #listening = false;
   #again = false;
   #patience: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #next: NodeJS.Timeout | undefined;
+  readonly #daily: NodeJS.Timeout;
   #impatient = false;
   #closed = false;
 
   constructor(options: LeaderDutiesOptions) {
     this.#options = options;
+    this.#daily = setInterval(() => this.look(), ROTATE_LOOK_MS).unref();
   }
 
   /** To be called when the leader, the metadata, the Raft group or a lease changed. */
@@ -67,9 +93,15 @@ export class LeaderDuties {
     else void this.#act();
   }
 
+  /** Whose votes have gone to others since this server started. */
+  get movedVotes(): MovedVotes['all'] {
+    return this.#movedVotes.all;
+  }
+
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
     const { driver, nowMs, log } = this.#options;
+    this.#movedVotes.observe(driver.state);
     for (const { shard, from, to, restMs } of this.#moveRests.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;
       const drained = driver.state.servers.some((s) => s.id === from && s.draining);
@@ -81,6 +113,7 @@ export class LeaderDuties {
 
   close(): void {
     this.#closed = true;
+    clearInterval(this.#daily);
     for (const timer of [this.#patience, this.#retry, this.#next]) clearTimeout(timer);
   }
 
@@ -95,6 +128,8 @@ export class LeaderDuties {
         // Whatever the outcome, the state says what is due now.
         if (outcome === 'unknown' || outcome.ok) this.#again = true;
         else this.#options.log.debug(`${command.t} was refused: ${outcome.message}`);
+        if (command.t === 'tickets-rotate' && outcome !== 'unknown' && outcome.ok)
+          this.#options.log.audit({ event: command.t, role: 'leader', result: 'ok' });
       } while (this.#again);
       this.#lookInTime();
     } catch (error) {
@@ -112,7 +147,10 @@ export class LeaderDuties {
     const { driver, grantor, nowMs } = this.#options;
     const leases = grantor()?.leases;
     const now = nowMs();
-    const at = leases === undefined ? undefined : nextLookMs(driver.state, leases, now, this.#moveRests);
+    const at =
+      leases === undefined
+        ? undefined
+        : nextLookMs(driver.state, leases, now, this.#moveRests, this.#absences, this.#replaceMs);
     clearTimeout(this.#next);
     if (at !== undefined && !this.#closed && !this.#listening)
       this.#next = setTimeout(() => void this.#listen(), Math.ceil(at - now));
@@ -128,30 +166,81 @@ export class LeaderDuties {
   }
 
   async #do(command: Command): Promise<Outcome> {
-    const { propose, proposeInTerm, grantor, log } = this.#options;
-    if (command.t !== 'shards-taken' && command.t !== 'raise-format') return await propose(command, PROPOSE_MS);
+    const { propose, proposeInTerm, grantor, log, driver } = this.#options;
+    if (command.t === 'voters-set') this.#sayVoters(driver.state.voters, command.voters);
+    if (command.t !== 'shards-taken' && command.t !== 'shards-given' && command.t !== 'raise-format')
+      return await propose(command, PROPOSE_MS);
     const current = grantor();
     if (current === undefined) return 'unknown';
-    // In the term in which the servers reported what they know (lease-grantor.ts).
-    if (command.t === 'raise-format') return await proposeInTerm(command, current.term);
+    // In the term in which the servers reported what they know, or in which the leases were granted (lease-grantor.ts).
+    if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);
     log.warn(
-      `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, empty`,
+      `${command.id} has been silent for longer than its lease: its ${command.shards.length} shards go to others, ${takenHow(command)}`,
     );
+    return await this.#take(command, command.id, current);
+  }
+
+  #sayVoters(before: readonly string[], after: readonly string[]): void {
+    const to = after.filter((id) => !before.includes(id)).join(', ');
+    for (const id of before.filter((voter) => !after.includes(voter))) {
+      const silentMs = this.#absences.silentMs(id, this.#options.nowMs());
+      this.#options.log.warn(
+        `${id} has been silent for ${Math.round(silentMs / 1000)} s: ${to} votes in its place, and ${id} is a learner when it comes back`,
+      );
+    }
+  }
+
+  /** Takes shards from a dead owner. */
+  async #take(command: Command, owner: string, { leases, term }: GrantState): Promise<Outcome> {
     // From here on it is granted nothing, until it is certain what became of the entry. If this term ends before, the
     // next leader knows.
-    current.leases.withhold(command.id);
+    leases.withhold(owner);
     try {
-      const outcome = await proposeInTerm(command, current.term);
-      current.leases.release(command.id);
+      const outcome = await this.#options.proposeInTerm(command, term);
+      leases.release(owner);
       return outcome;
     } catch (error) {
-      if (error instanceof FarkvError && error.code === 'ERR_BUSY') current.leases.release(command.id);
+      if (error instanceof FarkvError && error.code === 'ERR_BUSY') leases.release(owner);
       throw error;
     }
   }
 
+  /**
+   * For an operator, who is told what a shard that waits for copies would lose; `accepted`: and who accepts that. Throws
+   * as planReset, and ERR_NO_LEADER when this server does not lead.
+   */
+  async reset(asked: ResetAsked, accepted: boolean): Promise<ResetDone> {
+    const { driver, grantor, listen, nowMs, log } = this.#options;
+    const heard = await listen();
+    const current = grantor();
+    if (!heard || current === undefined)
+      throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
+    const { leases } = current;
+    const now = nowMs();
+    leases.observe(driver.state.members.values(), now);
+    const { command, lost } = planReset(driver.state, asked, leases, now);
+    const done = {
+      to: command.to,
+      lost: lost.map(({ member, state }) => ({ member, state, silentMs: this.#absences.silentMs(member, now) })),
+    };
+    if (!accepted) return done;
+    const owner = driver.state.shards[command.shard]?.owner;
+    if (owner !== undefined && leases.withheld(owner))
+      throw new FarkvError('ERR_BUSY', `shards of ${owner} are being given to others: try again`);
+    log.warn(
+      `shard ${command.shard} is reset by an operator: it goes to ${command.to}, ${command.from === undefined ? 'empty' : 'with a copy that may lack changes'}`,
+    );
+    const outcome =
+      owner === undefined
+        ? await this.#options.proposeInTerm(command, current.term)
+        : await this.#take(command, owner, current);
+    if (outcome === 'unknown') throw new FarkvError('ERR_BUSY', 'the leader has changed meanwhile: check farkv status');
+    if (!outcome.ok) throw new FarkvError(outcome.code, outcome.message);
+    return done;
+  }
+
   #due(): Command | undefined {
-    const { driver, grantor, made, randomHex, assignAfterMs, log, nowMs } = this.#options;
+    const { driver, grantor, made, randomHex, assignAfterMs, log, nowMs, wallMs = Date.now } = this.#options;
     if (!driver.leads) return undefined;
     const s = driver.state;
     if (s.clusterId === '') {
@@ -160,6 +249,7 @@ export class LeaderDuties {
         clusterId: randomHex(16),
         hashSeed: randomHex(16),
         ticketSecret: randomHex(16),
+        madeMs: wallMs(),
         ...made,
       };
     }
@@ -176,8 +266,13 @@ export class LeaderDuties {
             this.#caughtUp(s),
             { known: driver.knownFormat, knownBy: (id) => current.knows.get(id) ?? 0 },
             this.#moveRests,
+            this.#absences,
+            this.#replaceMs,
           );
-    if (due !== undefined || s.shards.every((one) => one.owner !== undefined)) return due;
+    if (due !== undefined) return due;
+    if (s.tickets !== undefined && wallMs() >= s.tickets.rotatedMs + ROTATE_MS)
+      return { t: 'tickets-rotate', number: s.tickets.number + 1, secret: randomHex(16), atMs: wallMs() };
+    if (!s.shards.some((one) => isUnassigned(s, one))) return undefined;
     const missing = s.voters.filter((id) => !s.members.has(id));
     if (missing.length === 0 || this.#impatient) {
       if (missing.length > 0)
@@ -193,10 +288,14 @@ export class LeaderDuties {
     return undefined;
   }
 
-  /** Servers whose logs are about as long as the leader's. */
+  get #replaceMs(): number {
+    return this.#options.replaceVoterMs ?? Infinity;
+  }
+
+  /** Servers whose logs are about as long as the leader's, which is this one. */
   #caughtUp(state: MetadataState): Set<string> {
-    const { progress, lastIndex } = this.#options.driver.status();
-    const near = new Set(progress.filter((p) => p.active && p.match + CAUGHT_UP >= lastIndex).map((p) => p.id));
+    const { progress, lastIndex, id } = this.#options.driver.status();
+    const near = new Set(progress.filter((p) => p.active && p.match + CAUGHT_UP >= lastIndex).map((p) => p.id)).add(id);
     return new Set(state.servers.filter((s) => near.has(s.raftId)).map((s) => s.id));
   }
 
@@ -218,6 +317,14 @@ export class LeaderDuties {
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.look(), RECONCILE_MS);
   }
+}
+
+/** With what the shards go to others. */
+function takenHow({ shards }: ShardsTaken): string {
+  const kept = shards.filter((s) => s.copy !== undefined).length;
+  return kept === 0
+    ? 'empty'
+    : `${kept} of them with their copies there${kept < shards.length ? ', the others empty' : ''}`;
 }
 
 /** What is to be changed so that `config` has the voters and learners of the metadata. */

@@ -8,20 +8,30 @@ import type { RaftMessage } from '../../core/raft/index.js';
 import { ControlClient } from '../../net/control-client.js';
 import { Heartbeat } from '../../net/heartbeat.js';
 import type { Accepted, HelloFields } from '../../net/hello.js';
-import type { Trust } from '../../net/tls.js';
+import type { TrustSource } from '../../net/tls.js';
+import { credentialEnded } from '../audit.js';
+import type { Tokens } from '../control/auth.js';
+import type { Standing, Stander } from '../control/standing.js';
 import type { Log } from '../log.js';
 import { describeError } from '../log.js';
+import { probe } from '../shards/probe.js';
 
 export interface PeerLinkOptions {
   readonly id: string;
   readonly addresses: readonly string[];
-  readonly trust: Trust | undefined;
-  readonly hello: () => HelloFields;
+  readonly trust: TrustSource | undefined;
+  /** The tokens of this server. */
+  readonly tokens: Tokens | undefined;
+  /** Where the connection stands. */
+  readonly standing: Standing;
+  readonly hello: (token: string | undefined) => HelloFields;
   /** Throws when the other server is not the one that it should be. */
   readonly checkWelcome: (welcome: Accepted) => void;
   /** The other server refused, and says why. */
   readonly refused: (error: FarkvError) => void;
   readonly up: () => void;
+  /** There was a connection, and nobody listens any more: the other server's process has ended. Said again, until it is back. */
+  readonly gone: () => void;
   readonly log: Log;
   readonly timeoutMs: number;
 }
@@ -40,6 +50,10 @@ export class PeerLink {
   #client: ControlClient | undefined;
   #closed = false;
   #lastError = '';
+  /** While tokens are exchanged servers have different ones: after a refusal the next one is shown. */
+  #turn = 0;
+  /** Tokens refused one after the other. */
+  #refused = 0;
 
   constructor(options: PeerLinkOptions) {
     this.#options = options;
@@ -76,30 +90,43 @@ export class PeerLink {
 
   async #run(): Promise<void> {
     const { addresses } = this.#options;
+    let wasThere = false;
     for (let attempt = 0; !this.#closed; attempt++) {
       const address = addresses[attempt % addresses.length];
       if (address === undefined) return;
       try {
         await this.#connected(address);
         attempt = -1;
+        wasThere = true;
       } catch (error) {
         this.#failed(error);
       }
+      if (wasThere) this.#seeWhetherGone();
       if (this.#abort.signal.aborted) return;
       const most = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** Math.floor((attempt + 1) / addresses.length));
       await pause(most / 2 + Math.random() * (most / 2), this.#abort.signal);
     }
   }
 
+  /** A connection can break for many reasons; only refusals at all addresses say that the process has ended. */
+  #seeWhetherGone(): void {
+    probe(this.#options.addresses).catch(() => {
+      if (!this.#closed && !this.connected) this.#options.gone();
+    });
+  }
+
   /** Resolves when a connection that was there is gone. */
   async #connected(address: string): Promise<void> {
-    const { trust, hello, timeoutMs, checkWelcome, id, log } = this.#options;
+    const { trust, hello, tokens, timeoutMs, checkWelcome, id, log, standing } = this.#options;
+    const all = tokens?.all ?? [];
+    const token = all.length === 0 ? undefined : all[this.#turn % all.length];
     let lost: (() => void) | undefined;
     const gone = new Promise<void>((resolve) => (lost = resolve));
     const client = await ControlClient.open({
       address,
       trust,
-      hello: hello(),
+      serverId: id,
+      hello: hello(token),
       timeoutMs,
       signal: this.#abort.signal,
       closed: () => lost?.(),
@@ -111,14 +138,32 @@ export class PeerLink {
       throw error;
     }
     this.#lastError = '';
+    this.#refused = 0;
     this.#client = client;
     log.debug(`connected to ${id} at ${address}`);
     const heartbeat = new Heartbeat(client.connection, { pingMs: PING_MS, silentMs: PING_MS + timeoutMs });
+    const stander = this.#stander(client, token);
+    standing.add(stander);
     this.#options.up();
     await gone;
+    standing.remove(stander);
     heartbeat.stop();
     this.#client = undefined;
     log.debug(`the connection to ${id} is gone`);
+  }
+
+  /** The connection ends with the certificates of both ends, and with the token that was shown: then it is dialed anew. */
+  #stander(client: ControlClient, token: string | undefined): Stander {
+    const { tokens, id, log } = this.#options;
+    const tokenLapsed = token === undefined ? undefined : tokens?.lapsed(token);
+    const { remote: address } = client.connection;
+    return {
+      lapsed: (wallMs) => client.lapsed(wallMs) ?? tokenLapsed?.(),
+      end: (why) => {
+        log.audit(credentialEnded({ role: 'peer', name: id, address }, why.message));
+        client.connection.close(why);
+      },
+    };
   }
 
   #failed(error: unknown): void {
@@ -126,6 +171,11 @@ export class PeerLink {
     const text = describeError(error);
     if (text !== this.#lastError) this.#options.log.info(`${this.#options.id} cannot be reached: ${text}`);
     this.#lastError = text;
+    if (error instanceof FarkvError && error.code === 'ERR_UNAUTHORIZED') {
+      this.#turn += 1;
+      this.#refused += 1;
+      if (this.#refused < (this.#options.tokens?.all.length ?? 0)) return;
+    }
     if (
       error instanceof FarkvError &&
       !['ERR_DISCONNECTED', 'ERR_TIMEOUT', 'ERR_ABORTED', 'ERR_BUSY'].includes(error.code)

@@ -1,6 +1,9 @@
 import test from 'ava';
-import { createServer, type Server as TcpServer } from 'node:net';
-import { once } from 'node:events';
+import { createServer, type Server as TcpServer, type Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { AddressInfo } from 'node:net';
 import { FarkvError, type ErrorCode } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
@@ -15,6 +18,8 @@ import {
   type Welcome,
 } from '../../core/protocol/index.js';
 import type { KnownServer } from '../data-directory.js';
+import { isSoon } from '../../test/support/ends.js';
+import { Tokens } from '../control/auth.js';
 import { Log } from '../log.js';
 import { Peers, type PeersOptions } from './peers.js';
 
@@ -40,7 +45,7 @@ function make(options: Partial<PeersOptions> = {}): Made {
   const peers = new Peers({
     id: 's1',
     instance: instance(1),
-    token: () => 'secret',
+    tokens: new Tokens({ text: 'secret' }),
     trust: undefined,
     timeoutMs: 2000,
     log: new Log('debug', wake),
@@ -48,6 +53,7 @@ function make(options: Partial<PeersOptions> = {}): Made {
     state: () => EMPTY,
     clusterId: () => CLUSTER,
     up: () => undefined,
+    gone: () => undefined,
     outcast: (error) => {
       outcast.push(error);
       wake();
@@ -132,10 +138,10 @@ test('a server that lost its data directory is turned away: as long as this one 
   t.notThrows(() => later.arrives(hello()));
 });
 
-/** Another server's control port, as far as a welcome goes. */
+/** Another server's port for servers, as far as a welcome goes. */
 async function fakePeer(
   t: { teardown: (f: () => void) => void },
-  welcome: Welcome,
+  welcome: Welcome | ((hello: Hello) => Welcome),
   got: Frame[] = [],
 ): Promise<string> {
   const server: TcpServer = createServer((socket) => {
@@ -144,7 +150,7 @@ async function fakePeer(
     socket.on('data', (chunk: Buffer) =>
       reader.push(chunk, (frame) => {
         got.push(frame);
-        if (frame.t === 'hello') socket.write(encodeFrame(welcome));
+        if (frame.t === 'hello') socket.write(encodeFrame(typeof welcome === 'function' ? welcome(frame) : welcome));
         if (frame.t === 'call')
           socket.write(encodeFrame({ t: 'answer', id: frame.id, ok: true, result: frame.method }));
         server.emit('got');
@@ -169,6 +175,48 @@ const accepted = (serverId: string, more: Partial<Extract<Welcome, { ok: true }>
   ...more,
 });
 const rejected: Welcome = { t: 'welcome', ok: false, code: 'ERR_UNAUTHORIZED', message: 'no', versions: [1, 1] };
+
+test('a server has ended when nobody listens where it did; a connection that breaks and can be made again says nothing', async (t) => {
+  const opened: Socket[] = [];
+  const listener = createServer((socket) => {
+    opened.push(socket);
+    const reader = new FrameReader(PEER_FRAME_LIMITS);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk: Buffer) =>
+      reader.push(chunk, () => {
+        socket.write(encodeFrame(accepted('s2')));
+        return true;
+      }),
+    );
+  }).listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const ended: number[] = [];
+  let ups = 0;
+  const states = new EventEmitter();
+  const { peers } = make({
+    known: [known('s1'), known('s2', `127.0.0.1:${(listener.address() as AddressInfo).port}`)],
+    up: () => states.emit('up', ++ups),
+    gone: (raftId) => states.emit('gone', ended.push(raftId)),
+  });
+  t.teardown(() => {
+    peers.close();
+    listener.close();
+    for (const socket of opened) socket.destroy();
+  });
+  const first = once(states, 'up');
+  peers.start();
+  await first;
+  const again = once(states, 'up');
+  for (const socket of opened) socket.destroy();
+  await again;
+  t.deepEqual(ended, []);
+  const gone = once(states, 'gone');
+  listener.close();
+  for (const socket of opened) socket.destroy();
+  await gone;
+  t.is(ended[0], raftIdOf('s2'));
+  t.is(ups, 2);
+});
 
 test('a way to another server carries calls and Raft messages', async (t) => {
   const got: Frame[] = [];
@@ -212,6 +260,55 @@ test('a server that a majority refuses cannot go on, one refusal alone is nothin
   t.true(['ERR_UNAUTHORIZED', 'ERR_CONFIG'].includes(alone.outcast[0]?.code ?? ''));
 });
 
+/** Tokens of a file, which can be written anew: then they are read anew, whatever the time. */
+function tokenFile(
+  t: { teardown: (f: () => void) => void },
+  ...first: string[]
+): { readonly tokens: Tokens; readonly write: (...lines: string[]) => void } {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-peers-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const file = join(directory, 'tokens');
+  const write = (...lines: string[]): void => writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
+  write(...first);
+  let nowMs = 0;
+  return { tokens: new Tokens({ file }, { nowMs: () => (nowMs += 10_000) }), write };
+}
+
+test('while tokens are exchanged, a server that is refused with one shows the next', async (t) => {
+  const tokens = tokenFile(t, 'old', 'new').tokens;
+  const wants = (token: string) => (hello: Hello) => (hello.token === token ? accepted('s2') : rejected);
+  const { peers, outcast, until } = make({
+    known: [known('s1'), known('s2', await fakePeer(t, wants('new')))],
+    tokens,
+  });
+  t.teardown(() => peers.close());
+  peers.start();
+  await until(() => peers.reach.connected.length > 0 || outcast.length > 0);
+  t.deepEqual(outcast, [], 'one refused token is no refusal');
+
+  const refusedWithAll = make({ known: [known('s1'), known('s2', await fakePeer(t, wants('newest')))], tokens });
+  t.teardown(() => refusedWithAll.peers.close());
+  refusedWithAll.peers.start();
+  await refusedWithAll.until(() => refusedWithAll.outcast.length > 0);
+  t.is(refusedWithAll.outcast[0]?.code, 'ERR_UNAUTHORIZED');
+});
+
+test('a connection ends when the token that it was dialed with is taken out of the file, and is dialed with another', async (t) => {
+  const got: Frame[] = [];
+  const { tokens, write } = tokenFile(t, 'old', 'new');
+  // The other end answers no pings: its silence must not end the connection meanwhile.
+  const timeoutMs = 600_000;
+  const address = await fakePeer(t, accepted('s2'), got);
+  const { peers, until } = make({ known: [known('s1'), known('s2', address)], tokens, timeoutMs });
+  t.teardown(() => peers.close());
+  peers.start();
+  const shown = (): (string | undefined)[] => got.flatMap((frame) => (frame.t === 'hello' ? [frame.token] : []));
+  await until(() => peers.reach.connected.length > 0);
+  write('new', 'newest');
+  t.true(await isSoon(until(() => shown().length > 1)));
+  t.deepEqual(shown(), ['old', 'new']);
+});
+
 const stateOf = (servers: readonly Server[], voters: readonly string[]): MetadataState => ({
   ...EMPTY,
   clusterId: CLUSTER,
@@ -219,11 +316,12 @@ const stateOf = (servers: readonly Server[], voters: readonly string[]): Metadat
   servers,
   voters,
 });
-const server = (id: string, n: number, raftId = raftIdOf(id), control = ['127.0.0.1:1']): Server => ({
+const server = (id: string, n: number, raftId = raftIdOf(id), peer = ['127.0.0.1:1']): Server => ({
   id,
   raftId,
   instance: instance(n),
-  control,
+  control: [],
+  peer,
   draining: false,
 });
 

@@ -10,13 +10,17 @@
  * votes and what it acknowledged; were it let in under its old id, the group could forget a committed change. So an id
  * that was seen with one directory is not talked to with another.
  */
+import { parseServerAddress } from '../../core/address.js';
 import { FarkvError } from '../../core/errors.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Hello } from '../../core/protocol/index.js';
 import type { RaftMessage } from '../../core/raft/index.js';
+import { sourceOf } from '../control/addresses.js';
+import type { Tokens } from '../control/auth.js';
+import { Standing } from '../control/standing.js';
 import type { KnownServer } from '../data-directory.js';
 import type { Accepted } from '../../net/hello.js';
-import type { Trust } from '../../net/tls.js';
+import type { TrustSource } from '../../net/tls.js';
 import type { Log } from '../log.js';
 import { PeerLink } from './peer-link.js';
 
@@ -25,9 +29,9 @@ export interface PeersOptions {
   readonly instance: string;
   /** What is known of the servers, this one among them, before the metadata says it; sorted by id. */
   readonly known: readonly KnownServer[];
-  /** The secret of servers, as it is now. */
-  readonly token: () => string | undefined;
-  readonly trust: Trust | undefined;
+  /** The tokens of servers; undefined: this server has a certificate, or needs nothing. */
+  readonly tokens: Tokens | undefined;
+  readonly trust: TrustSource | undefined;
   readonly timeoutMs: number;
   readonly state: () => MetadataState;
   /** The cluster of the data directory, '' when it has none yet. */
@@ -36,7 +40,10 @@ export interface PeersOptions {
   readonly outcast: (error: FarkvError) => void;
   /** A way to another server, or from it, has come up. */
   readonly up: () => void;
+  /** A server that was connected has ended; a hint (peer-link.ts). */
+  readonly gone: (raftId: number) => void;
   readonly log: Log;
+  readonly wallMs?: () => number;
 }
 
 interface Kept {
@@ -52,12 +59,15 @@ export class Peers {
   readonly #instances = new Map<string, string>();
   /** Servers that refused this one when it last spoke to them. */
   readonly #refusals = new Set<string>();
+  readonly #standing: Standing;
   #known: readonly KnownServer[];
+  #sources: ReadonlySet<string> = new Set();
   #started = false;
 
   constructor(options: PeersOptions) {
     this.#options = options;
     this.#known = options.known;
+    this.#standing = new Standing(options.wallMs);
     this.refresh();
   }
 
@@ -67,20 +77,20 @@ export class Peers {
   get servers(): readonly KnownServer[] {
     const { clusterId, servers } = this.#options.state();
     if (clusterId === '') return this.#known;
-    return servers.flatMap(({ id, raftId, instance, control }) => {
+    return servers.flatMap(({ id, raftId, instance, peer = [] }) => {
       if (raftId === 0) return [];
       // A server that moved to another address says so when it joins; until then it may be where it was expected first.
       const before = this.#known.find((k) => k.id === id && k.raftId === raftId)?.addresses ?? [];
       return [
-        {
-          id,
-          raftId,
-          ...(instance === undefined ? {} : { instance }),
-          addresses: [...new Set([...control, ...before])],
-        },
+        { id, raftId, ...(instance === undefined ? {} : { instance }), addresses: [...new Set([...peer, ...before])] },
       ];
     });
   }
+  /** Whether a server of the cluster is to be found at this address (control/addresses.ts). Names are not looked up. */
+  at(source: string): boolean {
+    return this.#sources.has(source);
+  }
+
   get ids(): readonly string[] {
     return this.servers.map((s) => s.id);
   }
@@ -103,6 +113,7 @@ export class Peers {
   refresh(known?: readonly KnownServer[]): void {
     if (known !== undefined) this.#known = known;
     const { id } = this.#options;
+    this.#sources = new Set(this.servers.flatMap((s) => s.addresses.map((a) => sourceOf(parseServerAddress(a).host))));
     const wanted = new Map(this.servers.filter((s) => s.id !== id && s.addresses.length > 0).map((s) => [s.raftId, s]));
     for (const [raftId, kept] of this.#links) {
       if (kept.of === wayTo(wanted.get(raftId))) continue;
@@ -120,7 +131,7 @@ export class Peers {
     }
   }
 
-  #link({ id, addresses }: KnownServer): PeerLink {
+  #link({ id, raftId, addresses }: KnownServer): PeerLink {
     const options = this.#options;
     return new PeerLink({
       id,
@@ -128,9 +139,10 @@ export class Peers {
       trust: options.trust,
       timeoutMs: options.timeoutMs,
       log: options.log,
-      hello: () => {
+      tokens: options.tokens,
+      standing: this.#standing,
+      hello: (token) => {
         const voters = this.#firstServers(id);
-        const token = options.token();
         return {
           role: 'peer',
           from: options.id,
@@ -142,6 +154,7 @@ export class Peers {
       },
       checkWelcome: (welcome) => this.#checkWelcome(id, welcome),
       refused: (error) => this.#refused(id, error),
+      gone: () => options.gone(raftId),
       up: () => {
         this.#refusals.delete(id);
         options.up();

@@ -101,6 +101,11 @@ export class Proposer {
     this.#pending.get(proposal.sequence)?.settle(outcome === 'duplicate' ? 'unknown' : outcome);
   }
 
+  /** To be called when this server learns of a leader: what the one before took may be lost with it. */
+  leaderChanged(): void {
+    for (const pending of [...this.#pending.values()]) this.#submit(pending);
+  }
+
   close(): void {
     this.#closed = true;
     for (const pending of [...this.#pending.values()])

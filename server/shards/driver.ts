@@ -3,11 +3,12 @@
  * of the metadata group, and gives the results back. It decides nothing.
  */
 import type { Command } from '../../core/metadata/commands.js';
+import { addressToUse } from '../../core/metadata/data-address.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
-import { Shards, type Action, type Asked } from '../../core/shards/index.js';
-import type { CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
+import { Shards, type Action, type Asked, type CopiesNow } from '../../core/shards/index.js';
+import type { CopyConfig, CopyEvent, CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
 import { asFarkvError } from '../native-errors.js';
@@ -37,9 +38,17 @@ export interface ShardDriverOptions {
     | 'copyShard'
     | 'finishCopy'
     | 'stopCopy'
+    | 'followCopy'
+    | 'followOwner'
+    | 'leadCopy'
+    | 'configureCopies'
+    | 'requireCopy'
+    | 'dropCopy'
+    | 'handOver'
+    | 'stepDown'
   >;
-  /** By what other owners can be reached from here. */
-  readonly here: { readonly providers: readonly string[]; readonly host: string | undefined };
+  /** By what other owners can be reached from here; secure: in the clear only where they say so. */
+  readonly here: { readonly providers: readonly string[]; readonly host: string | undefined; readonly secure: boolean };
   /** Of what is granted to clients, and how much longer the last of them may be relied on. */
   readonly leaseMs: number;
   readonly leaseOverMs: number;
@@ -52,6 +61,8 @@ export interface ShardDriverOptions {
   /** 64 random bits. */
   readonly random64: () => bigint;
   readonly sleep: (ms: number) => Promise<void>;
+  /** Rejects when nobody listens at any of these addresses. */
+  readonly probe: (addresses: readonly string[]) => Promise<void>;
   readonly log: Log;
   /** This server must not go on. */
   readonly fatal: (error: FarkvError) => void;
@@ -60,6 +71,12 @@ export interface ShardDriverOptions {
 const PROPOSE_MS = 60_000;
 /** After a change that was refused, or whose outcome is not known. */
 const LOOK_AGAIN_MS = 100;
+/** As many as followOwner takes. */
+const OWNER_ADDRESSES = 4;
+type OfCopies = Extract<
+  Asked,
+  { do: 'follow' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' | 'hand over' | 'step down' }
+>;
 const NO_ROOM: ReadonlySet<string> = new Set(['ERR_TABLE_FULL', 'ERR_NO_MEMORY']);
 
 export class ShardDriver {
@@ -155,9 +172,30 @@ export class ShardDriver {
     if (!this.#closing) this.#teller.changed(shard);
   }
 
+  /** The data plane has noticed something of a copy. */
+  copyNoticed(shard: number, copy: bigint, what: CopyEvent): void {
+    if (!this.#closing) this.#input(() => this.#shards.copyNoticed(shard, hex64(copy), what));
+  }
+
+  /** The data plane says that the owner of a shard is gone, of which a copy is here, or that it is not. */
+  copyOrphaned(shard: number, copy: bigint, gone: boolean, prepared: number): void {
+    if (!this.#closing) this.#input(() => this.#shards.orphaned(shard, hex64(copy), gone ? { prepared } : undefined));
+  }
+
   /** Resolves when the data plane has stopped answering for every shard that was taken away by now. */
   fence(): Promise<void> {
     return this.#fence.pass();
+  }
+
+  /**
+   * Gives the shards that others have copies of to them, while clients go on. Returns those for which that took too
+   * long, or nobody was found.
+   */
+  async leave(timeoutMs: number): Promise<readonly number[]> {
+    this.#input(() => this.#shards.leave());
+    const given = this.until(() => this.#shards.staying.length === 0).catch(() => undefined);
+    await within(given, timeoutMs);
+    return this.#shards.staying;
   }
 
   /**
@@ -175,11 +213,7 @@ export class ShardDriver {
         return false;
       },
     );
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => (timer = setTimeout(() => resolve(false), timeoutMs)));
-    const result = await Promise.race([closed, late]);
-    clearTimeout(timer);
-    return result;
+    return (await within(closed, timeoutMs)) ?? false;
   }
 
   // ---------------------------------------------------------------- the loop
@@ -225,13 +259,14 @@ export class ShardDriver {
   #ask(action: Asked & { readonly of: number }): void {
     const { of } = action;
     this.#execute(action).then(
-      () => this.#input(() => this.#shards.done({ of })),
+      (lsn) => this.#input(() => this.#shards.done({ of, ...(lsn === undefined ? {} : { lsn }) })),
       (error: unknown) =>
         this.#input(() => this.#shards.done({ of, failed: { full: NO_ROOM.has(asFarkvError(error).code), error } })),
     );
   }
 
-  async #execute(action: Asked): Promise<void> {
+  /** What was committed, of `require`. */
+  async #execute(action: Asked): Promise<number | undefined> {
     const { dataPlane, memberId, incarnation: memberIncarnation, sleep, log } = this.#options;
     switch (action.do) {
       case 'open': {
@@ -284,7 +319,56 @@ export class ShardDriver {
         break;
       case 'wait':
         await sleep(action.ms);
+        break;
+      case 'probe':
+        await this.#options.probe(action.server.control);
+        break;
+      case 'follow':
+      case 'follow owner':
+      case 'lead':
+      case 'configure':
+      case 'require':
+      case 'drop':
+      case 'hand over':
+      case 'step down':
+        return await this.#ofCopies(action);
     }
+    return undefined;
+  }
+
+  async #ofCopies(action: OfCopies): Promise<number | undefined> {
+    const { dataPlane } = this.#options;
+    const { shard } = action;
+    switch (action.do) {
+      case 'follow':
+        await dataPlane.followCopy(shard);
+        break;
+      case 'follow owner':
+        await dataPlane.followOwner({ shard, addresses: this.#addressesOf(action.source).slice(0, OWNER_ADDRESSES) });
+        break;
+      case 'lead':
+        await dataPlane.leadCopy({
+          ...configOf(action),
+          incarnation: bigOf(action.incarnation),
+          handed: action.copies.handed,
+        });
+        break;
+      case 'configure':
+        await dataPlane.configureCopies(configOf(action));
+        break;
+      case 'require':
+        return (await dataPlane.requireCopy(shard, bigOf(action.copy))).lsn;
+      case 'drop':
+        await dataPlane.dropCopy(shard, bigOf(action.copy));
+        break;
+      case 'hand over':
+        await dataPlane.handOver(shard, bigOf(action.copy));
+        break;
+      case 'step down':
+        this.#fence.raise();
+        await dataPlane.stepDown(shard, bigOf(action.copy));
+    }
+    return undefined;
   }
 
   async #close(shard: number): Promise<void> {
@@ -324,7 +408,10 @@ export class ShardDriver {
           here.providers.includes(a.provider) &&
           (!isSameHost(a.provider) || a.host === here.host),
       )
-      .map(({ provider, address }) => ({ provider, address }))
+      .flatMap(({ provider, address: said }) => {
+        const address = provider === 'tcp' ? addressToUse(said, here.secure) : said;
+        return address === undefined ? [] : [{ provider, address }];
+      })
       .sort((a, b) => PROVIDERS.indexOf(a.provider) - PROVIDERS.indexOf(b.provider));
   }
 }
@@ -333,6 +420,21 @@ export function hex64(n: bigint): string {
   return n.toString(16).padStart(16, '0');
 }
 
+function configOf(o: { readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }): CopyConfig {
+  const { shard, epoch, copies } = o;
+  const { config, minInSync, inSync, eligible } = copies;
+  return { shard, epoch, config, minInSync, inSync: inSync.map(bigOf), eligible: eligible.map(bigOf) };
+}
+
 function bigOf(hex: string): bigint {
   return BigInt(`0x${hex}`);
+}
+
+/** Undefined when it took too long. */
+async function within<T>(what: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => (timer = setTimeout(() => resolve(undefined), timeoutMs)));
+  const result = await Promise.race([what, late]);
+  clearTimeout(timer);
+  return result;
 }

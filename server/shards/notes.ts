@@ -38,6 +38,15 @@ export class Notes {
       case 'leaving':
         log.info(`shard ${shard} is given to another server`);
         return;
+      case 'hands over':
+        log.info(`shard ${shard} is handed over to ${note.to}`);
+        return;
+      case 'not handed over':
+        log.warn(`shard ${shard} was not handed over to ${note.to}: it is served on`);
+        return;
+      case 'handed over':
+        log.info(`shard ${shard} of epoch ${note.epoch} was handed over, and is a copy here`);
+        return;
       case 'late':
         this.#late(note);
         return;
@@ -65,9 +74,56 @@ export class Notes {
           `shard ${shard} is open in epoch ${note.epoch} with all values of its owner: this server takes it over, unless the move is called off`,
         );
         return;
+      case 'copy begins':
+        log.info(`shard ${shard}: a copy is made here, from ${note.from}`);
+        return;
+      case 'copy follows':
+        log.info(`shard ${shard}: the copy here has all that its owner had, and follows it`);
+        return;
+      case 'copy failed':
+        this.#copyFailed(note);
+        return;
+      case 'copy removed':
+        log.info(`shard ${shard}: the copy here is not wanted any more`);
+        return;
+      case 'copy damaged':
+        log.error(
+          `shard ${shard}: the copy here is not what its owner has in epoch ${note.epoch}, or its memory has changed by itself: it is made anew. If this comes again, test this server's memory`,
+        );
+        return;
+      case 'owner gone':
+        log.warn(
+          `shard ${shard}: its owner in epoch ${note.epoch} does not answer: the copy here asks to take its place`,
+        );
+        return;
+      case 'copy leads':
+        log.warn(`shard ${shard} comes to this server in epoch ${note.epoch}, with the copy that is here`);
+        return;
+      case 'copy in sync':
+        log.info(`shard ${shard}: the copy at ${note.member} is in sync (${note.inSync} are, with this one)`);
+        return;
+      case 'copy late':
+        this.#copyLate(note);
+        return;
       case 'not closed':
         log.warn(`closing shard ${shard} failed: ${describeError(note.error)}`);
     }
+  }
+
+  #copyFailed({ shard, source, attempts, again, full, error }: Of<'copy failed'>): void {
+    const owner = source.owner ?? 'nobody';
+    const why = describeError(error);
+    this.#options.log.warn(
+      `shard ${shard}: no copy could be made here of what ${owner} has${full ? ', for want of memory (--memory)' : ''}; it is tried again in ${again} ms (attempt ${attempts}): ${why}`,
+    );
+  }
+
+  #copyLate({ shard, member, inSync, minInSync }: Of<'copy late'>): void {
+    const left =
+      inSync < minInSync
+        ? `TOO FEW: ${inSync} are in sync, changes need ${minInSync}, and are refused until then`
+        : `${inSync} stay in sync`;
+    this.#options.log.warn(`shard ${shard}: ${member} does not acknowledge changes: its copy is removed; ${left}`);
   }
 
   #late({ shard, to, epoch, ms }: Of<'late'>): void {

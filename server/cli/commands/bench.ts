@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { FarkvError } from '../../../core/errors.js';
 import { DATABASES, type DatabaseName } from '../../../bench/ycsb/database-names.js';
 import type { CliCommand } from '../command.js';
-import { clientOptions, tlsCaOf, tokenOf, type ClientArguments } from '../client-options.js';
+import { clientOptions, tokenOf, trustOf, type ClientArguments } from '../client-options.js';
 import { EXIT, exitCodesHelp } from '../exit-codes.js';
 
 interface BenchArguments extends ClientArguments {
@@ -53,7 +53,10 @@ function addConnection(args: BenchArguments, properties: Map<string, string>): v
   };
   set('farkv.servers', args.connect);
   set('farkv.token', tokenOf(args));
-  set('farkv.ca', tlsCaOf(args));
+  const trust = trustOf(args, ['writer', 'reader']);
+  set('farkv.ca', trust?.caFile);
+  set('farkv.cert', trust?.certFile);
+  set('farkv.key', trust?.keyFile);
   set('farkv.transport', args.transport);
   set('farkv.strict', String(args.strict));
   set('farkv.namespace', String(args.namespace));

@@ -1,6 +1,6 @@
 /** `farkv member list|add|remove`: which servers belong to the cluster. */
 import type { Argv } from 'yargs';
-import type { ClusterStatus } from '../../status.js';
+import type { ClusterStatus, MemberStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
@@ -30,7 +30,7 @@ export function renderMembers(status: ClusterStatus): string {
     ],
     status.members.map((m) => [
       m.id,
-      m.leader ? `${m.role}, leader` : m.role,
+      roleText(m),
       m.draining ? `${m.state}, draining` : m.state,
       String(status.shards.filter((s) => s.owner === m.id).length),
       m.control.join(' ') || '-',
@@ -39,17 +39,25 @@ export function renderMembers(status: ClusterStatus): string {
   return inTheWay.length === 0 ? members : `${members}\n${inTheWay.join('\n')}\n`;
 }
 
+/** With why a server that voted does so no more. */
+function roleText({ role, leader, replacedBy }: MemberStatus): string {
+  if (leader) return `${role}, leader`;
+  return replacedBy === undefined ? role : `${role}, silent: ${replacedBy} votes for it`;
+}
+
 async function list(args: ListArguments): Promise<void> {
   const status = await withCluster(readConnection(args), (cluster) => cluster.status());
   process.stdout.write(args.json ? `${JSON.stringify(status.members, undefined, 2)}\n` : renderMembers(status));
 }
 
 async function add(args: AddArguments): Promise<void> {
-  await withCluster(readConnection(args), (cluster) =>
-    cluster.call('member-add', { id: args.id, control: args.address ?? [] }),
-  );
+  const { members } = await withCluster(readConnection(args), async (cluster) => {
+    await cluster.call('member-add', { id: args.id, control: args.address ?? [] });
+    return await cluster.status();
+  });
+  const join = members.flatMap((m) => m.peer.slice(0, 1)).slice(0, 3);
   process.stdout.write(
-    `${args.id} is announced. Start it with: farkv server --id ${args.id} --join ${args.connect} --data-dir DIRECTORY\n`,
+    `${args.id} is announced. Start it with: farkv server --id ${args.id} --join ${join.join(',')} --data-dir DIRECTORY, and --join-token-file (farkv join-token create) where the cluster has tokens or certificates\n`,
   );
 }
 

@@ -1,18 +1,60 @@
-/** `farkv secrets init DIR`: a directory of tokens, one file for each role, for `farkv server --secrets DIR`. */
+/**
+ * `farkv secrets`: a directory with an authority, certificates and tokens, for `farkv server --secrets DIR` and for
+ * commands; its certificates made anew; and the exchange of the ticket secret.
+ */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
-import { TOKEN_NAMES } from '../../config/options.js';
+import {
+  ANY_SERVER,
+  CERTIFICATE_ROLES,
+  formatRoleName,
+  isPlainName,
+  parseRoleName,
+  type CertificateRole,
+  type RoleName,
+} from '../../../core/role-name.js';
+import { AUTHORITY, certificateOf, SERVER, TOKEN_NAMES } from '../../config/secrets-directory.js';
+import type { Issue } from '../../secrets/authority.js';
 import type { CliCommand } from '../command.js';
+import { withCluster } from '../cluster.js';
+import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
+import { table } from '../table.js';
 
-interface SecretsArguments {
+interface DirectoryArguments {
   readonly directory: string;
+}
+interface InitArguments extends DirectoryArguments {
+  readonly cluster: string;
+  readonly server: readonly string[] | undefined;
+  readonly host: readonly string[] | undefined;
+  readonly days: number;
+  readonly tokensOnly: boolean;
+}
+interface IssueArguments extends DirectoryArguments {
+  readonly role: CertificateRole;
+  readonly name: string;
+  readonly tenant: string | undefined;
+  readonly host: readonly string[] | undefined;
+  readonly days: number;
+}
+interface RenewArguments extends DirectoryArguments {
+  readonly within: number | undefined;
+  readonly days: number | undefined;
+  readonly authority: boolean;
 }
 
 const TOKEN_BYTES = 32;
+const DAYS = 365;
+const DAY_MS = 86_400_000;
+
+function bad(text: string, cause?: unknown): FarkvError {
+  return new FarkvError('ERR_CONFIG', text, cause === undefined ? undefined : { cause });
+}
 
 /** Nothing that is there is written over: whoever uses it would be locked out. */
 function makeToken(path: string): void {
@@ -21,55 +63,251 @@ function makeToken(path: string): void {
     file = openSync(path, 'wx', 0o600);
   } catch (cause) {
     const there = (cause as NodeJS.ErrnoException).code === 'EEXIST';
-    throw new FarkvError(
-      'ERR_CONFIG',
+    throw bad(
       there
         ? `${path} exists: a token is exchanged by adding a line to it, and taking the old one out later`
         : `${path} cannot be written: ${(cause as Error).message}`,
-      { cause },
+      cause,
     );
   }
   writeSync(file, `${randomBytes(TOKEN_BYTES).toString('base64url')}\n`);
   closeSync(file);
 }
 
-function init(directory: string): void {
+function checkDays(days: number): void {
+  if (!Number.isInteger(days) || days < 1 || days > AUTHORITY_DAYS_MOST)
+    throw bad(`--days: must be from 1 to ${AUTHORITY_DAYS_MOST}`);
+}
+/** An authority's certificate lasts ten years. */
+const AUTHORITY_DAYS_MOST = 3649;
+
+/** `s1` or `s1=10.0.0.1,db1.example.net` */
+function serverIssue(cluster: string, text: string, days: number): Issue {
+  const [id = '', hosts = ''] = text.split('=');
+  if (!isPlainName(id)) throw bad(`--server ${text}: ID or ID=HOST,HOST is expected`);
+  return {
+    file: `${SERVER}-${id}`,
+    name: { cluster, role: 'peer', name: id },
+    hosts: hosts === '' ? localHosts() : hosts.split(','),
+    days,
+  };
+}
+
+const localHosts = (): string[] => [...new Set([hostname(), 'localhost', '127.0.0.1', '::1'])];
+
+async function makeCertificates({ directory, cluster, server, host, days }: InitArguments): Promise<string[]> {
+  if (!isPlainName(cluster)) throw bad(`--cluster ${cluster}: letters, digits, . _ -, at most 63`);
+  checkDays(days);
+  const { issue, makeAuthority } = await import('../../secrets/authority.js');
+  const servers =
+    server === undefined
+      ? [
+          {
+            file: SERVER,
+            name: { cluster, role: 'peer', name: ANY_SERVER } as RoleName,
+            hosts: host ?? localHosts(),
+            days,
+          },
+        ]
+      : server.map((one) => serverIssue(cluster, one, days));
+  const clients = CERTIFICATE_ROLES.filter((role) => role !== 'peer').map((role) => ({
+    file: role,
+    name: { cluster, role, name: role },
+    hosts: [],
+    days,
+  }));
+  const all = [...servers, ...clients];
+  const there = [AUTHORITY, ...all.map((one) => one.file)].find((name) => existsSync(certificateOf(directory, name)));
+  if (there !== undefined)
+    throw bad(
+      `${certificateOf(directory, there)} exists: certificates are made anew with farkv secrets renew ${directory}`,
+    );
+  await makeAuthority(directory, cluster);
+  for (const one of all) await issue(directory, one);
+  return [AUTHORITY, ...all.map((one) => one.file)].map((name) => certificateOf(directory, name));
+}
+
+async function init(args: InitArguments): Promise<void> {
+  const { directory } = args;
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
   } catch (cause) {
-    throw new FarkvError('ERR_CONFIG', `${directory} cannot be made: ${(cause as Error).message}`, { cause });
+    throw bad(`${directory} cannot be made: ${(cause as Error).message}`, cause);
   }
   for (const name of TOKEN_NAMES) makeToken(join(directory, name));
+  const certificates = args.tokensOnly ? [] : await makeCertificates(args);
+  const made = [...TOKEN_NAMES.map((name) => join(directory, name)), ...certificates];
   process.stdout.write(
-    TOKEN_NAMES.map((name) => `${join(directory, name)}\n`).join('') +
-      `Copy ${directory} to every server (farkv server --secrets ${directory}), and to each program the file of its role.\n`,
+    `${made.join('\n')}\n` +
+      `Copy ${directory} to every server, without ca.key and the keys of clients: farkv server --secrets ${directory}\n` +
+      `Give each program ca.crt, and the token or the certificate with its key of its role: farkv get KEY --secrets DIR\n`,
   );
 }
 
-const ACTIONS = { init: 'init <directory>' } as const;
+async function issueOne({ directory, role, name, tenant, host, days }: IssueArguments): Promise<void> {
+  checkDays(days);
+  const { fileOf, issue, list } = await import('../../secrets/authority.js');
+  const cluster = list(directory).find((one) => one.name !== undefined)?.name?.cluster;
+  if (cluster === undefined) throw bad(`${directory} has no certificates: farkv secrets init makes them`);
+  const asked: RoleName = { cluster, role, name, ...(tenant === undefined ? {} : { tenant }) };
+  const roleName = parseRoleName(formatRoleName(asked));
+  if (roleName === undefined)
+    throw bad(
+      `${formatRoleName(asked)}: names have letters, digits, . _ -, at most 63; tenants have writers and readers`,
+    );
+  const file = fileOf(roleName);
+  if (existsSync(certificateOf(directory, file)))
+    throw bad(`${certificateOf(directory, file)} exists: farkv secrets renew ${directory} makes it anew`);
+  await issue(directory, { file, name: roleName, hosts: host ?? (role === 'peer' ? localHosts() : []), days });
+  process.stdout.write(`${certificateOf(directory, file)}\n`);
+}
+
+async function renewAll({ directory, within, days, authority }: RenewArguments): Promise<void> {
+  if (days !== undefined) checkDays(days);
+  if (within !== undefined && !(within >= 0)) throw bad('--within: a number of days is expected');
+  const { renew, renewAuthority } = await import('../../secrets/authority.js');
+  if (authority) {
+    await renewAuthority(directory);
+    process.stdout.write(
+      `${certificateOf(directory, AUTHORITY)} has another authority, and the ones before it. Copy it to every server and program; then farkv secrets renew ${directory}\n`,
+    );
+    return;
+  }
+  const files = await renew(directory, within ?? Infinity, days);
+  process.stdout.write(
+    files.length === 0
+      ? 'no certificate expires within that time\n'
+      : `${files.map((file) => certificateOf(directory, file)).join('\n')}\nCopy them, with their keys, to where they are used. Servers, commands and clients with files read them again; nothing restarts\n`,
+  );
+}
+
+async function listAll({ directory }: DirectoryArguments): Promise<void> {
+  const { list } = await import('../../secrets/authority.js');
+  process.stdout.write(
+    table(
+      [{ title: 'FILE' }, { title: 'NAME' }, { title: 'HOSTS' }, { title: 'EXPIRES' }, { title: 'DAYS', right: true }],
+      list(directory).map((one) => [
+        `${one.file}.crt`,
+        one.name === undefined ? 'authority' : formatRoleName(one.name),
+        one.hosts.join(' ') || '-',
+        one.expires.toISOString().slice(0, 10),
+        String(Math.floor((one.expires.getTime() - Date.now()) / DAY_MS)),
+      ]),
+    ),
+  );
+}
+
+async function rotateTickets(args: ConnectionArguments): Promise<void> {
+  await withCluster(readConnection(args), async (cluster) => {
+    await cluster.call('tickets-rotate', {});
+  });
+  process.stdout.write('the ticket secret was exchanged; tickets of the one before are good until the next exchange\n');
+}
+
+const ACTIONS = {
+  init: 'init <directory>',
+  issue: 'issue <directory> <role> <name>',
+  renew: 'renew <directory>',
+  list: 'list <directory>',
+  rotate: 'rotate-tickets',
+} as const;
+
+const directoryOption = (z: Argv, describe: string): Argv<DirectoryArguments> =>
+  z.positional('directory', { type: 'string', demandOption: true, describe });
+const daysOption = {
+  type: 'number',
+  requiresArg: true,
+  describe: 'How long certificates are good, days, 1 to 3649',
+} as const;
+const hostOption = {
+  type: 'string',
+  array: true,
+  requiresArg: true,
+  describe:
+    "Host name or IP address of the server's certificate, for programs that look at it. Default: those of this machine",
+} as const;
 
 const command: CliCommand<object> = {
   command: 'secrets <action>',
-  describe: 'Make a directory of tokens, one file for each role',
+  describe: 'Make an authority, certificates and tokens for each role; make them anew; exchange the ticket secret',
   actions: ACTIONS,
   builder: (y) =>
     y
       .command({
         command: ACTIONS.init,
-        describe: 'Make the directory, and a token for each role',
+        describe: 'Make the directory: an authority, certificates of servers and of each role, and tokens',
         builder: (z: Argv) =>
-          z.positional('directory', {
-            type: 'string',
-            demandOption: true,
-            describe: 'Made if needed, for its owner alone',
-          }) as Argv<SecretsArguments>,
-        handler: ({ directory }: SecretsArguments) => init(directory),
+          directoryOption(z, 'Made if needed, for its owner alone').options({
+            cluster: {
+              type: 'string',
+              requiresArg: true,
+              default: 'farkv',
+              describe: "Name in the certificates; those of another cluster's name are refused",
+            },
+            server: {
+              type: 'string',
+              array: true,
+              requiresArg: true,
+              describe:
+                'ID or ID=HOST,HOST: a certificate for this server alone, once per server. Default: one for all',
+            },
+            host: hostOption,
+            days: { ...daysOption, default: DAYS },
+            'tokens-only': { type: 'boolean', default: false, describe: 'No certificates, so no TLS' },
+          }) as unknown as Argv<InitArguments>,
+        handler: init,
       })
-      .demandCommand(1, 'Choose an action: init')
+      .command({
+        command: ACTIONS.issue,
+        describe: 'Make one more certificate, where ca.key is',
+        builder: (z: Argv) =>
+          directoryOption(z, 'With ca.crt and ca.key')
+            .positional('role', { choices: CERTIFICATE_ROLES, demandOption: true, describe: 'peer is a server' })
+            .positional('name', { type: 'string', demandOption: true, describe: 'Of a server: its --id' })
+            .options({
+              tenant: { type: 'string', requiresArg: true, describe: 'Tenant of a writer or reader' },
+              host: hostOption,
+              days: { ...daysOption, default: DAYS },
+            }) as unknown as Argv<IssueArguments>,
+        handler: issueOne,
+      })
+      .command({
+        command: ACTIONS.renew,
+        describe: 'Make certificates anew, with the same names',
+        builder: (z: Argv) =>
+          directoryOption(z, 'With ca.crt and ca.key').options({
+            within: {
+              type: 'number',
+              requiresArg: true,
+              describe: 'Only those that expire within so many days. Default: all',
+            },
+            days: { ...daysOption, describe: `${daysOption.describe}. Default: as before` },
+            authority: {
+              type: 'boolean',
+              default: false,
+              describe: 'Make another authority; those before it stay trusted until they are taken out of ca.crt',
+            },
+          }) as unknown as Argv<RenewArguments>,
+        handler: renewAll,
+      })
+      .command({
+        command: ACTIONS.list,
+        describe: 'Show certificates, and when they expire',
+        builder: (z: Argv) => directoryOption(z, 'With certificates'),
+        handler: listAll,
+      })
+      .command({
+        command: ACTIONS.rotate,
+        describe: 'Exchange the secret of tickets now (the leader does so every day)',
+        builder: (z: Argv) => connectionOptions(z),
+        handler: rotateTickets,
+      })
+      .demandCommand(1, 'Choose an action: init, issue, renew, list, rotate-tickets')
       .example('$0 secrets init /etc/farkv/secrets', 'then: farkv server --secrets /etc/farkv/secrets')
+      .example('$0 secrets renew /etc/farkv/secrets --within 30', 'for a timer; nothing restarts')
       .epilogue(
-        `token: clients. reader-token: clients that only read. operator-token: farkv status, drain, member, shard.\nmonitor-token: the status. peer-token: servers, and nobody else.\n\n${exitCodesHelp({ done: 'made' })}`,
+        `token, writer.crt: clients. reader-token, reader.crt: clients that only read. operator-token, operator.crt: farkv status, drain, member, shard.\nmonitor-token, monitor.crt: the status. peer-token, server.crt: servers, and nobody else.\n\n${exitCodesHelp({ done: 'made' })}`,
       ),
   handler: () => undefined,
 };

@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import type { CliCommand } from '../command.js';
 import { OPTION_NAMES, SERVER_OPTIONS, envName } from '../../config/options.js';
-import type { LogLevel } from '../../config/settings.js';
+import { formatLine, type LogSink } from '../../log.js';
 import type { ServerHandle } from '../../index.js';
 
 /** Beside the options of config/options.ts. */
@@ -14,11 +14,16 @@ interface ServerArguments {
 
 const THREE = `The first of three servers; the others differ in --id and --listen:
   farkv server --id s1 --listen 10.0.0.1:7400 \\
-    --peers s1=10.0.0.1:7400,s2=10.0.0.2:7400,s3=10.0.0.3:7400 \\
+    --peers s1=10.0.0.1:9400,s2=10.0.0.2:9400,s3=10.0.0.3:9400 \\
     --secrets /etc/farkv/secrets --data-dir /var/lib/farkv`;
 
-const FIXED_LIMITS =
-  'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments; a control connection with 64 MiB of unread data is closed.';
+const FIXED_LIMITS = 'Fixed limits: keys 1 KiB, values 64 MiB; a shard has at most 8192 registered segments.';
+
+const BOUNDS =
+  'Bounds: a control connection costs at most 64 KiB of what it sends, and is closed with 64 MiB of unread data, all together with 256 MiB. ' +
+  'A frame has at most 2 KiB before the login, 64 KiB after it, 4 MiB from another server. ' +
+  'After 10 wrong tokens a source address waits 100 ms, then twice as long each time, to 30 s. ' +
+  'The port between servers holds 192 connections without a login, and begins 20 logins per second from strange addresses, 50 from those of its servers.';
 
 function builder(y: Argv): Argv<ServerArguments> {
   let parser = y.usage(
@@ -57,21 +62,21 @@ function builder(y: Argv): Argv<ServerArguments> {
     .epilogue(
       `${THREE}\n\n` +
         `Each option is also an environment variable (${envName('data-dir')}) and a key of --config (data-dir, dataDir); flags win over the environment, the environment over the file.\n\n` +
-        `${FIXED_LIMITS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
+        `${FIXED_LIMITS}\n\n${BOUNDS}\n\nExit codes: 0 stopped as told, 1 failed, 2 wrong usage or configuration.`,
     ) as unknown as Argv<ServerArguments>;
 }
 
 function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void {
   if (json) {
-    const { id, clusterId, fabric, shards, dataDir } = server;
+    const { id, clusterId, peerAddresses: peer, fabric, shards, dataDir } = server;
     process.stdout.write(
-      `${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, fabric, shards, dataDir, pid: process.pid })}\n`,
+      `${JSON.stringify({ event: 'ready', id, clusterId, control: server.addresses, peer, fabric, shards, dataDir, pid: process.pid })}\n`,
     );
     return;
   }
   const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ');
   process.stdout.write(
-    `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; data ${data}; ${server.shards.length} shards; ` +
+    `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; servers ${server.peerAddresses.join(', ')}; data ${data}; ${server.shards.length} shards; ` +
       `directory ${server.dataDir}${ephemeral ? ' (temporary, removed at the end)' : ''}\n`,
   );
 }
@@ -85,8 +90,8 @@ async function handler(args: ServerArguments): Promise<void> {
   const settings = loadSettings(given, { env: process.env, dashes: true, hasVerbs: hasRdmaDevice() });
 
   const stop = new AbortController();
-  const log = (level: LogLevel, text: string): void =>
-    void process.stderr.write(`${new Date().toISOString()} ${level} ${text}\n`);
+  const log: LogSink = (level, text, fields) =>
+    void process.stderr.write(formatLine(settings.logFormat, new Date(), level, text, fields));
   const told = (): void => {
     if (!stop.signal.aborted && ['debug', 'info'].includes(settings.logLevel))
       log('info', 'stopping, once the leases of clients have run out');

@@ -1,6 +1,8 @@
-/** `farkv shard move|rebalance`: which server owns which shard. */
+/** `farkv shard move|rebalance|reset`: which server owns which shard, and with what. */
 import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
+import type { ResetDone } from '../../metadata/leader-duties.js';
+import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { durationOf } from '../client-options.js';
 import { withCluster } from '../cluster.js';
@@ -20,6 +22,12 @@ interface RebalanceArguments extends WaitArguments {
   readonly json: boolean;
 }
 
+interface ResetArguments extends WaitArguments {
+  readonly shard: string;
+  readonly from: string | undefined;
+  readonly acceptLoss: boolean;
+}
+
 export const WAIT_OPTION = {
   type: 'string',
   requiresArg: true,
@@ -29,9 +37,13 @@ export const WAIT_OPTION = {
 export const MOVE_NOTE =
   'A shard moves with its values, while clients read and write it: the new owner copies it first. Clients find the new owner by themselves.';
 
+function shardOf({ shard }: { readonly shard: string }): number {
+  if (!/^\d{1,4}$/.test(shard)) throw new FarkvError('ERR_CONFIG', `"${shard}" is not the number of a shard`);
+  return Number(shard);
+}
+
 async function move(args: MoveArguments): Promise<void> {
-  if (!/^\d{1,4}$/.test(args.shard)) throw new FarkvError('ERR_CONFIG', `"${args.shard}" is not the number of a shard`);
-  const shard = Number(args.shard);
+  const shard = shardOf(args);
   await withCluster(readConnection(args), (cluster) =>
     moveOne(cluster, { shard, to: args.server }, durationOf('wait', args.wait)),
   );
@@ -50,11 +62,42 @@ async function rebalance(args: RebalanceArguments): Promise<void> {
   });
 }
 
-const ACTIONS = { move: 'move <shard> <server>', rebalance: 'rebalance' } as const;
+/** What is given up with the shard, for the operator who decides. */
+export function lossText(shard: number, from: string | undefined, { to, lost }: ResetDone): string {
+  const begins =
+    from === undefined
+      ? `${to} serves shard ${shard} empty: all its values are lost`
+      : `${to} serves shard ${shard} with its copy: changes that this copy has not got are lost`;
+  const copies = lost.map(
+    ({ member, state, silentMs }) => `  copy of ${member}: ${state}, silent for ${Math.round(silentMs / 1000)} s`,
+  );
+  const gone = '  every server that had a copy in sync has started again since: its copy ended with its process';
+  return `${[begins, ...(copies.length === 0 ? [gone] : copies)].join('\n')}\n`;
+}
+
+async function reset(args: ResetArguments): Promise<void> {
+  const shard = shardOf(args);
+  const { from, acceptLoss } = args;
+  await withCluster(readConnection(args), async (cluster) => {
+    const asked = { shard, acceptLoss, ...(from === undefined ? {} : { from }) };
+    const done = (await cluster.call('shard-reset', asked)) as ResetDone;
+    process.stdout.write(lossText(shard, from, done));
+    if (!acceptLoss)
+      throw new FarkvError(
+        'ERR_BUSY',
+        'nothing was done: a server that is paused or cut off still has its copy, so bring it back, or say --accept-loss',
+      );
+    const isServed = ({ shards }: ClusterStatus): boolean => shards[shard]?.state === 'serving';
+    await cluster.until(isServed, durationOf('wait', args.wait), `serving shard ${shard} again`, () => []);
+  });
+  process.stdout.write(`shard ${shard} is served again\n`);
+}
+
+const ACTIONS = { move: 'move <shard> <server>', rebalance: 'rebalance', reset: 'reset <shard>' } as const;
 
 const command: CliCommand<ConnectionArguments> = {
   command: 'shard <action>',
-  describe: 'Move shards between servers',
+  describe: 'Move shards between servers, or give up what is lost of one',
   actions: ACTIONS,
   builder: (y) =>
     connectionOptions(y)
@@ -86,9 +129,29 @@ const command: CliCommand<ConnectionArguments> = {
               describe: 'Print the plan as JSON',
             }) as unknown as Argv<RebalanceArguments>,
       })
-      .demandCommand(1, 'What is to be done: move or rebalance?')
+      .command({
+        command: ACTIONS.reset,
+        describe:
+          'Serve a shard again whose copies are all lost (status: LOST), empty or with a copy that lacks changes',
+        handler: reset,
+        builder: (z: Argv<WaitArguments>) =>
+          z
+            .positional('shard', { type: 'string', demandOption: true, describe: 'Its number' })
+            .option('from', {
+              type: 'string',
+              requiresArg: true,
+              describe: 'The server whose copy, which was not in sync, becomes the shard. Default: it is served empty',
+            })
+            .option('accept-loss', {
+              type: 'boolean',
+              default: false,
+              describe: 'Do it. Without this the command says what would be lost, and ends with 1',
+            }) as unknown as Argv<ResetArguments>,
+      })
+      .demandCommand(1, 'Choose an action: move, rebalance, reset')
       .example('$0 shard rebalance --dry-run', 'what would be moved')
       .example('$0 shard move 3 s2', 's2 is to own shard 3')
+      .example('$0 shard reset 3', 'what would be lost')
       .epilogue(
         `${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done (rebalance: the shards are spread)', failed: 'refused, or called off' })}`,
       ),

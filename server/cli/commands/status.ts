@@ -2,6 +2,8 @@
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus, ShardStatus } from '../../status.js';
+import { whyNotStopped } from '../../safe-to-stop.js';
+import { copiesText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
@@ -11,6 +13,7 @@ import { table } from '../table.js';
 
 interface StatusArguments extends ConnectionArguments {
   readonly json: boolean;
+  readonly safeToStop: string | undefined;
 }
 
 function builder(y: Argv): Argv<StatusArguments> {
@@ -20,9 +23,21 @@ function builder(y: Argv): Argv<StatusArguments> {
       default: false,
       describe: 'Print everything as one JSON document; its field names are stable',
     })
+    .option('safe-to-stop', {
+      type: 'string',
+      requiresArg: true,
+      describe:
+        'Only whether this server may be stopped: each of its shards has another copy in sync, as many as changes need, and the metadata group goes on',
+    })
+    .example('$0 status --safe-to-stop s2', 'exit code 0, or one line that says why not')
     .example('$0 status', 'members, leader, shards, regions and memory')
     .example('$0 status --json | jq \'.shards[] | select(.state != "serving")\'', 'shards that do not answer')
-    .epilogue(exitCodesHelp({ done: 'every shard is served and there is a leader', failed: 'not so' }));
+    .epilogue(
+      exitCodesHelp({
+        done: 'every shard is served and there is a leader',
+        failed: 'not so; with --safe-to-stop: it may not be stopped',
+      }),
+    ) as unknown as Argv<StatusArguments>;
 }
 
 function healthy(status: ClusterStatus): boolean {
@@ -39,10 +54,12 @@ function hugeText(shards: readonly ShardStatus[]): string {
 export function renderStatus(status: ClusterStatus): string {
   const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number =>
     status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
+  const withZones = status.members.some((m) => m.zone !== undefined);
   const members = table(
     [
       { title: 'MEMBER' },
       { title: 'STATE' },
+      ...(withZones ? [{ title: 'ZONE' }] : []),
       { title: 'CONTROL' },
       { title: 'DATA' },
       { title: 'SHARDS', right: true },
@@ -57,7 +74,12 @@ export function renderStatus(status: ClusterStatus): string {
       const up = m.node !== undefined;
       return [
         m.id,
-        m.leader ? `${m.state}, leader` : m.state,
+        m.leader
+          ? `${m.state}, leader`
+          : m.replacedBy === undefined
+            ? m.state
+            : `${m.state}, ${m.replacedBy} votes for it`,
+        ...(withZones ? [m.zone ?? '-'] : []),
         m.control.join(' ') || '-',
         [...new Set(m.fabric.map((f) => f.provider))].join(' ') || '-',
         String(status.shards.filter((s) => s.owner === m.id).length),
@@ -70,11 +92,13 @@ export function renderStatus(status: ClusterStatus): string {
       ];
     }),
   );
+  const withCopies = status.shards.some((s) => s.copies !== undefined);
   const shards = table(
     [
       { title: 'SHARD', right: true },
       { title: 'OWNER' },
       { title: 'STATE' },
+      ...(withCopies ? [{ title: 'COPIES' }] : []),
       { title: 'EPOCH', right: true },
       { title: 'LAYOUT', right: true },
       { title: 'BUCKETS', right: true },
@@ -93,6 +117,7 @@ export function renderStatus(status: ClusterStatus): string {
         String(s.shard),
         s.owner ?? '-',
         s.state,
+        ...(withCopies ? [copiesText(s.copies)] : []),
         String(s.epoch),
         String(s.layoutEpoch),
         String(s.buckets),
@@ -110,12 +135,28 @@ export function renderStatus(status: ClusterStatus): string {
     tenants.length === 0
       ? ''
       : `\ntenants and their shards: ${tenants.join(', ')}; the others belong to the default tenant`;
-  const moves = [...moveLines(status), ...errorLines(status)];
+  const stalled = status.members.flatMap(({ id, node }) =>
+    node?.frontStalledMs === undefined
+      ? []
+      : [`${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s`],
+  );
+  const moves = [...stalled, ...moveLines(status), ...errorLines(status)];
   return `${head}${tenantLine}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
+}
+
+function saySafe(status: ClusterStatus, id: string, json: boolean): void {
+  const why = whyNotStopped(status, id);
+  const text = why === undefined ? `${id} may be stopped` : `${id} may not be stopped: ${why}`;
+  process.stdout.write(`${json ? JSON.stringify({ server: id, safeToStop: why === undefined, why }) : text}\n`);
+  if (why !== undefined) process.exitCode = 1;
 }
 
 async function handler(args: StatusArguments): Promise<void> {
   const status = await withCluster(readConnection(args), (cluster) => cluster.status());
+  if (args.safeToStop !== undefined) {
+    saySafe(status, args.safeToStop, args.json);
+    return;
+  }
   process.stdout.write(args.json ? `${JSON.stringify(status, undefined, 2)}\n` : renderStatus(status));
   if (!healthy(status)) process.exitCode = 1;
 }

@@ -1,0 +1,41 @@
+import test from 'ava';
+import { auditCall, limitedAudit, loginFailed } from './audit.js';
+import { Log, type LogFields } from './log.js';
+
+const WHO = { role: 'operator', name: 'alice', address: '10.0.0.1:5' } as const;
+
+test('a change names who asked for it, what it is about, and how it ended', (t) => {
+  t.deepEqual(auditCall(WHO, 'shard-move', { shard: 3, to: 's2', more: 'x' }, 'ok'), {
+    event: 'shard-move',
+    ...WHO,
+    shard: 3,
+    to: 's2',
+    result: 'ok',
+  });
+  t.like(auditCall(WHO, 'drain', { id: 's1', draining: true }, 'ERR_BUSY'), { id: 's1', result: 'ERR_BUSY' });
+  t.is(auditCall(WHO, 'status', {}, 'ok'), undefined);
+  t.is(auditCall(undefined, 'drain', { id: 's1' }, 'ok'), undefined);
+});
+
+test('no secret and nothing unforeseen of a call is written', (t) => {
+  const hash = 'ab'.repeat(32);
+  const made = auditCall(WHO, 'join-token-add', { hash, ttlMs: 5 }, 'ok');
+  t.like(made, { ttlMs: 5, joinToken: 'abababab' });
+  const shown = auditCall({ ...WHO, role: 'peer' }, 'join', { instance: '0a', token: 'a secret' }, 'ok', 's4');
+  t.like(shown, { server: 's4', instance: '0a', joinToken: /^[0-9a-f]{8}$/.exec(String(shown?.joinToken))?.[0] });
+  t.false(JSON.stringify([made, shown]).includes('a secret'));
+  t.false(JSON.stringify(made).includes(hash));
+  for (const args of [undefined, null, 7, 'text', [], { id: { deep: 'x' } }, { id: 'a\nb' }])
+    t.notRegex(JSON.stringify(auditCall(WHO, 'member-remove', args, 'ERR_PROTOCOL')), /deep|\\n|text/);
+});
+
+test('failed logins are written so often and then counted, whatever they say', (t) => {
+  const written: LogFields[] = [];
+  const lines = limitedAudit(new Log('error', (_, __, fields) => fields !== undefined && written.push(fields)));
+  t.is(loginFailed('ERR_CONFIG', '10.0.0.1:5', 'peer', 'the wrong port'), undefined);
+  for (let i = 0; i < 100; i++)
+    lines.say('', loginFailed('ERR_UNAUTHORIZED', '10.0.0.1:5', 'client', `wrong\n${'x'.repeat(1000)}`));
+  t.is(written.length, 20);
+  t.like(written[0], { event: 'login-failed', address: '10.0.0.1:5', as: 'client' });
+  t.regex(String(written[0]?.reason), /^wrong x{100,300}$/);
+});

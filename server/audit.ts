@@ -1,0 +1,108 @@
+/**
+ * Audit: log lines that say who did what, and with what result. Who: the role, the name in the certificate or the name of
+ * the token's file, and the address. What: calls that change the cluster, joins, failed logins, connections that ended
+ * with their credential.
+ *
+ * No secret gets into a line: of a call's arguments those that are named here, of a token the first digits of its hash.
+ * Bounded: what strangers and joiners can cause is written 20 times in 10 s, then counted. Calls of operators are all
+ * written, so they are slowed down (AUDITED_CALLS).
+ */
+import { createHash } from 'node:crypto';
+import type { ErrorCode } from '../core/errors.js';
+import { printable, type Role } from '../core/protocol/index.js';
+import type { Access } from './control/auth.js';
+import type { WatchOptions } from '../net/watched-files.js';
+import { describeError, RateLimitedLog, type Log, type LogFields } from './log.js';
+
+export interface Who {
+  readonly role: Access;
+  readonly name: string;
+  readonly address: string;
+}
+
+/** Digits of a join token's hash: they tell tokens apart. */
+const HASH_DIGITS = 8;
+const TEXT_MAX = 300;
+
+/** The arguments of each audited call that are written. */
+const CALLS: Readonly<Record<string, readonly string[]>> = {
+  'member-add': ['id'],
+  'member-remove': ['id'],
+  drain: ['id', 'draining'],
+  'shard-move': ['shard', 'to'],
+  'shard-reset': ['shard', 'from', 'acceptLoss'],
+  'tickets-rotate': [],
+  'tickets-revoke': ['client', 'tenant'],
+  'join-token-add': ['ttlMs'],
+  'replication-set': ['tenant', 'level', 'replicas', 'minInSync', 'onLoss'],
+  join: ['instance'],
+};
+
+const joinToken = (hash: string): { readonly joinToken: string } => ({ joinToken: hash.slice(0, HASH_DIGITS) });
+
+/** Whether a call changes something, so that the audit has a line of it. */
+export function isAudited(method: string): boolean {
+  return Object.hasOwn(CALLS, method);
+}
+
+/** Of a call that has ended; undefined when it changes nothing, whoever makes it. Arguments may be anything. */
+export function auditCall(
+  who: Who | undefined,
+  method: string,
+  args: unknown,
+  result: ErrorCode | 'ok',
+  server?: string,
+): LogFields | undefined {
+  if (who === undefined || !isAudited(method)) return undefined;
+  const given = typeof args === 'object' && args !== null ? (args as Readonly<Record<string, unknown>>) : {};
+  const named: [string, string | number | boolean][] = [];
+  for (const name of CALLS[method] ?? []) {
+    const value = given[name];
+    if (typeof value === 'number' || typeof value === 'boolean') named.push([name, value]);
+    else if (typeof value === 'string') named.push([name, printable(value, TEXT_MAX)]);
+  }
+  const { hash, token } = given;
+  return {
+    event: method,
+    role: who.role,
+    name: who.name,
+    address: who.address,
+    ...(server === undefined ? {} : { server: printable(server, TEXT_MAX) }),
+    ...Object.fromEntries(named),
+    ...(method === 'join-token-add' && typeof hash === 'string' ? joinToken(printable(hash, TEXT_MAX)) : {}),
+    ...(method === 'join' && typeof token === 'string'
+      ? joinToken(createHash('sha256').update(token, 'utf8').digest('hex'))
+      : {}),
+    result,
+  };
+}
+
+/** Of a connection that was refused; undefined when that was for another reason than who it is. */
+export function loginFailed(
+  code: ErrorCode,
+  address: string,
+  as: Role | undefined,
+  reason: string,
+): LogFields | undefined {
+  if (code !== 'ERR_UNAUTHORIZED') return undefined;
+  const text = printable(reason, TEXT_MAX);
+  return { event: 'login-failed', address, ...(as === undefined ? {} : { as }), reason: text };
+}
+
+/** Of a connection that was made with what is good no more. */
+export function credentialEnded({ role, name, address }: Who, reason: string): LogFields {
+  return { event: 'credential-ended', role, name, address, reason };
+}
+
+/** What becomes of files with credentials while the server runs. */
+export function watchCredentials(log: Log): (file: string) => WatchOptions {
+  return (file) => ({
+    changed: () => log.audit({ event: 'credentials-changed', file }),
+    unusable: (error) => log.warn(`changed credentials are not used yet: ${describeError(error)}`),
+  });
+}
+
+/** Lines that others cause: with fields they are of the audit, without lines of level info. */
+export function limitedAudit(log: Log): RateLimitedLog {
+  return new RateLimitedLog((text, fields) => (fields === undefined ? log.info(text) : log.audit(fields)));
+}

@@ -1,0 +1,105 @@
+/** The thread of clients and operators, seen from the thread of Raft: its start, its death, its end. */
+import test, { type ExecutionContext } from 'ava';
+import { EventEmitter, once } from 'node:events';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FarkvError } from '../../core/errors.js';
+import type { MetadataState, Shard } from '../../core/metadata/state.js';
+import { ControlClient } from '../../net/control-client.js';
+import { STATE } from '../../test/support/control-rig.js';
+import { Log } from '../log.js';
+import { FrontThread, type FrontOptions } from './front-thread.js';
+
+/** Whether it is done before nobody would wait any longer. */
+async function ends(closed: Promise<void>): Promise<boolean> {
+  let patience: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => (patience = setTimeout(() => resolve(false), 20_000)));
+  return await Promise.race([closed.then(() => true), late]).finally(() => clearTimeout(patience));
+}
+
+async function open(t: ExecutionContext, options: Partial<FrontOptions> = {}): Promise<FrontThread> {
+  return await FrontThread.open({
+    serverId: 's1',
+    listen: [{ host: '127.0.0.1', port: 0 }],
+    tls: undefined,
+    access: { tenants: [] },
+    maxConnections: 10,
+    handshakeMs: 60_000,
+    logLevel: 'error',
+    call: () => Promise.resolve({}),
+    log: new Log('error', () => undefined),
+    failed: (error) => t.fail(error.message),
+    ...options,
+  });
+}
+
+/** A state whose change is none: the thread dies of it. */
+const DEADLY: MetadataState = { ...STATE, shards: Object.assign<Shard[], object>([], { flatMap: () => [null] }) };
+
+test('an address that is taken is said, and the thread ends', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  await t.throwsAsync(open(t, { listen: [{ host: '127.0.0.1', port }] }), { code: 'ERR_ADDRESS_IN_USE' });
+  taken.close();
+});
+
+test('a thread that dies is told once, and what is left of it can be closed', async (t) => {
+  const deaths: FarkvError[] = [];
+  const death = new EventEmitter();
+  const died = once(death, 'died');
+  const front = await open(t, { failed: (error) => death.emit('died', deaths.push(error)) });
+  front.stateChanged(DEADLY);
+  await died;
+  t.true(await ends(front.close()));
+  t.deepEqual(
+    deaths.map(({ code }) => code),
+    ['ERR_INTERNAL'],
+  );
+});
+
+test('a thread that has stopped answering is told, and that it answers again', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-front-'));
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const file = join(directory, 'token');
+  writeFileSync(file, 'right\n', { mode: 0o600 });
+  const lines = new EventEmitter();
+  const told = once(lines, 'warn');
+  const log = new Log('info', (level, text, fields) => {
+    if (fields === undefined) lines.emit(level, text);
+  });
+  const front = await open(t, { access: { operator: { file }, tenants: [] }, lookMs: 20, log });
+  let goOn = (): void => undefined;
+  t.teardown(async () => {
+    goOn();
+    await front.close();
+  });
+  const [bound] = front.bound;
+  const client = await ControlClient.open({
+    address: `${bound?.host ?? ''}:${bound?.port ?? 0}`,
+    trust: undefined,
+    timeoutMs: 60_000,
+    hello: { role: 'admin', token: 'right' },
+  });
+  t.teardown(() => client.close());
+  // The thread looks whether the token is still good, and stands still until somebody writes.
+  execFileSync('mkfifo', ['-m', '600', `${file}.pipe`]);
+  const pipe = openSync(`${file}.pipe`, constants.O_RDWR);
+  renameSync(`${file}.pipe`, file);
+  goOn = () => {
+    goOn = () => undefined;
+    rmSync(file);
+    writeFileSync(file, 'right\n', { mode: 0o600 });
+    writeSync(pipe, 'right\n');
+    closeSync(pipe);
+  };
+  t.regex(String((await told)[0]), /has not answered for 80 ms/);
+  t.true((front.stalledMs ?? 0) >= 80);
+  const over = once(lines, 'info');
+  goOn();
+  t.regex(String((await over)[0]), /answers again/);
+  t.is(front.stalledMs, undefined);
+});

@@ -1,0 +1,148 @@
+/**
+ * FrontThread: the thread of clients and operators (front-worker.ts) as the thread of Raft sees it: it is sent each new
+ * state of the metadata, and asks for what only this thread can answer. Nothing waits for it.
+ */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { FarkvError } from '../../core/errors.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import type { HostPort } from '../config/units.js';
+import { describeError, type Log } from '../log.js';
+import type { Caller } from './auth.js';
+import type { FromFront, FrontFigures, FrontStart, ToFront } from './front-messages.js';
+import { StateFeed } from './state-feed.js';
+import { ThreadWatch } from './thread-watch.js';
+
+export interface FrontOptions extends FrontStart {
+  /** Answers a call that was checked, or throws a FarkvError. */
+  readonly call: (caller: Caller, method: string, args: unknown) => Promise<unknown>;
+  readonly log: Log;
+  /** The thread has ended by itself. */
+  readonly failed: (error: FarkvError) => void;
+  /** How long close() lets the thread end by itself. */
+  readonly closeMs?: number;
+  /** The thread is asked so often whether it still answers. */
+  readonly lookMs?: number;
+}
+
+const CLOSE_MS = 2000;
+
+export class FrontThread {
+  readonly bound: readonly HostPort[];
+  readonly #worker: Worker;
+  readonly #feed: StateFeed;
+  readonly #options: FrontOptions;
+  readonly #watch: ThreadWatch;
+  readonly #ended: Promise<void>;
+  #figures: FrontFigures = { connections: 0, clients: 0 };
+  #closing = false;
+
+  private constructor(options: FrontOptions, worker: Worker, bound: readonly HostPort[]) {
+    this.#options = options;
+    this.#worker = worker;
+    this.bound = bound;
+    this.#feed = new StateFeed((change) => this.#say({ t: 'state', change }));
+    const { log, lookMs } = options;
+    this.#watch = new ThreadWatch({
+      ask: () => this.#say({ t: 'ask' }),
+      log,
+      ...(lookMs === undefined ? {} : { lookMs }),
+    });
+    worker.on('message', (message: FromFront) => this.#received(message));
+    this.#ended = new Promise((resolve) => {
+      worker.on('exit', () => {
+        resolve();
+        this.#watch.close();
+        if (!this.#closing)
+          options.failed(new FarkvError('ERR_INTERNAL', 'the thread of clients and operators has ended'));
+      });
+    });
+  }
+
+  /** Throws as Listener.open. */
+  static async open(options: FrontOptions): Promise<FrontThread> {
+    const { serverId, listen, tls, access, maxConnections, handshakeMs, logLevel } = options;
+    const start: FrontStart = { serverId, listen, tls, access, maxConnections, handshakeMs, logLevel };
+    const worker = new Worker(new URL('./front-worker.js', import.meta.url), {
+      workerData: start,
+      name: 'farkv-front',
+    });
+    worker.on('error', (error) => options.log.error(`the thread of clients and operators: ${describeError(error)}`));
+    for (;;) {
+      const [message] = (await Promise.race([once(worker, 'message'), once(worker, 'exit').then(() => [])])) as [
+        FromFront | undefined,
+      ];
+      if (message?.t === 'bound') return new FrontThread(options, worker, message.bound);
+      if (message?.t === 'log') {
+        options.log.pass(message.level, message.text, message.fields);
+        continue;
+      }
+      await worker.terminate();
+      if (message?.t === 'failed') throw new FarkvError(message.failure.code, message.failure.message);
+      throw new FarkvError('ERR_INTERNAL', 'the thread of clients and operators could not start');
+    }
+  }
+
+  get figures(): FrontFigures {
+    return this.#figures;
+  }
+
+  /** For about so long the thread has not answered; undefined: it does. */
+  get stalledMs(): number | undefined {
+    return this.#watch.stalledMs;
+  }
+
+  stateChanged(state: MetadataState): void {
+    this.#feed.offer(state);
+  }
+
+  /** Cuts every connection. A thread that is busy with something else is ended all the same. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#say({ t: 'stop' });
+    const late = setTimeout(() => void this.#worker.terminate(), this.#options.closeMs ?? CLOSE_MS);
+    await this.#ended;
+    clearTimeout(late);
+  }
+
+  #say(message: ToFront): void {
+    this.#worker.postMessage(message);
+  }
+
+  #received(message: FromFront): void {
+    switch (message.t) {
+      case 'here':
+        this.#watch.answered();
+        break;
+      case 'taken':
+        this.#feed.taken();
+        break;
+      case 'call':
+        this.#figures = message.figures;
+        void this.#answer(message.id, message.caller, message.method, message.args);
+        break;
+      case 'figures':
+        this.#figures = message.figures;
+        break;
+      case 'log':
+        this.#options.log.pass(message.level, message.text, message.fields);
+        break;
+      case 'bound':
+      case 'failed':
+        break;
+    }
+  }
+
+  async #answer(id: number, caller: Caller, method: string, args: unknown): Promise<void> {
+    try {
+      this.#say({ t: 'answer', id, result: await this.#options.call(caller, method, args) });
+    } catch (error) {
+      const known = error instanceof FarkvError;
+      if (!known) this.#options.log.error(`${method} failed: ${describeError(error)}`);
+      const failure = known
+        ? { code: error.code, message: error.message }
+        : ({ code: 'ERR_INTERNAL', message: 'the server failed' } as const);
+      this.#say({ t: 'answer', id, failure });
+    }
+  }
+}

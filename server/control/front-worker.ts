@@ -1,0 +1,113 @@
+/**
+ * The entry of the thread of clients and operators: their listener, TLS, frames, logins, subscriptions and calls. It has
+ * a copy of the metadata and nothing that a server cannot do without for as long as this thread is busy. Nothing here
+ * decides anything about the cluster.
+ */
+import { parentPort, workerData } from 'node:worker_threads';
+import { FarkvError } from '../../core/errors.js';
+import { EMPTY } from '../../core/metadata/reduce.js';
+import { checkOperatorCall } from '../admin-calls.js';
+import { watchCredentials } from '../audit.js';
+import { Log } from '../log.js';
+import { asFarkvError } from '../native-errors.js';
+import { RecentAddresses } from './addresses.js';
+import { Credentials, type Caller } from './auth.js';
+import { CONTROL_HANDSHAKES, CONTROL_PLACES, KNOWN_ADDRESSES } from './bounds.js';
+import { CallGate } from './call-gate.js';
+import type { ClientQuery } from './client-list.js';
+import { ControlPlane } from './control-plane.js';
+import type { FromFront, FrontFigures, FrontStart, ToFront } from './front-messages.js';
+import { Handshakes } from './handshakes.js';
+import { Listener } from './listener.js';
+import { applyChange } from './state-feed.js';
+import { serverTls } from './tls.js';
+
+const port = parentPort;
+if (port === null) throw new Error('front-worker.js is the entry of a worker thread');
+
+const say = (message: FromFront): void => port.postMessage(message);
+const FIGURES_MS = 250;
+
+interface Asked {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: FarkvError) => void;
+}
+
+async function run(start: FrontStart): Promise<void> {
+  const { addon } = await import('../../native/addon.js');
+  const log = new Log(start.logLevel, (level, text, fields) => say({ t: 'log', level, text, fields }));
+  const asked = new Map<number, Asked>();
+  let calls = 0;
+  let state = EMPTY;
+  const known = new RecentAddresses(KNOWN_ADDRESSES);
+  const ask = (caller: Caller, method: string, args: unknown): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const checked = checkOperatorCall(caller, method, args);
+      if (method === 'clients') {
+        resolve(plane.clientPage(checked as ClientQuery));
+        return;
+      }
+      calls += 1;
+      asked.set(calls, { resolve, reject });
+      say({ t: 'call', id: calls, caller, method, args: checked, figures: figures() });
+    });
+  const gate = new CallGate(ask);
+  const plane: ControlPlane = new ControlPlane({
+    serverId: start.serverId,
+    handshakeMs: start.handshakeMs,
+    credentials: new Credentials(start.access, watchCredentials(log)),
+    maxConnections: start.maxConnections,
+    state: () => state,
+    tickets: addon,
+    call: (caller, method, args) => gate.call(caller, method, args),
+    known,
+    log,
+  });
+  const tls = start.tls === undefined ? undefined : serverTls(start.tls, log);
+  const listener = await Listener.open({
+    addresses: start.listen,
+    tls,
+    places: { ...CONTROL_PLACES, isKnown: (source) => known.has(source) },
+    ...(tls === undefined ? {} : { handshakes: new Handshakes(CONTROL_HANDSHAKES) }),
+    handshakeMs: start.handshakeMs,
+    connection: (socket, guest) => plane.accept(socket, guest),
+  });
+  const figures = (): FrontFigures => ({ connections: listener.connections, clients: plane.clients });
+  let told = '';
+  setInterval(() => {
+    const now = JSON.stringify(figures());
+    if (now === told) return;
+    told = now;
+    say({ t: 'figures', figures: figures() });
+  }, FIGURES_MS);
+  port?.on('message', (message: ToFront) => {
+    switch (message.t) {
+      case 'state':
+        state = applyChange(state, message.change);
+        plane.stateChanged();
+        say({ t: 'taken' });
+        break;
+      case 'answer': {
+        const waiting = asked.get(message.id);
+        asked.delete(message.id);
+        const { failure, result } = message;
+        if (failure === undefined) waiting?.resolve(result);
+        else waiting?.reject(new FarkvError(failure.code, failure.message));
+        break;
+      }
+      case 'ask':
+        say({ t: 'here' });
+        break;
+      case 'stop':
+        plane.close();
+        void listener.close().then(() => process.exit(0));
+        break;
+    }
+  });
+  say({ t: 'bound', bound: listener.bound });
+}
+
+run(workerData as FrontStart).catch((error: unknown) => {
+  const { code, message } = asFarkvError(error);
+  say({ t: 'failed', failure: { code, message } });
+});

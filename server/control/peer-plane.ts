@@ -1,0 +1,206 @@
+/**
+ * The peers' port: other servers bring Raft messages and make calls; a server that is new asks to join. Nobody else is
+ * let in. It runs on the thread of Raft, so what a stranger may cost is small and bounded beforehand: places and
+ * handshakes per second (listener.ts, bounds.ts), then one frame of 2 KiB (net/incoming.ts).
+ */
+import type { Socket } from 'node:net';
+import { FarkvError, type ErrorCode } from '../../core/errors.js';
+import type { MetadataState } from '../../core/metadata/state.js';
+import {
+  MESSAGE_MAX,
+  PEER_FRAME_LIMITS,
+  printable,
+  type Call,
+  type Frame,
+  type Hello,
+} from '../../core/protocol/index.js';
+import type { Shared } from '../../net/connection.js';
+import { Incoming } from '../../net/incoming.js';
+import { Outbox } from '../../net/outbox.js';
+import { Turns } from '../../net/turns.js';
+import { auditCall, credentialEnded, limitedAudit, loginFailed, type Who } from '../audit.js';
+import { describeError, type Log, type RateLimitedLog } from '../log.js';
+import type { RecentAddresses } from './addresses.js';
+import type { Access, Credentials, Identity } from './auth.js';
+import { CALLS_MAX, PEER_CONNECTIONS, PEER_OUTBOX, PEER_TURN } from './bounds.js';
+import type { Guest } from './listener.js';
+import { identify, Logins } from './logins.js';
+import { Standing, type Stander } from './standing.js';
+
+export interface PeerPlaneOptions {
+  readonly serverId: string;
+  readonly instance: string;
+  readonly handshakeMs: number;
+  readonly credentials: Credentials;
+  readonly state: () => MetadataState;
+  /** Throws a FarkvError when this peer must not come in. */
+  readonly arrives: (hello: Hello) => void;
+  /** A Raft message of an accepted peer. Throws ERR_PROTOCOL when it is none. */
+  readonly message: (from: string, message: unknown) => void;
+  /** Answers a call, or throws a FarkvError. */
+  readonly call: (access: Access, method: string, args: unknown, from: string) => Promise<unknown>;
+  /** Addresses from which servers have come. */
+  readonly known: RecentAddresses;
+  readonly log: Log;
+  readonly logins?: Logins;
+  readonly wallMs?: () => number;
+}
+
+export class PeerPlane {
+  readonly #options: PeerPlaneOptions;
+  readonly #shared: Shared = { turns: new Turns(PEER_TURN), outbox: new Outbox(PEER_OUTBOX) };
+  readonly #refusals: RateLimitedLog;
+  readonly #logins: Logins;
+  readonly #standing: Standing;
+  #admitted = 0;
+
+  constructor(options: PeerPlaneOptions) {
+    this.#options = options;
+    this.#refusals = limitedAudit(options.log);
+    this.#logins = options.logins ?? new Logins();
+    this.#standing = new Standing(options.wallMs);
+  }
+
+  accept(socket: Socket, guest: Guest): void {
+    let peer: Peer | undefined;
+    let stander: Stander | undefined;
+    let calls = 0;
+    const { log, handshakeMs } = this.#options;
+    const answered = { begin: () => (calls += 1) <= CALLS_MAX, end: () => (calls -= 1) };
+    const incoming: Incoming = new Incoming(
+      socket,
+      handshakeMs,
+      {
+        hello: (hello) => {
+          const { identity, ...fields } = this.#arrives(hello, guest);
+          const { name, lapsed } = identity;
+          const { remote: address } = incoming.connection;
+          // A server that asks for its place may do nothing else.
+          const arrived: Peer = {
+            from: hello.from ?? '',
+            source: guest.source,
+            who: { role: 'peer', name, address },
+            access: hello.join === true ? 'joiner' : 'peer',
+          };
+          peer = arrived;
+          this.#admitted += 1;
+          if (lapsed !== undefined) {
+            stander = { lapsed, end: (why) => this.#end(incoming, arrived, why) };
+            this.#standing.add(stander);
+          }
+          this.#options.known.add(guest.source);
+          guest.admitted();
+          incoming.welcome(fields, PEER_FRAME_LIMITS);
+        },
+        refused: (message, code) => {
+          const { remote } = incoming.connection;
+          this.#refusals.say(`${remote} was refused: ${message}`, loginFailed(code, remote, 'peer', message));
+        },
+        frame: (frame) => {
+          if (peer !== undefined) this.#frame(frame, peer, incoming, answered);
+        },
+        closed: (error) => {
+          if (peer !== undefined) this.#admitted -= 1;
+          if (stander !== undefined) this.#standing.remove(stander);
+          if (error === undefined) return;
+          const { cause } = error;
+          const fault = error.code === 'ERR_INTERNAL' && cause instanceof Error;
+          log[fault ? 'error' : 'debug'](
+            `a connection of ${peer?.from ?? 'a stranger'} is closed: ${fault ? (cause.stack ?? cause.message) : describeError(error)}`,
+          );
+        },
+        drained: () => undefined,
+      },
+      this.#shared,
+    );
+  }
+
+  /** The credential is good no more. */
+  #end({ connection }: Incoming, { who }: Peer, why: FarkvError): void {
+    this.#refusals.say('', credentialEnded(who, why.message));
+    connection.close(why);
+  }
+
+  /** What a welcome says, or the reason to turn the peer away. */
+  #arrives(hello: Hello, guest: Guest): { serverId: string; clusterId: string; instance: string; identity: Identity } {
+    const { credentials, arrives, state, serverId, instance } = this.#options;
+    if (hello.role !== 'peer')
+      throw new FarkvError('ERR_CONFIG', 'this is the port between servers: clients and operators use --listen');
+    const identity = identify(this.#logins, credentials, guest, hello);
+    const { serverId: certified } = identity;
+    if (certified !== undefined && certified !== hello.from)
+      throw new FarkvError(
+        'ERR_UNAUTHORIZED',
+        `the certificate is one of ${certified}, not of ${hello.from ?? 'nobody'}`,
+      );
+    if (this.#admitted >= PEER_CONNECTIONS)
+      throw new FarkvError('ERR_BUSY', `there are ${PEER_CONNECTIONS} connections of servers`);
+    arrives(hello);
+    return { serverId, clusterId: state().clusterId, instance, identity };
+  }
+
+  #frame(frame: Frame, peer: Peer, { connection }: Incoming, calls: Calls): void {
+    switch (frame.t) {
+      case 'raft':
+        if (peer.access !== 'peer')
+          throw new FarkvError('ERR_PROTOCOL', 'a Raft message from a peer that is not a server');
+        this.#options.message(peer.from, frame.message);
+        break;
+      case 'call':
+        if (calls.begin()) void this.#answer(frame, peer, connection, calls);
+        else {
+          calls.end();
+          connection.send(failure(frame, 'ERR_BUSY', `more than ${CALLS_MAX} calls at once`));
+        }
+        break;
+      default:
+        throw new FarkvError('ERR_PROTOCOL', `a ${frame.t} frame, which is not for a server`);
+    }
+  }
+
+  async #answer(call: Call, peer: Peer, connection: Incoming['connection'], calls: Calls): Promise<void> {
+    const { access, from, source } = peer;
+    const guesses = `${source} join`;
+    let outcome: ErrorCode | 'ok' = 'ok';
+    try {
+      const waitMs = access === 'joiner' ? this.#logins.waitMs(guesses) : 0;
+      if (waitMs > 0)
+        throw new FarkvError('ERR_BUSY', `too many wrong join tokens: the next is looked at in ${waitMs} ms`);
+      const result = await this.#options.call(access, call.method, call.args, from);
+      connection.send({ t: 'answer', id: call.id, ok: true, result });
+    } catch (error) {
+      outcome = error instanceof FarkvError ? error.code : 'ERR_INTERNAL';
+      if (access === 'joiner' && error instanceof FarkvError && error.code === 'ERR_UNAUTHORIZED')
+        this.#logins.wrong(guesses);
+      if (!(error instanceof FarkvError)) this.#options.log.error(`${call.method} failed: ${describeError(error)}`);
+      connection.send(
+        error instanceof FarkvError
+          ? failure(call, error.code, error.message)
+          : failure(call, 'ERR_INTERNAL', 'the server failed'),
+      );
+    } finally {
+      const fields = access === 'joiner' ? auditCall(peer.who, call.method, call.args, outcome, from) : undefined;
+      if (fields !== undefined) this.#refusals.say('', fields);
+      calls.end();
+    }
+  }
+}
+
+/** Who is at the other end. */
+interface Peer {
+  readonly from: string;
+  /** Its address, as bounds count it. */
+  readonly source: string;
+  readonly who: Who;
+  readonly access: 'peer' | 'joiner';
+}
+
+/** Calls of one connection that are being answered. */
+interface Calls {
+  readonly begin: () => boolean;
+  readonly end: () => void;
+}
+
+function failure({ id }: Call, code: ErrorCode, message: string): Frame {
+  return { t: 'answer', id, ok: false, code, message: printable(message, MESSAGE_MAX) };
+}

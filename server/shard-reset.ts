@@ -1,0 +1,59 @@
+/**
+ * `farkv shard reset`: an operator gives up copies of a shard that do not come back. The leader decides
+ * (core/metadata/shard-loss.ts); whoever else is asked passes the call on.
+ */
+import { FarkvError } from '../core/errors.js';
+import { memberId, shardNumber } from '../core/metadata/check-state.js';
+import type { ResetAsked } from '../core/metadata/shard-loss.js';
+import { boolean, list, maybe, oneOf, record, uint } from '../core/protocol/check.js';
+import type { CallContext } from './calls.js';
+import type { ResetDone } from './metadata/leader-duties.js';
+import { checkNodeStatus } from './status.js';
+
+export interface ResetCall extends ResetAsked {
+  /** False: nothing is done, and the answer says what would be lost. */
+  readonly acceptLoss: boolean;
+}
+export const checkResetCall = record<ResetCall>({ shard: shardNumber, from: maybe(memberId), acceptLoss: boolean });
+
+export const checkResetDone = record<ResetDone>({
+  to: memberId,
+  lost: list(
+    record<ResetDone['lost'][number]>({
+      member: memberId,
+      state: oneOf('joining', 'in-sync', 'eligible'),
+      silentMs: uint(),
+    }),
+    16,
+  ),
+});
+
+const CALL_MS = 4000;
+const STATUS_MS = 1000;
+
+type ResetContext = Pick<CallContext, 'id' | 'driver' | 'peers' | 'own' | 'reset'>;
+
+export async function answerReset(context: ResetContext, args: unknown): Promise<ResetDone> {
+  const { driver, peers, reset } = context;
+  const { acceptLoss, ...asked } = checkResetCall(args, 'shard-reset');
+  if (!driver.leads) {
+    const leader = peers.idOf(driver.leader);
+    if (leader === undefined) throw new FarkvError('ERR_NO_LEADER', 'the metadata group has no leader at present');
+    return checkResetDone(await peers.call(leader, 'shard-reset', { ...asked, acceptLoss }, CALL_MS), 'shard-reset');
+  }
+  if (asked.from !== undefined) await findCopy(context, asked.shard, asked.from);
+  return await reset(asked, acceptLoss);
+}
+
+/**
+ * A copy has a name in the metadata a moment before it follows its owner. Only one that has followed can lead, and one
+ * that has is kept for as long as the metadata has its name.
+ */
+async function findCopy({ id, own, peers }: ResetContext, shard: number, from: string): Promise<void> {
+  const dataPlane =
+    from === id
+      ? (await own()).dataPlane
+      : checkNodeStatus(await peers.call(from, 'node-status', {}, STATUS_MS), from).dataPlane;
+  if (dataPlane?.shards.find((s) => s.shard === shard)?.copy?.role !== 'backup')
+    throw new FarkvError('ERR_CONFIG', `${from} has no copy of shard ${shard} to begin with`);
+}

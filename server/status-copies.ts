@@ -1,0 +1,70 @@
+/** What `farkv status` says of the copies of shards. */
+import { inSync, isWhole, policyOf } from '../core/metadata/copy-sets.js';
+import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
+import { tenantRanges } from '../core/metadata/tenants.js';
+
+/** How a tenant's values are kept; `tenant` is missing of the default one. */
+export interface ReplicationStatus extends Policy {
+  readonly tenant?: string;
+}
+
+export interface CopiesStatus {
+  readonly config: number;
+  /** The owner's copy among them. */
+  readonly inSync: number;
+  readonly wanted: number;
+  readonly minInSync: number;
+  readonly copies: readonly { readonly member: string; readonly state: CopyState }[];
+  /** Changes that the owner has and that are not everywhere yet. */
+  readonly lag?: number;
+  /**
+   * degraded: fewer copies are in sync than there are to be. too few: fewer than changes need, and they are refused.
+   * lost: nobody who answers has the values, or nobody who has them is the owner.
+   */
+  readonly trouble?: 'degraded' | 'too few' | 'lost';
+}
+
+/** Undefined in clusters of earlier formats. */
+export function replicationStatus(state: MetadataState): readonly ReplicationStatus[] | undefined {
+  if (state.copySets === undefined) return undefined;
+  return tenantRanges(state).map(({ first }, i) => {
+    const name = i === 0 ? undefined : state.tenants[i - 1]?.name;
+    const { level, replicas, minInSync, onLoss } = policyOf(state, first);
+    return { ...(name === undefined ? {} : { tenant: name }), level, replicas, minInSync, onLoss };
+  });
+}
+
+/** Undefined of shards that have one copy and are to have no other. */
+export function copiesStatus(
+  state: MetadataState,
+  shard: number,
+  lag: number | undefined,
+  answers: (id: string) => boolean,
+): CopiesStatus | undefined {
+  const set = state.copySets?.[shard];
+  const { level, replicas, minInSync } = policyOf(state, shard);
+  if (set === undefined || (level === 'cache' && set.copies.length <= 1)) return undefined;
+  const synced = inSync(set.copies);
+  const isLost =
+    state.shards[shard]?.owner === undefined || !set.copies.some((copy) => isWhole(copy) && answers(copy.member));
+  const trouble = isLost ? 'lost' : synced < minInSync ? 'too few' : synced < replicas ? 'degraded' : undefined;
+  return {
+    config: set.config,
+    inSync: synced,
+    wanted: replicas,
+    minInSync,
+    copies: set.copies.map((copy) => ({ member: copy.member, state: copy.state })),
+    ...(lag === undefined ? {} : { lag }),
+    ...(trouble === undefined ? {} : { trouble }),
+  };
+}
+
+/** `2/2 s1 s3`, `1/2 s1 DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */
+export function copiesText(status: CopiesStatus | undefined): string {
+  if (status === undefined) return '-';
+  const { copies, lag, trouble } = status;
+  const places = copies.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
+  const behind = lag === undefined || lag === 0 ? [] : [`lag ${lag}`];
+  const said = trouble === undefined ? [] : [trouble.toUpperCase()];
+  return [`${status.inSync}/${status.wanted}`, ...places, ...behind, ...said].join(' ');
+}

@@ -9,6 +9,10 @@ cd "$root"
 npm pack --silent --pack-destination "$dir" > "$dir/pack.log"
 tarball=$dir/$(tail -1 "$dir/pack.log")
 
+# What it is made of is told with it.
+tar tzf "$tarball" > "$dir/files"
+grep -qx package/sbom.cdx.json "$dir/files"
+
 cat > "$dir/use.mjs" <<'JS'
 import { connect } from 'farkv';
 import { startServer } from 'farkv/server';

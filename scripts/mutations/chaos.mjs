@@ -3,9 +3,91 @@ const losses = (title) => ({ test: 'test/chaos/permitted-losses.test.ts', title 
 const judge = (title) => ({ test: 'test/chaos/judge.test.ts', title });
 const values = (title) => ({ test: 'test/chaos/values.test.ts', title });
 const calls = (title) => ({ test: 'test/chaos/calls.test.ts', title });
+const search = (title) => ({ test: 'test/chaos/linearizability.test.ts', title });
+const soon = (what) => search(`accepted, and with a stale read refused, in few configurations: ${what}`);
 const expiry = (title) => ({ test: 'test/chaos/expiry.test.ts', title });
+const promise = (title) => ({ test: 'test/chaos/promise.test.ts', title });
+const GONE = 'a value that was acknowledged, or READ, and is gone with its owner is a violation';
+const BEYOND = 'values are lost with all copies, while that fault lasts, and older ones never come back';
 
 export const mutations = [
+  {
+    name: 'chaos: a shard with copies may lose its values as a cache does',
+    file: 'test/chaos/judge.ts',
+    find: 'if (replicas !== undefined) return [shard,',
+    replace: 'if (replicas === 0) return [shard,',
+    caughtBy: promise(GONE),
+  },
+  {
+    name: 'chaos: a shard loses its values with all copies of another one',
+    file: 'test/chaos/judge.ts',
+    find: 'look.beyond && lostWith(look).includes(shard)',
+    replace: 'look.beyond',
+    caughtBy: promise(BEYOND),
+  },
+  {
+    name: 'chaos: values may be lost long after all copies were ended',
+    file: 'test/chaos/judge.ts',
+    find: ' && next.sinceNs <= toNs',
+    replace: '',
+    caughtBy: promise(BEYOND),
+  },
+  {
+    name: 'chaos: faults beyond the promise are not noticed',
+    file: 'test/chaos/judge.ts',
+    find: 'if (evidence.replicas !== undefined)',
+    replace: 'if (evidence.replicas === 0)',
+    caughtBy: promise('a run whose faults went beyond the promise proves nothing, and fails'),
+  },
+  {
+    name: 'chaos: a server is ended without a look at its copies',
+    file: 'test/chaos/promise.ts',
+    find: 'l.fromNs <= dead.fromNs && l.ended.includes(dead.server)',
+    replace: 'l.fromNs <= dead.fromNs',
+    caughtBy: promise('a server that is ended without a look is told'),
+  },
+  {
+    name: 'chaos: all copies of a shard are ended, and it is not noticed',
+    file: 'test/chaos/promise.ts',
+    find: 'if (lost.length > 0)',
+    replace: 'if (lost.length > look.inSync.length)',
+    caughtBy: promise('the end of all copies of a shard is told, unless it was meant'),
+  },
+  {
+    name: 'chaos: more copies are ended at once than is promised, and it is not noticed',
+    file: 'test/chaos/promise.ts',
+    find: 'most >= replicas',
+    replace: 'most > replicas',
+    caughtBy: promise('as many copies at once as there are to be are told, though more are left'),
+  },
+  {
+    name: 'chaos: a server is ended while another fault is under way, and it is not noticed',
+    file: 'test/chaos/promise.ts',
+    find: 'other.fromNs < dead.fromNs && other.toNs > look.fromNs',
+    replace: 'other.fromNs < look.fromNs && other.toNs < look.fromNs',
+    caughtBy: promise('another fault between the look and the end is told, unless it is of the same kind'),
+  },
+  {
+    name: 'chaos: a backup hears nothing for so long that it may be removed, and then its owner is ended',
+    file: 'test/chaos/promise.ts',
+    find: 'dead.fromNs - fromNs < PARTED_NS + SLACK_NS && ',
+    replace: '',
+    caughtBy: promise('another fault between the look and the end is told, unless it is of the same kind'),
+  },
+  {
+    name: 'chaos: a copy that joins is taken for one in sync',
+    file: 'test/support/status.ts',
+    find: "      copies.inSync >= copies.wanted &&\n      copies.copies.every((one) => one.state === 'in-sync'),",
+    replace: '      copies.copies.length >= copies.wanted,',
+    caughtBy: promise('all copies are in sync only when a leader that all servers follow says so'),
+  },
+  {
+    name: 'chaos: a leader of the past is believed where the copies are',
+    file: 'test/chaos/promise.ts',
+    find: ' && m.node?.term === status.term',
+    replace: '',
+    caughtBy: promise('all copies are in sync only when a leader that all servers follow says so'),
+  },
   {
     name: 'chaos: a loss is permitted at any new epoch',
     file: 'test/chaos/judge.ts',
@@ -88,6 +170,41 @@ export const mutations = [
     caughtBy: calls(
       'every method of a client and of its views is called by the histories, and nothing else is in their table',
     ),
+  },
+  {
+    name: 'chaos: a searched configuration covers those that can still use other options',
+    file: 'test/chaos/searched.ts',
+    find: 'one.every((i) => used.includes(i))',
+    replace: 'one.length <= used.length',
+    caughtBy: search('the verdict on small random histories is that of trying every order'),
+  },
+  {
+    name: 'chaos: a searched configuration covers none that used more options',
+    file: 'test/chaos/searched.ts',
+    find: 'one.every((i) => used.includes(i))',
+    replace: 'one.join() === used.join()',
+    caughtBy: soon('many open writes and deletes that nobody saw'),
+  },
+  {
+    name: 'chaos: a value is replaced while a must is left that needs it',
+    file: 'test/chaos/search.ts',
+    find: 'value !== then.state.value && ',
+    replace: 'value < 0 && ',
+    caughtBy: soon('many writes at once, each of which is read later than another one ends'),
+  },
+  {
+    name: 'chaos: musts of one effect are tried in every order',
+    file: 'test/chaos/search.ts',
+    find: 'if (effects.has(effect)) continue;\n      const state',
+    replace: 'const state',
+    caughtBy: soon('many writes at once that nobody saw'),
+  },
+  {
+    name: 'chaos: a must stands for another one of its effect, though a loss can only come before it',
+    file: 'test/chaos/search.ts',
+    find: 'if (!this.#passesAnOption(here, call)) effects.add(effect);',
+    replace: 'effects.add(effect);',
+    caughtBy: search('accepted: of two writes at once the one that ends later came before a loss'),
   },
   {
     name: 'chaos: a value that expires is never late',

@@ -97,9 +97,9 @@ export const mutations = [
   },
   {
     name: 'metadata: an owner that starts again has what it had released for a copy',
-    file: 'core/metadata/reduce.ts',
-    find: 'given.get(s.shard)?.to ?? c.id',
-    replace: 'c.id',
+    file: 'core/metadata/reduce-promotions.ts',
+    find: 'closed(s, givenTo ?? id)',
+    replace: 'closed(s, id)',
     caughtBy: moves(
       'an owner that starts again after it gave a shard up for a copy has not lost what is in it, and nobody changes workers for it',
     ),
@@ -139,8 +139,8 @@ export const mutations = [
   {
     name: 'leader: a later leader raises the format by what an earlier one was told',
     file: 'server/metadata/leader-duties.ts',
-    find: "if (command.t === 'raise-format') return await proposeInTerm(command, current.term);",
-    replace: "if (command.t === 'raise-format') return await propose(command, PROPOSE_MS);",
+    find: "if (command.t !== 'shards-taken') return await proposeInTerm(command, current.term);",
+    replace: "if (command.t !== 'shards-taken') return await propose(command, PROPOSE_MS);",
     caughtBy: leases('the format is raised in the term in which the servers reported what they know, or not at all'),
   },
   {
@@ -186,6 +186,87 @@ export const mutations = [
     caughtBy: {
       test: 'core/metadata/leader-policy.test.ts',
       title: 'a shard of a dead owner goes to the server that has copied it, also when that one is being drained',
+    },
+  },
+  {
+    name: 'peers: a connection that breaks is taken for the end of a server',
+    file: 'server/metadata/peer-link.ts',
+    find: 'probe(this.#options.addresses).catch(() => {',
+    replace: 'Promise.resolve().then(() => {',
+    caughtBy: {
+      test: 'server/metadata/peers.test.ts',
+      title:
+        'a server has ended when nobody listens where it did; a connection that breaks and can be made again says nothing',
+    },
+  },
+  {
+    name: 'leader: its end is not told to the Raft group',
+    file: 'server/metadata/group.ts',
+    find: 'gone: (raftId) => driver.leaderGone(raftId),',
+    replace: 'gone: () => undefined,',
+    caughtBy: {
+      test: 'test/integration/leader-ends.long.test.ts',
+      title: 'a leader that is killed is replaced at once',
+    },
+  },
+  {
+    name: 'leader: it does not hand over when it stops',
+    file: 'server/metadata/group.ts',
+    find: '      driver.handOver(heir);\n',
+    replace: '',
+    caughtBy: {
+      test: 'test/integration/leader-ends.long.test.ts',
+      title: 'a leader that stops in order hands over before it ends, to one that has its log',
+    },
+  },
+  {
+    name: 'proposer: what a leader took and lost waits for its time',
+    file: 'server/metadata/proposer.ts',
+    find: 'for (const pending of [...this.#pending.values()]) this.#submit(pending);',
+    replace: '',
+    caughtBy: {
+      test: 'server/metadata/driver.test.ts',
+      title: 'what one leader took and lost is given to the next as soon as it is known',
+    },
+  },
+  {
+    name: 'voters: a vote moves without a majority that lives',
+    file: 'core/metadata/voter-policy.ts',
+    find: 'if (2 * living.length <= voters.length) return undefined;',
+    replace: '',
+    caughtBy: {
+      test: 'core/metadata/voter-policy.test.ts',
+      title: 'a vote moves only while most voters live and have the log',
+    },
+  },
+  {
+    name: 'voters: a dead voter is replaced at once',
+    file: 'core/metadata/voter-policy.ts',
+    find: 'absences.silentMs(id, nowMs) >= replaceMs);',
+    replace: 'absences.silentMs(id, nowMs) > 0);',
+    caughtBy: {
+      test: 'core/metadata/voter-policy.test.ts',
+      title: 'a voter that has been dead for the time loses its vote to a learner, and not before',
+    },
+  },
+  {
+    name: 'voters: a vote goes to a learner without the log',
+    file: 'core/metadata/voter-policy.ts',
+    find: 'leases.alive(id, nowMs) && caughtUp.has(id);',
+    replace: 'leases.alive(id, nowMs);',
+    caughtBy: {
+      test: 'core/metadata/voter-policy.test.ts',
+      title: 'a vote moves only while most voters live and have the log',
+    },
+  },
+  {
+    name: 'voters: the dead one keeps its vote',
+    file: 'core/metadata/voter-policy.ts',
+    find: 'voters.filter((id) => id !== dead), by]',
+    replace: 'voters, by]',
+    caughtBy: {
+      test: 'core/metadata/voter-policy.test.ts',
+      title: 'a voter that has been dead for the time loses its vote to a learner, and not before',
     },
   },
 ];

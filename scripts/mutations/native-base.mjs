@@ -5,6 +5,12 @@ const region = by('region');
 
 export const mutations = inFile('native/base/region.c', [
   [
+    'base: core dumps have what is in the tables',
+    region('core_dumps_have_nothing_of_a_region_at_its_owner_and_at_a_reader'),
+    '    if (at != MAP_FAILED) madvise(at, bytes, MADV_DONTDUMP);\n',
+    '',
+  ],
+  [
     'base: mappings are not aligned as huge pages are',
     region('what_is_said_of_huge_pages_is_true_for_the_owner_and_for_a_reader'),
     'bytes > SIZE_MAX / 2 || lies_well) return',

@@ -15,8 +15,17 @@ const session = by('session');
 const owner = by('session_owner');
 const shm = by('fabric_shm');
 const merge = by('lookup_merge');
+const absent = by('absent');
 
 export const mutations = [
+  ...inFile('native/client/session/absent.c', [
+    [
+      'session: an owner whose addresses failed once is absent',
+      absent('one_round_of_addresses_that_fail_fails_nothing'),
+      'o->in_vain >= TRIES',
+      'o->in_vain > 0',
+    ],
+  ]),
   // ---------------------------------------------------------------- buckets that were split or merged
   ...inFile('native/client/lookup/get.c', [
     [
@@ -168,6 +177,12 @@ export const mutations = [
   ]),
   ...inFile('native/client/session/owner.c', [
     [
+      'session: an owner that is flooded refuses the ticket',
+      owner('an_owner_that_only_challenges_is_busy_and_is_asked_again'),
+      'if (read_challenge(wc, &c)) return FKV_BUSY;',
+      'if (read_challenge(wc, &c)) return FKV_UNAUTHORIZED;',
+    ],
+    [
       'session: an owner that is named no more is dropped with what is on its way to it',
       owner('what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it'),
       'o->state == OWNER_UP && o->sent_count > 0)',
@@ -199,9 +214,9 @@ export const mutations = [
     [
       'locations: an extent of another key at a cached location is believed',
       locations('another_keys_extent_at_a_cached_location_is_not_returned'),
-      '    fkv_wanted want = { .key = g->key, .key_bytes = g->key_bytes, .ns = g->ns, .tag = g->tag };\n    fkv_found found;',
+      '    fkv_wanted want = { .key = g->key, .key_bytes = g->key_bytes, .space = g->space, .tag = g->tag };\n    fkv_found found;',
       '    const fkv_extent *e = (const fkv_extent *)(const void *)g->room.base;\n' +
-        '    fkv_wanted want = { .key = g->guessed ? (const void *)(e + 1) : g->key, .key_bytes = g->guessed ? e->key_bytes : g->key_bytes, .ns = g->ns, .tag = g->tag };\n    fkv_found found;',
+        '    fkv_wanted want = { .key = g->guessed ? (const void *)(e + 1) : g->key, .key_bytes = g->guessed ? e->key_bytes : g->key_bytes, .space = g->space, .tag = g->tag };\n    fkv_found found;',
     ],
     [
       'locations: used although the segment has another tag',

@@ -9,8 +9,8 @@ export const mutations = [
     [
       'dataplane: what came in a long turn is judged by the time of an earlier one',
       dataplane('a_time_to_live_is_judged_by_the_time_after_a_request_came_however_long_the_turn_takes'),
-      '    w->wall_ms = fkv_wall_ms();\n    run_all(w);\n    shards_tick(w);',
-      '    run_all(w);\n    shards_tick(w);',
+      '    w->wall_ms = fkv_wall_ms();\n    if (w->wall_ms >= w->expiry_ms)',
+      '    if (w->wall_ms >= w->expiry_ms)',
     ],
   ]),
   ...inFile('native/dataplane/read.c', [
@@ -25,8 +25,8 @@ export const mutations = [
     [
       'dataplane: a retry is made again',
       dataplane('a_retry_is_answered_and_not_made_again'),
-      '        if (there == sequence) {',
-      '        if (there == sequence && status_of(e) == IN_PROGRESS) {',
+      '    if (sequence_of(e) == sequence) {',
+      '    if (sequence_of(e) == sequence && status_of(e) == IN_PROGRESS) {',
     ],
     [
       'dataplane: a retry is made again by the next owner',
@@ -45,7 +45,7 @@ export const mutations = [
     [
       'dataplane: a ticket allows everything',
       dataplane('a_ticket_allows_what_it_names'),
-      'if ((c->flags & needed) != needed) return FKV_UNAUTHORIZED;',
+      'if ((c->ticket.flags & needed) != needed) return FKV_UNAUTHORIZED;',
       '(void)needed;',
     ],
     [
@@ -93,7 +93,7 @@ export const mutations = [
     [
       'dataplane: waits for memory are not counted',
       by('dataplane_growth')('changes_that_come_before_their_memory_are_counted_with_the_longest_wait'),
-      'else if (o->starved_ns == 0) o->starved_ns = o->worker->now_ns;',
+      'else if (o->starved_ns == 0 && !shard_hands(o->shard)) o->starved_ns = o->worker->now_ns;',
       '',
     ],
   ]),
@@ -129,7 +129,7 @@ export const mutations = [
     [
       'dataplane: what changes while a shard is copied is not noted',
       by('move_copy')('what_changes_while_it_is_copied_comes_along'),
-      '    change_log_note(&s->log, o->request.ns, o->key, o->request.key_bytes);\n',
+      '    change_log_note(&s->log, o->request.space, o->key, o->request.key_bytes);\n',
       '',
     ],
   ]),
@@ -149,16 +149,16 @@ export const mutations = [
     [
       'dataplane: the doubt about an earlier owner begins when a shard is opened',
       by('dataplane_retry')('a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either'),
-      'if (status == FKV_OK && s->state == SHARD_OPEN) {',
-      'if (false) {',
+      'if (s->state == SHARD_OPEN && !s->copy &&',
+      'if (s->state == SHARD_CLOSING &&',
     ],
     [
       'dataplane: a paused shard is left alone before its leases are over',
       by('move_copy')(
         'a_paused_shard_answers_nothing_is_left_alone_when_its_leases_are_over_and_goes_on_with_all_it_had',
       ),
-      'if (s->pausing && quiet(w, s)) end_pause',
-      'if (s->pausing) end_pause',
+      'if (s->pausing && quiet(w, s) && all_committed(s)) end_call',
+      'if (s->pausing && all_committed(s)) end_call',
     ],
   ]),
   ...inFile('native/client/copy.c', [

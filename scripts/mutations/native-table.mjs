@@ -191,8 +191,8 @@ export const mutations = [
     [
       'table: evacuation: prepared keys are moved',
       moving('an_entry_with_a_prepared_change_is_not_moved'),
-      '    if (table_prepared_find(t, extent_hash(t, e), ns, extent_key(e), e->key_bytes)) return MUST_WAIT;',
-      '    (void)ns;',
+      '    if (table_prepared_find(t, extent_hash(t, e), space, extent_key(e), e->key_bytes)) return MUST_WAIT;',
+      '    (void)space;',
     ],
   ]),
   ...inFile('native/table/scan.c', [
@@ -327,13 +327,13 @@ export const mutations = [
     [
       'table: a prepared key is not blocked',
       table('a_prepared_change_is_seen_by_nobody_and_blocks_its_key'),
-      '    if (t->prepared_count && table_prepared_find(t, op->hash, op->ns, op->key, op->key_bytes)) return busy(why, TABLE_BUSY_KEY);\n',
+      '    if (t->prepared_count && table_prepared_find(t, op->hash, op->space, op->key, op->key_bytes)) return busy(why, TABLE_BUSY_KEY);\n',
       '',
     ],
     [
       'table: a prepared key is read',
       table('a_prepared_change_is_seen_by_nobody_and_blocks_its_key'),
-      '    if (t->prepared_count && table_prepared_find(t, hash, ns, key, key_bytes)) return busy(why, TABLE_BUSY_KEY);\n',
+      '    if (t->prepared_count && table_prepared_find(t, hash, space, key, key_bytes)) return busy(why, TABLE_BUSY_KEY);\n',
       '',
     ],
   ]),

@@ -6,6 +6,7 @@ import { by, inFile } from './checks/in-file.mjs';
 
 const THREAD = { sanitizer: 'thread', runs: 30 }; // a race is not seen in each run
 const hostile = by('fabric_tcp_hostile');
+const places = by('fabric_tcp_places');
 const stress = by('fabric_tcp_stress');
 const faults = by('fabric_tcp_faults');
 const conformance = by('fabric_tcp');
@@ -13,6 +14,15 @@ const follow = by('fabric_tcp_follow');
 const wakes = by('fabric_tcp_wake');
 
 export const mutations = [
+  // ---------------------------------------------------------------- the end of a connection
+  ...inFile('native/fabric/tcp/conn.c', [
+    [
+      'tcp: a connection that made room for another is freed before its own event',
+      places('a_connection_that_made_room_is_not_touched_by_its_own_event', { sanitizer: 'address' }),
+      '    if (c->threaded)\n        list_push(&c->io->dead',
+      '    if (c->threaded && !c->announced)\n        list_push(&c->io->dead',
+    ],
+  ]),
   // ---------------------------------------------------------------- followed READs
   ...inFile('native/fabric/tcp/follow.c', [
     [
@@ -119,6 +129,20 @@ export const mutations = [
       'most == UINT32_MAX',
     ],
   ]),
+  ...inFile('native/fabric/provider.h', [
+    [
+      'tcp: silent peers of one address are not bounded',
+      places('silent_clients_of_one_address_do_not_end_those_of_another'),
+      '    if (s->same >= FAB_STRANGERS_OF_ADDRESS) return s->oldest_same;\n',
+      '',
+    ],
+    [
+      'tcp: silent peers are not bounded',
+      places('silent_clients_of_many_addresses_have_a_bound_together'),
+      's->all >= FAB_STRANGERS ? s->oldest : NULL',
+      'NULL',
+    ],
+  ]),
   ...inFile('native/fabric/tcp/listen.c', [
     [
       'tcp: silent peers are not timed',
@@ -127,16 +151,24 @@ export const mutations = [
       '',
     ],
     [
-      'tcp: connections in excess are not bounded',
-      hostile('silent_clients_beyond_all_bounds_are_closed_at_once'),
-      'excess && l->excess >= TCP_EXCESS ? NULL : ',
+      'tcp: connections take the descriptors that are to be left to others',
+      places('connections_leave_descriptors_to_others'),
+      '    fd = fab_descriptor_or_none(&io->domain->options, fd, end_oldest, io);\n',
       '',
     ],
+  ]),
+  ...inFile('native/fabric/tcp/rx.c', [
     [
       'tcp: max_conns is not looked at',
       conformance('more_connections_than_allowed_are_refused_until_one_ends'),
-      'bool excess = l->live >= o->max_conns;',
-      'bool excess = l->live > o->max_conns * 9;',
+      'c->listener->live >= o->max_conns',
+      'c->listener->live > o->max_conns * 9',
+    ],
+    [
+      'tcp: silent peers take places',
+      places('silent_clients_take_no_places_and_the_oldest_of_them_goes'),
+      'c->listener->live >= o->max_conns',
+      'c->listener->live + (uint32_t)c->io->timed > o->max_conns',
     ],
   ]),
   // ---------------------------------------------------------------- memory
@@ -266,7 +298,7 @@ export const mutations = [
   ...inFile('native/fabric/tcp/tx.c', [
     [
       'tcp: the mark "write again" is not looked at',
-      stress('what_is_sent_while_the_responder_writes_is_sent_by_it'),
+      stress('what_is_sent_while_the_responder_writes_is_sent_by_it', { runs: 10 }),
       '    uint32_t was = __atomic_exchange_n(&c->tx_right, TCP_TX_HELD, __ATOMIC_ACQ_REL);\n    fkv_assert(was == TCP_TX_AGAIN);   /* held, and nothing else: only the holder gives it back */\n    return true;',
       '    __atomic_exchange_n(&c->tx_right, TCP_TX_FREE, __ATOMIC_ACQ_REL);\n    return false;',
     ],
@@ -274,7 +306,7 @@ export const mutations = [
   ...inFile('native/fabric/tcp/cq.c', [
     [
       'tcp: a wake that was polled away is forgotten',
-      conformance('a_wake_from_another_thread_is_never_lost', { runs: 20 }),
+      wakes('after_a_wake_that_was_polled_away_there_is_another_look'),
       'cq->look_again = true;',
       'cq->look_again = false;',
     ],

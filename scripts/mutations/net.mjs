@@ -3,11 +3,22 @@ import { inFile } from './checks/in-file.mjs';
 
 const test = (file) => (title) => ({ test: file, title });
 const connection = test('net/connection.test.ts');
+const turns = test('net/turns.test.ts');
+const outbox = test('net/outbox.test.ts');
 const deadline = test('net/deadline.test.ts');
 const ends = test('net/control-client.test.ts');
 const heartbeat = test('net/heartbeat.test.ts');
+const incoming = test('net/incoming.test.ts');
 
 export const mutations = [
+  ...inFile('net/incoming.ts', [
+    [
+      'net: answers to pings pile up before an end that takes nothing',
+      incoming('pings of an end that takes nothing are read and cost no memory; when it takes again they are answered'),
+      'if (this.connection.backlog <= PONGS_UNREAD) ',
+      '',
+    ],
+  ]),
   ...inFile('net/deadline.ts', [
     [
       'net: a wait ends before the sockets are read',
@@ -46,8 +57,8 @@ export const mutations = [
     [
       'net: a stranger sends frames as large as a peer',
       ends('before the hello is accepted a frame is small, and the first frame is a hello'),
-      'this.connection = new Connection(socket, CLIENT_FRAME_LIMITS,',
-      'this.connection = new Connection(socket, { ...CLIENT_FRAME_LIMITS, bytes: 4 << 20 },',
+      'this.connection.setLimits(HELLO_FRAME_LIMITS,',
+      'this.connection.setLimits(CLIENT_FRAME_LIMITS,',
     ],
   ]),
   ...inFile('net/heartbeat.ts', [
@@ -62,28 +73,65 @@ export const mutations = [
     [
       'net: an end is silent whatever it sends',
       heartbeat('an end that answers pings is kept, for longer than it may be silent'),
-      'if (this.#closed) return;\n    this.#heardAt = performance.now();',
-      'if (this.#closed) return;',
+      'this.#heardAt = performance.now();\n      this.#read(chunk);',
+      'this.#read(chunk);',
     ],
     [
       'net: an end that reads nothing costs any number of bytes',
       connection('an end that reads nothing costs a bounded number of bytes, then its connection'),
-      'this.#socket.writableLength + bytes.length > BACKLOG_MAX',
+      'this.#socket.writableLength + bytes.length > this.#backlogMax',
       'this.#socket.writableLength + bytes.length > Infinity',
     ],
     [
       'net: frames come after the connection was closed',
       connection('a connection that is closed by a handler gets no more frames, and ends once'),
-      'return !this.#closed;',
-      'return true;',
+      'if (this.#isStopped()) return false;',
+      'if (this.#held) return false;',
+    ],
+    [
+      'net: a connection that is held goes on',
+      connection('a connection that is held handles no frame until it is released'),
+      'if (this.#isStopped()) return false;',
+      'if (this.#closed) return false;',
+    ],
+    [
+      'net: a connection takes as much of a turn as it likes',
+      connection('a connection handles its frames of one turn, reads nothing until the next, and loses none'),
+      'if (turns?.allows(this.#spent) !== false) return true;',
+      'if (!this.#closed) return true;',
+    ],
+    [
+      'net: what all connections have not sent is not counted',
+      connection('of all connections that send more than is taken, the one with the most ends'),
+      'outbox.added(this, bytes.length);',
+      '',
+    ],
+  ]),
+  ...inFile('net/turns.ts', [
+    [
+      'net: all connections together take as much of a turn as they like',
+      turns(
+        'all together get no more than the turn has, and each of those that wait is served before one is served again',
+      ),
+      'if (this.#frames >= all.frames || this.#bytes >= all.bytes) return false;',
+      '',
+    ],
+    ['net: bytes of a turn do not count', turns('bytes count as frames do'), 'spent.bytes += bytes;', ''],
+  ]),
+  ...inFile('net/outbox.ts', [
+    [
+      'net: the connection with the least loses it',
+      outbox('when the sum is too large, the connection with the most loses it'),
+      'one.unsent > most.unsent',
+      'one.unsent < most.unsent',
     ],
   ]),
   ...inFile('net/tls.ts', [
     [
       'net: any certificate is trusted',
       ends('the token is shown to nobody whose certificate is not trusted, and that is a refusal for a user'),
-      'minVersion: TLS_MIN,',
-      'minVersion: TLS_MIN, rejectUnauthorized: false,',
+      '    ...TLS_ONLY,',
+      '    ...TLS_ONLY, rejectUnauthorized: false,',
     ],
   ]),
 ];

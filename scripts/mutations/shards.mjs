@@ -14,19 +14,160 @@ const LOST = /: moved shards: /;
 const WRONG_CALL = /: shards: /;
 const ANY = /: (owner leases|moved shards|shards): /;
 
+const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
+const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 60, steps: 10_000 });
+const SEEN = /: (seen values|copies|one owner|owner leases|given up): /;
+const STUCK = /: copies in sync: /;
+
 export const mutations = [
+  ...inFile('core/shards/handover.ts', [
+    [
+      'shards: an owner goes on though its handover may still come (rule 17)',
+      copies('an owner that does not know what came of its handover goes on in a later config only'),
+      ' || set.config === state.config) return;',
+      ') return;',
+    ],
+    [
+      'shards: an owner that was replaced throws its copy away',
+      copies('a drained owner hands its shard over to a copy in sync, and is a copy from then on'),
+      "if (state.is !== 'handing' || (state.at !== 'asked' && state.at !== 'keeping')) return undefined;",
+      "if (state.is !== 'handing' || state.at !== 'keeping') return undefined;",
+    ],
+    [
+      'shards: a copy that joins is given the shard',
+      copies('an owner that has not served, or whose copies may lack something, hands nothing over'),
+      "copy.state === 'in-sync' &&",
+      "copy.state !== 'eligible' &&",
+    ],
+  ]),
+  ...inFile('core/shards/companions.ts', [
+    [
+      'shards: an epoch that was promoted counts as handed over',
+      copies('what was handed over is led as such, and what was promoted is not'),
+      'handed: set.handed === s.epoch,',
+      'handed: true,',
+    ],
+  ]),
+  ...inFile('core/shards/backup.ts', [
+    [
+      'shards: a copy whose owner is gone waits for the leader',
+      copies('a copy whose owner is gone is promoted by its own proposal, and served when that is applied'),
+      "if (state.orphan !== undefined && entry.state === 'in-sync') takeTurn",
+      "if (state.orphan !== undefined && entry.state === 'eligible') takeTurn",
+    ],
+    [
+      'shards: orphans take no turns',
+      copies(
+        'orphans take turns by rank; one whose turn has not come follows again when its owner is back, or another',
+      ),
+      'o.rank < rank)',
+      'o.rank < 0)',
+    ],
+    [
+      'shards: an orphan that hears its owner again takes its place',
+      copies('an orphan that is not in sync waits until it is; one that hears its owner again is none'),
+      '  state.orphan = orphan;\n',
+      '  state.orphan = orphan ?? state.orphan;\n',
+    ],
+    [
+      'shards: the copy of an owner that was replaced counts as one to come back to',
+      replicated(/: (shards|copies in sync): /),
+      'followed: false',
+      'followed: true',
+    ],
+    [
+      'shards: a copy follows before the metadata has its name (rule 12)',
+      copies('a copy is copied, named, and follows its owner; nothing is asked for twice'),
+      "state.at === 'telling' && life.named",
+      "state.at === 'telling'",
+    ],
+    [
+      'shards: a copy that its owner may wait for is thrown away (rule 12)',
+      copies('what has followed is thrown away only when the metadata has another name in its place'),
+      '  failedOnce(c, life, failed);\n  renounce(c, life);',
+      "  failedOnce(c, life, failed);\n  clear(c, life, 'again');",
+    ],
+    [
+      'shards: a copy that was removed is kept',
+      copies('a copy that was removed, also if it is wanted anew, is closed first'),
+      "copy.state === 'joining' && !life.named ? copy : undefined",
+      "copy.state === 'joining' ? copy : undefined",
+    ],
+    [
+      'shards: a copy that joins goes on with an owner that does not know it (rule 16)',
+      replicated(STUCK),
+      "  else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);\n  else if (entry.state === 'joining' && state.late) renounce(c, life);\n",
+      '',
+    ],
+    [
+      'shards: copies do not follow the new owner',
+      copies('the other copies follow the new owner'),
+      'if (!isSame) {',
+      'if (s.epoch < 0) {',
+    ],
+  ]),
+  ...inFile('core/shards/companions.ts', [
+    [
+      'shards: a copy whose server has ended is waited for until it is late',
+      copies('a copy that has no connection is removed at once when its server has ended'),
+      'one.late ||= result.failed !== undefined;',
+      '',
+    ],
+    [
+      'shards: a copy without a connection is removed though its server is there',
+      copies('a copy that has no connection is removed at once when its server has ended'),
+      'one.late ||= result.failed !== undefined;',
+      'one.late = true;',
+    ],
+    [
+      'shards: a copy is proposed in a config in which it was not required (rule 14)',
+      copies('what was promised of a copy in an earlier config is asked for again in the next'),
+      "state.is === 'idle' || ('config' in state && state.config !== set.config)",
+      "state.is === 'idle'",
+    ],
+    [
+      'shards: a copy is proposed before it is required (rule 14)',
+      replicated(SEEN),
+      "  one.state = { is: 'requiring', config };\n  c.askFor(life, one.state, { do: 'require', shard: life.shard, copy: one.id });",
+      "  one.state = { is: 'proposing', config, lsn: 0, busy: false };",
+    ],
+    [
+      'shards: the data plane is not told a later config (rule 14)',
+      replicated(/: (copies in sync|seen values|copies): /),
+      'if (copies.config !== undefined && copies.config >= set.config) return;',
+      'if (copies.config !== undefined) return;',
+    ],
+    [
+      'shards: a late copy is waited for without end',
+      copies('a late copy is removed, and let go of when that is applied; it is whole once the shard was served'),
+      "one.late = what === 'late';",
+      'one.late = false;',
+    ],
+    [
+      'shards: a copy is called whole by an owner that has not served (rule 15)',
+      copies('a copy is not called whole before its owner has served'),
+      'whole: copies.whole,',
+      'whole: true,',
+    ],
+    [
+      'shards: an addition that may still come is not given up',
+      copies('an eligible copy that is on its way back, and late, is given up in a new config'),
+      "(copy.state !== 'eligible' || state.is === 'proposing')",
+      "copy.state !== 'eligible' && state.is !== 'resting'",
+    ],
+  ]),
   ...inFile('core/shards/held.ts', [
     [
       'shards: what the metadata has taken goes on to be served (rule 4)',
       simulated(ANY),
-      '  if (!isOwn(c, life)) {\n    close(c, life);\n    return;\n  }\n  switch',
-      '  switch',
+      '  if (!isOwn(c, life)) {\n    taken(c, life);\n    return;\n  }\n  if',
+      '  if',
     ],
     [
       'shards: what is taken while its move is under way is closed when that is over (rule 4)',
       simulated(TWO_OWNERS),
-      '  if (!isOwn(c, life)) {\n    close(c, life);\n    return;\n  }\n  switch',
-      "  if (!isOwn(c, life) && state.is !== 'sealed') {\n    close(c, life);\n    return;\n  }\n  switch",
+      '  if (!isOwn(c, life)) {\n    taken(c, life);\n    return;\n  }\n  if',
+      "  if (!isOwn(c, life) && state.is !== 'sealed') {\n    taken(c, life);\n    return;\n  }\n  if",
     ],
     [
       'shards: a shard is served before the metadata has its regions (rule 2)',
@@ -97,8 +238,8 @@ export const mutations = [
       moves(
         'leases are short for those shards only whose end here is near: a move that gets nowhere does not keep them so',
       ),
-      'if (move?.copy === undefined) return;',
-      'if (move === undefined) return;\n      c.leases.begin(life);\n      if (move.copy === undefined) return;',
+      'if (move?.copy === undefined) {',
+      'if (move !== undefined) c.leases.begin(life);\n      if (move?.copy === undefined) {',
     ],
   ]),
   ...inFile('core/shards/coming.ts', [
@@ -182,6 +323,12 @@ export const mutations = [
       'shards: a shard is opened before the metadata names this start (rule 1)',
       rules('nothing is opened before the metadata names this start of the server'),
       'if (!isNamed(this)) return;',
+      '',
+    ],
+    [
+      'shards: a shard that comes with a copy that is not here is opened empty (rule 13)',
+      copies('a shard whose copy is not here is not opened empty'),
+      'if (this.#isLost(shard)) continue;',
       '',
     ],
     [

@@ -37,8 +37,8 @@ export const mutations = [
     [
       'tenant: every connection is of domain 0',
       owner('a_read_with_the_right_rkey_of_another_domains_region_is_refused'),
-      'fab_accept(wc->conn, h.ticket.tenant, &welcome, sizeof welcome)',
-      'fab_accept(wc->conn, 0, &welcome, sizeof welcome)',
+      'fab_accept(conn, t->tenant, welcome, sizeof *welcome)',
+      'fab_accept(conn, 0, welcome, sizeof *welcome)',
     ],
     [
       'tenant: one domain may take the connections of all',
@@ -71,32 +71,34 @@ export const mutations = [
     [
       'tenant: every ticket is one for the default domain',
       control('a token opens one tenant: its clients get its shards, a ticket for it, and what changes there'),
-      "{ clientId, tenant, writes: access === 'writer' }",
-      "{ clientId, tenant: 0, writes: access === 'writer' }",
+      '{ client, tenant, writes }',
+      '{ client, tenant: 0, writes }',
     ],
     [
       'roles: clients may call what operators call',
       control('clients make no calls, also those of the default tenant'),
-      "if (access === 'writer' || access === 'reader') {",
+      'if (!isCaller(access)) {',
       "if (access === 'joiner') {",
     ],
     [
       'roles: the ticket of a reader writes',
       control('a token says what its owner may do: calls by role, tickets that write or not'),
-      "writes: access === 'writer'",
-      'writes: true',
-    ],
-    [
-      'roles: a server that asks for its place is a peer',
-      control('a token says what its owner may do: calls by role, tickets that write or not'),
-      "identity.access === 'peer' && hello.join === true ? 'joiner' : identity.access",
-      'identity.access',
+      "const writes = access === 'writer';",
+      'const writes = true;',
     ],
     [
       'tenant: a domain has as many clients as come',
       control('a tenant has no more clients than it may have'),
       'if (this.#host.has(tenant) >= maxClients) {',
       'if (this.#host.has(tenant) >= Infinity) {',
+    ],
+  ]),
+  ...inFile('server/control/peer-plane.ts', [
+    [
+      'roles: a server that asks for its place is a peer',
+      test('server/control/peer-plane.test.ts', 'a server that asks for its place may do nothing else'),
+      "hello.join === true ? 'joiner' : 'peer'",
+      "'peer'",
     ],
   ]),
   ...inFile('server/control/auth.ts', [
@@ -108,14 +110,14 @@ export const mutations = [
     ],
     [
       'roles: the token of one role opens another',
-      control("a wrong token and a missing one are refused, also the clients' token for a peer"),
+      control('a wrong token, a missing one and one of another role are refused'),
       'key.tokens.accepts(token) && key.role === role',
       'key.tokens.accepts(token)',
     ],
     [
       'roles: with some tokens, a role without one is open',
       test('server/control/auth.test.ts', 'without any token everybody is let in; with one, nobody without'),
-      'if (this.#keys.length === 0) return',
+      'if (this.isOpen) return',
       'if (!this.#keys.some((key) => key.role === role)) return',
     ],
     [
@@ -124,8 +126,8 @@ export const mutations = [
         'server/control/auth.test.ts',
         'a file is read again when it has changed, each of its lines is good, and one that cannot be read leaves what was',
       ),
-      'if (version === this.#version) return;',
-      'return;',
+      ': new WatchedFiles([source.file], read, watch);',
+      ': { value: read() };',
     ],
   ]),
   ...inFile('server/config/secret-file.ts', [
@@ -149,8 +151,8 @@ export const mutations = [
     [
       'roles: several servers have no secret of their own',
       test('server/config/load.test.ts', 'several servers that use tokens have one for themselves'),
-      'if (tokens.peer === undefined && ',
-      'if (false && ',
+      '    tokens.peer === undefined &&\n',
+      '    cluster === null &&\n',
     ],
     [
       'roles: TLS counts as access control',
@@ -158,8 +160,8 @@ export const mutations = [
         'server/config/load.test.ts',
         'beyond loopback a server needs a token or --insecure; TLS alone lets anybody in',
       ),
-      'access.writer === undefined && !insecure',
-      'access.writer === undefined && tls === undefined && !insecure',
+      'cluster === undefined && !insecure',
+      'tls === undefined && !insecure',
     ],
   ]),
   ...inFile('server/metadata/driver.ts', [

@@ -31,6 +31,8 @@ export interface ClientState {
   /** Shared memory, where a GET is answered at once and may be spun for. */
   readonly shm: boolean;
   readonly generation: () => number;
+  /** No value has more bytes. */
+  readonly valueMax: number;
   readonly views: Map<number, View>;
   readonly prepared: Map<string, PreparedKey>;
   /** Numbers of writes. */
@@ -160,7 +162,7 @@ export class Caller {
       return { id, bytes: makeTiny(key.id, this.random.below(TINY_MAX + 1)), ttlMs: undefined, flags: undefined };
     return {
       id,
-      bytes: makeValue(key.id, id, this.#size(key)),
+      bytes: makeValue(key.id, id, Math.min(this.client.valueMax, this.#size(key))),
       ttlMs: key.of === 't' ? this.random.pick(TTLS) : undefined,
       flags: flagsOf(id),
     };

@@ -6,6 +6,7 @@
 import test from 'ava';
 import { CALLS } from './calls.js';
 import { FORMS } from './keys.js';
+import { replayOf } from './replay.js';
 import { run } from './run.js';
 
 test.serial(
@@ -24,6 +25,7 @@ test.serial(
       servers: 5,
       clients: 4,
       transport: 'both',
+      tls: false,
       operationsPerSecond: 400,
       ownerLeaseMs: 3000,
       operationsMin: 2000,
@@ -43,3 +45,27 @@ test.serial(
     );
   },
 );
+
+test.serial('nothing that was acknowledged or READ is lost while servers with copies are killed', async (t) => {
+  t.timeout(600_000);
+  const given = process.env.FARKV_SEED;
+  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+  const faults: string[] = [];
+  const options = {
+    seed,
+    seconds: 25,
+    servers: 3,
+    clients: 4,
+    transport: 'both',
+    tls: false,
+    operationsPerSecond: 300,
+    ownerLeaseMs: 3000,
+    copies: { replicas: 2, minInSync: 1 },
+    only: ['kill', 'pause', 'kill-owner-and-leader', 'stop-backup-kill-owner', 'kill-joiner'],
+  } as const;
+  t.log(`seed ${seed}; the same faults again: ${replayOf(options)}`);
+  const report = await run({ ...options, operationsMin: 1000, killsMin: 3, say: (text) => faults.push(text) });
+  t.log(`${report.operations} operations, ${report.kills} kills, ${report.indeterminate} indeterminate`);
+  t.deepEqual(report.failures, [], faults.join('\n'));
+  t.is(report.permittedLosses, 0);
+});

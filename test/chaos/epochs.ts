@@ -9,6 +9,7 @@
  * the shard was moved says that it has the values: nothing may be lost then.
  */
 import { ControlConnection } from '../../client/control-connection.js';
+import type { TrustSource } from '../../net/tls.js';
 import type { ClientMap } from '../../core/protocol/index.js';
 import type { Loss, Operation } from './operation.js';
 
@@ -59,13 +60,13 @@ export class EpochWatch {
   readonly #ticksNs: number[] = [];
   #ticking: NodeJS.Timeout | undefined;
 
-  constructor(servers: readonly string[]) {
+  constructor(servers: readonly string[], trust?: TrustSource) {
     this.#connections = servers.map(
       (server) =>
         new ControlConnection({
           servers: [server],
           token: undefined,
-          tls: undefined,
+          tls: trust,
           handlers: {
             map: (map) => this.#learn(map),
             ticket: () => undefined,

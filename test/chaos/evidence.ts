@@ -17,16 +17,25 @@ interface Stored {
   readonly faults: ReturnType<FaultLog['toJSON']>;
   readonly ownerLeaseMs: number;
   readonly beganNs: number;
+  /** Absent: of caches. */
+  readonly replicas?: number;
 }
 
 export function storeEvidence(
   directory: string,
   epochs: readonly Epoch[],
-  { kept, faults, ownerLeaseMs, beganNs }: Pick<Evidence, 'kept' | 'faults' | 'ownerLeaseMs' | 'beganNs'>,
+  { kept, faults, ownerLeaseMs, beganNs, replicas }: Omit<Evidence, 'record' | 'epochsOf'>,
 ): void {
   writeFileSync(
     join(directory, FILE),
-    JSON.stringify({ epochs, kept: [...kept], faults: faults.toJSON(), ownerLeaseMs, beganNs } satisfies Stored),
+    JSON.stringify({
+      epochs,
+      kept: [...kept],
+      faults: faults.toJSON(),
+      ownerLeaseMs,
+      beganNs,
+      ...(replicas === undefined ? {} : { replicas }),
+    } satisfies Stored),
   );
 }
 
@@ -39,7 +48,7 @@ export function recordIn(directory: string): Recorded {
 }
 
 export function loadEvidence(directory: string): Evidence {
-  const { epochs, kept, faults, ownerLeaseMs, beganNs } = JSON.parse(
+  const { epochs, kept, faults, ownerLeaseMs, beganNs, replicas } = JSON.parse(
     readFileSync(join(directory, FILE), 'utf8'),
   ) as Stored;
   return {
@@ -49,5 +58,6 @@ export function loadEvidence(directory: string): Evidence {
     faults: FaultLog.of(faults),
     ownerLeaseMs,
     beganNs,
+    replicas,
   };
 }

@@ -6,6 +6,7 @@
  * Times are nanoseconds of CLOCK_MONOTONIC. A fault begins before the first signal is sent, and ends after the last has
  * been: what happened lies within.
  */
+import type { Look } from './promise.js';
 
 export interface Span {
   readonly fromNs: number;
@@ -31,6 +32,8 @@ interface Stored {
   readonly server: readonly Ended<ServerFault>[];
   readonly link: readonly Ended<LinkFault>[];
   readonly texts: readonly Ended<Note>[];
+  /** Absent in what earlier runs left. */
+  readonly looks?: readonly Ended<Look>[];
 }
 type Ended<T extends Span> = Omit<T, 'toNs'> & { readonly toNs: number | null };
 type Note = Span & { readonly text: string };
@@ -40,6 +43,7 @@ export class FaultLog {
   readonly #server: ServerFault[] = [];
   readonly #link: LinkFault[] = [];
   readonly #texts: Note[] = [];
+  readonly #looks: Look[] = [];
   readonly #now: () => number;
 
   constructor(servers: readonly string[], now: () => number = () => Number(process.hrtime.bigint())) {
@@ -55,6 +59,11 @@ export class FaultLog {
     return this.#link;
   }
 
+  /** What was seen of the copies before processes were ended. */
+  get looks(): readonly Look[] {
+    return this.#looks;
+  }
+
   /** To be called before it is done; what it answers with, after it was taken back. */
   begin(
     fault:
@@ -63,6 +72,11 @@ export class FaultLog {
     const fromNs = this.#now();
     if ('server' in fault) return this.#add(this.#server, { ...fault, fromNs, toNs: Infinity });
     return this.#add(this.#link, { ...fault, fromNs, toNs: Infinity });
+  }
+
+  /** To be written down before the processes are ended; what it answers with is to be called when the fault is over. */
+  look(seen: Omit<Look, 'toNs'>): () => void {
+    return this.#add(this.#looks, { ...seen, toNs: Infinity });
   }
 
   /** A fault in words. */
@@ -80,15 +94,16 @@ export class FaultLog {
 
   /** What is under way has no end. */
   toJSON(): Stored {
-    return { servers: this.servers, server: this.#server, link: this.#link, texts: this.#texts };
+    return { servers: this.servers, server: this.#server, link: this.#link, texts: this.#texts, looks: this.#looks };
   }
 
-  static of({ servers, server, link, texts }: Stored): FaultLog {
+  static of({ servers, server, link, texts, looks = [] }: Stored): FaultLog {
     const log = new FaultLog(servers);
     const ended = <T extends Span>(fault: Ended<T>): T => ({ ...fault, toNs: fault.toNs ?? Infinity }) as T;
     log.#server.push(...server.map(ended<ServerFault>));
     log.#link.push(...link.map(ended<LinkFault>));
     log.#texts.push(...texts.map(ended<Note>));
+    log.#looks.push(...looks.map(ended<Look>));
     return log;
   }
 

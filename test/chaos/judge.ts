@@ -1,7 +1,7 @@
 /**
  * The verdict on everything that the clients of a run were told: what each violates, of which key, written by whom,
  * seen when, and which faults were under way. Not for: making a run (run.ts), searching one key's history
- * (linearizability.ts).
+ * (linearizability.ts, search.ts).
  */
 import { setImmediate } from 'node:timers/promises';
 import { emptiedIn, type Emptied, type Epoch } from './epochs.js';
@@ -12,6 +12,7 @@ import { checkKey } from './linearizability.js';
 import { describe, type Loss, type Operation } from './operation.js';
 import { PermittedLosses } from './permitted-losses.js';
 import type { Recorded } from './recorded.js';
+import { brokenPromises, lostWith } from './promise.js';
 import { presentThroughout } from './scans.js';
 
 export interface Evidence {
@@ -23,6 +24,8 @@ export interface Evidence {
   readonly faults: FaultLog;
   readonly ownerLeaseMs: number;
   readonly beganNs: number;
+  /** Of a replicated tenant; undefined: of a cache. */
+  readonly replicas?: number | undefined;
 }
 
 export interface Verdicts {
@@ -52,6 +55,10 @@ export async function judge(evidence: Evidence): Promise<Verdicts> {
     );
   };
   for (const { by, what, call, end } of someOfEach(record.wrong)) say(`${by}: ${what}`, call, end);
+  if (evidence.replicas !== undefined)
+    violations.push(
+      ...brokenPromises(faults, evidence.replicas, beganNs).map((why) => `the run proves nothing: ${why}`),
+    );
   const losses = lossesOfShards(evidence);
   let configurations = 0;
   let seededStaleReads = 0;
@@ -153,7 +160,17 @@ function nameOf({ before, next }: Emptied): string {
   return `shard ${next.shard} went from ${before.owner ?? 'nobody'} (epoch ${before.epoch}) to ${next.owner ?? 'nobody'} (epoch ${next.epoch}) without its values, though ${before.owner ?? 'its owner'} was neither ended nor out of hearing for its lease`;
 }
 
-function lossesOfShards({ record, epochsOf, kept, faults, ownerLeaseMs }: Evidence): Map<number, ShardLosses> {
+/** A replicated shard may lose its values only while a fault lasts that ended all of its copies in sync. */
+function lossesBeyond(emptied: readonly Emptied[], faults: FaultLog, shard: number): Loss[] {
+  const beyond = faults.looks.filter((look) => look.beyond && lostWith(look).includes(shard));
+  return emptied.flatMap(({ next, loss }) => {
+    const look = beyond.find(({ fromNs, toNs }) => next.toldNs >= fromNs && next.sinceNs <= toNs);
+    return look === undefined ? [] : [{ ...loss, call: Math.min(loss.end, Math.max(loss.call, look.fromNs)) }];
+  });
+}
+
+function lossesOfShards(evidence: Evidence): Map<number, ShardLosses> {
+  const { record, epochsOf, kept, faults, ownerLeaseMs, replicas } = evidence;
   const causes = new PermittedLosses(faults, ownerLeaseMs);
   const ofShard = new Map<number, Operation[][]>();
   for (const { shard, operations } of record.keys.values())
@@ -161,6 +178,7 @@ function lossesOfShards({ record, epochsOf, kept, faults, ownerLeaseMs }: Eviden
   return new Map(
     [...ofShard].map(([shard, lists]) => {
       const emptied = emptiedIn(epochsOf(shard), lists.flat(), kept);
+      if (replicas !== undefined) return [shard, { forbidden: [], permitted: lossesBeyond(emptied, faults, shard) }];
       const forbidden = emptied.filter(({ before, next }) => causes.cause(before, next) === undefined);
       return [
         shard,

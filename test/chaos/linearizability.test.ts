@@ -106,6 +106,14 @@ const right: Readonly<Record<string, readonly Operation[]>> = {
     get(5, 6, 'b'),
     get(21, 22, undefined),
   ],
+  'of two writes at once the one that ends later came before a loss': [
+    put(0, 100, 'b'),
+    loss(0, 10),
+    swap(0, 30, 1n, 'c', false, 5n),
+    put(20, 90, 'a'),
+    get(31, 40, undefined),
+    swap(50, 60, 1n, 'd', false, 6n),
+  ],
   'an absent key stays absent across the end of a loss': [
     put(0, 10, 'a'),
     loss(0, 5),
@@ -182,11 +190,45 @@ for (const [what, history] of Object.entries(wrong)) {
   });
 }
 
+/** Values that are all written and read at the same time: each order of them is another way. */
+const intertwined = (count: number): Operation[] =>
+  Array.from({ length: count }, (_, i) => [put(0, 100, `v${i}`), get(0, 100, `v${i}`)]).flat();
+
 test('a search that is given up is no acceptance', (t) => {
-  const history = Array.from({ length: 12 }, (_, i) => put(0, 100, `v${i}`));
-  const verdict = checkKey([...history, get(101, 102, undefined)], 100);
+  const verdict = checkKey([...intertwined(12), get(101, 102, undefined)], 100);
   t.like(verdict, { linearizable: false, undecided: true });
 });
+
+// Every choice of the open operations, or every order of the writes, is 2^40 configurations and more.
+const MANY = 40;
+const FEW_CONFIGURATIONS = 2000;
+const many = (one: (i: number) => Operation): Operation[] => Array.from({ length: MANY }, (_, i) => one(i));
+const refusedSoon: Readonly<Record<string, readonly Operation[]>> = {
+  'many open writes and deletes that nobody saw': [
+    ...many((i) => (i % 2 === 0 ? put(10 * i, Infinity, `open ${i}`) : remove(10 * i, Infinity, true))),
+    ...many((i) => put(10 * i + 1, 10 * i + 2, `v${i}`)),
+    ...many((i) => get(10 * i + 3, 10 * i + 4, `v${i}`)),
+  ],
+  'many losses that may have been': [
+    ...many((i) => loss(10 * i, 10 * i + 15)),
+    ...many((i) => put(10 * i + 1, 10 * i + 2, `v${i}`)),
+    ...many((i) => get(10 * i + 3, 10 * i + 4, `v${i}`)),
+  ],
+  'many writes at once that nobody saw': many((i) => put(i, 1000 + i, `v${i}`)),
+  'many deletes and writes at once': many((i) => (i % 2 === 0 ? put(0, 1000, `v${i}`) : remove(0, 1000, true))),
+  'many writes at once, each of which is read later than another one ends': [
+    ...many((i) => put(10 * i, 10 * i + 1000, `v${i}`)),
+    ...many((i) => get(10 * i + 995, 10 * i + 1005, `v${i}`)),
+  ],
+};
+for (const [what, history] of Object.entries(refusedSoon)) {
+  test(`accepted, and with a stale read refused, in few configurations: ${what}`, (t) => {
+    const verdict = checkKey([...history, put(2000, 2001, 'a'), get(2002, 2003, 'a')], FEW_CONFIGURATIONS);
+    t.true(verdict.linearizable, verdict.linearizable ? '' : verdict.why);
+    const stale = [...history, put(2000, 2001, 'a'), put(2002, 2003, 'b'), get(2004, 2005, 'a')];
+    t.like(checkKey(stale, FEW_CONFIGURATIONS), { linearizable: false, undecided: false });
+  });
+}
 
 test('the verdict on small random histories is that of trying every order', (t) => {
   const random = seeded(t, import.meta.filename);

@@ -11,8 +11,10 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { loadEvidence } from './evidence.js';
 import { judge } from './judge.js';
-import { run, type ClientTransports } from './run.js';
-import { KINDS, type Fault } from './schedule.js';
+import { spreadOf } from './outages.js';
+import { replayOf } from './replay.js';
+import { ELECTION_MS, run, type ClientTransports } from './run.js';
+import { KINDS, kindsAt, type Fault } from './schedule.js';
 import { wrongUsage } from '../support/wrong-usage.js';
 
 const atLeast =
@@ -42,20 +44,44 @@ const values = await yargs(hideBin(process.argv))
   .option('servers', { type: 'number', default: 5, coerce: atLeast('servers', 1), describe: 'Server processes' })
   .option('clients', { type: 'number', default: 6, coerce: atLeast('clients', 1), describe: 'Client processes' })
   .option('transport', {
-    choices: ['shm', 'tcp', 'both'] as const,
+    choices: ['shm', 'tcp', 'both', 'verbs'] as const,
     default: 'both',
-    describe: 'How clients reach servers; both: half of them each',
+    describe:
+      'How clients reach servers; both: half of them each. verbs: over the device that FARKV_RDMA_DEVICE names, servers too',
+  })
+  .option('tls', {
+    type: 'boolean',
+    default: false,
+    describe: 'Control and data ports have TLS; hosts are not cut off then',
   })
   .option('faults', {
     type: 'string',
     describe: `Only these kinds, with commas between them: ${KINDS.join(', ')}. Default: all`,
     coerce: kinds,
   })
+  .option('level', {
+    choices: ['cache', 'replicated'] as const,
+    default: 'cache',
+    describe: 'replicated: shards have copies, servers are disturbed one after the other, and nothing may be lost',
+  })
+  .option('replicas', { type: 'number', default: 2, coerce: atLeast('replicas', 2), describe: 'Copies, if replicated' })
+  .option('min-in-sync', {
+    type: 'number',
+    default: 1,
+    coerce: atLeast('min-in-sync', 1),
+    describe: 'Copies that changes need, if replicated',
+  })
   .option('owner-lease-ms', {
     type: 'number',
     default: 1500,
     coerce: atLeast('owner-lease-ms', 100),
     describe: 'How long a server must be silent to lose its shards. A busy machine needs longer ones',
+  })
+  .option('election-ms', {
+    type: 'number',
+    default: ELECTION_MS,
+    coerce: atLeast('election-ms', 100),
+    describe: 'How long servers hear no leader before they elect one',
   })
   .option('rate', {
     type: 'number',
@@ -67,6 +93,12 @@ const values = await yargs(hideBin(process.argv))
     type: 'number',
     coerce: atLeast('at-least', 0),
     describe: 'Fewer operations are a failure. Default: 100,000 in 600 s',
+  })
+  .option('kills', {
+    type: 'number',
+    coerce: atLeast('kills', 1),
+    describe:
+      'The faults end with so many processes of servers ended, and take up to four times the seconds. Fewer are a failure',
   })
   .option('again', {
     type: 'string',
@@ -92,26 +124,48 @@ const say = (text: string): void => {
   if (!values.quiet)
     process.stderr.write(`${((performance.now() - began) / 1000).toFixed(1).padStart(7)} s  ${text}\n`);
 };
+const level = values.level as 'cache' | 'replicated';
+const copies = level === 'cache' ? undefined : { replicas: values.replicas, minInSync: values.minInSync };
 const only = values.faults;
-const replay = `node dist/test/chaos/main.js --seconds ${seconds} --seed ${seed} --servers ${values.servers} --clients ${values.clients} --transport ${values.transport} --rate ${values.rate} --owner-lease-ms ${values.ownerLeaseMs}${only === undefined ? '' : ` --faults ${only.join(',')}`}`;
-say(`seed ${seed}; the same faults again: ${replay}`);
-
-// Servers and clients end with their standard input, namespaces as network.ts says.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-const report = await run({
+for (const kind of only ?? [])
+  if (!kindsAt(level).includes(kind)) throw new Error(`--faults: there is no ${kind} where the level is ${level}`);
+const options = {
   seed,
   seconds,
   servers: values.servers,
   clients: values.clients,
   transport: values.transport as ClientTransports,
+  tls: values.tls,
   operationsPerSecond: values.rate,
   ownerLeaseMs: values.ownerLeaseMs,
+  electionMs: values.electionMs,
+  copies,
   only,
+};
+const replay = replayOf(options);
+say(`seed ${seed}; the same faults again: ${replay}`);
+
+// Servers and clients end with their standard input, namespaces as network.ts says.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+const { kills } = values;
+const report = await run({
+  ...options,
   operationsMin: values.atLeast ?? Math.round((100_000 * seconds) / 600),
+  ...(kills === undefined ? {} : { killsMin: kills, killsMax: kills }),
   say,
 });
-const { failures, directory, ...figures } = report;
-process.stdout.write(`${JSON.stringify({ seed, seconds, ...figures, failures: failures.length }, undefined, 2)}\n`);
+const { failures, directory, outages, ...figures } = report;
+const waits =
+  outages === undefined
+    ? {}
+    : {
+        outages: Object.fromEntries(
+          Object.entries(outages).map(([what, ms]: [string, readonly number[]]) => [what, spreadOf(ms)]),
+        ),
+      };
+process.stdout.write(
+  `${JSON.stringify({ seed, seconds, ...figures, ...waits, failures: failures.length }, undefined, 2)}\n`,
+);
 if (failures.length > 0) {
   const more = failures.length > SHOWN ? `\n\nand ${failures.length - SHOWN} more` : '';
   process.stderr.write(

@@ -5,9 +5,12 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ControlClient } from '../../net/control-client.js';
+import type { TrustSource } from '../../net/tls.js';
 import type { ClusterStatus } from '../../server/status.js';
 import type { ServerProcess } from '../support/cluster.js';
+import { CopyFaults, type CopyPolicy } from './copy-faults.js';
 import type { FaultLog } from './fault-log.js';
+import { Filling } from './filling.js';
 import type { Network, Way } from './network.js';
 import { STALL_MS, type Fault, type Planned } from './schedule.js';
 
@@ -24,8 +27,14 @@ export interface NemesisOptions {
   readonly servers: readonly ServerProcess[];
   readonly clients: readonly Victim[];
   readonly network: Network | undefined;
+  /** Of servers with TLS. */
+  readonly trust: TrustSource | undefined;
   readonly log: FaultLog;
   readonly say: (text: string) => void;
+  /** Shards have copies: faults of servers come one after the other. */
+  readonly copies?: CopyPolicy | undefined;
+  /** The run is to fail, for this reason. */
+  readonly failed: (why: string) => void;
   /** A server was to be disturbed and had ended by itself. */
   readonly died: (server: ServerProcess) => void;
   /** Before what the server has said is forgotten. */
@@ -47,19 +56,67 @@ export class Nemesis {
   readonly #held = new Set<ServerProcess>();
 
   #underWay: Promise<unknown> = Promise.resolve();
+  readonly #copyFaults: CopyFaults | undefined;
 
   constructor(options: NemesisOptions) {
     this.#options = options;
+    const { copies } = options;
+    if (copies !== undefined)
+      this.#copyFaults = new CopyFaults(
+        {
+          ...options,
+          over: () => this.#ended.signal.aborted,
+          wait: (ms) => this.#wait(ms),
+          status: (of) => this.#status(of),
+          ask: (method, args) => this.#ask(method, args),
+          fill: () =>
+            Filling.begin({
+              servers: options.servers.map(({ address }) => address),
+              ...(options.trust === undefined ? {} : { tls: options.trust.value }),
+            }),
+          cut: async (one, other) => {
+            const ways: Way[] = [
+              [one, other],
+              [other, one],
+            ];
+            await this.#cut(ways);
+            return () => this.#heal(ways);
+          },
+        },
+        copies,
+      );
     setMaxListeners(0, this.#ended.signal);
   }
 
-  /** Resolves when all faults were made and taken back, or `end` was called. */
-  async run(schedule: readonly Planned[]): Promise<void> {
+  /** Resolves when every copy is in sync. */
+  async whole(): Promise<void> {
+    await this.#copyFaults?.whole();
+  }
+
+  /**
+   * Resolves when all faults were made and taken back, or `end` was called. Once `enough` is true after a fault, none is
+   * begun.
+   */
+  async run(schedule: readonly Planned[], seconds: number, enough: () => boolean = () => false): Promise<void> {
     const began = performance.now();
+    const over = new AbortController();
+    const until = AbortSignal.any([this.#ended.signal, over.signal]);
+    setMaxListeners(0, until);
+    let before: Promise<unknown> = Promise.resolve();
     const all = schedule.map(async ({ atMs, fault }) => {
-      await this.#wait(atMs - (performance.now() - began));
-      if (this.#ended.signal.aborted) return;
-      await this.#inflict(fault);
+      const mine = this.#copyFaults === undefined || isOfClient(fault) ? undefined : before;
+      let done = (): void => undefined;
+      if (mine !== undefined) before = new Promise<void>((resolve) => (done = resolve));
+      try {
+        await this.#wait(atMs - (performance.now() - began), until);
+        await mine;
+        // Those that waited for copies may have taken the time of others.
+        if (until.aborted || performance.now() - began > 1000 * seconds) return;
+        await this.#inflict(fault);
+        if (enough()) over.abort();
+      } finally {
+        done();
+      }
     });
     this.#underWay = Promise.allSettled(all);
     await Promise.all(all);
@@ -84,6 +141,7 @@ export class Nemesis {
     switch (fault.kind) {
       case 'kill':
       case 'restart': {
+        if (this.#copyFaults !== undefined) return await this.#copyFaults.make(fault);
         const { forMs, kind } = fault;
         return await this.#hold(servers[fault.server]!, async (server) => {
           const back = log.begin({ server: server.id, kind: 'dead' });
@@ -94,6 +152,14 @@ export class Nemesis {
           server.launch();
         });
       }
+      case 'kill-owner-and-leader':
+      case 'kill-backup-then-owner':
+      case 'stop-backup-kill-owner':
+      case 'cut-backup-kill-owner':
+      case 'kill-joiner':
+      case 'kill-grower':
+      case 'kill-all-copies':
+        return (await this.#copyFaults?.make(fault)) ?? false;
       case 'pause': {
         const { forMs } = fault;
         return await this.#hold(servers[fault.server]!, (server) => this.#stop([server], forMs));
@@ -205,15 +271,26 @@ export class Nemesis {
     return this.#options.servers.find((s) => s.id === leader && !this.#held.has(s));
   }
 
-  /** What an operator asks for. False: no server that could be asked did it. */
-  async #ask(method: string, args: unknown, good: (answer: unknown) => boolean = () => true): Promise<boolean> {
+  async #status(of?: string): Promise<ClusterStatus | undefined> {
+    let status: ClusterStatus | undefined;
+    await this.#ask('status', {}, (answer) => (status = answer as ClusterStatus).leader !== undefined, of);
+    return status;
+  }
+
+  /** What an operator asks for, of one server or any. False: no server that could be asked did it. */
+  async #ask(
+    method: string,
+    args: unknown,
+    good: (answer: unknown) => boolean = () => true,
+    of?: string,
+  ): Promise<boolean> {
     for (const server of this.#options.servers) {
-      if (this.#held.has(server) || !server.running) continue;
+      if (this.#held.has(server) || !server.running || (of !== undefined && server.id !== of)) continue;
       const signal = this.#ended.signal;
       try {
         const client = await ControlClient.open({
           address: server.address,
-          trust: undefined,
+          trust: this.#options.trust,
           timeoutMs: CALL_MS,
           hello: { role: 'admin' },
           signal,
@@ -225,6 +302,8 @@ export class Nemesis {
         }
       } catch (error) {
         if (signal.aborted) return false;
+        // One that was just started does not answer yet.
+        if (method === 'status' && this.#copyFaults !== undefined) continue;
         this.#options.say(
           `${method} ${JSON.stringify(args)} at ${server.id}: ${error instanceof Error ? error.message : String(error)}`,
         );
@@ -270,15 +349,27 @@ export class Nemesis {
     await mine;
   }
 
-  async #wait(ms: number): Promise<void> {
-    if (ms > 0) await sleep(ms, undefined, { signal: this.#ended.signal }).catch(() => undefined);
+  async #wait(ms: number, signal: AbortSignal = this.#ended.signal): Promise<void> {
+    if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => undefined);
   }
 }
 
 /** Hosts of the network are numbered from 1. */
 const host = ([from, to]: Way): Way => [from + 1, to + 1];
 
+const isOfClient = ({ kind }: Fault): boolean => kind === 'kill-client' || kind === 'pause-client';
+
 function text(fault: Fault): string {
+  if (fault.kind === 'kill-grower') return `kill an owner whose table grows for ${fault.forMs} ms`;
+  if (fault.kind === 'kill-owner-and-leader') return `kill an owner and the leader for ${fault.forMs} ms`;
+  if (
+    fault.kind === 'kill-backup-then-owner' ||
+    fault.kind === 'stop-backup-kill-owner' ||
+    fault.kind === 'cut-backup-kill-owner'
+  )
+    return `${fault.kind} of shard ${fault.shard} for ${fault.forMs} ms`;
+  if (fault.kind === 'kill-all-copies')
+    return `kill all copies of shard ${fault.shard} for ${fault.forMs} ms, onLoss ${fault.onLoss}`;
   if (fault.kind === 'move') return `move shard ${fault.shard} to s${fault.server + 1}`;
   if (fault.kind === 'pause-majority') return `pause the leader and others, a majority, for ${fault.forMs} ms`;
   if (fault.kind === 'suspend') return `suspend all servers for ${fault.forMs} ms`;

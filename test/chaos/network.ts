@@ -53,7 +53,7 @@ export class Network {
     const used = ip('-o', 'address', 'show');
     let subnet = 1 + (process.pid % 250);
     while (used.includes(` 10.231.${subnet}.`)) subnet = 1 + (subnet % 250);
-    const network = new Network(`fk${process.pid.toString(36)}`, subnet, hosts);
+    const network = new Network(`fk${process.pid.toString(36)}-${subnet.toString(36)}`, subnet, hosts);
     try {
       network.#make();
     } catch (error) {

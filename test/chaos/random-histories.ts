@@ -101,7 +101,12 @@ export function randomHistory(random: Random, draw: Draw): Operation[] {
 
 /** Answers at random: some of these histories are linearizable, most are not. At most 8 operations. */
 export function anyHistory(random: Random): Operation[] {
-  const history = randomHistory(random, { operations: 2 + random.below(6), clients: 3, open: 25, loss: 12 });
+  const history = randomHistory(random, {
+    operations: 2 + random.below(6),
+    clients: 2 + random.below(5),
+    open: random.pick([0, 25, 50]),
+    loss: random.pick([0, 12, 30]),
+  });
   const values = history.map(written).filter((value) => value !== undefined);
   return history.map((o): Operation => {
     if (random.below(4) !== 0) return o;

@@ -88,6 +88,20 @@ export function register(givenTo: ReadonlyMap<number, number>): Register {
   };
 }
 
+/** The value that the key must have for this step, where the step names it; else 0. */
+export function valueNeeded({ kind, value, version, expected }: Step, givenTo: ReadonlyMap<number, number>): number {
+  switch (kind) {
+    case 'get':
+      return value;
+    case 'swap':
+      return givenTo.get(expected) ?? 0;
+    case 'lost-swap':
+      return givenTo.get(version) ?? 0;
+    default:
+      return 0;
+  }
+}
+
 /** Ranks of all versions that a history names. */
 export function rankVersions(
   operations: readonly Operation[],

@@ -7,19 +7,24 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts, ServerProcess } from '../support/cluster.js';
+import { trustSource } from '../../net/tls.js';
+import { TLS_OPTIONS, tlsTrust } from '../support/tls-files.js';
 import { Random } from '../support/random.js';
 import { ClientProcess, type Ended } from './client-process.js';
+import { ControlClient } from '../../net/control-client.js';
 import { EpochWatch, keptIn } from './epochs.js';
 import { recordIn, storeEvidence } from './evidence.js';
+import type { CopyPolicy } from './copy-faults.js';
 import { FaultLog } from './fault-log.js';
 import { judge } from './judge.js';
 import { Nemesis } from './nemesis.js';
 import { canMakeNetworks, Network } from './network.js';
+import { outagesOf, type Outages } from './outages.js';
 import type { Recorded } from './recorded.js';
 import { drawSchedule, type Fault } from './schedule.js';
 
-/** How clients reach servers; both: half of the clients each. */
-export type ClientTransports = 'shm' | 'tcp' | 'both';
+/** How clients reach servers; both: half of the clients each. With verbs servers offer nothing else, to each other too. */
+export type ClientTransports = 'shm' | 'tcp' | 'both' | 'verbs';
 
 export interface RunOptions {
   readonly seed: number;
@@ -27,6 +32,8 @@ export interface RunOptions {
   readonly servers: number;
   readonly clients: number;
   readonly transport: ClientTransports;
+  /** Control and data ports have TLS. The certificate is of 127.0.0.1, so all hosts are this one and none is cut off. */
+  readonly tls: boolean;
   /** Calls of the SDK, of all clients. */
   readonly operationsPerSecond: number;
   /**
@@ -34,6 +41,10 @@ export interface RunOptions {
    * shards, which nothing permits that the nemesis did.
    */
   readonly ownerLeaseMs: number;
+  /** Servers that hear no leader for so long elect one. Default: ELECTION_MS. */
+  readonly electionMs?: number;
+  /** Shards have copies, so many, and nothing may be lost; undefined: each value is in one server's memory. */
+  readonly copies?: CopyPolicy | undefined;
   /** Only these faults; by default all. */
   readonly only?: readonly Fault['kind'][] | undefined;
   /**
@@ -41,6 +52,10 @@ export interface RunOptions {
    * faults go on, with others of the same seed, until there are so many, though not for ever.
    */
   readonly operationsMin: number;
+  /** The same for processes of servers that are ended. */
+  readonly killsMin?: number;
+  /** After so many no further fault is made. */
+  readonly killsMax?: number;
   readonly say: (text: string) => void;
 }
 
@@ -64,6 +79,12 @@ export interface Report {
   readonly permittedLosses: number;
   readonly metadataVersions: number;
   readonly configurations: number;
+  /** Processes of servers that were ended. */
+  readonly kills: number;
+  /** Changes of which clients were not told whether they took effect, though they lived on. */
+  readonly indeterminate: number;
+  /** Of shards with copies. */
+  readonly outages?: Outages;
   /** Reads of a recorded history that were replaced by an older value, all of which must be refused. */
   readonly seededStaleReads: number;
   /** Empty: the run is good. */
@@ -74,6 +95,7 @@ export interface Report {
 
 const KEYS_FOR_MS = 15_000;
 const READY_MS = 60_000;
+export const ELECTION_MS = 500;
 const SHARDS_PER_SERVER = 2;
 /** So many times the seconds that were asked for. */
 const ROUNDS_MAX = 4;
@@ -81,12 +103,17 @@ const ROUNDS_MAX = 4;
  * Where this user may, servers run before what else the machine has to do: what it keeps from running loses its lease.
  */
 const PRIORITY = -10;
+/** Values of shards with copies are to fit in one message between servers. */
+const COPIED_VALUE_MAX = 8000;
 
 export async function run(options: RunOptions): Promise<Report> {
-  const { seed, seconds, say, only, ownerLeaseMs } = options;
+  const { seed, seconds, say, only, ownerLeaseMs, killsMin = 0, killsMax = Infinity } = options;
   const directory = await mkdtemp(join(tmpdir(), 'farkv-chaos-'));
-  const network = canMakeNetworks() ? Network.make(options.servers) : undefined;
-  if (network === undefined) say('no namespaces without root: hosts are not cut off in this run');
+  // The certificate is of 127.0.0.1, and an RDMA device belongs to one namespace.
+  const oneHost = options.tls || options.transport === 'verbs';
+  const network = canMakeNetworks() && !oneHost ? Network.make(options.servers) : undefined;
+  if (network === undefined)
+    say('no namespaces without root, with --tls or over verbs: hosts are not cut off in this run');
   const failures: string[] = [];
   const servers = await makeServers(options, directory, network);
   const faults = new FaultLog(servers.map((s) => s.id));
@@ -95,7 +122,11 @@ export async function run(options: RunOptions): Promise<Report> {
     for (const one of keptIn(s.id, s.stderr)) kept.add(one);
     appendFileSync(join(directory, `${s.id}.log`), `${s.stderr}---- ended\n`);
   };
-  const watch = new EpochWatch(servers.map((s) => s.address));
+  const trust = options.tls ? trustSource(tlsTrust()) : undefined;
+  const watch = new EpochWatch(
+    servers.map((s) => s.address),
+    trust,
+  );
   const clients: ClientProcess[] = [];
   let ended: Ended[] = [];
   let beganNs = 0;
@@ -103,14 +134,21 @@ export async function run(options: RunOptions): Promise<Report> {
     servers,
     clients,
     network,
+    trust,
     log: faults,
     say,
     stopped: log,
+    copies: options.copies,
+    failed: (why) => failures.push(why),
     died: (s) => failures.push(`${s.id} ended by itself\n${s.stderr.slice(-4000)}`),
   });
   try {
     for (const s of servers) s.launch();
     await Promise.all(servers.map((s) => s.ready()));
+    if (options.copies !== undefined) {
+      await replicate(servers[0]!.address, trust, options.copies);
+      await nemesis.whole();
+    }
     watch.start();
     beganNs = Number(process.hrtime.bigint());
     for (let i = 0; i < options.clients; i++)
@@ -118,7 +156,7 @@ export async function run(options: RunOptions): Promise<Report> {
     for (const c of clients) c.launch();
     const random = new Random(seed);
     for (let round = 1; round <= ROUNDS_MAX; round++) {
-      if (round > 1) say('fewer operations so far than there must be: the faults go on');
+      if (round > 1) say('fewer operations or kills so far than there must be: the faults go on');
       await nemesis.run(
         drawSchedule(random, {
           seconds,
@@ -128,11 +166,16 @@ export async function run(options: RunOptions): Promise<Report> {
           ownerLeaseMs,
           only,
           network: network !== undefined,
+          replicated: options.copies !== undefined,
         }),
+        seconds,
+        () => killsIn(faults) >= killsMax,
       );
-      if (operationsOf(recordIn(directory)) >= options.operationsMin) break;
+      if (killsIn(faults) >= killsMax) break;
+      if (operationsOf(recordIn(directory)) >= options.operationsMin && killsIn(faults) >= killsMin) break;
     }
     failures.push(...(await readyAgain(servers)));
+    await nemesis.whole();
     ended = (await Promise.all(clients.map((c) => c.finish()))).flat();
   } catch (error) {
     failures.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
@@ -150,7 +193,8 @@ export async function run(options: RunOptions): Promise<Report> {
     else if (exit !== '0' && exit !== 'killed')
       failures.push(`client ${name} ended with ${exit}\n${stderr.slice(-4000)}`);
   }
-  storeEvidence(directory, watch.all, { kept, faults, ownerLeaseMs, beganNs });
+  const replicas = options.copies?.replicas;
+  storeEvidence(directory, watch.all, { kept, faults, ownerLeaseMs, beganNs, replicas });
   const record = recordIn(directory);
   const { violations, ...verdicts } = await judge({
     record,
@@ -159,6 +203,7 @@ export async function run(options: RunOptions): Promise<Report> {
     faults,
     ownerLeaseMs,
     beganNs,
+    replicas,
   });
   failures.push(...violations);
   say(
@@ -167,6 +212,8 @@ export async function run(options: RunOptions): Promise<Report> {
   const operations = operationsOf(record);
   if (operations < options.operationsMin)
     failures.push(`only ${operations} operations, fewer than ${options.operationsMin}`);
+  const kills = killsIn(faults);
+  if (kills < killsMin) failures.push(`only ${kills} kills, fewer than ${killsMin}`);
   if (failures.length === 0) await rm(directory, { recursive: true, force: true });
   const changes = watch.all;
   return {
@@ -183,6 +230,9 @@ export async function run(options: RunOptions): Promise<Report> {
       .length,
     moved: kept.size,
     metadataVersions: watch.maps,
+    kills,
+    indeterminate: [...record.counts].reduce((sum, [what, n]) => sum + (what.includes('ERR_INDETERMINATE') ? n : 0), 0),
+    ...(replicas === undefined ? {} : { outages: outagesOf(record, faults) }),
     ...verdicts,
     failures,
     directory,
@@ -193,19 +243,23 @@ const sorted = (counts: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
 
 async function makeServers(
-  { servers, ownerLeaseMs }: RunOptions,
+  { servers, ownerLeaseMs, electionMs = ELECTION_MS, tls, transport }: RunOptions,
   directory: string,
   network: Network | undefined,
 ): Promise<ServerProcess[]> {
-  const ports = network === undefined ? await freePorts(servers) : Array.from({ length: servers }, () => 7400);
-  const addresses = ports.map((port, i) => `${network?.address(i + 1) ?? '127.0.0.1'}:${port}`);
-  const peers = addresses.map((address, i) => `s${i + 1}=${address}`).join(',');
-  return addresses.map((address, i) => {
+  const ports = network === undefined ? await freePorts(2 * servers) : undefined;
+  const at = (i: number, port: number): string => `${network?.address(i + 1) ?? '127.0.0.1'}:${port}`;
+  const addresses = Array.from({ length: servers }, (_, i) => ({
+    address: at(i, ports?.[2 * i] ?? 7400),
+    peer: at(i, ports?.[2 * i + 1] ?? 9400),
+  }));
+  const peers = addresses.map(({ peer }, i) => `s${i + 1}=${peer}`).join(',');
+  return addresses.map(({ address, peer }, i) => {
     const id = `s${i + 1}`;
     const dataDir = join(directory, id);
     const server = new ServerProcess(
       id,
-      address,
+      { address, peer },
       dataDir,
       [
         '--id',
@@ -225,18 +279,32 @@ async function makeServers(
         '--owner-lease-ms',
         String(ownerLeaseMs),
         '--election-ms',
-        '500',
+        String(electionMs),
         '--data-plane-threads',
         '1',
-        ...(network === undefined ? [] : ['--insecure']),
+        // Links between servers are cut by a cut of the network only where they do not go through shared memory.
+        ...(transport === 'tcp' || transport === 'verbs' ? ['--transport', transport] : []),
+        ...(transport === 'verbs' ? ['--rdma-device', rdmaDevice()] : []),
+        ...(network === undefined && transport !== 'verbs' ? [] : ['--insecure']),
+        ...(tls ? TLS_OPTIONS : []),
       ],
       {},
     );
-    // Who may make networks may also do this.
+    // Who may make networks may also do this. A run that was begun with `nice` is to leave the machine to others.
     if (network !== undefined)
-      server.launcher = ['nice', '-n', String(PRIORITY - getPriority()), ...network.launcher(i + 1)];
+      server.launcher = [
+        ...(getPriority() > 0 ? [] : ['nice', '-n', String(PRIORITY - getPriority())]),
+        ...network.launcher(i + 1),
+      ];
     return server;
   });
+}
+
+/** The one that the tests over RDMA run over. */
+function rdmaDevice(): string {
+  const device = process.env.FARKV_RDMA_DEVICE;
+  if (device === undefined) throw new Error('--transport verbs: FARKV_RDMA_DEVICE is to name the device');
+  return device;
 }
 
 /** Each on the host of a server, with which it is cut off. */
@@ -258,9 +326,11 @@ function makeClient(
       name,
       transport,
       servers: addresses,
+      tls: options.tls,
       lanes: 4,
       beganNs,
       keysForMs: KEYS_FOR_MS,
+      valueMax: options.copies === undefined ? Number.MAX_SAFE_INTEGER : COPIED_VALUE_MAX,
       seed: options.seed * 100 + i + 17 * start,
       file: join(directory, `${name.replace('/', '-')}.jsonl`),
       operationsPerSecond: options.operationsPerSecond / options.clients,
@@ -268,7 +338,22 @@ function makeClient(
   });
 }
 
+const killsIn = (log: FaultLog): number => log.serverFaults.filter((f) => f.kind === 'dead').length;
+
 const operationsOf = ({ counts }: Recorded): number => [...counts.values()].reduce((sum, n) => sum + n, 0);
+
+async function replicate(
+  address: string,
+  trust: ReturnType<typeof trustSource> | undefined,
+  copies: CopyPolicy,
+): Promise<void> {
+  const client = await ControlClient.open({ address, trust, timeoutMs: READY_MS, hello: { role: 'admin' } });
+  try {
+    await client.call('replication-set', { level: 'replicated', onLoss: 'wait', ...copies }, READY_MS);
+  } finally {
+    client.close();
+  }
+}
 
 /** What is wrong with those that do not come back. */
 async function readyAgain(servers: readonly ServerProcess[]): Promise<string[]> {

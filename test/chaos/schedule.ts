@@ -4,12 +4,38 @@
  */
 import type { Random } from '../support/random.js';
 
-/** Servers, hosts and clients are numbered from 0. */
-export type Fault =
+/**
+ * Where shards have copies. All but the last leave a copy of every shard in sync, as far as there is one: docs/chaos.md
+ * says how that is known.
+ */
+export type CopyFault =
   /** SIGKILL; it is started again after `forMs`. */
   | { readonly kind: 'kill'; readonly server: number; readonly forMs: number }
   /** SIGTERM, then started again at once: its shards change hands, its join is a change of the metadata. */
   | { readonly kind: 'restart'; readonly server: number; readonly forMs: number }
+  /** The metadata leader and the owner of some shard, at once. */
+  | { readonly kind: 'kill-owner-and-leader'; readonly forMs: number }
+  /** A backup, and when all copies are in sync again the server that was the owner. */
+  | { readonly kind: 'kill-backup-then-owner'; readonly shard: number; readonly forMs: number }
+  /** The owner and its backup do not hear each other from just before the owner is killed. */
+  | { readonly kind: 'cut-backup-kill-owner'; readonly shard: number; readonly forMs: number }
+  /** The backup stands still from just before its owner is killed. */
+  | { readonly kind: 'stop-backup-kill-owner'; readonly shard: number; readonly forMs: number }
+  /** Killed, and again while it makes its copies. */
+  | { readonly kind: 'kill-joiner'; readonly server: number; readonly forMs: number }
+  /** The owner of a shard whose table grows at that moment. */
+  | { readonly kind: 'kill-grower'; readonly forMs: number }
+  /** Beyond what is promised: all servers that have the shard, at once. */
+  | {
+      readonly kind: 'kill-all-copies';
+      readonly shard: number;
+      readonly forMs: number;
+      readonly onLoss: 'wait' | 'empty';
+    };
+
+/** Servers, hosts and clients are numbered from 0. */
+export type Fault =
+  | CopyFault
   | { readonly kind: 'pause'; readonly server: number; readonly forMs: number }
   /** The metadata leader and so many others that those that run are no majority, together. */
   | { readonly kind: 'pause-majority'; readonly forMs: number }
@@ -49,6 +75,8 @@ export interface ScheduleOptions {
   readonly only?: readonly Fault['kind'][] | undefined;
   /** There are hosts that can be cut off. */
   readonly network: boolean;
+  /** Shards have copies: other faults come, and those of servers one after the other. */
+  readonly replicated?: boolean;
 }
 
 export const STALL_MS = 200;
@@ -67,6 +95,19 @@ const WEIGHTS = {
   'kill-client': 8,
   'pause-client': 12,
 } as const;
+/** Shards with copies do not move. */
+const COPY_WEIGHTS = {
+  ...WEIGHTS,
+  kill: 40,
+  move: 0,
+  'kill-owner-and-leader': 14,
+  'kill-backup-then-owner': 10,
+  'stop-backup-kill-owner': 12,
+  'cut-backup-kill-owner': 16,
+  'kill-joiner': 12,
+  'kill-grower': 10,
+  'kill-all-copies': 4,
+} as const;
 /** A server that was killed or stopped is counted as away for so long after it was told to come back. */
 const RECOVERY_MS = 2500;
 /**
@@ -74,21 +115,30 @@ const RECOVERY_MS = 2500;
  * cause.
  */
 const QUIET_MS = 3500;
-export const KINDS = Object.keys(WEIGHTS) as Fault['kind'][];
+export const KINDS = Object.keys(COPY_WEIGHTS) as Fault['kind'][];
+export const kindsAt = (level: 'cache' | 'replicated'): readonly Fault['kind'][] => {
+  const weights: Partial<Record<Fault['kind'], number>> = level === 'cache' ? WEIGHTS : COPY_WEIGHTS;
+  return KINDS.filter((kind) => (weights[kind] ?? 0) > 0);
+};
 
 export function drawSchedule(random: Random, options: ScheduleOptions): Planned[] {
   const plan: Planned[] = [];
   const busyUntil = Array.from({ length: options.servers }, () => 0);
   const clientBusyUntil = Array.from({ length: options.clients }, () => 0);
-  const kinds = KINDS.filter(
-    (kind) => (options.network || !['cut', 'mute', 'deafen'].includes(kind)) && options.only?.includes(kind) !== false,
+  const { replicated = false } = options;
+  const weights: Partial<Record<Fault['kind'], number>> = replicated ? COPY_WEIGHTS : WEIGHTS;
+  const kinds = kindsAt(replicated ? 'replicated' : 'cache').filter(
+    (kind) =>
+      (options.network || !['cut', 'mute', 'deafen', 'cut-backup-kill-owner'].includes(kind)) &&
+      options.only?.includes(kind) !== false,
   );
   if (kinds.length === 0) return plan;
-  const weight = kinds.reduce((sum, kind) => sum + WEIGHTS[kind], 0);
+  const weightOf = (kind: Fault['kind']): number => weights[kind] ?? 0;
+  const weight = kinds.reduce((sum, kind) => sum + weightOf(kind), 0);
 
   function drawKind(): Fault['kind'] {
     let at = random.below(weight);
-    return kinds.find((kind) => (at -= WEIGHTS[kind]) < 0) ?? kinds[0]!;
+    return kinds.find((kind) => (at -= weightOf(kind)) < 0) ?? kinds[0]!;
   }
 
   const endMs = 1000 * options.seconds;
@@ -131,11 +181,26 @@ export function drawSchedule(random: Random, options: ScheduleOptions): Planned[
       plan.push({ atMs, fault: { kind, client, forMs } });
       continue;
     }
-    if (free.length === 0 || away >= most) continue;
-    const server = random.pick(free);
+    if (kind === 'kill-owner-and-leader' || kind === 'kill-grower') {
+      plan.push({ atMs, fault: { kind, forMs } });
+      continue;
+    }
+    if (kind === 'kill-backup-then-owner' || kind === 'stop-backup-kill-owner' || kind === 'cut-backup-kill-owner') {
+      plan.push({ atMs, fault: { kind, shard: random.below(options.shards), forMs } });
+      continue;
+    }
+    if (kind === 'kill-all-copies') {
+      const onLoss = random.below(2) === 0 ? 'wait' : 'empty';
+      plan.push({ atMs, fault: { kind, shard: random.below(options.shards), forMs, onLoss } });
+      continue;
+    }
+    if (!replicated && (free.length === 0 || away >= most)) continue;
+    // One after the other, they find every server there.
+    const server = replicated ? random.below(options.servers) : random.pick(free);
     if (kind === 'cut' || kind === 'mute' || kind === 'deafen') {
-      const second = random.pick(free);
-      const hosts = second !== server && away + 2 <= most && random.below(2) === 0 ? [server, second] : [server];
+      const second = replicated ? random.below(options.servers) : random.pick(free);
+      const hosts =
+        second !== server && (replicated || away + 2 <= most) && random.below(2) === 0 ? [server, second] : [server];
       for (const host of hosts) busyUntil[host] = atMs + forMs + 500;
       plan.push({ atMs, fault: { kind, hosts, forMs } });
     } else {

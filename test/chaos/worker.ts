@@ -22,6 +22,7 @@ import { Random } from '../support/random.js';
 import { CALLS, type Call } from './calls.js';
 import { get, getEntry, getMany } from './calls-reads.js';
 import { Caller, now, type ClientState } from './caller.js';
+import { tlsTrust } from '../support/tls-files.js';
 import { HeldValues } from './held.js';
 import { FORMS, keysOfGeneration, type ChaosKey } from './keys.js';
 import { Recorder } from './record.js';
@@ -32,6 +33,7 @@ export interface WorkerTask {
   readonly file: string;
   readonly servers: readonly string[];
   readonly transport: TransportChoice;
+  readonly tls: boolean;
   readonly seed: number;
   readonly lanes: number;
   /** Calls of all lanes together. */
@@ -39,6 +41,7 @@ export interface WorkerTask {
   /** CLOCK_MONOTONIC, when the run began. */
   readonly beganNs: number;
   readonly keysForMs: number;
+  readonly valueMax: number;
 }
 
 const BURST_MS = 200;
@@ -174,6 +177,7 @@ const connection: ConnectOptions = {
   servers,
   transport,
   strict: true,
+  ...(task.tls ? { tls: tlsTrust() } : {}),
   ...(maxOutstanding === undefined ? {} : { maxOutstanding }),
 };
 const held = new HeldValues(({ key, by, cameNs }, what) => {
@@ -187,6 +191,7 @@ const client: ClientState = {
   record,
   held,
   shm: transport === 'shm',
+  valueMax: task.valueMax,
   views: new Map(),
   prepared: new Map(),
   written: 0,

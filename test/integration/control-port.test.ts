@@ -92,12 +92,13 @@ test.serial('more connections than --max-connections are turned away, and room c
   }
   const fourth = dial(t, server);
   fourth.write(encodeFrame(hello));
-  t.is(await answer(fourth), undefined);
+  t.like(await answer(fourth), { ok: false, code: 'ERR_BUSY' });
   guests[0]?.destroy();
   for (;;) {
     const again = dial(t, server);
     again.write(encodeFrame(hello));
-    if ((await answer(again)) !== undefined) break;
+    const welcome = await answer(again);
+    if (welcome?.t === 'welcome' && welcome.ok) break;
   }
   t.true(server.running);
 });

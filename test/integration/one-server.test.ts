@@ -1,6 +1,5 @@
 import test from 'ava';
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { ControlClient } from '../../net/control-client.js';
@@ -137,41 +136,6 @@ test.serial(
   },
 );
 
-test.serial('a directory that is in use, and a port that is in use, are refused by name', async (t) => {
-  const cluster = await Cluster.start(t);
-  const server = cluster.server(0);
-  const second = await farkv([
-    'server',
-    '--data-dir',
-    server.dataDir,
-    '--listen',
-    '127.0.0.1:0',
-    '--peers',
-    `s1=${server.address}`,
-  ]);
-  t.is(second.code, 1);
-  t.regex(second.stderr, /in use by another farkv server/);
-  const third = await farkv(['server', '--listen', server.address]);
-  t.is(third.code, 1);
-  t.regex(third.stderr, new RegExp(`${server.address}: another program listens there`));
-});
-
-test.serial('a data port in use is refused as well', async (t) => {
-  const holder = createServer().listen(0, '127.0.0.1');
-  await once(holder, 'listening');
-  t.teardown(() => holder.close());
-  const address = holder.address() as { readonly port: number };
-  const { code, stderr } = await farkv([
-    'server',
-    '--listen',
-    '127.0.0.1:0',
-    '--fabric-listen',
-    `127.0.0.1:${address.port}`,
-  ]);
-  t.is(code, 1);
-  t.regex(stderr, /address or port is taken|in use/i);
-});
-
 test.serial('without a data directory nothing is left behind', async (t) => {
   const child = spawn(process.execPath, [CLI, 'server', '--json', '--listen', '127.0.0.1:0', '--memory', '64mb'], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -194,12 +158,6 @@ test.serial('a server ends with the program that started it when it was told to'
   const server = cluster.server(0);
   server.closeInput();
   t.deepEqual(await server.exit, { code: 0, signal: null });
-});
-
-test.serial('too little memory for the shards is refused with what is needed', async (t) => {
-  const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--memory', '16mb', '--shards', '5']);
-  t.is(code, 2);
-  t.regex(stderr, /--memory: 16\.0 MiB is too little .* 5 shards; at least 20\.0 MiB/);
 });
 
 test.serial('an IPv6 address can be listened on beside an IPv4 one', async (t) => {

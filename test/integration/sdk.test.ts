@@ -1,7 +1,8 @@
-/** What the SDK's methods do, against server processes. sdk-connect.test.ts has how one connects, sdk-ends.test.ts how things end. */
+/**
+ * What the SDK's methods do, against server processes. sdk-connect.test.ts has how one connects, sdk-ends.test.ts how
+ * things end, sdk.long.test.ts large values, processes and threads.
+ */
 import test, { type ExecutionContext } from 'ava';
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
 import {
   ABSENT,
   connect,
@@ -11,10 +12,8 @@ import {
   type ConnectOptions,
 } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
-import { CHILD, clientOf, inProcess, ownNamespace, settled, sharedCluster } from '../support/sdk-clients.js';
-import type { ChildTask } from '../support/sdk-child.js';
+import { clientOf, ownNamespace, settled, sharedCluster, storesWhole } from '../support/sdk-clients.js';
 
-const MIB = 1 << 20;
 const shared = sharedCluster(test);
 const client = (
   t: ExecutionContext,
@@ -36,13 +35,6 @@ async function inTime(
     const after = kv.stats();
     if (after.lateDiscards === before.lateDiscards) return [before, after];
   }
-}
-
-async function inThread(task: ChildTask): Promise<unknown> {
-  const worker = new Worker(CHILD, { workerData: task });
-  // Both are awaited from the beginning: a thread may post and end within one turn of this one's event loop.
-  const [[answer]] = (await Promise.all([once(worker, 'message'), once(worker, 'exit')])) as [[unknown], unknown];
-  return answer;
 }
 
 test('tcp: a GET of a key whose place is known is one READ, and never an old value', async (t) => {
@@ -218,21 +210,9 @@ for (const transport of ['shm', 'tcp'] as const) {
     t.is(transports.length, kv.transports().length);
   });
 
-  test(`${transport}: values of all sizes, to 64 MiB`, async (t) => {
-    const kv = await client(t, { transport, strict: true, timeoutMs: 60_000 });
-    for (const bytes of [0, 1, 4095, 16_384, 16_385, 65_536, 65_537, MIB, 16 * MIB, 64 * MIB]) {
-      const value = Buffer.alloc(bytes, `${bytes} bytes, `);
-      await kv.put('v', value);
-      const back = await kv.get('v');
-      t.true(back?.equals(value), `${bytes} bytes by get`);
-      const target = Buffer.alloc(bytes + 3);
-      t.is(await kv.getInto('v', target, 3), bytes);
-      t.true(target.subarray(3).equals(value), `${bytes} bytes by getInto`);
-      const [one] = await kv.getMany(['v']);
-      t.true(one?.equals(value), `${bytes} bytes by getMany`);
-    }
-    await t.throwsAsync(kv.put('v', Buffer.alloc(64 * MIB + 1)), { code: 'ERR_VALUE_TOO_LARGE' });
-    for await (const { value } of kv.scan({ values: true })) t.is(value.length, 64 * MIB);
+  test(`${transport}: values of all sizes, to 1 MiB`, async (t) => {
+    const kv = await client(t, { transport, strict: true });
+    for (const bytes of [0, 1, 4095, 16_384, 16_385, 65_536, 65_537, 1 << 20]) await storesWhole(t, kv, bytes);
   });
 
   test(`${transport}: keys of all sizes, and bad ones`, async (t) => {
@@ -286,21 +266,6 @@ for (const transport of ['shm', 'tcp'] as const) {
     }
   });
 
-  test(`${transport}: compare-and-swap from several processes loses no increment`, async (t) => {
-    const kv = (await client(t, { namespace: 0 })).withCodec<number>('msgpack');
-    await kv.put('counter', 0);
-    const task: ChildTask = { task: 'increment', servers: shared().addresses.join(','), transport, argument: 200 };
-    const answers = await Promise.all(Array.from({ length: 4 }, () => inProcess(task)));
-    t.is(await kv.get('counter'), 800);
-    t.true(answers.every((answer) => (answer as { readonly code: number }).code === 0));
-  });
-
-  test(`${transport}: worker threads, each with a client of its own`, async (t) => {
-    const task: ChildTask = { task: 'own', servers: shared().addresses.join(','), transport, argument: 2000 };
-    const answers = await Promise.all(Array.from({ length: 4 }, () => inThread(task)));
-    t.deepEqual(answers, new Array(4).fill({ lost: 0, right: 2000 }));
-  });
-
   test(`${transport}: a scan while others write finds every key that was there throughout`, async (t) => {
     const kv = await client(t, { transport });
     const stable = Array.from({ length: 4000 }, (_, i) => `stable-${i}`);
@@ -348,18 +313,4 @@ test('msgpack values, and a client with another codec', async (t) => {
   t.true(Buffer.isBuffer(await bytes.get('ada')));
   await bytes.put('raw', 'not msgpack');
   await t.throwsAsync(users.get('raw'), { code: 'ERR_CORRUPT', message: /codec 0/ });
-});
-
-test('one call may be of far more items than are worked on at once', async (t) => {
-  // Servers of its own: how many READs a GET takes in a table that grows is not what other tests want to see.
-  const kv = await client(
-    t,
-    { timeoutMs: 600_000 },
-    await Cluster.start(t, { servers: 1, memory: '256mb', shards: 4 }),
-  );
-  const keys = Array.from({ length: 150_000 }, (_, i) => `many ${i}`);
-  await kv.putMany(keys.map((key, i) => ({ key, value: String(i) })));
-  const values = await kv.getMany(keys);
-  t.is(values.length, keys.length);
-  t.true(values.every((value, i) => String(value) === String(i)));
 });

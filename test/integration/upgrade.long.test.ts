@@ -14,7 +14,7 @@ const LATER_FORMAT = FORMAT_NEWEST + 1;
 
 /** The same server, as a later version of farkv. */
 function later(s: ServerProcess): ServerProcess {
-  const upgraded = new ServerProcess(s.id, s.address, s.dataDir, s.args, {});
+  const upgraded = new ServerProcess(s.id, s, s.dataDir, s.args, {});
   upgraded.nodeOptions = ['--import', import.meta.resolve('../support/later-version.js')];
   return upgraded;
 }

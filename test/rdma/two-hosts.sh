@@ -28,7 +28,7 @@ for kind in rxe siw; do
   port=$(node -e 'const s = require("node:net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
   log=$(mktemp)
   begun=$SECONDS
-  (host 1 "$kind" "exec node dist/server/cli/main.js server --json --listen 10.7.0.1:7000 --peers s1=10.7.0.1:7000 --id s1 --data-dir /tmp/s1 \
+  (host 1 "$kind" "exec node dist/server/cli/main.js server --json --listen 10.7.0.1:7000 --peers s1=10.7.0.1:9000 --id s1 --data-dir /tmp/s1 \
     --transport verbs --rdma-device rdma0 --insecure --shards 2 --election-ms 3000") > "$log" 2>&1 & server=$!
   until [[ $(ss -tln) == *"127.0.0.1:$port "* ]] || ! kill -0 $server 2> /dev/null; do sleep 0.1; done
   if (host 2 "$kind" "node dist/test/rdma/suite/two-hosts.js 10.7.0.1:7000"); then

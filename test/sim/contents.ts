@@ -8,8 +8,8 @@ import { Violation } from './checker.js';
 /** A table in a member's data plane (plane.ts). */
 export interface Table {
   readonly shard: number;
-  readonly epoch: number;
-  readonly incarnation: string;
+  epoch: number;
+  incarnation: string;
   /** Its latest change. */
   value: number;
   /** It was copied from its last owner, and was not served yet. */

@@ -24,6 +24,7 @@ const NAMES = [
   'reads',
   'configChanges',
   'transfers',
+  'hints',
 ] as const;
 
 export type Counters = Record<(typeof NAMES)[number], number>;

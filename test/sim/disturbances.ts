@@ -1,5 +1,6 @@
 /** What goes wrong next: draws one disturbance after the other, by the weights of the seed, and does it. */
 import { DISTURBANCES, type Disturbance } from './faults.js';
+import type { SimMember } from './member.js';
 import type { World } from './world.js';
 
 export class Disturbances {
@@ -77,6 +78,9 @@ export class Disturbances {
         return;
       case 'transfer':
         world.workload.transfer(member);
+        return;
+      case 'leader-gone':
+        this.#hint(random.below(2) === 0 ? up : [member]);
     }
   }
 
@@ -91,6 +95,14 @@ export class Disturbances {
       if (at < 0) return kind;
     }
     return 'heal';
+  }
+
+  /** Members take it that their leader has ended. Most often it has not. */
+  #hint(members: readonly SimMember[]): void {
+    this.world.counters.hints++;
+    for (const member of members.filter(({ paused }) => !paused)) {
+      member.leaderGone(member.node?.leader ?? 0);
+    }
   }
 
   #partition(): void {

@@ -6,7 +6,9 @@
  *   owner fairness     shards are taken from an owner that has not started again only after a lease in which the leader
  *                      ran, since the last of: a question of this owner reached the leader's machine; the leader came
  *                      to lead; the leader had stood still for a lease or longer, for the first time in this silence.
- *                      Of a shorter stop a quarter of a lease counts at most.
+ *                      Of a shorter stop a quarter of a lease counts at most. One that had been silent for such a
+ *                      lease before the leader stood still may lose its shards in the moment in which that goes on,
+ *                      though its question has come meanwhile: it is read next.
  */
 import { GrantedLeases } from '../../core/metadata/owner-leases.js';
 import { Violation } from './checker.js';
@@ -20,6 +22,8 @@ interface Silence {
   /** By the leader's running time. */
   from: number;
   excused: boolean;
+  /** The question came while the leader stood still, to an owner that had been silent for long enough before. */
+  late: boolean;
 }
 
 /** A member as a leader. */
@@ -69,8 +73,10 @@ export class Fairness {
   arrived(leader: number, owner: string, incarnation: string): void {
     const ears = this.#ears(leader);
     this.#run(ears);
+    const before = this.#silence(ears, owner, incarnation);
+    const late = ears.stopped && (before.from === Infinity ? before.late : this.#isLong(ears, before));
     // It is heard when the leader goes on.
-    ears.silences.set(owner, { incarnation, from: ears.stopped ? Infinity : ears.ranUs, excused: false });
+    ears.silences.set(owner, { incarnation, from: ears.stopped ? Infinity : ears.ranUs, excused: false, late });
   }
 
   /** A new term has begun for the leases. */
@@ -78,20 +84,28 @@ export class Fairness {
     const ears = this.#ears(member);
     this.#run(ears);
     ears.silences.clear();
-    ears.unheard = { incarnation: '', from: ears.ranUs, excused: false };
+    ears.unheard = { incarnation: '', from: ears.ranUs, excused: false, late: false };
   }
 
   taken(leader: number, owner: string, incarnation: string): void {
     const ears = this.#ears(leader);
     this.#run(ears);
-    const asked = ears.silences.get(owner);
-    const { from } = asked?.incarnation === incarnation ? asked : ears.unheard;
-    const heardUs = ears.ranUs - from;
-    if (heardUs >= this.#leaseUs * (1 - DRIFT)) return;
+    const silence = this.#silence(ears, owner, incarnation);
+    const heardUs = ears.ranUs - silence.from;
+    if (this.#isLong(ears, silence) || (silence.late && heardUs === 0)) return;
     throw new Violation(
       'owner fairness',
       `${leader} takes the shards of ${owner}, which it could hear for ${Math.floor(heardUs / 1000)} ms only since it heard of it last`,
     );
+  }
+
+  #silence({ silences, unheard }: Ears, owner: string, incarnation: string): Silence {
+    const asked = silences.get(owner);
+    return asked?.incarnation === incarnation ? asked : unheard;
+  }
+
+  #isLong({ ranUs }: Ears, { from }: Silence): boolean {
+    return ranUs - from >= this.#leaseUs * (1 - DRIFT);
   }
 
   #ears(member: number): Ears {
@@ -102,7 +116,7 @@ export class Fairness {
         sinceUs: this.#nowUs(),
         stopped: false,
         silences: new Map(),
-        unheard: { incarnation: '', from: 0, excused: false },
+        unheard: { incarnation: '', from: 0, excused: false, late: false },
       };
       this.#members.set(member, ears);
     }

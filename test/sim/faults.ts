@@ -47,6 +47,7 @@ export const DISTURBANCES = [
   'heal',
   'campaign',
   'transfer',
+  'leader-gone',
 ] as const;
 export type Disturbance = (typeof DISTURBANCES)[number];
 
@@ -78,6 +79,7 @@ export function drawFaults(random: Random): Faults {
       heal: 12,
       campaign: sometimes(3),
       transfer: sometimes(8),
+      'leader-gone': sometimes(8),
     },
     disturbEveryUs: random.pick([20_000, 60_000, 200_000]),
     disturbEverySteps: random.pick([20, 100, 300]),

@@ -19,8 +19,8 @@ export interface Application {
   machine(): Machine;
   /** Data of a proposal, behind the four bytes of its number (checker.ts), which a machine must pass over. */
   command(random: Random): Uint8Array;
-  /** The members own shards under leases (owners.ts); `mistake`: what is left out to see it found. */
-  readonly owners?: { readonly mistake: Mistake | undefined };
+  /** The members own shards under leases (owners.ts); `mistake`: what is left out to see it found; `replicated`: with copies. */
+  readonly owners?: { readonly mistake: Mistake | undefined; readonly replicated?: boolean };
 }
 
 /** The number before a command. */

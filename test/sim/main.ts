@@ -6,7 +6,7 @@
  */
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { APPLICATIONS, simulate, SimulationFailure, type ApplicationName, type Outcome } from './simulate.js';
+import { APPLICATION_NAMES, simulate, SimulationFailure, type Outcome } from './simulate.js';
 import { wrongUsage } from '../support/wrong-usage.js';
 
 const values = await yargs(hideBin(process.argv))
@@ -24,10 +24,10 @@ const values = await yargs(hideBin(process.argv))
     describe: 'Steps of each seed: delivered messages, ended I/Os, crashes, clock jumps',
   })
   .option('application', {
-    choices: Object.keys(APPLICATIONS) as ApplicationName[],
+    choices: APPLICATION_NAMES,
     default: 'hashes' as const,
     describe:
-      'What the members run: a chain of hashes, the state machine of the metadata, or that with shards owned under leases and moved with their contents',
+      'What the members run: a chain of hashes, the state machine of the metadata, that with shards owned under leases and moved with their contents, or with copies of them; or copies of shards, over a log that is a list',
   })
   .check((given) => {
     for (const [name, low] of [
@@ -63,6 +63,7 @@ function add(total: Record<string, number>, outcome: Outcome): void {
   for (const [name, count] of Object.entries({
     ...outcome.counters,
     ...outcome.owners,
+    ...outcome.copies,
     committed: outcome.committed,
     leaders: outcome.leaders,
   })) {

@@ -203,6 +203,16 @@ export class SimMember implements Watched {
     this.pump();
   }
 
+  /** A hint, true or false, that a member has ended. */
+  leaderGone(id: number): void {
+    const { node } = this;
+    if (node === undefined || this.paused || (this.#writing !== undefined && !this.world.faults.stepsDuringWrites))
+      return;
+    node.leaderGone(id);
+    this.world.checker.look(this, node);
+    this.pump();
+  }
+
   pause(): void {
     this.paused = true;
     this.world.counters.pauses++;

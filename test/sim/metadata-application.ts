@@ -3,7 +3,8 @@
  * them; commands are repeated as after an answer that was lost, and come too late. What the commands mean is tested
  * beside core/metadata; here the machines of all members must agree after every entry, snapshot and restart.
  */
-import { encodeProposal, type Command } from '../../core/metadata/commands.js';
+import { encodeProposal, type Command, type Proposal } from '../../core/metadata/commands.js';
+import { FORMAT_COPIES, FORMAT_NEWEST } from '../../core/metadata/format.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import type { Random } from '../support/random.js';
@@ -15,19 +16,27 @@ const SERVERS = ['s1', 's2', 's3', 's4'];
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
 
 export class MetadataModel implements Machine {
-  #machine = new MetadataMachine();
+  #machine: MetadataMachine;
+  /** Called for each entry. */
+  heard: ((proposal: Proposal, before: MetadataState, after: MetadataState) => void) | undefined;
   /** Proposers of late whose command was applied in this life; for whoever waits for an outcome. */
   readonly #seen = new Set<string>();
   /** Chained over the outcome of every command and the map epoch after it. */
   #digest = 1;
 
+  constructor(private readonly known = FORMAT_NEWEST) {
+    this.#machine = new MetadataMachine(known);
+  }
+
   apply(index: number, data: Uint8Array): void {
+    const before = this.state;
     const { outcome, proposal } = this.#machine.apply(data.subarray(NUMBER_BYTES));
     this.#seen.add(proposal.proposer);
     const said = outcome === 'duplicate' ? outcome : outcome.ok ? 'ok' : outcome.code;
     let hash = this.#digest ^ index ^ this.#machine.state.mapEpoch;
     for (let i = 0; i < said.length; i++) hash = Math.imul(hash ^ said.charCodeAt(i), 0x01000193);
     this.#digest = (hash ^ (hash >>> 15)) >>> 0;
+    this.heard?.(proposal, before, this.state);
   }
 
   get state(): MetadataState {
@@ -48,7 +57,7 @@ export class MetadataModel implements Machine {
 
   restore(bytes: Uint8Array): void {
     this.#digest = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0);
-    this.#machine = new MetadataMachine();
+    this.#machine = new MetadataMachine(this.known);
     this.#machine.restore(bytes.subarray(4));
     const again = this.snapshot();
     if (again.length !== bytes.length || !again.every((byte, i) => byte === bytes[i]))
@@ -155,4 +164,13 @@ export function ownersApplication(mistake?: Mistake): Application {
   const command = (): Uint8Array =>
     encodeProposal({ proposer: hex(1, 16), sequence: ++sequence, command: { t: 'no-op' } });
   return { machine: () => new MetadataModel(), command, owners: { mistake } };
+}
+
+/** The same of shards with copies (owner-copies.ts). */
+export function replicasApplication(mistake?: Mistake): Application {
+  return {
+    ...ownersApplication(mistake),
+    machine: () => new MetadataModel(FORMAT_COPIES),
+    owners: { mistake, replicated: true },
+  };
 }

@@ -5,6 +5,7 @@
 import type { Command } from '../../core/metadata/commands.js';
 import type { GrantedLeases, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { MetadataState } from '../../core/metadata/state.js';
+import type { CopyTables } from './copy-tables.js';
 import type { Plane } from './plane.js';
 
 export type Note =
@@ -47,6 +48,7 @@ export interface Life {
   proposedMs: number;
   joinedMs: number;
   readonly plane: Plane;
+  readonly copies: CopyTables | undefined;
   /** By proposer, which is used once: what this member asked for. */
   readonly asked: Map<string, Asked>;
   /** The leases of earlier lives are over. Own clock. */

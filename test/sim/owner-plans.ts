@@ -1,5 +1,6 @@
 /** What leaders of the simulation propose besides moves: a cluster, owners, and what operators ask for. */
 import type { Command } from '../../core/metadata/commands.js';
+import { isUnassigned } from '../../core/metadata/copy-sets.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { World } from './world.js';
 
@@ -22,7 +23,9 @@ export function setUp(
       ownerLease,
     };
   }
-  return state.members.size > 0 && state.shards.some((s) => s.owner === undefined) ? { t: 'assign-shards' } : undefined;
+  return state.members.size > 0 && state.shards.some((s) => isUnassigned(state, s))
+    ? { t: 'assign-shards' }
+    : undefined;
 }
 
 /** Operators who change their minds. */

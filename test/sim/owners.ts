@@ -21,7 +21,10 @@ import { ByClockAlone, Fairness, StandingStill } from './fairness.js';
 import type { SimMember } from './member.js';
 import type { Life, Note, OwnerCounters, OwnerMessage } from './owner-life.js';
 import { setUp, unrest } from './owner-plans.js';
+import type { Machine } from './machine.js';
 import { MetadataModel } from './metadata-application.js';
+import { CopyTables } from './copy-tables.js';
+import { OwnerCopies, type Copied } from './owner-copies.js';
 import { Plane } from './plane.js';
 import type { World } from './world.js';
 
@@ -66,13 +69,59 @@ export class Owners {
   #readIndex = OWNER_READS;
   #proposals = 0;
   #starts = 0;
+  /** Where shards have copies. */
+  readonly copies: OwnerCopies | undefined;
 
   constructor(
     private readonly world: World,
     private readonly mistake: Mistake | undefined,
     first: readonly number[],
+    /** With copies: what applies each entry once, when it is committed. */
+    reference?: Machine,
   ) {
     this.#first = first;
+    if (!(reference instanceof MetadataModel)) return;
+    const copies = new OwnerCopies(world, SHARDS, () => this.#copied());
+    reference.heard = (proposal, before, after) => copies.committed(proposal, before, after);
+    this.copies = copies;
+  }
+
+  /** Without faults what is to be in sync is so, in bounded time. */
+  settle(): void {
+    this.copies?.settle();
+  }
+
+  *#copied(): Generator<Copied> {
+    for (const [member, { incarnation, lease, plane, copies: tables }] of this.#lives)
+      if (tables !== undefined)
+        yield {
+          id: idOf(member),
+          incarnation,
+          tables,
+          holdsLease: () => lease.held(this.#clocks.nowMs(member)),
+          rightMs: (shard) => tables.rightMs(shard, lease.untilMs),
+          grantedMs: (shard) => plane.grantedMs(shard),
+          nowMs: () => this.#clocks.nowMs(member),
+        };
+  }
+
+  #tables(member: SimMember, plane: () => Plane): CopyTables | undefined {
+    const { copies, world } = this;
+    if (copies === undefined) return undefined;
+    return new CopyTables({
+      random: world.random,
+      nowMs: () => this.#clocks.nowMs(member.id),
+      record: () => copies.record(),
+      reach: (id, start) => {
+        const other = world.members.get(memberOf(id));
+        const cut = world.links.cut(member.id, memberOf(id)) || world.links.cut(memberOf(id), member.id);
+        const life = this.#lives.get(memberOf(id));
+        return cut || other === undefined || other.paused || life?.incarnation !== start ? undefined : life.copies;
+      },
+      notice: (shard, copy, what) => plane().input((shards) => shards.copyNoticed(shard, copy, what)),
+      orphaned: (shard, copy, orphan) => plane().input((shards) => shards.orphaned(shard, copy, orphan)),
+      counted: (what) => copies.count(what),
+    });
   }
 
   started(member: SimMember): void {
@@ -80,7 +129,9 @@ export class Owners {
     const incarnation = hex(++this.#starts);
     const asked: Life['asked'] = new Map();
     const lease = new HeldLease();
-    const plane = new Plane({
+    const copies = this.#tables(member, () => plane);
+    const plane: Plane = new Plane({
+      ...(copies === undefined ? {} : { copies }),
       memberId: idOf(member.id),
       memberIncarnation: incarnation,
       leaseMs: TERMS.leaseMs,
@@ -112,6 +163,7 @@ export class Owners {
       incarnation,
       lease,
       plane,
+      copies,
       asked,
       askedMs: -Infinity,
       grants: [],
@@ -325,7 +377,11 @@ export class Owners {
     if (now - life.proposedMs < RENEW_MS) return;
     life.proposedMs = now;
     const command =
-      setUp(state, this.#first.map(idOf), TERMS, SHARDS) ?? nextMove(state, leases, now) ?? unrest(this.world, state);
+      this.copies?.due(state, leases, now) ??
+      setUp(state, this.#first.map(idOf), TERMS, SHARDS) ??
+      nextMove(state, leases, now) ??
+      this.copies?.unrest() ??
+      unrest(this.world, state);
     if (command !== undefined) this.#propose(member, command);
   }
 
@@ -374,6 +430,8 @@ export class Owners {
     this.#see(member, life);
     this.#join(member, life, state, now);
     life.plane.tick();
+    life.copies?.tick(life.lease.held(now) ? life.lease.untilMs : -Infinity);
+    this.copies?.stepped();
     // An earlier life's leases are waited for.
     if (!life.seen.over && life.lease.held(now) && now >= life.earlierUntil) {
       life.seen.over = true;

@@ -9,6 +9,7 @@ import { Shards, type Action, type Asked, type Failure } from '../../core/shards
 import type { Random } from '../support/random.js';
 import { Violation } from './checker.js';
 import type { Contents, Table } from './contents.js';
+import type { CopyTables } from './copy-tables.js';
 
 export interface PlaneOptions {
   readonly memberId: string;
@@ -28,6 +29,8 @@ export interface PlaneOptions {
   /** Clients may rely on the shard until then, by this member's clock. */
   readonly claim: (shard: number, epoch: number, untilMs: number) => void;
   readonly came: () => void;
+  /** Of shards that have copies (copy-tables.ts), whose contents are checked elsewhere. */
+  readonly copies?: CopyTables;
 }
 
 interface Served extends Table {
@@ -36,14 +39,20 @@ interface Served extends Table {
   /** Until when clients may rely on it, by the member's clock. */
   grantedMs: number;
   /** Its copy is under way: what was promised of it, and who it is copied from. */
-  copying: { readonly from: () => Served | undefined; readonly jobs: Set<Job> } | undefined;
+  copying:
+    | {
+        readonly from: () => Served | undefined;
+        readonly source: { readonly owner: string; readonly start: string };
+        readonly jobs: Set<Job>;
+      }
+    | undefined;
 }
 
 interface Job {
   readonly of: number;
   atMs: number;
-  /** 'later': it is looked at again. */
-  readonly run: () => Failure | undefined | 'later';
+  /** 'later': it is looked at again. A number: it is done, with what was committed then. */
+  readonly run: () => Failure | undefined | 'later' | number;
 }
 
 /** What takes long is made short: leases of a history are a fraction of real ones. */
@@ -88,19 +97,25 @@ export class Plane {
 
   /** Grants what it may at the most: until its own lease is over, or for as long as leases are. */
   grant(untilMs: number): void {
-    const { nowMs, contents, claim, came } = this.#options;
-    const until = Math.min(untilMs, nowMs() + this.#leaseMs);
+    const { nowMs, contents, claim, came, copies } = this.#options;
     for (const table of this.#tables.values()) {
       if (!table.serving) continue;
+      const until = Math.min(copies?.rightMs(table.shard, untilMs) ?? untilMs, nowMs() + this.#leaseMs);
+      if (until <= nowMs()) continue;
       claim(table.shard, table.epoch, until);
       table.grantedMs = Math.max(table.grantedMs, until);
-      if (contents.serve(table, table.sealed === undefined)) came();
+      if (copies === undefined && contents.serve(table, table.sealed === undefined)) came();
     }
   }
 
   /** The process is gone, and its memory. */
   gone(): void {
     for (const name of this.#finished) this.#options.contents.gone(name);
+  }
+
+  /** Until when clients may rely on it, by the member's clock. */
+  grantedMs(shard: number): number {
+    return this.#tables.get(shard)?.grantedMs ?? -Infinity;
   }
 
   /** For whoever copies it. */
@@ -116,7 +131,8 @@ export class Plane {
       return;
     }
     this.#jobs = this.#jobs.filter((j) => j !== job);
-    this.input((shards) => shards.done({ of: job.of, ...(failed === undefined ? {} : { failed }) }));
+    const result = typeof failed === 'number' ? { lsn: failed } : failed === undefined ? {} : { failed };
+    this.input((shards) => shards.done({ of: job.of, ...result }));
   }
 
   #later(of: number, run: Job['run'], ms = this.#options.random.below(LATE_MS)): Job {
@@ -138,13 +154,9 @@ export class Plane {
         this.#open(action);
         this.#later(of, () => undefined);
         return;
-      case 'serve': {
-        const table = this.#table(action.shard);
-        this.#mayServe(table);
-        table.serving = true;
-        this.#later(of, () => undefined);
+      case 'serve':
+        this.#serve(this.#table(action.shard), of);
         return;
-      }
       case 'seal': {
         // As late as it may be.
         const table = this.#table(action.shard);
@@ -163,6 +175,21 @@ export class Plane {
         return;
       case 'stop':
         this.#stop(action.shard, of);
+        return;
+      case 'follow':
+      case 'follow owner':
+      case 'lead':
+      case 'configure':
+      case 'require':
+      case 'drop':
+        this.#ofCopies(action, this.#options.copies!);
+        return;
+      case 'hand over':
+        this.#handOver(action, this.#options.copies!);
+        return;
+      case 'step down':
+        this.#options.copies!.stepDown(action.shard);
+        this.#later(of, () => undefined);
         return;
       case 'announce': {
         const { memberId: owner, memberIncarnation } = this.#options;
@@ -186,6 +213,13 @@ export class Plane {
       case 'propose':
         this.#propose(action.command, of);
         return;
+      case 'probe': {
+        // Whoever cannot be reached may be there all the same.
+        const { id, incarnation } = action.server;
+        const isThere = this.#options.planeOf(id, incarnation) !== undefined;
+        this.#later(of, () => (isThere ? undefined : { full: false, error: 'nobody listens' }));
+        return;
+      }
       case 'wait':
         this.#later(of, () => undefined, action.ms * WAIT_PART);
     }
@@ -198,7 +232,7 @@ export class Plane {
   }
 
   #open({ shard, epoch, incarnation }: Extract<Asked, { do: 'open' }>): void {
-    const { contents, metadata, memberId } = this.#options;
+    const { contents, metadata, memberId, copies } = this.#options;
     if (this.#tables.has(shard)) throw new Violation('shards', `shard ${shard} is open already`);
     const table: Served = {
       shard,
@@ -216,6 +250,7 @@ export class Plane {
     if (shards[shard]?.owner === memberId && shards[shard].epoch === epoch && move?.phase === 'released')
       contents.opened(table, move.copy);
     this.#tables.set(shard, table);
+    copies?.open(shard, epoch, incarnation);
   }
 
   /** Clients look for it where the metadata says that it is. */
@@ -225,21 +260,110 @@ export class Plane {
     throw new Violation('shards', `shard ${shard} is served in epoch ${epoch}, and the metadata has no regions of it`);
   }
 
+  #serve(table: Served, of: number): void {
+    const { copies } = this.#options;
+    this.#mayServe(table);
+    if (copies === undefined) {
+      table.serving = true;
+      this.#later(of, () => undefined);
+      return;
+    }
+    const own = copies.tables.get(table.shard);
+    this.#later(of, () => {
+      if (copies.tables.get(table.shard) !== own || own === undefined) return { full: false, error: 'closed' };
+      if (!copies.tookOver(table.shard)) return 'later';
+      table.serving = own.serving = true;
+      return undefined;
+    });
+  }
+
+  #ofCopies(
+    action: Extract<Asked, { do: 'follow' | 'follow owner' | 'lead' | 'configure' | 'require' | 'drop' }> & {
+      readonly of: number;
+    },
+    copies: CopyTables,
+  ): void {
+    const { shard, of } = action;
+    const done = (): undefined => undefined;
+    switch (action.do) {
+      case 'follow': {
+        const table = this.#table(shard);
+        const { copying } = table;
+        if (copying === undefined) throw new Violation('shards', `shard ${shard} is not copied`);
+        copying.jobs.add(
+          this.#later(of, () => {
+            const failed = copies.follow(shard, copying.source);
+            if (failed === undefined) table.copying = undefined;
+            return failed;
+          }),
+        );
+        return;
+      }
+      case 'follow owner': {
+        const owner = action.source.owner ?? '';
+        const start = this.#options.metadata().members.get(owner)?.incarnation ?? '';
+        copies.followOwner(shard, { owner, start });
+        this.#later(of, done);
+        return;
+      }
+      case 'lead':
+        this.#table(shard).epoch = action.epoch;
+        this.#table(shard).incarnation = action.incarnation;
+        copies.lead(shard, action.epoch, action.copies);
+        this.#later(of, done);
+        return;
+      case 'configure':
+        copies.configure(shard, action.epoch, action.copies);
+        this.#later(of, done);
+        return;
+      case 'require': {
+        const config = copies.configOf(shard);
+        const failed = copies.require(shard, action.copy, this.grantedMs(shard));
+        this.#later(of, () => failed ?? copies.required(shard, action.copy, config));
+        return;
+      }
+      case 'drop':
+        copies.drop(shard, action.copy);
+        this.#later(of, done);
+    }
+  }
+
+  /** Done when nobody relies on it any more and the copy has all; it may take too long. */
+  #handOver(
+    { shard, copy, of }: Extract<Asked, { do: 'hand over' }> & { readonly of: number },
+    copies: CopyTables,
+  ): void {
+    const { nowMs, random } = this.#options;
+    const table = this.#table(shard);
+    const own = copies.tables.get(shard);
+    this.#later(of, () => {
+      if (own === undefined || copies.tables.get(shard) !== own) return { full: false, error: 'closed' };
+      const hasAll = copies.hasAll(shard, copy);
+      table.serving = own.serving = hasAll === undefined || random.below(30) === 0;
+      if (table.serving) return { full: false, error: 'not handed over' };
+      return hasAll === true && nowMs() >= table.grantedMs ? undefined : 'later';
+    });
+  }
+
   /** At once; done when nobody relies on it any more. */
   #stopServing(table: Served, of: number, close: boolean): void {
-    const { nowMs } = this.#options;
+    const { nowMs, copies } = this.#options;
     table.serving = false;
+    const own = copies?.tables.get(table.shard);
+    if (own !== undefined) own.serving = false;
     if (close && table.copying !== undefined)
       throw new Violation('shards', `shard ${table.shard} is closed while it is copied into`);
     this.#later(of, () => {
       if (nowMs() < table.grantedMs) return 'later';
-      if (close) this.#tables.delete(table.shard);
+      if (!close) return undefined;
+      this.#tables.delete(table.shard);
+      copies?.close(table.shard);
       return undefined;
     });
   }
 
   #copy({ shard, source, owner, of }: Extract<Asked, { do: 'copy' }> & { readonly of: number }): void {
-    const { random, planeOf } = this.#options;
+    const { random, planeOf, copies } = this.#options;
     const table = this.#table(shard);
     const from = (): Served | undefined => {
       const other = planeOf(owner.id, owner.incarnation)?.tableOf(shard);
@@ -247,11 +371,12 @@ export class Plane {
     };
     // Whatever it has when it is served is to be what its owner had.
     table.arrived = true;
-    table.copying = { from, jobs: new Set() };
-    table.copying.jobs.add(
+    const copying = { from, source: { owner: owner.id, start: owner.incarnation }, jobs: new Set<Job>() };
+    table.copying = copying;
+    copying.jobs.add(
       this.#later(of, () => {
         const other = from();
-        if (other === undefined || random.below(20) === 0)
+        if (other === undefined || random.below(20) === 0 || copies?.copied(copying.source, shard) !== undefined)
           return { full: random.below(4) === 0, error: 'the owner does not answer' };
         table.value = other.value;
         return undefined;

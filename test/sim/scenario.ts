@@ -10,6 +10,7 @@
  *   cluster 1 2 3 [messageBytes=N]   a group with these first voters          join 4        an empty member
  *   tick ID N       campaign ID      propose ID TEXT      read ID CTX         transfer ID TO
  *   change ID +4 ~5 -1 [joint]       make a voter, make a learner, remove
+ *   gone ID LEADER                   a hint to ID that LEADER has ended
  *   deliver [A->B] [TYPE]            delivers what is in the network now      drop [A->B] [TYPE]
  *   keep NAME [A->B] [TYPE]          takes messages aside                     again NAME    puts copies of them back
  *   stabilize [IDS]                  delivers among these (or all) until nothing moves; messages to others stay
@@ -164,6 +165,9 @@ export class Scenario {
         return;
       case 'campaign':
         this.#node(id).campaign();
+        return;
+      case 'gone':
+        this.#node(id).leaderGone(Number(args[1]));
         return;
       case 'propose': {
         const result = this.#node(id).propose(new TextEncoder().encode(args.slice(1).join(' ')));

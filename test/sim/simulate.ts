@@ -1,8 +1,10 @@
 /** Runs one seed, and on a violation runs it again with a trace: the same seed makes the same history. */
 import { Violation } from './checker.js';
-import type { Counters } from './counters.js';
+import type { CopyMistake } from './copies/server.js';
+import { CopiesWorld } from './copies/world.js';
+import { newCounters, type Counters } from './counters.js';
 import { hashChain, type Application } from './machine.js';
-import { metadataApplication, ownersApplication } from './metadata-application.js';
+import { metadataApplication, ownersApplication, replicasApplication } from './metadata-application.js';
 import type { OwnerCounters } from './owner-life.js';
 import type { Mistake } from './owners.js';
 import { Trace } from './trace.js';
@@ -21,6 +23,8 @@ export interface Outcome {
   readonly committed: number;
   readonly leaders: number;
   readonly owners: OwnerCounters | undefined;
+  /** Of the simulation of copies. */
+  readonly copies?: Readonly<Record<string, number>>;
 }
 
 /** Whether a history in which this is left out is found wrong. */
@@ -35,6 +39,17 @@ export function finds(mistake: Mistake, seed: number, steps: number): boolean {
       ['owner leases', 'moved shards', 'shards', 'owner fairness'].includes(error.invariant)
     )
       return true;
+    throw error;
+  }
+}
+
+/** The same of copies. */
+export function findsCopy(mistake: CopyMistake, seed: number, steps: number): boolean {
+  try {
+    new CopiesWorld(seed, mistake).run(steps);
+    return false;
+  } catch (error) {
+    if (error instanceof Violation) return true;
     throw error;
   }
 }
@@ -58,8 +73,14 @@ export const APPLICATIONS = {
   hashes: () => hashChain,
   metadata: metadataApplication,
   owners: ownersApplication,
+  replicas: replicasApplication,
 } satisfies Record<string, (mistake?: Mistake) => Application>;
-export type ApplicationName = keyof typeof APPLICATIONS;
+/** `copies` has a world of its own, in which the log is a list (copies/world.ts). */
+export type ApplicationName = keyof typeof APPLICATIONS | 'copies';
+export const APPLICATION_NAMES: readonly ApplicationName[] = [
+  ...(Object.keys(APPLICATIONS) as (keyof typeof APPLICATIONS)[]),
+  'copies',
+];
 
 export function replayCommand(seed: number, steps: number, application: ApplicationName): string {
   return `npm run sim -- --seed ${seed} --steps ${steps}${application === 'hashes' ? '' : ` --application ${application}`}`;
@@ -73,20 +94,37 @@ export function simulate(seed: number, steps: number, application: ApplicationNa
   }
 }
 
+function onceCopies(seed: number, steps: number, trace: Trace | undefined): Outcome {
+  const world = new CopiesWorld(seed, undefined, (line) => trace?.note(line));
+  trace?.clock(() => 1000 * world.nowMs);
+  world.run(steps);
+  return {
+    steps: world.steps,
+    counters: newCounters(),
+    committed: world.entries,
+    leaders: world.counters.leaders ?? 0,
+    owners: undefined,
+    copies: world.counters,
+  };
+}
+
 function once(seed: number, steps: number, application: ApplicationName, trace: Trace | undefined): Outcome {
+  if (application === 'copies') return onceCopies(seed, steps, trace);
   const world = new World({
     seed,
     application: APPLICATIONS[application](),
-    ...(application === 'owners' ? { faults: LEASE_PACE } : {}),
+    ...(application === 'owners' || application === 'replicas' ? { faults: LEASE_PACE } : {}),
     ...(trace === undefined ? {} : { trace }),
   });
   while (world.steps < steps) world.run(Math.min(steps, world.steps + STRETCH));
+  world.owners?.settle();
   return {
     steps: world.steps,
     counters: world.counters,
     committed: world.checker.committed,
     leaders: world.checker.leadersSeen,
     owners: world.owners?.counters,
+    ...(world.owners?.copies === undefined ? {} : { copies: world.owners.copies.counters }),
   };
 }
 

@@ -29,6 +29,7 @@ function calmWorld(seed: number): World {
     heal: 1,
     campaign: 0,
     transfer: 0,
+    'leader-gone': 0,
   };
   return new World({
     seed,

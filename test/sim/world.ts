@@ -27,11 +27,13 @@ const OWNER_DELAY_US = 400_000;
 const NETWORK_MAX = 20_000;
 
 type Event = Timed & {
-  kind: 'message' | 'owner' | 'tick' | 'io' | 'restart' | 'resume' | 'room' | 'disturb' | 'work';
+  kind: 'message' | 'owner' | 'tick' | 'io' | 'restart' | 'resume' | 'room' | 'disturb' | 'work' | 'gone';
   member: number;
   life: number;
   message: RaftMessage | undefined;
   owner?: OwnerMessage;
+  /** Who ended. */
+  ended?: number;
 };
 
 export interface WorldOptions {
@@ -70,11 +72,19 @@ export class World {
     this.application = options.application ?? hashChain;
     this.trace = options.trace;
     this.trace?.clock(() => this.now);
-    this.checker = new Checker(this.application.machine(), (id) => this.members.get(id)!.model);
+    const reference = this.application.machine();
+    this.checker = new Checker(reference, (id) => this.members.get(id)!.model);
     const voters = Array.from({ length: this.faults.firstVoters }, (_, i) => i + 1);
     this.workload = new Workload(this, voters.length + 1);
     this.owners =
-      this.application.owners === undefined ? undefined : new Owners(this, this.application.owners.mistake, voters);
+      this.application.owners === undefined
+        ? undefined
+        : new Owners(
+            this,
+            this.application.owners.mistake,
+            voters,
+            this.application.owners.replicated === true ? reference : undefined,
+          );
     this.checker.bootstrapped(bootstrapState(voters).entries);
     for (const id of voters) this.addMember(id, voters);
     this.schedule('disturb', 0, this.around(this.faults.disturbEveryUs));
@@ -176,7 +186,15 @@ export class World {
     if (stopsMachine) this.counters.machineCrashes++;
     this.trace?.note(`${member.id} crashes${stopsMachine ? ', and loses what was not synced' : ''}`);
     member.crash(stopsMachine);
+    this.#hintEnd(member);
     this.schedule('restart', member.id, this.around(this.random.pick([1_000, 10_000, 50_000, 400_000])));
+  }
+
+  /** Some of the others find soon that nobody listens there any more. */
+  #hintEnd(ended: SimMember): void {
+    if (this.faults.weights['leader-gone'] === 0) return;
+    for (const { id } of this.members.values())
+      if (this.random.below(2) === 0) this.schedule('gone', id, this.around(2000), ended.id);
   }
 
   #start(member: SimMember): void {
@@ -314,6 +332,9 @@ export class World {
           member.resume();
         }
         return;
+      case 'gone':
+        member?.leaderGone(event.ended!);
+        return;
       case 'room':
         if (member !== undefined) member.disk.full = false;
         return;
@@ -339,7 +360,7 @@ export class World {
   // ---------------------------------------------------------------- time
 
   /** Something that happens to a member later, if it is still in this life of it. */
-  schedule(kind: Event['kind'], member: number, delay: number): void {
+  schedule(kind: Event['kind'], member: number, delay: number, ended = 0): void {
     this.#events.push({
       at: this.now + delay,
       order: 0,
@@ -347,6 +368,7 @@ export class World {
       member,
       life: this.members.get(member)?.life ?? 0,
       message: undefined,
+      ended,
     });
   }
 

@@ -29,6 +29,7 @@ export interface ReadyLine {
   readonly id: string;
   readonly clusterId: string;
   readonly control: readonly string[];
+  readonly peer: readonly string[];
   readonly fabric: readonly { readonly provider: string; readonly address: string; readonly worker: number }[];
   readonly shards: readonly number[];
   readonly dataDir: string;
@@ -79,8 +80,10 @@ export async function freePorts(count: number): Promise<number[]> {
 
 export class ServerProcess {
   readonly id: string;
-  /** host:port of the control plane. */
+  /** host:port of the control port. */
   readonly address: string;
+  /** host:port of the port between servers. */
+  readonly peer: string;
   readonly dataDir: string;
   args: readonly string[];
   /**
@@ -99,13 +102,14 @@ export class ServerProcess {
 
   constructor(
     id: string,
-    address: string,
+    { address, peer }: { readonly address: string; readonly peer: string },
     dataDir: string,
     args: readonly string[],
     env: Readonly<Record<string, string>>,
   ) {
     this.id = id;
     this.address = address;
+    this.peer = peer;
     this.dataDir = dataDir;
     this.args = args;
     this.#env = env;
@@ -246,9 +250,13 @@ export class Cluster {
     const count = options.servers ?? 1;
     const cluster = new Cluster(await mkdtemp(join(tmpdir(), 'farkv-test-')));
     t.teardown(() => cluster.remove());
-    const ports = await freePorts(count);
-    const peers = ports.map((port, i) => `s${i + 1}=127.0.0.1:${port}`).join(',');
-    for (const [i, port] of ports.entries()) {
+    const ports = await freePorts(2 * count);
+    const addresses = Array.from({ length: count }, (_, i) => ({
+      address: `127.0.0.1:${ports[2 * i]!}`,
+      peer: `127.0.0.1:${ports[2 * i + 1]!}`,
+    }));
+    const peers = addresses.map(({ peer }, i) => `s${i + 1}=${peer}`).join(',');
+    for (const [i, at] of addresses.entries()) {
       const id = `s${i + 1}`;
       const dataDir = join(cluster.directory, id);
       const given = options.args ?? [];
@@ -257,7 +265,7 @@ export class Cluster {
         '--id',
         id,
         '--listen',
-        `127.0.0.1:${port}`,
+        at.address,
         '--peers',
         peers,
         '--data-dir',
@@ -269,7 +277,7 @@ export class Cluster {
         ...patience,
         ...given,
       ];
-      cluster.servers.push(new ServerProcess(id, `127.0.0.1:${port}`, dataDir, args, options.env ?? {}));
+      cluster.servers.push(new ServerProcess(id, at, dataDir, args, options.env ?? {}));
     }
     const present = cluster.servers.filter((_, i) => options.absent?.includes(i) !== true);
     for (const s of present) s.launch();
@@ -279,19 +287,22 @@ export class Cluster {
 
   /** A server of this name that comes to the cluster with --join and an empty directory; not started yet. */
   async joiner(id: string, args: readonly string[] = []): Promise<ServerProcess> {
-    const [port] = await freePorts(1);
+    const [control, between] = await freePorts(2);
+    const [address, peer] = [`127.0.0.1:${control!}`, `127.0.0.1:${between!}`];
     const dataDir = await mkdtemp(join(this.directory, `${id}-`));
     const joiner = new ServerProcess(
       id,
-      `127.0.0.1:${port!}`,
+      { address, peer },
       dataDir,
       [
         '--id',
         id,
         '--listen',
-        `127.0.0.1:${port!}`,
+        address,
+        '--peer-listen',
+        peer,
         '--join',
-        this.addresses.join(','),
+        this.servers.map((s) => s.peer).join(','),
         '--data-dir',
         dataDir,
         '--memory',

@@ -2,15 +2,17 @@
  * A control plane on a port of its own over a metadata state that the test sets, and raw connections to it: for tests of
  * server/control.
  */
+import { addon, type Ticket } from '../../native/addon.js';
+import type { TicketSecret } from '../../native/data-plane.js';
 import type { ExecutionContext } from 'ava';
 import { connect, type Socket } from 'node:net';
-import { FarkvError } from '../../core/errors.js';
 import { EMPTY } from '../../core/metadata/reduce.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { encodeFrame, FrameReader, SERVER_FRAME_LIMITS, type Frame, type Hello } from '../../core/protocol/index.js';
+import { RecentAddresses } from '../../server/control/addresses.js';
 import { Credentials } from '../../server/control/auth.js';
 import { ControlPlane, type ControlPlaneOptions } from '../../server/control/control-plane.js';
-import { Listener } from '../../server/control/listener.js';
+import { Listener, type ListenerOptions } from '../../server/control/listener.js';
 import { Log } from '../../server/log.js';
 
 export const shard = (n: number, layoutEpoch = 1): Shard => ({
@@ -33,58 +35,61 @@ export const STATE: MetadataState = {
   shards: [shard(0), shard(1)],
 };
 
+export const TENANTS = { ...STATE, tenants: [{ name: 'a', shards: 1 }] };
+export const SECRET: TicketSecret = { number: 0, secret: Buffer.from(STATE.ticketSecret, 'hex') };
+
+/** What the ticket says that the frame has. */
+export const opened = (frame: Frame): Ticket | undefined =>
+  'ticket' in frame ? addon.openTicket([SECRET], frame.ticket) : undefined;
+
 export interface Rig {
   readonly address: string;
   readonly port: number;
   readonly plane: ControlPlane;
   readonly listener: Listener;
-  readonly arrivals: string[];
   setState: (state: MetadataState) => void;
 }
+
+export const CREDENTIALS = new Credentials({
+  writer: { text: 'secret' },
+  reader: { text: 'reading secret' },
+  operator: { text: "operator's secret" },
+  monitor: { text: "monitor's secret" },
+  peer: { text: 'peer secret' },
+  tenants: [
+    { name: 'a', writer: { text: 'secret of a' }, reader: { text: 'reading secret of a' }, maxClients: 2 },
+    { name: 'b', writer: { text: 'secret of b' } },
+  ],
+});
+export const operator = (): Hello => hello({ role: 'admin', token: "operator's secret" });
+export const PLACES = { strangers: 100, known: 100, isKnown: () => false } as const;
 
 export async function rig(
   t: ExecutionContext,
   options: Partial<ControlPlaneOptions> = {},
-  maxConnections = 100,
+  listening: Partial<ListenerOptions> = {},
 ): Promise<Rig> {
   let state = STATE;
-  const arrivals: string[] = [];
   const plane = new ControlPlane({
     serverId: 's1',
-    instance: '0a'.repeat(8),
     handshakeMs: 60_000,
-    credentials: new Credentials({
-      writer: { text: 'secret' },
-      reader: { text: 'reading secret' },
-      operator: { text: "operator's secret" },
-      monitor: { text: "monitor's secret" },
-      peer: { text: 'peer secret' },
-      tenants: [
-        { name: 'a', writer: { text: 'secret of a' }, reader: { text: 'reading secret of a' }, maxClients: 2 },
-        { name: 'b', writer: { text: 'secret of b' } },
-      ],
-    }),
+    credentials: CREDENTIALS,
+    maxConnections: 100,
     state: () => state,
-    makeTicket: (_secret, client) => Buffer.from(`ticket ${client.toString(16)}`),
-    peerArrives: (hello) => {
-      if (hello.from === 'bad') throw new FarkvError('ERR_DATA_DIR', 'another\ncluster');
-      arrivals.push(hello.from ?? '');
-    },
-    peerMessage: (from, message) => {
-      if (message === 'garbage') throw new FarkvError('ERR_PROTOCOL', 'garbage');
-      arrivals.push(`${from}: ${String(message)}`);
-    },
+    tickets: addon,
     call: (access, method) =>
       method === 'fail' ? Promise.reject(new Error('a secret detail')) : Promise.resolve({ access, method }),
+    known: new RecentAddresses(10),
     log: new Log('error', () => undefined),
     ...options,
   });
   const listener = await Listener.open({
     addresses: [{ host: '127.0.0.1', port: 0 }],
     tls: undefined,
-    maxConnections,
+    places: PLACES,
     handshakeMs: 1000,
-    connection: (socket) => plane.accept(socket),
+    connection: (socket, guest) => plane.accept(socket, guest),
+    ...listening,
   });
   t.teardown(async () => {
     plane.close();
@@ -96,7 +101,6 @@ export async function rig(
     port,
     plane,
     listener,
-    arrivals,
     setState: (next) => {
       state = next;
       plane.stateChanged();
@@ -111,8 +115,8 @@ export class Raw {
   closed = false;
   readonly #wake: (() => void)[] = [];
 
-  constructor(t: ExecutionContext, port: number) {
-    this.socket = connect(port, '127.0.0.1');
+  constructor(t: Pick<ExecutionContext, 'teardown'>, port: number, localAddress = '127.0.0.1') {
+    this.socket = connect({ port, host: '127.0.0.1', localAddress });
     const reader = new FrameReader(SERVER_FRAME_LIMITS);
     const changed = (): void => this.#wake.splice(0).forEach((wake) => wake());
     this.socket.on('data', (chunk: Buffer) => {

@@ -40,6 +40,13 @@ export function withResolve<T>(): { readonly promise: Promise<T>; readonly resol
   return { promise, resolve };
 }
 
+/** Whether this comes about. False: nobody would wait any longer. */
+export async function isSoon(event: Promise<unknown>): Promise<boolean> {
+  const { promise: late, resolve } = withResolve<boolean>();
+  const patience = setTimeout(() => resolve(false), 60_000);
+  return await Promise.race([event.then(() => true), late]).finally(() => clearTimeout(patience));
+}
+
 /** The event loop of this process goes on only after this time. */
 export function standStill(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

@@ -51,6 +51,14 @@ export class MetadataLog {
     return log;
   }
 
+  /** The same cluster, at servers of a version that knows this format. */
+  knowing(known: number): MetadataLog {
+    const log = new MetadataLog(known);
+    log.machine.restore(this.machine.snapshot());
+    log.#sequence = this.#sequence;
+    return log;
+  }
+
   get state(): MetadataState {
     return this.machine.state;
   }

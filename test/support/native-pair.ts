@@ -29,9 +29,13 @@ export interface PlaneOptions {
   readonly provider?: Provider;
   readonly address?: string;
   readonly incarnation?: bigint;
+  /** That its shards are opened in; default: the incarnation. */
+  readonly epoch?: number;
   readonly leaseMs?: number;
   readonly memoryBytes?: number;
   readonly spinUs?: number;
+  readonly backupSlowMs?: number;
+  readonly replicaLeaseMs?: number;
   /** Opened but not served: answers ERR_SHARD_UNAVAILABLE. */
   readonly closed?: boolean;
 }
@@ -65,11 +69,14 @@ export class Plane {
       spinUs: o.spinUs ?? 0,
       tcpBusyPollUs: 0,
       hugePages: 'off',
+      ...(o.backupSlowMs === undefined ? {} : { backupSlowMs: o.backupSlowMs }),
+      ...(o.replicaLeaseMs === undefined ? {} : { replicaLeaseMs: o.replicaLeaseMs }),
     });
     const [bound] = native.start();
     const layouts: ShardLayout[] = [];
     for (let shard = 0; shard < SHARDS; shard++) {
-      const own = { shard, worker: 0, epoch: Number(incarnation), incarnation: (incarnation << 16n) + BigInt(shard) };
+      const epoch = o.epoch ?? Number(incarnation);
+      const own = { shard, worker: 0, epoch, incarnation: (incarnation << 16n) + BigInt(shard) };
       layouts.push(await native.openShard({ ...own, memoryBytes: o.memoryBytes ?? 16 << 20 }));
       if (o.closed !== true) await native.serveShard(shard);
     }
@@ -118,7 +125,16 @@ export class Driver {
     this.native = new addon.NativeClient({
       hashSeed: SEED,
       shards: SHARDS,
-      ticket: addon.makeTicket(SECRET, 1n + BigInt(Math.floor(Math.random() * 2 ** 48)), Date.now() + 3_600_000, 0, 3),
+      ticket: addon.makeTicket(
+        { number: 0, secret: SECRET },
+        {
+          client: 1n + BigInt(Math.floor(Math.random() * 2 ** 48)),
+          issuedMs: Date.now(),
+          expiresMs: Date.now() + 3_600_000,
+          tenant: 0,
+          flags: 3,
+        },
+      ),
       timeoutMs: 10_000,
       maxOutstanding: 256,
       putSpinUs: 0,

@@ -53,6 +53,19 @@ export async function clientOf(
   return made;
 }
 
+/** A value of so many bytes comes back whole by each kind of GET. */
+export async function storesWhole(t: ExecutionContext, kv: Client<BufferValue, Buffer>, bytes: number): Promise<void> {
+  const value = Buffer.alloc(bytes, `${bytes} bytes, `);
+  await kv.put('v', value);
+  const back = await kv.get('v');
+  t.true(back?.equals(value), `${bytes} bytes by get`);
+  const target = Buffer.alloc(bytes + 3);
+  t.is(await kv.getInto('v', target, 3), bytes);
+  t.true(target.subarray(3).equals(value), `${bytes} bytes by getInto`);
+  const [one] = await kv.getMany(['v']);
+  t.true(one?.equals(value), `${bytes} bytes by getMany`);
+}
+
 /** 'ok', or the code of its error, for each. */
 export async function settled(promises: readonly Promise<unknown>[]): Promise<string[]> {
   const results = await Promise.allSettled(promises);

@@ -14,11 +14,13 @@ import {
 } from '../../core/metadata/commands.js';
 import { MetadataMachine } from '../../core/metadata/machine.js';
 import type {
+  CopyConfig,
   CopyOptions,
   CopyStats,
   DataPlane,
   DataPlaneStats,
   NativeRegion,
+  OwnerOfCopy,
   ShardLayout,
 } from '../../native/data-plane.js';
 import { Log } from '../../server/log.js';
@@ -47,6 +49,10 @@ export const segment = (n: number, rkey = 1n): NativeRegion => ({
   rkey,
 });
 
+function configured({ shard, epoch, config, minInSync, inSync }: CopyConfig): string {
+  return `${shard} epoch ${epoch} config ${config} at least ${minInSync} [${inSync.join()}]`;
+}
+
 /** A data plane that remembers what was asked of it. */
 export class FakeDataPlane implements Pick<
   DataPlane,
@@ -61,6 +67,14 @@ export class FakeDataPlane implements Pick<
   | 'copyShard'
   | 'finishCopy'
   | 'stopCopy'
+  | 'followCopy'
+  | 'followOwner'
+  | 'leadCopy'
+  | 'configureCopies'
+  | 'requireCopy'
+  | 'dropCopy'
+  | 'handOver'
+  | 'stepDown'
 > {
   readonly events: string[];
   readonly layouts = new Map<number, ShardLayout>();
@@ -143,6 +157,51 @@ export class FakeDataPlane implements Pick<
     return Promise.resolve();
   }
 
+  /** Holds followCopy back, or makes it fail. */
+  following: Promise<void> = Promise.resolve();
+
+  followCopy(shard: number): Promise<void> {
+    this.events.push(`follow ${shard}`);
+    return this.following;
+  }
+
+  followOwner({ shard, addresses }: OwnerOfCopy): Promise<void> {
+    this.events.push(`follow ${shard} at ${addresses.map((a) => a.address).join()}`);
+    return Promise.resolve();
+  }
+
+  leadCopy({ incarnation: name, ...o }: CopyConfig & { readonly incarnation: bigint }): Promise<ShardLayout> {
+    this.events.push(`lead ${configured(o)}`);
+    const layout = { ...this.layouts.get(o.shard)!, epoch: o.epoch, incarnation: name };
+    this.layouts.set(o.shard, layout);
+    return Promise.resolve(layout);
+  }
+
+  configureCopies(o: CopyConfig): Promise<void> {
+    this.events.push(`configure ${configured(o)}`);
+    return Promise.resolve();
+  }
+
+  requireCopy(shard: number, id: bigint): Promise<{ readonly lsn: number }> {
+    this.events.push(`require ${shard} ${id}`);
+    return Promise.resolve({ lsn: 12 });
+  }
+
+  handOver(shard: number, id: bigint): Promise<void> {
+    this.events.push(`hand over ${shard} to ${id}`);
+    return Promise.resolve();
+  }
+
+  stepDown(shard: number, id: bigint): Promise<void> {
+    this.events.push(`step down ${shard} ${id}`);
+    return Promise.resolve();
+  }
+
+  dropCopy(shard: number, id: bigint): Promise<void> {
+    this.events.push(`drop ${shard} ${id}`);
+    return Promise.resolve();
+  }
+
   setLeaseMs(ms: number): void {
     this.events.push(`leases of ${ms} ms`);
   }
@@ -154,7 +213,7 @@ export class FakeDataPlane implements Pick<
 }
 
 export class World {
-  readonly machine = new MetadataMachine();
+  readonly machine: MetadataMachine;
   readonly events: string[] = [];
   readonly dataPlane = new FakeDataPlane(this.events);
   readonly failures: FarkvError[] = [];
@@ -164,7 +223,8 @@ export class World {
   life: ShardDriver;
   #sequence = 0;
 
-  constructor(options: Partial<ShardDriverOptions> = {}) {
+  constructor(options: Partial<ShardDriverOptions> = {}, format?: number) {
+    this.machine = new MetadataMachine(format);
     let counter = 1000n;
     this.life = new ShardDriver({
       memberId: 's1',
@@ -178,7 +238,8 @@ export class World {
       propose: (command) => this.#propose(command),
       leasesOver: new Promise((resolve) => (this.leasesOver = resolve)),
       beforeServing: () => this.events.push('marked'),
-      here: { providers: ['tcp'], host: undefined },
+      probe: () => Promise.resolve(),
+      here: { providers: ['tcp'], host: undefined, secure: false },
       random64: () => ++counter,
       sleep: () => Promise.resolve(),
       log: new Log('error', () => undefined),

@@ -27,7 +27,7 @@ async function asking<T>(
 ): Promise<T> {
   const client = await ControlClient.open({
     address,
-    trust: ca === undefined ? undefined : { ca },
+    trust: ca === undefined ? undefined : { value: { ca } },
     timeoutMs: PATIENCE_MS,
     hello: { role: 'admin', ...(token === undefined ? {} : { token }) },
   });
@@ -69,6 +69,17 @@ export function whole(status: ClusterStatus): boolean {
 
 export function served(status: ClusterStatus): boolean {
   return status.shards.every((s) => s.state === 'serving');
+}
+
+/** Every shard is served, and has all copies that it is to have, in sync. */
+export function copied({ shards }: ClusterStatus): boolean {
+  return shards.every(
+    ({ state, copies }) =>
+      state === 'serving' &&
+      copies !== undefined &&
+      copies.inSync >= copies.wanted &&
+      copies.copies.every((one) => one.state === 'in-sync'),
+  );
 }
 
 /** Index of the server that leads the metadata group, as server `asked` sees it. */

@@ -54,7 +54,9 @@ export function clientOf({ map }: Told, ticket: Uint8Array, provider: Provider):
     ticket,
     timeoutMs: WAIT_MS,
   });
-  const { owners, routes } = new Routes(provider, true, localCapabilities()).update(map);
+  const { owners, routes } = new Routes({ choice: provider, strict: true, secure: false }, localCapabilities()).update(
+    map,
+  );
   driver.native.setOwners(owners);
   driver.native.setRoutes(routes);
   return driver;

@@ -19,7 +19,7 @@ const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
 /** What a test program needs, so that nothing else is compiled. */
 const PARTS = [
   { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
-  { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'fabric_*', 'tcp_raw', 'shm_raw'] },
+  { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'smaps', 'fabric_*', 'tcp_*', 'shm_raw'] },
   { of: /^/, parts: `base table wire ${FABRIC} dataplane client/session client/lookup client`, support: ['*'] },
 ];
 

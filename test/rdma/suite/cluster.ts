@@ -46,7 +46,8 @@ export const ycsb: Part = [
   async ({ cluster: start }) => {
     const cluster = await start({ servers: 3, shards: 6 });
     assert.ok(cluster.servers.every((s) => s.readyLine?.fabric.every((a) => a.provider === 'verbs')));
-    const status = await farkv(['status', '--json', '--connect', cluster.server(0).address]);
+    const status = await farkv(['status', '--json', '--timeout', '1m', '--connect', cluster.server(0).address]);
+    assert.equal(status.code, 0, `status: ${status.stderr}`);
     const shown = JSON.parse(status.stdout) as {
       readonly members: readonly { readonly fabric: readonly { readonly provider: string }[] }[];
     };

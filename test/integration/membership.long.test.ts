@@ -123,3 +123,18 @@ test.serial('an announced server is shown until it comes; what cannot be joined 
   t.regex(last.stderr, /no other server could own the shards of s1\n$/);
   t.is((await farkv(['shard', 'move', 'x', 's1', '--connect', cluster.server(0).address])).code, 2);
 });
+
+test.serial('a voter that stays dead loses its vote to a learner, and is a learner when it comes back', async (t) => {
+  const args = [...QUICK, '--replace-voter-after', '1s'];
+  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args });
+  const s4 = await cluster.joiner('s4', args);
+  await s4.start();
+  t.deepEqual(roles(await statusOf(s4.address)), { s1: 'voter', s2: 'voter', s3: 'voter', s4: 'learner' });
+  await cluster.server(2).kill();
+  const after = await statusWhen(s4.address, (s) => roles(s).s4 === 'voter');
+  t.deepEqual(roles(after), { s1: 'voter', s2: 'voter', s3: 'learner', s4: 'voter' });
+  t.is(after.members.find((m) => m.id === 's3')?.replacedBy, 's4');
+  t.regex((await farkv(['member', 'list', '--connect', s4.address])).stdout, /s3 +learner, silent: s4 votes for it/);
+  await cluster.server(2).start();
+  t.is(roles(await statusWhen(s4.address, whole)).s3, 'learner');
+});

@@ -1,15 +1,10 @@
-import test, { type ExecutionContext } from 'ava';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import test from 'ava';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { RunReport } from '../../bench/ycsb/report.js';
 import { farkv } from '../support/cluster.js';
-import { statusOf, statusWhen } from '../support/status.js';
 
-const DEMO = fileURLToPath(new URL('../../bench/demo.js', import.meta.url));
 const directory = mkdtempSync(join(tmpdir(), 'farkv-bench-'));
 test.after.always(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -122,105 +117,3 @@ test('what is wrong is said in one line', async (t) => {
     t.is(stdout, '');
   }
 });
-
-/** A place for the temporary files of one demonstration, and not of others that run on this machine. */
-function demoPlace(t: ExecutionContext): string {
-  const place = mkdtempSync(join(tmpdir(), 'farkv-test-'));
-  t.teardown(() => rmSync(place, { recursive: true, force: true }));
-  return place;
-}
-
-/** Processes that the demonstration left: their command lines name its directory. */
-function demoProcesses(place: string): string[] {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(place);
-    } catch {
-      return false;
-    }
-  });
-}
-
-test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
-  const place = demoPlace(t);
-  const child = spawn(process.execPath, [DEMO], {
-    env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '2000', FARKV_DEMO_OPERATIONS: '20000' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (text) => (out += String(text)));
-  child.stderr.on('data', (text) => (err += String(text)));
-  const [code] = (await once(child, 'close')) as [number];
-  t.is(code, 0, err);
-  for (const line of [
-    /^\[OVERALL\], Throughput/m,
-    /^\[READ\], Return=OK, \d+$/m,
-    /^\[UPDATE\], Return=OK/m,
-    /^\[FARKV\], Provider, shm$/m,
-    /^\[FARKV\], ReadsPerGet, /m,
-    /^\[SERVERS\], CpuTime\(s\), [\d.]+$/m,
-  ])
-    t.regex(out, line);
-  t.deepEqual(readdirSync(place), []);
-  t.deepEqual(demoProcesses(place), []);
-});
-
-/** Process ids and addresses of the servers of the demonstration. */
-function demoServers(place: string): { readonly pid: number; readonly address: string }[] {
-  return demoProcesses(place).flatMap((pid) => {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    const address = words[words.indexOf('--listen') + 1];
-    return words.includes('server') && address !== undefined ? [{ pid: Number(pid), address }] : [];
-  });
-}
-
-test.serial('npm run demo says so and fails when a server has lost its shards', async (t) => {
-  const place = demoPlace(t);
-  const child = spawn(process.execPath, [DEMO], {
-    env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '5000', FARKV_DEMO_OPERATIONS: '500000' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let err = '';
-  const running = new Promise<void>((resolve) =>
-    child.stderr.on('data', (text) => {
-      err += String(text);
-      if (err.includes('workload B ...')) resolve();
-    }),
-  );
-  const ended = once(child, 'close');
-  await running;
-  const [still, other] = demoServers(place);
-  // As on a machine that lets a server wait for longer than its lease lasts.
-  process.kill(still!.pid, 'SIGSTOP');
-  const owner = (await statusOf(other!.address)).members.find((m) => m.control.includes(still!.address))!.id;
-  await statusWhen(other!.address, (s) => s.shards.every((shard) => shard.owner !== owner));
-  process.kill(still!.pid, 'SIGCONT');
-  const [code] = (await ended) as [number];
-  t.is(code, 1, err);
-  t.regex(err, /demo: .*operations did not find a record .* have changed their owner .*run the demo again/);
-  t.deepEqual(demoProcesses(place), []);
-});
-
-for (const [when, line] of [
-  ['the servers start', 'starting 3 servers'],
-  ['records are loaded', 'load ...'],
-  ['the workload runs', 'workload B ...'],
-] as const) {
-  test.serial(`npm run demo leaves nothing when it is interrupted while ${when}`, async (t) => {
-    const place = demoPlace(t);
-    const child = spawn(process.execPath, [DEMO], {
-      env: { ...process.env, TMPDIR: place },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    let err = '';
-    child.stderr.on('data', (text) => {
-      err += String(text);
-      if (String(text).includes(line)) child.kill('SIGINT');
-    });
-    const [code] = (await once(child, 'close')) as [number];
-    t.is(code, 130, err);
-    t.deepEqual(readdirSync(place), []);
-    t.deepEqual(demoProcesses(place), []);
-  });
-}

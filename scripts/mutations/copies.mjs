@@ -1,0 +1,259 @@
+/**
+ * What must not be missing from copy sets: each rule of docs/copy-sets.md, taken out, is found by the simulation of
+ * copies; what keeps values available, or is refused by another rule as well, is noticed by a unit test.
+ */
+import { inFile } from './checks/in-file.mjs';
+
+const copies = (title) => ({ test: 'core/metadata/copies.test.ts', title });
+const promotions = (title) => ({ test: 'core/metadata/promotions.test.ts', title });
+const plan = (title) => ({ test: 'core/metadata/copy-plan.test.ts', title });
+const policy = (title) => ({ test: 'core/metadata/copy-policy.test.ts', title });
+const loss = (title) => ({ test: 'core/metadata/shard-loss.test.ts', title });
+const simulated = (simulation) => ({ simulation, application: 'copies', seeds: 40, steps: 20_000 });
+const LACKS = simulated(/: (seen values|copies|one owner|shrinking): /);
+const GIVEN_UP = simulated(/: (given up|shrinking): /);
+const CONFIG = simulated(/: config: /);
+const NAMES = 'a command about copies is refused with any of its names another one: epoch, config, starts, owner';
+
+export const mutations = [
+  ...inFile('core/metadata/reduce-copies.ts', [
+    [
+      'copies: a command of an earlier config fits',
+      simulated(/: (config|copies|seen values): /),
+      'shard?.epoch === c.epoch && set?.config === c.config ? { shard, set }',
+      'shard?.epoch === c.epoch && set !== undefined ? { shard, set }',
+    ],
+    [
+      'copies: a command of an earlier epoch fits',
+      copies(NAMES),
+      'shard?.epoch === c.epoch && set?.config === c.config ?',
+      'shard !== undefined && set?.config === c.config ?',
+    ],
+    [
+      'copies: the owner may be another start of its member',
+      copies(NAMES),
+      's.owner === by.owner && state.members.get(by.owner)?.incarnation === by.memberIncarnation',
+      's.owner === by.owner',
+    ],
+    [
+      'copies: a copy that may lack some of what came with the shard is eligible',
+      LACKS,
+      "present.state === 'in-sync' && removed.whole",
+      "present.state === 'in-sync'",
+    ],
+    [
+      'copies: a copy that joins is eligible when it is removed',
+      LACKS,
+      "const stays = present.state === 'in-sync' && removed.whole",
+      'const stays = removed.whole',
+    ],
+    [
+      'copies: the leader takes copies away that new changes need',
+      copies('the leader removes what joins, and copies in sync down to what new changes need'),
+      'at.shard.owner === undefined || inSync(copies) < policy.minInSync',
+      'at.shard.owner === undefined',
+    ],
+    [
+      "copies: the owner's copy is removed",
+      copies(NAMES),
+      'copy.start === start && member !== shard.owner',
+      'copy.start === start',
+    ],
+    [
+      'copies: an eligible copy comes back with another table',
+      copies('an eligible copy comes back with its own table only'),
+      '(present.id !== undefined && present.id !== c.copy)',
+      'present.id === undefined && isTaken',
+    ],
+  ]),
+  ...inFile('core/metadata/copy-sets.ts', [
+    [
+      'copies: a change keeps its config',
+      CONFIG,
+      'config: set.config + 1,\n    ...(barrier',
+      'config: set.config,\n    ...(barrier',
+    ],
+    [
+      'copies: that an epoch was handed over is forgotten with the next config',
+      promotions('an owner hands its shard over to a copy in sync, and stays in sync itself'),
+      '    ...(set.handed === undefined ? {} : { handed: set.handed }),\n',
+      '',
+    ],
+    [
+      'copies: a shard is emptied in its config',
+      CONFIG,
+      'return { config: set.config + 1, copies:',
+      'return { config: set.config, copies:',
+    ],
+    [
+      'copies: eligible copies stay so when enough are in sync',
+      LACKS,
+      "copies: enough ? copies.filter((c) => c.state !== 'eligible') : copies,",
+      'copies: enough ? copies : [...copies],',
+    ],
+    [
+      'copies: other eligible copies stay so under a new owner',
+      LACKS,
+      "(c.state !== 'eligible' && c.member !== lastOwner)",
+      'c.member !== lastOwner',
+    ],
+    [
+      'copies: a vacant shard that somebody has is assigned empty',
+      GIVEN_UP,
+      '!set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard))',
+      '!waitsOnLoss(policyOf(state, s.shard))',
+    ],
+    [
+      'copies: a shard that is to wait for an operator is assigned empty',
+      promotions('when the last copy is gone a shard waits, or is served empty, as its policy says'),
+      '!set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard))',
+      '!set.copies.some(isWhole)',
+    ],
+    [
+      'copies: a shard that is opened with a copy is taken for a new one',
+      simulated(/: (shrinking|given up): /),
+      '(s.owner === owner && set.copies.some((c) => c.member === owner && isWhole(c)))',
+      's.shard < 0',
+    ],
+  ]),
+  ...inFile('core/metadata/reduce-promotions.ts', [
+    [
+      'copies: the last owner stays eligible though the new one has not followed it',
+      { ...LACKS, from: 60 },
+      'last !== undefined && promoted.followed',
+      'last !== undefined',
+    ],
+    [
+      'copies: nobody is told that an epoch was handed over',
+      promotions('an owner hands its shard over to a copy in sync, and stays in sync itself'),
+      ', handed: opened.epoch };',
+      ' };',
+    ],
+    [
+      'copies: the copy of an owner that ends stays in sync',
+      promotions('the copy of an owner that ends goes with the handover'),
+      'c.ends ? c.owner : undefined',
+      'undefined',
+    ],
+    [
+      'copies: an eligible copy promotes itself',
+      LACKS,
+      "if (heir?.state !== 'in-sync') continue;",
+      'if (heir === undefined) continue;',
+    ],
+    [
+      'copies: an owner that starts again gets a shard empty that others have',
+      GIVEN_UP,
+      'const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;',
+      'const owner = isLost && !others && waitsOnLoss(policy) ? undefined : id;',
+    ],
+    [
+      'copies: an owner that starts again gets a shard empty that is to wait',
+      promotions('when the last copy is gone a shard waits, or is served empty, as its policy says'),
+      'const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;',
+      'const owner = others ? undefined : id;',
+    ],
+    [
+      'copies: what a member had before it started again is a copy',
+      copies('a member that starts again has no copies, and every set that it was in has a new config'),
+      'const left = set?.copies.filter((c) => c.member !== id);',
+      'const left = set?.copies;',
+    ],
+    [
+      "copies: a dead owner's shard goes empty though it is to wait",
+      promotions('a dead owner of the only copy keeps its shard where that waits, and loses it where it does not'),
+      "return isLost && waitsOnLoss(policyOf(state, s.shard)) ? 'nobody' : undefined;",
+      "return isLost && s.shard < 0 ? 'nobody' : undefined;",
+    ],
+    [
+      'copies: an operator resets a shard that a copy may come back for',
+      GIVEN_UP,
+      "isWhole(copy) && !c.lost.includes(copy.id ?? '')",
+      "isWhole(copy) && c.lost.includes('')",
+    ],
+  ]),
+  ...inFile('core/metadata/owner-leases.ts', [
+    [
+      'copies: vacant shards are given while a start that has ended is relied on',
+      policy('a vacant shard goes to a living copy when the leases of every earlier start are over'),
+      'return Math.max(this.#earlier, this.#startsOver);',
+      'return this.#earlier;',
+    ],
+  ]),
+  ...inFile('core/metadata/copy-policy.ts', [
+    [
+      'copies: the leader gives vacant shards at once',
+      LACKS,
+      'if (nowMs < leases.earlierStartsOverAt()) return [];',
+      '',
+    ],
+    [
+      'copies: a dead member is replaced at once',
+      policy('a dead member has its place for a time; then another has the copy'),
+      'nowMs >= this.endMs(id, REPLACE_MS)',
+      'nowMs >= this.endMs(id, 0)',
+    ],
+    [
+      'copies: any number of copies is made from and to a server at a time',
+      policy('at most 2 copies are made from a server, and to a server, at a time'),
+      'return (this.#joins.get(id) ?? 0) >= JOINS_AT_ONCE;',
+      'return (this.#joins.get(id) ?? 0) < 0;',
+    ],
+    [
+      'copies: a copy that joins at a dead member stays',
+      policy('a copy that joins is removed when its member is dead; one in sync is left to its owner'),
+      'draining.has(c.member) || leases.dead(c.member, nowMs)',
+      'draining.has(c.member)',
+    ],
+    [
+      'copies: a shard goes empty while a member with a copy may come back',
+      policy('a dead owner with nobody to follow: the shard waits, or is emptied when all of its copies are dead'),
+      'const allDead = set.copies.every((c) => !isWhole(c) || leases.dead(c.member, nowMs));\n  return allDead &&',
+      'return',
+    ],
+  ]),
+  ...inFile('core/metadata/shard-loss.ts', [
+    [
+      'copies: a shard is reset while a server with a copy may come back',
+      loss('a shard is not reset while a copy may come back, and its server is named'),
+      'isWhole(c) && !leases.dead(c.member, nowMs)',
+      'isWhole(c) && leases.withheld(c.member)',
+    ],
+    [
+      'copies: a vacant shard is reset while its last owner may be relied on',
+      loss('a vacant shard is reset only when the leases of earlier starts are over'),
+      'owner === undefined && endsMs > 0',
+      'owner !== undefined && endsMs > 0',
+    ],
+    [
+      'copies: a shard is reset to a copy at a server that is dead',
+      loss('a copy that joins, at a server that answers, may become the shard; no other'),
+      'c.id !== undefined && leases.alive(c.member, nowMs)',
+      'c.id !== undefined',
+    ],
+  ]),
+  ...inFile('core/metadata/copy-plan.ts', [
+    [
+      'copies: copies lie in one zone though there are others',
+      plan('copies lie in different zones as long as there are any, then in those with the fewest'),
+      '(copies.get(zoneOf(a)) ?? 0) - (copies.get(zoneOf(b)) ?? 0) ||',
+      '',
+    ],
+  ]),
+  ...inFile('core/metadata/reduce-moves.ts', [
+    [
+      'copies: a shard is moved away from its copies',
+      copies('a shard with copies is not moved without them'),
+      'c.to !== s.owner && hasCopies(state, c.shard)',
+      'c.to === s.owner && hasCopies(state, c.shard)',
+    ],
+  ]),
+  ...inFile('core/metadata/reduce-servers.ts', [
+    [
+      'copies: a server is removed with a copy that is in sync',
+      copies('a server with a copy in sync is not removed; one whose copy joins is, with that'),
+      'if (kept.length > 0)',
+      'if (kept.length < 0)',
+    ],
+  ]),
+];

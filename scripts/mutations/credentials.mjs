@@ -1,0 +1,189 @@
+/** What must not be missing from how certificates and tokens are checked, each with the test that notices. */
+import { inFile } from './checks/in-file.mjs';
+
+const certificates = (title) => ({ test: 'server/control/certificates.test.ts', title });
+const standing = (title) => ({ test: 'server/control/standing.test.ts', title });
+const cluster = (title) => ({ test: 'test/integration/certificates.long.test.ts', title });
+const ROLES_OF_ONE = 'certificates of one directory make a cluster, and each opens its role without a token';
+const ONE_ROLE = 'a certificate that claims a role opens no other, nor anything elsewhere';
+const TRUSTED = 'a certificate of another authority, of another cluster, or of the past is refused, also with a token';
+const DIALED =
+  'a server ends the connections that it dialed when its own certificate expires, or that of the server at the other end';
+const tickets = (title) => ({ test: 'server/control/tickets.test.ts', title });
+
+export const mutations = [
+  ...inFile('server/control/auth.ts', [
+    [
+      'certificates: those of another authority open their role',
+      certificates(TRUSTED),
+      'if (untrusted !== undefined) return',
+      'if (untrusted === "") return',
+    ],
+    [
+      'certificates: those of another cluster open their role',
+      certificates(TRUSTED),
+      'if (name.cluster !== cluster) return',
+      'if (name.cluster === "") return',
+    ],
+    [
+      'certificates: one of any role opens every port',
+      certificates(ONE_ROLE),
+      'if (!OPENS[role].includes(name.role)) return',
+      'if (OPENS[role].length === 0) return',
+    ],
+    [
+      'certificates: one of a tenant opens the default one',
+      certificates('a certificate opens its role without a token, and that of a tenant its tenant'),
+      '...(tenant === undefined ? {} : { tenant: tenant.name }),',
+      '',
+    ],
+  ]),
+  ...inFile('server/control/logins.ts', [
+    [
+      'certificates: a token of another role beside one does not count',
+      certificates(ONE_ROLE),
+      'if (certified.access !== identity.access || ',
+      'if (certified.access === "joiner" || ',
+    ],
+    [
+      'certificates: a token of another tenant beside one does not count',
+      certificates(ONE_ROLE),
+      ' || certified.tenant !== identity.tenant) {',
+      ') {',
+    ],
+  ]),
+  ...inFile('server/control/peer-plane.ts', [
+    [
+      'certificates: a server comes under the name of another',
+      cluster(ROLES_OF_ONE),
+      'if (certified !== undefined && certified !== hello.from)',
+      'if (certified === "")',
+    ],
+  ]),
+  ...inFile('server/control/tls.ts', [
+    [
+      'certificates: a session goes on without being verified',
+      certificates('a session does not go on: each connection is verified anew'),
+      'secureOptions: constants.SSL_OP_NO_TICKET,',
+      'secureOptions: 0 * constants.SSL_OP_NO_TICKET,',
+    ],
+  ]),
+  ...inFile('server/control/listener.ts', [
+    [
+      'certificates: a changed one counts after a restart only',
+      certificates('a certificate that was exchanged is shown to whoever comes next'),
+      'if (now !== undefined && now !== this.#tlsOptions) this.#tls.setSecureContext(now);',
+      '',
+    ],
+  ]),
+  ...inFile('server/control/control-plane.ts', [
+    [
+      'access: a ticket is made by a state by which its client is revoked',
+      tickets('who is revoked gets no ticket on the way out that would be good'),
+      'issueTicket(tickets, now, { client',
+      'issueTicket(tickets, state(), { client',
+    ],
+    [
+      'certificates: a client stays when its own has expired',
+      certificates('a client whose certificate expires is sent away with the next change or ticket'),
+      ' || lapsed?.(wallMs()) !== undefined',
+      '',
+    ],
+  ]),
+  ...inFile('server/control/standing.ts', [
+    [
+      'certificates: a connection outlives its own',
+      standing(
+        'a certificate that expires ends the connection that was let in with it, also where a good token was shown',
+      ),
+      'if (why !== undefined) one.end(',
+      "if (why === '') one.end(",
+    ],
+  ]),
+  ...inFile('server/control/auth.ts', [
+    [
+      'tokens: one that is taken out of its file leaves its connections',
+      standing('a token that is taken out of its file ends the connections that were let in with it, and no other'),
+      '!now.some((one) => timingSafeEqual(one.digest, given))',
+      'now.length === 0',
+    ],
+    [
+      'tokens: one that is taken out of its file ends the connections of others',
+      standing('a token that is taken out of its file ends the connections that were let in with it, and no other'),
+      'if (now !== looked && !now.some((one) => timingSafeEqual(one.digest, given)))',
+      'if (now !== looked)',
+    ],
+  ]),
+  ...inFile('server/metadata/peer-link.ts', [
+    [
+      'tokens: servers that exchange theirs lose each other',
+      {
+        test: 'server/metadata/peers.test.ts',
+        title: 'while tokens are exchanged, a server that is refused with one shows the next',
+      },
+      'if (this.#refused < (this.#options.tokens?.all.length ?? 0)) return;',
+      '',
+    ],
+    [
+      'certificates: a connection outlives the one of the server that it was dialed to',
+      standing(DIALED),
+      'client.lapsed(wallMs) ?? tokenLapsed?.()',
+      'tokenLapsed?.()',
+    ],
+    [
+      'tokens: a dialed connection outlives the one that it was dialed with',
+      {
+        test: 'server/metadata/peers.test.ts',
+        title:
+          'a connection ends when the token that it was dialed with is taken out of the file, and is dialed with another',
+      },
+      'client.lapsed(wallMs) ?? tokenLapsed?.()',
+      'client.lapsed(wallMs)',
+    ],
+  ]),
+  ...inFile('net/outgoing.ts', [
+    [
+      "certificates: a dialed connection outlives the dialing end's",
+      standing(DIALED),
+      'expired(otherMs, wallMs) ?? expired(ownMs, wallMs, "the dialing end\'s");',
+      'expired(otherMs, wallMs);',
+    ],
+  ]),
+  ...inFile('net/watched-files.ts', [
+    [
+      'certificates: files that do not fit together end what was good',
+      {
+        test: 'net/watched-files.test.ts',
+        title: 'files that do not fit together change nothing, and are used when they do',
+      },
+      'this.#refused = version;\n    }',
+      'this.#refused = version;\n      throw error;\n    }',
+    ],
+  ]),
+  ...inFile('net/certificate.ts', [
+    [
+      'certificates: any holder of one is a server to a dialer',
+      {
+        test: 'net/certificate.test.ts',
+        title: 'a server is known by its host or by its role name, and a role name must fit',
+      },
+      "name?.role === 'peer' &&",
+      'name !== undefined &&',
+    ],
+    [
+      'certificates: a server answers in the name of another',
+      {
+        test: 'net/certificate.test.ts',
+        title: 'a server is known by its host or by its role name, and a role name must fit',
+      },
+      '(id === undefined || name.name === id || name.name === ANY_SERVER)',
+      '(id === undefined || name.name !== "")',
+    ],
+    [
+      'certificates: a name within a name gives a role',
+      { test: 'net/certificate.test.ts', title: 'a role name is an entry of its own, not a part of one' },
+      '/(?:[^,"]|"(?:[^"\\\\]|\\\\.)*")+/g',
+      '/[^,]+/g',
+    ],
+  ]),
+];

@@ -1,0 +1,144 @@
+/** What must not be missing where copies of shards join, are required and lead, each with the C test that notices. */
+import { by, inFile } from './checks/in-file.mjs';
+
+const join = by('dataplane_join');
+const ends = by('dataplane_join_ends');
+
+export const mutations = [
+  ...inFile('native/client/copy.c', [
+    [
+      'joins: the records come before the last page is in the table',
+      join('what_is_deleted_while_the_last_page_is_taken_over_does_not_come_back'),
+      '    if (s == FKV_OK) s = hand_over(c);\n    if (s != FKV_OK) settle',
+      '    if (s == FKV_OK && !c->joined) s = hand_over(c);\n    if (s != FKV_OK) settle',
+    ],
+  ]),
+  ...inFile('native/dataplane/copies.c', [
+    [
+      'joins: nobody is told that a copy has lost its connection',
+      ends('a_copy_that_loses_its_connection_is_told_of'),
+      'if (unlinked && !p->unlinked) tell(s, id, DATAPLANE_COPY_UNLINKED);',
+      '',
+    ],
+  ]),
+  ...inFile('native/dataplane/run.c', [
+    [
+      'joins: a copy joins behind changes that are not in the table yet',
+      join('a_copy_joins_behind_what_is_in_the_table'),
+      '    if (o->request.flags & FKV_REQUEST_SCAN_FROM_HERE) commit_ready(o->worker);',
+      '',
+    ],
+  ]),
+  ...inFile('native/dataplane/feed.c', [
+    [
+      'joins: what is committed before a copy has made its link is not kept for it',
+      join('what_is_deleted_while_the_last_page_is_taken_over_does_not_come_back'),
+      'bool kept = s->backlog && f',
+      'bool kept = !s->backlog && f',
+    ],
+    [
+      'joins: a copy whose link is gone is not missed',
+      ends('a_copy_that_loses_its_connection_is_told_of'),
+      '    if (i >= 0) f->shard->place[i].unlinked_ns = f->shard->w->now_ns;',
+      '    (void)i;',
+    ],
+  ]),
+  ...inFile('native/dataplane/role.c', [
+    [
+      'joins: a copy is not told which sequences clients have used',
+      join('a_retry_of_what_was_made_before_a_copy_joined_is_no_second_write'),
+      '        dedup_forget(&w->dedup, k->sequence[i].client, s->slot, k->sequence[i].sequence, w->now_ns);',
+      '        (void)dedup_forget;',
+    ],
+    [
+      'joins: a copy is not told that its owner knows no earlier sequences',
+      join('what_an_owner_does_not_know_its_copy_does_not_know_either'),
+      '    if (at->doubt_ms) dedup_doubt',
+      '    if (at->doubt_ms == 1) dedup_doubt',
+    ],
+    [
+      'joins: a copy leads in an epoch of the past',
+      ends('calls_that_do_not_fit_are_refused'),
+      'k->config.epoch <= s->copy->place.epoch',
+      'k->config.epoch == UINT32_MAX',
+    ],
+  ]),
+  ...inFile('native/dataplane/dedup.c', [
+    [
+      'joins: the first change of a client that is seen vouches for those before it',
+      join('what_an_owner_does_not_know_its_copy_does_not_know_either'),
+      '    if (w && in_doubt(d, slot, now_ns)) w->forgotten = sequence - 1;',
+      '    (void)sequence;',
+    ],
+  ]),
+  ...inFile('native/dataplane/replicate.c', [
+    [
+      'joins: changes wait for copies that there are not',
+      join('changes_without_enough_copies_are_refused_and_have_no_effect'),
+      '    if (!replica_enough(&s->replica)) return FKV_TOO_FEW_COPIES;',
+      '',
+    ],
+  ]),
+  ...inFile('native/dataplane/replica_owner.c', [
+    [
+      'joins: a copy that the metadata was asked for is let go of',
+      join('a_copy_that_stands_still_is_late_and_is_back'),
+      '    if (p && p->standing > REPLICA_REQUIRED) return false;',
+      '',
+    ],
+    [
+      'joins: an eligible copy is let go of',
+      join('a_copy_that_is_eligible_comes_back_with_what_it_has'),
+      'else if (p->standing == REPLICA_IN_SYNC && replica_is_eligible(c, p->id) && p->prepared >= o->committed)',
+      'else if (p->standing == REPLICA_NONE && replica_is_eligible(c, p->id) && p->prepared >= o->committed)',
+    ],
+  ]),
+  ...inFile('native/dataplane/copies.c', [
+    [
+      'joins: an addition is asked for while clients rely on leases of before',
+      join('a_copy_is_proposed_when_clients_leases_of_before_are_over'),
+      'replica_require(&s->replica, id, s->lease_until_ns)',
+      'replica_require(&s->replica, id, 0)',
+    ],
+    [
+      'joins: copies that the owner does not know are in sync',
+      ends('calls_that_do_not_fit_are_refused'),
+      'if (replica_place(&s->replica, k->id[i]) < 0) status = FKV_BAD_REQUEST;',
+      'if (replica_place(&s->replica, k->id[i]) < -1) status = FKV_BAD_REQUEST;',
+    ],
+    [
+      'joins: an eligible copy is forgotten when it is away for long',
+      join('a_copy_that_is_eligible_comes_back_with_what_it_has'),
+      'if (p->unlinked_ns && !p->eligible && now - p->unlinked_ns',
+      'if (p->unlinked_ns && now - p->unlinked_ns',
+    ],
+    [
+      'joins: a copy that gives no lease is late only when something changes',
+      join('a_copy_that_is_silent_is_late_without_a_change'),
+      '    if (p->silent_ns) since = min_u64(since, p->silent_ns);',
+      '',
+    ],
+    [
+      'joins: a copy is required before it follows',
+      ends('a_copy_is_required_when_it_has_joined'),
+      'if (!s->place[i].joined || !replica_require',
+      'if (!replica_require',
+    ],
+  ]),
+  ...inFile('native/dataplane/import.c', [
+    [
+      'joins: entries are taken over into a copy that follows',
+      ends('calls_that_do_not_fit_are_refused'),
+      'if (!s || s->state != SHARD_OPEN || s->copy) {',
+      'if (!s || s->state != SHARD_OPEN) {',
+    ],
+  ]),
+  ...inFile('native/dataplane/life.c', [
+    [
+      'joins: a copy that leads is served while its earlier owner may be relied on',
+      ends('a_shard_is_closed_in_each_state_of_its_copy'),
+      '    if (status == FKV_OK && !replicate_may_serve(s)) {',
+      '    if (status == FKV_CORRUPT) {',
+    ],
+  ]),
+];

@@ -1,0 +1,104 @@
+/**
+ * Many runs with copies, one after the other, each arranged otherwise, until so many servers were killed. What came of
+ * each is kept in a file for each commit, so that a campaign goes on where it was stopped. Not for: the command line
+ * (campaign-main.ts), a run (run.ts).
+ */
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { spreadOf, type Outages, type Spread } from './outages.js';
+import type { Report, RunOptions } from './run.js';
+
+/** What is kept of a run. */
+export type Round = Pick<Report, 'kills' | 'operations' | 'indeterminate' | 'permittedLosses'> & {
+  readonly seed: number;
+  readonly replay: string;
+  /** Losses, old values and all else that no history may have, and servers or copies that did not come back. */
+  readonly failures: readonly string[];
+  readonly outages: Outages;
+};
+
+export interface Totals {
+  readonly rounds: number;
+  readonly kills: number;
+  readonly operations: number;
+  readonly indeterminate: number;
+  /** Shards that lost all copies at once, as the run meant them to. */
+  readonly permittedLosses: number;
+  readonly failures: number;
+  readonly unanswered: Spread;
+  readonly paused: Spread;
+  readonly before: Spread;
+}
+
+export type Arrangement = Pick<RunOptions, 'servers' | 'transport' | 'tls'> & {
+  readonly copies: NonNullable<RunOptions['copies']>;
+};
+
+const two = { replicas: 2, minInSync: 1 };
+/** They take turns. */
+export const ARRANGEMENTS: readonly Arrangement[] = [
+  { servers: 3, transport: 'tcp', tls: false, copies: two },
+  { servers: 5, transport: 'shm', tls: false, copies: two },
+  { servers: 3, transport: 'tcp', tls: true, copies: two },
+  { servers: 5, transport: 'tcp', tls: false, copies: { replicas: 3, minInSync: 2 } },
+  { servers: 3, transport: 'shm', tls: false, copies: two },
+];
+
+/** `$XDG_CACHE_HOME/farkv/campaign`, else under `~/.cache`. */
+export function campaignDirectory(env: NodeJS.ProcessEnv = process.env): string {
+  const cache = env.XDG_CACHE_HOME;
+  return join(cache === undefined || cache === '' ? join(homedir(), '.cache') : cache, 'farkv', 'campaign');
+}
+
+/** The rounds of one commit. */
+export class Campaign {
+  readonly #file: string;
+  readonly #rounds: Round[];
+  #seed: number;
+
+  constructor(directory: string, commit: string) {
+    mkdirSync(directory, { recursive: true });
+    this.#file = join(directory, `${commit}.json`);
+    this.#rounds = readRounds(this.#file);
+    this.#seed = Math.max(0, ...this.#rounds.map(({ seed }) => seed));
+  }
+
+  /** Of a round that begins: other faults and another arrangement than the one begun before. */
+  begin(): { readonly seed: number; readonly arrangement: Arrangement } {
+    const arrangement = ARRANGEMENTS[this.#seed % ARRANGEMENTS.length]!;
+    return { seed: ++this.#seed, arrangement };
+  }
+
+  get totals(): Totals {
+    const sum = (of: (round: Round) => number): number => this.#rounds.reduce((all, round) => all + of(round), 0);
+    const spread = (of: keyof Outages): Spread => spreadOf(this.#rounds.flatMap(({ outages }) => outages[of]));
+    return {
+      rounds: this.#rounds.length,
+      kills: sum((r) => r.kills),
+      operations: sum((r) => r.operations),
+      indeterminate: sum((r) => r.indeterminate),
+      permittedLosses: sum((r) => r.permittedLosses),
+      failures: sum((r) => r.failures.length),
+      unanswered: spread('unanswered'),
+      paused: spread('paused'),
+      before: spread('before'),
+    };
+  }
+
+  /** Whoever is stopped while it writes finds the rounds before this one. */
+  add(round: Round): void {
+    this.#rounds.push(round);
+    writeFileSync(`${this.#file}.new`, `${JSON.stringify(this.#rounds, undefined, 1)}\n`);
+    renameSync(`${this.#file}.new`, this.#file);
+  }
+}
+
+function readRounds(file: string): Round[] {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Round[];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}

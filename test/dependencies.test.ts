@@ -1,0 +1,67 @@
+/**
+ * What an installed farkv is made of: every dependency is pinned by the lock file, has a licence that lets anybody use
+ * it, and is listed.
+ */
+import test from 'ava';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inRepository } from '../bench/repository.js';
+
+interface Locked {
+  readonly version?: string;
+  readonly resolved?: string;
+  readonly integrity?: string;
+  readonly license?: string;
+  readonly dev?: boolean;
+}
+interface Manifest {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+const LICENCES = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', '(MIT AND Zlib)'];
+
+const read = (path: string): unknown => JSON.parse(readFileSync(inRepository(path), 'utf8'));
+const { packages } = read('package-lock.json') as { readonly packages: Readonly<Record<string, Locked>> };
+const locked = Object.entries(packages).filter(([path]) => path !== '');
+const used = locked.filter(([, one]) => one.dev !== true);
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+
+test('the lock file pins each package by its version and the hash of its contents', (t) => {
+  for (const [path, { version, integrity }] of locked) {
+    t.regex(version ?? '', /^\d+\.\d+\.\d+/, path);
+    t.regex(integrity ?? '', /^sha512-/, path);
+  }
+  const { dependencies, devDependencies } = read('package.json') as Manifest;
+  t.like(packages[''], { dependencies, devDependencies });
+});
+
+test('what is installed with farkv has a licence that lets anybody use it', (t) => {
+  for (const [path, { license = 'none' }] of used) t.true(LICENCES.includes(license), `${path}: ${license}`);
+});
+
+test('the list of dependencies and the SBOM have all of them, and are those of the lock file', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-sbom-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  const { status, stderr } = spawnSync(process.execPath, [inRepository('scripts/sbom.mjs'), directory], {
+    encoding: 'utf8',
+  });
+  t.is(status, 0, stderr);
+  t.is(
+    readFileSync(join(directory, 'DEPENDENCIES.md'), 'utf8'),
+    readFileSync(inRepository('DEPENDENCIES.md'), 'utf8'),
+    'run node scripts/sbom.mjs',
+  );
+  const sbom = JSON.parse(readFileSync(join(directory, 'sbom.cdx.json'), 'utf8')) as {
+    readonly bomFormat: string;
+    readonly components: readonly { readonly name: string; readonly version: string; readonly licenses: unknown[] }[];
+  };
+  t.is(sbom.bomFormat, 'CycloneDX');
+  t.deepEqual(
+    new Set(sbom.components.map(({ name, version }) => `${name}@${version}`)),
+    new Set(used.map(([path, { version = '' }]) => `${nameOf(path)}@${version}`)),
+  );
+  t.true(sbom.components.every(({ licenses }) => licenses.length > 0));
+});

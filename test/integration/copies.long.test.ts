@@ -1,0 +1,63 @@
+/**
+ * Values that survive their server, with real processes: the owner of half of the shards is killed while it is written
+ * to, and every value that was acknowledged is there; it comes back, and has copies again.
+ */
+import test from 'ava';
+import { connect, FarkvError } from '../../client/index.js';
+import type { ClusterStatus } from '../../server/status.js';
+import { Cluster, farkv } from '../support/cluster.js';
+import { statusWhen } from '../support/status.js';
+
+const SMALL = {
+  servers: 3,
+  shards: 6,
+  memory: '64mb',
+  args: ['--lease-ms', '400', '--owner-lease-ms', '1000'],
+} as const;
+
+const kept = (status: ClusterStatus): boolean =>
+  status.shards.every((s) => s.state === 'serving' && s.copies?.inSync === 2 && s.copies.copies.length === 2);
+
+test('every acknowledged value is there after its owner was killed, and copies are made again', async (t) => {
+  const cluster = await Cluster.start(t, SMALL);
+  const [address, other] = [cluster.server(0).address, cluster.server(1).address];
+  await statusWhen(address, (s) => s.replication !== undefined);
+  const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);
+  t.is(set.code, 0, set.stderr);
+  await statusWhen(address, kept);
+
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  const acknowledged = new Map<string, string>();
+  let stopped = false;
+  const writer = async (n: number): Promise<void> => {
+    for (let i = 0; !stopped; i++) {
+      const [key, value] = [`key-${n}-${i % 200}`, `value-${n}-${i}`];
+      try {
+        await client.put(key, Buffer.from(value));
+        acknowledged.set(key, value);
+      } catch (error) {
+        if (!(error instanceof FarkvError)) throw error;
+        // What became of it is not known: it says nothing any more.
+        acknowledged.delete(key);
+      }
+    }
+  };
+  const writers = [0, 1, 2, 3].map(writer);
+  while (acknowledged.size < 400) await new Promise((resolve) => setImmediate(resolve));
+  await cluster.server(2).kill();
+  const dead = cluster.server(2).id;
+  await statusWhen(other, (s) => s.shards.every((one) => one.owner !== dead && one.state === 'serving'));
+  stopped = true;
+  await Promise.all(writers);
+  t.log(`${acknowledged.size} keys`);
+  const missing: string[] = [];
+  for (const [key, value] of acknowledged) {
+    const found = await client.get(key);
+    if (found?.toString() !== value) missing.push(key);
+  }
+  t.deepEqual(missing, []);
+
+  await cluster.server(2).start();
+  await statusWhen(other, kept);
+});

@@ -1,0 +1,91 @@
+/**
+ * Shards with copies leave a living owner without a call that fails, with real processes: all servers are restarted one
+ * after the other while clients write, and one is drained.
+ */
+import test, { type ExecutionContext } from 'ava';
+import { connect, type BufferValue, type Client } from '../../client/index.js';
+import type { ClusterStatus } from '../../server/status.js';
+import { Cluster, farkv } from '../support/cluster.js';
+import { statusWhen } from '../support/status.js';
+
+const SMALL = { servers: 3, shards: 6, memory: '64mb' } as const;
+const WRITERS = 4;
+
+const kept = (status: ClusterStatus): boolean =>
+  status.shards.every((s) => s.state === 'serving' && s.copies?.inSync === 2 && s.copies.copies.length === 2);
+
+async function replicated(t: ExecutionContext): Promise<Cluster> {
+  const cluster = await Cluster.start(t, SMALL);
+  const { address } = cluster.server(0);
+  await statusWhen(address, (s) => s.replication !== undefined);
+  const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);
+  t.is(set.code, 0, set.stderr);
+  await statusWhen(address, kept);
+  return cluster;
+}
+
+/** Writes and reads until it is told to stop. No call may fail. */
+class Load {
+  readonly value = new Map<string, string>();
+  calls = 0;
+  slowestMs = 0;
+  #stopped = false;
+  readonly #loops: Promise<void>[];
+
+  constructor(private readonly client: Client<BufferValue, Buffer>) {
+    this.#loops = Array.from({ length: WRITERS }, (_, n) => this.#loop(n));
+  }
+
+  async #loop(n: number): Promise<void> {
+    for (let i = 0; !this.#stopped; i++) {
+      const [key, value] = [`key-${n}-${i % 100}`, `value-${n}-${i}`];
+      const began = performance.now();
+      await this.client.put(key, Buffer.from(value));
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - began);
+      this.value.set(key, value);
+      const found = await this.client.get(key);
+      if (found?.toString() !== value) throw new Error(`${key} is ${found?.toString() ?? 'gone'}, not ${value}`);
+      this.calls += 2;
+    }
+  }
+
+  async stop(t: ExecutionContext): Promise<void> {
+    this.#stopped = true;
+    await t.notThrowsAsync(Promise.all(this.#loops));
+    for (const [key, value] of this.value) t.is((await this.client.get(key))?.toString(), value, key);
+    t.log(`${this.calls} calls; the slowest change took ${this.slowestMs.toFixed(0)} ms`);
+  }
+}
+
+test.serial('all servers are restarted one after the other while clients write: no call fails', async (t) => {
+  const cluster = await replicated(t);
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  const load = new Load(client);
+  for (const server of cluster.servers) {
+    const other = cluster.servers.find((s) => s !== server)!;
+    await statusWhen(other.address, kept);
+    t.deepEqual(await server.stop(), { code: 0, signal: null });
+    t.notRegex(server.stderr, /no other server has taken over/);
+    await statusWhen(other.address, (s) => s.shards.every((one) => one.owner !== server.id && one.state === 'serving'));
+    await server.start();
+    await statusWhen(other.address, kept);
+  }
+  await load.stop(t);
+});
+
+test.serial('a drained server hands its shards over and stays, without one that is its', async (t) => {
+  const cluster = await replicated(t);
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  const load = new Load(client);
+  const [drained, other] = [cluster.server(2), cluster.server(0)];
+  const run = await farkv(['drain', drained.id, '--connect', other.address]);
+  t.is(run.code, 0, run.stderr);
+  await statusWhen(
+    other.address,
+    (s) => kept(s) && s.shards.every((one) => one.copies?.copies.every((copy) => copy.member !== drained.id) === true),
+  );
+  t.regex(drained.stderr, /was handed over, and is a copy here/);
+  await load.stop(t);
+});

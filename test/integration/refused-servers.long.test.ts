@@ -1,0 +1,152 @@
+/** Servers that do not start, or that a cluster refuses, each with what is wrong. */
+import test from 'ava';
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { Cluster, farkv, freePorts, ServerProcess } from '../support/cluster.js';
+import { statusWhen, whole } from '../support/status.js';
+import { tlsFile } from '../support/tls-files.js';
+
+const SMALL = { servers: 3, shards: 6, memory: '32mb', args: ['--lease-ms', '200'] } as const;
+
+test.serial('too little memory for the shards is refused with what is needed', async (t) => {
+  const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--memory', '16mb', '--shards', '5']);
+  t.is(code, 2);
+  t.regex(stderr, /--memory: 16\.0 MiB is too little .* 5 shards; at least 20\.0 MiB/);
+});
+
+test.serial('a directory that is in use, and a port that is in use, are refused by name', async (t) => {
+  const cluster = await Cluster.start(t);
+  const server = cluster.server(0);
+  const second = await farkv([
+    'server',
+    '--data-dir',
+    server.dataDir,
+    '--listen',
+    '127.0.0.1:0',
+    '--peers',
+    `s1=${server.peer}`,
+  ]);
+  t.is(second.code, 1);
+  t.regex(second.stderr, /in use by another farkv server/);
+  const third = await farkv(['server', '--listen', server.address]);
+  t.is(third.code, 1);
+  t.regex(third.stderr, new RegExp(`${server.address}: another program listens there`));
+});
+
+test.serial('a data port in use is refused as well', async (t) => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  t.teardown(() => holder.close());
+  const address = holder.address() as { readonly port: number };
+  const { code, stderr } = await farkv([
+    'server',
+    '--listen',
+    '127.0.0.1:0',
+    '--fabric-listen',
+    `127.0.0.1:${address.port}`,
+  ]);
+  t.is(code, 1);
+  t.regex(stderr, /address or port is taken|in use/i);
+});
+
+test.serial('beyond loopback a server starts with a token or when it is told that it may', async (t) => {
+  const refused = await farkv(['server', '--listen', '0.0.0.0:0']);
+  t.is(refused.code, 2);
+  t.regex(refused.stderr, /can be reached from other machines/);
+  for (const args of [['--insecure'], ['--token', 'x']]) {
+    const cluster = await Cluster.start(t, { memory: '32mb', args: ['--fabric-listen', '0.0.0.0:0', ...args] });
+    const tcp = cluster.server(0).readyLine?.fabric.filter((a) => a.provider === 'tcp') ?? [];
+    t.true(
+      tcp.length > 0 && tcp.every((a) => !a.address.startsWith('0.0.0.0')),
+      'the wildcard is told as addresses that can be dialed',
+    );
+    await cluster.remove();
+  }
+});
+
+test.serial('a certificate and a key that do not belong together are refused at the start', async (t) => {
+  const { code, stderr } = await farkv([
+    'server',
+    '--listen',
+    '127.0.0.1:0',
+    '--tls-cert',
+    tlsFile('ca.pem'),
+    '--tls-key',
+    tlsFile('server-key.pem'),
+  ]);
+  t.is(code, 2);
+  t.regex(stderr, /cannot be used/);
+});
+
+test.serial('servers with different peer tokens do not make a cluster', async (t) => {
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 3,
+    memory: '32mb',
+    args: ['--peer-token', 'one'],
+    ready: false,
+  });
+  const odd = cluster.server(2);
+  await odd.kill();
+  odd.args = odd.args.map((arg) => (arg === 'one' ? 'another' : arg));
+  odd.launch();
+  t.is((await odd.exit).code, 77);
+  t.regex(odd.stderr, /the token is not one of a server/);
+});
+
+test.serial('servers that were given different lists refuse each other', async (t) => {
+  const [p1, p2] = await freePorts(2);
+  const server = (id: string, port: number, peers: string): ServerProcess => {
+    const one = new ServerProcess(
+      id,
+      { address: '', peer: `127.0.0.1:${port}` },
+      '',
+      ['--id', id, '--listen', '127.0.0.1:0', '--peers', peers, '--memory', '32mb'],
+      {},
+    );
+    t.teardown(() => one.kill());
+    return one;
+  };
+  const a = server('a', p1!, `a=127.0.0.1:${p1!},b=127.0.0.1:${p2!}`);
+  const b = server('b', p2!, `a=127.0.0.1:${p1!},b=127.0.0.1:${p2!},c=127.0.0.1:1`);
+  a.launch();
+  b.launch();
+  t.is((await a.exit).code, 2);
+  t.regex(a.stderr, /the list must be the same for every server/);
+  t.true(b.running || (await b.exit).code === 2);
+});
+
+test.serial('a server with the data directory of another cluster is refused, and the cluster goes on', async (t) => {
+  const cluster = await Cluster.start(t, SMALL);
+  const a = await Cluster.start(t, SMALL);
+  for (const s of a.servers) await s.stop();
+  await cluster.server(2).stop();
+  const stranger = new ServerProcess(
+    's3',
+    cluster.server(2),
+    a.server(2).dataDir,
+    cluster.server(2).args.map((arg) => (arg === cluster.server(2).dataDir ? a.server(2).dataDir : arg)),
+    {},
+  );
+  t.teardown(() => stranger.kill());
+  stranger.launch();
+  t.deepEqual(await stranger.exit, { code: 1, signal: null });
+  t.regex(stranger.stderr, /belongs to cluster [0-9a-f]{32}/);
+  await cluster.server(2).start();
+  t.is((await statusWhen(cluster.server(0).address, whole)).members.length, 3);
+});
+
+test.serial('a server that lost its data directory cannot come back under its old name', async (t) => {
+  const cluster = await Cluster.start(t, SMALL);
+  const lost = cluster.server(2);
+  await lost.kill();
+  await rm(lost.dataDir, { recursive: true });
+  lost.launch();
+  t.deepEqual(await lost.exit, { code: 1, signal: null });
+  t.regex(lost.stderr, /s3 has been in this cluster with another data directory/);
+  await statusWhen(
+    cluster.server(0).address,
+    (s) => s.leader !== undefined && s.members.find((m) => m.id === 's3')?.state === 'unreachable',
+  );
+});

@@ -1,0 +1,58 @@
+/** Tokens of a live cluster are exchanged: by files, without a restart. */
+import test from 'ava';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from '../../client/index.js';
+import { Cluster } from '../support/cluster.js';
+import { statusWhen, whole } from '../support/status.js';
+
+test.serial('the tokens of servers and operators are exchanged while clients work: no call fails', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'farkv-tokens-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  const file = (role: string, ...lines: string[]): string => {
+    writeFileSync(join(directory, role), `${lines.join('\n')}\n`, { mode: 0o600 });
+    return join(directory, role);
+  };
+  const roles = ['operator', 'peer'] as const;
+  const cluster = await Cluster.start(t, {
+    servers: 3,
+    shards: 3,
+    memory: '32mb',
+    args: [
+      ...roles.flatMap((role) => [`--${role}-token-file`, file(role, `old of ${role}`)]),
+      ...['--token-file', file('client', 'of clients'), '--log-format', 'json'],
+    ],
+  });
+  const [s1] = cluster.servers;
+  await statusWhen(s1!.address, whole, { token: 'old of operator' });
+  const kv = await connect({ servers: cluster.addresses, token: 'of clients', timeoutMs: 60_000 });
+  t.teardown(() => kv.close());
+  const load = { over: false };
+  const working = (async () => {
+    for (let i = 0; !load.over; i++) {
+      await kv.put(`k${i % 50}`, `${i}`);
+      if ((await kv.get(`k${i % 50}`))?.toString() !== `${i}`) throw new Error('another value');
+    }
+  })();
+  const everywhere = async (what: (stderr: string) => boolean, name: string): Promise<void> => {
+    for (const one of cluster.servers) await one.waitUntil(() => what(one.stderr), `${one.id}: ${name}`);
+  };
+  const count = (stderr: string, text: string): number => stderr.split(text).length - 1;
+  const isPeer = (line: string): boolean => line.includes('"event":"credential-ended","role":"peer"');
+
+  // Each server looks at the file by itself: links of servers are let in with the old token until the last line goes.
+  for (const role of roles) file(role, `old of ${role}`, `new of ${role}`);
+  await everywhere(
+    (stderr) => count(stderr, `"event":"credentials-changed","file":"${join(directory, 'peer')}"`) > 0,
+    'changed',
+  );
+  for (const role of roles) file(role, `new of ${role}`);
+  // Each server has dialed each other one. A connection is ended by the end that looks first, which says so.
+  const ended = (): number =>
+    cluster.servers.reduce((sum, one) => sum + one.stderr.split('\n').filter(isPeer).length, 0);
+  await Promise.race(cluster.servers.map((one) => one.waitUntil(() => ended() >= 6, 'links ended')));
+  await statusWhen(s1!.address, whole, { token: 'new of operator' });
+  load.over = true;
+  await t.notThrowsAsync(working);
+});

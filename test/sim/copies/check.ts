@@ -1,0 +1,164 @@
+/**
+ * What must hold of copies, checked after each step of the simulation and each entry of the log:
+ *
+ *   seen values    a record that was answered, or READ under a lease, lies at its place in every copy that is in sync or
+ *                  eligible and whose process runs, and has taken effect at every owner that clients rely on
+ *   one owner      clients rely on one life of a shard's contents at a time
+ *   given up       contents are given up when each process that has them has ended, or as the policy says: by an
+ *                  operator, or because nobody who has them holds a lease
+ *   config         rises with every change of a copy set or an epoch; a command has an effect in the config only for
+ *                  which it was made, and one of them changes the owner
+ *   shrinking      only an owner's proposal makes a copy in sync
+ */
+import type { Command, Proposal } from '../../../core/metadata/commands.js';
+import { isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
+import type { Copy, CopySet, MetadataState } from '../../../core/metadata/state.js';
+import { Violation } from '../checker.js';
+import type { Rec } from './table.js';
+
+/** Contents of a shard that clients rely on. */
+export interface Relied {
+  readonly who: string;
+  readonly shard: number;
+  readonly copy: string;
+  readonly committed: readonly Rec[];
+}
+
+/** What the check asks the world. */
+export interface Processes {
+  /** The records of a copy whose process runs. */
+  logOf: (shard: number, copy: Copy) => readonly Rec[] | undefined;
+  /** The process of the copy runs, and holds a lease of the leader. */
+  holdsLease: (copy: Copy) => boolean;
+  relied: () => Iterable<Relied>;
+}
+
+function startsWith(log: readonly Rec[], seen: readonly Rec[]): boolean {
+  return log.length >= seen.length && seen.every((rec, i) => rec.number === log[i]?.number);
+}
+
+const idsOf = (set: CopySet | undefined, state: Copy['state']): Set<string> =>
+  new Set(set?.copies.filter((c) => c.state === state).map((c) => c.id ?? ''));
+
+/** The config for which a command was made, by shard; empty for commands without one. */
+function configsNamed(c: Command): Map<number, number> {
+  const names =
+    c.t === 'copies-add' || c.t === 'copies-removed'
+      ? c.copies
+      : c.t === 'shards-given' || c.t === 'shards-promoted' || c.t === 'shards-taken'
+        ? c.shards
+        : c.t === 'copies-in-sync' || c.t === 'copies-keep' || c.t === 'shard-handover' || c.t === 'shard-reset'
+          ? [c]
+          : [];
+  return new Map(names.map((n) => [n.shard, n.config ?? -1]));
+}
+
+export class CopyCheck {
+  /** By shard: the contents that count, and what was seen of them. */
+  readonly #life: number[];
+  readonly #seen: Rec[][];
+  /** The life to which a copy belongs. */
+  readonly #lifeOf = new Map<string, number>();
+  /** shard/config for which the owner has changed. */
+  readonly #changes = new Set<string>();
+  seenRecords = 0;
+  givenUp = 0;
+
+  constructor(
+    shards: number,
+    private readonly world: Processes,
+  ) {
+    this.#life = Array.from({ length: shards }, () => 0);
+    this.#seen = Array.from({ length: shards }, () => []);
+  }
+
+  /** An entry has been committed. */
+  committed({ command }: Proposal, before: MetadataState, after: MetadataState): void {
+    const named = configsNamed(command);
+    for (const { shard } of after.shards) {
+      const [was, is] = [before.copySets?.[shard], after.copySets?.[shard]];
+      if (was === undefined || is === undefined) continue;
+      const newEpoch = before.shards[shard]?.epoch !== after.shards[shard]?.epoch;
+      if (was === is && !newEpoch) continue;
+      if (is.config <= was.config) this.#wrong('config', shard, `stays ${was.config} with ${command.t}`);
+      const config = named.get(shard);
+      if (config !== undefined && config !== was.config)
+        this.#wrong('config', shard, `${command.t} of config ${config} has an effect in ${was.config}`);
+      if (newEpoch && config !== undefined) {
+        const key = `${shard}/${config}`;
+        if (this.#changes.has(key)) this.#wrong('config', shard, `two owners by config ${config}`);
+        this.#changes.add(key);
+      }
+      this.#shrinks(shard, command, was, is);
+      this.#keeps(shard, command, before, was, is);
+    }
+  }
+
+  #shrinks(shard: number, command: Command, was: CopySet, is: CopySet): void {
+    const [inSync, eligible] = [idsOf(was, 'in-sync'), idsOf(was, 'eligible')];
+    const opens = command.t === 'shard-opened' && !was.copies.some(isWhole);
+    for (const id of idsOf(is, 'in-sync')) {
+      if (inSync.has(id)) continue;
+      const isHeir = eligible.has(id) && (command.t === 'shards-taken' || command.t === 'shards-given');
+      if (command.t === 'copies-in-sync') this.#lifeOf.set(id, this.#life[shard] ?? 0);
+      else if (opens || command.t === 'shard-reset') this.#begin(shard, id);
+      else if (!isHeir) this.#wrong('shrinking', shard, `copy ${id} is in sync by ${command.t}`);
+    }
+  }
+
+  #begin(shard: number, copy: string): void {
+    const life = (this.#life[shard] ?? 0) + 1;
+    this.#life[shard] = life;
+    this.#seen[shard] = [];
+    this.#lifeOf.set(copy, life);
+  }
+
+  /** Were all contents given up with that, and might they be? */
+  #keeps(shard: number, command: Command, before: MetadataState, was: CopySet, is: CopySet): void {
+    const whole = was.copies.filter(isWhole);
+    const stay = new Set(is.copies.filter(isWhole).map((c) => c.id));
+    if (whole.length === 0 || whole.some((c) => stay.has(c.id))) return;
+    this.givenUp++;
+    const policy = policyOf(before, shard);
+    for (const copy of whole) {
+      if (this.world.logOf(shard, copy) === undefined) continue;
+      if (command.t === 'shard-reset') this.#wrong('given up', shard, `reset while copy ${copy.id ?? ''} is there`);
+      if (policy.level === 'replicated' && policy.onLoss === 'wait')
+        this.#wrong('given up', shard, `${command.t} gives up copy ${copy.id ?? ''}, which is there`);
+      if (this.world.holdsLease(copy)) this.#wrong('given up', shard, `copy ${copy.id ?? ''} is of a living server`);
+    }
+  }
+
+  /** After each step, with the state after all entries. */
+  stepped(state: MetadataState): void {
+    for (const one of this.world.relied()) this.#extend(one);
+    for (const one of this.world.relied()) this.#extend(one);
+    state.copySets?.forEach((set, shard) => {
+      const seen = this.#seen[shard] ?? [];
+      for (const copy of set.copies) {
+        if (isWhole(copy) && copy.id === undefined) this.#wrong('seen values', shard, `no table is ${copy.state}`);
+        if (!isWhole(copy) || this.#lifeOf.get(copy.id ?? '') !== this.#life[shard]) continue;
+        const log = this.world.logOf(shard, copy);
+        if (log !== undefined && !startsWith(log, seen))
+          this.#wrong('seen values', shard, `copy ${copy.id ?? ''} of ${copy.member} is ${copy.state} and lacks some`);
+      }
+    });
+  }
+
+  #extend({ who, shard, copy, committed }: Relied): void {
+    const seen = this.#seen[shard] ?? [];
+    const life = this.#lifeOf.get(copy) ?? 0;
+    if (life !== this.#life[shard]) {
+      // Clients may go on reading what was given up until somebody serves what came in its place.
+      if (seen.length > 0) this.#wrong('one owner', shard, `${who} is relied on for contents of the past`);
+      return;
+    }
+    if (!startsWith(committed, seen)) this.#wrong('seen values', shard, `${who} is relied on and lacks some`);
+    this.seenRecords += committed.length - seen.length;
+    seen.push(...committed.slice(seen.length));
+  }
+
+  #wrong(invariant: string, shard: number, what: string): never {
+    throw new Violation(invariant, `shard ${shard}: ${what}`);
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * One server's table of a shard, as a list of records: the rules of an owner and of a backup as docs/replication.md has
+ * them (the product's are native/dataplane/replica_owner.c and replica_backup.c), as small as can be, so that there is
+ * something to be lost when core/metadata gives a shard to the wrong copy. A message and its answer are one step here;
+ * native/test/dataplane/replica_machine.c searches what may come between them.
+ */
+import type { CopySet, Policy } from '../../../core/metadata/state.js';
+import { Violation } from '../checker.js';
+
+/** Each record is another one. */
+export interface Rec {
+  readonly number: number;
+  readonly epoch: number;
+}
+
+type Standing = 'joins' | 'required' | 'proposed' | 'in-sync';
+
+/** A copy, as its owner sees it. */
+export interface Peer {
+  readonly id: string;
+  readonly member: string;
+  readonly start: string;
+  standing: Standing;
+  /** It has acknowledged so many records, in this epoch. */
+  prepared: number;
+  leaseMs: number;
+  /** Required: clients' leases from before have ended by then. */
+  settledMs: number;
+}
+
+export class Table {
+  readonly log: Rec[];
+  committed: number;
+  role: 'backup' | 'owner' = 'backup';
+  withheld = false;
+  /** Until when some owner may rely on a lease of this copy. */
+  grantedUntilMs = -Infinity;
+
+  // As an owner.
+  serving = false;
+  paused = false;
+  config = 0;
+  inherited = 0;
+  readonly peers = new Map<string, Peer>();
+  /** The last of the leases that it has granted to clients ends then. */
+  clientsUntilMs = -Infinity;
+  #minInSync = 1;
+  #inSync = 1;
+
+  constructor(
+    readonly id: string,
+    public epoch: number,
+    log: readonly Rec[] = [],
+  ) {
+    this.log = [...log];
+    this.committed = log.length;
+  }
+
+  // ---- a backup
+
+  /** False: an owner of the past. */
+  follow(owner: Table): boolean {
+    if (owner.epoch < this.epoch) return false;
+    if (owner.epoch > this.epoch) {
+      if (this.committed > owner.inherited)
+        throw new Violation('copies', `copy ${this.id} truncates what has taken effect there`);
+      this.log.length = Math.min(this.log.length, owner.inherited);
+      this.epoch = owner.epoch;
+      this.withheld = false;
+    }
+    return true;
+  }
+
+  take(owner: Table, count: number): void {
+    this.log.push(...owner.log.slice(this.log.length, this.log.length + count));
+    this.committed = Math.max(this.committed, Math.min(owner.committed, this.log.length));
+  }
+
+  // ---- an owner
+
+  /** The owner that it has followed, which had all committed and was relied on no more, has handed the shard over. */
+  handed(): void {
+    this.committed = this.log.length;
+    this.grantedUntilMs = -Infinity;
+  }
+
+  /** This copy has become the owner's, by this set. */
+  lead(epoch: number, set: CopySet, policy: Policy): void {
+    if (set.handed === epoch && this.epoch + 1 === epoch) this.handed();
+    this.epoch = epoch;
+    this.withheld = false;
+    this.role = 'owner';
+    this.serving = this.paused = false;
+    this.inherited = this.log.length;
+    this.peers.clear();
+    for (const { member, start, id, state } of set.copies)
+      if (state === 'in-sync' && id !== undefined && id !== this.id)
+        this.peers.set(id, { id, member, start, standing: 'in-sync', prepared: 0, leaseMs: -Infinity, settledMs: 0 });
+    this.#count(set, policy);
+    this.commit();
+  }
+
+  stepDown(): void {
+    this.role = 'backup';
+    this.serving = this.paused = false;
+    this.peers.clear();
+  }
+
+  /** A later config of the same epoch: only now removed copies are let go of, and late additions given up. */
+  configure(set: CopySet, policy: Policy): void {
+    const named = new Set(set.copies.flatMap((c) => (c.state === 'in-sync' && c.id !== undefined ? [c.id] : [])));
+    for (const id of named)
+      if (id !== this.id && !this.isRequired(this.peers.get(id)))
+        throw new Violation('copies', `copy ${id} is in sync, and its owner does not wait for it`);
+    for (const peer of this.peers.values()) {
+      if (named.has(peer.id)) peer.standing = 'in-sync';
+      else if (peer.standing === 'in-sync') this.peers.delete(peer.id);
+      else if (peer.standing === 'proposed') peer.standing = 'joins';
+    }
+    this.#count(set, policy);
+    this.commit();
+  }
+
+  isRequired(peer: Peer | undefined): boolean {
+    return peer !== undefined && peer.standing !== 'joins';
+  }
+
+  /** Whether a new record may be made. */
+  admits(): boolean {
+    return this.serving && !this.paused && this.#inSync >= this.#minInSync;
+  }
+
+  commit(): void {
+    let to = this.#inSync >= this.#minInSync ? this.log.length : Math.min(this.log.length, this.inherited);
+    for (const peer of this.peers.values()) if (this.isRequired(peer)) to = Math.min(to, peer.prepared);
+    this.committed = Math.max(this.committed, to);
+  }
+
+  /** Until when the owner may grant and answer. */
+  rightMs(leaderMs: number): number {
+    let until = leaderMs;
+    for (const peer of this.peers.values()) if (this.isRequired(peer)) until = Math.min(until, peer.leaseMs);
+    return until;
+  }
+
+  #count(set: CopySet, policy: Policy): void {
+    this.config = set.config;
+    this.#minInSync = policy.minInSync;
+    this.#inSync = set.copies.filter((c) => c.state === 'in-sync').length;
+  }
+}

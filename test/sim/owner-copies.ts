@@ -1,0 +1,146 @@
+/**
+ * Shards with copies in histories with owners (owners.ts): what leaders do about them beside what they do about owners,
+ * what operators want, and the checks of copies/check.ts for what clients rely on.
+ */
+import type { Command, Proposal } from '../../core/metadata/commands.js';
+import { Absences, nextCopies } from '../../core/metadata/copy-policy.js';
+import { isWhole, policyOf } from '../../core/metadata/copy-sets.js';
+import { FORMAT_COPIES } from '../../core/metadata/format.js';
+import type { GrantedLeases } from '../../core/metadata/owner-leases.js';
+import type { Copy, MetadataState } from '../../core/metadata/state.js';
+import { Violation } from './checker.js';
+import type { CopyTables } from './copy-tables.js';
+import { CopyCheck, type Relied } from './copies/check.js';
+import type { Table } from './copies/table.js';
+import type { World } from './world.js';
+
+/** With everything healed, copies must be in sync and shards served after this time. */
+const SETTLE_US = 120_000_000;
+
+/** One life of a member. */
+export interface Copied {
+  readonly id: string;
+  readonly incarnation: string;
+  readonly tables: CopyTables;
+  readonly holdsLease: () => boolean;
+  readonly rightMs: (shard: number) => number;
+  readonly grantedMs: (shard: number) => number;
+  readonly nowMs: () => number;
+}
+
+export class OwnerCopies {
+  readonly counters: Record<string, number> = {};
+  readonly #check: CopyCheck;
+  readonly #absences = new Map<GrantedLeases, Absences>();
+  #state: MetadataState | undefined;
+  #records = 0;
+
+  constructor(
+    private readonly world: World,
+    shards: number,
+    private readonly lives: () => Iterable<Copied>,
+  ) {
+    this.#check = new CopyCheck(shards, {
+      logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
+      holdsLease: (copy) => this.#lifeOf(copy)?.holdsLease() ?? false,
+      relied: () => this.#relied(),
+    });
+  }
+
+  count(what: string): void {
+    this.counters[what] = (this.counters[what] ?? 0) + 1;
+  }
+
+  record(): number {
+    return ++this.#records;
+  }
+
+  /** An entry is committed. */
+  committed(proposal: Proposal, before: MetadataState, after: MetadataState): void {
+    this.#state = after;
+    if (before.copySets === undefined) return;
+    this.#check.committed(proposal, before, after);
+  }
+
+  stepped(): void {
+    if (this.#state?.copySets !== undefined) this.#check.stepped(this.#state);
+    this.counters.seen = this.#check.seenRecords;
+    this.counters.givenUp = this.#check.givenUp;
+  }
+
+  /** What a leader proposes for the sake of copies. */
+  due(state: MetadataState, leases: GrantedLeases, nowMs: number): Command | undefined {
+    if (state.clusterId === '') return undefined;
+    if (state.formatVersion < FORMAT_COPIES) return { t: 'raise-format', format: FORMAT_COPIES };
+    if (state.policies?.length !== 1) return this.#policy();
+    let absences = this.#absences.get(leases);
+    if (absences === undefined) this.#absences.set(leases, (absences = new Absences()));
+    absences.observe(state, leases, nowMs);
+    return nextCopies(state, leases, nowMs, absences);
+  }
+
+  /** Operators who change their minds. */
+  unrest(): Command | undefined {
+    const { random, calmed } = this.world;
+    return calmed || random.below(40) > 0 ? undefined : this.#policy();
+  }
+
+  #policy(): Command {
+    const { random } = this.world;
+    const replicas = 2 + random.below(2);
+    const onLoss = random.below(2) === 0 ? 'wait' : 'empty';
+    return { t: 'policy-set', tenant: 0, level: 'replicated', replicas, minInSync: 1 + random.below(2), onLoss };
+  }
+
+  /** Everything is healed, and time goes on: each shard that has its values is served, with as many copies as can be. */
+  settle(): void {
+    this.world.quiet();
+    this.world.runUntil(() => this.#unsettled() === undefined, SETTLE_US);
+    const why = this.#unsettled();
+    if (why !== undefined) throw new Violation('copies in sync', why);
+  }
+
+  #unsettled(): string | undefined {
+    const state = this.#state;
+    if (state?.copySets === undefined) return undefined;
+    // Others are no part of the group any more.
+    const lives = [...this.lives()].filter(
+      (life) => state.members.get(life.id)?.incarnation === life.incarnation && life.holdsLease(),
+    );
+    const isHere = ({ member, start }: Copy): boolean =>
+      lives.some((life) => life.id === member && life.incarnation === start);
+    for (const s of state.shards) {
+      const copies = state.copySets[s.shard]?.copies ?? [];
+      // Its values are lost, as far as it can be known: it waits for an operator.
+      if (!copies.some((copy) => isWhole(copy) && isHere(copy))) continue;
+      const said = `shard ${s.shard}, of ${s.owner ?? 'nobody'} in epoch ${s.epoch}, ${JSON.stringify(state.copySets[s.shard])}`;
+      const owner = lives.find((life) => life.id === s.owner && life.tables.tables.get(s.shard)?.serving === true);
+      if (owner === undefined) return `${said}, is not served`;
+      const draining = new Set(state.servers.flatMap((one) => (one.draining ? [one.id] : [])));
+      const staying = lives.filter((life) => !draining.has(life.id)).length;
+      const wanted = Math.min(policyOf(state, s.shard).replicas, staying);
+      const inSync = copies.filter((copy) => copy.state === 'in-sync').length;
+      if (inSync < wanted) return `${said}, has ${inSync} copies in sync, and ${wanted} servers for them`;
+    }
+    return undefined;
+  }
+
+  #lifeOf(copy: Copy): Copied | undefined {
+    for (const life of this.lives()) if (life.id === copy.member && life.incarnation === copy.start) return life;
+    return undefined;
+  }
+
+  #tableOf(shard: number, copy: Copy): Table | undefined {
+    const table = this.#lifeOf(copy)?.tables.tables.get(shard);
+    return table?.id === copy.id ? table : undefined;
+  }
+
+  *#relied(): Generator<Relied> {
+    for (const life of this.lives())
+      for (const [shard, table] of life.tables.tables) {
+        const answers = table.serving && life.nowMs() < life.rightMs(shard);
+        if (answers || life.nowMs() < life.grantedMs(shard))
+          yield { who: life.id, shard, copy: table.id, committed: table.log.slice(0, table.committed) };
+      }
+  }
+}

@@ -1,0 +1,140 @@
+/** Shards of one server, whose actions are done when a test says so. */
+import type { Command } from '../../core/metadata/commands.js';
+import type { Action, Asked, CopyNoticed, Failure } from '../../core/shards/actions.js';
+import { Shards } from '../../core/shards/shards.js';
+import { hexOf, type MetadataLog } from './metadata-log.js';
+
+export const COPY = hexOf(7);
+
+/** Server s1, or another, which is asked for nothing but what a test does. */
+export class Rig<L extends MetadataLog = MetadataLog> {
+  readonly log: L;
+  readonly shards: Shards;
+  readonly #open: (Asked & { readonly of: number })[] = [];
+  #names: number;
+
+  constructor(log: L, memberId = 's1', memberIncarnation = hexOf(1), names = 100) {
+    this.#names = names;
+    this.log = log;
+    this.shards = new Shards({
+      memberId,
+      memberIncarnation,
+      memoryBytes: 1 << 20,
+      shardMemoryMin: 1,
+      leaseMs: 1000,
+      leaseOverMs: 1010,
+      random64: () => hexOf(++this.#names),
+    });
+  }
+
+  /** What was asked for since it was asked last. */
+  asked(): string[] {
+    return this.shards.take().flatMap((action: Action) => {
+      if (!('of' in action))
+        return action.do === 'leases' ? [`leases ${action.ms}`] : action.do === 'fail' ? ['fail'] : [];
+      this.#open.push(action);
+      return [
+        action.do === 'propose'
+          ? action.command.t
+          : action.do === 'wait'
+            ? `wait ${action.ms}`
+            : action.do === 'seal'
+              ? `seal ${action.copy ?? 'none'}`
+              : action.do === 'configure' || action.do === 'lead'
+                ? `${action.do} ${action.copies.config} [${action.copies.inSync.join()}]`
+                : action.do === 'require' || action.do === 'drop'
+                  ? `${action.do} ${action.copy}`
+                  : action.do,
+      ];
+    });
+  }
+
+  see(...commands: Command[]): string[] {
+    this.log.do(...commands);
+    this.shards.see(this.log.state);
+    return this.asked();
+  }
+
+  /** The oldest that is under way of these. */
+  done(what: Asked['do'], failed?: Failure, lsn?: number): string[] {
+    const at = this.#open.findIndex((action) => action.do === what);
+    const [action] = this.#open.splice(at, 1);
+    if (at < 0 || action === undefined) throw new Error(`no ${what} is under way`);
+    this.shards.done({
+      of: action.of,
+      ...(failed === undefined ? {} : { failed }),
+      ...(lsn === undefined ? {} : { lsn }),
+    });
+    return this.asked();
+  }
+
+  /** The data plane has noticed something of a copy. */
+  notices(copy: string, what: CopyNoticed): string[] {
+    this.shards.copyNoticed(0, copy, what);
+    return this.asked();
+  }
+
+  /** The data plane says that the owner of the copy here is gone, with this last record, or that it is not. */
+  orphaned(copy: string, prepared: number | undefined): string[] {
+    this.shards.orphaned(0, copy, prepared === undefined ? undefined : { prepared });
+    return this.asked();
+  }
+
+  /** The commands of which the outcome is not known. */
+  get proposed(): Command[] {
+    return this.#open.flatMap((action) => (action.do === 'propose' ? [action.command] : []));
+  }
+
+  /** The oldest of them is applied, and its outcome is known. */
+  applied(): string[] {
+    const [command] = this.proposed;
+    if (command === undefined) throw new Error('nothing is proposed');
+    this.log.do(command);
+    this.shards.see(this.log.state);
+    return [...this.asked(), ...this.done('propose')];
+  }
+
+  /** Whether one of these is under way. */
+  under(what: Asked['do']): boolean {
+    return this.#open.some((action) => action.do === what);
+  }
+
+  get epoch(): number {
+    return this.log.shard(0).epoch;
+  }
+
+  move(to: string): Command {
+    return { t: 'shard-move', shard: 0, epoch: this.epoch, to };
+  }
+
+  /** By the server that the shard moves to. */
+  copy(phase: 'last' | 'copied', copy = COPY): Command {
+    const { to, planned } = this.log.state.moves[0]!;
+    return {
+      t: 'shard-copy',
+      shard: 0,
+      epoch: this.epoch,
+      to,
+      memberIncarnation: this.log.state.members.get(to)!.incarnation,
+      phase,
+      worker: 0,
+      copy,
+      planned,
+    };
+  }
+
+  /** This server opens the shard in the metadata, as it was asked to. */
+  announce(incarnation: string): Command {
+    return {
+      t: 'shard-opened',
+      shard: 0,
+      owner: 's1',
+      memberIncarnation: hexOf(1),
+      epoch: this.epoch,
+      incarnation,
+      layoutEpoch: 1,
+      buckets: 1,
+      regions: [],
+    };
+  }
+}

@@ -49,11 +49,19 @@ export class DemoCluster {
   }
 
   /** Resolves when all servers are ready. What was started is gone again when it rejects. */
-  static async start(count: number, memory: string, signal: AbortSignal): Promise<DemoCluster> {
-    const ports = await Promise.all(Array.from({ length: count }, freePort));
+  static async start(
+    count: number,
+    memory: string,
+    signal: AbortSignal,
+    more: readonly string[] = [],
+  ): Promise<DemoCluster> {
+    const ports = await Promise.all(Array.from({ length: 2 * count }, freePort));
     const directory = mkdtempSync(join(tmpdir(), 'farkv-demo-'));
-    const addresses = ports.map((port) => `127.0.0.1:${port}`);
-    const peers = addresses.map((address, i) => `s${i + 1}=${address}`).join(',');
+    const addresses = ports.slice(0, count).map((port) => `127.0.0.1:${port}`);
+    const peers = ports
+      .slice(count)
+      .map((port, i) => `s${i + 1}=127.0.0.1:${port}`)
+      .join(',');
     const servers = addresses.map((address, i): Running => {
       const id = `s${i + 1}`;
       // Servers that are ended together warn of each other's silence: only errors matter here.
@@ -70,6 +78,7 @@ export class DemoCluster {
         memory,
         '--log-level',
         'error',
+        ...more,
       ];
       const child = spawn(process.execPath, [CLI, 'server', '--json', '--stop-with-stdin', ...options], {
         stdio: ['pipe', 'pipe', 'inherit'],

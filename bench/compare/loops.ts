@@ -37,19 +37,27 @@ export async function meanNs<T>(items: readonly T[], operation: (item: T) => unk
   return (now() - begin) / items.length;
 }
 
-/** Nanoseconds of each awaited operation, one at a time. */
-export async function latenciesNs<T>(items: readonly T[], operation: (item: T) => unknown): Promise<Float64Array> {
+/** Nanoseconds of each awaited operation, with `outstanding` of them in flight. */
+export async function latenciesNs<T>(
+  items: readonly T[],
+  operation: (item: T) => unknown,
+  outstanding = 1,
+): Promise<Float64Array> {
   const times = new Float64Array(items.length);
-  for (let i = 0; i < items.length; i++) {
+  await inLanes(items, outstanding, async (item, i) => {
     const begin = process.hrtime.bigint();
-    await operation(items[i] as T);
+    await operation(item);
     times[i] = Number(process.hrtime.bigint() - begin);
-  }
+  });
   return times;
 }
 
-export async function medianNs<T>(items: readonly T[], operation: (item: T) => unknown): Promise<number> {
-  return quantile(await latenciesNs(items, operation), 0.5);
+export async function medianNs<T>(
+  items: readonly T[],
+  operation: (item: T) => unknown,
+  outstanding = 1,
+): Promise<number> {
+  return quantile(await latenciesNs(items, operation, outstanding), 0.5);
 }
 
 /** Operations a second with `outstanding` of them in flight. */
@@ -58,13 +66,24 @@ export async function rate<T>(
   outstanding: number,
   operation: (item: T) => unknown,
 ): Promise<number> {
-  let at = 0;
-  const lane = async (): Promise<void> => {
-    while (at < items.length) await operation(items[at++] as T);
-  };
   const begin = now();
-  await Promise.all(Array.from({ length: outstanding }, lane));
+  await inLanes(items, outstanding, operation);
   return (items.length * 1e9) / (now() - begin);
+}
+
+async function inLanes<T>(
+  items: readonly T[],
+  lanes: number,
+  operation: (item: T, at: number) => unknown,
+): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < items.length) {
+      const at = next++;
+      await operation(items[at] as T, at);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 /** Items a second, in batches one after the other. */

@@ -85,10 +85,21 @@ async function start(program: Program, args: (port: number) => string[]): Promis
   return { port, pid: child.pid ?? 0, stop };
 }
 
-export function startRedis(): Promise<Peer> {
+/** PEM files of 127.0.0.1. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
+/** With TLS where a certificate is given; a replica of the server on the port `of`, where one is named. */
+export function startRedis(tls?: Certificate, of?: number): Promise<Peer> {
   return start('redis-server', (port) => [
-    '--port',
-    String(port),
+    ...(tls === undefined ? ['--port', String(port)] : ['--port', '0', '--tls-port', String(port)]),
+    ...(tls === undefined
+      ? []
+      : ['--tls-cert-file', tls.cert, '--tls-key-file', tls.key, '--tls-ca-cert-file', tls.ca]),
+    ...(tls === undefined ? [] : ['--tls-auth-clients', 'no', '--tls-ciphersuites', 'TLS_AES_128_GCM_SHA256']),
     '--bind',
     '127.0.0.1',
     '--save',
@@ -99,10 +110,11 @@ export function startRedis(): Promise<Peer> {
     'no',
     '--loglevel',
     'warning',
+    ...(of === undefined ? [] : ['--replicaof', '127.0.0.1', String(of)]),
   ]);
 }
 
-export function startMemcached(memoryMb: number): Promise<Peer> {
+export function startMemcached(memoryMb: number, tls?: Certificate): Promise<Peer> {
   const user = process.getuid?.() === 0 ? ['-u', 'root'] : [];
   return start('memcached', (port) => [
     '-l',
@@ -113,6 +125,7 @@ export function startMemcached(memoryMb: number): Promise<Peer> {
     '0',
     '-m',
     String(memoryMb),
+    ...(tls === undefined ? [] : ['-Z', '-o', `ssl_chain_cert=${tls.cert},ssl_key=${tls.key}`]),
     ...user,
   ]);
 }

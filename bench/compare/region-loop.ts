@@ -75,7 +75,7 @@ async function mapOf(address: string): Promise<{ readonly map: ClientMap; readon
 
 /** The lines that bench/micro/running.h reads. */
 export function description(map: ClientMap, ticket: Uint8Array, value: Uint8Array, here = localCapabilities()): string {
-  const { owners, routes } = new Routes('shm', true, here).update(map);
+  const { owners, routes } = new Routes({ choice: 'shm', strict: true, secure: false }, here).update(map);
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
   const lines = [`seed ${map.hashSeed}`, `ticket ${hex(ticket)}`, `value ${hex(value)}`];
   for (const { owner, serverIncarnation, addresses } of owners) {

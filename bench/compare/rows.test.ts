@@ -24,9 +24,15 @@ test('the rows of each set of goals keep their names', (t) => {
     'shm-putmany-throughput',
     'tcp-get-p50',
     'tcp-get-throughput',
+    'two-copies-get',
+    'two-copies-memory',
+    'two-copies-put-redis',
+    'two-copies-put-shm',
+    'two-copies-put-tcp',
     'ycsb',
   ]);
   t.deepEqual(names('main'), [
+    'encrypted-get',
     'memcached-get-p50',
     'memcached-get-throughput',
     'memcached-memory-per-entry',

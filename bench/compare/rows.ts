@@ -18,6 +18,8 @@ import {
   tcpThroughput,
   throughputAgainstMemcached,
 } from './rows-get.js';
+import { copiedGets, copiedMemory, copiedPuts, copiedPutsAgainstRedis } from './rows-copies.js';
+import { encryptedGets } from './rows-encrypted.js';
 import { memoryAgainstMemcached, memoryPerEntry } from './rows-memory.js';
 import { outstandingPuts, putManyAgainstRedis, putRate, sequentialPut } from './rows-put.js';
 import { readsPerGet } from './rows-reads.js';
@@ -91,6 +93,13 @@ export const ROWS: readonly RowPlan[] = [
     work: 'shm and tcp get, 1,000 B, 100 outstanding, against memcached',
     needs: MEMCACHED,
     measure: { main: throughputAgainstMemcached },
+  },
+  {
+    name: 'encrypted-get',
+    theme: 'GETs',
+    work: 'tcp with TLS: get, 1,000 B, one at a time and 100 outstanding, against clear text, and Redis and memcached with TLS',
+    needs: [...REDIS, ...MEMCACHED],
+    measure: { main: encryptedGets },
   },
   {
     name: 'server-cpu-share',
@@ -189,5 +198,40 @@ export const ROWS: readonly RowPlan[] = [
     work: 'memory an entry beyond key and value against memcached',
     needs: MEMCACHED,
     measure: { main: memoryAgainstMemcached },
+  },
+  {
+    name: 'two-copies-put-tcp',
+    theme: 'PUTs',
+    work: 'tcp put, 100 B, one at a time and 64 outstanding, two copies against one',
+    needs: [],
+    measure: { peers: (lab) => copiedPuts(lab, 'tcp', { alone: 1.6, throughput: 0.6, together: 1.5 }) },
+  },
+  {
+    name: 'two-copies-put-shm',
+    theme: 'PUTs',
+    work: 'shm put, 100 B, one at a time and 64 outstanding, two copies against one, links over shm',
+    needs: [],
+    measure: { peers: (lab) => copiedPuts(lab, 'shm', { alone: 2, throughput: 0.5 }) },
+  },
+  {
+    name: 'two-copies-put-redis',
+    theme: 'PUTs',
+    work: 'tcp put, 100 B, two copies, against Redis SET + WAIT 1 with one replica',
+    needs: REDIS,
+    measure: { peers: (lab) => copiedPutsAgainstRedis(lab, { alone: 0.5, throughput: 3 }) },
+  },
+  {
+    name: 'two-copies-get',
+    theme: 'GETs',
+    work: 'tcp get, 100 B, two copies against one: READs, p50, server CPU',
+    needs: [],
+    measure: { peers: copiedGets },
+  },
+  {
+    name: 'two-copies-memory',
+    theme: 'Memory',
+    work: 'memory of all servers, 100 B, two copies against one',
+    needs: [],
+    measure: { peers: (lab) => copiedMemory(lab, 2.04) },
   },
 ];

@@ -2,7 +2,7 @@
  * The stores of one comparison, each started and loaded with the same records when it is first asked for, and all taken
  * away again. None of them writes to a disk: what is compared is memory.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -11,7 +11,7 @@ import { MemcacheClient } from 'memcache-client';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import { DemoCluster } from '../demo-cluster.js';
 import type { LabOptions } from './lab.js';
-import { startMemcached, startRedis, type Peer } from './peers.js';
+import { startMemcached, startRedis, type Certificate, type Peer } from './peers.js';
 import { regionLoop, type RegionLoop } from './region-loop.js';
 
 export type FarkvClient = Client<BufferValue, Buffer>;
@@ -52,9 +52,10 @@ export interface RedisStore {
   readonly client: Redis;
 }
 
-export async function openRedis(): Promise<RedisStore> {
-  const peer = await startRedis();
-  return { peer, client: new Redis({ port: peer.port, host: '127.0.0.1' }) };
+export async function openRedis(tls?: Certificate): Promise<RedisStore> {
+  const peer = await startRedis(tls);
+  const trust = tls === undefined ? {} : { tls: { ca: readFileSync(tls.ca) } };
+  return { peer, client: new Redis({ port: peer.port, host: '127.0.0.1', ...trust }) };
 }
 
 export async function loadRedis(client: Redis, part: readonly number[], value: Buffer): Promise<void> {
@@ -69,14 +70,15 @@ export interface MemcachedStore {
 }
 
 /** With ample room for so many records. */
-export async function openMemcached(count: number, valueBytes: number): Promise<MemcachedStore> {
-  const peer = await startMemcached(Math.ceil((count * (valueBytes + 200) * 1.5) / 2 ** 20) + 512);
+export async function openMemcached(count: number, valueBytes: number, tls?: Certificate): Promise<MemcachedStore> {
+  const peer = await startMemcached(Math.ceil((count * (valueBytes + 200) * 1.5) / 2 ** 20) + 512, tls);
   return {
     peer,
     client: new MemcacheClient({
       server: { server: `127.0.0.1:${peer.port}`, maxConnections: 1 },
       noDelay: true,
       cmdTimeout: 30_000,
+      ...(tls === undefined ? {} : { tls: { ca: readFileSync(tls.ca) } }),
     }),
   };
 }

@@ -64,7 +64,7 @@ function build(directory: string): string {
   run('make', ['-s', '-C', native, '../build/native/libfarkv.a', '../build/native/test/libsupport.a'], 'make');
   const program = join(directory, 'driver');
   const archives = ['build/native/test/libsupport.a', 'build/native/libfarkv.a'].map((path) => inRepository(path));
-  const options = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-g', '-Wall', '-Wextra', '-Werror'];
+  const options = ['-std=c11', '-fno-strict-aliasing', '-D_GNU_SOURCE', '-O2', '-g', '-Wall', '-Wextra', '-Werror'];
   run(
     'gcc',
     [...options, '-o', program, inRepository('bench/instructions/driver.c'), ...archives, '-pthread', '-ldl', '-lm'],

@@ -5,7 +5,7 @@
  *     /tmp/fabric_reads tcp 127.0.0.1:0 [bytes 1000] [outstanding 100] [seconds 2] [waiting 0] [busy_poll_us 0]
  *
  * The owner is a process of its own, that sleeps when it has nothing to do; the client reads at random places of 64
- * MiB. With one READ outstanding it prints the latency's distribution; `waiting` says how the client waits, see
+ * MiB. With an address tls:127.0.0.1:0 they are encrypted. With one READ outstanding it prints the latency's distribution; `waiting` says how the client waits, see
  * wait_for. System calls can be counted with strace -c -f; processor time of both is printed.
  */
 #include <errno.h>
@@ -26,9 +26,15 @@ typedef struct place {
     uint64_t rkey, addr;
 } place;
 
+static const fab_identity WHO = { .name = "bench", .bytes = 5, .key = "sixteen bytes ok" };
+static bool key_of(void *ctx, const void *name, uint32_t bytes, uint8_t key[FAB_KEY_BYTES]) {
+    (void)ctx, (void)name, (void)bytes;
+    memcpy(key, WHO.key, FAB_KEY_BYTES);
+    return true;
+}
 static fab_provider provider_of(const char *name) {
-    for (int p = FAB_SHM; p <= FAB_VERBS; p++)
-        if (strcmp(fab_provider_name((fab_provider)p), name) == 0) return (fab_provider)p;
+    fab_provider p = fab_provider_named(name);
+    if (p) return p;
     fprintf(stderr, "no such provider: %s\n", name);
     exit(2);
 }
@@ -99,7 +105,9 @@ int main(int argc, char **argv) {
     uint32_t bytes = argc > 3 ? (uint32_t)atoi(argv[3]) : 1000;
     int outstanding = argc > 4 ? atoi(argv[4]) : 100, seconds = argc > 5 ? atoi(argv[5]) : 2,
         how = argc > 6 ? atoi(argv[6]) : WAIT;
-    fab_options o = { .provider = provider_of(argv[1]), .busy_poll_us = argc > 7 ? (uint32_t)atoi(argv[7]) : 0 };
+    fab_options o = { .provider = provider_of(argv[1]),
+                      .busy_poll_us = argc > 7 ? (uint32_t)atoi(argv[7]) : 0,
+                      .key_of = key_of };
     int pipes[2];
     if (pipe(pipes)) return 1;
     pid_t child = fork();
@@ -119,7 +127,7 @@ int main(int argc, char **argv) {
     uint32_t *ns = malloc(SAMPLES * sizeof *ns);
     uint64_t *posted = calloc((size_t)outstanding, sizeof *posted);
     must(fab_reg_local(d, buffers, (size_t)outstanding * bytes, &local), "reg_local");
-    must(fab_connect(cq, address, NULL, 0, NULL, &c), "connect");
+    must(fab_connect_as(cq, address, &WHO, NULL, 0, NULL, &c), "connect");
     for (bool up = false; !up;) {
         int n = fab_poll(cq, wc, BATCH);
         for (int i = 0; i < n; i++) {

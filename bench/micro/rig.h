@@ -116,7 +116,7 @@ __attribute__((unused)) static void refresh(lookup *l, const lookup_key *k) {
 /* Owners that a client can reach over shm. */
 typedef struct rig_owners {
     fkv_seed seed;
-    fkv_ticket ticket;
+    fkv_pass pass;
     session_owner_config *owners;
     uint32_t count;
     uint32_t *owner_of; /* a shard's, by its number in `owners`; NULL: owner 1 has all shards */
@@ -126,7 +126,7 @@ static lookup *rig_client(const rig_owners *o, uint32_t cached_locations) {
     lookup_config c = {
         .seed = o->seed, .max_gets = 512, .cached_locations = cached_locations, .event = on_event, .done = on_got
     };
-    c.session = (session_config){ .shards = shard_count, .max_requests = 512, .ticket = o->ticket };
+    c.session = (session_config){ .shards = shard_count, .max_requests = 512, .pass = o->pass };
     lookup *l;
     must(lookup_create(&c, &l), "lookup");
     must(session_set_owners(lookup_session(l), o->owners, o->count), "owners");
@@ -140,7 +140,8 @@ static __attribute__((unused)) lookup *rig_connect(dataplane *d, uint32_t cached
     session_address a = { FAB_SHM, dataplane_address(d, 0) };
     session_owner_config owner = { .owner = 1, .incarnation = 1, .addresses = &a, .count = 1 };
     rig_owners o = { .seed = SEED, .owners = &owner, .count = 1 };
-    fkv_ticket_make(&SECRET, 9, fkv_wall_ms() + 3600000, 0, FKV_TICKET_READ | FKV_TICKET_WRITE, &o.ticket);
+    fkv_ticket t = { .client = 9, .expires_ms = fkv_wall_ms() + 3600000, .flags = FKV_TICKET_READ | FKV_TICKET_WRITE };
+    fkv_pass_make(&SECRET, &t, &o.pass);
     return rig_client(&o, cached_locations);
 }
 

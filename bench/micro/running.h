@@ -2,7 +2,7 @@
  * standard input.
  *
  *     seed <32 hex digits>                  of the cluster's hash
- *     ticket <80>                           a client's
+ *     ticket <160>                          a client's
  *     value <2 for each byte>               what every key has
  *     owner <number> <incarnation> <address>
  *     route <shard> <owner>                 for every shard, in order
@@ -57,7 +57,7 @@ static lookup *join_running(void) {
         if (!strcmp(line, "seed")) {
             read_hex(rest, &o.seed, sizeof o.seed);
         } else if (!strcmp(line, "ticket")) {
-            read_hex(rest, &o.ticket, sizeof o.ticket);
+            read_hex(rest, &o.pass, sizeof o.pass);
         } else if (!strcmp(line, "value")) {
             value_bytes = (uint32_t)(strlen(rest) / 2);
             value = malloc(value_bytes + 1);

@@ -3,7 +3,6 @@
  * farkv.timeoutms, and farkv.read: which call reads: getInto (the default: into one buffer a lane, without a promise
  * where the transport can), get (a Buffer by a promise) or getSync.
  */
-import { readFile } from 'node:fs/promises';
 import type { Client, BufferValue } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import type { Database, DatabaseOptions, Facts, MaybePromise } from './database.js';
@@ -14,6 +13,8 @@ const DEFAULTS = {
   'farkv.servers': '127.0.0.1:7400',
   'farkv.token': '',
   'farkv.ca': '',
+  'farkv.cert': '',
+  'farkv.key': '',
   'farkv.transport': 'auto',
   'farkv.strict': 'false',
   'farkv.namespace': '0',
@@ -58,11 +59,12 @@ export class FarkvDatabase implements Database {
   async init(): Promise<void> {
     const { connect } = await import('../../../client/index.js');
     const s = this.#settings;
-    const ca = s['farkv.ca'];
+    const [caFile, certFile, keyFile] = [s['farkv.ca'], s['farkv.cert'], s['farkv.key']];
+    const tls = { ...(caFile === '' ? {} : { caFile }), ...(certFile === '' ? {} : { certFile, keyFile }) };
     this.#client = await connect({
       servers: s['farkv.servers'],
       ...(s['farkv.token'] === '' ? {} : { token: s['farkv.token'] }),
-      ...(ca === '' ? {} : { tls: { ca: await readFile(ca) } }),
+      ...(caFile === '' && certFile === '' ? {} : { tls }),
       transport: choiceSetting(s, 'farkv.transport', TRANSPORT_CHOICES),
       strict: choiceSetting(s, 'farkv.strict', ['true', 'false']) === 'true',
       namespace: numberSetting(s, 'farkv.namespace', 0, 65_535),

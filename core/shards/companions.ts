@@ -11,7 +11,7 @@ import { policyOf } from '../metadata/copy-sets.js';
 import type { Copy, CopySet, Shard } from '../metadata/state.js';
 import type { Asked, CopiesNow, CopyNoticed, Result } from './actions.js';
 import { ownSet, type Common } from './common.js';
-import type { Companion, Held } from './life.js';
+import { isBeforeServing, type Companion, type Held } from './life.js';
 
 const REST_MS = 100;
 /** A copy that could not be required so many times is to begin anew. */
@@ -69,7 +69,8 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
     const inSync = set.copies.filter((entry) => entry.state === 'in-sync').length;
     c.act({ do: 'note', note: { of: 'copy in sync', shard, member: copy.member, inSync } });
   } else if (state.is === 'idle' || ('config' in state && state.config !== set.config)) {
-    if (one.late) one.state = { is: 'idle' };
+    // A copy that was added before could be promoted without the waits that its owner still had.
+    if (one.late || isBeforeServing(life.state)) one.state = { is: 'idle' };
     else require(c, life, one, set.config);
   } else if (state.is === 'proposing' && !state.busy && !one.late) {
     state.busy = true;

@@ -3,107 +3,12 @@
  * test/sim.
  */
 import test from 'ava';
+import { Copies, backup, following, inSync, joining, kept, opened, owner } from '../../test/support/copies-rig.js';
 import { CopyLog } from '../../test/support/copy-log.js';
 import { hexOf, joinOf } from '../../test/support/metadata-log.js';
-import { Rig } from '../../test/support/shards-rig.js';
 import type { Command } from '../metadata/commands.js';
 
 const FAILED = { full: false, error: 'no answer' };
-
-/** What asking the log is like for these tests. */
-class Copies extends Rig<CopyLog> {
-  /** The id under which the metadata has the copy of this server. */
-  get id(): string {
-    return this.log.copy(this.shards.memberId)!.id!;
-  }
-
-  add(member: string): Command {
-    return { t: 'copies-add', copies: [{ ...this.log.name, member, start: this.log.start(member), rank: 1 }] };
-  }
-
-  removed(member: string): Command {
-    return { t: 'copies-removed', by: this.log.byOwner, copies: [this.log.removal(member)] };
-  }
-
-  taken(to: string, copy: string): Command {
-    const { shard, epoch, config } = this.log.name;
-    const owner = this.log.owner!;
-    return {
-      t: 'shards-taken',
-      id: owner,
-      incarnation: this.log.start(owner),
-      shards: [{ shard, epoch, config, to, copy }],
-    };
-  }
-}
-
-/** The first server that does not own the shard is to have a copy. */
-function backup(policy = {}): Copies {
-  const log = new CopyLog(policy);
-  const [id = ''] = log.others;
-  const rig = new Copies(log, id, log.start(id));
-  rig.see();
-  rig.see(rig.add(id));
-  return rig;
-}
-
-/** It is named, and becomes a backup. */
-function joining(policy = {}): Copies {
-  const rig = backup(policy);
-  rig.done('open');
-  rig.done('copy');
-  rig.applied();
-  return rig;
-}
-
-function following(policy = {}): Copies {
-  const rig = joining(policy);
-  rig.done('follow');
-  return rig;
-}
-
-function inSync(policy = {}): Copies {
-  const rig = following(policy);
-  rig.see(rig.log.inSync(rig.shards.memberId, rig.id));
-  return rig;
-}
-
-/** The shard is this server's, and the metadata has its regions. */
-function opened(policy = {}): Copies {
-  const log = new CopyLog(policy, 4, false);
-  const rig = new Copies(log, log.owner ?? '', log.start(log.owner ?? ''), 99);
-  rig.see();
-  rig.done('open');
-  log.open(0, 100);
-  return rig;
-}
-
-/** The shard is this server's, and served; `others` have been added and are named 2001 and so on. */
-function owner(policy = {}, others = 1): Copies {
-  const rig = opened(policy);
-  const { log } = rig;
-  rig.see();
-  rig.done('announce');
-  rig.shards.lastRunOver();
-  rig.asked();
-  rig.done('serve');
-  rig.done('configure');
-  log.others.slice(0, others).forEach((member, i) => {
-    rig.see(rig.add(member));
-    const [start, copy] = [log.start(member), hexOf(2001 + i)];
-    rig.see({ t: 'copy-named', ...log.name, member, start, copy, worker: 1 });
-  });
-  return rig;
-}
-
-/** Its first copy is in sync. */
-function kept(policy = {}): Copies {
-  const rig = owner(policy);
-  rig.notices(hexOf(2001), 'joined');
-  rig.done('require', undefined, 7);
-  rig.applied();
-  return rig;
-}
 
 test('a copy is copied, named, and follows its owner; nothing is asked for twice', (t) => {
   const log = new CopyLog();
@@ -371,6 +276,20 @@ test('a late copy is removed, and let go of when that is applied; it is whole on
   t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} []`, `drop ${id}`]);
 });
 
+test('no copy is required before its owner serves: others may be relied on until then', (t) => {
+  const rig = opened();
+  rig.see();
+  rig.done('announce');
+  rig.done('configure');
+  const [member = ''] = rig.log.others;
+  rig.see(rig.add(member));
+  rig.see({ t: 'copy-named', ...rig.log.name, member, start: rig.log.start(member), copy: hexOf(2001), worker: 1 });
+  t.deepEqual(rig.notices(hexOf(2001), 'joined'), ['wait 10000']);
+  rig.shards.lastRunOver();
+  t.deepEqual(rig.asked(), ['serve']);
+  t.deepEqual(rig.done('serve'), [`require ${hexOf(2001)}`]);
+});
+
 test('a copy that was late and is back is kept', (t) => {
   const rig = kept();
   rig.notices(hexOf(2001), 'late');
@@ -426,84 +345,4 @@ test('a copy that cannot be required is asked again, and removed in the end', (t
     t.deepEqual(rig.done('wait'), [`require ${hexOf(2001)}`]);
   }
   t.deepEqual(rig.done('require', FAILED), ['wait 100', 'copies-removed']);
-});
-
-const drain = (id: string): Command => ({ t: 'server-drain', id, draining: true });
-
-test('a drained owner hands its shard over to a copy in sync, and is a copy from then on', (t) => {
-  const rig = kept();
-  const { log } = rig;
-  const [owner, heir] = [log.owner!, log.others[0]!];
-  t.deepEqual(rig.see(drain(owner)), ['hand over']);
-  t.deepEqual(rig.shards.serving, [0], 'until its clients wait');
-  t.deepEqual(rig.done('hand over'), ['shard-handover']);
-  t.deepEqual(rig.shards.serving, []);
-  t.deepEqual(rig.applied(), ['step down']);
-  t.is(log.owner, heir);
-  t.is(log.copy(owner)?.state, 'in-sync');
-  t.deepEqual(rig.done('step down'), ['wait 30000', 'follow owner']);
-});
-
-test('what was handed over is led as such, and what was promoted is not', (t) => {
-  const rig = inSync();
-  const { log } = rig;
-  const { name, byOwner } = log;
-  const [to, copy] = [rig.shards.memberId, rig.id];
-  log.do({ t: 'shard-handover', ...name, ...byOwner, to, copy, incarnation: hexOf(5), ends: false });
-  rig.shards.see(log.state);
-  const led = rig.shards.take().flatMap((a) => (a.do === 'lead' ? [a.copies.handed] : []));
-  t.deepEqual(led, [true]);
-  const other = inSync();
-  other.log.promote(other.shards.memberId);
-  other.shards.see(other.log.state);
-  t.deepEqual(
-    other.shards.take().flatMap((a) => (a.do === 'lead' ? [a.copies.handed] : [])),
-    [false],
-  );
-});
-
-test('an owner that does not know what came of its handover goes on in a later config only', (t) => {
-  const rig = kept();
-  const { log } = rig;
-  rig.see(drain(log.owner!));
-  rig.done('hand over');
-  const [late] = rig.proposed;
-  t.deepEqual(rig.done('propose'), ['copies-keep'], 'it was lost');
-  t.deepEqual(rig.done('propose'), ['copies-keep'], 'that too');
-  t.deepEqual(rig.shards.serving, []);
-  const { config } = log.set;
-  t.deepEqual(rig.applied(), [`configure ${config + 1} [${hexOf(2001)}]`, 'serve']);
-  t.not(log.try(late!), 'ok');
-  t.deepEqual(rig.done('serve'), ['wait 100']);
-  t.deepEqual(rig.shards.serving, [0]);
-  t.deepEqual(rig.done('wait'), [], 'that of the copy, which has a name');
-  t.deepEqual(rig.done('wait'), ['hand over']);
-  t.deepEqual(rig.done('hand over', FAILED), ['wait 100'], 'it is served as before');
-  t.deepEqual(rig.shards.serving, [0]);
-});
-
-test('an owner that has not served, or whose copies may lack something, hands nothing over', (t) => {
-  const early = opened();
-  t.false(early.see(drain(early.log.owner!)).includes('hand over'));
-  const rig = owner();
-  t.deepEqual(rig.see(drain(rig.log.owner!)), [], 'its copy joins');
-});
-
-test('the shards of a server that ends are handed over, and nobody waits for its copies', (t) => {
-  const rig = kept();
-  t.deepEqual(rig.shards.staying, [0]);
-  rig.shards.leave();
-  t.deepEqual(rig.asked(), ['hand over']);
-  t.deepEqual(rig.done('hand over'), ['shard-handover']);
-  const { memberId } = rig.shards;
-  t.deepEqual(rig.applied(), ['close']);
-  t.is(rig.log.copy(memberId), undefined);
-  t.deepEqual(rig.shards.staying, []);
-  const backup = inSync();
-  t.deepEqual(backup.shards.staying, [0]);
-  backup.shards.leave();
-  t.deepEqual(backup.asked(), ['copies-removed']);
-  t.deepEqual(backup.done('propose'), ['copies-removed'], 'it was lost');
-  t.deepEqual(backup.applied(), ['stop']);
-  t.deepEqual(backup.shards.staying, []);
 });

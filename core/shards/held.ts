@@ -7,7 +7,7 @@ import type { Asked, Failure } from './actions.js';
 import { isOwn, moveFor, moveOf, type Common } from './common.js';
 import { advanceCopies } from './companions.js';
 import { beginHandover, copyAfter, handing, handingDone, heirOf } from './handover.js';
-import { become, type Held, type HeldState } from './life.js';
+import { become, isBeforeServing, type Held, type HeldState } from './life.js';
 
 /**
  * The last part of a copy is what changed meanwhile: a second of changes at most. Clients ask again for so long, and
@@ -108,10 +108,6 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
     default:
   }
   advanceHeld(c, life);
-}
-
-function isBeforeServing({ is }: HeldState): boolean {
-  return is === 'leading' || is === 'announced';
 }
 
 /** The metadata has the regions of this opening. */

@@ -99,6 +99,8 @@
  *   16. A copy that joins begins anew with each new owner: that one does not know it.
  *   17. A handover is proposed only when the data plane has done it, in an epoch in which the shard was served; its owner
  *       goes on only in a later config.
+ *   18. A copy is required only by an owner that has served in this epoch: what is promoted after it does not wait for the
+ *       leases of earlier owners, or of the last run.
  *
  * Files: shards (all of them), held, handover, companions, backup, coming, common (what the metadata says of one), life (the states), actions,
  * short-leases, changed-shards.

@@ -69,6 +69,11 @@ export type HeldState =
   /** Not this server's any more. */
   | { readonly is: 'closing' };
 
+/** Earlier owners and earlier runs of this server may still be relied on. */
+export function isBeforeServing({ is }: HeldState): boolean {
+  return is === 'opening' || is === 'leading' || is === 'announced';
+}
+
 /** The copies of a shard beside its owner's, at its owner (companions.ts). */
 export interface Companions {
   /** What the data plane was told last; undefined: nothing yet. */

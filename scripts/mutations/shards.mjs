@@ -15,6 +15,7 @@ const WRONG_CALL = /: shards: /;
 const ANY = /: (owner leases|moved shards|shards): /;
 
 const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
+const handover = (title) => ({ test: 'core/shards/handover.test.ts', title });
 const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 60, steps: 10_000 });
 const SEEN = /: (seen values|copies|one owner|owner leases|given up): /;
 const STUCK = /: copies in sync: /;
@@ -23,19 +24,19 @@ export const mutations = [
   ...inFile('core/shards/handover.ts', [
     [
       'shards: an owner goes on though its handover may still come (rule 17)',
-      copies('an owner that does not know what came of its handover goes on in a later config only'),
+      handover('an owner that does not know what came of its handover goes on in a later config only'),
       ' || set.config === state.config) return;',
       ') return;',
     ],
     [
       'shards: an owner that was replaced throws its copy away',
-      copies('a drained owner hands its shard over to a copy in sync, and is a copy from then on'),
+      handover('a drained owner hands its shard over to a copy in sync, and is a copy from then on'),
       "if (state.is !== 'handing' || (state.at !== 'asked' && state.at !== 'keeping')) return undefined;",
       "if (state.is !== 'handing' || state.at !== 'keeping') return undefined;",
     ],
     [
       'shards: a copy that joins is given the shard',
-      copies('an owner that has not served, or whose copies may lack something, hands nothing over'),
+      handover('an owner that has not served, or whose copies may lack something, hands nothing over'),
       "copy.state === 'in-sync' &&",
       "copy.state !== 'eligible' &&",
     ],
@@ -43,7 +44,7 @@ export const mutations = [
   ...inFile('core/shards/companions.ts', [
     [
       'shards: an epoch that was promoted counts as handed over',
-      copies('what was handed over is led as such, and what was promoted is not'),
+      handover('what was handed over is led as such, and what was promoted is not'),
       'handed: set.handed === s.epoch,',
       'handed: true,',
     ],
@@ -118,6 +119,12 @@ export const mutations = [
       copies('a copy that has no connection is removed at once when its server has ended'),
       'one.late ||= result.failed !== undefined;',
       'one.late = true;',
+    ],
+    [
+      'shards: a copy is required while others may be relied on (rule 18)',
+      copies('no copy is required before its owner serves: others may be relied on until then'),
+      'if (one.late || isBeforeServing(life.state))',
+      'if (one.late)',
     ],
     [
       'shards: a copy is proposed in a config in which it was not required (rule 14)',

@@ -1,0 +1,86 @@
+/** Handover, one rule of index.ts after the other: at the owner and at its heir. Under faults: test/sim. */
+import test from 'ava';
+import { inSync, kept, opened, owner } from '../../test/support/copies-rig.js';
+import { hexOf } from '../../test/support/metadata-log.js';
+import type { Command } from '../metadata/commands.js';
+
+const FAILED = { full: false, error: 'no answer' };
+const drain = (id: string): Command => ({ t: 'server-drain', id, draining: true });
+
+test('a drained owner hands its shard over to a copy in sync, and is a copy from then on', (t) => {
+  const rig = kept();
+  const { log } = rig;
+  const [owner, heir] = [log.owner!, log.others[0]!];
+  t.deepEqual(rig.see(drain(owner)), ['hand over']);
+  t.deepEqual(rig.shards.serving, [0], 'until its clients wait');
+  t.deepEqual(rig.done('hand over'), ['shard-handover']);
+  t.deepEqual(rig.shards.serving, []);
+  t.deepEqual(rig.applied(), ['step down']);
+  t.is(log.owner, heir);
+  t.is(log.copy(owner)?.state, 'in-sync');
+  t.deepEqual(rig.done('step down'), ['wait 30000', 'follow owner']);
+});
+
+test('what was handed over is led as such, and what was promoted is not', (t) => {
+  const rig = inSync();
+  const { log } = rig;
+  const { name, byOwner } = log;
+  const [to, copy] = [rig.shards.memberId, rig.id];
+  log.do({ t: 'shard-handover', ...name, ...byOwner, to, copy, incarnation: hexOf(5), ends: false });
+  rig.shards.see(log.state);
+  const led = rig.shards.take().flatMap((a) => (a.do === 'lead' ? [a.copies.handed] : []));
+  t.deepEqual(led, [true]);
+  const other = inSync();
+  other.log.promote(other.shards.memberId);
+  other.shards.see(other.log.state);
+  t.deepEqual(
+    other.shards.take().flatMap((a) => (a.do === 'lead' ? [a.copies.handed] : [])),
+    [false],
+  );
+});
+
+test('an owner that does not know what came of its handover goes on in a later config only', (t) => {
+  const rig = kept();
+  const { log } = rig;
+  rig.see(drain(log.owner!));
+  rig.done('hand over');
+  const [late] = rig.proposed;
+  t.deepEqual(rig.done('propose'), ['copies-keep'], 'it was lost');
+  t.deepEqual(rig.done('propose'), ['copies-keep'], 'that too');
+  t.deepEqual(rig.shards.serving, []);
+  const { config } = log.set;
+  t.deepEqual(rig.applied(), [`configure ${config + 1} [${hexOf(2001)}]`, 'serve']);
+  t.not(log.try(late!), 'ok');
+  t.deepEqual(rig.done('serve'), ['wait 100']);
+  t.deepEqual(rig.shards.serving, [0]);
+  t.deepEqual(rig.done('wait'), [], 'that of the copy, which has a name');
+  t.deepEqual(rig.done('wait'), ['hand over']);
+  t.deepEqual(rig.done('hand over', FAILED), ['wait 100'], 'it is served as before');
+  t.deepEqual(rig.shards.serving, [0]);
+});
+
+test('an owner that has not served, or whose copies may lack something, hands nothing over', (t) => {
+  const early = opened();
+  t.false(early.see(drain(early.log.owner!)).includes('hand over'));
+  const rig = owner();
+  t.deepEqual(rig.see(drain(rig.log.owner!)), [], 'its copy joins');
+});
+
+test('the shards of a server that ends are handed over, and nobody waits for its copies', (t) => {
+  const rig = kept();
+  t.deepEqual(rig.shards.staying, [0]);
+  rig.shards.leave();
+  t.deepEqual(rig.asked(), ['hand over']);
+  t.deepEqual(rig.done('hand over'), ['shard-handover']);
+  const { memberId } = rig.shards;
+  t.deepEqual(rig.applied(), ['close']);
+  t.is(rig.log.copy(memberId), undefined);
+  t.deepEqual(rig.shards.staying, []);
+  const backup = inSync();
+  t.deepEqual(backup.shards.staying, [0]);
+  backup.shards.leave();
+  t.deepEqual(backup.asked(), ['copies-removed']);
+  t.deepEqual(backup.done('propose'), ['copies-removed'], 'it was lost');
+  t.deepEqual(backup.applied(), ['stop']);
+  t.deepEqual(backup.shards.staying, []);
+});

@@ -1,0 +1,100 @@
+/** Shards with copies, for tests of core/shards: as far as tests have in common, at the server of a copy and at the owner. */
+import type { Command } from '../../core/metadata/commands.js';
+import { CopyLog } from './copy-log.js';
+import { hexOf } from './metadata-log.js';
+import { Rig } from './shards-rig.js';
+
+/** What asking the log is like for these tests. */
+export class Copies extends Rig<CopyLog> {
+  /** The id under which the metadata has the copy of this server. */
+  get id(): string {
+    return this.log.copy(this.shards.memberId)!.id!;
+  }
+
+  add(member: string): Command {
+    return { t: 'copies-add', copies: [{ ...this.log.name, member, start: this.log.start(member), rank: 1 }] };
+  }
+
+  removed(member: string): Command {
+    return { t: 'copies-removed', by: this.log.byOwner, copies: [this.log.removal(member)] };
+  }
+
+  taken(to: string, copy: string): Command {
+    const { shard, epoch, config } = this.log.name;
+    const owner = this.log.owner!;
+    return {
+      t: 'shards-taken',
+      id: owner,
+      incarnation: this.log.start(owner),
+      shards: [{ shard, epoch, config, to, copy }],
+    };
+  }
+}
+
+/** The first server that does not own the shard is to have a copy. */
+export function backup(policy = {}): Copies {
+  const log = new CopyLog(policy);
+  const [id = ''] = log.others;
+  const rig = new Copies(log, id, log.start(id));
+  rig.see();
+  rig.see(rig.add(id));
+  return rig;
+}
+
+/** It is named, and becomes a backup. */
+export function joining(policy = {}): Copies {
+  const rig = backup(policy);
+  rig.done('open');
+  rig.done('copy');
+  rig.applied();
+  return rig;
+}
+
+export function following(policy = {}): Copies {
+  const rig = joining(policy);
+  rig.done('follow');
+  return rig;
+}
+
+export function inSync(policy = {}): Copies {
+  const rig = following(policy);
+  rig.see(rig.log.inSync(rig.shards.memberId, rig.id));
+  return rig;
+}
+
+/** The shard is this server's, and the metadata has its regions. */
+export function opened(policy = {}): Copies {
+  const log = new CopyLog(policy, 4, false);
+  const rig = new Copies(log, log.owner ?? '', log.start(log.owner ?? ''), 99);
+  rig.see();
+  rig.done('open');
+  log.open(0, 100);
+  return rig;
+}
+
+/** The shard is this server's, and served; `others` have been added and are named 2001 and so on. */
+export function owner(policy = {}, others = 1): Copies {
+  const rig = opened(policy);
+  const { log } = rig;
+  rig.see();
+  rig.done('announce');
+  rig.shards.lastRunOver();
+  rig.asked();
+  rig.done('serve');
+  rig.done('configure');
+  log.others.slice(0, others).forEach((member, i) => {
+    rig.see(rig.add(member));
+    const [start, copy] = [log.start(member), hexOf(2001 + i)];
+    rig.see({ t: 'copy-named', ...log.name, member, start, copy, worker: 1 });
+  });
+  return rig;
+}
+
+/** Its first copy is in sync. */
+export function kept(policy = {}): Copies {
+  const rig = owner(policy);
+  rig.notices(hexOf(2001), 'joined');
+  rig.done('require', undefined, 7);
+  rig.applied();
+  return rig;
+}

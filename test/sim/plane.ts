@@ -309,6 +309,8 @@ export class Plane {
       case 'lead':
         this.#table(shard).epoch = action.epoch;
         this.#table(shard).incarnation = action.incarnation;
+        // A copy may have followed though nobody heard of it in time.
+        this.#table(shard).copying = undefined;
         copies.lead(shard, action.epoch, action.copies);
         this.#later(of, done);
         return;

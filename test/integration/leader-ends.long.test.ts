@@ -22,7 +22,8 @@ test.serial('a leader that is killed is replaced at once', async (t) => {
   await cluster.server(old).kill();
   const id = cluster.server(old).id;
   await statusWhen(other.address, (s) => s.leader !== undefined && s.leader !== id);
-  t.true(performance.now() - killed < ELECTION_MS);
+  // What was heard last of the leader may be a few seconds older than its end.
+  t.true(performance.now() - killed < ELECTION_MS / 2);
   const set = await farkv(['replication', 'set', '--level', 'cache', '--connect', other.address]);
   t.is(set.code, 0, set.stderr);
 });

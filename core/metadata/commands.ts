@@ -22,6 +22,7 @@ import {
 import { COMMAND_LIMITS } from '../protocol/limits.js';
 import { decodeValue, encodeValue } from '../protocol/value.js';
 import {
+  checkPolicy,
   checkAddresses,
   checkFabricAddresses,
   checkLeaseTerms,
@@ -43,7 +44,7 @@ import {
 } from './check-state.js';
 import { copyCommandChecks, type CopyCommand } from './copy-commands.js';
 import { FORMAT_NEWEST, formatOf, laterVersion } from './format.js';
-import type { CopyPhase, FabricAddress, LeaseTerms, Region, Tenant } from './state.js';
+import type { CopyPhase, FabricAddress, LeaseTerms, Policy, Region, Tenant } from './state.js';
 import { PROVIDERS } from '../providers.js';
 
 /** Changes that one proposer may have unanswered; see Window in machine.ts. */
@@ -67,6 +68,8 @@ export interface Bootstrap {
   readonly ownerLease: LeaseTerms;
   /** Those beside the default one, where there are any. */
   readonly tenants?: readonly Tenant[];
+  /** Of every tenant; missing: that of a cache. */
+  readonly policy?: Policy;
 }
 
 /**
@@ -89,6 +92,8 @@ export interface MemberJoin {
 /** Gives every shard without an owner to a member (placement.ts). */
 export interface AssignShards {
   readonly t: 'assign-shards';
+  /** The map that was looked at: in a later one more may be vacant. Missing: any. */
+  readonly mapEpoch?: number;
 }
 
 /** An owner has registered a shard's memory under the epoch that it was given. */
@@ -293,6 +298,7 @@ const checks = {
     votersMax,
     ownerLease: checkLeaseTerms,
     tenants: maybe(checkTenants),
+    policy: maybe(checkPolicy),
   }),
   'member-join': record<MemberJoin>({
     t: literal('member-join'),
@@ -306,7 +312,7 @@ const checks = {
     memoryBytes: uint(),
     zone: maybe(zoneName),
   }),
-  'assign-shards': record<AssignShards>({ t: literal('assign-shards') }),
+  'assign-shards': record<AssignShards>({ t: literal('assign-shards'), mapEpoch: maybe(uint()) }),
   'shard-opened': record<ShardOpened>({
     t: literal('shard-opened'),
     shard: shardNumber,

@@ -255,6 +255,17 @@ test('a shard with copies is not moved without them', (t) => {
   );
 });
 
+test('a shard that came with its values is not new, whatever the policy is by then', (t) => {
+  const cache = { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
+  const log = new CopyLog(cache);
+  const [a = ''] = log.others;
+  log.do({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to: a });
+  log.do({ t: 'policy-set', tenant: 0, level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' });
+  log.arrive(0, 60);
+  t.is(log.owner, a);
+  t.is(log.copy(a)?.state, 'in-sync');
+});
+
 test('random commands about copies: a refusal changes nothing, configs never fall, snapshots bring all back', (t) => {
   const random = seeded(t, import.meta.filename);
   const log = new CopyLog({ minInSync: 2 }, 4);

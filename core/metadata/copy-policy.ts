@@ -96,7 +96,7 @@ function heirs({ state, leases, nowMs }: Look): Heir[] {
 function superfluous(look: Look, s: Shard, set: CopySet): Copy | undefined {
   const { state, leases, nowMs, draining } = look;
   const { replicas, minInSync } = policyOf(state, s.shard);
-  const joins = set.copies.filter((c) => c.state === 'joining');
+  const joins = set.copies.filter((c) => c.state === 'joining' && c.member !== s.owner);
   const gone = joins.find((c) => draining.has(c.member) || leases.dead(c.member, nowMs));
   if (gone !== undefined) return gone;
   const synced = set.copies.filter((c) => c.state === 'in-sync');
@@ -128,7 +128,8 @@ class Loads {
 
   constructor(state: MetadataState) {
     state.copySets?.forEach((set, shard) => {
-      for (const c of set.copies) this.add(c.member, c.state === 'joining' ? state.shards[shard]?.owner : undefined);
+      const owner = state.shards[shard]?.owner;
+      for (const c of set.copies) this.add(c.member, c.state === 'joining' && c.member !== owner ? owner : undefined);
     });
   }
 

@@ -11,10 +11,14 @@ import { tenantRanges } from './tenants.js';
 /** Of tenants for which none was set. */
 export const CACHE: Policy = { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' };
 
-type Policies = Pick<MetadataState, 'policies' | 'shards' | 'tenants'>;
+/** Of a new cluster of three servers or more, unless its operator says otherwise. */
+export const REPLICATED: Policy = { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' };
+
+type Policies = Pick<MetadataState, 'policies' | 'copySets' | 'shards' | 'tenants'>;
 
 export function policyOf(state: Policies, shard: number): Policy {
-  if (state.policies === undefined) return CACHE;
+  // A new cluster may have a policy a moment before it has copy sets.
+  if (state.policies === undefined || state.copySets === undefined) return CACHE;
   const tenant = tenantRanges(state).findIndex(({ first, count }) => shard >= first && shard < first + count);
   return state.policies[tenant] ?? CACHE;
 }
@@ -83,14 +87,23 @@ export function inherited(set: CopySet, heir: Copy, lastOwner: string | undefine
 
 /**
  * The copies of a shard whose owner has opened it: with a copy that it was promoted for, or a new table, which is named
- * as the opening.
+ * as the opening. While the values of a shard would be waited for, a new table joins until its owner is about to serve
+ * it: before that nobody has to wait for it. `brought`: the new table has what the shard's last owner had.
  */
-export function opened(state: MetadataState, s: Shard, owner: string, incarnation: string): CopySet | undefined {
+export function opened(
+  state: MetadataState,
+  s: Shard,
+  owner: string,
+  { incarnation, brought }: { readonly incarnation: string; readonly brought: boolean },
+): CopySet | undefined {
   const set = state.copySets?.[s.shard];
   if (set === undefined || (s.owner === owner && set.copies.some((c) => c.member === owner && isWhole(c))))
     return undefined;
   const others = set.copies.filter((c) => c.member !== owner && !isWhole(c));
-  return revised(set, [...others, ownCopy(state, owner, s.worker, incarnation)], policyOf(state, s.shard));
+  const policy = policyOf(state, s.shard);
+  const own = ownCopy(state, owner, s.worker, incarnation);
+  const isNew = !brought && waitsOnLoss(policy) && policy.replicas > 1;
+  return revised(set, [...others, isNew ? { ...own, state: 'joining' } : own], policy);
 }
 
 function ownCopy(state: MetadataState, member: string, worker: number, id: string): Copy {
@@ -114,5 +127,5 @@ export function firstCopySets(state: MetadataState, format: number): Pick<Metada
     const open = owner !== undefined && incarnation !== undefined;
     return { config: 1, copies: open ? [ownCopy(state, owner, worker, incarnation)] : [] };
   });
-  return { copySets, policies: [] };
+  return { copySets, policies: state.policies ?? [] };
 }

@@ -1,7 +1,8 @@
 import test from 'ava';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, joinOf, hexOf, LEASE, MetadataLog } from '../../test/support/metadata-log.js';
-import { nextFormat, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
+import { nextFormat, nextLookMs, nextMove, nextOwners, takeFromDead } from './leader-policy.js';
+import { FORMAT_COPIES } from './format.js';
 import { GrantedLeases } from './owner-leases.js';
 import { nextVoters } from './voter-policy.js';
 
@@ -239,4 +240,27 @@ test('the format is raised when every server has said that it knows the next one
   log.do(says({ s1: 2, s2: 2 })!);
   t.is(log.state.formatVersion, 2);
   t.is(says({ s1: 2, s2: 2 }), undefined);
+});
+
+test('shards that never had an owner get one at once, others when no earlier owner is relied on, and by the map of then', (t) => {
+  const log = new MetadataLog(FORMAT_COPIES).do(bootstrapOf(2, ['s1', 's2']));
+  t.is(nextOwners(log.state, undefined, 0), undefined, 'nobody is there');
+  log.do(joinOf('s1', 1), joinOf('s2', 2));
+  const early = nextOwners(log.state, undefined, 0)!;
+  log.do(joinOf('s2', 3, 2));
+  t.regex(log.try(early), /ERR_BUSY/, 'somebody has started again since');
+  log.do({ t: 'raise-format', format: FORMAT_COPIES });
+  const waits = { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' } as const;
+  log.do({ t: 'policy-set', tenant: 0, ...waits }, nextOwners(log.state, undefined, 0)!);
+  const { owner } = log.open(0, 50).shard(0);
+  const leases = leasesAt(HELD, { [HELD]: ['s1', 's2'] });
+  leases.observe(log.state.members.values(), HELD);
+  log.do(joinOf(owner!, 5, owner === 's1' ? 1 : 3));
+  leases.observe(log.state.members.values(), HELD);
+  t.is(nextOwners(log.state, leases, HELD), undefined, 'an operator is waited for');
+  log.do({ t: 'policy-set', tenant: 0, ...waits, onLoss: 'empty' });
+  t.is(nextOwners(log.state, leases, 2 * HELD - 1), undefined, 'clients may rely on the last owner');
+  t.is(nextOwners(log.state, undefined, 2 * HELD), undefined, 'this leader does not know it yet');
+  t.is(log.try(nextOwners(log.state, leases, 2 * HELD)!), 'ok');
+  t.not(log.shard(0).owner, undefined);
 });

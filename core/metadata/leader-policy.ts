@@ -4,9 +4,9 @@
  * test/sim).
  */
 import { MoveRests } from './move-rests.js';
-import type { Command, RaiseFormat, ShardMove, ShardsTaken, TakenShard } from './commands.js';
+import type { AssignShards, Command, RaiseFormat, ShardMove, ShardsTaken, TakenShard } from './commands.js';
 import { Absences, copyLooksMs, nextCopies, taker } from './copy-policy.js';
-import { hasCopies } from './copy-sets.js';
+import { hasCopies, isUnassigned } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
 import { complete } from './reduced.js';
@@ -57,6 +57,22 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
     if (shards.length > 0) return { t: 'shards-taken', id: member.id, incarnation: member.incarnation, shards };
   }
   return undefined;
+}
+
+/**
+ * Owners for the shards that have none: those that had one only when nobody can rely on it any more. What becomes vacant
+ * before this takes effect changes the map, and the command is refused.
+ */
+export function nextOwners(
+  state: MetadataState,
+  leases: GrantedLeases | undefined,
+  nowMs: number,
+): AssignShards | undefined {
+  const { shards, members, mapEpoch } = state;
+  if (members.size === 0 || !shards.some((s) => isUnassigned(state, s))) return undefined;
+  const isVacant = shards.some((s) => s.owner === undefined && s.epoch > 0);
+  if (isVacant && (leases === undefined || nowMs < leases.earlierStartsOverAt())) return undefined;
+  return { t: 'assign-shards', mapEpoch };
 }
 
 const NONE = new MoveRests();

@@ -147,6 +147,26 @@ test('when the last copy is gone a shard waits, or is served empty, as its polic
   t.is(empty.try({ t: 'assign-shards' }), 'ok');
 });
 
+test('a shard that was never served has nothing to wait for; once it counts its own copy it has', (t) => {
+  const fresh = (): CopyLog => new CopyLog({}, 4, false).openNew(0, 100);
+  const log = fresh();
+  t.is(log.copies, `${log.owner} joining`);
+  const owner = log.owner!;
+  restart(log, owner);
+  t.is(log.owner, owner, 'it opens it anew');
+  const [a = ''] = log.others;
+  const other = fresh();
+  t.is(other.take(a), 'ok', 'the leader gives it to another, empty');
+  t.is(other.owner, a);
+  const served = fresh().count(0);
+  t.is(served.copies, '');
+  t.regex(served.take(a), /ERR_BUSY/);
+  restart(served, served.owner!);
+  t.is(served.owner, undefined);
+  for (const policy of [{ onLoss: 'empty' }, { replicas: 1 }] as const)
+    t.is(new CopyLog(policy, 4, false).openNew(0, 100).copies, '', 'its policy waits for nothing');
+});
+
 test('a shard that was never open is lost by nobody', (t) => {
   const log = new CopyLog();
   const [a = ''] = log.others;

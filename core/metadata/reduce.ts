@@ -7,9 +7,17 @@
  * refuses the same command at the same place.
  */
 import { EPOCH_MAX, REGIONS_MAX } from './check-state.js';
-import type { Bootstrap, Command, MemberJoin, SegmentName, ShardLayoutChanged, ShardOpened } from './commands.js';
+import type {
+  AssignShards,
+  Bootstrap,
+  Command,
+  MemberJoin,
+  SegmentName,
+  ShardLayoutChanged,
+  ShardOpened,
+} from './commands.js';
 import { FORMAT_FIRST, tooEarly } from './format.js';
-import { emptied, isUnassigned, opened as withCopy, withSets } from './copy-sets.js';
+import { CACHE, emptied, isUnassigned, opened as withCopy, withSets } from './copy-sets.js';
 import { addJoinToken } from './join-tokens.js';
 import { place } from './placement.js';
 import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
@@ -101,7 +109,9 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
   });
 }
 
-function assign(state: MetadataState): Reduced {
+function assign(state: MetadataState, c: AssignShards): Reduced {
+  if (c.mapEpoch !== undefined && c.mapEpoch !== state.mapEpoch)
+    return refused('ERR_BUSY', 'the map has changed since');
   const placed = place(state.shards, state.members);
   const owners = new Map(
     state.shards.flatMap((s): [number, string][] => {
@@ -145,7 +155,8 @@ function opened(state: MetadataState, c: ShardOpened): Reduced {
   const { incarnation, layoutEpoch, buckets, regions } = c;
   // Whatever it was opened with: its copy is of no more use.
   const moves = state.moves.filter((m) => m.shard !== c.shard || m.phase !== 'released');
-  const set = withCopy(state, { ...shard, worker: base.worker }, c.owner, incarnation);
+  const brought = given !== undefined;
+  const set = withCopy(state, { ...shard, worker: base.worker }, c.owner, { incarnation, brought });
   const sets = withSets(state, set === undefined ? new Map() : new Map([[c.shard, set]]));
   return replaceShard({ ...state, moves, ...sets }, { ...base, incarnation, layoutEpoch, buckets, regions });
 }
@@ -202,6 +213,9 @@ function bootstrap(state: MetadataState, c: Bootstrap): Reduced {
     ownerLease: c.ownerLease,
     shards,
     tenants,
+    ...(c.policy === undefined
+      ? {}
+      : { policies: Array.from({ length: tenants.length + 1 }, () => c.policy ?? CACHE) }),
   });
 }
 
@@ -215,7 +229,7 @@ export function reduce(state: MetadataState, c: Command): Reduced {
     case 'member-join':
       return join(state, c);
     case 'assign-shards':
-      return assign(state);
+      return assign(state, c);
     case 'shard-opened':
       return opened(state, c);
     case 'shard-layout':

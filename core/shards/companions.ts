@@ -66,11 +66,10 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
     if (state.is === 'idle') return;
     one.state = { is: 'idle' };
     one.attempts = 0;
-    const inSync = set.copies.filter((entry) => entry.state === 'in-sync').length;
+    const inSync = set.copies.filter((entry) => entry.state === 'in-sync' || entry.member === c.memberId).length;
     c.act({ do: 'note', note: { of: 'copy in sync', shard, member: copy.member, inSync } });
   } else if (state.is === 'idle' || ('config' in state && state.config !== set.config)) {
-    // A copy that was added before could be promoted without the waits that its owner still had.
-    if (one.late || isBeforeServing(life.state)) one.state = { is: 'idle' };
+    if (one.late || !mayRequire(c, life, set)) one.state = { is: 'idle' };
     else require(c, life, one, set.config);
   } else if (state.is === 'proposing' && !state.busy && !one.late) {
     state.busy = true;
@@ -80,6 +79,24 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
     const command = { t: 'copies-in-sync', ...names(life, state.config), ...by(c), ...about } as const;
     c.askFor(life, state, { do: 'propose', command });
   }
+}
+
+/** A copy that were added earlier could be promoted without the waits that its owner still has. */
+function mayRequire(c: Common, life: Held, set: CopySet): boolean {
+  return !isBeforeServing(life.state) || (c.leasesOver && isOwnNew(c, life, set));
+}
+
+/** It was opened empty, and never served: nobody has seen anything of it. */
+export function isOwnNew({ memberId }: Common, { incarnation }: Held, { copies }: CopySet): boolean {
+  return copies.some((copy) => copy.member === memberId && copy.id === incarnation && copy.state === 'joining');
+}
+
+/** The owner's own copy of a new shard counts from now on: it is about to be served. */
+export function countOwn(c: Common, life: Held, { config }: CopySet): void {
+  const { shard, incarnation: copy } = life;
+  const worker = c.metadata.shards[shard]?.worker ?? 0;
+  const about = { member: c.memberId, start: c.memberIncarnation, copy, worker, lsn: 0 };
+  c.ask(life, { do: 'propose', command: { t: 'copies-in-sync', ...names(life, config), ...by(c), ...about } });
 }
 
 function require(c: Common, life: Held, one: Companion, config: number): void {

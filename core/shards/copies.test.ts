@@ -3,7 +3,17 @@
  * test/sim.
  */
 import test from 'ava';
-import { Copies, backup, following, inSync, joining, kept, opened, owner } from '../../test/support/copies-rig.js';
+import {
+  Copies,
+  backup,
+  following,
+  inSync,
+  joining,
+  kept,
+  opened,
+  owner,
+  unserved,
+} from '../../test/support/copies-rig.js';
 import { CopyLog } from '../../test/support/copy-log.js';
 import { hexOf, joinOf } from '../../test/support/metadata-log.js';
 import type { Command } from '../metadata/commands.js';
@@ -288,6 +298,31 @@ test('no copy is required before its owner serves: others may be relied on until
   rig.shards.lastRunOver();
   t.deepEqual(rig.asked(), ['serve']);
   t.deepEqual(rig.done('serve'), [`require ${hexOf(2001)}`]);
+});
+
+test('a new shard is served when another server has a copy of it, and then counts its own', (t) => {
+  const rig = unserved();
+  const [member = ''] = rig.log.others;
+  rig.see(rig.add(member));
+  rig.see({ t: 'copy-named', ...rig.log.name, member, start: rig.log.start(member), copy: hexOf(2001), worker: 1 });
+  t.deepEqual(rig.notices(hexOf(2001), 'joined').at(-1), `require ${hexOf(2001)}`);
+  rig.done('require', undefined, 0);
+  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} [${hexOf(2001)}]`, 'copies-in-sync']);
+  t.is(rig.log.copies, `${member} in-sync, ${rig.log.owner} joining`, 'what is in it now, which is nothing, is there');
+  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} [${hexOf(2001)}]`, 'serve']);
+  t.is(rig.log.copies, `${member} in-sync`);
+});
+
+test('a new shard is served alone when no copy comes in time, no other server is there, or its policy is another', (t) => {
+  const rig = unserved();
+  t.deepEqual(rig.done('wait'), ['copies-in-sync']);
+  t.deepEqual(rig.done('propose'), ['copies-in-sync'], 'it was lost');
+  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} []`, 'serve']);
+  const other = unserved();
+  const cache = { level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
+  t.deepEqual(other.see({ t: 'policy-set', tenant: 0, ...cache }).at(-1), 'copies-in-sync');
+  const alone = unserved(1, false);
+  t.deepEqual(alone.asked(), ['copies-in-sync']);
 });
 
 test('a copy that was late and is back is kept', (t) => {

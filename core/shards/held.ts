@@ -2,10 +2,11 @@
  * The life of a shard that is this server's: from its opening to the end of its move to another server. Each function
  * looks at where the life is and what the metadata says, and asks for the next step; index.ts has the rules.
  */
+import { inSync, policyOf, waitsOnLoss } from '../metadata/copy-sets.js';
 import { complete } from '../metadata/reduced.js';
 import type { Asked, Failure } from './actions.js';
-import { isOwn, moveFor, moveOf, type Common } from './common.js';
-import { advanceCopies } from './companions.js';
+import { isOwn, moveFor, moveOf, ownSet, type Common } from './common.js';
+import { advanceCopies, countOwn, isOwnNew } from './companions.js';
 import { beginHandover, copyAfter, handing, handingDone, heirOf } from './handover.js';
 import { become, isBeforeServing, type Held, type HeldState } from './life.js';
 
@@ -14,6 +15,8 @@ import { become, isBeforeServing, type Held, type HeldState } from './life.js';
  * longer.
  */
 const SEALED_MS = 3000;
+/** So long a new shard waits for another server to have a copy of it. Then its owner serves it alone. */
+const FIRST_COPY_MS = 5000;
 
 type At<S extends HeldState['is']> = Extract<HeldState, { is: S }>;
 
@@ -86,10 +89,11 @@ export function heldDone(c: Common, life: Held, did: Asked['do'], failed: Failur
   switch (state.is) {
     case 'opening':
     case 'leading':
-      become(life, { is: 'announced', busy: false });
+      become(life, { is: 'announced', busy: false, waited: 'not yet' });
       break;
     case 'announced':
-      state.busy = false;
+      if (did === 'wait') state.waited = 'enough';
+      else state.busy = false;
       if (did === 'serve') {
         become(life, { is: 'serving' });
         life.copies.whole = true;
@@ -120,11 +124,26 @@ function announced(c: Common, life: Held, state: At<'announced'>): void {
   const { shard, epoch, incarnation } = life;
   if (state.busy) return;
   if (!isAnnounced(c, life)) c.ask(life, { do: 'announce', shard, epoch, incarnation });
-  else if (c.leasesOver) {
+  else if (!c.leasesOver || isAlone(c, life, state)) return;
+  else {
+    const set = ownSet(c, life);
     c.mark();
-    c.ask(life, { do: 'serve', shard });
-  } else return;
+    if (set !== undefined && isOwnNew(c, life, set)) countOwn(c, life, set);
+    else c.ask(life, { do: 'serve', shard });
+  }
   state.busy = true;
+}
+
+/** A new shard whose values are to survive its server, and no other server has it yet. */
+function isAlone(c: Common, life: Held, state: At<'announced'>): boolean {
+  const set = ownSet(c, life);
+  if (set === undefined || !isOwnNew(c, life, set) || !waitsOnLoss(policyOf(c.metadata, life.shard))) return false;
+  if (inSync(set.copies) > 0 || c.metadata.members.size === 1 || state.waited === 'enough') return false;
+  if (state.waited === 'not yet') {
+    state.waited = 'waiting';
+    c.ask(life, { do: 'wait', ms: FIRST_COPY_MS });
+  }
+  return true;
 }
 
 function draining(c: Common, life: Held, state: At<'draining'>): void {

@@ -100,7 +100,9 @@
  *   17. A handover is proposed only when the data plane has done it, in an epoch in which the shard was served; its owner
  *       goes on only in a later config.
  *   18. A copy is required only by an owner that has served in this epoch: what is promoted after it does not wait for the
- *       leases of earlier owners, or of the last run.
+ *       leases of earlier owners, or of the last run. Or of a new shard, when those leases are over.
+ *   19. A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is served:
+ *       when another server has one, or none came for a time. So what is lost before that was never there.
  *
  * Files: shards (all of them), held, handover, companions, backup, coming, common (what the metadata says of one), life (the states), actions,
  * short-leases, changed-shards.

@@ -26,10 +26,10 @@ export type HeldState =
   /** The copy that was here becomes the owner's table. */
   | { readonly is: 'leading' }
   /**
-   * Open. Waits for the metadata to have its regions, then for the leases of the last run, then for `serve`. `busy`:
-   * one of these was asked for.
+   * Open. Waits for the metadata to have its regions, then for the leases of the last run, then for the first copy of a
+   * new shard, then for `serve`. `busy`: one of these was asked for. `waited`: for the first copy, or long enough.
    */
-  | { readonly is: 'announced'; busy: boolean }
+  | { readonly is: 'announced'; busy: boolean; waited: 'not yet' | 'waiting' | 'enough' }
   | { readonly is: 'serving' }
   /** Served, and about to be sealed for this copy: waits until leases are short. */
   | { readonly is: 'draining'; readonly copy: string }

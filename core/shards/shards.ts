@@ -253,7 +253,7 @@ export class Shards implements Common {
       incarnation,
       memoryBytes,
       copies: noCompanions(),
-      state: { is: 'announced', busy: false },
+      state: { is: 'announced', busy: false, waited: 'not yet' },
     };
     this.#lives.set(shard, held);
     this.act({ do: 'note', note: { of: 'came', shard, epoch } });

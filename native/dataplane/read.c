@@ -77,13 +77,14 @@ static void emit(void *ctx, const table_entry *e) {
  * none. The SCANs of one turn share such a bound, so that many of them hold up others hardly longer than one; each gets
  * on a little. */
 void read_scan(op *o) {
-    if (shard_status(o->worker, o->shard) != FKV_OK) {
+    bool copy = o->request.flags & FKV_REQUEST_SCAN_COPY;
+    if ((copy ? shard_copy_status(o->worker, o->shard) : shard_status(o->worker, o->shard)) != FKV_OK) {
         op_ends(o, FKV_SHARD_CLOSED);
         return;
     }
     scan_out out = { .bytes = o->worker->scratch,
                      .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
-                     .copy = o->request.flags & FKV_REQUEST_SCAN_COPY,
+                     .copy = copy,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
     uint32_t chains = 0, most = (uint32_t)max_u64(o->worker->scan_chains, SCAN_CHAINS_MIN);
@@ -134,16 +135,18 @@ static void emit_join(shard *s, scan_out *out) {
     emit_sequences(&sequences);
     uint64_t doubt_ns = dedup_doubt_ns(&w->dedup, s->slot);
     uint64_t doubt_ms = doubt_ns > w->now_ns ? (doubt_ns - w->now_ns) / 1000000u + 1 : 0;
+    /* The doubt begins anew when a new shard is served. */
+    bool is_long = sequences.left_out || (doubt_ms && shard_is_new(s));
     fkv_join_point p = { .lsn = s->replica.committed,
                          .epoch = s->replica.epoch,
-                         .doubt_ms = sequences.left_out ? FKV_DEDUP_IDLE_MS : (uint32_t)doubt_ms };
+                         .doubt_ms = is_long ? FKV_DEDUP_IDLE_MS : (uint32_t)doubt_ms };
     emit_said(out, FKV_SCAN_JOIN_POINT, &p, sizeof p);
 }
 
 void read_changed(op *o) {
     shard *s = o->shard;
     uint64_t now = o->worker->now_ns, place = o->request.expected;
-    fkv_status status = shard_status(o->worker, s);
+    fkv_status status = shard_copy_status(o->worker, s);
     if (status == FKV_OK && place == 0) {
         place = change_log_begin(&s->log, now);
         if (!place) status = FKV_NO_MEMORY;

@@ -38,7 +38,7 @@ static fkv_status admit(worker *w, client *c, op *o) {
     if (r->shard >= w->d->c.shards) return FKV_BAD_REQUEST;
     if (!fkv_range_has(c->tenant->shards, r->shard)) return FKV_UNAUTHORIZED;
     o->shard = w->by_number[r->shard];
-    fkv_status s = shard_status(w, o->shard);
+    fkv_status s = r->flags & FKV_REQUEST_SCAN_COPY ? shard_copy_status(w, o->shard) : shard_status(w, o->shard);
     /* A change waits for the next owner, or for this one to go on. */
     if (s != FKV_OK && fkv_op_is(r->op, FKV_CHANGES) && shard_hands(o->shard)) s = FKV_OK;
     if (s != FKV_OK || !fkv_op_is(r->op, FKV_KEYED)) return s;

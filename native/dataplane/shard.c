@@ -87,6 +87,10 @@ fkv_status shard_status(const worker *w, const shard *s) {
     return status_of(w->now_ns < own_right(w));
 }
 
+fkv_status shard_copy_status(const worker *w, const shard *s) {
+    return s && shard_is_new(s) ? status_of(w->now_ns < own_right(w)) : shard_status(w, s);
+}
+
 fkv_status shard_add_segment(shard *s, segment *m) {
     segment_list *list = &s->segments[m->kind - 1];
     if (list->room < list->top + 2) {

@@ -115,6 +115,11 @@ dataplane_layout *shard_describe(shard *s); /* NULL: no memory */
 uint64_t shard_right(const worker *w, const shard *s);
 /* Whether the owner may answer for the shard (NULL: not here) now. */
 fkv_status shard_status(const worker *w, const shard *s);
+/* Opened empty, and never served. */
+static inline bool shard_is_new(const shard *s) { return s->state == SHARD_OPEN && !s->copy; }
+/* The same towards a server that makes a copy of it. That of a new shard is made before it is served, so that its values
+ * are on two servers from the first. */
+fkv_status shard_copy_status(const worker *w, const shard *s);
 /* It is about to be another owner's, and changes wait for that. */
 static inline bool shard_hands(const shard *s) { return s && s->state == SHARD_HANDING; }
 void shard_free(shard *s); /* any thread, when nothing else knows it: table and segments too */

@@ -13,9 +13,44 @@ const simulated = (simulation) => ({ simulation, application: 'copies', seeds: 4
 const LACKS = simulated(/: (seen values|copies|one owner|shrinking): /);
 const GIVEN_UP = simulated(/: (given up|shrinking): /);
 const CONFIG = simulated(/: config: /);
+const leader = (title) => ({ test: 'core/metadata/leader-policy.test.ts', title });
 const NAMES = 'a command about copies is refused with any of its names another one: epoch, config, starts, owner';
 
 export const mutations = [
+  ...inFile('core/metadata/copy-sets.ts', [
+    [
+      'copies: a shard that was never served is waited for when it is lost',
+      promotions('a shard that was never served has nothing to wait for; once it counts its own copy it has'),
+      "isNew ? { ...own, state: 'joining' } : own",
+      'own',
+    ],
+    [
+      'copies: what came with a move is taken for a new shard',
+      copies('a shard that came with its values is not new, whatever the policy is by then'),
+      '!brought && waitsOnLoss(policy)',
+      'waitsOnLoss(policy)',
+    ],
+  ]),
+  ...inFile('core/metadata/leader-policy.ts', [
+    [
+      'copies: a vacant shard is given away while clients may rely on its last owner',
+      leader(
+        'shards that never had an owner get one at once, others when no earlier owner is relied on, and by the map of then',
+      ),
+      'if (isVacant && (leases === undefined || nowMs < leases.earlierStartsOverAt())) return undefined;',
+      '',
+    ],
+  ]),
+  ...inFile('core/metadata/reduce.ts', [
+    [
+      'copies: shards are given away by the map of before',
+      leader(
+        'shards that never had an owner get one at once, others when no earlier owner is relied on, and by the map of then',
+      ),
+      'c.mapEpoch !== undefined && c.mapEpoch !== state.mapEpoch',
+      'c.mapEpoch === state.mapEpoch + 1',
+    ],
+  ]),
   ...inFile('core/metadata/reduce-copies.ts', [
     [
       'copies: a command of an earlier config fits',

@@ -5,6 +5,30 @@ const join = by('dataplane_join');
 const ends = by('dataplane_join_ends');
 
 export const mutations = [
+  ...inFile('native/dataplane/shard.c', [
+    [
+      'joins: a new shard is copied only once it is served',
+      join('a_new_shard_is_copied_before_it_is_served'),
+      'return s && shard_is_new(s) ? status_of(w->now_ns < own_right(w)) : shard_status(w, s);',
+      'return shard_status(w, s);',
+    ],
+  ]),
+  ...inFile('native/dataplane/shard.h', [
+    [
+      'joins: a copy that leads is copied before it serves',
+      join('a_copy_that_leads_is_not_copied_before_it_serves'),
+      'return s->state == SHARD_OPEN && !s->copy;',
+      'return s->state == SHARD_OPEN;',
+    ],
+  ]),
+  ...inFile('native/dataplane/request.c', [
+    [
+      'joins: clients are answered by a new shard that is not served',
+      join('a_new_shard_is_copied_before_it_is_served'),
+      'r->flags & FKV_REQUEST_SCAN_COPY ? shard_copy_status(w, o->shard) : shard_status(w, o->shard)',
+      'shard_copy_status(w, o->shard)',
+    ],
+  ]),
   ...inFile('native/client/copy.c', [
     [
       'joins: the records come before the last page is in the table',

@@ -123,8 +123,14 @@ export const mutations = [
     [
       'shards: a copy is required while others may be relied on (rule 18)',
       copies('no copy is required before its owner serves: others may be relied on until then'),
-      'if (one.late || isBeforeServing(life.state))',
-      'if (one.late)',
+      '!isBeforeServing(life.state) || (c.leasesOver && isOwnNew(c, life, set))',
+      'true',
+    ],
+    [
+      'shards: a new shard is not copied before it is served (rule 19)',
+      copies('a new shard is served when another server has a copy of it, and then counts its own'),
+      '!isBeforeServing(life.state) || (c.leasesOver && isOwnNew(c, life, set))',
+      '!isBeforeServing(life.state)',
     ],
     [
       'shards: a copy is proposed in a config in which it was not required (rule 14)',
@@ -165,6 +171,26 @@ export const mutations = [
   ]),
   ...inFile('core/shards/held.ts', [
     [
+      'shards: a new shard is served before another server has it (rule 19)',
+      copies('a new shard is served when another server has a copy of it, and then counts its own'),
+      '!c.leasesOver || isAlone(c, life, state)',
+      '!c.leasesOver',
+    ],
+    [
+      'shards: a new shard waits for a first copy without end',
+      copies(
+        'a new shard is served alone when no copy comes in time, no other server is there, or its policy is another',
+      ),
+      "if (did === 'wait') state.waited = 'enough';",
+      "if (did === 'wait') state.waited = 'waiting';",
+    ],
+    [
+      'shards: a shard is served whose own copy does not count yet (rule 19)',
+      copies('a new shard is served when another server has a copy of it, and then counts its own'),
+      'if (set !== undefined && isOwnNew(c, life, set)) countOwn(c, life, set);',
+      'if (set === undefined) countOwn(c, life, { config: 0, copies: [] });',
+    ],
+    [
       'shards: what the metadata has taken goes on to be served (rule 4)',
       simulated(ANY),
       '  if (!isOwn(c, life)) {\n    taken(c, life);\n    return;\n  }\n  if',
@@ -185,8 +211,8 @@ export const mutations = [
     [
       'shards: a shard is served before the leases of the last run are over (rule 3)',
       simulated(TWO_OWNERS),
-      'else if (c.leasesOver) {',
-      'else {',
+      'else if (!c.leasesOver || isAlone(c, life, state)) return;',
+      'else if (isAlone(c, life, state)) return;',
     ],
     [
       'shards: a shard is sealed for no copy (rule 5)',

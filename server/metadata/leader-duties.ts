@@ -7,10 +7,9 @@
 import { FarkvError } from '../../core/errors.js';
 import type { Bootstrap, Command, ShardsTaken } from '../../core/metadata/commands.js';
 import { Absences } from '../../core/metadata/copy-policy.js';
-import { isUnassigned } from '../../core/metadata/copy-sets.js';
 import { MoveRests } from '../../core/metadata/move-rests.js';
 import { planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
-import { dueCommand, nextLookMs } from '../../core/metadata/leader-policy.js';
+import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { MovedVotes } from '../../core/metadata/voter-policy.js';
 import type { CopyState, MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
@@ -272,14 +271,17 @@ export class LeaderDuties {
     if (due !== undefined) return due;
     if (s.tickets !== undefined && wallMs() >= s.tickets.rotatedMs + ROTATE_MS)
       return { t: 'tickets-rotate', number: s.tickets.number + 1, secret: randomHex(16), atMs: wallMs() };
-    if (!s.shards.some((one) => isUnassigned(s, one))) return undefined;
+    const owners = nextOwners(s, current?.leases, nowMs());
+    if (owners === undefined) return undefined;
     const missing = s.voters.filter((id) => !s.members.has(id));
-    if (missing.length === 0 || this.#impatient) {
+    // Shards of a replicated cluster are to have copies from the first.
+    const isEarly = s.policies !== undefined && s.copySets === undefined;
+    if ((missing.length === 0 && !isEarly) || this.#impatient) {
       if (missing.length > 0)
         log.warn(
           `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}`,
         );
-      return { t: 'assign-shards' };
+      return owners;
     }
     this.#patience ??= setTimeout(() => {
       this.#impatient = true;

@@ -82,22 +82,30 @@ test('a copy that cannot be made says why, and is tried again', async (t) => {
   );
 });
 
-test('an owner requires a copy that has joined and proposes it; one that is late is removed', async (t) => {
+test('an owner requires a copy that has joined and proposes it, then serves; one that is late is removed', async (t) => {
   const lines: string[] = [];
   const world = made('s1', lines, never);
-  await world.life.until(() => world.life.settled);
+  await world.quiet();
+  t.false(world.life.settled, 'no other server has what will be written');
   const start = OTHER;
   world.apply({ t: 'copies-add', copies: [{ ...name(world), member: 's2', start, rank: 1 }] });
   world.apply({ t: 'copy-named', ...name(world), member: 's2', start, copy: incarnation(7), worker: 0 });
   world.life.copyNoticed(0, 7n, 'joined');
-  await world.quiet();
+  await world.life.until(() => world.life.settled);
   const set = () => world.machine.state.copySets![0]!;
-  t.is(set().copies.find((c) => c.member === 's2')?.state, 'in-sync');
+  t.deepEqual(
+    set().copies.map((c) => c.state),
+    ['in-sync', 'in-sync'],
+  );
   t.deepEqual(set().barrier, { epoch: 1, lsn: 12 });
-  t.deepEqual(world.events.slice(-3), [
+  t.deepEqual(world.events.slice(world.events.indexOf('require 0 7')), [
     'require 0 7',
     'propose copies-in-sync',
+    `configure 0 epoch 1 config ${set().config - 1} at least 1 [7]`,
+    'marked',
+    'propose copies-in-sync',
     `configure 0 epoch 1 config ${set().config} at least 1 [7]`,
+    'serve 0',
   ]);
   world.life.copyNoticed(0, 7n, 'late');
   await world.quiet();

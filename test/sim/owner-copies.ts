@@ -112,7 +112,8 @@ export class OwnerCopies {
     for (const s of state.shards) {
       const copies = state.copySets[s.shard]?.copies ?? [];
       // Its values are lost, as far as it can be known: it waits for an operator.
-      if (!copies.some((copy) => isWhole(copy) && isHere(copy))) continue;
+      // What was never served is not lost.
+      if (!copies.some((copy) => (isWhole(copy) || copy.member === s.owner) && isHere(copy))) continue;
       const said = `shard ${s.shard}, of ${s.owner ?? 'nobody'} in epoch ${s.epoch}, ${JSON.stringify(state.copySets[s.shard])}`;
       const owner = lives.find((life) => life.id === s.owner && life.tables.tables.get(s.shard)?.serving === true);
       if (owner === undefined) return `${said}, is not served`;

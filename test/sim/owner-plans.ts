@@ -1,10 +1,9 @@
 /** What leaders of the simulation propose besides moves: a cluster, owners, and what operators ask for. */
 import type { Command } from '../../core/metadata/commands.js';
-import { isUnassigned } from '../../core/metadata/copy-sets.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { World } from './world.js';
 
-/** A cluster where there is none, owners where shards have none. */
+/** A cluster where there is none. */
 export function setUp(
   state: MetadataState,
   voters: readonly string[],
@@ -23,9 +22,7 @@ export function setUp(
       ownerLease,
     };
   }
-  return state.members.size > 0 && state.shards.some((s) => isUnassigned(state, s))
-    ? { t: 'assign-shards' }
-    : undefined;
+  return undefined;
 }
 
 /** Operators who change their minds. */

@@ -9,7 +9,7 @@
  * changed before it (claims.ts, contents.ts).
  */
 import { encodeProposal, type Command } from '../../core/metadata/commands.js';
-import { nextMove, nextLookMs, takeFromDead } from '../../core/metadata/leader-policy.js';
+import { nextMove, nextLookMs, nextOwners, takeFromDead } from '../../core/metadata/leader-policy.js';
 import { GrantedLeases, heldMs, HeldLease } from '../../core/metadata/owner-leases.js';
 import type { LeaseTerms, MetadataState } from '../../core/metadata/state.js';
 import type { Ready } from '../../core/raft/index.js';
@@ -379,6 +379,7 @@ export class Owners {
     const command =
       this.copies?.due(state, leases, now) ??
       setUp(state, this.#first.map(idOf), TERMS, SHARDS) ??
+      nextOwners(state, leases, now) ??
       nextMove(state, leases, now) ??
       this.copies?.unrest() ??
       unrest(this.world, state);

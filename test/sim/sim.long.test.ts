@@ -56,7 +56,7 @@ const COPIES_FOUND_BY: Readonly<Record<CopyMistake, number>> = {
   'new owners serve before the leases that they gave have ended': 1,
   'leaders do not wait for the leases of earlier starts': 4,
   'owners hand over while clients rely on them': 3,
-  'owners hand over what the heir may lack': 9,
+  'owners hand over what the heir may lack': 54,
   'owners go on though a handover may still come': 31,
 };
 

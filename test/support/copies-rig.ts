@@ -72,6 +72,21 @@ export function opened(policy = {}): Copies {
   return rig;
 }
 
+/** The shard is this server's, and open; it has waited for the leases of the last run, and waits for a first copy. */
+export function unserved(servers = 4, waits = true): Copies {
+  const log = new CopyLog({}, servers, false);
+  const rig = new Copies(log, log.owner ?? '', log.start(log.owner ?? ''), 99);
+  rig.see();
+  rig.done('open');
+  log.openNew(0, 100);
+  rig.see();
+  rig.done('announce');
+  rig.done('configure');
+  rig.shards.lastRunOver();
+  if (waits) rig.asked();
+  return rig;
+}
+
 /** The shard is this server's, and served; `others` have been added and are named 2001 and so on. */
 export function owner(policy = {}, others = 1): Copies {
   const rig = opened(policy);

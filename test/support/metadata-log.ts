@@ -78,8 +78,26 @@ export class MetadataLog {
     return this;
   }
 
-  /** Its owner opens the shard. */
+  /** Its owner opens the shard, and is about to serve it. */
   open(shard: number, incarnation: number): this {
+    this.openNew(shard, incarnation);
+    const { owner } = this.shard(shard);
+    const own = this.state.copySets?.[shard]?.copies.find((copy) => copy.member === owner);
+    return own?.state === 'joining' ? this.count(shard) : this;
+  }
+
+  /** Its owner has counted its own copy as one in sync. */
+  count(shard: number): this {
+    const { epoch, owner, worker, incarnation } = this.shard(shard);
+    const { config } = this.state.copySets![shard]!;
+    const start = this.state.members.get(owner!)!.incarnation;
+    const by = { owner: owner!, memberIncarnation: start };
+    const about = { member: owner!, start, copy: incarnation!, worker, lsn: 0 };
+    return this.do({ t: 'copies-in-sync', shard, epoch, config, ...by, ...about });
+  }
+
+  /** Its owner opens the shard, which it has not served yet. */
+  openNew(shard: number, incarnation: number): this {
     const s = this.shard(shard);
     return this.do({
       t: 'shard-opened',

@@ -208,6 +208,45 @@ TEST(only_a_server_may_ask_to_join) {
     down();
 }
 
+/* So its values are on two servers from the first. Nobody else is answered before. */
+TEST(a_new_shard_is_copied_before_it_is_served) {
+    work = (load){ 0 };
+    node_up(FIRST, 1);
+    node_up(SECOND, 1);
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    CHECK_EQ(get("alpha"), FKV_SHARD_CLOSED);
+    node_joins(SECOND, FIRST, 0, 1);
+    CHECK_EQ(get("alpha"), FKV_SHARD_CLOSED);
+    node_serves(FIRST);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    raw_down(&c);
+    fails_over(FIRST, SECOND, 0, 2);
+    raw_up(&c, &nodes[SECOND].r, CLIENT);
+    raw_expect(&c, "alpha", "one");
+    raw_down(&c);
+    down();
+}
+
+/* What came with a shard may not have taken effect yet. */
+TEST(a_copy_that_leads_is_not_copied_before_it_serves) {
+    fkv_reply reply;
+    up();
+    node_up(SECOND, 1);
+    node_joins(SECOND, FIRST, 0, 1);
+    node_dies(FIRST);
+    CHECK_EQ(node_leads(SECOND, 0, 2, 200), FKV_OK);
+    fkv_pass p = raw_pass(CLIENT, FKV_TICKET_READ | FKV_TICKET_COPY);
+    raw_open(&c, &nodes[SECOND].r);
+    CHECK_EQ(raw_connect(&c, 0, &p), FKV_OK);
+    fkv_request q = scan_changed(&c, 0, 0);
+    CHECK_EQ(raw_ask(&c, &q, NULL, NULL, 0, &reply), FKV_SHARD_CLOSED);
+    node_serves(SECOND);
+    q = scan_changed(&c, 0, 0);
+    CHECK_EQ(raw_ask(&c, &q, NULL, NULL, 0, &reply), FKV_OK);
+    raw_down(&c);
+    down();
+}
+
 TEST(a_retry_of_what_was_made_before_a_copy_joined_is_no_second_write) {
     up();
     raw_up(&c, &nodes[FIRST].r, CLIENT);
@@ -377,6 +416,8 @@ static void tests(void) {
     RUN(a_copy_that_is_told_to_follow_at_once_has_all_keys);
     RUN(a_copy_joins_behind_what_is_in_the_table);
     RUN(only_a_server_may_ask_to_join);
+    RUN(a_new_shard_is_copied_before_it_is_served);
+    RUN(a_copy_that_leads_is_not_copied_before_it_serves);
     RUN(a_retry_of_what_was_made_before_a_copy_joined_is_no_second_write);
     RUN(what_an_owner_does_not_know_its_copy_does_not_know_either);
     RUN(a_copy_is_proposed_when_clients_leases_of_before_are_over);

@@ -97,12 +97,13 @@ export class CopyCheck {
   #shrinks(shard: number, command: Command, was: CopySet, is: CopySet): void {
     const [inSync, eligible] = [idsOf(was, 'in-sync'), idsOf(was, 'eligible')];
     const opens = command.t === 'shard-opened' && !was.copies.some(isWhole);
+    if (opens) this.#begin(shard, command.incarnation);
     for (const id of idsOf(is, 'in-sync')) {
       if (inSync.has(id)) continue;
       const isHeir = eligible.has(id) && (command.t === 'shards-taken' || command.t === 'shards-given');
       if (command.t === 'copies-in-sync') this.#lifeOf.set(id, this.#life[shard] ?? 0);
-      else if (opens || command.t === 'shard-reset') this.#begin(shard, id);
-      else if (!isHeir) this.#wrong('shrinking', shard, `copy ${id} is in sync by ${command.t}`);
+      else if (command.t === 'shard-reset') this.#begin(shard, id);
+      else if (!isHeir && !opens) this.#wrong('shrinking', shard, `copy ${id} is in sync by ${command.t}`);
     }
   }
 

@@ -1,6 +1,6 @@
 /** A server of the simulation of copies: its metadata, applied when it likes, its tables, and what it proposes. */
 import type { Command } from '../../../core/metadata/commands.js';
-import { isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
+import { inSync, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
 import { FORMAT_COPIES } from '../../../core/metadata/format.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import type { Copy, CopySet, MetadataState, Shard } from '../../../core/metadata/state.js';
@@ -177,7 +177,9 @@ export class Server {
   own(s: Shard, table: Table): void {
     const { random } = this.around;
     const now = this.around.nowMs();
-    const isNamed = this.state.copySets?.[s.shard]?.copies.some((c) => c.id === table.id && isWhole(c)) ?? false;
+    const copies = this.state.copySets?.[s.shard]?.copies ?? [];
+    const isNamed = copies.some((c) => c.id === table.id && isWhole(c));
+    if (this.#mayCount(s, table) && random.below(inSync(copies) > 0 ? 2 : 20) === 0) this.#count(s, table);
     const tookOver =
       table.committed >= table.inherited &&
       (now >= table.grantedUntilMs ||
@@ -216,6 +218,17 @@ export class Server {
         return;
       }
     }
+  }
+
+  /** It was opened empty and never served, and nobody may be relied on for what was there before. */
+  #mayCount(s: Shard, table: Table): boolean {
+    const own = this.state.copySets?.[s.shard]?.copies.find((c) => c.id === table.id);
+    return own?.state === 'joining' && own.member === s.owner && this.around.nowMs() >= this.#servesAtMs;
+  }
+
+  #count(s: Shard, table: Table): void {
+    const about = { member: this.id, start: this.start, copy: table.id, worker: s.worker, lsn: 0 };
+    this.around.propose(this, { t: 'copies-in-sync', ...this.#names(s, table), ...about });
   }
 
   #write(table: Table, now: number): void {
@@ -261,7 +274,7 @@ export class Server {
   }
 
   #add(s: Shard, table: Table, now: number): void {
-    if (!table.serving) return;
+    if (!table.serving && !this.#mayCount(s, table)) return;
     const { mistake, random } = this.around;
     for (const copy of this.state.copySets?.[s.shard]?.copies ?? []) this.#meet(s, table, copy);
     for (const peer of table.peers.values()) {
@@ -285,7 +298,8 @@ export class Server {
   #meet(s: Shard, table: Table, { member, start, state, id }: Copy): void {
     const server = this.around.server(member);
     const isKnown = [...table.peers.values()].some((p) => p.member === member && p.start === start);
-    if (state === 'in-sync' || isKnown || server?.alive !== true || server.start !== start) return;
+    if (member === this.id || state === 'in-sync' || isKnown || server?.alive !== true || server.start !== start)
+      return;
     if (!this.around.linked(this.id, member)) return;
     const present = server.tables.get(s.shard);
     const met = { member, start, standing: 'joins', prepared: 0, leaseMs: -Infinity, settledMs: 0 } as const;

@@ -6,9 +6,9 @@
  */
 import { encodeProposal, type Command } from '../../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../../core/metadata/copy-policy.js';
-import { isUnassigned, isWhole } from '../../../core/metadata/copy-sets.js';
+import { isWhole } from '../../../core/metadata/copy-sets.js';
 import { FORMAT_COPIES } from '../../../core/metadata/format.js';
-import { takeFromDead } from '../../../core/metadata/leader-policy.js';
+import { nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
 import type { Copy, LeaseTerms, MetadataState } from '../../../core/metadata/state.js';
@@ -286,8 +286,9 @@ export class CopiesWorld {
       this.#inTerm.push({ bytes: this.#encode(this.#leader.start, command), withheld: taken?.id });
     } else if (command !== undefined) {
       this.#propose(this.#leader.start, command);
-    } else if (state.shards.some((s) => isUnassigned(state, s))) {
-      this.#propose(this.#leader.start, { t: 'assign-shards' });
+    } else {
+      const owners = nextOwners(state, leases, this.#nowMs);
+      if (owners !== undefined) this.#propose(this.#leader.start, owners);
     }
   }
 

@@ -19,6 +19,8 @@ const CLI = fileURLToPath(new URL('../server/cli/main.js', import.meta.url));
 const READY_MS = 60_000;
 const STOP_MS = 10_000;
 const STATUS_MS = 10_000;
+/** A busy machine makes copies slowly. */
+const COPIES_MS = 120_000;
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -30,6 +32,9 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
+
+/** As stores keep values that are compared with farkv, unless a row says otherwise. */
+export const ONE_COPY = ['--level', 'cache'] as const;
 
 interface Running {
   readonly id: string;
@@ -102,20 +107,28 @@ export class DemoCluster {
     return this.#servers.flatMap(({ child }) => child.pid ?? []);
   }
 
-  /** Who owns which shard, as the server knows that has heard of the most. */
-  async shards(): Promise<ClusterStatus['shards']> {
-    const asked = await Promise.allSettled(
-      this.addresses.map((address) => withCluster({ addresses: [address], timeoutMs: STATUS_MS }, (c) => c.status())),
+  /** The status that makes the condition true. */
+  async until(condition: (status: ClusterStatus) => boolean): Promise<ClusterStatus> {
+    return await withCluster({ addresses: this.addresses, timeoutMs: STATUS_MS }, (c) =>
+      c.until(condition, COPIES_MS, 'that every record is where it is to be', () => []),
     );
-    const [latest] = asked
-      .flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
-      .sort((a, b) => b.mapEpoch - a.mapEpoch);
-    if (latest === undefined)
-      throw new FarkvError(
-        'ERR_TIMEOUT',
-        'no server says who owns its shards: run the demo again when the machine has two processors to spare',
-      );
-    return latest.shards;
+  }
+
+  /** The server that is killed, when one is. */
+  get last(): { readonly id: string } {
+    return this.#last;
+  }
+
+  /** kill -9. Resolves when it has ended. */
+  async killLast(): Promise<void> {
+    this.#last.child.kill('SIGKILL');
+    await this.#last.ended;
+  }
+
+  get #last(): Running {
+    const last = this.#servers.at(-1);
+    if (last === undefined) throw new FarkvError('ERR_CONFIG', 'there is no server');
+    return last;
   }
 
   async #ready(signal: AbortSignal): Promise<void> {

@@ -49,6 +49,7 @@ import { openDataPlane } from './open-data-plane.js';
 import type { ClusterStatus } from './status.js';
 import { availableTransports } from './transports.js';
 import { PACKAGE_VERSION } from './version.js';
+import { levelLines } from './status-copies.js';
 
 export type Native = Pick<
   Addon,
@@ -190,6 +191,7 @@ export class FarkvNode {
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);
     this.#checkSize(state);
+    for (const line of levelLines(state)) this.#log.info(line);
     const fabric = this.#listen(state, directory, transports);
     const lease = this.#leaseHolder(group);
     const regions = this.#shardDriver(group, directory, lockedNs, lease);

@@ -28,6 +28,8 @@ export interface ServerOptions {
   /** Servers of a cluster that there is, for a server that comes to it. */
   readonly join?: string | readonly string[];
   readonly shards?: number;
+  /** Default: replicated with three servers or more. */
+  readonly level?: 'cache' | 'replicated';
   readonly voters?: number;
   readonly dataDir?: string;
   readonly listen?: string | readonly string[];

@@ -1,8 +1,11 @@
 /** What operators see of copies, and what they may ask for. */
 import test from 'ava';
+import { REPLICATED } from '../core/metadata/copy-sets.js';
+import { FORMAT_COPIES } from '../core/metadata/format.js';
 import { CopyLog } from '../test/support/copy-log.js';
+import { bootstrapOf, MetadataLog } from '../test/support/metadata-log.js';
 import { policyFrom, renderReplication } from './cli/commands/replication.js';
-import { copiesStatus, copiesText, replicationStatus } from './status-copies.js';
+import { copiesStatus, copiesText, levelLines, replicationStatus } from './status-copies.js';
 
 const text = (log: CopyLog, lag?: number, answers: (id: string) => boolean = () => true): string =>
   copiesText(copiesStatus(log.state, 0, lag, answers));
@@ -53,4 +56,36 @@ test('what an operator does not say has a default by level; what does not fit is
     t.throws(() => policyFrom({ ...given, level: 'replicated', ...wrong }), { code: 'ERR_CONFIG' });
   t.throws(() => policyFrom({ ...given, level: 'cache', replicas: 2 }), { code: 'ERR_CONFIG' });
   t.regex(renderReplication([{ tenant: 'blue', ...replicated }]), /blue +replicated +2 +1 +wait/);
+});
+
+test('a shard that was never served is not called lost, and its copies show how far it is', (t) => {
+  const log = new CopyLog({ replicas: 2 }, 3, false).openNew(0, 100);
+  t.is(text(log), `0/2 ${log.owner} (joining) TOO FEW`);
+  t.is(
+    text(log, 0, () => false),
+    `0/2 ${log.owner} (joining) TOO FEW`,
+  );
+});
+
+test('what a new cluster does with values is said by its first policy, also before it has copies', (t) => {
+  const log = new MetadataLog(FORMAT_COPIES).do({
+    ...bootstrapOf(2, ['s1', 's2', 's3']),
+    tenants: [{ name: 'blue', shards: 1 }],
+    policy: REPLICATED,
+  });
+  t.deepEqual(levelLines(log.state), [
+    'level replicated: each value is kept by 2 servers, and found again when one is lost, once all servers have come',
+    'level replicated: each value of blue is kept by 2 servers, and found again when one is lost, once all servers have come',
+  ]);
+  t.is(replicationStatus(log.state), undefined);
+  log.do({ t: 'raise-format', format: FORMAT_COPIES });
+  t.deepEqual(
+    replicationStatus(log.state)?.map(({ tenant, replicas }) => [tenant, replicas]),
+    [
+      [undefined, 2],
+      ['blue', 2],
+    ],
+  );
+  t.regex(levelLines(log.state)[0] ?? '', /when one is lost$/);
+  t.regex(levelLines(new MetadataLog().do(bootstrapOf(1, ['s1'])).state)[0] ?? '', /^level cache: .* lost with it$/);
 });

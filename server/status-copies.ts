@@ -1,5 +1,5 @@
 /** What `farkv status` says of the copies of shards. */
-import { inSync, isWhole, policyOf } from '../core/metadata/copy-sets.js';
+import { CACHE, inSync, isWhole, policyOf } from '../core/metadata/copy-sets.js';
 import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 
@@ -34,6 +34,28 @@ export function replicationStatus(state: MetadataState): readonly ReplicationSta
   });
 }
 
+/** For operators: what the loss of a server means for values. */
+export function levelText({
+  tenant,
+  level,
+  replicas,
+}: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>): string {
+  const name = tenant === undefined ? '' : ` of ${tenant}`;
+  return level === 'cache'
+    ? `level cache: each value${name} is kept by one server, and lost with it`
+    : `level replicated: each value${name} is kept by ${replicas} servers, and found again when one is lost`;
+}
+
+/** What the log of a server's start says of how values are kept, also before there are copies. */
+export function levelLines(state: MetadataState): string[] {
+  return tenantRanges(state).map((_, i) => {
+    const tenant = i === 0 ? undefined : state.tenants[i - 1]?.name;
+    const policy = state.policies?.[i] ?? CACHE;
+    const later = policy.level === 'replicated' && state.copySets === undefined ? ', once all servers have come' : '';
+    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }) + later;
+  });
+}
+
 /** Undefined of shards that have one copy and are to have no other. */
 export function copiesStatus(
   state: MetadataState,
@@ -45,8 +67,10 @@ export function copiesStatus(
   const { level, replicas, minInSync } = policyOf(state, shard);
   if (set === undefined || (level === 'cache' && set.copies.length <= 1)) return undefined;
   const synced = inSync(set.copies);
+  const whole = set.copies.filter(isWhole);
+  // A shard that was never served has no copy with anything in it, and nothing to lose.
   const isLost =
-    state.shards[shard]?.owner === undefined || !set.copies.some((copy) => isWhole(copy) && answers(copy.member));
+    state.shards[shard]?.owner === undefined || (whole.length > 0 && !whole.some((copy) => answers(copy.member)));
   const trouble = isLost ? 'lost' : synced < minInSync ? 'too few' : synced < replicas ? 'degraded' : undefined;
   return {
     config: set.config,

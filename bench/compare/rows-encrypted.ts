@@ -1,7 +1,7 @@
 /** GETs over tcp with TLS: against the same in the clear, and against Redis and memcached with TLS. */
 import { chmodSync, readFileSync } from 'node:fs';
 import { connect } from '../../client/index.js';
-import { DemoCluster } from '../demo-cluster.js';
+import { DemoCluster, ONE_COPY } from '../demo-cluster.js';
 import { inRepository } from '../repository.js';
 import type { Lab } from './lab.js';
 import { drawing, medianNs, rate } from './loops.js';
@@ -39,6 +39,7 @@ export async function encryptedGets(lab: Lab): Promise<Part[]> {
   lab.note('starting farkv, redis-server and memcached with TLS');
   try {
     const cluster = await DemoCluster.start(servers, `${Math.ceil(memoryFor(count, 1000) / servers)}b`, signal, [
+      ...ONE_COPY,
       ...['--tls-cert', TLS.cert, '--tls-key', TLS.key, '--tls-ca', TLS.ca],
     ]);
     stops.push(() => cluster.stop());

@@ -3,7 +3,7 @@
  * memcached; and with ten times as many keys.
  */
 import { connect } from '../../client/index.js';
-import { DemoCluster } from '../demo-cluster.js';
+import { DemoCluster, ONE_COPY } from '../demo-cluster.js';
 import { Random } from '../ycsb/random.js';
 import type { Lab } from './lab.js';
 import { batches, batchRate, drawing, drawingNumbers, meanNs, medianNs, rate } from './loops.js';
@@ -198,6 +198,7 @@ export async function getOfTenTimesTheKeys(lab: Lab, goal: number): Promise<Part
     lab.servers,
     `${Math.ceil(memoryFor(count, 100) / lab.servers)}b`,
     lab.signal,
+    ONE_COPY,
   );
   try {
     const large = await connect({ servers: cluster.addresses, transport: 'shm', strict: true });

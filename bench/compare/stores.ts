@@ -9,7 +9,7 @@ import { Redis } from 'ioredis';
 import { open, type RootDatabase } from 'lmdb';
 import { MemcacheClient } from 'memcache-client';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
-import { DemoCluster } from '../demo-cluster.js';
+import { DemoCluster, ONE_COPY } from '../demo-cluster.js';
 import type { LabOptions } from './lab.js';
 import { startMemcached, startRedis, type Certificate, type Peer } from './peers.js';
 import { regionLoop, type RegionLoop } from './region-loop.js';
@@ -109,6 +109,7 @@ export class Stores {
           servers,
           `${Math.ceil(memoryFor(this.keys.length, this.value.length) / servers)}b`,
           signal,
+          ONE_COPY,
         );
         try {
           const client = await connect({ servers: cluster.addresses });

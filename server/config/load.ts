@@ -286,6 +286,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     tickMs: Math.max(10, Math.floor(need('election-ms') / 10)),
     electionMs: need('election-ms'),
     ownerLeaseMs: need('owner-lease-ms'),
+    level: read('level') ?? (peers.length >= 3 ? 'replicated' : 'cache'),
     voters: Math.max(read('voters') ?? 3, peers.length),
     replaceVoterMs: need('replace-voter-after'),
     logLevel: need('log-level'),

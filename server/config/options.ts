@@ -2,6 +2,7 @@
  * The options of a server, once: their names, what they mean, their defaults and limits, and how each is read. Flags,
  * environment variables, the keys of a configuration file, `--help` and startServer() are all made from this table.
  */
+import type { Policy } from '../../core/metadata/state.js';
 import { TRANSPORT_CHOICES, type TransportChoice } from '../../core/providers.js';
 import { availableParallelism } from 'node:os';
 import type { HugePages } from '../../native/data-plane.js';
@@ -155,6 +156,11 @@ function logFormat(value: unknown): (typeof formats)[number] {
 
 const pageChoices = ['auto', 'off', 'require'] as const;
 /** Files that were written when this was a flag say true or false. */
+function replicationLevel(value: unknown): Policy['level'] {
+  if (value === 'cache' || value === 'replicated') return value;
+  throw new Error(`"${String(value)}" is not one of cache, replicated`);
+}
+
 function hugePages(value: unknown): HugePages {
   const name = value === true || value === 'true' ? 'auto' : value === false || value === 'false' ? 'off' : value;
   const known = pageChoices.find((one) => one === name);
@@ -214,6 +220,13 @@ export const SERVER_OPTIONS = {
     parse: within(1, 4096, integer),
     describe:
       'Shards of the cluster (without those of --tenants), 1 to 4096, fixed when the cluster is made. Default: 4 per server',
+  }),
+  level: option({
+    group: 'Cluster',
+    kind: 'text',
+    parse: replicationLevel,
+    describe:
+      'How a new cluster keeps values: replicated (on two servers; they survive either), cache (on one, lost with it). Default: replicated with three servers or more. farkv replication set changes it, by tenant',
   }),
   voters: option({
     group: 'Cluster',

@@ -1,5 +1,5 @@
 /** What a server is told, complete and checked: the result of load.ts, and what the node's thread is started with. */
-import type { Provider } from '../../core/metadata/state.js';
+import type { Policy, Provider } from '../../core/metadata/state.js';
 import type { HugePages } from '../../native/data-plane.js';
 import type { SecretSource } from './secret-file.js';
 import type { HostPort } from './units.js';
@@ -103,6 +103,8 @@ export interface ServerSettings extends FixedSettings {
   readonly tickMs: number;
   readonly electionMs: number;
   readonly ownerLeaseMs: number;
+  /** Of a cluster that this server makes. */
+  readonly level: Policy['level'];
   /** Most voters of the metadata group. */
   readonly voters: number;
   /** While this server leads, a voter that is dead for so long loses its vote to a learner; Infinity: never. */

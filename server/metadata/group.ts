@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { FarkvError } from '../../core/errors.js';
 import { raftIdOf } from '../../core/metadata/placement.js';
+import { REPLICATED } from '../../core/metadata/copy-sets.js';
 import type { MetadataState } from '../../core/metadata/state.js';
 import { LostEntriesError, type RaftStatus } from '../../core/raft/index.js';
 import type { Addon } from '../../native/addon.js';
@@ -216,7 +217,7 @@ export function heirOf({ id, config, progress }: RaftStatus, connected: readonly
 }
 
 /** Of a cluster that this server makes. */
-function madeOf({ shards, tenants, peers, voters, ownerLeaseMs, driftPpm }: ServerSettings): ClusterMade {
+function madeOf({ shards, tenants, peers, voters, level, ownerLeaseMs, driftPpm }: ServerSettings): ClusterMade {
   const domains = tenants.map((d) => ({ name: d.name, shards: d.shards }));
   return {
     shards: domains.reduce((sum, d) => sum + d.shards, shards),
@@ -224,6 +225,7 @@ function madeOf({ shards, tenants, peers, voters, ownerLeaseMs, driftPpm }: Serv
     voters: peers.map((p) => p.id),
     votersMax: voters,
     ownerLease: { leaseMs: ownerLeaseMs, driftPpm },
+    ...(level === 'cache' ? {} : { policy: REPLICATED }),
   };
 }
 

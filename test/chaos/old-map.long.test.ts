@@ -65,7 +65,7 @@ for (const transport of ['shm', 'tcp'] as const) {
   test.serial(
     `${transport}: a client with the old map does not read the old value from a paused owner whose shard has moved, nor when the owner goes on`,
     async (t) => {
-      const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
+      const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args: QUICK });
       const at = ((await leaderOf(cluster)) + 1) % 3;
       const owner = cluster.server(at);
       const fresh = await connect({

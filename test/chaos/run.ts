@@ -243,7 +243,7 @@ const sorted = (counts: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)));
 
 async function makeServers(
-  { servers, ownerLeaseMs, electionMs = ELECTION_MS, tls, transport }: RunOptions,
+  { servers, ownerLeaseMs, electionMs = ELECTION_MS, tls, transport, copies }: RunOptions,
   directory: string,
   network: Network | undefined,
 ): Promise<ServerProcess[]> {
@@ -282,6 +282,8 @@ async function makeServers(
         String(electionMs),
         '--data-plane-threads',
         '1',
+        '--level',
+        copies === undefined ? 'cache' : 'replicated',
         // Links between servers are cut by a cut of the network only where they do not go through shared memory.
         ...(transport === 'tcp' || transport === 'verbs' ? ['--transport', transport] : []),
         ...(transport === 'verbs' ? ['--rdma-device', rdmaDevice()] : []),

@@ -18,13 +18,14 @@ const SMALL = {
 const kept = (status: ClusterStatus): boolean =>
   status.shards.every((s) => s.state === 'serving' && s.copies?.inSync === 2 && s.copies.copies.length === 2);
 
-test('every acknowledged value is there after its owner was killed, and copies are made again', async (t) => {
+test.serial('every acknowledged value is there after its owner was killed, and copies are made again', async (t) => {
   const cluster = await Cluster.start(t, SMALL);
   const [address, other] = [cluster.server(0).address, cluster.server(1).address];
-  await statusWhen(address, (s) => s.replication !== undefined);
-  const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '2', '--connect', address]);
-  t.is(set.code, 0, set.stderr);
   await statusWhen(address, kept);
+  t.regex(
+    (await farkv(['status', '--connect', address])).stdout,
+    /^level replicated: each value is kept by 2 servers/m,
+  );
 
   const client = await connect(cluster.addresses);
   t.teardown(() => client.close());
@@ -60,4 +61,27 @@ test('every acknowledged value is there after its owner was killed, and copies a
 
   await cluster.server(2).start();
   await statusWhen(other, kept);
+});
+
+test.serial('a server that is killed before its shards were served leaves nothing that waits for it', async (t) => {
+  const cluster = await Cluster.start(t, { ...SMALL, ready: false });
+  const [address, doomed] = [cluster.server(0).address, cluster.server(2)];
+  await cluster.server(0).said(/control on /);
+  await statusWhen(address, (s) => s.shards.some(({ owner }) => owner === doomed.id));
+  await doomed.kill();
+  await statusWhen(address, (s) => s.shards.every(({ owner, state }) => owner !== doomed.id && state === 'serving'));
+  const client = await connect(address);
+  t.teardown(() => client.close());
+  for (let i = 0; i < 40; i++) await client.put(`key-${i}`, Buffer.from('v'));
+  t.is((await client.getMany(['key-0', 'key-39'])).filter((value) => value?.toString() === 'v').length, 2);
+});
+
+test.serial('a new cluster of three may be a cache', async (t) => {
+  const cluster = await Cluster.start(t, { ...SMALL, level: 'cache' });
+  const { replication } = await statusWhen(cluster.server(0).address, (s) => s.replication !== undefined);
+  t.deepEqual(
+    replication?.map(({ level }) => level),
+    ['cache'],
+  );
+  await cluster.server(0).said(/level cache: each value is kept by one server, and lost with it/);
 });

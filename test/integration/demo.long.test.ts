@@ -46,6 +46,7 @@ test.serial('npm run demo shows it all, and leaves nothing', async (t) => {
     /^\[FARKV\], Provider, shm$/m,
     /^\[FARKV\], ReadsPerGet, /m,
     /^\[SERVERS\], CpuTime\(s\), [\d.]+$/m,
+    /^kill -9 of s3, which owned [1-9]\d* shards: .* 2,000 records read back, 0 missing\.$/m,
   ])
     t.regex(out, line);
   t.deepEqual(readdirSync(place), []);
@@ -61,42 +62,47 @@ function demoServers(place: string): { readonly pid: number; readonly address: s
   });
 }
 
-test.serial('npm run demo says so and fails when a server has lost its shards', async (t) => {
-  const place = demoPlace(t);
-  const child = spawn(process.execPath, [DEMO], {
-    env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '5000', FARKV_DEMO_OPERATIONS: '500000' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let err = '';
-  const running = new Promise<void>((resolve) =>
-    child.stderr.on('data', (text) => {
-      err += String(text);
-      if (err.includes('workload B ...')) resolve();
-    }),
-  );
-  const ended = once(child, 'close');
-  await running;
-  const [still, other] = demoServers(place);
-  // As on a machine that lets a server wait for longer than its lease lasts.
-  process.kill(still!.pid, 'SIGSTOP');
-  const owner = (await statusOf(other!.address)).members.find((m) => m.control.includes(still!.address))!.id;
-  await statusWhen(other!.address, (s) => s.shards.every((shard) => shard.owner !== owner));
-  process.kill(still!.pid, 'SIGCONT');
-  const [code] = (await ended) as [number];
-  t.is(code, 1, err);
-  t.regex(err, /demo: .*operations did not find a record .* have changed their owner .*run the demo again/);
-  t.deepEqual(demoProcesses(place), []);
-});
+test.serial(
+  'npm run demo goes on, and misses nothing, when a server is suspended for longer than its lease',
+  async (t) => {
+    const place = demoPlace(t);
+    const child = spawn(process.execPath, [DEMO], {
+      env: { ...process.env, TMPDIR: place, FARKV_DEMO_RECORDS: '5000', FARKV_DEMO_OPERATIONS: '500000' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let out = '';
+    let err = '';
+    child.stdout.on('data', (text) => (out += String(text)));
+    const running = new Promise<void>((resolve) =>
+      child.stderr.on('data', (text) => {
+        err += String(text);
+        if (err.includes('workload B ...')) resolve();
+      }),
+    );
+    const ended = once(child, 'close');
+    await running;
+    const [still, other] = demoServers(place);
+    process.kill(still!.pid, 'SIGSTOP');
+    const owner = (await statusOf(other!.address)).members.find((m) => m.control.includes(still!.address))!.id;
+    await statusWhen(other!.address, (s) => s.shards.every((shard) => shard.owner !== owner));
+    process.kill(still!.pid, 'SIGCONT');
+    const [code] = (await ended) as [number];
+    t.is(code, 0, err);
+    t.regex(out, / 5,000 records read back, 0 missing\.$/m);
+    t.deepEqual(demoProcesses(place), []);
+  },
+);
 
-for (const [when, line] of [
-  ['the servers start', 'starting 3 servers'],
-  ['records are loaded', 'load ...'],
-  ['the workload runs', 'workload B ...'],
+for (const [when, line, size] of [
+  ['the servers start', 'starting 3 servers', {}],
+  ['records are loaded', 'load ...', {}],
+  ['the workload runs', 'workload B ...', {}],
+  ['a server is killed', 'killing one of the servers', { FARKV_DEMO_RECORDS: '50000', FARKV_DEMO_OPERATIONS: '20000' }],
 ] as const) {
   test.serial(`npm run demo leaves nothing when it is interrupted while ${when}`, async (t) => {
     const place = demoPlace(t);
     const child = spawn(process.execPath, [DEMO], {
-      env: { ...process.env, TMPDIR: place },
+      env: { ...process.env, TMPDIR: place, ...size },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     let err = '';

@@ -63,7 +63,7 @@ test.serial('one server becomes three voters and a follower, and the first can g
 test.serial(
   'a server that lost its data directory is told the command, and comes back by it under its old name',
   async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args: QUICK });
     const lost = cluster.server(2);
     await lost.kill();
     await rm(lost.dataDir, { recursive: true });
@@ -126,7 +126,7 @@ test.serial('an announced server is shown until it comes; what cannot be joined 
 
 test.serial('a voter that stays dead loses its vote to a learner, and is a learner when it comes back', async (t) => {
   const args = [...QUICK, '--replace-voter-after', '1s'];
-  const cluster = await Cluster.start(t, { servers: 3, shards: 3, args });
+  const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args });
   const s4 = await cluster.joiner('s4', args);
   await s4.start();
   t.deepEqual(roles(await statusOf(s4.address)), { s1: 'voter', s2: 'voter', s3: 'voter', s4: 'learner' });

@@ -99,7 +99,7 @@ async function allThere(t: ExecutionContext, kv: Client<BufferValue, Buffer>, ke
 
 for (const dies of ['new', 'old'] as const) {
   test.serial(`kill -9 of the ${dies} owner of a shard in the middle of the copy`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 3, memory: '256mb', args: LASTING });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, memory: '256mb', args: LASTING });
     const lead = await leaderOf(cluster);
     const [ask, from, to] = [cluster.server(lead), cluster.server((lead + 1) % 3), cluster.server((lead + 2) % 3)];
     const { kv, keys, shard } = await filled(t, cluster, (lead + 1) % 3);

@@ -28,7 +28,7 @@ for (const transport of ['shm', 'tcp'] as const) {
     test.serial(
       `${transport}: the shards of a dead owner that is the metadata group's ${role} come back empty, and it comes back without them`,
       async (t) => {
-        const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: QUICK });
+        const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 6, args: QUICK });
         const kv = await connected(t, cluster, transport);
         const leader = await leaderOf(cluster);
         const dead = role === 'leader' ? leader : (leader + 1) % 3;
@@ -72,7 +72,7 @@ for (const transport of ['shm', 'tcp'] as const) {
   test.serial(
     `${transport}: a paused owner whose shards have moved serves no old value when it goes on, also to a client that knows no better`,
     async (t) => {
-      const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
+      const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args: QUICK });
       const [stale, fresh] = [await connected(t, cluster, transport), await connected(t, cluster, transport)];
       const paused = ((await leaderOf(cluster)) + 1) % 3;
       const [key] = await keysOf(stale, cluster, paused, 1);
@@ -113,7 +113,7 @@ for (const transport of ['shm', 'tcp'] as const) {
 test.serial(
   'without a quorum of the metadata group owners answer nothing once their leases are over, and with it they go on with what they hold',
   async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: QUICK });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args: QUICK });
     const kv = await connected(t, cluster, 'shm');
     const left = await leaderOf(cluster);
     const others = [1, 2].map((n) => cluster.server((left + n) % 3));

@@ -29,6 +29,7 @@ for (const stopped of [2, 3] as const) {
 test.serial('a leader that stalls for 200 ms in every second gives the shards of a dead owner to others', async (t) => {
   const cluster = await Cluster.start(t, {
     servers: 3,
+    level: 'cache',
     shards: 6,
     args: ['--lease-ms', '300', '--owner-lease-ms', '1000', '--election-ms', '1500'],
   });

@@ -7,7 +7,7 @@ import { Cluster, farkv, freePorts, ServerProcess } from '../support/cluster.js'
 import { statusWhen, whole } from '../support/status.js';
 import { tlsFile } from '../support/tls-files.js';
 
-const SMALL = { servers: 3, shards: 6, memory: '32mb', args: ['--lease-ms', '200'] } as const;
+const SMALL = { servers: 3, level: 'cache', shards: 6, memory: '32mb', args: ['--lease-ms', '200'] } as const;
 
 test.serial('too little memory for the shards is refused with what is needed', async (t) => {
   const { code, stderr } = await farkv(['server', '--listen', '127.0.0.1:0', '--memory', '16mb', '--shards', '5']);
@@ -82,6 +82,7 @@ test.serial('a certificate and a key that do not belong together are refused at 
 test.serial('servers with different peer tokens do not make a cluster', async (t) => {
   const cluster = await Cluster.start(t, {
     servers: 3,
+    level: 'cache',
     shards: 3,
     memory: '32mb',
     args: ['--peer-token', 'one'],

@@ -57,7 +57,7 @@ async function keysOf(
 
 for (const transport of ['shm', 'tcp'] as const) {
   test(`${transport}: a dead server's shards answer with an error, the others go on, and it comes back`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: STAY });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 6, args: STAY });
     const kv = await connected(t, cluster, transport, { unavailableAfterMs: 500 });
     const keys = await keysOf(kv, cluster, 20);
     const all = [...keys.values()].flat();
@@ -103,7 +103,7 @@ for (const transport of ['shm', 'tcp'] as const) {
   });
 
   test(`${transport}: a client that is told to wait for an owner that is gone waits until it is back`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: STAY });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args: STAY });
     const kv = await connected(t, cluster, transport, { unavailableAfterMs: Number.POSITIVE_INFINITY });
     const keys = await keysOf(kv, cluster, 3);
     const [key = ''] = keys.get('s2') ?? [];
@@ -121,7 +121,7 @@ for (const transport of ['shm', 'tcp'] as const) {
   });
 
   test(`${transport}: a server killed in the middle of a load fails what was its own, and only that`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: STAY });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 6, args: STAY });
     const kv = await connected(t, cluster, transport);
     const keys = Array.from({ length: 20_000 }, (_, i) => `load-${i}`);
     const value = Buffer.alloc(500, 'v');

@@ -70,7 +70,7 @@ for (const transport of ['shm', 'tcp'] as const) {
 
 for (const dies of ['new', 'old'] as const) {
   test.serial(`the ${dies} owner of a shard that moves dies before the copy is done`, async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 3, args: LASTING });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 3, args: LASTING });
     const kv = await connected(t, cluster, { timeoutMs: 60_000, unavailableAfterMs: 60_000 });
     const lead = await leaderOf(cluster);
     const [from, to] = dies === 'new' ? [lead, (lead + 1) % 3] : [(lead + 1) % 3, (lead + 2) % 3];

@@ -5,7 +5,7 @@ import { Cluster, farkv, freePorts } from '../support/cluster.js';
 import { leaderOf, served, statusOf, statusWhen, whole } from '../support/status.js';
 import type { ClusterStatus } from '../../server/status.js';
 
-const SMALL = { servers: 3, shards: 6, memory: '32mb', args: ['--lease-ms', '200'] } as const;
+const SMALL = { servers: 3, level: 'cache', shards: 6, memory: '32mb', args: ['--lease-ms', '200'] } as const;
 
 /** The cluster of the test before: a test that passed leaves it whole, with three servers that serve, as it found it. */
 let kept: Cluster | undefined;

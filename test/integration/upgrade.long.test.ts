@@ -63,7 +63,7 @@ class Load {
 test.serial(
   'three servers are upgraded under load, one after the other: between both versions a shard moves with its values, the format is raised when all know it, and the earlier version refuses what is written then',
   async (t) => {
-    const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--lease-ms', '300'] });
+    const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 6, args: ['--lease-ms', '300'] });
     const addresses = cluster.addresses.join(',');
     const kv = await connect({ servers: cluster.addresses, unavailableAfterMs: 120_000, timeoutMs: 120_000 });
     t.teardown(() => kv.close());

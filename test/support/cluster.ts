@@ -48,6 +48,8 @@ export interface ClusterOptions {
   readonly shards?: number;
   /** Default 64mb. */
   readonly memory?: string;
+  /** Default: the product's, replicated with three servers or more. */
+  readonly level?: 'cache' | 'replicated';
   /** More options of `farkv server`, for every server. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -274,6 +276,7 @@ export class Cluster {
         options.memory ?? '64mb',
         '--shards',
         String(options.shards ?? 4 * count),
+        ...(options.level === undefined ? [] : ['--level', options.level]),
         ...patience,
         ...given,
       ];

@@ -48,7 +48,7 @@ export interface Pause {
 }
 
 export async function losesNothing(t: ExecutionContext, { transport, stopped, stopMs }: Pause): Promise<void> {
-  const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ARGS });
+  const cluster = await Cluster.start(t, { servers: 3, level: 'cache', shards: 6, args: ARGS });
   const { kv, keys } = await written(t, cluster, transport);
   const leader = await leaderOf(cluster);
   const last = cluster.server((leader + 2) % 3);

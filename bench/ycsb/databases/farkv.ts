@@ -1,5 +1,5 @@
 /**
- * farkv by its SDK. Properties: farkv.servers, farkv.token, farkv.transport, farkv.strict, farkv.namespace,
+ * farkv by its SDK. Properties: farkv.servers, farkv.token, farkv.transport, farkv.strict, farkv.namespace, farkv.connecttimeoutms,
  * farkv.timeoutms, and farkv.read: which call reads: getInto (the default: into one buffer a lane, without a promise
  * where the transport can), get (a Buffer by a promise) or getSync.
  */
@@ -19,6 +19,7 @@ const DEFAULTS = {
   'farkv.strict': 'false',
   'farkv.namespace': '0',
   'farkv.timeoutms': '5000',
+  'farkv.connecttimeoutms': '10000',
   'farkv.read': 'getInto',
   'farkv.getspinus': '20',
   'farkv.putspinus': '0',
@@ -69,6 +70,7 @@ export class FarkvDatabase implements Database {
       strict: choiceSetting(s, 'farkv.strict', ['true', 'false']) === 'true',
       namespace: numberSetting(s, 'farkv.namespace', 0, 65_535),
       timeoutMs: numberSetting(s, 'farkv.timeoutms', 1, 2 ** 31 - 1),
+      connectTimeoutMs: numberSetting(s, 'farkv.connecttimeoutms', 1, 2 ** 31 - 1),
       getSpinUs: numberSetting(s, 'farkv.getspinus', 0, 1_000_000),
       putSpinUs: numberSetting(s, 'farkv.putspinus', 0, 1_000_000),
     });

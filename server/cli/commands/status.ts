@@ -3,7 +3,7 @@ import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus, ShardStatus } from '../../status.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
-import { copiesText } from '../../status-copies.js';
+import { copiesText, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
@@ -141,7 +141,8 @@ export function renderStatus(status: ClusterStatus): string {
       : [`${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s`],
   );
   const moves = [...stalled, ...moveLines(status), ...errorLines(status)];
-  return `${head}${tenantLine}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
+  const levels = (status.replication ?? []).map((one) => `\n${levelText(one)}`).join('');
+  return `${head}${tenantLine}${levels}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
 }
 
 function saySafe(status: ClusterStatus, id: string, json: boolean): void {

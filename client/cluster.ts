@@ -2,7 +2,7 @@
  * One client's connection to a cluster: the control connection, the native client that is made when the first map has
  * come, and what passes between them. connect.ts makes it; views of the client use its `operations`.
  *
- * Ready means: a map is there, every shard in it has an owner, every owner's data plane was tried and at least one is
+ * Ready means: a map is there, shards in it have owners, every owner's data plane was tried and at least one is
  * connected. When the time for that is over and one is connected, that will do: the operations on the others say what
  * is wrong with them.
  */
@@ -131,7 +131,8 @@ export class Cluster {
     parts.native.setRoutes(routes);
     this.#mapEpoch = map.mapEpoch;
     this.#mapAt = performance.now();
-    this.#unowned = routes.some((route) => route.owner < 0);
+    // One shard that waits for an operator is to keep nobody from the others.
+    this.#unowned = routes.every((route) => route.owner < 0);
     this.#control.learn(map.members.flatMap((member) => member.control).filter(isServer));
     this.#settings.onEvent({ type: 'map', mapEpoch: map.mapEpoch });
     this.#look();

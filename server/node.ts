@@ -199,7 +199,8 @@ export class FarkvNode {
     lease.start();
     regions.stateChanged();
     await this.#unlessFailed(
-      regions.until(() => group.driver.state.shards.every((s) => s.owner !== undefined) && regions.settled),
+      // A shard that had an owner and has none waits for others, or for an operator.
+      regions.until(() => group.driver.state.shards.every((s) => s.epoch > 0) && regions.settled),
     );
     return {
       id,

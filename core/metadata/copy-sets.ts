@@ -119,6 +119,13 @@ export function isUnassigned(state: MetadataState, s: Shard): boolean {
   return !set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard));
 }
 
+/** Nobody has what was in it any more: every start that had a copy has ended. It waits for an operator. */
+export function isGone(state: MetadataState, s: Shard): boolean {
+  const set = state.copySets?.[s.shard];
+  const waits = s.owner === undefined && s.epoch > 0 && waitsOnLoss(policyOf(state, s.shard));
+  return waits && set !== undefined && !set.copies.some(isWhole);
+}
+
 /** When the format is raised to `format`: one copy of each open shard, its owner's. */
 export function firstCopySets(state: MetadataState, format: number): Pick<MetadataState, 'copySets' | 'policies'> {
   if (format !== FORMAT_COPIES) return {};

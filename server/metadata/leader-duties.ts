@@ -9,6 +9,7 @@ import type { Bootstrap, Command, ShardsTaken } from '../../core/metadata/comman
 import { Absences } from '../../core/metadata/copy-policy.js';
 import { MoveRests } from '../../core/metadata/move-rests.js';
 import { planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
+import { isGone } from '../../core/metadata/copy-sets.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
 import { MovedVotes } from '../../core/metadata/voter-policy.js';
 import type { CopyState, MetadataState } from '../../core/metadata/state.js';
@@ -77,6 +78,8 @@ export class LeaderDuties {
   readonly #daily: NodeJS.Timeout;
   #impatient = false;
   #closed = false;
+  /** Shards of which it was said that they are lost. */
+  #gone: ReadonlySet<number> = new Set();
 
   constructor(options: LeaderDutiesOptions) {
     this.#options = options;
@@ -97,10 +100,23 @@ export class LeaderDuties {
     return this.#movedVotes.all;
   }
 
+  #sayGone(): void {
+    const { driver, log } = this.#options;
+    if (!driver.leads) return;
+    const gone = driver.state.shards.filter((s) => isGone(driver.state, s)).map(({ shard }) => shard);
+    const fresh = gone.filter((shard) => !this.#gone.has(shard));
+    this.#gone = new Set(gone);
+    if (fresh.length > 0)
+      log.warn(
+        `shards ${fresh.join(', ')} are lost: every server that had a copy has started again since. They wait for an operator: farkv shard reset all --accept-loss serves them empty`,
+      );
+  }
+
   /** Also while another server leads: this one may be the next. */
   #observe(): void {
     const { driver, nowMs, log } = this.#options;
     this.#movedVotes.observe(driver.state);
+    this.#sayGone();
     for (const { shard, from, to, restMs } of this.#moveRests.observe(driver.state, nowMs())) {
       if (!driver.leads) continue;
       const drained = driver.state.servers.some((s) => s.id === from && s.draining);

@@ -117,3 +117,30 @@ test('a shard whose copies are all killed is served empty at once where the poli
   t.true(gone.length > 0, `shard ${doomed.shard} had none of the keys`);
   t.true(gone.every((key) => after.get(key) === 'missing'));
 });
+
+test('servers that were all restarted are ready, say what is lost, and serve again when an operator has seen it', async (t) => {
+  const cluster = await Cluster.start(t, { ...FIVE, servers: 3, shards: 3 });
+  const { address } = cluster.server(0);
+  const writer = await connect(cluster.addresses);
+  for (const key of KEYS) await writer.put(key, Buffer.from(key));
+  await writer.close();
+  await Promise.all(cluster.servers.map((s) => s.stop()));
+  await Promise.all(cluster.servers.map((s) => s.start()));
+  const gone = (s: ClusterStatus): boolean => s.shards.every((one) => one.owner === undefined && isLostOne(one));
+  await statusWhen(address, (s) => gone(s) && s.members.every(({ state }) => state === 'up'));
+  await Promise.any(cluster.servers.map((s) => s.said(/shards .* are lost: .*farkv shard reset all --accept-loss/)));
+  const reset = (...more: string[]): ReturnType<typeof farkv> =>
+    farkv(['shard', 'reset', 'all', ...more, '--connect', address]);
+  let asked = await reset();
+  for (; asked.stderr.includes('may still rely'); asked = await reset()) t.is(asked.code, 1);
+  t.regex(asked.stdout, /serves shard 2 empty: all its values are lost\n.*has started again since/);
+  t.regex(asked.stderr, /nothing was done.*--accept-loss/);
+  const done = await reset('--accept-loss');
+  t.is(done.code, 0, done.stderr);
+  t.regex(done.stdout, /shard 0 is served again\nshard 1 is served again\nshard 2 is served again\n$/);
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  t.is(await client.get(KEYS[0]!), undefined);
+  await client.put(KEYS[0]!, Buffer.from('again'));
+  t.is((await reset()).stdout, 'no shard is lost\n');
+});

@@ -5,7 +5,7 @@ import type { ResetDone } from '../../metadata/leader-duties.js';
 import type { ClusterStatus } from '../../status.js';
 import type { CliCommand } from '../command.js';
 import { durationOf } from '../client-options.js';
-import { withCluster } from '../cluster.js';
+import { withCluster, type ClusterConnection } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { lookAt, moveOne, planText, spread } from '../rebalance.js';
@@ -75,22 +75,35 @@ export function lossText(shard: number, from: string | undefined, { to, lost }: 
   return `${[begins, ...(copies.length === 0 ? [gone] : copies)].join('\n')}\n`;
 }
 
+/** The shards that are lost, as far as the server knows that is asked; or the one that was named. */
+async function chosen(cluster: ClusterConnection, args: ResetArguments): Promise<number[]> {
+  if (args.shard !== 'all') return [shardOf(args)];
+  if (args.from !== undefined) throw new FarkvError('ERR_CONFIG', '--from is of one shard: name it');
+  const { shards } = await cluster.status();
+  return shards.flatMap(({ shard, copies }) => (copies?.trouble === 'lost' ? [shard] : []));
+}
+
 async function reset(args: ResetArguments): Promise<void> {
-  const shard = shardOf(args);
   const { from, acceptLoss } = args;
   await withCluster(readConnection(args), async (cluster) => {
-    const asked = { shard, acceptLoss, ...(from === undefined ? {} : { from }) };
-    const done = (await cluster.call('shard-reset', asked)) as ResetDone;
-    process.stdout.write(lossText(shard, from, done));
-    if (!acceptLoss)
+    const numbers = await chosen(cluster, args);
+    for (const shard of numbers) {
+      const asked = { shard, acceptLoss, ...(from === undefined ? {} : { from }) };
+      const done = (await cluster.call('shard-reset', asked)) as ResetDone;
+      process.stdout.write(lossText(shard, from, done));
+    }
+    if (numbers.length === 0) process.stdout.write('no shard is lost\n');
+    else if (!acceptLoss)
       throw new FarkvError(
         'ERR_BUSY',
         'nothing was done: a server that is paused or cut off still has its copy, so bring it back, or say --accept-loss',
       );
-    const isServed = ({ shards }: ClusterStatus): boolean => shards[shard]?.state === 'serving';
-    await cluster.until(isServed, durationOf('wait', args.wait), `serving shard ${shard} again`, () => []);
+    const areServed = ({ shards }: ClusterStatus): boolean =>
+      numbers.every((shard) => shards[shard]?.state === 'serving');
+    const what = `serving shard ${numbers.join(', ')} again`;
+    await cluster.until(areServed, durationOf('wait', args.wait), what, () => []);
+    for (const shard of numbers) process.stdout.write(`shard ${shard} is served again\n`);
   });
-  process.stdout.write(`shard ${shard} is served again\n`);
 }
 
 const ACTIONS = { move: 'move <shard> <server>', rebalance: 'rebalance', reset: 'reset <shard>' } as const;
@@ -136,7 +149,11 @@ const command: CliCommand<ConnectionArguments> = {
         handler: reset,
         builder: (z: Argv<WaitArguments>) =>
           z
-            .positional('shard', { type: 'string', demandOption: true, describe: 'Its number' })
+            .positional('shard', {
+              type: 'string',
+              demandOption: true,
+              describe: 'Its number, or all: each that is lost',
+            })
             .option('from', {
               type: 'string',
               requiresArg: true,
@@ -152,6 +169,7 @@ const command: CliCommand<ConnectionArguments> = {
       .example('$0 shard rebalance --dry-run', 'what would be moved')
       .example('$0 shard move 3 s2', 's2 is to own shard 3')
       .example('$0 shard reset 3', 'what would be lost')
+      .example('$0 shard reset all --accept-loss', 'after a restart of all servers')
       .epilogue(
         `${MOVE_NOTE}\n\n${exitCodesHelp({ done: 'done (rebalance: the shards are spread)', failed: 'refused, or called off' })}`,
       ),

@@ -140,7 +140,10 @@ export function renderStatus(status: ClusterStatus): string {
       ? []
       : [`${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s`],
   );
-  const moves = [...stalled, ...moveLines(status), ...errorLines(status)];
+  const lost = status.shards.filter(({ copies }) => copies?.trouble === 'lost').map(({ shard }) => shard);
+  const lostLines =
+    lost.length === 0 ? [] : [`shards ${lost.join(', ')} are lost: farkv shard reset all says what that means`];
+  const moves = [...stalled, ...lostLines, ...moveLines(status), ...errorLines(status)];
   const levels = (status.replication ?? []).map((one) => `\n${levelText(one)}`).join('');
   return `${head}${tenantLine}${levels}\n\n${members}\n${shards}${moves.length === 0 ? '' : `\n${moves.join('\n')}\n`}`;
 }

@@ -2,6 +2,7 @@
 import { CACHE, inSync, isWhole, policyOf } from '../core/metadata/copy-sets.js';
 import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
+import type { ShardStatus } from './status.js';
 
 /** How a tenant's values are kept; `tenant` is missing of the default one. */
 export interface ReplicationStatus extends Policy {
@@ -41,8 +42,8 @@ export function levelText({
   replicas,
 }: Pick<ReplicationStatus, 'tenant' | 'level' | 'replicas'>): string {
   const name = tenant === undefined ? '' : ` of ${tenant}`;
-  return level === 'cache'
-    ? `level cache: each value${name} is kept by one server, and lost with it`
+  return level === 'cache' || replicas === 1
+    ? `level ${level}: each value${name} is kept by one server, and lost with it`
     : `level replicated: each value${name} is kept by ${replicas} servers, and found again when one is lost`;
 }
 
@@ -81,6 +82,14 @@ export function copiesStatus(
     ...(lag === undefined ? {} : { lag }),
     ...(trouble === undefined ? {} : { trouble }),
   };
+}
+
+/**
+ * Nobody has what was in it any more: every start that had a copy has ended (isGone of core/metadata). Of what is merely
+ * LOST a server that does not answer now may still have a copy.
+ */
+export function isGoneNow({ owner, epoch, copies }: Pick<ShardStatus, 'owner' | 'epoch' | 'copies'>): boolean {
+  return owner === undefined && epoch > 0 && copies?.copies.every(({ state }) => state === 'joining') === true;
 }
 
 /** `2/2 s1 s3`, `1/2 s1 DEGRADED`: copies in sync of those that there are to be, where they are, and what is wrong. */

@@ -30,7 +30,7 @@ export function restarted(
     const isLost = set.copies.some(isWhole);
     const others = left.some(isWhole);
     const owner = others || (isLost && waitsOnLoss(policy)) ? undefined : id;
-    return { shard: closed(s, owner), set: others ? revised(set, left, policy) : emptied(set) };
+    return { shard: closed(s, owner), set: others ? revised(set, left, policy) : emptied({ ...set, copies: left }) };
   }
   const left = set?.copies.filter((c) => c.member !== id);
   if (set === undefined || left?.length === set.copies.length) return { shard: s };

@@ -154,13 +154,13 @@ function logFormat(value: unknown): (typeof formats)[number] {
   return known;
 }
 
-const pageChoices = ['auto', 'off', 'require'] as const;
-/** Files that were written when this was a flag say true or false. */
 function replicationLevel(value: unknown): Policy['level'] {
   if (value === 'cache' || value === 'replicated') return value;
   throw new Error(`"${String(value)}" is not one of cache, replicated`);
 }
 
+const pageChoices = ['auto', 'off', 'require'] as const;
+/** Files that were written when this was a flag say true or false. */
 function hugePages(value: unknown): HugePages {
   const name = value === true || value === 'true' ? 'auto' : value === false || value === 'false' ? 'off' : value;
   const known = pageChoices.find((one) => one === name);

@@ -295,7 +295,7 @@ export class LeaderDuties {
     if ((missing.length === 0 && !isEarly) || this.#impatient) {
       if (missing.length > 0)
         log.warn(
-          `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}`,
+          `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}${isEarly ? ', and each value is kept by one server until all have come' : ''}`,
         );
       return owners;
     }

@@ -3,6 +3,7 @@ import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import type { ResetDone } from '../../metadata/leader-duties.js';
 import type { ClusterStatus } from '../../status.js';
+import { isGoneNow } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
 import { durationOf } from '../client-options.js';
 import { withCluster, type ClusterConnection } from '../cluster.js';
@@ -75,12 +76,11 @@ export function lossText(shard: number, from: string | undefined, { to, lost }: 
   return `${[begins, ...(copies.length === 0 ? [gone] : copies)].join('\n')}\n`;
 }
 
-/** The shards that are lost, as far as the server knows that is asked; or the one that was named. */
+/** The one that was named; or those that wait for an operator and for nobody else. */
 async function chosen(cluster: ClusterConnection, args: ResetArguments): Promise<number[]> {
   if (args.shard !== 'all') return [shardOf(args)];
   if (args.from !== undefined) throw new FarkvError('ERR_CONFIG', '--from is of one shard: name it');
-  const { shards } = await cluster.status();
-  return shards.flatMap(({ shard, copies }) => (copies?.trouble === 'lost' ? [shard] : []));
+  return (await cluster.status()).shards.filter(isGoneNow).map(({ shard }) => shard);
 }
 
 async function reset(args: ResetArguments): Promise<void> {
@@ -92,7 +92,7 @@ async function reset(args: ResetArguments): Promise<void> {
       const done = (await cluster.call('shard-reset', asked)) as ResetDone;
       process.stdout.write(lossText(shard, from, done));
     }
-    if (numbers.length === 0) process.stdout.write('no shard is lost\n');
+    if (numbers.length === 0) process.stdout.write('no shard is lost for good: of others name the number\n');
     else if (!acceptLoss)
       throw new FarkvError(
         'ERR_BUSY',
@@ -152,7 +152,7 @@ const command: CliCommand<ConnectionArguments> = {
             .positional('shard', {
               type: 'string',
               demandOption: true,
-              describe: 'Its number, or all: each that is lost',
+              describe: 'Its number, or all: each of which no server can have a copy any more',
             })
             .option('from', {
               type: 'string',

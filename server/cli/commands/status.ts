@@ -3,7 +3,7 @@ import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
 import type { ClusterStatus, ShardStatus } from '../../status.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
-import { copiesText, levelText } from '../../status-copies.js';
+import { copiesText, isGoneNow, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
 import { withCluster } from '../cluster.js';
 import { connectionOptions, readConnection, type ConnectionArguments } from '../connection.js';
@@ -140,7 +140,7 @@ export function renderStatus(status: ClusterStatus): string {
       ? []
       : [`${id} has not answered its clients and operators for ${Math.round(node.frontStalledMs / 1000)} s`],
   );
-  const lost = status.shards.filter(({ copies }) => copies?.trouble === 'lost').map(({ shard }) => shard);
+  const lost = status.shards.filter(isGoneNow).map(({ shard }) => shard);
   const lostLines =
     lost.length === 0 ? [] : [`shards ${lost.join(', ')} are lost: farkv shard reset all says what that means`];
   const moves = [...stalled, ...lostLines, ...moveLines(status), ...errorLines(status)];

@@ -144,3 +144,21 @@ test('servers that were all restarted are ready, say what is lost, and serve aga
   await client.put(KEYS[0]!, Buffer.from('again'));
   t.is((await reset()).stdout, 'no shard is lost for good: of others name the number\n');
 });
+
+test('a new client is not kept waiting for one shard that is lost', async (t) => {
+  const loss = await twoCopies(t, 'wait');
+  const { cluster, doomed, holders, address } = loss;
+  await kill(loss);
+  await Promise.all(cluster.servers.filter((s) => holders.includes(s.id)).map((s) => s.start()));
+  await statusWhen(
+    address,
+    (s) => s.shards[doomed.shard]?.owner === undefined && s.shards.some(({ state }) => state === 'serving'),
+  );
+  const client = await connect({ servers: cluster.addresses, connectTimeoutMs: 600_000, unavailableAfterMs: 500 });
+  t.teardown(() => client.close());
+  const found = await readAll(client);
+  const missed = KEYS.filter(
+    (key) => client.shardOf(key) === doomed.shard && found.get(key) !== 'ERR_SHARD_UNAVAILABLE',
+  );
+  t.deepEqual(missed, []);
+});

@@ -34,6 +34,7 @@ async function connected(t: ExecutionContext, cluster: Cluster): Promise<Client<
 async function cutOff(t: ExecutionContext, servers: number): Promise<CutOff> {
   const cluster = await Cluster.start(t, {
     servers,
+    level: 'cache',
     shards: servers,
     args: ['--lease-ms', '300', '--transport', 'tcp', ...ADVERTISED],
   });

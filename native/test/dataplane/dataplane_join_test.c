@@ -215,6 +215,9 @@ TEST(a_new_shard_is_copied_before_it_is_served) {
     node_up(SECOND, 1);
     raw_up(&c, &nodes[FIRST].r, CLIENT);
     CHECK_EQ(get("alpha"), FKV_SHARD_CLOSED);
+    fkv_request q = raw_request(&c, FKV_OP_LAYOUT, "");
+    q.shard = number;
+    CHECK_EQ(raw_ask(&c, &q, "", NULL, 0, NULL), FKV_SHARD_CLOSED);
     node_joins(SECOND, FIRST, 0, 1);
     CHECK_EQ(get("alpha"), FKV_SHARD_CLOSED);
     node_serves(FIRST);

@@ -134,7 +134,7 @@ export const mutations = [
     ],
     [
       'copies: a vacant shard that somebody has is assigned empty',
-      GIVEN_UP,
+      promotions('an owner that starts again does not get a shard empty that others have: it goes to one of those'),
       '!set.copies.some(isWhole) && !waitsOnLoss(policyOf(state, s.shard))',
       '!waitsOnLoss(policyOf(state, s.shard))',
     ],
@@ -154,7 +154,7 @@ export const mutations = [
   ...inFile('core/metadata/reduce-promotions.ts', [
     [
       'copies: the last owner stays eligible though the new one has not followed it',
-      { ...LACKS, from: 60 },
+      { ...LACKS, from: 75 },
       'last !== undefined && promoted.followed',
       'last !== undefined',
     ],

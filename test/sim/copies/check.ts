@@ -117,8 +117,9 @@ export class CopyCheck {
   /** Were all contents given up with that, and might they be? */
   #keeps(shard: number, command: Command, before: MetadataState, was: CopySet, is: CopySet): void {
     const whole = was.copies.filter(isWhole);
-    const stay = new Set(is.copies.filter(isWhole).map((c) => c.id));
-    if (whole.length === 0 || whole.some((c) => stay.has(c.id))) return;
+    const livesOf = (copies: readonly Copy[]): unknown[] => copies.map((c) => this.#lifeOf.get(c.id ?? '') ?? c.id);
+    const stay = new Set(livesOf(is.copies.filter(isWhole)));
+    if (whole.length === 0 || livesOf(whole).some((life) => stay.has(life))) return;
     this.givenUp++;
     const policy = policyOf(before, shard);
     for (const copy of whole) {

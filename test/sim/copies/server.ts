@@ -57,6 +57,8 @@ export class Server {
   applied = 0;
   /** The lease that the leader has granted, and one that holds when the log is applied so far. */
   leaseUntilMs = -Infinity;
+  /** Since when it has one without a gap. */
+  leaseSinceMs = -Infinity;
   grant: { readonly index: number; readonly untilMs: number } | undefined;
   /** Leases that clients had of an earlier process have ended by then. */
   #servesAtMs = -Infinity;
@@ -120,6 +122,7 @@ export class Server {
       }
     }
     if (this.grant !== undefined && this.applied >= this.grant.index) {
+      if (this.leaseUntilMs < this.around.nowMs()) this.leaseSinceMs = this.around.nowMs();
       this.leaseUntilMs = Math.max(this.leaseUntilMs, this.grant.untilMs);
       this.grant = undefined;
     }

@@ -33,6 +33,7 @@ interface Waiting {
 interface InTerm {
   readonly bytes: Uint8Array;
   readonly withheld: string | undefined;
+  readonly decidedMs: number;
 }
 
 class Hasty extends GrantedLeases {
@@ -56,6 +57,8 @@ export class CopiesWorld {
   /** Pairs of servers whose data planes do not reach each other. */
   readonly #cuts = new Set<string>();
   #inTerm: InTerm[] = [];
+  /** When the leader decided on what is being committed; Infinity: it is not a leader's decision. */
+  #decidedMs = Infinity;
   #leader: Server;
   #leases: GrantedLeases;
   #absences = new Absences();
@@ -92,7 +95,11 @@ export class CopiesWorld {
     this.#leases = this.#newLeases();
     this.#check = new CopyCheck(SHARDS, {
       logOf: (shard, copy) => this.#tableOf(shard, copy)?.log,
-      holdsLease: (copy) => (this.#process(copy)?.leaseUntilMs ?? -Infinity) > this.#nowMs,
+      // One that began after the leader had decided came too late.
+      holdsLease: (copy) => {
+        const server = this.#process(copy);
+        return server !== undefined && server.leaseUntilMs > this.#nowMs && server.leaseSinceMs <= this.#decidedMs;
+      },
       relied: () => this.#relied(),
     });
     this.#makeCluster();
@@ -283,7 +290,8 @@ export class CopiesWorld {
     const command = taken ?? this.#reset(state) ?? nextCopies(state, leases, this.#nowMs, this.#absences);
     const inTerm = command?.t === 'shards-taken' || command?.t === 'shards-given' || command?.t === 'shard-reset';
     if (command !== undefined && inTerm) {
-      this.#inTerm.push({ bytes: this.#encode(this.#leader.start, command), withheld: taken?.id });
+      const bytes = this.#encode(this.#leader.start, command);
+      this.#inTerm.push({ bytes, withheld: taken?.id, decidedMs: this.#nowMs });
     } else if (command !== undefined) {
       this.#propose(this.#leader.start, command);
     } else {
@@ -295,7 +303,9 @@ export class CopiesWorld {
   #inTermArrives(): void {
     const [one] = this.#inTerm.splice(0, 1);
     if (one === undefined) return;
+    this.#decidedMs = one.decidedMs;
     this.#commit(one.bytes);
+    this.#decidedMs = Infinity;
     this.#leader.apply(this.#log.length);
     if (one.withheld !== undefined) this.#leases.release(one.withheld);
   }

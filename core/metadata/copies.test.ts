@@ -180,6 +180,21 @@ test('a copy is removed by its owner; it stays eligible where too few are left f
   t.is(log.copies, '', 'it may lack some of what came with the shard');
 });
 
+test('the only copy of a new shard stays until its owner counts its own', (t) => {
+  const log = new CopyLog({ minInSync: 2 }, 4, false).openNew(0, 100);
+  const [a = ''] = log.others;
+  const remove = (whole: boolean): string =>
+    log.try({ t: 'copies-removed', by: log.byOwner, copies: [log.removal(a, whole)] });
+  log.with(a);
+  t.regex(remove(false), /ERR_BUSY/);
+  t.is(remove(true), 'ok');
+  t.is(log.copy(a)?.state, 'eligible');
+  t.regex(remove(true), /ERR_BUSY/);
+  log.count(0);
+  t.is(remove(true), 'ok');
+  t.is(log.copies, '');
+});
+
 test('an eligible copy comes back with its own table only', (t) => {
   const log = new CopyLog({ minInSync: 2 });
   const [a = ''] = log.others;

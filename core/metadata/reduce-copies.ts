@@ -15,7 +15,7 @@ import type {
   RemovedCopy,
   ShardName,
 } from './copy-commands.js';
-import { barrierAt, inSync, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import { barrierAt, inSync, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
 import { refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
 import { tenantRange } from './tenants.js';
@@ -151,6 +151,8 @@ function without(state: MetadataState, at: Named, removed: RemovedCopy, by: ByOw
   const others = at.set.copies.filter((copy) => copy !== present);
   // Where too few are left for new changes, it has what is acknowledged while that lasts; else `revised` forgets it.
   const stays = present.state === 'in-sync' && removed.whole;
+  // The owner's own copy of a new shard may not count yet.
+  if (!stays && isWhole(present) && !others.some(isWhole)) return undefined;
   return revised(
     at.set,
     stays ? at.set.copies.map((copy) => (copy === present ? { ...copy, state: 'eligible' } : copy)) : others,

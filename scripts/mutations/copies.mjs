@@ -89,6 +89,12 @@ export const mutations = [
       'at.shard.owner === undefined',
     ],
     [
+      'copies: an owner removes the only copy of a new shard that counts',
+      copies('the only copy of a new shard stays until its owner counts its own'),
+      '!stays && isWhole(present) && !others.some(isWhole)',
+      'false',
+    ],
+    [
       "copies: the owner's copy is removed",
       copies(NAMES),
       'copy.start === start && member !== shard.owner',

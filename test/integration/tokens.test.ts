@@ -3,7 +3,7 @@ import test from 'ava';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from '../../client/index.js';
+import { connect, type FarkvError } from '../../client/index.js';
 import { Cluster } from '../support/cluster.js';
 import { statusWhen, whole } from '../support/status.js';
 
@@ -52,7 +52,13 @@ test.serial('the tokens of servers and operators are exchanged while clients wor
   const ended = (): number =>
     cluster.servers.reduce((sum, one) => sum + one.stderr.split('\n').filter(isPeer).length, 0);
   await Promise.race(cluster.servers.map((one) => one.waitUntil(() => ended() >= 6, 'links ended')));
-  await statusWhen(s1!.address, whole, { token: 'new of operator' });
+  // A file is looked at when somebody logs in, and once per second at most.
+  const isRefused = (error: unknown): boolean => (error as FarkvError).code === 'ERR_UNAUTHORIZED';
+  for (let isIn = false; !isIn;)
+    isIn = await statusWhen(s1!.address, whole, { token: 'new of operator' }).then(
+      () => true,
+      (error: unknown) => (isRefused(error) ? false : Promise.reject(error as Error)),
+    );
   load.over = true;
   await t.notThrowsAsync(working);
 });

@@ -1,0 +1,96 @@
+/* disk_os.c: see disk.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "../base/list.h"
+#include "disk.h"
+
+static int directory_of(disk *d) { return LIST_OF(d, disk_os, table)->directory; }
+static int outcome(int result) { return result < 0 ? -errno : result; }
+
+static int os_open(disk *d, const char *name, disk_mode mode) {
+    int at = directory_of(d);
+    if (mode == DISK_WRITE) return outcome(openat(at, name, O_WRONLY | O_CLOEXEC));
+    if (mode == DISK_CREATE) {
+        if (unlinkat(at, name, 0) != 0 && errno != ENOENT) return -errno;
+        return outcome(openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    }
+    int file = openat(at, name, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (file < 0 && errno == EINVAL) file = openat(at, name, O_RDONLY | O_CLOEXEC); /* no O_DIRECT there */
+    return outcome(file);
+}
+static void os_close(disk *d, int file) {
+    (void)d;
+    close(file);
+}
+static int os_size(disk *d, int file, uint64_t *bytes) {
+    (void)d;
+    struct stat s;
+    if (fstat(file, &s) != 0) return -errno;
+    *bytes = (uint64_t)s.st_size;
+    return 0;
+}
+static int os_read(disk *d, int file, uint64_t at, void *to, uint32_t bytes) {
+    (void)d;
+    for (uint32_t done = 0; done < bytes;) {
+        ssize_t n = pread(file, (uint8_t *)to + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? -errno : -ENODATA;
+        done += (uint32_t)n;
+    }
+    return 0;
+}
+static int os_write(disk *d, int file, uint64_t at, const void *from, uint32_t bytes) {
+    (void)d;
+    for (uint32_t done = 0; done < bytes;) {
+        ssize_t n = pwrite(file, (const uint8_t *)from + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? -errno : -EIO;
+        done += (uint32_t)n;
+    }
+    return 0;
+}
+static int os_sync(disk *d, int file) {
+    (void)d;
+    return outcome(fdatasync(file));
+}
+static int os_rename(disk *d, const char *from, const char *to) {
+    return outcome(renameat(directory_of(d), from, directory_of(d), to));
+}
+static int os_remove(disk *d, const char *name) { return outcome(unlinkat(directory_of(d), name, 0)); }
+static int os_sync_directory(disk *d) { return outcome(fsync(directory_of(d))); }
+
+static int os_list(disk *d, void (*each)(void *arg, const char *name), void *arg) {
+    int again = openat(directory_of(d), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+    if (again < 0) return -errno;
+    DIR *dir = fdopendir(again);
+    if (!dir) {
+        int e = -errno;
+        close(again);
+        return e;
+    }
+    errno = 0;
+    for (struct dirent *entry; (entry = readdir(dir)); errno = 0) each(arg, entry->d_name);
+    int e = -errno;
+    closedir(dir);
+    return e;
+}
+
+int disk_os_open(disk_os *d, const char *path) {
+    d->table = (disk){ .open = os_open,
+                       .close = os_close,
+                       .size = os_size,
+                       .read = os_read,
+                       .write = os_write,
+                       .sync = os_sync,
+                       .rename = os_rename,
+                       .remove = os_remove,
+                       .sync_directory = os_sync_directory,
+                       .list = os_list };
+    d->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return d->directory < 0 ? -errno : 0;
+}
+void disk_os_close(disk_os *d) { close(d->directory); }

@@ -1,0 +1,164 @@
+/* files.c: see files.h. */
+#include "files.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/assert.h"
+#include "../base/hash.h"
+
+enum { AHEAD = 2, SPARE = 2, ZEROS = 1 << 16 };
+
+/* ---- on the maker's thread ---- */
+
+static bool write_zeros(wal_make *m, const char *name) {
+    static const uint8_t zeros[ZEROS];
+    disk *d = m->base.disk;
+    for (uint64_t at = WAL_BLOCK, bytes; at < m->file->bytes; at += bytes) {
+        bytes = m->file->bytes - at < ZEROS ? m->file->bytes - at : ZEROS;
+        int e = d->write(d, m->file->handle, at, zeros, (uint32_t)bytes);
+        if (!wal_job_did(&m->base, "write", name, e)) return false;
+    }
+    return true;
+}
+
+static bool write_head(wal_make *m, const char *name) {
+    wal_file *f = m->file;
+    disk *d = m->base.disk;
+    uint8_t block[WAL_BLOCK];
+    wal_file_head head = { .instance = m->of.instance, .number = f->number, .bytes = f->bytes, .thread = m->of.thread };
+    memcpy(head.cluster, m->of.cluster, sizeof head.cluster);
+    while (f->salt == 0) fkv_random(&f->salt, sizeof f->salt);
+    head.salt = f->salt;
+    wal_put_file_head(block, &head);
+    return wal_job_did(&m->base, "write", name, d->write(d, f->handle, 0, block, sizeof block));
+}
+
+static bool open_file(wal_make *m, const char *name, disk_mode mode) {
+    disk *d = m->base.disk;
+    m->file->handle = d->open(d, name, mode);
+    return wal_job_did(&m->base, "open", name, m->file->handle < 0 ? m->file->handle : 0);
+}
+static bool sync_directory(wal_make *m) {
+    return wal_job_did(&m->base, "sync", "the directory", m->base.disk->sync_directory(m->base.disk));
+}
+static bool rename_file(wal_make *m, const char *from, const char *to) {
+    return wal_job_did(&m->base, "rename", from, m->base.disk->rename(m->base.disk, from, to));
+}
+
+/* The file under the spare name, synced, then under its own; the directory is not synced yet. */
+static bool make_file(wal_make *m, const char *spare) {
+    disk *d = m->base.disk;
+    char name[WAL_NAME_MAX], source[WAL_NAME_MAX];
+    if (m->source) {
+        wal_file_name(source, m->of.thread, m->source);
+        if (!rename_file(m, source, spare) || !sync_directory(m) || !open_file(m, spare, DISK_WRITE)) return false;
+    } else if (!open_file(m, spare, DISK_CREATE) || !write_zeros(m, spare)) {
+        return false;
+    }
+    wal_file_name(name, m->of.thread, m->file->number);
+    return write_head(m, spare) && wal_job_did(&m->base, "sync", spare, d->sync(d, m->file->handle)) &&
+           rename_file(m, spare, name);
+}
+
+/* A new file that finds no space counts for nothing yet, so it can be given up. */
+static void make_or_give_up(wal_make *m) {
+    disk *d = m->base.disk;
+    char spare[WAL_NAME_MAX];
+    snprintf(spare, sizeof spare, "%u-spare", m->of.thread);
+    if (make_file(m, spare)) {
+        sync_directory(m);
+        return;
+    }
+    int error = m->base.failure.error;
+    m->no_space = m->source == 0 && (error == -ENOSPC || error == -EDQUOT);
+    if (m->file->handle >= 0) d->close(d, m->file->handle);
+    m->file->handle = -1;
+    if (m->no_space) d->remove(d, spare); /* the next one would replace it too */
+}
+
+static void made(job *j);
+static void removed(job *j);
+
+static void make_on_disk(job *j) {
+    wal_make *m = LIST_OF(j, wal_make, base.job);
+    make_or_give_up(m);
+    wal_job_home(&m->base, made);
+}
+static void remove_from_disk(job *j) {
+    wal_make *m = LIST_OF(j, wal_make, base.job);
+    char name[WAL_NAME_MAX];
+    wal_file_name(name, m->of.thread, m->source);
+    if (wal_job_did(&m->base, "remove", name, m->base.disk->remove(m->base.disk, name))) sync_directory(m);
+    wal_job_home(&m->base, removed);
+}
+
+/* ---- on the data-plane thread ---- */
+
+static void made(job *j) {
+    wal *w = LIST_OF(j, wal, make.base.job);
+    wal_make *m = &w->make;
+    m->base.under_way = false;
+    if (m->no_space) {
+        wal_file_free(m->file);
+        w->full = true;
+        return wal_files_go_on(w, false); /* out of one that was given back meanwhile */
+    }
+    list_push(&w->ahead, &m->file->link);
+    w->aheads++;
+    w->next_file++;
+    if (m->base.failure.error) return wal_fail(w, &m->base.failure);
+    w->full = false;
+    wal_files_go_on(w, false);
+    if (!w->failed) w->c.room(w->c.owner);
+}
+static void removed(job *j) {
+    wal *w = LIST_OF(j, wal, make.base.job);
+    w->make.base.under_way = false;
+    if (w->make.base.failure.error) return wal_fail(w, &w->make.base.failure);
+    w->full = false; /* there is space now */
+    wal_files_go_on(w, false);
+}
+
+void wal_files_go_on(wal *w, bool again) {
+    wal_make *m = &w->make;
+    if (m->base.under_way || w->failed || w->stopped) return;
+    wal_file *s = LIST_FIRST(&w->spare, wal_file, link);
+    bool usable = s && s->bytes == w->c.file_bytes;
+    bool remove = s && (!usable || (w->aheads == AHEAD && w->spares > SPARE));
+    if (!remove && (w->aheads == AHEAD || (w->full && !usable && !again))) return;
+    m->of = w->c.of;
+    m->source = s ? s->number : 0;
+    m->no_space = false;
+    m->file = NULL;
+    if (!remove && !(m->file = wal_file_new(w->next_file, w->c.file_bytes))) {
+        w->full = true; /* no memory for it: tried again as without space */
+        return;
+    }
+    if (s) {
+        list_remove(&s->link);
+        wal_file_free(s);
+        w->spares--;
+    }
+    wal_job_post(w, &m->base, w->c.maker, remove ? remove_from_disk : make_on_disk);
+}
+
+/* The files without batches stay first among the spare ones: a number that is given again is free by then. */
+void wal_files_take(wal *w, fkv_list *found) {
+    list_take_all(found, &w->kept);
+    for (wal_file *f; (f = LIST_LAST(&w->kept, wal_file, link)) && !f->batched; w->spares++) {
+        list_remove(&f->link);
+        list_push_front(&w->spare, &f->link);
+    }
+    wal_file *last = LIST_LAST(&w->kept, wal_file, link);
+    w->next_file = last ? last->number + 1 : 1;
+}
+
+wal_file *wal_files_next(wal *w) {
+    fkv_assert(!list_empty(&w->ahead));
+    wal_file *f = LIST_FIRST(&w->ahead, wal_file, link);
+    list_remove(&f->link);
+    w->aheads--;
+    list_push(&w->kept, &f->link);
+    wal_files_go_on(w, false);
+    return f;
+}

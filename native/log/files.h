@@ -1,0 +1,29 @@
+/* files.h: the files of a log that is written: made for the future, used again, removed. Private to native/log.
+ *
+ * Two files are ahead, with their names, heads and zeros, so that to go on in the next one costs nothing. A file is
+ * used again under a new name and head:
+ *   1. rename to the spare name, sync the directory     from here on nobody reads it
+ *   2. write the head, sync
+ *   3. rename to the new name, sync the directory
+ * Invariant: a file that has a number has a whole head on the disk, of that number. So a bad head is damage. */
+#ifndef FARKV_LOG_FILES_H
+#define FARKV_LOG_FILES_H
+#include "wal.h"
+
+/* Makes the next file, or removes one, where that is due and the maker is idle; `again`: though the disk was full. */
+void wal_files_go_on(wal *w, bool again);
+/* Splits what was found into files that are kept and those without batches, which are made anew: in the first of them
+ * remains of a batch may lie. */
+void wal_files_take(wal *w, fkv_list *found);
+/* The next file to be written, now the last of `kept`. There must be one ahead. */
+wal_file *wal_files_next(wal *w);
+
+/* wal.c: reports the first failure. */
+void wal_fail(wal *w, const wal_failure *f);
+void wal_job_post(wal *w, wal_job *j, helper *to, void (*run)(job *));
+/* On the helper's thread, at the end. */
+void wal_job_home(wal_job *j, void (*run)(job *));
+/* Notes the first operation of the job that fails. */
+bool wal_job_did(wal_job *j, const char *operation, const char *file, int result);
+
+#endif

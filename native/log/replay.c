@@ -1,0 +1,203 @@
+/* replay.c: see replay.h.
+ *
+ * Why a torn tail is told from damage: a batch is written when the one before it is synced. So where a good batch of the
+ * same life lies behind a bad one, or the next file begins with a later number than the next, the bad one was synced. */
+#include "replay.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+    disk *disk;
+    const wal_identity *of;
+    wal_reader each;
+    void *arg;
+    wal_found *found;
+    int handle;
+    uint8_t *window; /* of the file that is read: from `from` to `to` */
+    uint64_t from, to;
+    const wal_file *before; /* the file before, if it has batches; the log's next batch is expected there or behind */
+} reader;
+
+typedef enum { GOOD, BAD, REFUSED } seen;
+
+static bool verdict(reader *r, wal_verdict v, uint64_t number, uint64_t offset) {
+    r->found->verdict = v;
+    r->found->offset = offset;
+    wal_file_name(r->found->file, r->of->thread, number);
+    return false;
+}
+static bool unreadable(reader *r, uint64_t number, uint64_t offset, int error) {
+    r->found->error = error;
+    return verdict(r, WAL_UNREADABLE, number, offset);
+}
+
+/* The bytes at that place; NULL: the disk refused. What follows is read with them: batches are mostly small. */
+static const uint8_t *bytes_at(reader *r, const wal_file *f, uint64_t at, uint32_t bytes) {
+    if (at < r->from || at + bytes > r->to) {
+        uint64_t most = f->bytes - at < WAL_BATCH_MAX ? f->bytes - at : WAL_BATCH_MAX;
+        r->from = r->to = at;
+        int e = r->disk->read(r->disk, r->handle, at, r->window, (uint32_t)most);
+        if (e != 0) {
+            unreadable(r, f->number, at, e);
+            return NULL;
+        }
+        r->to = at + most;
+    }
+    return r->window + (at - r->from);
+}
+
+/* Whether there is a whole batch of this life of the file. */
+static seen batch_at(reader *r, const wal_file *f, uint64_t at, wal_batch *head, const uint8_t **batch) {
+    const wal_file_head life = { .number = f->number, .salt = f->salt };
+    *batch = bytes_at(r, f, at, WAL_BLOCK);
+    if (!*batch) return REFUSED;
+    if (!wal_begins_batch(*batch, &life, f->bytes - at, head)) return BAD;
+    *batch = bytes_at(r, f, at, wal_whole_blocks(head->bytes));
+    if (!*batch) return REFUSED;
+    return wal_batch_whole(*batch, head) ? GOOD : BAD;
+}
+
+/* All sections are looked at before the caller gets one. */
+static bool deliver(reader *r, wal_file *f, const wal_batch *head, const uint8_t *batch) {
+    wal_section s;
+    const uint8_t *records;
+    uint32_t at = sizeof *head, sections = 0;
+    while (wal_next_section(batch, head, &at, &s, &records)) sections++;
+    if (at != head->bytes || sections != head->sections) return false;
+    for (at = sizeof *head; wal_next_section(batch, head, &at, &s, &records);) {
+        if (!r->each(r->arg, &s, records)) return false;
+        wal_file_note(f, &s);
+    }
+    return true;
+}
+
+/* The batch is another than the next one. */
+static bool gap(reader *r, const wal_file *f, const wal_batch *head) {
+    const wal_file *b = r->before;
+    if (b == f || head->number < r->found->batch) return verdict(r, WAL_DAMAGED, f->number, f->at);
+    if (f->number != b->number + 1) return verdict(r, WAL_FILE_MISSING, b->number + 1, 0);
+    return b->at == b->bytes ? verdict(r, WAL_DAMAGED, f->number, f->at) : verdict(r, WAL_DAMAGED, b->number, b->at);
+}
+
+/* What lies at f->at is no batch. False: it was one. */
+static bool is_end(reader *r, const wal_file *f) {
+    if (f->at == f->bytes) return true;
+    const wal_file_head life = { .number = f->number, .salt = f->salt };
+    const uint8_t *block = bytes_at(r, f, f->at, WAL_BLOCK);
+    if (!block) return false;
+    /* The number of the first batch that is there is not known. */
+    bool torn = wal_begun_batch(block, &life, r->found->batch);
+    for (uint64_t at = f->at + WAL_BLOCK; at < f->bytes; at += WAL_BLOCK) {
+        wal_batch head;
+        seen s = batch_at(r, f, at, &head, &block);
+        if (s == REFUSED) return false;
+        if (s == GOOD) return verdict(r, WAL_DAMAGED, f->number, f->at);
+    }
+    if (torn) verdict(r, WAL_TORN, f->number, f->at);
+    return true;
+}
+
+static bool read_batches(reader *r, wal_file *f) {
+    wal_found *found = r->found;
+    wal_batch head;
+    const uint8_t *batch;
+    seen s = BAD;
+    for (; f->at < f->bytes && (s = batch_at(r, f, f->at, &head, &batch)) == GOOD; s = BAD) {
+        if (r->before && head.number != found->batch) return gap(r, f, &head);
+        found->verdict = WAL_WHOLE; /* what was torn in a file before was cut off by an earlier start */
+        if (!deliver(r, f, &head, batch)) return verdict(r, WAL_DAMAGED, f->number, f->at);
+        found->batch = head.number + 1;
+        f->at += wal_whole_blocks(head.bytes);
+        f->batched = true;
+        r->before = f;
+    }
+    return s != REFUSED && is_end(r, f);
+}
+
+static bool read_head(reader *r, wal_file *f) {
+    wal_file_head h;
+    const wal_identity *of = r->of;
+    int e = r->disk->size(r->disk, r->handle, &f->bytes);
+    if (e != 0) return unreadable(r, f->number, 0, e);
+    if (f->bytes < WAL_BLOCK) return verdict(r, WAL_DAMAGED, f->number, 0);
+    uint64_t size = f->bytes;
+    f->bytes = WAL_BLOCK;
+    const uint8_t *block = bytes_at(r, f, 0, WAL_BLOCK);
+    if (!block) return false;
+    if (!wal_get_file_head(block, &h)) return verdict(r, WAL_DAMAGED, f->number, 0);
+    if (h.format > WAL_FORMAT) {
+        r->found->format = h.format;
+        return verdict(r, WAL_LATER_FORMAT, f->number, 0);
+    }
+    if (memcmp(h.cluster, of->cluster, sizeof h.cluster) != 0) return verdict(r, WAL_OTHER_CLUSTER, f->number, 0);
+    if (h.instance != of->instance) return verdict(r, WAL_OTHER_INSTANCE, f->number, 0);
+    if (h.number != f->number || h.thread != of->thread) return verdict(r, WAL_DAMAGED, f->number, 0);
+    if (h.bytes != size || size % WAL_BLOCK != 0)
+        return verdict(r, WAL_DAMAGED, f->number, size < h.bytes ? size : h.bytes);
+    f->bytes = size;
+    f->salt = h.salt;
+    return true;
+}
+
+static bool read_file(reader *r, wal_file *f) {
+    char name[WAL_NAME_MAX];
+    wal_file_name(name, r->of->thread, f->number);
+    r->handle = r->disk->open(r->disk, name, DISK_READ);
+    if (r->handle < 0) return unreadable(r, f->number, 0, r->handle);
+    r->from = r->to = 0;
+    bool all = read_head(r, f) && read_batches(r, f);
+    r->disk->close(r->disk, r->handle);
+    return all;
+}
+
+static void found_name(void *arg, const char *name) {
+    reader *r = arg;
+    uint64_t number;
+    if (!wal_file_number(name, r->of->thread, &number)) return;
+    wal_file *f = wal_file_new(number, 0);
+    if (!f) {
+        r->found->error = -ENOMEM;
+        return;
+    }
+    fkv_list *at = &r->found->files;
+    while (at->prev != &r->found->files && LIST_OF(at->prev, wal_file, link)->number > number) at = at->prev;
+    list_insert(at, &f->link);
+}
+
+void wal_replay(disk *d, const wal_identity *of, wal_reader each, void *arg, wal_found *found) {
+    *found = (wal_found){ .batch = 1 };
+    list_init(&found->files);
+    reader r = { .disk = d, .of = of, .each = each, .arg = arg, .found = found };
+    r.window = aligned_alloc(WAL_BLOCK, WAL_BATCH_MAX);
+    int e = r.window ? d->list(d, found_name, &r) : -ENOMEM;
+    if (e == 0) e = found->error;
+    if (e != 0) {
+        found->verdict = WAL_UNREADABLE;
+        found->error = e;
+    }
+    for (fkv_list *l = found->files.next; e == 0 && l != &found->files; l = l->next)
+        if (!read_file(&r, LIST_OF(l, wal_file, link))) break;
+    free(r.window);
+}
+
+void wal_found_text(const wal_found *f, char *to, uint32_t room) {
+    const char *name = f->file[0] ? f->file : "the directory";
+    unsigned long long at = f->offset, batch = f->batch;
+    switch (f->verdict) {
+    case WAL_WHOLE: snprintf(to, room, "the log is whole up to batch %llu", batch - 1); break;
+    case WAL_TORN:
+        snprintf(to, room, "%s: the last batch, at %llu, was not written to its end and is cut off", name, at);
+        break;
+    case WAL_DAMAGED: snprintf(to, room, "%s: damaged at %llu", name, at); break;
+    case WAL_FILE_MISSING: snprintf(to, room, "%s is missing, with batch %llu and later ones", name, batch); break;
+    case WAL_OTHER_CLUSTER: snprintf(to, room, "%s belongs to another cluster", name); break;
+    case WAL_OTHER_INSTANCE: snprintf(to, room, "%s belongs to another data directory", name); break;
+    case WAL_LATER_FORMAT:
+        snprintf(to, room, "%s has format %u, of a later version of farkv; this one reads up to %u", name, f->format,
+                 WAL_FORMAT);
+        break;
+    case WAL_UNREADABLE: snprintf(to, room, "%s: cannot be read at %llu: %s", name, at, strerror(-f->error)); break;
+    }
+}

@@ -19,8 +19,9 @@ const FABRIC = 'fabric fabric/shm fabric/tcp fabric/verbs';
 /** What a test program needs, so that nothing else is compiled. */
 const PARTS = [
   { of: /^(table|protocol_model)/, parts: 'base table', support: ['check', 'protocol_machine'] },
+  { of: /^log_/, parts: 'base log', support: ['check', 'memory_disk', 'log_rig'] },
   { of: /^fabric/, parts: `base ${FABRIC}`, support: ['check', 'smaps', 'fabric_*', 'tcp_*', 'shm_raw'] },
-  { of: /^/, parts: `base table wire ${FABRIC} dataplane client/session client/lookup client`, support: ['*'] },
+  { of: /^/, parts: `base log table wire ${FABRIC} dataplane client/session client/lookup client`, support: ['*'] },
 ];
 
 /** What make is told: where to build, what, and without warnings, since a mutation may leave something unused. */

@@ -2,7 +2,19 @@
  * Validators of the parts of the metadata that travel: in client maps, in commands and in snapshots. Structure and
  * ranges only; whether a command makes sense in the present state is decided by machine.ts.
  */
-import { boolean, decimal64, hex64, list, maybe, oneOf, pattern, record, text, uint } from '../protocol/check.js';
+import {
+  boolean,
+  decimal64,
+  hex64,
+  list,
+  literal,
+  maybe,
+  oneOf,
+  pattern,
+  record,
+  text,
+  uint,
+} from '../protocol/check.js';
 import { PROVIDERS } from '../providers.js';
 import { TENANTS_MAX } from './tenants.js';
 import type {
@@ -115,6 +127,7 @@ export const checkMove = record<Move>({
   phase: maybe(movePhase),
   worker: maybe(workerNumber),
   copy: maybe(hex64),
+  handover: maybe(literal(true)),
 });
 export const checkLeaseTerms = record<LeaseTerms>({ leaseMs, driftPpm });
 export const checkTenants = list(record<Tenant>({ name: memberId, shards: uint(SHARDS_MAX) }), TENANTS_MAX);

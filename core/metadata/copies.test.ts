@@ -254,15 +254,50 @@ test('a server with a copy in sync is not removed; one whose copy joins is, with
   t.is(log.copies, `${a} in-sync`);
 });
 
-test('a shard with copies is not moved without them', (t) => {
+const CACHE = { t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' } as const;
+const moveTo = (log: CopyLog, to: string) => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to }) as const;
+
+test('a shard with copies is handed over, not copied: its move is over with its epoch', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = '', b = ''] = log.others;
+  const move = (to: string): string => log.try(moveTo(log, to));
+  t.is(move(a), 'ok');
+  t.like(log.state.moves, [{ shard: 0, to: a, handover: true }]);
+  const { planned } = log.state.moves[0]!;
+  const copied = { t: 'shard-copy', shard: 0, epoch: log.shard(0).epoch, to: a, planned, worker: 0 } as const;
+  t.regex(
+    log.try({ ...copied, memberIncarnation: log.start(a), phase: 'last', copy: hexOf(60) }),
+    /ERR_BUSY: shard 0 does not move to/,
+  );
+  t.regex(move(a), /on its way/);
+  t.is(move(b), 'ok', 'the operator thinks better of it');
+  log.with(b);
+  t.is(log.promote(b), 'ok');
+  t.deepEqual([log.owner, log.state.moves], [b, []]);
+  const [other = ''] = log.others;
+  t.is(move(other), 'ok');
+  t.is(move(b), 'ok', 'it is called off');
+  t.deepEqual(log.state.moves, []);
+});
+
+test('a shard is not handed over to a server that is drained, nor beyond the copies that there may be', (t) => {
+  const log = new CopyLog({ replicas: 5 }, 6);
+  const [a = '', ...others] = log.others;
+  const last = others.pop()!;
+  log.with(a, ...others);
+  t.regex(log.try(moveTo(log, last)), /ERR_BUSY: shard 0 has 5 copies, as many as there may be/);
+  t.is(log.try(moveTo(log, a)), 'ok', 'it has one');
+  log.do(moveTo(log, log.owner!), { t: 'server-drain', id: a, draining: true });
+  t.regex(log.try(moveTo(log, a)), /ERR_BUSY: s\d is being drained/);
+});
+
+test('a cache that has copies left is moved when they are gone', (t) => {
   const log = new CopyLog();
   const [a = ''] = log.others;
-  const { epoch } = log.shard(0);
-  t.regex(log.try({ t: 'shard-move', shard: 0, epoch, to: a }), /ERR_UNSUPPORTED/);
-  log.with(a).do({ t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
-  t.regex(log.try({ t: 'shard-move', shard: 0, epoch, to: a }), /ERR_UNSUPPORTED/);
+  log.with(a).do(CACHE);
+  t.regex(log.try(moveTo(log, a)), /ERR_BUSY: shard 0 still has copies/);
   log.do({ t: 'copies-removed', copies: [log.removal(a)] });
-  t.is(log.try({ t: 'shard-move', shard: 0, epoch, to: a }), 'ok');
+  t.is(log.try(moveTo(log, a)), 'ok');
   log.arrive(0, 60);
   t.deepEqual(
     log.set.copies.map(({ member, id, state }) => [member, id, state]),

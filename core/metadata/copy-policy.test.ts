@@ -2,7 +2,7 @@ import test from 'ava';
 import { CopyLog, REPLICATED } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
-import type { CopiesAdd, CopyCommand } from './copy-commands.js';
+import type { CopiesAdd, CopiesRemoved, CopyCommand } from './copy-commands.js';
 import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REPLACE_MS } from './copy-policy.js';
 import { FORMAT_COPIES } from './format.js';
 import { dueCommand, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
@@ -95,6 +95,80 @@ test('a drained server has its copies taken away when others have them, and gets
   t.is(log.set.copies.length, 2);
   log.do({ t: 'server-drain', id: log.owner!, draining: true });
   t.is(nextMove(log.state, alive(...ALL), NOW), undefined, 'it is handed over, not moved');
+});
+
+const moveTo = (log: CopyLog, to: string) => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to }) as const;
+
+test('a server that a shard is moved to gets a copy beyond the factor; one goes when it is the owner', (t) => {
+  const log = new CopyLog({ replicas: 2 });
+  const [a = '', b = ''] = log.others;
+  const owner = log.with(a).owner!;
+  log.do(moveTo(log, b));
+  t.deepEqual(settle(log, alive(...ALL)), ['copies-add']);
+  t.is(log.copies, `${a} in-sync, ${b} in-sync`);
+  t.is(log.promote(b), 'ok');
+  log.with(...(log.copy(owner) === undefined ? [owner] : []));
+  t.deepEqual(settle(log, alive(...ALL)), ['copies-removed']);
+  t.is(log.set.copies.length, 2);
+});
+
+test('the copy that is one too many goes where most copies are', (t) => {
+  const log = MetadataLog.cluster(6, ALL).knowing(FORMAT_COPIES);
+  log.do({ t: 'raise-format', format: FORMAT_COPIES }, { t: 'policy-set', tenant: 0, ...REPLICATED, replicas: 3 });
+  const byOwner = (shard: number) => {
+    const owner = log.shard(shard).owner!;
+    return { owner, memberIncarnation: log.state.members.get(owner)!.incarnation };
+  };
+  for (let shard = 0; shard < 6; shard++) {
+    log.open(shard, 100 + shard);
+    ALL.filter((id) => id !== log.shard(shard).owner)
+      // s4 has few copies, and joins last.
+      .slice(0, shard === 5 ? 3 : 2)
+      .forEach((member, rank) => {
+        const name = { shard, epoch: log.shard(shard).epoch };
+        const config = (): number => log.state.copySets![shard]!.config;
+        const start = log.state.members.get(member)!.incarnation;
+        log.do({ t: 'copies-add', copies: [{ ...name, config: config(), member, start, rank }] });
+        const copy = hexOf(1000 + 10 * shard + rank);
+        log.do({
+          t: 'copies-in-sync',
+          ...name,
+          config: config(),
+          ...byOwner(shard),
+          member,
+          start,
+          copy,
+          worker: 0,
+          lsn: 0,
+        });
+      });
+  }
+  const counts = new Map(
+    ALL.map((id) => [id, log.state.copySets!.filter((set) => set.copies.some((c) => c.member === id)).length]),
+  );
+  const command = nextCopies(log.state, alive(...ALL), NOW, new Absences());
+  t.like(command, { t: 'copies-removed', copies: [{ shard: 5 }] });
+  const [removed] = (command as CopiesRemoved).copies;
+  const backups = ALL.filter((id) => id !== log.shard(5).owner);
+  t.is(counts.get(removed!.member), Math.max(...backups.map((id) => counts.get(id)!)));
+  t.true(Math.max(...backups.map((id) => counts.get(id)!)) > Math.min(...backups.map((id) => counts.get(id)!)));
+});
+
+test('a handover is called off when no copy will come to that server', (t) => {
+  const called = (log: CopyLog, ...ids: string[]): unknown => nextMove(log.state, alive(...ids), NOW);
+  const begin = (): [CopyLog, string] => {
+    const log = new CopyLog({ replicas: 2 });
+    const [a = ''] = log.others;
+    return [log.do(moveTo(log, a)), a];
+  };
+  const [log, a] = begin();
+  t.is(called(log, ...ALL), undefined);
+  const off = moveTo(log, log.owner!);
+  t.deepEqual(called(log, ...ALL.filter((id) => id !== a)), off, 'it is dead');
+  t.deepEqual(called(log.do({ t: 'server-drain', id: a, draining: true }), ...ALL), off, 'it is drained');
+  const [other] = begin();
+  other.do({ t: 'policy-set', tenant: 0, level: 'cache', replicas: 1, minInSync: 1, onLoss: 'empty' });
+  t.like(called(other, ...ALL), { t: 'shard-move', to: other.owner }, 'it is a cache');
 });
 
 test('a vacant shard goes to a living copy when the leases of every earlier start are over', (t) => {

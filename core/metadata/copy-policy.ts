@@ -4,7 +4,7 @@
  */
 import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.js';
 import { copyBounds, placeCopies } from './copy-plan.js';
-import { isWhole, policyOf } from './copy-sets.js';
+import { heirNamed, isCopied, isWhole, policyOf } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
 
@@ -93,30 +93,38 @@ function heirs({ state, leases, nowMs }: Look): Heir[] {
  * A copy that the shard is better without: one that joins though nobody waits for it any more, or that is one too many.
  * One for each shard: with it the config changes.
  */
-function superfluous(look: Look, s: Shard, set: CopySet): Copy | undefined {
+function superfluous(look: Look, s: Shard, set: CopySet, crowd: (id: string) => number): Copy | undefined {
   const { state, leases, nowMs, draining } = look;
   const { replicas, minInSync } = policyOf(state, s.shard);
+  const heir = heirNamed(state, s.shard);
   const joins = set.copies.filter((c) => c.state === 'joining' && c.member !== s.owner);
   const gone = joins.find((c) => draining.has(c.member) || leases.dead(c.member, nowMs));
   if (gone !== undefined) return gone;
   const synced = set.copies.filter((c) => c.state === 'in-sync');
   const staying = synced.filter((c) => !draining.has(c.member)).length;
-  if (staying >= replicas && joins.length > 0) return joins[0];
+  const unwanted = staying >= replicas ? joins.find((c) => c.member !== heir) : undefined;
+  if (unwanted !== undefined) return unwanted;
   const backups = synced.filter((c) => c.member !== s.owner);
   // Those of drained servers go first, but not before others have taken their place.
   const leaving = staying >= replicas ? backups.find((c) => draining.has(c.member)) : undefined;
-  const last = [...backups].sort((a, b) => b.rank - a.rank)[0];
-  const surplus = leaving ?? (staying > replicas ? last : undefined);
+  // One more than wanted is there until the shard is its heir's.
+  const isSurplus = staying > replicas && heir === undefined;
+  const last = [...backups].sort((a, b) => crowd(b.member) - crowd(a.member) || b.rank - a.rank)[0];
+  const surplus = leaving ?? (isSurplus ? last : undefined);
   return s.owner !== undefined && synced.length > minInSync ? surplus : undefined;
 }
 
 function removals(look: Look): RemovedCopy[] {
   const { state } = look;
+  const loads = new Loads(state);
+  const bounds = copyBounds(state, [...state.members.values()]);
+  const crowd = (id: string): number => loads.copies(id) - (bounds.get(id) ?? 0);
   return state.shards.flatMap((s): RemovedCopy[] => {
     const set = state.copySets?.[s.shard];
-    const copy = set === undefined ? undefined : superfluous(look, s, set);
+    const copy = set === undefined ? undefined : superfluous(look, s, set, crowd);
     if (set === undefined || copy === undefined) return [];
     const { member, start } = copy;
+    loads.remove(member);
     return [{ shard: s.shard, epoch: s.epoch, config: set.config, member, start, whole: false, lsn: 0 }];
   });
 }
@@ -131,6 +139,10 @@ class Loads {
       const owner = state.shards[shard]?.owner;
       for (const c of set.copies) this.add(c.member, c.state === 'joining' && c.member !== owner ? owner : undefined);
     });
+  }
+
+  remove(member: string): void {
+    this.#copies.set(member, this.copies(member) - 1);
   }
 
   /** `from`: the owner that it is being copied from. */
@@ -175,15 +187,19 @@ function additions(look: Look): AddedCopy[] {
   for (const s of state.shards) {
     const set = state.copySets?.[s.shard];
     if (set === undefined || s.owner === undefined || s.incarnation === undefined) continue;
-    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || state.moves.some((m) => m.shard === s.shard)) continue;
+    if (!isAlive(look, s.owner) || loads.isBusy(s.owner) || isCopied(state, s.shard)) continue;
     const wanted = policyOf(state, s.shard).level === 'cache' ? 0 : missing(look, s, set);
     const present = set.copies.flatMap((c): Member[] => {
       const member = state.members.get(c.member);
       return member === undefined ? [] : [member];
     });
-    const next = placeCopies(s.shard, present, candidates, wanted, hasRoom).find(
-      (m) => isAlive(look, m.id) && !loads.isBusy(m.id),
-    );
+    const heir = heirNamed(state, s.shard);
+    const isComing = set.copies.some((c) => c.member === heir);
+    const places =
+      heir === undefined || isComing
+        ? placeCopies(s.shard, present, candidates, wanted, hasRoom)
+        : candidates.filter((m) => m.id === heir);
+    const next = places.find((m) => isAlive(look, m.id) && !loads.isBusy(m.id));
     if (next === undefined) continue;
     const rank = Math.min(255, 1 + Math.max(0, ...set.copies.map((c) => c.rank)));
     added.push({

@@ -4,6 +4,7 @@
  * Invariant: a copy in sync, and an eligible one, of a living start has every change that was acknowledged or READ.
  * Whoever is made an owner with a copy is given one of those (reduce-promotions.ts).
  */
+import { COPIES_MAX } from './check-state.js';
 import { FORMAT_COPIES } from './format.js';
 import type { Barrier, Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
 import { tenantRanges } from './tenants.js';
@@ -36,6 +37,21 @@ export function hasCopies(state: MetadataState, shard: number): boolean {
 /** It has all that was acknowledged: it may become the owner's. */
 export function isWhole(copy: Copy): boolean {
   return copy.state !== 'joining';
+}
+
+/** No more can join. */
+export function isFull(copies: readonly Copy[]): boolean {
+  return copies.filter((copy) => copy.state !== 'eligible').length >= COPIES_MAX;
+}
+
+/** Its owner is to give it away with what was copied. */
+export function isCopied({ moves }: Pick<MetadataState, 'moves'>, shard: number): boolean {
+  return moves.some((m) => m.shard === shard && m.handover !== true);
+}
+
+/** The member that the shard is to be handed over to. */
+export function heirNamed({ moves }: Pick<MetadataState, 'moves'>, shard: number): string | undefined {
+  return moves.find((m) => m.shard === shard && m.handover === true)?.to;
 }
 
 export function inSync(copies: readonly Copy[]): number {

@@ -6,11 +6,11 @@
 import { MoveRests } from './move-rests.js';
 import type { AssignShards, Command, RaiseFormat, ShardMove, ShardsTaken, TakenShard } from './commands.js';
 import { Absences, copyLooksMs, nextCopies, taker } from './copy-policy.js';
-import { hasCopies, isUnassigned } from './copy-sets.js';
+import { hasCopies, isUnassigned, policyOf } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
 import { placeOn } from './plan.js';
 import { complete } from './reduced.js';
-import type { Member, MetadataState } from './state.js';
+import type { Member, MetadataState, Move } from './state.js';
 import { nextVoters, replaced, replacement, replacementLookMs } from './voter-policy.js';
 
 /**
@@ -103,6 +103,12 @@ export function nextLookMs(
   return ends.length === 0 ? undefined : Math.min(...ends);
 }
 
+/** No copy will come to the server that the shard was to be handed over to. */
+function getsNone(state: MetadataState, { shard, to, handover }: Move): boolean {
+  const isDrained = state.servers.some((server) => server.id === to && server.draining);
+  return handover === true && (isDrained || policyOf(state, shard).level === 'cache');
+}
+
 /**
  * The next shard to leave a server that is being drained, or to stay where it is because the server that it was meant
  * for is gone. One whose move was called off goes elsewhere, rather to a server that others have come to from there, or
@@ -118,7 +124,8 @@ export function nextMove(
   const shardOf = (n: number) => state.shards[n];
   for (const m of state.moves) {
     const s = shardOf(m.shard);
-    if (s?.owner === undefined || s.owner === m.to || !leases.dead(m.to, nowMs)) continue;
+    if (s?.owner === undefined || s.owner === m.to) continue;
+    if (!leases.dead(m.to, nowMs) && !getsNone(state, m)) continue;
     const lost = complete(m) ? state.members.get(m.to)?.incarnation : undefined;
     return { t: 'shard-move', shard: m.shard, epoch: s.epoch, to: s.owner, ...(lost === undefined ? {} : { lost }) };
   }

@@ -58,6 +58,26 @@ test('a server that comes gets its part, from each of the others as little as po
   t.deepEqual([...after(log.state, moves).values()], [3, 3, 3, 3]);
 });
 
+test('a shard with copies goes to a server that has one rather, and such shards go first', (t) => {
+  const ids = ['s1', 's2', 's3'];
+  const log = MetadataLog.cluster(12, ids);
+  const state = log.state;
+  // s3 has lost what it owned to s1 and s2, where each shard's other copy is at s3 or not.
+  const shards = state.shards.map((s) => ({ ...s, owner: s.shard % 2 === 0 ? 's1' : 's2' }));
+  const at = (member: string) =>
+    ({ member, start: state.members.get(member)!.incarnation, worker: 0, state: 'in-sync', rank: 0 }) as const;
+  const copySets = shards.map(({ shard, owner }) => ({
+    config: 1,
+    copies: [at(owner), at(shard < 6 ? 's3' : owner === 's1' ? 's2' : 's1')],
+  }));
+  const moves = planRebalance({ ...state, shards, copySets }, members(log));
+  t.is(moves.length, 4);
+  t.true(
+    moves.every((m) => m.to === 's3' && m.shard < 6),
+    JSON.stringify(moves),
+  );
+});
+
 test('a member with more memory gets more shards, in proportion', (t) => {
   const log = MetadataLog.cluster(12, ['s1', 's2', 's3'], [2 ** 31, 2 ** 30, 2 ** 30]);
   const moves = planRebalance(log.state, members(log));

@@ -93,7 +93,7 @@ function quotas(shards: readonly Shard[], members: readonly Member[]): Map<strin
  * The moves that spread the shards over `members` (others are to have none) by weight. Moves under way count as done,
  * and their shards are not planned again: `from` is always the present owner, and `to` another server. Nothing moves
  * but what is above a member's quota, each shard once, to a member that is below its own. Where more comes to a member
- * than its quota, the rest is planned when it has come.
+ * than its quota, the rest is planned when it has come. A shard with copies goes to one of those rather.
  */
 export function planRebalance(state: MetadataState, members: readonly Member[]): PlannedMove[] {
   if (members.length === 0) return [];
@@ -102,23 +102,35 @@ export function planRebalance(state: MetadataState, members: readonly Member[]):
   const quota = quotas(shards, members);
   const load = loads(shards);
   const byId = new Map(members.map((m) => [m.id, m]));
+  const isBelow = (m: Member): boolean => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0);
+  const hasCopy = (s: Shard, m: Member): boolean =>
+    state.copySets?.[s.shard]?.copies.some((c) => c.member === m.id && c.state === 'in-sync') === true;
+  const below = members.filter(isBelow);
+  const elsewhere = new Set(shards.filter((s) => below.some((m) => hasCopy(s, m))));
   const surplus: Shard[] = [];
   for (const [id, count] of load) {
     const over = count - (quota.get(id) ?? 0);
     if (over <= 0) continue;
     const member = byId.get(id);
     const own = shards.filter((s) => s.owner === id && !coming.has(s.shard));
-    // What hashing would rather not have here goes first.
+    // What is handed over without being copied goes first, then what hashing would rather not have here.
     if (member !== undefined)
-      own.sort((a, b) => weighted(a.shard, member) - weighted(b.shard, member) || a.shard - b.shard);
+      own.sort(
+        (a, b) =>
+          Number(elsewhere.has(b)) - Number(elsewhere.has(a)) ||
+          weighted(a.shard, member) - weighted(b.shard, member) ||
+          a.shard - b.shard,
+      );
     surplus.push(...own.slice(0, over));
   }
   const planned: PlannedMove[] = [];
   for (const s of surplus.sort((a, b) => a.shard - b.shard)) {
-    const to = best(
-      s.shard,
-      members.filter((m) => (load.get(m.id) ?? 0) < (quota.get(m.id) ?? 0)),
-    );
+    const open = members.filter(isBelow);
+    const to =
+      best(
+        s.shard,
+        open.filter((m) => hasCopy(s, m)),
+      ) ?? best(s.shard, open);
     if (to === undefined || s.owner === undefined) continue;
     load.set(to.id, (load.get(to.id) ?? 0) + 1);
     planned.push({ shard: s.shard, from: s.owner, to: to.id });

@@ -3,7 +3,6 @@
  * copy is in sync: it alone knows that it waits for that copy. Whoever takes copies away makes the set smaller, and a
  * smaller set is safe whatever its owner believes.
  */
-import { COPIES_MAX } from './check-state.js';
 import type {
   ByOwner,
   CopiesAdd,
@@ -15,7 +14,7 @@ import type {
   RemovedCopy,
   ShardName,
 } from './copy-commands.js';
-import { barrierAt, inSync, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import { barrierAt, inSync, isCopied, isFull, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
 import { refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
 import { tenantRange } from './tenants.js';
@@ -71,9 +70,9 @@ export function addCopies(state: MetadataState, c: CopiesAdd): Reduced {
     const { copies } = at.set;
     const { member, start, rank } = added;
     const policy = policyOf(state, added.shard);
-    if (policy.level === 'cache' || state.moves.some((m) => m.shard === added.shard)) continue;
+    if (policy.level === 'cache' || isCopied(state, added.shard)) continue;
     if (state.members.get(member)?.incarnation !== start || copies.some((copy) => copy.member === member)) continue;
-    if (copies.filter((copy) => copy.state !== 'eligible').length >= COPIES_MAX) continue;
+    if (isFull(copies)) continue;
     sets.set(added.shard, revised(at.set, [...copies, { member, start, worker: 0, state: 'joining', rank }], policy));
   }
   return sets.size === 0 ? refused('ERR_BUSY', 'none of these copies is wanted any more') : revise(state, sets);

@@ -2,9 +2,9 @@
  * Commands that give shards to other owners. Both ways rest on leases of the old owner being over before the command
  * is in the log: taken shards by the leader's waiting (owner-leases.ts), released ones by the owner's own.
  */
-import { EPOCH_MAX } from './check-state.js';
+import { COPIES_MAX, EPOCH_MAX } from './check-state.js';
 import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
-import { hasCopies } from './copy-sets.js';
+import { hasCopies, isFull, policyOf } from './copy-sets.js';
 import { changed, complete, reassigned, refused, type Reduced } from './reduced.js';
 import { takerOf } from './reduce-promotions.js';
 import type { Copy, MetadataState, Move } from './state.js';
@@ -40,8 +40,6 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);
-  if (c.to !== s.owner && hasCopies(state, c.shard))
-    return refused('ERR_UNSUPPORTED', `shard ${c.shard} has copies: it is handed over to one of them`);
   if (present !== undefined && complete(present) && !isLost(state, c, present))
     return refused('ERR_BUSY', `shard ${c.shard} has been copied to ${present.to} and is about to change hands`);
   if (c.to === s.owner)
@@ -52,9 +50,27 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   // Nothing can have been granted on a shard that was never open. One that is closed because its owner has started
   // again may still be read under leases of the run before: its owner knows when they are over.
   if (s.incarnation === undefined && s.epoch === FIRST_EPOCH) return reassigned(state, new Map([[c.shard, c.to]]));
-  return changed(state, {
-    moves: [...moves, { shard: c.shard, to: c.to, planned: state.mapEpoch }].sort((a, b) => a.shard - b.shard),
-  });
+  const move: Move = { shard: c.shard, to: c.to, planned: state.mapEpoch };
+  if (!hasCopies(state, c.shard)) return planned(state, [...moves, move]);
+  return notHandedTo(state, c) ?? planned(state, [...moves, { ...move, handover: true }]);
+}
+
+function planned(state: MetadataState, moves: readonly Move[]): Reduced {
+  return changed(state, { moves: [...moves].sort((a, b) => a.shard - b.shard) });
+}
+
+/** Why that member can have no copy to which the shard could be handed over. */
+function notHandedTo(state: MetadataState, { shard, to }: ShardMove): Reduced | undefined {
+  const copies = state.copySets?.[shard]?.copies ?? [];
+  if (policyOf(state, shard).level === 'cache')
+    return refused('ERR_BUSY', `shard ${shard} still has copies that are not wanted any more: try again`);
+  if (state.servers.some((s) => s.id === to && s.draining)) return refused('ERR_BUSY', `${to} is being drained`);
+  if (!copies.some((copy) => copy.member === to) && isFull(copies))
+    return refused(
+      'ERR_BUSY',
+      `shard ${shard} has ${COPIES_MAX} copies, as many as there may be: name one of their servers`,
+    );
+  return undefined;
 }
 
 /**
@@ -74,7 +90,7 @@ function isLost({ shards, members }: MetadataState, { shard, to, lost }: ShardMo
 export function copyShard(state: MetadataState, c: ShardCopy): Reduced {
   const s = state.shards[c.shard];
   const present = state.moves.find((m) => m.shard === c.shard);
-  if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to)
+  if (s?.owner === undefined || s.epoch !== c.epoch || present?.to !== c.to || present.handover === true)
     return refused('ERR_BUSY', `shard ${c.shard} does not move to ${c.to} in epoch ${c.epoch}`);
   if (present.planned !== c.planned)
     return refused('ERR_BUSY', `the move of shard ${c.shard} to ${c.to} was called off and planned anew`);

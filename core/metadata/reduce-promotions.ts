@@ -77,7 +77,12 @@ function openedBy(s: Shard, heir: Copy, incarnation: string): Shard {
 
 function replaced(state: MetadataState, shards: readonly Shard[], sets: ReadonlyMap<number, CopySet>): Reduced {
   const byNumber = new Map(shards.map((s) => [s.shard, s]));
-  return changed(state, { shards: state.shards.map((s) => byNumber.get(s.shard) ?? s), ...withSets(state, sets) });
+  return changed(state, {
+    shards: state.shards.map((s) => byNumber.get(s.shard) ?? s),
+    // Whoever planned a handover plans again.
+    moves: state.moves.filter((m) => !byNumber.has(m.shard)),
+    ...withSets(state, sets),
+  });
 }
 
 export function promoteShards(state: MetadataState, c: ShardsPromoted): Reduced {

@@ -93,7 +93,7 @@ export type MovePhase = CopyPhase | 'released';
 /** What the next owner says of its copy. */
 export type CopyPhase = 'last' | 'copied';
 
-/** The owner of `shard` is to give it to member `to`, which copies it first. */
+/** The owner of `shard` is to give it to member `to`, which copies it first, or has a copy. */
 export interface Move {
   readonly shard: number;
   readonly to: string;
@@ -109,6 +109,8 @@ export interface Move {
   readonly worker?: number;
   /** Names the copy, 64 random bits, hex. With a phase. */
   readonly copy?: string;
+  /** The shard has copies: `to` gets one, in sync, and the owner hands over to it (docs/handover.md). Never a phase. */
+  readonly handover?: true;
 }
 
 /**

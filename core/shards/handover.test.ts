@@ -1,6 +1,7 @@
 /** Handover, one rule of index.ts after the other: at the owner and at its heir. Under faults: test/sim. */
 import test from 'ava';
-import { inSync, kept, opened, owner } from '../../test/support/copies-rig.js';
+import { Copies, inSync, kept, opened, owner } from '../../test/support/copies-rig.js';
+import { CopyLog } from '../../test/support/copy-log.js';
 import { hexOf } from '../../test/support/metadata-log.js';
 import type { Command } from '../metadata/commands.js';
 
@@ -83,4 +84,26 @@ test('the shards of a server that ends are handed over, and nobody waits for its
   t.deepEqual(backup.done('propose'), ['copies-removed'], 'it was lost');
   t.deepEqual(backup.applied(), ['stop']);
   t.deepEqual(backup.shards.staying, []);
+});
+
+test('a shard that is moved is handed over to that server as soon as its copy is in sync, and to no other', (t) => {
+  const rig = kept();
+  const { log } = rig;
+  const [heir, other] = [log.others[0]!, log.others[1]!];
+  const move = (to: string): Command => ({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to });
+  t.deepEqual(rig.see(move(other)), [], 'it has no copy yet');
+  t.deepEqual(rig.see(move(heir)), ['hand over']);
+  t.deepEqual(rig.done('hand over'), ['shard-handover']);
+  t.like(rig.proposed, [{ to: heir }]);
+  t.deepEqual(rig.applied(), ['step down']);
+  t.deepEqual([log.owner, log.state.moves], [heir, []]);
+});
+
+test('the server that a shard is moved to waits until it is to have a copy', (t) => {
+  const log = new CopyLog();
+  const [id = ''] = log.others;
+  const rig = new Copies(log, id, log.start(id));
+  rig.see();
+  t.deepEqual(rig.see({ t: 'shard-move', shard: 0, epoch: log.shard(0).epoch, to: id }), []);
+  t.deepEqual(rig.see(rig.add(id)), ['open']);
 });

@@ -1,11 +1,11 @@
 /**
- * A shard that is given to a copy of it in sync, by an owner that is drained or whose server ends: the data plane lets
+ * A shard that is given to a copy of it in sync, by an owner that is drained, whose server ends, or whose shard is moved: the data plane lets
  * clients wait until nobody relies on it and the copy has all; then the metadata is asked (docs/handover.md).
  *
  * A handover that was proposed may come at any time, and its heir serves at once. So the owner goes on only in a later
  * config, for which it asks itself when it does not know what came of the handover.
  */
-import { isWhole } from '../metadata/copy-sets.js';
+import { heirNamed, isWhole } from '../metadata/copy-sets.js';
 import type { Copy } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
 import { ownSet, type Common } from './common.js';
@@ -22,7 +22,9 @@ export function heirOf(c: Common, life: Held): Named | undefined {
   const set = ownSet(c, life);
   const draining = new Set(c.metadata.servers.flatMap((s) => (s.draining ? [s.id] : [])));
   if (set === undefined || life.copies.config !== set.config) return undefined;
-  if (!c.leaving && !draining.has(c.memberId)) return undefined;
+  const leaves = c.leaving || draining.has(c.memberId);
+  const to = heirNamed(c.metadata, life.shard);
+  if (!leaves && to === undefined) return undefined;
   const owned = (id: string): number => c.metadata.shards.filter((s) => s.owner === id).length;
   const cost = (copy: Copy): number => (draining.has(copy.member) ? 2 ** 20 : 0) + owned(copy.member);
   return set.copies
@@ -31,6 +33,7 @@ export function heirOf(c: Common, life: Held): Named | undefined {
         copy.state === 'in-sync' &&
         copy.id !== undefined &&
         copy.member !== c.memberId &&
+        (leaves || copy.member === to) &&
         (c.leaving || !draining.has(copy.member)) &&
         life.copies.known.get(copy.id)?.late !== true,
     )

@@ -409,12 +409,13 @@ export class Shards implements Common {
   }
 
   /** Begins to copy what moves to here; gives back what was copied to here and is lost. */
-  #comes({ shard, to, planned, phase }: Move): void {
+  #comes({ shard, to, planned, phase, handover }: Move): void {
     const { memoryBytes, shardMemoryMin, random64 } = this.#options;
     const s = this.#metadata.shards[shard];
     const me = this.#metadata.members.get(this.memberId);
     if (
       to !== this.memberId ||
+      handover === true ||
       me === undefined ||
       s?.owner === undefined ||
       s.owner === this.memberId ||

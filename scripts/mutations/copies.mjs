@@ -159,6 +159,12 @@ export const mutations = [
   ]),
   ...inFile('core/metadata/reduce-promotions.ts', [
     [
+      'copies: the move of a shard outlives its epoch',
+      copies('a shard with copies is handed over, not copied: its move is over with its epoch'),
+      'moves: state.moves.filter((m) => !byNumber.has(m.shard)),',
+      '',
+    ],
+    [
       'copies: the last owner stays eligible though the new one has not followed it',
       { ...LACKS, from: 75 },
       'last !== undefined && promoted.followed',
@@ -221,7 +227,58 @@ export const mutations = [
       'return this.#earlier;',
     ],
   ]),
+  ...inFile('core/metadata/reduce-moves.ts', [
+    [
+      'copies: a shard with copies is handed over to a server that is drained',
+      copies('a shard is not handed over to a server that is drained, nor beyond the copies that there may be'),
+      's.id === to && s.draining',
+      'false',
+    ],
+    [
+      'copies: the server that a shard is handed over to says that it copies it',
+      copies('a shard with copies is handed over, not copied: its move is over with its epoch'),
+      'present?.to !== c.to || present.handover === true',
+      'present?.to !== c.to',
+    ],
+    [
+      'copies: what a cache has left is handed over',
+      copies('a cache that has copies left is moved when they are gone'),
+      "policyOf(state, shard).level === 'cache'",
+      'false',
+    ],
+  ]),
+  ...inFile('core/metadata/leader-policy.ts', [
+    [
+      'copies: a handover to which no copy will come stands for ever',
+      policy('a handover is called off when no copy will come to that server'),
+      '!leases.dead(m.to, nowMs) && !getsNone(state, m)',
+      '!leases.dead(m.to, nowMs)',
+    ],
+  ]),
+  ...inFile('core/metadata/plan.ts', [
+    [
+      'copies: a rebalance copies what could be handed over',
+      {
+        test: 'core/metadata/plan.test.ts',
+        title: 'a shard with copies goes to a server that has one rather, and such shards go first',
+      },
+      'Number(elsewhere.has(b)) - Number(elsewhere.has(a)) ||',
+      '',
+    ],
+  ]),
   ...inFile('core/metadata/copy-policy.ts', [
+    [
+      'copies: the copy to which a shard is handed over is one too many',
+      policy('a server that a shard is moved to gets a copy beyond the factor; one goes when it is the owner'),
+      'staying > replicas && heir === undefined',
+      'staying > replicas',
+    ],
+    [
+      'copies: the copy that is one too many goes wherever it is',
+      policy('the copy that is one too many goes where most copies are'),
+      'crowd(b.member) - crowd(a.member) || b.rank - a.rank',
+      'a.rank - b.rank',
+    ],
     [
       'copies: the leader gives vacant shards at once',
       LACKS,
@@ -284,9 +341,9 @@ export const mutations = [
   ...inFile('core/metadata/reduce-moves.ts', [
     [
       'copies: a shard is moved away from its copies',
-      copies('a shard with copies is not moved without them'),
-      'c.to !== s.owner && hasCopies(state, c.shard)',
-      'c.to === s.owner && hasCopies(state, c.shard)',
+      copies('a shard with copies is handed over, not copied: its move is over with its epoch'),
+      'if (!hasCopies(state, c.shard)) return',
+      'if (c.shard >= 0) return',
     ],
   ]),
   ...inFile('core/metadata/reduce-servers.ts', [

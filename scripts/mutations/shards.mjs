@@ -23,6 +23,12 @@ const STUCK = /: copies in sync: /;
 export const mutations = [
   ...inFile('core/shards/handover.ts', [
     [
+      'shards: a shard that is moved goes to any copy',
+      handover('a shard that is moved is handed over to that server as soon as its copy is in sync, and to no other'),
+      '(leaves || copy.member === to) &&',
+      '',
+    ],
+    [
       'shards: an owner goes on though its handover may still come (rule 17)',
       handover('an owner that does not know what came of its handover goes on in a later config only'),
       ' || set.config === state.config) return;',
@@ -351,6 +357,12 @@ export const mutations = [
       simulated(ANY),
       'if (this.#lives.get(life.shard) !== life || life.state !== state) return;',
       'if (this.#lives.get(life.shard) !== life || state === undefined) return;',
+    ],
+    [
+      'shards: a server copies what is to be handed over to it',
+      handover('the server that a shard is moved to waits until it is to have a copy'),
+      'handover === true ||\n',
+      '',
     ],
     [
       'shards: a shard is opened before the metadata names this start (rule 1)',

@@ -91,8 +91,8 @@ export const mutations = [
   {
     name: 'leader: a move is called off because its goal could not be heard',
     file: 'core/metadata/leader-policy.ts',
-    find: 's.owner === m.to || !leases.dead(m.to, nowMs)',
-    replace: 's.owner === m.to || !leases.over(m.to, nowMs)',
+    find: 'if (!leases.dead(m.to, nowMs) && !getsNone',
+    replace: 'if (!leases.over(m.to, nowMs) && !getsNone',
     caughtBy: policy(
       'a drained server gives its shards away a few at a time, and a move whose goal is dead is called off',
     ),

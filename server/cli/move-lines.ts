@@ -18,7 +18,7 @@ const PHASES = { last: 'copying the last changes', copied: 'copied', released: '
 
 export function moveLines({ moves, shards }: ClusterStatus): string[] {
   return moves.map(
-    ({ shard, to, phase }) =>
-      `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): ${phase === undefined ? 'copying' : PHASES[phase]}`,
+    ({ shard, to, phase, handover }) =>
+      `shard ${shard} is moving (${shards.find((s) => s.shard === shard)?.owner ?? 'no owner'} -> ${to}): ${handover === true ? 'handed over once its copy is in sync' : phase === undefined ? 'copying' : PHASES[phase]}`,
   );
 }

@@ -1,11 +1,11 @@
 /**
  * Shards with copies leave a living owner without a call that fails, with real processes: all servers are restarted one
- * after the other while clients write, and one is drained.
+ * after the other while clients write, one is drained, and shards are moved.
  */
 import test, { type ExecutionContext } from 'ava';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
 import type { ClusterStatus } from '../../server/status.js';
-import { Cluster, farkv } from '../support/cluster.js';
+import { Cluster, farkv, succeeds } from '../support/cluster.js';
 import { statusWhen } from '../support/status.js';
 
 const SMALL = { servers: 3, shards: 6, memory: '64mb' } as const;
@@ -87,5 +87,30 @@ test.serial('a drained server hands its shards over and stays, without one that 
     (s) => kept(s) && s.shards.every((one) => one.copies?.copies.every((copy) => copy.member !== drained.id) === true),
   );
   t.regex(drained.stderr, /was handed over, and is a copy here/);
+  await load.stop(t);
+});
+
+test.serial('shards are moved to servers that have no copy, and to one that comes: no call fails', async (t) => {
+  const cluster = await replicated(t);
+  const [first] = cluster.servers;
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  const load = new Load(client);
+  const status = await statusWhen(first!.address, kept);
+  const { shard, copies } = status.shards[0]!;
+  const to = cluster.servers.find(({ id }) => copies!.copies.every((copy) => copy.member !== id))!.id;
+  t.regex(
+    await succeeds(t, cluster, 'shard', 'move', String(shard), to),
+    new RegExp(`shard ${shard} is served by ${to}`),
+  );
+  await statusWhen(first!.address, (s) => kept(s) && s.shards[shard]?.owner === to);
+
+  const comer = await cluster.joiner('s4');
+  await comer.start();
+  t.regex(await succeeds(t, cluster, 'shard', 'rebalance'), /\d shards? (was|were) moved/);
+  const spread = await statusWhen(first!.address, kept);
+  const owned = cluster.servers.map(({ id }) => spread.shards.filter((s) => s.owner === id).length);
+  t.deepEqual(owned.toSorted(), [1, 1, 2, 2], JSON.stringify(owned));
+  t.regex(await succeeds(t, cluster, 'shard', 'rebalance'), /balanced/);
   await load.stop(t);
 });

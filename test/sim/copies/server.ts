@@ -1,6 +1,6 @@
 /** A server of the simulation of copies: its metadata, applied when it likes, its tables, and what it proposes. */
 import type { Command } from '../../../core/metadata/commands.js';
-import { inSync, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
+import { heirNamed, inSync, isWhole, policyOf } from '../../../core/metadata/copy-sets.js';
 import { FORMAT_COPIES } from '../../../core/metadata/format.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import type { Copy, CopySet, MetadataState, Shard } from '../../../core/metadata/state.js';
@@ -340,7 +340,8 @@ export class Server {
   #handOver(s: Shard, table: Table, now: number): void {
     const { mistake, random, mood } = this.around;
     if (!table.paused) {
-      const isDue = random.below(mood.handsOver) === 0 && table.peers.size > 0;
+      const isNamed = heirNamed(this.state, s.shard) !== undefined;
+      const isDue = random.below(isNamed ? 2 : mood.handsOver) === 0 && table.peers.size > 0;
       if (!table.serving || !isDue) return;
       table.paused = true;
       table.serving = false;
@@ -348,8 +349,10 @@ export class Server {
     }
     if (now < table.clientsUntilMs && mistake !== 'owners hand over while clients rely on them') return;
     const lacks = mistake === 'owners hand over what the heir may lack';
+    const to = heirNamed(this.state, s.shard);
     const heir = [...table.peers.values()].find(
-      (p) => p.standing === 'in-sync' && (lacks || p.prepared === table.log.length),
+      (p) =>
+        p.standing === 'in-sync' && (lacks || p.prepared === table.log.length) && (to === undefined || p.member === to),
     );
     const command: Command =
       heir === undefined || (!lacks && table.committed < table.log.length)

@@ -6,9 +6,9 @@
  */
 import { encodeProposal, type Command } from '../../../core/metadata/commands.js';
 import { Absences, nextCopies } from '../../../core/metadata/copy-policy.js';
-import { isWhole } from '../../../core/metadata/copy-sets.js';
+import { hasCopies, isWhole } from '../../../core/metadata/copy-sets.js';
 import { FORMAT_COPIES } from '../../../core/metadata/format.js';
-import { nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
+import { nextMove, nextOwners, takeFromDead } from '../../../core/metadata/leader-policy.js';
 import { MetadataMachine } from '../../../core/metadata/machine.js';
 import { GrantedLeases, heldMs } from '../../../core/metadata/owner-leases.js';
 import type { Copy, LeaseTerms, MetadataState } from '../../../core/metadata/state.js';
@@ -295,9 +295,15 @@ export class CopiesWorld {
     } else if (command !== undefined) {
       this.#propose(this.#leader.start, command);
     } else {
-      const owners = nextOwners(state, leases, this.#nowMs);
-      if (owners !== undefined) this.#propose(this.#leader.start, owners);
+      const next = nextOwners(state, leases, this.#nowMs) ?? this.#calledOff(state);
+      if (next !== undefined) this.#propose(this.#leader.start, next);
     }
+  }
+
+  /** Servers here copy nothing that a cache would move. */
+  #calledOff(state: MetadataState): Command | undefined {
+    const move = nextMove(state, this.#leases, this.#nowMs);
+    return state.moves.some((m) => m.shard === move?.shard) ? move : undefined;
   }
 
   #inTermArrives(): void {
@@ -370,6 +376,12 @@ export class CopiesWorld {
       const id = random.pick(SERVERS);
       const draining = this.#truth.state.servers.some((s) => s.id === id && s.draining);
       this.#propose(this.#name(), { t: 'server-drain', id, draining: !draining });
+      return;
+    }
+    if (random.below(2) === 0) {
+      const { shard, epoch } = random.pick(this.#truth.state.shards);
+      if (!hasCopies(this.#truth.state, shard)) return;
+      this.#propose(this.#name(), { t: 'shard-move', shard, epoch, to: random.pick(SERVERS) });
       return;
     }
     this.#propose(this.#name(), this.#policy(random.below(SHARDS)));

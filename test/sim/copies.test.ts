@@ -22,6 +22,7 @@ test.serial('no shard is given to a copy that may lack what was seen, in any of 
     'shards-given',
     'shards-promoted',
     'shard-handover',
+    'shard-move',
     'shard-reset',
   ])
     t.true((total[kind] ?? 0) > 0, kind);

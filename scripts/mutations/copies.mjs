@@ -277,7 +277,7 @@ export const mutations = [
       'copies: the copy that is one too many goes wherever it is',
       policy('the copy that is one too many goes where most copies are'),
       'crowd(b.member) - crowd(a.member) || b.rank - a.rank',
-      'a.rank - b.rank',
+      'b.rank - a.rank',
     ],
     [
       'copies: the leader gives vacant shards at once',

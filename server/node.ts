@@ -9,11 +9,11 @@
  *   6  this start joins                      the metadata closes what the last start served: new epochs
  *   7  shards are opened, told, and served   after the leases of the last run are over (shards/driver.ts)
  *
- * A restart goes the same way; 4 is read from the disk, and 7 waits.
+ * A restart goes the same way; 4 is read from the disk, and 7 waits. A witness has neither 5 nor 7.
  */
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import { MEMBERS_MAX } from '../core/metadata/check-state.js';
+import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
@@ -23,18 +23,14 @@ import type { ServerSettings } from './config/settings.js';
 import { secretsOf } from './config/secret-file.js';
 import { checkTenants } from './config/tenants.js';
 import { formatHostPort, formatSize } from './config/units.js';
-import { RecentAddresses } from './control/addresses.js';
-import { Credentials, isOpen, Tokens } from './control/auth.js';
+import { isOpen, Tokens } from './control/auth.js';
 import { advertised } from './control/advertise.js';
-import { PEER_HANDSHAKES, PEER_PLACES } from './control/bounds.js';
 import { FrontThread } from './control/front-thread.js';
-import { Handshakes } from './control/handshakes.js';
 import { accessOf } from './control/tickets.js';
-import { Listener } from './control/listener.js';
-import { PeerPlane } from './control/peer-plane.js';
-import { serverTls, serverTrust } from './control/tls.js';
+import type { Listener } from './control/listener.js';
+import { openPeerPort } from './control/peer-port.js';
+import { serverTrust } from './control/tls.js';
 import { DataDirectory } from './data-directory.js';
-import { watchCredentials } from './audit.js';
 import { describeError, Log, type LogSink } from './log.js';
 import { MetadataGroup } from './metadata/group.js';
 import { joinCluster } from './metadata/join.js';
@@ -155,7 +151,10 @@ export class FarkvNode {
 
   async #start(): Promise<ReadyInfo> {
     const { id, dataDir, peers, tls, join } = this.#settings;
-    const transports = availableTransports(this.#settings, this.#native.constants.providers, this.#log);
+    const votesOnly = isWitness(this.#settings);
+    const transports = votesOnly
+      ? []
+      : availableTransports(this.#settings, this.#native.constants.providers, this.#log);
     const directory = DataDirectory.open({
       path: dataDir,
       id,
@@ -190,24 +189,24 @@ export class FarkvNode {
     const state = await this.#unlessFailed(group.whenClustered(WAITING_MS, () => this.#sayWaiting(group)));
     directory.setClusterId(state.clusterId);
     checkTenants(this.#settings.tenants, state.tenants);
-    this.#checkSize(state);
+    if (!votesOnly) this.#checkSize(state);
     for (const line of levelLines(state)) this.#log.info(line);
-    const fabric = this.#listen(state, directory, transports);
+    const fabric = votesOnly ? [] : this.#listen(state, directory, transports);
     const lease = this.#leaseHolder(group);
-    const regions = this.#shardDriver(group, directory, lockedNs, lease);
+    const regions = votesOnly ? undefined : this.#shardDriver(group, directory, lockedNs, lease);
     await this.#unlessFailed(this.#join(group, directory, ports, fabric));
     lease.start();
-    regions.stateChanged();
+    regions?.stateChanged();
     await this.#unlessFailed(
       // A shard that had an owner and has none waits for others, or for an operator.
-      regions.until(() => group.driver.state.shards.every((s) => s.epoch > 0) && regions.settled),
+      regions?.until(() => group.driver.state.shards.every((s) => s.epoch > 0) && regions.settled) ?? Promise.resolve(),
     );
     return {
       id,
       clusterId: state.clusterId,
       ...ports,
       fabric,
-      shards: regions.serving,
+      shards: regions?.serving ?? [],
       dataDir: directory.path,
       ephemeral: directory.ephemeral,
     };
@@ -290,7 +289,13 @@ export class FarkvNode {
       }),
     };
     this.#calls = calls;
-    const listener = await this.#peerPort(group, directory, calls);
+    const listener = await openPeerPort({
+      settings: this.#settings,
+      instance: directory.instance,
+      group,
+      call: (who, method, args, from) => answerCall(calls, who, method, args, from),
+      log: this.#log,
+    });
     ports.peers = listener;
     this.#undo.push(() => listener.close());
     const { tls, access, listen, maxConnections, handshakeMs, logLevel } = this.#settings;
@@ -318,36 +323,6 @@ export class FarkvNode {
       `control on ${front.bound.map(formatHostPort).join(', ')}, servers on ${listener.bound.map(formatHostPort).join(', ')}${tls === undefined ? '' : ' (TLS 1.3)'}`,
     );
     return { control: advertised(front.bound, advertise), peer: advertised(listener.bound, advertise) };
-  }
-
-  async #peerPort({ driver, peers }: MetadataGroup, directory: DataDirectory, calls: CallContext): Promise<Listener> {
-    const { id, access, peerListen, handshakeMs } = this.#settings;
-    const known = new RecentAddresses(MEMBERS_MAX);
-    const plane = new PeerPlane({
-      known,
-      serverId: id,
-      instance: directory.instance,
-      handshakeMs,
-      log: this.#log,
-      credentials: new Credentials(access, watchCredentials(this.#log)),
-      state: () => driver.state,
-      arrives: (hello) => peers.arrives(hello),
-      message: (from, message) => {
-        const raftId = peers.raftIdOf(from);
-        if (raftId === undefined)
-          throw new FarkvError('ERR_UNAUTHORIZED', `${from} is not one of the servers of this cluster`);
-        driver.receive(raftId, message);
-      },
-      call: (who, method, args, from) => answerCall(calls, who, method, args, from),
-    });
-    return await Listener.open({
-      addresses: peerListen,
-      tls: this.#settings.tls === undefined ? undefined : serverTls(this.#settings.tls, this.#log),
-      places: { ...PEER_PLACES, isKnown: (source) => peers.at(source) || known.has(source) },
-      handshakes: new Handshakes(PEER_HANDSHAKES),
-      handshakeMs,
-      connection: (socket, guest) => plane.accept(socket, guest),
-    });
   }
 
   /** Tells the data plane which tickets are good, where that has changed. */

@@ -31,6 +31,8 @@ export interface ServerOptions {
   /** Default: replicated with three servers or more. */
   readonly level?: 'cache' | 'replicated';
   readonly voters?: number;
+  /** It votes, and keeps no values. */
+  readonly witness?: boolean;
   readonly dataDir?: string;
   readonly listen?: string | readonly string[];
   readonly peerListen?: string | readonly string[];

@@ -5,6 +5,7 @@
 import type { DataPlaneStats } from '../native/data-plane.js';
 import { list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
 import { MEMBERS_MAX } from '../core/metadata/check-state.js';
+import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 import type { RaftStatus } from '../core/raft/index.js';
@@ -51,6 +52,8 @@ export interface MemberStatus {
   readonly peer: readonly string[];
   readonly fabric: readonly Pick<FabricAddress, 'provider' | 'address' | 'worker'>[];
   readonly memoryBytes: number;
+  /** It votes, and keeps no values. */
+  readonly witness?: true;
   /** By --zone; absent: none was given, or not all servers know zones. */
   readonly zone?: string;
   readonly node?: NodeStatus;
@@ -208,6 +211,7 @@ export function clusterStatus(
       peer: member?.peer ?? server?.peer ?? [],
       fabric: (member?.fabric ?? []).map(({ provider, address, worker }) => ({ provider, address, worker })),
       memoryBytes: member?.memoryBytes ?? 0,
+      ...(member !== undefined && isWitness(member) ? { witness: true } : {}),
       ...(member?.zone === undefined ? {} : { zone: member.zone }),
       ...(node === undefined ? {} : { node }),
     };

@@ -6,6 +6,7 @@ import type { AddedCopy, CopyCommand, Heir, RemovedCopy } from './copy-commands.
 import { copyBounds, placeCopies } from './copy-plan.js';
 import { heirNamed, isCopied, isWhole, policyOf } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
+import { keepersOf } from './placement.js';
 import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
 
 /** Copies that are made from one server, and to one server, at a time: each takes memory and bandwidth of both. */
@@ -117,7 +118,7 @@ function superfluous(look: Look, s: Shard, set: CopySet, crowd: (id: string) => 
 function removals(look: Look): RemovedCopy[] {
   const { state } = look;
   const loads = new Loads(state);
-  const bounds = copyBounds(state, [...state.members.values()]);
+  const bounds = copyBounds(state, keepersOf(state));
   const crowd = (id: string): number => loads.copies(id) - (bounds.get(id) ?? 0);
   return state.shards.flatMap((s): RemovedCopy[] => {
     const set = state.copySets?.[s.shard];
@@ -177,9 +178,7 @@ function missing(look: Look, s: Shard, { copies }: CopySet): number {
 function additions(look: Look): AddedCopy[] {
   const { state, absences, nowMs, draining } = look;
   // A member that was there a moment ago keeps its place for a time; a copy goes there when it is back.
-  const candidates = [...state.members.values()].filter(
-    (m) => !draining.has(m.id) && !absences.isReplaced(m.id, nowMs),
-  );
+  const candidates = keepersOf(state).filter((m) => !draining.has(m.id) && !absences.isReplaced(m.id, nowMs));
   const bounds = copyBounds(state, candidates);
   const loads = new Loads(state);
   const hasRoom = (id: string): boolean => loads.copies(id) < (bounds.get(id) ?? 0);

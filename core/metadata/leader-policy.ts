@@ -8,6 +8,7 @@ import type { AssignShards, Command, RaiseFormat, ShardMove, ShardsTaken, TakenS
 import { Absences, copyLooksMs, nextCopies, taker } from './copy-policy.js';
 import { hasCopies, isUnassigned, policyOf } from './copy-sets.js';
 import type { GrantedLeases } from './owner-leases.js';
+import { keepersOf } from './placement.js';
 import { placeOn } from './plan.js';
 import { complete } from './reduced.js';
 import type { Member, MetadataState, Move } from './state.js';
@@ -22,7 +23,7 @@ export const MOVES_AT_ONCE = 2;
 /** Members that may be given shards now. */
 export function usable(state: MetadataState, leases: GrantedLeases, nowMs: number): Member[] {
   const draining = new Set(state.servers.filter((s) => s.draining).map((s) => s.id));
-  return [...state.members.values()]
+  return keepersOf(state)
     .filter((m) => leases.alive(m.id, nowMs) && !draining.has(m.id))
     .sort((a, b) => (a.id < b.id ? -1 : 1));
 }
@@ -35,7 +36,7 @@ export function takeFromDead(state: MetadataState, leases: GrantedLeases, nowMs:
     const takers = new Map(own.map((s) => [s.shard, taker(state, s.shard, leases, nowMs)]));
     const alive = usable(state, leases, nowMs);
     // Rather a member that is to go than none.
-    const others = alive.length > 0 ? alive : [...state.members.values()].filter((m) => leases.alive(m.id, nowMs));
+    const others = alive.length > 0 ? alive : keepersOf(state).filter((m) => leases.alive(m.id, nowMs));
     const placed = placeOn(
       state,
       own.map((s) => s.shard).filter((shard) => takers.get(shard) === 'empty'),
@@ -68,8 +69,8 @@ export function nextOwners(
   leases: GrantedLeases | undefined,
   nowMs: number,
 ): AssignShards | undefined {
-  const { shards, members, mapEpoch } = state;
-  if (members.size === 0 || !shards.some((s) => isUnassigned(state, s))) return undefined;
+  const { shards, mapEpoch } = state;
+  if (keepersOf(state).length === 0 || !shards.some((s) => isUnassigned(state, s))) return undefined;
   const isVacant = shards.some((s) => s.owner === undefined && s.epoch > 0);
   if (isVacant && (leases === undefined || nowMs < leases.earlierStartsOverAt())) return undefined;
   return { t: 'assign-shards', mapEpoch };

@@ -3,7 +3,7 @@
  * same answer from the members alone and a member more or less moves few shards; with a bound on each member's load (as
  * in Mirrokni, Thorup and Zadimoghaddam, 2018), because few shards would otherwise spread unevenly.
  */
-import type { Member, Shard } from './state.js';
+import type { Member, MetadataState } from './state.js';
 
 function mix(h: number): number {
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -30,15 +30,35 @@ export function raftIdOf(id: string): number {
   return (mix(hashText(id, 0x5bd1e995)) % 2 ** 20) * 2 ** 32 + mix(hashText(id)) + 1;
 }
 
+/** It votes, and keeps no values: no shard and no copy may come to it. */
+export function isWitness({ memoryBytes }: Pick<Member, 'memoryBytes'>): boolean {
+  return memoryBytes === 0;
+}
+
+/** Members that may have shards and copies. */
+export function keepersOf({ members }: Pick<MetadataState, 'members'>): Member[] {
+  return [...members.values()].filter((m) => !isWitness(m));
+}
+
+/** Undefined: `id` is a member that may have shards and copies. */
+export function whyNoKeeper({ members }: Pick<MetadataState, 'members'>, id: string): string | undefined {
+  const member = members.get(id);
+  if (member === undefined) return `${id} has not joined the cluster`;
+  return isWitness(member) ? `${id} is a witness: it votes, and keeps no values` : undefined;
+}
+
 /** Data-plane workers of a member. */
 export function workersOf(member: Member): number {
   return member.fabric.reduce((most, a) => Math.max(most, a.worker + 1), 1);
 }
 
-/** New owners for the shards that have none: shard number to member id. Empty when there are no members. */
-export function place(shards: readonly Shard[], members: ReadonlyMap<string, Member>): Map<number, string> {
+/** New owners for the shards that have none: shard number to member id. Empty when no member keeps values. */
+export function place(state: Pick<MetadataState, 'shards' | 'members'>): Map<number, string> {
+  const { shards } = state;
   const placed = new Map<number, string>();
-  const ids = [...members.keys()].sort();
+  const ids = keepersOf(state)
+    .map((m) => m.id)
+    .sort();
   if (ids.length === 0) return placed;
   const most = Math.ceil(shards.length / ids.length);
   const load = new Map<string, number>(ids.map((id) => [id, 0]));

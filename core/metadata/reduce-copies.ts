@@ -15,6 +15,7 @@ import type {
   ShardName,
 } from './copy-commands.js';
 import { barrierAt, inSync, isCopied, isFull, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import { whyNoKeeper } from './placement.js';
 import { refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
 import { tenantRange } from './tenants.js';
@@ -72,6 +73,7 @@ export function addCopies(state: MetadataState, c: CopiesAdd): Reduced {
     const policy = policyOf(state, added.shard);
     if (policy.level === 'cache' || isCopied(state, added.shard)) continue;
     if (state.members.get(member)?.incarnation !== start || copies.some((copy) => copy.member === member)) continue;
+    if (whyNoKeeper(state, member) !== undefined) continue;
     if (isFull(copies)) continue;
     sets.set(added.shard, revised(at.set, [...copies, { member, start, worker: 0, state: 'joining', rank }], policy));
   }

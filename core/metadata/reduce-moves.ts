@@ -5,6 +5,7 @@
 import { COPIES_MAX, EPOCH_MAX } from './check-state.js';
 import type { ShardCopy, ShardMove, ShardReleased, ShardsTaken } from './commands.js';
 import { hasCopies, isFull, policyOf } from './copy-sets.js';
+import { whyNoKeeper } from './placement.js';
 import { changed, complete, reassigned, refused, type Reduced } from './reduced.js';
 import { takerOf } from './reduce-promotions.js';
 import type { Copy, MetadataState, Move } from './state.js';
@@ -20,7 +21,14 @@ export function takeShards(state: MetadataState, c: ShardsTaken): Reduced {
   for (const taken of c.shards) {
     const { shard, epoch, to } = taken;
     const s = state.shards[shard];
-    if (s?.owner !== c.id || s.epoch !== epoch || epoch >= EPOCH_MAX || !state.members.has(to) || to === c.id) continue;
+    if (
+      s?.owner !== c.id ||
+      s.epoch !== epoch ||
+      epoch >= EPOCH_MAX ||
+      whyNoKeeper(state, to) !== undefined ||
+      to === c.id
+    )
+      continue;
     const taker = takerOf(state, s, taken);
     if (taker === 'nobody') continue;
     owners.set(shard, to);
@@ -36,7 +44,8 @@ export function moveShard(state: MetadataState, c: ShardMove): Reduced {
   if (s?.owner === undefined)
     return refused('ERR_CONFIG', s === undefined ? `there is no shard ${c.shard}` : `shard ${c.shard} has no owner`);
   if (s.epoch !== c.epoch) return refused('ERR_BUSY', `shard ${c.shard} is in epoch ${s.epoch}, not ${c.epoch}`);
-  if (!state.members.has(c.to)) return refused('ERR_CONFIG', `${c.to} has not joined the cluster`);
+  const why = whyNoKeeper(state, c.to);
+  if (why !== undefined) return refused('ERR_CONFIG', why);
   if (s.epoch >= EPOCH_MAX) return refused('ERR_INTERNAL', `shard ${c.shard} has used up its epochs`);
   const present = state.moves.find((m) => m.shard === c.shard);
   const moves = state.moves.filter((m) => m !== present);

@@ -6,6 +6,7 @@ import { EPOCH_MAX } from './check-state.js';
 import type { TakenShard } from './commands.js';
 import type { PromotedShard, ShardHandover, ShardReset, ShardsGiven, ShardsPromoted } from './copy-commands.js';
 import { barrierAt, emptied, inherited, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import { whyNoKeeper } from './placement.js';
 import { isOwner, late, named, type Named } from './reduce-copies.js';
 import { changed, closed, complete, reassigned, refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Shard } from './state.js';
@@ -136,8 +137,9 @@ export function resetShard(state: MetadataState, c: ShardReset): Reduced {
   const at = named(state, c);
   if (at === undefined) return late(c.shard);
   const { shard, set } = at;
-  const start = state.members.get(c.to)?.incarnation;
-  if (start === undefined) return refused('ERR_CONFIG', `${c.to} has not joined the cluster`);
+  const why = whyNoKeeper(state, c.to);
+  if (why !== undefined) return refused('ERR_CONFIG', why);
+  const start = state.members.get(c.to)?.incarnation ?? '';
   if (c.from !== undefined && c.from.start !== start)
     return refused('ERR_BUSY', `${c.to} has started again since: it has no copy of shard ${c.shard}`);
   const other = set.copies.find((copy) => isWhole(copy) && !c.lost.includes(copy.id ?? ''));

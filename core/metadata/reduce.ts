@@ -19,7 +19,7 @@ import type {
 import { FORMAT_FIRST, tooEarly } from './format.js';
 import { CACHE, emptied, isUnassigned, opened as withCopy, withSets } from './copy-sets.js';
 import { addJoinToken } from './join-tokens.js';
-import { place } from './placement.js';
+import { isWitness, place } from './placement.js';
 import { addCopies, copyInSync, keepCopies, nameCopy, removeCopies, setPolicy } from './reduce-copies.js';
 import { copyShard, moveShard, releaseShard, takeShards } from './reduce-moves.js';
 import { giveShards, handOver, promoteShards, resetShard, restarted } from './reduce-promotions.js';
@@ -69,6 +69,11 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
   }
   if (state.shards.some((s) => s.owner === c.id && s.epoch >= EPOCH_MAX))
     return refused('ERR_INTERNAL', `a shard of ${c.id} has used up its epochs`);
+  if (isWitness(c) && state.shards.some((s) => s.owner === c.id))
+    return refused(
+      'ERR_CONFIG',
+      `${c.id} owns shards, and a witness keeps no values: start it without --witness, and take them away with farkv drain ${c.id}`,
+    );
   const member: Member = {
     id: c.id,
     raftId: server.raftId,
@@ -112,7 +117,7 @@ function join(state: MetadataState, c: MemberJoin): Reduced {
 function assign(state: MetadataState, c: AssignShards): Reduced {
   if (c.mapEpoch !== undefined && c.mapEpoch !== state.mapEpoch)
     return refused('ERR_BUSY', 'the map has changed since');
-  const placed = place(state.shards, state.members);
+  const placed = place(state);
   const owners = new Map(
     state.shards.flatMap((s): [number, string][] => {
       const owner = placed.get(s.shard);

@@ -32,6 +32,7 @@ export interface Member {
   /** `host:port` of the port between servers. Servers only; not in a client's map. */
   readonly peer?: readonly string[];
   readonly fabric: readonly FabricAddress[];
+  /** For values; 0: it is a witness, which votes and keeps none (`--witness`). */
   readonly memoryBytes: number;
   /** 64 random bits of its data directory, hex. Servers only; not in a client's map. */
   readonly instance?: string;

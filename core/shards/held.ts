@@ -3,6 +3,7 @@
  * looks at where the life is and what the metadata says, and asks for the next step; index.ts has the rules.
  */
 import { inSync, policyOf, waitsOnLoss } from '../metadata/copy-sets.js';
+import { keepersOf } from '../metadata/placement.js';
 import { complete } from '../metadata/reduced.js';
 import type { Asked, Failure } from './actions.js';
 import { isOwn, moveFor, moveOf, ownSet, type Common } from './common.js';
@@ -138,7 +139,7 @@ function announced(c: Common, life: Held, state: At<'announced'>): void {
 function isAlone(c: Common, life: Held, state: At<'announced'>): boolean {
   const set = ownSet(c, life);
   if (set === undefined || !isOwnNew(c, life, set) || !waitsOnLoss(policyOf(c.metadata, life.shard))) return false;
-  if (inSync(set.copies) > 0 || c.metadata.members.size === 1 || state.waited === 'enough') return false;
+  if (inSync(set.copies) > 0 || keepersOf(c.metadata).length === 1 || state.waited === 'enough') return false;
   if (state.waited === 'not yet') {
     state.waited = 'waiting';
     c.ask(life, { do: 'wait', ms: FIRST_COPY_MS });

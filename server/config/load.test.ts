@@ -145,6 +145,18 @@ test('beyond loopback a server needs a token or --insecure; TLS alone lets anybo
   t.notThrows(() => load({ listen: '0.0.0.0:7400' }, { FARKV_TOKEN: 'x' }));
 });
 
+test('a witness keeps no values, needs others to vote with, and offers no data', (t) => {
+  const peers = 's1=127.0.0.1:9400,s2=127.0.0.1:9401,s3=127.0.0.1:9402';
+  t.like(load({ peers, id: 's3', witness: true }), { memoryBytes: 0, transports: [], level: 'replicated' });
+  t.throws(() => load({ witness: true }), refused(/nobody to vote with: name the other servers/));
+  t.throws(
+    () => load({ peers, id: 's3', witness: true, memory: '1gb' }),
+    refused(/--memory and --witness are both given: a witness keeps no values/),
+  );
+  // What it does not listen on cannot be reached.
+  t.notThrows(() => load({ peers, id: 's3', witness: true, 'fabric-listen': '10.0.0.1:0' }));
+});
+
 test('each role has tokens of its own, from a text or a file, and one source must be meant', (t) => {
   const tokens = file('secret\nnext\n');
   t.like(

@@ -198,7 +198,16 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
   if (!peers.some((p) => p.id === id))
     throw configError(`${where('peers')}: ${id} is not in it; every server, this one too, must be named`);
 
-  const { transports, auto } = chooseTransports(need('transport'), options.hasVerbs === true);
+  const isWitness = need('witness');
+  if (isWitness && sources.has('memory'))
+    throw configError(`${where('memory')} and ${where('witness')} are both given: a witness keeps no values`);
+  if (isWitness && peers.length === 1 && join.length === 0)
+    throw configError(
+      `${where('witness')}: a witness alone has nobody to vote with: name the other servers with --peers or --join`,
+    );
+  const { transports, auto } = isWitness
+    ? { transports: [], auto: true }
+    : chooseTransports(need('transport'), options.hasVerbs === true);
   const directory = read('secrets');
   const secrets = tokenFiles(directory);
   const tls = tlsFiles(id, directory, read, where);
@@ -267,7 +276,7 @@ export function loadSettings(given: GivenOptions, options: LoadOptions): ServerS
     advertise: read('advertise') ?? [],
     transportAuto: auto,
     strict: need('strict'),
-    memoryBytes: need('memory'),
+    memoryBytes: isWitness ? 0 : need('memory'),
     shards,
     tenants,
     ...(dataDir === undefined ? {} : { dataDir }),

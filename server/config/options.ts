@@ -242,6 +242,14 @@ export const SERVER_OPTIONS = {
     describe:
       'What fails together with this server, a rack or a data centre: letters, digits, . _ -, at most 63. Copies of a shard lie in different zones where they can. Default: its host',
   }),
+  witness: option({
+    group: 'Cluster',
+    kind: 'flag',
+    default: 'false',
+    parse: flag,
+    describe:
+      'It votes, and keeps no values: with two servers that do, a cluster goes on without any one of the three. It opens no port for data',
+  }),
   'data-dir': option({
     group: 'Cluster',
     kind: 'text',

@@ -81,6 +81,7 @@ export interface ServerSettings extends FixedSettings {
   /** True when --transport was `auto`: what this machine has not is left out without an error. */
   readonly transportAuto: boolean;
   readonly strict: boolean;
+  /** For values; 0: it is a witness. */
   readonly memoryBytes: number;
   /** Of the default tenant. */
   readonly shards: number;

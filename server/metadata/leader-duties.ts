@@ -11,6 +11,7 @@ import { MoveRests } from '../../core/metadata/move-rests.js';
 import { planReset, type ResetAsked } from '../../core/metadata/shard-loss.js';
 import { isGone } from '../../core/metadata/copy-sets.js';
 import { dueCommand, nextLookMs, nextOwners } from '../../core/metadata/leader-policy.js';
+import { keepersOf } from '../../core/metadata/placement.js';
 import { MovedVotes } from '../../core/metadata/voter-policy.js';
 import type { CopyState, MetadataState } from '../../core/metadata/state.js';
 import type { MemberChange, RaftStatus } from '../../core/raft/index.js';
@@ -295,7 +296,9 @@ export class LeaderDuties {
     if ((missing.length === 0 && !isEarly) || this.#impatient) {
       if (missing.length > 0)
         log.warn(
-          `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${[...s.members.keys()].join(', ')}${isEarly ? ', and each value is kept by one server until all have come' : ''}`,
+          `${missing.join(', ')} did not come within ${assignAfterMs} ms: the shards go to ${keepersOf(s)
+            .map((m) => m.id)
+            .join(', ')}${isEarly ? ', and each value is kept by one server until all have come' : ''}`,
         );
       return owners;
     }

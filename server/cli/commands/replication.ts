@@ -66,7 +66,7 @@ async function set(args: SetArguments): Promise<void> {
   const { tenant } = args;
   await withCluster(readConnection(args), async (cluster) => {
     await cluster.call('replication-set', { ...policy, ...(tenant === undefined ? {} : { tenant }) });
-    const up = (await cluster.status()).members.filter((m) => m.state === 'up').length;
+    const up = (await cluster.status()).members.filter((m) => m.state === 'up' && m.witness !== true).length;
     if (up < policy.replicas)
       process.stderr.write(`there are ${up} servers for ${policy.replicas} copies: farkv status says DEGRADED\n`);
   });

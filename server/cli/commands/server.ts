@@ -74,7 +74,7 @@ function announce(server: ServerHandle, json: boolean, ephemeral: boolean): void
     );
     return;
   }
-  const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ');
+  const data = server.fabric.map((a) => `${a.provider} ${a.address}`).join(', ') || 'none (a witness)';
   process.stdout.write(
     `farkv server ${server.id} is ready: control ${server.addresses.join(', ')}; servers ${server.peerAddresses.join(', ')}; data ${data}; ${server.shards.length} shards; ` +
       `directory ${server.dataDir}${ephemeral ? ' (temporary, removed at the end)' : ''}\n`,

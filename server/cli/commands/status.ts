@@ -1,7 +1,7 @@
 /** `farkv status`: what a cluster says about itself. */
 import type { Argv } from 'yargs';
 import { formatSize } from '../../config/units.js';
-import type { ClusterStatus, ShardStatus } from '../../status.js';
+import type { ClusterStatus, MemberStatus, ShardStatus } from '../../status.js';
 import { whyNotStopped } from '../../safe-to-stop.js';
 import { copiesText, isGoneNow, levelText } from '../../status-copies.js';
 import type { CliCommand } from '../command.js';
@@ -51,6 +51,13 @@ function hugeText(shards: readonly ShardStatus[]): string {
   return kinds.map((kind) => `${formatSize(sum(kind))} ${kind}`).join(', ') || '-';
 }
 
+function memberState({ state, leader, replacedBy, witness }: MemberStatus): string {
+  const about = [state, ...(witness === true ? ['witness'] : [])];
+  if (leader) about.push('leader');
+  else if (replacedBy !== undefined) about.push(`${replacedBy} votes for it`);
+  return about.join(', ');
+}
+
 export function renderStatus(status: ClusterStatus): string {
   const sum = (id: string, of: 'memoryBytes' | 'usedBytes' | 'entries'): number =>
     status.shards.filter((s) => s.owner === id).reduce((n, s) => n + (s[of] ?? 0), 0);
@@ -71,18 +78,14 @@ export function renderStatus(status: ClusterStatus): string {
       { title: 'CLIENTS', right: true },
     ],
     status.members.map((m) => {
-      const up = m.node !== undefined;
+      const up = m.node !== undefined && m.witness !== true;
       return [
         m.id,
-        m.leader
-          ? `${m.state}, leader`
-          : m.replacedBy === undefined
-            ? m.state
-            : `${m.state}, ${m.replacedBy} votes for it`,
+        memberState(m),
         ...(withZones ? [m.zone ?? '-'] : []),
         m.control.join(' ') || '-',
         [...new Set(m.fabric.map((f) => f.provider))].join(' ') || '-',
-        String(status.shards.filter((s) => s.owner === m.id).length),
+        m.witness === true ? '-' : String(status.shards.filter((s) => s.owner === m.id).length),
         up ? String(sum(m.id, 'entries')) : '-',
         up ? formatSize(sum(m.id, 'usedBytes')) : '-',
         up ? formatSize(sum(m.id, 'memoryBytes')) : '-',

@@ -106,6 +106,8 @@ export interface CopyConfig {
    * have all that is committed, they may be in sync again.
    */
   readonly eligible: readonly bigint[];
+  /** Of copies that join; at most 4. One of them that was in sync in the config before is kept in the same way, for 10 s. */
+  readonly joining: readonly bigint[];
 }
 
 /** Where the data-plane thread listens that owns the shard of a copy, in order of preference; at most 4. */
@@ -127,7 +129,7 @@ export type CopyStanding = 'joins' | 'required' | 'proposed' | 'in-sync';
  * `damaged`, said where the copy is: it is not what its owner has, or its memory has changed by itself; it acknowledges
  * nothing any more.
  */
-export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged';
+export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged' | 'unknown';
 
 /** A place in the log of a shard's changes; records are counted from 1 through all owners. */
 export interface ReplicaStats {

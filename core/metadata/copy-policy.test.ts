@@ -3,7 +3,7 @@ import { CopyLog, REPLICATED } from '../../test/support/copy-log.js';
 import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import type { CopiesAdd, CopiesRemoved, CopyCommand } from './copy-commands.js';
-import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REPLACE_MS } from './copy-policy.js';
+import { Absences, copyLooksMs, JOINS_AT_ONCE, nextCopies, REJOIN_MS, REPLACE_MS } from './copy-policy.js';
 import { FORMAT_COPIES } from './format.js';
 import { dueCommand, nextLookMs, nextMove, takeFromDead } from './leader-policy.js';
 import type { GrantedLeases } from './owner-leases.js';
@@ -46,13 +46,18 @@ test('copies are added up to the factor, and taken away when it falls', (t) => {
   t.is(log.set.copies.length, 1);
 });
 
-test('a copy that joins is removed when its member is dead; one in sync is left to its owner', (t) => {
+test('a copy that joins is removed when its member has been dead for a time; one in sync is left to its owner', (t) => {
   const log = new CopyLog({ replicas: 3 });
   const [a = '', b = ''] = log.others;
   log.with(a).do({ t: 'copies-add', copies: [{ ...log.name, member: b, start: log.start(b), rank: 1 }] });
-  const command = nextCopies(log.state, alive(log.owner!), NOW, new Absences());
+  const absences = new Absences();
+  absences.observe(log.state, alive(log.owner!), NOW);
+  t.is(nextCopies(log.state, alive(log.owner!), NOW, absences), undefined, 'it may come back');
+  const then = NOW + REJOIN_MS;
+  const later = leasesAt(then, { [then]: [log.owner!] });
+  const command = nextCopies(log.state, later, then, absences);
   t.like(command, { t: 'copies-removed', copies: [{ member: b }] });
-  t.is(nextCopies(log.do(command!).state, alive(log.owner!), NOW, new Absences()), undefined);
+  t.is(nextCopies(log.do(command!).state, later, then, absences), undefined);
 });
 
 test('a dead member has its place for a time; then another has the copy', (t) => {
@@ -63,7 +68,8 @@ test('a dead member has its place for a time; then another has the copy', (t) =>
   absences.observe(log.state, others, NOW);
   t.is(nextCopies(log.state, others, NOW, absences), undefined);
   const later = leasesAt(NOW + REPLACE_MS, { [NOW + REPLACE_MS]: ALL.filter((id) => id !== first) });
-  t.deepEqual(copyLooksMs(log.state, others, NOW, absences), [NOW + REPLACE_MS]);
+  t.deepEqual(copyLooksMs(log.state, others, NOW, absences), [NOW + REJOIN_MS]);
+  t.deepEqual(copyLooksMs(log.state, others, NOW + REJOIN_MS, absences), [NOW + REPLACE_MS]);
   absences.observe(log.state, later, NOW + REPLACE_MS);
   const command = nextCopies(log.state, later, NOW + REPLACE_MS, absences) as CopiesAdd;
   t.not(command.copies[0]!.member, first);

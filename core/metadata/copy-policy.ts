@@ -13,6 +13,8 @@ import type { Copy, CopySet, Member, MetadataState, Shard } from './state.js';
 export const JOINS_AT_ONCE = 2;
 /** A dead member's copies are made anew elsewhere after this time: it may come back, and be nearer to what it had. */
 export const REPLACE_MS = 60_000;
+/** A copy that joins may be away for so long: then its owner does not know it any more (native/dataplane/copies.c). */
+export const REJOIN_MS = 10_000;
 
 /** Since when members are dead, as the present leader has found. Soft state, of which nothing that is safe depends. */
 export class Absences {
@@ -42,9 +44,11 @@ export class Absences {
     return Math.max(0, nowMs - (this.#since.get(id) ?? nowMs));
   }
 
-  /** When that will be so of another member. */
+  /** When a look at the absences may have another answer. */
   nextEndMs(nowMs: number): number | undefined {
-    const ends = [...this.#since.values()].map((at) => at + REPLACE_MS).filter((at) => at > nowMs);
+    const ends = [...this.#since.values()]
+      .flatMap((at) => [at + REJOIN_MS, at + REPLACE_MS])
+      .filter((at) => at > nowMs);
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
 }
@@ -95,11 +99,11 @@ function heirs({ state, leases, nowMs }: Look): Heir[] {
  * One for each shard: with it the config changes.
  */
 function superfluous(look: Look, s: Shard, set: CopySet, crowd: (id: string) => number): Copy | undefined {
-  const { state, leases, nowMs, draining } = look;
+  const { state, absences, nowMs, draining } = look;
   const { replicas, minInSync } = policyOf(state, s.shard);
   const heir = heirNamed(state, s.shard);
   const joins = set.copies.filter((c) => c.state === 'joining' && c.member !== s.owner);
-  const gone = joins.find((c) => draining.has(c.member) || leases.dead(c.member, nowMs));
+  const gone = joins.find((c) => draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS));
   if (gone !== undefined) return gone;
   const synced = set.copies.filter((c) => c.state === 'in-sync');
   const staying = synced.filter((c) => !draining.has(c.member)).length;
@@ -135,10 +139,12 @@ class Loads {
   readonly #copies = new Map<string, number>();
   readonly #joins = new Map<string, number>();
 
-  constructor(state: MetadataState) {
+  /** A member that is not there is not being copied to. */
+  constructor(state: MetadataState, isThere: (id: string) => boolean = () => true) {
     state.copySets?.forEach((set, shard) => {
       const owner = state.shards[shard]?.owner;
-      for (const c of set.copies) this.add(c.member, c.state === 'joining' && c.member !== owner ? owner : undefined);
+      const joins = (c: Copy): boolean => c.state === 'joining' && c.member !== owner && isThere(c.member);
+      for (const c of set.copies) this.add(c.member, joins(c) ? owner : undefined);
     });
   }
 
@@ -180,7 +186,7 @@ function additions(look: Look): AddedCopy[] {
   // A member that was there a moment ago keeps its place for a time; a copy goes there when it is back.
   const candidates = keepersOf(state).filter((m) => !draining.has(m.id) && !absences.isReplaced(m.id, nowMs));
   const bounds = copyBounds(state, candidates);
-  const loads = new Loads(state);
+  const loads = new Loads(state, (id) => isAlive(look, id));
   const hasRoom = (id: string): boolean => loads.copies(id) < (bounds.get(id) ?? 0);
   const added: AddedCopy[] = [];
   for (const s of state.shards) {

@@ -145,18 +145,26 @@ function freed(state: MetadataState, at: Named, removed: RemovedCopy): CopySet |
   return revised(at.set, copies, policy);
 }
 
+/**
+ * A copy that was in sync may come back with its table: its owner keeps what it will lack. Where too few are left for new
+ * changes, it has what is acknowledged while that lasts.
+ */
+function stateAfter({ state }: Copy, isWhole: boolean, tooFew: boolean): 'joining' | 'eligible' | 'gone' {
+  if (state !== 'in-sync') return 'gone';
+  return isWhole && tooFew ? 'eligible' : 'joining';
+}
+
 function without(state: MetadataState, at: Named, removed: RemovedCopy, by: ByOwner): CopySet | undefined {
   const present = backup(at, removed);
   if (present === undefined || !isOwner(state, at.shard, by)) return undefined;
   const policy = policyOf(state, removed.shard);
   const others = at.set.copies.filter((copy) => copy !== present);
-  // Where too few are left for new changes, it has what is acknowledged while that lasts; else `revised` forgets it.
-  const stays = present.state === 'in-sync' && removed.whole;
+  const becomes = stateAfter(present, removed.whole, inSync(others) < policy.minInSync);
   // The owner's own copy of a new shard may not count yet.
-  if (!stays && isWhole(present) && !others.some(isWhole)) return undefined;
+  if (becomes !== 'eligible' && isWhole(present) && !others.some(isWhole)) return undefined;
   return revised(
     at.set,
-    stays ? at.set.copies.map((copy) => (copy === present ? { ...copy, state: 'eligible' } : copy)) : others,
+    becomes === 'gone' ? others : at.set.copies.map((copy) => (copy === present ? { ...copy, state: becomes } : copy)),
     policy,
     barrierAt(at.set, removed.epoch, removed.lsn),
   );

@@ -78,10 +78,13 @@ export interface CopiesNow {
   /** Ids of the copies beside the owner's own. */
   readonly inSync: readonly string[];
   readonly eligible: readonly string[];
+  readonly joining: readonly string[];
 }
 
-/** What the data plane notices of a copy: at its owner, or, `damaged`, where it is. */
-export type CopyNoticed = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged';
+/** What an owner's data plane notices of a copy. */
+export type CompanionNoticed = 'joined' | 'late' | 'back' | 'unlinked';
+/** And that where the copy is. `unknown`: its owner does not know it, or has not kept what it lacks. */
+export type CopyNoticed = CompanionNoticed | 'damaged' | 'unknown';
 
 /** Has no result. */
 export type Told =
@@ -143,6 +146,8 @@ export type Note = { readonly shard: number } & (
     }
   /** The metadata has it no more. */
   | { readonly of: 'copy removed' }
+  /** It was late, and goes on with what it has. */
+  | { readonly of: 'copy joins again' }
   /** It is not what its owner has: it is to be made anew. */
   | { readonly of: 'copy damaged'; readonly epoch: number }
   /** Of a copy here, which is to become the owner's. */

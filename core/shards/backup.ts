@@ -20,6 +20,8 @@ const PAUSE_MAX_MS = 60_000;
 const TURN_MS = 30;
 /** A copy that follows is in sync soon; one that is not by then has lost its owner's attention. */
 const JOINED_MS = 30_000;
+/** One that was in sync, and joins again with what it has, sooner: its owner keeps what it lacks for so long. */
+const REJOINED_MS = 10_000;
 
 type At<S extends BackupState['is']> = Extract<BackupState, { is: S }>;
 
@@ -122,7 +124,8 @@ export function backupDone(c: Common, life: Backup, did: Asked['do'], failed: Fa
     case 'following':
       if (did === 'propose') state.removing = false;
       if (did !== 'wait') break;
-      state.late = true;
+      state.waits--;
+      state.late = state.waits === 0;
       break;
     case 'stepping down':
       if (failed === undefined) follow(c, life);
@@ -175,9 +178,18 @@ function name(c: Common, life: Backup, copy: string): void {
   c.ask(life, { do: 'propose', command: { t: 'copy-named', shard, epoch, config, member, start, copy, worker } });
 }
 
+const FOLLOWING = {
+  is: 'following',
+  late: false,
+  damaged: false,
+  orphan: undefined,
+  removing: false,
+  tried: 0,
+} as const satisfies Partial<At<'following'>>;
+
 function follow(c: Common, life: Backup): void {
   const { shard, epoch } = life;
-  become(life, { is: 'following', owner: undefined, late: false, orphan: undefined, removing: false });
+  become(life, { ...FOLLOWING, owner: undefined, waits: 1, synced: false });
   c.act({ do: 'note', note: { of: 'copy follows', shard, epoch } });
   c.ask(life, { do: 'wait', ms: JOINED_MS });
   advanceBackup(c, life);
@@ -188,10 +200,22 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
   if (entry === undefined) {
     c.act({ do: 'note', note: { of: 'copy removed', shard } });
     clear(c, life, 'end');
-  } else if (isHeir(c, life)) c.heir(life);
+    return;
+  }
+  if (isHeir(c, life)) {
+    c.heir(life);
+    return;
+  }
+  if (entry.state === 'joining' && state.synced) {
+    c.act({ do: 'note', note: { of: 'copy joins again', shard } });
+    state.late = false;
+    state.waits++;
+    c.ask(life, { do: 'wait', ms: REJOINED_MS });
+  }
+  state.synced = entry.state !== 'joining';
   // A new owner knows the copies in sync, and no other.
-  else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);
-  else if (entry.state === 'joining' && state.late) renounce(c, life);
+  const isHopeless = sourceOf(c, life) === undefined || state.late || state.damaged;
+  if (entry.state === 'joining' && isHopeless) renounce(c, life);
   else {
     if (entry.state !== 'joining') life.attempts = 0;
     const s = c.metadata.shards[shard];
@@ -206,7 +230,8 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
         c.ask(life, { do: 'follow owner', shard, source: s });
       }
     }
-    if (c.leaving && !state.removing) remove(c, life, state, entry);
+    const { config } = c.metadata.copySets?.[shard] ?? { config: 0 };
+    if (!state.removing && (c.leaving || (state.damaged && state.tried !== config))) remove(c, life, state, entry);
     else if (state.orphan !== undefined && entry.state === 'in-sync') takeTurn(c, life, state.orphan, entry);
   }
 }
@@ -218,6 +243,7 @@ function remove(c: Common, life: Backup, state: At<'following'>, { member, start
   const config = c.metadata.copySets?.[shard]?.config ?? 0;
   const removed = { shard, epoch, config, member, start, whole: false, lsn: 0 };
   state.removing = true;
+  state.tried = config;
   c.ask(life, { do: 'propose', command: { t: 'copies-removed', copies: [removed] } });
 }
 
@@ -240,12 +266,18 @@ export function orphaned(c: Common, life: Backup, orphan: Orphan | undefined): v
   advanceBackup(c, life);
 }
 
-/** It acknowledges nothing any more. If it is in sync, its owner has it removed; if it joins, it begins anew. */
-export function damaged(c: Common, life: Backup): void {
+/**
+ * It is none: damaged, it acknowledges nothing any more; unknown to its owner, it gets nothing. If it joins, it begins
+ * anew. What is damaged and in sync has itself removed, or its owner does, when enough are left.
+ */
+export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown'): void {
   const { shard, state } = life;
-  c.act({ do: 'note', note: { of: 'copy damaged', shard, epoch: c.metadata.shards[shard]?.epoch ?? 0 } });
+  if (what === 'damaged')
+    c.act({ do: 'note', note: { of: 'copy damaged', shard, epoch: c.metadata.shards[shard]?.epoch ?? 0 } });
   if (state.is !== 'following') return;
-  state.late = true;
+  if (what === 'damaged') state.damaged = true;
+  else if (entryOf(c, life)?.state !== 'joining') return;
+  else state.late = true;
   advanceBackup(c, life);
 }
 
@@ -286,7 +318,7 @@ function alone(c: Common, life: Backup, state: At<'orphaned'>, entry: Copy | und
 
 /** If the owner is there, or another one, it follows; if not, the data plane says so again. */
 function followAgain(c: Common, life: Backup): void {
-  become(life, { is: 'following', owner: '', late: false, orphan: undefined, removing: false });
+  become(life, { ...FOLLOWING, owner: '', waits: 0, synced: true });
   advanceBackup(c, life);
 }
 

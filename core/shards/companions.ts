@@ -9,7 +9,7 @@
 import { COPIES_MAX } from '../metadata/check-state.js';
 import { policyOf } from '../metadata/copy-sets.js';
 import type { Copy, CopySet, Shard } from '../metadata/state.js';
-import type { Asked, CopiesNow, CopyNoticed, Result } from './actions.js';
+import type { Asked, CompanionNoticed, CopiesNow, Result } from './actions.js';
 import { ownSet, type Common } from './common.js';
 import { isBeforeServing, type Companion, type Held } from './life.js';
 
@@ -20,15 +20,18 @@ const ATTEMPTS = 20;
 const UNNAMED_MS = 10_000;
 
 export function copiesNow(c: Common, s: Shard, set: CopySet): CopiesNow {
+  // The data plane has so many places.
   const ids = (state: Copy['state']): string[] =>
-    set.copies.flatMap((copy) => (copy.state === state && copy.member !== s.owner ? (copy.id ?? []) : []));
+    set.copies
+      .flatMap((copy) => (copy.state === state && copy.member !== s.owner ? (copy.id ?? []) : []))
+      .slice(0, COPIES_MAX - 1);
   return {
     config: set.config,
     minInSync: policyOf(c.metadata, s.shard).minInSync,
     handed: set.handed === s.epoch,
     inSync: ids('in-sync'),
-    // The data plane has so many places.
-    eligible: ids('eligible').slice(0, COPIES_MAX - 1),
+    eligible: ids('eligible'),
+    joining: ids('joining'),
   };
 }
 
@@ -63,11 +66,16 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
   one.named = true;
   const { state } = one;
   if (copy.state === 'in-sync') {
+    one.joins = 'no';
     if (state.is === 'idle') return;
     one.state = { is: 'idle' };
     one.attempts = 0;
     const inSync = set.copies.filter((entry) => entry.state === 'in-sync' || entry.member === c.memberId).length;
     c.act({ do: 'note', note: { of: 'copy in sync', shard, member: copy.member, inSync } });
+  } else if (copy.state === 'joining' && one.joins !== 'yes') {
+    // It was removed, and comes back: the data plane says when.
+    if (one.joins === 'no') Object.assign(one, { joins: 'when back', late: false, told: false, attempts: 0 });
+    one.state = { is: 'idle' };
   } else if (state.is === 'idle' || ('config' in state && state.config !== set.config)) {
     if (one.late || !mayRequire(c, life, set)) one.state = { is: 'idle' };
     else require(c, life, one, set.config);
@@ -146,11 +154,12 @@ function forget(c: Common, life: Held, one: Companion): void {
 }
 
 /** The data plane has noticed something of a copy. */
-export function copyNoticed(c: Common, life: Held, id: string, what: Exclude<CopyNoticed, 'damaged'>): void {
+export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNoticed): void {
   const { known } = life.copies;
   let one = known.get(id);
   if (one === undefined) {
-    one = { id, named: false, late: false, told: false, probe: undefined, attempts: 0, state: { is: 'idle' } };
+    const nothing = { named: false, late: false, told: false, probe: undefined, attempts: 0 };
+    one = { id, ...nothing, joins: 'yes', state: { is: 'idle' } };
     known.set(id, one);
     c.askFor(life, one, { do: 'wait', ms: UNNAMED_MS });
   }
@@ -161,7 +170,7 @@ export function copyNoticed(c: Common, life: Held, id: string, what: Exclude<Cop
   one.late = what === 'late';
   one.told &&= one.late;
   // Whatever was proposed of it before, it begins anew as one that joins.
-  if (what === 'joined') one.state = { is: 'idle' };
+  if (what === 'joined') Object.assign(one, { joins: 'yes', state: { is: 'idle' } });
   advanceCopies(c, life);
 }
 
@@ -192,7 +201,7 @@ function partDone(c: Common, life: Held, one: Companion, part: object, did: Aske
   if (part === one && did === 'wait' && !one.named) forget(c, life, one);
   if (part === one.probe) {
     one.probe = undefined;
-    one.late ||= result.failed !== undefined;
+    one.late ||= result.failed !== undefined && one.joins !== 'when back';
   }
   if (part !== state) return;
   switch (state.is) {

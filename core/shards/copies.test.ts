@@ -86,19 +86,41 @@ test('a copy that nobody waits for begins anew', (t) => {
   t.deepEqual(slow.done('wait'), ['copy-named']);
 });
 
-test('a damaged copy that joins begins anew; one in sync waits for its removal', (t) => {
+test('a damaged copy that joins begins anew; one in sync has itself removed', (t) => {
   const joins = following();
   t.deepEqual(joins.notices(hexOf(99), 'damaged'), [], 'another copy');
   t.deepEqual(joins.notices(joins.id, 'damaged'), ['copy-named']);
   const kept = inSync();
-  t.deepEqual(kept.notices(kept.id, 'damaged'), []);
-  t.deepEqual(kept.see(kept.removed(kept.shards.memberId)), ['stop']);
+  t.deepEqual(kept.notices(kept.id, 'damaged'), ['copies-removed']);
+  t.deepEqual(kept.applied(), ['stop']);
+  const needed = inSync({ minInSync: 2 });
+  t.deepEqual(needed.notices(needed.id, 'damaged'), ['copies-removed']);
+  t.deepEqual(needed.done('propose'), [], 'too few would stay, in this config');
+  const late = inSync();
+  late.notices(late.id, 'damaged');
+  t.deepEqual(late.see(late.removed(late.shards.memberId)), ['wait 10000', 'copy-named'], 'its owner was first');
+});
+
+test('a copy that was late joins again with what it has, for a time', (t) => {
+  const rig = inSync();
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 10000']);
+  t.deepEqual(rig.see(rig.log.inSync(rig.shards.memberId, rig.id)), []);
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 10000']);
+  t.deepEqual([rig.done('wait'), rig.done('wait')], [[], []], 'of following, and of its first removal');
+  t.deepEqual(rig.done('wait'), ['copy-named']);
+});
+
+test('a copy that its owner does not know begins anew, unless it is in sync', (t) => {
+  const rig = inSync();
+  t.deepEqual(rig.notices(rig.id, 'unknown'), []);
+  rig.see(rig.removed(rig.shards.memberId));
+  t.deepEqual(rig.notices(rig.id, 'unknown'), ['copy-named']);
 });
 
 test('a copy that was removed, also if it is wanted anew, is closed first', (t) => {
   const rig = inSync();
   const id = rig.shards.memberId;
-  rig.log.do(rig.removed(id));
+  rig.log.do(rig.freed(id));
   t.deepEqual(rig.see(rig.add(id)), ['stop']);
   t.deepEqual(rig.done('stop'), ['close']);
   t.deepEqual(rig.done('close'), ['open']);
@@ -276,14 +298,24 @@ test('a copy that is known before its name is waits for it, and is dropped when 
   t.deepEqual(rig.done('wait'), [`drop ${hexOf(2003)}`]);
 });
 
-test('a late copy is removed, and let go of when that is applied; it is whole once the shard was served', (t) => {
+test('a late copy is removed, and joins again when it is back; it is whole once the shard was served', (t) => {
   const rig = kept();
   const id = hexOf(2001);
   t.deepEqual(rig.notices(id, 'late'), ['copies-removed']);
   t.deepEqual(rig.done('propose'), ['copies-removed'], 'it was lost');
   const [command] = rig.proposed;
   t.true(command?.t === 'copies-removed' && command.copies[0]?.whole);
-  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} []`, `drop ${id}`]);
+  t.deepEqual(rig.applied(), [`configure ${rig.log.set.config} []`]);
+  t.deepEqual(rig.done('configure'), []);
+  t.deepEqual(rig.notices(id, 'joined'), [`require ${id}`]);
+  rig.done('require', undefined, 9);
+  rig.applied();
+  t.is(rig.log.copies, `${rig.log.others[0]!} in-sync`);
+});
+
+test('a copy that the metadata has no more is let go of', (t) => {
+  const rig = kept();
+  t.true(rig.see(rig.freed(rig.log.others[0]!)).includes(`drop ${hexOf(2001)}`));
 });
 
 test('no copy is required before its owner serves: others may be relied on until then', (t) => {

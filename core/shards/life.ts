@@ -94,6 +94,8 @@ export interface Companion {
   named: boolean;
   /** It is waited for, and does not acknowledge. */
   late: boolean;
+  /** `no`: it is in sync. `when back`: it was, and joins again as soon as the data plane says that it is there. */
+  joins: 'yes' | 'no' | 'when back';
   /** Operators have been told that it is late. */
   told: boolean;
   /** Its server may have ended, and is being looked at. */
@@ -146,15 +148,21 @@ export type BackupState =
   /** It becomes a backup of its owner. */
   | { readonly is: 'joining' }
   /**
-   * `owner`: whom it follows, with the start and the worker; `late`: it should be in sync by now; `orphan`: that owner
-   * seems to be gone; `removing`: the metadata is to have it no more, for this server ends.
+   * `owner`: whom it follows, with the start and the worker; `synced`: it was in sync by the last config; `late`: it
+   * should be by now, when the last of `waits` is over; `damaged`: it is no copy; `orphan`: that owner seems to be gone;
+   * `removing`: the metadata is to have it no more, for this server ends, or it is damaged, and was asked so in the
+   * config `tried`.
    */
   | {
       readonly is: 'following';
       owner: string | undefined;
+      synced: boolean;
       late: boolean;
+      waits: number;
+      damaged: boolean;
       orphan: Orphan | undefined;
       removing: boolean;
+      tried: number;
     }
   /** It was the owner's table, and was handed over. */
   | { readonly is: 'stepping down' }

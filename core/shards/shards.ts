@@ -7,7 +7,7 @@ import { inSync, isWhole, policyOf } from '../metadata/copy-sets.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, Result, Told } from './actions.js';
-import { advanceBackup, backupDone, damaged, endBackup, openBackup, orphaned } from './backup.js';
+import { advanceBackup, backupDone, isNone, endBackup, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
 import { isNamed, moveOf, type Common } from './common.js';
@@ -96,8 +96,8 @@ export class Shards implements Common {
   copyNoticed(shard: number, copy: string, what: CopyNoticed): void {
     const life = this.#lives.get(shard);
     if (this.#ended || life === undefined) return;
-    if (what === 'damaged') {
-      if (life.kind === 'backup' && life.incarnation === copy) damaged(this, life);
+    if (what === 'damaged' || what === 'unknown') {
+      if (life.kind === 'backup' && life.incarnation === copy) isNone(this, life, what);
     } else if (life.kind === 'held' && life.state.is !== 'closing') copyNoticed(this, life, copy, what);
   }
 

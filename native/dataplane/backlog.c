@@ -19,10 +19,11 @@ typedef struct piece {
     uint8_t records[];
 } piece;
 
-backlog *backlog_begin(uint64_t committed) {
+backlog *backlog_begin(backlog_budget *of, uint64_t committed) {
     backlog *b = calloc(1, sizeof *b);
     if (!b) return NULL;
     list_init(&b->pieces);
+    b->of = of;
     b->end = committed;
     return b;
 }
@@ -31,6 +32,7 @@ static void drop_first(backlog *b) {
     piece *p = LIST_OF(b->pieces.next, piece, link);
     list_remove(&p->link);
     b->bytes -= p->bytes;
+    __atomic_fetch_sub(&b->of->taken, p->bytes, __ATOMIC_RELAXED);
     free(p);
 }
 
@@ -49,6 +51,12 @@ static piece *add_piece(backlog *b, uint32_t room) {
     return p;
 }
 
+/* Where all have too much, each gives way as it grows. */
+static uint32_t room_of(const backlog *b) {
+    bool full = __atomic_load_n(&b->of->taken, __ATOMIC_RELAXED) > b->of->most;
+    return full ? 0 : BACKLOG_ROOM;
+}
+
 bool backlog_note(backlog *b, const op *o) {
     fkv_assert(o->lsn == b->end + 1);
     piece *last = list_empty(&b->pieces) ? NULL : LIST_OF(b->pieces.prev, piece, link);
@@ -64,8 +72,10 @@ bool backlog_note(backlog *b, const op *o) {
     last->count++;
     last->extents += replicate_room(o);
     b->bytes += n;
+    __atomic_fetch_add(&b->of->taken, n, __ATOMIC_RELAXED);
     b->end++;
-    while (b->bytes > BACKLOG_ROOM) drop_first(b);
+    /* What takes a message of its own stays: it may be the next that a copy needs. */
+    while (b->bytes > room_of(b) && b->pieces.next != b->pieces.prev) drop_first(b);
     return true;
 }
 

@@ -12,17 +12,23 @@
 #include "../base/list.h"
 #include "../wire/record.h"
 
-enum { BACKLOG_ROOM = 8 << 20 }; /* bytes of records; the oldest give way */
+enum { BACKLOG_ROOM = 8 << 20 }; /* bytes of records of a shard; the oldest give way */
 
 typedef struct op op;
+/* Of one data plane: bytes of all its backlogs, and how many there may be. Any thread. */
+typedef struct backlog_budget {
+    uint64_t taken, most;
+} backlog_budget;
+
 typedef struct backlog {
     fkv_list pieces;
+    backlog_budget *of;
     uint64_t end;
     uint32_t bytes; /* of all pieces */
 } backlog;
 
-backlog *backlog_begin(uint64_t committed); /* the records from the next one on; NULL: no memory */
-void backlog_free(backlog *b);              /* NULL: nothing */
+backlog *backlog_begin(backlog_budget *of, uint64_t committed); /* the records from the next one on; NULL: no memory */
+void backlog_free(backlog *b);                                  /* NULL: nothing */
 /* The change is about to be committed. False: no memory, and the backlog has a gap. */
 bool backlog_note(backlog *b, const op *o);
 uint64_t backlog_first(const backlog *b); /* end + 1: there is nothing */

@@ -78,6 +78,11 @@ static void drop(backup *b, uint64_t lsn) {
     free(r->key);
 }
 
+void backup_tell(const backup *b, dataplane_copy_event what) {
+    const dataplane_config *c = &b->shard->w->d->c;
+    if (c->on_copy) c->on_copy(c->ctx, b->shard->number, b->id, what);
+}
+
 void backup_free(backup *b) {
     if (!b) return;
     for (uint64_t lsn = b->applied + 1; lsn <= b->place.prepared; lsn++) free(at(b, lsn)->key);

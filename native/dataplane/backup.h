@@ -60,6 +60,8 @@ bool backup_new(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *
 /* The copy was its owner's table, and follows another owner from now on; all that it has is committed. */
 void backup_steps_down(backup *b, const replica_owner *o);
 /* With its table: what is prepared is not undone. Any thread, when nothing else knows the shard. */
+/* Says it to on_copy. */
+void backup_tell(const backup *b, dataplane_copy_event what);
 void backup_free(backup *b);
 
 /* What to say first on a connection, and after WITHHELD. */

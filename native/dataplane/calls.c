@@ -139,7 +139,7 @@ static void configure(dataplane *d, uint32_t shard, void (*run)(job *), uint64_t
                       dataplane_done done, void *ctx) {
     command *c = make(d, shard, run, done, ctx);
     if (!c) return;
-    bool fits = k->in_sync <= REPLICA_PEERS && k->eligible <= REPLICA_PEERS;
+    bool fits = k->in_sync <= REPLICA_PEERS && k->eligible <= REPLICA_PEERS && k->joining <= REPLICA_PEERS;
     c->lead = fits ? calloc(1, sizeof *c->lead) : NULL;
     if (!c->lead) {
         command_done(c, fits ? FKV_NO_MEMORY : FKV_BAD_REQUEST, NULL);
@@ -151,9 +151,11 @@ static void configure(dataplane *d, uint32_t shard, void (*run)(job *), uint64_t
                                         .config = k->config,
                                         .min_in_sync = k->min_in_sync,
                                         .peers = k->in_sync,
-                                        .eligible = k->eligible } };
+                                        .eligible = k->eligible,
+                                        .joining = k->joining } };
     for (uint32_t i = 0; i < k->in_sync; i++) c->lead->config.id[i] = k->id[i];
     for (uint32_t i = 0; i < k->eligible; i++) c->lead->config.eligible_id[i] = k->eligible_id[i];
+    for (uint32_t i = 0; i < k->joining; i++) c->lead->config.joining_id[i] = k->joining_id[i];
     post(d, c, PLACE_OPEN);
 }
 void dataplane_lead_copy(dataplane *d, uint32_t shard, uint64_t incarnation, const dataplane_copies *c,

@@ -6,8 +6,9 @@
  *   (the metadata decides)  PROPOSED
  *   copies_configure -----> IN_SYNC, or JOINS again
  *
- * A copy that joins and has no connection for JOIN_IDLE_NS is forgotten: its server begins anew. But one that is
- * eligible is kept: it has all that is committed, and changes may be refused until it is back. */
+ * One that was in sync until the metadata took it away may join again with what it has: nothing is committed that it
+ * lacks, and the backlog keeps what comes. A copy that joins and has no connection for JOIN_IDLE_NS is forgotten: its
+ * server begins anew. But one that is eligible is kept: changes may be refused until it is back. */
 #include "copies.h"
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,10 @@ void copies_lose_joining(shard *s) {
     replicate_count(s);
 }
 
-static bool keep_from_here(shard *s) { return s->backlog || (s->backlog = backlog_begin(s->replica.committed)); }
+static bool keep_from_here(shard *s) {
+    if (!s->backlog) s->backlog = backlog_begin(&s->w->d->backlogs, s->replica.committed);
+    return s->backlog;
+}
 
 fkv_status copies_join(shard *s, uint64_t id) {
     int i = replica_place(&s->replica, id);

@@ -68,13 +68,15 @@ typedef struct dataplane_access {
 /* What an owner sees of a copy. JOINED: it follows, with little lag, and could be required. LATE: it is waited for and has
  * come no further for backup_slow_ms, or has had no connection for so long after its lease. BACK: it is not, any more.
  * UNLINKED: it is waited for and has had no connection for a moment; its server may have ended.
- * DAMAGED, told where the copy is: it is not what its owner has, or its memory has changed by itself. */
+ * Told where the copy is: DAMAGED: it is not what its owner has, or its memory has changed by itself. UNKNOWN: its owner
+ * does not know it, or has not kept what it lacks; said each time that it asks. */
 typedef enum {
     DATAPLANE_COPY_JOINED,
     DATAPLANE_COPY_LATE,
     DATAPLANE_COPY_BACK,
     DATAPLANE_COPY_UNLINKED,
-    DATAPLANE_COPY_DAMAGED
+    DATAPLANE_COPY_DAMAGED,
+    DATAPLANE_COPY_UNKNOWN
 } dataplane_copy_event;
 
 /* A copy here whose owner is gone: nobody listens at its addresses, or nothing was heard of it until the last lease that
@@ -236,8 +238,8 @@ void dataplane_follow_owner(dataplane *d, uint32_t shard, const dataplane_owner_
 
 typedef struct dataplane_copies {
     uint32_t epoch, config, min_in_sync;
-    uint32_t in_sync, eligible; /* of each at most DATAPLANE_COPIES_MAX; in_sync: beside the own one */
-    const uint64_t *id, *eligible_id;
+    uint32_t in_sync, eligible, joining; /* of each at most DATAPLANE_COPIES_MAX; in_sync: beside the own one */
+    const uint64_t *id, *eligible_id, *joining_id;
     /* The owner before has handed the shard over in this epoch: it need not be waited for. For dataplane_lead_copy. */
     bool handed;
 } dataplane_copies;

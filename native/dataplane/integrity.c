@@ -12,10 +12,9 @@ enum { STEP_BYTES = 256 << 10, STEP_MS = 20 };
 static const uint64_t MS = 1000000;
 
 static void damaged(backup *b) {
-    const dataplane_config *c = &b->shard->w->d->c;
     b->failed = FKV_CORRUPT;
     b->scrub_ns = UINT64_MAX;
-    if (c->on_copy) c->on_copy(c->ctx, b->shard->number, b->id, DATAPLANE_COPY_DAMAGED);
+    backup_tell(b, DATAPLANE_COPY_DAMAGED);
 }
 
 /* One bit says that it is there. */

@@ -8,6 +8,8 @@
 #include "../base/clock.h"
 #include "shard.h"
 
+static const uint64_t JOIN_LEASE_NS = 100000000;
+
 static uint64_t with_drift(const worker *w, uint64_t ns) { return ns + ns * w->d->c.drift_ppm / 1000000u + 1; }
 
 static uint64_t left(uint64_t until, uint64_t now, uint64_t most) {
@@ -17,6 +19,12 @@ static uint64_t left(uint64_t until, uint64_t now, uint64_t most) {
 /* Within an eighth: backups that acknowledge in turn would else cost a message for each shard. */
 static bool is_about(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= b / 8; }
 
+/* A copy is in sync only when the leases of before are over: while one joins, they are short. */
+static uint64_t longest_of(const shard *s) {
+    uint64_t longest = s->lease_most_ns ? s->lease_most_ns : UINT64_MAX;
+    return s->joins ? min_u64(longest, JOIN_LEASE_NS) : longest;
+}
+
 uint32_t lease_grant(worker *w, fkv_shard_range range, uint32_t at, fkv_lease_shard *out, uint32_t room, uint32_t *next,
                      uint64_t *granted_ns) {
     uint64_t now = fkv_now_ns(), most = (uint64_t)__atomic_load_n(&w->d->lease_ms, __ATOMIC_RELAXED) * 1000000u;
@@ -24,7 +32,7 @@ uint32_t lease_grant(worker *w, fkv_shard_range range, uint32_t at, fkv_lease_sh
     uint32_t n = 0, i = at;
     for (; i < range.count && n < room && granted; i++) {
         const shard *s = w->by_number[range.first + i];
-        uint64_t longest = s && s->lease_most_ns ? min_u64(most, s->lease_most_ns) : most;
+        uint64_t longest = s ? min_u64(most, longest_of(s)) : most;
         uint64_t own = s && s->state == SHARD_SERVING ? left(shard_right(w, s), now, longest) : 0;
         if (own == 0) continue;
         if (n > 0 && !is_about(own, granted)) break;

@@ -22,9 +22,10 @@ enum { REPLICA_PEERS = 4, REPLICA_WINDOW = 4096 }; /* backups of an owner; recor
 typedef struct replica_config {
     uint32_t epoch, config;
     uint32_t min_in_sync; /* copies that a new record needs, the owner's own included */
-    uint32_t peers, eligible;
+    uint32_t peers, eligible, joining;
     uint64_t id[REPLICA_PEERS];
     uint64_t eligible_id[REPLICA_PEERS]; /* taken away when too few stayed; they may be in sync again */
+    uint64_t joining_id[REPLICA_PEERS];  /* so may these; and of what was taken away, whoever can go on is among them */
 } replica_config;
 
 /* ---- a backup ---- */
@@ -127,8 +128,8 @@ bool replica_propose(replica_owner *o, uint64_t id, uint64_t now_ns); /* false t
 /* It is not wanted any more. False: the metadata has been asked for it, and decides. */
 bool replica_drop(replica_owner *o, uint64_t id);
 /* A later config of the same epoch was applied: only now is a removed copy let go of, and an addition that was
- * proposed under an earlier config given up. One that is eligible joins again: it has all that is committed, since it
- * was required until now. */
+ * proposed under an earlier config given up. One that is eligible, or joins by this config, joins again with what it
+ * has: all that is committed, since it was required until now. */
 void replica_configure(replica_owner *o, const replica_config *c);
 
 /* When a lease of lease_ns ends for whoever counts from the time it was asked for, and when for whoever granted it. */

@@ -34,6 +34,13 @@ bool replica_is_eligible(const replica_config *c, uint64_t id) {
     return false;
 }
 
+/* Not in sync any more, and it may be again. */
+static bool may_rejoin(const replica_config *c, uint64_t id) {
+    for (uint32_t i = 0; i < c->joining; i++)
+        if (c->joining_id[i] == id) return true;
+    return replica_is_eligible(c, id);
+}
+
 /* ---- the shard comes and goes ---- */
 
 void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c) {
@@ -140,7 +147,7 @@ void replica_configure(replica_owner *o, const replica_config *c) {
         replica_peer *p = &o->peer[i];
         if (is_named(c, p->id))
             p->standing = REPLICA_IN_SYNC;
-        else if (p->standing == REPLICA_IN_SYNC && replica_is_eligible(c, p->id) && p->prepared >= o->committed)
+        else if (p->standing == REPLICA_IN_SYNC && may_rejoin(c, p->id) && p->prepared >= o->committed)
             p->standing = REPLICA_JOINS;
         else if (p->standing == REPLICA_IN_SYNC)
             *p = (replica_peer){ 0 };

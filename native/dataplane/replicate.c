@@ -93,7 +93,11 @@ void replicate_pulled(shard *s) { take_ready(s); }
 
 void replicate_count(shard *s) {
     s->backups = replica_waits(&s->replica);
-    for (int i = 0; i < REPLICA_PEERS; i++) s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
+    s->joins = false;
+    for (int i = 0; i < REPLICA_PEERS; i++) {
+        s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
+        s->joins |= s->replica.peer[i].standing == REPLICA_JOINS;
+    }
     s->attended |= s->backups;
 }
 

@@ -14,6 +14,7 @@
 #include "loop.h"
 
 enum { DESCRIPTORS = 16384, SPARE_MOST = 4096, ASKING = 1024 };
+enum { BACKLOGS_SHARE = 16 }; /* of the memory for tables, beside which backlogs are */
 
 /* ---- create ---- */
 
@@ -68,6 +69,7 @@ static void copy_tenants(dataplane *d, const dataplane_config *c) {
 
 static bool copy_config(dataplane *d, const dataplane_config *c) {
     d->c = *c;
+    d->backlogs.most = max_u64(BACKLOG_ROOM, c->memory_bytes / BACKLOGS_SHARE);
     copy_tenants(d, c);
     if (!d->c.quarantine_ns) d->c.quarantine_ns = (uint64_t)FKV_GET_LIFE_NS / 5 * 6;
     if (!d->c.transfer_bytes) d->c.transfer_bytes = 256 << 20;

@@ -312,6 +312,7 @@ static void received(uplink *u, const fab_wc *wc) {
         if (b) {
             follow_in(u, b, REFUSED_MS);
             role_answered(b->shard, FKV_NOT_OWNER);
+            backup_tell(b, DATAPLANE_COPY_UNKNOWN);
         }
         break;
     default: give_up(u); return;

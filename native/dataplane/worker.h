@@ -20,6 +20,7 @@
 #include "../wire/wire.h"
 #include "dataplane.h"
 #include "access.h"
+#include "backlog.h"
 #include "challenge.h"
 #include "dedup.h"
 #include "../base/helper.h"
@@ -73,8 +74,9 @@ struct dataplane {
     uint64_t huge_after_ns; /* of that thread: before then they are made of small ones all the same */
     fkv_pages pages;        /* what a segment of whole huge pages was given at start */
     uint64_t memory_taken;  /* atomic: registered bytes of all shards, and what is being made */
-    helper copier;          /* copies and checksums large values */
-    pthread_mutex_t lock;   /* of the fields below; never taken by a worker's thread */
+    backlog_budget backlogs;
+    helper copier;        /* copies and checksums large values */
+    pthread_mutex_t lock; /* of the fields below; never taken by a worker's thread */
     pthread_cond_t stopped;
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
     struct {

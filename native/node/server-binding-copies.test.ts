@@ -70,7 +70,7 @@ class Server {
   configure(shard: number, copies: readonly Server[], config: number, minInSync = 1): Promise<void> {
     const { epoch } = this.layouts[shard]!;
     const inSync = copies.map((s) => s.id(shard));
-    return this.plane.native.configureCopies({ shard, epoch, config, minInSync, inSync, eligible: [] });
+    return this.plane.native.configureCopies({ shard, epoch, config, minInSync, inSync, eligible: [], joining: [] });
   }
 
   async lead(shard: number, copies: readonly Server[], epoch: number): Promise<void> {
@@ -84,6 +84,7 @@ class Server {
       minInSync: 1,
       inSync,
       eligible: [],
+      joining: [],
       incarnation,
       handed: false,
     });
@@ -266,6 +267,7 @@ test('what waits for copies ends with the shard, and with the data plane', async
       minInSync: 1,
       inSync: [],
       eligible: [],
+      joining: [],
       incarnation: 9n,
       handed: false,
     });
@@ -280,7 +282,7 @@ test('what waits for copies ends with the shard, and with the data plane', async
 
 test('calls about copies are checked', async (t) => {
   const { native } = (await Server.start(owner)).plane;
-  const config = { shard: 0, epoch: 1, config: 1, minInSync: 1, inSync: [], eligible: [] };
+  const config = { shard: 0, epoch: 1, config: 1, minInSync: 1, inSync: [], eligible: [], joining: [] };
   for (const wrong of [
     { ...config, shard: SHARDS },
     { ...config, config: 0 },
@@ -288,6 +290,7 @@ test('calls about copies are checked', async (t) => {
     { ...config, inSync: [1] as unknown as bigint[] },
     { ...config, inSync: [1n, 2n, 3n, 4n, 5n] },
     { ...config, eligible: [1n, 2n, 3n, 4n, 5n] },
+    { ...config, joining: [1n, 2n, 3n, 4n, 5n] },
   ])
     t.throws(() => native.configureCopies(wrong), { code: 'ERR_CONFIG' });
   await t.throwsAsync(native.configureCopies({ ...config, inSync: [5n] }), { code: 'ERR_PROTOCOL' });

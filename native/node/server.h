@@ -39,7 +39,7 @@ bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, con
                       server_copy_options *out);
 /* CopyConfig of data-plane.ts. `id` has room for DATAPLANE_COPIES_MAX, and is what out->id is. */
 typedef struct server_copy_ids {
-    uint64_t in_sync[DATAPLANE_COPIES_MAX], eligible[DATAPLANE_COPIES_MAX];
+    uint64_t in_sync[DATAPLANE_COPIES_MAX], eligible[DATAPLANE_COPIES_MAX], joining[DATAPLANE_COPIES_MAX];
 } server_copy_ids;
 bool server_read_config(napi_env env, napi_value v, const dataplane_config *c, uint32_t *shard, server_copy_ids *ids,
                         dataplane_copies *out);

@@ -176,14 +176,15 @@ static bool read_ids(napi_env env, napi_value v, const char *name, uint64_t *id,
 
 bool server_read_config(napi_env env, napi_value v, const dataplane_config *c, uint32_t *shard, server_copy_ids *ids,
                         dataplane_copies *out) {
-    *out = (dataplane_copies){ .id = ids->in_sync, .eligible_id = ids->eligible };
+    *out = (dataplane_copies){ .id = ids->in_sync, .eligible_id = ids->eligible, .joining_id = ids->joining };
     if (!server_read_shard_number(env, v, c, shard) ||
         !read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) ||
         !read_u32(env, v, "config", 1, UINT32_MAX, &out->config) ||
         !read_u32(env, v, "minInSync", 1, DATAPLANE_COPIES_MAX + 1, &out->min_in_sync))
         return false;
     return read_ids(env, v, "inSync", ids->in_sync, &out->in_sync) &&
-           read_ids(env, v, "eligible", ids->eligible, &out->eligible);
+           read_ids(env, v, "eligible", ids->eligible, &out->eligible) &&
+           read_ids(env, v, "joining", ids->joining, &out->joining);
 }
 
 bool server_read_copy(napi_env env, napi_value v, const dataplane_config *c, const dataplane_secret *secret,

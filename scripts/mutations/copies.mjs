@@ -73,14 +73,17 @@ export const mutations = [
     [
       'copies: a copy that may lack some of what came with the shard is eligible',
       LACKS,
-      "present.state === 'in-sync' && removed.whole",
-      "present.state === 'in-sync'",
+      "isWhole && tooFew ? 'eligible' : 'joining'",
+      "tooFew ? 'eligible' : 'joining'",
     ],
+    ['copies: a copy that joins is eligible when it is removed', LACKS, "if (state !== 'in-sync') return 'gone';", ''],
     [
-      'copies: a copy that joins is eligible when it is removed',
-      LACKS,
-      "const stays = present.state === 'in-sync' && removed.whole",
-      'const stays = removed.whole',
+      'copies: a copy that was late begins anew',
+      copies(
+        'a copy that its owner removes may join again; it stays eligible where too few are left for new changes, and it is whole',
+      ),
+      "isWhole && tooFew ? 'eligible' : 'joining'",
+      "isWhole && tooFew ? 'eligible' : 'gone'",
     ],
     [
       'copies: the leader takes copies away that new changes need',
@@ -91,7 +94,7 @@ export const mutations = [
     [
       'copies: an owner removes the only copy of a new shard that counts',
       copies('the only copy of a new shard stays until its owner counts its own'),
-      '!stays && isWhole(present) && !others.some(isWhole)',
+      "becomes !== 'eligible' && isWhole(present) && !others.some(isWhole)",
       'false',
     ],
     [
@@ -299,9 +302,15 @@ export const mutations = [
     ],
     [
       'copies: a copy that joins at a dead member stays',
-      policy('a copy that joins is removed when its member is dead; one in sync is left to its owner'),
-      'draining.has(c.member) || leases.dead(c.member, nowMs)',
+      policy('a copy that joins is removed when its member has been dead for a time; one in sync is left to its owner'),
+      'draining.has(c.member) || nowMs >= absences.endMs(c.member, REJOIN_MS)',
       'draining.has(c.member)',
+    ],
+    [
+      'copies: a copy that joins is removed though its member may come back',
+      policy('a copy that joins is removed when its member has been dead for a time; one in sync is left to its owner'),
+      'nowMs >= absences.endMs(c.member, REJOIN_MS)',
+      'nowMs >= absences.endMs(c.member, 0)',
     ],
     [
       'copies: a shard goes empty while a member with a copy may come back',

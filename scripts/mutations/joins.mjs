@@ -2,6 +2,7 @@
 import { by, inFile } from './checks/in-file.mjs';
 
 const join = by('dataplane_join');
+const away = by('dataplane_away');
 const ends = by('dataplane_join_ends');
 
 export const mutations = [
@@ -112,9 +113,39 @@ export const mutations = [
     ],
     [
       'joins: an eligible copy is let go of',
-      join('a_copy_that_is_eligible_comes_back_with_what_it_has'),
-      'else if (p->standing == REPLICA_IN_SYNC && replica_is_eligible(c, p->id) && p->prepared >= o->committed)',
-      'else if (p->standing == REPLICA_NONE && replica_is_eligible(c, p->id) && p->prepared >= o->committed)',
+      away('a_copy_that_is_eligible_comes_back_with_what_it_has'),
+      'else if (p->standing == REPLICA_IN_SYNC && may_rejoin(c, p->id) && p->prepared >= o->committed)',
+      'else if (p->standing == REPLICA_NONE && may_rejoin(c, p->id) && p->prepared >= o->committed)',
+    ],
+    [
+      'joins: a copy that was away is let go of',
+      away('a_copy_that_was_away_comes_back_with_what_it_has'),
+      'if (c->joining_id[i] == id) return true;',
+      '',
+    ],
+  ]),
+  ...inFile('native/dataplane/lease.c', [
+    [
+      'joins: leases are long while a copy joins',
+      join('a_copy_is_proposed_when_clients_leases_of_before_are_over'),
+      's->joins ? min_u64(longest, JOIN_LEASE_NS) : longest',
+      'longest',
+    ],
+  ]),
+  ...inFile('native/dataplane/uplink.c', [
+    [
+      'joins: a copy is not told that its owner does not know it',
+      away('a_copy_that_was_away_for_too_long_is_forgotten'),
+      'backup_tell(b, DATAPLANE_COPY_UNKNOWN);',
+      '',
+    ],
+  ]),
+  ...inFile('native/dataplane/backlog.c', [
+    [
+      'joins: what copies may lack takes any amount of memory',
+      away('a_copy_that_lacks_what_was_not_kept_is_unknown'),
+      'return full ? 0 : BACKLOG_ROOM;',
+      'return BACKLOG_ROOM;',
     ],
   ]),
   ...inFile('native/dataplane/copies.c', [

@@ -103,8 +103,26 @@ export const mutations = [
     [
       'shards: a copy that joins goes on with an owner that does not know it (rule 16)',
       replicated(STUCK),
-      "  else if (entry.state === 'joining' && sourceOf(c, life) === undefined) renounce(c, life);\n  else if (entry.state === 'joining' && state.late) renounce(c, life);\n",
+      "if (entry.state === 'joining' && isHopeless) renounce(c, life);\n  else {",
+      '{',
+    ],
+    [
+      'shards: a copy that joins again waits for its owner for ever',
+      copies('a copy that was late joins again with what it has, for a time'),
+      "c.ask(life, { do: 'wait', ms: REJOINED_MS });",
       '',
+    ],
+    [
+      'shards: a copy that its owner does not know asks on',
+      copies('a copy that its owner does not know begins anew, unless it is in sync'),
+      'else state.late = true;',
+      'else return;',
+    ],
+    [
+      'shards: a damaged copy is waited for until it is late',
+      copies('a damaged copy that joins begins anew; one in sync has itself removed'),
+      '(state.damaged && state.tried !== config)',
+      'false',
     ],
     [
       'shards: copies do not follow the new owner',
@@ -117,14 +135,20 @@ export const mutations = [
     [
       'shards: a copy whose server has ended is waited for until it is late',
       copies('a copy that has no connection is removed at once when its server has ended'),
-      'one.late ||= result.failed !== undefined;',
+      "one.late ||= result.failed !== undefined && one.joins !== 'when back';",
       '',
     ],
     [
       'shards: a copy without a connection is removed though its server is there',
       copies('a copy that has no connection is removed at once when its server has ended'),
-      'one.late ||= result.failed !== undefined;',
+      "one.late ||= result.failed !== undefined && one.joins !== 'when back';",
       'one.late = true;',
+    ],
+    [
+      'shards: a copy that was removed and joins again is taken for late',
+      copies('a late copy is removed, and joins again when it is back; it is whole once the shard was served'),
+      "{ joins: 'when back', late: false, told: false, attempts: 0 }",
+      "{ joins: 'when back' }",
     ],
     [
       'shards: a copy is required while others may be relied on (rule 18)',

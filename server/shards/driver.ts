@@ -422,8 +422,9 @@ export function hex64(n: bigint): string {
 
 function configOf(o: { readonly shard: number; readonly epoch: number; readonly copies: CopiesNow }): CopyConfig {
   const { shard, epoch, copies } = o;
-  const { config, minInSync, inSync, eligible } = copies;
-  return { shard, epoch, config, minInSync, inSync: inSync.map(bigOf), eligible: eligible.map(bigOf) };
+  const { config, minInSync } = copies;
+  const ids = { inSync: copies.inSync.map(bigOf), eligible: copies.eligible.map(bigOf) };
+  return { shard, epoch, config, minInSync, ...ids, joining: copies.joining.map(bigOf) };
 }
 
 function bigOf(hex: string): bigint {

@@ -86,6 +86,11 @@ export class Notes {
       case 'copy removed':
         log.info(`shard ${shard}: the copy here is not wanted any more`);
         return;
+      case 'copy joins again':
+        log.info(
+          `shard ${shard}: the copy here was late and is not waited for any more: it joins again with what it has`,
+        );
+        return;
       case 'copy damaged':
         log.error(
           `shard ${shard}: the copy here is not what its owner has in epoch ${note.epoch}, or its memory has changed by itself: it is made anew. If this comes again, test this server's memory`,

@@ -119,10 +119,10 @@ export class CopyTables {
     }
     const before = new Map(table.peers);
     table.configure(...said(table, copies));
-    // It has all that is committed while too few are in sync: it may go on where it was.
-    for (const id of copies.eligible) {
+    // They have all that was committed when they were let go of: they may go on where they were.
+    for (const id of [...copies.eligible, ...copies.joining]) {
       const peer = before.get(id);
-      if (peer === undefined || table.peers.has(id)) continue;
+      if (peer?.standing !== 'in-sync' || table.peers.has(id)) continue;
       table.peers.set(id, { ...peer, standing: 'joins' });
       this.met(id);
     }

@@ -19,6 +19,11 @@ export class Copies extends Rig<CopyLog> {
     return { t: 'copies-removed', by: this.log.byOwner, copies: [this.log.removal(member)] };
   }
 
+  /** Not by its owner. */
+  freed(member: string): Command {
+    return { t: 'copies-removed', copies: [this.log.removal(member, false)] };
+  }
+
   taken(to: string, copy: string): Command {
     const { shard, epoch, config } = this.log.name;
     const owner = this.log.owner!;

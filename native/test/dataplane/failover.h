@@ -10,7 +10,7 @@
 typedef struct failover_counts {
     uint64_t answered, unknown, without_effect; /* requests */
     uint64_t large;                             /* of the answers: changes whose values fit no message of a link */
-    uint64_t promotions, handovers, removals, joins, additions, kills,
+    uint64_t promotions, handovers, removals, joins, rejoins, additions, kills,
         lost; /* lost: lives that ended with the last copy in sync */
 } failover_counts;
 /* Lives one life, and adds what happened in it. Fails with a check, and says of which seed. */

@@ -15,6 +15,7 @@ enum { SERVERS = 3, CLIENTS = 2, SLOTS = 6, CONFIGS = 64, PROPOSALS = 8, LEASE_M
 
 typedef struct config {
     uint32_t epoch, owner, copies; /* copies: servers in sync as bits, the owner's too */
+    uint32_t joining;              /* those that were, and may be again with what they have */
     uint64_t id[SERVERS];          /* of the copy that each of them has */
     bool handed;                   /* the owner before has handed the shard over */
 } config;

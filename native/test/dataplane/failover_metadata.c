@@ -34,10 +34,13 @@ static void decide(const proposal *p) {
     case REMOVE:
         if (!has_copy(c, p->server)) return;
         next.copies &= ~(1u << p->server);
+        if (any(2)) next.joining |= 1u << p->server;
         life.counts->removals++;
         break;
     case ADD:
         next.copies |= 1u << p->server;
+        life.counts->rejoins += (c->joining >> p->server & 1) && c->id[p->server] == p->id;
+        next.joining &= ~(1u << p->server);
         next.id[p->server] = p->id;
         life.counts->additions++;
         break;
@@ -51,6 +54,7 @@ static void decide(const proposal *p) {
         life.counts->handovers++;
         break;
     }
+    if (next.epoch != c->epoch) next.joining = 0; /* the next owner knows the copies in sync */
     next.handed = next.epoch == c->epoch ? c->handed : p->kind >= HAND_OVER;
     life.at[++life.last] = next;
 }

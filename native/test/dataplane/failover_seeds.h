@@ -16,10 +16,11 @@ TEST(nothing_that_was_answered_or_read_is_lost) {
     }
     printf("%d lives from seed %llu: %llu answers, %llu to large changes, %llu without effect, %llu not known; %llu "
            "promotions, %llu handovers, %llu removals, "
-           "%llu joins, %llu additions, %llu kills, %llu lost all copies\n",
+           "%llu joins, %llu with what they had, %llu additions, %llu kills, %llu lost all copies\n",
            failover_lives, (unsigned long long)seed, (unsigned long long)n.answered, (unsigned long long)n.large,
            (unsigned long long)n.without_effect, (unsigned long long)n.unknown, (unsigned long long)n.promotions,
            (unsigned long long)n.handovers, (unsigned long long)n.removals, (unsigned long long)n.joins,
-           (unsigned long long)n.additions, (unsigned long long)n.kills, (unsigned long long)n.lost);
+           (unsigned long long)n.rejoins, (unsigned long long)n.additions, (unsigned long long)n.kills,
+           (unsigned long long)n.lost);
 }
 #endif

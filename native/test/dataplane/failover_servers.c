@@ -69,8 +69,10 @@ uint64_t life_opens(uint32_t s, uint32_t epoch) {
 static replica_config told(uint32_t s, uint32_t number) {
     const config *c = &life.at[number];
     replica_config r = { .epoch = c->epoch, .config = number, .min_in_sync = 1 };
-    for (uint32_t t = 0; t < SERVERS; t++)
+    for (uint32_t t = 0; t < SERVERS; t++) {
         if (t != s && has_copy(c, t)) r.id[r.peers++] = c->id[t];
+        if (t != s && (c->joining >> t & 1)) r.joining_id[r.joining++] = c->id[t];
+    }
     return r;
 }
 
@@ -116,7 +118,8 @@ void life_apply(uint32_t s) {
     replica_config r = told(s, n->config);
     CHECK(!has_copy(c, s) || c->id[s] == n->id);
     life_handed_over(s, c);
-    bool joins = !has_copy(before, s) && !has_copy(c, s) && c->epoch == before->epoch;
+    bool again = (c->joining >> s & 1) && c->id[s] == n->id;
+    bool joins = !has_copy(c, s) && c->epoch == before->epoch && (again || !has_copy(before, s));
     if (c->owner == s && n->leads) {
         replicate_configure(shard_at(s), &r);
     } else if (c->owner == s) {

@@ -20,9 +20,14 @@ void step_metadata(const machine *m, const world *x) {
         if (x->config == CONFIGS) continue;
         entry *next = &n.entry[++n.config];
         *next = *e;
+        next->joining &= ~(1u << p->id);
         if (p->kind == ADD) next->in_sync |= 1u << p->id;
-        if (p->kind == REMOVE) next->in_sync &= ~(1u << p->id);
+        if (p->kind == REMOVE) {
+            next->in_sync &= ~(1u << p->id);
+            if (m->set->rejoins) next->joining |= 1u << p->id;
+        }
         if (p->kind == PROMOTE) {
+            next->joining = 0; /* the next owner knows the copies in sync */
             next->in_sync &= ~(1u << e->owner);
             next->owner = p->id;
             next->epoch++;

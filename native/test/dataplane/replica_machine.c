@@ -340,8 +340,10 @@ static void step_backup(const machine *m, const world *x, int s) {
 static replica_config config_for(const machine *m, const world *x, uint32_t config, uint32_t own) {
     const entry *e = &x->entry[config];
     replica_config c = { .epoch = e->epoch, .config = config, .min_in_sync = (uint32_t)m->set->min_in_sync };
-    for (uint32_t id = 1; id < 32; id++)
+    for (uint32_t id = 1; id < 32; id++) {
         if (id != own && has_id(e->in_sync, id)) c.id[c.peers++] = id;
+        if (id != own && has_id(e->joining, id)) c.joining_id[c.joining++] = id;
+    }
     return c;
 }
 

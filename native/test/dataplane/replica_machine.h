@@ -38,6 +38,7 @@ typedef struct replica_setting {
     int min_in_sync;
     int breaks, crashes, restarts, removals, additions, promotions, ticks;
     bool a_backup_may_crash; /* else owners only */
+    bool rejoins;            /* what is removed joins with what it has */
 } replica_setting;
 
 /* Visits every state that can be reached, until something is wrong (search_found). */

@@ -21,6 +21,10 @@
       .crashes = 1, .additions = 1, .promotions = 1, .ticks = 3) \
     X(a_copy_is_added_again, .copies = 2, .changes = 2, .keys = 1, .additions = 1, .removals = 1, .promotions = 1, \
       .breaks = 1) \
+    X(a_removed_copy_joins_with_what_it_has, .copies = 2, .changes = 3, .keys = 1, .removals = 1, .promotions = 1, \
+      .crashes = 1, .breaks = 1, .rejoins = true) \
+    X(a_client_reads_while_a_removed_copy_joins, .copies = 2, .changes = 1, .keys = 1, .gets = 1, .removals = 1, \
+      .promotions = 1, .ticks = 3, .rejoins = true) \
     X(a_third_copy_is_added_by_one_owner_and_by_the_next, .copies = 2, .joiners = 1, .changes = 1, .keys = 1, \
       .additions = 2, .promotions = 1) \
     X(a_backup_is_restarted, .copies = 2, .changes = 1, .keys = 1, .crashes = 2, .restarts = 1, .removals = 1, \

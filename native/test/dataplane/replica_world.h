@@ -37,7 +37,7 @@ typedef struct server {
     replica_owner owner;
 } server;
 typedef struct entry {
-    uint32_t epoch, owner, in_sync; /* owner: id; in_sync: ids as bits */
+    uint32_t epoch, owner, in_sync, joining; /* owner: id; the others: ids as bits */
 } entry;
 enum { NOTHING = 0, ADD, REMOVE, PROMOTE };
 typedef struct proposal {

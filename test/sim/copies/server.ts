@@ -52,6 +52,8 @@ export interface Around {
 export class Server {
   readonly machine = new MetadataMachine(FORMAT_COPIES);
   readonly tables = new Map<number, Table>();
+  /** By shard: the name of a copy that it is to make. */
+  readonly anew = new Map<number, string>();
   alive = false;
   start = '';
   applied = 0;
@@ -311,8 +313,16 @@ export class Server {
       return;
     }
     if (present?.role === 'owner' || (present !== undefined && present.epoch > table.epoch)) return;
+    // What the metadata names is another table, which this owner does not know: it begins anew under another name.
+    if (id !== undefined && id !== server.anew.get(s.shard)) {
+      const [name, { shard, epoch, config }] = [this.around.name(), this.#names(s, table)];
+      server.anew.set(shard, name);
+      this.around.propose(server, { t: 'copy-named', shard, epoch, config, member, start, copy: name, worker: 0 });
+      return;
+    }
     if (present !== undefined) this.around.leave(s.shard, present);
-    const copy = new Table(this.around.name(), table.epoch, table.log.slice(0, table.committed));
+    server.anew.delete(s.shard);
+    const copy = new Table(id ?? this.around.name(), table.epoch, table.log.slice(0, table.committed));
     copy.grantedUntilMs = present?.grantedUntilMs ?? -Infinity;
     server.tables.set(s.shard, copy);
     table.peers.set(copy.id, { ...met, id: copy.id });

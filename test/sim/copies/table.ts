@@ -112,8 +112,11 @@ export class Table {
     for (const id of named)
       if (id !== this.id && !this.isRequired(this.peers.get(id)))
         throw new Violation('copies', `copy ${id} is in sync, and its owner does not wait for it`);
+    const joining = new Set(set.copies.flatMap((c) => (c.state === 'joining' && c.id !== undefined ? [c.id] : [])));
     for (const peer of this.peers.values()) {
       if (named.has(peer.id)) peer.standing = 'in-sync';
+      // It goes on with what it has: nothing is committed that it lacks.
+      else if (peer.standing === 'in-sync' && joining.has(peer.id)) peer.standing = 'joins';
       else if (peer.standing === 'in-sync') this.peers.delete(peer.id);
       else if (peer.standing === 'proposed') peer.standing = 'joins';
     }

@@ -1,0 +1,124 @@
+/* dataplane_away_test.c: copies that were in sync, are late, and come back with what they have, or are not known any more. */
+#include "join_rig.h"
+
+/* As after a pause of its server: its connection is a new one, and what waited takes effect when it is in sync. */
+TEST(a_copy_that_is_eligible_comes_back_with_what_it_has) {
+    rig_hold h;
+    uint64_t lsn, id[] = { id_of(SECOND) };
+    join_slow_ms = 100;
+    up();
+    node_up(SECOND, 1);
+    node_joins(SECOND, FIRST, 0, 1);
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND, 2, 2), FKV_OK);
+    rig_hold_up_by(&h, &nodes[SECOND].r, number);
+    uint64_t waits = raw_put_begin(&c, "alpha", "two", 3);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_LATE);
+    dataplane_copies k = { .epoch = 1, .config = 3, .min_in_sync = 2, .eligible = 1, .eligible_id = id };
+    rig_call called;
+    rig_call_init(&called);
+    dataplane_configure_copies(plane(FIRST), number, &k, rig_done, &called);
+    CHECK_EQ(rig_wait(&called), FKV_OK);
+    char room[32];
+    CHECK_EQ(put(key_at(1, room), "refused").status, FKV_TOO_FEW_COPIES);
+    rig_let_go(&h);
+    node_follows(SECOND, SECOND); /* so that it has no connection */
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (copy_stats(FIRST).peer[0].linked != FAB_NONE) CHECK(fkv_now_ns() < until);
+    fkv_clock_skip(11000000000); /* longer than a copy that joins may be away */
+    CHECK_EQ(put(key_at(1, room), "refused").status, FKV_TOO_FEW_COPIES);
+    CHECK_EQ(copy_stats(FIRST).peers, 1);
+    node_follows(SECOND, FIRST);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND, 4, 2), FKV_OK);
+    CHECK_EQ(raw_end(&c, waits), FKV_OK);
+    CHECK_EQ(put(key_at(1, room), "three").status, FKV_OK);
+    raw_expect(&c, "alpha", "two");
+    raw_down(&c);
+    down();
+    join_slow_ms = 0;
+}
+
+/* SECOND is away, the metadata has taken it out and lets it join again; `changes` are made meanwhile. */
+static void goes_away(uint64_t away_ns, int changes) {
+    uint64_t id[] = { id_of(SECOND) };
+    up();
+    node_up(SECOND, 1);
+    node_joins(SECOND, FIRST, 0, 1);
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND, 2, 1), FKV_OK);
+    node_follows(SECOND, SECOND); /* so that it has no connection */
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_LATE);
+    dataplane_copies k = { .epoch = 1, .config = 3, .min_in_sync = 1, .joining = 1, .joining_id = id };
+    rig_call called;
+    rig_call_init(&called);
+    dataplane_configure_copies(plane(FIRST), number, &k, rig_done, &called);
+    CHECK_EQ(rig_wait(&called), FKV_OK);
+    char room[32];
+    for (int i = 0; i < changes; i++) CHECK_EQ(put(key_at(i, room), "meanwhile").status, FKV_OK);
+    CHECK_EQ(put("alpha", "two").status, FKV_OK);
+    fkv_clock_skip(away_ns);
+}
+
+TEST(a_copy_that_was_away_comes_back_with_what_it_has) {
+    uint64_t lsn;
+    join_slow_ms = 100;
+    goes_away(5000000000, 300);
+    char room[32];
+    CHECK_EQ(put(key_at(300, room), "three").status, FKV_OK);
+    node_follows(SECOND, FIRST);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
+    CHECK_EQ(node_configures(FIRST, 1 << SECOND, 4, 1), FKV_OK);
+    CHECK_EQ(put(key_at(301, room), "four").status, FKV_OK);
+    raw_down(&c);
+    node_dies(FIRST);
+    CHECK_EQ(node_leads(SECOND, 0, 2, 5), FKV_OK);
+    node_serves(SECOND);
+    raw_up(&c, &nodes[SECOND].r, CLIENT);
+    for (int i = 0; i < 300; i++) raw_expect(&c, key_at(i, room), "meanwhile");
+    raw_expect(&c, "alpha", "two");
+    raw_expect(&c, key_at(300, room), "three");
+    raw_expect(&c, key_at(301, room), "four");
+    raw_down(&c);
+    down();
+    join_slow_ms = 0;
+}
+
+TEST(a_copy_that_was_away_for_too_long_is_forgotten) {
+    join_slow_ms = 100;
+    goes_away(11000000000, 1);
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (copy_stats(FIRST).peers != 0) CHECK(fkv_now_ns() < until);
+    node_follows(SECOND, FIRST);
+    node_expects(SECOND, SECOND, DATAPLANE_COPY_UNKNOWN);
+    raw_down(&c);
+    down();
+    join_slow_ms = 0;
+}
+
+TEST(a_copy_that_lacks_what_was_not_kept_is_unknown) {
+    join_slow_ms = 100;
+    goes_away(0, 0);
+    plane(FIRST)->backlogs.most = 0; /* as if copies of other shards lacked as much */
+    char room[32];
+    for (int i = 0; i < 600; i++) CHECK_EQ(put(key_at(i, room), "more than one message has").status, FKV_OK);
+    node_follows(SECOND, FIRST);
+    node_expects(SECOND, SECOND, DATAPLANE_COPY_UNKNOWN);
+    CHECK(plane(FIRST)->backlogs.taken <= 64 << 10);
+    raw_down(&c);
+    down();
+    join_slow_ms = 0;
+}
+
+static void tests(void) {
+    RUN(a_copy_that_is_eligible_comes_back_with_what_it_has);
+    RUN(a_copy_that_was_away_comes_back_with_what_it_has);
+    RUN(a_copy_that_was_away_for_too_long_is_forgotten);
+    RUN(a_copy_that_lacks_what_was_not_kept_is_unknown);
+}
+
+int main(int argc, char **argv) { return join_main(argc, argv, tests, NULL); }

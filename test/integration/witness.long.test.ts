@@ -64,7 +64,7 @@ test.serial('what would bring values to a witness is refused, and says why', asy
   const cluster = await withWitness(t);
   const { address } = cluster.server(0);
   const moved = await farkv(['shard', 'move', '0', 's3', '--connect', address]);
-  t.is(moved.code, 1);
+  t.is(moved.code, 2);
   t.regex(moved.stderr, /s3 is a witness: it votes, and keeps no values/);
   const set = await farkv(['replication', 'set', '--level', 'replicated', '--replicas', '3', '--connect', address]);
   t.is(set.code, 0, set.stderr);

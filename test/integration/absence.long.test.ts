@@ -1,0 +1,44 @@
+/** A server that stands still for seconds, as a real process: its copies go on with what they have. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { connect } from '../../client/index.js';
+import { Cluster } from '../support/cluster.js';
+import { copied, statusWhen } from '../support/status.js';
+
+test('copies of a server that stood still join again with what they have', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 6, args: ['--owner-lease-ms', '1000'] });
+  const [first, paused] = [cluster.server(0), cluster.server(2)];
+  const before = await statusWhen(first.address, copied);
+  const backups = before.shards.filter(
+    ({ owner, copies }) => owner !== paused.id && copies?.copies.some((c) => c.member === paused.id) === true,
+  );
+  t.true(backups.length > 0);
+  const client = await connect([first.address, cluster.server(1).address]);
+  t.teardown(() => client.close());
+  const keys = Array.from({ length: 300 }, (_, i) => `key-${i}`);
+  const write = async (round: string): Promise<void> => {
+    await Promise.all(keys.map((key) => client.put(key, Buffer.from(round))));
+  };
+  await write('before');
+
+  paused.signal('SIGSTOP');
+  await statusWhen(first.address, ({ shards }) => shards.every((s) => s.owner !== paused.id && s.state === 'serving'));
+  await write('meanwhile');
+  // Longer than any lease, and shorter than owners keep what a copy lacks.
+  await sleep(3000);
+  await write('meanwhile, again');
+  paused.signal('SIGCONT');
+
+  await statusWhen(first.address, copied);
+  for (const { shard } of backups) {
+    t.regex(paused.stderr, new RegExp(`shard ${shard}: the copy here was late .* joins again with what it has`));
+    // Once: when the cluster was new.
+    t.is(paused.stderr.match(new RegExp(`shard ${shard}: a copy is made here`, 'g'))?.length, 1, paused.stderr);
+  }
+
+  // They have what was written meanwhile: whoever else has a copy of them is killed.
+  await cluster.server(1).kill();
+  await statusWhen(first.address, ({ shards }) => shards.every((s) => s.owner !== 's2' && s.state === 'serving'));
+  const values = await client.getMany(keys);
+  t.true(values.every((value) => value?.toString() === 'meanwhile, again'));
+});

@@ -276,6 +276,8 @@ export interface DataPlane {
     readonly epoch: number;
     readonly incarnation: bigint;
     readonly memoryBytes: number;
+    /** That the index has from the first: as many as that of the table that is copied into it. Default: few. */
+    readonly buckets?: number;
   }): Promise<ShardLayout>;
   /**
    * Begins to grant leases and to answer for the shard, at once; of a copy that leads, once no earlier owner can be

@@ -2,6 +2,7 @@
  * The stores that farkv is compared with, started on loopback without persistence and stopped again. Nothing is
  * installed: a missing program is named with the Debian package that brings it.
  */
+import { tmpdir } from 'node:os';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, connect } from 'node:net';
@@ -102,6 +103,11 @@ export function startRedis(tls?: Certificate, of?: number): Promise<Peer> {
     ...(tls === undefined ? [] : ['--tls-auth-clients', 'no', '--tls-ciphersuites', 'TLS_AES_128_GCM_SHA256']),
     '--bind',
     '127.0.0.1',
+    // What a replica is sent is written there first.
+    '--dir',
+    tmpdir(),
+    '--rdb-del-sync-files',
+    'yes',
     '--save',
     '',
     '--appendonly',

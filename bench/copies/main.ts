@@ -12,7 +12,7 @@ import { wrongUsage } from '../../test/support/wrong-usage.js';
 import { memoryFor } from '../compare/stores.js';
 import { failover, FAULTS } from './failover.js';
 import { join } from './join.js';
-import { copiesMade, wantCopies } from './status.js';
+import { copiesMade } from './status.js';
 
 const SERVERS = 3;
 /** The server's own default. */
@@ -28,6 +28,7 @@ async function over(
   transport: 'tcp' | 'shm',
   memory: string,
   shards: number,
+  level: 'cache' | 'replicated',
   use: (cluster: Cluster) => Promise<string>,
 ): Promise<void> {
   const ends: (() => unknown)[] = [];
@@ -42,6 +43,7 @@ async function over(
         servers: SERVERS,
         shards,
         memory,
+        level,
         args: [
           ...['--owner-lease-ms', String(OWNER_LEASE_MS)],
           // Servers reach each other through shared memory unless they offer tcp alone.
@@ -75,8 +77,7 @@ await yargs(hideBin(process.argv))
         .option('what', { choices: FAULTS, default: 'owner' as const, describe: 'The fault' })
         .option('transport', transport),
     async (given) => {
-      await over(given.transport, '64mb', 2 * SERVERS, async (cluster) => {
-        await wantCopies(cluster.addresses);
+      await over(given.transport, '64mb', 2 * SERVERS, 'replicated', async (cluster) => {
         await copiesMade(cluster.addresses);
         return await failover(cluster, { ...given, note });
       });
@@ -92,7 +93,7 @@ await yargs(hideBin(process.argv))
         .option('transport', transport),
     async (given) => {
       const memory = `${2 * memoryFor(given.keys, given.valueBytes)}b`;
-      await over(given.transport, memory, 2 * SERVERS, (cluster) => join(cluster, { ...given, note }));
+      await over(given.transport, memory, 2 * SERVERS, 'cache', (cluster) => join(cluster, { ...given, note }));
     },
   )
   .demandCommand(1, 'failover or join?')

@@ -12,6 +12,8 @@ export type Asked =
       readonly epoch: number;
       readonly incarnation: string;
       readonly memoryBytes: number;
+      /** Of the table that is to be copied into it; 0: there is none. */
+      readonly buckets: number;
     }
   /** Leases are granted, changes are taken. Also goes on with what was paused. */
   | { readonly do: 'serve'; readonly shard: number }

@@ -60,7 +60,7 @@ export function openBackup(c: Common, life: Backup): void {
   life.named = false;
   become(life, { is: 'opening' });
   const { shard, worker, epoch, incarnation, memoryBytes } = life;
-  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes });
+  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, buckets: s.buckets });
 }
 
 /** To be called when the metadata or the life itself has changed. */

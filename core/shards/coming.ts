@@ -24,8 +24,9 @@ type At<S extends ComingState['is']> = Extract<ComingState, { is: S }>;
 /** Begins anew, or for the first time. */
 export function open(c: Common, life: Coming): void {
   const { shard, worker, epoch, incarnation, memoryBytes } = life;
+  const { buckets } = c.metadata.shards[shard] ?? { buckets: 0 };
   become(life, { is: 'opening' });
-  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes });
+  c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, buckets });
 }
 
 /** To be called when the metadata or the life itself has changed. */

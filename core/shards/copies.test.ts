@@ -26,6 +26,7 @@ test('a copy is copied, named, and follows its owner; nothing is asked for twice
   const rig = new Copies(log, id, log.start(id));
   t.deepEqual(rig.see(), []);
   t.deepEqual(rig.see(rig.add(id)), ['open']);
+  t.deepEqual(rig.buckets, [log.shard(0).buckets], "as many as the owner's, which is listed in their order");
   t.deepEqual(rig.done('open'), ['copy']);
   t.deepEqual(rig.done('copy'), ['copy-named']);
   t.deepEqual(rig.done('propose'), ['copy-named'], 'it was lost');

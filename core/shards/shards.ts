@@ -367,7 +367,8 @@ export class Shards implements Common {
         state: { is: 'opening' },
       };
       this.#lives.set(shard, life);
-      this.ask(life, { do: 'open', shard, worker, epoch, incarnation: life.incarnation, memoryBytes: each });
+      const { incarnation } = life;
+      this.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes: each, buckets: 0 });
     }
   }
 

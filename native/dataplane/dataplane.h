@@ -178,6 +178,7 @@ typedef struct dataplane_shard {
     uint32_t shard, worker, epoch; /* epoch: at most DATAPLANE_EPOCH_MAX */
     uint64_t incarnation;
     uint64_t memory_bytes;
+    uint32_t buckets; /* that the index has from the first (table.h); 0: few */
 } dataplane_shard;
 
 /* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or worker that does not exist

@@ -61,6 +61,7 @@ table_config memory_table_config(const dataplane *d, const dataplane_shard *o, s
                            .epoch = o->epoch,
                            .seed = d->c.hash_seed,
                            .memory_bytes = o->memory_bytes,
+                           .buckets = o->buckets,
                            .quarantine_ns = d->c.quarantine_ns,
                            .quarantine_bytes = d->c.quarantine_bytes,
                            .segment_grain = d->c.huge_pages == DATAPLANE_HUGE_REQUIRE ? FKV_HUGE_PAGE : 0,
@@ -72,6 +73,7 @@ table_config memory_table_config(const dataplane *d, const dataplane_shard *o, s
 void memory_open(job *j) {
     command *c = (command *)j;
     table_config t = memory_table_config(c->d, &c->open, NULL);
+    if (!within_bound(c->d, table_first_index_bytes(&t))) t.buckets = 0;
     c->first_index = segment_make_counted(c->w, c->number, TABLE_INDEX, table_first_index_bytes(&t));
     c->first_heap = c->first_index ? segment_make_counted(c->w, c->number, TABLE_HEAP, table_first_heap_bytes(&t))
                                    : NULL;

@@ -104,7 +104,7 @@ bool server_read_shard(napi_env env, napi_value v, const dataplane_config *c, da
     return read_u32(env, v, "shard", 0, c->shards - 1, &out->shard) &&
            read_u32(env, v, "worker", 0, c->workers - 1, &out->worker) &&
            read_u32(env, v, "epoch", 0, DATAPLANE_EPOCH_MAX, &out->epoch) &&
-           binding_u64(env, v, "incarnation", &out->incarnation) &&
+           read_u32_or(env, v, "buckets", 0, &out->buckets) && binding_u64(env, v, "incarnation", &out->incarnation) &&
            binding_number(env, v, "memoryBytes", TABLE_MEMORY_MIN, 9007199254740991u, &out->memory_bytes);
 }
 

@@ -25,7 +25,8 @@
 
 enum {
     INDEX_FIRST = 64 << 10,
-    INDEX_PART = 16, /* the next index segment is this part of the index */
+    INDEX_FIRST_PART = 4, /* of memory_bytes, at the most */
+    INDEX_PART = 16,      /* the next index segment is this part of the index */
     INDEX_MAX = 32 << 20,
     INDEX_EARLY_PART = 32,    /* asked for when so little of the index is left, */
     INDEX_EARLY_BUCKETS = 64, /* at least so many buckets, */
@@ -60,7 +61,10 @@ static uint64_t sized(const table *t, uint64_t x, uint64_t part) {
     return grain ? up(x, grain) : whole(x, x >= HUGE_PAGE && part <= HUGE_PAGE / 8 ? HUGE_PAGE : part);
 }
 
-size_t table_first_index_bytes(const table_config *c) { return up(INDEX_FIRST, c->segment_grain); }
+size_t table_first_index_bytes(const table_config *c) {
+    uint64_t most = clamp(c->memory_bytes / INDEX_FIRST_PART, INDEX_FIRST, INDEX_MAX);
+    return up(up(clamp((uint64_t)c->buckets * FKV_BUCKET_BYTES, INDEX_FIRST, most), INDEX_GRAIN), c->segment_grain);
+}
 size_t table_first_heap_bytes(const table_config *c) { return up(HEAP_FIRST, c->segment_grain); }
 
 static uint64_t next_index_bytes(const table *t) {

@@ -33,7 +33,11 @@ typedef struct table_config {
     uint32_t shard;
     uint32_t epoch; /* ownership epoch, the high bits of versions; at most 2^20 - 1 */
     fkv_seed seed;
-    uint64_t memory_bytes;  /* segments in all; at least TABLE_MEMORY_MIN */
+    uint64_t memory_bytes; /* segments in all; at least TABLE_MEMORY_MIN */
+    /* Of the first index segment, which stays; fewer where that would take too much. A table that is filled in the order of
+     * a SCAN needs about as many as the one that is scanned: keys come bucket by bucket, so of a small index one chain
+     * after the other would be full. */
+    uint32_t buckets;
     uint64_t segment_grain; /* 0: none; else segments that are asked for are multiples of it: of a huge page */
     /* 0: 300 ms, a fifth more than FKV_GET_LIFE_NS; time for an extent's bytes is added */
     uint64_t quarantine_ns;

@@ -316,6 +316,18 @@ export const mutations = [
   ]),
   ...inFile('native/table/segment.c', [
     [
+      'table: a table that is filled in the order of a scan begins small',
+      index('a_table_that_is_filled_in_the_order_of_a_scan_begins_with_as_many_buckets'),
+      'clamp((uint64_t)c->buckets * FKV_BUCKET_BYTES, INDEX_FIRST, most)',
+      'INDEX_FIRST + 0 * most',
+    ],
+    [
+      'table: the first index segment takes any part of the memory',
+      index('a_table_that_is_filled_in_the_order_of_a_scan_begins_with_as_many_buckets'),
+      'clamp(c->memory_bytes / INDEX_FIRST_PART, INDEX_FIRST, INDEX_MAX)',
+      'INDEX_MAX',
+    ],
+    [
       'table: merge: a segment goes before its buckets are cleared',
       merge('a_reader_of_any_age_finds_what_a_merge_moved'),
       ' || t->moving[last->first_bucket] > 0) return false;',

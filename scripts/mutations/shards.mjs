@@ -107,6 +107,12 @@ export const mutations = [
       '{',
     ],
     [
+      'shards: a copy is opened as if there were little to copy',
+      copies('a copy is copied, named, and follows its owner; nothing is asked for twice'),
+      'memoryBytes, buckets: s.buckets }',
+      'memoryBytes, buckets: 0 }',
+    ],
+    [
       'shards: a copy that joins again waits for its owner for ever',
       copies('a copy that was late joins again with what it has, for a time'),
       "c.ask(life, { do: 'wait', ms: REJOINED_MS });",

@@ -270,8 +270,8 @@ export class ShardDriver {
     const { dataPlane, memberId, incarnation: memberIncarnation, sleep, log } = this.#options;
     switch (action.do) {
       case 'open': {
-        const { shard, worker, epoch, incarnation, memoryBytes } = action;
-        await dataPlane.openShard({ shard, worker, epoch, incarnation: bigOf(incarnation), memoryBytes });
+        const { shard, worker, epoch, incarnation, memoryBytes, buckets } = action;
+        await dataPlane.openShard({ shard, worker, epoch, incarnation: bigOf(incarnation), memoryBytes, buckets });
         break;
       }
       case 'serve':

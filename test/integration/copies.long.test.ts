@@ -63,6 +63,31 @@ test.serial('every acknowledged value is there after its owner was killed, and c
   await statusWhen(other, kept);
 });
 
+test.serial('a copy of a shard with many values is made, and made anew', async (t) => {
+  const cluster = await Cluster.start(t, { ...SMALL, shards: 1, level: 'cache' });
+  const [address, other] = [cluster.server(0).address, cluster.server(1).address];
+  const client = await connect(cluster.addresses);
+  t.teardown(() => client.close());
+  // So many that the table of a copy has to grow in the order in which the owner's is listed.
+  const keys = Array.from({ length: 100_000 }, (_, i) => `key-${i}`);
+  for (let i = 0; i < keys.length; i += 1000)
+    await client.putMany(keys.slice(i, i + 1000).map((key) => ({ key, value: Buffer.from(key) })));
+  const set = await farkv(['replication', 'set', '--level', 'replicated', '--connect', address]);
+  t.is(set.code, 0, set.stderr);
+  const status = await statusWhen(address, kept);
+  const owner = cluster.servers.find(({ id }) => id === status.shards[0]?.owner)!;
+  await owner.kill();
+  await owner.start();
+  await statusWhen(owner === cluster.server(0) ? other : address, kept);
+  for (let i = 0; i < keys.length; i += 1000) {
+    const values = await client.getMany(keys.slice(i, i + 1000));
+    t.deepEqual(
+      values.map((value) => value?.toString()),
+      keys.slice(i, i + 1000),
+    );
+  }
+});
+
 test.serial('a server that is killed before its shards were served leaves nothing that waits for it', async (t) => {
   const cluster = await Cluster.start(t, { ...SMALL, ready: false });
   const [address, doomed] = [cluster.server(0).address, cluster.server(2)];

@@ -49,6 +49,11 @@ export class Rig<L extends MetadataLog = MetadataLog> {
     });
   }
 
+  /** Of the tables that are being opened. */
+  get buckets(): number[] {
+    return this.#open.flatMap((action) => (action.do === 'open' ? [action.buckets] : []));
+  }
+
   see(...commands: Command[]): string[] {
     this.log.do(...commands);
     this.shards.see(this.log.state);

@@ -72,12 +72,14 @@ static inline void host_serve(host *h) {
             host_add(h, h->asked[h->asks].kind, h->asked[h->asks].bytes);
     }
 }
-static inline host *host_open(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes) {
+static inline host *host_open_wide(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes,
+                                   uint32_t buckets) {
     host *h = calloc(1, sizeof *h);
     h->config = (table_config){ .shard = 3,
                                 .epoch = 7,
                                 .seed = { 11, 13 },
                                 .memory_bytes = memory_bytes,
+                                .buckets = buckets,
                                 .quarantine_ns = quarantine_ns,
                                 .quarantine_bytes = quarantine_bytes,
                                 .want_segment = host_want,
@@ -91,6 +93,9 @@ static inline host *host_open(uint64_t memory_bytes, uint64_t quarantine_ns, uin
     table_tick(h->t, h->now_ns, h->wall_ms, 1000);
     host_serve(h);
     return h;
+}
+static inline host *host_open(uint64_t memory_bytes, uint64_t quarantine_ns, uint64_t quarantine_bytes) {
+    return host_open_wide(memory_bytes, quarantine_ns, quarantine_bytes, 0);
 }
 static inline void host_close(host *h) {
     table_destroy(h->t);

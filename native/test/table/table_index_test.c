@@ -102,6 +102,30 @@ TEST(index_segments_stay_in_bucket_order_and_the_first_one_stays) {
     for (int i = 0; i < MANY / 4; i++) CHECK(host_has_number(h, i, 8));
     host_close(h);
 }
+static void take(void *ctx, const table_entry *e) {
+    host *h = ctx;
+    table_op op = host_op(h, TABLE_PUT, e->key, e->key_bytes, e->value, e->value_bytes);
+    CHECK_EQ(host_do_patiently(h, &op, NULL), FKV_OK);
+}
+/* As a copy is made: all keys of some buckets first. */
+TEST(a_table_that_is_filled_in_the_order_of_a_scan_begins_with_as_many_buckets) {
+    host *from = host_open(64 * MIB, 0, 0);
+    put_all(from, 0, MANY);
+    host *h = host_open_wide(64 * MIB, 0, 0, table_buckets(from->t));
+    CHECK(table_buckets(h->t) >= table_buckets(from->t));
+    uint64_t cursor = 0;
+    do {
+        table_scan(from->t, 0, &cursor, take, h);
+        host_pass(h, 200000);
+    } while (cursor != 0);
+    for (int i = 0; i < MANY; i++) CHECK(host_has_number(h, i, 8));
+    CHECK(stats_of(h).index_bytes <= stats_of(from).index_bytes * 9 / 8);
+    host_close(h);
+    host_close(from);
+    h = host_open_wide(64 * MIB, 0, 0, UINT32_MAX);
+    CHECK(host_capacity(h) * FKV_BUCKET_BYTES <= 16 * MIB);
+    host_close(h);
+}
 TEST(entries_that_come_again_soon_merge_nothing) {
     host *h = host_open(64 * MIB, 0, 0);
     put_all(h, 0, MANY);
@@ -240,6 +264,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     RUN(the_index_of_a_table_that_lost_its_entries_is_small_and_grows_again);
     RUN(index_segments_stay_in_bucket_order_and_the_first_one_stays);
+    RUN(a_table_that_is_filled_in_the_order_of_a_scan_begins_with_as_many_buckets);
     RUN(entries_that_come_again_soon_merge_nothing);
     RUN(buckets_that_are_a_third_full_stay_and_a_table_that_is_merged_has_room_to_grow);
     RUN(only_a_part_of_the_buckets_settles_at_a_time);

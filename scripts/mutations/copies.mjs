@@ -72,7 +72,7 @@ export const mutations = [
     ],
     [
       'copies: a copy that may lack some of what came with the shard is eligible',
-      LACKS,
+      { ...LACKS, from: 50 },
       "isWhole && tooFew ? 'eligible' : 'joining'",
       "tooFew ? 'eligible' : 'joining'",
     ],

@@ -163,7 +163,7 @@ export const mutations = [
     ],
     [
       'joins: an eligible copy is forgotten when it is away for long',
-      join('a_copy_that_is_eligible_comes_back_with_what_it_has'),
+      away('a_copy_that_is_eligible_comes_back_with_what_it_has'),
       'if (p->unlinked_ns && !p->eligible && now - p->unlinked_ns',
       'if (p->unlinked_ns && now - p->unlinked_ns',
     ],

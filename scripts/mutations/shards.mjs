@@ -188,7 +188,7 @@ export const mutations = [
     ],
     [
       'shards: a late copy is waited for without end',
-      copies('a late copy is removed, and let go of when that is applied; it is whole once the shard was served'),
+      copies('a late copy is removed, and joins again when it is back; it is whole once the shard was served'),
       "one.late = what === 'late';",
       'one.late = false;',
     ],

@@ -57,20 +57,20 @@ static uint32_t room_of(const backlog *b) {
     return full ? 0 : BACKLOG_ROOM;
 }
 
-bool backlog_note(backlog *b, const op *o) {
-    fkv_assert(o->lsn == b->end + 1);
+bool backlog_note(backlog *b, uint64_t lsn, const fkv_record *r, const uint8_t *key, const uint8_t *value) {
+    fkv_assert(lsn == b->end + 1);
     piece *last = list_empty(&b->pieces) ? NULL : LIST_OF(b->pieces.prev, piece, link);
-    bool large = feed_describe(o).kind == FKV_RECORD_BULK, fits = last && !large && last->count < UINT16_MAX;
-    uint32_t n = fits ? feed_record(o, last->records + last->bytes, last->room - last->bytes) : 0;
+    bool large = r->kind == FKV_RECORD_BULK, fits = last && !large && last->count < UINT16_MAX;
+    uint32_t n = fits ? wire_put_record(last->records + last->bytes, last->room - last->bytes, r, key, value) : 0;
     if (n == 0) {
-        last = add_piece(b, large ? (uint32_t)sizeof(fkv_record) + o->request.key_bytes : PIECE_ROOM);
+        last = add_piece(b, large ? (uint32_t)sizeof(fkv_record) + r->key_bytes : PIECE_ROOM);
         if (!last) return false;
-        n = feed_record(o, last->records, last->room);
+        n = wire_put_record(last->records, last->room, r, key, value);
         fkv_assert(n > 0);
     }
     last->bytes += n;
     last->count++;
-    last->extents += replicate_room(o);
+    last->extents += record_room(r->kind != FKV_RECORD_DELETE, r->key_bytes, r->value_bytes);
     b->bytes += n;
     __atomic_fetch_add(&b->of->taken, n, __ATOMIC_RELAXED);
     b->end++;

@@ -14,7 +14,6 @@
 
 enum { BACKLOG_ROOM = 8 << 20 }; /* bytes of records of a shard; the oldest give way */
 
-typedef struct op op;
 /* Of one data plane: bytes of all its backlogs, and how many there may be. Any thread. */
 typedef struct backlog_budget {
     uint64_t taken, most;
@@ -29,8 +28,8 @@ typedef struct backlog {
 
 backlog *backlog_begin(backlog_budget *of, uint64_t committed); /* the records from the next one on; NULL: no memory */
 void backlog_free(backlog *b);                                  /* NULL: nothing */
-/* The change is about to be committed. False: no memory, and the backlog has a gap. */
-bool backlog_note(backlog *b, const op *o);
+/* The record, which is the next one, is about to be committed. False: no memory, and the backlog has a gap. */
+bool backlog_note(backlog *b, uint64_t lsn, const fkv_record *r, const uint8_t *key, const uint8_t *value);
 uint64_t backlog_first(const backlog *b); /* end + 1: there is nothing */
 /* Nobody needs what comes up to there. */
 void backlog_trim(backlog *b, uint64_t to);

@@ -80,13 +80,8 @@ fkv_record feed_describe(const op *o) {
     r.value = o->reply.expiry_ms;
     return as_sent(r);
 }
-static fkv_record record(const place *p, const uint8_t **key, const uint8_t **value) {
-    if (p->of) {
-        *key = p->of->key;
-        *value = p->of->prepared.value;
-        return feed_describe(p->of);
-    }
-    const backup_record *b = backup_record_at(p->s->copy, p->lsn);
+fkv_record feed_inherited(const shard *s, uint64_t lsn, const uint8_t **key, const uint8_t **value) {
+    const backup_record *b = backup_record_at(s->copy, lsn);
     fkv_record r = describe(&b->prepared);
     r.key_bytes = b->key_bytes;
     r.space = b->space;
@@ -97,10 +92,11 @@ static fkv_record record(const place *p, const uint8_t **key, const uint8_t **va
     *value = b->prepared.value;
     return as_sent(r);
 }
-
-uint32_t feed_record(const op *o, uint8_t *to, uint32_t room) {
-    fkv_record r = feed_describe(o);
-    return wire_put_record(to, room, &r, o->key, o->prepared.value);
+static fkv_record record(const place *p, const uint8_t **key, const uint8_t **value) {
+    if (!p->of) return feed_inherited(p->s, p->lsn, key, value);
+    *key = p->of->key;
+    *value = p->of->prepared.value;
+    return feed_describe(p->of);
 }
 
 static uint64_t bytes_behind(const shard *s, uint64_t lsn) {

@@ -45,12 +45,12 @@ int feed_send(feed *f, const peer_out *out);
 bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns);
 /* The record of a change that is prepared; BULK: its value does not go with it. */
 fkv_record feed_describe(const op *o);
+/* The same of one that came with the shard, and is not committed; with its key and value. */
+fkv_record feed_inherited(const shard *s, uint64_t lsn, const uint8_t **key, const uint8_t **value);
 /* What a BEAT says of it. */
 fkv_peer_beat feed_beat(feed *f);
 
 /* The one of this copy; NULL: it has no connection. */
 feed *feed_of(const shard *s, uint64_t id);
-/* It, written; returns its bytes, 0: it does not fit. */
-uint32_t feed_record(const op *o, uint8_t *to, uint32_t room);
 
 #endif

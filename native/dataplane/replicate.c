@@ -73,16 +73,36 @@ void replicate_prepared(op *o) {
 
 /* ---- acknowledged ---- */
 
+/* For copies that join. */
+static void note(shard *s, uint64_t lsn, const fkv_record *r, const uint8_t *key, const uint8_t *value) {
+    if (!backlog_note(s->backlog, lsn, r, key, value)) copies_lose_joining(s);
+}
+
+static void note_own(shard *s, const op *o) {
+    fkv_record r = feed_describe(o);
+    note(s, o->lsn, &r, o->key, o->prepared.value);
+}
+
+static void commit_inherited(shard *s, uint64_t to) {
+    backup *b = s->copy;
+    for (uint64_t lsn; (lsn = b->applied + 1) <= min_u64(to, b->place.prepared); backup_commit(b, lsn)) {
+        if (!s->backlog) continue;
+        const uint8_t *key, *value;
+        fkv_record r = feed_inherited(s, lsn, &key, &value);
+        note(s, lsn, &r, key, value);
+    }
+}
+
 static void take_ready(shard *s) {
     for (op *o; !list_empty(&s->bulks) && (o = bulk_next(s));) draw(o);
     uint64_t committed = replica_commit(&s->replica);
-    if (s->copy) backup_commit(s->copy, committed); /* what was inherited */
+    if (s->copy) commit_inherited(s, committed);
     while (!list_empty(&s->unacked)) {
         op *o = LIST_OF(s->unacked.next, op, link);
         if (o->lsn > committed) break;
         list_remove(&o->link);
         if (!has_message(o)) bulk_over(o);
-        if (s->backlog && !backlog_note(s->backlog, o)) copies_lose_joining(s);
+        if (s->backlog) note_own(s, o);
         o->state = OP_READY;
         list_push(&s->w->ready, &o->link);
         s->w->feed_starved = true; /* there is room in the window */

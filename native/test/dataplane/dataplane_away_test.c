@@ -114,11 +114,45 @@ TEST(a_copy_that_lacks_what_was_not_kept_is_unknown) {
     join_slow_ms = 0;
 }
 
+/* The next owner has a record that it has not committed, and the other copy is away: once that is removed, the record
+ * takes effect without it. */
+TEST(a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_commits) {
+    uint64_t id[] = { id_of(THIRD) };
+    up();
+    node_up(SECOND, 1);
+    node_joins(SECOND, FIRST, 0, 1);
+    node_up(THIRD, 1);
+    node_joins(THIRD, FIRST, 1 << SECOND, 2);
+    raw_up(&c, &nodes[FIRST].r, CLIENT);
+    CHECK_EQ(put("alpha", "one").status, FKV_OK);
+    uint64_t sequences = c.sequence[number];
+    node_dies(FIRST); /* before it has said that this is committed */
+    raw_down(&c);
+    node_follows(THIRD, THIRD);
+    CHECK_EQ(node_leads(SECOND, 1 << THIRD, 2, 200), FKV_OK);
+    CHECK(copy_stats(SECOND).committed < copy_stats(SECOND).prepared);
+    dataplane_copies k = { .epoch = 2, .config = 201, .min_in_sync = 1, .joining = 1, .joining_id = id };
+    rig_call called;
+    rig_call_init(&called);
+    dataplane_configure_copies(plane(SECOND), number, &k, rig_done, &called);
+    CHECK_EQ(rig_wait(&called), FKV_OK);
+    node_serves(SECOND);
+    raw_up(&c, &nodes[SECOND].r, CLIENT);
+    c.sequence[number] = sequences;
+    raw_expect(&c, "alpha", "one");
+    CHECK_EQ(put("alpha", "two").status, FKV_OK);
+    node_follows(THIRD, SECOND);
+    node_expects(SECOND, THIRD, DATAPLANE_COPY_JOINED);
+    raw_down(&c);
+    down();
+}
+
 static void tests(void) {
     RUN(a_copy_that_is_eligible_comes_back_with_what_it_has);
     RUN(a_copy_that_was_away_comes_back_with_what_it_has);
     RUN(a_copy_that_was_away_for_too_long_is_forgotten);
     RUN(a_copy_that_lacks_what_was_not_kept_is_unknown);
+    RUN(a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_commits);
 }
 
 int main(int argc, char **argv) { return join_main(argc, argv, tests, NULL); }

@@ -87,8 +87,8 @@ export const mutations = [
     [
       'failover: what a new owner inherited never takes effect',
       lost,
-      '    if (s->copy) backup_commit(s->copy, committed);',
-      '',
+      '    if (s->copy) commit_inherited(s, committed);',
+      '    (void)commit_inherited;',
     ],
     [
       'failover: a new owner gives versions of the one before',

@@ -140,6 +140,14 @@ export const mutations = [
       '',
     ],
   ]),
+  ...inFile('native/dataplane/replicate.c', [
+    [
+      'joins: what a new owner commits of the past is not kept for copies that join',
+      away('a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_commits'),
+      'if (!s->backlog) continue;',
+      'if (lsn > 0) continue;',
+    ],
+  ]),
   ...inFile('native/dataplane/backlog.c', [
     [
       'joins: what copies may lack takes any amount of memory',

@@ -140,8 +140,8 @@ export const mutations = [
     [
       'links: what a new owner inherited never takes effect',
       copies('what_a_new_owner_inherits_is_committed_when_the_others_have_it'),
-      '    if (s->copy) backup_commit(s->copy, committed);',
-      '',
+      '    if (s->copy) commit_inherited(s, committed);',
+      '    (void)commit_inherited;',
     ],
     [
       'links: a new owner gives versions of the one before',

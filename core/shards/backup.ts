@@ -181,6 +181,7 @@ function name(c: Common, life: Backup, copy: string): void {
 const FOLLOWING = {
   is: 'following',
   late: false,
+  again: false,
   damaged: false,
   orphan: undefined,
   removing: false,
@@ -196,7 +197,7 @@ function follow(c: Common, life: Backup): void {
 }
 
 function following(c: Common, life: Backup, state: At<'following'>, entry: Copy | undefined): void {
-  const { shard } = life;
+  const { shard, epoch } = life;
   if (entry === undefined) {
     c.act({ do: 'note', note: { of: 'copy removed', shard } });
     clear(c, life, 'end');
@@ -207,23 +208,33 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     return;
   }
   if (entry.state === 'joining' && state.synced) {
-    c.act({ do: 'note', note: { of: 'copy joins again', shard } });
+    state.again = true;
     state.late = false;
     state.waits++;
     c.ask(life, { do: 'wait', ms: REJOINED_MS });
+    if (sourceOf(c, life) !== undefined && !state.damaged)
+      c.act({ do: 'note', note: { of: 'copy joins again', shard } });
   }
   state.synced = entry.state !== 'joining';
   // A new owner knows the copies in sync, and no other.
   const isHopeless = sourceOf(c, life) === undefined || state.late || state.damaged;
-  if (entry.state === 'joining' && isHopeless) renounce(c, life);
-  else {
-    if (entry.state !== 'joining') life.attempts = 0;
+  if (entry.state === 'joining' && isHopeless) {
+    // All copies of this server may have been away: the leader has them made anew, a few at a time.
+    if (!state.again) renounce(c, life);
+    else if (!state.removing) remove(c, life, state, entry);
+  } else {
     const s = c.metadata.shards[shard];
+    if (entry.state !== 'joining') {
+      life.attempts = 0;
+      state.again = false;
+      // The owner of this epoch waits for it: what that one lets go of may join again.
+      if (entry.state === 'in-sync' && s?.owner !== undefined) life.epoch = s.epoch;
+    }
     const owner = s === undefined ? undefined : memberOwning(c, s);
     if (s !== undefined && owner !== undefined) {
       const key = ownerKey(s, owner);
       // Until its first owner is replaced, it follows that one already.
-      const isSame = key === state.owner || (state.owner === undefined && s.epoch === life.epoch);
+      const isSame = key === state.owner || (state.owner === undefined && s.epoch === epoch);
       state.owner = key;
       if (!isSame) {
         state.orphan = undefined;

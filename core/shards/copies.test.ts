@@ -99,7 +99,9 @@ test('a damaged copy that joins begins anew; one in sync has itself removed', (t
   t.deepEqual(needed.done('propose'), [], 'too few would stay, in this config');
   const late = inSync();
   late.notices(late.id, 'damaged');
-  t.deepEqual(late.see(late.removed(late.shards.memberId)), ['wait 10000', 'copy-named'], 'its owner was first');
+  t.deepEqual(late.see(late.removed(late.shards.memberId)), ['wait 10000'], 'its owner was first');
+  t.deepEqual(late.done('propose'), ['copies-removed']);
+  t.deepEqual(late.applied(), ['stop']);
 });
 
 test('a copy that was late joins again with what it has, for a time', (t) => {
@@ -108,14 +110,25 @@ test('a copy that was late joins again with what it has, for a time', (t) => {
   t.deepEqual(rig.see(rig.log.inSync(rig.shards.memberId, rig.id)), []);
   t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 10000']);
   t.deepEqual([rig.done('wait'), rig.done('wait')], [[], []], 'of following, and of its first removal');
-  t.deepEqual(rig.done('wait'), ['copy-named']);
+  t.deepEqual(rig.done('wait'), ['copies-removed'], 'the leader has it made anew');
+  t.deepEqual(rig.applied(), ['stop']);
+});
+
+test('a copy that follows another owner joins again with what it has, too', (t) => {
+  const rig = inSync();
+  const [heir = ''] = rig.log.others.filter((id) => id !== rig.shards.memberId);
+  rig.log.with(heir);
+  rig.see();
+  rig.log.promote(heir);
+  t.true(rig.see().includes('follow owner'));
+  t.deepEqual(rig.see(rig.removed(rig.shards.memberId)), ['wait 10000']);
 });
 
 test('a copy that its owner does not know begins anew, unless it is in sync', (t) => {
   const rig = inSync();
   t.deepEqual(rig.notices(rig.id, 'unknown'), []);
   rig.see(rig.removed(rig.shards.memberId));
-  t.deepEqual(rig.notices(rig.id, 'unknown'), ['copy-named']);
+  t.deepEqual(rig.notices(rig.id, 'unknown'), ['copies-removed']);
 });
 
 test('a copy that was removed, also if it is wanted anew, is closed first', (t) => {

@@ -148,8 +148,8 @@ export type BackupState =
   /** It becomes a backup of its owner. */
   | { readonly is: 'joining' }
   /**
-   * `owner`: whom it follows, with the start and the worker; `synced`: it was in sync by the last config; `late`: it
-   * should be by now, when the last of `waits` is over; `damaged`: it is no copy; `orphan`: that owner seems to be gone;
+   * `owner`: whom it follows, with the start and the worker; `synced`: it was in sync by the last config; `again`: it
+   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `damaged`: it is no copy; `orphan`: that owner seems to be gone;
    * `removing`: the metadata is to have it no more, for this server ends, or it is damaged, and was asked so in the
    * config `tried`.
    */
@@ -157,6 +157,7 @@ export type BackupState =
       readonly is: 'following';
       owner: string | undefined;
       synced: boolean;
+      again: boolean;
       late: boolean;
       waits: number;
       damaged: boolean;

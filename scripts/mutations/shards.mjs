@@ -103,14 +103,26 @@ export const mutations = [
     [
       'shards: a copy that joins goes on with an owner that does not know it (rule 16)',
       replicated(STUCK),
-      "if (entry.state === 'joining' && isHopeless) renounce(c, life);\n  else {",
-      '{',
+      "if (entry.state === 'joining' && isHopeless) {",
+      'if (life.attempts < 0) {',
     ],
     [
       'shards: a copy is opened as if there were little to copy',
       copies('a copy is copied, named, and follows its owner; nothing is asked for twice'),
       'memoryBytes, buckets: s.buckets }',
       'memoryBytes, buckets: 0 }',
+    ],
+    [
+      'shards: all copies that were away and are not known begin anew at once',
+      copies('a copy that its owner does not know begins anew, unless it is in sync'),
+      'if (!state.again) renounce(c, life);',
+      'if (!state.removing) renounce(c, life);',
+    ],
+    [
+      'shards: a copy that follows another owner does not join again',
+      copies('a copy that follows another owner joins again with what it has, too'),
+      "if (entry.state === 'in-sync' && s?.owner !== undefined) life.epoch = s.epoch;",
+      '',
     ],
     [
       'shards: a copy that joins again waits for its owner for ever',

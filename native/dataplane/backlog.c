@@ -53,7 +53,8 @@ static piece *add_piece(backlog *b, uint32_t room) {
 
 /* Where all have too much, each gives way as it grows. */
 static uint32_t room_of(const backlog *b) {
-    bool full = __atomic_load_n(&b->of->taken, __ATOMIC_RELAXED) > b->of->most;
+    uint64_t taken = __atomic_load_n(&b->of->taken, __ATOMIC_RELAXED);
+    bool full = taken > __atomic_load_n(&b->of->most, __ATOMIC_RELAXED);
     return full ? 0 : BACKLOG_ROOM;
 }
 

@@ -103,10 +103,11 @@ TEST(a_copy_that_was_away_for_too_long_is_forgotten) {
 TEST(a_copy_that_lacks_what_was_not_kept_is_unknown) {
     join_slow_ms = 100;
     goes_away(0, 0);
-    plane(FIRST)->backlogs.most = 0; /* as if copies of other shards lacked as much */
+    __atomic_store_n(&plane(FIRST)->backlogs.most, 0,
+                     __ATOMIC_RELAXED); /* as if copies of other shards lacked as much */
     char room[32];
     for (int i = 0; i < 600; i++) CHECK_EQ(put(key_at(i, room), "more than one message has").status, FKV_OK);
-    CHECK(plane(FIRST)->backlogs.taken <= 32 << 10);
+    CHECK(__atomic_load_n(&plane(FIRST)->backlogs.taken, __ATOMIC_RELAXED) <= 32 << 10);
     node_follows(SECOND, FIRST);
     node_expects(SECOND, SECOND, DATAPLANE_COPY_UNKNOWN);
     raw_down(&c);

@@ -149,9 +149,9 @@ export type BackupState =
   | { readonly is: 'joining' }
   /**
    * `owner`: whom it follows, with the start and the worker; `synced`: it was in sync by the last config; `again`: it
-   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `damaged`: it is no copy; `orphan`: that owner seems to be gone;
-   * `removing`: the metadata is to have it no more, for this server ends, or it is damaged, and was asked so in the
-   * config `tried`.
+   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `damaged`: it is no copy;
+   * `orphan`: that owner seems to be gone; `removing`: the metadata is to have it no more, for this server ends or it
+   * cannot go on; because it is damaged that was asked in the config `tried`.
    */
   | {
       readonly is: 'following';

@@ -71,9 +71,12 @@ export function giveShards(state: MetadataState, c: ShardsGiven): Reduced {
   return reassigned(state, new Map([...heirs].map(([shard, { member }]) => [shard, member])), heirs);
 }
 
-/** Open at once, in the worker that has the copy; the owner tells its segments as they are registered. */
+/**
+ * Open at once, in the worker that has the copy; the owner tells its segments as they are registered. Until then the
+ * last number of buckets stands: a copy that begins meanwhile is to have as many.
+ */
 function openedBy(s: Shard, heir: Copy, incarnation: string): Shard {
-  return { ...closed(s, heir.member), worker: heir.worker, incarnation };
+  return { ...closed(s, heir.member), worker: heir.worker, buckets: s.buckets, incarnation };
 }
 
 function replaced(state: MetadataState, shards: readonly Shard[], sets: ReadonlyMap<number, CopySet>): Reduced {

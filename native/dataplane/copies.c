@@ -18,8 +18,8 @@
 #include "replicate.h"
 #include "role.h"
 
-/* A copy that is there makes a connection anew sooner than UNLINKED_NS. */
-static const uint64_t MS = 1000000, JOIN_IDLE_NS = 10000000000u, UNLINKED_NS = 20000000;
+/* A copy without a connection for UNLINKED_NS may be gone: its server is looked for. */
+static const uint64_t MS = 1000000, JOIN_IDLE_NS = 10000000000u, UNLINKED_NS = 5000000;
 enum { LITTLE = 256 }; /* records that a copy may lag behind and be required: changes wait for them */
 
 static void tell(const shard *s, uint64_t id, dataplane_copy_event what) {

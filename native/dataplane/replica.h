@@ -83,7 +83,7 @@ typedef struct replica_peer {
     uint64_t lease_ns;   /* it grants the owner that long */
     uint64_t settled_ns; /* REQUIRED: clients' leases from before that have ended by then */
     uint32_t standing;   /* replica_standing */
-    uint32_t unused;
+    uint32_t follows;    /* 1: it has acknowledged anything in this epoch */
 } replica_peer;
 
 typedef struct replica_owner {
@@ -95,7 +95,7 @@ typedef struct replica_owner {
 } replica_owner;
 
 /* The copy becomes the owner, by this config. It commits nothing before every copy in sync has acknowledged anew, and
- * may answer when replica_took_over says so. */
+ * may answer, and draw records, when replica_took_over says so. */
 void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c);
 bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64_t now_ns);
 /* The copy is given the shard, in this epoch, by the owner that it follows, which has served, is relied on no more, and has

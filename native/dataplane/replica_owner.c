@@ -56,8 +56,12 @@ void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c
     for (uint32_t i = 0; i < c->peers; i++) o->peer[i] = (replica_peer){ .id = c->id[i], .standing = REPLICA_IN_SYNC };
 }
 
+/* Every copy in sync follows it before it draws a record. Else one could keep, through that epoch, a record of an owner
+ * before, take it for the record of this number that others have, and not drop it under the next owner. */
 bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64_t now_ns) {
-    return o->committed >= o->inherited && now_ns >= own->granted_until_ns;
+    bool followed = true;
+    for (int i = 0; i < REPLICA_PEERS; i++) followed &= !is_required(&o->peer[i]) || o->peer[i].follows;
+    return followed && o->committed >= o->inherited && now_ns >= own->granted_until_ns;
 }
 
 void replica_step_down(const replica_owner *o, replica_backup *own) {
@@ -82,6 +86,7 @@ bool replica_waits(const replica_owner *o) {
 bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns) {
     replica_peer *p = find(o, id);
     if (!p || a->epoch != o->epoch || a->prepared > o->last) return false;
+    p->follows = 1;
     if (a->prepared > p->prepared) p->prepared = a->prepared;
     if (lease_ns > p->lease_ns) p->lease_ns = lease_ns;
     return true;

@@ -34,9 +34,15 @@ export const mutations = [
     ],
     [
       'replication: a new owner serves before its suffix has taken effect',
-      lost('an_owner_of_three_copies_dies'),
-      'return o->committed >= o->inherited && now_ns',
-      'return now_ns',
+      rules('a_new_owner_serves_when_every_copy_in_sync_has_acknowledged_in_its_epoch'),
+      'followed && o->committed >= o->inherited && now_ns',
+      'followed && now_ns',
+    ],
+    [
+      'replication: a new owner draws records before every copy in sync follows it',
+      lost('owners_of_four_copies_reach_some_of_them'),
+      'followed &= !is_required(&o->peer[i]) || o->peer[i].follows;',
+      'followed |= i > REPLICA_PEERS;',
     ],
     [
       'replication: a new owner serves while the one before may be relied on',
@@ -84,7 +90,7 @@ export const mutations = [
     ],
     [
       'replication: a backup keeps what its new owner has not',
-      lost('an_owner_of_three_copies_dies'),
+      rules('a_backup_drops_what_its_new_owner_has_not'),
       'b->prepared = min_of(b->prepared, last);',
       '(void)last;',
     ],
@@ -96,7 +102,7 @@ export const mutations = [
     ],
     [
       'replication: a backup takes records of an owner of the past',
-      lost('two_owners_of_three_copies_are_suspected'),
+      lost('an_owner_of_three_copies_dies'),
       'if (epoch < b->epoch) return REPLICA_STALE;\n    return epoch == b->epoch && lsn',
       'return lsn',
     ],

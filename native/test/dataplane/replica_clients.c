@@ -31,7 +31,7 @@ bool world_witness(world *x, uint32_t number, uint32_t lsn, uint32_t epoch) {
 enum { VERSION_OF_EPOCH = 16 }; /* a version is epoch * this + lsn */
 
 /* What the server's retry windows say of a request, made anew from what it has been told: each record that took effect
- * there, those that were copied as forgotten, and what is in progress. */
+ * there, those that were copied as forgotten, and what it has in progress itself. */
 static dedup_answer recognise(const machine *m, const server *v, uint32_t number, bool retry, dedup_result *known) {
     enum { CLIENT_ID = 1, SLOT = 0, NOW = 1 };
     dedup d;
@@ -48,7 +48,7 @@ static dedup_answer recognise(const machine *m, const server *v, uint32_t number
             continue;
         else if (lsn <= v->owner.committed)
             dedup_note(&d, CLIENT_ID, SLOT, r->change, &done, NOW);
-        else
+        else if (lsn > v->owner.inherited)
             CHECK_EQ(dedup_begin(&d, c, SLOT, r->change, true, NOW, &op, known), DEDUP_NEW);
     }
     if (copied && !m->wrong->joiner_knows_no_sequences) dedup_forget(&d, CLIENT_ID, SLOT, copied, NOW);

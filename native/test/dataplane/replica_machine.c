@@ -40,7 +40,8 @@ static void unpack(const uint8_t *in, world *x) {
 }
 
 static const char *who_is(int who) {
-    static const char *const name[] = { "server 0", "server 1", "server 2", "client", "reader", "metadata", "time" };
+    static const char *const name[] = { "server 0", "server 1", "server 2", "server 3",
+                                        "client",   "reader",   "metadata", "time" };
     return name[who];
 }
 
@@ -53,6 +54,17 @@ static bool has(const server *s, const change *c, uint32_t number, uint64_t up_t
     return c->lsn <= up_to && s->log[c->lsn - 1].change == number && s->log[c->lsn - 1].epoch == c->epoch;
 }
 
+/* A copy in sync has another record, or none, where the owner has committed one. */
+static bool differs(const world *x, const entry *e, const server *owner) {
+    for (int t = 0; t < SERVERS; t++) {
+        const server *v = &x->server[t];
+        if (!v->alive || !has_id(e->in_sync, id_of(x, t))) continue;
+        for (uint32_t at = 0; at < committed_of(owner); at++)
+            if (at >= prepared_of(v) || memcmp(&v->log[at], &owner->log[at], sizeof *v->log) != 0) return true;
+    }
+    return false;
+}
+
 static const char *what_is_wrong(const world *x) {
     const entry *e = &x->entry[x->config];
     for (int s = 0; s < SERVERS; s++) {
@@ -60,6 +72,8 @@ static const char *what_is_wrong(const world *x) {
         uint32_t id = id_of(x, s);
         bool serves = e->owner == id && v->alive && v->role == OWNER && v->serving;
         uint32_t seen = 0;
+        if (e->owner == id && v->alive && v->role == OWNER && differs(x, e, v))
+            return "has committed what a copy in sync has not";
         if (committed_of(v) > prepared_of(v)) return "has committed what it has not prepared";
         for (uint32_t at = 0; at < prepared_of(v); at++) {
             uint32_t bit = 1u << v->log[at].change;
@@ -156,6 +170,7 @@ static void owner_connects(const machine *m, const world *x, int s, int t) {
     world n = *x;
     server *v = &n.server[s], *b = &n.server[t];
     const replica_peer *p = peer_at(v, t);
+    if (m->set->cut_off[s] >> t & 1) return;
     if (!p || p->id != id_of(x, t) || !b->alive || b->role == OWNER || n.link[s][t].up) return;
     replica_backup before = b->copy;
     if (v->owner.epoch > b->copy.epoch && b->copy.committed > v->owner.inherited) {
@@ -164,7 +179,6 @@ static void owner_connects(const machine *m, const world *x, int s, int t) {
     }
     if (!replica_follow(&b->copy, v->owner.epoch, v->owner.inherited)) return;
     if (m->wrong->forgets_grants_to_an_earlier_owner && b->copy.epoch != before.epoch) b->copy.granted_until_ns = 0;
-    if (m->wrong->suffix_kept) b->copy.prepared = before.prepared;
     for (uint64_t at = b->copy.prepared; at < LOG; at++) b->log[at] = (record){ 0 };
     n.link[s][t] = (link){ .up = 1, .sent = (uint32_t)b->copy.prepared };
     world_reach(m, &n, s, "is followed by server", (uint32_t)t);
@@ -353,6 +367,7 @@ static void lead(const machine *m, world *x, int s, const replica_config *c) {
     for (uint64_t at = v->copy.prepared; at < LOG; at++) v->log[at] = (record){ 0 };
     replica_lead(&v->owner, &v->copy, c);
     if (m->wrong->suffix_shown_early) v->owner.committed = v->owner.last;
+    for (int i = 0; m->wrong->serves_unfollowed && i < REPLICA_PEERS; i++) v->owner.peer[i].follows = 1;
     v->role = OWNER;
     v->serving = 0;
     v->client_leases = 0;
@@ -415,7 +430,7 @@ static void first_world(const machine *m, world *x) {
     for (int s = 0; s < set->copies; s++) {
         x->entry[1].in_sync |= 1u << (1 + s);
         x->server[s].copy = (replica_backup){ .epoch = 1, .granted_until_ns = s && set->ticks ? LEASE : 0 };
-        if (s) x->link[0][s].up = 1;
+        if (s) x->link[0][s].up = !(set->cut_off[0] >> s & 1);
     }
     replica_config c = config_for(m, x, 1, 1);
     replica_lead(&x->server[0].owner, &x->server[0].copy, &c);

@@ -16,12 +16,12 @@ typedef struct replica_mistakes {
     bool adds_under_long_client_leases;
     bool grants_beyond_backups; /* to clients, by the leader's lease alone */
     bool serves_before_leases_end;
+    bool serves_unfollowed;                  /* before every copy in sync follows the new owner */
     bool grants_without_counting;            /* a backup that withholds its lease */
     bool acks_while_suspecting;              /* no mistake: see replica_model_test.c */
     bool forgets_grants_to_an_earlier_owner; /* when it follows the next one */
     bool suffix_dropped;                     /* a new owner begins at what it has committed */
     bool suffix_shown_early;                 /* ... or commits all it has at once */
-    bool suffix_kept;                        /* a backup keeps what the new owner has not */
     bool late_commands;                      /* the metadata does not compare names */
     bool restart_keeps_its_place;
     bool sequences_stay_behind; /* records do not carry them */
@@ -39,6 +39,7 @@ typedef struct replica_setting {
     int breaks, crashes, restarts, removals, additions, promotions, ticks;
     bool a_backup_may_crash; /* else owners only */
     bool rejoins;            /* what is removed joins with what it has */
+    uint8_t cut_off[4];      /* by owner: the servers that it has no link to, as bits */
 } replica_setting;
 
 /* Visits every state that can be reached, until something is wrong (search_found). */

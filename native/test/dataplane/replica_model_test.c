@@ -31,6 +31,8 @@
       .additions = 1, .promotions = 1, .a_backup_may_crash = true) \
     X(an_owner_of_three_copies_dies, .copies = 3, .changes = 2, .keys = 2, .crashes = 1, .promotions = 1, \
       .retries = 1) \
+    X(owners_of_four_copies_reach_some_of_them, .copies = 4, .changes = 2, .keys = 2, .promotions = 2, \
+      .cut_off = { 14 & ~2, 0, 1, 1 + 4 }) \
     X(two_owners_of_three_copies_are_suspected, .copies = 3, .changes = 2, .keys = 2, .promotions = 2) \
     X(a_client_reads_of_three_copies, .copies = 3, .changes = 1, .keys = 1, .gets = 1, .promotions = 2, .ticks = 1)
 /* clang-format on */
@@ -92,11 +94,11 @@ static void finds(const char *name, replica_mistakes wrong) {
     X(adds_under_long_client_leases) \
     X(grants_beyond_backups) \
     X(serves_before_leases_end) \
+    X(serves_unfollowed) \
     X(grants_without_counting) \
     X(forgets_grants_to_an_earlier_owner) \
     X(suffix_dropped) \
     X(suffix_shown_early) \
-    X(suffix_kept) \
     X(late_commands) \
     X(restart_keeps_its_place) \
     X(sequences_stay_behind) \

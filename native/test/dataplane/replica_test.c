@@ -29,6 +29,33 @@ TEST(an_acknowledgement_counts_of_this_epoch_and_of_records_that_there_are) {
     CHECK_EQ(replica_commit(&o), 4);
 }
 
+/* Else what it has there would not be acknowledged, and its new owner would wait for it. */
+TEST(a_backup_drops_what_its_new_owner_has_not) {
+    replica_backup b = { .epoch = 2, .prepared = 5, .committed = 3 };
+    CHECK(!replica_follow(&b, 1, 9));
+    CHECK(replica_follow(&b, 3, 4));
+    CHECK_EQ(b.prepared, 4);
+    CHECK(replica_follow(&b, 3, 3)); /* the same owner again */
+    CHECK_EQ(b.prepared, 4);
+    CHECK(replica_follow(&b, 4, 9));
+    CHECK_EQ(b.prepared, 4);
+}
+
+TEST(a_new_owner_serves_when_every_copy_in_sync_has_acknowledged_in_its_epoch) {
+    own = (replica_backup){ .epoch = 2, .prepared = 5, .committed = 4 };
+    replica_config c = { .epoch = 3, .config = 10, .min_in_sync = 1, .peers = 2, .id = { OTHER, THIRD } };
+    replica_lead(&o, &own, &c);
+    CHECK(!replica_took_over(&o, &own, 0));
+    CHECK(acked(OTHER, 3, 5));
+    CHECK(!acked(THIRD, 2, 5));
+    CHECK(!replica_took_over(&o, &own, 0));
+    c = (replica_config){ .epoch = 3, .config = 11, .min_in_sync = 1, .peers = 1, .id = { OTHER } };
+    replica_configure(&o, &c); /* it is gone: nobody waits for it */
+    CHECK(!replica_took_over(&o, &own, 0)); /* what came with the shard has not taken effect */
+    CHECK_EQ(replica_commit(&o), 5);
+    CHECK(replica_took_over(&o, &own, 0));
+}
+
 TEST(a_window_that_is_full_takes_no_records_until_some_are_committed) {
     lead(2, 0);
     for (int i = 0; i < REPLICA_WINDOW; i++) {
@@ -85,6 +112,8 @@ TEST(a_lease_ends_for_its_owner_before_it_ends_for_the_backup) {
 
 int main(int argc, char **argv) {
     RUN(an_acknowledgement_counts_of_this_epoch_and_of_records_that_there_are);
+    RUN(a_backup_drops_what_its_new_owner_has_not);
+    RUN(a_new_owner_serves_when_every_copy_in_sync_has_acknowledged_in_its_epoch);
     RUN(a_window_that_is_full_takes_no_records_until_some_are_committed);
     RUN(an_addition_that_the_metadata_refused_is_asked_for_again);
     RUN(there_is_room_for_as_many_peers_as_a_config_names);

@@ -8,7 +8,7 @@
 #include "../check.h"
 #include "replica_machine.h"
 
-enum { SERVERS = 3, LOG = 4, CHANGES = 3, CONFIGS = 6, KEYS = 2, LEASE = 1, CLIENT_LEASE = 2 };
+enum { SERVERS = 4, LOG = 4, CHANGES = 3, CONFIGS = 6, KEYS = 2, LEASE = 1, CLIENT_LEASE = 2 };
 #define NO_END UINT32_MAX
 
 typedef struct record {

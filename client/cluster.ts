@@ -127,6 +127,7 @@ export class Cluster {
     if (map.mapEpoch < this.#mapEpoch) return;
     const { owners, routes } = this.#routes.update(map);
     const parts = (this.#parts ??= this.#start(map));
+    parts.native.setReplicated(map.replicated === true);
     parts.native.setOwners(owners);
     parts.native.setRoutes(routes);
     this.#mapEpoch = map.mapEpoch;
@@ -205,6 +206,11 @@ export class Cluster {
       if (now - this.#mapAt < STALE_MAP_MS) return;
       this.#mapAt = now;
       this.#control.reconnect();
+      return;
+    }
+    if (event.type === 'silent') {
+      // What the map says next may come from the same server.
+      this.#control.probe();
       return;
     }
     const state = this.#routes.state(event.owner);

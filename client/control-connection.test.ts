@@ -266,6 +266,47 @@ test('a map in parts takes effect as a whole', async (t) => {
   t.deepEqual(seen, [2]);
 });
 
+test('a server that does not answer a probe is left for another one', async (t) => {
+  const still = await FakeServer.start(t, (hello, socket, send) => {
+    if (still.hellos.length === 1) accept(hello, socket, send);
+    else socket.destroy();
+  });
+  const other = await FakeServer.start(t, accept);
+  const { until, control, failures, log } = follow(t, [still.address]);
+  control.probe(); // nobody is connected yet
+  await until(`connected ${still.address}`);
+  control.learn([still.address, other.address]);
+  control.probe();
+  await Promise.race([until(`connected ${other.address}`), until(`failed ${still.address} ERR_DISCONNECTED`)]);
+  t.is(log.at(-1), `connected ${other.address}`);
+  t.deepEqual(
+    failures.map(({ message }) => message),
+    ['no answer to a ping within 150 ms'],
+  );
+  // The next one is not left as soon.
+  control.probe();
+  t.deepEqual(other.frames, []);
+});
+
+test('a server that answers a probe is kept', async (t) => {
+  const server = await FakeServer.start(t, accept);
+  const { until, control, log } = follow(t, [server.address]);
+  await until('connected');
+  for (let n = 1; n <= 2; n++) {
+    // One at a time: the second is sent when the first is over.
+    while (server.frames.length < n) {
+      control.probe();
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    for (const socket of server.sockets) socket.write(encodeFrame({ t: 'pong', id: n }));
+  }
+  t.deepEqual(
+    server.frames.map(({ t: kind }) => kind),
+    ['ping', 'ping'],
+  );
+  t.is(log.filter((line) => line.startsWith('failed')).length, 0);
+});
+
 test('close ends it for good', async (t) => {
   const server = await FakeServer.start(t, accept);
   const { until, control, log } = follow(t, [server.address]);

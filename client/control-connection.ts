@@ -26,6 +26,9 @@ const PAUSE_MIN_MS = 50;
 const PAUSE_MAX_MS = 5000;
 /** A server that sends nothing for this long is given up. */
 const PACE: HeartbeatPace = { pingMs: 5000, silentMs: 15_000 };
+/** One that is suspected has this long for the answer to a ping, and is left for another one at most so often. */
+const PROBE_MS = 150;
+const PROBES_MS = 5000;
 
 export interface ControlOptions {
   readonly servers: readonly string[];
@@ -52,11 +55,13 @@ export class ControlConnection {
   #servers: readonly string[];
   #visit: Visit | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #next = 0;
+  /** The server that was tried last. */
+  #tried: string | undefined;
   #round: FarkvError[] = [];
   #pauseMs = PAUSE_MIN_MS;
   /** The last one: a server knows by it who comes back. */
   #ticket: Uint8Array | undefined;
+  #leftAt = -Infinity;
   #closed = false;
   #referenced = true;
 
@@ -86,6 +91,12 @@ export class ControlConnection {
     this.#visit?.end(new FarkvError('ERR_DISCONNECTED', 'given up by the client'));
   }
 
+  /** Somebody's data plane has fallen silent: a server that stands still is not to be the one that says who is next. */
+  probe(): void {
+    if (performance.now() - this.#leftAt < PROBES_MS) return;
+    this.#visit?.probe(() => (this.#leftAt = performance.now()));
+  }
+
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -94,8 +105,8 @@ export class ControlConnection {
 
   #dial(): void {
     if (this.#closed) return;
-    const server = this.#servers[this.#next % this.#servers.length] ?? '';
-    this.#next = (this.#next + 1) % this.#servers.length;
+    const server = this.#servers[(this.#servers.indexOf(this.#tried ?? '') + 1) % this.#servers.length] ?? '';
+    this.#tried = server;
     const visit = new Visit(server, this.#options, this.#ticket, {
       ticket: (ticket) => {
         this.#ticket = ticket;
@@ -152,6 +163,7 @@ class Visit {
   readonly #maps = new MapAssembler();
   readonly #deadline: Deadline;
   #heartbeat: Heartbeat | undefined;
+  #probe: Deadline | undefined;
 
   constructor(
     server: string,
@@ -177,6 +189,7 @@ class Visit {
         closed: (error) => {
           this.#deadline.clear();
           this.#heartbeat?.stop();
+          this.#probe?.clear();
           events.ended(asRefusal(error));
         },
       },
@@ -188,6 +201,20 @@ class Visit {
 
   end(error: FarkvError): void {
     this.#outgoing.connection.close(error);
+  }
+
+  /** Ends when nothing comes within PROBE_MS. */
+  probe(leaving: () => void): void {
+    if (this.#heartbeat === undefined || this.#probe !== undefined) return;
+    const { connection } = this.#outgoing;
+    const since = performance.now();
+    this.#heartbeat.ping();
+    this.#probe = new Deadline(PROBE_MS, () => {
+      this.#probe = undefined;
+      if (connection.heardAt > since) return;
+      leaving();
+      this.end(new FarkvError('ERR_TIMEOUT', `no answer to a ping within ${PROBE_MS} ms`));
+    }).unref();
   }
 
   unref(): void {

@@ -49,7 +49,9 @@ export type NativeClientEvent =
   | { readonly type: 'connected'; readonly owner: number; readonly provider: Provider }
   | { readonly type: 'disconnected'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
   | { readonly type: 'refused'; readonly owner: number; readonly provider: Provider; readonly reason: ErrorCode }
-  | { readonly type: 'not-owner'; readonly shard: number };
+  | { readonly type: 'not-owner'; readonly shard: number }
+  /** It is connected, and what was sent to it has had no answer for a while. */
+  | { readonly type: 'silent'; readonly owner: number; readonly provider: Provider };
 
 /** One data-plane thread of one server. `owner` is a number the SDK chooses. */
 export interface OwnerAddress {
@@ -168,6 +170,8 @@ export type NativeKey = string | Uint8Array | PreparedKey;
  */
 export interface NativeClient {
   setTicket(ticket: Uint8Array): void;
+  /** The next owner of a shard knows what was sent to the one before it. False at first. */
+  setReplicated(replicated: boolean): void;
   setOwners(owners: readonly OwnerAddress[]): void;
   setRoutes(routes: readonly ShardRoute[]): void;
   /** Uint32Array of CompletionField.Words numbers: the record of the last synchronous answer. */

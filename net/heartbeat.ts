@@ -20,13 +20,18 @@ export class Heartbeat {
   readonly #silentMs: number;
   readonly #pings: NodeJS.Timeout;
   #silence: Deadline;
+  #id = 0;
 
   constructor(connection: Connection, { pingMs, silentMs }: HeartbeatPace) {
     this.#connection = connection;
     this.#silentMs = silentMs;
-    let id = 0;
-    this.#pings = setInterval(() => connection.send({ t: 'ping', id: ++id }), pingMs).unref();
+    this.#pings = setInterval(() => this.ping(), pingMs).unref();
     this.#silence = this.#after(silentMs);
+  }
+
+  /** Beside those at their time. */
+  ping(): void {
+    this.#connection.send({ t: 'ping', id: ++this.#id });
   }
 
   stop(): void {

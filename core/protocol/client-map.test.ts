@@ -150,3 +150,16 @@ test('a client of a tenant is told of its shards, their regions and their owners
   t.deepEqual(mapOf(1, all, changed).shards, [changed.shards[1]]);
   t.deepEqual(mapOf(2, all, changed).shards, [], 'nothing of it has changed');
 });
+
+test('clients of a replicated tenant are told so, and no others', (t) => {
+  const kept = { level: 'replicated', replicas: 2, minInSync: 1, onLoss: 'wait' } as const;
+  const base = { ...state(1, [shard(0, 1), shard(1, 1)]), tenants: [{ name: 'other', shards: 1 }] };
+  const policies = [{ ...kept, level: 'cache' } as const, kept];
+  t.is(clientMap({ ...base, policies }, DEFAULT_TENANT).replicated, undefined);
+  t.is(clientMap({ ...base, policies }, 1).replicated, true);
+  t.is(clientMap(base, 1).replicated, undefined);
+  const [frame] = mapFrames({ ...base, policies }, undefined, 1);
+  const frames: unknown[] = [];
+  new FrameReader(SERVER_FRAME_LIMITS).push(Buffer.from(frame!), (f) => frames.push(f) > 0);
+  t.is((frames[0] as MapPush).map.replicated, true);
+});

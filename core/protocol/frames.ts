@@ -113,6 +113,7 @@ const checkMap = record<ClientMap>({
   clusterId,
   mapEpoch: uint(),
   hashSeed: hex128,
+  replicated: maybe(boolean),
   members: list(checkMember, MEMBERS_MAX),
   shards: list(checkShard, SHARDS_MAX),
 });

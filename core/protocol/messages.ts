@@ -65,6 +65,8 @@ export interface ClientMap {
   readonly clusterId: string;
   readonly mapEpoch: number;
   readonly hashSeed: string;
+  /** Copies take the places of owners: they know what was sent to those. */
+  readonly replicated?: boolean;
   readonly members: readonly Member[];
   readonly shards: readonly Shard[];
 }

@@ -5,7 +5,7 @@
  *   client_key.c       keys: texts, bytes, prepared ones       client_put_many.c  putMany
  *   client_texts.c     the keys of a batch as one text         client_drain.c     drain, take
  *   client_ops.c       the table of operations                 client_stats.c     stats
- *   client_map.c       setTicket, setOwners, setRoutes
+ *   client_map.c       setTicket, setReplicated, setOwners, setRoutes
  *
  * Life. A client is one block of memory with a count of those who hold it: libuv's handles until they are closed, the
  * JavaScript object, each of its methods (they are made for the object and carry the pointer, so no call has to look it
@@ -210,6 +210,7 @@ napi_value client_drain(napi_env env, napi_callback_info info);
 napi_value client_take(napi_env env, napi_callback_info info);
 napi_value client_prepare_key(napi_env env, napi_callback_info info);
 napi_value client_set_ticket(napi_env env, napi_callback_info info);
+napi_value client_set_replicated(napi_env env, napi_callback_info info);
 napi_value client_set_owners(napi_env env, napi_callback_info info);
 napi_value client_set_routes(napi_env env, napi_callback_info info);
 napi_value client_stats(napi_env env, napi_callback_info info);

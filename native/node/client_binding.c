@@ -101,6 +101,7 @@ static bool add_members(napi_env env, client *c, napi_value object) {
         { "take", client_take },
         { "prepareKey", client_prepare_key },
         { "setTicket", client_set_ticket },
+        { "setReplicated", client_set_replicated },
         { "setOwners", client_set_owners },
         { "setRoutes", client_set_routes },
         { "stats", client_stats },

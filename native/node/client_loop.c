@@ -30,13 +30,14 @@ static napi_value event_object(napi_env env, const session_event *e) {
     static const char *const types[] = { [SESSION_CONNECTED] = "connected",
                                          [SESSION_DISCONNECTED] = "disconnected",
                                          [SESSION_REFUSED] = "refused",
-                                         [SESSION_NOT_OWNER] = "not-owner" };
+                                         [SESSION_NOT_OWNER] = "not-owner",
+                                         [SESSION_SILENT] = "silent" };
     napi_value o;
     if (napi_create_object(env, &o) != napi_ok || !binding_set_text(env, o, "type", types[e->type])) return NULL;
     if (e->type == SESSION_NOT_OWNER) return binding_set_number(env, o, "shard", e->shard) ? o : NULL;
     if (!binding_set_number(env, o, "owner", e->owner)) return NULL;
     if (!binding_set_text(env, o, "provider", fab_provider_name(e->provider))) return NULL;
-    if (e->type == SESSION_CONNECTED) return o;
+    if (e->type == SESSION_CONNECTED || e->type == SESSION_SILENT) return o;
     return binding_set_text(env, o, "reason", fkv_status_name(e->reason)) ? o : NULL;
 }
 

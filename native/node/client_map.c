@@ -1,4 +1,4 @@
-/* client_map.c: setTicket, setOwners, setRoutes: what the SDK learned of the cluster, handed down. Both lists are
+/* client_map.c: setTicket, setReplicated, setOwners, setRoutes: what the SDK learned of the cluster, handed down. Both lists are
  * whole: what they do not name is dropped. */
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +68,19 @@ static bool read_owner(napi_env env, napi_value v, session_owner_config *out, ow
         room->address[i].text = room->text[i];
     }
     return true;
+}
+
+napi_value client_set_replicated(napi_env env, napi_callback_info info) {
+    napi_value argv[1];
+    client *c = client_arguments(env, info, argv, 1);
+    bool replicated;
+    if (!c) return NULL;
+    if (napi_get_value_bool(env, argv[0], &replicated) != napi_ok) {
+        binding_bad_option(env, "replicated must be true or false");
+        return NULL;
+    }
+    if (c->lookup) session_set_replicated(lookup_session(c->lookup), replicated);
+    return done(env);
 }
 
 napi_value client_set_owners(napi_env env, napi_callback_info info) {

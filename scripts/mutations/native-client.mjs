@@ -185,14 +185,14 @@ export const mutations = [
     [
       'session: an owner that is named no more is dropped with what is on its way to it',
       owner('what_is_on_its_way_to_an_owner_that_is_removed_is_answered_by_it'),
-      'o->state == OWNER_UP && o->sent_count > 0)',
-      'o->retry_now)',
+      'o->state == OWNER_UP && o->sent_count > 0 && ',
+      'o->retry_now && ',
     ],
     [
       'session: an owner that is named no more may take for ever to answer',
       owner('an_owner_that_is_removed_while_operations_are_routed_to_it_is_gone_once'),
-      'session_now(s) + OWNER_LINGER_MS * MS',
-      'UINT64_MAX / 2',
+      '(s->replicated ? OWNER_MOVED_MS : OWNER_LINGER_MS) * MS',
+      '(s->replicated ? OWNER_MOVED_MS : 1u << 30) * MS',
     ],
   ]),
   ...inFile('native/client/session/shards.c', [

@@ -11,17 +11,13 @@ import type { MetadataState, Shard } from '../../core/metadata/state.js';
 /** A plain value: it crosses by structured clone. */
 export interface StateChange {
   /** Everything but the shards, which may be many, and their copies. Undefined members: as they were. */
-  readonly rest: Omit<MetadataState, 'shards' | 'members' | 'copySets' | 'policies'> &
-    Partial<Pick<MetadataState, 'members'>>;
+  readonly rest: Omit<MetadataState, 'shards' | 'members' | 'copySets'> & Partial<Pick<MetadataState, 'members'>>;
   readonly count: number;
   readonly shards: readonly (readonly [index: number, shard: Shard])[];
 }
 
 /** Clients are told nothing of copies, so the thread of clients has none. */
-export function changeOf(
-  from: MetadataState,
-  { shards, members, copySets, policies, ...rest }: MetadataState,
-): StateChange {
+export function changeOf(from: MetadataState, { shards, members, copySets, ...rest }: MetadataState): StateChange {
   return {
     rest: members === from.members ? rest : { ...rest, members },
     count: shards.length,

@@ -308,6 +308,10 @@ export class FakeNativeClient implements NativeClient {
     return undefined;
   }
 
+  setReplicated(): void {
+    return undefined;
+  }
+
   setOwners(): void {
     return undefined;
   }

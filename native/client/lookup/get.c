@@ -454,6 +454,8 @@ void get_landed(lookup_get *g) {
     l->stats.retries++;
     if (++g->retries > LOOKUP_RETRIES)
         get_ask(g);
-    else
+    else if (l->shard[g->shard].peer == g->flew_to)
         get_wait(g); /* its connection is in error: the next one wakes it */
+    else
+        get_run(g); /* the shard has another owner, whose connection may be there already */
 }

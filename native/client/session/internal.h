@@ -5,7 +5,8 @@
  *                                                                               end
  *   lease.c        LEASE requests, the owner's wall clock         rendezvous.c  registered memory for large values
  *   shards.c       who owns a shard, sequences and their window   timers.c      deadlines
- *   absent.c       shards that nobody answers for              renewal.c     the next ticket, in time
+ *   absent.c       shards that nobody answers for                renewal.c     the next ticket, in time
+ *   silent.c       owners that say nothing
  */
 #ifndef FARKV_CLIENT_SESSION_INTERNAL_H
 #define FARKV_CLIENT_SESSION_INTERNAL_H
@@ -35,6 +36,7 @@ typedef struct session_owner {
     uint32_t sent_count;  /* requests in `sent` */
     bool gone;            /* taken out of the list of owners: freed when dropped */
     bool was_up, blocked; /* blocked: -EAGAIN, until FAB_WC_SEND_READY */
+    bool heard, silent;   /* silent.c */
     bool retry_now;       /* the drop was our own wish: no back-off */
     uint32_t in_vain;     /* how often all its addresses were tried since it was last connected */
     owner_state state;
@@ -125,6 +127,8 @@ struct session {
     rendezvous_pool *pool;
     timers timers;
     timer_node judge; /* absent.c */
+    timer_node watch; /* silent.c */
+    bool replicated;
     uint64_t random;
     session_stats stats;
 };
@@ -132,7 +136,8 @@ struct session {
 /* owner.c */
 /* connects an idle owner that a route names; else lets it go */
 void owner_want(session_owner *o);
-enum { OWNER_LINGER_MS = 2000 };
+enum { OWNER_LINGER_MS = 2000, OWNER_MOVED_MS = 30 };
+void owner_lost_shard(session_owner *o);              /* to another owner */
 void owner_answered(session_owner *o);                /* one request fewer is on its way to it */
 void owner_drop(session_owner *o, fkv_status reason); /* at once, or at the end of the batch at hand */
 void owner_finish_drops(session *s);
@@ -172,6 +177,10 @@ void absent_look(session *s); /* soon: ends what waits for absent shards */
 bool absent_refused(session *s, uint32_t shard);
 void shard_down(session *s, uint32_t shard);
 void shard_up(session *s, uint32_t shard);
+
+/* silent.c */
+void silent_init(session *s);
+void silent_watch(session *s); /* a request is under way */
 
 /* reply.c, lease.c */
 void reply_received(session_owner *o, const void *message, uint32_t bytes);

@@ -7,7 +7,9 @@
  *
  * Removal. What is on its way to an owner that is named no more, because the map has given all of its shards to others,
  * is still answered by it: the next owner of a shard knows nothing of a change that was sent to this one, and could
- * only call it indeterminate. The connection stays for that, OWNER_LINGER_MS at most, for the owner may be dead.
+ * only call it indeterminate. The connection stays for that, OWNER_LINGER_MS at most, for the owner may be dead. Where
+ * the next owner does know, an owner that was only replaced answers within OWNER_MOVED_MS, or its connection goes; at once
+ * when it had fallen silent. So one that stands still keeps nobody waiting.
  *
  * Challenge. An owner rejects a first connection with a challenge; the one that answers follows at once, to the same
  * address (wire.h).
@@ -117,12 +119,29 @@ void owner_answered(session_owner *o) {
     if (o->gone && o->state == OWNER_UP && o->sent_count == 0) timer_set(&o->session->timers, &o->timer, 0);
 }
 
+/* Something was sent to it that the shard's owner of now could answer. */
+static bool waits_in_vain(const session_owner *o) {
+    for (const fkv_list *l = o->sent.next; l != &o->sent; l = l->next) {
+        const request *r = LIST_OF(l, request, link);
+        if (!r->pinned && o->session->shard[r->head.shard].owner != o) return true;
+    }
+    return false;
+}
+
+void owner_lost_shard(session_owner *o) {
+    session *s = o->session;
+    if (!s->replicated || o->gone || o->state != OWNER_UP || o->timer.armed) return;
+    timer_set(&s->timers, &o->timer, o->silent ? 0 : session_now(s) + OWNER_MOVED_MS * MS);
+}
+
 static void timer_fired(timer_node *t) {
     session_owner *o = LIST_OF(t, session_owner, timer);
     if (o->state == OWNER_CONNECTING) {
         owner_drop(o, FKV_TIMEOUT);
-    } else if (o->state == OWNER_UP) { /* removed, and has answered or will not */
+    } else if (o->state == OWNER_UP && o->gone) { /* has answered or will not */
         owner_drop(o, FKV_CLOSED);
+    } else if (o->state == OWNER_UP) {
+        if (waits_in_vain(o)) owner_drop(o, FKV_TIMEOUT);
     } else if (o->state == OWNER_WAITING) {
         o->state = OWNER_IDLE;
         owner_want(o);
@@ -359,8 +378,8 @@ static void remove_owner(session_owner *o) {
     if (o->state == OWNER_WAITING) o->state = OWNER_IDLE;
     if (o->state == OWNER_IDLE)
         free_owner(o);
-    else if (o->state == OWNER_UP && o->sent_count > 0)
-        timer_set(&s->timers, &o->timer, session_now(s) + OWNER_LINGER_MS * MS);
+    else if (o->state == OWNER_UP && o->sent_count > 0 && !(s->replicated && o->silent))
+        timer_set(&s->timers, &o->timer, session_now(s) + (s->replicated ? OWNER_MOVED_MS : OWNER_LINGER_MS) * MS);
     else
         owner_drop(o, FKV_CLOSED);
 }

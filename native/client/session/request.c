@@ -136,6 +136,7 @@ fkv_status request_start(session *s, const session_ask *a, session_owner *pinned
     s->stats.requests++;
     if (traits & FKV_CHANGES) s->stats.changes++;
     timer_set(&s->timers, &r->deadline, a->deadline_ns);
+    silent_watch(s);
     request_queue(r, traits & FKV_ASIDE);
     *id = request_id(r);
     return FKV_OK;

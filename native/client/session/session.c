@@ -69,14 +69,18 @@ fkv_status session_create(const session_config *c, const session_hooks *h, sessi
         list_init(&s->shard[i].parked);
     }
     absent_init(s);
+    silent_init(s);
     *out = s;
     return FKV_OK;
 }
+
+void session_set_replicated(session *s, bool replicated) { s->replicated = replicated; }
 
 void session_shutdown(session *s) {
     if (s->closing) return;
     s->closing = true;
     timer_clear(&s->timers, &s->judge);
+    timer_clear(&s->timers, &s->watch);
     for (uint32_t i = 0; s->table && i < s->capacity; i++) {
         request *r = &s->table[i];
         if (r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED) request_give_up(r, FKV_CLOSED);
@@ -99,6 +103,7 @@ void session_close(session *s) {
 
 static void hand_out(session *s, const fab_wc *wc) {
     session_owner *o = fab_user(wc->conn);
+    o->heard = true;
     if (o->state == OWNER_DROPPING) return; /* what is left of a batch; its messages are freed with the connection */
     switch (wc->opcode) {
     case FAB_WC_READ: s->hooks.read(s->hooks.ctx, &o->peer, wc); break;

@@ -51,7 +51,13 @@ typedef struct session_peer {
     uint64_t wall_offset_ms; /* the owner's wall clock is at most now / 1e6 + this: see session_wall_ms */
 } session_peer;
 
-typedef enum { SESSION_CONNECTED = 1, SESSION_DISCONNECTED, SESSION_REFUSED, SESSION_NOT_OWNER } session_event_type;
+typedef enum {
+    SESSION_CONNECTED = 1,
+    SESSION_DISCONNECTED,
+    SESSION_REFUSED,
+    SESSION_NOT_OWNER,
+    SESSION_SILENT /* what was sent to it has had no answer for a while; told once, until one comes */
+} session_event_type;
 typedef struct session_event {
     session_event_type type;
     uint32_t owner, shard; /* shard: NOT_OWNER only */
@@ -121,6 +127,9 @@ typedef struct session_owner_config {
 } session_owner_config;
 /* Replaces the list of owners. One that is named as before keeps its connection. Calls `down`, `gone`, `event`. */
 fkv_status session_set_owners(session *s, const session_owner_config *owners, uint32_t n);
+/* The next owner of a shard knows what was sent to the one before it, as copies do: then an owner that a shard was
+ * taken from is not waited for, and what it has not answered goes to the next one. False at first. */
+void session_set_replicated(session *s, bool replicated);
 /* Who owns a shard; owner -1: nobody. Requests that wait go to the new owner. May call `up`, `event`. */
 void session_route(session *s, uint32_t shard, int64_t owner);
 /* The shard's owner, connected or not; NULL: nobody. */

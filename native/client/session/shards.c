@@ -88,7 +88,10 @@ void session_route(session *s, uint32_t shard, int64_t owner) {
     requeue_waiting(s, shard, from);
     wake_delayed(s, shard);
     if (to) owner_want(to);
-    if (from) owner_want(from);
+    if (from) {
+        owner_lost_shard(from);
+        owner_want(from);
+    }
 }
 
 /* The owner says that it is not, or not yet. Told at most a few times a second for each shard, until the route is set

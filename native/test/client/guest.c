@@ -10,6 +10,7 @@ static void on_event(void *ctx, const session_event *e) {
     c->disconnected += e->type == SESSION_DISCONNECTED;
     c->refused += e->type == SESSION_REFUSED;
     c->not_owner += e->type == SESSION_NOT_OWNER;
+    c->silent += e->type == SESSION_SILENT;
 }
 static void set_outcome(outcome *o, fkv_status s, uint64_t version, const uint8_t *value, uint32_t bytes) {
     CHECK(!o->done);

@@ -19,7 +19,7 @@ typedef struct guest {
     puppet *p;
     lookup *l;
     session *s;
-    uint32_t connected, disconnected, refused, not_owner;
+    uint32_t connected, disconnected, refused, not_owner, silent;
     fkv_status reason;
 } guest;
 

@@ -45,6 +45,7 @@ void life_player_up(uint32_t i) {
         address[s] = (session_address){ FAB_SIM, text[s] };
         owner[s] = (session_owner_config){ .owner = s, .incarnation = 10 + s, .addresses = &address[s], .count = 1 };
     }
+    session_set_replicated(lookup_session(p->l), true);
     CHECK_EQ(session_set_owners(lookup_session(p->l), owner, SERVERS), FKV_OK);
     life_route(p);
 }

@@ -50,7 +50,7 @@ TEST(a_new_owner_serves_when_every_copy_in_sync_has_acknowledged_in_its_epoch) {
     CHECK(!acked(THIRD, 2, 5));
     CHECK(!replica_took_over(&o, &own, 0));
     c = (replica_config){ .epoch = 3, .config = 11, .min_in_sync = 1, .peers = 1, .id = { OTHER } };
-    replica_configure(&o, &c); /* it is gone: nobody waits for it */
+    replica_configure(&o, &c);              /* it is gone: nobody waits for it */
     CHECK(!replica_took_over(&o, &own, 0)); /* what came with the shard has not taken effect */
     CHECK_EQ(replica_commit(&o), 5);
     CHECK(replica_took_over(&o, &own, 0));

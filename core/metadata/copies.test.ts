@@ -185,6 +185,25 @@ test('a copy that its owner removes may join again; it stays eligible where too 
   t.is(log.copies, `${b} joining`, 'it may lack some of what came with the shard');
 });
 
+test('a damaged copy goes by the word of its member, however few stay, unless it is the last', (t) => {
+  const log = new CopyLog({ minInSync: 2 });
+  const [a = ''] = log.others;
+  const remove = (id: string, more: object = { damaged: true }): string =>
+    log.try({ t: 'copies-removed', copies: [{ ...log.removal(id, false), ...more }] });
+  log.with(a);
+  t.regex(remove(a, {}), /ERR_BUSY/, 'changes need it');
+  t.is(remove(a), 'ok');
+  t.is(log.copies, '');
+  log.with(a).without(a);
+  t.is(log.copies, `${a} eligible`);
+  t.is(remove(a), 'ok');
+  t.is(log.copies, '');
+  log.with(a).do({ ...joinOf(log.owner!, 30, 1), replaces: log.start(log.owner!) });
+  t.is(log.owner, undefined);
+  t.regex(remove(a), /ERR_BUSY/, 'nobody else has the values');
+  t.is(log.copies, `${a} in-sync`);
+});
+
 test('the only copy of a new shard stays until its owner counts its own', (t) => {
   const log = new CopyLog({ minInSync: 2 }, 4, false).openNew(0, 100);
   const [a = ''] = log.others;

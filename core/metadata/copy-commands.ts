@@ -84,12 +84,14 @@ export interface RemovedCopy extends ShardName {
    * commit nothing without it while there are too few copies.
    */
   readonly whole: boolean;
+  /** Its member's word: it lacks something, or has something else, so it counts nowhere, however few others there are. */
+  readonly damaged?: true;
   readonly lsn: number;
 }
 
 /**
  * By the owner; or without `by` by the leader, of members that are gone or that have a copy too many, and by a member that
- * ends, of its own.
+ * ends, or whose copy is damaged, of its own.
  */
 export interface CopiesRemoved {
   readonly t: 'copies-removed';
@@ -200,7 +202,16 @@ export const copyCommandChecks = {
   'copies-removed': record<CopiesRemoved>({
     t: literal('copies-removed'),
     by: maybe(record<ByOwner>(byOwner)),
-    copies: list(record<RemovedCopy>({ ...shardName, ...memberStart, whole: boolean, lsn: lsnNumber }), CHANGES_MAX),
+    copies: list(
+      record<RemovedCopy>({
+        ...shardName,
+        ...memberStart,
+        whole: boolean,
+        damaged: maybe(literal(true)),
+        lsn: lsnNumber,
+      }),
+      CHANGES_MAX,
+    ),
   }),
   'copies-keep': record<CopiesKeep>({ t: literal('copies-keep'), ...shardName, ...byOwner }),
   'shards-given': record<ShardsGiven>({ t: literal('shards-given'), shards: list(record<Heir>(heir), SHARDS_MAX) }),

@@ -39,6 +39,23 @@ export function isWhole(copy: Copy): boolean {
   return copy.state !== 'joining';
 }
 
+/**
+ * Whether a copy may go though it is not its owner who says so: who does not know what it has leaves as many in sync as
+ * new changes need. A damaged one is worth less than none where there is another.
+ */
+export function mayGo(
+  { owner }: Pick<Shard, 'owner'>,
+  copies: readonly Copy[],
+  copy: Copy,
+  { minInSync }: Policy,
+  isDamaged: boolean,
+): boolean {
+  const others = copies.filter((one) => one !== copy);
+  if (copy.state === 'joining') return true;
+  if (isDamaged) return others.some(isWhole);
+  return copy.state === 'in-sync' && owner !== undefined && inSync(others) >= minInSync;
+}
+
 /** No more can join. */
 export function isFull(copies: readonly Copy[]): boolean {
   return copies.filter((copy) => copy.state !== 'eligible').length >= COPIES_MAX;

@@ -14,7 +14,18 @@ import type {
   RemovedCopy,
   ShardName,
 } from './copy-commands.js';
-import { barrierAt, inSync, isCopied, isFull, isWhole, policyOf, revised, waitsOnLoss, withSets } from './copy-sets.js';
+import {
+  barrierAt,
+  inSync,
+  isCopied,
+  isFull,
+  isWhole,
+  mayGo,
+  policyOf,
+  revised,
+  waitsOnLoss,
+  withSets,
+} from './copy-sets.js';
 import { whyNoKeeper } from './placement.js';
 import { refused, type Reduced } from './reduced.js';
 import type { Copy, CopySet, MetadataState, Policy, Shard } from './state.js';
@@ -134,15 +145,17 @@ function backup({ shard, set }: Named, { member, start }: RemovedCopy): Copy | u
   return set.copies.find((copy) => copy.member === member && copy.start === start && member !== shard.owner);
 }
 
-/** By the leader, which does not know what the copy has: it leaves as many in sync as the owner needs. */
+/** By the leader, or the copy's own member. */
 function freed(state: MetadataState, at: Named, removed: RemovedCopy): CopySet | undefined {
   const present = backup(at, removed);
-  if (present === undefined || present.state === 'eligible') return undefined;
   const policy = policyOf(state, removed.shard);
-  const copies = at.set.copies.filter((copy) => copy !== present);
-  if (present.state === 'in-sync' && (at.shard.owner === undefined || inSync(copies) < policy.minInSync))
-    return undefined;
-  return revised(at.set, copies, policy);
+  const { copies } = at.set;
+  if (present === undefined || !mayGo(at.shard, copies, present, policy, removed.damaged === true)) return undefined;
+  return revised(
+    at.set,
+    copies.filter((copy) => copy !== present),
+    policy,
+  );
 }
 
 /**

@@ -8,6 +8,7 @@
  *
  * Nobody calls a copy off: it is tried again later and later, and told.
  */
+import { mayGo, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, Member, Shard } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
 import { memberOwning, type Common } from './common.js';
@@ -57,7 +58,7 @@ export function openBackup(c: Common, life: Backup): void {
   }
   life.epoch = s.epoch;
   life.incarnation = c.random64();
-  life.named = false;
+  life.named = life.damaged = false;
   become(life, { is: 'opening' });
   const { shard, worker, epoch, incarnation, memoryBytes } = life;
   c.ask(life, { do: 'open', shard, worker, epoch, incarnation, memoryBytes, buckets: s.buckets });
@@ -182,10 +183,8 @@ const FOLLOWING = {
   is: 'following',
   late: false,
   again: false,
-  damaged: false,
   orphan: undefined,
   removing: false,
-  tried: 0,
 } as const satisfies Partial<At<'following'>>;
 
 function follow(c: Common, life: Backup): void {
@@ -212,12 +211,12 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
     state.late = false;
     state.waits++;
     c.ask(life, { do: 'wait', ms: REJOINED_MS });
-    if (sourceOf(c, life) !== undefined && !state.damaged)
+    if (sourceOf(c, life) !== undefined && !life.damaged)
       c.act({ do: 'note', note: { of: 'copy joins again', shard } });
   }
   state.synced = entry.state !== 'joining';
   // A new owner knows the copies in sync, and no other.
-  const isHopeless = sourceOf(c, life) === undefined || state.late || state.damaged;
+  const isHopeless = sourceOf(c, life) === undefined || state.late || life.damaged;
   if (entry.state === 'joining' && isHopeless) {
     // All copies of this server may have been away: the leader has them made anew, a few at a time.
     if (!state.again) renounce(c, life);
@@ -241,20 +240,28 @@ function following(c: Common, life: Backup, state: At<'following'>, entry: Copy 
         c.ask(life, { do: 'follow owner', shard, source: s });
       }
     }
-    const { config } = c.metadata.copySets?.[shard] ?? { config: 0 };
-    if (!state.removing && (c.leaving || (state.damaged && state.tried !== config))) remove(c, life, state, entry);
-    else if (state.orphan !== undefined && entry.state === 'in-sync') takeTurn(c, life, state.orphan, entry);
+    if (!state.removing && wantsOut(c, life, entry)) remove(c, life, state, entry);
+    else if (state.orphan !== undefined && entry.state === 'in-sync' && !life.damaged)
+      takeTurn(c, life, state.orphan, entry);
   }
 }
 
-/** Nobody is to wait for what ends. It goes on until the metadata has it no more. */
+/** What ends, or is damaged, is waited for by nobody, as soon as it may go. */
+function wantsOut(c: Common, { shard, damaged }: Backup, entry: Copy): boolean {
+  const s = c.metadata.shards[shard];
+  const copies = c.metadata.copySets?.[shard]?.copies;
+  if (s === undefined || copies === undefined || !(c.leaving || damaged)) return false;
+  return mayGo(s, copies, entry, policyOf(c.metadata, shard), damaged);
+}
+
+/** It goes on until the metadata has it no more. */
 function remove(c: Common, life: Backup, state: At<'following'>, { member, start }: Copy): void {
   const { shard } = life;
   const { epoch } = c.metadata.shards[shard] ?? life;
   const config = c.metadata.copySets?.[shard]?.config ?? 0;
-  const removed = { shard, epoch, config, member, start, whole: false, lsn: 0 };
+  const damaged = life.damaged ? ({ damaged: true } as const) : {};
+  const removed = { shard, epoch, config, member, start, whole: false, ...damaged, lsn: 0 };
   state.removing = true;
-  state.tried = config;
   c.ask(life, { do: 'propose', command: { t: 'copies-removed', copies: [removed] } });
 }
 
@@ -279,16 +286,20 @@ export function orphaned(c: Common, life: Backup, orphan: Orphan | undefined): v
 
 /**
  * It is none: damaged, it acknowledges nothing any more; unknown to its owner, it gets nothing. If it joins, it begins
- * anew. What is damaged and in sync has itself removed, or its owner does, when enough are left.
+ * anew. What is damaged and in sync, or eligible, has itself removed unless nobody else has the values: until it
+ * is made anew changes may find too few copies.
  */
 export function isNone(c: Common, life: Backup, what: 'damaged' | 'unknown'): void {
   const { shard, state } = life;
-  if (what === 'damaged')
+  if (what === 'damaged') {
+    life.damaged = true;
     c.act({ do: 'note', note: { of: 'copy damaged', shard, epoch: c.metadata.shards[shard]?.epoch ?? 0 } });
+  }
   if (state.is !== 'following') return;
-  if (what === 'damaged') state.damaged = true;
-  else if (entryOf(c, life)?.state !== 'joining') return;
-  else state.late = true;
+  if (what === 'unknown') {
+    if (entryOf(c, life)?.state !== 'joining') return;
+    state.late = true;
+  }
   advanceBackup(c, life);
 }
 

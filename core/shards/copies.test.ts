@@ -94,14 +94,52 @@ test('a damaged copy that joins begins anew; one in sync has itself removed', (t
   const kept = inSync();
   t.deepEqual(kept.notices(kept.id, 'damaged'), ['copies-removed']);
   t.deepEqual(kept.applied(), ['stop']);
-  const needed = inSync({ minInSync: 2 });
-  t.deepEqual(needed.notices(needed.id, 'damaged'), ['copies-removed']);
-  t.deepEqual(needed.done('propose'), [], 'too few would stay, in this config');
   const late = inSync();
   late.notices(late.id, 'damaged');
   t.deepEqual(late.see(late.removed(late.shards.memberId)), ['wait 10000'], 'its owner was first');
   t.deepEqual(late.done('propose'), ['copies-removed']);
   t.deepEqual(late.applied(), ['stop']);
+});
+
+test('a damaged copy that changes need has itself removed all the same, and begins anew', (t) => {
+  const needed = inSync({ minInSync: 2 });
+  const id = needed.shards.memberId;
+  t.deepEqual(needed.notices(needed.id, 'damaged'), ['copies-removed']);
+  t.deepEqual(needed.done('propose'), ['copies-removed'], 'it was lost');
+  t.deepEqual(needed.applied(), ['stop']);
+  t.is(needed.log.copies, '');
+  needed.done('stop');
+  needed.done('close');
+  t.deepEqual(needed.see(needed.add(id)), ['open'], 'without a restart');
+  const eligible = inSync({ minInSync: 2 });
+  eligible.notices(eligible.id, 'damaged');
+  eligible.see(eligible.removed(eligible.shards.memberId));
+  t.regex(eligible.log.copies, /eligible/, 'its owner was first');
+  t.deepEqual(eligible.done('propose'), ['copies-removed']);
+  t.deepEqual(eligible.applied(), ['stop']);
+  t.is(eligible.log.copies, '');
+});
+
+test('a copy that is found damaged before it follows does not join', (t) => {
+  const rig = joining();
+  t.deepEqual(rig.notices(rig.id, 'damaged'), []);
+  t.deepEqual(rig.done('follow'), ['wait 30000', 'copy-named']);
+});
+
+test('a damaged copy does not ask to be promoted', (t) => {
+  const rig = inSync();
+  rig.notices(rig.id, 'damaged');
+  t.deepEqual(rig.orphaned(rig.id, 9), []);
+});
+
+test('a server that ends asks for the removal of a copy that may go, and of no other', (t) => {
+  const needed = inSync({ minInSync: 2 });
+  needed.shards.leave();
+  t.deepEqual(needed.asked(), []);
+  t.deepEqual(needed.see({ t: 'copies-keep', ...needed.log.name, ...needed.log.byOwner }), []);
+  const spare = inSync();
+  spare.shards.leave();
+  t.deepEqual(spare.asked(), ['copies-removed']);
 });
 
 test('a copy that was late joins again with what it has, for a time', (t) => {

@@ -132,6 +132,8 @@ export interface Backup {
   attempts: number;
   /** The metadata has had it by its id. */
   named: boolean;
+  /** It is no copy: it is not what its owner has, and acknowledges nothing any more. */
+  damaged: boolean;
   state: BackupState;
 }
 
@@ -149,9 +151,8 @@ export type BackupState =
   | { readonly is: 'joining' }
   /**
    * `owner`: whom it follows, with the start and the worker; `synced`: it was in sync by the last config; `again`: it
-   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `damaged`: it is no copy;
-   * `orphan`: that owner seems to be gone; `removing`: the metadata is to have it no more, for this server ends or it
-   * cannot go on; because it is damaged that was asked in the config `tried`.
+   * was, and joins; `late`: it should be in sync by now, when the last of `waits` is over; `orphan`: that owner seems to
+   * be gone; `removing`: the metadata is to have it no more, for this server ends or it cannot go on.
    */
   | {
       readonly is: 'following';
@@ -160,10 +161,8 @@ export type BackupState =
       again: boolean;
       late: boolean;
       waits: number;
-      damaged: boolean;
       orphan: Orphan | undefined;
       removing: boolean;
-      tried: number;
     }
   /** It was the owner's table, and was handed over. */
   | { readonly is: 'stepping down' }

@@ -3,7 +3,7 @@
  * index.ts.
  */
 import { workersOf } from '../metadata/placement.js';
-import { inSync, isWhole, policyOf } from '../metadata/copy-sets.js';
+import { isWhole, mayGo, policyOf } from '../metadata/copy-sets.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
 import type { Action, Asked, CopyNoticed, Result, Told } from './actions.js';
@@ -172,14 +172,14 @@ export class Shards implements Common {
       const set = this.#metadata.copySets?.[life.shard];
       const copies = set?.copies ?? [];
       const isMine = ({ member, start }: Copy): boolean => member === this.memberId && start === this.memberIncarnation;
-      const { minInSync } = policyOf(this.#metadata, life.shard);
+      const policy = policyOf(this.#metadata, life.shard);
+      const s = this.#metadata.shards[life.shard];
       const stays =
         life.kind === 'held'
           ? life.state.is !== 'closing' && copies.some((copy) => !isMine(copy))
           : life.kind === 'backup' &&
-            copies.some((copy) => isMine(copy) && copy.state === 'in-sync') &&
-            inSync(copies) > minInSync &&
-            this.#metadata.shards[life.shard]?.owner !== undefined;
+            s !== undefined &&
+            copies.some((copy) => isMine(copy) && isWhole(copy) && mayGo(s, copies, copy, policy, false));
       return stays ? [life.shard] : [];
     });
   }
@@ -292,6 +292,7 @@ export class Shards implements Common {
       memoryBytes,
       attempts: 0,
       named: true,
+      damaged: false,
       state: { is: 'stepping down' },
     };
     this.#lives.set(shard, life);
@@ -403,6 +404,7 @@ export class Shards implements Common {
       memoryBytes: Math.max(shardMemoryMin, Math.floor(memoryBytes / (count + 1))),
       attempts: 0,
       named: false,
+      damaged: false,
       state: { is: 'resting' },
     };
     this.#lives.set(shard, life);

@@ -86,12 +86,6 @@ export const mutations = [
       "isWhole && tooFew ? 'eligible' : 'gone'",
     ],
     [
-      'copies: the leader takes copies away that new changes need',
-      copies('the leader removes what joins, and copies in sync down to what new changes need'),
-      'at.shard.owner === undefined || inSync(copies) < policy.minInSync',
-      'at.shard.owner === undefined',
-    ],
-    [
       'copies: an owner removes the only copy of a new shard that counts',
       copies('the only copy of a new shard stays until its owner counts its own'),
       "becomes !== 'eligible' && isWhole(present) && !others.some(isWhole)",
@@ -111,6 +105,24 @@ export const mutations = [
     ],
   ]),
   ...inFile('core/metadata/copy-sets.ts', [
+    [
+      'copies: the leader takes copies away that new changes need',
+      copies('the leader removes what joins, and copies in sync down to what new changes need'),
+      'owner !== undefined && inSync(others) >= minInSync',
+      'owner !== undefined',
+    ],
+    [
+      'copies: a damaged copy that changes need stays',
+      copies('a damaged copy goes by the word of its member, however few stay, unless it is the last'),
+      'if (isDamaged) return others.some(isWhole);',
+      '',
+    ],
+    [
+      'copies: the last copy goes because it is damaged',
+      GIVEN_UP,
+      'if (isDamaged) return others.some(isWhole);',
+      'if (isDamaged) return true;',
+    ],
     [
       'copies: a change keeps its config',
       CONFIG,

@@ -59,8 +59,8 @@ export const mutations = [
     [
       'shards: a copy whose owner is gone waits for the leader',
       copies('a copy whose owner is gone is promoted by its own proposal, and served when that is applied'),
-      "if (state.orphan !== undefined && entry.state === 'in-sync') takeTurn",
-      "if (state.orphan !== undefined && entry.state === 'eligible') takeTurn",
+      "state.orphan !== undefined && entry.state === 'in-sync'",
+      "state.orphan !== undefined && entry.state === 'eligible'",
     ],
     [
       'shards: orphans take no turns',
@@ -133,14 +133,38 @@ export const mutations = [
     [
       'shards: a copy that its owner does not know asks on',
       copies('a copy that its owner does not know begins anew, unless it is in sync'),
-      'else state.late = true;',
-      'else return;',
+      '    state.late = true;\n',
+      '',
     ],
     [
       'shards: a damaged copy is waited for until it is late',
       copies('a damaged copy that joins begins anew; one in sync has itself removed'),
-      '(state.damaged && state.tried !== config)',
-      'false',
+      '|| life.damaged;',
+      ';',
+    ],
+    [
+      'shards: a damaged copy that changes need stays',
+      copies('a damaged copy that changes need has itself removed all the same, and begins anew'),
+      '!(c.leaving || damaged)',
+      '!c.leaving',
+    ],
+    [
+      'shards: a damaged copy is removed as one of a server that ends',
+      copies('a damaged copy that changes need has itself removed all the same, and begins anew'),
+      'life.damaged ? ({ damaged: true } as const) : {}',
+      '{}',
+    ],
+    [
+      'shards: a damaged copy asks to be promoted',
+      copies('a damaged copy does not ask to be promoted'),
+      ' && !life.damaged)\n      takeTurn',
+      ')\n      takeTurn',
+    ],
+    [
+      'shards: a server that ends asks for what is refused, over and over',
+      copies('a server that ends asks for the removal of a copy that may go, and of no other'),
+      '  return mayGo(s, copies, entry, policyOf(c.metadata, shard), damaged);',
+      '  return mayGo(s, copies, entry, policyOf(c.metadata, shard), true);',
     ],
     [
       'shards: copies do not follow the new owner',

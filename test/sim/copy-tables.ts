@@ -16,7 +16,7 @@ export interface CopyTablesOptions {
   readonly reach: (id: string, start: string) => CopyTables | undefined;
   readonly notice: (shard: number, copy: string, what: CopyNoticed) => void;
   readonly orphaned: (shard: number, copy: string, orphan: { readonly prepared: number } | undefined) => void;
-  readonly counted: (what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned') => void;
+  readonly counted: (what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged') => void;
 }
 
 interface Followed {
@@ -35,6 +35,8 @@ const COPY_LEASE_MS = 60;
 /** Of each of two clocks, with something to spare. */
 const DRIFT = 0.04;
 const SLOW_MS = 120;
+/** A copy is found to be none once in so many messages. */
+const DAMAGE = 1_000;
 const GONE: Failure = { full: false, error: 'the owner does not answer' };
 
 export class CopyTables {
@@ -186,7 +188,7 @@ export class CopyTables {
 
   /** A link's message and its answer, and the acknowledgement. */
   #exchange(shard: number, table: Table): void {
-    const { random, nowMs, reach } = this.#options;
+    const { random, nowMs, reach, counted, notice } = this.#options;
     const from = this.#followed.get(shard);
     const other = from === undefined ? undefined : reach(from.owner, from.start);
     const owner = other?.tables.get(shard);
@@ -194,8 +196,14 @@ export class CopyTables {
     this.#watch(shard, table, other === undefined);
     if (other === undefined || owner === undefined || random.below(4) === 0) return;
     this.#listened.set(shard, nowMs());
-    if (peer === undefined) return;
+    if (peer === undefined || table.damaged) return;
     if (!table.follow(owner)) return;
+    if (random.below(DAMAGE) === 0) {
+      table.damaged = true;
+      counted('damaged');
+      notice(shard, table.id, 'damaged');
+      return;
+    }
     if (random.below(4) > 0) table.take(owner, 1 + random.below(4));
     table.grantedUntilMs = Math.max(table.grantedUntilMs, nowMs() + COPY_LEASE_MS * (1 + DRIFT));
     if (this.#orphans.delete(shard)) this.#options.orphaned(shard, table.id, undefined);

@@ -259,7 +259,7 @@ export class Server {
     const { random } = this.around;
     for (const peer of table.peers.values()) {
       const backup = this.#at(s.shard, peer);
-      if (backup === undefined || random.below(3) === 0 || !backup.follow(table)) continue;
+      if (backup === undefined || backup.damaged || random.below(3) === 0 || !backup.follow(table)) continue;
       if (random.below(3) > 0) backup.take(table, 1 + random.below(2));
       if (backup.withheld) continue;
       backup.grantedUntilMs = Math.max(backup.grantedUntilMs, now + COPY_LEASE_MS);
@@ -381,6 +381,12 @@ export class Server {
 
   // ---- a backup
 
+  /** By its own member's word, however few others there are. */
+  #renounce({ shard, epoch }: Shard, { config }: CopySet, { member, start }: Copy): void {
+    const removed = { shard, epoch, config, member, start, whole: false, damaged: true, lsn: 0 } as const;
+    this.around.propose(this, { t: 'copies-removed', copies: [removed] });
+  }
+
   suspect(): void {
     const { random, mistake, mood } = this.around;
     for (const [shard, table] of this.tables) {
@@ -389,6 +395,10 @@ export class Server {
       const own = set?.copies.find((c) => c.id === table.id && c.start === this.start);
       // An eligible one asks too: it is to be refused.
       if (s === undefined || set === undefined || own === undefined || table.role === 'owner') continue;
+      if (table.damaged) {
+        this.#renounce(s, set, own);
+        continue;
+      }
       const owner = s.owner === undefined ? undefined : this.around.server(s.owner);
       const hears = owner?.alive === true && this.around.linked(this.id, owner.id);
       if (random.below(hears ? mood.suspects : 4) > 0) continue;

@@ -33,6 +33,8 @@ export class Table {
   committed: number;
   role: 'backup' | 'owner' = 'backup';
   withheld = false;
+  /** It is found to be no copy: it takes and acknowledges nothing any more. */
+  damaged = false;
   /** Until when some owner may rely on a lease of this copy. */
   grantedUntilMs = -Infinity;
 
@@ -88,7 +90,7 @@ export class Table {
   lead(epoch: number, set: CopySet, policy: Policy): void {
     if (set.handed === epoch && this.epoch + 1 === epoch) this.handed();
     this.epoch = epoch;
-    this.withheld = false;
+    this.withheld = this.damaged = false;
     this.role = 'owner';
     this.serving = this.paused = false;
     this.inherited = this.log.length;

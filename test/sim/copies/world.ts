@@ -46,6 +46,8 @@ export class CopiesWorld {
   readonly counters: Record<string, number> = {};
   readonly #random: Random;
   readonly #stepsEachMs: number;
+  /** In one history of four copies are found to be none. */
+  readonly #damages: boolean;
   readonly #truth = new MetadataMachine(FORMAT_COPIES);
   readonly #log: Uint8Array[] = [];
   readonly #servers: Server[];
@@ -74,6 +76,7 @@ export class CopiesWorld {
     const random = new Random(seed);
     this.#random = random;
     this.#stepsEachMs = random.pick([1, 2, 4, 8]);
+    this.#damages = seed % 4 === 3;
     const around = {
       random,
       mood: {
@@ -334,7 +337,7 @@ export class CopiesWorld {
   }
 
   #trouble(server: Server): void {
-    switch (this.#random.below(12)) {
+    switch (this.#random.below(this.#damages ? 13 : 12)) {
       case 0:
       case 1:
       case 2:
@@ -366,6 +369,13 @@ export class CopiesWorld {
       case 11:
         if (this.#cuts.size > 0) this.#cuts.delete(this.#random.pick([...this.#cuts]));
         return;
+      case 12: {
+        const copies = [...server.tables.values()].filter((table) => table.role === 'backup');
+        if (copies.length === 0 || this.#random.below(4) > 0) return;
+        this.#count('damages');
+        this.#random.pick(copies).damaged = true;
+        return;
+      }
       default:
     }
   }

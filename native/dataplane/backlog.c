@@ -28,12 +28,34 @@ backlog *backlog_begin(backlog_budget *of, uint64_t committed) {
     return b;
 }
 
+/* As it was allocated. */
+static uint32_t taken_by(const piece *p) { return (uint32_t)sizeof *p + p->room; }
+
+static void push(backlog *b, piece *p) {
+    list_init(&p->link);
+    list_push(&b->pieces, &p->link);
+    b->taken += taken_by(p);
+    __atomic_fetch_add(&b->of->taken, taken_by(p), __ATOMIC_RELAXED);
+}
+
+static void take_out(backlog *b, piece *p) {
+    list_remove(&p->link);
+    b->taken -= taken_by(p);
+    __atomic_fetch_sub(&b->of->taken, taken_by(p), __ATOMIC_RELAXED);
+}
+
 static void drop_first(backlog *b) {
     piece *p = LIST_OF(b->pieces.next, piece, link);
-    list_remove(&p->link);
-    b->bytes -= p->bytes;
-    __atomic_fetch_sub(&b->of->taken, p->bytes, __ATOMIC_RELAXED);
+    take_out(b, p);
     free(p);
+}
+
+/* What comes next has a piece of its own, or begins another one: this one, the last, gets no more. */
+static void close_piece(backlog *b, piece *p) {
+    take_out(b, p);
+    piece *q = realloc(p, sizeof *p + p->bytes);
+    if (q) q->room = q->bytes;
+    push(b, q ? q : p);
 }
 
 void backlog_free(backlog *b) {
@@ -46,8 +68,7 @@ static piece *add_piece(backlog *b, uint32_t room) {
     piece *p = malloc(sizeof *p + room);
     if (!p) return NULL;
     *p = (piece){ .first = b->end + 1, .room = room };
-    list_init(&p->link);
-    list_push(&b->pieces, &p->link);
+    push(b, p);
     return p;
 }
 
@@ -64,6 +85,7 @@ bool backlog_note(backlog *b, uint64_t lsn, const fkv_record *r, const uint8_t *
     bool large = r->kind == FKV_RECORD_BULK, fits = last && !large && last->count < UINT16_MAX;
     uint32_t n = fits ? wire_put_record(last->records + last->bytes, last->room - last->bytes, r, key, value) : 0;
     if (n == 0) {
+        if (last) close_piece(b, last);
         last = add_piece(b, large ? (uint32_t)sizeof(fkv_record) + r->key_bytes : PIECE_ROOM);
         if (!last) return false;
         n = wire_put_record(last->records, last->room, r, key, value);
@@ -72,11 +94,9 @@ bool backlog_note(backlog *b, uint64_t lsn, const fkv_record *r, const uint8_t *
     last->bytes += n;
     last->count++;
     last->extents += record_room(r->kind != FKV_RECORD_DELETE, r->key_bytes, r->value_bytes);
-    b->bytes += n;
-    __atomic_fetch_add(&b->of->taken, n, __ATOMIC_RELAXED);
     b->end++;
     /* What takes a message of its own stays: it may be the next that a copy needs. */
-    while (b->bytes > room_of(b) && b->pieces.next != b->pieces.prev) drop_first(b);
+    while (b->taken > room_of(b) && b->pieces.next != b->pieces.prev) drop_first(b);
     return true;
 }
 

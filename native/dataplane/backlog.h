@@ -12,9 +12,9 @@
 #include "../base/list.h"
 #include "../wire/record.h"
 
-enum { BACKLOG_ROOM = 8 << 20 }; /* bytes of records of a shard; the oldest give way */
+enum { BACKLOG_ROOM = 8 << 20 }; /* memory for records of a shard; the oldest give way */
 
-/* Of one data plane: bytes of all its backlogs, and how many there may be. Any thread. */
+/* Of one data plane: memory of all its backlogs, and how much that may be. Any thread. */
 typedef struct backlog_budget {
     uint64_t taken, most;
 } backlog_budget;
@@ -23,7 +23,7 @@ typedef struct backlog {
     fkv_list pieces;
     backlog_budget *of;
     uint64_t end;
-    uint32_t bytes; /* of all pieces */
+    uint32_t taken; /* by all pieces */
 } backlog;
 
 backlog *backlog_begin(backlog_budget *of, uint64_t committed); /* the records from the next one on; NULL: no memory */

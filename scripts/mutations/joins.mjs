@@ -155,6 +155,18 @@ export const mutations = [
       'return full ? 0 : BACKLOG_ROOM;',
       'return BACKLOG_ROOM;',
     ],
+    [
+      'joins: what copies may lack is counted without the memory that it lies in',
+      by('backlog')('small_and_large_records_in_turn_take_no_more_memory_than_there_may_be'),
+      'return (uint32_t)sizeof *p + p->room;',
+      'return p->room;',
+    ],
+    [
+      'joins: a piece of what copies may lack keeps the room that it does not need',
+      by('backlog')('small_and_large_records_in_turn_take_no_more_memory_than_there_may_be'),
+      'if (last) close_piece(b, last);',
+      '',
+    ],
   ]),
   ...inFile('native/dataplane/copies.c', [
     [

@@ -52,7 +52,12 @@ function configure(c: Common, life: Held, set: CopySet): void {
   if (s === undefined || (copies.config === undefined && s.incarnation !== life.incarnation)) return;
   if (copies.config !== undefined && copies.config >= set.config) return;
   copies.config = set.config;
-  c.askFor(life, copies, { do: 'configure', shard, epoch, copies: copiesNow(c, s, set) });
+  const now = copiesNow(c, s, set);
+  c.askFor(life, copies, { do: 'configure', shard, epoch, copies: now });
+  // Its server has begun anew, or has started again: nobody comes for its place.
+  const isGone = (id: string): boolean => !copies.known.has(id) && set.copies.every((copy) => copy.id !== id);
+  for (const copy of copies.joining.filter(isGone)) c.askFor(life, copies, { do: 'drop', shard, copy });
+  copies.joining = now.joining;
 }
 
 function advance(c: Common, life: Held, set: CopySet, one: Companion): void {

@@ -370,6 +370,17 @@ test('a copy that the metadata has no more is let go of', (t) => {
   t.true(rig.see(rig.freed(rig.log.others[0]!)).includes(`drop ${hexOf(2001)}`));
 });
 
+test('a copy that has not joined yet is let go of when its server starts again, or names another one', (t) => {
+  const rig = owner({}, 2);
+  const [a = '', b = ''] = rig.log.others;
+  const { config } = rig.log.set;
+  const named = { t: 'copy-named', member: b, start: rig.log.start(b), copy: hexOf(2003), worker: 1 } as const;
+  t.deepEqual(rig.see({ ...named, ...rig.log.name }), [`configure ${config + 1} []`, `drop ${hexOf(2002)}`]);
+  const again = { ...joinOf(a, 30, Number(a.slice(1))), replaces: rig.log.start(a) };
+  t.deepEqual(rig.see(again), [`configure ${config + 2} []`, `drop ${hexOf(2001)}`]);
+  t.deepEqual(rig.see({ t: 'copies-keep', ...rig.log.name, ...rig.log.byOwner }), [`configure ${config + 3} []`]);
+});
+
 test('no copy is required before its owner serves: others may be relied on until then', (t) => {
   const rig = opened();
   rig.see();

@@ -84,6 +84,8 @@ export interface Companions {
   lsn: number;
   /** By id: those of which the data plane has said something. */
   readonly known: Map<string, Companion>;
+  /** Ids of those that joined by that config: the data plane may have places for them. */
+  joining: readonly string[];
   /** Something is proposed against late copies. */
   busy: boolean;
 }
@@ -116,7 +118,7 @@ export type CompanionState =
   | { readonly is: 'resting' };
 
 export function noCompanions(config?: number): Companions {
-  return { config, whole: config === undefined, lsn: 0, known: new Map(), busy: false };
+  return { config, whole: config === undefined, lsn: 0, known: new Map(), joining: [], busy: false };
 }
 
 /** A copy, here, of a shard that is another server's. */

@@ -49,6 +49,18 @@ export const mutations = [
   ]),
   ...inFile('core/shards/companions.ts', [
     [
+      'shards: the place of a copy is kept though its server has started again',
+      copies('a copy that has not joined yet is let go of when its server starts again, or names another one'),
+      "c.askFor(life, copies, { do: 'drop', shard, copy });",
+      'void copy;',
+    ],
+    [
+      'shards: a copy that has become one in sync is let go of',
+      copies('a copy that has joined is required, then proposed, again until the metadata has it'),
+      '!copies.known.has(id) && set.copies.every((copy) => copy.id !== id)',
+      "set.copies.every((copy) => copy.id !== id || copy.state !== 'joining')",
+    ],
+    [
       'shards: an epoch that was promoted counts as handed over',
       handover('what was handed over is led as such, and what was promoted is not'),
       'handed: set.handed === s.epoch,',

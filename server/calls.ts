@@ -28,6 +28,7 @@ export interface CallContext extends AdminContext {
       | 'clients'
       | 'frontStalledMs'
       | 'moveErrors'
+      | 'heldBack'
       | 'movedVotes'
       | 'dataPlane'
     >

@@ -284,7 +284,9 @@ export class FarkvNode {
         clients: ports.front?.figures.clients ?? 0,
         ...(ports.front?.stalledMs === undefined ? {} : { frontStalledMs: ports.front.stalledMs }),
         movedVotes: duties.movedVotes,
-        ...(this.#regions === undefined ? {} : { moveErrors: this.#regions.moveErrors }),
+        ...(this.#regions === undefined
+          ? {}
+          : { moveErrors: this.#regions.moveErrors, heldBack: this.#regions.heldBack }),
         ...(this.#dataPlane === undefined ? {} : { dataPlane: await this.#dataPlane.stats() }),
       }),
     };

@@ -19,6 +19,7 @@ test('copies in sync are counted, with the servers that have them and what is wr
   t.is(text(log), `1/2 ${owner} DEGRADED`);
   log.do({ t: 'copies-add', copies: [{ ...log.name, member: a, start: log.start(a), rank: 1 }] });
   t.is(text(log), `1/2 ${owner} ${a} (joining) DEGRADED`);
+  t.is(copiesText(copiesStatus(log.state, 0, 0, () => true, [a])), `1/2 ${owner} ${a} (late too often) DEGRADED`);
   log.do(log.inSync(a, '0000000000000009'));
   t.is(text(log, 3), `2/2 ${owner} ${a} lag 3`);
   t.is(text(log, 0), `2/2 ${owner} ${a}`);

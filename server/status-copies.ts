@@ -15,7 +15,12 @@ export interface CopiesStatus {
   readonly inSync: number;
   readonly wanted: number;
   readonly minInSync: number;
-  readonly copies: readonly { readonly member: string; readonly state: CopyState }[];
+  readonly copies: readonly {
+    readonly member: string;
+    readonly state: CopyState;
+    /** It was late again and again, and is not waited for yet. */
+    readonly heldBack?: true;
+  }[];
   /** Changes that the owner has and that are not everywhere yet. */
   readonly lag?: number;
   /**
@@ -63,6 +68,7 @@ export function copiesStatus(
   shard: number,
   lag: number | undefined,
   answers: (id: string) => boolean,
+  heldBack: readonly string[] = [],
 ): CopiesStatus | undefined {
   const set = state.copySets?.[shard];
   const { level, replicas, minInSync } = policyOf(state, shard);
@@ -78,7 +84,11 @@ export function copiesStatus(
     inSync: synced,
     wanted: replicas,
     minInSync,
-    copies: set.copies.map((copy) => ({ member: copy.member, state: copy.state })),
+    copies: set.copies.map(({ member, state: is }) => ({
+      member,
+      state: is,
+      ...(is === 'joining' && heldBack.includes(member) ? { heldBack: true } : {}),
+    })),
     ...(lag === undefined ? {} : { lag }),
     ...(trouble === undefined ? {} : { trouble }),
   };
@@ -96,7 +106,9 @@ export function isGoneNow({ owner, epoch, copies }: Pick<ShardStatus, 'owner' | 
 export function copiesText(status: CopiesStatus | undefined): string {
   if (status === undefined) return '-';
   const { copies, lag, trouble } = status;
-  const places = copies.map(({ member, state }) => (state === 'in-sync' ? member : `${member} (${state})`));
+  const places = copies.map(({ member, state, heldBack }) =>
+    state === 'in-sync' ? member : `${member} (${heldBack === true ? 'late too often' : state})`,
+  );
   const behind = lag === undefined || lag === 0 ? [] : [`lag ${lag}`];
   const said = trouble === undefined ? [] : [trouble.toUpperCase()];
   return [`${status.inSync}/${status.wanted}`, ...places, ...behind, ...said].join(' ');

@@ -4,11 +4,12 @@
  */
 import type { DataPlaneStats } from '../native/data-plane.js';
 import { list, maybe, record, text, uint, type Check } from '../core/protocol/check.js';
-import { MEMBERS_MAX } from '../core/metadata/check-state.js';
+import { memberId, MEMBERS_MAX, shardNumber, SHARDS_MAX } from '../core/metadata/check-state.js';
 import { isWitness } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Move, Provider } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 import type { RaftStatus } from '../core/raft/index.js';
+import type { HeldBack } from '../core/shards/index.js';
 import { checkMoveErrors, type MoveError } from './shards/move-errors.js';
 import { copiesStatus, replicationStatus, type CopiesStatus, type ReplicationStatus } from './status-copies.js';
 
@@ -30,6 +31,8 @@ export interface NodeStatus {
   readonly frontStalledMs?: number;
   /** Of moves from or to it; earlier versions do not say. */
   readonly moveErrors?: readonly MoveError[];
+  /** Copies of its shards that were late too often, and that it does not wait for yet. */
+  readonly heldBack?: readonly HeldBack[];
   /** Voters whose votes went to others, as it has seen since its start; earlier versions do not say. */
   readonly movedVotes?: readonly { readonly from: string; readonly to: string }[];
   /** Undefined until the data plane has been started. */
@@ -220,7 +223,8 @@ export function clusterStatus(
     const node = s.owner === undefined ? undefined : nodes.get(s.owner);
     const own = node?.dataPlane?.shards.find((one) => one.shard === s.shard);
     const open = s.incarnation !== undefined;
-    const copies = copiesStatus(state, s.shard, own?.copy?.lag, (id) => nodes.has(id));
+    const late = (node?.heldBack ?? []).filter(({ shard }) => shard === s.shard).map(({ member }) => member);
+    const copies = copiesStatus(state, s.shard, own?.copy?.lag, (id) => nodes.has(id), late);
     return {
       shard: s.shard,
       ...(s.owner === undefined ? {} : { owner: s.owner }),
@@ -286,6 +290,8 @@ function moveErrorsOf(state: MetadataState, nodes: ReadonlyMap<string, NodeStatu
   return [...last.values()].sort((a, b) => a.shard - b.shard);
 }
 
+const checkHeldBack = record<HeldBack>({ shard: shardNumber, member: memberId, times: uint() });
+
 /** The part of a peer's answer that is relied on; the statistics are shown as they come. */
 export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
   const known = record<Omit<NodeStatus, 'dataPlane'>>({
@@ -302,6 +308,7 @@ export const checkNodeStatus: Check<NodeStatus> = (value, at) => {
     clients: uint(),
     frontStalledMs: maybe(uint()),
     moveErrors: maybe(checkMoveErrors),
+    heldBack: maybe(list(checkHeldBack, SHARDS_MAX)),
     movedVotes: maybe(list(record<{ from: string; to: string }>({ from: text(63), to: text(63) }), MEMBERS_MAX)),
   })(value, at);
   const dataPlane = (value as { readonly dataPlane?: unknown }).dataPlane;

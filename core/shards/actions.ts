@@ -88,6 +88,13 @@ export type CompanionNoticed = 'joined' | 'late' | 'back' | 'unlinked';
 /** And that where the copy is. `unknown`: its owner does not know it, or has not kept what it lacks. */
 export type CopyNoticed = CompanionNoticed | 'damaged' | 'unknown';
 
+/** A copy that its owner does not wait for yet, for it was late so many times. */
+export interface HeldBack {
+  readonly shard: number;
+  readonly member: string;
+  readonly times: number;
+}
+
 /** Has no result. */
 export type Told =
   /** Before the first shard is served: what is granted from now on must be waited for by the next start. */
@@ -163,6 +170,8 @@ export type Note = { readonly shard: number } & (
   | { readonly of: 'handed over'; readonly epoch: number }
   | { readonly of: 'copy in sync'; readonly member: string; readonly inSync: number }
   | { readonly of: 'copy late'; readonly member: string; readonly inSync: number; readonly minInSync: number }
+  /** It was late so many times within a minute each, and is back: it is not waited for before `ms` are over. */
+  | { readonly of: 'copy held back'; readonly member: string; readonly times: number; readonly ms: number }
 );
 
 export interface Result {

@@ -11,6 +11,7 @@
 import { mayGo, policyOf } from '../metadata/copy-sets.js';
 import type { Copy, Member, Shard } from '../metadata/state.js';
 import type { Asked, Failure } from './actions.js';
+import { HELD_BACK_MAX_MS } from './brake.js';
 import { memberOwning, type Common } from './common.js';
 import { become, type Backup, type BackupState, type Orphan } from './life.js';
 
@@ -19,10 +20,10 @@ const PAUSE_MS = 1000;
 const PAUSE_MAX_MS = 60_000;
 /** Copies whose owner is gone take turns to be promoted, the first in rank at once. */
 const TURN_MS = 30;
-/** A copy that follows is in sync soon; one that is not by then has lost its owner's attention. */
-const JOINED_MS = 30_000;
+/** A copy that follows is in sync soon, or when it is not held back any more; one that is not by then has lost its owner's attention. */
+const JOINED_MS = 30_000 + HELD_BACK_MAX_MS;
 /** One that was in sync, and joins again with what it has, sooner: its owner keeps what it lacks for so long. */
-const REJOINED_MS = 10_000;
+const REJOINED_MS = 10_000 + HELD_BACK_MAX_MS;
 
 type At<S extends BackupState['is']> = Extract<BackupState, { is: S }>;
 

@@ -10,6 +10,7 @@ import { COPIES_MAX } from '../metadata/check-state.js';
 import { policyOf } from '../metadata/copy-sets.js';
 import type { Copy, CopySet, Shard } from '../metadata/state.js';
 import type { Asked, CompanionNoticed, CopiesNow, Result } from './actions.js';
+import { calmed, heldBack, isWanted, slipped } from './brake.js';
 import { ownSet, type Common } from './common.js';
 import { isBeforeServing, type Companion, type Held } from './life.js';
 
@@ -81,9 +82,9 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
     // It was removed, and comes back: the data plane says when.
     if (one.joins === 'no') Object.assign(one, { joins: 'when back', late: false, told: false, attempts: 0 });
     one.state = { is: 'idle' };
-  } else if (state.is === 'idle' || ('config' in state && state.config !== set.config)) {
+  } else if (mayAdvance(c, life, set, state)) {
     if (one.late || !mayRequire(c, life, set)) one.state = { is: 'idle' };
-    else require(c, life, one, set.config);
+    else if (!heldBack(c, life, set, one, copy)) require(c, life, one, set.config);
   } else if (state.is === 'proposing' && !state.busy && !one.late) {
     state.busy = true;
     copies.lsn = state.lsn;
@@ -92,6 +93,12 @@ function advance(c: Common, life: Held, set: CopySet, one: Companion): void {
     const command = { t: 'copies-in-sync', ...names(life, state.config), ...by(c), ...about } as const;
     c.askFor(life, state, { do: 'propose', command });
   }
+}
+
+/** Nothing is under way of it that holds in this config. */
+function mayAdvance(c: Common, life: Held, set: CopySet, state: Companion['state']): boolean {
+  if (state.is === 'held back') return isWanted(c, life, set);
+  return state.is === 'idle' || ('config' in state && state.config !== set.config);
 }
 
 /** A copy that were added earlier could be promoted without the waits that its owner still has. */
@@ -132,7 +139,10 @@ function removeLate(c: Common, life: Held, set: CopySet): void {
   }
   const inSync = set.copies.filter((entry) => entry.state === 'in-sync' && entry !== copy).length;
   const { minInSync } = policyOf(c.metadata, shard);
-  if (!one.told) c.act({ do: 'note', note: { of: 'copy late', shard, member, inSync, minInSync } });
+  if (!one.told) {
+    c.act({ do: 'note', note: { of: 'copy late', shard, member, inSync, minInSync } });
+    slipped(c, life, member);
+  }
   one.told = true;
   const removed = { ...name, member, start, whole: copies.whole, lsn: copies.lsn };
   c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
@@ -163,7 +173,7 @@ export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNo
   const { known } = life.copies;
   let one = known.get(id);
   if (one === undefined) {
-    const nothing = { named: false, late: false, told: false, probe: undefined, attempts: 0 };
+    const nothing = { named: false, late: false, told: false, probe: undefined, attempts: 0, heldBack: 0 };
     one = { id, ...nothing, joins: 'yes', state: { is: 'idle' } };
     known.set(id, one);
     c.askFor(life, one, { do: 'wait', ms: UNNAMED_MS });
@@ -197,6 +207,7 @@ export function copiesDone(c: Common, life: Held, part: object, did: Asked['do']
       c.act({ do: 'fail', shard: life.shard, what: 'served', error: failed.error });
     if (did === 'propose') copies.busy = false;
   }
+  if (did === 'wait') calmed(life, part);
   for (const one of [...copies.known.values()]) partDone(c, life, one, part, did, result);
   advanceCopies(c, life);
 }
@@ -216,6 +227,10 @@ function partDone(c: Common, life: Held, one: Companion, part: object, did: Aske
       return;
     case 'proposing':
       state.busy = false;
+      return;
+    case 'held back':
+      one.heldBack = state.times;
+      one.state = { is: 'idle' };
       return;
     case 'resting':
       one.state = { is: 'idle' };

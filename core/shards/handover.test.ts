@@ -19,7 +19,7 @@ test('a drained owner hands its shard over to a copy in sync, and is a copy from
   t.deepEqual(rig.applied(), ['step down']);
   t.is(log.owner, heir);
   t.is(log.copy(owner)?.state, 'in-sync');
-  t.deepEqual(rig.done('step down'), ['wait 30000', 'follow owner']);
+  t.deepEqual(rig.done('step down'), ['wait 60000', 'follow owner']);
 });
 
 test('what was handed over is led as such, and what was promoted is not', (t) => {

@@ -104,8 +104,8 @@
  *   19. A new shard, whose values are to survive its server, counts its own copy as one in sync just before it is served:
  *       when another server has one, or none came for a time. So what is lost before that was never there.
  *
- * Files: shards (all of them), held, handover, companions, backup, coming, common (what the metadata says of one), life (the states), actions,
+ * Files: shards (all of them), held, handover, companions, brake, backup, coming, common (what the metadata says of one), life (the states), actions,
  * short-leases, changed-shards.
  */
-export type { Action, Asked, CopiesNow, CopyNoticed, Failure, Note, Result, Told } from './actions.js';
+export type { Action, Asked, CopiesNow, CopyNoticed, Failure, HeldBack, Note, Result, Told } from './actions.js';
 export { Shards, type ShardsOptions } from './shards.js';

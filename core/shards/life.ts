@@ -2,6 +2,7 @@
  * The states of a shard at one server. Each names what it waits for; a result counts only in the state that asked for
  * it.
  */
+import type { Slips } from './brake.js';
 
 /** One opening of one shard at this server. */
 interface Opening {
@@ -86,6 +87,8 @@ export interface Companions {
   readonly known: Map<string, Companion>;
   /** Ids of those that joined by that config: the data plane may have places for them. */
   joining: readonly string[];
+  /** By member: copies that were late in the last minute. */
+  readonly slips: Map<string, Slips>;
   /** Something is proposed against late copies. */
   busy: boolean;
 }
@@ -104,6 +107,8 @@ export interface Companion {
   probe: object | undefined;
   /** It was required in vain so many times. */
   attempts: number;
+  /** After its member's copy was late so many times, it has been held back. */
+  heldBack: number;
   state: CompanionState;
 }
 
@@ -115,10 +120,12 @@ export type CompanionState =
   /** It is waited for, and the metadata is to make it a copy in sync, in this config or not at all. */
   | { readonly is: 'proposing'; readonly config: number; readonly lsn: number; busy: boolean }
   /** It could not be required just now. */
-  | { readonly is: 'resting' };
+  | { readonly is: 'resting' }
+  /** It was late too often, and is not required yet. */
+  | { readonly is: 'held back'; readonly member: string; readonly times: number };
 
 export function noCompanions(config?: number): Companions {
-  return { config, whole: config === undefined, lsn: 0, known: new Map(), joining: [], busy: false };
+  return { config, whole: config === undefined, lsn: 0, known: new Map(), joining: [], slips: new Map(), busy: false };
 }
 
 /** A copy, here, of a shard that is another server's. */

@@ -6,7 +6,7 @@ import { workersOf } from '../metadata/placement.js';
 import { isWhole, mayGo, policyOf } from '../metadata/copy-sets.js';
 import { EMPTY } from '../metadata/reduce.js';
 import type { Copy, MetadataState, Move, Shard } from '../metadata/state.js';
-import type { Action, Asked, CopyNoticed, Result, Told } from './actions.js';
+import type { Action, Asked, CopyNoticed, HeldBack, Result, Told } from './actions.js';
 import { advanceBackup, backupDone, isNone, endBackup, openBackup, orphaned } from './backup.js';
 import { ChangedShards } from './changed-shards.js';
 import { advanceComing, comingDone, endComing, open } from './coming.js';
@@ -182,6 +182,17 @@ export class Shards implements Common {
             copies.some((copy) => isMine(copy) && isWhole(copy) && mayGo(s, copies, copy, policy, false));
       return stays ? [life.shard] : [];
     });
+  }
+
+  /** Copies of shards here that were late too often, and are not waited for yet. */
+  get heldBack(): HeldBack[] {
+    return [...this.#lives.values()].flatMap((life) =>
+      life.kind !== 'held'
+        ? []
+        : [...life.copies.known.values()].flatMap(({ state }) =>
+            state.is === 'held back' ? [{ shard: life.shard, member: state.member, times: state.times }] : [],
+          ),
+    );
   }
 
   /** Numbers of the shards that are served. */

@@ -148,7 +148,8 @@ static fkv_status require(shard *s, uint64_t id, command *c) {
     int i = replica_place(&s->replica, id);
     if (s->state == SHARD_CLOSING) return FKV_BUSY;
     if (i < 0) return FKV_NOT_OWNER;
-    if (!s->place[i].joined || !replica_require(&s->replica, id, s->lease_until_ns)) return FKV_BUSY;
+    if (!s->place[i].joined || s->place[i].unlinked_ns || !replica_require(&s->replica, id, s->lease_until_ns))
+        return FKV_BUSY;
     s->place[i].requiring = c;
     replicate_changed(s);
     return FKV_OK;

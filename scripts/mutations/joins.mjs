@@ -196,8 +196,14 @@ export const mutations = [
     [
       'joins: a copy is required before it follows',
       ends('a_copy_is_required_when_it_has_joined'),
-      'if (!s->place[i].joined || !replica_require',
-      'if (!replica_require',
+      'if (!s->place[i].joined || s->place[i].unlinked_ns ||',
+      'if (s->place[i].unlinked_ns ||',
+    ],
+    [
+      'joins: a copy is required without a connection',
+      away('a_copy_that_is_away_again_is_not_required'),
+      's->place[i].unlinked_ns || !replica_require',
+      '!replica_require',
     ],
   ]),
   ...inFile('native/dataplane/import.c', [

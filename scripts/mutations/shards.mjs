@@ -14,6 +14,7 @@ const LOST = /: moved shards: /;
 const WRONG_CALL = /: shards: /;
 const ANY = /: (owner leases|moved shards|shards): /;
 
+const brake = (title) => ({ test: 'core/shards/brake.test.ts', title });
 const copies = (title) => ({ test: 'core/shards/copies.test.ts', title });
 const handover = (title) => ({ test: 'core/shards/handover.test.ts', title });
 const replicated = (simulation, from = 1) => ({ simulation, from, application: 'replicas', seeds: 60, steps: 10_000 });
@@ -45,6 +46,32 @@ export const mutations = [
       handover('an owner that has not served, or whose copies may lack something, hands nothing over'),
       "copy.state === 'in-sync' &&",
       "copy.state !== 'eligible' &&",
+    ],
+  ]),
+  ...inFile('core/shards/brake.ts', [
+    [
+      'shards: a copy that is late again and again is waited for at once',
+      brake('a copy that was late is required as soon as it is back, and later and later when it is late again'),
+      'HELD_BACK_MS * 2 ** Math.min(10, times - 2)',
+      'HELD_BACK_MS',
+    ],
+    [
+      'shards: a copy that was late once is held back',
+      brake('a copy that was late is required as soon as it is back, and later and later when it is late again'),
+      'times < 2 ||',
+      'times < 1 ||',
+    ],
+    [
+      'shards: a copy is held back for what was long ago',
+      brake('a copy that was in time for a minute is as good as any'),
+      'if (calm === part) slips.delete(member);',
+      'if (calm === member) slips.delete(member);',
+    ],
+    [
+      'shards: a copy is held back though changes are refused without it',
+      brake('a copy without which changes are refused is not held back'),
+      ' || isWanted(c, life, set)',
+      '',
     ],
   ]),
   ...inFile('core/shards/companions.ts', [

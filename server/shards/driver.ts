@@ -7,7 +7,7 @@ import { addressToUse } from '../../core/metadata/data-address.js';
 import type { MetadataState, Shard } from '../../core/metadata/state.js';
 import { isSameHost, PROVIDERS } from '../../core/providers.js';
 import { FarkvError } from '../../core/errors.js';
-import { Shards, type Action, type Asked, type CopiesNow } from '../../core/shards/index.js';
+import { Shards, type Action, type Asked, type CopiesNow, type HeldBack } from '../../core/shards/index.js';
 import type { CopyConfig, CopyEvent, CopyOptions, CopyStats, DataPlane } from '../../native/data-plane.js';
 import { describeError, type Log } from '../log.js';
 import type { Outcome } from '../metadata/proposer.js';
@@ -170,6 +170,11 @@ export class ShardDriver {
   /** The data plane says that a shard's segments changed. */
   layoutChanged(shard: number): void {
     if (!this.#closing) this.#teller.changed(shard);
+  }
+
+  /** Copies of this server's shards that are not waited for yet. */
+  get heldBack(): readonly HeldBack[] {
+    return this.#shards.heldBack;
   }
 
   /** The data plane has noticed something of a copy. */

@@ -110,6 +110,11 @@ export class Notes {
       case 'copy late':
         this.#copyLate(note);
         return;
+      case 'copy held back':
+        log.warn(
+          `shard ${shard}: ${note.member} was late ${note.times} times, less than a minute apart: its copy is not waited for again before ${note.ms} ms are over. Look at its load, its network and its clock`,
+        );
+        return;
       case 'not closed':
         log.warn(`closing shard ${shard} failed: ${describeError(note.error)}`);
     }

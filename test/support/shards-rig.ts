@@ -1,6 +1,6 @@
 /** Shards of one server, whose actions are done when a test says so. */
 import type { Command } from '../../core/metadata/commands.js';
-import type { Action, Asked, CopyNoticed, Failure } from '../../core/shards/actions.js';
+import type { Action, Asked, CopyNoticed, Failure, Note } from '../../core/shards/actions.js';
 import { Shards } from '../../core/shards/shards.js';
 import { hexOf, type MetadataLog } from './metadata-log.js';
 
@@ -11,6 +11,8 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   readonly log: L;
   readonly shards: Shards;
   readonly #open: (Asked & { readonly of: number })[] = [];
+  /** What operators are told. */
+  readonly notes: Note[] = [];
   #names: number;
 
   constructor(log: L, memberId = 's1', memberIncarnation = hexOf(1), names = 100) {
@@ -30,6 +32,7 @@ export class Rig<L extends MetadataLog = MetadataLog> {
   /** What was asked for since it was asked last. */
   asked(): string[] {
     return this.shards.take().flatMap((action: Action) => {
+      if (action.do === 'note') this.notes.push(action.note);
       if (!('of' in action))
         return action.do === 'leases' ? [`leases ${action.ms}`] : action.do === 'fail' ? ['fail'] : [];
       this.#open.push(action);
@@ -62,9 +65,28 @@ export class Rig<L extends MetadataLog = MetadataLog> {
 
   /** The oldest that is under way of these. */
   done(what: Asked['do'], failed?: Failure, lsn?: number): string[] {
-    const at = this.#open.findIndex((action) => action.do === what);
-    const [action] = this.#open.splice(at, 1);
-    if (at < 0 || action === undefined) throw new Error(`no ${what} is under way`);
+    return this.#done(
+      this.#open.find((action) => action.do === what),
+      what,
+      failed,
+      lsn,
+    );
+  }
+
+  /** The latest wait of so long is over. */
+  waited(ms: number): string[] {
+    return this.#done(
+      this.#open.findLast((action) => action.do === 'wait' && action.ms === ms),
+      `wait ${ms}`,
+    );
+  }
+
+  #done(action: { readonly of: number } | undefined, what: string, failed?: Failure, lsn?: number): string[] {
+    if (action === undefined) throw new Error(`no ${what} is under way`);
+    this.#open.splice(
+      this.#open.findIndex(({ of }) => of === action.of),
+      1,
+    );
     this.shards.done({
       of: action.of,
       ...(failed === undefined ? {} : { failed }),

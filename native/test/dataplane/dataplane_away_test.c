@@ -101,6 +101,23 @@ TEST(a_copy_that_was_away_comes_back_with_what_it_has) {
     join_slow_ms = 0;
 }
 
+/* Its owner may have held it back since it had joined. */
+TEST(a_copy_that_is_away_again_is_not_required) {
+    uint64_t lsn;
+    join_slow_ms = 100;
+    goes_away(0, 0);
+    node_follows(SECOND, FIRST);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    node_follows(SECOND, SECOND);
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (copy_stats(FIRST).peer[0].linked != FAB_NONE) CHECK(fkv_now_ns() < until);
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_BUSY);
+    CHECK_EQ(put("alpha", "three").status, FKV_OK);
+    raw_down(&c);
+    down();
+    join_slow_ms = 0;
+}
+
 TEST(a_copy_that_was_away_for_too_long_is_forgotten) {
     join_slow_ms = 100;
     goes_away(11000000000, 1);
@@ -156,6 +173,7 @@ TEST(a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_c
 static void tests(void) {
     RUN(a_copy_that_is_eligible_comes_back_with_what_it_has);
     RUN(a_copy_that_was_away_comes_back_with_what_it_has);
+    RUN(a_copy_that_is_away_again_is_not_required);
     RUN(a_copy_that_was_away_for_too_long_is_forgotten);
     RUN(a_copy_that_lacks_what_was_not_kept_is_unknown);
     RUN(a_copy_that_is_away_when_its_shard_comes_to_another_owner_lacks_what_that_commits);

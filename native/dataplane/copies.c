@@ -222,8 +222,14 @@ static void watch_joining(shard *s, int i) {
     }
 }
 
+void copies_joins(shard *s, bool joins) {
+    s->w->joining += (uint32_t)joins - (uint32_t)s->joins;
+    s->joins = joins;
+}
+
 void copies_watch(shard *s) {
     uint64_t now = s->w->now_ns;
+    bool joins = false;
     for (int i = 0; i < REPLICA_PEERS; i++) {
         const replica_peer *peer = &s->replica.peer[i];
         copy_place *p = &s->place[i];
@@ -235,7 +241,9 @@ void copies_watch(shard *s) {
             watch_joining(s, i);
         else
             watch_required(s, i);
+        joins |= peer->standing == REPLICA_JOINS && !p->unlinked_ns;
     }
+    copies_joins(s, joins);
 }
 
 uint64_t copies_deadline(const shard *s) {

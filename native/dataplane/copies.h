@@ -15,6 +15,8 @@ void copies_place(shard *s, int place, uint64_t joined_at);
 void copies_came_further(shard *s, int place); /* it has acknowledged more */
 void copies_lose_joining(shard *s);            /* what those that nobody waits for would need is not there */
 void copies_configured(shard *s, const replica_config *c);
+/* Sets shard.joins. */
+void copies_joins(shard *s, bool joins);
 /* While the shard has backups: whoever may be proposed is, and on_copy is told what is to be told. */
 void copies_watch(shard *s);
 uint64_t copies_deadline(const shard *s);

@@ -207,6 +207,7 @@ static bool quiet(const worker *w, const shard *s) { return s->held == 0 && w->n
 /* No op is about it any more: they were refused when it began to close, and the lists are empty. */
 static void finish_close(worker *w, shard *s) {
     fkv_assert(s->closing && s->held == 0 && s->quarantined == 0);
+    copies_joins(s, false);
     list_remove(&s->of_worker);
     w->by_number[s->number] = NULL;
     w->slot_taken[s->slot] = false;

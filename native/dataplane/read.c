@@ -4,6 +4,7 @@
 #include "../table/layout.h"
 #include "client.h"
 #include "copies.h"
+#include "lease.h"
 #include "shard.h"
 #include "stream.h"
 #include "worker.h"
@@ -193,4 +194,4 @@ void read_changed(op *o) {
 
 void read_layout(op *o) { streams(o, (uint32_t)table_segments(o->shard->table, NULL, 0)); }
 
-void read_leases(op *o) { streams(o, o->client->tenant->shards.count); }
+void read_leases(op *o) { streams(o, lease_places(o->client->tenant->shards)); }

@@ -113,12 +113,9 @@ void replicate_pulled(shard *s) { take_ready(s); }
 
 void replicate_count(shard *s) {
     s->backups = replica_waits(&s->replica);
-    s->joins = false;
-    for (int i = 0; i < REPLICA_PEERS; i++) {
-        s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
-        s->joins |= s->replica.peer[i].standing == REPLICA_JOINS;
-    }
+    for (int i = 0; i < REPLICA_PEERS; i++) s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
     s->attended |= s->backups;
+    if (!s->backups) copies_joins(s, false);
 }
 
 void replicate_changed(shard *s) {

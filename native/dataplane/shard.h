@@ -86,7 +86,7 @@ struct shard {
     copy_place place[REPLICA_PEERS];
     backlog *backlog;     /* committed records that a copy may lack; NULL: none does */
     bool backups;         /* its changes have records: it knows copies, or needs more than there are */
-    bool joins;           /* a copy does: nobody waits for it yet */
+    bool joins;           /* a copy that is connected does: nobody waits for it yet; copies_watch */
     bool attended;        /* something of it is to be looked at in each turn (life.c) */
     uint32_t held;        /* ops that are prepared in the table */
     uint32_t wanted;      /* segments asked for and not yet come */

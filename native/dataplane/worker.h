@@ -124,6 +124,7 @@ struct worker {
     fkv_list sending, blocked;
     fkv_list uplinks, downlinks; /* links to owners, and of backups */
     fkv_list feeding;            /* shards of which backups were not sent everything */
+    uint32_t joining;            /* shards with shard.joins */
     dedup dedup;
     challenges challenges;
     access_rules *access;

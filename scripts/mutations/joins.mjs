@@ -40,6 +40,12 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/copies.c', [
     [
+      'joins: leases are short for a copy that is not there',
+      by('dataplane_lease')('leases_are_short_only_while_a_copy_that_joins_is_connected'),
+      'peer->standing == REPLICA_JOINS && !p->unlinked_ns;',
+      'peer->standing == REPLICA_JOINS;',
+    ],
+    [
       'joins: nobody is told that a copy has lost its connection',
       ends('a_copy_that_loses_its_connection_is_told_of'),
       'if (unlinked && !p->unlinked) tell(s, id, DATAPLANE_COPY_UNLINKED);',
@@ -130,6 +136,12 @@ export const mutations = [
       join('a_copy_is_proposed_when_clients_leases_of_before_are_over'),
       's->joins ? min_u64(longest, JOIN_LEASE_NS) : longest',
       'longest',
+    ],
+    [
+      'joins: one shard that a copy joins cuts the grants of the others',
+      by('dataplane_lease')('shards_that_copies_join_take_one_grant_and_the_others_another'),
+      'if (s && s->joins != first) continue;',
+      'if (first) continue;',
     ],
   ]),
   ...inFile('native/dataplane/uplink.c', [

@@ -21,8 +21,8 @@ export const mutations = [
     [
       'tenant: a lease tells of all domains',
       owner('a_lease_covers_the_shards_of_the_clients_domain_only'),
-      'streams(o, o->client->tenant->shards.count);',
-      'static dp_tenant all; all.shards.count = o->worker->d->c.shards; o->client->tenant = &all; streams(o, all.shards.count);',
+      'streams(o, lease_places(o->client->tenant->shards));',
+      'static dp_tenant all; all.shards.count = o->worker->d->c.shards; o->client->tenant = &all; streams(o, lease_places(all.shards));',
     ],
   ]),
   ...inFile('native/dataplane/memory.c', [

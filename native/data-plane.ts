@@ -127,9 +127,10 @@ export type CopyStanding = 'joins' | 'required' | 'proposed' | 'in-sync';
  * for and has acknowledged nothing for backupSlowMs, or has no connection for so long. `back`: one that was late
  * acknowledges again. `unlinked`: one that is waited for has had no connection for a moment; its server may have ended.
  * `damaged`, said where the copy is: it is not what its owner has, or its memory has changed by itself; it acknowledges
- * nothing any more.
+ * nothing any more. `unknown`, said there too: its owner does not know it, or has not kept what it lacks. `refused`: the
+ * same, said at the owner each time that the copy asks.
  */
-export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged' | 'unknown';
+export type CopyEvent = 'joined' | 'late' | 'back' | 'unlinked' | 'damaged' | 'unknown' | 'refused';
 
 /** A place in the log of a shard's changes; records are counted from 1 through all owners. */
 export interface ReplicaStats {

@@ -83,8 +83,8 @@ export interface CopiesNow {
   readonly joining: readonly string[];
 }
 
-/** What an owner's data plane notices of a copy. */
-export type CompanionNoticed = 'joined' | 'late' | 'back' | 'unlinked';
+/** What an owner's data plane notices of a copy. `refused`: it asks to follow, and is unknown or lacks what is not kept. */
+export type CompanionNoticed = 'joined' | 'late' | 'back' | 'unlinked' | 'refused';
 /** And that where the copy is. `unknown`: its owner does not know it, or has not kept what it lacks. */
 export type CopyNoticed = CompanionNoticed | 'damaged' | 'unknown';
 
@@ -170,6 +170,8 @@ export type Note = { readonly shard: number } & (
   | { readonly of: 'handed over'; readonly epoch: number }
   | { readonly of: 'copy in sync'; readonly member: string; readonly inSync: number }
   | { readonly of: 'copy late'; readonly member: string; readonly inSync: number; readonly minInSync: number }
+  /** It is eligible, and cannot go on from where it is: it is to be made anew. */
+  | { readonly of: 'copy refused'; readonly member: string }
   /** It was late so many times within a minute each, and is back: it is not waited for before `ms` are over. */
   | { readonly of: 'copy held back'; readonly member: string; readonly times: number; readonly ms: number }
 );

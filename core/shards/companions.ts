@@ -171,6 +171,10 @@ function forget(c: Common, life: Held, one: Companion): void {
 /** The data plane has noticed something of a copy. */
 export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNoticed): void {
   const { known } = life.copies;
+  if (what === 'refused') {
+    refused(c, life, id);
+    return;
+  }
   let one = known.get(id);
   if (one === undefined) {
     const nothing = { named: false, late: false, told: false, probe: undefined, attempts: 0, heldBack: 0 };
@@ -187,6 +191,22 @@ export function copyNoticed(c: Common, life: Held, id: string, what: CompanionNo
   // Whatever was proposed of it before, it begins anew as one that joins.
   if (what === 'joined') Object.assign(one, { joins: 'yes', state: { is: 'idle' } });
   advanceCopies(c, life);
+}
+
+/**
+ * It asked to follow and had to be refused. One that joins begins anew by itself, but an eligible one is kept by the
+ * metadata until its owner says otherwise, and changes would be refused for as long.
+ */
+function refused(c: Common, life: Held, id: string): void {
+  const { copies, shard } = life;
+  const set = ownSet(c, life);
+  const copy = set?.copies.find((entry) => entry.id === id);
+  if (set === undefined || copy?.state !== 'eligible' || copies.config !== set.config || copies.busy) return;
+  copies.busy = true;
+  const { member, start } = copy;
+  c.act({ do: 'note', note: { of: 'copy refused', shard, member } });
+  const removed = { ...names(life, set.config), member, start, whole: false, lsn: copies.lsn };
+  c.askFor(life, copies, { do: 'propose', command: { t: 'copies-removed', by: by(c), copies: [removed] } });
 }
 
 /** One whose server has ended is late at once: until it is removed, changes wait, and soon reads too. */

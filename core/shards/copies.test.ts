@@ -466,6 +466,20 @@ test('an eligible copy that is on its way back, and late, is given up in a new c
   t.deepEqual(rig.notices(id, 'late'), ['copies-keep']);
 });
 
+test('an eligible copy that its owner does not know is made anew by its word', (t) => {
+  const rig = kept({ minInSync: 2 });
+  const id = hexOf(2001);
+  t.deepEqual(rig.notices(id, 'refused'), [], 'it is in sync');
+  rig.notices(id, 'late');
+  rig.applied();
+  t.regex(rig.log.copies, /eligible/);
+  t.deepEqual(rig.notices(hexOf(77), 'refused'), [], 'nobody has it');
+  t.deepEqual(rig.notices(id, 'refused'), ['copies-removed']);
+  t.deepEqual(rig.notices(id, 'refused'), [], 'that is under way');
+  rig.applied();
+  t.is(rig.log.copies, '', 'the leader adds one again');
+});
+
 test('a copy that cannot be required is asked again, and removed in the end', (t) => {
   const rig = owner();
   rig.notices(hexOf(2001), 'joined');

@@ -27,6 +27,11 @@ static void tell(const shard *s, uint64_t id, dataplane_copy_event what) {
     if (c->on_copy) c->on_copy(c->ctx, s->number, id, what);
 }
 
+fkv_status copies_refuse(const shard *s, uint64_t id) {
+    if (!s->copy || s->copy->leads) tell(s, id, DATAPLANE_COPY_REFUSED);
+    return FKV_NOT_OWNER;
+}
+
 /* ---- what they may lack ---- */
 
 /* Frees what no copy needs any more. */

@@ -13,7 +13,9 @@ fkv_status copies_join(shard *s, uint64_t id);
 /* Nothing is known yet of the backup at this place, which has the records up to joined_at. */
 void copies_place(shard *s, int place, uint64_t joined_at);
 void copies_came_further(shard *s, int place); /* it has acknowledged more */
-void copies_lose_joining(shard *s);            /* what those that nobody waits for would need is not there */
+/* It asks to follow, and cannot go on from where it is. NOT_OWNER. */
+fkv_status copies_refuse(const shard *s, uint64_t id);
+void copies_lose_joining(shard *s); /* what those that nobody waits for would need is not there */
 void copies_configured(shard *s, const replica_config *c);
 /* Sets shard.joins. */
 void copies_joins(shard *s, bool joins);

@@ -69,14 +69,15 @@ typedef struct dataplane_access {
  * come no further for backup_slow_ms, or has had no connection for so long after its lease. BACK: it is not, any more.
  * UNLINKED: it is waited for and has had no connection for a moment; its server may have ended.
  * Told where the copy is: DAMAGED: it is not what its owner has, or its memory has changed by itself. UNKNOWN: its owner
- * does not know it, or has not kept what it lacks; said each time that it asks. */
+ * does not know it, or has not kept what it lacks; said each time that it asks. REFUSED: the same, told at the owner. */
 typedef enum {
     DATAPLANE_COPY_JOINED,
     DATAPLANE_COPY_LATE,
     DATAPLANE_COPY_BACK,
     DATAPLANE_COPY_UNLINKED,
     DATAPLANE_COPY_DAMAGED,
-    DATAPLANE_COPY_UNKNOWN
+    DATAPLANE_COPY_UNKNOWN,
+    DATAPLANE_COPY_REFUSED
 } dataplane_copy_event;
 
 /* A copy here whose owner is gone: nobody listens at its addresses, or nothing was heard of it until the last lease that

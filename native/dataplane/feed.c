@@ -11,6 +11,7 @@
 #include "backlog.h"
 #include "backup.h"
 #include "bulk.h"
+#include "copies.h"
 #include "downlink.h"
 #include "integrity.h"
 #include "op.h"
@@ -133,7 +134,7 @@ fkv_status feed_begin(worker *w, const fkv_peer_follow *m, feed **out, fkv_peer_
     uint64_t prepared;
     if (!s || s->state == SHARD_CLOSING) return FKV_NOT_OWNER;
     int i = replica_place(&s->replica, m->id);
-    if (i < 0 || !agree(s, m, &prepared)) return FKV_NOT_OWNER;
+    if (i < 0 || !agree(s, m, &prepared)) return copies_refuse(s, m->id);
     feed *f = feed_of(s, m->id);
     if (f) feed_end(f);
     f = calloc(1, sizeof *f);

@@ -61,7 +61,8 @@ static bool is_notice(const call *c) { return c->kind >= CALL_NOTICE; }
 static size_t arguments_of(napi_env env, const call *c, napi_value argv[4]) {
     static const char *const events[] = { [DATAPLANE_COPY_JOINED] = "joined",   [DATAPLANE_COPY_LATE] = "late",
                                           [DATAPLANE_COPY_BACK] = "back",       [DATAPLANE_COPY_UNLINKED] = "unlinked",
-                                          [DATAPLANE_COPY_DAMAGED] = "damaged", [DATAPLANE_COPY_UNKNOWN] = "unknown" };
+                                          [DATAPLANE_COPY_DAMAGED] = "damaged", [DATAPLANE_COPY_UNKNOWN] = "unknown",
+                                          [DATAPLANE_COPY_REFUSED] = "refused" };
     if (c->kind == CALL_UNREACHABLE)
         return napi_create_string_utf8(env, fab_provider_name(c->provider), NAPI_AUTO_LENGTH, &argv[0]) == napi_ok;
     if (napi_create_uint32(env, c->shard, &argv[0]) != napi_ok) return 0;

@@ -40,6 +40,12 @@ export const mutations = [
   ]),
   ...inFile('native/dataplane/copies.c', [
     [
+      'joins: an owner is not told that a copy asks in vain',
+      away('a_copy_that_was_away_for_too_long_is_forgotten'),
+      'if (!s->copy || s->copy->leads) tell(s, id, DATAPLANE_COPY_REFUSED);',
+      '(void)s, (void)id;',
+    ],
+    [
       'joins: leases are short for a copy that is not there',
       by('dataplane_lease')('leases_are_short_only_while_a_copy_that_joins_is_connected'),
       'peer->standing == REPLICA_JOINS && !p->unlinked_ns;',

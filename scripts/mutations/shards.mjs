@@ -76,6 +76,18 @@ export const mutations = [
   ]),
   ...inFile('core/shards/companions.ts', [
     [
+      'shards: an eligible copy that its owner does not know stays so for ever',
+      copies('an eligible copy that its owner does not know is made anew by its word'),
+      '    refused(c, life, id);\n',
+      '',
+    ],
+    [
+      'shards: an owner has copies made anew that begin anew by themselves, or are in sync',
+      copies('an eligible copy that its owner does not know is made anew by its word'),
+      "copy?.state !== 'eligible' || copies.config !== set.config || copies.busy",
+      'copy === undefined || copies.config !== set.config || copies.busy',
+    ],
+    [
       'shards: the place of a copy is kept though its server has started again',
       copies('a copy that has not joined yet is let go of when its server starts again, or names another one'),
       "c.askFor(life, copies, { do: 'drop', shard, copy });",

@@ -110,6 +110,11 @@ export class Notes {
       case 'copy late':
         this.#copyLate(note);
         return;
+      case 'copy refused':
+        log.warn(
+          `shard ${shard}: the copy at ${note.member} cannot go on with what it has: it is made anew. Changes are refused until enough copies are in sync`,
+        );
+        return;
       case 'copy held back':
         log.warn(
           `shard ${shard}: ${note.member} was late ${note.times} times, less than a minute apart: its copy is not waited for again before ${note.ms} ms are over. Look at its load, its network and its clock`,

@@ -16,7 +16,7 @@ export interface CopyTablesOptions {
   readonly reach: (id: string, start: string) => CopyTables | undefined;
   readonly notice: (shard: number, copy: string, what: CopyNoticed) => void;
   readonly orphaned: (shard: number, copy: string, orphan: { readonly prepared: number } | undefined) => void;
-  readonly counted: (what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged') => void;
+  readonly counted: (what: 'led' | 'handed' | 'joined' | 'late' | 'back' | 'orphaned' | 'damaged' | 'refused') => void;
 }
 
 interface Followed {
@@ -125,6 +125,8 @@ export class CopyTables {
     for (const id of [...copies.eligible, ...copies.joining]) {
       const peer = before.get(id);
       if (peer?.standing !== 'in-sync' || table.peers.has(id)) continue;
+      // There may be no memory for what it will lack.
+      if (this.#options.random.below(8) === 0) continue;
       table.peers.set(id, { ...peer, standing: 'joins' });
       this.met(id);
     }
@@ -196,7 +198,13 @@ export class CopyTables {
     this.#watch(shard, table, other === undefined);
     if (other === undefined || owner === undefined || random.below(4) === 0) return;
     this.#listened.set(shard, nowMs());
-    if (peer === undefined || table.damaged) return;
+    if (peer === undefined) {
+      if (owner.role !== 'owner') return;
+      notice(shard, table.id, 'unknown');
+      other.refused(shard, table.id);
+      return;
+    }
+    if (table.damaged) return;
     if (!table.follow(owner)) return;
     if (random.below(DAMAGE) === 0) {
       table.damaged = true;
@@ -220,6 +228,12 @@ export class CopyTables {
     this.#orphans.add(shard);
     counted('orphaned');
     orphaned(shard, table.id, { prepared: table.log.length });
+  }
+
+  /** At the owner: it asks to follow, and cannot. */
+  refused(shard: number, id: string): void {
+    this.#options.counted('refused');
+    this.#options.notice(shard, id, 'refused');
   }
 
   /** At the owner. */

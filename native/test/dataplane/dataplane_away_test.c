@@ -30,7 +30,9 @@ TEST(a_copy_that_is_eligible_comes_back_with_what_it_has) {
     CHECK_EQ(put(key_at(1, room), "refused").status, FKV_TOO_FEW_COPIES);
     CHECK_EQ(copy_stats(FIRST).peers, 1);
     node_follows(SECOND, FIRST);
-    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (copy_stats(FIRST).peer[0].linked == FAB_NONE) CHECK(fkv_now_ns() < until);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED); /* now, or when it was let go */
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
     CHECK_EQ(node_configures(FIRST, 1 << SECOND, 4, 2), FKV_OK);
     CHECK_EQ(raw_end(&c, waits), FKV_OK);
@@ -71,6 +73,7 @@ static void comes_back_unknown(void) {
     n->events = 0;
     pthread_mutex_unlock(&n->lock);
     node_expects(SECOND, SECOND, DATAPLANE_COPY_UNKNOWN);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_REFUSED);
     raw_down(&c);
     down();
     join_slow_ms = 0;

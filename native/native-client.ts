@@ -145,6 +145,8 @@ export const PLACE_BITS = 16;
 export const PENDING_STATUS = 255;
 /** Of one putMany call. */
 export const PUTS_MAX = 1024;
+/** In the place of the namespace of a scan: all of them; each entry then has its own. */
+export const EVERY_NAMESPACE = 65_536;
 /** Characters of the keys that a batch call takes as one text, at most. */
 export const TEXTS_MAX = 64 << 10;
 
@@ -247,8 +249,8 @@ export interface NativeClient {
   ): Answer;
   delete(space: number, key: NativeKey, timeoutMs: number): Answer;
   /**
-   * One SCAN step on one shard; the reply's body (native/wire/wire.h fkv_scan_entry) comes to drain's slab; next cursor
-   * = version.
+   * One SCAN step on one shard, of a namespace or EVERY_NAMESPACE; the reply's body (native/wire/wire.h fkv_scan_entry)
+   * comes to drain's slab; next cursor = version.
    */
   scan(
     space: number,

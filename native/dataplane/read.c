@@ -51,7 +51,7 @@ attempt_result read_attempt(op *o) {
 typedef struct scan_out {
     uint8_t *bytes;
     uint32_t at, entries, value_max; /* value_max: an entry with its value must fit one message */
-    bool values, copy;               /* copy: it is told which namespace */
+    bool values, spaces;             /* spaces: of every namespace, and of each entry its own */
 } scan_out;
 
 static void emit(void *ctx, const table_entry *e) {
@@ -66,7 +66,7 @@ static void emit(void *ctx, const table_entry *e) {
                          .key_bytes = e->key_bytes,
                          .codec = e->codec,
                          .has_value = value,
-                         .space = out->copy ? e->space : 0 };
+                         .space = out->spaces ? e->space : 0 };
     memcpy(out->bytes + out->at, &s, sizeof s);
     memcpy(out->bytes + out->at + sizeof s, e->key, e->key_bytes);
     if (value) memcpy(out->bytes + out->at + fixed, e->value, e->value_bytes);
@@ -85,11 +85,11 @@ void read_scan(op *o) {
     }
     scan_out out = { .bytes = o->worker->scratch,
                      .values = o->request.flags & FKV_REQUEST_SCAN_VALUES,
-                     .copy = copy,
+                     .spaces = copy || o->request.flags & FKV_REQUEST_SCAN_SPACES,
                      .value_max = (uint32_t)min_u64(stream_body_max(o->client), FKV_SCAN_REPLY_MAX) };
     uint64_t cursor = o->request.expected;
     uint32_t chains = 0, most = (uint32_t)max_u64(o->worker->scan_chains, SCAN_CHAINS_MIN);
-    do table_scan(o->shard->table, out.copy ? TABLE_EVERY_NAMESPACE : o->request.space, &cursor, emit, &out);
+    do table_scan(o->shard->table, out.spaces ? TABLE_EVERY_NAMESPACE : o->request.space, &cursor, emit, &out);
     while (cursor && out.entries < o->request.value_bytes && out.at < FKV_SCAN_REPLY_MAX && ++chains < most);
     o->worker->scan_chains -= (uint32_t)min_u64(o->worker->scan_chains, chains);
     o->reply.version = cursor;
@@ -160,7 +160,7 @@ void read_changed(op *o) {
         return;
     }
     bool joins = o->request.flags & FKV_REQUEST_SCAN_FROM_HERE;
-    scan_out out = { .bytes = o->worker->scratch, .copy = true };
+    scan_out out = { .bytes = o->worker->scratch, .spaces = true };
     uint32_t most = joins ? SCAN_VALUES_ROOM / 2 : FKV_SCAN_REPLY_MAX;
     changed_key k;
     while (out.entries < o->request.value_bytes && out.at < most && change_log_next(&s->log, &place, &k)) {

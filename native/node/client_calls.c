@@ -237,6 +237,8 @@ napi_value client_delete(napi_env env, napi_callback_info info) {
     return send_request(c, env, &a, argv[2], &c->changes);
 }
 
+enum { EVERY_SPACE = 1 << 16 }; /* in the place of a namespace: all of them */
+
 napi_value client_scan(napi_env env, napi_callback_info info) {
     napi_value argv[6];
     client *c = client_arguments(env, info, argv, 6);
@@ -245,12 +247,15 @@ napi_value client_scan(napi_env env, napi_callback_info info) {
     session_ask a = { .op = FKV_OP_SCAN };
     if (!c) return NULL;
     if (!c->lookup) return refuse(c, env, FKV_CLOSED);
-    bool good = read_u32(env, argv[0], UINT16_MAX, &space) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
+    bool good = read_u32(env, argv[0], EVERY_SPACE, &space) && read_u32(env, argv[1], c->shards - 1, &a.shard) &&
                 read_u64(env, argv[2], &a.expected) && read_u32(env, argv[3], UINT32_MAX, &a.value_bytes) &&
                 napi_get_value_bool(env, argv[4], &values) == napi_ok;
     if (!good || a.value_bytes == 0) return refuse(c, env, FKV_BAD_REQUEST);
-    a.space = (uint16_t)space;
     a.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
+    if (space == EVERY_SPACE)
+        a.flags |= FKV_REQUEST_SCAN_SPACES;
+    else
+        a.space = (uint16_t)space;
     return send_request(c, env, &a, argv[5], NULL);
 }
 

@@ -32,7 +32,8 @@ enum {
     FKV_REQUEST_SCAN_CHANGED = 16,
     /* with SCAN_CHANGED: where the reply reaches the end of that log, the copy whose id is `expiry` joins there: it is
      * a backup from then on, and the reply has FKV_CHANGED_JOINED. BUSY: there are as many backups as there can be */
-    FKV_REQUEST_SCAN_FROM_HERE = 32
+    FKV_REQUEST_SCAN_FROM_HERE = 32,
+    FKV_REQUEST_SCAN_SPACES = 64 /* SCAN of every namespace, by a client; not with SCAN_COPY */
 };
 
 typedef enum fkv_op_trait {
@@ -59,8 +60,9 @@ typedef enum fkv_op_body {
 
 #define FKV_OF_KEY   (FKV_KEYED | FKV_OF_SHARD)
 #define FKV_A_CHANGE (FKV_OF_KEY | FKV_CHANGES)
-#define FKV_SCAN_FLAGS \
-    (FKV_REQUEST_SCAN_VALUES | FKV_REQUEST_SCAN_COPY | FKV_REQUEST_SCAN_CHANGED | FKV_REQUEST_SCAN_FROM_HERE)
+#define FKV_SCAN_FLAGS                                                                                         \
+    (FKV_REQUEST_SCAN_VALUES | FKV_REQUEST_SCAN_COPY | FKV_REQUEST_SCAN_CHANGED | FKV_REQUEST_SCAN_FROM_HERE | \
+     FKV_REQUEST_SCAN_SPACES)
 
 /* number, C name, name in statistics, where it is counted, traits, flags that a request may have, body of the reply
  *

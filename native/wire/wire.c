@@ -53,7 +53,9 @@ fkv_status wire_parse_request(const void *message, uint32_t bytes, fkv_request *
     if (traits & FKV_RENEWS) return left == sizeof(fkv_renewal) && r->value_bytes == left ? FKV_OK : FKV_BAD_REQUEST;
     if (left) return FKV_BAD_REQUEST;
     bool copy = r->flags & FKV_REQUEST_SCAN_COPY, changed = r->flags & FKV_REQUEST_SCAN_CHANGED;
-    if ((changed && !copy) || (joins && !changed) || (copy && r->space)) return FKV_BAD_REQUEST;
+    bool spaces = r->flags & FKV_REQUEST_SCAN_SPACES;
+    if ((changed && !copy) || (joins && !changed) || (copy && spaces)) return FKV_BAD_REQUEST;
+    if ((copy || spaces) && r->space) return FKV_BAD_REQUEST;
     return !r->value_bytes == !(traits & FKV_COUNTED) ? FKV_OK : FKV_BAD_REQUEST;
 }
 

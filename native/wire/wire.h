@@ -239,7 +239,7 @@ typedef struct fkv_scan_entry {
     uint32_t value_bytes, user_flags;
     uint16_t key_bytes;
     uint8_t codec, has_value;
-    uint16_t space; /* SCAN_COPY; else 0 */
+    uint16_t space; /* SCAN_COPY, SCAN_SPACES; else 0 */
     uint16_t kind;  /* FKV_SCAN_*; 0 but in a reply with FKV_CHANGED_JOINED */
 } fkv_scan_entry;
 static_assert(sizeof(fkv_scan_entry) == 32, "drawing");

@@ -21,6 +21,14 @@ export const mutations = [
       '        place = change_log_begin(&s->log, now);',
     ],
   ]),
+  ...inFile('native/dataplane/read.c', [
+    [
+      'dataplane: a scan of every namespace does not say whose an entry is',
+      dataplane('a_scan_of_every_namespace_says_whose_each_entry_is'),
+      '.space = out->spaces ? e->space : 0 };',
+      '.space = 0 };',
+    ],
+  ]),
   ...inFile('native/dataplane/dedup.c', [
     [
       'dataplane: a retry is made again',

@@ -318,17 +318,21 @@ TEST(a_full_table_says_so_and_what_was_there_stays_readable) {
     down();
 }
 
-static int scan_all(uint16_t space, bool values, uint32_t wanted, uint8_t *seen, int n) {
+/* Where a key of the test of every namespace is put. */
+static uint16_t space_of(int i) { return (uint16_t)(i % 3 * 30000); }
+
+static int scan_all(uint32_t space, bool values, uint32_t wanted, uint8_t *seen, int n) {
+    bool every = space == TABLE_EVERY_NAMESPACE;
     int found = 0;
     for (uint32_t shard = 0; shard < RIG_SHARDS; shard++) {
         uint64_t cursor = 0;
         do {
             fkv_request q = raw_request(&c, FKV_OP_SCAN, "");
             q.shard = shard;
-            q.space = space;
+            q.space = every ? 0 : (uint16_t)space;
             q.expected = cursor;
             q.value_bytes = wanted;
-            q.flags = values ? FKV_REQUEST_SCAN_VALUES : 0;
+            q.flags = (uint8_t)((values ? FKV_REQUEST_SCAN_VALUES : 0) | (every ? FKV_REQUEST_SCAN_SPACES : 0));
             uint64_t id = raw_send(&c, &q, "", NULL, 0);
             for (bool more = true; more;) {
                 raw_message *m = raw_receive(&c, id);
@@ -341,6 +345,7 @@ static int scan_all(uint16_t space, bool values, uint32_t wanted, uint8_t *seen,
                     memcpy(text, key, e.key_bytes);
                     int i = atoi(text + 4);
                     CHECK(i >= 0 && i < n && e.value_bytes == 200 && (value != NULL) == values);
+                    CHECK_EQ(e.space, every ? space_of(i) : 0);
                     if (value) CHECK_EQ(*value, (uint8_t)i);
                     if (!seen[i]++) found++;
                 }
@@ -368,6 +373,28 @@ TEST(a_scan_returns_every_key_of_its_namespace) {
     CHECK_EQ(scan_all(0, true, 100, memset(seen, 0, N), N), N);
     CHECK_EQ(scan_all(0, true, UINT32_MAX, memset(seen, 0, N), N), N);
     CHECK_EQ(scan_all(1, true, 100, memset(seen, 0, N), N), 0);
+    down();
+}
+
+TEST(a_scan_of_every_namespace_says_whose_each_entry_is) {
+    enum { N = 900 };
+    static uint8_t seen[N];
+    up(16 << 20);
+    for (int i = 0; i < N; i++) {
+        char key[32];
+        uint8_t value[200];
+        snprintf(key, sizeof key, "key-%d", i);
+        memset(value, i, sizeof value);
+        fkv_request q = raw_request(&c, FKV_OP_PUT, key);
+        c.sequence[q.shard]--;
+        q.space = space_of(i);
+        q.shard = raw_shard_of(q.space, key, strlen(key));
+        q.sequence = ++c.sequence[q.shard];
+        q.value_bytes = sizeof value;
+        CHECK_EQ(raw_end(&c, raw_send(&c, &q, key, value, sizeof value)), FKV_OK);
+    }
+    CHECK_EQ(scan_all(TABLE_EVERY_NAMESPACE, true, 100, memset(seen, 0, N), N), N);
+    CHECK_EQ(scan_all(0, true, 100, memset(seen, 0, N), N), N / 3);
     down();
 }
 
@@ -449,6 +476,7 @@ static void tests(void) {
     RUN(more_clients_than_allowed_are_refused_until_one_goes);
     RUN(a_full_table_says_so_and_what_was_there_stays_readable);
     RUN(a_scan_returns_every_key_of_its_namespace);
+    RUN(a_scan_of_every_namespace_says_whose_each_entry_is);
     RUN(counters_say_what_was_done);
     RUN(each_kind_of_request_has_its_own_latencies_and_what_was_refused_has_none);
 }

@@ -63,6 +63,8 @@ TEST(a_well_formed_request_of_each_op_parses) {
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_LAYOUT }, 0), FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 100, .flags = FKV_REQUEST_SCAN_VALUES }, 0),
              FKV_OK);
+    CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1, .flags = FKV_REQUEST_SCAN_SPACES }, 0),
+             FKV_OK);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_CANCEL, .expected = 4 }, 0), FKV_OK);
 }
 
@@ -102,6 +104,11 @@ TEST(a_request_that_breaks_one_rule_is_refused) {
     BROKEN(op, FKV_OP_SCAN)
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_SCAN }, 0), FKV_BAD_REQUEST);
     CHECK_EQ(parse_keyed((fkv_request){ .op = FKV_OP_LAYOUT, .key_bytes = 1 }, 1), FKV_BAD_REQUEST);
+    fkv_request scan = { .op = FKV_OP_SCAN, .value_bytes = 1, .flags = FKV_REQUEST_SCAN_SPACES, .space = 1 };
+    CHECK_EQ(parse_keyed(scan, 0), FKV_BAD_REQUEST);
+    scan = (fkv_request){ .op = FKV_OP_SCAN, .value_bytes = 1 };
+    scan.flags = FKV_REQUEST_SCAN_SPACES | FKV_REQUEST_SCAN_COPY;
+    CHECK_EQ(parse_keyed(scan, 0), FKV_BAD_REQUEST);
     q = put(3, 0);
     q.flags = FKV_REQUEST_RENDEZVOUS;
     CHECK_EQ(parse_keyed(q, 3 + sizeof(fkv_rendezvous)), FKV_BAD_REQUEST);

@@ -32,9 +32,18 @@ import { bufferCodec, checkCodec, encodeWith, msgpackCodec, type BufferValue, ty
 import { argumentError, rejected, Status, statusError } from './errors.js';
 import type { Limits, Operations } from './operations.js';
 import { PendingDelete, PendingPut, PendingSwap, type ChangeOutcome, type Key, type Stored } from './pending.js';
-import { SCAN_OPTIONS, type ScanEntry, type ScanKey, type Scanner, type ScanOptions, type ScanPage } from './scan.js';
+import {
+  SCAN_OPTIONS,
+  type ScanEntry,
+  type ScanKey,
+  type Scanner,
+  type ScanOfShard,
+  type ScanOptions,
+  type ScanPage,
+  type ScanStep,
+} from './scan.js';
 import type { Settings } from './options.js';
-import type { Cluster, Parts } from './cluster.js';
+import type { Cluster, Origin, Parts } from './cluster.js';
 import type { PreparedKey } from '../native/native-client.js';
 import type { ClientStats, Transport } from './transport.js';
 import { EntryReader, PlainReader, versionOf, type Entry } from './value-reader.js';
@@ -360,11 +369,15 @@ function storedOf<In>({ ttlMs, flags }: PutItem<In>): Pick<WriteOptions, 'ttlMs'
 /** A connected client. It does not keep a process alive while nothing is under way. */
 export class Client<In, Out = In> extends Keyspace<In, Out> {
   readonly #cluster: Cluster;
+  readonly #scanner: Scanner;
+  readonly #timeoutMs: number;
 
   /** @internal connect() makes clients. */
   constructor(cluster: Cluster, parts: Parts, settings: Settings, codec: Codec<In, Out>) {
     super({ ...parts, defaults: { timeoutMs: settings.timeoutMs } }, settings.namespace, codec);
     this.#cluster = cluster;
+    this.#scanner = parts.scanner;
+    this.#timeoutMs = settings.timeoutMs;
   }
 
   /** Which transport reaches which server, and why that one. */
@@ -375,6 +388,19 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
   /** Counters since connect. */
   stats(): ClientStats {
     return this.#cluster.stats();
+  }
+
+  /** @internal For backups: which cluster this is, and the part of it that is this client's. */
+  origin(): Origin {
+    return this.#cluster.origin();
+  }
+
+  /**
+   * @internal For backups: one step of a scan of one shard, with what else is stored with each value, undecoded; of all
+   * namespaces too. The step after the last has the cursor 0n.
+   */
+  async scanShard(what: ScanOfShard): Promise<ScanStep> {
+    return await this.#scanner.step(what, { timeoutMs: this.#timeoutMs });
   }
 
   /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */

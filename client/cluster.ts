@@ -17,7 +17,7 @@ import { FarkvError } from './errors.js';
 import { abortError } from './pending.js';
 import { Operations } from './operations.js';
 import { parseServer, type Settings } from './options.js';
-import { Routes, shardRange } from './routes.js';
+import { Routes, shardRange, type Identity } from './routes.js';
 import { Scanner } from './scan.js';
 import { localCapabilities, type ClientStats, type Transport } from './transport.js';
 import { ValueMemory } from './value-memory.js';
@@ -36,6 +36,12 @@ export interface Parts {
   readonly scanner: Scanner;
 }
 
+/** Where a client's entries come from. */
+export interface Origin extends Identity {
+  /** The client's tenant; undefined: the default one. */
+  readonly tenant?: string;
+}
+
 export class Cluster {
   readonly #settings: Settings;
   readonly #routes: Routes;
@@ -47,6 +53,7 @@ export class Cluster {
   #settled = false;
   #parts: Parts | undefined;
   #ticket: Uint8Array | undefined;
+  #tenant: string | undefined;
   #unowned = false;
   #mapEpoch = -1;
   #mapAt = 0;
@@ -68,8 +75,9 @@ export class Cluster {
       handlers: {
         map: (map) => this.#map(map),
         ticket: (ticket) => this.#newTicket(ticket),
-        access: (access) => {
+        access: (access, tenant) => {
           this.#access.readOnly = access === 'reader';
+          this.#tenant = tenant;
         },
         connected: (server) => settings.onEvent({ type: 'control', server, connected: true }),
         failed: (server, error) =>
@@ -110,6 +118,13 @@ export class Cluster {
     const { owners, ...counts } = this.#parts.operations.stats();
     const { gets, reads } = counts;
     return { ...counts, readsPerGet: gets === 0 ? 0 : reads / gets, transports: this.transports() };
+  }
+
+  /** Which cluster this is, and the part of it that is the client's. */
+  origin(): Origin {
+    const { identity } = this.#routes;
+    if (identity === undefined) throw new FarkvError('ERR_CLOSED', 'not connected');
+    return this.#tenant === undefined ? identity : { ...identity, tenant: this.#tenant };
   }
 
   close(): void {

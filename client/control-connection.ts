@@ -41,8 +41,8 @@ export interface ControlHandlers {
   /** Throws when this server's map is not to be used: it is then given up like one that is dead. */
   readonly map: (map: ClientMap) => void;
   readonly ticket: (ticket: Uint8Array) => void;
-  /** What this client may do, as the server sees it. */
-  readonly access?: (access: ClientAccess | undefined) => void;
+  /** What this client may do, as the server sees it, and of which tenant it is; undefined: the default one. */
+  readonly access?: (access: ClientAccess | undefined, tenant: string | undefined) => void;
   readonly connected: (server: string) => void;
   /** A server was given up or could not be had. */
   readonly failed: (server: string, error: FarkvError) => void;
@@ -182,7 +182,7 @@ class Visit {
       { address: server, trust: tls, hello },
       {
         welcomed: (welcome) => {
-          handlers.access?.(welcome.access);
+          handlers.access?.(welcome.access, welcome.tenant);
           if (welcome.ticket !== undefined) events.ticket(welcome.ticket);
         },
         frame: (frame) => this.#received(frame),

@@ -42,6 +42,14 @@ interface Converted {
   readonly route: ShardRoute;
 }
 
+/** What never changes of a cluster, as a client of one tenant sees it. */
+export interface Identity {
+  readonly clusterId: string;
+  /** 128 bits, hexadecimal. */
+  readonly hashSeed: string;
+  readonly shards: ShardRange;
+}
+
 export class Routes {
   readonly #wish: Wish;
   readonly #here: LocalCapabilities;
@@ -50,11 +58,16 @@ export class Routes {
   readonly #converted = new Map<number, Converted>();
   #next = 1;
   #owners: ReadonlyMap<number, { readonly number: number; readonly id: string | undefined }> = new Map();
-  #known: { readonly clusterId: string; readonly hashSeed: string; readonly shards: ShardRange } | undefined;
+  #known: Identity | undefined;
 
   constructor(wish: Wish, here: LocalCapabilities) {
     this.#wish = wish;
     this.#here = here;
+  }
+
+  /** undefined before the first map. */
+  get identity(): Identity | undefined {
+    return this.#known;
   }
 
   /** Throws when the map is of another cluster, or not whole. */

@@ -50,17 +50,21 @@ export interface ScanPage<E> {
   readonly cursor: string | undefined;
 }
 
-/** An entry as it stands in a reply; bytes are undefined where the value was not asked for or did not fit. */
-interface RawEntry extends ScanKey {
+/** An entry as a shard lists it: its value is not decoded. */
+export interface StoredEntry extends ScanKey {
+  /** 0 unless all namespaces were asked for. */
+  readonly namespace: number;
   readonly codec: number;
+  readonly valueBytes: number;
+  /** undefined: the value was not asked for, or did not fit in the reply. */
   readonly bytes: Buffer | undefined;
 }
 
 /** Bytes of native/wire/wire.h fkv_scan_entry. */
 const HEADER = 32;
 
-function parseEntries(body: Buffer): RawEntry[] {
-  const entries: RawEntry[] = [];
+function parseEntries(body: Buffer): StoredEntry[] {
+  const entries: StoredEntry[] = [];
   let at = 0;
   const need = (bytes: number): void => {
     if (bytes > body.length - at) throw new FarkvError('ERR_PROTOCOL', 'a scan reply ends within an entry');
@@ -76,6 +80,8 @@ function parseEntries(body: Buffer): RawEntry[] {
       expiresAtMs: expiry === 0 ? undefined : expiry,
       flags: body.readUInt32LE(at + 20),
       codec: body[at + 26] ?? 0,
+      namespace: body.readUInt16LE(at + 28),
+      valueBytes,
     };
     at += HEADER;
     need(keyBytes + (hasValue ? valueBytes : 0));
@@ -89,12 +95,12 @@ function parseEntries(body: Buffer): RawEntry[] {
 }
 
 /** A step's entries and the shard's next cursor, 0n at its end. A reply without entries has no body. */
-interface Step {
-  readonly entries: RawEntry[];
+export interface ScanStep {
+  readonly entries: StoredEntry[];
   readonly next: bigint;
 }
 
-function parseStep(completion: Completion): Step {
+function parseStep(completion: Completion): ScanStep {
   const next = versionOf(completion.words, completion.at);
   const body = completion.value(true);
   return { entries: body === undefined ? [] : parseEntries(body), next };
@@ -117,6 +123,19 @@ function checkBatch(batch: unknown): number {
   return batch;
 }
 
+/** Which entries of a shard. */
+export interface ScanOfShard {
+  readonly shard: number;
+  /** 0n begins. */
+  readonly cursor: bigint;
+  /** A namespace, or EVERY_NAMESPACE. */
+  readonly space: number;
+  /** About how many. */
+  readonly batch: number;
+  /** Also the values, where they fit in the reply. */
+  readonly values: boolean;
+}
+
 export class Scanner {
   readonly #operations: Operations;
   readonly #shards: ShardRange;
@@ -124,6 +143,11 @@ export class Scanner {
   constructor(operations: Operations, shards: ShardRange) {
     this.#operations = operations;
     this.#shards = shards;
+  }
+
+  /** One round trip to one shard. */
+  step({ space, shard, cursor, batch, values }: ScanOfShard, limits: Limits): Promise<ScanStep> {
+    return this.#operations.submit(new PendingScan(space, shard, cursor, batch, values, parseStep), limits);
   }
 
   async keys(space: number, options: ScanOptions, limits: Limits): Promise<ScanPage<ScanKey>> {
@@ -145,17 +169,19 @@ export class Scanner {
     return { entries: whole.filter((entry) => entry !== undefined), cursor: page.cursor };
   }
 
-  async #page(space: number, options: ScanOptions, withValues: boolean, limits: Limits): Promise<ScanPage<RawEntry>> {
+  async #page(
+    space: number,
+    options: ScanOptions,
+    withValues: boolean,
+    limits: Limits,
+  ): Promise<ScanPage<StoredEntry>> {
     const batch = checkBatch(options.batch);
     let { shard, cursor } = parseCursor(options.cursor, this.#shards);
     const end = this.#shards.first + this.#shards.count;
-    const entries: RawEntry[] = [];
+    const entries: StoredEntry[] = [];
     // Several steps where shards hold little: a page of a few entries would cost a round trip each.
     while (shard < end && entries.length < batch) {
-      const step = await this.#operations.submit(
-        new PendingScan(space, shard, cursor, batch - entries.length, withValues, parseStep),
-        limits,
-      );
+      const step = await this.step({ shard, cursor, space, batch: batch - entries.length, values: withValues }, limits);
       for (const entry of step.entries) entries.push(entry);
       cursor = step.next;
       if (cursor === 0n) shard++;
@@ -166,7 +192,7 @@ export class Scanner {
   /** A value that did not fit in the reply is read by itself; undefined: it was deleted meanwhile. */
   async #whole<Out>(
     space: number,
-    raw: RawEntry,
+    raw: StoredEntry,
     codec: Codec<never, Out>,
     limits: Limits,
   ): Promise<ScanEntry<Out> | undefined> {

@@ -98,6 +98,7 @@ const checkAccepted = record<Extract<Welcome, { ok: true }>>({
   clusterId,
   clientId: maybe(hex64),
   access: maybe(oneOf('writer', 'reader')),
+  tenant: maybe(memberId),
   ticket: maybe(ticket),
   instance: maybe(hex64),
 });

@@ -49,6 +49,8 @@ export type Welcome =
       readonly clientId?: string;
       /** Clients: what owners let it do. */
       readonly access?: ClientAccess;
+      /** Clients: the tenant whose shards they may use; undefined: the default one. */
+      readonly tenant?: string;
       readonly ticket?: Uint8Array;
       readonly instance?: string;
     }

@@ -302,7 +302,9 @@ class Visit {
     } as const;
     this.#subscription = this.#host.subscribe(this.#incoming.connection, { tenant, ticket, isStale, isRevoked }, entry);
     // A client makes no calls: it need not send more than a stranger may.
-    this.#incoming.welcome({ ...welcome, clientId, access: entry.access, ticket: ticket(state()) }, HELLO_FRAME_LIMITS);
+    const told = { clientId, access: entry.access, ticket: ticket(state()) };
+    const ofTenant = identity.tenant === undefined ? {} : { tenant: identity.tenant };
+    this.#incoming.welcome({ ...welcome, ...told, ...ofTenant }, HELLO_FRAME_LIMITS);
     this.#subscription.push(state());
   }
 

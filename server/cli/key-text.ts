@@ -8,7 +8,8 @@ export function keyOf(text: string, hex: boolean): string | Buffer {
   return Buffer.from(text, 'hex');
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+/** A byte order mark is a part of the text. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** The text that the bytes are, undefined when they are none. */
 export function textOf(bytes: Uint8Array): string | undefined {

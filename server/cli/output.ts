@@ -3,6 +3,14 @@
  * (`farkv scan | head`).
  */
 
+/** In the place of a file's name: standard input or output. */
+export const STANDARD = '-';
+
+/** What a positional argument names: yargs gives a lone dash as nothing. */
+export function namedFile(given: string): string {
+  return given === '' ? STANDARD : given;
+}
+
 export class Output {
   #gone = false;
   #wake: () => void = () => undefined;

@@ -1,0 +1,142 @@
+/** `farkv import FILE.jsonl|redis://...`: entries from elsewhere. */
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { Argv } from 'yargs';
+import { FarkvError } from '../../../core/errors.js';
+import type { CliCommand } from '../command.js';
+import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
+import { EXIT, exitCodeOf, exitCodesHelp } from '../exit-codes.js';
+import { namedFile, STANDARD } from '../output.js';
+import { countsOf, Progress } from '../transfer/progress.js';
+import { KEEP_NEWER } from './restore.js';
+
+interface ImportArguments extends ClientArguments {
+  readonly source: string;
+  readonly onError: 'stop' | 'skip';
+  readonly keepNewer: boolean;
+  readonly redisCa: string | undefined;
+}
+
+async function streamOf(source: string): Promise<{ readonly stream: AsyncIterable<Buffer>; readonly bytes: number }> {
+  if (source === STANDARD) return { stream: process.stdin, bytes: 0 };
+  try {
+    const file = await open(source, 'r');
+    const { size } = await file.stat();
+    return { stream: createReadStream('', { fd: file, highWaterMark: 1 << 20 }), bytes: size };
+  } catch (cause) {
+    const { code = 'error' } = cause as NodeJS.ErrnoException;
+    throw new FarkvError('ERR_CONFIG', `the file ${source} cannot be read: ${code}`, { cause });
+  }
+}
+
+async function importLines(args: ImportArguments): Promise<void> {
+  const { importJsonLines } = await import('../transfer/import-lines.js');
+  const { stream, bytes } = await streamOf(args.source);
+  const progress = new Progress('import');
+  const name = args.source === STANDARD ? 'standard input' : args.source;
+  const done = await withClient(args, async (client) => {
+    try {
+      return await importJsonLines(client, stream, {
+        namespace: args.namespace,
+        keep: args.keepNewer,
+        skip: args.onError === 'skip',
+        onBad: (line, why) => {
+          progress.end();
+          process.stderr.write(`${name}: line ${line}: ${why}\n`);
+        },
+        onRead: (lines, read) => progress.at(bytes === 0 ? 0 : read / bytes, () => countsOf(lines, read)),
+      });
+    } finally {
+      progress.end();
+    }
+  });
+  process.stdout.write(`${doneText(done)}${done.bad > 0 ? `, ${done.bad.toLocaleString('en')} bad` : ''}\n`);
+  if (done.bad === 0) return;
+  process.exitCode = EXIT.failed;
+  if (args.onError === 'stop')
+    process.stderr.write(
+      `farkv import: stopped after line ${done.lines}; the other lines up to there are imported. --on-error skip goes on\n`,
+    );
+}
+
+function doneText(done: { readonly written: number; readonly kept: number; readonly expired: number }): string {
+  const count = (n: number, text: string): string[] => (n === 0 ? [] : [`${n.toLocaleString('en')} ${text}`]);
+  return [
+    `${done.written.toLocaleString('en')} entries written`,
+    ...count(done.kept, 'were there already'),
+    ...count(done.expired, 'have expired'),
+  ].join(', ');
+}
+
+/** What the command line says to do about a farkv server does not help with another store. */
+async function fromRedis(args: ImportArguments): Promise<void> {
+  const { RedisFailure } = await import('../redis/replies.js');
+  try {
+    await importRedis(args);
+  } catch (error) {
+    if (!(error instanceof RedisFailure)) throw error;
+    process.stderr.write(`farkv import: ${error.message}\n`);
+    process.exitCode = exitCodeOf(error);
+  }
+}
+
+async function importRedis(args: ImportArguments): Promise<void> {
+  const { importFromRedis } = await import('../redis/import-redis.js');
+  const { leftOutLines } = await import('../redis/left-out.js');
+  const progress = new Progress('import');
+  const done = await withClient(args, async (client) => {
+    try {
+      return await importFromRedis(client, args.source, {
+        namespace: args.namespace,
+        keep: args.keepNewer,
+        ...(args.redisCa === undefined ? {} : { caFile: args.redisCa }),
+        onRead: (share, entries, bytes) => progress.at(share, () => countsOf(entries, bytes)),
+      });
+    } finally {
+      progress.end();
+    }
+  });
+  process.stdout.write(`${doneText(done)}\n`);
+  for (const line of leftOutLines(done.leftOut)) process.stderr.write(`${line}\n`);
+  if (done.leftOut.size > 0) process.exitCode = EXIT.failed;
+}
+
+const command: CliCommand<ImportArguments> = {
+  command: 'import <source>',
+  describe: 'Put entries from lines of JSON, or from a Redis server',
+  builder: (y) =>
+    clientOptions(
+      y.positional('source', {
+        type: 'string',
+        demandOption: true,
+        describe:
+          'A file as farkv export writes it; - is standard input; or redis://[user:pass@]host[:port][/db], rediss:// with TLS',
+      }),
+    )
+      .option('on-error', {
+        choices: ['stop', 'skip'] as const,
+        default: 'stop' as const,
+        describe: 'At a line that is no entry, or one that the cluster refuses: stop, or name it and go on',
+      })
+      .option('keep-newer', KEEP_NEWER)
+      .option('redis-ca', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'PEM certificates of authorities to trust for rediss://. Default: those of the system',
+      })
+      .example('$0 import all.jsonl', 'what farkv export wrote')
+      .example('zcat more.jsonl.gz | $0 import - --on-error skip', 'name bad lines and go on')
+      .example('$0 import redis://127.0.0.1:6379/0', 'the strings of a Redis database, with their times to live')
+      .epilogue(
+        '--namespace is that of lines which have none, and of everything from Redis. ' +
+          'A password for Redis is better in FARKV_REDIS_PASSWORD than in the address, which other users of this machine see. ' +
+          'Redis keys of other types than strings are counted and named, and stay where they are.\n\n' +
+          exitCodesHelp({ failed: 'some lines or keys were not imported' }),
+      ) as unknown as Argv<ImportArguments>,
+  handler: async (args) => {
+    if (/^rediss?:\/\//.test(args.source)) await fromRedis(args);
+    else await importLines({ ...args, source: namedFile(args.source) });
+  },
+};
+
+export default command;

@@ -1,0 +1,73 @@
+/** `farkv restore DIR`: a backup into a running cluster. */
+import type { Argv } from 'yargs';
+import type { CliCommand } from '../command.js';
+import { exitCodesHelp } from '../exit-codes.js';
+import { countsOf, Progress } from '../transfer/progress.js';
+import { tenantsOptions, withTenants, type TenantsArguments } from '../transfer/tenant-clients.js';
+
+interface RestoreArguments extends TenantsArguments {
+  readonly dir: string;
+  readonly keepNewer: boolean;
+}
+
+/** Of import too. */
+export const KEEP_NEWER = {
+  type: 'boolean',
+  default: false,
+  describe:
+    'Leave keys that are in the cluster as they are. farkv does not store when a value was written, so each counts as newer',
+} as const;
+
+const restore: CliCommand<RestoreArguments> = {
+  command: 'restore <dir>',
+  describe: 'Put the entries of a backup into a cluster of any size',
+  builder: (y) =>
+    tenantsOptions(y.positional('dir', { type: 'string', demandOption: true, describe: 'What farkv backup made' }))
+      .option('keep-newer', KEEP_NEWER)
+      .example('$0 restore /backups/monday', 'values of the backup replace those of the cluster')
+      .example('$0 restore /backups/monday --keep-newer', 'only keys that are absent')
+      .epilogue(
+        'The whole backup is checked before the first entry is written. Namespaces, flags, codecs and times of expiry are kept; ' +
+          'what has expired is left out. Keys that the backup does not have stay. A restore that failed can be run again.\n\n' +
+          exitCodesHelp({ failed: 'the backup is damaged or not finished, or the cluster refused an entry' }),
+      ) as unknown as Argv<RestoreArguments>,
+  handler: async (args) => {
+    const { readManifest } = await import('../backup/manifest.js');
+    const { restoreBackup } = await import('../backup/restore.js');
+    const { damageText } = await import('../backup/chunk-reader.js');
+    const manifest = await readManifest(args.dir);
+    const checking = new Progress('check');
+    const writing = new Progress('restore');
+    let checked = 0;
+    await withTenants(args, async (clients) => {
+      try {
+        const { written, kept, expired } = await restoreBackup(args.dir, manifest, clients, args.keepNewer, {
+          damage: (damage) => {
+            checking.end();
+            process.stderr.write(`${damageText(damage)}\n`);
+          },
+          checked: (bytes) => {
+            checked += bytes;
+            checking.at(checked / manifest.bytes, () => countsOf(manifest.entries, manifest.bytes));
+          },
+          written: (bytes, entries) => {
+            checking.end();
+            writing.at(bytes / manifest.bytes, () => countsOf(entries, bytes));
+          },
+        });
+        checking.end();
+        writing.end();
+        const left = [
+          ...(args.keepNewer ? [`${kept.toLocaleString('en')} were there already`] : []),
+          ...(expired > 0 ? [`${expired.toLocaleString('en')} have expired`] : []),
+        ];
+        process.stdout.write(`${[`${written.toLocaleString('en')} entries written`, ...left].join(', ')}\n`);
+      } finally {
+        checking.end();
+        writing.end();
+      }
+    });
+  },
+};
+
+export default restore;

@@ -1,0 +1,142 @@
+/**
+ * A connection to one Redis server: many commands in one go, their replies in order. The few commands of an import need
+ * no client library: one would be another dependency of everybody who installs farkv.
+ */
+import { readFileSync } from 'node:fs';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { FarkvError } from '../../../core/errors.js';
+import { isError, RedisFailure, Replies, type Reply } from './replies.js';
+
+export interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: boolean;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly database: number;
+}
+
+export interface RedisOptions {
+  readonly caFile?: string;
+  /** To connect, and for each reply. */
+  readonly timeoutMs: number;
+  /** Larger values are skipped. */
+  readonly valueMax: number;
+}
+
+const DEFAULT_PORT = 6379;
+
+/** redis://[user:password@]host[:port][/database]. Throws ERR_CONFIG. */
+export function parseRedisAddress(text: string, password = process.env.FARKV_REDIS_PASSWORD): RedisAddress {
+  const form = 'redis://[user:password@]host[:port][/database]';
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch (cause) {
+    throw new FarkvError('ERR_CONFIG', `the address of the Redis server is not ${form}`, { cause });
+  }
+  const database = url.pathname.replace(/^\//, '');
+  if (url.hostname === '' || !/^\d{0,5}$/.test(database) || url.search !== '' || url.hash !== '')
+    throw new FarkvError('ERR_CONFIG', `the address of the Redis server is not ${form}`);
+  const decoded = (part: string): string | undefined => (part === '' ? undefined : decodeURIComponent(part));
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port === '' ? DEFAULT_PORT : Number(url.port),
+    tls: url.protocol === 'rediss:',
+    user: decoded(url.username),
+    password: decoded(url.password) ?? (password === '' ? undefined : password),
+    database: Number(database),
+  };
+}
+
+type Command = readonly (string | Buffer)[];
+
+function encode(command: Command): Buffer {
+  const parts: Buffer[] = [Buffer.from(`*${command.length}\r\n`)];
+  for (const word of command) {
+    const bytes = Buffer.from(word);
+    parts.push(Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n'));
+  }
+  return Buffer.concat(parts);
+}
+
+export class RedisConnection {
+  readonly #socket: Socket;
+  readonly #replies: Replies;
+  readonly #name: string;
+  #failure: Error | undefined;
+
+  private constructor(socket: Socket, name: string, { timeoutMs, valueMax }: RedisOptions) {
+    this.#socket = socket;
+    this.#name = name;
+    socket.setTimeout(timeoutMs, () =>
+      socket.destroy(new RedisFailure('ERR_TIMEOUT', `the Redis server ${name} did not answer within ${timeoutMs} ms`)),
+    );
+    socket.on('error', (error) => (this.#failure ??= error));
+    this.#replies = new Replies(socket, valueMax);
+  }
+
+  /** Connected, authenticated, and at the database. */
+  static async open(address: RedisAddress, options: RedisOptions): Promise<RedisConnection> {
+    const { host, port, tls, user, password, database } = address;
+    const name = `${host}:${port}`;
+    const ca = options.caFile === undefined ? undefined : readAuthority(options.caFile);
+    const socket = tls
+      ? connectTls({ host, port, servername: host, ...(ca === undefined ? {} : { ca }) })
+      : connectTcp({ host, port });
+    const connection = new RedisConnection(socket, name, options);
+    try {
+      if (password !== undefined)
+        await connection.#must(user === undefined ? ['AUTH', password] : ['AUTH', user, password]);
+      if (database !== 0) await connection.#must(['SELECT', String(database)]);
+      await connection.#must(['PING']);
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  /** The replies, in the commands' order; an error of one command is its reply. */
+  async ask(commands: readonly Command[]): Promise<Reply[]> {
+    // The kernel takes what it can; the rest waits while replies are read, so that neither side waits for the other.
+    this.#socket.write(Buffer.concat(commands.map(encode)));
+    const replies: Reply[] = [];
+    try {
+      while (replies.length < commands.length) replies.push(await this.#replies.next());
+    } catch (error) {
+      const cause = this.#failure ?? error;
+      this.close();
+      if (cause instanceof RedisFailure) throw cause;
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new RedisFailure('ERR_DISCONNECTED', `the Redis server ${this.#name}: ${why}`, { cause });
+    }
+    return replies;
+  }
+
+  /** Throws what the server says against it. */
+  static expect(reply: Reply | undefined, command: string): Reply {
+    if (reply === undefined || !isError(reply)) return reply ?? null;
+    const code = /^(?:NOAUTH|WRONGPASS|NOPERM)/.test(reply.error) ? 'ERR_UNAUTHORIZED' : 'ERR_CONFIG';
+    throw new RedisFailure(code, `the Redis server refuses ${command}: ${reply.error}`);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  async #must(command: Command): Promise<void> {
+    const [reply] = await this.ask([command]);
+    RedisConnection.expect(reply, String(command[0]));
+  }
+}
+
+function readAuthority(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    const { code = 'error' } = cause as NodeJS.ErrnoException;
+    throw new FarkvError('ERR_CONFIG', `--redis-ca: ${file} cannot be read: ${code}`, { cause });
+  }
+}

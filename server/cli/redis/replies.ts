@@ -1,0 +1,118 @@
+/**
+ * Reads the replies of a Redis server (RESP2) from a stream of bytes. What comes is hostile until checked: lines, depth
+ * and counts are bounded, and a value over `bulkMax` is skipped as it comes, so that it takes no memory.
+ */
+import { FarkvError } from '../../../core/errors.js';
+
+/** A reply that says what went wrong with one command. */
+export interface ErrorReply {
+  readonly error: string;
+}
+/** A value that was too large to be kept. */
+export interface SkippedReply {
+  readonly skipped: number;
+}
+export type Reply = Buffer | string | number | null | ErrorReply | SkippedReply | readonly Reply[];
+
+const LINE_MAX = 64 << 10;
+const ITEMS_MAX = 1 << 20;
+const DEPTH_MAX = 4;
+/** What Redis itself allows at the most. */
+const SKIP_MAX = 2 ** 32;
+
+export const isError = (reply: Reply): reply is ErrorReply =>
+  typeof reply === 'object' && reply !== null && 'error' in reply;
+export const isSkipped = (reply: Reply): reply is SkippedReply =>
+  typeof reply === 'object' && reply !== null && 'skipped' in reply;
+
+/** The other store is at fault, or cannot be reached: what helps with a farkv server does not help here. */
+export class RedisFailure extends FarkvError {}
+
+function refuse(what: string): never {
+  throw new RedisFailure('ERR_PROTOCOL', `this is not a Redis server: ${what}`);
+}
+
+export class Replies {
+  readonly #stream: AsyncIterator<Buffer>;
+  readonly #bulkMax: number;
+  #chunk: Buffer = Buffer.alloc(0);
+  #at = 0;
+
+  constructor(stream: AsyncIterable<Buffer>, bulkMax: number) {
+    this.#stream = stream[Symbol.asyncIterator]();
+    this.#bulkMax = bulkMax;
+  }
+
+  /** Throws ERR_DISCONNECTED at the end of the stream, ERR_PROTOCOL when this is no reply. */
+  async next(depth = 0): Promise<Reply> {
+    const line = await this.#line();
+    const rest = line.slice(1);
+    switch (line[0]) {
+      case '+':
+        return rest;
+      case '-':
+        return { error: rest };
+      case ':':
+        return integer(rest, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+      case '$': {
+        const bytes = integer(rest, -1, SKIP_MAX);
+        return bytes < 0 ? null : await this.#bulk(bytes);
+      }
+      case '*': {
+        const items = integer(rest, -1, ITEMS_MAX);
+        if (items < 0) return null;
+        if (depth === DEPTH_MAX) refuse(`lists within lists, more than ${DEPTH_MAX} deep`);
+        const list: Reply[] = [];
+        while (list.length < items) list.push(await this.next(depth + 1));
+        return list;
+      }
+      default:
+        refuse('its reply begins with no type');
+    }
+  }
+
+  async #bulk(bytes: number): Promise<Buffer | SkippedReply> {
+    const value = bytes > this.#bulkMax ? undefined : Buffer.allocUnsafe(bytes);
+    for (let done = 0; done < bytes;) {
+      await this.#fill();
+      const part = this.#chunk.subarray(this.#at, this.#at + bytes - done);
+      if (value !== undefined) part.copy(value, done);
+      done += part.length;
+      this.#at += part.length;
+    }
+    if ((await this.#line()) !== '') refuse('a value is longer than it said');
+    return value ?? { skipped: bytes };
+  }
+
+  /** Up to CR LF, which is taken too. */
+  async #line(): Promise<string> {
+    let line = '';
+    for (;;) {
+      await this.#fill();
+      const end = this.#chunk.indexOf(0x0a, this.#at);
+      const part = this.#chunk.toString('latin1', this.#at, end < 0 ? this.#chunk.length : end);
+      this.#at = end < 0 ? this.#chunk.length : end + 1;
+      line += part;
+      if (line.length > LINE_MAX) refuse(`a line has more than ${LINE_MAX} bytes`);
+      if (end < 0) continue;
+      if (!line.endsWith('\r')) refuse('a line does not end with CR LF');
+      return line.slice(0, -1);
+    }
+  }
+
+  /** There is at least one byte. */
+  async #fill(): Promise<void> {
+    while (this.#at === this.#chunk.length) {
+      const { done, value } = await this.#stream.next();
+      if (done === true) throw new RedisFailure('ERR_DISCONNECTED', 'the Redis server closed the connection');
+      this.#chunk = value;
+      this.#at = 0;
+    }
+  }
+}
+
+function integer(text: string, least: number, most: number): number {
+  const value = /^-?\d{1,17}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= least && value <= most)) refuse(`"${text.slice(0, 40)}" is not a number that can be`);
+  return value;
+}

@@ -1,0 +1,97 @@
+/**
+ * Entries into a cluster, many at once: at most COUNT_MAX puts and BYTES_MAX bytes are under way. An entry that has
+ * expired is left out. An expiry is a time of this host's clock; the put carries what is left of it, anew with each
+ * try.
+ *
+ * Entries of one key that are under way together take effect in any order.
+ */
+import type { BufferValue, Client, Codec, Keyspace } from '../../../client/index.js';
+import type { EntryRecord } from './entry.js';
+import { patiently } from './patience.js';
+import { Room } from './room.js';
+
+const BYTES_MAX = 32 << 20;
+const COUNT_MAX = 512;
+
+/** Values as they are, under the number of the codec that wrote them. */
+function bytesOf(codec: number): Codec<Buffer> {
+  return { id: codec, name: `number ${codec}`, encode: (value) => value, decode: (value) => value };
+}
+
+type Target = Pick<Client<BufferValue, Buffer>, 'namespace'>;
+
+export class EntryWriter {
+  written = 0;
+  /** Entries that were there already, with `keep`. */
+  kept = 0;
+  expired = 0;
+  readonly #target: Target;
+  readonly #keep: boolean;
+  readonly #views = new Map<number, Keyspace<Buffer, Buffer>>();
+  readonly #room = new Room(BYTES_MAX, COUNT_MAX);
+  readonly #underWay = new Set<Promise<void>>();
+  #failure: { readonly error: unknown } | undefined;
+
+  /** `keep`: an entry is put only if its key is absent. */
+  constructor(target: Target, keep: boolean) {
+    this.#target = target;
+    this.#keep = keep;
+  }
+
+  /**
+   * Resolves when there is room for it, not when it is done. `failed` is told of its error and returns whether it has
+   * dealt with it; otherwise the next `put`, or `end`, throws the error.
+   */
+  async put(entry: EntryRecord, failed: (error: unknown) => boolean = () => false): Promise<void> {
+    const bytes = entry.key.length + entry.value.length;
+    await this.#room.enter(bytes);
+    if (this.#failure !== undefined) {
+      this.#room.leave(bytes);
+      throw this.#failure.error;
+    }
+    const done = this.#write(entry)
+      .catch((error: unknown) => {
+        if (!failed(error)) this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#room.leave(bytes);
+        this.#underWay.delete(done);
+      });
+    this.#underWay.add(done);
+  }
+
+  /** Waits for all that was put. Throws the first error that nobody dealt with. */
+  async end(): Promise<void> {
+    await Promise.all(this.#underWay);
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  async #write(entry: EntryRecord): Promise<void> {
+    const view = this.#view(entry);
+    await patiently(async () => {
+      const { key, value, flags, expiresAtMs } = entry;
+      const ttlMs = expiresAtMs === undefined ? undefined : expiresAtMs - Date.now();
+      if (ttlMs !== undefined && ttlMs <= 0) {
+        this.expired++;
+        return;
+      }
+      const how = { ...(ttlMs === undefined ? {} : { ttlMs }), ...(flags === 0 ? {} : { flags }) };
+      if (!this.#keep) await view.put(key, value, how);
+      else if (!(await view.compareAndSwap(key, 0n, value, how)).swapped) {
+        this.kept++;
+        return;
+      }
+      this.written++;
+    });
+  }
+
+  #view({ namespace, codec }: EntryRecord): Keyspace<Buffer, Buffer> {
+    const name = namespace * 256 + codec;
+    let view = this.#views.get(name);
+    if (view === undefined) {
+      view = this.#target.namespace(namespace).withCodec(bytesOf(codec));
+      this.#views.set(name, view);
+    }
+    return view;
+  }
+}

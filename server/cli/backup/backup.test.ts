@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { seeded } from '../../../test/support/random.js';
 import { nameOf, randomEntry, StoreInMemory } from '../../../test/support/stored-entries.js';
+import { EVERY_NAMESPACE } from '../../../native/native-client.js';
 import type { EntryRecord } from '../transfer/entry.js';
+import { Room } from '../transfer/room.js';
+import { shardEntries } from '../transfer/shard-entries.js';
 import { checkBackup } from './check.js';
 import { damageText } from './chunk-reader.js';
 import { HEAD_BYTES } from './format.js';
@@ -114,6 +117,30 @@ test('the value of one write never gets the expiry of another', async (t) => {
   const target = new StoreInMemory();
   await restore(directory, [target]);
   same(t, target.entries.values(), [entry('large', 'z'.repeat(1000), { flags: 7 }), entry('other', 'y')]);
+});
+
+test('no more large values are held at once than there is room for', async (t) => {
+  const store = new StoreInMemory(undefined, 4);
+  for (let i = 0; i < 40; i++) store.set(entry(`${String.fromCharCode(97 + i)} large`, 'x'.repeat(1000)));
+  let held = 0;
+  let most = 0;
+  store.onGet = () => (most = Math.max(most, ++held));
+  const room = new Room(2500);
+  const read = async (shard: number): Promise<number> => {
+    let found = 0;
+    for await (const { entries } of shardEntries(store, shard, EVERY_NAMESPACE, room)) {
+      await new Promise((resolve) => setImmediate(resolve));
+      held -= entries.length;
+      found += entries.length;
+    }
+    return found;
+  };
+  const found = await Promise.all([0, 1, 2, 3].map(read));
+  t.is(
+    found.reduce((sum, one) => sum + one, 0),
+    40,
+  );
+  t.is(most, 2);
 });
 
 test('a large value that is deleted before it is read is left out; one that never stands still is an error', async (t) => {

@@ -1,7 +1,6 @@
 /** `farkv export FILE.jsonl`: entries as lines of JSON. */
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
-import type { Argv } from 'yargs';
 import { FarkvError } from '../../../core/errors.js';
 import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
@@ -76,7 +75,7 @@ const command: CliCommand<ExportArguments> = {
           'Bytes that are no UTF-8 are key64 and value64, in base64; so is a value over 1 MiB. ' +
           'A key that is there from the beginning to the end comes at least once.\n\n' +
           exitCodesHelp(),
-      ) as unknown as Argv<ExportArguments>,
+      ),
   handler: async ({ file: given, namespace, ...args }) => {
     const file = namedFile(given);
     const { EVERY_NAMESPACE } = await import('../../../native/native-client.js');

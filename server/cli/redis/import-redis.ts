@@ -107,7 +107,8 @@ async function strings(redis: RedisConnection, keys: readonly Buffer[], leftOut:
     const type = RedisConnection.expect(replies[2 * i], 'TYPE');
     const bytes = replies[2 * i + 1];
     if (type === 'none') continue;
-    if (type !== 'string' || typeof bytes !== 'number') leftOut.add(`type ${String(type)}`, key);
+    if (type !== 'string' || typeof bytes !== 'number')
+      leftOut.add(typeof type === 'string' ? `type ${type}` : 'no string any more', key);
     else if (key.length === 0 || key.length > keyMax) leftOut.add(`keys of 0 or more than ${keyMax} bytes`, key);
     else if (bytes > valueMax) leftOut.add('larger than 64 MiB', key);
     else found.push({ key, bytes });
@@ -143,8 +144,8 @@ function pageOf(reply: Reply): { readonly cursor: string; readonly keys: readonl
     !Buffer.isBuffer(cursor) ||
     !/^\d{1,20}$/.test(String(cursor)) ||
     !Array.isArray(keys) ||
-    !keys.every(Buffer.isBuffer)
+    !keys.every((key) => Buffer.isBuffer(key))
   )
     throw new RedisFailure('ERR_PROTOCOL', 'the Redis server does not answer SCAN with a cursor and keys');
-  return { cursor: String(cursor), keys: keys as readonly Buffer[] };
+  return { cursor: String(cursor), keys };
 }

@@ -36,9 +36,14 @@ test('replies of every kind are read, wherever the stream is cut; a value that i
 });
 
 test('what is no reply is refused', async (t) => {
-  const wrong = ['HTTP/1.1 400\r\n', ':x\r\n', '$-5\r\n', '$2\r\nabc\r\n', '+no line feed', '+OK\n', '*9999999\r\n'];
+  const wrong = ['HTTP/1.1 400\r\n', ':x\r\n', '$-5\r\n', '$2\r\nabc\r\n', '+OK\n', '*9999999\r\n'];
   for (const text of [...wrong, `+${'x'.repeat(70_000)}\r\n`, '*1\r\n'.repeat(9), '$99999999999\r\n'])
-    await t.throwsAsync(repliesOf(Buffer.from(text), 1), { instanceOf: RedisFailure }, text.slice(0, 20));
+    await t.throwsAsync(
+      repliesOf(Buffer.from(text), 1),
+      { instanceOf: RedisFailure, code: 'ERR_PROTOCOL' },
+      text.slice(0, 20),
+    );
+  await t.throwsAsync(repliesOf(Buffer.from('+no line feed'), 1), { code: 'ERR_DISCONNECTED' });
 });
 
 test('any bytes are replies or are refused, and nothing else', async (t) => {

@@ -103,9 +103,9 @@ export class Replies {
   /** There is at least one byte. */
   async #fill(): Promise<void> {
     while (this.#at === this.#chunk.length) {
-      const { done, value } = await this.#stream.next();
-      if (done === true) throw new RedisFailure('ERR_DISCONNECTED', 'the Redis server closed the connection');
-      this.#chunk = value;
+      const next = await this.#stream.next();
+      if (next.done === true) throw new RedisFailure('ERR_DISCONNECTED', 'the Redis server closed the connection');
+      this.#chunk = next.value;
       this.#at = 0;
     }
   }

@@ -1,0 +1,150 @@
+/** `farkv import redis://...` from a real redis-server, which has to be installed: apt-get install redis-server. */
+import test, { type ExecutionContext } from 'ava';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { Redis } from 'ioredis';
+import { connect } from '../../client/index.js';
+import { Cluster, farkv, freePorts } from '../support/cluster.js';
+import { tlsFile } from '../support/tls-files.js';
+
+async function startRedis(t: ExecutionContext, port: number, args: readonly string[] = []): Promise<void> {
+  if (spawnSync('redis-server', ['--version']).error !== undefined)
+    throw new Error('redis-server is missing: apt-get install redis-server');
+  const words = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', ...args];
+  const child = spawn('redis-server', words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'close');
+  });
+  for await (const line of createInterface({ input: child.stdout })) if (line.includes('Ready to accept')) return;
+  throw new Error('redis-server ended');
+}
+
+async function start(t: ExecutionContext) {
+  const cluster = await Cluster.start(t, { servers: 1, memory: '256mb' });
+  const client = await connect({ servers: cluster.addresses, timeoutMs: 120_000 });
+  t.teardown(() => client.close());
+  const run = (...args: string[]) => farkv(args, { env: { FARKV_CONNECT: cluster.addresses.join(',') } });
+  const [port = 0] = await freePorts(1);
+  return { client, run, port };
+}
+
+function redisOf(t: ExecutionContext, port: number, more: { db?: number; password?: string } = {}): Redis {
+  const redis = new Redis({ host: '127.0.0.1', port, ...more });
+  t.teardown(() => redis.disconnect());
+  return redis;
+}
+
+test('strings come with their times to live, whatever their bytes; other types are counted and named', async (t) => {
+  const { client, run, port } = await start(t);
+  await startRedis(t, port);
+  const redis = redisOf(t, port, { db: 2 });
+  const pipeline = redis.pipeline();
+  for (let i = 0; i < 5000; i++) pipeline.set(`key ${i}`, `value ${i}`);
+  await pipeline.exec();
+  const large = Buffer.alloc(3_000_000, 'large');
+  await redis.set('large', large);
+  await redis.set(Buffer.from([0xff, 0x00]), Buffer.from([0xc0]));
+  await redis.set('empty', '');
+  await redis.set('an hour', 'x', 'PX', 3_600_000);
+  await redis.set('k'.repeat(1025), 'too long');
+  for (let i = 0; i < 12; i++) await redis.rpush(`list ${i}`, 'a');
+  await redis.hset('hash', 'a', '1');
+
+  const imported = await run('import', `redis://127.0.0.1:${port}/2`, '-n', '4');
+  t.like(imported, { code: 1, stdout: '5,004 entries written\n' });
+  t.regex(imported.stderr, /^not imported, type list: 12 \((?:list \d+, ){10}\.\.\.\)$/m);
+  t.regex(imported.stderr, /^not imported, type hash: 1 \(hash\)$/m);
+  t.regex(imported.stderr, /^not imported, keys of 0 or more than 1024 bytes: 1 \(k{80}\.\.\.\)$/m);
+  const space = client.namespace(4);
+  const keys = Array.from({ length: 5000 }, (_, i) => `key ${i}`);
+  t.deepEqual(
+    (await space.getMany(keys)).map(String),
+    keys.map((key) => key.replace('key', 'value')),
+  );
+  t.true((await space.get('large'))?.equals(large));
+  t.deepEqual(await space.get(Buffer.from([0xff, 0x00])), Buffer.from([0xc0]));
+  t.is((await space.get('empty'))?.length, 0);
+  for await (const { key, expiresAtMs } of space.scan()) {
+    const left = (expiresAtMs ?? 0) - Date.now();
+    if (String(key) === 'an hour') t.true(left > 3_000_000 && left <= 3_600_000);
+    else t.is(expiresAtMs, undefined);
+  }
+
+  await space.put('key 1', 'written since');
+  await space.delete('key 2');
+  t.like(await run('import', `redis://127.0.0.1:${port}/2`, '-n', '4', '--keep-newer'), {
+    stdout: '1 entries written, 5,003 were there already\n',
+  });
+  t.is(String(await space.get('key 1')), 'written since');
+  t.is(String(await space.get('key 2')), 'value 2');
+  t.like(await run('import', `redis://127.0.0.1:${port}/0`), { code: 0, stdout: '0 entries written\n', stderr: '' });
+});
+
+test('no value gets the time to live of another write', async (t) => {
+  const { client, run, port } = await start(t);
+  await startRedis(t, port);
+  const redis = redisOf(t, port);
+  const keys = Array.from({ length: 300 }, (_, i) => `key ${i}`);
+  const stop = new AbortController();
+  const write = async (n: number): Promise<void> => {
+    const pipeline = redis.pipeline();
+    for (const key of keys)
+      if (n % 2 === 0) pipeline.set(key, 'stays');
+      else pipeline.set(key, 'goes', 'PX', 3_600_000);
+    await pipeline.exec();
+  };
+  await write(0);
+  const writing = (async () => {
+    for (let n = 1; !stop.signal.aborted; n++) await write(n);
+  })();
+  for (let i = 0; i < 3; i++) {
+    t.like(await run('import', `redis://127.0.0.1:${port}`), { code: 0 });
+    let seen = 0;
+    for await (const { value, expiresAtMs } of client.scan({ values: true })) {
+      t.is(String(value), expiresAtMs === undefined ? 'stays' : 'goes');
+      seen++;
+    }
+    t.is(seen, keys.length);
+  }
+  stop.abort();
+  await writing;
+});
+
+test('a password, from the address or the environment, and TLS', async (t) => {
+  const { client, run, port } = await start(t);
+  const [tlsPort = 0] = await freePorts(1);
+  const tls = [
+    '--tls-port',
+    String(tlsPort),
+    '--tls-cert-file',
+    tlsFile('server.pem'),
+    '--tls-key-file',
+    tlsFile('server-key.pem'),
+  ];
+  await startRedis(t, port, [
+    '--requirepass',
+    'open sesame',
+    ...tls,
+    '--tls-ca-cert-file',
+    tlsFile('ca.pem'),
+    '--tls-auth-clients',
+    'no',
+  ]);
+  await redisOf(t, port, { password: 'open sesame' }).set('key', 'value');
+  const refused = await run('import', `redis://127.0.0.1:${port}`);
+  t.is(refused.code, 77);
+  t.regex(refused.stderr, /^farkv import: the Redis server refuses PING: NOAUTH [^\n]*\n$/);
+  t.like(await run('import', `redis://:wrong@127.0.0.1:${port}`), { code: 77 });
+  t.like(await run('import', `redis://default:open%20sesame@127.0.0.1:${port}`), {
+    code: 0,
+    stdout: '1 entries written\n',
+  });
+  t.is(String(await client.get('key')), 'value');
+  const secured = ['import', `rediss://:open%20sesame@127.0.0.1:${tlsPort}`];
+  t.like(await run(...secured, '--redis-ca', tlsFile('ca.pem')), { code: 0 });
+  const distrusted = await run(...secured);
+  t.is(distrusted.code, 69);
+  t.regex(distrusted.stderr, /certificate/);
+});

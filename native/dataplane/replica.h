@@ -8,6 +8,7 @@
  *   record     one change of a shard; its number, lsn, counts 1, 2, 3, ... through all epochs
  *   prepared   of a copy: it has every record up to here, and could commit each
  *   committed  of a copy: every record up to here has taken effect there. Invariant: committed <= prepared
+ *   logged     of a copy of a durable shard: every record up to here is in its own log, on the disk
  *   required   of an owner: the backups whose acknowledgements and leases it waits for
  *   config     number of the shard's entry in the metadata; rises with each change of owner or copies
  */
@@ -28,6 +29,26 @@ typedef struct replica_config {
     uint64_t joining_id[REPLICA_PEERS];  /* so may these; and of what was taken away, whoever can go on is among them */
 } replica_config;
 
+/* ---- a copy's own log (docs/durable.md) ---- */
+
+/* What it has on the disk. An epoch begins there with a section of its own, which cuts off what earlier epochs have
+ * behind it: what is logged in one epoch may be another record than that of the same number in the next. */
+typedef struct replica_log {
+    uint32_t kept;   /* 0: the shard is not durable, and nothing waits for a log */
+    uint32_t epoch;  /* whose beginning is on the disk; 0: none's */
+    uint64_t logged; /* in that epoch */
+} replica_log;
+/* A section is on the disk: `count` records from `first` on; none: the beginning of the epoch before record `first`, or
+ * what that one has in front of it. */
+static inline void replica_logged(replica_log *l, uint32_t epoch, uint64_t first, uint32_t count) {
+    l->epoch = epoch;
+    l->logged = first + count - 1;
+}
+/* Up to where the copy has on the disk what it has prepared in this epoch. */
+static inline uint64_t replica_on_disk(const replica_log *l, uint32_t epoch) {
+    return !l->kept ? UINT64_MAX : l->epoch == epoch ? l->logged : 0;
+}
+
 /* ---- a backup ---- */
 
 /* A copy's place in the log. It stays with the copy through all roles: `granted_until_ns` is about owners of any epoch.
@@ -37,6 +58,7 @@ typedef struct replica_backup {
     uint32_t withheld; /* 1: that owner gets no acknowledgement and no lease any more */
     uint64_t prepared, committed;
     uint64_t granted_until_ns; /* no owner relies on a lease of this copy after that */
+    replica_log log;
 } replica_backup;
 
 typedef struct replica_ack {
@@ -54,14 +76,14 @@ typedef enum {
  * an owner of the past. What was prepared behind `last` under another owner is dropped: `prepared` falls, and the
  * caller aborts those records. */
 bool replica_follow(replica_backup *b, uint32_t epoch, uint64_t last);
-/* The copy has become the owner's table as of `lsn`. False: an owner of the past. */
+/* The copy has become the owner's table as of `lsn`, none of which is on the disk. False: an owner of the past. */
 bool replica_copied(replica_backup *b, uint32_t epoch, uint64_t lsn);
 replica_verdict replica_arrives(const replica_backup *b, uint32_t epoch, uint64_t lsn);
 void replica_took(replica_backup *b);
-/* The owner has committed up to there. Returns up to where this copy may commit. */
+/* The owner has committed up to there. Returns up to where this copy may commit: what is logged, where it has a log. */
 uint64_t replica_hears(replica_backup *b, uint32_t epoch, uint64_t owner_committed);
-/* What to acknowledge; false: nothing. It is a lease as well: until when the copy counts it is `until_ns`, which is
- * later than its owner does (replica_lease_end). */
+/* What to acknowledge, which is on the disk where the copy has a log; false: nothing. It is a lease as well: until when
+ * the copy counts it is `until_ns`, which is later than its owner does (replica_lease_end). */
 bool replica_acknowledges(replica_backup *b, uint64_t until_ns, replica_ack *out);
 /* It suspects its owner: no acknowledgement, no lease, until it follows another or the config has risen. */
 void replica_withhold(replica_backup *b);
@@ -91,6 +113,7 @@ typedef struct replica_owner {
     uint32_t min_in_sync, in_sync; /* copies in sync, the own included */
     uint64_t last, committed;
     uint64_t inherited; /* records up to here came with the shard: an earlier owner may have committed them */
+    replica_log log;    /* its own */
     replica_peer peer[REPLICA_PEERS];
 } replica_owner;
 
@@ -111,7 +134,7 @@ bool replica_admits(const replica_owner *o); /* whether a new record may be draw
 bool replica_enough(const replica_owner *o); /* false: not for long; too few copies are in sync */
 uint64_t replica_draw(replica_owner *o);     /* the number of a record that is prepared here */
 bool replica_waits(const replica_owner *o);  /* whether some copy is required */
-/* The same number where no copy is required and one is enough: the record may be committed. */
+/* The same number where no copy is required, one is enough, and none has a log: the record may be committed. */
 static inline uint64_t replica_draw_alone(replica_owner *o) { return o->committed = ++o->last; }
 /* False: of another epoch, or of a copy that is unknown, or of records that there are not. */
 bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t lease_ns);

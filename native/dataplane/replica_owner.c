@@ -52,7 +52,8 @@ void replica_lead(replica_owner *o, replica_backup *own, const replica_config *c
                           .in_sync = 1 + c->peers,
                           .last = own->prepared,
                           .committed = own->committed,
-                          .inherited = own->prepared };
+                          .inherited = own->prepared,
+                          .log = own->log };
     for (uint32_t i = 0; i < c->peers; i++) o->peer[i] = (replica_peer){ .id = c->id[i], .standing = REPLICA_IN_SYNC };
 }
 
@@ -67,6 +68,7 @@ bool replica_took_over(const replica_owner *o, const replica_backup *own, uint64
 void replica_step_down(const replica_owner *o, replica_backup *own) {
     own->prepared = o->last;
     own->committed = o->committed;
+    own->log = o->log;
 }
 
 /* ---- records ---- */
@@ -95,6 +97,7 @@ bool replica_acked(replica_owner *o, uint64_t id, const replica_ack *a, uint64_t
 /* What came with the shard is committed by however many copies there are: somebody may have READ it. */
 uint64_t replica_commit(replica_owner *o) {
     uint64_t to = replica_enough(o) ? o->last : min_of(o->last, o->inherited);
+    to = min_of(to, replica_on_disk(&o->log, o->epoch));
     for (int i = 0; i < REPLICA_PEERS; i++)
         if (is_required(&o->peer[i])) to = min_of(to, o->peer[i].prepared);
     if (to > o->committed) o->committed = to;

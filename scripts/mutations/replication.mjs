@@ -109,8 +109,8 @@ export const mutations = [
     [
       'replication: a backup commits what it has not prepared',
       lost('a_copy_is_added_and_its_owner_dies'),
-      'max_of(b->committed, min_of(owner_committed, b->prepared));',
-      'max_of(b->committed, owner_committed);',
+      'uint64_t has = min_of(b->prepared, replica_on_disk(&b->log, epoch));',
+      'uint64_t has = replica_on_disk(&b->log, epoch);',
     ],
     [
       "replication: an owner does not count the drift of its backups' leases",

@@ -1,5 +1,5 @@
 /* replica_faults.c: steps of replica_machine.c that no server takes: what the metadata decides, and what goes wrong:
- * crashes, restarts, links that break, and time. */
+ * crashes, restarts, links that break, and time. Loss of power is in replica_disks.c. */
 #include <string.h>
 #include "replica_world.h"
 
@@ -63,7 +63,7 @@ static void restart(const machine *m, const world *x, int s) {
     for (int t = 0; t < SERVERS; t++) world_drop(&n.link[s][t]), world_drop(&n.link[t][s]);
     if (n.reader.at == (uint32_t)s + 1) n.reader = (reader){ .gets_left = n.reader.gets_left };
     uint32_t life = v->life + !m->wrong->restart_keeps_its_place;
-    *v = (server){ .alive = 1, .life = life, .applied = x->config };
+    *v = (server){ .alive = 1, .life = life, .applied = x->config, .copy.log.kept = v->copy.log.kept };
     world_reach(m, &n, s, "starts, empty", 0);
 }
 

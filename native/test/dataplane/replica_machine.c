@@ -1,6 +1,6 @@
 /* replica_machine.c: replication as a machine, and every interleaving of it: what servers do. What the metadata decides
- * and what goes wrong is in replica_faults.c, clients and readers are in replica_clients.c, the state in
- * replica_world.h.
+ * and what goes wrong is in replica_faults.c, disks and the loss of power are in replica_disks.c, clients and readers in
+ * replica_clients.c, the state is in replica_world.h.
  *
  * The rules are the product's: each server has a replica_backup, an owner a replica_owner, and every step below asks
  * those what to do (native/dataplane/replica.h); retries are recognised by the product's dedup.c. The machine brings
@@ -13,6 +13,8 @@
  *              copy to be removed; applies a config; begins to serve
  *   backup     prepares a record; acknowledges what it has, with a lease; suspects its owner, withholds and asks to be
  *              promoted; applies a config, and may be the owner by it
+ *   disk       where copies have logs: writes the next record, or the beginning of an epoch; all servers lose their
+ *              power, and those that come back have what it wrote
  *   metadata   makes a proposal the next config if its names fit, however late; each proposal once, or never
  *   client     sends a change, sends it again elsewhere; reads of one key by one-sided READs under a lease
  *
@@ -47,7 +49,6 @@ static const char *who_is(int who) {
 
 /* ---- what must always hold ---- */
 
-static uint64_t prepared_of(const server *s) { return s->role == OWNER ? s->owner.last : s->copy.prepared; }
 static uint64_t committed_of(const server *s) { return s->role == OWNER ? s->owner.committed : s->copy.committed; }
 
 static bool has(const server *s, const change *c, uint32_t number, uint64_t up_to) {
@@ -77,6 +78,7 @@ static const char *what_is_wrong(const world *x) {
         if (committed_of(v) > prepared_of(v)) return "has committed what it has not prepared";
         for (uint32_t at = 0; at < prepared_of(v); at++) {
             uint32_t bit = 1u << v->log[at].change;
+            if (bit == 1) return "has a record that is none";
             if (seen & bit) return "has a change twice";
             seen |= bit;
         }
@@ -122,7 +124,11 @@ static bool settle(const machine *m, world *x, int s) {
     server *v = &x->server[s];
     uint64_t before = v->owner.committed;
     if (m->wrong->commits_with_too_few) v->owner.min_in_sync = 0;
+    replica_log log = v->owner.log;
+    if (m->wrong->commits_before_it_is_logged) v->owner.log.kept = 0;
+    if (m->wrong->commits_before_the_epoch_is_logged) v->owner.log.epoch = v->owner.epoch;
     replica_commit(&v->owner);
+    v->owner.log = log;
     if (v->owner.committed == before || v->owner.committed <= v->owner.inherited) return true;
     int copies = 0;
     for (int t = 0; t < SERVERS; t++) {
@@ -132,7 +138,7 @@ static bool settle(const machine *m, world *x, int s) {
     return copies >= m->set->min_in_sync;
 }
 
-static void settle_and_reach(const machine *m, world *x, int s, const char *what, uint32_t number) {
+void world_settle(const machine *m, world *x, int s, const char *what, uint32_t number) {
     if (settle(m, x, s))
         world_reach(m, x, s, what, number);
     else
@@ -162,7 +168,7 @@ static void owner_receives(const machine *m, const world *x, int s, int t) {
     replica_ack a = { .epoch = l->back.epoch, .prepared = l->back.prepared };
     if (p) replica_acked(&n.server[s].owner, p->id, &a, l->back.lease);
     memset(&l->back, 0, sizeof l->back);
-    settle_and_reach(m, &n, s, "receives an acknowledgement up to", (uint32_t)a.prepared);
+    world_settle(m, &n, s, "receives an acknowledgement up to", (uint32_t)a.prepared);
 }
 
 /* The backup follows this owner, and says from where it wants records. */
@@ -180,6 +186,7 @@ static void owner_connects(const machine *m, const world *x, int s, int t) {
     if (!replica_follow(&b->copy, v->owner.epoch, v->owner.inherited)) return;
     if (m->wrong->forgets_grants_to_an_earlier_owner && b->copy.epoch != before.epoch) b->copy.granted_until_ns = 0;
     for (uint64_t at = b->copy.prepared; at < LOG; at++) b->log[at] = (record){ 0 };
+    if (b->disk.right > b->copy.prepared) b->disk.right = (uint32_t)b->copy.prepared;
     n.link[s][t] = (link){ .up = 1, .sent = (uint32_t)b->copy.prepared };
     world_reach(m, &n, s, "is followed by server", (uint32_t)t);
 }
@@ -199,7 +206,7 @@ static void owner_removes(const machine *m, const world *x, int s, int t) {
     n.removals--;
     propose(&n, s, REMOVE, (uint32_t)p->id);
     if (m->wrong->lets_go_before_applied) *p = (replica_peer){ 0 };
-    settle_and_reach(m, &n, s, "asks to remove server", (uint32_t)t);
+    world_settle(m, &n, s, "asks to remove server", (uint32_t)t);
 }
 
 static void owner_joins(const machine *m, const world *x, int s, int t) {
@@ -212,6 +219,7 @@ static void owner_joins(const machine *m, const world *x, int s, int t) {
     memset(b->log, 0, sizeof b->log);
     memcpy(b->log, v->log, v->owner.committed * sizeof *b->log);
     b->joined = (uint32_t)v->owner.committed;
+    b->disk.right = 0;
     for (int o = 0; o < SERVERS; o++) world_drop(&n.link[o][t]);
     n.link[s][t] = (link){ .up = 1, .sent = b->joined };
     world_reach(m, &n, s, "is copied by server", (uint32_t)t);
@@ -229,7 +237,7 @@ static void owner_adds(const machine *m, const world *x, int s, int t) {
     }
     if (p->standing == REPLICA_PROPOSED && m->wrong->gives_up_on_an_addition) {
         p->standing = REPLICA_JOINS;
-        settle_and_reach(m, &n, s, "gives up on adding server", (uint32_t)t);
+        world_settle(m, &n, s, "gives up on adding server", (uint32_t)t);
         return;
     }
     if (!may_propose(x, s)) return;
@@ -314,9 +322,13 @@ static void backup_acknowledges(const machine *m, const world *x, int o, int s) 
     server *v = &n.server[s];
     const replica_peer *p = peer_at(&n.server[o], s);
     uint32_t lease = m->set->ticks ? x->now + LEASE : 0;
+    replica_log log = v->copy.log;
+    if (m->wrong->acks_before_it_is_logged) v->copy.log.kept = 0;
+    if (m->wrong->acks_before_the_epoch_is_logged) v->copy.log.epoch = v->copy.epoch;
+    uint64_t logged = replica_on_disk(&v->copy.log, v->copy.epoch);
+    uint64_t has = logged < v->copy.prepared ? logged : v->copy.prepared;
     if (!l->up || !p || n.server[o].role != OWNER || n.server[o].owner.epoch != v->copy.epoch) return;
-    if (l->back.full ? l->back.prepared >= v->copy.prepared && l->back.lease >= lease
-                     : p->prepared >= v->copy.prepared && p->lease_ns >= lease)
+    if (l->back.full ? l->back.prepared >= has && l->back.lease >= lease : p->prepared >= has && p->lease_ns >= lease)
         return; /* nothing new */
     replica_ack a;
     if (v->copy.withheld && m->wrong->grants_without_counting) {
@@ -325,7 +337,8 @@ static void backup_acknowledges(const machine *m, const world *x, int o, int s) 
         if (!replica_acknowledges(&v->copy, lease, &a)) return;
         acknowledge(l, &a, lease);
     }
-    world_reach(m, &n, s, "acknowledges up to", (uint32_t)v->copy.prepared);
+    v->copy.log = log;
+    world_reach(m, &n, s, "acknowledges up to", l->back.prepared);
 }
 
 static void backup_suspects(const machine *m, const world *x, int s) {
@@ -403,7 +416,7 @@ static void step_apply(const machine *m, const world *x, int s) {
     else
         replica_resume(&v->copy);
     if (owns)
-        settle_and_reach(m, &n, s, "is the owner by config", config);
+        world_settle(m, &n, s, "is the owner by config", config);
     else
         world_reach(m, &n, s, "applies config", config);
 }
@@ -416,6 +429,7 @@ void step_server(const machine *m, const world *x, int s) {
         step_owner(m, x, s);
     else
         step_backup(m, x, s);
+    if (m->set->powers) step_disk(m, x, s);
     step_apply(m, x, s);
     step_request(m, x, s);
     step_answers(m, x, s);
@@ -427,9 +441,12 @@ static void first_world(const machine *m, world *x) {
     x->config = 1;
     x->entry[1] = (entry){ .epoch = 1, .owner = 1 };
     for (int s = 0; s < set->copies + set->joiners; s++) x->server[s].alive = x->server[s].applied = 1;
+    for (int s = 0; s < SERVERS; s++) x->server[s].copy.log.kept = set->powers > 0;
     for (int s = 0; s < set->copies; s++) {
         x->entry[1].in_sync |= 1u << (1 + s);
-        x->server[s].copy = (replica_backup){ .epoch = 1, .granted_until_ns = s && set->ticks ? LEASE : 0 };
+        x->server[s].copy.epoch = 1;
+        if (s && set->ticks) x->server[s].copy.granted_until_ns = LEASE;
+        x->server[s].copy.log.epoch = x->server[s].disk.epoch = set->powers > 0;
         if (s) x->link[0][s].up = !(set->cut_off[0] >> s & 1);
     }
     replica_config c = config_for(m, x, 1, 1);
@@ -445,6 +462,7 @@ static void first_world(const machine *m, world *x) {
     x->additions = (uint32_t)set->additions;
     x->promotions = (uint32_t)set->promotions;
     x->retries = (uint32_t)set->retries;
+    x->powers = (uint32_t)set->powers;
 }
 
 search *replica_explore(const replica_mistakes *wrong, const replica_setting *set) {
@@ -459,6 +477,7 @@ search *replica_explore(const replica_mistakes *wrong, const replica_setting *se
         for (int s = 0; s < SERVERS; s++) step_server(&m, &x, s);
         step_metadata(&m, &x);
         step_faults(&m, &x);
+        step_power(&m, &x);
         step_client(&m, &x);
         step_reader(&m, &x);
     }

@@ -28,6 +28,16 @@ typedef struct replica_mistakes {
     bool joiner_knows_no_sequences;
     bool says_no_effect; /* of what it has sent to a backup */
     bool commits_with_too_few;
+    /* of copies that have logs */
+    bool commits_before_it_is_logged; /* the owner counts the others' logs only */
+    bool acks_before_it_is_logged;
+    bool acks_before_the_epoch_is_logged;    /* and counts what it logged in an earlier one */
+    bool commits_before_the_epoch_is_logged; /* no mistake: see replica_model_test.c */
+    bool epoch_cuts_nothing_off;             /* on the disk */
+    bool joins_without_its_beginning;        /* what a joiner was made from is never on its disk */
+    bool restart_claims_its_memory;          /* what it had prepared, and not logged */
+    bool restart_claims_its_epoch;           /* of which the beginning is not logged */
+    bool restart_takes_copies_of_earlier_epochs;
 } replica_mistakes;
 
 /* What can happen in a search, and how often. */
@@ -37,6 +47,7 @@ typedef struct replica_setting {
     int changes, keys, retries, gets;
     int min_in_sync;
     int breaks, crashes, restarts, removals, additions, promotions, ticks;
+    int powers;              /* copies have logs, and all servers lose their power so often */
     bool a_backup_may_crash; /* else owners only */
     bool rejoins;            /* what is removed joins with what it has */
     uint8_t cut_off[4];      /* by owner: the servers that it has no link to, as bits */

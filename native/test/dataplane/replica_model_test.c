@@ -34,7 +34,24 @@
     X(owners_of_four_copies_reach_some_of_them, .copies = 4, .changes = 2, .keys = 2, .promotions = 2, \
       .cut_off = { 14 & ~2, 0, 1, 1 + 4 }) \
     X(two_owners_of_three_copies_are_suspected, .copies = 3, .changes = 2, .keys = 2, .promotions = 2) \
-    X(a_client_reads_of_three_copies, .copies = 3, .changes = 1, .keys = 1, .gets = 1, .promotions = 2, .ticks = 1)
+    X(a_client_reads_of_three_copies, .copies = 3, .changes = 1, .keys = 1, .gets = 1, .promotions = 2, .ticks = 1) \
+    POWER_SETTINGS(X)
+/* Copies have logs. */
+#define POWER_SETTINGS(X) \
+    X(the_only_copy_loses_its_power, .copies = 1, .changes = 2, .keys = 2, .retries = 1, .powers = 2) \
+    X(both_copies_lose_their_power, .copies = 2, .changes = 2, .keys = 2, .retries = 1, .powers = 1) \
+    X(a_client_reads_and_both_copies_lose_their_power, .copies = 2, .changes = 1, .keys = 1, .gets = 2, .powers = 1) \
+    X(both_copies_lose_their_power_twice, .copies = 2, .changes = 2, .keys = 1, .powers = 2) \
+    X(an_owner_is_suspected_and_all_lose_their_power, .copies = 2, .changes = 2, .keys = 1, .promotions = 1, \
+      .retries = 1, .powers = 1) \
+    X(three_copies_lose_their_power_when_an_owner_is_suspected, .copies = 3, .changes = 1, .keys = 1, .promotions = 1, \
+      .retries = 1, .powers = 1) \
+    X(a_copy_is_added_and_all_lose_their_power, .copies = 1, .joiners = 1, .changes = 2, .keys = 1, .additions = 1, \
+      .powers = 1) \
+    X(a_removed_copy_joins_with_what_it_has_and_all_lose_their_power, .copies = 2, .changes = 2, .keys = 1, \
+      .removals = 1, .promotions = 1, .powers = 1, .rejoins = true) \
+    X(an_owner_dies_and_then_all_lose_their_power, .copies = 2, .changes = 2, .keys = 1, .crashes = 1, \
+      .promotions = 1, .powers = 1)
 /* clang-format on */
 
 #define AS_SETTING(name_, ...) static const replica_setting name_##_setting = { .name = #name_, __VA_ARGS__ };
@@ -42,6 +59,8 @@ SETTINGS(AS_SETTING)
 #define IN_LIST(name, ...) &name##_setting,
 static const replica_setting *const settings[] = { SETTINGS(IN_LIST) };
 enum { COUNT = sizeof settings / sizeof *settings };
+#define COUNTED(...) +1
+enum { POWER_COUNT = 0 POWER_SETTINGS(COUNTED) }; /* the last of them */
 
 /* ---- the rules hold ---- */
 
@@ -65,11 +84,18 @@ TEST(a_backup_that_suspects_its_owner_might_go_on_acknowledging) {
     holds(&two_owners_of_three_copies_are_suspected_setting, wrong);
 }
 
+/* An owner waits for the beginning of its epoch too: its log has things in their order, so it costs nothing. Nothing is
+ * lost without: what it inherits, it has acknowledged, so that is on its disk in the epoch before. */
+TEST(an_owner_might_commit_what_it_inherits_before_its_epoch_is_logged) {
+    replica_mistakes wrong = { .commits_before_the_epoch_is_logged = true };
+    for (int i = COUNT - POWER_COUNT; i < COUNT; i++) holds(settings[i], wrong);
+}
+
 /* ---- and each of them is needed ---- */
 
 /* The shortest violation in the first setting that has one. */
-static void finds(const char *name, replica_mistakes wrong) {
-    for (int i = 0; i < COUNT; i++) {
+static void finds(const char *name, replica_mistakes wrong, int from) {
+    for (int i = from; i < COUNT; i++) {
         search *s = replica_explore(&wrong, settings[i]);
         bool found = search_found(s), stopped = search_stopped(s);
         if (found) {
@@ -105,10 +131,22 @@ static void finds(const char *name, replica_mistakes wrong) {
     X(joiner_knows_no_sequences) \
     X(says_no_effect) \
     X(commits_with_too_few)
+#define LOG_MISTAKES(X) \
+    X(commits_before_it_is_logged) \
+    X(acks_before_it_is_logged) \
+    X(acks_before_the_epoch_is_logged) \
+    X(epoch_cuts_nothing_off) \
+    X(joins_without_its_beginning) \
+    X(restart_claims_its_memory) \
+    X(restart_claims_its_epoch) \
+    X(restart_takes_copies_of_earlier_epochs)
 /* clang-format on */
 #define FINDS(mistake) \
-    TEST(it_finds_##mistake) { finds(#mistake, (replica_mistakes){ .mistake = true }); }
+    TEST(it_finds_##mistake) { finds(#mistake, (replica_mistakes){ .mistake = true }, 0); }
 MISTAKES(FINDS)
+#define FINDS_WITH_LOGS(mistake) \
+    TEST(it_finds_##mistake) { finds(#mistake, (replica_mistakes){ .mistake = true }, COUNT - POWER_COUNT); }
+LOG_MISTAKES(FINDS_WITH_LOGS)
 #define RUN_HOLDS(name, ...) RUN(nothing_is_lost_when_##name);
 #define RUN_FINDS(mistake)   RUN(it_finds_##mistake);
 
@@ -116,6 +154,8 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     SETTINGS(RUN_HOLDS)
     RUN(a_backup_that_suspects_its_owner_might_go_on_acknowledging);
+    RUN(an_owner_might_commit_what_it_inherits_before_its_epoch_is_logged);
     MISTAKES(RUN_FINDS)
+    LOG_MISTAKES(RUN_FINDS)
     return check_end(argc, argv);
 }

@@ -27,12 +27,20 @@ typedef struct link {
     } back;
 } link;
 enum { BACKUP = 0, OWNER };
+/* What a server's own log has on its disk. */
+typedef struct log_disk {
+    uint32_t epoch, last;
+    uint32_t right; /* of its records, those that the copy still has; the next epoch cuts off the others */
+    uint32_t unused;
+    record log[LOG];
+} log_disk;
 typedef struct server {
     uint32_t alive, life, role, serving, applied;
     uint32_t joined;        /* records up to here came in a copy, without their sequences */
     uint32_t client_leases; /* all that it granted have ended by then */
     uint32_t unused;
     record log[LOG]; /* by lsn - 1; its memory, which clients may READ after its end */
+    log_disk disk;
     replica_backup copy;
     replica_owner owner;
 } server;
@@ -62,7 +70,8 @@ typedef struct world {
     link link[SERVERS][SERVERS];
     change change[CHANGES];
     reader reader;
-    uint32_t breaks, crashes, restarts, removals, additions, promotions, retries; /* left */
+    uint32_t breaks, crashes, restarts, removals, additions, promotions, retries, powers; /* left */
+    uint32_t unused;
 } world;
 static_assert(sizeof(world) % 4 == 0, "words");
 
@@ -76,6 +85,7 @@ static inline uint32_t id_of(const world *x, int s) { return 1 + (uint32_t)s + S
 static inline int server_of(uint32_t id) { return (int)(id - 1) % SERVERS; }
 static inline bool has_id(uint32_t ids, uint32_t id) { return ids >> id & 1; }
 static inline uint32_t key_of(const machine *m, uint32_t change) { return (change - 1) % (uint32_t)m->set->keys; }
+static inline uint64_t prepared_of(const server *s) { return s->role == OWNER ? s->owner.last : s->copy.prepared; }
 static inline void world_drop(link *l) { *l = (link){ 0 }; }
 /* A copy that is what the metadata thinks it is. */
 static inline bool is_alive(const world *x, uint32_t id) {
@@ -94,9 +104,15 @@ bool world_witness(world *x, uint32_t change, uint32_t lsn, uint32_t epoch);
 /* Up to when a server may be relied on. */
 uint32_t world_right(const machine *m, const server *s);
 
+/* The same of an owner for which something has changed: it commits what it may. */
+void world_settle(const machine *m, world *x, int s, const char *what, uint32_t number);
+
 void step_server(const machine *m, const world *x, int s);
 void step_metadata(const machine *m, const world *x);
 void step_faults(const machine *m, const world *x);
+/* A server's disk writes; all servers lose their power, and some come back. */
+void step_disk(const machine *m, const world *x, int s);
+void step_power(const machine *m, const world *x);
 void step_client(const machine *m, const world *x);
 void step_reader(const machine *m, const world *x);
 /* A server takes a request. */

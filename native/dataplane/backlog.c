@@ -6,8 +6,6 @@
 #include "../wire/record.h"
 #include "backup.h"
 #include "feed.h"
-#include "op.h"
-#include "replicate.h"
 
 enum { PIECE_ROOM = PEER_MESSAGE_MIN - sizeof(fkv_records) };
 

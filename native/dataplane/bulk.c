@@ -8,6 +8,7 @@
 #include "../base/hash.h"
 #include "downlink.h"
 #include "op.h"
+#include "suffix.h"
 #include "worker.h"
 
 enum { BULKS_MAX = 64 }; /* of a shard, with a number or without */
@@ -133,7 +134,7 @@ int bulk_announce_all(feed *f, const peer_out *out) {
     int left = BULKS_MAX; /* more may have been fetched from clients together: these wait for the first */
     for (fkv_list *l = s->bulks.next; l != &s->bulks && e == 0 && left-- > 0; l = l->next) {
         op *o = LIST_OF(l, op, link);
-        e = bulk_announce(f, out, &o->prepared, feed_describe(o), o->key, &o->announced);
+        e = bulk_announce(f, out, &o->prepared, suffix_describe(o), o->key, &o->announced);
     }
     return e;
 }

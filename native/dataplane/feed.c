@@ -1,8 +1,7 @@
 /* feed.c: see feed.h.
  *
- * A record is made anew each time it is sent, from what is prepared: of the owner's own changes that is an op in
- * shard.unacked, of what it inherited an entry of its copy's ring. What has been committed meanwhile is kept for copies
- * that join only (backlog.h). */
+ * A record is made anew each time it is sent (suffix.h). What has been committed meanwhile is kept for copies that join
+ * only (backlog.h). */
 #include "feed.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -16,96 +15,17 @@
 #include "integrity.h"
 #include "op.h"
 #include "replicate.h"
+#include "suffix.h"
 #include "worker.h"
 
 static const uint64_t MS = 1000000;
-
-/* ---- the uncommitted part of the log ---- */
-
-/* One record of it: NULL `of` where it was inherited. */
-typedef struct place {
-    const shard *s;
-    uint64_t lsn;
-    op *of;
-} place;
-
-/* From the nearer end. */
-static op *op_at(const shard *s, uint64_t lsn) {
-    uint64_t last = s->replica.last, first = LIST_OF(s->unacked.next, op, link)->lsn;
-    const fkv_list *l = lsn - first < last - lsn ? s->unacked.next : s->unacked.prev;
-    if (l == s->unacked.next)
-        while (LIST_OF(l, op, link)->lsn < lsn) l = l->next;
-    else
-        while (LIST_OF(l, op, link)->lsn > lsn) l = l->prev;
-    op *o = LIST_OF(l, op, link);
-    fkv_assert(o->lsn == lsn);
-    return o;
-}
-
-static place seek(const shard *s, uint64_t lsn) {
-    place p = { .s = s, .lsn = lsn };
-    if (lsn > s->replica.inherited && lsn <= s->replica.last) p.of = op_at(s, lsn);
-    return p;
-}
-static void next(place *p) {
-    p->lsn++;
-    if (p->lsn > p->s->replica.last)
-        p->of = NULL;
-    else if (p->of)
-        p->of = LIST_OF(p->of->link.next, op, link);
-    else
-        *p = seek(p->s, p->lsn);
-}
-
-/* What is the same of both. */
-static fkv_record describe(const table_prepared *p) {
-    const fkv_extent *e = p->extent;
-    if (!e) return (fkv_record){ .kind = FKV_RECORD_DELETE, .version = p->version };
-    return (fkv_record){ .kind = FKV_RECORD_PUT,
-                         .codec = e->codec,
-                         .value_bytes = e->value_bytes,
-                         .user_flags = e->user_flags,
-                         .version = p->version,
-                         .expiry_ms = fkv_extent_expiry(e->expiry_space) };
-}
-static fkv_record as_sent(fkv_record r) {
-    if (r.kind == FKV_RECORD_PUT && !bulk_fits_message(r.key_bytes, r.value_bytes)) r.kind = FKV_RECORD_BULK;
-    return r;
-}
-fkv_record feed_describe(const op *o) {
-    fkv_record r = describe(&o->prepared);
-    r.key_bytes = o->request.key_bytes;
-    r.space = o->request.space;
-    r.client = dedup_client_id(o->memory);
-    r.sequence = o->request.sequence;
-    r.value = o->reply.expiry_ms;
-    return as_sent(r);
-}
-fkv_record feed_inherited(const shard *s, uint64_t lsn, const uint8_t **key, const uint8_t **value) {
-    const backup_record *b = backup_record_at(s->copy, lsn);
-    fkv_record r = describe(&b->prepared);
-    r.key_bytes = b->key_bytes;
-    r.space = b->space;
-    r.client = b->client;
-    r.sequence = b->sequence;
-    r.value = b->value;
-    *key = b->key ? b->key : b->prepared.key;
-    *value = b->prepared.value;
-    return as_sent(r);
-}
-static fkv_record record(const place *p, const uint8_t **key, const uint8_t **value) {
-    if (!p->of) return feed_inherited(p->s, p->lsn, key, value);
-    *key = p->of->key;
-    *value = p->of->prepared.value;
-    return feed_describe(p->of);
-}
 
 static uint64_t bytes_behind(const shard *s, uint64_t lsn) {
     uint64_t bytes = s->backlog ? backlog_room_behind(s->backlog, lsn) : 0;
     lsn = max_u64(lsn, s->replica.committed);
     const uint8_t *key, *value;
-    for (place p = seek(s, lsn + 1); p.lsn <= s->replica.last; next(&p)) {
-        fkv_record r = record(&p, &key, &value);
+    for (suffix p = suffix_at(s, lsn + 1); p.lsn <= s->replica.last; suffix_next(&p)) {
+        fkv_record r = suffix_record(&p, &key, &value);
         bytes += record_room(r.kind != FKV_RECORD_DELETE, r.key_bytes, r.value_bytes);
     }
     return bytes;
@@ -206,14 +126,13 @@ static int send_committed(feed *f, fkv_records *head, const peer_out *out) {
 }
 
 /* Where the value of the next record lies, if that is large and the copy does not know. */
-static int announce_next(feed *f, const place *p, const peer_out *out) {
+static int announce_next(feed *f, const suffix *p, const peer_out *out) {
     const uint8_t *key, *value;
-    fkv_record r = record(p, &key, &value);
+    fkv_record r = suffix_record(p, &key, &value);
     if (r.kind != FKV_RECORD_BULK) return 0;
     backup *b = p->s->copy;
-    const table_prepared *prepared = p->of ? &p->of->prepared : &backup_record_at(b, p->lsn)->prepared;
     uint8_t before = p->of ? p->of->announced : backup_record_at(b, p->lsn)->announced, announced = before;
-    int e = bulk_announce(f, out, prepared, r, key, &announced);
+    int e = bulk_announce(f, out, suffix_prepared(p), r, key, &announced);
     if (announced == before) return e;
     f->pulls = p->lsn;
     if (p->of)
@@ -223,28 +142,13 @@ static int announce_next(feed *f, const place *p, const peer_out *out) {
     return e;
 }
 
-/* As many as fit one message; returns its bytes. A large value has the first place. */
-static uint32_t fill(place *p, fkv_records *head, const peer_out *out) {
-    uint32_t used = sizeof *head;
-    const uint8_t *key, *value;
-    for (; p->lsn <= p->s->replica.last && head->count < UINT16_MAX; next(p)) {
-        fkv_record r = record(p, &key, &value);
-        if (r.kind == FKV_RECORD_BULK && head->count > 0) break;
-        uint32_t n = wire_put_record(out->buffer + used, out->room - used, &r, key, value);
-        if (n == 0) break;
-        used += n;
-        head->count++;
-    }
-    memcpy(out->buffer, head, sizeof *head);
-    return used;
-}
-
-static int send_prepared(feed *f, place *p, fkv_records *head, const peer_out *out) {
+static int send_prepared(feed *f, suffix *p, fkv_records *head, const peer_out *out) {
     int e = announce_next(f, p, out);
     if (e) return e;
-    uint32_t bytes = fill(p, head, out);
+    uint32_t bytes = suffix_fill(p, out->buffer + sizeof *head, out->room - (uint32_t)sizeof *head, &head->count);
     fkv_assert(head->count > 0);
-    return out->send(out->ctx, out->buffer, bytes);
+    memcpy(out->buffer, head, sizeof *head);
+    return out->send(out->ctx, out->buffer, (uint32_t)sizeof *head + bytes);
 }
 
 /* What has no number is announced last: of a key, what took effect before is at the copy by then. */
@@ -253,7 +157,7 @@ int feed_send(feed *f, const peer_out *out) {
     const replica_owner *r = &s->replica;
     bool kept = s->backlog && f->sent + 1 >= backlog_first(s->backlog);
     if (f->sent < r->committed && !kept) return -ESTALE; /* nobody waited for it, and what it lacks is gone */
-    place p = seek(s, max_u64(f->sent, r->committed) + 1);
+    suffix p = suffix_at(s, max_u64(f->sent, r->committed) + 1);
     while (f->sent < r->last && !is_pulling(f)) {
         fkv_records head = { .op = FKV_PEER_RECORDS,
                              .shard = s->number,

@@ -8,7 +8,6 @@
 #include "../wire/peer.h"
 #include "shard.h"
 
-typedef struct op op;
 typedef struct feed feed;
 struct feed {
     fkv_list of_shard; /* shard.feeds */
@@ -43,10 +42,6 @@ void feed_end(feed *f); /* frees it; the copy is required as before */
 int feed_send(feed *f, const peer_out *out);
 /* False: it is no answer to what was sent. asked_ns is what was sent on its connection at some time. */
 bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns);
-/* The record of a change that is prepared; BULK: its value does not go with it. */
-fkv_record feed_describe(const op *o);
-/* The same of one that came with the shard, and is not committed; with its key and value. */
-fkv_record feed_inherited(const shard *s, uint64_t lsn, const uint8_t **key, const uint8_t **value);
 /* What a BEAT says of it. */
 fkv_peer_beat feed_beat(feed *f);
 

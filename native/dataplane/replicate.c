@@ -15,6 +15,7 @@
 #include "downlink.h"
 #include "feed.h"
 #include "op.h"
+#include "suffix.h"
 #include "uplink.h"
 #include "worker.h"
 
@@ -79,7 +80,7 @@ static void note(shard *s, uint64_t lsn, const fkv_record *r, const uint8_t *key
 }
 
 static void note_own(shard *s, const op *o) {
-    fkv_record r = feed_describe(o);
+    fkv_record r = suffix_describe(o);
     note(s, o->lsn, &r, o->key, o->prepared.value);
 }
 
@@ -88,7 +89,8 @@ static void commit_inherited(shard *s, uint64_t to) {
     for (uint64_t lsn; (lsn = b->applied + 1) <= min_u64(to, b->place.prepared); backup_commit(b, lsn)) {
         if (!s->backlog) continue;
         const uint8_t *key, *value;
-        fkv_record r = feed_inherited(s, lsn, &key, &value);
+        suffix p = suffix_at(s, lsn);
+        fkv_record r = suffix_record(&p, &key, &value);
         note(s, lsn, &r, key, value);
     }
 }

@@ -113,18 +113,20 @@ export const mutations = [
       'return own_right(w);',
     ],
   ]),
+  ...inFile('native/dataplane/suffix.c', [
+    [
+      'failover: a record does not say whose change it is',
+      lost,
+      'r.client = dedup_client_id(o->memory);',
+      'r.client = 1;',
+    ],
+  ]),
   ...inFile('native/dataplane/feed.c', [
     [
       'failover: an owner takes it that a copy has what it drops',
       lost,
       '*prepared = m->epoch < o->epoch ? min_u64(m->prepared, o->inherited) : m->prepared;',
       '*prepared = m->prepared;',
-    ],
-    [
-      'failover: a record does not say whose change it is',
-      lost,
-      'r.client = dedup_client_id(o->memory);',
-      'r.client = 1;',
     ],
     [
       'failover: what was lost with a connection is not sent again',

@@ -92,6 +92,14 @@ export const mutations = [
       's->state == SHARD_OPEN &&',
     ],
   ]),
+  ...inFile('native/dataplane/suffix.c', [
+    [
+      'links: a record does not say whose change it is',
+      copies('what_was_answered_is_found_at_the_next_owner_and_a_retry_gets_the_same_answer'),
+      'r.client = dedup_client_id(o->memory);',
+      'r.client = 1;',
+    ],
+  ]),
   ...inFile('native/dataplane/feed.c', [
     [
       'links: an owner takes it that a copy has what it drops',
@@ -116,12 +124,6 @@ export const mutations = [
       copies('an_acknowledgement_of_what_was_not_sent_is_none'),
       'if (i < 0 || a->prepared > f->sent) return false;',
       'if (i < 0) return false;',
-    ],
-    [
-      'links: a record does not say whose change it is',
-      copies('what_was_answered_is_found_at_the_next_owner_and_a_retry_gets_the_same_answer'),
-      'r.client = dedup_client_id(o->memory);',
-      'r.client = 1;',
     ],
     [
       'links: what was lost with a connection is not sent again',

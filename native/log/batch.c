@@ -75,8 +75,8 @@ bool wal_next_section(const uint8_t *batch, const wal_batch *head, uint32_t *at,
     uint32_t left = head->bytes - *at;
     if (left < sizeof *s) return false;
     memcpy(s, batch + *at, sizeof *s);
-    if (s->bytes > left - sizeof *s || (s->count == 0) != (s->bytes == 0)) return false;
-    if (s->first == 0 || s->first > UINT64_MAX - s->count) return false;
+    if (s->bytes > left - sizeof *s || (s->count > 0 && s->bytes == 0)) return false;
+    if (s->first == 0 || s->first >= UINT64_MAX - s->count) return false;
     *records = batch + *at + sizeof *s;
     *at += (uint32_t)sizeof *s + s->bytes;
     return true;

@@ -50,8 +50,8 @@ typedef struct wal_batch {
 } wal_batch;
 static_assert(sizeof(wal_batch) == 64, "drawing");
 
-/* Records first to first + count - 1 of a copy. Without records: the epoch begins, and what other epochs have from
- * `first` on is cut off. */
+/* Records first to first + count - 1 of a copy. Without bytes: the epoch begins, and what other epochs have from `first`
+ * on is cut off. With bytes but without records: a part of what record `first` has in front of it. */
 typedef struct wal_section {
     uint32_t shard, epoch;
     uint64_t copy;

@@ -54,7 +54,8 @@ void wal_file_note(wal_file *f, const wal_section *s) {
         *r = (wal_reach){ .shard = s->shard, .copy = s->copy };
         f->reaches++;
     }
-    if (r->end < s->first + s->count) r->end = s->first + s->count;
+    uint64_t end = s->first + (s->bytes > 0 && s->count == 0 ? 1 : s->count); /* a part goes with its record */
+    if (r->end < end) r->end = end;
     if (r->epoch < s->epoch) r->epoch = s->epoch;
 }
 

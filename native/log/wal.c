@@ -129,7 +129,7 @@ static bool extend(wal_buffer *b, const wal_section *s) {
 }
 
 bool wal_append(wal *w, const wal_section *s, const void *records) {
-    fkv_assert(s->first > 0 && (s->count == 0) == (s->bytes == 0) && s->bytes <= w->c.buffer_bytes - OVERHEAD);
+    fkv_assert(s->first > 0 && (s->count == 0 || s->bytes > 0) && s->bytes <= w->c.buffer_bytes - OVERHEAD);
     uint32_t room = wal_room(w);
     if (room == 0 || s->bytes > room) return false;
     wal_buffer *b = &w->filling;

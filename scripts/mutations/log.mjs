@@ -129,7 +129,7 @@ export const mutations = [
     [
       'log: a section with records counts none',
       NO_SECTIONS,
-      ' || (s->count == 0) != (s->bytes == 0)) return false;',
+      ' || (s->count > 0 && s->bytes == 0)) return false;',
       ') return false;',
     ],
   ]),

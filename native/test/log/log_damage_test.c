@@ -235,23 +235,30 @@ TEST(a_batch_with_a_good_crc_whose_sections_are_none_is_damaged) {
     uint8_t *bytes = file_of(p.file)->bytes + p.at, kept[WAL_BLOCK];
     memcpy(kept, bytes, sizeof kept);
     wal_batch head = head_at(p.file, p.at);
-    wal_section own, bad[7];
+    wal_section own, bad[6];
     memcpy(&own, bytes + sizeof head, sizeof own);
-    for (int i = 0; i < 7; i++) bad[i] = own;
+    for (int i = 0; i < 6; i++) bad[i] = own;
     bad[0].bytes = UINT32_MAX;
     bad[1].bytes += 1;
     bad[2].bytes -= 1;
-    bad[3].count = 0;
-    bad[4].bytes = 0;
-    bad[5].first = 0;
-    bad[6].first = UINT64_MAX;
-    for (int i = 0; i < 7; i++) {
+    bad[3].bytes = 0;
+    bad[4].first = 0;
+    bad[5].first = UINT64_MAX;
+    for (int i = 0; i < 6; i++) {
         memcpy(bytes + sizeof head, &bad[i], sizeof own);
         seal(p, &head);
         replay();
         check_found(WAL_DAMAGED, p.file, p.at);
         memcpy(bytes, kept, sizeof kept);
     }
+    wal_batch alone = head; /* that section, and nothing behind it */
+    alone.sections = 1;
+    alone.bytes = sizeof head + sizeof own;
+    memcpy(bytes + sizeof head, &bad[3], sizeof own);
+    seal(p, &alone);
+    replay();
+    check_found(WAL_DAMAGED, p.file, p.at);
+    memcpy(bytes, kept, sizeof kept);
     p = batches[3]; /* in the middle of a file */
     head = head_at(p.file, p.at);
     wal_batch numbers[4] = { head, head, head, head };

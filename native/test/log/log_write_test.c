@@ -169,6 +169,28 @@ TEST(an_epoch_that_no_snapshot_has_keeps_its_file) {
     rig_free(&r);
 }
 
+TEST(what_a_record_has_in_front_of_it_keeps_its_file_until_a_snapshot_has_the_record) {
+    up();
+    CHECK(rig_append(&r, 0, 1, 100));
+    rig_settle(&r);
+    uint64_t lsn = r.shards[0].durable_next;
+    static const uint8_t bytes[16];
+    wal_section part = { .shard = 0, .copy = 100, .first = lsn, .bytes = sizeof bytes };
+    CHECK(wal_append(&r.log, &part, bytes));
+    r.items[r.count++] = (rig_item){ .shard = 0, .lsn = lsn };
+    fill_files(1, 3);
+    rig_snapshot(&r, 1);
+    r.shards[0].snapshot = lsn - 1;
+    rig_snapshot(&r, 1);
+    rig_settle(&r);
+    CHECK(strcmp(files(), "1 2 3 4 5 6") == 0);
+    r.shards[0].snapshot = lsn;
+    rig_snapshot(&r, 1);
+    rig_settle(&r);
+    CHECK(strcmp(files(), "2 3 4 5 6") == 0);
+    rig_free(&r);
+}
+
 /* All that was in the log is in snapshots, and its files are gone but for those that are used again. */
 TEST(batches_of_an_earlier_life_of_a_file_are_none) {
     up();
@@ -264,6 +286,7 @@ int main(int argc, char **argv) {
     RUN(sections_of_one_copy_that_follow_each_other_are_one);
     RUN(files_are_given_back_from_the_oldest_on_when_snapshots_have_all_of_them);
     RUN(an_epoch_that_no_snapshot_has_keeps_its_file);
+    RUN(what_a_record_has_in_front_of_it_keeps_its_file_until_a_snapshot_has_the_record);
     RUN(batches_of_an_earlier_life_of_a_file_are_none);
     RUN(files_of_another_size_are_read_and_then_removed);
     RUN(a_log_that_is_stopped_posts_nothing_more_but_reports_what_was_under_way);

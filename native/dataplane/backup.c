@@ -8,6 +8,7 @@
 #include <string.h>
 #include "../base/assert.h"
 #include "../base/hash.h"
+#include "durable.h"
 #include "pull.h"
 #include "worker.h"
 
@@ -45,6 +46,7 @@ bool backup_new(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *
                    .scrub_ns = s->w->now_ns + s->w->d->c.scrub_ms * MS,
                    .ring = calloc(RING_FIRST, sizeof *b->ring),
                    .room = RING_FIRST };
+    b->place.log = s->replica.log;
     fkv_assert(place->prepared == place->committed); /* what is prepared does not come with a copy */
     if (!b->ring) {
         free(b);
@@ -61,7 +63,11 @@ bool backup_new(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *
 
 bool backup_make(shard *s, uint64_t id, uint32_t lease_ms, const replica_backup *place) {
     /* What clients were told by earlier owners comes with the records, or is said to be forgotten. */
-    return dedup_open_slot(&s->w->dedup, s->slot, false, s->w->now_ns) == 0 && backup_new(s, id, lease_ms, place);
+    if (dedup_open_slot(&s->w->dedup, s->slot, false, s->w->now_ns) != 0) return false;
+    if (!backup_new(s, id, lease_ms, place)) return false;
+    s->logging.appended = place->prepared; /* what it was made from is none of the log's records */
+    if (s->durable) durable_begins(s);
+    return true;
 }
 
 void backup_steps_down(backup *b, const replica_owner *o) {
@@ -153,12 +159,14 @@ fkv_peer_follow backup_follow(backup *b) {
 
 backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
     uint64_t prepared = b->place.prepared;
+    uint32_t before = b->place.epoch;
     if (b->leads) return BACKUP_ANEW;
     if (b->failed != FKV_OK) return BACKUP_FAILED;
     /* It has shown what its new owner does not have: they are no copies of each other. */
     if (t->epoch > b->place.epoch && b->place.committed > t->last) return fail(b, FKV_BAD_REQUEST);
     if (!replica_follow(&b->place, t->epoch, t->last)) return BACKUP_ANEW;
     for (; prepared > b->place.prepared; prepared--) drop(b, prepared);
+    if (b->shard->durable && b->place.epoch != before) durable_begins(b->shard);
     return BACKUP_TOOK;
 }
 
@@ -202,9 +210,14 @@ fkv_status backup_prepares(backup *b, const fkv_record *r, const uint8_t *key, b
     return prepare(b, r, key, NULL, out, hash);
 }
 
+static void took(backup *b) {
+    replica_took(&b->place);
+    if (b->shard->durable) durable_more(b->shard);
+}
+
 static backup_result take_bulk(backup *b, const fkv_record *r, backup_record *into) {
     backup_result result = pull_take(b, r->version, into);
-    if (result == BACKUP_TOOK) replica_took(&b->place);
+    if (result == BACKUP_TOOK) took(b);
     return result;
 }
 
@@ -223,7 +236,7 @@ static backup_result take(backup *b, const fkv_records *head, uint64_t lsn, cons
         return BACKUP_WAITS;
     }
     if (status != FKV_OK) return fail(b, status);
-    replica_took(&b->place);
+    took(b);
     b->taken += record_room(r->kind == FKV_RECORD_PUT, r->key_bytes, r->value_bytes);
     return BACKUP_TOOK;
 }
@@ -248,8 +261,10 @@ bool backup_acknowledges(backup *b, uint64_t now_ns, fkv_peer_ack *out) {
     replica_ack a;
     uint64_t until = replica_grant_end(now_ns, b->lease_ms * MS, b->shard->w->d->c.drift_ppm);
     if (b->leads || b->failed != FKV_OK || !replica_acknowledges(&b->place, until, &a)) return false;
+    /* On a full disk it has room for nothing more: its owner refuses changes, and they do not wait for this copy. */
+    uint64_t room = durable_is_full(b->shard) ? 0 : room_left(b);
     *out = (fkv_peer_ack){
-        .shard = b->shard->number, .epoch = a.epoch, .prepared = a.prepared, .limit = b->taken + room_left(b)
+        .shard = b->shard->number, .epoch = a.epoch, .prepared = a.prepared, .limit = b->taken + room
     };
     return true;
 }

@@ -39,7 +39,7 @@ void dataplane_open_shard(dataplane *d, const dataplane_shard *o, dataplane_done
     c->open = *o;
     c->opens = shard_open;
     bool good = o->shard < d->c.shards && o->worker < d->c.workers && o->epoch <= DATAPLANE_EPOCH_MAX &&
-                o->memory_bytes >= TABLE_MEMORY_MIN;
+                o->memory_bytes >= TABLE_MEMORY_MIN && (!o->durable || d->c.log.disk);
     pthread_mutex_lock(&d->lock);
     fkv_status s = !good ? FKV_BAD_REQUEST : open_status(d, o->shard);
     s = s == FKV_NOT_OWNER && d->place[o->shard].state == PLACE_NONE ? FKV_OK

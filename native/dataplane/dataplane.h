@@ -24,6 +24,7 @@
 #include "../base/hash.h"
 #include "../base/status.h"
 #include "../fabric/fabric.h"
+#include "../log/disk.h"
 #include "../table/table.h"
 #include "../wire/ops.h"
 
@@ -88,6 +89,14 @@ typedef struct dataplane_orphan {
     uint64_t id, prepared; /* the last record that it has */
 } dataplane_orphan;
 
+/* Where the records of durable shards go: each worker has a log there (native/log). */
+typedef struct dataplane_log {
+    disk *disk; /* the caller's until stop, used by several threads; NULL: no shard is durable */
+    uint8_t cluster[16];
+    uint64_t instance;
+    uint32_t file_bytes, buffer_bytes; /* default 64 MiB, and 4 MiB, of which each worker has two */
+} dataplane_log;
+
 typedef struct dataplane_config {
     uint64_t server_incarnation;
     fkv_seed hash_seed;
@@ -128,6 +137,10 @@ typedef struct dataplane_config {
     /* Called on a data-plane thread, by each that listened there: the device is gone, and no client will come over this
      * provider again in the life of this data plane. Must not block. May be NULL. */
     void (*on_unreachable)(void *ctx, fab_provider provider);
+    dataplane_log log;
+    /* Called on a data-plane thread, once: an operation of its log failed, with a negative errno. From then on nothing
+     * that would have to be in the log is acknowledged or takes effect, so the process is to end. May be NULL. */
+    void (*on_log_failed)(void *ctx, const char *operation, const char *file, int error);
     void *ctx;
 } dataplane_config;
 enum {
@@ -148,8 +161,8 @@ enum {
 
 /* OK, or BAD_REQUEST for a configuration outside the limits above, or NO_MEMORY. */
 fkv_status dataplane_create(const dataplane_config *c, dataplane **out);
-/* Opens the providers, listens, starts the threads. On failure everything is as after create, and `why` has a sentence.
- * */
+/* Opens the providers, listens, opens the logs, starts the threads. On failure everything is as after create, and `why`
+ * has a sentence; CORRUPT: a log cannot be gone on with. */
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room);
 /* The i-th listener's address as really bound, i < config.listens; after start. */
 const char *dataplane_address(const dataplane *d, uint32_t i);
@@ -180,10 +193,12 @@ typedef struct dataplane_shard {
     uint64_t incarnation;
     uint64_t memory_bytes;
     uint32_t buckets; /* that the index has from the first (table.h); 0: few */
+    bool durable;     /* changes are answered when they are in the log, too */
 } dataplane_shard;
 
-/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or worker that does not exist
- * or for too little memory, NO_MEMORY. The memory is allocated, prefaulted and registered off the data-plane thread. */
+/* Result: dataplane_layout. BUSY when the shard is open already, BAD_REQUEST for a shard or worker that does not exist,
+ * for too little memory, or for a durable shard without a log, NO_MEMORY. The memory is allocated, prefaulted and
+ * registered off the data-plane thread. */
 void dataplane_open_shard(dataplane *d, const dataplane_shard *s, dataplane_done done, void *ctx);
 /* Grants leases and answers, from now on; a copy that leads when nobody can rely on an earlier owner any more and all
  * copies in sync have what came with it, which takes a lease and longer. NOT_OWNER when it is not open; BUSY for a copy
@@ -208,7 +223,8 @@ void dataplane_pause_shard(dataplane *d, uint32_t shard, dataplane_done done, vo
 /* The new owner, before it serves: takes entries over, with their versions. `entries` is whole fkv_scan_entry as in a
  * SCAN reply, each with its value and namespace; one of version 0 takes its key away. One of a version that is not
  * above the present one is passed over. The bytes stay the caller's and must stay as they are until done. TABLE_FULL
- * and the like: what came before has been taken over. BUSY when the shard is served. */
+ * and the like: what came before has been taken over. BUSY when the shard is served. UNSUPPORTED: it is durable, and
+ * what is taken over would be in no log. */
 void dataplane_import(dataplane *d, uint32_t shard, const uint8_t *entries, uint32_t bytes, dataplane_done done,
                       void *ctx);
 

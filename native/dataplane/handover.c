@@ -98,7 +98,7 @@ static fkv_status become_copy(shard *s, uint64_t id) {
     backup_steps_down(s->copy, o);
     *o = (replica_owner){ .epoch = s->epoch, .min_in_sync = 1, .in_sync = 1 };
     for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
-    s->backups = false;
+    s->backups = s->durable;
     s->drawn_bytes = s->sealed_for = s->lease_most_ns = 0;
     s->state = SHARD_OPEN;
     return FKV_OK;

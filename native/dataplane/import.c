@@ -66,8 +66,10 @@ void imports_end(shard *s, fkv_status why) {
 void import_begin(job *j) {
     command *c = (command *)j;
     shard *s = c->w->stopping ? NULL : c->w->by_number[c->number];
-    if (!s || s->state != SHARD_OPEN || s->copy) {
-        command_done(c, c->w->stopping ? FKV_CLOSED : s ? FKV_BUSY : FKV_NOT_OWNER, NULL);
+    bool takes = s && s->state == SHARD_OPEN && !s->copy;
+    if (!takes || s->durable) { /* what is taken over is in no log */
+        fkv_status why = takes ? FKV_UNSUPPORTED : s ? FKV_BUSY : c->w->stopping ? FKV_CLOSED : FKV_NOT_OWNER;
+        command_done(c, why, NULL);
         return;
     }
     list_push(&s->imports, &c->importing);

@@ -10,6 +10,7 @@
 #include "../base/assert.h"
 #include "client.h"
 #include "copies.h"
+#include "durable.h"
 #include "handover.h"
 #include "import.h"
 #include "integrity.h"
@@ -36,14 +37,17 @@ static uint32_t free_slot(const worker *w) {
 static fkv_status make(worker *w, command *c, shard **out) {
     shard *s = *out = calloc(1, sizeof *s);
     if (!s) return FKV_NO_MEMORY;
-    *s = (shard){ .w = w,
-                  .number = c->number,
-                  .epoch = c->open.epoch,
-                  .slot = free_slot(w),
-                  .incarnation = c->open.incarnation,
-                  .names = c->open.incarnation,
-                  .replica = { .epoch = c->open.epoch, .min_in_sync = 1, .in_sync = 1 },
-                  .tick_ns = UINT64_MAX };
+    *s = (shard){
+        .w = w,
+        .number = c->number,
+        .epoch = c->open.epoch,
+        .slot = free_slot(w),
+        .incarnation = c->open.incarnation,
+        .names = c->open.incarnation,
+        .durable = c->open.durable,
+        .replica = { .epoch = c->open.epoch, .min_in_sync = 1, .in_sync = 1, .log = { .kept = c->open.durable } },
+        .tick_ns = UINT64_MAX
+    };
     for (int i = 0; i < REPLICA_PEERS; i++) copies_place(s, i, 0);
     list_init(&s->of_worker);
     list_init(&s->unacked);
@@ -51,6 +55,7 @@ static fkv_status make(worker *w, command *c, shard **out) {
     list_init(&s->feeds);
     list_init(&s->feeding);
     list_init(&s->imports);
+    list_init(&s->logging.behind);
     if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
     table_config t = memory_table_config(w->d, &c->open, s);
     fkv_status status = table_create(&t, &s->table);
@@ -76,6 +81,8 @@ void shard_open(job *j) {
         list_push(&w->shards, &s->of_worker);
         w->by_number[s->number] = s;
         w->slot_taken[s->slot] = true;
+        if (s->durable) durable_begins(s);
+        replicate_count(s);
         s = NULL;
     }
     memory_opened(c, s);

@@ -8,6 +8,7 @@
  *         prepared, and so on until nothing can go on          (run_all)
  *     connections that are over are freed                      (nothing at hand names them any more)
  *     what waited for memory, or too long; READs of large values; slices of long replies
+ *     what is prepared of durable shards goes to the log
  *     flush every queue
  *
  * After each step that may have put ops on the worker's lists, run_all drains them: shards and connections go only when
@@ -28,6 +29,7 @@
 #include "client.h"
 #include "connection.h"
 #include "downlink.h"
+#include "durable.h"
 #include "latency.h"
 #include "life.h"
 #include "op.h"
@@ -122,6 +124,7 @@ bool worker_turn(worker *w) {
     transfers_step(w);
     run_all(w);
     busy |= replies_continue(w);
+    if (w->log) durable_step(w);
     if (!list_empty(&w->uplinks)) uplinks_step(w);
     if (!list_empty(&w->downlinks)) downlinks_send(w);
     for (int i = 0; i < w->polled_count; i++) fab_flush(w->cq[w->polled[i]]);
@@ -135,6 +138,7 @@ static uint64_t next_deadline(const worker *w) {
     uint64_t at = min_u64(shards_deadline(w), transfers_deadline(w));
     if (!list_empty(&w->timed)) at = min_u64(at, LIST_OF(w->timed.next, op, timed)->deadline_ns);
     at = min_u64(at, min_u64(uplinks_deadline(w), downlinks_deadline(w)));
+    at = min_u64(at, durable_deadline(w));
     return min_u64(at, min_u64(replies_deadline(w), clients_deadline(w)));
 }
 
@@ -299,6 +303,7 @@ void worker_free(worker *w) {
     wait_free_queues(w);
     ops_free_slabs(w);
     dedup_free(&w->dedup);
+    durable_free(w);
     free(w->access);
     free(w->by_number);
     free(w->slot_taken);

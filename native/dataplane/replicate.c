@@ -13,6 +13,7 @@
 #include "bulk.h"
 #include "copies.h"
 #include "downlink.h"
+#include "durable.h"
 #include "feed.h"
 #include "op.h"
 #include "suffix.h"
@@ -41,6 +42,7 @@ static fkv_status can_be_made(const op *o) {
 fkv_status replicate_admits(const op *o) {
     const replica_owner *r = &o->shard->replica;
     if (replica_enough(r) && !replica_admits(r)) return FKV_BUSY;
+    if (o->shard->durable && durable_admits(o->shard) != FKV_OK) return FKV_BUSY;
     if (!has_message(o) && bulk_admits(o) != FKV_OK) return FKV_BUSY;
     return can_be_made(o);
 }
@@ -50,10 +52,11 @@ static void take_ready(shard *s);
 static void draw(op *o) {
     shard *s = o->shard;
     o->lsn = replica_draw(&s->replica);
-    o->replicated = replica_waits(&s->replica);
+    o->replicated = s->durable || replica_waits(&s->replica);
     o->state = OP_REPLICATES;
     list_push(&s->unacked, &o->link);
     downlinks_wake(s);
+    if (s->durable) durable_more(s);
 }
 
 void replicate_prepared(op *o) {
@@ -112,9 +115,10 @@ static void take_ready(shard *s) {
 }
 
 void replicate_pulled(shard *s) { take_ready(s); }
+void replicate_logged(shard *s) { take_ready(s); }
 
 void replicate_count(shard *s) {
-    s->backups = replica_waits(&s->replica);
+    s->backups = s->durable || replica_waits(&s->replica);
     for (int i = 0; i < REPLICA_PEERS; i++) s->backups |= s->replica.peer[i].standing != REPLICA_NONE;
     s->attended |= s->backups;
     if (!s->backups) copies_joins(s, false);
@@ -143,6 +147,7 @@ void replicate_lead(shard *s, const replica_config *c) {
     s->epoch = c->epoch;
     replica_lead(&s->replica, &b->place, c);
     b->leads = true;
+    if (s->durable) durable_begins(s);
     b->scrub_ns = UINT64_MAX; /* readers see to that */
     s->drawn_bytes = 0;
     for (uint64_t lsn = b->applied + 1; lsn <= b->place.prepared; lsn++) {
@@ -165,6 +170,7 @@ bool replicate_may_serve(const shard *s) {
 
 void replicate_end(shard *s) {
     list_remove(&s->feeding);
+    durable_end(s);
     bulks_end(s, FKV_SHARD_CLOSED); /* copies are told to forget them */
     while (!list_empty(&s->feeds)) feed_end(LIST_OF(s->feeds.next, feed, of_shard));
     backlog_free(s->backlog);

@@ -7,13 +7,15 @@
 typedef struct op op;
 
 /* Whether a change may be prepared: OK; BUSY: not yet, the window is full; TOO_FEW_COPIES: are in sync; TABLE_FULL: a
- * backup that has to have it has no room. Of a shard that has backups. */
+ * backup that has to have it has no room. Of a shard whose changes have records. */
 fkv_status replicate_admits(const op *o);
 uint64_t replicate_room(const op *o); /* record_room of its record */
 /* It is prepared: its record is drawn, and it waits for backups. */
 void replicate_prepared(op *o);
 /* Backups have pulled a large value, or there is one more. */
 void replicate_pulled(shard *s);
+/* More is in the owner's own log. */
+void replicate_logged(shard *s);
 
 /* The shard, which is a copy, is the owner's from now on, by this config. */
 void replicate_lead(shard *s, const replica_config *c);

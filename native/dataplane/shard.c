@@ -128,6 +128,7 @@ void segment_free(segment *s) {
 
 void shard_free(shard *s) {
     fkv_assert(s->held == 0 && s->wanted == 0 && list_empty(&s->unacked) && list_empty(&s->bulks));
+    fkv_assert(list_empty(&s->logging.behind));
     backup_free(s->copy);
     if (s->table) table_destroy(s->table);
     for (int k = 0; k < 2; k++) {

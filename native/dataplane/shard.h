@@ -61,6 +61,15 @@ typedef struct copy_place {
     bool eligible;               /* the metadata keeps it, so it is not forgotten however long it is away */
 } copy_place;
 
+/* How far the records of a durable shard were given to its worker's log (durable.c). */
+typedef struct shard_logging {
+    fkv_list behind;   /* in worker_log.behind, while something is to be appended */
+    uint64_t appended; /* the last record */
+    uint32_t value_at; /* bytes of the next record's value, where that is large */
+    bool announced;    /* and that record, without its value, before them */
+    bool begins;       /* the beginning of the epoch is to be appended first */
+} shard_logging;
+
 struct shard {
     fkv_list of_worker;
     worker *w;
@@ -84,8 +93,10 @@ struct shard {
     fkv_list feeding;      /* in worker.feeding: some were not sent everything */
     uint64_t drawn_bytes;  /* of extents of what came with the shard, of all records drawn here, and of `bulks` */
     copy_place place[REPLICA_PEERS];
-    backlog *backlog;     /* committed records that a copy may lack; NULL: none does */
-    bool backups;         /* its changes have records: it knows copies, or needs more than there are */
+    backlog *backlog; /* committed records that a copy may lack; NULL: none does */
+    bool durable;     /* its records are to be in the log */
+    shard_logging logging;
+    bool backups;         /* its changes have records: it is durable, knows copies, or needs more than there are */
     bool joins;           /* a copy that is connected does: nobody waits for it yet; copies_watch */
     bool attended;        /* something of it is to be looked at in each turn (life.c) */
     uint32_t held;        /* ops that are prepared in the table */

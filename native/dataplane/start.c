@@ -9,11 +9,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "../wire/peer.h"
+#include "durable.h"
 #include "follow.h"
 #include "life.h"
 #include "loop.h"
 
 enum { DESCRIPTORS = 16384, SPARE_MOST = 4096, ASKING = 1024 };
+enum { LOG_FILE_BYTES = 64 << 20 };
 enum { BACKLOGS_SHARE = 16 }; /* of the memory for tables, beside which backlogs are */
 
 /* ---- create ---- */
@@ -28,6 +30,13 @@ static bool tenants_ok(const dataplane_config *c) {
     return shards == c->shards;
 }
 
+static bool log_ok(const dataplane_log *l) {
+    uint64_t buffer = l->buffer_bytes ? l->buffer_bytes : WAL_BATCH_MAX;
+    uint64_t file = l->file_bytes ? l->file_bytes : LOG_FILE_BYTES;
+    return buffer >= LOG_BUFFER_MIN && buffer <= WAL_BATCH_MAX && file >= WAL_BLOCK + 2 * buffer &&
+           (buffer | file) % WAL_BLOCK == 0;
+}
+
 static bool config_ok(const dataplane_config *c) {
     if (c->shards < 1 || c->shards > DATAPLANE_SHARDS_MAX || c->workers < 1 || c->workers > DATAPLANE_WORKERS_MAX)
         return false;
@@ -40,7 +49,7 @@ static bool config_ok(const dataplane_config *c) {
     if (c->client_quota < 1 || c->client_quota > DATAPLANE_QUOTA_MAX) return false;
     if (c->listens > DATAPLANE_LISTENS_MAX || (c->listens && !c->listen)) return false;
     if (c->transfer_bytes && c->transfer_bytes < FKV_VALUE_MAX) return false;
-    if (!tenants_ok(c)) return false;
+    if (!tenants_ok(c) || !log_ok(&c->log)) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
         const dataplane_listen *l = &c->listen[i];
         if (l->provider <= FAB_NONE || l->provider >= FAB_PROVIDER_COUNT || l->worker >= c->workers) return false;
@@ -80,6 +89,8 @@ static bool copy_config(dataplane *d, const dataplane_config *c) {
     if (!d->c.stall_ms) d->c.stall_ms = 5000;
     if (!d->c.replica_lease_ms) d->c.replica_lease_ms = 250;
     if (!d->c.backup_slow_ms) d->c.backup_slow_ms = 1000;
+    if (!d->c.log.file_bytes) d->c.log.file_bytes = LOG_FILE_BYTES;
+    if (!d->c.log.buffer_bytes) d->c.log.buffer_bytes = WAL_BATCH_MAX;
     d->listen = calloc(c->listens + 1, sizeof *d->listen);
     if (!d->listen) return false;
     for (uint32_t i = 0; i < c->listens; i++) {
@@ -165,11 +176,20 @@ static int create_workers(dataplane *d) {
     return e;
 }
 
-static int start_threads(dataplane *d) {
+/* Before the workers' threads run, and when the maker takes jobs. */
+static int start_logs(dataplane *d, char *why, size_t room) {
+    int e = 0;
+    for (uint32_t i = 0; d->c.log.disk && i < d->c.workers && e == 0; i++) e = durable_start(d->worker[i], why, room);
+    return e;
+}
+
+static int start_threads(dataplane *d, char *why, size_t room) {
     int (*start)(helper * w, const char *name) = d->stepped ? helper_open : helper_start;
     int e = start(&d->memory, "farkv-memory");
     if (e == 0) e = start(&d->huge, "farkv-huge");
     if (e == 0) e = start(&d->copier, "farkv-copier");
+    if (e == 0 && d->c.log.disk) e = start(&d->maker, "farkv-log-files");
+    if (e == 0) e = start_logs(d, why, room);
     for (uint32_t i = 0; i < d->c.workers && e == 0 && !d->stepped; i++) e = worker_start(d->worker[i]);
     return e;
 }
@@ -178,13 +198,16 @@ static int start_threads(dataplane *d) {
 static void tear_down(dataplane *d) {
     for (uint32_t i = 0; i < d->c.workers; i++)
         if (d->worker[i]) worker_join(d->worker[i]);
+    for (uint32_t i = 0; i < d->c.workers; i++)
+        if (d->worker[i]) durable_stop(d->worker[i]);
+    helper_stop(&d->maker);
     helper_stop(&d->copier);
     helper_stop(&d->memory);
     helper_stop(&d->huge);
     for (int ran = 1; ran;) {
-        ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge);
+        ran = helper_drain(&d->copier) + helper_drain(&d->memory) + helper_drain(&d->huge) + helper_drain(&d->maker);
         for (uint32_t i = 0; i < d->c.workers; i++)
-            if (d->worker[i]) ran += worker_drain(d->worker[i]);
+            if (d->worker[i]) ran += worker_drain(d->worker[i]) + durable_drain(d->worker[i]);
     }
     for (uint32_t i = 0; i < d->c.workers; i++) {
         loop_unlisten(d, i);
@@ -195,6 +218,7 @@ static void tear_down(dataplane *d) {
     helper_free(&d->copier);
     helper_free(&d->memory);
     helper_free(&d->huge);
+    helper_free(&d->maker);
     for (int p = 0; p < FAB_PROVIDER_COUNT; p++) {
         fab_close(d->domain[p]);
         d->domain[p] = NULL;
@@ -215,7 +239,7 @@ static fkv_status status_of(int e) {
     }
 }
 
-static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, char *why, size_t room) {
+static void say_why(const dataplane *d, int e, const dataplane_listen *at, char *why, size_t room) {
     errno = -e;
     if (!at)
         snprintf(why, room, "the data plane's threads could not be started: %m");
@@ -226,8 +250,13 @@ static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, 
                  fab_encryption_missing(at->provider));
     else
         snprintf(why, room, "cannot listen on %s: %m", at->address);
+}
+
+static fkv_status start_failed(dataplane *d, int e, const dataplane_listen *at, char *why, size_t room) {
+    bool of_log = why[0]; /* which has said why */
+    if (!of_log) say_why(d, e, at, why, room);
     tear_down(d);
-    return status_of(e);
+    return of_log ? FKV_CORRUPT : status_of(e);
 }
 
 /* What segments of whole huge pages will be made of. */
@@ -259,6 +288,7 @@ static void widen_descriptor_table(void) {
 
 fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
     const dataplane_listen *at = NULL;
+    why[0] = 0;
     if (d->state != DP_CREATED) {
         snprintf(why, why_room, "the data plane was started before");
         return FKV_CLOSED;
@@ -275,7 +305,7 @@ fkv_status dataplane_start(dataplane *d, char *why, size_t why_room) {
     if (e == 0) e = listen_all(d, &at);
     if (e == 0) {
         at = NULL;
-        e = start_threads(d);
+        e = start_threads(d, why, why_room);
     }
     if (e) return start_failed(d, e, at, why, why_room);
     pthread_mutex_lock(&d->lock);

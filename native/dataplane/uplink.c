@@ -226,6 +226,10 @@ static void owe(uplink *u, backup *b) {
     if (list_empty(&b->owes)) list_push(&u->owing, &b->owes);
 }
 
+void uplink_owes(backup *b) {
+    if (b->uplink && b->led) owe(b->uplink, b);
+}
+
 /* False: the message is kept. */
 static bool take_records(uplink *u, backup *b, const fkv_peer_message *m, backup_at *at) {
     backup_result r = backup_takes(b, m, at);

@@ -19,6 +19,9 @@ bool uplink_follow(backup *b, const uplink_address *at, uint32_t count);
 /* It follows nobody any more: it is closed, or the owner's, or another's. */
 void uplink_leave(backup *b);
 
+/* There is something new to acknowledge. */
+void uplink_owes(backup *b);
+
 struct puller *uplink_puller(uplink *u); /* NULL: it has pulled nothing over this connection */
 
 void uplink_event(worker *w, uplink *u, const fab_wc *wc);

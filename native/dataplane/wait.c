@@ -8,6 +8,7 @@
 #include "wait.h"
 #include "../base/assert.h"
 #include <stdlib.h>
+#include "durable.h"
 #include "shard.h"
 #include "worker.h"
 
@@ -198,7 +199,8 @@ void wait_expire(worker *w) {
         op *o = LIST_OF(w->timed.next, op, timed);
         if (o->deadline_ns > w->now_ns) break;
         wait_over(w, o->shard, o->starved_ns);
+        bool full = o->state == OP_WAITS_MEMORY && durable_is_full(o->shard);
         wait_remove(o);
-        op_ends(o, FKV_BUSY);
+        op_ends(o, full ? FKV_TABLE_FULL : FKV_BUSY);
     }
 }

@@ -43,6 +43,7 @@ typedef struct shard shard;
 typedef struct worker worker;
 typedef struct key_queue key_queue;
 typedef struct bounce_pool bounce_pool;
+typedef struct worker_log worker_log;
 
 /* ---- dataplane ---- */
 
@@ -76,6 +77,7 @@ struct dataplane {
     uint64_t memory_taken;  /* atomic: registered bytes of all shards, and what is being made */
     backlog_budget backlogs;
     helper copier;        /* copies and checksums large values */
+    helper maker;         /* makes and removes files of the workers' logs */
     pthread_mutex_t lock; /* of the fields below; never taken by a worker's thread */
     pthread_cond_t stopped;
     enum { DP_CREATED, DP_RUNNING, DP_STOPPING, DP_STOPPED } state;
@@ -125,6 +127,7 @@ struct worker {
     fkv_list uplinks, downlinks; /* links to owners, and of backups */
     fkv_list feeding;            /* shards of which backups were not sent everything */
     uint32_t joining;            /* shards with shard.joins */
+    worker_log *log;             /* NULL: no shard here is durable */
     dedup dedup;
     challenges challenges;
     access_rules *access;

@@ -228,8 +228,8 @@ export const mutations = [
     [
       'joins: entries are taken over into a copy that follows',
       ends('calls_that_do_not_fit_are_refused'),
-      'if (!s || s->state != SHARD_OPEN || s->copy) {',
-      'if (!s || s->state != SHARD_OPEN) {',
+      'bool takes = s && s->state == SHARD_OPEN && !s->copy;',
+      'bool takes = s && s->state == SHARD_OPEN;',
     ],
   ]),
   ...inFile('native/dataplane/life.c', [

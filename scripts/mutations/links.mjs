@@ -68,8 +68,8 @@ export const mutations = [
     [
       'links: a copy says a limit that it cannot keep',
       copy('what_lies_within_the_limit_finds_room'),
-      '.limit = b->taken + room_left(b) };',
-      '.limit = UINT64_MAX - 0 * room_left(b) };',
+      '.limit = b->taken + room };',
+      '.limit = UINT64_MAX - 0 * room };',
     ],
     [
       'links: a copy that withholds grants leases',

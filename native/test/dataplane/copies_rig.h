@@ -38,6 +38,8 @@ static uint32_t copies_scrub_ms;     /* 0: as by default */
 static void (*copies_event)(void *ctx, uint32_t shard, uint64_t copy, dataplane_copy_event what);
 static void (*copies_orphan)(void *ctx, const dataplane_orphan *o); /* a server's, with its rig as ctx; or NULL */
 
+static void (*copies_configure)(int s, rig *r); /* or NULL: what else is said of a server */
+
 static server servers[SERVERS];
 static line lines[SERVERS][SERVERS]; /* [owner][backup] */
 static uint32_t number;              /* of the shard of "alpha" */
@@ -140,6 +142,7 @@ static inline void server_up(int s, uint64_t memory) {
     number = raw_shard_of(0, "alpha", 5);
     v->r.config.client_quota = 8192;
     v->r.config.wait_ms = RIG_WAIT_MS;
+    if (copies_configure) copies_configure(s, &v->r);
     rig_start(&v->r);
     CHECK_EQ(rig_open_shard(&v->r, number, 0, memory, NULL), FKV_OK);
     v->runs = true;

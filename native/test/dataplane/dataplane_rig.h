@@ -71,6 +71,7 @@ typedef struct rig {
     bool owns_sim, sim_over; /* sim_over: atomic */
     pthread_t sim_time;
     uint32_t epoch; /* of the shards that rig_open_shard opens */
+    bool durable;   /* so are they */
 } rig;
 
 /* Owner and clients have threads of their own here, so the world's time goes on with the machine's: would it jump to
@@ -138,9 +139,12 @@ static inline fkv_status rig_open_shard(rig *r, uint32_t shard, uint32_t worker,
                                         dataplane_layout **layout) {
     rig_call c;
     rig_call_init(&c);
-    dataplane_shard s = {
-        .shard = shard, .worker = worker, .epoch = r->epoch, .incarnation = 1000 + shard, .memory_bytes = memory
-    };
+    dataplane_shard s = { .shard = shard,
+                          .worker = worker,
+                          .epoch = r->epoch,
+                          .incarnation = 1000 + shard,
+                          .memory_bytes = memory,
+                          .durable = r->durable };
     dataplane_open_shard(r->d, &s, rig_done, &c);
     fkv_status status = rig_wait(&c);
     if (layout)

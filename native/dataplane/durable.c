@@ -1,0 +1,221 @@
+/* durable.c: see durable.h.
+ *
+ * The log gets a large value in front of its record, as a backup gets it over a link: the record without its value, then
+ * the value's bytes, then the record once more, with its number. Only with that last section the record is there. */
+#include "durable.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backup.h"
+#include "integrity.h"
+#include "replicate.h"
+#include "suffix.h"
+#include "uplink.h"
+#include "worker.h"
+
+enum { VALUE_PIECE = 4096 }; /* a large value waits for so much room, if it has as many bytes left */
+static const uint64_t RETRY_NS = 1000000000;
+
+static bool follows(const shard *s) { return s->copy && !s->copy->leads; }
+static replica_log *log_of(shard *s) { return follows(s) ? &s->copy->place.log : &s->replica.log; }
+
+/* ---- what the log reports ---- */
+
+/* Its sections may be of a shard that was closed since, or of one that was opened anew. */
+static void durable(void *owner, const wal_section *x) {
+    worker *w = ((worker_log *)owner)->w;
+    shard *s = x->shard < w->d->c.shards ? w->by_number[x->shard] : NULL;
+    if (w->stopping || !s || !s->durable || s->names != x->copy || s->state == SHARD_CLOSING) return;
+    replica_logged(log_of(s), x->epoch, x->first, x->count);
+    if (follows(s))
+        uplink_owes(s->copy);
+    else
+        replicate_logged(s);
+}
+
+static void room(void *owner) { ((worker_log *)owner)->w->feed_starved = true; }
+
+/* The process is about to end. Until then nothing is acknowledged or committed that would need the log. */
+static void failed(void *owner, const wal_failure *f) {
+    worker_log *g = owner;
+    const dataplane_config *c = &g->w->d->c;
+    for (fkv_list *l = g->w->shards.next; l != &g->w->shards; l = l->next)
+        log_of(LIST_OF(l, shard, of_worker))->epoch = 0;
+    if (c->on_log_failed) c->on_log_failed(c->ctx, f->operation, f->file, f->error);
+}
+
+/* ---- appending ---- */
+
+static bool append(worker_log *g, shard *s, uint64_t first, uint32_t count, const void *bytes, uint32_t n) {
+    const backup *b = follows(s) ? s->copy : NULL;
+    wal_section x = { .shard = s->number,
+                      .epoch = b ? b->place.epoch : s->replica.epoch,
+                      .copy = s->names,
+                      .first = first,
+                      .committed = b ? b->applied : s->replica.committed,
+                      .digest = integrity_digest(s),
+                      .count = count,
+                      .bytes = n };
+    return wal_append(&g->wal, &x, bytes);
+}
+
+/* Of the next record, whose value is large: all that comes before its number. False: there is no room. */
+static bool append_value(worker_log *g, shard *s, const suffix *p) {
+    shard_logging *at = &s->logging;
+    const uint8_t *key, *value;
+    fkv_record r = suffix_record(p, &key, &value);
+    if (r.kind != FKV_RECORD_BULK) return true;
+    if (!at->announced) {
+        uint32_t n = wire_put_record(g->records, sizeof g->records, &r, key, NULL);
+        at->announced = append(g, s, p->lsn, 0, g->records, n);
+    }
+    while (at->announced && at->value_at < r.value_bytes) {
+        uint32_t left = r.value_bytes - at->value_at, room_now = wal_room(&g->wal);
+        if (room_now < VALUE_PIECE && room_now < left) return false;
+        uint32_t n = left < room_now ? left : room_now;
+        if (!append(g, s, p->lsn, 0, value + at->value_at, n)) return false;
+        at->value_at += n;
+    }
+    return at->announced;
+}
+
+static bool append_records(worker_log *g, shard *s) {
+    shard_logging *at = &s->logging;
+    if (at->begins && !append(g, s, at->appended + 1, 0, NULL, 0)) return false;
+    at->begins = false;
+    while (at->appended < suffix_last(s)) {
+        uint16_t count;
+        suffix p = suffix_at(s, at->appended + 1);
+        if (!append_value(g, s, &p)) return false;
+        uint32_t most = wal_room(&g->wal), n;
+        n = suffix_fill(&p, g->records, most < LOG_PIECE ? most : LOG_PIECE, &count);
+        if (count == 0 || !append(g, s, at->appended + 1, count, g->records, n)) return false;
+        at->appended += count;
+        at->announced = false;
+        at->value_at = 0;
+    }
+    return true;
+}
+
+/* What copies here have room for has changed with the disk's. */
+static void tell_room(worker_log *g) {
+    g->full = wal_disk_full(&g->wal);
+    for (fkv_list *l = g->w->shards.next; l != &g->w->shards; l = l->next) {
+        shard *s = LIST_OF(l, shard, of_worker);
+        if (s->durable && follows(s)) uplink_owes(s->copy);
+    }
+}
+
+void durable_step(worker *w) {
+    worker_log *g = w->log;
+    fkv_list now;
+    g->more = false;
+    list_take_all(&g->behind, &now);
+    while (!list_empty(&now)) {
+        shard *s = LIST_OF(now.next, shard, logging.behind);
+        list_remove(&s->logging.behind);
+        if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
+    }
+    wal_flush(&g->wal);
+    if (g->full != wal_disk_full(&g->wal)) tell_room(g);
+    if (!wal_disk_full(&g->wal)) {
+        g->retry_ns = 0;
+    } else if (g->retry_ns <= w->now_ns) {
+        if (g->retry_ns) wal_retry(&g->wal);
+        g->retry_ns = w->now_ns + RETRY_NS;
+    }
+}
+
+uint64_t durable_deadline(const worker *w) {
+    const worker_log *g = w->log;
+    if (!g) return UINT64_MAX;
+    return g->more ? 0 : g->retry_ns ? g->retry_ns : UINT64_MAX;
+}
+
+void durable_more(shard *s) {
+    worker_log *g = s->w->log;
+    if (list_empty(&s->logging.behind)) list_push(&g->behind, &s->logging.behind);
+    g->more = true;
+}
+
+void durable_begins(shard *s) {
+    shard_logging *at = &s->logging;
+    at->appended = min_u64(at->appended, suffix_last(s));
+    at->announced = false;
+    at->value_at = 0;
+    at->begins = true;
+    durable_more(s);
+}
+
+void durable_end(shard *s) { list_remove(&s->logging.behind); }
+
+fkv_status durable_admits(const shard *s) { return wal_room(&s->w->log->wal) > 0 ? FKV_OK : FKV_BUSY; }
+bool durable_is_full(const shard *s) { return s->durable && wal_disk_full(&s->w->log->wal); }
+
+/* ---- made and unmade, by the thread that starts and stops ---- */
+
+/* Who reads tables back has read them before. */
+static bool pass_over(void *arg, const wal_section *s, const uint8_t *records) {
+    (void)arg, (void)s, (void)records;
+    return true;
+}
+
+int durable_start(worker *w, char *why, size_t why_room) {
+    dataplane *d = w->d;
+    const dataplane_log *c = &d->c.log;
+    worker_log *g = w->log = calloc(1, sizeof *g);
+    if (!g) {
+        snprintf(why, why_room, "no memory for the write-ahead log");
+        return -ENOMEM;
+    }
+    g->w = w;
+    list_init(&g->behind);
+    wal_config k = { .disk = c->disk,
+                     .of = { .instance = c->instance, .thread = w->number },
+                     .file_bytes = c->file_bytes,
+                     .buffer_bytes = c->buffer_bytes,
+                     .writer = &g->writer,
+                     .maker = &d->maker,
+                     .home = &w->box,
+                     .owner = g,
+                     .durable = durable,
+                     .room = room,
+                     .failed = failed };
+    memcpy(k.of.cluster, c->cluster, sizeof k.of.cluster);
+    wal_found found;
+    wal_failure f;
+    wal_replay(c->disk, &k.of, pass_over, NULL, &found);
+    if (found.verdict > WAL_TORN) {
+        char text[200];
+        wal_found_text(&found, text, sizeof text);
+        snprintf(why, why_room, "the write-ahead log cannot be gone on with: %s", text);
+        wal_files_free(&found.files);
+        return found.error ? found.error : -EIO;
+    }
+    int e = (d->stepped ? helper_open : helper_start)(&g->writer, "farkv-log");
+    if (e != 0) {
+        wal_files_free(&found.files);
+        snprintf(why, why_room, "the write-ahead log's thread could not be started");
+        return e;
+    }
+    e = wal_open(&g->wal, &k, &found, &f);
+    if (e != 0) snprintf(why, why_room, "the write-ahead log: %s %s: %s", f.operation, f.file, strerror(-e));
+    g->open = e == 0;
+    return e;
+}
+
+void durable_stop(worker *w) {
+    if (!w->log) return;
+    if (w->log->open) wal_stop(&w->log->wal);
+    helper_stop(&w->log->writer);
+}
+
+int durable_drain(worker *w) { return w->log ? helper_drain(&w->log->writer) : 0; }
+
+void durable_free(worker *w) {
+    if (!w->log) return;
+    if (w->log->open) wal_free(&w->log->wal);
+    helper_free(&w->log->writer);
+    free(w->log);
+}

@@ -6,6 +6,7 @@
  *
  *   tick     the world goes on for some time; each server that runs may take a turn, each client does; then, by the
  *            dice, something happens
+ *   power    a life of a durable shard ends when all servers lose their power (failover_power.c)
  *   heal     what is cut is joined, who stands still goes on, servers that are gone are removed, until all is quiet:
  *            then every entry is read once more, and copies are compared */
 #include <stdio.h>
@@ -189,8 +190,9 @@ static void read_all(void) {
 
 /* ---- one life ---- */
 
-static void begin(uint64_t seed, failover_counts *out) {
+static void begin(uint64_t seed, bool durable, failover_counts *out) {
     memset(&life, 0, sizeof life);
+    life.durable = durable;
     life.seed = life.random = seed;
     life.counts = out;
     any(2);
@@ -202,22 +204,30 @@ static void begin(uint64_t seed, failover_counts *out) {
     for (uint32_t i = 0; i < CLIENTS; i++) life_player_up(i);
     luck();
 }
-static void finish(void) {
-    for (uint32_t i = 0; i < CLIENTS; i++) lookup_close(life.player[i].l);
-    mend_what_is_due();
-    for (uint32_t s = 0; s < SERVERS; s++) dataplane_destroy(life.node[s].d);
-    sim_world_destroy(life.world);
-}
-
-void failover_live(uint64_t seed, failover_counts *out) {
-    begin(seed, out);
-    uint64_t until = fkv_now_ns() + LIFE_MS * MS;
+static void live_for(uint64_t ms) {
+    uint64_t until = fkv_now_ns() + ms * MS;
     while (fkv_now_ns() < until && !is_lost()) {
         tick();
         happen();
         for (uint32_t i = 0; i < CLIENTS; i++)
             if (any(8) == 0) life_ask_something(&life.player[i]);
     }
+}
+static void clients_down(void) {
+    for (uint32_t i = 0; i < CLIENTS; i++) lookup_close(life.player[i].l);
+}
+static void finish(void) {
+    mend_what_is_due();
+    for (uint32_t s = 0; s < SERVERS; s++) dataplane_destroy(life.node[s].d);
+    sim_world_destroy(life.world);
+    life.counts->answered += life.history.answered;
+    life.counts->unknown += life.history.unknown;
+    life.counts->without_effect += life.history.without_effect;
+}
+
+void failover_live(uint64_t seed, failover_counts *out) {
+    begin(seed, false, out);
+    live_for(LIFE_MS);
     if (!is_lost() && heal()) {
         read_all();
         while (!is_quiet()) tick(); /* a copy may have been added */
@@ -227,8 +237,16 @@ void failover_live(uint64_t seed, failover_counts *out) {
         out->lost++;
         life.heals = true;
     }
+    clients_down();
     finish();
-    out->answered += life.history.answered;
-    out->unknown += life.history.unknown;
-    out->without_effect += life.history.without_effect;
+}
+
+void failover_live_durable(uint64_t seed, failover_counts *out) {
+    begin(seed, true, out);
+    live_for(1 + any(LIFE_MS));
+    life.heals = true;
+    life_power_goes();
+    clients_down();
+    finish();
+    life_logs_have_all();
 }

@@ -11,8 +11,11 @@ typedef struct failover_counts {
     uint64_t answered, unknown, without_effect; /* requests */
     uint64_t large;                             /* of the answers: changes whose values fit no message of a link */
     uint64_t promotions, handovers, removals, joins, rejoins, additions, kills,
-        lost; /* lost: lives that ended with the last copy in sync */
+        lost;      /* lost: lives that ended with the last copy in sync */
+    uint64_t logs; /* that were compared with what was answered */
 } failover_counts;
 /* Lives one life, and adds what happened in it. Fails with a check, and says of which seed. */
 void failover_live(uint64_t seed, failover_counts *out);
+/* The same of a durable shard, until all servers lose their power: then its logs are looked at. */
+void failover_live_durable(uint64_t seed, failover_counts *out);
 #endif

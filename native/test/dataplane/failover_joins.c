@@ -136,6 +136,6 @@ void life_join(uint32_t s) {
     if (c->owner == s || has_copy(c, s) || !knows(c->owner, c)) return;
     if (n->gone || (runs(s) && !n->left))
         ask_for(s, c->owner);
-    else if (runs(s) && n->closed && any(4) == 0)
+    else if (runs(s) && n->closed && !life.durable && any(4) == 0) /* what is copied would be in no log */
         begin(s, c->owner);
 }

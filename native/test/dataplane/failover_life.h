@@ -4,6 +4,7 @@
 #include "../../client/lookup/lookup.h"
 #include "../../dataplane/backup.h"
 #include "../../dataplane/worker.h"
+#include "../log/memory_disk.h"
 #include "../sim/sim.h"
 #include "failover.h"
 #include "failover_history.h"
@@ -39,6 +40,7 @@ typedef struct node {
     enum { NOT_HANDING, HANDING, HANDED } hands; /* HANDED: the metadata is asked, in config handed_in */
     uint32_t heir, handed_in;
     bool required;                  /* its owner was asked to require its copy, which is not proposed yet */
+    memory_disk disk;               /* of a durable life */
     uint64_t proposed_ns, hears_ns; /* hears_ns: when of the next config; 0: not drawn */
 } node;
 typedef struct slot {
@@ -62,6 +64,7 @@ typedef struct life_state {
     player player[CLIENTS];
     history history;
     failover_counts *counts;
+    bool durable;
     bool heals;
     uint64_t mend_ns[SERVERS][SERVERS]; /* [s][s]: it is cut off from all; 0: not */
 } life_state;
@@ -86,6 +89,11 @@ void life_first_copies(void);                    /* of the first config, without
 void life_apply(uint32_t s);                     /* it hears of the next config */
 void life_try_to_serve(uint32_t s);
 void life_leaves(uint32_t s);
+
+/* failover_power.c: all servers lose their power; when they are freed: what was answered or READ is in the logs of all
+ * copies in sync. */
+void life_power_goes(void);
+void life_logs_have_all(void);
 
 /* failover_metadata.c: what is decided there, and what servers ask it for. */
 void life_propose(proposal_kind kind, uint32_t by, uint32_t server);

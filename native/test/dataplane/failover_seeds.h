@@ -23,4 +23,19 @@ TEST(nothing_that_was_answered_or_read_is_lost) {
            (unsigned long long)n.rejoins, (unsigned long long)n.additions, (unsigned long long)n.kills,
            (unsigned long long)n.lost);
 }
+
+/* Fewer: what they have beside the others is the logs. */
+TEST(what_was_answered_or_read_is_in_the_logs_of_all_copies_when_all_lose_their_power) {
+    failover_counts n = { 0 };
+    uint64_t seed = check_seed();
+    for (int i = 0; i < failover_lives / 2; i++) {
+        check_replays(seed + (uint64_t)i);
+        failover_live_durable(seed + (uint64_t)i, &n);
+    }
+    printf("%d durable lives: %llu answers, %llu to large changes; %llu promotions, %llu handovers, %llu kills; %llu "
+           "logs\n",
+           failover_lives / 2, (unsigned long long)n.answered, (unsigned long long)n.large,
+           (unsigned long long)n.promotions, (unsigned long long)n.handovers, (unsigned long long)n.kills,
+           (unsigned long long)n.logs);
+}
 #endif

@@ -2,17 +2,22 @@
  * heard of. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "../../dataplane/durable.h"
 #include "../../dataplane/loop.h"
 #include "../../dataplane/replicate.h"
 #include "../../dataplane/uplink.h"
 #include "failover_life.h"
 
 static const uint64_t MEMORY = 32 << 20;
+/* Small, so that values go in pieces, and files end. */
+enum { LOG_BUFFER = 64 << 10, LOG_FILE = 2 << 20 };
 
 void life_node_turn(node *n) {
     if (!chance(100000)) helper_drain(&n->d->memory); /* it may be late */
     if (!chance(100000)) helper_drain(&n->d->copier);
     helper_drain(&n->d->huge);
+    if (life.durable && any(3)) durable_drain(n->w);
+    if (life.durable && any(3)) helper_drain(&n->d->maker);
     worker_turn(n->w);
 }
 
@@ -48,6 +53,12 @@ void life_node_up(uint32_t s) {
                            .listen = &listen,
                            .listens = 1 };
     *n = (node){ .config = 1, .left = true, .closed = true };
+    if (life.durable) {
+        memory_disk_init(&n->disk, life.seed + s, 4096);
+        c.log = (dataplane_log){
+            .disk = &n->disk.table, .instance = s, .file_bytes = LOG_FILE, .buffer_bytes = LOG_BUFFER
+        };
+    }
     CHECK_EQ(dataplane_create(&c, &n->d), FKV_OK);
     n->d->c.replica_lease_ms = LEASE_MS; /* shorter than a server may say */
     n->d->stepped = true;
@@ -59,7 +70,7 @@ uint64_t life_opens(uint32_t s, uint32_t epoch) {
     node *n = &life.node[s];
     bool open = false;
     n->id = 1000 + 100 * ++life.copies_made + s;
-    dataplane_shard o = { .epoch = epoch, .incarnation = n->id, .memory_bytes = MEMORY };
+    dataplane_shard o = { .epoch = epoch, .incarnation = n->id, .memory_bytes = MEMORY, .durable = life.durable };
     dataplane_open_shard(n->d, &o, opened, &open);
     while (!open) life_node_turn(n);
     n->left = n->closed = n->leads = n->serves = n->asked = n->required = false;

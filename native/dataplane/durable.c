@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/assert.h"
 #include "backup.h"
 #include "integrity.h"
 #include "replicate.h"
@@ -98,15 +99,6 @@ static bool append_records(worker_log *g, shard *s) {
     return true;
 }
 
-/* What copies here have room for has changed with the disk's. */
-static void tell_room(worker_log *g) {
-    g->full = wal_disk_full(&g->wal);
-    for (fkv_list *l = g->w->shards.next; l != &g->w->shards; l = l->next) {
-        shard *s = LIST_OF(l, shard, of_worker);
-        if (s->durable && follows(s)) uplink_owes(s->copy);
-    }
-}
-
 void durable_step(worker *w) {
     worker_log *g = w->log;
     fkv_list now;
@@ -118,7 +110,6 @@ void durable_step(worker *w) {
         if (wal_room(&g->wal) == 0 || !append_records(g, s)) list_push(&g->behind, &s->logging.behind);
     }
     wal_flush(&g->wal);
-    if (g->full != wal_disk_full(&g->wal)) tell_room(g);
     if (!wal_disk_full(&g->wal)) {
         g->retry_ns = 0;
     } else if (g->retry_ns <= w->now_ns) {
@@ -135,6 +126,7 @@ uint64_t durable_deadline(const worker *w) {
 
 void durable_more(shard *s) {
     worker_log *g = s->w->log;
+    fkv_assert(g); /* else it would not have been opened */
     if (list_empty(&s->logging.behind)) list_push(&g->behind, &s->logging.behind);
     g->more = true;
 }

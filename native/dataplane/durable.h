@@ -23,8 +23,7 @@ typedef struct worker_log {
     bool open;         /* of wal */
     fkv_list behind;   /* shards that have prepared what was not appended */
     bool more;         /* some did since the last step */
-    bool full;         /* the disk, as copies have been told */
-    uint64_t retry_ns; /* while it is: when it is looked at again */
+    uint64_t retry_ns; /* while the disk is full: when it is looked at again */
     uint8_t records[LOG_PIECE];
 } worker_log;
 

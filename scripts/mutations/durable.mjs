@@ -2,6 +2,7 @@
 import { by, inFile } from './checks/in-file.mjs';
 
 const lost = (when) => by('replica_model')(`nothing_is_lost_when_${when}`);
+const rules = by('replica');
 const shards = by('dataplane_durable');
 const write = by('log_write');
 const logs = by('failover')('what_was_answered_or_read_is_in_the_logs_of_all_copies_when_all_lose_their_power');
@@ -14,7 +15,7 @@ export const mutations = [
   ...inFile('native/dataplane/replica.h', [
     [
       'durable: what was logged in an earlier epoch counts in the next',
-      lost('an_owner_is_suspected_and_all_lose_their_power'),
+      rules('what_is_logged_counts_in_its_own_epoch_only'),
       'l->epoch == epoch ? l->logged : 0;',
       'l->epoch <= epoch ? l->logged : 0;',
     ],
@@ -33,7 +34,21 @@ export const mutations = [
       '.inherited = own->prepared };',
     ],
   ]),
+  ...inFile('native/dataplane/replica_owner.c', [
+    [
+      'durable: an owner that steps down forgets what is logged',
+      rules('what_is_logged_counts_in_its_own_epoch_only'),
+      '    own->log = o->log;\n',
+      '',
+    ],
+  ]),
   ...inFile('native/dataplane/replica_backup.c', [
+    [
+      'durable: a joiner takes its log for that of what it was made from',
+      rules('what_is_logged_counts_in_its_own_epoch_only'),
+      '    b->log.epoch = 0;\n    b->log.logged = 0;\n',
+      '',
+    ],
     [
       'durable: a backup acknowledges what is not in its log',
       BOTH,
@@ -82,7 +97,7 @@ export const mutations = [
   ...inFile('native/dataplane/backup.c', [
     [
       'durable: a backup does not begin a new epoch in the log',
-      logs,
+      shards('a_backup_gives_no_lease_before_the_epoch_is_in_its_log'),
       'if (b->shard->durable && b->place.epoch != before) durable_begins(b->shard);',
       '(void)before;',
     ],
@@ -124,18 +139,7 @@ export const mutations = [
       '->epoch = 0;\n    if (c->on_log_failed)',
       ';\n    if (c->on_log_failed)',
     ],
-    [
-      'durable: a full disk is never looked at again',
-      FULL,
-      'if (g->retry_ns) wal_retry(&g->wal);',
-      '(void)wal_retry;',
-    ],
-    [
-      'durable: an owner does not hear that the disk of its backup is full',
-      shards('a_backup_whose_disk_is_full_has_no_room'),
-      'if (s->durable && follows(s)) uplink_owes(s->copy);',
-      '(void)s;',
-    ],
+    ['durable: a full disk is never looked at again', FULL, 'if (g->retry_ns) wal_retry(&g->wal);', '(void)wal_retry;'],
   ]),
   ...inFile('native/dataplane/wait.c', [
     [

@@ -268,11 +268,16 @@ TEST(what_the_log_reports_of_a_closed_shard_is_not_taken_for_that_of_the_next) {
     CHECK_EQ(rig_wait(&call), FKV_OK);
     free(call.result);
     visit_server(OWNER, do_make, &(errand){ .backup = OWNER });
-    gated_disk_hold(&disks[OWNER], false);
-    UNTIL_AT(OWNER, at.begun == 1);
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    for (look_at(OWNER); at.begun == 0; look_at(OWNER)) {
+        CHECK(fkv_now_ns() < until);
+        if (gated_disk_waiting(&disks[OWNER])) gated_disk_pass(&disks[OWNER]);
+        give_turns();
+    }
     give_turns();
-    look_at(OWNER);
+    CHECK_EQ(gated_disk_waiting(&disks[OWNER]), 0); /* its own beginning is on the disk, not what was before */
     CHECK_EQ(at.logged, 0);
+    gated_disk_hold(&disks[OWNER], false);
     raw_down(&c);
     loses_power(OWNER);
     logged_read(&disks[OWNER].table, &identity, number, 1000 + number, &read_back);
@@ -343,6 +348,7 @@ static void do_look_for_room(worker *w, void *ctx) {
 TEST(a_backup_whose_disk_is_full_has_no_room) {
     static uint8_t value[4000];
     begin();
+    copies_lease_ms = 1000; /* with a beat every fifth of it */
     up();
     gated_disk_fill(&disks[NEXT], true);
     uint64_t id = 0;
@@ -350,7 +356,9 @@ TEST(a_backup_whose_disk_is_full_has_no_room) {
     for (is_full = is_told = false; s == FKV_OK && !is_told;) {
         CHECK(answers < MOST);
         id = raw_put_begin(&c, key_at(answers % 50), value, sizeof value);
+        uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
         while (!is_answered(id) && !is_told) {
+            CHECK(fkv_now_ns() < until);
             visit_server(NEXT, do_look_for_space, &(errand){ 0 });
             if (is_full) visit_server(OWNER, do_look_for_room, &(errand){ 0 });
         }
@@ -364,6 +372,7 @@ TEST(a_backup_whose_disk_is_full_has_no_room) {
     while (end_noted(raw_put_begin(&c, "alpha", "one", 3)) != FKV_OK);
     down();
     disks_free(2);
+    copies_lease_ms = COPY_LEASE_MS;
 }
 
 TEST(a_write_that_fails_ends_acknowledging) {
@@ -418,6 +427,7 @@ TEST(a_large_value_is_in_both_logs_before_it_is_answered) {
     gated_disk_hold(&disks[NEXT], false);
     CHECK_EQ(end_noted(id), FKV_OK);
     for (uint32_t i = 0; i < 5; i++) put(i);
+    CHECK_EQ(end_noted(large_put_begin(&c, &m, "alpha", BYTES / 2)), FKV_OK);
     memory_free(&m);
     raw_down(&c);
     for (int s = 0; s < 2; s++) {

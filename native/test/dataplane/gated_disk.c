@@ -36,7 +36,8 @@ static int gated_write(disk *t, int file, uint64_t at, const void *from, uint32_
 static int gated_sync(disk *t, int file) {
     gated_disk *d = enter(t);
     d->waiting++;
-    while (d->holds) pthread_cond_wait(&d->cond, &d->lock);
+    while (d->holds && d->passes == 0) pthread_cond_wait(&d->cond, &d->lock);
+    d->passes -= d->holds;
     d->waiting--;
     return leave(d, d->under.table.sync(&d->under.table, file));
 }
@@ -76,6 +77,13 @@ void gated_disk_free(gated_disk *d) { memory_disk_free(&d->under); }
 void gated_disk_hold(gated_disk *d, bool holds) {
     enter(&d->table);
     d->holds = holds;
+    d->passes = 0;
+    pthread_cond_broadcast(&d->cond);
+    leave(d, 0);
+}
+void gated_disk_pass(gated_disk *d) {
+    enter(&d->table);
+    d->passes = 1;
     pthread_cond_broadcast(&d->cond);
     leave(d, 0);
 }

@@ -11,6 +11,7 @@ typedef struct gated_disk {
     pthread_mutex_t lock; /* of what follows and of `under` */
     pthread_cond_t cond;
     bool holds;
+    uint32_t passes;  /* of them: may go on, 0 or 1 */
     uint32_t waiting; /* syncs that are held up */
 } gated_disk;
 
@@ -18,6 +19,7 @@ void gated_disk_init(gated_disk *d, uint64_t seed);
 void gated_disk_free(gated_disk *d);
 /* From now on syncs wait, or no longer. */
 void gated_disk_hold(gated_disk *d, bool holds);
+void gated_disk_pass(gated_disk *d); /* one of those that wait, or the next */
 uint32_t gated_disk_waiting(gated_disk *d);
 /* The power goes off: every operation fails from now on, those that wait too. Back with gated_disk_on, once nobody uses
  * the disk. */

@@ -96,6 +96,37 @@ TEST(there_is_room_for_as_many_peers_as_a_config_names) {
     CHECK(!replica_join(&o, 30));
 }
 
+/* Record 4 of epoch 1 was logged, and dropped: that of epoch 2 is another. */
+TEST(what_is_logged_counts_in_its_own_epoch_only) {
+    replica_backup b = { .epoch = 1, .prepared = 5, .log = { .kept = 1, .epoch = 1, .logged = 5 } };
+    replica_ack a;
+    CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 5);
+    CHECK(replica_follow(&b, 2, 3));
+    replica_took(&b);
+    CHECK(!replica_acknowledges(&b, 0, &a));
+    CHECK_EQ(replica_hears(&b, 2, 4), 0);
+    replica_logged(&b.log, 2, 4, 0); /* the beginning */
+    CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 3);
+    CHECK_EQ(replica_hears(&b, 2, 4), 3);
+    replica_logged(&b.log, 2, 4, 1);
+    CHECK(replica_acknowledges(&b, 0, &a) && a.prepared == 4);
+    CHECK_EQ(replica_hears(&b, 2, 4), 4);
+    own = b;
+    replica_config c = { .epoch = 3, .config = 10, .min_in_sync = 1 };
+    replica_lead(&o, &own, &c);
+    replica_draw(&o);
+    CHECK_EQ(replica_commit(&o), 4);
+    replica_logged(&o.log, 3, 5, 0);
+    CHECK_EQ(replica_commit(&o), 4);
+    replica_logged(&o.log, 3, 5, 1);
+    CHECK_EQ(replica_commit(&o), 5);
+    replica_step_down(&o, &own);
+    CHECK(own.log.epoch == 3 && own.log.logged == 5);
+    CHECK(replica_copied(&own, 3, 5)); /* anew: its log has nothing of that */
+    CHECK(!replica_acknowledges(&own, 0, &a));
+    CHECK_EQ(replica_hears(&own, 3, 5), 5);
+}
+
 /* The owner counts from when it asked, the backup from when it granted, each by a clock that may be wrong by the drift:
  * of whatever lies between, the backup's end is never earlier. */
 TEST(a_lease_ends_for_its_owner_before_it_ends_for_the_backup) {
@@ -117,6 +148,7 @@ int main(int argc, char **argv) {
     RUN(a_window_that_is_full_takes_no_records_until_some_are_committed);
     RUN(an_addition_that_the_metadata_refused_is_asked_for_again);
     RUN(there_is_room_for_as_many_peers_as_a_config_names);
+    RUN(what_is_logged_counts_in_its_own_epoch_only);
     RUN(a_lease_ends_for_its_owner_before_it_ends_for_the_backup);
     return check_end(argc, argv);
 }

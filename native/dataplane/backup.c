@@ -170,6 +170,13 @@ backup_result backup_led(backup *b, const fkv_peer_takeover *t) {
     return BACKUP_TOOK;
 }
 
+/* By a change that the owner has committed, as its messages say first. Here too, unless it is not logged yet: then nobody
+ * waited for this copy. On a full disk it would keep the link's messages for ever. */
+static fkv_status key_is_taken(const backup *b) {
+    bool lags = replica_on_disk(&b->place.log, b->place.epoch) < b->place.prepared;
+    return !lags ? FKV_BAD_REQUEST : durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;
+}
+
 static fkv_status prepare(backup *b, const fkv_record *r, const uint8_t *key, const uint8_t *value, backup_record *out,
                           uint64_t *hash_out) {
     shard *s = b->shard;
@@ -195,7 +202,7 @@ static fkv_status prepare(backup *b, const fkv_record *r, const uint8_t *key, co
     fkv_status status = table_prepare(s->table, &op, &out->prepared, &present, &why);
     /* Of one key only one change is prepared at the owner, and what came before was committed first; or it was forgotten
      * before it had a number. */
-    if (status == FKV_BUSY && why == TABLE_BUSY_KEY) return b->dropping ? FKV_BUSY : FKV_BAD_REQUEST;
+    if (status == FKV_BUSY && why == TABLE_BUSY_KEY) return b->dropping ? FKV_BUSY : key_is_taken(b);
     /* The owner counts what was forgotten no more; here it still has its extents. */
     if (status == FKV_TABLE_FULL && b->dropping) return FKV_BUSY;
     if (status != FKV_NOT_FOUND) return status;

@@ -19,6 +19,9 @@
 #include "worker.h"
 
 static const uint64_t MS = 1000000;
+/* Records that a copy may have been sent and not acknowledged, where its log may lag. With those that it may lag behind
+ * when it is required, and one message more, they are fewer than its ring takes. */
+enum { UNLOGGED_MOST = REPLICA_WINDOW / 2 };
 
 static uint64_t bytes_behind(const shard *s, uint64_t lsn) {
     uint64_t bytes = s->backlog ? backlog_room_behind(s->backlog, lsn) : 0;
@@ -88,11 +91,14 @@ void feed_end(feed *f) {
 
 /* ---- records, acknowledgements, beats ---- */
 
-/* Whether the copy was sent a record whose value it still pulls. What follows would fill its messages, and keep other
- * shards of the link waiting. */
-static bool is_pulling(const feed *f) {
+/* Whether the copy was sent a record whose value it still pulls, or as much as its log lags behind. What follows would
+ * fill its messages, and keep other shards of the link waiting. */
+static bool is_busy(const feed *f) {
     int i = replica_place(&f->shard->replica, f->id);
-    return i >= 0 && f->sent >= f->pulls && f->shard->replica.peer[i].prepared < f->pulls;
+    if (i < 0) return false;
+    uint64_t acknowledged = f->shard->replica.peer[i].prepared;
+    bool pulls = f->sent >= f->pulls && acknowledged < f->pulls;
+    return pulls || (f->shard->durable && f->sent > acknowledged + UNLOGGED_MOST);
 }
 
 /* The next record took effect here. One with a large value that is not the key's any more goes as its removal: what
@@ -158,7 +164,7 @@ int feed_send(feed *f, const peer_out *out) {
     bool kept = s->backlog && f->sent + 1 >= backlog_first(s->backlog);
     if (f->sent < r->committed && !kept) return -ESTALE; /* nobody waited for it, and what it lacks is gone */
     suffix p = suffix_at(s, max_u64(f->sent, r->committed) + 1);
-    while (f->sent < r->last && !is_pulling(f)) {
+    while (f->sent < r->last && !is_busy(f)) {
         fkv_records head = { .op = FKV_PEER_RECORDS,
                              .shard = s->number,
                              .epoch = r->epoch,
@@ -177,12 +183,12 @@ int feed_send(feed *f, const peer_out *out) {
 bool feed_acked(feed *f, const fkv_peer_ack *a, uint64_t asked_ns) {
     shard *s = f->shard;
     int i = replica_place(&s->replica, f->id);
-    bool pulled = is_pulling(f);
+    bool busy = is_busy(f);
     if (i < 0 || a->prepared > f->sent) return false;
     uint64_t lease = asked_ns ? replica_lease_end(asked_ns, f->lease_ns, s->w->d->c.drift_ppm) : 0;
     if (!replicate_acked(s, f->id, &(replica_ack){ .epoch = a->epoch, .prepared = a->prepared }, lease)) return false;
     s->place[i].limit = f->base + min_u64(a->limit, UINT64_MAX - f->base);
-    if (pulled && !is_pulling(f)) downlinks_wake(s);
+    if (busy && !is_busy(f)) downlinks_wake(s);
     return true;
 }
 

@@ -81,7 +81,6 @@ void shard_open(job *j) {
         list_push(&w->shards, &s->of_worker);
         w->by_number[s->number] = s;
         w->slot_taken[s->slot] = true;
-        if (s->durable) durable_begins(s);
         replicate_count(s);
         s = NULL;
     }
@@ -99,10 +98,11 @@ static void end_call(command **of, fkv_status status) {
 
 static fkv_status serve_now(shard *s) {
     worker *w = s->w;
-    /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
-    if (s->state == SHARD_OPEN && !s->copy &&
-        dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0)
-        return FKV_NO_MEMORY;
+    if (s->state == SHARD_OPEN && !s->copy) {
+        /* Until now an earlier owner may have made changes, however long ago the shard was opened here. */
+        if (dedup_open_slot(&w->dedup, s->slot, s->epoch > DATAPLANE_EPOCH_FIRST, w->now_ns) != 0) return FKV_NO_MEMORY;
+        if (s->durable) durable_begins(s);
+    }
     imports_end(s, FKV_BUSY);
     end_call(&s->pausing, FKV_BUSY);
     handover_end(s, FKV_BUSY);

@@ -59,7 +59,7 @@ export const mutations = [
     [
       'bulk: a copy ends for a value that it has forgotten and not yet undone',
       bulk('a_change_waits_for_the_extent_of_a_value_that_was_forgotten'),
-      'return b->dropping ? FKV_BUSY : FKV_BAD_REQUEST;',
+      'return b->dropping ? FKV_BUSY : key_is_taken(b);',
       'return FKV_BAD_REQUEST;',
     ],
     [
@@ -116,8 +116,8 @@ export const mutations = [
     [
       'bulk: what follows a large value fills the messages of a copy that pulls it',
       joins('what_follows_a_large_value_waits_at_the_owner_until_the_copy_has_it'),
-      'return i >= 0 && f->sent >= f->pulls &&',
-      'return i > REPLICA_PEERS && f->sent >= f->pulls &&',
+      'bool pulls = f->sent >= f->pulls &&',
+      'bool pulls = i > REPLICA_PEERS && f->sent >= f->pulls &&',
     ],
     [
       'bulk: a value is announced before what took effect of its key',

@@ -4,6 +4,7 @@ import { by, inFile } from './checks/in-file.mjs';
 const lost = (when) => by('replica_model')(`nothing_is_lost_when_${when}`);
 const rules = by('replica');
 const shards = by('dataplane_durable');
+const lives = by('dataplane_durable_life');
 const write = by('log_write');
 const logs = by('failover')('what_was_answered_or_read_is_in_the_logs_of_all_copies_when_all_lose_their_power');
 
@@ -33,8 +34,6 @@ export const mutations = [
       '.inherited = own->prepared,\n                          .log = own->log };',
       '.inherited = own->prepared };',
     ],
-  ]),
-  ...inFile('native/dataplane/replica_owner.c', [
     [
       'durable: an owner that steps down forgets what is logged',
       rules('what_is_logged_counts_in_its_own_epoch_only'),
@@ -106,6 +105,34 @@ export const mutations = [
       shards('a_backup_whose_disk_is_full_has_no_room'),
       'uint64_t room = durable_is_full(b->shard) ? 0 : room_left(b);',
       'uint64_t room = room_left(b);',
+    ],
+    [
+      'durable: the next change of a key damages a copy whose log lags',
+      lives('a_copy_that_joins_waits_with_a_keys_next_change_until_its_log_has_the_one_before'),
+      'return !lags ? FKV_BAD_REQUEST : durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;',
+      'return lags ? FKV_BAD_REQUEST : FKV_BAD_REQUEST;',
+    ],
+    [
+      'durable: a copy that joins waits for a log whose disk is full',
+      lives('a_copy_that_joins_and_has_a_full_disk_does_not_wait_for_its_log'),
+      'durable_is_full(b->shard) ? FKV_TABLE_FULL : FKV_BUSY;',
+      'durable_is_full(b->shard) ? FKV_BUSY : FKV_BUSY;',
+    ],
+  ]),
+  ...inFile('native/dataplane/feed.c', [
+    [
+      'durable: a copy is sent more than it keeps while its log lags',
+      lives('a_copy_that_joins_is_not_sent_more_than_it_keeps_while_its_log_lags'),
+      '(f->shard->durable && f->sent > acknowledged + UNLOGGED_MOST)',
+      'false',
+    ],
+  ]),
+  ...inFile('native/dataplane/life.c', [
+    [
+      'durable: a shard that is no copy does not begin its epoch in the log',
+      lives('a_shard_that_is_no_copy_begins_its_epoch_in_the_log_when_it_is_served'),
+      '        if (s->durable) durable_begins(s);\n',
+      '',
     ],
   ]),
   ...inFile('native/dataplane/durable.c', [

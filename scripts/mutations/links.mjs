@@ -62,7 +62,7 @@ export const mutations = [
     [
       'links: a copy waits for ever for a key that its owner can not have changed twice',
       copy('two_records_of_one_key_that_are_not_committed_end_the_copy'),
-      '    if (status == FKV_BUSY && why == TABLE_BUSY_KEY) return b->dropping ? FKV_BUSY : FKV_BAD_REQUEST;',
+      '    if (status == FKV_BUSY && why == TABLE_BUSY_KEY) return b->dropping ? FKV_BUSY : key_is_taken(b);',
       '',
     ],
     [
@@ -88,8 +88,8 @@ export const mutations = [
     [
       'links: a new owner does not know what it has not been told',
       copies('what_only_another_copy_has_is_dropped_there_and_made_anew_by_its_retry'),
-      's->state == SHARD_OPEN && !s->copy &&',
-      's->state == SHARD_OPEN &&',
+      's->state == SHARD_OPEN && !s->copy) {',
+      's->state == SHARD_OPEN) {',
     ],
   ]),
   ...inFile('native/dataplane/suffix.c', [

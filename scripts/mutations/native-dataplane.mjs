@@ -157,8 +157,8 @@ export const mutations = [
     [
       'dataplane: the doubt about an earlier owner begins when a shard is opened',
       by('dataplane_retry')('a_shard_that_was_open_for_long_before_it_is_served_takes_no_retry_either'),
-      'if (s->state == SHARD_OPEN && !s->copy &&',
-      'if (s->state == SHARD_CLOSING &&',
+      'if (s->state == SHARD_OPEN && !s->copy) {',
+      'if (s->state == SHARD_CLOSING) {',
     ],
     [
       'dataplane: a paused shard is left alone before its leases are over',

@@ -1,110 +1,7 @@
 /* dataplane_durable_test.c: durable shards: what is answered is in the logs of the owner and of its backup, whatever
- * becomes of power and disks. The links between the servers are the product's; the disks are the test's. Loss of power
- * among other faults: failover.c. */
+ * becomes of power and disks. Loss of power among other faults: failover.c. */
 #include <errno.h>
-#include "../../dataplane/durable.h"
-#include "gated_disk.h"
-#include "large_values.h"
-#include "links_rig.h"
-#include "logged.h"
-
-enum { LOG_BUFFER = 64 << 10, LOG_FILE = 256 << 10, MOST = 512 };
-
-static gated_disk disks[SERVERS];
-static uint64_t versions[MOST]; /* of what was answered */
-static uint32_t answers;
-static logged read_back;
-static uint32_t wait_ms;
-static uint32_t failures; /* atomic: calls of on_log_failed */
-static int failed_with;
-
-static const wal_identity identity = { .cluster = "cluster of tests", .instance = 5 };
-
-static void log_failed(void *ctx, const char *operation, const char *file, int error) {
-    (void)ctx, (void)operation, (void)file;
-    failed_with = error;
-    __atomic_fetch_add(&failures, 1, __ATOMIC_RELEASE);
-}
-static void configure(int s, rig *r) {
-    gated_disk_init(&disks[s], check_seed());
-    r->durable = true;
-    r->config.log = (dataplane_log){
-        .disk = &disks[s].table, .instance = identity.instance, .file_bytes = LOG_FILE, .buffer_bytes = LOG_BUFFER
-    };
-    memcpy(r->config.log.cluster, identity.cluster, sizeof identity.cluster);
-    r->config.on_log_failed = log_failed;
-    if (wait_ms) r->config.wait_ms = wait_ms;
-}
-static void begin(void) {
-    copies_configure = configure;
-    failures = answers = 0;
-    wait_ms = 0;
-}
-static void disks_free(int count) {
-    for (int s = 0; s < count; s++) gated_disk_free(&disks[s]);
-}
-/* The owner alone, which waits for its own log only. */
-static void up_alone(void) {
-    server_up(OWNER, COPY_MEMORY);
-    server_leads(OWNER, 1, 1);
-    CHECK(server_serves(OWNER));
-    raw_up(&c, &servers[OWNER].r, CLIENT);
-}
-
-/* ---- looking ---- */
-
-static struct { uint64_t last, committed, peer, logged, held, begun; } at;
-static void do_look_at(worker *w, void *ctx) {
-    (void)ctx;
-    const shard *s = here(w);
-    const replica_log *l = s->copy->leads ? &s->replica.log : &s->copy->place.log;
-    at.last = s->copy->leads ? s->replica.last : s->copy->place.prepared;
-    at.committed = s->copy->leads ? s->replica.committed : s->copy->applied;
-    at.peer = s->replica.peer[0].prepared;
-    at.logged = l->logged;
-    at.begun = l->epoch;
-    at.held = s->held;
-}
-static void look_at(int s) { visit_server(s, do_look_at, &(errand){ 0 }); }
-#define UNTIL_AT(server, e)                                                        \
-    do {                                                                           \
-        uint64_t until_ = fkv_now_ns() + check_patience_ms() * 1000000u;           \
-        for (look_at(server); !(e); look_at(server)) CHECK(fkv_now_ns() < until_); \
-    } while (0)
-/* What would happen has had its turns. */
-static void give_turns(void) {
-    for (int i = 0; i < 20; i++) {
-        look_at(OWNER);
-        if (servers[NEXT].runs) look_at(NEXT);
-    }
-}
-static bool is_answered(uint64_t id) {
-    raw_poll(&c);
-    return is_here(&c, id);
-}
-
-/* ---- what was answered ---- */
-
-static fkv_status end_noted(uint64_t id) {
-    raw_message *m = raw_receive(&c, id);
-    fkv_status s = (fkv_status)m->reply.status;
-    if (s == FKV_OK) versions[answers++] = m->reply.version;
-    free(m);
-    return s;
-}
-static void put(uint32_t i) { CHECK_EQ(end_noted(raw_put_begin(&c, key_at(i), &i, sizeof i)), FKV_OK); }
-/* Its power is gone, and so is the server. */
-static void loses_power(int s) {
-    gated_disk_off(&disks[s]);
-    server_dies(s);
-    gated_disk_on(&disks[s]);
-}
-static void has_all_that_was_answered(int s) {
-    logged_read(&disks[s].table, &identity, number, 1000 + number, &read_back);
-    for (uint32_t i = 0; i < answers; i++) CHECK(logged_find(&read_back, versions[i]));
-}
-
-/* ---- */
+#include "durable_rig.h"
 
 TEST(nothing_is_answered_before_it_is_in_the_log_of_its_owner) {
     begin();
@@ -256,18 +153,9 @@ TEST(what_the_log_reports_of_a_closed_shard_is_not_taken_for_that_of_the_next) {
     uint64_t id[3];
     for (uint32_t i = 0; i < 3; i++) id[i] = raw_put_begin(&c, key_at(i), "v", 1);
     UNTIL_AT(OWNER, at.last == 3);
-    rig *r = &servers[OWNER].r;
-    rig_close(r, number);
+    rig_close(&servers[OWNER].r, number);
     for (uint32_t i = 0; i < 3; i++) CHECK_EQ(raw_end(&c, id[i]), FKV_UNDECIDED);
-    rig_call call;
-    rig_call_init(&call);
-    dataplane_shard again = {
-        .shard = number, .epoch = 1, .incarnation = 2000, .memory_bytes = COPY_MEMORY, .durable = true
-    };
-    dataplane_open_shard(r->d, &again, rig_done, &call);
-    CHECK_EQ(rig_wait(&call), FKV_OK);
-    free(call.result);
-    visit_server(OWNER, do_make, &(errand){ .backup = OWNER });
+    opens_again(2000);
     uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
     for (look_at(OWNER); at.begun == 0; look_at(OWNER)) {
         CHECK(fkv_now_ns() < until);

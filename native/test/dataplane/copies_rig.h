@@ -169,6 +169,11 @@ static inline bool server_serves(int s) {
     if (e.yes) CHECK_EQ(rig_shard_call(&servers[s].r, dataplane_serve_shard, number), FKV_OK);
     return e.yes;
 }
+/* Links that are threads' own make its copies follow it. */
+static inline void server_serves_soon(int s) {
+    uint64_t until = fkv_now_ns() + check_patience_ms() * 1000000u;
+    while (!server_serves(s)) CHECK(fkv_now_ns() < until);
+}
 static inline void leases_end(void) { fkv_clock_skip((int64_t)COPY_LEASE_MS * 1100000); }
 
 /* ---- lines ---- */

@@ -82,7 +82,7 @@ TEST(a_copy_follows_as_soon_as_its_owner_is_one) {
     CHECK_EQ(raw_ask(&c, &q, "alpha", NULL, 0, NULL), FKV_SHARD_CLOSED);
     server_leads(OWNER, BOTH, 1);
     UNTIL(OWNER, seen.fed);
-    CHECK(server_serves(OWNER));
+    server_serves_soon(OWNER);
     UNTIL(OWNER, seen.right_ns > fkv_now_ns());
     CHECK_EQ(raw_put(&c, "alpha", "one", 3), FKV_OK);
     down();
@@ -133,7 +133,7 @@ TEST(shards_share_a_link) {
         }
         server_leads(OWNER, BOTH, 1);
         follow(OWNER, NEXT);
-        CHECK(server_serves(OWNER));
+        server_serves_soon(OWNER);
         UNTIL(OWNER, seen.right_ns > fkv_now_ns());
     }
     raw_up(&c, &servers[OWNER].r, CLIENT);

@@ -54,7 +54,7 @@ static inline void up(void) {
     server_up(NEXT, COPY_MEMORY);
     server_leads(OWNER, BOTH, 1);
     follow(OWNER, NEXT);
-    CHECK(server_serves(OWNER));
+    server_serves_soon(OWNER);
     UNTIL(OWNER, seen.right_ns > fkv_now_ns());
     raw_up(&c, &servers[OWNER].r, CLIENT);
 }

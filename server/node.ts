@@ -13,7 +13,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { FarkvError } from '../core/errors.js';
-import { isWitness } from '../core/metadata/placement.js';
+import { isWitness, keepersExpected } from '../core/metadata/placement.js';
 import type { FabricAddress, MetadataState, Provider } from '../core/metadata/state.js';
 import type { Addon } from '../native/addon.js';
 import type { DataPlane } from '../native/data-plane.js';
@@ -248,8 +248,9 @@ export class FarkvNode {
     );
   }
 
-  #checkSize({ shards, servers, voters }: MetadataState): void {
-    const count = Math.max(1, servers.length, voters.length);
+  #checkSize(state: MetadataState): void {
+    const { shards } = state;
+    const count = Math.max(1, keepersExpected(state));
     const { memoryBytes } = this.#settings;
     if (shards.length !== this.#settings.tenants.reduce((sum, d) => sum + d.shards, this.#settings.shards))
       this.#log.info(`the cluster has ${shards.length} shards, as it was made`);

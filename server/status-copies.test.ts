@@ -3,7 +3,7 @@ import test from 'ava';
 import { REPLICATED } from '../core/metadata/copy-sets.js';
 import { FORMAT_COPIES } from '../core/metadata/format.js';
 import { CopyLog } from '../test/support/copy-log.js';
-import { bootstrapOf, MetadataLog } from '../test/support/metadata-log.js';
+import { bootstrapOf, joinOf, MetadataLog } from '../test/support/metadata-log.js';
 import { policyFrom, renderReplication } from './cli/commands/replication.js';
 import { copiesStatus, copiesText, levelLines, replicationStatus } from './status-copies.js';
 
@@ -88,5 +88,9 @@ test('what a new cluster does with values is said by its first policy, also befo
     ],
   );
   t.regex(levelLines(log.state)[0] ?? '', /when one is lost$/);
+  log.do(joinOf('s2', 2, undefined, 0));
+  t.regex(levelLines(log.state)[0] ?? '', /when one is lost$/, 'two others may keep values');
+  log.do(joinOf('s3', 3, undefined, 0));
+  t.regex(levelLines(log.state)[0] ?? '', /; but one server keeps values: add servers that are no witnesses$/);
   t.regex(levelLines(new MetadataLog().do(bootstrapOf(1, ['s1'])).state)[0] ?? '', /^level cache: .* lost with it$/);
 });

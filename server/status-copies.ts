@@ -1,5 +1,6 @@
 /** What `farkv status` says of the copies of shards. */
 import { CACHE, inSync, isWhole, policyOf } from '../core/metadata/copy-sets.js';
+import { keepersExpected } from '../core/metadata/placement.js';
 import type { CopyState, MetadataState, Policy } from '../core/metadata/state.js';
 import { tenantRanges } from '../core/metadata/tenants.js';
 import type { ShardStatus } from './status.js';
@@ -58,7 +59,12 @@ export function levelLines(state: MetadataState): string[] {
     const tenant = i === 0 ? undefined : state.tenants[i - 1]?.name;
     const policy = state.policies?.[i] ?? CACHE;
     const later = policy.level === 'replicated' && state.copySets === undefined ? ', once all servers have come' : '';
-    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }) + later;
+    const keepers = keepersExpected(state);
+    const lacks =
+      policy.level === 'replicated' && keepers < policy.replicas
+        ? `; but ${keepers === 1 ? 'one server keeps' : `${keepers} servers keep`} values: add servers that are no witnesses`
+        : '';
+    return levelText({ ...policy, ...(tenant === undefined ? {} : { tenant }) }) + later + lacks;
   });
 }
 

@@ -40,6 +40,16 @@ export function keepersOf({ members }: Pick<MetadataState, 'members'>): Member[]
   return [...members.values()].filter((m) => !isWitness(m));
 }
 
+/** Servers of the cluster that keep values, or may: who has not joined yet has not said that it is a witness. */
+export function keepersExpected({
+  members,
+  servers,
+  voters,
+}: Pick<MetadataState, 'members' | 'servers' | 'voters'>): number {
+  const ids = [...new Set([...servers.map(({ id }) => id), ...voters])];
+  return ids.filter((id) => members.get(id)?.memoryBytes !== 0).length;
+}
+
 /** Undefined: `id` is a member that may have shards and copies. */
 export function whyNoKeeper({ members }: Pick<MetadataState, 'members'>, id: string): string | undefined {
   const member = members.get(id);

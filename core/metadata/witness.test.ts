@@ -5,6 +5,7 @@ import { HELD, leasesAt } from '../../test/support/leases-at.js';
 import { bootstrapOf, hexOf, joinOf, MetadataLog } from '../../test/support/metadata-log.js';
 import { Absences, nextCopies } from './copy-policy.js';
 import { nextOwners, takeFromDead } from './leader-policy.js';
+import { keepersExpected } from './placement.js';
 
 const NOW = 4 * HELD;
 const GB = 2 ** 30;
@@ -16,6 +17,15 @@ test('shards go to servers that keep values', (t) => {
   log.do(joinOf('s1', 1), joinOf('s2', 2));
   log.do(nextOwners(log.state, undefined, 0)!);
   t.deepEqual([log.ownedBy('s1').length, log.ownedBy('s2').length, log.ownedBy('s3').length], [3, 3, 0]);
+});
+
+test('who has not said that it is a witness is expected to keep its part of values', (t) => {
+  const log = new MetadataLog().do(bootstrapOf(6, ['s1', 's2', 's3']));
+  t.is(keepersExpected(log.state), 3);
+  log.do(joinOf('s3', 3, undefined, 0));
+  t.is(keepersExpected(log.state), 2);
+  log.do(joinOf('s1', 1));
+  t.is(keepersExpected(log.state), 2);
 });
 
 test('a dead owner loses its shards to servers that keep values, or to none', (t) => {

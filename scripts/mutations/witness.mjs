@@ -14,6 +14,12 @@ export const mutations = [
       'filter((m) => !isWitness(m))',
       'filter(() => true)',
     ],
+    [
+      'witness: a part of the shards is expected of it',
+      witness('who has not said that it is a witness is expected to keep its part of values'),
+      'members.get(id)?.memoryBytes !== 0',
+      'id.length > 0',
+    ],
   ]),
   ...inFile('core/metadata/leader-policy.ts', [
     ['witness: it takes the shards of the dead', DEAD, 'return keepersOf(state)', `return ${everybody}`],

@@ -366,11 +366,31 @@ function storedOf<In>({ ttlMs, flags }: PutItem<In>): Pick<WriteOptions, 'ttlMs'
   return { ...(ttlMs === undefined ? {} : { ttlMs }), ...(flags === undefined ? {} : { flags }) };
 }
 
+/** What backups see of a connection: no method of a client, since a program has no use for it. */
+export interface ShardAccess {
+  /** Which cluster this is, and the part of it that is the client's. */
+  origin(): Origin;
+  /**
+   * One step of a scan of one shard, of all namespaces too: with what else is stored with each value, undecoded. The
+   * step after the last has the cursor 0n.
+   */
+  scanShard(what: ScanOfShard): Promise<ScanStep>;
+}
+
+export let shardAccessOf: (client: Client<never, unknown>) => ShardAccess;
+
 /** A connected client. It does not keep a process alive while nothing is under way. */
 export class Client<In, Out = In> extends Keyspace<In, Out> {
   readonly #cluster: Cluster;
   readonly #scanner: Scanner;
   readonly #timeoutMs: number;
+
+  static {
+    shardAccessOf = (client) => ({
+      origin: () => client.#cluster.origin(),
+      scanShard: (what) => client.#scanner.step(what, { timeoutMs: client.#timeoutMs }),
+    });
+  }
 
   /** @internal connect() makes clients. */
   constructor(cluster: Cluster, parts: Parts, settings: Settings, codec: Codec<In, Out>) {
@@ -388,19 +408,6 @@ export class Client<In, Out = In> extends Keyspace<In, Out> {
   /** Counters since connect. */
   stats(): ClientStats {
     return this.#cluster.stats();
-  }
-
-  /** @internal For backups: which cluster this is, and the part of it that is this client's. */
-  origin(): Origin {
-    return this.#cluster.origin();
-  }
-
-  /**
-   * @internal For backups: one step of a scan of one shard, with what else is stored with each value, undecoded; of all
-   * namespaces too. The step after the last has the cursor 0n.
-   */
-  async scanShard(what: ScanOfShard): Promise<ScanStep> {
-    return await this.#scanner.step(what, { timeoutMs: this.#timeoutMs });
   }
 
   /** Ends what is under way with ERR_CLOSED, and disconnects. May be called again. */

@@ -129,6 +129,17 @@ export const mutations = [
       'this.#bytes + bytes >= 0)',
     ],
   ]),
+  ...inFile('server/control/control-plane.ts', [
+    [
+      'backup: a client is not told its tenant',
+      {
+        test: 'test/integration/backup.long.test.ts',
+        title: 'a backup of several tenants goes to a cluster that has them, and to no other',
+      },
+      'const ofTenant = identity.tenant === undefined ? {} : { tenant: identity.tenant };',
+      'const ofTenant = {};',
+    ],
+  ]),
   // ---------------------------------------------------------------- lines of JSON
   ...inFile('server/cli/transfer/json-lines.ts', [
     [

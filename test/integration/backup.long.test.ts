@@ -9,6 +9,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, watch, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type BufferValue, type Client } from '../../client/index.js';
+import { readChunks } from '../../server/cli/backup/chunk-reader.js';
+import { readManifest } from '../../server/cli/backup/manifest.js';
 import { CLI, Cluster, farkv } from '../support/cluster.js';
 
 const PATIENCE = { timeoutMs: 120_000, connectTimeoutMs: 120_000, unavailableAfterMs: 120_000 };
@@ -27,7 +29,8 @@ async function clientOf(t: ExecutionContext, cluster: Cluster, token?: string): 
 }
 
 const at = (cluster: Cluster): Record<string, string> => ({ FARKV_CONNECT: cluster.addresses.join(',') });
-const run = (cluster: Cluster, ...args: string[]) => farkv([...args, '--timeout', '2m'], { env: at(cluster) });
+const run = (cluster: Cluster, ...args: string[]) =>
+  farkv(args.includes('--timeout') ? args : [...args, '--timeout', '2m'], { env: at(cluster) });
 
 /** A key that is written again and again: its value says which write it is of, and so does its expiry. */
 const KEYS = 60;
@@ -93,6 +96,40 @@ test('each key of a backup under writes has a value that it had meanwhile, with 
     still.map(({ value }) => value),
   );
   t.is((await other.namespace(9).getEntry('still 17'))?.flags, 17);
+});
+
+/** The keys of a backup, each with how many bytes its value has. */
+async function keysOf(directory: string): Promise<Map<string, number>> {
+  const manifest = await readManifest(directory);
+  const keys = new Map<string, number>();
+  for (const { name, tenant, shard } of manifest.files)
+    for await (const part of readChunks(join(directory, name), { backup: manifest.id, tenant, shard }))
+      if (part.kind === 'chunk') for (const { key, value } of part.entries) keys.set(String(key), value.length);
+  return keys;
+}
+
+test('a backup goes on when a server is killed and its shards go on at others', async (t) => {
+  const cluster = await Cluster.start(t, { servers: 3, shards: 24, memory: '128mb', level: 'replicated' });
+  const client = await clientOf(t, cluster);
+  const items = Array.from({ length: 5000 }, (_, i) => ({ key: `small ${i}`, value: `value ${i}` }));
+  await client.putMany(items);
+  for (let i = 0; i < 60; i++) await client.put(`large ${i}`, Buffer.alloc(300_000, i));
+  const parent = directoryOf(t);
+  const directory = join(parent, 'backup');
+  const begun = new Promise<void>((resolve) => {
+    const watcher = watch(parent, { recursive: true }, () => {
+      watcher.close();
+      resolve();
+    });
+  });
+  const done = run(cluster, 'backup', directory, '--timeout', '5s');
+  await begun;
+  await cluster.server(1).kill();
+  const { code, stderr } = await done;
+  t.is(code, 0, stderr);
+  const keys = await keysOf(directory);
+  t.is(keys.size, 5060);
+  for (let i = 0; i < 60; i++) t.is(keys.get(`large ${i}`), 300_000);
 });
 
 /** Starts `farkv ...` and kills it once `ready` holds, looking whenever a file of the directory changes. */

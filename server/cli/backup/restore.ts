@@ -6,14 +6,14 @@
  * What was written stays when it fails; it can be done again, since every entry is put, or (`keep`) is there already.
  */
 import { join } from 'node:path';
-import type { BufferValue, Client } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import { EntryWriter } from '../transfer/entry-writer.js';
+import type { TransferClient } from '../transfer/tenant-clients.js';
 import { checkBackup } from './check.js';
 import { damageText, readChunks, type Damage } from './chunk-reader.js';
 import { tenantName, type Manifest } from './manifest.js';
 
-export type Target = Pick<Client<BufferValue, Buffer>, 'namespace' | 'origin'>;
+export type Target = Pick<TransferClient, 'namespace' | 'origin'>;
 
 export interface RestoreEvents {
   readonly damage: (damage: Damage) => void;

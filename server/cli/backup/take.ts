@@ -7,12 +7,12 @@
  * an expiry that one write gave it and that it had meanwhile. Nothing is promised across keys.
  */
 import { join } from 'node:path';
-import type { BufferValue, Client } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import { EVERY_NAMESPACE } from '../../../native/native-client.js';
 import { PACKAGE_VERSION } from '../../version.js';
 import { Room } from '../transfer/room.js';
 import { shardEntries } from '../transfer/shard-entries.js';
+import type { TransferClient } from '../transfer/tenant-clients.js';
 import { ChunkWriter } from './chunk-writer.js';
 import {
   fileName,
@@ -30,8 +30,6 @@ const SIDE_BY_SIDE = 4;
 /** Of large values that are held at once; one that is larger is held alone. */
 const LARGE_BYTES = 64 << 20;
 
-export type Source = Pick<Client<BufferValue, Buffer>, 'namespace' | 'scanShard' | 'origin'>;
-
 export interface Done {
   readonly share: number;
   readonly entries: number;
@@ -40,7 +38,7 @@ export interface Done {
 
 /** One client for each tenant. */
 export async function takeBackup(
-  sources: readonly Source[],
+  sources: readonly TransferClient[],
   directory: string,
   onDone: (done: Done) => void,
 ): Promise<Manifest> {
@@ -117,7 +115,7 @@ export async function takeBackup(
 }
 
 /** Each tenant once, all of one cluster. Throws ERR_CONFIG. */
-function checkOrigins(origins: readonly ReturnType<Source['origin']>[]): void {
+function checkOrigins(origins: readonly ReturnType<TransferClient['origin']>[]): void {
   const seen = new Set<string | undefined>();
   for (const { tenant, clusterId } of origins) {
     if (clusterId !== origins[0]?.clusterId)

@@ -6,6 +6,7 @@ import type { CliCommand } from '../command.js';
 import { clientOptions, withClient, type ClientArguments } from '../client-options.js';
 import { exitCodesHelp } from '../exit-codes.js';
 import { namedFile, Output, STANDARD } from '../output.js';
+import { transferClient } from '../transfer/tenant-clients.js';
 import { countsOf, Progress } from '../transfer/progress.js';
 
 interface ExportArguments extends Omit<ClientArguments, 'namespace'> {
@@ -88,7 +89,8 @@ const command: CliCommand<ExportArguments> = {
     let entries = 0;
     let bytes = 0;
     const write = async (sink: Sink): Promise<void> => {
-      await withClient({ ...args, namespace: 0 }, async (client) => {
+      await withClient({ ...args, namespace: 0 }, async (connected) => {
+        const client = await transferClient(connected);
         const { first, count } = client.origin().shards;
         const room = new Room(0);
         for (let i = 0; i < count; i++) {

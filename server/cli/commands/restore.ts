@@ -39,6 +39,7 @@ const restore: CliCommand<RestoreArguments> = {
     const checking = new Progress('check');
     const writing = new Progress('restore');
     let checked = 0;
+    let put = 0;
     await withTenants(args, async (clients) => {
       try {
         const { written, kept, expired } = await restoreBackup(args.dir, manifest, clients, args.keepNewer, {
@@ -52,6 +53,7 @@ const restore: CliCommand<RestoreArguments> = {
           },
           written: (bytes, entries) => {
             checking.end();
+            put = entries;
             writing.at(bytes / manifest.bytes, () => countsOf(entries, bytes));
           },
         });
@@ -62,9 +64,15 @@ const restore: CliCommand<RestoreArguments> = {
           ...(expired > 0 ? [`${expired.toLocaleString('en')} have expired`] : []),
         ];
         process.stdout.write(`${[`${written.toLocaleString('en')} entries written`, ...left].join(', ')}\n`);
+      } catch (error) {
+        writing.end();
+        if (put > 0)
+          process.stderr.write(
+            `stopped after ${put.toLocaleString('en')} of ${manifest.entries.toLocaleString('en')} entries; they stay, and the restore can be run again\n`,
+          );
+        throw error;
       } finally {
         checking.end();
-        writing.end();
       }
     });
   },

@@ -3,7 +3,7 @@
  * no client library: one would be another dependency of everybody who installs farkv.
  */
 import { readFileSync } from 'node:fs';
-import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { FarkvError } from '../../../core/errors.js';
 import { isError, RedisFailure, Replies, type Reply } from './replies.js';
@@ -19,7 +19,7 @@ export interface RedisAddress {
 
 export interface RedisOptions {
   readonly caFile?: string;
-  /** To connect, and for each reply. */
+  /** How long it may be silent while something is asked. */
   readonly timeoutMs: number;
   /** Larger values are skipped. */
   readonly valueMax: number;
@@ -65,12 +65,14 @@ export class RedisConnection {
   readonly #socket: Socket;
   readonly #replies: Replies;
   readonly #name: string;
+  readonly #timeoutMs: number;
   #failure: Error | undefined;
 
   private constructor(socket: Socket, name: string, { timeoutMs, valueMax }: RedisOptions) {
     this.#socket = socket;
     this.#name = name;
-    socket.setTimeout(timeoutMs, () =>
+    this.#timeoutMs = timeoutMs;
+    socket.on('timeout', () =>
       socket.destroy(new RedisFailure('ERR_TIMEOUT', `the Redis server ${name} did not answer within ${timeoutMs} ms`)),
     );
     socket.on('error', (error) => (this.#failure ??= error));
@@ -83,7 +85,12 @@ export class RedisConnection {
     const name = `${host}:${port}`;
     const ca = options.caFile === undefined ? undefined : readAuthority(options.caFile);
     const socket = tls
-      ? connectTls({ host, port, servername: host, ...(ca === undefined ? {} : { ca }) })
+      ? connectTls({
+          host,
+          port,
+          ...(isIP(host) === 0 ? { servername: host } : {}),
+          ...(ca === undefined ? {} : { ca }),
+        })
       : connectTcp({ host, port });
     const connection = new RedisConnection(socket, name, options);
     try {
@@ -102,6 +109,8 @@ export class RedisConnection {
   async ask(commands: readonly Command[]): Promise<Reply[]> {
     // The kernel takes what it can; the rest waits while replies are read, so that neither side waits for the other.
     this.#socket.write(Buffer.concat(commands.map(encode)));
+    // Only while it has something to answer: between two calls it may have to wait for farkv.
+    this.#socket.setTimeout(this.#timeoutMs);
     const replies: Reply[] = [];
     try {
       while (replies.length < commands.length) replies.push(await this.#replies.next());
@@ -112,6 +121,7 @@ export class RedisConnection {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new RedisFailure('ERR_DISCONNECTED', `the Redis server ${this.#name}: ${why}`, { cause });
     }
+    this.#socket.setTimeout(0);
     return replies;
   }
 

@@ -5,10 +5,11 @@
  *
  * Entries of one key that are under way together take effect in any order.
  */
-import type { BufferValue, Client, Codec, Keyspace } from '../../../client/index.js';
+import type { Codec, Keyspace } from '../../../client/index.js';
 import type { EntryRecord } from './entry.js';
 import { patiently } from './patience.js';
 import { Room } from './room.js';
+import type { TransferClient } from './tenant-clients.js';
 
 const BYTES_MAX = 32 << 20;
 const COUNT_MAX = 512;
@@ -18,7 +19,7 @@ function bytesOf(codec: number): Codec<Buffer> {
   return { id: codec, name: `number ${codec}`, encode: (value) => value, decode: (value) => value };
 }
 
-type Target = Pick<Client<BufferValue, Buffer>, 'namespace'>;
+type Target = Pick<TransferClient, 'namespace'>;
 
 export class EntryWriter {
   written = 0;

@@ -8,13 +8,13 @@
  *
  * Memory: a step of the scan (256 KiB) for each shard that is read, and the large values for which `room` has room.
  */
-import type { BufferValue, Client } from '../../../client/index.js';
 import type { StoredEntry } from '../../../client/scan.js';
 import { FarkvError } from '../../../core/errors.js';
 import { printable } from '../key-text.js';
 import type { EntryRecord } from './entry.js';
 import { patiently } from './patience.js';
 import type { Room } from './room.js';
+import type { TransferClient } from './tenant-clients.js';
 
 const BATCH = 256;
 /** How often a value is read whose key is written again and again. */
@@ -22,7 +22,7 @@ const TRIES = 200;
 /** A cursor is a place among so many (native/table/scan.c). */
 const PLACES = 2 ** 32;
 
-type Source = Pick<Client<BufferValue, Buffer>, 'namespace' | 'scanShard'>;
+type Source = Pick<TransferClient, 'namespace' | 'scanShard'>;
 
 export interface ShardPart {
   readonly entries: readonly EntryRecord[];

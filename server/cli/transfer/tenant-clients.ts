@@ -3,6 +3,7 @@
  * --tenant-token-file. A server tells each which tenant its token opens.
  */
 import type { Argv } from 'yargs';
+import type { ShardAccess } from '../../../client/client.js';
 import type { BufferValue, Client } from '../../../client/index.js';
 import { FarkvError } from '../../../core/errors.js';
 import { readSecretFile } from '../../config/secret-file.js';
@@ -24,10 +25,18 @@ export function tenantsOptions<T>(y: Argv<T>): Argv<T & TenantsArguments> {
     }) as unknown as Argv<T & TenantsArguments>;
 }
 
+/** What transfers see of a client. */
+export type TransferClient = Pick<Client<BufferValue, Buffer>, 'namespace'> & ShardAccess;
+
+export async function transferClient(client: Client<BufferValue, Buffer>): Promise<TransferClient> {
+  const { shardAccessOf } = await import('../../../client/client.js');
+  return { namespace: (namespace) => client.namespace(namespace), ...shardAccessOf(client) };
+}
+
 /** Connects, does something, and disconnects whatever happened. */
 export async function withTenants<T>(
   args: TenantsArguments,
-  work: (clients: readonly Client<BufferValue, Buffer>[]) => Promise<T>,
+  work: (clients: readonly TransferClient[]) => Promise<T>,
 ): Promise<T> {
   if (args.namespace !== 0)
     throw new FarkvError('ERR_CONFIG', '--namespace: a backup has all namespaces; farkv export writes one');
@@ -38,7 +47,7 @@ export async function withTenants<T>(
       const [token] = readSecretFile(file, '--tenant-token-file');
       clients.push(await connectWith({ ...args, token, tokenFile: undefined }));
     }
-    return await work(clients);
+    return await work(await Promise.all(clients.map(transferClient)));
   } finally {
     for (const client of clients) await client.close();
   }

@@ -65,8 +65,6 @@ static void wake(const machine *m, world *x, int s) {
     v->disk.right = v->disk.last;
     v->copy = (replica_backup){ .epoch = log.epoch, .prepared = log.logged, .log = log };
     if (m->wrong->restart_claims_its_memory) v->copy.prepared = prepared_of(&was);
-    if (m->wrong->restart_claims_its_epoch && was.copy.epoch > log.epoch)
-        v->disk.epoch = v->copy.epoch = was.copy.epoch;
 }
 
 /* `back`: servers whose disks are read again. */
@@ -84,13 +82,10 @@ static void lose_power(const machine *m, const world *x, uint32_t back) {
             n.server[s] = (server){ .life = n.server[s].life, .copy.log.kept = 1 };
         if ((back >> s & 1) && (leads < 0 || is_higher(&n.server[s].disk, &n.server[leads].disk))) leads = s;
     }
-    const log_disk *highest = &n.server[leads].disk;
     entry *next = &n.entry[++n.config];
     *next = (entry){ .epoch = n.entry[x->config].epoch + 1, .owner = id_of(&n, leads) };
-    for (int s = 0; s < SERVERS; s++) {
-        bool level = n.server[s].disk.epoch == highest->epoch || m->wrong->restart_takes_copies_of_earlier_epochs;
-        if ((back >> s & 1) && level) next->in_sync |= 1u << id_of(&n, s);
-    }
+    for (int s = 0; s < SERVERS; s++)
+        if (back >> s & 1) next->in_sync |= 1u << id_of(&n, s);
     world_reach(m, &n, TIME, "has passed without power; on the disks were servers", back);
 }
 

@@ -175,7 +175,7 @@ static void owner_receives(const machine *m, const world *x, int s, int t) {
 static void owner_connects(const machine *m, const world *x, int s, int t) {
     world n = *x;
     server *v = &n.server[s], *b = &n.server[t];
-    const replica_peer *p = peer_at(v, t);
+    replica_peer *p = peer_at(v, t);
     if (m->set->cut_off[s] >> t & 1) return;
     if (!p || p->id != id_of(x, t) || !b->alive || b->role == OWNER || n.link[s][t].up) return;
     replica_backup before = b->copy;
@@ -187,6 +187,8 @@ static void owner_connects(const machine *m, const world *x, int s, int t) {
     if (m->wrong->forgets_grants_to_an_earlier_owner && b->copy.epoch != before.epoch) b->copy.granted_until_ns = 0;
     for (uint64_t at = b->copy.prepared; at < LOG; at++) b->log[at] = (record){ 0 };
     if (b->disk.right > b->copy.prepared) b->disk.right = (uint32_t)b->copy.prepared;
+    /* Without a log that is all that its first acknowledgement would say. */
+    if (!b->copy.log.kept) p->follows = 1;
     n.link[s][t] = (link){ .up = 1, .sent = (uint32_t)b->copy.prepared };
     world_reach(m, &n, s, "is followed by server", (uint32_t)t);
 }
@@ -328,7 +330,8 @@ static void backup_acknowledges(const machine *m, const world *x, int o, int s) 
     uint64_t logged = replica_on_disk(&v->copy.log, v->copy.epoch);
     uint64_t has = logged < v->copy.prepared ? logged : v->copy.prepared;
     if (!l->up || !p || n.server[o].role != OWNER || n.server[o].owner.epoch != v->copy.epoch) return;
-    if (l->back.full ? l->back.prepared >= has && l->back.lease >= lease : p->prepared >= has && p->lease_ns >= lease)
+    if (l->back.full ? l->back.prepared >= has && l->back.lease >= lease
+                     : p->follows && p->prepared >= has && p->lease_ns >= lease)
         return; /* nothing new */
     replica_ack a;
     if (v->copy.withheld && m->wrong->grants_without_counting) {
@@ -346,6 +349,7 @@ static void backup_suspects(const machine *m, const world *x, int s) {
     server *v = &n.server[s];
     const entry *e = &x->entry[v->applied];
     uint32_t id = id_of(x, s);
+    if (m->set->heirs && !(m->set->heirs >> s & 1)) return;
     if (!n.promotions || e->owner == id || !has_id(e->in_sync, id) || !may_propose(x, s)) return;
     n.promotions--;
     if (!m->wrong->acks_while_suspecting) replica_withhold(&v->copy);

@@ -36,8 +36,6 @@ typedef struct replica_mistakes {
     bool epoch_cuts_nothing_off;             /* on the disk */
     bool joins_without_its_beginning;        /* what a joiner was made from is never on its disk */
     bool restart_claims_its_memory;          /* what it had prepared, and not logged */
-    bool restart_claims_its_epoch;           /* of which the beginning is not logged */
-    bool restart_takes_copies_of_earlier_epochs;
 } replica_mistakes;
 
 /* What can happen in a search, and how often. */
@@ -51,6 +49,7 @@ typedef struct replica_setting {
     bool a_backup_may_crash; /* else owners only */
     bool rejoins;            /* what is removed joins with what it has */
     uint8_t cut_off[4];      /* by owner: the servers that it has no link to, as bits */
+    uint8_t heirs;           /* the servers that may ask to be promoted; 0: all */
 } replica_setting;
 
 /* Visits every state that can be reached, until something is wrong (search_found). */

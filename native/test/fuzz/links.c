@@ -428,6 +428,8 @@ static void up(void) {
     up_one(&copy, 1);
     replica_config c = { .epoch = 1, .config = 1, .min_in_sync = 1, .peers = 1, .id = { COPY_ID } };
     replicate_lead(shard_of(&owner, COPIED), &c);
+    /* As if its copy followed it: others come in its name. */
+    CHECK(replicate_acked(shard_of(&owner, COPIED), COPY_ID, &(replica_ack){ .epoch = 1 }, 0));
     serve(COPIED);
     serve(ALONE);
     CHECK_EQ(fab_open(&(fab_options){ .provider = FAB_SIM }, &imposter.domain), 0);

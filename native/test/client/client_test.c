@@ -80,8 +80,12 @@ TEST(a_cold_get_is_one_read_over_tcp_and_two_elsewhere) {
     }
     lookup_stats after = kit_stats(&k);
     uint64_t reads = after.reads - before.reads, followed = after.followed - before.followed;
+    uint64_t again = after.retries - before.retries; /* where processors are busy, READs come too late to count */
     CHECK_EQ(followed != 0, provider == FAB_TCP);
-    if (provider == FAB_TCP) CHECK(followed <= KEYS && followed > KEYS * 9 / 10 && reads < KEYS * 11 / 10);
+    if (provider == FAB_TCP) {
+        CHECK(followed <= KEYS + again && followed + again > KEYS * 9 / 10);
+        CHECK(reads < KEYS * 11 / 10 + 2 * again);
+    }
     CHECK(!steady() || reads + followed >= 2 * KEYS); /* chains make them more */
     down();
 }

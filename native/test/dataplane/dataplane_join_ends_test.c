@@ -35,6 +35,13 @@ TEST(calls_that_do_not_fit_are_refused) {
     down();
 }
 
+static void do_fall_behind(worker *w, void *ctx) {
+    shard *s = w->by_number[number];
+    (void)ctx;
+    s->place[0].joined = false;
+    s->replica.peer[0].lease_ns = 0;
+}
+
 /* Nobody would acknowledge, and changes would wait. */
 TEST(a_copy_is_required_when_it_has_joined) {
     rig_hold h;
@@ -50,6 +57,13 @@ TEST(a_copy_is_required_when_it_has_joined) {
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_BUSY);
     rig_let_go(&h);
     CHECK_EQ(rig_wait(&nodes[SECOND].followed), FKV_OK);
+    node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
+    /* As one is that has a link and has not come far enough: what it has sent is taken first. */
+    rig_hold_up_by(&h, &nodes[SECOND].r, number);
+    for (int i = 0; i < 3; i++) copy_stats(FIRST);
+    rig_visit(&nodes[FIRST].r, do_fall_behind, NULL);
+    CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_BUSY);
+    rig_let_go(&h);
     node_expects(FIRST, SECOND, DATAPLANE_COPY_JOINED);
     CHECK_EQ(node_requires(FIRST, id_of(SECOND), &lsn), FKV_OK);
     down();

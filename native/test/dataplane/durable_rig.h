@@ -16,13 +16,13 @@ static uint32_t answers;
 static logged read_back;
 static uint32_t wait_ms;
 static uint32_t failures; /* atomic: calls of on_log_failed */
-static int failed_with;
+static int failed_with;   /* atomic */
 
 static const wal_identity identity = { .cluster = "cluster of tests", .instance = 5 };
 
 static inline void log_failed(void *ctx, const char *operation, const char *file, int error) {
     (void)ctx, (void)operation, (void)file;
-    failed_with = error;
+    __atomic_store_n(&failed_with, error, __ATOMIC_RELAXED); /* two servers may fail at once */
     __atomic_fetch_add(&failures, 1, __ATOMIC_RELEASE);
 }
 static inline void configure(int s, rig *r) {
@@ -43,14 +43,6 @@ static inline void begin(void) {
 static inline void disks_free(int count) {
     for (int s = 0; s < count; s++) gated_disk_free(&disks[s]);
 }
-/* The owner alone, which waits for its own log only. */
-static inline void up_alone(void) {
-    server_up(OWNER, COPY_MEMORY);
-    server_leads(OWNER, 1, 1);
-    CHECK(server_serves(OWNER));
-    raw_up(&c, &servers[OWNER].r, CLIENT);
-}
-
 /* The shard that was closed, as another copy. */
 static inline void opens_again(uint64_t incarnation) {
     rig_call call;
@@ -66,7 +58,7 @@ static inline void opens_again(uint64_t incarnation) {
 
 /* ---- looking ---- */
 
-static struct { uint64_t last, committed, peer, logged, held, begun; } at;
+static struct { uint64_t last, committed, peer, logged, held, begun, aheads; } at;
 static inline void do_look_at(worker *w, void *ctx) {
     (void)ctx;
     const shard *s = here(w);
@@ -77,6 +69,7 @@ static inline void do_look_at(worker *w, void *ctx) {
     at.logged = l->logged;
     at.begun = l->epoch;
     at.held = s->held;
+    at.aheads = w->log->wal.aheads;
 }
 static inline void look_at(int s) { visit_server(s, do_look_at, &(errand){ 0 }); }
 #define UNTIL_AT(server, e)                                                        \
@@ -84,6 +77,14 @@ static inline void look_at(int s) { visit_server(s, do_look_at, &(errand){ 0 });
         uint64_t until_ = fkv_now_ns() + check_patience_ms() * 1000000u;           \
         for (look_at(server); !(e); look_at(server)) CHECK(fkv_now_ns() < until_); \
     } while (0)
+/* The owner alone, which waits for its own log only. */
+static inline void up_alone(void) {
+    server_up(OWNER, COPY_MEMORY);
+    server_leads(OWNER, 1, 1);
+    CHECK(server_serves(OWNER));
+    UNTIL_AT(OWNER, at.aheads == 2); /* the maker of files is at rest: what waits at a disk is the log */
+    raw_up(&c, &servers[OWNER].r, CLIENT);
+}
 /* What would happen has had its turns. */
 static inline void give_turns(void) {
     for (int i = 0; i < 20; i++) {

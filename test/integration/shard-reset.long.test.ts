@@ -83,7 +83,7 @@ test('a shard whose copies are all killed waits, is reset only with the flag, an
   t.is(asked.code, 1, asked.stderr);
   // Whichever was found dead first was an owner whose shard went to the other one, for a moment.
   const named = [...asked.stdout.matchAll(/copy of (\S+): in-sync, silent for \d+ s/g)].map((match) => match[1] ?? '');
-  t.true(named.length > 0 && named.every((id) => holders.includes(id)), asked.stdout);
+  t.true(named.length > 0 && named.every((id) => holders.includes(id)), `${asked.stdout}${asked.stderr}`);
   t.regex(asked.stderr, /nothing was done.*--accept-loss/);
   const done = await reset('--accept-loss');
   t.is(done.code, 0, done.stderr);
@@ -115,7 +115,10 @@ test('a shard whose copies are all killed is served empty at once where the poli
   const after = await readAll(client);
   const gone = KEYS.filter((key) => after.get(key) !== key);
   t.true(gone.length > 0, `shard ${doomed.shard} had none of the keys`);
-  t.true(gone.every((key) => after.get(key) === 'missing'));
+  t.true(
+    gone.every((key) => after.get(key) === 'missing'),
+    JSON.stringify([...after]),
+  );
 });
 
 test('servers that were all restarted are ready, say what is lost, and serve again when an operator has seen it', async (t) => {

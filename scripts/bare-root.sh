@@ -82,6 +82,11 @@ for command in "${commands[@]}"; do
   begun=$SECONDS
   code=0
   as_user "cd ~/farkv && $command" < /dev/null || code=$?
+  if [ $code != 0 ] && [ "$command" = 'npm run demo' ]; then
+    # Tests have this of their own.
+    code=0
+    as_user "cd ~/farkv && $command" < /dev/null && echo "unstable: $command" || code=$?
+  fi
   took="$(((SECONDS - begun) / 60)) min $(((SECONDS - begun) % 60)) s"
   [ $code = 0 ] || { say "FAILED: $command ended with $code after $took" >&2; exit 1; }
   say "$command took $took"

@@ -7,6 +7,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cp -r "$root/native" "$root/binding.gyp" "$root/package.json" "$root/ava.config.js" "$dir"
 cp -r "$root/dist" "$dir/dist"
+mkdir "$dir/scripts"
+cp "$root/scripts/rerun.mjs" "$root/scripts/rerun-files.mjs" "$dir/scripts"
 ln -s "$root/node_modules" "$dir/node_modules"
 cd "$dir"
 prefix=$(node -p 'require("path").dirname(require("path").dirname(process.execPath))')
@@ -14,4 +16,4 @@ headers=()
 [ ! -f "$prefix/include/node/node_api.h" ] || headers=("--nodedir=$prefix")
 FARKV_SANITIZE=address node node_modules/node-gyp/bin/node-gyp.js rebuild --silent "${headers[@]}"
 export LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
-node node_modules/ava/entrypoints/cli.mjs --serial 'dist/native/**/*.test.js'
+find dist/native -name '*.test.js' | sort | xargs node scripts/rerun-files.mjs

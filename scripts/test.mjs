@@ -1,4 +1,5 @@
-// npm test: sets the clone up, then runs the C tests, lint and the TypeScript tests, and says meanwhile how far it is.
+// npm test: sets the clone up, then runs the C tests and the TypeScript tests, and says meanwhile how far it is. What
+// fails runs once more, alone (scripts/rerun.mjs).
 // The long tests are left to npm run test:all: AVA files named *.long.test.ts, and the C programs in native/Makefile's
 // LONG.
 //
@@ -6,18 +7,15 @@
 //   node scripts/test.mjs --all     these and the long ones
 //   node scripts/test.mjs --rest    the long ones alone, after `npm test`
 //
-// The C tests need nothing of Node.js: they are built and run while the rest is set up, and lint follows them, so that
-// two processors are busy all the time. A test that passes is counted; all other output of a test is shown whole. A
-// failed set-up ends all, another failure nothing.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+// The C tests need nothing of Node.js: they are built and run while the rest is set up, so that two processors are busy
+// all the time. A test that passes is counted; all other output of a test is shown whole. A failed set-up ends all,
+// another failure nothing.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { createInterface } from 'node:readline';
 import { clearInterval, setInterval } from 'node:timers';
+import { avaTests, clock, cTests, root, run, runAgain, sayUnstable, stopAll } from './rerun.mjs';
 
-const root = join(import.meta.dirname, '..');
 // The last one counts: npm run test:all -- --rest.
 const choices = process.argv.slice(2);
 const choice = choices.at(-1) ?? '--short';
@@ -29,53 +27,35 @@ const short = choice !== '--rest';
 const long = choice !== '--short';
 const begun = Date.now();
 
-const clock = (ms) => `${Math.floor(ms / 60_000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, '0')}`;
 const say = (text) => process.stdout.write(`${clock(Date.now() - begun).padStart(5)}  ${text}\n`);
 const failed = [];
-const running = new Set();
 const leftOut = [];
 
-/** Runs it to its end, with each line of what it prints given to `line`. Resolves with whether it succeeded. */
-async function run(command, args, line) {
-  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
-  running.add(child);
-  const ended = once(child, 'close').catch((error) => [error.message]);
-  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', line);
-  const [code] = await ended;
-  running.delete(child);
-  return code === 0;
-}
-
-async function part(name, command, args, line) {
+/** Says how it ended ('passed', 'failed', or 'once more' where a test is to run again), and what it took. */
+async function part(name, body) {
   const from = Date.now();
-  const passed = await run(command, args, line);
-  if (!passed) failed.push(name);
-  say(`${name}: ${passed ? 'done' : 'FAILED'} after ${clock(Date.now() - from)}`);
-  return passed;
+  const verdict = await body();
+  if (verdict === 'failed') failed.push(name);
+  const words = { passed: 'done', failed: 'FAILED', 'once more': 'a test failed, and will run once more' };
+  say(`${name}: ${words[verdict]} after ${clock(Date.now() - from)}`);
+  return verdict;
 }
 
 async function setUp() {
-  return await part('set-up', process.execPath, ['scripts/setup.mjs'], (text) =>
-    say(text.replace(/^setup: /, 'set-up: ')),
-  );
+  const print = (text) => say(text.replace(/^setup: /, 'set-up: '));
+  const body = async () => ((await run(process.execPath, ['scripts/setup.mjs'], print)) ? 'passed' : 'failed');
+  return (await part('set-up', body)) === 'passed';
 }
 
-async function cTests() {
+async function nativeTests() {
   say('C tests: building them');
-  const targets = short && long ? ['test'] : [short ? 'test-short' : 'test-long'];
-  // One at a time, for the set-up and the TypeScript tests run beside them.
-  await part('C tests', 'make', ['-s', '-C', 'native', ...targets], (text) => {
+  const target = short && long ? 'test' : short ? 'test-short' : 'test-long';
+  const print = (text) => {
     if (text.startsWith('left out: ')) leftOut.push(text.slice('left out: '.length));
     say(`C tests: ${text.replace(/^ok /, '')}`);
-  });
-}
-
-async function lint() {
-  say('lint');
-  const print = (text) => process.stdout.write(`${text}\n`);
-  const prettier = ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'];
-  await part('formatting', process.execPath, prettier, print);
-  await part('lint', process.execPath, ['node_modules/eslint/bin/eslint.js', '.', '--max-warnings', '0'], print);
+  };
+  // Two at a time: most of them wait most of the time.
+  await part('C tests', () => cTests(['-j2', target], print));
 }
 
 /** The compiled test files: those that have a source, for dist/ may have more. */
@@ -93,7 +73,7 @@ async function typescriptTests() {
   let quiet = true;
   say(`TypeScript tests: ${files.length} files`);
   const timer = setInterval(() => say(`TypeScript tests: ${passed} have passed so far`), 15_000);
-  await part('TypeScript tests', process.execPath, ['node_modules/ava/entrypoints/cli.mjs', ...files], (text) => {
+  const print = (text) => {
     if (/^\s*✔ /.test(text)) {
       passed += 1;
       quiet = true;
@@ -102,23 +82,26 @@ async function typescriptTests() {
       quiet = false;
       process.stdout.write(`${text}\n`);
     }
-  });
+  };
+  await part('TypeScript tests', () => avaTests(files, print));
   clearInterval(timer);
 }
 
 say(`${short ? 'all tests' : 'the long tests'}${short && !long ? ' but the long ones' : ''}`);
 const ready = setUp();
-const besideIt = cTests();
-if (await ready) await Promise.all([besideIt.then(short ? lint : undefined), typescriptTests()]);
+const besideIt = nativeTests();
+if (await ready) await Promise.all([besideIt, typescriptTests()]);
 else {
-  for (const child of running) child.kill();
+  stopAll();
   await besideIt;
 }
 
+if (!(await runAgain(say))) failed.push('what ran once more');
 const took = clock(Date.now() - begun);
 if (failed.length > 0) say(`FAILED: ${failed.join(', ')}; ${took} minutes in all`);
 else say(`all passed, in ${took} minutes`);
 if (!long) leftOut.unshift('long tests (npm run test:all)');
 leftOut.push('tests over RDMA verbs (npm run test:rdma: in a virtual machine, root on Debian; test/rdma/README.md)');
 process.stdout.write(`Left out: ${leftOut.join('; ')}\n`);
+sayUnstable();
 process.exit(failed.length > 0 ? 1 : 0);
